@@ -2,13 +2,12 @@
 
 #include "compiler/kernels/Legality.h"
 
-#include <optional>
+#include <vector>
 
 namespace deft::kernels {
 namespace {
 
 using config::Config;
-using support::Error;
 using support::Result;
 
 /// Of the newest family that has kernels for items of every size there.
@@ -29,15 +28,12 @@ bool namesPhases(const spec::Variant &variant) {
 /// What `make` gives for the GPU with the least shared memory for which it gives something; its error for the
 /// least of all.
 template <typename Make> auto forTightestGpu(const Make &make) {
-  std::optional<decltype(make(nullptr))> made;
-  for (const target::Target *target : target::tightestFirst()) {
-    auto one = make(target);
-    if (one)
-      return one;
-    if (!made)
+  const std::vector<const target::Target *> targets = target::tightestFirst();
+  auto made = make(targets.front());
+  for (auto target = targets.begin() + 1; !made && target != targets.end(); ++target)
+    if (auto one = make(*target))
       made = std::move(one);
-  }
-  return std::move(*made);
+  return made;
 }
 
 } // namespace

@@ -8,7 +8,7 @@ namespace deft::kernels {
 
 Families families() {
   static constexpr std::array kAll{
-#define DEFT_LIST_FAMILY(ID, NAME) &NAME,
+#define DEFT_LIST_FAMILY(ID, NAME) &(NAME),
       DEFT_KERNEL_FAMILIES(DEFT_LIST_FAMILY)
 #undef DEFT_LIST_FAMILY
   };

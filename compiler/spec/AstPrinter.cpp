@@ -103,9 +103,9 @@ private:
     return v.kind.text + (v.bias ? " " + expr(*v.bias) : "") + (v.sink ? " with sink " + expr(*v.sink) : "");
   }
   std::string text(const AstOutputValue &v) {
-    std::string text = v.value ? expr(*v.value) : v.dtype->text;
-    if (v.value && v.dtype)
-      text += " as " + v.dtype->text;
+    std::string text = v.value ? expr(*v.value) : std::string();
+    if (v.dtype)
+      text += (v.value ? " as " : "") + v.dtype->text;
     return text + (v.withLse ? " with lse" : "");
   }
   std::string text(const AstSchedule &) { return {}; }

@@ -149,11 +149,8 @@ std::optional<ExprId> readRoot(const Json &json, const char *key, const Variant 
   return id;
 }
 
-std::optional<TuneList> readTune(const Json &json, const char *key, int multiple,
-                                 int most = kMaxScheduleNumber) {
-  if (!json.contains(key))
-    return std::nullopt;
-  const Json &value = json[key];
+TuneList tuneList(const Json &json, const char *key, int multiple, int most) {
+  const Json &value = member(json, key);
   TuneList list;
   list.tunable = boolean(value, "tunable");
   for (const Json &number : array(value, "values", kMaxTuneValues)) {
@@ -165,6 +162,11 @@ std::optional<TuneList> readTune(const Json &json, const char *key, int multiple
   }
   require(!list.values.empty(), "`" + std::string(key) + "` has no value");
   return list;
+}
+
+/// None where there is no such key.
+std::optional<TuneList> readTune(const Json &json, const char *key, int multiple) {
+  return json.contains(key) ? std::optional(tuneList(json, key, multiple, kMaxScheduleNumber)) : std::nullopt;
 }
 
 ScheduleSpec readSchedule(const Json &json) {
@@ -193,8 +195,7 @@ ScheduleSpec readSchedule(const Json &json) {
 
 SelectSpec readSelect(const Json &json) {
   SelectSpec select;
-  member(json, "budget");
-  select.budget = *readTune(json, "budget", 1, kMaxBudget);
+  select.budget = tuneList(json, "budget", 1, kMaxBudget);
   select.by = word(json, "by", parseSelectBy);
   select.keepFirst = integer(json, "keep_first", 0, kMaxBudget);
   select.keepLast = integer(json, "keep_last", 0, kMaxBudget);

@@ -89,8 +89,8 @@ void warnOf(const std::vector<Variant> &variants, const support::SourceManager &
     for (const Expr &expr : variant.exprs)
       if (comparesFloats(variant, expr))
         warner.warn("W2", expr.range, "floats are compared for equality, which rounding decides");
-    if (variant.select && keepsAll(*variant.select))
-      warner.warn("W4", variant.select->budget.range,
+    if (const auto &select = variant.select; select && keepsAll(*select))
+      warner.warn("W4", select->budget.range,
                   "the tokens that are kept take all of this budget, so none is selected");
     for (const Param &param : variant.params)
       if (!isReadSomewhere(variants, param))

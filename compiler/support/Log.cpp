@@ -22,6 +22,15 @@ Listener &listener() {
 
 thread_local bool isInCall = false;
 
+/// While a thread tells its listener something: also because a lock that it shares cannot be taken by it once
+/// more.
+struct Call {
+  Call() { isInCall = true; }
+  ~Call() { isInCall = false; }
+  Call(const Call &) = delete;
+  Call &operator=(const Call &) = delete;
+};
+
 } // namespace
 
 void setLog(LogFunction function) {
@@ -38,16 +47,15 @@ bool isLogged() noexcept { return isOn.load(std::memory_order_relaxed) && !isInC
 void log(const LogMessage &message) noexcept {
   if (!isLogged())
     return;
-  isInCall = true; // also because a lock that a thread shares cannot be taken by it once more
+  const Call call;
   try {
     Listener &to = listener();
     const std::shared_lock lock(to.mutex);
     if (to.function)
       to.function(message);
   } catch (...) {
-    // What is told of must not depend on who listens.
+    return; // what is told of must not depend on who listens
   }
-  isInCall = false;
 }
 
 } // namespace deft::support

@@ -99,8 +99,10 @@ static std::optional<unsigned> builtinArg(spec::Builtin builtin, bool isOfElemen
 
 Value ExprImporter::argument(spec::Builtin builtin) {
   const bool isOfElement = hook_.getNumArguments() == dialect::kElementArgCount;
-  // Sema, and who reads variants of files, let no other name come here.
-  return hook_.getArgument(*builtinArg(builtin, isOfElement));
+  const auto at = builtinArg(builtin, isOfElement);
+  if (!at)
+    llvm_unreachable("sema, and who reads variants of files, let no other name come here");
+  return hook_.getArgument(*at);
 }
 static_assert(unsigned(dialect::kElementArgCount) != unsigned(dialect::kHookArgCount),
               "blocks are told apart by their arguments");

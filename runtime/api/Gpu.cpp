@@ -61,10 +61,11 @@ Result<std::shared_ptr<const exec::CudaParams>> uploadParams(const Gpu &gpu, con
   const Params::Impl &impl = params.impl();
   if (&impl.attention.impl() != &attention.impl())
     return usage("the parameters are those of another attention");
-  if (auto given = impl.checkAllGiven(); !given)
+  const auto given = impl.all();
+  if (!given)
     return given.error();
   std::vector<exec::ParamValue> values;
-  for (const std::optional<exec::ParamValue> &value : impl.values)
+  for (const exec::ParamValue *value : *given)
     values.push_back(*value);
   auto uploaded = exec::CudaParams::upload(gpu.impl().device, attention.impl().variant(), values);
   if (!uploaded)

@@ -204,7 +204,7 @@ Result<Advanced> GpuPlan::advance(const Tree &tree) {
       return Advanced::Nothing;
     impl_->host.isCaptured = impl_->device->isFixed();
     impl_->device->lendRoom(impl_->host.plan.runs);
-    const auto advanced = impl_->host.advance(tree);
+    auto advanced = impl_->host.advance(tree);
     if (!advanced)
       return advanced;
     auto taken = impl_->take();

@@ -61,18 +61,14 @@ Result<void> setArray(Params::Impl &impl, std::string_view name, std::span<const
 } // namespace
 
 Params::Params(const Attention &attention) : impl_(std::make_unique<Impl>(attention)) {
-  const auto &params = attention.impl().variant().params;
-  for (std::size_t i = 0; i < params.size(); ++i)
-    if (params[i].defaultValue)
-      (void)set(params[i].name, *params[i].defaultValue); // the front end has checked it
+  for (const spec::Param &param : attention.impl().variant().params)
+    if (const auto &value = param.defaultValue)
+      (void)set(param.name, *value); // the front end has checked it
 }
 
 Params::Params(const Params &other) : impl_(std::make_unique<Impl>(*other.impl_)) {}
 Params::Params(Params &&) noexcept = default;
-Params &Params::operator=(const Params &other) {
-  impl_ = std::make_unique<Impl>(*other.impl_);
-  return *this;
-}
+Params &Params::operator=(const Params &other) { return *this = Params(other); }
 Params &Params::operator=(Params &&) noexcept = default;
 Params::~Params() = default;
 
@@ -109,13 +105,18 @@ Result<void> Params::set(std::string_view name, std::span<const std::int32_t> va
   return setArray(*impl_, name, values, false, &exec::ParamValue::i32);
 }
 
-Result<void> Params::Impl::checkAllGiven() const {
-  for (std::size_t i = 0; i < values.size(); ++i)
-    if (const spec::Param &param = attention.impl().variant().params[i]; !values[i])
+Result<std::vector<const exec::ParamValue *>> Params::Impl::all() const {
+  std::vector<const exec::ParamValue *> given;
+  for (const std::optional<exec::ParamValue> &value : values) {
+    if (!value) {
+      const spec::Param &param = attention.impl().variant().params[given.size()];
       return usage("parameter `" + param.name + "` (" + exec::paramTypeName(param) + ") needs a value",
                    "give it with Params::set and hand the Params in with Inputs::params, or where a GPU's "
                    "attention is loaded");
-  return {};
+    }
+    given.push_back(&*value);
+  }
+  return given;
 }
 
 Result<void> Params::setDevice(std::string_view name, const void *elements, std::size_t count) {
@@ -140,30 +141,32 @@ Result<void> Params::setDevice(std::string_view name, const void *elements, std:
 }
 
 plan::Reach Params::Impl::reach() const {
-  std::vector<exec::ParamValue> known(values.size());
-  for (std::size_t i = 0; i < values.size(); ++i)
-    if (values[i])
-      known[i] = *values[i];
+  std::vector<exec::ParamValue> known;
+  known.reserve(values.size());
+  for (const std::optional<exec::ParamValue> &value : values)
+    known.push_back(value.value_or(exec::ParamValue()));
   return plan::Reach::of(attention.impl().bounds, exec::rangesOf(attention.impl().variant(), known));
 }
 
-Result<void> Params::Impl::checkAllOnHost() const {
-  if (auto given = checkAllGiven(); !given)
+Result<std::vector<const exec::ParamValue *>> Params::Impl::allOnHost() const {
+  auto given = all();
+  if (!given)
     return given;
-  for (std::size_t i = 0; i < values.size(); ++i)
-    if (values[i]->device)
+  for (std::size_t i = 0; i < given->size(); ++i)
+    if ((*given)[i]->device)
       return usage("parameter `" + attention.params()[i].name +
                        "` is in a GPU's memory, which the host does not read",
                    "give its values with Params::set");
-  return {};
+  return given;
 }
 
 Result<std::vector<abi::ParamSlot>> Params::Impl::slots() const {
-  if (auto readable = checkAllOnHost(); !readable)
+  const auto readable = allOnHost();
+  if (!readable)
     return readable.error();
-  std::vector<abi::ParamSlot> result(values.size());
-  for (std::size_t i = 0; i < values.size(); ++i)
-    result[i] = exec::slotOf(attention.impl().variant().params[i], *values[i]);
+  std::vector<abi::ParamSlot> result(readable->size());
+  for (std::size_t i = 0; i < result.size(); ++i)
+    result[i] = exec::slotOf(attention.impl().variant().params[i], *(*readable)[i]);
   return result;
 }
 

@@ -19,11 +19,11 @@ struct Params::Impl {
   /// in a GPU's memory.
   Result<std::vector<abi::ParamSlot>> slots() const;
 
-  /// An error where one is missing.
-  Result<void> checkAllGiven() const;
+  /// All of them, of this value; an error where one is missing.
+  Result<std::vector<const exec::ParamValue *>> all() const;
 
-  /// An error where the host cannot read one: it is missing, or in a GPU's memory.
-  Result<void> checkAllOnHost() const;
+  /// The same where the host can read them: an error also where one is in a GPU's memory.
+  Result<std::vector<const exec::ParamValue *>> allOnHost() const;
 
   /// What the attention's mask shows with these values; one that the host cannot read bounds nothing.
   plan::Reach reach() const;

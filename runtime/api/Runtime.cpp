@@ -95,9 +95,7 @@ Result<void> checkAndRun(const Attention &attention, const Plan::Impl &plan, con
   if (const auto &kernel = attention.impl().cpuKernel; !kernel)
     return api::toPublic(kernel.error());
   std::optional<Params> defaults;
-  if (!inputs.params)
-    defaults.emplace(attention);
-  const Params::Impl &params = inputs.params ? inputs.params->impl() : defaults->impl();
+  const Params::Impl &params = inputs.params ? inputs.params->impl() : defaults.emplace(attention).impl();
   if (&params.attention.impl() != &attention.impl())
     return usage("the parameters are those of another attention");
   if (!plan.facts.reach.isAll()) // else it serves every mask, and a run need not ask for this one's

@@ -19,10 +19,7 @@ template <typename Change> auto change(Tree::Impl &impl, Change &&make) {
 Tree::Tree() : impl_(std::make_unique<Impl>()) {}
 Tree::Tree(const Tree &other) : impl_(std::make_unique<Impl>(*other.impl_)) {}
 Tree::Tree(Tree &&) noexcept = default;
-Tree &Tree::operator=(const Tree &other) {
-  impl_ = std::make_unique<Impl>(*other.impl_);
-  return *this;
-}
+Tree &Tree::operator=(const Tree &other) { return *this = Tree(other); }
 Tree &Tree::operator=(Tree &&) noexcept = default;
 Tree::~Tree() = default;
 

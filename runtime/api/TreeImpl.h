@@ -31,7 +31,7 @@ public:
   }
 
   /// From now on the word has the generation, too: for those who cannot ask, as a kernel.
-  void follow(std::shared_ptr<Word> word) {
+  void follow(const std::shared_ptr<Word> &word) {
     const std::lock_guard lock(mutex_);
     followers_.push_back(word);
     followerCount_.store(followers_.size());

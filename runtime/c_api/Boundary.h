@@ -51,7 +51,7 @@ deft_status make(const char *function, std::initializer_list<Pointer> needed, Ha
     auto value = body();
     if (!value)
       return value.error();
-    *made = new Handle{std::move(*value)};
+    *made = new Handle{std::move(*value)}; // NOLINT(bugprone-unhandled-exception-at-new): call() catches it
     return {};
   });
 }

@@ -52,24 +52,24 @@ Result<std::shared_ptr<Device>> Device::open(int ordinal) {
 }
 
 Result<std::shared_ptr<Device>> Device::open(std::shared_ptr<const Driver> driver, int ordinal) {
-  const cu::Api &api = driver->api();
   auto looked = lookAt(*driver, ordinal);
   if (!looked)
     return looked.error();
   if (auto supported = checkSupported(*looked); !supported)
     return supported.error();
   std::shared_ptr<Device> opened(new Device());
-  opened->driver_ = driver;
+  opened->driver_ = std::move(driver);
   opened->facts_ = std::move(*looked);
   const DeviceFacts &facts = opened->facts_;
+  const cu::Api &api = opened->api();
   if (const cu::Result result = api.deviceGet(&opened->device_, ordinal))
-    return driver->error("cannot open GPU " + std::to_string(ordinal), result);
+    return opened->driver().error("cannot open GPU " + std::to_string(ordinal), result);
   if (const cu::Result result = api.primaryCtxRetain(&opened->context_, opened->device_))
-    return driver->error("cannot make a context on " + facts.name, result);
+    return opened->driver().error("cannot make a context on " + facts.name, result);
   const Current current(*opened);
   for (cu::Stream *stream : {&opened->stream_, &opened->copies_})
     if (const cu::Result result = api.streamCreate(stream, cu::kStreamNonBlocking))
-      return driver->error("cannot make a stream on " + facts.name, result);
+      return opened->driver().error("cannot make a stream on " + facts.name, result);
   return opened;
 }
 
@@ -162,32 +162,33 @@ Result<void> Buffer::download(void *to, std::size_t bytes) const {
 
 Result<Kernel> Kernel::load(std::shared_ptr<Device> device, const std::string &image,
                             const std::string &entry, int threads, int smemBytes) {
-  Kernel kernel(device);
+  Kernel kernel(std::move(device));
+  const Device &on = *kernel.device_;
   kernel.entry_ = entry;
   kernel.threads_ = threads;
   kernel.smemBytes_ = smemBytes;
-  const Device::Current current(*device);
-  const cu::Api &api = device->api();
+  const Device::Current current(on);
+  const cu::Api &api = on.api();
   if (const cu::Result result = api.moduleLoadData(&kernel.module_, image.c_str())) {
-    Error error = device->driver().error("cannot load kernel `" + entry + "`", result);
+    Error error = on.driver().error("cannot load kernel `" + entry + "`", result);
     if (result == cu::kNoBinaryForGpu)
-      error.hint = "it was compiled for another architecture than " + device->facts().name + "'s";
+      error.hint = "it was compiled for another architecture than " + on.facts().name + "'s";
     return error;
   }
   if (const cu::Result result = api.moduleGetFunction(&kernel.function_, kernel.module_, entry.c_str()))
-    return device->driver().error("no function `" + entry + "` in its cubin", result);
+    return on.driver().error("no function `" + entry + "` in its cubin", result);
   if (const cu::Result result =
           api.funcSetAttribute(kernel.function_, cu::kFunctionMaxDynamicShared, smemBytes))
-    return device->driver().error(
+    return on.driver().error(
         "kernel `" + entry + "` asks for " + std::to_string(smemBytes) + " bytes of shared memory", result);
   int perMultiprocessor = 0;
   if (const cu::Result result = api.occupancy(&perMultiprocessor, kernel.function_, threads, smemBytes))
-    return device->driver().error("cannot ask for the occupancy of kernel `" + entry + "`", result);
+    return on.driver().error("cannot ask for the occupancy of kernel `" + entry + "`", result);
   if (perMultiprocessor == 0)
     return Error{ErrorCode::Environment,
-                 "kernel `" + entry + "` does not fit a multiprocessor of " + device->facts().name,
+                 "kernel `" + entry + "` does not fit a multiprocessor of " + on.facts().name,
                  "a smaller tile or fewer stages would"};
-  kernel.blocksAtOnce_ = perMultiprocessor * device->facts().multiprocessors;
+  kernel.blocksAtOnce_ = perMultiprocessor * on.facts().multiprocessors;
   return kernel;
 }
 

@@ -3,7 +3,6 @@
 #include "compiler/support/AtomicFile.h"
 #include "runtime/exec/NpyHeader.h"
 
-#include <cstring>
 
 namespace deft::exec {
 
@@ -21,7 +20,7 @@ Error wrong(std::string message, std::string hint = "") {
 
 template <typename T> std::vector<T> copyValues(std::string_view bytes) {
   std::vector<T> values(bytes.size() / sizeof(T));
-  std::memcpy(values.data(), bytes.data(), values.size() * sizeof(T));
+  bytes.copy(reinterpret_cast<char *>(values.data()), values.size() * sizeof(T));
   return values;
 }
 

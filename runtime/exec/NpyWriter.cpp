@@ -26,7 +26,7 @@ std::string npyHeader(const std::vector<long long> &shape) {
   return header + text;
 }
 
-Result<NpyWriter> NpyWriter::create(const std::string &path, std::vector<long long> shape) {
+Result<NpyWriter> NpyWriter::create(const std::string &path, const std::vector<long long> &shape) {
   NpyWriter writer;
   writer.path_ = path;
   writer.missing_ = 1;

@@ -13,7 +13,7 @@ namespace deft::exec {
 /// whole.
 class NpyWriter {
 public:
-  static support::Result<NpyWriter> create(const std::string &path, std::vector<long long> shape);
+  static support::Result<NpyWriter> create(const std::string &path, const std::vector<long long> &shape);
 
   /// In C order. A failure to write is kept for close().
   void append(std::span<const float> values);

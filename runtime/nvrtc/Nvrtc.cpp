@@ -3,6 +3,7 @@
 #include "runtime/nvrtc/Templates.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cstdlib>
 #include <dlfcn.h>
 #include <filesystem>
@@ -182,7 +183,9 @@ bool Nvrtc::supports(std::string_view arch) const {
   if (functions_->getSupportedArchs(archs.data()) != 0)
     return false;
   // The list has the plain numbers; an "a" needs its own number to be there.
-  const int number = std::atoi(std::string(arch.substr(arch.find('_') + 1)).c_str());
+  const std::string_view digits = arch.substr(arch.find('_') + 1);
+  int number = 0;
+  std::from_chars(digits.data(), digits.data() + digits.size(), number);
   return std::find(archs.begin(), archs.end(), number) != archs.end();
 }
 

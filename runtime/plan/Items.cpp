@@ -32,9 +32,9 @@ struct ItemCutter::Cursor {
   const Place *places;
   const int *queryPos;
   int *partials;
-  abi::Item *items;
-  abi::Run *runs;
-  Plan::Tail *tails;
+  abi::Item *items = nullptr; ///< these three: once there is room
+  abi::Run *runs = nullptr;
+  Plan::Tail *tails = nullptr;
   int item = 0, run = 0, tail = 0;
   int tableTokens = 0; ///< as Plan::tableTokens
 

@@ -45,7 +45,8 @@ private:
   void cutCausal(int begin, int end) {
     if (end - begin < 2 * sizes_.back().queries)
       return;
-    const double path = allQueryPos_[begin + (end - begin) / 2] + 1;
+    const int middle = begin + (end - begin) / 2;
+    const double path = allQueryPos_[middle] + 1;
     const auto priceOf = [&](const TilePrice &size) { // of a query
       return (tileUs_ + (path + size.queries) * size.tokenUs) / size.queries;
     };

@@ -3,7 +3,7 @@
 namespace deft::program {
 
 support::Result<KernelChoice> chooseKernels(const Program &program, const device::DeviceFacts &facts,
-                                            std::shared_ptr<const config_cache::ConfigCache> configs,
+                                            const std::shared_ptr<const config_cache::ConfigCache> &configs,
                                             const tree::KvTree &first) {
   const auto untuned = program.untunedConfigs(facts.major, facts.minor);
   if (!untuned)

@@ -22,7 +22,7 @@ struct KernelChoice {
 /// beside a package, say) it is given up for the untuned one, whose kernels a package has; one that the user
 /// named is not.
 support::Result<KernelChoice> chooseKernels(const Program &program, const device::DeviceFacts &facts,
-                                            std::shared_ptr<const config_cache::ConfigCache> configs,
+                                            const std::shared_ptr<const config_cache::ConfigCache> &configs,
                                             const tree::KvTree &first);
 
 } // namespace deft::program

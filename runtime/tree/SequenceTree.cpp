@@ -25,7 +25,7 @@ Result<int> SequenceTree::addNode(int parent, int tokens) {
   const auto range = pool_.allocate(tokens);
   if (!range)
     return range.error();
-  const auto node = tree_.addNode(parent, tokens, pool_.range(*range).location);
+  auto node = tree_.addNode(parent, tokens, pool_.range(*range).location);
   if (!node) {
     (void)pool_.release(*range);
     return node.error();

@@ -183,10 +183,11 @@ Result<void> Tuner::setParams(const Params &params) {
     if (&given.attention.impl() != &impl_->attention.impl())
       return usage("the parameters are those of `" + given.attention.name() + "`",
                    "make them of this very attention");
-    if (auto checked = given.checkAllOnHost(); !checked)
-      return checked;
+    const auto values = given.allOnHost();
+    if (!values)
+      return values.error();
     impl_->input.params.clear();
-    for (const auto &value : given.values)
+    for (const exec::ParamValue *value : *values)
       impl_->input.params.push_back(*value);
     return {};
   });
@@ -194,7 +195,7 @@ Result<void> Tuner::setParams(const Params &params) {
 
 std::vector<std::string> Tuner::families() {
   std::vector<std::string> names;
-  for (const workload::TreeFamily &family : workload::families())
+  for (const workload::WorkloadFamily &family : workload::families())
     names.push_back(family.name);
   return names;
 }

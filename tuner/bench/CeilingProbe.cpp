@@ -143,8 +143,8 @@ Result<double> CeilingProbe::unitsTFlops(spec::DType dtype, int repeats) {
   return grid * kWarps * kProbeMatrixWarpFlops * rounds / timed->medianUs * 1e-6;
 }
 
-Result<Ceilings> CeilingProbe::measure(int repeats) {
-  Ceilings ceilings;
+Result<MeasuredCeilings> CeilingProbe::measure(int repeats) {
+  MeasuredCeilings ceilings;
   const auto empty =
       device::timeOnDevice(device_, [&] { return kernels_->empty.launch(1, nullptr); }, {repeats, true});
   if (!empty)

@@ -25,7 +25,7 @@ struct MatrixRate { ///< TFLOP/s
   double of(spec::DType dtype) const { return dtype == spec::DType::BF16 ? bf16 : f16; }
 };
 
-struct Ceilings {
+struct MeasuredCeilings {
   double launchUs = 0;         ///< an empty kernel in a graph
   std::vector<ReadTime> reads; ///< of kReadSizesMib
   MatrixRate units;            ///< the matrix units alone, operands at rest
@@ -38,7 +38,7 @@ class CeilingProbe {
 public:
   static support::Result<CeilingProbe> open(std::shared_ptr<device::Device> device);
 
-  support::Result<Ceilings> measure(int repeats);
+  support::Result<MeasuredCeilings> measure(int repeats);
 
   /// A cold read of so many bytes.
   support::Result<ReadTime> read(std::size_t bytes, int repeats);

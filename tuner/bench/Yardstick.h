@@ -10,9 +10,9 @@ namespace deft::bench {
 
 /// What was measured on the machine that the rows' recorded times come from.
 struct RecordedCeilings {
-  std::string_view model; ///< part of the device's name
-  Ceilings ceilings;      ///< `units` 0: not recorded
-  MatrixRate product;     ///< of 8192^3, by a library
+  std::string_view model;    ///< part of the device's name
+  MeasuredCeilings ceilings; ///< `units` 0: not recorded
+  MatrixRate product;        ///< of 8192^3, by a library
 };
 /// Of the card that the rows' peers were measured on, the only one that has any.
 const RecordedCeilings &recordedCard();
@@ -25,10 +25,10 @@ const RecordedCeilings *recordedCeilings(std::string_view deviceName);
 class Yardstick {
 public:
   /// Without measured ceilings the recorded ones count, and both scales are 1.
-  Yardstick(std::optional<Ceilings> measured, const RecordedCeilings *recorded)
+  Yardstick(std::optional<MeasuredCeilings> measured, const RecordedCeilings *recorded)
       : measured_(std::move(measured)), recorded_(recorded) {}
 
-  const std::optional<Ceilings> &measured() const { return measured_; }
+  const std::optional<MeasuredCeilings> &measured() const { return measured_; }
   const RecordedCeilings *recorded() const { return recorded_; }
 
   /// Measured over recorded time of cold reads, the geometric mean over sizes and ways to read; 1 when either
@@ -48,7 +48,7 @@ public:
   double productUs(double flops, spec::DType dtype) const;
 
 private:
-  std::optional<Ceilings> measured_;
+  std::optional<MeasuredCeilings> measured_;
   const RecordedCeilings *recorded_;
 };
 

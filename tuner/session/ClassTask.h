@@ -19,7 +19,7 @@ struct SessionContext {
   const TuneInput &input;
   const TuneOptions &options;
   const Listener &listener;
-  const DeviceFacts &device;
+  const TunedDevice &device;
   const space::Space &space;
   Lab &lab;
   Journal &journal;

@@ -44,7 +44,7 @@ void Lab::distrust(const Answer &answer) {
     worker_.reset();
 }
 
-Result<DeviceFacts> Lab::device() {
+Result<TunedDevice> Lab::device() {
   if (auto ready = ensureWorker(); !ready)
     return ready.error();
   const Answer answer = ask({{"op", "device"}}, {}, options_.openSeconds);
@@ -53,7 +53,7 @@ Result<DeviceFacts> Lab::device() {
   auto key = config_cache::deviceKeyFromJson(answer.message.head.at("key"));
   if (!key)
     return key.error();
-  return DeviceFacts{std::move(*key), answer.message.head.value("driver", "")};
+  return TunedDevice{std::move(*key), answer.message.head.value("driver", "")};
 }
 
 Result<void> Lab::openClass(int index) {

@@ -14,7 +14,7 @@
 namespace deft::session {
 
 /// The device that candidates run on.
-struct DeviceFacts {
+struct TunedDevice {
   config_cache::DeviceKey key;
   std::string driver; ///< of a GPU: what it calls itself; else empty
 };
@@ -36,7 +36,7 @@ public:
         compilers_(std::move(compiler), options.compilers, options.compileSeconds) {}
 
   /// What the device's process says of it.
-  support::Result<DeviceFacts> device();
+  support::Result<TunedDevice> device();
   /// Goes to a class; its candidates must be admitted anew.
   support::Result<void> openClass(int index);
 

@@ -51,8 +51,9 @@ Result<void> appendRows(const spec::Variant &variant, const std::string &records
 Result<std::vector<Sample>> namedSamples(std::string_view name, const spec::Variant &variant,
                                          std::uint64_t seed, const std::string &recordsFolder) {
   const auto families = workload::families();
-  const bool isFamily = std::any_of(families.begin(), families.end(),
-                                    [&](const workload::TreeFamily &family) { return family.name == name; });
+  const bool isFamily =
+      std::any_of(families.begin(), families.end(),
+                  [&](const workload::WorkloadFamily &family) { return family.name == name; });
   std::vector<Sample> samples;
   Result<void> appended;
   if (name == "rows")

@@ -12,7 +12,7 @@ namespace deft::session {
 struct SessionFacts {
   const TuneInput &input;
   const TuneOptions &options;
-  const DeviceFacts &device;
+  const TunedDevice &device;
   const space::Space &space;
   const space::SpaceSize &size;  ///< of space
   const config::Config &untuned; ///< where no tree is known

@@ -94,7 +94,7 @@ std::string atStep(const std::string &name, int step) {
 
 } // namespace
 
-std::vector<TreeFamily> families() {
+std::vector<WorkloadFamily> families() {
   return {
       {"few_shot", "one prompt, branches that sample from it"},
       {"reasoning", "trees and chains of thought"},
@@ -127,7 +127,7 @@ Result<std::vector<FamilyTree>> familyTrees(std::string_view family) {
   if (!trees.empty())
     return trees;
   std::vector<std::string> known;
-  for (const TreeFamily &one : families())
+  for (const WorkloadFamily &one : families())
     known.push_back(one.name);
   return Error{ErrorCode::Usage, "no family of trees `" + std::string(family) + "`",
                support::didYouMean(std::string(family), known)};

@@ -11,11 +11,11 @@
 /// Kinds of trees to tune for: workloads of like shape, at several sizes and steps.
 namespace deft::workload {
 
-struct TreeFamily {
+struct WorkloadFamily {
   std::string name; ///< "few_shot"
   std::string line; ///< what it is, in one line
 };
-std::vector<TreeFamily> families();
+std::vector<WorkloadFamily> families();
 
 /// One tree of a family.
 struct FamilyTree {

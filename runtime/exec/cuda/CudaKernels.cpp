@@ -125,7 +125,7 @@ unsigned CudaKernels::queryBlocks(int queries) const {
 Result<std::unique_ptr<const CudaParams>> CudaParams::upload(std::shared_ptr<device::Device> device,
                                                              const spec::Variant &variant,
                                                              const std::vector<ParamValue> &values) {
-  std::unique_ptr<CudaParams> params(new CudaParams(device));
+  std::unique_ptr<CudaParams> params(new CudaParams(std::move(device)));
   std::vector<abi::ParamSlot> &slots = params->slots_;
   slots.resize(std::max<std::size_t>(values.size(), 1));
   std::vector<abi::ParamSlot> arrays; // all arrays in one buffer, each from an 8-byte boundary

@@ -53,12 +53,13 @@ Error usage(std::string message, std::string hint) {
 
 } // namespace
 
-DevicePageTable::DevicePageTable(std::shared_ptr<device::Device> device, int pages, device::Kernel writer)
+DevicePageTable::DevicePageTable(const std::shared_ptr<device::Device> &device, int pages,
+                                 device::Kernel writer)
     : device_(device), pages_(pages), writer_(std::move(writer)), table_(device),
       slots_{Slot(device), Slot(device)} {}
 
-Result<std::unique_ptr<DevicePageTable>> DevicePageTable::create(std::shared_ptr<device::Device> device,
-                                                                 int pages) {
+Result<std::unique_ptr<DevicePageTable>>
+DevicePageTable::create(const std::shared_ptr<device::Device> &device, int pages) {
   auto writer = device::Kernel::load(device, kWritePtx, "deft_write_pages", kThreads, 0);
   if (!writer)
     return writer.error();

@@ -16,8 +16,8 @@ namespace deft::exec {
 class DevicePageTable {
 public:
   /// Has room for so many entries of the table.
-  static support::Result<std::unique_ptr<DevicePageTable>> create(std::shared_ptr<device::Device> device,
-                                                                  int pages);
+  static support::Result<std::unique_ptr<DevicePageTable>>
+  create(const std::shared_ptr<device::Device> &device, int pages);
 
   ~DevicePageTable(); ///< waits for the device, which may be reading its memory
   DevicePageTable(const DevicePageTable &) = delete;
@@ -44,7 +44,7 @@ private:
     device::Mark applied;
   };
 
-  DevicePageTable(std::shared_ptr<device::Device> device, int pages, device::Kernel writer);
+  DevicePageTable(const std::shared_ptr<device::Device> &device, int pages, device::Kernel writer);
   support::Result<void> checkStream(device::cu::Stream stream) const;
   /// Has `count` changes written, of which `changeAt` gives each.
   template <typename ChangeAt>

@@ -37,7 +37,7 @@ Result<std::unique_ptr<BenchMachine>> BenchMachine::open(Context &context, const
   if (!device)
     return device.error();
   machine->device_ = *device;
-  std::optional<bench::Ceilings> measured;
+  std::optional<bench::MeasuredCeilings> measured;
   if (auto probe = bench::CeilingProbe::open(*device)) {
     machine->probe_.emplace(std::move(*probe));
     auto ceilings = machine->probe_->measure(flags.repeats);

@@ -158,7 +158,7 @@ json toJson(const bench::Yardstick &yardstick) {
                           {"units_tflops_bf16", recorded->ceilings.units.bf16}};
   if (!yardstick.measured())
     return object;
-  const bench::Ceilings &measured = *yardstick.measured();
+  const bench::MeasuredCeilings &measured = *yardstick.measured();
   object["launch_us"] = measured.launchUs;
   object["units_tflops_f16"] = measured.units.f16;
   object["units_tflops_bf16"] = measured.units.bf16;

@@ -34,7 +34,7 @@ std::string ceilingsText(const bench::Yardstick &yardstick) {
   std::ostringstream text;
   if (!yardstick.measured())
     return "ceilings: as recorded\n";
-  const bench::Ceilings &ceilings = *yardstick.measured();
+  const bench::MeasuredCeilings &ceilings = *yardstick.measured();
   text << "ceilings: empty launch " << rounded(ceilings.launchUs, 1) << " us; matrix units alone "
        << rounded(ceilings.units.f16, 0) << " TFLOP/s f16, " << rounded(ceilings.units.bf16, 0)
        << " bf16; cold reads, us, by loads / by bulk copies\n  MiB  ";

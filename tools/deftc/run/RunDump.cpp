@@ -84,8 +84,8 @@ public:
   }
 
 private:
-  Result<exec::NpyWriter> open(const std::string &name, std::vector<long long> shape) const {
-    return exec::NpyWriter::create(folder_ + "/" + name + ".npy", std::move(shape));
+  Result<exec::NpyWriter> open(const std::string &name, const std::vector<long long> &shape) const {
+    return exec::NpyWriter::create(folder_ + "/" + name + ".npy", shape);
   }
 
   Result<void> writeSpec() const {

@@ -8,8 +8,8 @@ namespace {
 const RecordedCeilings &h200() { return *recordedCeilings("NVIDIA H200"); }
 
 /// The recorded machine, its reads slower by a factor.
-Ceilings slowedBy(double factor) {
-  Ceilings ceilings = h200().ceilings;
+MeasuredCeilings slowedBy(double factor) {
+  MeasuredCeilings ceilings = h200().ceilings;
   for (ReadTime &read : ceilings.reads) {
     read.loadsUs *= factor;
     read.bulkUs *= factor;
@@ -27,7 +27,7 @@ TEST(YardstickTest, ReadsAreScaledByTheMeanOverSizes) {
 }
 
 TEST(YardstickTest, ASizeThatOneSideLacksDoesNotCount) {
-  Ceilings ceilings = slowedBy(1.1);
+  MeasuredCeilings ceilings = slowedBy(1.1);
   ceilings.reads[4].bulkUs = 1; // 32 MiB, where no bulk copy was recorded
   EXPECT_NEAR(Yardstick(ceilings, &h200()).readScale(), 1.1, 1e-12);
 }
@@ -47,7 +47,7 @@ TEST(YardstickTest, TheMatrixRateIsTheSameKindOfFigureOnEveryCard) {
     EXPECT_NEAR(yardstick.productTFlops(spec::DType::F16), 900 * product.f16 / units.f16, 1e-9);
     EXPECT_NEAR(yardstick.productTFlops(spec::DType::BF16), 950 * product.bf16 / units.bf16, 1e-9);
   }
-  Ceilings same = slowedBy(1);
+  MeasuredCeilings same = slowedBy(1);
   same.units = units;
   EXPECT_NEAR(Yardstick(same, nullptr).productTFlops(spec::DType::F16), product.f16, 1e-9);
   EXPECT_EQ(Yardstick(std::nullopt, nullptr).productTFlops(spec::DType::F16), 0);

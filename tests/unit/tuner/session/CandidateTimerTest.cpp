@@ -67,7 +67,7 @@ protected:
   Listener listener_;
   std::vector<std::string> notes_;
   bool isCancelled_ = false;
-  DeviceFacts device_{{config_cache::DeviceKey::Kind::Cpu, "x86-64-v4", 512, 1, "fake"}, ""};
+  TunedDevice device_{{config_cache::DeviceKey::Kind::Cpu, "x86-64-v4", 512, 1, "fake"}, ""};
   space::Space space_ = *space::makeSpace(test::ScalarKernel<4, 2, 16>::variant(), {});
   Lab lab_{[]() -> Result<std::unique_ptr<measure::Service>> {
              return std::unique_ptr<measure::Service>(std::make_unique<ChunkService>());

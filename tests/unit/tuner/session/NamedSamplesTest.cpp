@@ -28,7 +28,7 @@ std::vector<std::string> namesOf(std::string_view name, const spec::Variant &var
 TEST(NamedSamplesTest, AllAreTheFamiliesOneAfterTheOther) {
   const spec::Variant variant = withHeads(32, 8);
   std::vector<std::string> families;
-  for (const workload::TreeFamily &family : workload::families())
+  for (const workload::WorkloadFamily &family : workload::families())
     for (std::string &name : namesOf(family.name, variant))
       families.push_back(std::move(name));
   EXPECT_FALSE(families.empty());

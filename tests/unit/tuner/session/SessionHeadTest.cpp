@@ -17,7 +17,7 @@ namespace {
 struct Session {
   TuneInput input;
   TuneOptions options;
-  DeviceFacts device{config_cache::h200(), "580.00"};
+  TunedDevice device{config_cache::h200(), "580.00"};
   std::vector<space::AxisOverride> axes{{"prices", {"machine"}}};
   config::Config untuned = config_cache::someConfig();
   bool isHeldOut = false;

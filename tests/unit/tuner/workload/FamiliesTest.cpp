@@ -10,7 +10,7 @@
 namespace deft::workload {
 namespace {
 
-std::vector<FamilyTree> treesOf(const TreeFamily &family) {
+std::vector<FamilyTree> treesOf(const WorkloadFamily &family) {
   auto trees = familyTrees(family.name);
   EXPECT_TRUE(trees.ok()) << trees.error().message;
   return trees ? std::move(*trees) : std::vector<FamilyTree>();
@@ -18,7 +18,7 @@ std::vector<FamilyTree> treesOf(const TreeFamily &family) {
 
 TEST(FamiliesTest, EveryFamilyHasClassesWithSeveralTreesAndHeldOutOnes) {
   ASSERT_EQ(families().size(), 7U);
-  for (const TreeFamily &family : families()) {
+  for (const WorkloadFamily &family : families()) {
     std::map<std::string, std::pair<int, int>> classes; // searched on, held out
     config_cache::TreeClassifier classifier;
     for (const FamilyTree &tree : treesOf(family)) {
@@ -34,7 +34,7 @@ TEST(FamiliesTest, EveryFamilyHasClassesWithSeveralTreesAndHeldOutOnes) {
 }
 
 TEST(FamiliesTest, ATreeCanBeMadeAgainByItsName) {
-  for (const TreeFamily &family : families())
+  for (const WorkloadFamily &family : families())
     for (const FamilyTree &tree : treesOf(family)) {
       const auto again = make(tree.name, tree.seed);
       ASSERT_TRUE(again.ok()) << tree.name;
@@ -44,7 +44,7 @@ TEST(FamiliesTest, ATreeCanBeMadeAgainByItsName) {
 }
 
 TEST(FamiliesTest, HeldOutTreesAreNotSearchedOn) {
-  for (const TreeFamily &family : families()) {
+  for (const WorkloadFamily &family : families()) {
     std::set<std::pair<std::string, std::uint64_t>> searched;
     const std::vector<FamilyTree> trees = treesOf(family);
     for (const FamilyTree &tree : trees)

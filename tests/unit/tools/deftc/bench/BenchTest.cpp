@@ -71,7 +71,7 @@ TEST(BenchTest, TheSummaryNamesLossesAndTheWorstRow) {
 
 TEST(BenchTest, CeilingsAreShownBesideTheirScale) {
   const auto *recorded = bench::recordedCeilings("NVIDIA H200");
-  bench::Ceilings measured{3, {{1, 4.1, 3.6}, {8, 6.0, 0}}, {900, 950}};
+  bench::MeasuredCeilings measured{3, {{1, 4.1, 3.6}, {8, 6.0, 0}}, {900, 950}};
   const std::string text = ceilingsText(bench::Yardstick(measured, recorded));
   EXPECT_THAT(text, HasSubstr("empty launch 3.0 us; matrix units alone 900 TFLOP/s f16, 950 bf16"));
   EXPECT_THAT(text, HasSubstr("\n  MiB        1      8\n  loads    4.1    6.0\n  bulk     3.6      -\n"));
@@ -81,7 +81,7 @@ TEST(BenchTest, CeilingsAreShownBesideTheirScale) {
 }
 
 TEST(BenchTest, TimesOfAnotherCardAreNotComparedWith) {
-  bench::Ceilings measured{3, {{1, 4.1, 3.6}}, {944, 900}};
+  bench::MeasuredCeilings measured{3, {{1, 4.1, 3.6}}, {944, 900}};
   const std::string text = ceilingsText(bench::Yardstick(measured, nullptr));
   EXPECT_THAT(text,
               HasSubstr("recorded times, of peers and floors, are of an NVIDIA H200, so nothing here is "
