@@ -21,7 +21,7 @@ Result<int> readHeader(const json &root) {
     return wrong("not a tree file", "it must be an object with \"format\": \"deftc-tree\"");
   if (!root.contains("version"))
     return wrong("the tree file lacks `version`");
-  const auto version = readInt(root["version"], "version");
+  auto version = readInt(root["version"], "version");
   if (!version)
     return version;
   if (*version < 1 || *version > kNewestVersion)
@@ -55,8 +55,8 @@ Result<void> readNode(const json &node, const std::string &where, int version, T
     return wrong(where + (document.hasLocations ? " lacks `location`" : " has a `location`") +
                      ", unlike nodes[0]",
                  "all nodes have a location, or none");
-  Result<int> location = 0;
-  if (document.hasLocations && !(location = readInt(node["location"], where + ".location")))
+  auto location = document.hasLocations ? readInt(node["location"], where + ".location") : Result<int>(0);
+  if (!location)
     return location.error();
   if (node.contains("name")) {
     const auto name = readString(node["name"], where + ".name");

@@ -188,6 +188,11 @@ double differenceOf(const IoRow &row) {
 
 } // namespace
 
+const plan::VariantFacts &unit() {
+  static const plan::VariantFacts facts{1, 32, spec::Tensors::alike(128)};
+  return facts;
+}
+
 Result<RunIo> countRun(Workload &workload, const Progress &progress) {
   plan::Planner planner;
   plan::Plan plan;
@@ -197,10 +202,10 @@ Result<RunIo> countRun(Workload &workload, const Progress &progress) {
   for (bool hasStep = true; hasStep;) {
     const int queries = static_cast<int>(workload.tree().queries().size());
     for (spec::Partition partition : {spec::Partition::Flatten, spec::Partition::Query}) {
-      if (auto made = planner.make(workload.tree(), kUnit, configOf(partition, queries), kBlocks, plan);
+      if (auto made = planner.make(workload.tree(), unit(), configOf(partition, queries), kBlocks, plan);
           !made)
         return made.error();
-      (partition == spec::Partition::Query ? query : shared) += plan::io(plan, kUnit);
+      (partition == spec::Partition::Query ? query : shared) += plan::io(plan, unit());
     }
     ++sum.steps;
     if (progress)

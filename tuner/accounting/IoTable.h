@@ -12,7 +12,7 @@
 namespace deft::accounting {
 
 /// The table's unit: an attention of 32 heads without grouping, head dim 128, 2 bytes, in 32 layers.
-inline const plan::VariantFacts kUnit{1, 32, spec::Tensors::alike(128)};
+const plan::VariantFacts &unit();
 inline constexpr int kLayers = 32;
 
 /// Bytes of all layers, summed over the steps of one run, or of several.

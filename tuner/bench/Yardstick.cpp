@@ -81,7 +81,7 @@ double Yardstick::productUs(double flops, spec::DType dtype) const {
   const double rate = productTFlops(dtype);
   if (rate <= 0)
     return 0;
-  const double launchUs = measured_ ? measured_->launchUs : recorded_->ceilings.launchUs;
+  const double launchUs = measured_ ? measured_->launchUs : recorded_ ? recorded_->ceilings.launchUs : 0;
   return launchUs + flops / (rate * 1e6);
 }
 

@@ -49,7 +49,7 @@ void detach(int descriptor, pid_t parent) {
   for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT})
     ::signal(signal, SIG_IGN);
   const int null = ::open("/dev/null", O_RDWR);
-  for (int standard = 0; standard < 3; ++standard)
+  for (int standard = 0; null >= 0 && standard < 3; ++standard)
     ::dup2(null, standard);
   closeAllBut(descriptor);
 }

@@ -18,7 +18,6 @@ namespace deft::regret {
 using config_cache::Candidate;
 using config_cache::ConfigCache;
 using config_cache::Coordinates;
-using config_cache::DeviceKey;
 using config_cache::Entry;
 using config_cache::LoadedEntry;
 using config_cache::Ruling;

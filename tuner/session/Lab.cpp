@@ -6,7 +6,6 @@ namespace deft::session {
 
 using measure::Worker;
 using nlohmann::json;
-using support::Error;
 using support::ErrorCode;
 using support::Result;
 

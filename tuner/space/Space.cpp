@@ -34,7 +34,7 @@ int &phaseNumber(PhaseConfig &phase, Knob knob) {
 } // namespace
 
 Space::Space(kernels::KernelShape kernel, const target::Target *target, config::CostCoefficients cost,
-             std::vector<Axis> planAxes, std::vector<SpaceShape> shapes, kernels::Families families)
+             const std::vector<Axis> &planAxes, std::vector<SpaceShape> shapes, kernels::Families families)
     : kernel_(kernel), target_(target), cost_(cost), families_(families), shapes_(std::move(shapes)),
       planAxes_(static_cast<int>(planAxes.size())) {
   for (const SpaceShape &shape : shapes_) {

@@ -40,7 +40,7 @@ class Space {
 public:
   /// `target` null: a CPU. `planAxes` (partition, chunk, prices, order) go with every shape.
   Space(kernels::KernelShape kernel, const target::Target *target, config::CostCoefficients cost,
-        std::vector<Axis> planAxes, std::vector<SpaceShape> shapes,
+        const std::vector<Axis> &planAxes, std::vector<SpaceShape> shapes,
         kernels::Families families = kernels::families());
 
   const kernels::KernelShape &kernel() const { return kernel_; }

@@ -40,10 +40,10 @@ json toJson(const IoRow &row) {
 
 json toJson(const std::vector<IoGroup> &table) {
   json object = {{"unit",
-                  {{"query_heads", accounting::kUnit.ratio * accounting::kUnit.kvHeads},
-                   {"kv_heads", accounting::kUnit.kvHeads},
-                   {"head_dim", accounting::kUnit.tensors.k.dim},
-                   {"element_bytes", accounting::kUnit.tensors.k.elementBytes()},
+                  {{"query_heads", accounting::unit().ratio * accounting::unit().kvHeads},
+                   {"kv_heads", accounting::unit().kvHeads},
+                   {"head_dim", accounting::unit().tensors.k.dim},
+                   {"element_bytes", accounting::unit().tensors.k.elementBytes()},
                    {"layers", accounting::kLayers}}}};
   json rules = json::object(), leftOut = json::array();
   for (const IoGroup &group : table) {

@@ -87,7 +87,7 @@ Underway::Underway(Context &context, std::string what) : progress_(context, std:
   try {
     thread_ = std::thread([this] { keepSaying(); });
   } catch (const std::system_error &) {
-    // The work goes on, in silence.
+    return; // the work goes on, in silence
   }
 }
 

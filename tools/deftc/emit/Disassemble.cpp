@@ -25,7 +25,8 @@ std::optional<std::string> findDisassembler() {
   for (const char *variable : {"CUDA_HOME", "CUDA_PATH"})
     if (const char *home = std::getenv(variable))
       folders.push_back(std::string(home) + "/bin");
-  const std::string path = std::getenv("PATH") ? std::getenv("PATH") : "";
+  const char *const given = std::getenv("PATH");
+  const std::string path = given ? given : "";
   for (std::size_t begin = 0; begin <= path.size();) {
     const std::size_t end = std::min(path.find(':', begin), path.size());
     folders.push_back(path.substr(begin, end - begin));
@@ -33,7 +34,7 @@ std::optional<std::string> findDisassembler() {
   }
   folders.push_back("/usr/local/cuda/bin");
   for (const std::string &folder : folders)
-    if (const std::string file = folder + "/nvdisasm"; ::access(file.c_str(), X_OK) == 0)
+    if (std::string file = folder + "/nvdisasm"; ::access(file.c_str(), X_OK) == 0)
       return file;
   return std::nullopt;
 }

@@ -19,12 +19,13 @@ struct Options {
 
 /// What `make` gives of a compilation.
 template <typename F> auto of(F make) {
-  return [make](const LoadedSpec &spec, const spec::Variant &variant) -> Result<std::string> {
-    const Result<Compilation> compilation = Compilation::create(variant, spec.sources);
-    if (!compilation)
-      return compilation.error();
-    return make(*compilation);
-  };
+  return
+      [make = std::move(make)](const LoadedSpec &spec, const spec::Variant &variant) -> Result<std::string> {
+        const Result<Compilation> compilation = Compilation::create(variant, spec.sources);
+        if (!compilation)
+          return compilation.error();
+        return make(*compilation);
+      };
 }
 
 } // namespace
