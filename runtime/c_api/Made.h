@@ -47,7 +47,7 @@ public:
   template <typename Other> Other *add(std::size_t count = 1) {
     static_assert(std::is_trivial_v<Other>);
     void *const memory = piece(count * sizeof(Other));
-    PieceHead *const first = static_cast<PieceHead *>(static_cast<void *>(value_)) - 1;
+    PieceHead *const first = reinterpret_cast<PieceHead *>(value_) - 1;
     PieceHead *const added = static_cast<PieceHead *>(memory) - 1;
     added->next = first->next;
     first->next = added;

@@ -8,6 +8,7 @@
 
 #include <fstream>
 #include <optional>
+#include <tuple>
 
 namespace deft::codegen::cpu {
 
@@ -22,7 +23,7 @@ public:
   ScratchFolder() { failed_ = static_cast<bool>(llvm::sys::fs::createUniqueDirectory("deft-link", path_)); }
   ~ScratchFolder() {
     if (!failed_) // what cannot be removed stays in the system's folder for such files
-      (void)llvm::sys::fs::remove_directories(path_);
+      std::ignore = llvm::sys::fs::remove_directories(path_);
   }
   ScratchFolder(const ScratchFolder &) = delete;
   ScratchFolder &operator=(const ScratchFolder &) = delete;

@@ -2,6 +2,7 @@
 
 #include "compiler/kernels/Legality.h"
 #include "runtime/plan/Auto.h"
+#include "tests/unit/tuner/space/SpaceTesting.h"
 
 #include <gtest/gtest.h>
 
@@ -9,27 +10,6 @@
 
 namespace deft::space {
 namespace {
-
-spec::Variant llama(int queryHeads = 32, int kvHeads = 8) {
-  spec::Variant variant;
-  variant.name = "llama";
-  variant.queryHeads = queryHeads;
-  variant.kvHeads = kvHeads;
-  variant.tensors = spec::Tensors::alike(128);
-  return variant;
-}
-
-const target::Target &hopper() { return *target::findTarget("sm_90a"); }
-
-Space make(const spec::Variant &variant, const target::Target *target,
-           const std::vector<std::string> &overrides = {}) {
-  std::vector<AxisOverride> changes;
-  for (const std::string &text : overrides)
-    changes.push_back(*parseOverride(text));
-  auto space = makeSpace(variant, {target, config::CostCoefficients()}, changes);
-  EXPECT_TRUE(space.ok()) << space.error().message;
-  return *space;
-}
 
 std::string errorOf(const std::vector<std::string> &overrides) {
   std::vector<AxisOverride> changes;
