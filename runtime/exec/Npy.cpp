@@ -3,7 +3,6 @@
 #include "compiler/support/AtomicFile.h"
 #include "runtime/exec/NpyHeader.h"
 
-
 namespace deft::exec {
 
 using support::Error;
