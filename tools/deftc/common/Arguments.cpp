@@ -2,7 +2,7 @@
 
 #include "compiler/support/NearestName.h"
 #include "runtime/exec/cpu/Processors.h"
-#include "tools/deftc/shell/CommandWalk.h"
+#include "tools/deftc/common/CommandWalk.h"
 
 #include <CLI/CLI.hpp>
 

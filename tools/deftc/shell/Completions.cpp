@@ -1,7 +1,7 @@
 #include "tools/deftc/shell/Completions.h"
 
+#include "tools/deftc/common/CommandWalk.h"
 #include "tools/deftc/common/Words.h"
-#include "tools/deftc/shell/CommandWalk.h"
 
 #include <CLI/CLI.hpp>
 

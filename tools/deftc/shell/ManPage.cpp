@@ -1,7 +1,7 @@
 #include "tools/deftc/shell/ManPage.h"
 
+#include "tools/deftc/common/CommandWalk.h"
 #include "tools/deftc/common/Words.h"
-#include "tools/deftc/shell/CommandWalk.h"
 #include "tools/deftc/shell/Conventions.h"
 
 #include <CLI/CLI.hpp>

@@ -1,4 +1,4 @@
-#include "tools/deftc/shell/CommandWalk.h"
+#include "tools/deftc/common/CommandWalk.h"
 
 #include "tools/deftc/common/Words.h"
 
