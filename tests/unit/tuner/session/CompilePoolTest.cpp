@@ -78,7 +78,9 @@ TEST(CompilePoolTest, AnOrderThatDealsHasKernelsOfItsOwn) {
 TEST(CompilePoolTest, WorkIsDoneAheadBySeveral) {
   CompilePool pool = poolOf(2);
   pool.ahead({configOf(2), configOf(3), configOf(4), configOf(2)});
-  const auto areDone = [&] { return pool.has(configOf(2)) && pool.has(configOf(3)) && pool.has(configOf(4)); };
+  const auto areDone = [&] {
+    return pool.has(configOf(2)) && pool.has(configOf(3)) && pool.has(configOf(4));
+  };
   for (int i = 0; i < 200 && !areDone(); ++i) // in any order
     pool.wait(0.05);
   EXPECT_TRUE(areDone());
