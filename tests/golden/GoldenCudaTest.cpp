@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <ostream>
 
 namespace deft {
 namespace {
@@ -18,7 +19,12 @@ struct GoldenKernel {
   const char *variant;
   const char *phase; ///< of the default config for `arch`, or merge or queries
   const char *arch;
+
+  std::string name() const { return std::string(variant) + "_" + phase + "_" + arch; }
 };
+
+/// What stands beside a test's name in lists of them: its bytes would be addresses, others in each run.
+void PrintTo(const GoldenKernel &golden, std::ostream *out) { *out << golden.name(); }
 
 class GoldenCudaTest : public testing::TestWithParam<GoldenKernel> {};
 
@@ -49,8 +55,7 @@ std::string generate(const GoldenKernel &golden) {
 
 TEST_P(GoldenCudaTest, TextIsAsReviewed) {
   const GoldenKernel &golden = GetParam();
-  const std::string path = std::string(DEFT_GOLDEN_FOLDER "/cuda/") + golden.variant + "_" + golden.phase +
-                           "_" + golden.arch + ".cu";
+  const std::string path = DEFT_GOLDEN_FOLDER "/cuda/" + golden.name() + ".cu";
   const std::string text = generate(golden);
   ASSERT_EQ(text.substr(0, 8), "// deft_") << text;
   if (std::getenv("DEFT_UPDATE_GOLDEN")) {
@@ -71,9 +76,7 @@ INSTANTIATE_TEST_SUITE_P(
         GoldenKernel{"streaming_sink", "wide", "sm_80"}, GoldenKernel{"sigmoid", "narrow", "sm_80"},
         GoldenKernel{"sigmoid", "merge", "sm_80"}, GoldenKernel{"gpt_oss", "merge", "sm_80"},
         GoldenKernel{"qwen3_8b_raw_q", "queries", "sm_80"}, GoldenKernel{"local_global", "tiles", "sm_90a"}),
-    [](const auto &info) {
-      return std::string(info.param.variant) + "_" + info.param.phase + "_" + info.param.arch;
-    });
+    [](const auto &info) { return info.param.name(); });
 
 } // namespace
 } // namespace deft

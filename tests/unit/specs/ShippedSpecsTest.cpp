@@ -5,9 +5,15 @@
 #include "specs/Embedded.h"
 
 #include <gtest/gtest.h>
+
+#include <ostream>
 #include <set>
 
 namespace deft::specs {
+
+/// What stands beside a test's name in lists of them: its bytes would be addresses, others in each run.
+void PrintTo(const EmbeddedSpec &spec, std::ostream *out) { *out << spec.name; }
+
 namespace {
 
 std::vector<spec::Variant> compileShipped(const EmbeddedSpec &spec) {
