@@ -39,12 +39,18 @@ deft_status call(const char *function, std::initializer_list<Pointer> needed, Bo
   }
 }
 
+/// What a call hands over in a place of its caller's is null until it is made. A place that is missing is
+/// what checkPointers() speaks of.
+template <typename T> void clearPlace(T **place) noexcept {
+  if (place)
+    *place = nullptr;
+}
+
 /// A function that makes a handle out of what `body` gives, a Result. After an error the handle is null.
 template <typename Handle, typename Body>
 deft_status make(const char *function, std::initializer_list<Pointer> needed, Handle **made,
                  Body &&body) noexcept {
-  if (made)
-    *made = nullptr;
+  clearPlace(made);
   return call(function, needed, [&]() -> Result<void> {
     if (auto checked = checkPointers(function, {{"the place for what is made", made}}); !checked)
       return checked;

@@ -21,8 +21,7 @@ deft_gpu_facts numbersOf(const deft::GpuFacts &facts) {
 } // namespace
 
 deft_status deft_gpu_list(deft_gpus **gpus) {
-  if (gpus)
-    *gpus = nullptr;
+  clearPlace(gpus);
   return call(__func__, {{"gpus", gpus}}, [&]() -> deft::Result<void> {
     const auto all = deft::Gpu::list();
     if (!all)

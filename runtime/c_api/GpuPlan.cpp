@@ -162,8 +162,7 @@ deft_status deft_gpu_plan_get_summary(const deft_gpu_plan *plan, deft_plan_summa
 }
 
 deft_status deft_gpu_plan_get_choice(const deft_gpu_plan *plan, deft_config_choice **choice) {
-  if (choice)
-    *choice = nullptr;
+  clearPlace(choice);
   return call(__func__, {{"plan", plan}, {"choice", choice}}, [&]() -> deft::Result<void> {
     *choice = makeChoice(plan->plan.choice());
     return {};

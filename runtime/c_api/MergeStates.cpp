@@ -48,8 +48,7 @@ deft_status deft_merge_states(const deft_state *states, size_t count, const deft
 }
 
 deft_status deft_gpu_state_merge_load(const deft_gpu *gpu, deft_dtype type, deft_gpu_state_merge **merge) {
-  if (merge)
-    *merge = nullptr;
+  clearPlace(merge);
   return call(__func__, {{"gpu", gpu}, {"the place for what is made", merge}}, [&]() -> deft::Result<void> {
     const auto own = stateTypeOf(type);
     if (!own)

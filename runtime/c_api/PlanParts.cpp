@@ -63,11 +63,11 @@ Result<GpuPlanOptions> gpuPlanOptionsOf(const deft_gpu_plan_options *given) {
   const auto known = readSized("deft_gpu_plan_options", given);
   if (!known)
     return known.error();
-  auto plan = planOptionsOf(known->plan);
+  const auto plan = planOptionsOf(known->plan);
   if (!plan)
     return plan.error();
   GpuPlanOptions options;
-  options.plan = std::move(*plan);
+  options.plan = *plan;
   options.runsAhead = known->runs_ahead;
   options.followsLengths = known->follows_lengths != 0;
   options.slack = known->slack;

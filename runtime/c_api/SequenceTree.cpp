@@ -27,8 +27,7 @@ std::vector<deft::NodeTokens> tokensOf(const deft_node_tokens *tokens, size_t co
 template <typename Change>
 deft_status changeWithCopies(const char *function, deft_sequence_tree *sequences, deft_token_copy **copies,
                              size_t *count, Change &&change) {
-  if (copies)
-    *copies = nullptr;
+  clearPlace(copies);
   return call(function, {{"sequences", sequences}, {"copies", copies}, {"count", count}},
               [&]() -> deft::Result<void> {
                 const deft::Result<std::vector<deft::TokenCopy>> made = change(sequences->sequences);
@@ -138,8 +137,7 @@ deft_status deft_sequence_tree_pollute(deft_sequence_tree *sequences, const deft
 
 deft_status deft_sequence_tree_get_polluted(const deft_sequence_tree *sequences, deft_node_tokens **tokens,
                                             size_t *count) {
-  if (tokens)
-    *tokens = nullptr;
+  clearPlace(tokens);
   return call(__func__, {{"sequences", sequences}, {"tokens", tokens}, {"count", count}},
               [&]() -> deft::Result<void> {
                 const std::vector<deft::NodeTokens> found = sequences->sequences.polluted();

@@ -11,7 +11,7 @@ namespace {
 
 /// What a thread is told of its last call that failed.
 struct LastError {
-  Error error = {ErrorCode::Internal, "", ""};
+  Error error = {ErrorCode::Internal, {}, {}};
   std::string text;
   bool isOutOfMemory = false; ///< there was no memory for the words either
 };

@@ -13,8 +13,7 @@ namespace deft::c {
 template <typename Body>
 deft_status giveText(const char *function, std::initializer_list<Pointer> needed, char **text,
                      Body &&body) noexcept {
-  if (text)
-    *text = nullptr;
+  clearPlace(text);
   return call(function, needed, [&]() -> Result<void> {
     const Result<std::string> made = body();
     if (!made)

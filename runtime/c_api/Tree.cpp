@@ -71,8 +71,7 @@ deft_status deft_tree_prune(deft_tree *tree, int32_t node) {
 
 deft_status deft_tree_accept(deft_tree *tree, int32_t sequence, int32_t last, deft_stretch **stretches,
                              size_t *count) {
-  if (stretches)
-    *stretches = nullptr;
+  clearPlace(stretches);
   return changeTree(__func__, tree, [&](deft::Tree &own) -> deft::Result<void> {
     if (auto checked = checkPointers("deft_tree_accept", {{"stretches", stretches}, {"count", count}});
         !checked)
@@ -136,8 +135,7 @@ deft_status deft_tree_get_node(const deft_tree *tree, int32_t node, deft_node *f
 }
 
 deft_status deft_tree_get_nodes(const deft_tree *tree, int32_t **nodes, size_t *count) {
-  if (nodes)
-    *nodes = nullptr;
+  clearPlace(nodes);
   return call(__func__, {{"tree", tree}, {"nodes", nodes}, {"count", count}}, [&]() -> deft::Result<void> {
     const std::vector<int> own = tree->seen->nodesInPreorder();
     *count = own.size();

@@ -160,8 +160,7 @@ const char *deft_tuner_family(int32_t index) {
 
 deft_status deft_tuner_run(deft_tuner *tuner, const deft_tune_listener *listener,
                            deft_tune_summary **summary) {
-  if (summary)
-    *summary = nullptr;
+  clearPlace(summary);
   return call(__func__, {{"tuner", tuner}, {"summary", summary}}, [&]() -> deft::Result<void> {
     const auto known = readSized("deft_tune_listener", listener);
     if (!known)

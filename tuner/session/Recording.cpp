@@ -83,6 +83,8 @@ Result<Recording> recordingFromJson(const json &object) try {
   for (const json &tree : object.at("trees"))
     recording.trees.emplace_back(tree.at("workload").get<std::string>(),
                                  tree.at("seed").get<std::uint64_t>());
+  if (recording.trees.empty())
+    return bad("it has no trees");
   for (const json &ratio : object.at("thousandths"))
     recording.ratios.push_back(ratio.get<double>() / kUnit);
   if (recording.ratios.size() != recording.space.points().size())

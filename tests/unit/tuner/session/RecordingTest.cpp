@@ -81,6 +81,8 @@ TEST_F(RecordingTest, WhatIsNoRecordingIsSaid) {
   EXPECT_EQ(with("class", "c9-t1"), "recorded space: its signature or its class is not understood");
   EXPECT_EQ(with("thousandths", {1, 2}),
             "recorded space: 2 times for " + std::to_string(space_.points().size()) + " points");
+  for (const nlohmann::json &none : {nlohmann::json(), nlohmann::json::array()})
+    EXPECT_EQ(with("trees", none), "recorded space: it has no trees");
   for (const char *const key :
        {"device", "signature", "class", "trees", "space", "untuned", "untuned_us", "thousandths"}) {
     nlohmann::json part = good;
