@@ -21,13 +21,19 @@ def new_tokens(page, records):
 
 
 def drafts(page, records):
-    name = "h100-execution.json"
-    facts = records.read(name)["results"][0]["draft_times"]["facts"]
+    aim = 1.10
     page.heading("Drafts whose tree only the GPU knows")
-    page.add(f"H100 80GB, commit {records.read(name)['commit']} ({link(name)}): attention over drafts from a mask of bits on the device, beside the same tree planned by a host "
-             "that knows it; and the small kernel that reads the mask, once a step for all layers.")
-    page.table(["row", "device knows, us a layer", "host knows, us a layer", "ratio", "mask kernel, us a step"], [
-        [row["row"], us(row["device_us"]), us(row["host_us"]), times(row["times"]), us(row["mask_us"])] for row in facts])
+    lines, sources = [], []
+    for name, card in (("h200-execution.json", "H200"), ("h100-execution.json", "H100")):
+        record = records.read(name)
+        sources.append(f"{card} at {record['commit']} ({link(name)})")
+        for row in record["results"][0]["draft_times"]["facts"]:
+            lines.append([card, row["row"], us(row["device_us"]), us(row["host_us"]), times(row["times"]), us(row["mask_us"])])
+            if row["times"] > aim:
+                page.loss(f"drafts of {row['row']} on an {card}: {row['times']:.3f} times the time of the tree that the host knows; {aim:.2f} was the aim")
+    page.add(f"On an {' and an '.join(sources)}: attention over drafts from a mask of bits on the device, beside the same tree planned by a host that knows it; "
+             "and the small kernel that reads the mask, once a step for all layers.")
+    page.table(["card", "row", "device knows, us a layer", "host knows, us a layer", "ratio", "mask kernel, us a step"], lines)
     page.command("execution_check rows.deftpkg:h32_8 --json execution.json")
 
 
@@ -78,9 +84,27 @@ def whole_steps(page, records):
     page.command("tests/gpu/end_to_end.py few_shot_b20 --steps 20 --output steps.jsonl")
 
 
+# The parts of the first are before and after steps no longer waited for their block tables.
+TWO_GPUS = (("h200-vllm-ranks.json", lambda record: record["parts"][-1]["runs"], "two H200s"),
+            ("h100-vllm-ranks.json", lambda record: record["runs"], "two H100s, when each step waited for its block table"))
+
+
+def engine_on_two_gpus(page, records):
+    lines = []
+    for name, runs_of, where in TWO_GPUS:
+        rates = {run["backend"]: run["rates"] for run in runs_of(records.read(name)) if run.get("rates") and run["ranks"] == 2}
+        ratios = {row: rate["tokens_s"] / rates["FLASH_ATTN"][row]["tokens_s"] for row, rate in rates["CUSTOM"].items()}
+        lines.append([f"{where} ({link(name)})", *(f"{rates['FLASH_ATTN'][row]['tokens_s']:,.0f} / {rates['CUSTOM'][row]['tokens_s']:,.0f} ({ratio:.2f})" for row, ratio in ratios.items())])
+        for row, ratio in ratios.items():
+            if ratio < 1:
+                page.loss(f"vLLM on {where}, `{row}`: {ratio:.2f} times FLASH_ATTN's tokens a second on the same")
+    page.add("On two GPUs, 8 layers, graphs, in bfloat16:")
+    page.table(["on", "n16: own / deft", "few_shot", "alone"], lines)
+
+
 def engine(page, records):
-    name, ranks_name = "h100-vllm.json", "h100-vllm-ranks.json"
-    record, ranks = records.read(name), records.read(ranks_name)
+    name = "h100-vllm.json"
+    record = records.read(name)
     page.heading("In vLLM")
     page.add(f"{card_of(record['device'])}, vLLM {record['vllm']}, torch {record['torch']}, {record['date']} ({link(name)}): generated tokens a second beside vLLM's own FLASH_ATTN, in the same engine, Llama-3-8B's "
              "dimensions with random weights. `n16`: 16 samples of one prompt of 4,096 tokens; `few_shot`: 32 requests that share 4,096; `alone`: 32 of 1,024 that share nothing.")
@@ -96,14 +120,7 @@ def engine(page, records):
                 if ratio < 1:
                     page.loss(f"vLLM, {place[0]} layers, {place[1]}, {place[2]}, `{row}`: {ratio:.2f} times FLASH_ATTN's tokens a second")
     page.table(["layers", "mode", "type", "n16: own / deft", "few_shot", "alone"], lines)
-    page.add(f"On two GPUs ({ranks['device']}, {link(ranks_name)}, 8 layers, graphs):")
-    runs = {(run["backend"], run["ranks"]): run["rates"] for run in ranks["runs"] if run.get("rates")}
-    page.table(["backend", "GPUs", "n16", "few_shot", "alone"], [
-        [backend, count, *(f"{rate['tokens_s']:,.0f}" for rate in rates.values())] for (backend, count), rates in runs.items()])
-    for row, rate in runs["CUSTOM", 2].items():
-        ratio = rate["tokens_s"] / runs["FLASH_ATTN", 2][row]["tokens_s"]
-        if ratio < 1:
-            page.loss(f"vLLM on two GPUs, `{row}`: {ratio:.2f} times FLASH_ATTN's tokens a second on two")
+    engine_on_two_gpus(page, records)
     page.command("python3 tests/gpu/vllm_engine.py --layers 32 --modes graphs", "python3 tests/gpu/vllm_engine.py --tensor-parallel 2 --modes graphs")
     page.no_record("SGLang with the plug-in on a GPU", "`--attention-backend deft` in SGLang 0.5.12 to 0.5.17")
     page.no_record("a trained model in an engine", "`tests/gpu/vllm_engine.py` with a checkpoint")
