@@ -6,6 +6,7 @@
 #include <atomic>
 #include <barrier>
 #include <chrono>
+#include <cstddef>
 #include <cstring>
 #include <span>
 #include <thread>
@@ -23,7 +24,7 @@ struct Block {
 
 /// K or V.
 struct Cache {
-  std::span<const std::uint16_t> elements;
+  const std::byte *memory;
   const abi::CacheLayout &layout;
   const spec::TensorType &type;
 };
@@ -39,8 +40,9 @@ void addBlocks(const spec::Variant &variant, std::span<const tree::Stretch> toke
   for (const tree::Stretch &stretch : tokens)
     for (int piece = 0; piece < pieces; ++piece)
       for (int t = 0; t < stretch.tokens; ++t) {
-        const auto *begin = reinterpret_cast<const std::byte *>(&cache.elements[static_cast<std::size_t>(
-            exec::elementOf(cache.layout, inputs.pageTable.data(), pageSize, stretch.location + t, piece))]);
+        const std::byte *begin =
+            cache.memory + cache.type.elementBytes() * exec::elementOf(cache.layout, inputs.pageTable.data(),
+                                                                       pageSize, stretch.location + t, piece);
         if (!blocks.empty() && blocks.back().begin + blocks.back().bytes == begin)
           blocks.back().bytes += bytes;
         else
@@ -111,9 +113,10 @@ std::vector<tree::Stretch> tokensRead(const plan::Plan &plan) {
 double plainReadBandwidth(const spec::Variant &variant, std::span<const tree::Stretch> tokens,
                           const exec::Inputs &inputs, int threads) {
   std::vector<Block> blocks;
-  addBlocks(variant, tokens, inputs, {inputs.k, inputs.cache.k, variant.tensors.k}, blocks);
+  const auto bytesOf = [](const auto &elements) { return std::as_bytes(std::span(elements)).data(); };
+  addBlocks(variant, tokens, inputs, {bytesOf(inputs.k), inputs.cache.k, variant.tensors.k}, blocks);
   if (!variant.tensors.valueInKey)
-    addBlocks(variant, tokens, inputs, {inputs.v, inputs.cache.v, variant.tensors.v}, blocks);
+    addBlocks(variant, tokens, inputs, {bytesOf(inputs.v), inputs.cache.v, variant.tensors.v}, blocks);
   std::size_t bytes = 0;
   for (const Block &block : blocks)
     bytes += block.bytes;

@@ -39,6 +39,15 @@ TEST(PlainReadTest, EveryLayoutOfACacheIsReadByAnyNumberOfThreads) {
       }
 }
 
+// Twice as far as its 14 MB reach there is nothing to read.
+TEST(PlainReadTest, ACacheOfBytesIsReadWhereItLies) {
+  spec::Variant variant;
+  variant.queryHeads = variant.kvHeads = 2;
+  variant.tensors = spec::Tensors::alike(128);
+  variant.tensors.k.dtype = variant.tensors.v.dtype = spec::DType::F8E4M3;
+  EXPECT_GT(bandwidthOf(variant, test::levelTree({1, 4}, {40000, 4000}), 2), 0);
+}
+
 TEST(PlainReadTest, ATreeWithoutTokensHasNoBandwidth) {
   spec::Variant variant;
   variant.queryHeads = variant.kvHeads = 1;
