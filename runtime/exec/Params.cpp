@@ -49,7 +49,8 @@ Result<ParamValue> fromNumber(const spec::Param &param, const std::string &text,
 Result<ParamValue> fromFile(const spec::Param &param, const std::string &path, int length) {
   auto array = readNpyFile(path);
   if (!array)
-    return wrong("parameter `" + param.name + "`: " + array.error().message, array.error().hint);
+    return Error{array.error().code, "parameter `" + param.name + "`: " + array.error().message,
+                 array.error().hint};
   if ((array->type == NpyArray::Type::F32) != isFloat(param))
     return wrong("parameter `" + param.name + "` is " + (isFloat(param) ? "f32" : "i32") + ", " + path +
                      " holds " + (isFloat(param) ? "i32" : "f32"),

@@ -74,9 +74,14 @@ bool isRule(const std::string &input) {
   return specs::isRuleName(input) && !std::filesystem::exists(input, none);
 }
 
-int explainRule(Context &context, const std::string &name) {
+int explainRule(Context &context, const std::string &name, bool asJson) {
   std::string known;
   for (const specs::LanguageRule &rule : specs::languageRules()) {
+    if (rule.name == name && asJson) {
+      const nlohmann::json json = {{"rule", rule.name}, {"section", rule.section}, {"text", rule.text}};
+      context.out << json.dump(2) << '\n';
+      return kExitOk;
+    }
     if (rule.name == name) {
       context.out << rule.name << " (" << rule.section << "): " << rule.text << '\n';
       return kExitOk;
@@ -90,7 +95,7 @@ int explainRule(Context &context, const std::string &name) {
 
 int explain(Context &context, const Options &options) {
   if (isRule(options.input))
-    return explainRule(context, options.input);
+    return explainRule(context, options.input, options.asJson);
   const auto program = openProgram(context, options.input, options.variant);
   if (!program)
     return reportError(context, program.error());

@@ -40,6 +40,8 @@ Result<std::vector<fs::path>> findRecords(const std::string &folder) {
 
 /// The recipe of that name, or an error that knows what there is.
 Result<Recipe> findRecipe(const std::string &name, const std::string &recordsFolder) {
+  if (std::error_code problem; !recordsFolder.empty() && !fs::is_directory(recordsFolder, problem))
+    return Error{ErrorCode::Environment, "cannot read folder `" + recordsFolder + "`: it is none", ""};
   std::vector<std::string> known{mixtureDescription().name};
   for (const Recipe &recipe : generatedRecipes()) {
     if (recipe.description.name == name)

@@ -128,8 +128,7 @@ private:
 void addKernelFlags(CLI::App *command, KernelBenchFlags &flags) {
   command->add_option("SPEC", flags.specs,
                       "Specs or packages with the rows' attentions (tests/bench/*.deft)");
-  command->add_option("--workloads", flags.workloads, "The folder of recorded workloads")
-      ->check(CLI::ExistingDirectory);
+  command->add_option("--workloads", flags.workloads, "The folder of recorded workloads");
   command->add_option("--only", flags.only, "Rows whose name contains this");
   command->add_option("--partition", flags.partition, "In place of the config's")
       ->check(CLI::IsMember(spec::partitionNames()));

@@ -58,8 +58,12 @@ bool verifyFile(Context &context, const FoundFile &found) {
 int verify(Context &context, const std::vector<std::string> &paths) {
   const std::vector<FoundFile> files = filesOf(paths);
   bool isRight = true;
-  for (const FoundFile &found : files)
+  for (const FoundFile &found : files) {
+    if (found.reading.state == FileState::Absent)
+      return reportError(context, {support::ErrorCode::Environment,
+                                   "cannot read `" + found.path + "`: No such file or directory", ""});
     isRight &= verifyFile(context, found);
+  }
   if (files.empty())
     context.out << "no configs are there\n";
   return isRight ? kExitOk : kExitDiagnostics;

@@ -8,6 +8,7 @@
 
 #include <charconv>
 #include <cstdint>
+#include <limits>
 #include <optional>
 
 namespace deft::cli {
@@ -62,6 +63,8 @@ const CLI::App *commandOf(const CLI::App &app, const std::string &name, std::vec
 CLI::Validator atLeast(int least) {
   const auto check = [least](const std::string &text) -> std::string {
     const auto value = numberOf<int>(text);
+    if (!value && !text.empty() && text.find_first_not_of("0123456789") == std::string::npos)
+      return "`" + text + "` is more than " + std::to_string(std::numeric_limits<int>::max());
     return value && *value >= least
                ? ""
                : "`" + text + "` is not a whole number of at least " + std::to_string(least);

@@ -3,11 +3,14 @@
 #include "compiler/config/ConfigJson.h"
 #include "compiler/kernels/Family.h"
 #include "runtime/program/CpuConfig.h"
+#include "tools/deftc/common/Words.h"
 
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
+#include <filesystem>
 #include <ostream>
+#include <system_error>
 
 namespace deft::cli {
 
@@ -17,7 +20,9 @@ void addConfigOption(CLI::App &command, std::string &path) {
                   "A file with a config, or of tuned ones, that is used before all others; also "
                   "DEFT_CONFIG_PATH")
       ->check(CLI::Validator(
-          [](const std::string &given) {
+          [](const std::string &given) -> std::string {
+            if (std::error_code none; !std::filesystem::exists(given, none))
+              return ""; // said by readsConfigs(), as of a file that is missing
             const auto checked = config_cache::checkOverride(given);
             return checked ? std::string() : checked.error().message;
           },
@@ -29,6 +34,9 @@ void addUntunedFlag(CLI::App &command, bool &isUntuned) {
 }
 
 support::Result<void> readsConfigs(Context &context, const std::string &overridePath) {
+  if (std::error_code none; !overridePath.empty() && !std::filesystem::exists(overridePath, none))
+    return support::Error{support::ErrorCode::Environment,
+                          "cannot read `" + overridePath + "`: No such file or directory", ""};
   const config_cache::Places places = config_cache::defaultPlaces(overridePath);
   if (auto read = context.files.reads(places.overridePath); !read)
     return read;
@@ -43,7 +51,7 @@ std::shared_ptr<const config_cache::ConfigCache> loadConfigs(Context &context, c
                                                              const config_cache::DeviceKey &device) {
   auto cache = config_cache::ConfigCache::load(config_cache::defaultPlaces(source.overridePath), device);
   for (const std::string &note : cache.notes())
-    context.err << "warning: " << note << '\n';
+    context.err << "warning: " << printable(note) << '\n';
   return std::make_shared<config_cache::ConfigCache>(source.isUntuned ? cache.withoutEntries()
                                                                       : std::move(cache));
 }

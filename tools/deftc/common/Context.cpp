@@ -1,6 +1,7 @@
 #include "tools/deftc/common/Context.h"
 
 #include "compiler/support/AtomicFile.h"
+#include "tools/deftc/common/Words.h"
 
 #include <CLI/CLI.hpp>
 
@@ -33,9 +34,9 @@ int reportError(Context &context, const support::Error &error) {
   if (!error.message.empty()) {
     const char *kind = error.code == support::ErrorCode::Internal ? "internal error: " : "error: ";
     context.err << (context.errColour ? "\033[1;31m" : "") << kind << (context.errColour ? "\033[0m" : "")
-                << error.message << '\n';
+                << printable(error.message) << '\n';
     if (!error.hint.empty())
-      context.err << "  = hint: " << error.hint << '\n';
+      context.err << "  = hint: " << printable(error.hint) << '\n';
   }
   return exitCodeFor(error.code);
 }

@@ -38,13 +38,13 @@ Result<DeviceKey> namedDevice(const DeviceOptions &options, const config_cache::
   std::vector<DeviceKey> fitting, all;
   for (const config_cache::FoundFile &found : config_cache::findFiles(places)) {
     const DeviceKey &key = found.reading.file.device;
-    if (found.reading.state != config_cache::FileState::Good ||
+    const bool isOfBackend =
+        options.backend.empty() || (options.backend == "cpu") == (key.kind == DeviceKey::Kind::Cpu);
+    if (found.reading.state != config_cache::FileState::Good || !isOfBackend ||
         std::find(all.begin(), all.end(), key) != all.end())
       continue;
     all.push_back(key);
-    const bool isOfBackend =
-        options.backend.empty() || (options.backend == "cpu") == (key.kind == DeviceKey::Kind::Cpu);
-    if (isOfBackend && isNamed(key, options.device))
+    if (isNamed(key, options.device))
       fitting.push_back(key);
   }
   if (fitting.size() == 1)
@@ -54,7 +54,8 @@ Result<DeviceKey> namedDevice(const DeviceOptions &options, const config_cache::
     known += (known.empty() ? "" : ", ") + key.text();
   if (!fitting.empty())
     return Error{ErrorCode::Usage, "`" + options.device + "` names several devices: " + known, ""};
-  return Error{ErrorCode::Usage, "there are no configs for a device `" + options.device + "`",
+  const std::string kind = options.backend.empty() ? "" : " of the back end `" + options.backend + "`";
+  return Error{ErrorCode::Usage, "there are no configs for a device `" + options.device + "`" + kind,
                known.empty() ? "there are none at all; see deftc cache list" : "there are for " + known};
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,14 @@ inline std::vector<std::string> splitAtCommas(const std::string &list) {
       words.back() += c;
   }
   return words;
+}
+
+/// A text that may hold what strangers wrote, names of files and keys among it, without what a terminal
+/// obeys.
+inline std::string printable(std::string text) {
+  const auto isObeyed = [](char c) { return (c >= 0 && c < ' ' && c != '\n') || c == 0x7f; };
+  std::replace_if(text.begin(), text.end(), isObeyed, '?');
+  return text;
 }
 
 } // namespace deft::cli

@@ -68,8 +68,7 @@ void addWhat(CLI::App &command, RunOptions &options) {
   what->add_option("--tree", options.tree, "A tree file (JSON)");
   what->add_option("--workload", options.workload, "A workload, as `deftc workloads` lists them");
   what->add_option("--inputs", options.inputs,
-                   "A folder as --dump writes it: its tree, q, k, v and parameters; float32, little-endian")
-      ->check(CLI::ExistingDirectory);
+                   "A folder as --dump writes it: its tree, q, k, v and parameters; float32, little-endian");
   what->require_option(1);
   command.add_option("--workloads", options.recordsFolder, "A folder of recorded workloads");
   command.add_option("--steps", options.steps, "How many steps of the workload")->check(atLeast(1));

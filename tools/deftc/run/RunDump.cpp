@@ -10,6 +10,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <cmath>
 #include <filesystem>
 #include <optional>
 
@@ -92,8 +93,10 @@ private:
     nlohmann::ordered_json params = nlohmann::ordered_json::object();
     for (std::size_t i = 0; i < variant_.params.size(); ++i) {
       const exec::ParamValue &value = inputs_.params[i];
-      params[variant_.params[i].name] =
-          value.f32.empty() ? nlohmann::ordered_json(value.i32) : nlohmann::ordered_json(value.f32);
+      nlohmann::ordered_json &list = params[variant_.params[i].name] = value.i32;
+      for (const float number : value.f32)
+        list.push_back(std::isinf(number) ? nlohmann::ordered_json(number > 0 ? "inf" : "-inf")
+                                          : nlohmann::ordered_json(number));
     }
     const nlohmann::ordered_json json = {{"spec", spec::toJson(variant_)}, {"params", params}};
     return support::writeFileAtomically(folder_ + "/spec.json", json.dump(1) + "\n");

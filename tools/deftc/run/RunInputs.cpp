@@ -1,6 +1,7 @@
 #include "tools/deftc/run/RunInputs.h"
 
 #include "compiler/support/AtomicFile.h"
+#include "compiler/support/NearestName.h"
 #include "runtime/exec/Half.h"
 #include "runtime/exec/NpyReader.h"
 #include "runtime/exec/Params.h"
@@ -83,6 +84,16 @@ Result<void> readQueries(const std::string &path, const spec::Variant &variant, 
   return {};
 }
 
+/// A number as a dump has it; JSON has no infinity, which only a default can be.
+std::optional<float> numberOf(const json &one) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  if (one == "inf" || one == "-inf")
+    return one == "inf" ? kInfinity : -kInfinity;
+  if (!one.is_number() || !std::isfinite(one.get<float>()))
+    return std::nullopt;
+  return one.get<float>();
+}
+
 /// A parameter's values as a dump has them, always a list; none: they are not such a list.
 std::optional<exec::ParamValue> valueOf(const json &list, const spec::Param &param, int length) {
   if (!list.is_array() || list.size() != static_cast<std::size_t>(length))
@@ -90,10 +101,9 @@ std::optional<exec::ParamValue> valueOf(const json &list, const spec::Param &par
   exec::ParamValue value;
   for (const json &one : list) {
     using Whole = std::numeric_limits<std::int32_t>;
-    if (param.type == spec::ScalarType::F32 && one.is_number()) {
-      value.f32.push_back(one.get<float>());
-      if (!std::isfinite(value.f32.back()))
-        return std::nullopt;
+    const std::optional<float> number = numberOf(one);
+    if (param.type == spec::ScalarType::F32 && number) {
+      value.f32.push_back(*number);
     } else if (param.type != spec::ScalarType::F32 && one.is_number_integer() && one >= Whole::min() &&
                one <= Whole::max()) {
       value.i32.push_back(one.get<std::int32_t>());
@@ -119,6 +129,19 @@ Result<json> paramsOf(const std::string &path) {
   return document.at("params");
 }
 
+/// All that stands there is of the variant: a name that is not would be a value that nobody uses.
+Result<void> checkNames(const json &dumped, const std::string &path, const spec::Variant &variant) {
+  std::vector<std::string> names;
+  for (const spec::Param &param : variant.params)
+    names.push_back(param.name);
+  for (const auto &[name, value] : dumped.items())
+    if (std::find(names.begin(), names.end(), name) == names.end())
+      return Error{ErrorCode::Diagnostics,
+                   "`" + path + "`: `" + variant.name + "` has no parameter `" + name + "`",
+                   names.empty() ? "it has none at all" : support::didYouMean(name, names)};
+  return {};
+}
+
 } // namespace
 
 Result<void> readsInputs(Context &context, const std::string &folder) {
@@ -137,6 +160,8 @@ Result<std::vector<exec::ParamValue>> dumpedParams(Context &context, const std::
   const auto dumped = paramsOf(path);
   if (!dumped)
     return dumped.error();
+  if (auto known = checkNames(*dumped, path, variant); !known)
+    return known.error();
   auto values = exec::bindKnownParams(variant, assignments);
   if (!values)
     return values.error();

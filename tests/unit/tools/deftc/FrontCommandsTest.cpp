@@ -74,7 +74,7 @@ TEST(CheckTest, ADashIsWhatIsPipedIn) {
 TEST_F(FrontCommandsTest, CheckAsJsonGivesFindingsAndAttentions) {
   const std::string wrong = write("w.deft", "attention a {\n  query_heads = x;\n}\n");
   const Outcome outcome = run({"check", "--json", "gemma2_9b", wrong, "none.deft"});
-  EXPECT_EQ(outcome.code, kExitDiagnostics);
+  EXPECT_EQ(outcome.code, kExitEnvironment) << "a file is missing";
   EXPECT_EQ(outcome.err, "");
   const nlohmann::json all = nlohmann::json::parse(outcome.out);
   ASSERT_EQ(all.size(), 3u);
@@ -95,6 +95,10 @@ TEST(ExplainTest, ARuleOfTheLanguageIsTold) {
   const Outcome rule = run({"explain", "V4"});
   EXPECT_EQ(rule.code, kExitOk) << rule.err;
   EXPECT_THAT(rule.out, StartsWith("V4 (Visibility): `head` counts query heads"));
+  const nlohmann::json told = nlohmann::json::parse(run({"explain", "V4", "--json"}).out);
+  EXPECT_EQ(told["rule"], "V4");
+  EXPECT_EQ(told["section"], "Visibility");
+  EXPECT_THAT(std::string(told["text"]), StartsWith("`head` counts query heads"));
   const Outcome none = run({"explain", "V"
                                        "99"});
   EXPECT_EQ(none.code, kExitUsage);
@@ -146,8 +150,9 @@ TEST_F(FrontCommandsTest, CheckPrintsALineForEachAttention) {
 
 TEST_F(FrontCommandsTest, CheckGoesOnAfterAWrongFile) {
   std::string wrong = write("wrong.deft", "attention a {\n  query_heads = y;\n}\n");
+  EXPECT_EQ(run({"check", wrong, "llama3_8b"}).code, kExitDiagnostics);
   Outcome outcome = run({"check", wrong, (folder_ / "absent.deft").string(), "llama3_8b"});
-  EXPECT_EQ(outcome.code, kExitDiagnostics);
+  EXPECT_EQ(outcome.code, kExitEnvironment);
   EXPECT_THAT(outcome.out, HasSubstr("llama3_8b: 32 query heads"));
   EXPECT_THAT(outcome.err, HasSubstr(wrong + ":2:17: error: unknown name `y`\n 2 |   query_heads = y;\n"));
   EXPECT_THAT(outcome.err, HasSubstr("cannot read `"));

@@ -174,13 +174,17 @@ TEST_F(CacheCommandTest, PlanTakesAConfigOfTheNamedDeviceAndOfAFile) {
 
 TEST_F(CacheCommandTest, AConfigFileThatCannotBeUsedIsAnError) {
   const std::string path = folder_.path("given.json");
+  const auto plan = [&] {
+    return runDeftc({"plan", "llama3_8b", "--workload", "few_shot", "--backend", "cpu", "--config", path});
+  };
   const auto errorOf = [&] {
-    const Outcome outcome =
-        runDeftc({"plan", "llama3_8b", "--workload", "few_shot", "--backend", "cpu", "--config", path});
+    const Outcome outcome = plan();
     EXPECT_EQ(outcome.code, kExitUsage);
     return outcome.err;
   };
-  EXPECT_THAT(errorOf(), HasSubstr("given.json`: there is no such file"));
+  const Outcome absent = plan();
+  EXPECT_EQ(absent.code, kExitEnvironment);
+  EXPECT_THAT(absent.err, HasSubstr("given.json`: No such file or directory"));
   writeText(path, R"({"partition": "diagonal"})");
   EXPECT_THAT(errorOf(), HasSubstr("diagonal"));
   writeText(path, R"({"format": "deftc-configs", "version": 7})");
@@ -263,7 +267,7 @@ TEST_F(CacheCommandTest, VerifyFindsWhatIsWrong) {
   const std::string text = readText(userPath());
   writeText(folder_.path("part.json"), text.substr(0, text.size() / 2));
   EXPECT_EQ(runDeftc({"cache", "verify", folder_.path("part.json")}).code, kExitDiagnostics);
-  EXPECT_EQ(runDeftc({"cache", "verify", folder_.path("nowhere.json")}).code, kExitDiagnostics);
+  EXPECT_EQ(runDeftc({"cache", "verify", folder_.path("nowhere.json")}).code, kExitEnvironment);
   std::filesystem::rename(userPath(), folder_.path("cache/configs/other.json"));
   EXPECT_THAT(runDeftc({"cache", "verify"}).out, HasSubstr("it should be called sm_90-132-nvidia_h200.json"));
 }

@@ -23,7 +23,8 @@ std::string said(const CLI::Validator &validator, const std::string &text) { ret
 TEST(ArgumentsTest, NumbersAreWholeTextsWithinTheirLimits) {
   EXPECT_EQ(said(atLeast(1), "1"), "");
   EXPECT_EQ(said(atLeast(0), "2147483647"), "");
-  EXPECT_EQ(said(atLeast(0), "2147483648"), "`2147483648` is not a whole number of at least 0");
+  EXPECT_EQ(said(atLeast(0), "2147483648"), "`2147483648` is more than 2147483647");
+  EXPECT_EQ(said(atLeast(0), ""), "`` is not a whole number of at least 0");
   EXPECT_EQ(said(between(2, 4), "4"), "");
   for (const char *const text : {"1", "5", "3x", " 3", "+3", "0x3", ""})
     EXPECT_EQ(said(between(2, 4), text), "`" + std::string(text) + "` is not a whole number from 2 to 4");
@@ -82,7 +83,7 @@ TEST(ArgumentsTest, WhatThereIsNotIsNamed) {
   EXPECT_THAT(run({"cache", "lst", "--help"}).err, HasSubstr("`deftc cache` has no command `lst`"));
   EXPECT_THAT(run({"run", "--stps=3"}).err,
               HasSubstr("`deftc run` has no option `--stps`\n  = hint: did you mean `--steps`?"));
-  for (const char *number : {"0", "-1", "abc", "2.5", "99999999999999999999"})
+  for (const char *number : {"0", "-1", "abc", "2.5"})
     EXPECT_THAT(run({"run", "llama3_8b", "--steps", number}).err,
                 HasSubstr(std::string("--steps: `") + number + "` is not a whole number of at least 1"));
 }
@@ -95,7 +96,7 @@ TEST(ArgumentsTest, ASeedHas64Bits) {
   for (const char *seed : {"-1", "18446744073709551616", "one"})
     EXPECT_THAT(seeded(seed).err, HasSubstr("is not a whole number of 64 bits"));
   EXPECT_THAT(run({"plan", "llama3_8b", "--workload", "few_shot", "--chunk", "99999999999"}).err,
-              HasSubstr("`99999999999` is not a whole number of at least 0"));
+              HasSubstr("`99999999999` is more than 2147483647"));
   EXPECT_THAT(run({"emit", "llama3_8b#", "--as", "json"}).err, HasSubstr("names no attention behind its #"));
 }
 

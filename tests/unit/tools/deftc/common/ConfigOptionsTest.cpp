@@ -8,6 +8,8 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include <sstream>
+
 namespace deft::cli {
 namespace {
 
@@ -71,7 +73,13 @@ TEST(ConfigOptionsTest, AFileThatIsNoConfigIsRefusedWhereItIsNamed) {
   };
   EXPECT_TRUE(parses(folder.path("config.json")));
   EXPECT_FALSE(parses(folder.path("broken.json")));
-  EXPECT_FALSE(parses(folder.path("none.json")));
+
+  std::ostringstream none;
+  Context context{none, none, false, false, {}, false};
+  const auto absent = readsConfigs(context, folder.path("none.json"));
+  ASSERT_FALSE(absent);
+  EXPECT_EQ(absent.error().code, support::ErrorCode::Environment) << "as of each file that is missing";
+  EXPECT_TRUE(readsConfigs(context, folder.path("config.json")));
 }
 
 } // namespace

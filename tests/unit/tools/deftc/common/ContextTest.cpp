@@ -36,6 +36,14 @@ TEST(ContextTest, AnErrorIsALineAndItsHintAnother) {
   EXPECT_EQ(internal.err.str(), "internal error: out of luck\n");
 }
 
+TEST(ContextTest, WhatATerminalObeysIsNotToldFromStrangers) {
+  Streams streams;
+  EXPECT_EQ(reportError(streams.context,
+                        {ErrorCode::Diagnostics, "key `a\033[31m\r\x7f`", "n\u00e4her\b, or\n`other`"}),
+            kExitDiagnostics);
+  EXPECT_EQ(streams.err.str(), "error: key `a?[31m??`\n  = hint: n\u00e4her?, or\n`other`\n");
+}
+
 TEST(ContextTest, ADashIsTheOutputAndAnyOtherNameAFile) {
   const TestFolder folder;
   Streams streams;

@@ -45,7 +45,11 @@ TEST_F(DeviceInputTest, WhatNamesSeveralOrNoneIsSaid) {
   EXPECT_THAT(chosen({.backend = {}, .device = "nvidia"}),
               testing::AllOf(HasSubstr("`nvidia` names several devices: "), HasSubstr("NVIDIA H200 ("),
                              HasSubstr("NVIDIA H100 80GB HBM3 ("), testing::Not(HasSubstr("Processor"))));
-  EXPECT_EQ(chosen({.backend = "cpu", .device = "h200"}), "there are no configs for a device `h200`");
+  EXPECT_EQ(chosen({.backend = "cpu", .device = "h200"}),
+            "there are no configs for a device `h200` of the back end `cpu`");
+  EXPECT_THAT(chooseDevice({.backend = "cpu", .device = "h200"}, places).error().hint,
+              testing::Not(HasSubstr("H200")))
+      << "it is no processor";
   const auto none = chooseDevice({.backend = {}, .device = "b200"}, places);
   ASSERT_FALSE(none);
   EXPECT_EQ(none.error().code, support::ErrorCode::Usage);

@@ -62,12 +62,15 @@ TEST_F(TreeInputTest, AWorkloadIsAtItsStep) {
 TEST_F(TreeInputTest, ThereIsOneTreeAndNoMore) {
   EXPECT_NE(parse({"--tree", "a", "--workload", "b"}), "");
   EXPECT_NE(parse({"--step", "0"}), "");
-  EXPECT_NE(parse({"--workloads", folder.path("none")}), "");
+  EXPECT_NE(parse({"--tree", "a", "--step", "2"}), "") << "a tree is one step";
   const auto none = openTree(context, {});
   ASSERT_FALSE(none);
   EXPECT_EQ(none.error().code, support::ErrorCode::Usage);
   EXPECT_EQ(none.error().message, "no tree is given");
-  EXPECT_FALSE(openTree(context, {.tree = folder.path("none.json"), .workload = {}, .workloads = {}}));
+  for (const TreeOptions &absent :
+       {TreeOptions{.tree = folder.path("none.json"), .workload = {}, .workloads = {}},
+        {.tree = {}, .workload = "few_shot", .workloads = folder.path("none")}})
+    EXPECT_EQ(openTree(context, absent).error().code, support::ErrorCode::Environment);
 }
 
 } // namespace

@@ -293,7 +293,7 @@ TEST(BenchCommandTest, IoTextSaysWhatIsLeftOut) {
   EXPECT_THAT(outcome.out, HasSubstr("17.62"));
   EXPECT_THAT(outcome.out, HasSubstr("left out, as no record was found: reasoning_sorting"));
   EXPECT_EQ(test::runDeftc({"bench", "deft"}).code, kExitUsage);
-  EXPECT_EQ(test::runDeftc({"bench", "deft", "--io", "--workloads", "/nowhere"}).code, kExitUsage);
+  EXPECT_EQ(test::runDeftc({"bench", "deft", "--io", "--workloads", "/nowhere"}).code, kExitEnvironment);
 }
 
 } // namespace

@@ -182,6 +182,22 @@ TEST_F(Dumped, ValuesGivenOnTheCommandLineGoFirst) {
   EXPECT_EQ(spec.at("params").at("slope").at(0), 0.5);
 }
 
+// JSON has no infinity.
+TEST_F(Dumped, AnInfiniteDefaultIsRunAgain) {
+  const std::string path = folder_.path("sink.deft");
+  module_cache::writeText(path,
+                          "attention s { query_heads = 2; kv_heads = 1; head_dim = 16; param z : f32 = -inf;"
+                          " normalize = softmax with sink(z); }");
+  for (const std::vector<std::string> &what :
+       {std::vector<std::string>{"--tree", treePath("random"), "--dump", second()}, {"--inputs", second()}}) {
+    std::vector<std::string> arguments = {"run", path, "--backend", "cpu", "--repeat", "1", "--check"};
+    arguments.insert(arguments.end(), what.begin(), what.end());
+    const Outcome outcome = test::runDeftc(arguments);
+    EXPECT_EQ(outcome.code, kExitOk) << outcome.err;
+  }
+  EXPECT_EQ(nlohmann::json::parse(bytesOf(second() + "/spec.json")).at("params").at("z").at(0), "-inf");
+}
+
 TEST_F(Dumped, IsNotWrittenOver) {
   const Outcome outcome = again("mpt_7b_alibi", {"--dump", first()});
   EXPECT_EQ(outcome.code, kExitUsage);
@@ -189,16 +205,23 @@ TEST_F(Dumped, IsNotWrittenOver) {
 }
 
 TEST_F(Dumped, WhatDoesNotFitIsNamed) {
-  const Outcome shapes = again("qwen2_5_7b");
-  EXPECT_EQ(shapes.code, kExitDiagnostics);
-  EXPECT_THAT(shapes.err, HasSubstr("/q.npy` has shape ("));
-  EXPECT_THAT(shapes.err, HasSubstr("queries of the tree, query heads, columns of the spec"));
+  const Outcome params = again("qwen2_5_7b");
+  EXPECT_EQ(params.code, kExitDiagnostics);
+  EXPECT_THAT(params.err, HasSubstr("`qwen2_5_7b` has no parameter `slope`\n  = hint: it has none at all"));
 
   auto spec = nlohmann::json::parse(bytesOf(first() + "/spec.json"));
   spec["params"]["slope"].push_back(1);
   std::ofstream(first() + "/spec.json") << spec.dump();
   EXPECT_THAT(again("mpt_7b_alibi").err, HasSubstr("parameter `slope` is not a list of 32 finite numbers"));
+  spec["params"] = {{"slop", {0.5}}};
+  std::ofstream(first() + "/spec.json") << spec.dump();
+  EXPECT_THAT(again("mpt_7b_alibi").err,
+              HasSubstr("`mpt_7b_alibi` has no parameter `slop`\n  = hint: did you mean `slope`?"));
   std::filesystem::remove(first() + "/spec.json"); // another program need not write it
+  const Outcome shapes = again("qwen2_5_7b");
+  EXPECT_EQ(shapes.code, kExitDiagnostics);
+  EXPECT_THAT(shapes.err, HasSubstr("/q.npy` has shape ("));
+  EXPECT_THAT(shapes.err, HasSubstr("queries of the tree, query heads, columns of the spec"));
   EXPECT_THAT(again("mpt_7b_alibi").err, HasSubstr("parameter `slope` (f32[query_heads]) needs a value"));
   EXPECT_EQ(again("mpt_7b_alibi", {"--param", "slope=0.0625"}).code, kExitOk);
 
@@ -207,7 +230,7 @@ TEST_F(Dumped, WhatDoesNotFitIsNamed) {
   EXPECT_EQ(missing.code, kExitEnvironment);
   EXPECT_THAT(missing.err, HasSubstr("cannot read `" + first() + "/k.npy`: No such file or directory"));
 
-  EXPECT_EQ(test::runDeftc({"run", "mpt_7b_alibi", "--inputs", "/nowhere"}).code, kExitUsage);
+  EXPECT_EQ(test::runDeftc({"run", "mpt_7b_alibi", "--inputs", "/nowhere"}).code, kExitEnvironment);
   EXPECT_EQ(again("mpt_7b_alibi", {"--tree", treePath("random")}).code, kExitUsage);
 }
 
