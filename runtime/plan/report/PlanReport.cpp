@@ -103,7 +103,7 @@ std::string readText(const PlanReport &report) {
   if (report.facts.reach.isAll())
     return text + ", each by " + rounded(tree.sharing(), 1) + " queries in the mean";
   const std::int64_t hidden = std::max<std::int64_t>(tree.readTokens - report.plan.readTokens, 0);
-  return text + ", the mask hides " + withSeparators(hidden) + " from all";
+  return text + ", " + withSeparators(hidden) + " left out by the mask";
 }
 
 Result<PlanReport> reportPlan(tree::KvTree tree, const VariantFacts &facts, const config::Config &config,

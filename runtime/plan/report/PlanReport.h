@@ -56,7 +56,7 @@ support::Result<PlanReport> reportPlan(tree::KvTree tree, const VariantFacts &fa
                                        const config::Config &config, const config::CostCoefficients &prices,
                                        int blocks, const PlanOptions &options = {});
 
-/// "4,400 tokens read, each by 10.1 queries in the mean"; under a mask, how many it hides from all.
+/// "4,400 tokens read, each by 10.1 queries in the mean"; under a mask, how many are left out for it.
 std::string readText(const PlanReport &report);
 
 nlohmann::json toJson(const PlanReport &report);

@@ -15,7 +15,7 @@ void addTreeOptions(CLI::App &command, TreeOptions &options) {
   CLI::Option *workload =
       command.add_option("--workload", options.workload, "NAME or NAME:KEY=VALUE,...; see deftc workloads");
   tree->excludes(workload);
-  command.add_option("--workloads", options.workloads, "The folder of recorded workloads");
+  command.add_option("--workloads", options.workloads, "The folder of recorded workloads")->excludes(tree);
   command.add_option("--step", options.step, "Of the workload, from 1")->check(atLeast(1))->excludes(tree);
   command.add_option("--seed", options.seed, "Of the workload")->check(seed());
 }

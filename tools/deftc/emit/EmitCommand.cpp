@@ -1,5 +1,6 @@
 #include "tools/deftc/Commands.h"
 #include "tools/deftc/common/Progress.h"
+#include "tools/deftc/common/Words.h"
 #include "tools/deftc/emit/Emitters.h"
 
 #include "compiler/support/NearestName.h"
@@ -35,11 +36,23 @@ support::Error unknownKind(const EmitterTable &table, const std::string &kind) {
           nearest.empty() ? "it is one of " + list : nearest};
 }
 
+/// An option that the kind does not know would do nothing.
+support::Result<void> checkOptions(const EmitterTable &table, const EmitKind &kind) {
+  for (const auto &[option, kinds] : table.options)
+    if (option->count() > 0 && std::find(kinds.begin(), kinds.end(), kind.name) == kinds.end())
+      return support::Error{support::ErrorCode::Usage,
+                            "`" + option->get_name() + "` is for " + joined(kinds) + ", not for " + kind.name,
+                            ""};
+  return {};
+}
+
 int emit(Context &context, const EmitterTable &table, const Options &options) {
   auto kind = std::find_if(table.kinds.begin(), table.kinds.end(),
                            [&](const EmitKind &known) { return known.name == options.kind; });
   if (kind == table.kinds.end())
     return reportError(context, unknownKind(table, options.kind));
+  if (auto known = checkOptions(table, *kind); !known)
+    return reportError(context, known.error());
   if (kind->binary && context.outIsTerminal && (options.output.empty() || options.output == "-"))
     return reportError(context,
                        {support::ErrorCode::Usage, "`" + kind->name + "` is binary and not for a terminal",

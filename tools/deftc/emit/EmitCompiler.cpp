@@ -35,12 +35,15 @@ void addCompilerEmitters(CLI::App &emit, EmitterTable &table) {
   CLI::Option *stage = emit.add_option("--stage", options->stage, "For ir: before or after the passes")
                            ->check(CLI::IsMember({"imported", "optimized"}))
                            ->capture_default_str();
-  emit.add_option("--print-after", options->pass, "For ir: after this pass; a wrong name lists them")
-      ->excludes(stage);
-  emit.add_option("--cpu", options->cpu,
-                  "For llvm and asm: the instruction set, x86-64-v3, x86-64-v4 or this machine's")
-      ->check(CLI::IsMember({"host", "v3", "v4"}))
-      ->capture_default_str();
+  CLI::Option *pass =
+      emit.add_option("--print-after", options->pass, "For ir: after this pass; a wrong name lists them")
+          ->excludes(stage);
+  CLI::Option *cpu =
+      emit.add_option("--cpu", options->cpu,
+                      "For llvm and asm: the instruction set, x86-64-v3, x86-64-v4 or this machine's")
+          ->check(CLI::IsMember({"host", "v3", "v4"}))
+          ->capture_default_str();
+  table.options.insert(table.options.end(), {{stage, {"ir"}}, {pass, {"ir"}}, {cpu, {"llvm", "asm"}}});
   table.add({"ir", "the deft dialect", of([options](const Compilation &compilation) -> Result<std::string> {
                if (!options->pass.empty())
                  return compilation.irAfter(options->pass);

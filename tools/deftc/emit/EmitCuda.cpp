@@ -89,20 +89,26 @@ Result<nvrtc::Compiled> compile(const LoadedSpec &spec, const spec::Variant &var
 
 void addCudaEmitters(CLI::App &emit, EmitterTable &table) {
   auto options = std::make_shared<Options>();
-  emit.add_option("--arch", options->arch, "For cuda, ptx, cubin and sass: the GPU architecture")
-      ->capture_default_str();
-  emit.add_option("--phase", options->phase,
-                  "For cuda, ptx, cubin and sass: the kernel; a phase of the schedule (the first "
-                  "without it), or merge; queries where q has a hook; of an attention that selects "
-                  "PHASE_selecting, select or "
-                  "sparse, too");
+  CLI::Option *arch =
+      emit.add_option("--arch", options->arch, "For cuda, ptx, cubin and sass: the GPU architecture")
+          ->capture_default_str();
+  CLI::Option *phase =
+      emit.add_option("--phase", options->phase,
+                      "For cuda, ptx, cubin and sass: the kernel; a phase of the schedule (the first "
+                      "without it), or merge; queries where q has a hook; of an attention that selects "
+                      "PHASE_selecting, select or "
+                      "sparse, too");
   CLI::Option *config =
       emit.add_option("--config", options->config,
                       "For cuda, ptx, cubin and sass: a file with a config, in place of the default one");
-  emit.add_option("--kernel", options->kernels,
-                  "For cuda and what comes after it: which of the default configs, by its rows (rows_128, "
-                  "rows_64, rows_64_dealt); a wrong name lists them")
-      ->excludes(config);
+  CLI::Option *which =
+      emit.add_option(
+              "--kernel", options->kernels,
+              "For cuda and what comes after it: which of the default configs, by its rows (rows_128, "
+              "rows_64, rows_64_dealt); a wrong name lists them")
+          ->excludes(config);
+  for (CLI::Option *const option : {arch, phase, config, which})
+    table.options.push_back({option, {"cuda", "ptx", "cubin", "sass"}});
   table.configFile = [options] { return options->config; };
   table.add({"cuda", "the CUDA source of a kernel",
              [options](const LoadedSpec &spec, const spec::Variant &variant) -> Result<std::string> {

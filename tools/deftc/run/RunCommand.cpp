@@ -65,12 +65,12 @@ int runCommand(Context &context, const RunOptions &options) {
 void addWhat(CLI::App &command, RunOptions &options) {
   addProgramOptions(command, options.input, options.variant);
   auto *what = command.add_option_group("tree", "What it runs on");
-  what->add_option("--tree", options.tree, "A tree file (JSON)");
+  CLI::Option *tree = what->add_option("--tree", options.tree, "A tree file (JSON)");
   what->add_option("--workload", options.workload, "A workload, as `deftc workloads` lists them");
   what->add_option("--inputs", options.inputs,
                    "A folder as --dump writes it: its tree, q, k, v and parameters; float32, little-endian");
   what->require_option(1);
-  command.add_option("--workloads", options.recordsFolder, "A folder of recorded workloads");
+  command.add_option("--workloads", options.recordsFolder, "A folder of recorded workloads")->excludes(tree);
   command.add_option("--steps", options.steps, "How many steps of the workload")->check(atLeast(1));
   command.add_option("--seed", options.seed, "Of the workload, the inputs and the scattering")->check(seed());
   command

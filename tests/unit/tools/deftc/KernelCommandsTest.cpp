@@ -106,6 +106,16 @@ TEST_F(KernelCommandsTest, EmitCudaShowsTheKernelOfAConfig) {
               HasSubstr("list.json` is no file with one config"));
 }
 
+TEST_F(KernelCommandsTest, AnOptionThatAKindDoesNotKnowIsRefused) {
+  const Outcome stage = run({"emit", "llama3_8b", "--as", "json", "--stage", "imported"});
+  EXPECT_EQ(stage.code, kExitUsage);
+  EXPECT_THAT(stage.err, HasSubstr("`--stage` is for ir, not for json"));
+  EXPECT_THAT(run({"emit", "llama3_8b", "--as", "llvm", "--arch", "sm_80"}).err,
+              HasSubstr("`--arch` is for cuda, ptx, cubin, sass, not for llvm"));
+  EXPECT_THAT(run({"emit", "llama3_8b", "--as", "cuda", "--cpu", "v3"}).err,
+              HasSubstr("`--cpu` is for llvm, asm, not for cuda"));
+}
+
 TEST_F(KernelCommandsTest, EmitRefusesWhatDoesNotExist) {
   const Outcome phase = run({"emit", "llama3_8b", "--as", "cuda", "--phase", "tall"});
   EXPECT_EQ(phase.code, kExitUsage);
@@ -248,7 +258,7 @@ TEST_F(KernelCommandsTest, BuildSaysWhatIsWrong) {
   EXPECT_EQ(arch.err, "error: unknown architecture `sm_75`\n  = hint: it is one of sm_80, sm_86, sm_89, "
                       "sm_90a, sm_100, sm_120\n");
   const Outcome spec = run({"build", "no_such_spec", "-o", path("p")});
-  EXPECT_EQ(spec.code, kExitDiagnostics);
+  EXPECT_EQ(spec.code, kExitEnvironment);
   const Outcome folder = run({"build", "llama3_8b", "-o", path("none/p")});
   EXPECT_EQ(folder.code, kExitEnvironment);
   EXPECT_THAT(folder.err, HasSubstr("cannot write `" + path("none/p") + "`"));

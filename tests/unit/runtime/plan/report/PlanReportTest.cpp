@@ -79,7 +79,7 @@ TEST(PlanReportTest, TheTextSaysWhoReadsAndWhatAMaskHides) {
   const auto report = reportPlan(test::levelTree({1, 3}, {40, 20}), facts, makeConfig(16),
                                  config::nearestPrices(config::someGpu()).kernels, 8);
   ASSERT_TRUE(report) << report.error().message;
-  EXPECT_EQ(readText(*report), "24 tokens read, the mask hides 76 from all");
+  EXPECT_EQ(readText(*report), "24 tokens read, 76 left out by the mask");
 }
 
 } // namespace
