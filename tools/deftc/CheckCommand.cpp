@@ -7,6 +7,8 @@
 #include <nlohmann/json.hpp>
 
 #include <ostream>
+#include <string>
+#include <utility>
 
 namespace deft::cli {
 namespace {
@@ -17,12 +19,15 @@ std::string summary(const spec::Variant &v) {
                      dtypeText(v.tensors) + ", ";
   text += v.cache.paged ? "pages of " + std::to_string(v.cache.pageSize) + " " + toString(v.cache.order)
                         : std::string("contiguous");
-  if (v.mask)
-    text += ", mask";
-  if (v.score)
-    text += ", score";
-  if (v.normalize == spec::Normalize::Sigmoid)
-    text += ", sigmoid";
+  const std::pair<bool, const char *> parts[] = {
+      {v.mask.has_value(), "mask"},        {v.score.has_value(), "score"},
+      {v.query.has_value(), "query hook"}, {v.output.has_value(), "output hook"},
+      {v.sink.has_value(), "sink"},        {v.normalize == spec::Normalize::Sigmoid, "sigmoid"},
+      {v.select.has_value(), "select"},
+  };
+  for (const auto &[isThere, name] : parts)
+    if (isThere)
+      text += std::string(", ") + name;
   for (const spec::Param &param : v.params)
     text += ", param " + param.name;
   if (v.tensors.out.dtype != v.tensors.k.dtype)

@@ -148,6 +148,14 @@ TEST_F(FrontCommandsTest, CheckPrintsALineForEachAttention) {
                          "<deftc>/library.deft: ok, no attention\n");
 }
 
+TEST(CheckTest, WhatAnAttentionHasIsNamed) {
+  EXPECT_THAT(run({"check", "qwen3_8b"}).out,
+              HasSubstr("qwen3_8b_raw_q: 32 query heads, 8 kv heads, head dim 128, bf16, "
+                        "pages of 16 nhd, query hook, param weight"));
+  EXPECT_THAT(run({"check", "gpt_oss"}).out, HasSubstr(", sink, param "));
+  EXPECT_THAT(run({"check", "llama3_8b_sparse"}).out, HasSubstr(", select\n"));
+}
+
 TEST_F(FrontCommandsTest, CheckGoesOnAfterAWrongFile) {
   std::string wrong = write("wrong.deft", "attention a {\n  query_heads = y;\n}\n");
   EXPECT_EQ(run({"check", wrong, "llama3_8b"}).code, kExitDiagnostics);
