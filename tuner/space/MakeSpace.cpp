@@ -207,8 +207,8 @@ Result<Space> makeSpace(const spec::Variant &variant, const MachineFacts &machin
   for (const AxisOverride &change : overrides)
     if (auto done = apply(change, plan, shapes); !done)
       return done.error();
-  return Space(kernels::KernelShape::of(variant), machine.target, machine.cost, std::move(plan),
-               std::move(shapes), machine.families);
+  return Space(kernels::KernelShape::of(variant), machine.target, machine.cost, plan, std::move(shapes),
+               machine.families);
 }
 
 } // namespace deft::space

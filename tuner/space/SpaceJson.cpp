@@ -118,7 +118,7 @@ Result<Space> spaceFromJson(const json &object) try {
   }
   if (shapes.empty())
     return bad("it has no shape");
-  return Space(kernel, target, *cost, std::move(planAxes), std::move(shapes));
+  return Space(kernel, target, *cost, planAxes, std::move(shapes));
 } catch (const json::exception &error) {
   return bad(support::faultText(error));
 } catch (const support::WrongField &wrong) {

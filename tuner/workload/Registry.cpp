@@ -1,4 +1,5 @@
 #include "compiler/support/NearestName.h"
+#include "tuner/workload/Families.h"
 #include "tuner/workload/GeneratorSource.h"
 #include "tuner/workload/Recipes.h"
 #include "tuner/workload/Workload.h"
@@ -58,6 +59,10 @@ Result<Recipe> findRecipe(const std::string &name, const std::string &recordsFol
       known.push_back(path.stem().string());
     }
   }
+  const std::vector<WorkloadFamily> all = families();
+  if (std::any_of(all.begin(), all.end(), [&](const WorkloadFamily &family) { return family.name == name; }))
+    return Error{ErrorCode::Usage, "`" + name + "` is a family of workloads, which `deftc tune` takes",
+                 "`deftc workloads` lists workloads"};
   std::string hint = support::didYouMean(name, known);
   if (hint.empty())
     hint = recordsFolder.empty() ? "`deftc workloads` lists them; recorded ones need --workloads DIR"

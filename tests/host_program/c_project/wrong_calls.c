@@ -44,7 +44,7 @@ static void wrong_specs(void) {
   FAILS(deft_attention_compile(unknown_mask, &unsized, &attention), DEFT_USAGE,
         "deft_compile_options::size is 0, which no version of it has\n"
         "  = hint: set it to sizeof(deft_compile_options)");
-  FAILS(deft_attention_compile_file("no_such.deft", NULL, &attention), DEFT_DIAGNOSTICS, "no_such.deft");
+  FAILS(deft_attention_compile_file("no_such.deft", NULL, &attention), DEFT_ENVIRONMENT, "no_such.deft");
   FAILS(deft_attention_load_package("no_such.deftpkg", NULL, &attention), DEFT_ENVIRONMENT,
         "no_such.deftpkg");
 }

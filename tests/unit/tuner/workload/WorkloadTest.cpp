@@ -172,6 +172,8 @@ TEST(WorkloadTest, TheParameterStepIsWhereItBegins) {
 
 TEST(WorkloadTest, ErrorsNameTheWorkload) {
   EXPECT_EQ(make("few_shoot", 0).error().message, "no workload `few_shoot`");
+  EXPECT_EQ(make("speculative", 0).error().message,
+            "`speculative` is a family of workloads, which `deftc tune` takes");
   EXPECT_EQ(make("few_shoot", 0).error().hint, "did you mean `few_shot`?");
   EXPECT_EQ(make("reasoning_sorting", 0).error().hint,
             "`deftc workloads` lists them; recorded ones need --workloads DIR");
