@@ -7,7 +7,7 @@ torch = pytest.importorskip("torch", reason="torch is not installed")
 pytest.importorskip("transformers", reason="transformers is not installed")
 
 import deft
-from deft.hf import TreeDecoder
+from deft.hf import LayerPlan, TreeDecoder, greedy
 from hf_models import ARCHITECTURES, VOCABULARY, Judge, eager_logits, make_model, random_tokens
 
 every_architecture = pytest.mark.parametrize("architecture", ARCHITECTURES)
@@ -143,6 +143,93 @@ def test_where_pages_run_out_the_error_says_so_and_the_step_can_be_done_again():
     for branch in branches:
         assert branch.tokens[-1] in (6, 7)
         Judge(model, torch.float16).check(branch)
+
+
+def tree_of(decoder):
+    """Its leaves' paths by their tokens, and what is left of the pages."""
+    leaves = [one for root in decoder._roots for one in root.family() if not one.children]
+    lengths = [sum(decoder.sequences.node(one.node).tokens for one in leaf.path()) for leaf in leaves]
+    return [leaf.tokens for leaf in leaves], lengths, len(decoder.sequences.nodes), decoder.sequences.free_pages
+
+
+GOING_ON = {
+    "step": lambda decoder, branch: decoder.step([branch], [9]) is None or branch,
+    "prefill": lambda decoder, branch: decoder.prefill([9, 10], branch),
+    "fork": lambda decoder, branch: GOING_ON["step"](decoder, decoder.fork(branch, 1)[0]),
+    "verify": lambda decoder, branch: decoder.verify(branch, [9, 10], [-1, 0])[1],
+    "accept": lambda decoder, branch: decoder.accept(branch, GOING_ON["verify"](decoder, branch)) or branch,
+}
+
+
+@pytest.mark.parametrize("go_on", GOING_ON.values(), ids=GOING_ON)
+def test_whatever_follows_a_step_without_pages_goes_on_from_what_was_there(go_on):
+    model = make_model("qwen3")
+    decoder = TreeDecoder(model, pages=8)
+    root = decoder.prefill(random_tokens(37))
+    full, spare = decoder.fork(root, 2)
+    decoder.step([full, spare], [5, 6])
+    decoder.prefill(random_tokens(14, seed=1), full)  # to its page's last but one token
+    new = decoder.fork(root, 3)
+    decoder.step(new[:1], [4])
+    before = tree_of(decoder)
+    decoder.prefill(random_tokens(16, seed=2), decoder.fork(spare, 1)[0])  # another page
+    others = tree_of(decoder)
+    with pytest.raises(deft.Error, match="page"):
+        decoder.step([full, *new], [7, 8, 9, 10])
+    assert tree_of(decoder) == others
+    decoder.prune(spare.children[0])
+    assert tree_of(decoder) == before
+    for branch in (full, new[0], new[1]):
+        Judge(model, torch.float16).check(go_on(decoder, branch))
+        decoder.prune(branch)
+
+
+def test_a_step_of_a_branch_that_others_go_on_from_leaves_the_others_as_they_were():
+    model = make_model("qwen3")
+    decoder = TreeDecoder(model, pages=16)
+    leaf, inner = decoder.fork(decoder.prefill(random_tokens(37)), 2)
+    decoder.step([leaf, inner], [5, 6])
+    decoder.fork(inner, 1)
+    before = tree_of(decoder)
+    with pytest.raises(deft.Error):
+        decoder.step([leaf, inner], [7, 8])
+    assert tree_of(decoder) == before
+    Judge(model, torch.float16).check(GOING_ON["fork"](decoder, leaf))
+
+
+@pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt])
+@pytest.mark.parametrize("plan", [None, LayerPlan(budget=12, full=0, select=(0,), keep_first=2, keep_last=4)])
+def test_a_pass_that_fails_leaves_nothing_behind(plan, error):
+    model = make_model("qwen3")
+    decoder = TreeDecoder(model, pages=32, layers=plan, prefill_chunk=16, graphs=False)
+    left, right = decoder.fork(decoder.prefill(random_tokens(37)), 2)
+    decoder.step([left], [5])
+    before, logits = tree_of(decoder), left.logits
+    passes = iter([True, True])  # a prompt's first chunks may succeed
+
+    def fail(*arguments):
+        if not next(passes, False):
+            raise error
+
+    hook = model.model.layers[2].register_forward_pre_hook(fail)
+    for call in (
+        lambda: decoder.prefill(random_tokens(40)),
+        lambda: greedy(decoder, random_tokens(40), 4),
+        lambda: decoder.prefill([3, 4, 5], left),
+        lambda: decoder.prefill([3, 4, 5], right),
+        lambda: decoder.step([left, right], [3, 4]),
+        lambda: decoder.verify(left, [3, 4, 5], [-1, 0, 0]),
+        lambda: decoder.verify_all([(left, [3, 4], [-1, 0]), (right, [5], [-1])]),
+    ):
+        with pytest.raises(error):
+            call()
+        assert tree_of(decoder) == before
+        assert left.logits is logits
+    hook.remove()
+    decoder.step([left, right], [6, 7])
+    if plan is None:
+        for branch in (left, right):
+            Judge(model, torch.float16).check(branch)
 
 
 def test_guesses_that_find_no_pages_leave_nothing_behind():

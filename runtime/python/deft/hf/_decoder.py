@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, Iterator, Mapping, Sequence
 
 import torch
 
@@ -13,6 +14,7 @@ from .._sequence_tree import SequenceTree
 from ._branch import Branch
 from ._cache import PagedCache
 from ._forward import Forward, Parts, PlannedStep, Result, Rows
+from ._growth import growing
 from ._kinds import LayerKind, layer_kinds
 from ._layer_plan import LayerPlan, Role, selecting_kind
 from ._plans import PageTable, Plans, compile_kinds
@@ -113,17 +115,12 @@ class TreeDecoder:
         if not tokens:
             raise UsageError("there are no tokens to prefill")
         if branch is None:
-            branch = Branch(self.sequences.add_root(len(tokens)))
-            self._roots.append(branch)
-        else:
-            branch.check_alive()
-            self._grow([branch], len(tokens))
-        first = len(branch.own)
-        branch.own.extend(tokens)
-        places = [(branch.node, first + index) for index in range(len(tokens))]
-        _keep([branch], self._read(tokens, places))
-        if self._pollution:
-            self._pollution.after_prefill(branch, places)
+            with self._new_root(len(tokens)) as root:
+                self._read_behind(root, tokens)
+            return root
+        branch.check_alive()
+        with growing(self.cache, [branch], len(tokens)):
+            self._read_behind(branch, tokens)
         return branch
 
     def correct(self) -> int:
@@ -170,11 +167,10 @@ class TreeDecoder:
         for branch in branches:
             branch.check_alive()
         self._correct_if_due()
-        self._grow(branches, 1)
-        places = [(branch.node, len(branch.own)) for branch in branches]
+        with growing(self.cache, branches, 1):
+            result = self._decode(tokens, [(branch.node, len(branch.own)) for branch in branches])
         for branch, token in zip(branches, tokens):
             branch.own.append(token)
-        result = self._decode(tokens, places)
         _keep(branches, result)
         return result.logits
 
@@ -190,13 +186,13 @@ class TreeDecoder:
         try:
             for sequence, tokens, parents in guesses:
                 found.append(self._guess(sequence, _as_list(tokens), parents))
-        except Exception:
-            for branches, (sequence, _, _) in zip(found, guesses):
-                for branch in [one for one in branches if one.parent is sequence]:
+            everyone = [branch for branches in found for branch in branches]
+            result = self._decode([branch.own[0] for branch in everyone], [(branch.node, 0) for branch in everyone])
+        except BaseException:
+            for branch in [one for branches in found for one in branches]:
+                if branch.is_alive:  # goes with its parent, where that is a guess
                     self.prune(branch)
             raise
-        everyone = [branch for branches in found for branch in branches]
-        result = self._decode([branch.own[0] for branch in everyone], [(branch.node, 0) for branch in everyone])
         _keep(everyone, result)
         return found
 
@@ -226,15 +222,26 @@ class TreeDecoder:
             branches[-1].own.append(token)
         return branches
 
-    def _grow(self, branches: Sequence[Branch], count: int) -> None:
-        places = self.sequences._places(branch.node for branch in branches)
-        for branch in branches:
-            # A step that had failed between its branches, for lack of pages, has made room for some.
-            missing = len(branch.own) + count - places[branch.node][2]
-            if missing > 0:
-                copies = self.sequences.append(branch.node, missing)
-                if copies:
-                    self.cache.copy(copies)
+    @contextmanager
+    def _new_root(self, count: int) -> Iterator[Branch]:
+        """Of a prompt, for as long as a pass computes it; where that fails there is none."""
+        root = Branch(self.sequences.add_root(count))
+        self._roots.append(root)
+        try:
+            yield root
+        except BaseException:
+            self.prune(root)
+            raise
+
+    def _read_behind(self, branch: Branch, tokens: list[int]) -> None:
+        """Tokens that there is room for already."""
+        first = len(branch.own)
+        places = [(branch.node, first + index) for index in range(len(tokens))]
+        result = self._read(tokens, places)
+        if self._pollution:
+            self._pollution.after_prefill(branch, places)
+        branch.own.extend(tokens)
+        _keep([branch], result)
 
     def _correct_if_due(self) -> None:
         if self._pollution and self._pollution.is_due:
