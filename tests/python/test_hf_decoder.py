@@ -289,6 +289,39 @@ def test_what_makes_no_step_is_refused():
     assert root.logits.shape == (VOCABULARY,)
 
 
+@pytest.mark.parametrize("token", [VOCABULARY, 9999, -1])
+def test_a_token_that_the_model_does_not_know_is_named_before_anything_is_done(token):
+    decoder = TreeDecoder(make_model("llama"), pages=16)
+    left, right = decoder.fork(decoder.prefill(random_tokens(20)), 2)
+    decoder.step([left, right], [3, VOCABULARY - 1])
+    before = tree_of(decoder)
+    for call in (
+        lambda: decoder.prefill([3, 4, token]),
+        lambda: decoder.prefill(torch.tensor([3, token]), left),
+        lambda: decoder.step([left, right], [3, token]),
+        lambda: decoder.verify(left, [3, token], [-1, 0]),
+        lambda: decoder.verify_all([(left, [3], [-1]), (right, [token], [-1])]),
+        lambda: greedy(decoder, [3, token], 4),
+    ):
+        with pytest.raises(deft.UsageError, match=f"no token {token} in a vocabulary of {VOCABULARY}"):
+            call()
+        assert tree_of(decoder) == before
+
+
+def test_a_batch_of_prompts_is_not_taken_for_one_prompt():
+    decoder = TreeDecoder(make_model("llama"), pages=16)
+    root = decoder.prefill(torch.tensor([[3, 4, 5]]))
+    assert root.tokens == [3, 4, 5]
+    for batch, shape in (([[3, 4, 5], [6, 7, 8]], r"\[2, 3\]"), ([[3], [4]], r"\[2, 1\]")):
+        with pytest.raises(deft.UsageError, match=f"tokens of shape {shape} are several prompts"):
+            decoder.prefill(torch.tensor(batch))
+    branches = decoder.fork(root, 2)
+    assert decoder.step(branches, torch.tensor([[3], [4]])).shape == (2, VOCABULARY)  # as torch.multinomial gives them
+    for tokens in ([3.5], torch.tensor([3.5])):
+        with pytest.raises(TypeError):
+            decoder.prefill(tokens)
+
+
 def test_a_decoder_goes_with_the_last_who_uses_it():
     """And its graphs with it: NCCL waits for graphs of its calls before a process may end."""
     decoder = TreeDecoder(make_model("llama"), pages=16)

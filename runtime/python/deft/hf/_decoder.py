@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections import Counter
 from contextlib import contextmanager
 from typing import Any, Iterator, Mapping, Sequence
@@ -75,6 +76,7 @@ class TreeDecoder:
         self._pollution = Pollution(cache.sequences, layers) if layers else None
         self._roots: list[Branch] = []
         self._prefill_chunk = prefill_chunk
+        self._vocabulary: int = config.vocab_size
         self._parts = parts = Parts(self.model, self.cache, self.kinds, PageTable(self.cache), keeps_hidden, self.STEP)
 
         roles = self.roles
@@ -111,7 +113,9 @@ class TreeDecoder:
     def prefill(self, tokens: Tokens, branch: Branch | None = None) -> Branch:
         """A prompt, or tokens that are known, behind a branch that is a leaf. Gives the branch, whose `logits` say what comes
         behind."""
-        tokens = _as_list(tokens)
+        if isinstance(tokens, torch.Tensor) and tokens.dim() > 1 and tokens.shape[-1] < tokens.numel():
+            raise UsageError(f"tokens of shape {list(tokens.shape)} are several prompts", "prefill one at a time")
+        tokens = _checked(tokens, self._vocabulary)
         if not tokens:
             raise UsageError("there are no tokens to prefill")
         if branch is None:
@@ -159,7 +163,7 @@ class TreeDecoder:
     def step(self, branches: Sequence[Branch], tokens: Tokens) -> torch.Tensor:
         """A token for each of the branches, which are leaves. Gives logits, [branches, vocabulary], of what comes behind
         them; each branch has its row."""
-        tokens = _as_list(tokens)
+        tokens = _checked(tokens, self._vocabulary)
         if len(branches) != len(tokens):
             raise UsageError(f"there are {len(tokens)} tokens for {len(branches)} branches")
         if not tokens or len(set(map(id, branches))) < len(branches):
@@ -185,7 +189,7 @@ class TreeDecoder:
         found: list[list[Branch]] = []
         try:
             for sequence, tokens, parents in guesses:
-                found.append(self._guess(sequence, _as_list(tokens), parents))
+                found.append(self._guess(sequence, _checked(tokens, self._vocabulary), parents))
             everyone = [branch for branches in found for branch in branches]
             result = self._decode([branch.own[0] for branch in everyone], [(branch.node, 0) for branch in everyone])
         except BaseException:
@@ -284,5 +288,10 @@ def _keep(branches: Sequence[Branch], result: Result) -> None:
             branch.hidden = hidden
 
 
-def _as_list(tokens: Tokens) -> list[int]:
-    return tokens.flatten().tolist() if isinstance(tokens, torch.Tensor) else [int(token) for token in tokens]
+def _checked(tokens: Tokens, vocabulary: int) -> list[int]:
+    """All have an embedding in the model: a GPU that looks up another one is lost to the process."""
+    ids = [operator.index(token) for token in (tokens.flatten().tolist() if isinstance(tokens, torch.Tensor) else tokens)]
+    for token in ids:
+        if not 0 <= token < vocabulary:
+            raise UsageError(f"there is no token {token} in a vocabulary of {vocabulary}")
+    return ids
