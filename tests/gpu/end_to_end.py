@@ -139,7 +139,7 @@ class Forest:
     def add(self, parent, tokens):
         sequences = self.decoder.sequences
         node = sequences.add_root(tokens) if parent is None else sequences.add_child(parent.node, tokens)
-        branch = Branch(node, parent)
+        branch = Branch(sequences, node, parent)
         branch.own = [1] * tokens
         return branch
 

@@ -7,7 +7,7 @@ torch = pytest.importorskip("torch", reason="torch is not installed")
 pytest.importorskip("transformers", reason="transformers is not installed")
 
 import deft
-from deft.hf import LayerPlan, TreeDecoder, greedy
+from deft.hf import LayerPlan, TreeDecoder, beam_search, greedy
 from hf_models import ARCHITECTURES, VOCABULARY, Judge, eager_logits, make_model, random_tokens
 
 every_architecture = pytest.mark.parametrize("architecture", ARCHITECTURES)
@@ -320,6 +320,30 @@ def test_a_batch_of_prompts_is_not_taken_for_one_prompt():
     for tokens in ([3.5], torch.tensor([3.5])):
         with pytest.raises(TypeError):
             decoder.prefill(tokens)
+
+
+def test_a_branch_of_another_decoder_is_refused_though_its_node_has_the_same_number():
+    model = make_model("llama")
+    decoder, other = TreeDecoder(model, pages=16), TreeDecoder(model, pages=16)
+    own, foreign = (one.fork(one.prefill(random_tokens(20)), 1)[0] for one in (decoder, other))
+    guess = other.verify(other.fork(foreign, 1)[0], [3], [-1])[0]
+    assert own.node == foreign.node
+    before, others = tree_of(decoder), tree_of(other)
+    for call in (
+        lambda: decoder.prefill([3], foreign),
+        lambda: decoder.step([own, foreign], [3, 4]),
+        lambda: decoder.fork(foreign, 2),
+        lambda: decoder.prune(foreign),
+        lambda: decoder.verify(foreign, [3], [-1]),
+        lambda: decoder.verify_all([(own, [3], [-1]), (foreign, [3], [-1])]),
+        lambda: decoder.accept(guess.parent, guess),
+        lambda: decoder.accept(own, guess),
+        lambda: greedy(decoder, guess, 1),
+        lambda: beam_search(decoder, guess, 2, 1),
+    ):
+        with pytest.raises(deft.UsageError, match="another decoder's"):
+            call()
+        assert tree_of(decoder) == before and tree_of(other) == others
 
 
 def test_a_decoder_goes_with_the_last_who_uses_it():

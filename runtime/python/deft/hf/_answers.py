@@ -24,6 +24,7 @@ def prompt_of(decoder: TreeDecoder, prompt: Tokens | Branch) -> Iterator[Branch]
     """A prompt's branch, which goes with what was decoded behind it; one that was prefilled before stays, and only what was
     decoded goes."""
     if isinstance(prompt, Branch):
+        prompt.check(decoder.sequences)
         if prompt.children:
             raise UsageError(f"{len(prompt.children)} branches go on from the prompt already", "prune them, or fork it")
         try:

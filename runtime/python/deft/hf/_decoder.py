@@ -122,7 +122,7 @@ class TreeDecoder:
             with self._new_root(len(tokens)) as root:
                 self._read_behind(root, tokens)
             return root
-        branch.check_alive()
+        branch.check(self.sequences)
         with growing(self.cache, [branch], len(tokens)):
             self._read_behind(branch, tokens)
         return branch
@@ -141,13 +141,13 @@ class TreeDecoder:
 
     def fork(self, branch: Branch, count: int) -> list[Branch]:
         """Branches that go on from the end of one, which itself goes on no more."""
-        branch.check_alive()
-        return [Branch(self.sequences.fork(branch.node), branch) for _ in range(count)]
+        branch.check(self.sequences)
+        return [Branch(self.sequences, self.sequences.fork(branch.node), branch) for _ in range(count)]
 
     def prune(self, branch: Branch, *, upwards: bool = False) -> None:
         """The branch goes, with all below it; `upwards`: then those above it, too, that have no other child, up to the
         prompt, which stays until it is pruned itself."""
-        branch.check_alive()
+        branch.check(self.sequences)
         while True:
             parent = branch.parent
             self.sequences.prune(branch.node)
@@ -169,7 +169,7 @@ class TreeDecoder:
         if not tokens or len(set(map(id, branches))) < len(branches):
             raise UsageError("a step takes at least one branch, and each once")
         for branch in branches:
-            branch.check_alive()
+            branch.check(self.sequences)
         self._correct_if_due()
         with growing(self.cache, branches, 1):
             result = self._decode(tokens, [(branch.node, len(branch.own)) for branch in branches])
@@ -203,7 +203,7 @@ class TreeDecoder:
     def accept(self, sequence: Branch, last: Branch) -> None:
         """The tokens from below `sequence` to `last` become the end of the sequence, which can go on then; everything else
         below it goes."""
-        last.check_alive()
+        last.check(self.sequences)
         path = last.path()
         if sequence not in path:
             raise UsageError("the last accepted branch is not below the sequence")
@@ -217,19 +217,19 @@ class TreeDecoder:
         sequence.children = []
 
     def _guess(self, sequence: Branch, tokens: list[int], parents: Sequence[int]) -> list[Branch]:
-        sequence.check_alive()
+        sequence.check(self.sequences)
         if len(tokens) != len(parents):
             raise UsageError(f"there are {len(parents)} parents for {len(tokens)} tokens")
         branches: list[Branch] = []
         for node, token, parent in zip(self.sequences.add_token_tree(sequence.node, parents), tokens, parents):
-            branches.append(Branch(node, sequence if parent < 0 else branches[parent]))
+            branches.append(Branch(self.sequences, node, sequence if parent < 0 else branches[parent]))
             branches[-1].own.append(token)
         return branches
 
     @contextmanager
     def _new_root(self, count: int) -> Iterator[Branch]:
         """Of a prompt, for as long as a pass computes it; where that fails there is none."""
-        root = Branch(self.sequences.add_root(count))
+        root = Branch(self.sequences, self.sequences.add_root(count))
         self._roots.append(root)
         try:
             yield root
