@@ -185,7 +185,7 @@ class DenseDecoder:
         if int(self.lengths.min()) != seen:
             self.mask = (torch.arange(seen, device=device)[None] < self.lengths.to(device)[:, None])[:, None, None]
         self.seen = seen
-        with attending_by_deft(self.model.config):
+        with attending_by_deft(self.model):
             output = self.model(
                 input_ids=torch.tensor(tokens, device=device)[None],
                 position_ids=self.places[None],

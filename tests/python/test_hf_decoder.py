@@ -251,6 +251,33 @@ def test_the_model_attends_as_before_outside_of_a_step():
     assert torch.equal(eager_logits(model, tokens), before)
 
 
+def test_a_model_in_training_decodes_without_dropout_and_goes_on_training():
+    model = make_model("llama")
+    model.model.layers[0].mlp.down_proj = torch.nn.Sequential(model.model.layers[0].mlp.down_proj, torch.nn.Dropout(0.5))
+    judge = Judge(model, torch.float16)
+    model.train()
+    frozen = model.model.layers[1].eval()
+    before = [module.training for module in model.modules()]
+    decoder = TreeDecoder(model, pages=16)
+    branch = decoder.fork(decoder.prefill(random_tokens(20)), 1)[0]
+    decoder.step([branch], [3])
+    guess = decoder.verify(branch, [4], [-1])[0]
+    assert [module.training for module in model.modules()] == before
+
+    def fail(*arguments):
+        raise RuntimeError
+
+    hook = model.lm_head.register_forward_pre_hook(fail)
+    with pytest.raises(RuntimeError):
+        decoder.prefill([3, 4])
+    hook.remove()
+    assert [module.training for module in model.modules()] == before
+    assert model.training and not frozen.training
+    model.eval()
+    judge.check(branch)
+    judge.check(guess)
+
+
 def test_attention_without_a_tree_says_who_has_one():
     model = make_model("llama")
     model.set_attn_implementation("deft")

@@ -41,7 +41,7 @@ class TreeDecoder:
     dtype, of a float32 model in float16 unless `cache_dtype` says bfloat16. `partition` (of Attention.plan) is for
     comparing. `layers` says which layers of a step read some tokens alone; without it all read all. Where the model is on
     a GPU, a step is one CUDA graph, unless `graphs=False`. `keeps_hidden` is for heads that draft from the last hidden state.
-    The model itself is left as it is.
+    The model itself is left as it is; it decodes as in `eval`, also while it is in training.
     """
 
     #: What the layers of a pass do; for measuring without it.
@@ -61,7 +61,7 @@ class TreeDecoder:
         keeps_hidden: bool = False,
     ) -> None:
         config = model.config.get_text_config()
-        self.model = model.eval()
+        self.model = model
         self.kinds = heads_of_rank(layer_kinds(config), model)
         if cache_dtype is None:
             cache_dtype = torch.float16 if model.dtype == torch.float32 else model.dtype
