@@ -105,6 +105,17 @@ def test_several_sequences_are_verified_in_one_step():
         judge.check(branch)
 
 
+def test_where_nothing_is_guessed_there_are_no_branches():
+    decoder = TreeDecoder(make_model("qwen3"), pages=16)
+    first, second = decoder.fork(decoder.prefill(random_tokens(20)), 2)
+    assert decoder.verify_all([]) == []
+    assert decoder.verify(first, [], []) == []
+    assert decoder.verify_all([(first, [], []), (second, [], [])]) == [[], []]
+    none, [guess] = decoder.verify_all([(first, [], []), (second, [3], [-1])])
+    assert none == [] and guess.tokens[-1] == 3
+    decoder.step([first], [4])  # nothing hangs below it
+
+
 def test_a_prompt_is_in_the_cache_once():
     decoder = TreeDecoder(make_model("llama"), pages=64)
     before = decoder.sequences.free_pages

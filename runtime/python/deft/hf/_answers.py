@@ -56,6 +56,8 @@ def best_of_n(
 ) -> list[Answer]:
     """`n` answers, drawn independently, in the order in which they were drawn: `max(answers, key=...)` is the best one. They
     share the prompt. Those that have come to one of `eos` wait for the others, as in transformers' generate."""
+    if n < 1:
+        raise UsageError(f"n = {n} answers cannot be drawn, it is at least 1")
     sampler = sampler or Sampler()
     answers: list[list[int]] = [[] for _ in range(n)]
     with prompt_of(decoder, prompt) as root:

@@ -191,6 +191,8 @@ class TreeDecoder:
             for sequence, tokens, parents in guesses:
                 found.append(self._guess(sequence, _checked(tokens, self._vocabulary), parents))
             everyone = [branch for branches in found for branch in branches]
+            if not everyone:
+                return found
             result = self._decode([branch.own[0] for branch in everyone], [(branch.node, 0) for branch in everyone])
         except BaseException:
             for branch in [one for branches in found for one in branches]:
