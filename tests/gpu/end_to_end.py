@@ -139,7 +139,7 @@ class Forest:
     def add(self, parent, tokens):
         sequences = self.decoder.sequences
         node = sequences.add_root(tokens) if parent is None else sequences.add_child(parent.node, tokens)
-        branch = Branch(node, parent)
+        branch = Branch(sequences, node, parent)
         branch.own = [1] * tokens
         return branch
 
@@ -185,7 +185,7 @@ class DenseDecoder:
         if int(self.lengths.min()) != seen:
             self.mask = (torch.arange(seen, device=device)[None] < self.lengths.to(device)[:, None])[:, None, None]
         self.seen = seen
-        with attending_by_deft(self.model.config):
+        with attending_by_deft(self.model):
             output = self.model(
                 input_ids=torch.tensor(tokens, device=device)[None],
                 position_ids=self.places[None],

@@ -59,6 +59,16 @@ def test_samples_are_those_of_generate_with_the_same_seed(ender, options):
     assert len({len(one) for one in expected}) > 1  # some ended before the others
 
 
+@pytest.mark.parametrize("n", [0, -1])
+def test_no_answers_are_refused(model, n):
+    decoder = TreeDecoder(model, pages=16)
+    with pytest.raises(deft.UsageError, match=f"n = {n} answers"):
+        best_of_n(decoder, PROMPT, n, 4)
+    with pytest.raises(deft.UsageError, match=f"beams = {n}"):
+        beam_search(decoder, PROMPT, n, 4)
+    assert decoder.sequences.free_pages == 16
+
+
 def test_processors_of_transformers_are_obeyed(model):
     decoder = TreeDecoder(model, pages=16)
     processors = [transformers.NoRepeatNGramLogitsProcessor(2)]

@@ -7,7 +7,7 @@ torch = pytest.importorskip("torch", reason="torch is not installed")
 pytest.importorskip("transformers", reason="transformers is not installed")
 
 import deft
-from deft.hf import TreeDecoder
+from deft.hf import LayerPlan, TreeDecoder, beam_search, greedy
 from hf_models import ARCHITECTURES, VOCABULARY, Judge, eager_logits, make_model, random_tokens
 
 every_architecture = pytest.mark.parametrize("architecture", ARCHITECTURES)
@@ -105,6 +105,17 @@ def test_several_sequences_are_verified_in_one_step():
         judge.check(branch)
 
 
+def test_where_nothing_is_guessed_there_are_no_branches():
+    decoder = TreeDecoder(make_model("qwen3"), pages=16)
+    first, second = decoder.fork(decoder.prefill(random_tokens(20)), 2)
+    assert decoder.verify_all([]) == []
+    assert decoder.verify(first, [], []) == []
+    assert decoder.verify_all([(first, [], []), (second, [], [])]) == [[], []]
+    none, [guess] = decoder.verify_all([(first, [], []), (second, [3], [-1])])
+    assert none == [] and guess.tokens[-1] == 3
+    decoder.step([first], [4])  # nothing hangs below it
+
+
 def test_a_prompt_is_in_the_cache_once():
     decoder = TreeDecoder(make_model("llama"), pages=64)
     before = decoder.sequences.free_pages
@@ -145,6 +156,93 @@ def test_where_pages_run_out_the_error_says_so_and_the_step_can_be_done_again():
         Judge(model, torch.float16).check(branch)
 
 
+def tree_of(decoder):
+    """Its leaves' paths by their tokens, and what is left of the pages."""
+    leaves = [one for root in decoder._roots for one in root.family() if not one.children]
+    lengths = [sum(decoder.sequences.node(one.node).tokens for one in leaf.path()) for leaf in leaves]
+    return [leaf.tokens for leaf in leaves], lengths, len(decoder.sequences.nodes), decoder.sequences.free_pages
+
+
+GOING_ON = {
+    "step": lambda decoder, branch: decoder.step([branch], [9]) is None or branch,
+    "prefill": lambda decoder, branch: decoder.prefill([9, 10], branch),
+    "fork": lambda decoder, branch: GOING_ON["step"](decoder, decoder.fork(branch, 1)[0]),
+    "verify": lambda decoder, branch: decoder.verify(branch, [9, 10], [-1, 0])[1],
+    "accept": lambda decoder, branch: decoder.accept(branch, GOING_ON["verify"](decoder, branch)) or branch,
+}
+
+
+@pytest.mark.parametrize("go_on", GOING_ON.values(), ids=GOING_ON)
+def test_whatever_follows_a_step_without_pages_goes_on_from_what_was_there(go_on):
+    model = make_model("qwen3")
+    decoder = TreeDecoder(model, pages=8)
+    root = decoder.prefill(random_tokens(37))
+    full, spare = decoder.fork(root, 2)
+    decoder.step([full, spare], [5, 6])
+    decoder.prefill(random_tokens(14, seed=1), full)  # to its page's last but one token
+    new = decoder.fork(root, 3)
+    decoder.step(new[:1], [4])
+    before = tree_of(decoder)
+    decoder.prefill(random_tokens(16, seed=2), decoder.fork(spare, 1)[0])  # another page
+    others = tree_of(decoder)
+    with pytest.raises(deft.Error, match="page"):
+        decoder.step([full, *new], [7, 8, 9, 10])
+    assert tree_of(decoder) == others
+    decoder.prune(spare.children[0])
+    assert tree_of(decoder) == before
+    for branch in (full, new[0], new[1]):
+        Judge(model, torch.float16).check(go_on(decoder, branch))
+        decoder.prune(branch)
+
+
+def test_a_step_of_a_branch_that_others_go_on_from_leaves_the_others_as_they_were():
+    model = make_model("qwen3")
+    decoder = TreeDecoder(model, pages=16)
+    leaf, inner = decoder.fork(decoder.prefill(random_tokens(37)), 2)
+    decoder.step([leaf, inner], [5, 6])
+    decoder.fork(inner, 1)
+    before = tree_of(decoder)
+    with pytest.raises(deft.Error):
+        decoder.step([leaf, inner], [7, 8])
+    assert tree_of(decoder) == before
+    Judge(model, torch.float16).check(GOING_ON["fork"](decoder, leaf))
+
+
+@pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt])
+@pytest.mark.parametrize("plan", [None, LayerPlan(budget=12, full=0, select=(0,), keep_first=2, keep_last=4)])
+def test_a_pass_that_fails_leaves_nothing_behind(plan, error):
+    model = make_model("qwen3")
+    decoder = TreeDecoder(model, pages=32, layers=plan, prefill_chunk=16, graphs=False)
+    left, right = decoder.fork(decoder.prefill(random_tokens(37)), 2)
+    decoder.step([left], [5])
+    before, logits = tree_of(decoder), left.logits
+    passes = iter([True, True])  # a prompt's first chunks may succeed
+
+    def fail(*arguments):
+        if not next(passes, False):
+            raise error
+
+    hook = model.model.layers[2].register_forward_pre_hook(fail)
+    for call in (
+        lambda: decoder.prefill(random_tokens(40)),
+        lambda: greedy(decoder, random_tokens(40), 4),
+        lambda: decoder.prefill([3, 4, 5], left),
+        lambda: decoder.prefill([3, 4, 5], right),
+        lambda: decoder.step([left, right], [3, 4]),
+        lambda: decoder.verify(left, [3, 4, 5], [-1, 0, 0]),
+        lambda: decoder.verify_all([(left, [3, 4], [-1, 0]), (right, [5], [-1])]),
+    ):
+        with pytest.raises(error):
+            call()
+        assert tree_of(decoder) == before
+        assert left.logits is logits
+    hook.remove()
+    decoder.step([left, right], [6, 7])
+    if plan is None:
+        for branch in (left, right):
+            Judge(model, torch.float16).check(branch)
+
+
 def test_guesses_that_find_no_pages_leave_nothing_behind():
     decoder = TreeDecoder(make_model("llama"), pages=4)
     first, second = decoder.fork(decoder.prefill(random_tokens(40)), 2)
@@ -162,6 +260,33 @@ def test_the_model_attends_as_before_outside_of_a_step():
     TreeDecoder(model, pages=8).prefill(tokens)
     assert model.config._attn_implementation == "eager"
     assert torch.equal(eager_logits(model, tokens), before)
+
+
+def test_a_model_in_training_decodes_without_dropout_and_goes_on_training():
+    model = make_model("llama")
+    model.model.layers[0].mlp.down_proj = torch.nn.Sequential(model.model.layers[0].mlp.down_proj, torch.nn.Dropout(0.5))
+    judge = Judge(model, torch.float16)
+    model.train()
+    frozen = model.model.layers[1].eval()
+    before = [module.training for module in model.modules()]
+    decoder = TreeDecoder(model, pages=16)
+    branch = decoder.fork(decoder.prefill(random_tokens(20)), 1)[0]
+    decoder.step([branch], [3])
+    guess = decoder.verify(branch, [4], [-1])[0]
+    assert [module.training for module in model.modules()] == before
+
+    def fail(*arguments):
+        raise RuntimeError
+
+    hook = model.lm_head.register_forward_pre_hook(fail)
+    with pytest.raises(RuntimeError):
+        decoder.prefill([3, 4])
+    hook.remove()
+    assert [module.training for module in model.modules()] == before
+    assert model.training and not frozen.training
+    model.eval()
+    judge.check(branch)
+    judge.check(guess)
 
 
 def test_attention_without_a_tree_says_who_has_one():
@@ -200,6 +325,63 @@ def test_what_makes_no_step_is_refused():
     with pytest.raises(deft.UsageError, match="was pruned"):
         decoder.step([branch], [3])
     assert root.logits.shape == (VOCABULARY,)
+
+
+@pytest.mark.parametrize("token", [VOCABULARY, 9999, -1])
+def test_a_token_that_the_model_does_not_know_is_named_before_anything_is_done(token):
+    decoder = TreeDecoder(make_model("llama"), pages=16)
+    left, right = decoder.fork(decoder.prefill(random_tokens(20)), 2)
+    decoder.step([left, right], [3, VOCABULARY - 1])
+    before = tree_of(decoder)
+    for call in (
+        lambda: decoder.prefill([3, 4, token]),
+        lambda: decoder.prefill(torch.tensor([3, token]), left),
+        lambda: decoder.step([left, right], [3, token]),
+        lambda: decoder.verify(left, [3, token], [-1, 0]),
+        lambda: decoder.verify_all([(left, [3], [-1]), (right, [token], [-1])]),
+        lambda: greedy(decoder, [3, token], 4),
+    ):
+        with pytest.raises(deft.UsageError, match=f"no token {token} in a vocabulary of {VOCABULARY}"):
+            call()
+        assert tree_of(decoder) == before
+
+
+def test_a_batch_of_prompts_is_not_taken_for_one_prompt():
+    decoder = TreeDecoder(make_model("llama"), pages=16)
+    root = decoder.prefill(torch.tensor([[3, 4, 5]]))
+    assert root.tokens == [3, 4, 5]
+    for batch, shape in (([[3, 4, 5], [6, 7, 8]], r"\[2, 3\]"), ([[3], [4]], r"\[2, 1\]")):
+        with pytest.raises(deft.UsageError, match=f"tokens of shape {shape} are several prompts"):
+            decoder.prefill(torch.tensor(batch))
+    branches = decoder.fork(root, 2)
+    assert decoder.step(branches, torch.tensor([[3], [4]])).shape == (2, VOCABULARY)  # as torch.multinomial gives them
+    for tokens in ([3.5], torch.tensor([3.5])):
+        with pytest.raises(TypeError):
+            decoder.prefill(tokens)
+
+
+def test_a_branch_of_another_decoder_is_refused_though_its_node_has_the_same_number():
+    model = make_model("llama")
+    decoder, other = TreeDecoder(model, pages=16), TreeDecoder(model, pages=16)
+    own, foreign = (one.fork(one.prefill(random_tokens(20)), 1)[0] for one in (decoder, other))
+    guess = other.verify(other.fork(foreign, 1)[0], [3], [-1])[0]
+    assert own.node == foreign.node
+    before, others = tree_of(decoder), tree_of(other)
+    for call in (
+        lambda: decoder.prefill([3], foreign),
+        lambda: decoder.step([own, foreign], [3, 4]),
+        lambda: decoder.fork(foreign, 2),
+        lambda: decoder.prune(foreign),
+        lambda: decoder.verify(foreign, [3], [-1]),
+        lambda: decoder.verify_all([(own, [3], [-1]), (foreign, [3], [-1])]),
+        lambda: decoder.accept(guess.parent, guess),
+        lambda: decoder.accept(own, guess),
+        lambda: greedy(decoder, guess, 1),
+        lambda: beam_search(decoder, guess, 2, 1),
+    ):
+        with pytest.raises(deft.UsageError, match="another decoder's"):
+            call()
+        assert tree_of(decoder) == before and tree_of(other) == others
 
 
 def test_a_decoder_goes_with_the_last_who_uses_it():

@@ -59,7 +59,7 @@ class Prompts:
 
         def place(tokens, branch=None):
             if branch is None:
-                branch = Branch(decoder.sequences.add_root(len(tokens)))
+                branch = Branch(decoder.sequences, decoder.sequences.add_root(len(tokens)))
                 decoder._roots.append(branch)
             else:
                 decoder.sequences.append(branch.node, len(tokens))

@@ -24,6 +24,7 @@ def prompt_of(decoder: TreeDecoder, prompt: Tokens | Branch) -> Iterator[Branch]
     """A prompt's branch, which goes with what was decoded behind it; one that was prefilled before stays, and only what was
     decoded goes."""
     if isinstance(prompt, Branch):
+        prompt.check(decoder.sequences)
         if prompt.children:
             raise UsageError(f"{len(prompt.children)} branches go on from the prompt already", "prune them, or fork it")
         try:
@@ -55,6 +56,8 @@ def best_of_n(
 ) -> list[Answer]:
     """`n` answers, drawn independently, in the order in which they were drawn: `max(answers, key=...)` is the best one. They
     share the prompt. Those that have come to one of `eos` wait for the others, as in transformers' generate."""
+    if n < 1:
+        raise UsageError(f"n = {n} answers cannot be drawn, it is at least 1")
     sampler = sampler or Sampler()
     answers: list[list[int]] = [[] for _ in range(n)]
     with prompt_of(decoder, prompt) as root:

@@ -61,11 +61,21 @@ AttentionInterface.register(NAME, attend)
 
 
 @contextmanager
-def attending_by_deft(config: Any) -> Iterator[None]:
-    """The model is the caller's: outside of a step it attends as it did before."""
+def attending_by_deft(model: Any) -> Iterator[None]:
+    """The model is the caller's: outside of a step it attends as it did before, and those of its modules train that did."""
+    config = model.config.get_text_config()
     before = config._attn_implementation
+    training = [module for module in model.modules() if module.training]
     config._attn_implementation = NAME
+    _set_training(training, False)
     try:
         yield
     finally:
         config._attn_implementation = before
+        _set_training(training, True)
+
+
+def _set_training(modules: list[torch.nn.Module], mode: bool) -> None:
+    """Of these alone: `train` and `eval` would set those below them, too."""
+    for module in modules:
+        module.training = mode

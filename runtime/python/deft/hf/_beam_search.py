@@ -6,6 +6,7 @@ from typing import Collection
 
 import torch
 
+from .._errors import UsageError
 from ._answers import Answer, prompt_of
 from ._branch import Branch
 from ._decoder import Tokens, TreeDecoder
@@ -29,6 +30,8 @@ def beam_search(
 
     A beam that several go on from forks, one that nobody goes on from is pruned, and all others grow in place.
     """
+    if beams < 1:
+        raise UsageError(f"beams = {beams} find no answer, it is at least 1")
     keep = max(2, 1 + len(eos)) * beams
     finished: list[Answer] = []
     with prompt_of(decoder, prompt) as root:

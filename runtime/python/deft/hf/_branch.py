@@ -9,16 +9,17 @@ from .._errors import UsageError
 if TYPE_CHECKING:
     import torch
 
-    from ._decoder import TreeDecoder
+    from .._sequence_tree import SequenceTree
 
 
 class Branch:
     """A prompt, what a fork of it decodes, or a guessed token: a node of the decoder's tree and the path to it. Made by a
     TreeDecoder."""
 
-    __slots__ = ("parent", "children", "node", "own", "is_alive", "logits", "hidden")
+    __slots__ = ("sequences", "parent", "children", "node", "own", "is_alive", "logits", "hidden")
 
-    def __init__(self, node: int, parent: Branch | None = None) -> None:
+    def __init__(self, sequences: SequenceTree, node: int, parent: Branch | None = None) -> None:
+        self.sequences = sequences  # the tree that the node is of
         self.parent = parent
         self.children: list[Branch] = []
         self.node = node
@@ -58,7 +59,10 @@ class Branch:
             found += branch.children
         return found
 
-    def check_alive(self) -> None:
+    def check(self, sequences: SequenceTree) -> None:
+        """That it is a living one of this tree: trees number their nodes alike."""
+        if self.sequences is not sequences:
+            raise UsageError("the branch is another decoder's")
         if not self.is_alive:
             raise UsageError("the branch was pruned")
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import operator
 from collections import Counter
-from typing import Any, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, Iterator, Mapping, Sequence
 
 import torch
 
@@ -13,6 +15,7 @@ from .._sequence_tree import SequenceTree
 from ._branch import Branch
 from ._cache import PagedCache
 from ._forward import Forward, Parts, PlannedStep, Result, Rows
+from ._growth import growing
 from ._kinds import LayerKind, layer_kinds
 from ._layer_plan import LayerPlan, Role, selecting_kind
 from ._plans import PageTable, Plans, compile_kinds
@@ -38,7 +41,7 @@ class TreeDecoder:
     dtype, of a float32 model in float16 unless `cache_dtype` says bfloat16. `partition` (of Attention.plan) is for
     comparing. `layers` says which layers of a step read some tokens alone; without it all read all. Where the model is on
     a GPU, a step is one CUDA graph, unless `graphs=False`. `keeps_hidden` is for heads that draft from the last hidden state.
-    The model itself is left as it is.
+    The model itself is left as it is; it decodes as in `eval`, also while it is in training.
     """
 
     #: What the layers of a pass do; for measuring without it.
@@ -58,7 +61,7 @@ class TreeDecoder:
         keeps_hidden: bool = False,
     ) -> None:
         config = model.config.get_text_config()
-        self.model = model.eval()
+        self.model = model
         self.kinds = heads_of_rank(layer_kinds(config), model)
         if cache_dtype is None:
             cache_dtype = torch.float16 if model.dtype == torch.float32 else model.dtype
@@ -73,6 +76,7 @@ class TreeDecoder:
         self._pollution = Pollution(cache.sequences, layers) if layers else None
         self._roots: list[Branch] = []
         self._prefill_chunk = prefill_chunk
+        self._vocabulary: int = config.vocab_size
         self._parts = parts = Parts(self.model, self.cache, self.kinds, PageTable(self.cache), keeps_hidden, self.STEP)
 
         roles = self.roles
@@ -109,21 +113,18 @@ class TreeDecoder:
     def prefill(self, tokens: Tokens, branch: Branch | None = None) -> Branch:
         """A prompt, or tokens that are known, behind a branch that is a leaf. Gives the branch, whose `logits` say what comes
         behind."""
-        tokens = _as_list(tokens)
+        if isinstance(tokens, torch.Tensor) and tokens.dim() > 1 and tokens.shape[-1] < tokens.numel():
+            raise UsageError(f"tokens of shape {list(tokens.shape)} are several prompts", "prefill one at a time")
+        tokens = _checked(tokens, self._vocabulary)
         if not tokens:
             raise UsageError("there are no tokens to prefill")
         if branch is None:
-            branch = Branch(self.sequences.add_root(len(tokens)))
-            self._roots.append(branch)
-        else:
-            branch.check_alive()
-            self._grow([branch], len(tokens))
-        first = len(branch.own)
-        branch.own.extend(tokens)
-        places = [(branch.node, first + index) for index in range(len(tokens))]
-        _keep([branch], self._read(tokens, places))
-        if self._pollution:
-            self._pollution.after_prefill(branch, places)
+            with self._new_root(len(tokens)) as root:
+                self._read_behind(root, tokens)
+            return root
+        branch.check(self.sequences)
+        with growing(self.cache, [branch], len(tokens)):
+            self._read_behind(branch, tokens)
         return branch
 
     def correct(self) -> int:
@@ -140,13 +141,13 @@ class TreeDecoder:
 
     def fork(self, branch: Branch, count: int) -> list[Branch]:
         """Branches that go on from the end of one, which itself goes on no more."""
-        branch.check_alive()
-        return [Branch(self.sequences.fork(branch.node), branch) for _ in range(count)]
+        branch.check(self.sequences)
+        return [Branch(self.sequences, self.sequences.fork(branch.node), branch) for _ in range(count)]
 
     def prune(self, branch: Branch, *, upwards: bool = False) -> None:
         """The branch goes, with all below it; `upwards`: then those above it, too, that have no other child, up to the
         prompt, which stays until it is pruned itself."""
-        branch.check_alive()
+        branch.check(self.sequences)
         while True:
             parent = branch.parent
             self.sequences.prune(branch.node)
@@ -162,19 +163,18 @@ class TreeDecoder:
     def step(self, branches: Sequence[Branch], tokens: Tokens) -> torch.Tensor:
         """A token for each of the branches, which are leaves. Gives logits, [branches, vocabulary], of what comes behind
         them; each branch has its row."""
-        tokens = _as_list(tokens)
+        tokens = _checked(tokens, self._vocabulary)
         if len(branches) != len(tokens):
             raise UsageError(f"there are {len(tokens)} tokens for {len(branches)} branches")
         if not tokens or len(set(map(id, branches))) < len(branches):
             raise UsageError("a step takes at least one branch, and each once")
         for branch in branches:
-            branch.check_alive()
+            branch.check(self.sequences)
         self._correct_if_due()
-        self._grow(branches, 1)
-        places = [(branch.node, len(branch.own)) for branch in branches]
+        with growing(self.cache, branches, 1):
+            result = self._decode(tokens, [(branch.node, len(branch.own)) for branch in branches])
         for branch, token in zip(branches, tokens):
             branch.own.append(token)
-        result = self._decode(tokens, places)
         _keep(branches, result)
         return result.logits
 
@@ -189,21 +189,23 @@ class TreeDecoder:
         found: list[list[Branch]] = []
         try:
             for sequence, tokens, parents in guesses:
-                found.append(self._guess(sequence, _as_list(tokens), parents))
-        except Exception:
-            for branches, (sequence, _, _) in zip(found, guesses):
-                for branch in [one for one in branches if one.parent is sequence]:
+                found.append(self._guess(sequence, _checked(tokens, self._vocabulary), parents))
+            everyone = [branch for branches in found for branch in branches]
+            if not everyone:
+                return found
+            result = self._decode([branch.own[0] for branch in everyone], [(branch.node, 0) for branch in everyone])
+        except BaseException:
+            for branch in [one for branches in found for one in branches]:
+                if branch.is_alive:  # goes with its parent, where that is a guess
                     self.prune(branch)
             raise
-        everyone = [branch for branches in found for branch in branches]
-        result = self._decode([branch.own[0] for branch in everyone], [(branch.node, 0) for branch in everyone])
         _keep(everyone, result)
         return found
 
     def accept(self, sequence: Branch, last: Branch) -> None:
         """The tokens from below `sequence` to `last` become the end of the sequence, which can go on then; everything else
         below it goes."""
-        last.check_alive()
+        last.check(self.sequences)
         path = last.path()
         if sequence not in path:
             raise UsageError("the last accepted branch is not below the sequence")
@@ -217,24 +219,35 @@ class TreeDecoder:
         sequence.children = []
 
     def _guess(self, sequence: Branch, tokens: list[int], parents: Sequence[int]) -> list[Branch]:
-        sequence.check_alive()
+        sequence.check(self.sequences)
         if len(tokens) != len(parents):
             raise UsageError(f"there are {len(parents)} parents for {len(tokens)} tokens")
         branches: list[Branch] = []
         for node, token, parent in zip(self.sequences.add_token_tree(sequence.node, parents), tokens, parents):
-            branches.append(Branch(node, sequence if parent < 0 else branches[parent]))
+            branches.append(Branch(self.sequences, node, sequence if parent < 0 else branches[parent]))
             branches[-1].own.append(token)
         return branches
 
-    def _grow(self, branches: Sequence[Branch], count: int) -> None:
-        places = self.sequences._places(branch.node for branch in branches)
-        for branch in branches:
-            # A step that had failed between its branches, for lack of pages, has made room for some.
-            missing = len(branch.own) + count - places[branch.node][2]
-            if missing > 0:
-                copies = self.sequences.append(branch.node, missing)
-                if copies:
-                    self.cache.copy(copies)
+    @contextmanager
+    def _new_root(self, count: int) -> Iterator[Branch]:
+        """Of a prompt, for as long as a pass computes it; where that fails there is none."""
+        root = Branch(self.sequences, self.sequences.add_root(count))
+        self._roots.append(root)
+        try:
+            yield root
+        except BaseException:
+            self.prune(root)
+            raise
+
+    def _read_behind(self, branch: Branch, tokens: list[int]) -> None:
+        """Tokens that there is room for already."""
+        first = len(branch.own)
+        places = [(branch.node, first + index) for index in range(len(tokens))]
+        result = self._read(tokens, places)
+        if self._pollution:
+            self._pollution.after_prefill(branch, places)
+        branch.own.extend(tokens)
+        _keep([branch], result)
 
     def _correct_if_due(self) -> None:
         if self._pollution and self._pollution.is_due:
@@ -277,5 +290,10 @@ def _keep(branches: Sequence[Branch], result: Result) -> None:
             branch.hidden = hidden
 
 
-def _as_list(tokens: Tokens) -> list[int]:
-    return tokens.flatten().tolist() if isinstance(tokens, torch.Tensor) else [int(token) for token in tokens]
+def _checked(tokens: Tokens, vocabulary: int) -> list[int]:
+    """All have an embedding in the model: a GPU that looks up another one is lost to the process."""
+    ids = [operator.index(token) for token in (tokens.flatten().tolist() if isinstance(tokens, torch.Tensor) else tokens)]
+    for token in ids:
+        if not 0 <= token < vocabulary:
+            raise UsageError(f"there is no token {token} in a vocabulary of {vocabulary}")
+    return ids

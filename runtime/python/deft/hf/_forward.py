@@ -57,7 +57,7 @@ class Parts(NamedTuple):
 
 def run_model(parts: Parts, step: PlannedStep, tokens: torch.Tensor, positions: torch.Tensor, last: int) -> Result:
     """Logits of the last `last` tokens; 0: of all."""
-    with attending_by_deft(parts.model.config.get_text_config()):
+    with attending_by_deft(parts.model):
         output = parts.model(
             input_ids=tokens[None],
             position_ids=positions[None],
