@@ -40,6 +40,51 @@ def test_a_wrong_tensor_is_named(family, good, change, message):
     assert message in str(caught.value)
 
 
+@pytest.fixture
+def objects(family, good):
+    att = deft.compile(ATT.replace("}", "select { budget = 3; keep_last = 1; } }"))
+    paged = deft.compile("attention p { query_heads = 4; kv_heads = 2; head_dim = 64; dtype = f16; }")
+    batch = deft.PagedBatch(paged, 8)
+    batch.update(np.zeros((1, 1), "int32"), [3])
+    return {"tree": family, "att": att, "batch": batch, "selection": deft.Selection(att), "plan": att.plan(family)}
+
+
+@pytest.mark.parametrize(
+    "call, message",
+    [
+        ("att.plan(batch)", "tree is a PagedBatch, it must be a Tree"),
+        ("att.plan(att)", "tree is an Attention, it must be a Tree"),
+        ("att.plan(selection)", "tree is a Selection, it must be a Tree"),
+        ("att.plan(None)", "tree is None, it must be a Tree"),
+        ("att.run(batch, **good)", "tree is a PagedBatch, it must be a Tree"),
+        ("plan.advance(batch)", "tree is a PagedBatch, it must be a Tree"),
+        ("plan.advance(att)", "tree is an Attention, it must be a Tree"),
+        ("plan.advance('x')", "tree is a str, it must be a Tree"),
+        ("plan.run_sparse('x', **good)", "selection is a str, it must be a Selection"),
+        ("plan.run_sparse(5, **good)", "selection is an int, it must be a Selection"),
+        ("plan.run_sparse(b'abc', **good)", "selection is a bytes, it must be a Selection"),
+        ("plan.run_sparse(att, **good)", "selection is an Attention, it must be a Selection"),
+        ("plan.run_selecting(tree, **good)", "selection is a Tree, it must be a Selection"),
+        ("deft.Selection('x')", "attention is a str, it must be an Attention"),
+        ("deft.PagedBatch(tree, 1)", "attention is a Tree, it must be an Attention"),
+    ],
+)
+def test_an_object_of_another_class_is_named(objects, good, call, message):
+    with pytest.raises(deft.UsageError) as caught:
+        eval(call, {"deft": deft, "good": good, **objects})
+    assert caught.value.message == message
+    assert ("batch.run" in caught.value.hint) == ("PagedBatch" in message)
+    assert objects["plan"].advance() == "nothing"  # and has its tree still
+
+
+def test_no_function_of_the_library_takes_a_handle_of_another_kind(objects):
+    for name, (_, parameters) in deft._abi.FUNCTIONS.items():
+        kinds = [kind for kind in parameters.values() if hasattr(kind, "contents")]
+        if kinds and "tuner" not in name and kinds[0]._type_ is not deft._abi.deft_selection:
+            with pytest.raises(deft.UsageError, match="is a Selection, it must be a"):
+                getattr(deft._library.lib, name)(objects["selection"], *[0] * (len(parameters) - 1))
+
+
 def test_an_array_that_may_not_be_written_is_no_out(family, good):
     out = np.zeros((2, 4, 64), "float16")
     out.flags.writeable = False

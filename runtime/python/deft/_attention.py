@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Mapping, NamedTuple
 
 from . import _abi
 from ._errors import UsageError
-from ._library import Handle, check, lib, make, sized, take_text, to_bytes
+from ._library import Handle, check, expect, lib, make, sized, take_text, to_bytes
 from ._params import freeze
 from ._plan import Plan
 from ._plan_facts import PlanOptions
@@ -98,6 +98,7 @@ class Attention:
         slots), with the page of each page of the tree's locations in `page_table` (int32). Arrays are read and written as
         they are; `out` and `lse` are made where they are not given. Plans for the tree are kept with it, and follow it.
         """
+        expect("tree", tree, _abi.deft_tree)
         frozen = freeze(params) if params else ()
         kept = tree._plans.get(self)
         if kept is None or kept[0] != frozen:
@@ -105,7 +106,7 @@ class Attention:
             tree._plans[self] = (frozen, plan)
         else:
             plan = kept[1]
-            plan._advance(tree._handle)
+            plan._advance(tree)
         return plan._run(q, k, v, page_table, out, lse, return_lse, None, stream)
 
     def plan(

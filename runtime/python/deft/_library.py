@@ -3,23 +3,59 @@
 from __future__ import annotations
 
 import ctypes
-from ctypes import byref, c_void_p, sizeof, string_at
+from ctypes import POINTER, ArgumentError, byref, c_void_p, cast, sizeof, string_at
 from pathlib import Path
-from typing import Any, Callable
+from types import SimpleNamespace
+from typing import Any, Callable, Mapping
 
 from . import _abi
-from ._errors import KINDS, InternalError
+from ._errors import KINDS, InternalError, UsageError
 
 FOLDER = Path(__file__).absolute().parent  # not resolved: in a build tree the package is links to its sources
 
 
-def _load() -> ctypes.CDLL:
+def _with_article(name: str) -> str:
+    return f"{'an' if name[0] in 'AEIOUaeiou' else 'a'} {name}"
+
+
+def expect(name: str, value: Any, kind: Any) -> None:
+    """An error where the argument is no handle of the kind, such as _abi.deft_tree, nor an object that has one."""
+    try:
+        POINTER(kind).from_param(value)
+        if value is not None:
+            return
+    except TypeError:
+        pass
+    seen = "None" if value is None else _with_article(type(value).__name__)
+    wanted = "".join(part.capitalize() for part in kind.__name__.split("_")[1:])
+    raise UsageError(f"{name} is {seen}, it must be {_with_article(wanted)}", getattr(value, "_instead_of", {}).get(wanted, ""))
+
+
+def _checked(function: Any, parameters: Mapping[str, Any]) -> Callable[..., Any]:
+    """The function, which says of arguments of another kind which they are."""
+
+    def call(*arguments: Any) -> Any:
+        try:
+            return function(*arguments)
+        except ArgumentError:
+            for (name, kind), argument in zip(parameters.items(), arguments):
+                if hasattr(kind, "contents"):
+                    expect(name, argument, kind._type_)
+            raise
+
+    call.parameters = parameters  # type: ignore[attr-defined]
+    return call
+
+
+def _load() -> Any:
     loaded = ctypes.CDLL(str(FOLDER / "lib" / "libdeft.so"))
-    for name, (result, arguments) in _abi.FUNCTIONS.items():
+    functions = {}
+    for name, (result, parameters) in _abi.FUNCTIONS.items():
         function = getattr(loaded, name)
         function.restype = result
-        function.argtypes = arguments
-    return loaded
+        function.argtypes = [*parameters.values()]
+        functions[name] = _checked(function, parameters)
+    return SimpleNamespace(**functions)
 
 
 lib = _load()
@@ -59,12 +95,13 @@ def take_text(function: Callable[..., int], *arguments: Any) -> str:
 
 
 class Handle:
-    """Owns what the library made. Passed to a function of the library, it is the pointer."""
+    """Owns what the library made. Passed to a function of the library, it is the pointer, which says of what kind."""
 
     __slots__ = ("_as_parameter_", "_destroy", "__weakref__")
 
-    def __init__(self, value: int, destroy: Callable[[int], None]) -> None:
-        self._as_parameter_ = value
+    def __init__(self, value: int, destroy: Any) -> None:
+        (kind,) = destroy.parameters.values()
+        self._as_parameter_ = cast(value, kind)
         self._destroy = destroy
 
     def __del__(self) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Mapping, NamedTuple
 from . import _abi
 from ._errors import UsageError
 from ._gpu import GpuKernels
-from ._library import Handle, check, lib, make, sized
+from ._library import Handle, check, expect, lib, make, sized
 from ._plan_facts import ConfigChoice, PlanOptions, PlanSummary
 from ._runs import Runs, stream_or_current
 from ._runners import is_traced, number_of
@@ -54,6 +54,7 @@ class PagedBatch:
     """
 
     takes_page_table = False  # it has its own
+    _instead_of = {"Tree": "a batch plans by itself: call batch.update, then batch.run; batch.tree is its tree, for looking"}
 
     def __init__(
         self,
@@ -69,6 +70,7 @@ class PagedBatch:
         follows_lengths: bool = False,
         slack: int = 0,
     ) -> None:
+        expect("attention", attention, _abi.deft_attention)
         if attention.page_size is None:
             raise UsageError(f"`{attention.name}` has a contiguous cache, a batch needs pages", "kv_cache = paged(...)")
         checks = {None: _abi.DEFT_CHECK_DEFAULT, True: _abi.DEFT_CHECK_ALWAYS, False: _abi.DEFT_CHECK_NEVER}
@@ -97,7 +99,7 @@ class PagedBatch:
     @property
     def tree(self) -> TreeView:
         """Who shares what, for looking; the batch changes it."""
-        return TreeView(self._runs._tree_handle())
+        return TreeView(self._runs._planned_tree())
 
     def update(
         self,
@@ -156,7 +158,7 @@ class PagedBatch:
         in_one_row = seen._replace(shape=(table.entry_count,), strides=None, owner=(block_tables, seen.owner))
         self._table = _Table(table, in_one_row, block_tables)
         self._on_device.clear()
-        self._runs._advance(self._runs._tree_handle())
+        self._runs._advance(self._runs._planned_tree())
 
     def run(
         self,
@@ -222,7 +224,7 @@ class PagedBatch:
         )
 
     def _repr_svg_(self) -> str:
-        return self._runs._any().picture(self._runs._tree_handle())
+        return self._runs._any().picture(self._runs._planned_tree())
 
 
 class _BatchRuns(Runs):
@@ -232,7 +234,7 @@ class _BatchRuns(Runs):
         super().__init__(attention, params, options)
         self._batch = batch
 
-    def _tree_handle(self) -> Any:
+    def _planned_tree(self) -> Any:
         return _Borrowed(lib.deft_paged_batch_get_tree(self._batch), self._batch)
 
     def _make_host(self, options: Any) -> int:
@@ -245,7 +247,7 @@ class _BatchRuns(Runs):
 class _Borrowed:
     """A handle that belongs to another, which is kept."""
 
-    def __init__(self, value: int, owner: Any) -> None:
+    def __init__(self, value: Any, owner: Any) -> None:
         self._as_parameter_ = value
         self._owner = owner
 

@@ -47,6 +47,7 @@ class TreeView:
 
     def __init__(self, handle: Any) -> None:
         self._handle = handle
+        self._as_parameter_ = handle._as_parameter_
         self._plans: dict[Any, Any] = {}  # of Attention.run, the last one of each attention
 
     def __contains__(self, node: int) -> bool:
