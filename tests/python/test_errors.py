@@ -85,6 +85,47 @@ def test_no_function_of_the_library_takes_a_handle_of_another_kind(objects):
                 getattr(deft._library.lib, name)(objects["selection"], *[0] * (len(parameters) - 1))
 
 
+@pytest.mark.parametrize(
+    "call, message",
+    [
+        ("tree.add_root(2**32 + 3)", "tokens = 4294967299, it must be from -2147483648 to 2147483647"),
+        ("tree.add_root(3, 2**64 + 16)", "location = 18446744073709551632, it must be from -2147483648 to 2147483647"),
+        ("tree.add_child(0, 3.0)", "tokens is a float, it must be a whole number"),
+        ("tree.add_query(0, 2**32 + 1)", "position = 4294967297, "),
+        ("2**32 in tree", "node = 4294967296, "),
+        ("tree.set_queries([1, 2**32 + 1])", "queries[1].node = 4294967297, "),
+        ("tree.set_queries([1, (0, 2**32)])", "queries[1].position = 4294967296, "),
+        ("tree.set_queries([1.5])", "queries[0].node is a float, it must be a whole number"),
+        ("deft.Selection(att, 2**32 + 3)", "budget = 4294967299, "),
+        ("deft.set_threads(2**32 + 1)", "threads = 4294967297, "),
+        ("deft.set_threads(1.5)", "threads is a float, it must be a whole number"),
+        ("att.plan(tree, workers=2**32 + 1)", "workers = 4294967297, "),
+        ("att.plan(tree, chunk_tokens=2**32 + 16)", "chunk_tokens = 4294967312, "),
+        ("batch.update(np.zeros((1, 1), 'int32'), [2**32 + 5])", "seq_lens[0] = 4294967301, "),
+        ("batch.update(np.zeros((1, 1), 'int32'), [5.0])", "seq_lens[0] is a float, it must be a whole number"),
+        ("batch.update(np.zeros((1, 1), 'int32'), [5], rows=[-2**31 - 1])", "rows[0] = -2147483649, "),
+        ("batch.update(np.zeros((1, 1), 'int32'), [5], ids=[2**64])", "ids[0] = 18446744073709551616, it must be from 0 to"),
+        ("batch.update(np.zeros((1, 1), 'int32'), [5], ids=[-1])", "ids[0] = -1, it must be from 0 to 18446744073709551615"),
+        ("att.run(tree, **good, page_table=[2**32])", "page_table[0] = 4294967296, "),
+        ("deft.SequenceTree(2**70)", "pages = 1180591620717411303424, "),
+        ("deft.SequenceTree(8, 2**32 + 16)", "page_size = 4294967312, "),
+        ("sequences.add_token_tree(0, [2**32 - 1])", "parents[0] = 4294967295, "),
+        ("sequences.pollute([(0, 0, 2**32 + 1)])", "tokens[0].tokens = 4294967297, "),
+    ],
+)
+def test_a_number_that_does_not_fit_is_named(objects, good, call, message):
+    sequences = deft.SequenceTree(8)
+    sequences.add_root(4)
+    with pytest.raises(deft.UsageError) as caught:
+        eval(call, {"deft": deft, "np": np, "good": good, "sequences": sequences, **objects})
+    assert caught.value.message.startswith(message)
+
+
+def test_the_greatest_numbers_fit(objects):
+    objects["batch"].update(np.zeros((1, 1), "int32"), [5], ids=[2**64 - 1])
+    assert 2**31 - 1 not in objects["tree"] and -(2**31) not in objects["tree"]
+
+
 def test_an_array_that_may_not_be_written_is_no_out(family, good):
     out = np.zeros((2, 4, 64), "float16")
     out.flags.writeable = False

@@ -7,8 +7,9 @@ from ctypes import byref
 from typing import TYPE_CHECKING, Any, Mapping, NamedTuple
 
 from . import _abi
+from ._arguments import expect
 from ._errors import UsageError
-from ._library import Handle, check, expect, lib, make, sized, take_text, to_bytes
+from ._library import Handle, check, lib, make, sized, take_text, to_bytes
 from ._params import freeze
 from ._plan import Plan
 from ._plan_facts import PlanOptions

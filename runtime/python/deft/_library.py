@@ -3,32 +3,18 @@
 from __future__ import annotations
 
 import ctypes
-from ctypes import POINTER, ArgumentError, byref, c_void_p, cast, sizeof, string_at
+import functools
+from ctypes import ArgumentError, byref, c_void_p, cast, sizeof, string_at
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Callable, Mapping
 
 from . import _abi
-from ._errors import KINDS, InternalError, UsageError
+from ._arguments import check as check_arguments
+from ._arguments import checked_types
+from ._errors import KINDS, InternalError
 
 FOLDER = Path(__file__).absolute().parent  # not resolved: in a build tree the package is links to its sources
-
-
-def _with_article(name: str) -> str:
-    return f"{'an' if name[0] in 'AEIOUaeiou' else 'a'} {name}"
-
-
-def expect(name: str, value: Any, kind: Any) -> None:
-    """An error where the argument is no handle of the kind, such as _abi.deft_tree, nor an object that has one."""
-    try:
-        POINTER(kind).from_param(value)
-        if value is not None:
-            return
-    except TypeError:
-        pass
-    seen = "None" if value is None else _with_article(type(value).__name__)
-    wanted = "".join(part.capitalize() for part in kind.__name__.split("_")[1:])
-    raise UsageError(f"{name} is {seen}, it must be {_with_article(wanted)}", getattr(value, "_instead_of", {}).get(wanted, ""))
 
 
 def _checked(function: Any, parameters: Mapping[str, Any]) -> Callable[..., Any]:
@@ -38,9 +24,7 @@ def _checked(function: Any, parameters: Mapping[str, Any]) -> Callable[..., Any]
         try:
             return function(*arguments)
         except ArgumentError:
-            for (name, kind), argument in zip(parameters.items(), arguments):
-                if hasattr(kind, "contents"):
-                    expect(name, argument, kind._type_)
+            check_arguments(parameters, zip(parameters, arguments))
             raise
 
     call.parameters = parameters  # type: ignore[attr-defined]
@@ -53,7 +37,7 @@ def _load() -> Any:
     for name, (result, parameters) in _abi.FUNCTIONS.items():
         function = getattr(loaded, name)
         function.restype = result
-        function.argtypes = [*parameters.values()]
+        function.argtypes = checked_types(parameters)
         functions[name] = _checked(function, parameters)
     return SimpleNamespace(**functions)
 
@@ -69,8 +53,15 @@ def check(status: int) -> None:
         raise KINDS.get(status, InternalError)(message, hint)
 
 
+@functools.cache
+def _fields_of(kind: Any) -> dict[str, Any]:
+    return dict(kind._fields_)
+
+
 def sized(kind: Any, **fields: Any) -> Any:
     """A struct of the C ABI that says how large it is; all else is 0, its default."""
+    if fields:
+        check_arguments(_fields_of(kind), fields.items())
     return kind(size=sizeof(kind), **fields)
 
 

@@ -7,9 +7,10 @@ from ctypes import addressof, byref, c_int32, c_uint64
 from typing import TYPE_CHECKING, Any, Mapping, NamedTuple
 
 from . import _abi
+from ._arguments import expect, row_of
 from ._errors import UsageError
 from ._gpu import GpuKernels
-from ._library import Handle, check, expect, lib, make, sized
+from ._library import Handle, check, lib, make, sized
 from ._plan_facts import ConfigChoice, PlanOptions, PlanSummary
 from ._runs import Runs, stream_or_current
 from ._runners import is_traced, number_of
@@ -316,7 +317,7 @@ def _packed_table_of(pages: Any, indptr: Ints) -> tuple[Any, Any]:
 
 def _ids(ids: Any) -> Ints:
     if isinstance(ids, (list, tuple, range)):
-        array = (c_uint64 * len(ids))(*ids)
+        array = row_of("ids", ids, c_uint64)
         return Ints(addressof(array), len(ids), array)
     seen = view("ids", ids)
     if seen.dtype not in (0x0140, 0x0040) or len(seen.shape) != 1 or seen.strides is not None:

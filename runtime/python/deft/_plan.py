@@ -6,9 +6,10 @@ import weakref
 from typing import TYPE_CHECKING, Any, Mapping
 
 from . import _abi
+from ._arguments import expect
 from ._errors import UsageError
 from ._gpu import GpuKernels
-from ._library import check, expect, lib, make
+from ._library import check, lib, make
 from ._plan_facts import ConfigChoice, PlanOptions, PlanSummary
 from ._runners import is_traced, number_of
 from ._runs import How, Runs, stream_or_current

@@ -7,9 +7,10 @@ from ctypes import addressof, byref, c_int32
 from typing import TYPE_CHECKING, Any, Callable, Mapping, NamedTuple
 
 from . import _abi
+from ._arguments import expect
 from ._errors import UsageError
 from ._gpu import GpuHandle, GpuKernels
-from ._library import Handle, check, expect, lib, sized, take_text
+from ._library import Handle, check, lib, sized, take_text
 from ._params import freeze, make_params
 from ._plan_facts import ConfigChoice, PlanOptions, PlanSummary, read_choice, read_summary
 from ._tensors import UINT8, UINT16, Ints, Slot, View, ints, is_read_only, make_like, stream_of, view

@@ -9,6 +9,7 @@ from ctypes import POINTER, Structure, addressof, c_char_p, c_int32, c_int64, c_
 from typing import Any, Callable, NamedTuple, Sequence
 
 from . import _abi, _jax
+from ._arguments import row_of
 from ._errors import UsageError
 from ._library import sized
 
@@ -279,10 +280,7 @@ class Ints(NamedTuple):
 def ints(name: str, values: Any) -> Ints:
     """A list of numbers, or an array of int32 on the host, packed, as it is."""
     if isinstance(values, (list, tuple, range)):
-        try:
-            array = (c_int32 * len(values))(*values)
-        except TypeError:
-            raise UsageError(f"{name} is not a list of numbers") from None
+        array = row_of(name, values)
         return Ints(addressof(array), len(values), array)
     seen = view(name, values)
     if seen.dtype != _abi.DEFT_I32:

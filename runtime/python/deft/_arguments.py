@@ -1,0 +1,113 @@
+"""What the C ABI takes as arguments. ctypes reads memory where an object of another class is given, and of a number the lowest
+bits; so both are looked at first, and an error names the argument."""
+
+from __future__ import annotations
+
+from array import array
+from ctypes import POINTER, c_int32, c_int64, c_size_t, c_uint64, sizeof
+from itertools import chain
+from operator import index
+from types import SimpleNamespace
+from typing import Any, Iterable, Mapping, Sequence
+
+from ._errors import UsageError
+
+
+def _limits(kind: Any, is_signed: bool) -> tuple[int, int]:
+    values = 1 << 8 * sizeof(kind)
+    return (-values // 2, values // 2 - 1) if is_signed else (0, values - 1)
+
+
+_LIMITS: dict[Any, tuple[int, int]] = {
+    **{kind: _limits(kind, True) for kind in (c_int32, c_int64)},
+    **{kind: _limits(kind, False) for kind in (c_size_t, c_uint64)},
+}
+_ARRAYS = {c_int32: "i", c_uint64: "Q"}  # as array.array names them
+
+
+def _with_article(name: str) -> str:
+    return f"{'an' if name[0] in 'AEIOUaeiou' else 'a'} {name}"
+
+
+def _kind_of(value: Any) -> str:
+    return "None" if value is None else _with_article(type(value).__name__)
+
+
+def expect(name: str, value: Any, kind: Any) -> None:
+    """An error where the argument is no handle of the kind, such as _abi.deft_tree, nor an object that has one."""
+    try:
+        POINTER(kind).from_param(value)
+        if value is not None:
+            return
+    except TypeError:
+        pass
+    wanted = "".join(part.capitalize() for part in kind.__name__.split("_")[1:])
+    hint = getattr(value, "_instead_of", {}).get(wanted, "")
+    raise UsageError(f"{name} is {_kind_of(value)}, it must be {_with_article(wanted)}", hint)
+
+
+def _expect_whole(name: str, value: Any, kind: Any) -> None:
+    try:
+        number = index(value)
+    except TypeError:
+        raise UsageError(f"{name} is {_kind_of(value)}, it must be a whole number") from None
+    least, most = _LIMITS[kind]
+    if not least <= number <= most:
+        raise UsageError(f"{name} = {number}, it must be from {least} to {most}")
+
+
+def check(kinds: Mapping[str, Any], values: Iterable[tuple[str, Any]]) -> None:
+    """An error where one of the named arguments, or fields of a struct, is not of its kind."""
+    for name, value in values:
+        kind = kinds[name]
+        if kind in _LIMITS:
+            _expect_whole(name, value, kind)
+        elif hasattr(kind, "contents") and value is not None:
+            expect(name, value, kind._type_)
+
+
+def _whole(kind: Any) -> Any:
+    """As `kind` among the types of arguments, but for numbers that it does not hold."""
+    least, most = _LIMITS[kind]
+    pass_on = kind.from_param
+
+    def from_param(value: Any) -> Any:
+        number = index(value)
+        if least <= number <= most:
+            return pass_on(number)
+        raise OverflowError
+
+    return SimpleNamespace(from_param=from_param)
+
+
+_WHOLE = {kind: _whole(kind) for kind in _LIMITS}
+
+
+def checked_types(kinds: Mapping[str, Any]) -> list[Any]:
+    """For a function's `argtypes`: what is not of its kind is a ctypes.ArgumentError."""
+    return [_WHOLE.get(kind, kind) for kind in kinds.values()]
+
+
+def _as_c(kind: Any, count: int, numbers: array[int]) -> Any:
+    return (kind * count).from_buffer(numbers) if count else (kind * 0)()  # an empty one of Python's is anywhere
+
+
+def row_of(name: str, values: Sequence[Any], kind: Any = c_int32) -> Any:
+    """An array of C of these numbers."""
+    try:
+        return _as_c(kind, len(values), array(_ARRAYS[kind], values))
+    except (TypeError, OverflowError):
+        for place, value in enumerate(values):
+            _expect_whole(f"{name}[{place}]", value, kind)
+        raise
+
+
+def structs_of(name: str, rows: Sequence[tuple[Any, ...]], kind: Any) -> Any:
+    """An array of C of structs, whose fields are int32: a tuple for each."""
+    try:
+        return _as_c(kind, len(rows), array("i", chain.from_iterable(rows)))
+    except (TypeError, OverflowError):
+        for place, row in enumerate(rows):
+            for (field, _), value in zip(kind._fields_, row):
+                _expect_whole(f"{name}[{place}].{field}", value, c_int32)
+        raise
