@@ -245,6 +245,14 @@ def test_a_head_dim_that_no_spec_can_have_is_named(generator, head_dim):
         Batch(generator, head_dim=head_dim).plan(BatchDecodeWithPagedKVCacheWrapper(WORKSPACE))
 
 
+def test_a_run_that_torch_would_want_a_gradient_of_is_an_error(generator):
+    batch = Batch(generator)
+    wrapper = BatchDecodeWithPagedKVCacheWrapper(WORKSPACE)
+    batch.plan(wrapper)
+    with pytest.raises(ValueError, match="q: a tensor requires grad"):
+        wrapper.run(batch.q(generator).requires_grad_(), batch.cache)
+
+
 def test_a_run_before_a_plan_and_another_window_are_errors(generator):
     batch = Batch(generator)
     wrapper = BatchDecodeWithPagedKVCacheWrapper(WORKSPACE)

@@ -87,7 +87,17 @@ _torch_codes: dict[Any, int] = {}
 _TORCH_DEVICES = {"cpu": _abi.DEFT_DEVICE_CPU, "cuda": _abi.DEFT_DEVICE_CUDA}
 
 
+def _check_means_its_elements(tensor: Any) -> None:
+    """What torch notes beside the elements, a run would leave out."""
+    if tensor.is_neg():
+        raise UsageError("a tensor is the negative of its elements, to torch alone", "hand over tensor.resolve_neg()")
+    if tensor.requires_grad and sys.modules["torch"].is_grad_enabled():
+        raise UsageError("a tensor requires grad, and attention has no backward here", "use torch.no_grad(), or tensor.detach()")
+
+
 def _of_torch(tensor: Any) -> View:
+    if tensor.requires_grad or tensor.is_neg():
+        _check_means_its_elements(tensor)
     if not _torch_codes:
         torch = sys.modules["torch"]
         for name, code in (
