@@ -1,5 +1,7 @@
 """What is wrong is named, and nothing is copied to make it right."""
 
+import pickle
+
 import deft
 import numpy as np
 import pytest
@@ -119,6 +121,32 @@ def test_a_number_that_does_not_fit_is_named(objects, good, call, message):
     with pytest.raises(deft.UsageError) as caught:
         eval(call, {"deft": deft, "np": np, "good": good, "sequences": sequences, **objects})
     assert caught.value.message.startswith(message)
+
+
+@pytest.mark.parametrize(
+    "call, name",
+    [
+        ("deft.compile(text + '\\0 junk')", "text"),
+        ("deft.compile(text, name='mine\\0')", "name"),
+        ("deft.compile(path='llama3_8b\\0')", "path"),
+        ("deft.load('a\\0.deftpkg')", "path"),
+        ("att.source('cuda', phase='merge\\0')", "phase"),
+        ("deft.Tree.from_json(tree.to_json() + '\\0')", "json"),
+        ("att.run(tree, **good, params={'w\\0': 1})", "name"),
+    ],
+)
+def test_a_text_does_not_end_at_a_character_0(objects, good, call, name):
+    with pytest.raises(deft.UsageError, match=f"^{name} has the character 0 at byte [0-9]+, where it would end"):
+        eval(call, {"deft": deft, "text": ATT, "good": good, **objects})
+
+
+@pytest.mark.parametrize(
+    "name, hint",
+    [("att", "`spec` is its text"), ("tree", "to_json"), ("plan", "plan again"), ("batch", "update it"), ("selection", "another")],
+)
+def test_what_is_of_this_process_says_what_to_send_instead(objects, name, hint):
+    with pytest.raises(TypeError, match=f"cannot be pickled, it is of this process: .*{hint}"):
+        pickle.dumps(objects[name])
 
 
 def test_the_greatest_numbers_fit(objects):

@@ -1,3 +1,4 @@
+import copy
 import gc
 
 import deft
@@ -51,9 +52,9 @@ def test_pruning_takes_what_is_below(family):
 
 
 def test_a_copy_and_its_json_are_trees_of_their_own(family):
-    copy = family.copy()
-    copy.append(1)
-    assert (copy.tokens, family.tokens) == (115, 114)
+    for copied in (family.copy(), copy.copy(family), copy.deepcopy(family)):
+        copied.append(1)
+        assert (copied.tokens, family.tokens) == (115, 114)
     assert deft.Tree.from_json(family.to_json()).to_json() == family.to_json()
     with pytest.raises(deft.DiagnosticError):
         deft.Tree.from_json("{")

@@ -4,7 +4,7 @@ bits; so both are looked at first, and an error names the argument."""
 from __future__ import annotations
 
 from array import array
-from ctypes import POINTER, c_int32, c_int64, c_size_t, c_uint64, sizeof
+from ctypes import POINTER, c_char_p, c_int32, c_int64, c_size_t, c_uint64, sizeof
 from itertools import chain
 from operator import index
 from types import SimpleNamespace
@@ -46,14 +46,24 @@ def expect(name: str, value: Any, kind: Any) -> None:
     raise UsageError(f"{name} is {_kind_of(value)}, it must be {_with_article(wanted)}", hint)
 
 
-def _expect_whole(name: str, value: Any, kind: Any) -> None:
+def expect_whole(name: str, value: Any, kind: Any = c_int32, least: int | None = None) -> int:
+    """The number; an error where it is none, or none that `kind` holds."""
     try:
         number = index(value)
     except TypeError:
         raise UsageError(f"{name} is {_kind_of(value)}, it must be a whole number") from None
-    least, most = _LIMITS[kind]
+    lowest, most = _LIMITS[kind]
+    least = lowest if least is None else least
     if not least <= number <= most:
         raise UsageError(f"{name} = {number}, it must be from {least} to {most}")
+    return number
+
+
+def _expect_text(name: str, value: Any) -> None:
+    if value is not None and not isinstance(value, bytes):
+        raise UsageError(f"{name} is {_kind_of(value)}, it must be a str")
+    if value is not None and b"\0" in value:
+        raise UsageError(f"{name} has the character 0 at byte {value.index(0)}, where it would end")
 
 
 def check(kinds: Mapping[str, Any], values: Iterable[tuple[str, Any]]) -> None:
@@ -61,7 +71,9 @@ def check(kinds: Mapping[str, Any], values: Iterable[tuple[str, Any]]) -> None:
     for name, value in values:
         kind = kinds[name]
         if kind in _LIMITS:
-            _expect_whole(name, value, kind)
+            expect_whole(name, value, kind)
+        elif kind is c_char_p:
+            _expect_text(name, value)
         elif hasattr(kind, "contents") and value is not None:
             expect(name, value, kind._type_)
 
@@ -80,12 +92,19 @@ def _whole(kind: Any) -> Any:
     return SimpleNamespace(from_param=from_param)
 
 
-_WHOLE = {kind: _whole(kind) for kind in _LIMITS}
+def _text(value: Any) -> Any:
+    """C has the end of a text in its first 0."""
+    if value is not None and b"\0" in value:
+        raise ValueError
+    return c_char_p.from_param(value)
+
+
+_CHECKED = {c_char_p: SimpleNamespace(from_param=_text), **{kind: _whole(kind) for kind in _LIMITS}}
 
 
 def checked_types(kinds: Mapping[str, Any]) -> list[Any]:
     """For a function's `argtypes`: what is not of its kind is a ctypes.ArgumentError."""
-    return [_WHOLE.get(kind, kind) for kind in kinds.values()]
+    return [_CHECKED.get(kind, kind) for kind in kinds.values()]
 
 
 def _as_c(kind: Any, count: int, numbers: array[int]) -> Any:
@@ -98,7 +117,7 @@ def row_of(name: str, values: Sequence[Any], kind: Any = c_int32) -> Any:
         return _as_c(kind, len(values), array(_ARRAYS[kind], values))
     except (TypeError, OverflowError):
         for place, value in enumerate(values):
-            _expect_whole(f"{name}[{place}]", value, kind)
+            expect_whole(f"{name}[{place}]", value, kind)
         raise
 
 
@@ -109,5 +128,5 @@ def structs_of(name: str, rows: Sequence[tuple[Any, ...]], kind: Any) -> Any:
     except (TypeError, OverflowError):
         for place, row in enumerate(rows):
             for (field, _), value in zip(kind._fields_, row):
-                _expect_whole(f"{name}[{place}].{field}", value, c_int32)
+                expect_whole(f"{name}[{place}].{field}", value, c_int32)
         raise

@@ -46,8 +46,11 @@ def _is_capturing() -> bool:
 
 
 def _give_back() -> None:
-    while _late:
-        destroy, value = _late.pop()
+    while True:
+        try:
+            destroy, value = _late.pop()
+        except IndexError:  # another thread may have given back the last one
+            return
         destroy(value)
 
 

@@ -85,6 +85,16 @@ def take_text(function: Callable[..., int], *arguments: Any) -> str:
         lib.deft_free(made)
 
 
+class OfThisProcess:
+    """What is made of the library's memory. Whoever would pickle it is told what to send instead; copy.copy asks the same way."""
+
+    __slots__ = ()
+    _sent_as = ""
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        raise TypeError(f"a deft.{type(self).__name__} cannot be pickled, it is of this process: {self._sent_as}")
+
+
 class Handle:
     """Owns what the library made. Passed to a function of the library, it is the pointer, which says of what kind."""
 

@@ -10,7 +10,7 @@ from . import _abi
 from ._arguments import expect
 from ._errors import UsageError
 from ._gpu import GpuHandle, GpuKernels
-from ._library import Handle, check, lib, sized, take_text
+from ._library import Handle, OfThisProcess, check, lib, sized, take_text
 from ._params import freeze, make_params
 from ._plan_facts import ConfigChoice, PlanOptions, PlanSummary, read_choice, read_summary
 from ._tensors import UINT8, UINT16, Ints, Slot, View, ints, is_read_only, make_like, stream_of, view
@@ -163,7 +163,7 @@ class GpuPlan:
         return take_text(lib.deft_gpu_plan_get_picture, self.handle, tree)
 
 
-class Runs:
+class Runs(OfThisProcess):
     """Running on whatever device the tensors are, with a plan for it that is made when it is first needed."""
 
     def __init__(self, attention: Attention, params: Mapping[str, Any] | None, options: PlanOptions) -> None:
@@ -213,6 +213,13 @@ class Runs:
     def _advance(self, tree: Any) -> str:
         return _ADVANCED[max((plan.advance(tree) for plan in self._plans()), default=_abi.DEFT_ADVANCED_NOTHING)]
 
+    def _spare_call(self) -> Call:
+        """Runs in other threads take them, too."""
+        try:
+            return self._calls.pop()
+        except IndexError:
+            return Call()
+
     def _run(
         self,
         q: Any,
@@ -244,7 +251,7 @@ class Runs:
         table_view = None
         if table is not None:
             table_view = table if isinstance(table, View) else table_of(table)
-        call = self._calls.pop() if self._calls else Call()
+        call = self._spare_call()
         views = (
             _bits_of(q_view, attention._code),
             _bits_of(view("k", k), cache),

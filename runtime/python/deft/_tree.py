@@ -7,7 +7,7 @@ from typing import Any, Iterable, NamedTuple
 
 from . import _abi
 from ._arguments import structs_of
-from ._library import Handle, check, lib, make, sized, take_text
+from ._library import Handle, OfThisProcess, check, lib, make, sized, take_text
 from ._tree_picture import draw_tree
 
 
@@ -56,8 +56,10 @@ def array_of_queries(queries: Iterable[int | tuple[int, int | None]]) -> Any:
     return structs_of("queries", pairs, _abi.deft_query)
 
 
-class TreeView:
+class TreeView(OfThisProcess):
     """Looking at a tree that somebody else changes."""
+
+    _sent_as = "copy() is a Tree of its own, to_json() is what Tree.from_json reads"
 
     def __init__(self, handle: Any) -> None:
         self._handle = handle
@@ -154,6 +156,11 @@ class Tree(TreeView):
 
     def __init__(self) -> None:
         super().__init__(Handle(make(lib.deft_tree_make), lib.deft_tree_destroy))
+
+    __copy__ = TreeView.copy
+
+    def __deepcopy__(self, memo: Any) -> Tree:
+        return self.copy()
 
     @classmethod
     def _of(cls, value: int) -> Tree:

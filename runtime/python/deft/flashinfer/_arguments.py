@@ -70,8 +70,9 @@ def _with_slots(cache: torch.Tensor, dimensions: int, kv_layout: str) -> torch.T
 
 def lengths_of(indptr: torch.Tensor, last_page_len: torch.Tensor, page_size: int) -> torch.Tensor:
     """The tokens of each request; all are the host's."""
-    if len(indptr) != len(last_page_len) + 1:
-        raise ValueError(f"indptr has {len(indptr)} entries, there must be {len(last_page_len) + 1} for {len(last_page_len)} requests")
+    requests = len(last_page_len)
+    if len(indptr) != requests + 1:
+        raise ValueError(f"indptr has {len(indptr)} entries, there must be {requests + 1} for {requests} requests")
     pages = indptr.diff()
     wrong = (pages > 0) & ((last_page_len < 1) | (last_page_len > page_size))
     if bool(wrong.any()):

@@ -27,7 +27,12 @@ class _Level(NamedTuple):
 
 
 def _level_of(
-    queries: torch.Tensor, indptr: torch.Tensor, indices: torch.Tensor, last_page_len: torch.Tensor, page_size: int, first_page: int
+    queries: torch.Tensor,
+    indptr: torch.Tensor,
+    indices: torch.Tensor,
+    last_page_len: torch.Tensor,
+    page_size: int,
+    first_page: int,
 ) -> _Level:
     on_host = host_ints(indptr)
     pages = on_host.tolist()
@@ -35,7 +40,8 @@ def _level_of(
         raise ValueError(f"qo_indptr has {len(queries)} entries, paged_kv_indptr has {len(pages)}")
     # Behind a level's pages lie those of the next one.
     if pages != sorted(pages) or min(pages) < 0 or max(pages) > len(indices):
-        raise ValueError(f"paged_kv_indptr goes {pages}, it must rise from 0 to at most {len(indices)}, the pages of the level")
+        goes = f"paged_kv_indptr goes from {min(pages)} to {max(pages)}"
+        raise ValueError(f"{goes}, it must rise from 0 to at most {len(indices)}, the pages of the level")
     lengths = lengths_of(on_host, host_ints(last_page_len), page_size)
     return _Level(host_ints(queries).tolist(), pages, lengths.tolist(), first_page)
 
