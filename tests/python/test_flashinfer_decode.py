@@ -198,6 +198,9 @@ def test_with_buffers_for_graphs_the_pages_lie_in_the_caller_s_buffer(generator)
     )
     assert (buffers[1][: len(batch.indices)] == batch.indices).all()
     assert_close(wrapper.run(q, batch.cache), batch.right(q)[0])
+    with pytest.raises(ValueError, match="0 tokens in its last page"):  # and changes nothing
+        wrapper.plan(batch.indptr, torch.zeros_like(batch.indices), torch.zeros_like(batch.last_page_len), 4, 2, 64, 16)
+    assert_close(wrapper.run(q, batch.cache), batch.right(q)[0])
     batch.rows, batch.lengths = batch.rows[1:], batch.lengths[1:]
     with pytest.raises(ValueError, match="5 requests.*made for 6"):
         batch.plan(wrapper)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import accumulate
 from typing import Any, NamedTuple, Sequence
 
 import torch
@@ -133,13 +134,14 @@ class MultiLevelCascadeAttentionWrapper:
             logits_soft_cap=logits_soft_cap,
             window_left=-1,
         )
-        pages, first_pages = self._place(paged_kv_indices_arr)
+        first_pages = self._first_pages(paged_kv_indices_arr)
         levels = []
         for number, arrays in enumerate(zip(*given)):
             try:
                 levels.append(_level_of(*arrays, page_size, first_pages[number]))
             except ValueError as error:
                 raise ValueError(f"level {number}: {error}") from None
+        pages = self._place(paged_kv_indices_arr, first_pages)
         tree = tree_of(levels, page_size, causal)
         if self._use_cuda_graph and self._variant is None:
             requests = sum(groups for groups, _ in self._buffers)
@@ -149,21 +151,23 @@ class MultiLevelCascadeAttentionWrapper:
 
     begin_forward = plan
 
-    def _place(self, indices: Sequence[torch.Tensor]) -> tuple[torch.Tensor, list[int]]:
-        """The pages of all levels in one tensor, and where each level's begin."""
+    def _first_pages(self, indices: Sequence[torch.Tensor]) -> list[int]:
+        """Where each level's pages begin among those of all; for graphs, each has the room of its buffer."""
+        rooms = [len(level) for level in indices]
+        if self._pages is not None:
+            for number, (level, (_, most)) in enumerate(zip(indices, self._buffers)):
+                if len(level) > most:
+                    raise ValueError(f"level {number} has {len(level)} pages, its buffer has {most}")
+            rooms = [most for _, most in self._buffers]
+        return list(accumulate(rooms[:-1], initial=0))
+
+    def _place(self, indices: Sequence[torch.Tensor], first_pages: list[int]) -> torch.Tensor:
+        """The pages of all levels in one tensor."""
         if self._pages is None:
-            firsts = [0]
-            for level in indices[:-1]:
-                firsts.append(firsts[-1] + len(level))
-            return torch.cat([level.to(self._device, torch.int32) for level in indices]), firsts
-        firsts, first = [], 0
-        for number, (level, (_, most)) in enumerate(zip(indices, self._buffers)):
-            if len(level) > most:
-                raise ValueError(f"level {number} has {len(level)} pages, its buffer has {most}")
+            return torch.cat([level.to(self._device, torch.int32) for level in indices])
+        for level, first in zip(indices, first_pages):
             self._pages[first : first + len(level)].copy_(level)
-            firsts.append(first)
-            first += most
-        return self._pages, firsts
+        return self._pages
 
     def run(self, q: torch.Tensor, paged_kv_cache: Any) -> torch.Tensor:
         if self._variant is None:

@@ -138,10 +138,6 @@ class BatchDecodeWithPagedKVCacheWrapper:
             window_left=window_left,
         )
         batch_size = len(last_page_len)
-        if self._use_cuda_graph:
-            pages = self._fill_buffer(indices, batch_size, page_size, q_len_per_req)
-        else:
-            pages = indices.to(self.device, torch.int32).contiguous()
         host_indptr = host_ints(indptr)
         lengths = lengths_of(host_indptr, host_ints(last_page_len), page_size)
         queries = None
@@ -149,6 +145,10 @@ class BatchDecodeWithPagedKVCacheWrapper:
             if batch_size and int(lengths.min()) < q_len_per_req:
                 raise ValueError(f"q_len_per_req is {q_len_per_req}, a request has {int(lengths.min())} tokens")
             queries = torch.arange(batch_size + 1, dtype=torch.int32) * q_len_per_req
+        if self._use_cuda_graph:
+            pages = self._fill_buffer(indices, batch_size, page_size, q_len_per_req)
+        else:
+            pages = indices.to(self.device, torch.int32).contiguous()
         work = PagedWork(pages, host_indptr, lengths, queries)
         self._steps.plan(work, variant, invariant=bool(disable_split_kv) or fixed_split_size not in (None, -1))
         self._variant, self._batch_size = variant, batch_size
