@@ -162,7 +162,8 @@ class Plan(Runs):
         stream = stream_of(lengths, seen.device) if stream is None else stream
         if plan.needs_upload:
             plan.upload(stream)
-        check(lib.deft_gpu_plan_follow(plan.handle, Slot().fill(*seen[:6]), stream))
+        slot = Slot()  # which lives as long as the call
+        check(lib.deft_gpu_plan_follow(plan.handle, slot.fill(*seen[:6]), stream))
 
     @property
     def is_current(self) -> bool:
