@@ -72,7 +72,7 @@ def text_of(declared):
     types = Types(declared)
     lines = ['"""What <deft/deft.h> declares; made by generate_abi.py, not written."""', "", "from ctypes import ("]
     lines += [f"    {name}," for name in ["CFUNCTYPE", "POINTER", "Structure", *sorted({"c_char_p", "c_void_p", *SCALARS.values()})]]
-    lines += [")", ""]
+    lines += [")", "from typing import Any", ""]
     lines += [f"{name} = {value}" for name, value in sorted(declared.values.items())]
     for name in types.handles:
         lines += ["", "", f"class {name}(Structure):", '    """Handles point to it; the library alone looks into it."""']
@@ -80,7 +80,7 @@ def text_of(declared):
         lines += ["", "", f"class {name}(Structure):", "    _fields_ = ["]
         lines += [f'        ("{c_headers.field_name(one)}", {types.of_field(one)}),' for one in fields]
         lines.append("    ]")
-    lines += ["", "", "# The result's type, and those of the arguments by name.", "FUNCTIONS = {"]
+    lines += ["", "", "# The result's type, and those of the arguments by name.", "FUNCTIONS: dict[str, tuple[Any, dict[str, Any]]] = {"]
     for declaration in declared.functions:
         result, name, parameters = FUNCTION.match(declaration).groups()
         arguments = ", ".join(f'"{one}": {kind}' for one, kind in types.of_parameters(parameters).items())

@@ -23,9 +23,10 @@ def _checked(function: Any, parameters: Mapping[str, Any]) -> Callable[..., Any]
     def call(*arguments: Any) -> Any:
         try:
             return function(*arguments)
-        except ArgumentError:
-            check_arguments(parameters, zip(parameters, arguments))
-            raise
+        except ArgumentError as error:
+            unsaid = error
+        check_arguments(parameters, zip(parameters, arguments))
+        raise unsaid
 
     call.parameters = parameters  # type: ignore[attr-defined]
     return call
