@@ -21,6 +21,8 @@ SCALARS = {
 }
 FUNCTION = re.compile(r"(.*?)(deft_\w+)\((.*)\)$")
 CALLBACK = re.compile(r"(\w+) \(\*\w+\)\((.*)\)$")
+NAMED = re.compile(r"(.*?)(\w+)$")  # what something is, and its name
+HANDLE = re.compile(r"struct (\w+) \1$")
 
 
 class Types:
@@ -29,20 +31,23 @@ class Types:
     def __init__(self, declared):
         self.structs = declared.structs
         self.names = dict(SCALARS)
+        self.handles = [found[1] for found in map(HANDLE.match, declared.types) if found]
         for declaration in declared.types:  # "int32_t deft_status", "void *deft_gpu_stream", "struct deft_tree deft_tree"
-            kind, name = re.match(r"(.*?)(\w+)$", declaration).groups()
+            kind, name = NAMED.match(declaration).groups()
             if "*" in kind:
                 self.names[name] = "c_void_p"
             elif kind.strip() in SCALARS:
                 self.names[name] = SCALARS[kind.strip()]
 
-    def of(self, kind, text="c_void_p"):
-        """`text` is what a `const char *` becomes: ctypes copies c_char_p into bytes."""
+    def of(self, kind):
         kind = kind.strip()
         if kind == "void":
             return "None"
         if kind == "const char *":
-            return text
+            return "c_char_p"
+        pointee = kind.removeprefix("const ").removeprefix("struct ").removesuffix(" *")
+        if pointee in self.handles:
+            return f"POINTER({pointee})"
         if "*" in kind:
             return "c_void_p"
         if kind in self.structs:
@@ -53,30 +58,33 @@ class Types:
         callback = CALLBACK.match(declaration)
         if callback:
             result, arguments = callback.groups()
-            return f"CFUNCTYPE({self.of(result)}, {', '.join(self.of_parameters(arguments, 'c_char_p'))})"
-        return self.of(declaration[: -len(c_headers.field_name(declaration))], "c_char_p")
+            return f"CFUNCTYPE({self.of(result)}, {', '.join(self.of_parameters(arguments).values())})"
+        return self.of(declaration[: -len(c_headers.field_name(declaration))])
 
-    def of_parameters(self, parameters, text="c_void_p"):
+    def of_parameters(self, parameters):
+        """By their names."""
         if parameters == "void":
-            return []
-        return [self.of(re.match(r"(.*?)\w+$", one)[1], text) for one in parameters.split(", ")]
+            return {}
+        return {name: self.of(kind) for kind, name in (NAMED.match(one).groups() for one in parameters.split(", "))}
 
 
 def text_of(declared):
     types = Types(declared)
-    lines = ['"""What <deft/deft.h> declares; made by generate_abi.py, not written."""', "", "from ctypes import (", "    CFUNCTYPE,"]
-    lines += [f"    {name}," for name in ["Structure", *sorted({"c_char_p", "c_void_p", *SCALARS.values()})]]
-    lines += [")", ""]
+    lines = ['"""What <deft/deft.h> declares; made by generate_abi.py, not written."""', "", "from ctypes import ("]
+    lines += [f"    {name}," for name in ["CFUNCTYPE", "POINTER", "Structure", *sorted({"c_char_p", "c_void_p", *SCALARS.values()})]]
+    lines += [")", "from typing import Any", ""]
     lines += [f"{name} = {value}" for name, value in sorted(declared.values.items())]
+    for name in types.handles:
+        lines += ["", "", f"class {name}(Structure):", '    """Handles point to it; the library alone looks into it."""']
     for name, fields in sorted(declared.structs.items()):
         lines += ["", "", f"class {name}(Structure):", "    _fields_ = ["]
         lines += [f'        ("{c_headers.field_name(one)}", {types.of_field(one)}),' for one in fields]
         lines.append("    ]")
-    lines += ["", "", "# The result's type, and those of the arguments.", "FUNCTIONS = {"]
+    lines += ["", "", "# The result's type, and those of the arguments by name.", "FUNCTIONS: dict[str, tuple[Any, dict[str, Any]]] = {"]
     for declaration in declared.functions:
         result, name, parameters = FUNCTION.match(declaration).groups()
-        arguments = ", ".join(types.of_parameters(parameters))
-        lines.append(f'    "{name}": ({types.of(result, "c_char_p")}, [{arguments}]),')
+        arguments = ", ".join(f'"{one}": {kind}' for one, kind in types.of_parameters(parameters).items())
+        lines.append(f'    "{name}": ({types.of(result)}, {{{arguments}}}),')
     return "\n".join([*lines, "}", ""])
 
 

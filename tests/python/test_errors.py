@@ -1,5 +1,7 @@
 """What is wrong is named, and nothing is copied to make it right."""
 
+import pickle
+
 import deft
 import numpy as np
 import pytest
@@ -38,6 +40,118 @@ def test_a_wrong_tensor_is_named(family, good, change, message):
     with pytest.raises(deft.UsageError) as caught:
         deft.compile(ATT).run(family, **{**good, **change})
     assert message in str(caught.value)
+
+
+@pytest.fixture
+def objects(family, good):
+    att = deft.compile(ATT.replace("}", "select { budget = 3; keep_last = 1; } }"))
+    paged = deft.compile("attention p { query_heads = 4; kv_heads = 2; head_dim = 64; dtype = f16; }")
+    batch = deft.PagedBatch(paged, 8)
+    batch.update(np.zeros((1, 1), "int32"), [3])
+    return {"tree": family, "att": att, "batch": batch, "selection": deft.Selection(att), "plan": att.plan(family)}
+
+
+@pytest.mark.parametrize(
+    "call, message",
+    [
+        ("att.plan(batch)", "tree is a PagedBatch, it must be a Tree"),
+        ("att.plan(att)", "tree is an Attention, it must be a Tree"),
+        ("att.plan(selection)", "tree is a Selection, it must be a Tree"),
+        ("att.plan(None)", "tree is None, it must be a Tree"),
+        ("att.run(batch, **good)", "tree is a PagedBatch, it must be a Tree"),
+        ("plan.advance(batch)", "tree is a PagedBatch, it must be a Tree"),
+        ("plan.advance(att)", "tree is an Attention, it must be a Tree"),
+        ("plan.advance('x')", "tree is a str, it must be a Tree"),
+        ("plan.run_sparse('x', **good)", "selection is a str, it must be a Selection"),
+        ("plan.run_sparse(5, **good)", "selection is an int, it must be a Selection"),
+        ("plan.run_sparse(b'abc', **good)", "selection is a bytes, it must be a Selection"),
+        ("plan.run_sparse(att, **good)", "selection is an Attention, it must be a Selection"),
+        ("plan.run_selecting(tree, **good)", "selection is a Tree, it must be a Selection"),
+        ("deft.Selection('x')", "attention is a str, it must be an Attention"),
+        ("deft.PagedBatch(tree, 1)", "attention is a Tree, it must be an Attention"),
+    ],
+)
+def test_an_object_of_another_class_is_named(objects, good, call, message):
+    with pytest.raises(deft.UsageError) as caught:
+        eval(call, {"deft": deft, "good": good, **objects})
+    assert caught.value.message == message
+    assert ("batch.run" in caught.value.hint) == ("PagedBatch" in message)
+    assert objects["plan"].advance() == "nothing"  # and has its tree still
+
+
+def test_no_function_of_the_library_takes_a_handle_of_another_kind(objects):
+    for name, (_, parameters) in deft._abi.FUNCTIONS.items():
+        kinds = [kind for kind in parameters.values() if hasattr(kind, "contents")]
+        if kinds and "tuner" not in name and kinds[0]._type_ is not deft._abi.deft_selection:
+            with pytest.raises(deft.UsageError, match="is a Selection, it must be a"):
+                getattr(deft._library.lib, name)(objects["selection"], *[0] * (len(parameters) - 1))
+
+
+@pytest.mark.parametrize(
+    "call, message",
+    [
+        ("tree.add_root(2**32 + 3)", "tokens = 4294967299, it must be from -2147483648 to 2147483647"),
+        ("tree.add_root(3, 2**64 + 16)", "location = 18446744073709551632, it must be from -2147483648 to 2147483647"),
+        ("tree.add_child(0, 3.0)", "tokens is a float, it must be a whole number"),
+        ("tree.add_query(0, 2**32 + 1)", "position = 4294967297, "),
+        ("2**32 in tree", "node = 4294967296, "),
+        ("tree.set_queries([1, 2**32 + 1])", "queries[1].node = 4294967297, "),
+        ("tree.set_queries([1, (0, 2**32)])", "queries[1].position = 4294967296, "),
+        ("tree.set_queries([1.5])", "queries[0].node is a float, it must be a whole number"),
+        ("deft.Selection(att, 2**32 + 3)", "budget = 4294967299, "),
+        ("deft.set_threads(2**32 + 1)", "threads = 4294967297, "),
+        ("deft.set_threads(1.5)", "threads is a float, it must be a whole number"),
+        ("att.plan(tree, workers=2**32 + 1)", "workers = 4294967297, "),
+        ("att.plan(tree, chunk_tokens=2**32 + 16)", "chunk_tokens = 4294967312, "),
+        ("batch.update(np.zeros((1, 1), 'int32'), [2**32 + 5])", "seq_lens[0] = 4294967301, "),
+        ("batch.update(np.zeros((1, 1), 'int32'), [5.0])", "seq_lens[0] is a float, it must be a whole number"),
+        ("batch.update(np.zeros((1, 1), 'int32'), [5], rows=[-2**31 - 1])", "rows[0] = -2147483649, "),
+        ("batch.update(np.zeros((1, 1), 'int32'), [5], ids=[2**64])", "ids[0] = 18446744073709551616, it must be from 0 to"),
+        ("batch.update(np.zeros((1, 1), 'int32'), [5], ids=[-1])", "ids[0] = -1, it must be from 0 to 18446744073709551615"),
+        ("att.run(tree, **good, page_table=[2**32])", "page_table[0] = 4294967296, "),
+        ("deft.SequenceTree(2**70)", "pages = 1180591620717411303424, "),
+        ("deft.SequenceTree(8, 2**32 + 16)", "page_size = 4294967312, "),
+        ("sequences.add_token_tree(0, [2**32 - 1])", "parents[0] = 4294967295, "),
+        ("sequences.pollute([(0, 0, 2**32 + 1)])", "tokens[0].tokens = 4294967297, "),
+    ],
+)
+def test_a_number_that_does_not_fit_is_named(objects, good, call, message):
+    sequences = deft.SequenceTree(8)
+    sequences.add_root(4)
+    with pytest.raises(deft.UsageError) as caught:
+        eval(call, {"deft": deft, "np": np, "good": good, "sequences": sequences, **objects})
+    assert caught.value.message.startswith(message)
+
+
+@pytest.mark.parametrize(
+    "call, name",
+    [
+        ("deft.compile(text + '\\0 junk')", "text"),
+        ("deft.compile(text, name='mine\\0')", "name"),
+        ("deft.compile(path='llama3_8b\\0')", "path"),
+        ("deft.load('a\\0.deftpkg')", "path"),
+        ("att.source('cuda', phase='merge\\0')", "phase"),
+        ("deft.Tree.from_json(tree.to_json() + '\\0')", "json"),
+        ("att.run(tree, **good, params={'w\\0': 1})", "name"),
+    ],
+)
+def test_a_text_does_not_end_at_a_character_0(objects, good, call, name):
+    with pytest.raises(deft.UsageError, match=f"^{name} has the character 0 at byte [0-9]+, where it would end"):
+        eval(call, {"deft": deft, "text": ATT, "good": good, **objects})
+
+
+@pytest.mark.parametrize(
+    "name, hint",
+    [("att", "`spec` is its text"), ("tree", "to_json"), ("plan", "plan again"), ("batch", "update it"), ("selection", "another")],
+)
+def test_what_is_of_this_process_says_what_to_send_instead(objects, name, hint):
+    with pytest.raises(TypeError, match=f"cannot be pickled, it is of this process: .*{hint}"):
+        pickle.dumps(objects[name])
+
+
+def test_the_greatest_numbers_fit(objects):
+    objects["batch"].update(np.zeros((1, 1), "int32"), [5], ids=[2**64 - 1])
+    assert 2**31 - 1 not in objects["tree"] and -(2**31) not in objects["tree"]
 
 
 def test_an_array_that_may_not_be_written_is_no_out(family, good):

@@ -94,10 +94,13 @@ def test_a_cap_that_was_not_planned_is_an_error(generator):
     mixed.plan(wrapper)
     with pytest.raises(ValueError, match="planned without one"):
         wrapper.run(mixed.q, mixed.cache, logits_soft_cap=3.0)
+    with pytest.raises(NotImplementedError, match="logits_soft_cap=nan"):
+        wrapper.run(mixed.q, mixed.cache, logits_soft_cap=float("nan"))
 
 
 @pytest.mark.parametrize(
-    "name, value", [("head_dim_vo", 128), ("use_profiler", True), ("kv_data_type", torch.float32)]
+    "name, value",
+    [("head_dim_vo", 128), ("use_profiler", True), ("kv_data_type", torch.float32), ("logits_soft_cap", float("inf"))],
 )
 def test_what_plan_does_not_take_is_named(generator, name, value):
     with pytest.raises(NotImplementedError, match=name):

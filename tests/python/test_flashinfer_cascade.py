@@ -142,3 +142,44 @@ def test_what_plan_does_not_take_is_named(generator, name, value):
 def test_levels_that_are_missing_are_named(generator):
     with pytest.raises(ValueError, match="qo_indptr_arr has 2 levels, the wrapper was made for 3"):
         Levels(generator, *TWO).plan(MultiLevelCascadeAttentionWrapper(3, WORKSPACE))
+
+
+@pytest.mark.parametrize("graphs", [False, True])
+@pytest.mark.parametrize(
+    "level, change, message",
+    [
+        (0, {1: [0, 4]}, "level 0: paged_kv_indptr goes from 0 to 4, it must rise from 0 to at most 3, the pages of the level"),
+        (1, {1: [0, 1, 2, 6]}, "level 1: paged_kv_indptr goes from 0 to 6, it must rise from 0 to at most 5"),
+        (1, {1: [0, 2, 1, 5]}, "level 1: paged_kv_indptr goes from 0 to 5, it must rise"),
+        (1, {1: [-1, 1, 2, 5]}, "level 1: paged_kv_indptr goes from -1 to 5"),
+        (1, {1: [0, 1, 5]}, "level 1: qo_indptr has 4 entries, paged_kv_indptr has 3"),
+        (0, {3: [0]}, f"level 0: request 0: 0 tokens in its last page, must be 1 to {PAGE}"),
+        (1, {3: [3, 4, PAGE + 1]}, f"level 1: request 2: {PAGE + 1} tokens in its last page, must be 1 to {PAGE}"),
+        (1, {3: [3, 4]}, "level 1: indptr has 4 entries, there must be 3 for 2 requests"),
+    ],
+)
+def test_a_level_that_reads_what_is_not_its_own_is_named(generator, graphs, level, change, message):
+    levels = Levels(generator, *TWO)
+    given = [
+        [ints([0, 4]), ints([0, 1, 2, 4])],
+        [ints([0, 3]), ints([0, 1, 2, 5])],
+        [ints([2, 1, 0]), ints([3, 4, 7, 6, 5])],
+        [ints([2]), ints([3, 4, 1])],
+    ]
+    buffers = [[torch.zeros(count, dtype=torch.int32) for count in counts] for counts in ([2, 4], [2, 4], [8, 9], [1, 3])]
+    wrapper = MultiLevelCascadeAttentionWrapper(2, WORKSPACE, "NHD", graphs, *buffers)
+    wrapper.plan(*given, 4, 2, 32, PAGE)
+    assert_close(wrapper.run(levels.q, levels.cache), levels.right())
+    for which, values in change.items():
+        given[which][level] = ints(values)
+    given[2][0] = ints([0, 0, 0])  # what a plan that fails does not bring where the last one reads
+    with pytest.raises(ValueError, match=message):
+        wrapper.plan(*given, 4, 2, 32, PAGE)
+    assert_close(wrapper.run(levels.q, levels.cache), levels.right())
+
+
+def test_a_window_that_no_position_can_reach_is_none(generator):
+    levels = Levels(generator, *TWO)
+    wrapper = MultiLevelCascadeAttentionWrapper(2, WORKSPACE)
+    levels.plan(wrapper, window_left=2**31 - 1)
+    assert_close(wrapper.run(levels.q, levels.cache), levels.right())

@@ -198,6 +198,9 @@ def test_with_buffers_for_graphs_the_pages_lie_in_the_caller_s_buffer(generator)
     )
     assert (buffers[1][: len(batch.indices)] == batch.indices).all()
     assert_close(wrapper.run(q, batch.cache), batch.right(q)[0])
+    with pytest.raises(ValueError, match="0 tokens in its last page"):  # and changes nothing
+        wrapper.plan(batch.indptr, torch.zeros_like(batch.indices), torch.zeros_like(batch.last_page_len), 4, 2, 64, 16)
+    assert_close(wrapper.run(q, batch.cache), batch.right(q)[0])
     batch.rows, batch.lengths = batch.rows[1:], batch.lengths[1:]
     with pytest.raises(ValueError, match="5 requests.*made for 6"):
         batch.plan(wrapper)
@@ -214,6 +217,9 @@ def test_with_buffers_for_graphs_the_pages_lie_in_the_caller_s_buffer(generator)
         ("window_right", 1),
         ("is_causal", True),
         ("sm_scale", -1.0),
+        ("logits_soft_cap", float("inf")),
+        ("logits_soft_cap", float("nan")),
+        ("logits_soft_cap", 1e-40),
     ],
 )
 def test_what_plan_does_not_take_is_named(generator, name, value):
@@ -243,6 +249,45 @@ def test_what_a_run_does_not_take_is_named(generator, name, value):
 def test_a_head_dim_that_no_spec_can_have_is_named(generator, head_dim):
     with pytest.raises(NotImplementedError, match=f"head_dim={head_dim}"):
         Batch(generator, head_dim=head_dim).plan(BatchDecodeWithPagedKVCacheWrapper(WORKSPACE))
+
+
+def test_a_run_that_torch_would_want_a_gradient_of_is_an_error(generator):
+    batch = Batch(generator)
+    wrapper = BatchDecodeWithPagedKVCacheWrapper(WORKSPACE)
+    batch.plan(wrapper)
+    with pytest.raises(ValueError, match="q: a tensor requires grad"):
+        wrapper.run(batch.q(generator).requires_grad_(), batch.cache)
+
+
+@pytest.mark.parametrize("in_last_page", [0, -20, 17])
+def test_a_last_page_that_is_fuller_than_a_page_or_empty_is_named(generator, in_last_page):
+    batch = Batch(generator)
+    wrapper = BatchDecodeWithPagedKVCacheWrapper(WORKSPACE)
+    last = batch.last_page_len
+    last[1] = in_last_page
+    with pytest.raises(ValueError, match=f"request 1: {in_last_page} tokens in its last page, must be 1 to 16"):
+        wrapper.plan(batch.indptr, batch.indices, last, 4, 2, 64, 16)
+    with pytest.raises(ValueError, match="indptr has 6 entries, there must be 7 for 6 requests"):
+        wrapper.plan(batch.indptr[:-1], batch.indices, batch.last_page_len, 4, 2, 64, 16)
+
+
+@pytest.mark.parametrize("window", [-7, 2**31 - 2, 2**31 - 1, 2**40])
+def test_a_window_that_no_position_can_reach_is_none(generator, window):
+    batch = Batch(generator)
+    wrapper = BatchDecodeWithPagedKVCacheWrapper(WORKSPACE)
+    batch.plan(wrapper, window_left=window)
+    assert wrapper._variant.window_left == -1
+    q = batch.q(generator)
+    assert_close(wrapper.run(q, batch.cache, window_left=window), batch.right(q)[0])
+    assert_close(wrapper.forward(q, batch.cache, window_left=window), batch.right(q)[0])
+
+
+def test_the_widest_window_of_all_runs(generator):
+    batch = Batch(generator)
+    wrapper = BatchDecodeWithPagedKVCacheWrapper(WORKSPACE)
+    batch.plan(wrapper, window_left=2**31 - 3)
+    q = batch.q(generator)
+    assert_close(wrapper.run(q, batch.cache), batch.right(q)[0])
 
 
 def test_a_run_before_a_plan_and_another_window_are_errors(generator):

@@ -87,6 +87,33 @@ def test_wrong_tables_are_named(att):
         deft.PagedBatch(contiguous, max_requests=2)
 
 
+def test_a_table_without_pages_has_requests_without_tokens(att, rng):
+    q, k = bf16(rng, 2, 4, 64), bf16(rng, 3, PAGE, 2, 64)
+    batch = deft.PagedBatch(att, max_requests=2)
+    batch.update(np.zeros((2, 0), "int32"), [0, 0])
+    assert batch.sharing() == deft.Sharing(2, 0, 0)
+    assert (batch.run(q, k, k) == 0).all()
+    batch.update(np.zeros((2, 1), "int32"), [0, 5])
+    assert batch.sharing().tokens == 5
+    with pytest.raises(deft.UsageError, match="row 1 has room for 0"):
+        batch.update(np.zeros((2, 0), "int32"), [0, 1])
+
+
+@pytest.mark.parametrize(
+    "given, message",
+    [
+        ({"max_requests": "x"}, "max_requests is a str, it must be a whole number"),
+        ({"max_requests": 2.0}, "max_requests is a float, it must be a whole number"),
+        ({"max_requests": -1}, "max_requests = -1, it must be from 0 to 2147483647"),
+        ({"max_requests": 2**31}, "max_requests = 2147483648, it must be from 0 to 2147483647"),
+        ({"check_entries": 3}, "check_entries is 3, it must be None, True or False"),
+    ],
+)
+def test_what_a_batch_cannot_be_made_of_is_named(att, given, message):
+    with pytest.raises(deft.UsageError, match=message):
+        deft.PagedBatch(att, **{"max_requests": 2, **given})
+
+
 def test_a_table_that_the_caller_knows_on_the_host_is_read_by_runs_alone(att, rng):
     """As of a GPU, where it is written to behind the step before."""
     known = np.array([[0, 1, 2], [0, 1, 3]], "int32")

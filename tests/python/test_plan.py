@@ -1,3 +1,5 @@
+import copy
+
 import deft
 import numpy as np
 import pytest
@@ -43,6 +45,26 @@ def test_a_plan_advances_with_its_tree(att, family, tensors):
     family.add_query(0)
     assert plan.advance() == "remade"
     assert plan.query_count == 3
+
+
+def test_a_run_whose_structs_another_thread_has_taken_makes_new_ones(att, family, tensors):
+    class Taken(list):
+        def __len__(self):
+            return 1
+
+        def pop(self):
+            raise IndexError
+
+    plan = att.plan(family)
+    expected = plan.run(*tensors)
+    plan._calls = Taken()
+    assert (plan.run(*tensors) == expected).all()
+
+
+def test_an_attention_is_its_own_copy(att, family):
+    assert copy.deepcopy({"layer": att})["layer"] is att and copy.copy(att) is att
+    with pytest.raises(TypeError, match="a deft.Plan cannot be pickled"):
+        copy.copy(att.plan(family))
 
 
 def test_a_run_without_a_plan_follows_the_tree(att, family, tensors):

@@ -119,6 +119,24 @@ def test_parameters_are_numbers_and_arrays(family, rng):
         att.run(family, q, k, v, params={"slope": slope.astype("float64")})
 
 
+def test_a_list_is_of_the_type_that_its_parameter_is_declared_with(family, rng):
+    att = deft.compile(
+        f"attention a {{ {SHAPE} dtype = f16; kv_cache = contiguous; param far : f32[2]; param near : i32[2];"
+        "  score = s + (far[0] > 2999999744.0 ? 0.01 * kv_pos : 0.0); mask = kv_pos > q_pos - near[0]; }"
+    )
+    q, k, v = values(rng, 2, HEADS, DIM), values(rng, 114, KV_HEADS, DIM), values(rng, 114, KV_HEADS, DIM)
+    expected = att.run(family, q, k, v, params={"far": [3e9, 0.0], "near": np.array([7, 0], "int32")})
+    assert (expected != att.run(family, q, k, v, params={"far": [0, 0], "near": [7, 0]})).any()
+    assert (expected == att.run(family, q, k, v, params={"far": [3_000_000_000, 0], "near": [np.int64(7), 0]})).all()
+    for near, message in (
+        ([2**32 + 7, 0], r"the parameter near\[0\] = 4294967303, it must be from -2147483648 to 2147483647"),
+        (["x", 0], "the parameter near is no list of numbers: must be real number, not str"),
+        ([7.0, 0], "parameter `near` is i32, not f32"),
+    ):
+        with pytest.raises(deft.UsageError, match=message):
+            att.run(family, q, k, v, params={"far": [0, 0], "near": near})
+
+
 def test_a_query_that_sees_nothing_has_zeros(rng):
     tree = deft.Tree()
     tree.add_query(tree.add_root(0, location=0))

@@ -189,3 +189,36 @@ def test_a_plan_that_was_there_before_torch_is_compiled_once_the_operations_are_
         "print(run(q, k).float().mean().item())"
     )
     assert subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout == "1.0\n"
+
+
+@pytest.mark.parametrize("name", ["q", "k", "v", "out"])
+def test_a_run_that_torch_would_want_a_gradient_of_is_an_error(att, batch, family, name):
+    given = dict(zip("qkv", step(2)), out=torch.empty(2, 4, 64, dtype=torch.bfloat16))
+    given[name].requires_grad_()
+    plan = att.plan(family)
+    for run in (plan.run, lambda **given: att.run(family, **given)):
+        with pytest.raises(deft.UsageError, match=rf"{name}: a tensor requires grad(?s:.*)torch.no_grad\(\), or tensor.detach\(\)"):
+            run(**given)
+    with torch.no_grad():
+        without = plan.run(**given)
+    assert (without == plan.run(**{name: one.detach() for name, one in given.items()})).all()
+    k_cache, v_cache = cache()
+    with pytest.raises(deft.UsageError, match="k: a tensor requires grad"):
+        batch.run(step(2)[0], k_cache.requires_grad_(), v_cache)
+
+
+def test_an_operation_says_that_it_has_no_gradient_when_it_is_asked_for_one(att, family):
+    plan = att.plan(family)
+    q, k, v = step(2)
+    out = torch.ops.deft.attend(q.requires_grad_(), k, v, None, plan.number, torch.bfloat16)
+    with pytest.raises(RuntimeError, match="backward through deft.attend"):
+        out.sum().backward()
+
+
+def test_a_tensor_whose_sign_torch_alone_knows_is_an_error(att, family):
+    q, k, v = step(2)
+    plan = att.plan(family)
+    negative = torch._neg_view(q)
+    with pytest.raises(deft.UsageError, match=r"q: a tensor is the negative of its elements(?s:.*)resolve_neg\(\)"):
+        plan.run(negative, k, v)
+    assert (plan.run(negative.resolve_neg(), k, v) == plan.run(-q, k, v)).all()

@@ -1,6 +1,8 @@
+import copy
 import gc
 
 import deft
+import numpy as np
 import pytest
 
 
@@ -27,6 +29,10 @@ def test_queries_are_set_as_nodes_or_with_a_position(family):
     assert [family.path_tokens(i) for i in range(3)] == [109, 7, 105]
     family.remove_query(0)
     assert family.query_count == 2
+    family.set_queries(np.array([2, 1]))
+    assert family.queries == [deft.Query(2, None), deft.Query(1, None)]
+    family.set_queries([np.int64(2), (np.int32(0), np.int64(7))])
+    assert family.queries == [deft.Query(2, None), deft.Query(0, 7)]
     family.clear_queries()
     assert family.queries == []
 
@@ -46,9 +52,9 @@ def test_pruning_takes_what_is_below(family):
 
 
 def test_a_copy_and_its_json_are_trees_of_their_own(family):
-    copy = family.copy()
-    copy.append(1)
-    assert (copy.tokens, family.tokens) == (115, 114)
+    for copied in (family.copy(), copy.copy(family), copy.deepcopy(family)):
+        copied.append(1)
+        assert (copied.tokens, family.tokens) == (115, 114)
     assert deft.Tree.from_json(family.to_json()).to_json() == family.to_json()
     with pytest.raises(deft.DiagnosticError):
         deft.Tree.from_json("{")
@@ -64,8 +70,6 @@ def test_a_picture_has_a_box_for_each_node(family):
 def test_a_tree_goes_when_nobody_has_it(family):
     att = deft.compile("attention a { query_heads = 2; kv_heads = 1; head_dim = 16; kv_cache = contiguous; }")
     import weakref
-
-    import numpy as np
 
     tree = family.copy()
     q, k = np.zeros((2, 2, 16), "uint16"), np.zeros((114, 1, 16), "uint16")

@@ -7,8 +7,9 @@ from ctypes import byref
 from typing import TYPE_CHECKING, Any, Mapping, NamedTuple
 
 from . import _abi
+from ._arguments import expect
 from ._errors import UsageError
-from ._library import Handle, check, lib, make, sized, take_text, to_bytes
+from ._library import Handle, OfThisProcess, check, lib, make, sized, take_text, to_bytes
 from ._params import freeze
 from ._plan import Plan
 from ._plan_facts import PlanOptions
@@ -30,7 +31,7 @@ class Param(NamedTuple):
     has_default: bool  # else a run fails that does not give it
 
 
-class Attention:
+class Attention(OfThisProcess):
     """A compiled attention. Made by deft.compile, deft.load and deft.attention; compiling takes some tenths of a second,
     so do it once. All threads may use one.
 
@@ -48,6 +49,8 @@ class Attention:
     >>> float(att.run(tree, q, k, v).mean())
     1.0
     """
+
+    _sent_as = "compile or load it in the other one (`spec` is its text)"
 
     def __init__(self, handle: Handle, origin: Mapping[str, Any], captured: Mapping[str, Any] | None = None) -> None:
         self._as_parameter_ = handle._as_parameter_
@@ -70,6 +73,13 @@ class Attention:
         self.params = [self._param(index) for index in range(facts.param_count)]
         # Arrays that a Python function had captured; values given to a run go before them.
         self.captured: dict[str, Any] = dict(captured or {})
+
+    def __copy__(self) -> Attention:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Attention:
+        """Itself, as nothing changes it: models that have one are copied."""
+        return self
 
     def _param(self, index: int) -> Param:
         info = sized(_abi.deft_param_info)
@@ -98,6 +108,7 @@ class Attention:
         slots), with the page of each page of the tree's locations in `page_table` (int32). Arrays are read and written as
         they are; `out` and `lse` are made where they are not given. Plans for the tree are kept with it, and follow it.
         """
+        expect("tree", tree, _abi.deft_tree)
         frozen = freeze(params) if params else ()
         kept = tree._plans.get(self)
         if kept is None or kept[0] != frozen:
@@ -105,7 +116,7 @@ class Attention:
             tree._plans[self] = (frozen, plan)
         else:
             plan = kept[1]
-            plan._advance(tree._handle)
+            plan._advance(tree)
         return plan._run(q, k, v, page_table, out, lse, return_lse, None, stream)
 
     def plan(

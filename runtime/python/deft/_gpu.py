@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ._attention import Attention
 
 _gpus: dict[int, Handle] = {}
-_late: list[tuple[Callable[[int], None], int]] = []  # what was let go of in a capture
+_late: list[tuple[Callable[[Any], None], Any]] = []  # what was let go of in a capture
 _MOST_KEPT = 64  # values of parameters, of one attention
 # Where the registry's wheels of NVRTC keep it, two generations of them.
 _NVRTC = ("nvidia/cu13/lib/libnvrtc.so.13", "nvidia/cuda_nvrtc/lib/libnvrtc.so.12")
@@ -28,7 +28,7 @@ class GpuHandle(Handle):
 
     __slots__ = ()
 
-    def __init__(self, value: int, destroy: Callable[[int], None]) -> None:
+    def __init__(self, value: int, destroy: Any) -> None:
         super().__init__(value, destroy)
         if _late and not _is_capturing():
             _give_back()
@@ -46,8 +46,11 @@ def _is_capturing() -> bool:
 
 
 def _give_back() -> None:
-    while _late:
-        destroy, value = _late.pop()
+    while True:
+        try:
+            destroy, value = _late.pop()
+        except IndexError:  # another thread may have given back the last one
+            return
         destroy(value)
 
 
@@ -84,7 +87,7 @@ class GpuKernels:
         params = make_params(attention, frozen, device)
         options = sized(
             _abi.deft_gpu_load_options,
-            typical_tree=getattr(tree, "_as_parameter_", tree),
+            typical_tree=tree._as_parameter_,
             params=params._as_parameter_ if params else None,
             is_invariant=invariant,
         )

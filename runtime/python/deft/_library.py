@@ -3,23 +3,44 @@
 from __future__ import annotations
 
 import ctypes
-from ctypes import byref, c_void_p, sizeof, string_at
+import functools
+from ctypes import ArgumentError, byref, c_void_p, cast, sizeof, string_at
 from pathlib import Path
-from typing import Any, Callable
+from types import SimpleNamespace
+from typing import Any, Callable, Mapping
 
 from . import _abi
+from ._arguments import check as check_arguments
+from ._arguments import checked_types
 from ._errors import KINDS, InternalError
 
 FOLDER = Path(__file__).absolute().parent  # not resolved: in a build tree the package is links to its sources
 
 
-def _load() -> ctypes.CDLL:
+def _checked(function: Any, parameters: Mapping[str, Any]) -> Callable[..., Any]:
+    """The function, which says of arguments of another kind which they are."""
+
+    def call(*arguments: Any) -> Any:
+        try:
+            return function(*arguments)
+        except ArgumentError as error:
+            unsaid = error
+        check_arguments(parameters, zip(parameters, arguments))
+        raise unsaid
+
+    call.parameters = parameters  # type: ignore[attr-defined]
+    return call
+
+
+def _load() -> Any:
     loaded = ctypes.CDLL(str(FOLDER / "lib" / "libdeft.so"))
-    for name, (result, arguments) in _abi.FUNCTIONS.items():
+    functions = {}
+    for name, (result, parameters) in _abi.FUNCTIONS.items():
         function = getattr(loaded, name)
         function.restype = result
-        function.argtypes = arguments
-    return loaded
+        function.argtypes = checked_types(parameters)
+        functions[name] = _checked(function, parameters)
+    return SimpleNamespace(**functions)
 
 
 lib = _load()
@@ -33,8 +54,15 @@ def check(status: int) -> None:
         raise KINDS.get(status, InternalError)(message, hint)
 
 
+@functools.cache
+def _fields_of(kind: Any) -> dict[str, Any]:
+    return dict(kind._fields_)
+
+
 def sized(kind: Any, **fields: Any) -> Any:
     """A struct of the C ABI that says how large it is; all else is 0, its default."""
+    if fields:
+        check_arguments(_fields_of(kind), fields.items())
     return kind(size=sizeof(kind), **fields)
 
 
@@ -58,13 +86,24 @@ def take_text(function: Callable[..., int], *arguments: Any) -> str:
         lib.deft_free(made)
 
 
+class OfThisProcess:
+    """What is made of the library's memory. Whoever would pickle it is told what to send instead; copy.copy asks the same way."""
+
+    __slots__ = ()
+    _sent_as = ""
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        raise TypeError(f"a deft.{type(self).__name__} cannot be pickled, it is of this process: {self._sent_as}")
+
+
 class Handle:
-    """Owns what the library made. Passed to a function of the library, it is the pointer."""
+    """Owns what the library made. Passed to a function of the library, it is the pointer, which says of what kind."""
 
     __slots__ = ("_as_parameter_", "_destroy", "__weakref__")
 
-    def __init__(self, value: int, destroy: Callable[[int], None]) -> None:
-        self._as_parameter_ = value
+    def __init__(self, value: int, destroy: Any) -> None:
+        (kind,) = destroy.parameters.values()
+        self._as_parameter_ = cast(value, kind)
         self._destroy = destroy
 
     def __del__(self) -> None:

@@ -7,9 +7,10 @@ from ctypes import addressof, byref, c_int32, c_uint64
 from typing import TYPE_CHECKING, Any, Mapping, NamedTuple
 
 from . import _abi
+from ._arguments import expect, expect_whole, row_of
 from ._errors import UsageError
 from ._gpu import GpuKernels
-from ._library import Handle, check, lib, make, sized
+from ._library import Handle, OfThisProcess, check, lib, make, sized
 from ._plan_facts import ConfigChoice, PlanOptions, PlanSummary
 from ._runs import Runs, stream_or_current
 from ._runners import is_traced, number_of
@@ -18,6 +19,9 @@ from ._tree import TreeView
 
 if TYPE_CHECKING:
     from ._attention import Attention
+
+
+_CHECKS = {None: _abi.DEFT_CHECK_DEFAULT, True: _abi.DEFT_CHECK_ALWAYS, False: _abi.DEFT_CHECK_NEVER}
 
 
 class Sharing(NamedTuple):
@@ -36,7 +40,7 @@ class _Table(NamedTuple):
     array: Any
 
 
-class PagedBatch:
+class PagedBatch(OfThisProcess):
     """The requests of a step, and how they become those of the next one. Who shares what is found in the page tables, and
     every shared page is read once. Takes time for what changed.
 
@@ -54,6 +58,8 @@ class PagedBatch:
     """
 
     takes_page_table = False  # it has its own
+    _sent_as = "make another, and update it with the same tables"
+    _instead_of = {"Tree": "a batch plans by itself: call batch.update, then batch.run; batch.tree is its tree, for looking"}
 
     def __init__(
         self,
@@ -69,13 +75,15 @@ class PagedBatch:
         follows_lengths: bool = False,
         slack: int = 0,
     ) -> None:
+        expect("attention", attention, _abi.deft_attention)
         if attention.page_size is None:
             raise UsageError(f"`{attention.name}` has a contiguous cache, a batch needs pages", "kv_cache = paged(...)")
-        checks = {None: _abi.DEFT_CHECK_DEFAULT, True: _abi.DEFT_CHECK_ALWAYS, False: _abi.DEFT_CHECK_NEVER}
+        if check_entries not in _CHECKS:
+            raise UsageError(f"check_entries is {check_entries!r}, it must be None, True or False")
         options = sized(
-            _abi.deft_paged_batch_options, page_size=attention.page_size, check_entries=checks[check_entries]
+            _abi.deft_paged_batch_options, page_size=attention.page_size, check_entries=_CHECKS[check_entries]
         )
-        self.max_requests = max_requests
+        self.max_requests = expect_whole("max_requests", max_requests, least=0)
         self._handle = Handle(make(lib.deft_paged_batch_make, byref(options)), lib.deft_paged_batch_destroy)
         plan_options = PlanOptions(
             partition,
@@ -97,7 +105,7 @@ class PagedBatch:
     @property
     def tree(self) -> TreeView:
         """Who shares what, for looking; the batch changes it."""
-        return TreeView(self._runs._tree_handle())
+        return TreeView(self._runs._planned_tree())
 
     def update(
         self,
@@ -156,7 +164,7 @@ class PagedBatch:
         in_one_row = seen._replace(shape=(table.entry_count,), strides=None, owner=(block_tables, seen.owner))
         self._table = _Table(table, in_one_row, block_tables)
         self._on_device.clear()
-        self._runs._advance(self._runs._tree_handle())
+        self._runs._advance(self._runs._planned_tree())
 
     def run(
         self,
@@ -222,7 +230,7 @@ class PagedBatch:
         )
 
     def _repr_svg_(self) -> str:
-        return self._runs._any().picture(self._runs._tree_handle())
+        return self._runs._any().picture(self._runs._planned_tree())
 
 
 class _BatchRuns(Runs):
@@ -232,7 +240,7 @@ class _BatchRuns(Runs):
         super().__init__(attention, params, options)
         self._batch = batch
 
-    def _tree_handle(self) -> Any:
+    def _planned_tree(self) -> Any:
         return _Borrowed(lib.deft_paged_batch_get_tree(self._batch), self._batch)
 
     def _make_host(self, options: Any) -> int:
@@ -245,7 +253,7 @@ class _BatchRuns(Runs):
 class _Borrowed:
     """A handle that belongs to another, which is kept."""
 
-    def __init__(self, value: int, owner: Any) -> None:
+    def __init__(self, value: Any, owner: Any) -> None:
         self._as_parameter_ = value
         self._owner = owner
 
@@ -292,6 +300,9 @@ def _table_of(tables: Any) -> tuple[Any, Any]:
     stride, step = seen.strides or (pages, 1)
     if (step != 1 and pages > 1) or (stride < pages and rows > 1):
         raise UsageError(f"block_tables has strides [{stride}, {step}], entries of a row must lie side by side")
+    if pages == 0:  # rows of no pages are told by an indptr alone
+        starts = ints("block_tables", [0] * (rows + 1))
+        return sized(_abi.deft_page_table, indptr=starts.address, indptr_count=starts.count), (tables, starts)
     entries = (rows - 1) * stride + pages if rows else 0
     table = sized(
         _abi.deft_page_table, entries=seen.data, entry_count=entries, row_stride=max(stride, 1), row_pages=pages
@@ -314,7 +325,7 @@ def _packed_table_of(pages: Any, indptr: Ints) -> tuple[Any, Any]:
 
 def _ids(ids: Any) -> Ints:
     if isinstance(ids, (list, tuple, range)):
-        array = (c_uint64 * len(ids))(*ids)
+        array = row_of("ids", ids, c_uint64)
         return Ints(addressof(array), len(ids), array)
     seen = view("ids", ids)
     if seen.dtype not in (0x0140, 0x0040) or len(seen.shape) != 1 or seen.strides is not None:

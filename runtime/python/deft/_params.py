@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import ctypes
 import math
+from array import array
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Mapping
+from numbers import Integral
+from typing import TYPE_CHECKING, Any, Mapping, NamedTuple, Sequence
 
 from . import _abi
+from ._arguments import row_of
 from ._errors import UsageError
 from ._library import Handle, check, lib, make
 from ._tensors import dtype_text, is_packed, view
@@ -17,7 +20,6 @@ if TYPE_CHECKING:
 
 _SETTERS = {_abi.DEFT_F32: "deft_params_set_f32", _abi.DEFT_I32: "deft_params_set_i32"}
 _DTYPES = {_abi.DEFT_F32: "float32", _abi.DEFT_I32: "int32"}
-_C_TYPES = {_abi.DEFT_F32: ctypes.c_float, _abi.DEFT_I32: ctypes.c_int32}
 
 
 @dataclass(frozen=True)
@@ -31,13 +33,27 @@ class _OnDevice:
     owner: Any = field(compare=False)  # whose memory is alive as long as something is found by this
 
 
+class _List(NamedTuple):
+    """Numbers, which are of the type that the parameter is declared with."""
+
+    are_whole: bool
+    doubles: bytes
+
+
+def _list_of(name: str, values: Sequence[Any]) -> _List:
+    try:
+        doubles = array("d", values)
+    except (TypeError, OverflowError) as error:
+        raise UsageError(f"the parameter {name} is no list of numbers: {error}") from None
+    return _List(all(isinstance(one, Integral) for one in values), doubles.tobytes())
+
+
 def _frozen(name: str, value: Any) -> tuple[Any, ...]:
-    """A value that can be compared: a number, (type, elements as bytes), or a place on a GPU."""
+    """A value that can be compared: a number, numbers, (type, elements as bytes), or a place on a GPU."""
     if isinstance(value, (bool, int, float)):
         return (name, float(value))
     if isinstance(value, (list, tuple)):
-        kind = _abi.DEFT_I32 if all(isinstance(one, int) for one in value) else _abi.DEFT_F32
-        return (name, kind, bytes((_C_TYPES[kind] * len(value))(*value)), True)
+        return (name, _list_of(name, value))
     if hasattr(value, "ndim") and value.ndim == 0:
         return (name, float(value))
     seen = view(name, value)
@@ -48,7 +64,7 @@ def _frozen(name: str, value: Any) -> tuple[Any, ...]:
     count = math.prod(seen.shape)
     if seen.device_type != _abi.DEFT_DEVICE_CPU:
         return (name, _OnDevice(seen.data, seen.dtype, count, seen.device, value))
-    return (name, seen.dtype, ctypes.string_at(seen.data, 4 * count), False)
+    return (name, seen.dtype, ctypes.string_at(seen.data, 4 * count))
 
 
 def freeze(values: Mapping[str, Any] | None) -> tuple[Any, ...]:
@@ -66,14 +82,24 @@ def make_params(attention: Attention, frozen: tuple[Any, ...], device: int | Non
         if isinstance(value[0], _OnDevice):
             _set_on_device(params, declared.get(name), name, value[0], device)
             continue
+        if isinstance(value[0], _List):
+            _set_list(params, declared.get(name), name, value[0])
+            continue
         if len(value) == 1:
             check(lib.deft_params_set(params, name.encode(), value[0]))
             continue
-        kind, data, is_list = value
-        if is_list and name in declared and declared[name].dtype == "float32" and kind == _abi.DEFT_I32:
-            kind, data = _abi.DEFT_F32, bytes((ctypes.c_float * (len(data) // 4))(*memoryview(data).cast("i")))
+        kind, data = value
         check(getattr(lib, _SETTERS[kind])(params, name.encode(), data, len(data) // 4))
     return params
+
+
+def _set_list(params: Handle, declared: Any, name: str, values: _List) -> None:
+    doubles = memoryview(values.doubles).cast("d")
+    if values.are_whole and declared is not None and declared.dtype == "int32":
+        whole = row_of(f"the parameter {name}", [int(one) for one in doubles])
+        check(lib.deft_params_set_i32(params, name.encode(), whole, len(whole)))
+    else:
+        check(lib.deft_params_set_f32(params, name.encode(), (ctypes.c_float * len(doubles))(*doubles), len(doubles)))
 
 
 def _set_on_device(params: Handle, declared: Any, name: str, place: _OnDevice, device: int | None) -> None:

@@ -6,6 +6,7 @@ import weakref
 from typing import TYPE_CHECKING, Any, Mapping
 
 from . import _abi
+from ._arguments import expect
 from ._errors import UsageError
 from ._gpu import GpuKernels
 from ._library import check, lib, make
@@ -29,6 +30,7 @@ class Plan(Runs):
     """
 
     takes_page_table = True
+    _sent_as = "send the tree's to_json(), and plan again"
 
     def __init__(
         self,
@@ -39,6 +41,7 @@ class Plan(Runs):
         device: Any = "cpu",
         keeps_tree: bool = True,
     ) -> None:
+        expect("tree", tree, _abi.deft_tree)
         super().__init__(attention, params, options)
         self._tree = weakref.ref(tree)
         self._kept = tree if keeps_tree else None
@@ -49,17 +52,17 @@ class Plan(Runs):
         else:
             self._gpu_plan(index)
 
-    def _tree_handle(self) -> Any:
+    def _planned_tree(self) -> TreeView:
         tree = self._tree()
         if tree is None:
             raise UsageError("the plan's tree is gone")
-        return tree._handle
+        return tree
 
     def _make_host(self, options: Any) -> int:
-        return make(lib.deft_plan_make, self._attention, self._tree_handle(), options)
+        return make(lib.deft_plan_make, self._attention, self._planned_tree(), options)
 
     def _make_gpu(self, kernels: GpuKernels, options: Any) -> int:
-        return make(lib.deft_gpu_plan_make, kernels.loaded, self._tree_handle(), options)
+        return make(lib.deft_gpu_plan_make, kernels.loaded, self._planned_tree(), options)
 
     @property
     def attention(self) -> Attention:
@@ -133,9 +136,10 @@ class Plan(Runs):
         """Makes the plan fit the tree as it is now: "nothing" had to be done, leaves grew "in_place", or the plan was
         "remade"."""
         if tree is not None and tree is not self._tree():
+            expect("tree", tree, _abi.deft_tree)
             self._tree = weakref.ref(tree)
             self._kept = tree if self._kept is not None else None
-        return self._advance(self._tree_handle())
+        return self._advance(self._planned_tree())
 
     def upload(self, stream: int | None = None) -> None:
         """On GPUs: puts the plan on the stream (by default torch's current one) for runs and replayed graphs behind it. A
@@ -158,7 +162,8 @@ class Plan(Runs):
         stream = stream_of(lengths, seen.device) if stream is None else stream
         if plan.needs_upload:
             plan.upload(stream)
-        check(lib.deft_gpu_plan_follow(plan.handle, Slot().fill(*seen[:6]), stream))
+        slot = Slot()  # which lives as long as the call
+        check(lib.deft_gpu_plan_follow(plan.handle, slot.fill(*seen[:6]), stream))
 
     @property
     def is_current(self) -> bool:
@@ -180,7 +185,7 @@ class Plan(Runs):
         return f"<deft.Plan of {self._attention.name}: {summary.items} items, {summary.tokens_read} tokens read>"
 
     def _repr_svg_(self) -> str:
-        return self._any().picture(self._tree_handle())
+        return self._any().picture(self._planned_tree())
 
 
 def device_index(device: Any) -> int | None:

@@ -7,9 +7,10 @@ from ctypes import addressof, byref, c_int32
 from typing import TYPE_CHECKING, Any, Callable, Mapping, NamedTuple
 
 from . import _abi
+from ._arguments import expect
 from ._errors import UsageError
 from ._gpu import GpuHandle, GpuKernels
-from ._library import Handle, check, lib, sized, take_text
+from ._library import Handle, OfThisProcess, check, lib, sized, take_text
 from ._params import freeze, make_params
 from ._plan_facts import ConfigChoice, PlanOptions, PlanSummary, read_choice, read_summary
 from ._tensors import UINT8, UINT16, Ints, Slot, View, ints, is_read_only, make_like, stream_of, view
@@ -162,7 +163,7 @@ class GpuPlan:
         return take_text(lib.deft_gpu_plan_get_picture, self.handle, tree)
 
 
-class Runs:
+class Runs(OfThisProcess):
     """Running on whatever device the tensors are, with a plan for it that is made when it is first needed."""
 
     def __init__(self, attention: Attention, params: Mapping[str, Any] | None, options: PlanOptions) -> None:
@@ -176,7 +177,7 @@ class Runs:
         self._calls: list[Call] = []
 
     # What the plan is of.
-    def _tree_handle(self) -> Any:
+    def _planned_tree(self) -> Any:
         raise NotImplementedError
 
     def _make_host(self, options: Any) -> int:
@@ -196,7 +197,7 @@ class Runs:
         if plan is None:
             if self._options.budget is None and how.selection:
                 self._options = self._options._replace(budget=how.selection[0].budget)
-            kernels = GpuKernels(self._attention, device, self._tree_handle(), self._frozen, self._options.invariant)
+            kernels = GpuKernels(self._attention, device, self._planned_tree(), self._frozen, self._options.invariant)
             options = self._options.struct(None)
             made = self._make_gpu(kernels, byref(self._options.gpu_struct(options)))
             plan = self._gpus[device] = GpuPlan(made, kernels, self._options.budget or 0)
@@ -212,6 +213,13 @@ class Runs:
     def _advance(self, tree: Any) -> str:
         return _ADVANCED[max((plan.advance(tree) for plan in self._plans()), default=_abi.DEFT_ADVANCED_NOTHING)]
 
+    def _spare_call(self) -> Call:
+        """Runs in other threads take them, too."""
+        try:
+            return self._calls.pop()
+        except IndexError:
+            return Call()
+
     def _run(
         self,
         q: Any,
@@ -226,6 +234,8 @@ class Runs:
         how: How = _FULL,
     ) -> Any:
         attention = self._attention
+        for selection in how.selection:
+            expect("selection", selection, _abi.deft_selection)
         q_view = view("q", q)
         is_gpu = q_view.device_type == _abi.DEFT_DEVICE_CUDA
         plan = self._gpu_plan(q_view.device, how) if is_gpu else self._host_plan()
@@ -241,7 +251,7 @@ class Runs:
         table_view = None
         if table is not None:
             table_view = table if isinstance(table, View) else table_of(table)
-        call = self._calls.pop() if self._calls else Call()
+        call = self._spare_call()
         views = (
             _bits_of(q_view, attention._code),
             _bits_of(view("k", k), cache),

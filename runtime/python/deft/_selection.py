@@ -6,7 +6,7 @@ from ctypes import byref, c_int32
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import _abi
-from ._library import Handle, check, lib, make, sized
+from ._library import Handle, OfThisProcess, check, lib, make, sized
 
 if TYPE_CHECKING:
     from ._attention import Attention
@@ -21,7 +21,7 @@ class NodeTokens(NamedTuple):
     tokens: int
 
 
-class Selection:
+class Selection(OfThisProcess):
     """The lists that a selecting run (Plan.run_selecting) makes, of an attention whose spec says `select`: for each list
     of each query, the positions of the tokens that sparse runs (Plan.run_sparse) of other layers read. They are of the
     tree as it was then. Lists of arrays on a GPU stay there; to look at them copies them, and waits for the GPU.
@@ -40,6 +40,8 @@ class Selection:
     >>> float(plan.run_sparse(selection, q, k, v).mean())
     1.0
     """
+
+    _sent_as = "let a run that selects fill another, or send its positions()"
 
     def __init__(self, attention: Attention, budget: int | None = None) -> None:
         made = make(lib.deft_selection_make, attention, 0 if budget is None else budget)

@@ -6,10 +6,11 @@ from ctypes import POINTER, byref, c_int32, c_size_t, c_void_p, cast
 from typing import Any, Iterable, NamedTuple, Sequence
 
 from . import _abi
+from ._arguments import row_of, structs_of
 from ._library import Handle, check, lib, make, sized
 from ._selection import NodeTokens
 from ._tensors import View
-from ._tree import TreeView, _position
+from ._tree import TreeView, _position, array_of_queries
 
 
 class TokenCopy(NamedTuple):
@@ -91,7 +92,7 @@ class SequenceTree(TreeView):
         """The guessed tokens of a step of speculative decoding, below `sequence`: a node for each, of one token.
         parents[i] is an earlier token of the list, or -1 for the sequence itself."""
         nodes = (c_int32 * len(parents))()
-        array = (c_int32 * len(parents))(*parents)
+        array = row_of("parents", parents)
         check(lib.deft_sequence_tree_add_token_tree(self._sequences, sequence, array, len(parents), nodes))
         return list(nodes)
 
@@ -112,7 +113,8 @@ class SequenceTree(TreeView):
         """Says that K and V of these tokens follow from sparse attention (Plan.run_sparse): they differ from what full
         attention would have made of them until somebody computes them again. Branches share what they share of it, and
         copies take it along; new tokens are not polluted."""
-        check(lib.deft_sequence_tree_pollute(self._sequences, *_array_of(tokens)))
+        array = _array_of(tokens)
+        check(lib.deft_sequence_tree_pollute(self._sequences, array, len(array)))
 
     def polluted(self) -> list[NodeTokens]:
         """All that are, parents before children: a prefill of a query for each, in this order, at position first + 1,
@@ -127,23 +129,22 @@ class SequenceTree(TreeView):
 
     def correct(self, tokens: Iterable[NodeTokens]) -> None:
         """They were computed again."""
-        check(lib.deft_sequence_tree_correct(self._sequences, *_array_of(tokens)))
+        array = _array_of(tokens)
+        check(lib.deft_sequence_tree_correct(self._sequences, array, len(array)))
 
     def add_query(self, node: int, position: int | None = None) -> int:
         return self._number(lib.deft_sequence_tree_add_query, node, _position(position))
 
     def set_queries(self, queries: Iterable[int | tuple[int, int | None]]) -> None:
-        pairs = [(one, None) if isinstance(one, int) else one for one in queries]
-        array = (_abi.deft_query * len(pairs))(*((node, _position(position)) for node, position in pairs))
-        check(lib.deft_sequence_tree_set_queries(self._sequences, array, len(pairs)))
+        array = array_of_queries(queries)
+        check(lib.deft_sequence_tree_set_queries(self._sequences, array, len(array)))
 
     def clear_queries(self) -> None:
         check(lib.deft_sequence_tree_clear_queries(self._sequences))
 
 
-def _array_of(tokens: Iterable[NodeTokens]) -> tuple[Any, int]:
-    stretches = list(tokens)
-    return (_abi.deft_node_tokens * len(stretches))(*stretches), len(stretches)
+def _array_of(tokens: Iterable[NodeTokens]) -> Any:
+    return structs_of("tokens", [NodeTokens(*one) for one in tokens], _abi.deft_node_tokens)
 
 
 class _TreeOf:

@@ -9,6 +9,7 @@ from ctypes import POINTER, Structure, addressof, c_char_p, c_int32, c_int64, c_
 from typing import Any, Callable, NamedTuple, Sequence
 
 from . import _abi, _jax
+from ._arguments import row_of
 from ._errors import UsageError
 from ._library import sized
 
@@ -86,7 +87,17 @@ _torch_codes: dict[Any, int] = {}
 _TORCH_DEVICES = {"cpu": _abi.DEFT_DEVICE_CPU, "cuda": _abi.DEFT_DEVICE_CUDA}
 
 
+def _check_means_its_elements(tensor: Any) -> None:
+    """What torch notes beside the elements, a run would leave out."""
+    if tensor.is_neg():
+        raise UsageError("a tensor is the negative of its elements, to torch alone", "hand over tensor.resolve_neg()")
+    if tensor.requires_grad and sys.modules["torch"].is_grad_enabled():
+        raise UsageError("a tensor requires grad, and attention has no backward here", "use torch.no_grad(), or tensor.detach()")
+
+
 def _of_torch(tensor: Any) -> View:
+    if tensor.requires_grad or tensor.is_neg():
+        _check_means_its_elements(tensor)
     if not _torch_codes:
         torch = sys.modules["torch"]
         for name, code in (
@@ -279,10 +290,7 @@ class Ints(NamedTuple):
 def ints(name: str, values: Any) -> Ints:
     """A list of numbers, or an array of int32 on the host, packed, as it is."""
     if isinstance(values, (list, tuple, range)):
-        try:
-            array = (c_int32 * len(values))(*values)
-        except TypeError:
-            raise UsageError(f"{name} is not a list of numbers") from None
+        array = row_of(name, values)
         return Ints(addressof(array), len(values), array)
     seen = view(name, values)
     if seen.dtype != _abi.DEFT_I32:

@@ -6,7 +6,8 @@ from ctypes import POINTER, byref, c_int32, c_size_t, c_void_p, cast
 from typing import Any, Iterable, NamedTuple
 
 from . import _abi
-from ._library import Handle, check, lib, make, sized, take_text
+from ._arguments import structs_of
+from ._library import Handle, OfThisProcess, check, lib, make, sized, take_text
 from ._tree_picture import draw_tree
 
 
@@ -42,11 +43,27 @@ def _location(location: int | None) -> int:
     return _abi.DEFT_NOT_PLACED if location is None else location
 
 
-class TreeView:
+def _query(query: Any) -> tuple[Any, Any]:
+    try:
+        node, position = query
+    except TypeError:  # a number, perhaps NumPy's
+        return query, _abi.DEFT_WHOLE
+    return node, _position(position)
+
+
+def array_of_queries(queries: Iterable[int | tuple[int, int | None]]) -> Any:
+    pairs = [(one, _abi.DEFT_WHOLE) if isinstance(one, int) else _query(one) for one in queries]
+    return structs_of("queries", pairs, _abi.deft_query)
+
+
+class TreeView(OfThisProcess):
     """Looking at a tree that somebody else changes."""
+
+    _sent_as = "copy() is a Tree of its own, to_json() is what Tree.from_json reads"
 
     def __init__(self, handle: Any) -> None:
         self._handle = handle
+        self._as_parameter_ = handle._as_parameter_
         self._plans: dict[Any, Any] = {}  # of Attention.run, the last one of each attention
 
     def __contains__(self, node: int) -> bool:
@@ -140,6 +157,11 @@ class Tree(TreeView):
     def __init__(self) -> None:
         super().__init__(Handle(make(lib.deft_tree_make), lib.deft_tree_destroy))
 
+    __copy__ = TreeView.copy
+
+    def __deepcopy__(self, memo: Any) -> Tree:
+        return self.copy()
+
     @classmethod
     def _of(cls, value: int) -> Tree:
         tree = cls.__new__(cls)
@@ -200,9 +222,8 @@ class Tree(TreeView):
 
     def set_queries(self, queries: Iterable[int | tuple[int, int | None]]) -> None:
         """Replaces all of them: nodes, or (node, position). The same ones as before keep a plan cheap to advance."""
-        pairs = [(one, None) if isinstance(one, int) else one for one in queries]
-        array = (_abi.deft_query * len(pairs))(*((node, _position(position)) for node, position in pairs))
-        check(lib.deft_tree_set_queries(self._handle, array, len(pairs)))
+        array = array_of_queries(queries)
+        check(lib.deft_tree_set_queries(self._handle, array, len(array)))
 
     def clear_queries(self) -> None:
         check(lib.deft_tree_clear_queries(self._handle))

@@ -102,7 +102,7 @@ def _run(request: Any) -> None:
     for name in request["workloads"]:
         check(lib.deft_tuner_add_workload(tuner, name.encode()))
     for name, tree, is_held_out in request["trees"]:
-        check(lib.deft_tuner_add_tree(tuner, Tree.from_json(tree)._handle, name.encode() or None, is_held_out))
+        check(lib.deft_tuner_add_tree(tuner, Tree.from_json(tree), name.encode() or None, is_held_out))
     summary = make(lib.deft_tuner_run, tuner, byref(listener.struct))
     try:
         _say(summary=_summary_of(summary))

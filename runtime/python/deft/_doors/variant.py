@@ -9,6 +9,9 @@ import math
 from .._attention import Attention, compile
 from .outside import outside
 
+_LEAST_F32, _MOST_F32 = 2.0**-126, 2.0**128 - 2.0**104
+_LAST_POSITION = 2**31 - 2  # a path has at most 2^31 - 1 tokens
+
 
 @dataclasses.dataclass(frozen=True)
 class Variant:
@@ -79,9 +82,24 @@ def make_variant(
         cache_dtype,
         output_dtype,
         scale_of(sm_scale, head_dim),
-        float(logits_soft_cap or 0.0),
-        max(int(window_left), -1),
+        soft_cap_of(logits_soft_cap),
+        window_of(window_left),
     )
+
+
+def soft_cap_of(logits_soft_cap: float | None) -> float:
+    """0: none, as FlashInfer has it of whatever is not greater."""
+    cap = float(logits_soft_cap or 0.0)
+    if cap <= 0:
+        return 0.0
+    if not _LEAST_F32 <= cap <= _MOST_F32:
+        raise outside("logits_soft_cap", cap, f"it is 0 for none, or from {_LEAST_F32:.4g} to {_MOST_F32:.4g}")
+    return cap
+
+
+def window_of(window_left: int) -> int:
+    """-1: none, which one that reaches from every position to the first is, too."""
+    return window_left if 0 <= window_left < _LAST_POSITION else -1
 
 
 def scale_of(sm_scale: float | None, head_dim: int, *factors: float | None) -> float:

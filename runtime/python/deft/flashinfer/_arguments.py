@@ -68,6 +68,19 @@ def _with_slots(cache: torch.Tensor, dimensions: int, kv_layout: str) -> torch.T
     return cache
 
 
+def lengths_of(indptr: torch.Tensor, last_page_len: torch.Tensor, page_size: int) -> torch.Tensor:
+    """The tokens of each request; all are the host's."""
+    requests = len(last_page_len)
+    if len(indptr) != requests + 1:
+        raise ValueError(f"indptr has {len(indptr)} entries, there must be {requests + 1} for {requests} requests")
+    pages = indptr.diff()
+    wrong = (pages > 0) & ((last_page_len < 1) | (last_page_len > page_size))
+    if bool(wrong.any()):
+        request = int(wrong.nonzero()[0])
+        raise ValueError(f"request {request}: {int(last_page_len[request])} tokens in its last page, must be 1 to {page_size}")
+    return torch.where(pages > 0, (pages - 1) * page_size + last_page_len, 0).to(torch.int32)
+
+
 def host_ints(values: torch.Tensor) -> torch.Tensor:
     """A copy to plan with; of a GPU's it is waited for."""
     return values.to("cpu", torch.int32).contiguous()

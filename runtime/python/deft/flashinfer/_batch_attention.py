@@ -10,7 +10,7 @@ import torch
 from .._doors.outside import outside, refuse_given
 from .._doors.queries import work_of
 from .._doors.steps import Steps
-from .._doors.variant import Variant, attention_of, make_variant, scale_of
+from .._doors.variant import Variant, attention_of, make_variant, scale_of, soft_cap_of
 from ._arguments import cache_word, check_layout, host_ints, one_dtype_word
 from ._run import run as run_step
 
@@ -84,10 +84,11 @@ class BatchAttention:
         variant = self._variant
         if variant is None:
             raise RuntimeError("nothing is planned yet: call plan before run")
-        if logits_soft_cap > 0:
+        soft_cap = soft_cap_of(logits_soft_cap)
+        if soft_cap > 0:
             if variant.soft_cap <= 0:
                 raise ValueError(f"logits_soft_cap is {logits_soft_cap}, it was planned without one")
-            variant = dataclasses.replace(variant, soft_cap=float(logits_soft_cap))
+            variant = dataclasses.replace(variant, soft_cap=soft_cap)
         if k_scale is not None:
             variant = dataclasses.replace(variant, scale=scale_of(variant.scale, variant.head_dim, k_scale))
         return run_step(self._steps, variant, q, kv_cache, out, lse, True, v_scale)

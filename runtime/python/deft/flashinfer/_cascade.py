@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from itertools import accumulate
 from typing import Any, NamedTuple, Sequence
 
 import torch
 
 from .._doors.outside import outside
 from .._doors.steps import Room, Steps, TreeWork
-from .._doors.variant import Variant, make_variant
+from .._doors.variant import Variant, make_variant, window_of
 from .._tree import Tree
-from ._arguments import cache_word, check_layout, check_position_encoding, host_ints, one_dtype_word
+from ._arguments import cache_word, check_layout, check_position_encoding, host_ints, lengths_of, one_dtype_word
 from ._run import run as run_step
 
 
@@ -19,15 +20,31 @@ class _Level(NamedTuple):
 
     queries: list[int]  # group g has those from queries[g] on
     pages: list[int]  # and the pages from pages[g] on
-    last_page_lengths: list[int]
+    tokens: list[int]
     first_page: int  # of the level, among all levels' pages
-
-    def tokens(self, group: int, page_size: int) -> int:
-        pages = self.pages[group + 1] - self.pages[group]
-        return 0 if pages <= 0 else (pages - 1) * page_size + self.last_page_lengths[group]
 
     def location(self, group: int, page_size: int) -> int:
         return (self.first_page + self.pages[group]) * page_size
+
+
+def _level_of(
+    queries: torch.Tensor,
+    indptr: torch.Tensor,
+    indices: torch.Tensor,
+    last_page_len: torch.Tensor,
+    page_size: int,
+    first_page: int,
+) -> _Level:
+    on_host = host_ints(indptr)
+    pages = on_host.tolist()
+    if len(queries) != len(pages):
+        raise ValueError(f"qo_indptr has {len(queries)} entries, paged_kv_indptr has {len(pages)}")
+    # Behind a level's pages lie those of the next one.
+    if pages != sorted(pages) or min(pages) < 0 or max(pages) > len(indices):
+        goes = f"paged_kv_indptr goes from {min(pages)} to {max(pages)}"
+        raise ValueError(f"{goes}, it must rise from 0 to at most {len(indices)}, the pages of the level")
+    lengths = lengths_of(on_host, host_ints(last_page_len), page_size)
+    return _Level(host_ints(queries).tolist(), pages, lengths.tolist(), first_page)
 
 
 class MultiLevelCascadeAttentionWrapper:
@@ -97,7 +114,7 @@ class MultiLevelCascadeAttentionWrapper:
         """The levels of the step, from what most queries share to what each has alone. `use_fp16_qk_reduction` says how
         FlashInfer computes, and nothing here. `causal` is about the last level, as FlashInfer's."""
         check_position_encoding(pos_encoding_mode)
-        if window_left >= 0:
+        if window_of(window_left) >= 0:
             raise outside("window_left", window_left, "FlashInfer's has a window in each level of its own")
         given = (qo_indptr_arr, paged_kv_indptr_arr, paged_kv_indices_arr, paged_kv_last_page_len)
         for name, arrays in zip(("qo_indptr_arr", "paged_kv_indptr_arr", "paged_kv_indices_arr", "paged_kv_last_page_len"), given):
@@ -117,11 +134,14 @@ class MultiLevelCascadeAttentionWrapper:
             logits_soft_cap=logits_soft_cap,
             window_left=-1,
         )
-        pages, first_pages = self._place(paged_kv_indices_arr)
-        levels = [
-            _Level(host_ints(queries).tolist(), host_ints(indptr).tolist(), host_ints(last).tolist(), first)
-            for queries, indptr, last, first in zip(qo_indptr_arr, paged_kv_indptr_arr, paged_kv_last_page_len, first_pages)
-        ]
+        first_pages = self._first_pages(paged_kv_indices_arr)
+        levels = []
+        for number, arrays in enumerate(zip(*given)):
+            try:
+                levels.append(_level_of(*arrays, page_size, first_pages[number]))
+            except ValueError as error:
+                raise ValueError(f"level {number}: {error}") from None
+        pages = self._place(paged_kv_indices_arr, first_pages)
         tree = tree_of(levels, page_size, causal)
         if self._use_cuda_graph and self._variant is None:
             requests = sum(groups for groups, _ in self._buffers)
@@ -131,21 +151,23 @@ class MultiLevelCascadeAttentionWrapper:
 
     begin_forward = plan
 
-    def _place(self, indices: Sequence[torch.Tensor]) -> tuple[torch.Tensor, list[int]]:
-        """The pages of all levels in one tensor, and where each level's begin."""
+    def _first_pages(self, indices: Sequence[torch.Tensor]) -> list[int]:
+        """Where each level's pages begin among those of all; for graphs, each has the room of its buffer."""
+        rooms = [len(level) for level in indices]
+        if self._pages is not None:
+            for number, (level, (_, most)) in enumerate(zip(indices, self._buffers)):
+                if len(level) > most:
+                    raise ValueError(f"level {number} has {len(level)} pages, its buffer has {most}")
+            rooms = [most for _, most in self._buffers]
+        return list(accumulate(rooms[:-1], initial=0))
+
+    def _place(self, indices: Sequence[torch.Tensor], first_pages: list[int]) -> torch.Tensor:
+        """The pages of all levels in one tensor."""
         if self._pages is None:
-            firsts = [0]
-            for level in indices[:-1]:
-                firsts.append(firsts[-1] + len(level))
-            return torch.cat([level.to(self._device, torch.int32) for level in indices]), firsts
-        firsts, first = [], 0
-        for number, (level, (_, most)) in enumerate(zip(indices, self._buffers)):
-            if len(level) > most:
-                raise ValueError(f"level {number} has {len(level)} pages, its buffer has {most}")
+            return torch.cat([level.to(self._device, torch.int32) for level in indices])
+        for level, first in zip(indices, first_pages):
             self._pages[first : first + len(level)].copy_(level)
-            firsts.append(first)
-            first += most
-        return self._pages, firsts
+        return self._pages
 
     def run(self, q: torch.Tensor, paged_kv_cache: Any) -> torch.Tensor:
         if self._variant is None:
@@ -178,14 +200,14 @@ def tree_of(levels: Sequence[_Level], page_size: int, causal: bool) -> Tree:
         for number in range(kept, len(levels)):
             # A level that ends before this query has nothing for it.
             is_there = at[number] + 1 < len(levels[number].queries)
-            tokens = levels[number].tokens(at[number], page_size) if is_there else 0
+            tokens = levels[number].tokens[at[number]] if is_there else 0
             if tokens > 0 or (number == len(levels) - 1 and (node is None or causal)):
                 location = levels[number].location(at[number], page_size) if tokens else 0
                 node = tree.add_root(tokens, location) if node is None else tree.add_child(node, tokens, location)
             path.append((at[number], node))
         assert node is not None
         last = levels[-1]
-        own = last.tokens(at[-1], page_size)
+        own = last.tokens[at[-1]]
         first_seen = own - (last.queries[at[-1] + 1] - last.queries[at[-1]]) + 1
         for query in range(begin, end):
             seen = first_seen + query - last.queries[at[-1]]

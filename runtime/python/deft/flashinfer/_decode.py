@@ -10,7 +10,7 @@ import torch
 
 from .._doors.outside import outside, refuse_given
 from .._doors.steps import PagedWork, Room, Steps
-from .._doors.variant import Variant, make_variant, scale_of
+from .._doors.variant import Variant, make_variant, scale_of, soft_cap_of, window_of
 from ._arguments import (
     cache_word,
     check_backend,
@@ -18,6 +18,7 @@ from ._arguments import (
     check_position_encoding,
     dtype_word,
     host_ints,
+    lengths_of,
     one_dtype_word,
 )
 from ._run import run as run_step
@@ -137,18 +138,17 @@ class BatchDecodeWithPagedKVCacheWrapper:
             window_left=window_left,
         )
         batch_size = len(last_page_len)
-        if self._use_cuda_graph:
-            pages = self._fill_buffer(indices, batch_size, page_size, q_len_per_req)
-        else:
-            pages = indices.to(self.device, torch.int32).contiguous()
         host_indptr = host_ints(indptr)
-        page_counts = host_indptr.diff()
-        lengths = torch.where(page_counts > 0, (page_counts - 1) * page_size + host_ints(last_page_len), 0).to(torch.int32)
+        lengths = lengths_of(host_indptr, host_ints(last_page_len), page_size)
         queries = None
         if q_len_per_req > 1:
             if batch_size and int(lengths.min()) < q_len_per_req:
                 raise ValueError(f"q_len_per_req is {q_len_per_req}, a request has {int(lengths.min())} tokens")
             queries = torch.arange(batch_size + 1, dtype=torch.int32) * q_len_per_req
+        if self._use_cuda_graph:
+            pages = self._fill_buffer(indices, batch_size, page_size, q_len_per_req)
+        else:
+            pages = indices.to(self.device, torch.int32).contiguous()
         work = PagedWork(pages, host_indptr, lengths, queries)
         self._steps.plan(work, variant, invariant=bool(disable_split_kv) or fixed_split_size not in (None, -1))
         self._variant, self._batch_size = variant, batch_size
@@ -197,7 +197,7 @@ class BatchDecodeWithPagedKVCacheWrapper:
         refuse_given("it is not passed on to the spec", sinks=sinks)
         refuse_given("no token is left out", skip_softmax_threshold_scale_factor=skip_softmax_threshold_scale_factor)
         refuse_given("scales of blocks of a cache are not read", kv_cache_sf=kv_cache_sf)
-        if window_left is not None and window_left != variant.window_left:
+        if window_left is not None and window_of(window_left) != variant.window_left:
             raise ValueError(f"window_left is {window_left}, it was planned as {variant.window_left}")
         if q_len_per_req is not None and len(q) != self._batch_size * q_len_per_req:
             raise ValueError(f"q has {len(q)} rows, there are {self._batch_size} requests of {q_len_per_req} queries")
@@ -247,8 +247,8 @@ class BatchDecodeWithPagedKVCacheWrapper:
         planned = self._planned()
         variant = dataclasses.replace(
             planned,
-            window_left=max(window_left, -1),
-            soft_cap=float(logits_soft_cap or 0.0),
+            window_left=window_of(window_left),
+            soft_cap=soft_cap_of(logits_soft_cap),
             scale=scale_of(sm_scale, planned.head_dim),
         )
         return self._run(variant, q, paged_kv_cache, q_scale, k_scale, v_scale, return_lse=return_lse)

@@ -1,0 +1,132 @@
+"""What the C ABI takes as arguments. ctypes reads memory where an object of another class is given, and of a number the lowest
+bits; so both are looked at first, and an error names the argument."""
+
+from __future__ import annotations
+
+from array import array
+from ctypes import POINTER, c_char_p, c_int32, c_int64, c_size_t, c_uint64, sizeof
+from itertools import chain
+from operator import index
+from types import SimpleNamespace
+from typing import Any, Iterable, Mapping, Sequence
+
+from ._errors import UsageError
+
+
+def _limits(kind: Any, is_signed: bool) -> tuple[int, int]:
+    values = 1 << 8 * sizeof(kind)
+    return (-values // 2, values // 2 - 1) if is_signed else (0, values - 1)
+
+
+_LIMITS: dict[Any, tuple[int, int]] = {
+    **{kind: _limits(kind, True) for kind in (c_int32, c_int64)},
+    **{kind: _limits(kind, False) for kind in (c_size_t, c_uint64)},
+}
+_ARRAYS = {c_int32: "i", c_uint64: "Q"}  # as array.array names them
+
+
+def _with_article(name: str) -> str:
+    return f"{'an' if name[0] in 'AEIOUaeiou' else 'a'} {name}"
+
+
+def _kind_of(value: Any) -> str:
+    return "None" if value is None else _with_article(type(value).__name__)
+
+
+def expect(name: str, value: Any, kind: Any) -> None:
+    """An error where the argument is no handle of the kind, such as _abi.deft_tree, nor an object that has one."""
+    try:
+        POINTER(kind).from_param(value)
+        if value is not None:
+            return
+    except TypeError:
+        pass
+    wanted = "".join(part.capitalize() for part in kind.__name__.split("_")[1:])
+    hint = getattr(value, "_instead_of", {}).get(wanted, "")
+    raise UsageError(f"{name} is {_kind_of(value)}, it must be {_with_article(wanted)}", hint)
+
+
+def expect_whole(name: str, value: Any, kind: Any = c_int32, least: int | None = None) -> int:
+    """The number; an error where it is none, or none that `kind` holds."""
+    try:
+        number = index(value)
+    except TypeError:
+        raise UsageError(f"{name} is {_kind_of(value)}, it must be a whole number") from None
+    lowest, most = _LIMITS[kind]
+    least = lowest if least is None else least
+    if not least <= number <= most:
+        raise UsageError(f"{name} = {number}, it must be from {least} to {most}")
+    return number
+
+
+def _expect_text(name: str, value: Any) -> None:
+    if value is not None and not isinstance(value, bytes):
+        raise UsageError(f"{name} is {_kind_of(value)}, it must be a str")
+    if value is not None and b"\0" in value:
+        raise UsageError(f"{name} has the character 0 at byte {value.index(0)}, where it would end")
+
+
+def check(kinds: Mapping[str, Any], values: Iterable[tuple[str, Any]]) -> None:
+    """An error where one of the named arguments, or fields of a struct, is not of its kind."""
+    for name, value in values:
+        kind = kinds[name]
+        if kind in _LIMITS:
+            expect_whole(name, value, kind)
+        elif kind is c_char_p:
+            _expect_text(name, value)
+        elif hasattr(kind, "contents") and value is not None:
+            expect(name, value, kind._type_)
+
+
+def _whole(kind: Any) -> Any:
+    """As `kind` among the types of arguments, but for numbers that it does not hold."""
+    least, most = _LIMITS[kind]
+    pass_on = kind.from_param
+
+    def from_param(value: Any) -> Any:
+        number = index(value)
+        if least <= number <= most:
+            return pass_on(number)
+        raise OverflowError
+
+    return SimpleNamespace(from_param=from_param)
+
+
+def _text(value: Any) -> Any:
+    """C has the end of a text in its first 0."""
+    if value is not None and b"\0" in value:
+        raise ValueError
+    return c_char_p.from_param(value)
+
+
+_CHECKED = {c_char_p: SimpleNamespace(from_param=_text), **{kind: _whole(kind) for kind in _LIMITS}}
+
+
+def checked_types(kinds: Mapping[str, Any]) -> list[Any]:
+    """For a function's `argtypes`: what is not of its kind is a ctypes.ArgumentError."""
+    return [_CHECKED.get(kind, kind) for kind in kinds.values()]
+
+
+def _as_c(kind: Any, count: int, numbers: array[int]) -> Any:
+    return (kind * count).from_buffer(numbers) if count else (kind * 0)()  # an empty one of Python's is anywhere
+
+
+def row_of(name: str, values: Sequence[Any], kind: Any = c_int32) -> Any:
+    """An array of C of these numbers."""
+    try:
+        return _as_c(kind, len(values), array(_ARRAYS[kind], values))
+    except (TypeError, OverflowError):
+        for place, value in enumerate(values):
+            expect_whole(f"{name}[{place}]", value, kind)
+        raise
+
+
+def structs_of(name: str, rows: Sequence[tuple[Any, ...]], kind: Any) -> Any:
+    """An array of C of structs, whose fields are int32: a tuple for each."""
+    try:
+        return _as_c(kind, len(rows), array("i", chain.from_iterable(rows)))
+    except (TypeError, OverflowError):
+        for place, row in enumerate(rows):
+            for (field, _), value in zip(kind._fields_, row):
+                expect_whole(f"{name}[{place}].{field}", value, c_int32)
+        raise
