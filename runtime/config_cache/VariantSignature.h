@@ -17,8 +17,8 @@ struct VariantSignature {
   spec::Tensors tensors; ///< the output's is v's
   int pageSize = 0;      ///< 0: contiguous
   spec::PageOrder order = spec::PageOrder::Nhd;
-  /// "plain": softmax over the tree's mask; "sigmoid": the same with sigmoid; else a hash of the mask, the
-  /// score and the bias.
+  /// "plain": softmax over the tree's mask; "sigmoid": the same with sigmoid; else a hash of the parameters
+  /// and of all that is an expression.
   std::string hooks = "plain";
 
   bool operator==(const VariantSignature &) const = default;

@@ -240,7 +240,8 @@ void addBuildCommand(CLI::App &app, Context &context) {
   command->add_flag("--cpu", options->cpu, "Add native code for x86-64-v3 and x86-64-v4");
   command
       ->add_flag("--source", options->sourceOnly,
-                 "Only the source of kernels: they are compiled where the package is run")
+                 "Only the source of GPU kernels, which are compiled where the package is run; no code for "
+                 "processors")
       ->excludes("--arch")
       ->excludes("--cpu");
   command->add_option("--variant", options->variant,
