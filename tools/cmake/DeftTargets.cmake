@@ -49,11 +49,11 @@ function(deft_gtest_pch)
     <algorithm> <filesystem> <fstream> <random> <sstream> <string> <vector> <gmock/gmock.h> <gtest/gtest.h>)
 endfunction()
 
-# deft_test(NAME SOURCES ... [LINK ...] [LABELS ...] [MLIR]): a GoogleTest program, its cases known to ctest.
-# MLIR: its files include MLIR's headers. Label `long`: it takes long and is the same in every build, so tools/test
+# deft_test(NAME SOURCES ... [LINK ...] [LABELS ...] [TIMEOUT SECONDS] [MLIR]): a GoogleTest program, its cases known to
+# ctest. A case may take 300 s, or TIMEOUT. MLIR: its files include MLIR's headers. Label `long`: it takes long and is the same in every build, so tools/test
 # runs it in one.
 function(deft_test name)
-  cmake_parse_arguments(arg "MLIR" "" "SOURCES;LINK;LABELS" ${ARGN})
+  cmake_parse_arguments(arg "MLIR" "TIMEOUT" "SOURCES;LINK;LABELS" ${ARGN})
   add_executable(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE deft_options ${arg_LINK} GTest::gtest_main GTest::gmock)
   if(arg_MLIR)
@@ -65,5 +65,8 @@ function(deft_test name)
     endif()
     target_precompile_headers(${name} REUSE_FROM deft_gtest_pch)
   endif()
-  gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 PROPERTIES LABELS "${arg_LABELS}")
+  if(NOT arg_TIMEOUT)
+    set(arg_TIMEOUT 300)
+  endif()
+  gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT})
 endfunction()
