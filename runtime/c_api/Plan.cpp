@@ -42,15 +42,11 @@ deft_status deft_plan_get_summary(const deft_plan *plan, deft_plan_summary *summ
 }
 
 deft_status deft_plan_get_choice(const deft_plan *plan, deft_config_choice **choice) {
-  deft_config_choice *made = nullptr;
-  const deft_status status =
-      call(__func__, {{"plan", plan}, {"choice", choice}}, [&]() -> deft::Result<void> {
-        made = makeChoice(plan->plan.choice());
-        return {};
-      });
-  if (choice)
-    *choice = made;
-  return status;
+  clearPlace(choice);
+  return call(__func__, {{"plan", plan}, {"choice", choice}}, [&]() -> deft::Result<void> {
+    *choice = makeChoice(plan->plan.choice());
+    return {};
+  });
 }
 
 deft_status deft_plan_get_picture(const deft_plan *plan, const deft_tree *tree, char **svg) {

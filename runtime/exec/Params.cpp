@@ -114,27 +114,34 @@ std::string paramTypeName(const spec::Param &param) {
   return name;
 }
 
-Result<std::vector<ParamValue>> bindKnownParams(const spec::Variant &variant,
-                                                const std::vector<std::string> &assignments) {
+Result<std::size_t> paramIndex(const spec::Variant &variant, const std::string &name) {
   std::vector<std::string> names;
   for (const spec::Param &param : variant.params)
     names.push_back(param.name);
-  std::vector<std::optional<ParamValue>> bound(names.size());
+  const auto found = std::find(names.begin(), names.end(), name);
+  if (found == names.end())
+    return wrong("`" + variant.name + "` has no parameter `" + name + "`",
+                 names.empty() ? "it has none at all" : support::didYouMean(name, names));
+  return static_cast<std::size_t>(found - names.begin());
+}
+
+Result<std::vector<ParamValue>> bindKnownParams(const spec::Variant &variant,
+                                                const std::vector<std::string> &assignments) {
+  std::vector<std::optional<ParamValue>> bound(variant.params.size());
   for (const std::string &assignment : assignments) {
     const std::size_t equals = assignment.find('=');
     if (equals == std::string::npos)
       return wrong("`" + assignment + "` gives no value", "write NAME=VALUE or NAME=FILE.npy");
     const std::string name = assignment.substr(0, equals);
-    const std::size_t index = std::find(names.begin(), names.end(), name) - names.begin();
-    if (index == names.size())
-      return wrong("`" + variant.name + "` has no parameter `" + name + "`",
-                   names.empty() ? "it has none at all" : support::didYouMean(name, names));
-    if (bound[index])
+    const auto index = paramIndex(variant, name);
+    if (!index)
+      return index.error();
+    if (bound[*index])
       return wrong("parameter `" + name + "` is given twice");
-    auto value = valueOf(variant, variant.params[index], assignment.substr(equals + 1));
+    auto value = valueOf(variant, variant.params[*index], assignment.substr(equals + 1));
     if (!value)
       return value.error();
-    bound[index] = std::move(*value);
+    bound[*index] = std::move(*value);
   }
 
   std::vector<ParamValue> values;

@@ -3,6 +3,7 @@
 #include "compiler/support/Result.h"
 #include "runtime/exec/Inputs.h"
 
+#include <cstddef>
 #include <optional>
 #include <span>
 #include <string>
@@ -18,6 +19,9 @@ support::Result<std::vector<ParamValue>> bindParams(const spec::Variant &variant
 /// Gives those parameters a value that have an assignment or a default; the others' are empty.
 support::Result<std::vector<ParamValue>> bindKnownParams(const spec::Variant &variant,
                                                          const std::vector<std::string> &assignments);
+
+/// Which parameter has the name; an error that knows those that there are.
+support::Result<std::size_t> paramIndex(const spec::Variant &variant, const std::string &name);
 
 /// How many values a parameter has.
 int paramLength(const spec::Variant &variant, const spec::Param &param);

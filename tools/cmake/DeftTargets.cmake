@@ -50,8 +50,8 @@ function(deft_gtest_pch)
 endfunction()
 
 # deft_test(NAME SOURCES ... [LINK ...] [LABELS ...] [TIMEOUT SECONDS] [MLIR]): a GoogleTest program, its cases known to
-# ctest. A case may take 300 s, or TIMEOUT. MLIR: its files include MLIR's headers. Label `long`: it takes long and is the same in every build, so tools/test
-# runs it in one.
+# ctest. A case may take 300 s, or TIMEOUT. MLIR: its files include MLIR's headers. Label `long`: it takes long and is the
+# same in every build, so tools/test runs it in one.
 function(deft_test name)
   cmake_parse_arguments(arg "MLIR" "TIMEOUT" "SOURCES;LINK;LABELS" ${ARGN})
   add_executable(${name} ${arg_SOURCES})

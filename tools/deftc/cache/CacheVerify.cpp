@@ -1,5 +1,6 @@
 #include "runtime/config_cache/VariantLegality.h"
 #include "tools/deftc/cache/CacheCommand.h"
+#include "tools/deftc/common/ConfigOptions.h"
 #include "tools/deftc/common/Numbers.h"
 
 #include <CLI/CLI.hpp>
@@ -60,8 +61,7 @@ int verify(Context &context, const std::vector<std::string> &paths) {
   bool isRight = true;
   for (const FoundFile &found : files) {
     if (found.reading.state == FileState::Absent)
-      return reportError(context, {support::ErrorCode::Environment,
-                                   "cannot read `" + found.path + "`: No such file or directory", ""});
+      return reportError(context, absentConfig(found.path));
     isRight &= verifyFile(context, found);
   }
   if (files.empty())

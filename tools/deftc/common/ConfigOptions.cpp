@@ -33,10 +33,13 @@ void addUntunedFlag(CLI::App &command, bool &isUntuned) {
   command.add_flag("--untuned", isUntuned, "The analytic choice, whatever was tuned")->excludes("--config");
 }
 
+support::Error absentConfig(const std::string &path) {
+  return {support::ErrorCode::Environment, "cannot read `" + path + "`: No such file or directory", ""};
+}
+
 support::Result<void> readsConfigs(Context &context, const std::string &overridePath) {
   if (std::error_code none; !overridePath.empty() && !std::filesystem::exists(overridePath, none))
-    return support::Error{support::ErrorCode::Environment,
-                          "cannot read `" + overridePath + "`: No such file or directory", ""};
+    return absentConfig(overridePath);
   const config_cache::Places places = config_cache::defaultPlaces(overridePath);
   if (auto read = context.files.reads(places.overridePath); !read)
     return read;

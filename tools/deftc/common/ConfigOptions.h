@@ -17,6 +17,9 @@ void addConfigOption(CLI::App &command, std::string &path);
 /// Adds --untuned, which excludes --config.
 void addUntunedFlag(CLI::App &command, bool &isUntuned);
 
+/// A file of configs, or a config, that is named and not there.
+support::Error absentConfig(const std::string &path);
+
 /// Tells the command's files which ones configs are looked for in, as --config and the environment say.
 support::Result<void> readsConfigs(Context &context, const std::string &overridePath);
 

@@ -1,7 +1,6 @@
 #include "tools/deftc/run/RunInputs.h"
 
 #include "compiler/support/AtomicFile.h"
-#include "compiler/support/NearestName.h"
 #include "runtime/exec/Half.h"
 #include "runtime/exec/NpyReader.h"
 #include "runtime/exec/Params.h"
@@ -131,14 +130,9 @@ Result<json> paramsOf(const std::string &path) {
 
 /// All that stands there is of the variant: a name that is not would be a value that nobody uses.
 Result<void> checkNames(const json &dumped, const std::string &path, const spec::Variant &variant) {
-  std::vector<std::string> names;
-  for (const spec::Param &param : variant.params)
-    names.push_back(param.name);
   for (const auto &[name, value] : dumped.items())
-    if (std::find(names.begin(), names.end(), name) == names.end())
-      return Error{ErrorCode::Diagnostics,
-                   "`" + path + "`: `" + variant.name + "` has no parameter `" + name + "`",
-                   names.empty() ? "it has none at all" : support::didYouMean(name, names)};
+    if (const auto known = exec::paramIndex(variant, name); !known)
+      return Error{ErrorCode::Diagnostics, "`" + path + "`: " + known.error().message, known.error().hint};
   return {};
 }
 
