@@ -9,8 +9,8 @@ namespace deft::transforms {
 namespace {
 struct AnnotateUniformityPass : impl::AnnotateUniformityPassBase<AnnotateUniformityPass> {
   void runOnOperation() override {
-    for (mlir::Region *hook :
-         {&getOperation().getMask(), &getOperation().getScore(), &getOperation().getSink()}) {
+    dialect::AttentionOp attention = getOperation();
+    for (mlir::Region *hook : {&attention.getMask(), &attention.getScore(), &attention.getSink()}) {
       UniformityAnalysis analysis(*hook);
       for (mlir::Operation &op : hook->getOps())
         if (op.getNumResults() != 0)

@@ -1,5 +1,7 @@
 #include "runtime/device/Driver.h"
 
+#include <cstdlib>
+
 #include <dlfcn.h>
 
 namespace deft::device {
@@ -32,8 +34,14 @@ Result<std::shared_ptr<const Driver>> Driver::load(const std::string &library) {
     return missing("the CUDA driver is too old: it lacks `" + std::string(absent) + "`",
                    "a driver of CUDA 12 or newer is needed");
   const cu::Api &api = driver->api_;
-  if (const cu::Result result = api.init(0); result != cu::kSuccess)
-    return driver->error("cannot start the CUDA driver", result);
+  if (const cu::Result result = api.init(0); result != cu::kSuccess) {
+    Error error = driver->error("cannot start the CUDA driver", result);
+    const char *visible = std::getenv("CUDA_VISIBLE_DEVICES");
+    error.hint = visible ? "CUDA_VISIBLE_DEVICES is `" + std::string(visible) +
+                               "`, which may hide the GPUs; " + kWithoutGpu
+                         : kWithoutGpu;
+    return error;
+  }
   (void)api.driverGetVersion(&driver->version_);
   (void)api.deviceGetCount(&driver->deviceCount_);
   if (driver->deviceCount_ == 0)

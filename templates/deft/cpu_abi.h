@@ -17,7 +17,8 @@ constexpr int kCpuKernelVersion = 8;
 
 /// Tokens come in fours: arrays of a block are readable up to the next multiple of this.
 constexpr int kCpuTokenPad = 4;
-/// And the offsets that are only fetched ahead up to the next multiple of this.
+/// Executors keep so many entries behind those of a block: kernels of older packages read offsets ahead by
+/// eights.
 constexpr int kCpuFetchPad = 8;
 
 /// Converts query rows, those of successive query heads of one query where the variant has a hook of them,
@@ -63,7 +64,7 @@ struct CpuAttendCall {
   const int *rowHigh;            ///< [tokens]
   const void *nextK;             ///< what a following call will read, fetched ahead: a hint
   const void *nextV;
-  const long long *nextKeyOffsets; ///< [nextTokens], and padding
+  const long long *nextKeyOffsets; ///< [nextTokens], and one where there are none
   const long long *nextValueOffsets;
   const ParamSlot *params;
   /// Where kernels of CpuKernel::keepsScores leave the final scores, -inf where a row does not see a token;

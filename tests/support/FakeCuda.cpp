@@ -163,7 +163,11 @@ namespace cu = deft::device::cu;
 
 extern "C" {
 
-int cuInit(unsigned) { return cu::kSuccess; }
+/// As the real one, which starts on no GPU where none is visible.
+int cuInit(unsigned) {
+  const char *visible = std::getenv("CUDA_VISIBLE_DEVICES");
+  return visible && *visible == 0 ? cu::kNoDevice : cu::kSuccess;
+}
 /// NVRTC asks for it where it finds a driver, and takes no for an answer.
 int cuGetExportTable(const void **, const void *) { return kNotFound; }
 int cuDriverGetVersion(int *version) {

@@ -21,10 +21,12 @@ Fetches::Fetches(const KernelContext &context, const Pass &pass, Value there)
              pointer(offsetof(abi::CpuAttendCall, nextValueOffsets)), v.rowBytes(), v.elementBytes()};
 }
 
-/// `count` lines of a token, from `element` on.
+/// `count` lines of a token, from `element` on; none of a token that is not below `limit`, whose offset is
+/// not there to be read either.
 void Fetches::addLines(const Cache &cache, Value token, Value element, int count, Value limit) {
   Emitter &e = context_.e;
-  Value offset = e.loadAt(e.i64Type(), cache.offsets, token);
+  Value last = e.max(e.sub(limit, e.i64(1)), e.i64(0));
+  Value offset = e.loadAt(e.i64Type(), cache.offsets, e.min(token, last));
   const mlir::Type bits = e.builder().getIntegerType(8 * static_cast<unsigned>(cache.elementBytes));
   Value address = e.at(cache.base, bits, element ? e.add(offset, element) : offset);
   Value first = e.select(e.compare(CmpIPredicate::slt, token, limit), address, there_);

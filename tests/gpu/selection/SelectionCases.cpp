@@ -12,9 +12,10 @@
 
 #include <CLI/CLI.hpp>
 
+#include <algorithm>
+#include <bit>
 #include <chrono>
 #include <cstdlib>
-#include <cstring>
 #include <future>
 #include <iostream>
 #include <mutex>
@@ -187,8 +188,8 @@ private:
                              std::function([&] { return layers.sparse(done.selection, done.sparse); })})
       if (auto ran = step(); !ran)
         return ran.error().message;
-    if (again.out != full.out || again.lse.size() != full.lse.size() ||
-        std::memcmp(again.lse.data(), full.lse.data(), full.lse.size() * sizeof(float)) != 0)
+    const auto bitsOf = [](float x) { return std::bit_cast<std::uint32_t>(x); };
+    if (again.out != full.out || !std::ranges::equal(again.lse, full.lse, {}, bitsOf, bitsOf))
       return "selecting changes bits of the output";
     exec::Selection selection;
     exec::Outputs sparse;

@@ -1,5 +1,7 @@
 #include "runtime/device/Driver.h"
 
+#include "tests/support/SetVariable.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -18,6 +20,15 @@ TEST(DriverTest, ALibraryWithoutTheFunctionsIsTooOld) {
   const auto driver = Driver::load("libm.so.6");
   ASSERT_FALSE(driver);
   EXPECT_THAT(driver.error().message, ::testing::HasSubstr("too old: it lacks `cu"));
+}
+
+TEST(DriverTest, WhatHidesTheGpusIsNamed) {
+  const test::SetVariable hidden("CUDA_VISIBLE_DEVICES", "");
+  const auto driver = Driver::load(DEFT_FAKE_CUDA);
+  ASSERT_FALSE(driver);
+  EXPECT_THAT(driver.error().message, ::testing::HasSubstr("cannot start the CUDA driver"));
+  EXPECT_EQ(driver.error().hint,
+            std::string("CUDA_VISIBLE_DEVICES is ``, which may hide the GPUs; ") + kWithoutGpu);
 }
 
 } // namespace
