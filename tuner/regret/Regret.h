@@ -74,6 +74,7 @@ struct RegretReport {
   std::vector<NearbyRegret> distances, steps;
   /// First the entries themselves, those that are stale apart.
   std::vector<OrderRegret> orders;
+  std::string driver; ///< of the GPU that timed, what it calls itself; else empty
 };
 
 /// Times configs side by side on a tree of the entry's class, for its variant; microseconds, in their order.

@@ -54,6 +54,8 @@ public:
   std::vector<config_cache::Coordinates> placesOf(const config_cache::Entry &entry) const;
   /// Opens the machine, which must be the device, with kernels for all of these.
   Result<void> open(const std::vector<config::Config> &configs);
+  /// Of the machine, when it is open.
+  const std::string &driver() const { return driver_; }
   Result<std::vector<double>> measure(const config_cache::Entry &entry, int tree,
                                       const std::vector<config::Config> &configs) {
     return timed_->measure(entry.treeClass.text(), static_cast<std::size_t>(tree), configs);
@@ -74,6 +76,7 @@ private:
   std::optional<codegen::cuda::VariantSource> source_;
   std::unique_ptr<session::CompilePool> kernels_;
   std::optional<session::SideBySide> timed_;
+  std::string driver_;
 };
 
 Result<Timing> Timing::make(const program::Program &program, const config_cache::DeviceKey &device,
@@ -180,6 +183,7 @@ Result<void> Timing::open(const std::vector<config::Config> &configs) {
   if ((*machine)->key() != device_)
     return Error{ErrorCode::Usage, "this machine is " + (*machine)->key().text() + ", not " + device_.text(),
                  "without a SPEC nothing is timed"};
+  driver_ = (*machine)->driver();
   timed_.emplace(work_, std::move(*machine), std::move(how));
   return {};
 }
@@ -198,8 +202,8 @@ Result<RegretReport> reportTimedRegret(const config_cache::ConfigCache &cache, R
     return timing.error();
   request.treesOf = [&](const config_cache::Entry &entry) { return timing->treesOf(entry); };
   request.tunedOn = [&](const config_cache::Entry &entry) { return timing->placesOf(entry); };
-  request.isWanted = [&](const config_cache::Entry &entry) {
-    return entry.signature == signature && !timing->treesOf(entry).empty();
+  request.isWanted = [&, isWanted = request.isWanted](const config_cache::Entry &entry) {
+    return entry.signature == signature && !timing->treesOf(entry).empty() && (!isWanted || isWanted(entry));
   };
   // Once without times, to know what is to be compiled.
   std::vector<config::Config> needed;
@@ -215,7 +219,10 @@ Result<RegretReport> reportTimedRegret(const config_cache::ConfigCache &cache, R
                         const std::vector<config::Config> &configs) {
     return timing->measure(entry, tree, configs);
   };
-  return reportRegret(cache, request);
+  auto report = reportRegret(cache, request);
+  if (report)
+    report->driver = timing->driver();
+  return report;
 }
 
 } // namespace deft::regret

@@ -19,8 +19,9 @@ struct TimingOptions {
   bool isHeldOut = false; ///< trees that nobody tuned on
 };
 
-/// As reportRegret() of the program's entries, timed on this machine, which must be the cache's device: on
-/// trees that tuning knows by name, or on others like them. The request's target is that device's.
+/// As reportRegret() of the program's entries, of those that the request wants, timed on this machine, which
+/// must be the cache's device: on trees that tuning knows by name, or on others like them. The request's
+/// target is that device's.
 support::Result<RegretReport> reportTimedRegret(const config_cache::ConfigCache &cache, RegretRequest request,
                                                 const program::Program &program,
                                                 const TimingOptions &options);

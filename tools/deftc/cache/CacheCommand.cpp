@@ -198,6 +198,7 @@ void addCacheCommand(CLI::App &app, Context &context) {
   addCacheMerge(*command, context);
   addCachePrune(*command, context);
   addCacheRegret(*command, context);
+  addCacheRenew(*command, context);
   addCacheKernels(*command, context);
   command->footer(kFooter);
 }

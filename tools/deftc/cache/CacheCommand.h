@@ -24,6 +24,7 @@ void addCacheVerify(CLI::App &cache, Context &context);
 void addCacheMerge(CLI::App &cache, Context &context);
 void addCachePrune(CLI::App &cache, Context &context);
 void addCacheRegret(CLI::App &cache, Context &context);
+void addCacheRenew(CLI::App &cache, Context &context);
 void addCacheKernels(CLI::App &cache, Context &context);
 
 } // namespace deft::cli

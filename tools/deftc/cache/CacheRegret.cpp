@@ -1,11 +1,7 @@
-#include "compiler/kernels/DefaultConfig.h"
-#include "runtime/program/CpuConfig.h"
 #include "tools/deftc/cache/CacheCommand.h"
+#include "tools/deftc/cache/EntryTiming.h"
 #include "tools/deftc/common/Arguments.h"
 #include "tools/deftc/common/Numbers.h"
-#include "tools/deftc/common/ProgramInput.h"
-#include "tools/deftc/common/Progress.h"
-#include "tuner/regret/TimedRegret.h"
 
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
@@ -14,8 +10,6 @@
 #include <ostream>
 
 namespace deft::cli {
-
-using support::Result;
 
 namespace {
 
@@ -61,53 +55,21 @@ void printRegret(Context &context, const regret::RegretReport &report) {
 }
 
 struct Options {
-  DeviceOptions device;
-  std::string input, variant, config, pages = "scattered";
-  regret::TimingOptions timing;
+  EntryTimingOptions entries;
   double limit = config_cache::kNearbyLimit;
   int offers = 1;
   bool withStale = false, asJson = false;
 };
 
 int regretCommand(Context &context, const Options &options) {
-  const auto device = chooseDevice(options.device, config_cache::defaultPlaces(options.config));
-  if (!device)
-    return reportError(context, device.error());
-  std::optional<program::Program> program;
-  if (!options.input.empty()) {
-    auto opened = openProgram(context, options.input, options.variant);
-    if (!opened)
-      return reportError(context, opened.error());
-    program.emplace(std::move(*opened));
-  }
+  const auto entries = EntryTiming::open(context, options.entries);
+  if (!entries)
+    return reportError(context, entries.error());
   regret::RegretRequest request;
-  request.target = device->target;
-  request.units = device->key.units;
   request.nearbyLimit = options.limit;
   request.offersOfRule = options.offers;
   request.withStale = options.withStale;
-  request.untuned =
-      [&](const config_cache::VariantSignature &signature) -> Result<std::vector<config::Config>> {
-    const spec::Variant variant = signature.variant();
-    if (device->target)
-      return program ? program->untunedConfigs(device->target->major, device->target->minor)
-                     : kernels::defaultConfigs(variant, device->target);
-    auto config = program::cpuConfig(variant, device->key.units);
-    if (!config)
-      return config.error();
-    return std::vector{std::move(*config)};
-  };
-  const auto configs = loadConfigs(context, {options.config}, device->key);
-  regret::TimingOptions timing = options.timing;
-  timing.pages =
-      options.pages == "in-order" ? tree::PlacementOrder::InOrder : tree::PlacementOrder::Scattered;
-  // Without a program nothing is timed.
-  const auto make = [&] {
-    const Underway underway(context, program ? "timing entries" : "hiding entries");
-    return program ? regret::reportTimedRegret(*configs, request, *program, timing)
-                   : regret::reportRegret(*configs, request);
-  };
-  const auto report = make();
+  const auto report = entries->report(context, request);
   if (!report)
     return reportError(context, report.error());
   if (options.asJson)
@@ -124,39 +86,20 @@ void addCacheRegret(CLI::App &cache, Context &context) {
       "regret", "Hide each entry in turn, and say what the rules would choose and cost without it");
   auto options = std::make_shared<Options>();
   command->add_option(
-      "SPEC", options->input,
+      "SPEC", options->entries.input,
       "Time its entries, on trees that `deftc tune` has by name; without it nothing is timed");
-  command->add_option("--variant", options->variant, "The attention, when the file defines several");
-  command->add_option("--param", options->timing.params, "NAME=VALUE, where the spec has no default")
-      ->expected(1)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  addDeviceOptions(*command, options->device);
-  command->add_option("--threads", options->device.threads, "Of the CPU; all by default")->check(threads());
-  command
-      ->add_option("--workload", options->timing.families,
-                   "A family of trees that were tuned on; may be repeated")
-      ->expected(1)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
-      ->default_str("all and rows");
-  command->add_option("--workloads", options->timing.recordsFolder, "A folder of recorded workloads");
+  addEntryTimingOptions(*command, options->entries);
   command->add_option("--limit", options->limit, "Entries up to this distance count as near")
       ->check(notNegative())
       ->capture_default_str();
   command->add_option("--offers", options->offers, "Entries of each rule that are timed at most")
       ->check(atLeast(1))
       ->capture_default_str();
-  command->add_option("--trees-per-class", options->timing.treesPerClass, "Trees of a class that are timed")
-      ->check(atLeast(1))
-      ->capture_default_str();
-  command->add_option("--pages", options->pages, "How trees lie in the cache")
-      ->check(CLI::IsMember({"in-order", "scattered"}))
-      ->capture_default_str();
   command->add_flag(
-      "--held-out", options->timing.isHeldOut,
+      "--held-out", options->entries.timing.isHeldOut,
       "Time on trees like those that were tuned on, of the same classes, which nobody tuned on");
   command->add_flag("--stale", options->withStale,
                     "Hide entries of older kernels, too, and offer those that are near");
-  addConfigOption(*command, options->config);
   command->add_flag("--json", options->asJson, "Print JSON");
   command->footer(
       "Examples:\n  deftc cache regret                (what the entries remember)\n"

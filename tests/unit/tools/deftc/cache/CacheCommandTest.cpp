@@ -49,7 +49,7 @@ protected:
 };
 
 TEST_F(CacheCommandTest, EveryCommandHasHelpWithAnExample) {
-  for (const char *command : {"list", "show", "verify", "merge", "prune", "regret"}) {
+  for (const char *command : {"list", "show", "verify", "merge", "prune", "regret", "renew"}) {
     const Outcome help = runDeftc({"cache", command, "--help"});
     EXPECT_EQ(help.code, kExitOk);
     EXPECT_THAT(help.out, testing::ContainsRegex(std::string("Examples?:\n  deftc cache ") + command));
@@ -377,7 +377,7 @@ TEST_F(CacheCommandTest, SixHundredEntriesAreListedInNoTime) {
   write(userPath(), entries);
   const std::clock_t start = std::clock();
   const Outcome list = runDeftc({"cache", "list"});
-  const double seconds = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
+  [[maybe_unused]] const double seconds = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
   EXPECT_THAT(list.out, HasSubstr("600 entries"));
 #if !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)
   EXPECT_LT(seconds, 0.4) << "of the processor, with about as many that are shipped";

@@ -152,6 +152,43 @@ TEST_F(TuneCommandTest, EntriesAreJudgedOnTreesThatNobodyTunedOn) {
   EXPECT_THAT(second.out, HasSubstr("complete; "));
 }
 
+TEST_F(TuneCommandTest, StaleEntriesAreTimedAgainWithoutASearch) {
+  ASSERT_EQ(tune({"--workload", "few_shot:prompt=1000,branches=10,step=10", "--candidates", "2", "--axis",
+                  "chunk_tokens=0,64"})
+                .code,
+            0);
+  const auto renew = [&](std::vector<std::string> more) {
+    std::vector<std::string> arguments{"cache",     "renew", DEFT_TEST_PACKAGE, "--backend", "cpu",
+                                       "--threads", "1"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return test::runDeftc(arguments);
+  };
+  EXPECT_THAT(renew({}).out, HasSubstr(" is stale\n"));
+
+  const std::string path = std::filesystem::directory_iterator(folder.path("cache/configs"))->path().string();
+  auto file = nlohmann::json::parse(module_cache::readText(path));
+  ASSERT_EQ(file["entries"].size(), 1U);
+  const std::string today = file["entries"][0]["provenance"]["kernel_hash"];
+  file["entries"][0]["provenance"]["kernel_hash"] = "0123456789abcdef";
+  module_cache::writeText(path, file.dump());
+  const std::string before = module_cache::readText(path);
+
+  const Outcome trial = renew({"--dry-run"});
+  EXPECT_EQ(trial.code, 0) << trial.err;
+  EXPECT_THAT(trial.out, HasSubstr("1 entry would be renewed in " + path));
+  EXPECT_EQ(module_cache::readText(path), before);
+
+  const Outcome renewed = renew({});
+  EXPECT_EQ(renewed.code, 0) << renewed.err;
+  EXPECT_THAT(renewed.out, HasSubstr("few_shot: "));
+  EXPECT_THAT(renewed.out, HasSubstr(" when it was tuned)\n1 entry renewed in " + path));
+  const auto entry = nlohmann::json::parse(module_cache::readText(path))["entries"][0];
+  EXPECT_EQ(entry["provenance"]["kernel_hash"], today);
+  EXPECT_THAT(entry["provenance"]["note"].get<std::string>(), HasSubstr("renewed"));
+  EXPECT_GT(entry["measurement"]["tuned_us"], 0);
+  EXPECT_THAT(renew({}).out, HasSubstr(" is stale\n"));
+}
+
 TEST_F(TuneCommandTest, WritesAReportAndRecordedSpaces) {
   auto arguments = small();
   arguments.erase(arguments.begin() + 2, arguments.begin() + 4);
