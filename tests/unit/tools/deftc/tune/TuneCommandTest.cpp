@@ -165,7 +165,10 @@ TEST_F(TuneCommandTest, StaleEntriesAreTimedAgainWithoutASearch) {
   };
   EXPECT_THAT(renew({}).out, HasSubstr(" is stale\n"));
 
-  const std::string path = std::filesystem::directory_iterator(folder.path("cache/configs"))->path().string();
+  std::string path;
+  for (const auto &file : std::filesystem::directory_iterator(folder.path("cache/configs")))
+    if (file.path().extension() == ".json")
+      path = file.path().string();
   auto file = nlohmann::json::parse(module_cache::readText(path));
   ASSERT_EQ(file["entries"].size(), 1U);
   const std::string today = file["entries"][0]["provenance"]["kernel_hash"];
