@@ -27,6 +27,7 @@ def compile_kernels(tree, device):
         lambda: att.plan(tree, device=device),
         lambda: biased.plan(tree, device=device, params={"bias": torch.zeros(32, device=device)}),
         lambda: selecting.plan(tree, device=device, budget=4096),
+        lambda: selecting.plan(tree, device=device, budget=64),
     ]
     with ThreadPoolExecutor() as pool:
         for made in [pool.submit(plan) for plan in plans]:
