@@ -1,20 +1,53 @@
-"""The package on a GPU with torch, against torch's own attention in float32: streams, graphs, out=, tables on the device.
+"""The package on a GPU with torch, against torch's own attention in float32: streams, graphs, out=, tables on the device,
+masks of drafts and lengths that only the device knows.
 
 usage: gpu_check.py      needs the wheel installed, torch with CUDA; exit code 1 where something is wrong
+
+It takes less than a minute, most of it for kernels, which are compiled side by side.
 """
 
 import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import deft
 import torch
 
 HEADS, KV_HEADS, DIM, PAGE = 32, 8, 128, 16
 SPEC = f"attention a {{ query_heads = {HEADS}; kv_heads = {KV_HEADS}; head_dim = {DIM}; output = bf16 with lse; }}"
+BIASED = SPEC.replace("a {", "a { param bias : f32[32]; score = s + bias[q_pos - kv_pos];")
+SELECT = "select { budget = tune(64, 4096); keep_first = 1; keep_last = 2; }"
+SELECTING = SPEC.replace("output = bf16 with lse;", f"output = bf16 with lse; {SELECT}")
+
+
+def compile_kernels(tree, device):
+    """Of all specs; later loads find them in the cache."""
+    att, biased, selecting = map(deft.compile, (SPEC, BIASED, SELECTING))
+    plans = [
+        lambda: att.plan(tree, device=device),
+        lambda: biased.plan(tree, device=device, params={"bias": torch.zeros(32, device=device)}),
+        lambda: selecting.plan(tree, device=device, budget=4096),
+        lambda: selecting.plan(tree, device=device, budget=64),
+    ]
+    with ThreadPoolExecutor() as pool:
+        for made in [pool.submit(plan) for plan in plans]:
+            made.result()
+    return att
+
+
+def captured(step):
+    """A graph of what `step` puts on the stream; it has run once before."""
+    step()
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        step()
+    return graph
 
 
 def check_parameters_on_the_device(tree, paths, q, k, v, table):
     """A table of biases by distance, read through the pointer that was captured."""
-    att = deft.compile(SPEC.replace("a {", "a { param bias : f32[32]; score = s + bias[q_pos - kv_pos];"))
+    att = deft.compile(BIASED)
     bias = torch.randn(32, device=q.device)
     plan, out = att.plan(tree, device=q.device, params={"bias": bias}), torch.empty_like(q)
     results = [
@@ -32,8 +65,7 @@ def check_parameters_on_the_device(tree, paths, q, k, v, table):
 
 def check_selection(tree, paths, q, k, v, table):
     """Lists on the device: all tokens give the full attention; a captured step gives that of its lists."""
-    select = "output = bf16 with lse; select { budget = tune(64, 4096); keep_first = 1; keep_last = 2; }"
-    att = deft.compile(SPEC.replace("output = bf16 with lse;", select))
+    att = deft.compile(SELECTING)
     plan, everything = att.plan(tree, device=q.device, budget=4096), deft.Selection(att, 4096)
     right = expected(paths, q, k, v, table)
     results = [
@@ -57,6 +89,159 @@ def check_selection(tree, paths, q, k, v, table):
             rows.append(listed[0, group * ratio : (group + 1) * ratio])
     results.append(check("a captured sparse run over its lists", out, torch.cat(rows).reshape(out.shape)))
     return results
+
+
+DRAFTED = [100, 101, 45, 60]  # tokens of requests; the first two share pages
+#: Of each request, of each draft: the draft above it, or -1. What a step has is what the one before had not.
+TREES = [[-1, 0, 0, 1, 3], [-1], [-1, -1, 1], []], [[-1, 0, 1, 2, 3], [-1], [-1, 0, 0], []]
+
+
+def mask_of(trees, drafts, device):
+    """bool [requests, drafts, drafts]"""
+    mask = torch.zeros(len(trees), drafts, drafts, dtype=torch.bool)
+    for request, parents in enumerate(trees):
+        for draft, parent in enumerate(parents):
+            if parent >= 0:
+                mask[request, draft] = mask[request, parent]
+            mask[request, draft, draft] = True
+    return mask.to(device)
+
+
+def words_of(mask):
+    """int32 [requests, drafts, 1], for less than 32 drafts."""
+    weights = torch.tensor([1 << place for place in range(mask.shape[-1])], dtype=torch.int64, device=mask.device)
+    return (mask.long() * weights).sum(-1, keepdim=True).to(torch.int32)
+
+
+def check_drafts(att, q, k, v):
+    """Only the mask in the GPU's memory says who sees whom; right is what a tree says that the host knows."""
+    device = q.device
+    tables = torch.arange(4 * 8, dtype=torch.int32, device=device).reshape(4, 8)
+    tables[1, :4] = tables[0, :4]
+    in_order = torch.arange(len(k), device=device)
+
+    def places(row, tokens):
+        return [int(tables[row, t // PAGE]) * PAGE + t % PAGE for t in tokens]
+
+    def paths(trees, lengths):
+        found = []
+        for row, (parents, length) in enumerate(zip(trees, lengths)):
+            own = []
+            for draft, parent in enumerate(parents):
+                own.append([*(own[parent] if parent >= 0 else places(row, range(length))), *places(row, [length + draft])])
+            found += own
+        return found
+
+    q = torch.randn(9, HEADS, DIM, dtype=q.dtype, device=device)
+    counts, (first, second) = [len(parents) for parents in TREES[0]], TREES
+    right = [expected(paths(trees, DRAFTED), q, k, v, in_order) for trees in TREES]
+    results = []
+    for name, form in (("words", words_of), ("truth values", lambda mask: mask)):
+        batch = deft.PagedBatch(att, max_requests=4, follows_lengths=True)
+        batch.update(tables, DRAFTED, drafts=counts)
+        bits, out = form(mask_of(first, 5, device)), torch.empty_like(q)
+        lengths = torch.tensor(DRAFTED, dtype=torch.int32, device=device)
+
+        def step():
+            batch.draft(bits, lengths=lengths)
+            batch.run(q, k, v, out=out)
+
+        graph = captured(step)
+        graph.replay()
+        results.append(check(f"a captured step with drafts, {name}", out, right[0]))
+        bits.copy_(form(mask_of(second, 5, device)))
+        graph.replay()
+        results.append(check("its replay with other trees", out, right[1]))
+        lengths += 2
+        graph.replay()
+        longer = [length + 2 for length in DRAFTED]
+        results.append(check("its replay with longer requests", out, expected(paths(second, longer), q, k, v, in_order)))
+        torch.cuda.synchronize()
+        batch.check_replays()
+        batch.grow(tables, longer)
+        batch.upload()
+        graph.replay()
+        results.append(check("its replay behind grow", out, expected(paths(second, longer), q, k, v, in_order)))
+        bits.zero_()
+        graph.replay()
+        torch.cuda.synchronize()
+        results.append(is_error("rows that are no tree's", batch.check_replays, "is not that of a tree"))
+    batch.update(tables, DRAFTED, drafts=[0] * 4)
+    batch.draft(bits)  # there is nothing to say
+    return results
+
+
+def check_lengths(att, tree, paths, q, k, v, table):
+    """Requests grow by what the device alone knows."""
+    plan, out = att.plan(tree, device=q.device, follows_lengths=True), torch.empty_like(q)
+    lengths = torch.tensor([len(path) for path in paths()], dtype=torch.int32, device=q.device)
+
+    def step():
+        plan.follow(lengths)
+        plan.run(q, k, v, table, out=out)
+
+    graph = captured(step)
+    results = []
+    for extra in range(3):
+        graph.replay()
+        results.append(check(f"a captured step, {extra} tokens later", out, expected(paths(extra), q, k, v, table)))
+        lengths += 1
+    lengths -= 30
+    graph.replay()
+    torch.cuda.synchronize()
+    return [*results, is_error("a length that no plan serves", plan.check_replays, "which its plan does not serve")]
+
+
+def check_merged_states(att, paths, q, k, v, table):
+    """Parts of the context, each of them a tree of its own, computed apart."""
+    trees = [deft.Tree() for _ in range(2)]
+    trees[0].set_queries([trees[0].add_root(1000, location=0)] * len(paths))
+    for path in paths:
+        trees[1].add_query(trees[1].add_root(len(path) - 1000, location=path[1000]))
+    plans = [att.plan(tree, device=q.device) for tree in trees]
+    states = [plan.run(q, k, v, table, return_lse=True) for plan in plans]
+    right = expected(paths, q, k, v, table)
+    out, lse = deft.merge_states(*zip(*states))
+    whole = torch.logaddexp(*(lse for _, lse in states))
+    results = [check("merged states", out, right), check("their lse", lse, whole)]
+    into, merged = torch.empty_like(out), torch.empty_like(lse)
+
+    def step():
+        for plan, (part, its_lse) in zip(plans, states):
+            plan.run(q, k, v, table, out=part, lse=its_lse)
+        deft.merge_states(*zip(*states), out=into, lse=merged)
+
+    graph = captured(step)
+    for tensor in (into, *states[0]):
+        tensor.zero_()
+    graph.replay()
+    return [*results, check("a captured merge", into, right)]
+
+
+def check_pages(att, tree, paths, q, k, v, table):
+    """An entry that names no page of the cache is told of. What is read there all the same is the rest of the whole cache."""
+    plan = att.plan(tree, device=q.device, check_pages=True)
+    results = [check("a run whose pages are looked at", plan.run(q, k, v, table), expected(paths, q, k, v, table))]
+    torch.cuda.synchronize()
+    plan.check_replays()
+    entries = torch.tensor(sorted({location // PAGE for path in paths for location in path}), device=q.device)
+    fewer = int(table[entries].max())  # one page is just beyond
+    plan.run(q, k[:fewer], v[:fewer], table)
+    torch.cuda.synchronize()
+    return [*results, is_error("a page that the cache does not have", plan.check_replays, str(fewer))]
+
+
+def is_error(name, call, said):
+    try:
+        call()
+    except deft.UsageError as error:
+        if said in str(error):
+            print(f"ok  {name}: {error.message}")
+            return True
+        print(f"WRONG  {name}: {error}")
+        return False
+    print(f"WRONG  {name}: taken")
+    return False
 
 
 def expected(paths, q, k, v, table, bias=None):
@@ -83,13 +268,15 @@ def check(what, out, right):
 
 
 def main():
+    began = time.monotonic()
     torch.manual_seed(1)
     device = torch.device("cuda:0")
-    att = deft.compile(SPEC)
     tree = deft.Tree()
     prompt = tree.add_root(1000, location=0)
     leaves = [tree.add_child(prompt, 20 + i, location=1008 + 64 * i) for i in range(8)]
     tree.set_queries(leaves)
+    att = compile_kernels(tree, device)
+    print(f"kernels after {time.monotonic() - began:.1f} s")
     pages = 1008 // PAGE + 8 * 4
     table = torch.randperm(pages, dtype=torch.int32, device=device)
     q = torch.randn(8, HEADS, DIM, dtype=torch.bfloat16, device=device)
@@ -134,22 +321,26 @@ def main():
         batch = deft.PagedBatch(att, max_requests=8)
         batch.update(rows, torch.tensor(lengths, dtype=torch.int32))
         results.append(check(f"a batch with its table {name}", batch.run(q[:4], k, v), expected(ends, q, k, v, in_order)))
+        batch.grow(rows, [length + 1 for length in lengths])
+        longer = [[*path, int(tables[r, n // PAGE]) * PAGE + n % PAGE] for r, (path, n) in enumerate(zip(ends, lengths))]
+        results.append(check("its requests with a token more", batch.run(q[:4], k, v), expected(longer, q, k, v, in_order)))
     assert batch.sharing().tokens < batch.sharing().request_tokens
 
     results += check_parameters_on_the_device(tree, paths(1), q, k, v, table)
     results += check_selection(tree, paths(1), q, k, v, table)
+    results += check_drafts(att, q, k, v)
+    results += check_lengths(att, tree, lambda extra=0: paths(1 + extra), q, k, v, table)
+    results += check_merged_states(att, paths(1), q, k, v, table)
+    results += check_pages(att, tree, paths(1), q, k, v, table)
 
-    for name, bad in (
-        ("k on the host", {"k": k.cpu()}),
-        ("q of float32", {"q": q.float()}),
-        ("a page table of int64", {"page_table": table.long()}),
+    for name, bad, said in (
+        ("k on the host", {"k": k.cpu()}, "k is in memory of the CPU"),
+        ("q of float32", {"q": q.float()}, "q is float32"),
+        ("a page table of int64", {"page_table": table.long()}, "page_table"),
     ):
-        try:
-            att.run(tree, **{"q": q, "k": k, "v": v, "page_table": table, **bad})
-            print(f"WRONG  {name} is taken")
-            results.append(False)
-        except deft.UsageError as error:
-            print(f"ok  {name}: {error}")
+        given = {"q": q, "k": k, "v": v, "page_table": table, **bad}
+        results.append(is_error(name, lambda: att.run(tree, **given), said))
+    print(f"{'all' if all(results) else 'NOT ALL'} of {len(results)} are right, after {time.monotonic() - began:.1f} s")
     return 0 if all(results) else 1
 
 

@@ -1,7 +1,9 @@
 """Runs the tests of the Python package, and the examples of its documentation, on a package in a folder or, without one, on
 the one that is installed.
 
-usage: run_tests.py [FOLDER]      exit code 77 where this Python has no pytest, NumPy or ml_dtypes
+usage: run_tests.py [FOLDER [TEST...]]      TEST: files of this folder, in place of all
+
+The exit code is 77 where this Python has no pytest, NumPy or ml_dtypes.
 """
 
 import importlib.util
@@ -28,7 +30,8 @@ def main():
     # From its own folder, so that what is imported is the package and not its sources. deft.hf imports torch.
     tests = [sys.executable, "-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider", "--doctest-modules", "--doctest-ignore-import-errors"]
     tests += left_out
-    return subprocess.run([*tests, "--pyargs", "deft", str(HERE)], cwd=HERE, env=environment).returncode
+    chosen = sys.argv[2:] or ["--pyargs", "deft", str(HERE)]
+    return subprocess.run([*tests, *chosen], cwd=HERE, env=environment).returncode
 
 
 if __name__ == "__main__":

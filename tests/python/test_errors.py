@@ -69,6 +69,9 @@ def objects(family, good):
         ("plan.run_selecting(tree, **good)", "selection is a Tree, it must be a Selection"),
         ("deft.Selection('x')", "attention is a str, it must be an Attention"),
         ("deft.PagedBatch(tree, 1)", "attention is a Tree, it must be an Attention"),
+        ("deft.tune(tree, 'few_shot')", "attention is a Tree, it must be an Attention"),
+        ("deft.tune('llama3_8b', 'few_shot')", "attention is a str, it must be an Attention"),
+        ("deft.tune(att, trees=[tree, att])", "trees[1] is an Attention, it must be a Tree"),
     ],
 )
 def test_an_object_of_another_class_is_named(objects, good, call, message):

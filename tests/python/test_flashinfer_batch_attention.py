@@ -114,3 +114,11 @@ def test_what_a_run_does_not_take_is_named(generator, name):
     mixed.plan(wrapper)
     with pytest.raises(NotImplementedError, match=name):
         wrapper.run(mixed.q, mixed.cache, **{name: torch.zeros(1)})
+
+
+@pytest.mark.parametrize("place, name", [*enumerate(("qo_indptr", "kv_indptr", "kv_indices", "kv_len_arr"))])
+def test_numbers_that_do_not_fit_into_32_bits_are_named(place, name):
+    given = [torch.tensor(values) for values in ([0, 1], [0, 1], [0], [1])]
+    given[place][0] += 2**32
+    with pytest.raises(ValueError, match=rf"{name}\[0\] is 42949672.., which does not fit into int32"):
+        BatchAttention(device="cpu").plan(*given, 6, 2, 64, 64, PAGE)

@@ -183,3 +183,12 @@ def test_a_window_that_no_position_can_reach_is_none(generator):
     wrapper = MultiLevelCascadeAttentionWrapper(2, WORKSPACE)
     levels.plan(wrapper, window_left=2**31 - 1)
     assert_close(wrapper.run(levels.q, levels.cache), levels.right())
+
+
+def test_numbers_that_do_not_fit_into_32_bits_are_named():
+    wrapper = MultiLevelCascadeAttentionWrapper(1, WORKSPACE)
+    good = {"qo_indptr": ints([0, 1]), "paged_kv_indptr": ints([0, 1]), "paged_kv_indices_arr[0]": ints([0]), "paged_kv_last_page_len": ints([1])}
+    for name, values in good.items():
+        wrong = {**good, name: values.long() + 2**33}
+        with pytest.raises(ValueError, match=f"{name.replace('[', '.').replace(']', '.')}.* which does not fit into int32"):
+            wrapper.plan(*([one] for one in wrong.values()), 4, 2, 32, PAGE)

@@ -298,3 +298,33 @@ def test_a_run_before_a_plan_and_another_window_are_errors(generator):
     batch.plan(wrapper, window_left=4)
     with pytest.raises(ValueError, match="window_left is 5, it was planned as 4"):
         wrapper.run(batch.q(generator), batch.cache, window_left=5)
+
+
+def test_wider_integers_are_taken_where_they_fit_into_32_bits(generator):
+    batch = Batch(generator)
+    wrapper = BatchDecodeWithPagedKVCacheWrapper(WORKSPACE)
+    q = batch.q(generator)
+    batch.plan(wrapper)
+    right = wrapper.run(q, batch.cache)
+    given = {"indptr": batch.indptr, "indices": batch.indices, "last_page_len": batch.last_page_len}
+    shapes = (4, batch.kv_heads, batch.head_dim, batch.page_size)
+    wrapper.plan(*(values.long() for values in given.values()), *shapes, q_data_type=batch.dtype)
+    assert torch.equal(wrapper.run(q, batch.cache), right)
+    for name, values in given.items():
+        # As 32 bits it would be what it was before.
+        wrong = values.long()
+        wrong[1] += 2**32
+        with pytest.raises(ValueError, match=rf"{name}\[1\] is {int(wrong[1])}, which does not fit into int32"):
+            wrapper.plan(*{**given, name: wrong}.values(), *shapes, q_data_type=batch.dtype)
+        with pytest.raises(ValueError, match=f"{name} is torch.float32, it must be torch.int32"):
+            wrapper.plan(*{**given, name: values.float()}.values(), *shapes, q_data_type=batch.dtype)
+
+
+def test_wider_integers_do_not_wrap_on_their_way_into_a_buffer(generator):
+    batch = Batch(generator)
+    buffers = torch.zeros(7, dtype=torch.int32), torch.zeros(64, dtype=torch.int32), torch.zeros(6, dtype=torch.int32)
+    wrapper = CUDAGraphBatchDecodeWithPagedKVCacheWrapper(WORKSPACE, *buffers)
+    wrong = batch.indices.long()
+    wrong[2] = -(2**32) + 1
+    with pytest.raises(ValueError, match=r"indices\[2\] is -4294967295"):
+        wrapper.plan(batch.indptr, wrong, batch.last_page_len, 4, batch.kv_heads, batch.head_dim, batch.page_size)

@@ -4,7 +4,7 @@ torch = pytest.importorskip("torch", reason="torch is not installed")
 transformers = pytest.importorskip("transformers", reason="transformers is not installed")
 
 import deft
-from deft.hf import Greedy, Sampler, TreeDecoder, beam_search, best_of_n, greedy
+from deft.hf import Greedy, Sampler, TreeDecoder, beam_search, best_of_n, greedy, speculate, tree_search
 from hf_models import eager_logits, make_model, random_tokens
 
 EOS = 2
@@ -112,3 +112,19 @@ def test_a_prompt_that_others_go_on_from_is_not_taken(model):
     decoder.fork(root, 1)
     with pytest.raises(deft.UsageError, match="1 branches go on from the prompt"):
         greedy(decoder, root, 4)
+
+
+def test_ends_that_are_no_collection_of_tokens_are_named(model):
+    decoder = TreeDecoder(model, pages=16)
+    for call in (
+        lambda eos: greedy(decoder, PROMPT, 1, eos=eos),
+        lambda eos: beam_search(decoder, PROMPT, 2, 1, eos=eos),
+        lambda eos: tree_search(decoder, PROMPT, lambda search: [], max_steps=1, eos=eos),
+        lambda eos: speculate(decoder, PROMPT, None, 1, eos=eos),
+    ):
+        for wrong in (5, "</s>", [2.5]):
+            with pytest.raises(deft.UsageError, match=f"eos is .*{str(wrong)[1:-1]}.*, it must be a collection of tokens"):
+                call(wrong)
+    assert decoder.sequences.free_pages == 16
+    taken = [greedy(decoder, PROMPT, 8, eos=eos) for eos in ({EOS}, [EOS], torch.tensor([EOS]))]
+    assert taken[0] == taken[1] == taken[2]

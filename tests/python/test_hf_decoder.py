@@ -397,3 +397,19 @@ def test_a_decoder_goes_with_the_last_who_uses_it():
         assert [one() for one in watched] == [None, None, None]
     finally:
         gc.enable()
+
+
+@pytest.mark.parametrize("chunk, said", [(0, "prefill_chunk = 0, it must be from 1 to"), (1.5, "prefill_chunk is a float, it must be a whole number")])
+def test_a_chunk_of_a_prompt_has_a_token_at_least(chunk, said):
+    with pytest.raises(deft.UsageError, match=said):
+        TreeDecoder(make_model("llama"), pages=8, prefill_chunk=chunk)
+
+
+def test_a_number_of_branches_that_cannot_be_is_named():
+    decoder = TreeDecoder(make_model("llama"), pages=8)
+    root = decoder.prefill(random_tokens(5))
+    with pytest.raises(deft.UsageError, match="count = -1, it must be from 0 to"):
+        decoder.fork(root, -1)
+    with pytest.raises(deft.UsageError, match="count is a float, it must be a whole number"):
+        decoder.fork(root, 2.0)
+    assert decoder.fork(root, 0) == [] and not root.children

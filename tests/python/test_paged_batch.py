@@ -128,3 +128,46 @@ def test_a_table_that_the_caller_knows_on_the_host_is_read_by_runs_alone(att, rn
         batch.update(table, [30, 30], host_tables=np.ascontiguousarray(known[:, :2]))
     with pytest.raises(deft.UsageError, match="host_tables has strides"):
         batch.update(table, [30, 30], host_tables=np.zeros((2, 6), "int32")[:, :3])
+
+
+def test_requests_that_only_grow_take_the_quickest_step(att, rng):
+    tables = np.array([[0, 1, 2], [0, 1, 3]], "int32")
+    q, k, v = bf16(rng, 2, 4, 64), bf16(rng, 4, PAGE, 2, 64), bf16(rng, 4, PAGE, 2, 64)
+    batch = deft.PagedBatch(att, max_requests=2)
+    with pytest.raises(deft.UsageError, match="2 lengths, but there are 0 requests"):
+        batch.grow(tables, [40, 37])
+    batch.update(tables, [40, 37])
+    for lengths in ([41, 38], [41, 48]):
+        batch.grow(tables, lengths)
+        assert_close(batch.run(q, k, v), expected(q, k, v, tables, lengths)[0], "bfloat16")
+    packed = deft.PagedBatch(att, max_requests=2)
+    packed.update(tables.reshape(-1), [40, 37], indptr=[0, 3, 6])
+    packed.grow(tables.reshape(-1), [41, 48], indptr=[0, 3, 6])
+    assert np.array_equal(packed.run(q, k, v), batch.run(q, k, v))
+
+
+def test_what_a_quick_step_cannot_do_is_named_and_changes_nothing(att):
+    tables = np.array([[0, 1, 2], [0, 1, 3]], "int32")
+    batch = deft.PagedBatch(att, max_requests=2)
+    batch.update(tables, [40, 37])
+    with pytest.raises(deft.UsageError, match="request 1: 36 tokens, and there were 37"):
+        batch.grow(tables, [40, 36])
+    with pytest.raises(deft.UsageError, match="1 lengths, but there are 2 requests"):
+        batch.grow(tables, [41])
+    with pytest.raises(deft.UsageError, match="request 0: 49 tokens are in 4 pages"):
+        batch.grow(tables, [49, 37])
+    with pytest.raises(deft.UsageError, match="seq_lens is float64"):
+        batch.grow(tables, np.ones(2))
+    assert batch.sharing() == deft.Sharing(2, 77, 45)
+
+
+def test_pages_that_the_cache_does_not_have_are_named(att):
+    tables = np.array([[0, 1, 2], [0, 1, 9]], "int32")
+    batch = deft.PagedBatch(att, max_requests=2, cache_pages=9)
+    with pytest.raises(deft.UsageError, match="request 1.* 9.*the cache has 9 pages"):
+        batch.update(tables, [40, 37])
+    batch.update(tables, [40, 32])  # entries behind the last token are not read
+    deft.PagedBatch(att, max_requests=2, cache_pages=10).update(tables, [40, 37])
+    for wrong in (0, -1):
+        with pytest.raises(deft.UsageError, match=f"cache_pages = {wrong}, it must be from 1 to"):
+            deft.PagedBatch(att, max_requests=2, cache_pages=wrong)

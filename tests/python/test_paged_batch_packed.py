@@ -43,3 +43,30 @@ def test_a_table_that_is_no_array_changes_nothing():
     with pytest.raises(deft.UsageError, match="it must be one packed row"):
         batch.update(np.arange(6, dtype="int32")[::2], [21, 8], indptr=[0, 2, 3])
     assert batch.sharing() == before
+
+
+def test_lengths_may_be_those_of_last_pages():
+    att = deft.compile("attention a { query_heads = 4; kv_heads = 2; head_dim = 64; }")
+    pages, indptr = np.array([0, 1, 2, 3, 0, 1, 4, 5], "int32"), [0, 3, 4, 8]
+    batches = [deft.PagedBatch(att, max_requests=3) for _ in range(2)]
+    batches[0].update(pages, [40, 7, 64], indptr=indptr)
+    batches[1].update(pages, indptr=indptr, last_page_lengths=np.array([8, 7, 16], "int32"))
+    assert batches[0].sharing() == batches[1].sharing() == deft.Sharing(3, 111, 79)
+    trees = [[batch.tree.path_tokens(query) for query in range(3)] for batch in batches]
+    assert trees[0] == trees[1] == [40, 7, 64]
+
+
+@pytest.mark.parametrize(
+    "given, message",
+    [
+        ({}, "update takes seq_lens or last_page_lengths, not neither"),
+        ({"seq_lens": [40], "last_page_lengths": [8]}, "last_page_lengths, not both"),
+        ({"last_page_lengths": [8]}, "last_page_lengths are given without indptr"),
+        ({"last_page_lengths": [17], "indptr": [0, 3]}, "request 0: 17 tokens in its last page, must be 1 to 16"),
+        ({"last_page_lengths": [8.0], "indptr": [0, 3]}, r"last_page_lengths\[0\] is a float"),
+    ],
+)
+def test_lengths_that_are_missing_or_wrong_are_named(given, message):
+    att = deft.compile("attention a { query_heads = 4; kv_heads = 2; head_dim = 64; }")
+    with pytest.raises(deft.UsageError, match=message):
+        deft.PagedBatch(att, max_requests=3).update(np.arange(3, dtype="int32"), **given)

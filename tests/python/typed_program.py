@@ -90,9 +90,26 @@ def batches() -> deft.Sharing:
     batch.update(np.array([[0, 1], [0, 2]], np.int32), [20, 21], ids=[7, 8])
     q, cache = np.ones((2, 4, 64), np.float16), np.ones((3, 16, 2, 64), np.float16)
     batch.run(q, cache, cache, out=np.empty_like(q))
+    batch.grow(np.array([[0, 1], [0, 2]], np.int32), [20, 21])
+    drafting = deft.PagedBatch(paged, max_requests=2, cache_pages=3, check_pages=True)
+    drafting.update(np.array([0, 1, 0, 2], np.int32), indptr=[0, 2, 4], last_page_lengths=[4, 5], drafts=[1, 1])
+    drafting.draft(np.ones((2, 1, 1), np.bool_), depths=np.zeros((2, 1), np.int32))
+    drafted: Floats = drafting.run(q, cache, cache)
+    drafting.check_replays()
+    assert drafted.shape == q.shape
     assert_type(batch.tree.path_tokens(1), int)
     assert_type(batch.sharing().request_tokens, int)
     return batch.sharing()
+
+
+def states() -> Floats:
+    parts = [np.full((2, 4, 64), value, np.float16) for value in (1, 3)]
+    out, lse = deft.merge_states(parts, [np.zeros((2, 4), np.float32)] * 2)
+    merged: Floats = out
+    deft.merge_states(parts, [lse, lse], out=out, lse=lse)
+    rows: NDArray[np.uint8] = deft.quantize(merged, [1.0] * 4, "float8_e5m2").view(np.uint8)
+    assert rows.shape == merged.shape
+    return merged
 
 
 def sequences() -> list[deft.TokenCopy]:
@@ -157,4 +174,4 @@ def package(path: str) -> deft.Attention:
 
 if __name__ == "__main__":
     att = attentions()
-    print(runs(att, trees()).mean(), batches(), sequences(), selections(), errors(), heard(), machine())
+    print(runs(att, trees()).mean(), batches(), sequences(), selections(), states().mean(), errors(), heard(), machine())

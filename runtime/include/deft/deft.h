@@ -44,6 +44,7 @@
 #include <deft/c/merge_states.h>
 #include <deft/c/paged_batch.h>
 #include <deft/c/plan.h>
+#include <deft/c/quantize.h>
 #include <deft/c/runtime.h>
 #include <deft/c/selection.h>
 #include <deft/c/sequence_tree.h>

@@ -18,9 +18,11 @@ from ._errors import DiagnosticError, Error, InternalError, MachineError, UsageE
 from ._library import FOLDER as _FOLDER
 from ._library import lib as _lib
 from ._log import LogMessage, set_log, set_nvtx
+from ._merge_states import merge_states
 from ._paged_batch import PagedBatch, Sharing
 from ._plan import Plan
 from ._plan_facts import ConfigChoice, PlanSummary
+from ._quantize import quantize
 from ._selection import NodeTokens, Selection
 from ._sequence_tree import SequenceTree, TokenCopy
 from ._spec_of_functions import attention
@@ -81,6 +83,8 @@ __all__ = [
     "has_compiler",
     "lang",
     "load",
+    "merge_states",
+    "quantize",
     "set_log",
     "set_nvtx",
     "set_threads",

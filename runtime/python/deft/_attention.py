@@ -134,14 +134,17 @@ class Attention(OfThisProcess):
         follows_lengths: bool = False,
         slack: int = 0,
         budget: int | None = None,
+        check_pages: bool = False,
     ) -> Plan:
         """The work list of the tree as it is now. Without `partition` and `chunk_tokens` it is made with what tuning has
         found, else with what the cost model takes for the cheapest. `chunk_tokens=0` keeps all workers busy. `invariant`:
         the bits of a query's result do not depend on other requests. `runs_ahead`, `follows_lengths` and `slack` are for
         captured graphs (deft_gpu_plan_options). `budget`: on GPUs, tokens of a list of runs that select; without it, what
-        the first run's selection has, where that selects."""
+        the first run's selection has, where that selects. `check_pages`: on GPUs, a kernel more before each run looks at the
+        pages that it will read, and Plan.check_replays says which entry of the page table names none of the cache's; runs on
+        processors always look."""
         options = PlanOptions(
-            partition, chunk_tokens, workers, invariant, check_places, runs_ahead, follows_lengths, slack, budget
+            partition, chunk_tokens, workers, invariant, check_places, runs_ahead, follows_lengths, slack, budget, check_pages
         )
         return Plan(self, tree, params, options, device)
 

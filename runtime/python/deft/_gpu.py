@@ -58,7 +58,8 @@ def gpu(index: int) -> Handle:
     opened = _gpus.get(index)
     if opened is None:
         _load_nvrtc()
-        opened = _gpus[index] = Handle(make(lib.deft_gpu_open, index), lib.deft_gpu_destroy)
+        made = Handle(make(lib.deft_gpu_open, index), lib.deft_gpu_destroy)
+        opened = _gpus.setdefault(index, made)  # another thread may have been first
     return opened
 
 

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import sys
-from ctypes import addressof, byref, c_int32, c_uint64
+from ctypes import addressof, byref, c_int32, c_int64, c_uint64
 from typing import TYPE_CHECKING, Any, Mapping, NamedTuple
 
 from . import _abi
 from ._arguments import expect, expect_whole, row_of
+from ._block_tables import BlockTable, on_host, read_block_table
 from ._errors import UsageError
 from ._gpu import GpuKernels
 from ._library import Handle, OfThisProcess, check, lib, make, sized
 from ._plan_facts import ConfigChoice, PlanOptions, PlanSummary
-from ._runs import Runs, stream_or_current
+from ._runs import Runs
 from ._runners import is_traced, number_of
-from ._tensors import Ints, View, dtype_text, ints, is_packed, strides_text, view
+from ._tensors import Ints, View, dtype_text, ints, view
 from ._tree import TreeView
 
 if TYPE_CHECKING:
@@ -30,14 +31,6 @@ class Sharing(NamedTuple):
     requests: int
     request_tokens: int
     tokens: int
-
-
-class _Table(NamedTuple):
-    """A page table as planning reads it, on the host, and as runs read it."""
-
-    host: Any  # deft_page_table
-    seen: View  # all entries in one row, where runs read them
-    array: Any
 
 
 class PagedBatch(OfThisProcess):
@@ -74,6 +67,8 @@ class PagedBatch(OfThisProcess):
         runs_ahead: int = 0,
         follows_lengths: bool = False,
         slack: int = 0,
+        cache_pages: int | None = None,
+        check_pages: bool = False,
     ) -> None:
         expect("attention", attention, _abi.deft_attention)
         if attention.page_size is None:
@@ -81,7 +76,10 @@ class PagedBatch(OfThisProcess):
         if check_entries not in _CHECKS:
             raise UsageError(f"check_entries is {check_entries!r}, it must be None, True or False")
         options = sized(
-            _abi.deft_paged_batch_options, page_size=attention.page_size, check_entries=_CHECKS[check_entries]
+            _abi.deft_paged_batch_options,
+            page_size=attention.page_size,
+            check_entries=_CHECKS[check_entries],
+            cache_pages=0 if cache_pages is None else expect_whole("cache_pages", cache_pages, c_int64, least=1),
         )
         self.max_requests = expect_whole("max_requests", max_requests, least=0)
         self._handle = Handle(make(lib.deft_paged_batch_make, byref(options)), lib.deft_paged_batch_destroy)
@@ -92,9 +90,11 @@ class PagedBatch(OfThisProcess):
             runs_ahead=runs_ahead,
             follows_lengths=follows_lengths,
             slack=slack,
+            check_pages=check_pages,
         )
         self._runs = _BatchRuns(attention, params, plan_options, self._handle)
-        self._table: _Table | None = None
+        self._table: View | None = None  # all entries in one row, where runs read them
+        self._most_drafts: int | None = None  # of a request; None: the batch has no drafts
         self._on_device: dict[int, Any] = {}  # copies of a host's table, of this step
         self.number = number_of(self)  # of this process, by which torch's graphs name it
 
@@ -110,10 +110,12 @@ class PagedBatch(OfThisProcess):
     def update(
         self,
         block_tables: Any,
-        seq_lens: Any,
+        seq_lens: Any = None,
         query_indptr: Any = None,
         *,
         indptr: Any = None,
+        last_page_lengths: Any = None,
+        drafts: Any = None,
         rows: Any = None,
         ids: Any = None,
         host_tables: Any = None,
@@ -122,49 +124,90 @@ class PagedBatch(OfThisProcess):
 
         `block_tables` is int32 [rows, pages]: the engine's own table, which runs read where it is, and which must stay so
         until the next update. Or it is int32 [pages] with `indptr`: row i has those from `indptr[i]` to `indptr[i + 1]`.
-        `seq_lens` (int32): tokens of each request, those whose queries are asked included. Request
+        `seq_lens` (int32): tokens of each request, those whose queries are asked included; with `indptr` it may be
+        `last_page_lengths` instead, tokens of each request's last page. Request
         i has the queries from `query_indptr[i]` to `query_indptr[i + 1]`, of its last tokens; without it one each. `rows`:
         the row of each request, else request i has row i. `ids` (uint64, all different) say who each request is: one with
         the same id has the same pages as before, perhaps with more behind them; without them every row is compared with
         what it held.
 
+        `drafts` (int32, in place of query_indptr): how many drafts of each request, at most 256, lie behind its `seq_lens`
+        tokens. They are its queries, all of them, and `draft` says which of them see which.
+
         Tables and lengths may lie on a GPU as torch's tensors; planning then takes a copy, and waits for it. It does not for
         a table of which the caller knows on the host what it will hold by the time runs read it: `host_tables`, of the
         same shape and strides.
         """
-        seen = view("block_tables", block_tables)
-        if indptr is not None and not is_packed(seen):
-            raise UsageError(f"block_tables has strides {strides_text(seen)}, it must be one packed row")
-        host_tables = _table_on_host(block_tables) if host_tables is None else _as_laid_out(host_tables, seen)
-        lengths = ints("seq_lens", _on_host(seq_lens))
+        if (seq_lens is None) == (last_page_lengths is None):
+            raise UsageError(f"update takes seq_lens or last_page_lengths, not {'neither' if seq_lens is None else 'both'}")
+        if last_page_lengths is not None and indptr is None:
+            raise UsageError("last_page_lengths are given without indptr", "give seq_lens")
+        table = read_block_table(block_tables, indptr, host_tables)
+        if seq_lens is not None:
+            lengths, field = ints("seq_lens", on_host(seq_lens)), "lengths"
+        else:
+            lengths, field = ints("last_page_lengths", on_host(last_page_lengths)), "last_page_lengths"
         if lengths.count > self.max_requests:
             raise UsageError(f"there are {lengths.count} requests, the batch was made for {self.max_requests}")
-        row_starts = None if indptr is None else ints("indptr", _on_host(indptr))
-        table, kept = _table_of(host_tables) if row_starts is None else _packed_table_of(host_tables, row_starts)
-        given = [table, kept, lengths]
-        fields: dict[str, Any] = {}
-        for name, values in (("query_indptr", query_indptr), ("rows", rows)):
+        given_rows: dict[str, Ints] = {}
+        for name, values in (("query_indptr", query_indptr), ("drafts", drafts), ("rows", rows)):
             if values is not None:
-                one = ints(name, _on_host(values))
+                one = given_rows[name] = ints(name, on_host(values))
                 expected = lengths.count + (name == "query_indptr")
                 if one.count != expected:
                     raise UsageError(f"{name} has {one.count} entries, there must be {expected} for {lengths.count} requests")
-                given.append(one)
-                fields[name] = one.address
         if ids is not None:
-            identities = _ids(ids)
-            if identities.count != lengths.count:
-                raise UsageError(f"ids has {identities.count} entries, there are {lengths.count} requests")
-            given.append(identities)
-            fields["ids"] = identities.address
+            one = given_rows["ids"] = _ids(ids)
+            if one.count != lengths.count:
+                raise UsageError(f"ids has {one.count} entries, there are {lengths.count} requests")
         requests = sized(
-            _abi.deft_paged_requests, table=addressof(table), count=lengths.count, lengths=lengths.address, **fields
+            _abi.deft_paged_requests,
+            table=addressof(table.pages),
+            count=lengths.count,
+            **{field: lengths.address},
+            **{name: one.address for name, one in given_rows.items()},
         )
         check(lib.deft_paged_batch_update(self._handle, byref(requests)))
-        in_one_row = seen._replace(shape=(table.entry_count,), strides=None, owner=(block_tables, seen.owner))
-        self._table = _Table(table, in_one_row, block_tables)
+        self._most_drafts = _most(given_rows["drafts"]) if drafts is not None else None
+        self._follow_step(table)
+
+    def grow(self, block_tables: Any, seq_lens: Any, *, indptr: Any = None, host_tables: Any = None) -> None:
+        """The quickest step: the requests of the last one in the same order, in the same rows, with as many queries, and none
+        with fewer tokens than it had. Arguments are those of update."""
+        table = read_block_table(block_tables, indptr, host_tables)
+        lengths = ints("seq_lens", on_host(seq_lens))
+        check(lib.deft_paged_batch_grow(self._handle, addressof(table.pages), lengths.address, lengths.count))
+        self._follow_step(table)
+
+    def _follow_step(self, table: BlockTable) -> None:
+        self._table = table.seen
         self._on_device.clear()
         self._runs._advance(self._runs._planned_tree())
+
+    def draft(self, bits: Any, depths: Any = None, lengths: Any = None, *, stream: int | None = None) -> None:
+        """For a batch with drafts, before the runs of each step: which of them see which. Each sees itself, what is above it in
+        a tree, and all tokens of its request; drafts stand in any order.
+
+        `bits` says in bit j % 32 of word [request, i, j // 32] whether draft i sees draft j: int32 or uint32, packed,
+        [requests, drafts, (drafts + 31) // 32], for at least as many drafts as any request has. Or it is bool, [requests,
+        drafts, drafts], of NumPy or torch, and is packed here. `depths` (int32 [requests, drafts]): how far behind the
+        request's tokens each draft's position is, without it as many as are above it. `lengths` (int32 [requests]): tokens
+        before the drafts, where they are more than the host knew (`follows_lengths`).
+
+        Where the arrays lie decides for which runs it is. On the host they are read at once, and rows that are no tree's
+        are an error. On a GPU they are read when the stream comes there, and the call can be captured with the runs: a
+        replay reads what they hold by then; rows that are no tree's are what check_replays tells of. In a step in which no
+        request has a draft there is nothing to say, and nothing is done.
+        """
+        self._check_has_requests()
+        if self._most_drafts is None:
+            raise UsageError("the batch is not one of requests with drafts", "give drafts= to update")
+        if self._most_drafts > 0:
+            self._runs._draft(bits, depths, lengths, stream)
+
+    def _check_has_requests(self) -> None:
+        if self._table is None:
+            raise UsageError("the batch has no requests yet", "call update first")
 
     def run(
         self,
@@ -184,14 +227,13 @@ class PagedBatch(OfThisProcess):
             from .torch_ops import traced
 
             return traced(self, q, k_cache, v_cache, None, out, lse, return_lse)
-        if self._table is None:
-            raise UsageError("the batch has no requests yet", "call update first")
+        self._check_has_requests()
         return self._runs._run(q, k_cache, v_cache, self._table_for(q), out, lse, return_lse, params, stream)
 
     def _table_for(self, q: Any) -> View:
         """The block table where a run with `q` reads it. A host's is copied to the GPU once a step."""
-        assert self._table is not None
-        table = self._table.seen
+        table = self._table
+        assert table is not None
         if table.device_type != _abi.DEFT_DEVICE_CPU:
             return table
         place = view("q", q)
@@ -208,8 +250,16 @@ class PagedBatch(OfThisProcess):
 
     def upload(self, stream: int | None = None) -> None:
         """On GPUs: puts the plan on the stream for runs and replayed graphs behind it."""
-        for device, plan in self._runs._gpus.items():
-            plan.upload(stream_or_current(stream, device))
+        self._runs._upload(stream)
+
+    def follow(self, lengths: Any, stream: int | None = None) -> None:
+        """As Plan.follow, of the batch's queries; requests with drafts have `lengths` in draft."""
+        self._check_has_requests()
+        self._runs._follow(lengths, stream)
+
+    def check_replays(self) -> None:
+        """As Plan.check_replays; of draft, too, rows that are no tree's."""
+        self._runs._check_replays()
 
     def sharing(self) -> Sharing:
         summary = sized(_abi.deft_sharing_summary)
@@ -258,69 +308,8 @@ class _Borrowed:
         self._owner = owner
 
 
-def _on_host(array: Any) -> Any:
-    torch = sys.modules.get("torch")
-    if torch is not None and isinstance(array, torch.Tensor) and array.is_cuda:
-        return array.cpu()
-    return array
-
-
-def _table_on_host(tables: Any) -> Any:
-    """With the strides that it has on a GPU: places are those of the table that runs read."""
-    torch = sys.modules.get("torch")
-    if torch is None or not isinstance(tables, torch.Tensor) or not tables.is_cuda or tables.ndim != 2:
-        return _on_host(tables)
-    rows, pages = tables.shape
-    if pages > 1 and tables.stride(1) != 1:
-        raise UsageError(f"block_tables has strides {list(tables.stride())}, entries of a row must lie side by side")
-    stride = tables.stride(0) if rows > 1 else pages
-    copy = torch.empty((max(rows - 1, 0) * stride + pages,), dtype=tables.dtype).as_strided((rows, pages), (stride, 1))
-    return copy.copy_(tables)
-
-
-def _as_laid_out(host_tables: Any, seen: View) -> Any:
-    """Places are those of the table that runs read."""
-    given = view("host_tables", host_tables)
-    if given.device_type != _abi.DEFT_DEVICE_CPU:
-        raise UsageError("host_tables are on a GPU, planning reads them on the host")
-    for what, mine, theirs in (("shape", given.shape, seen.shape), ("strides", strides_text(given), strides_text(seen))):
-        if mine != theirs:
-            shown = list(mine) if what == "shape" else mine, list(theirs) if what == "shape" else theirs
-            raise UsageError(f"host_tables has {what} {shown[0]}, block_tables has {shown[1]}")
-    return host_tables
-
-
-def _table_of(tables: Any) -> tuple[Any, Any]:
-    seen = view("block_tables", tables)
-    if seen.dtype != _abi.DEFT_I32:
-        raise UsageError(f"block_tables is {dtype_text(seen.dtype)}, it must be int32")
-    if len(seen.shape) != 2:
-        raise UsageError(f"block_tables has {len(seen.shape)} dimensions, it must be [rows, pages]")
-    rows, pages = seen.shape
-    stride, step = seen.strides or (pages, 1)
-    if (step != 1 and pages > 1) or (stride < pages and rows > 1):
-        raise UsageError(f"block_tables has strides [{stride}, {step}], entries of a row must lie side by side")
-    if pages == 0:  # rows of no pages are told by an indptr alone
-        starts = ints("block_tables", [0] * (rows + 1))
-        return sized(_abi.deft_page_table, indptr=starts.address, indptr_count=starts.count), (tables, starts)
-    entries = (rows - 1) * stride + pages if rows else 0
-    table = sized(
-        _abi.deft_page_table, entries=seen.data, entry_count=entries, row_stride=max(stride, 1), row_pages=pages
-    )
-    return table, (tables, seen.owner)
-
-
-def _packed_table_of(pages: Any, indptr: Ints) -> tuple[Any, Any]:
-    """Rows back to back."""
-    entries = ints("block_tables", pages)
-    table = sized(
-        _abi.deft_page_table,
-        entries=entries.address,
-        entry_count=entries.count,
-        indptr=indptr.address,
-        indptr_count=indptr.count,
-    )
-    return table, (entries, indptr)
+def _most(numbers: Ints) -> int:
+    return max((c_int32 * numbers.count).from_address(numbers.address), default=0)
 
 
 def _ids(ids: Any) -> Ints:

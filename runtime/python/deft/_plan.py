@@ -9,11 +9,10 @@ from . import _abi
 from ._arguments import expect
 from ._errors import UsageError
 from ._gpu import GpuKernels
-from ._library import check, lib, make
+from ._library import lib, make
 from ._plan_facts import ConfigChoice, PlanOptions, PlanSummary
 from ._runners import is_traced, number_of
-from ._runs import How, Runs, stream_or_current
-from ._tensors import Slot, stream_of, view
+from ._runs import How, Runs
 
 if TYPE_CHECKING:
     from ._attention import Attention
@@ -144,26 +143,18 @@ class Plan(Runs):
     def upload(self, stream: int | None = None) -> None:
         """On GPUs: puts the plan on the stream (by default torch's current one) for runs and replayed graphs behind it. A
         run does it by itself, except in a graph."""
-        for device, plan in self._gpus.items():
-            plan.upload(stream_or_current(stream, device))
+        self._upload(stream)
 
     def check_replays(self) -> None:
-        """An error where a replayed graph has run while the tree had changed since the upload."""
-        for plan in self._gpus.values():
-            check(lib.deft_gpu_plan_check_replays(plan.handle))
+        """An error where a replayed graph has run while the tree had changed since the upload, where `follow` has met a length
+        that the plan does not serve, or, with `check_pages`, a run a page that the cache does not have. Told once; what is
+        still under way is noticed later."""
+        self._check_replays()
 
     def follow(self, lengths: Any, stream: int | None = None) -> None:
         """For runs behind it, the path of each query has as many tokens as `lengths` says by then: int32 in memory of the
         GPU. For plans made with `follows_lengths`."""
-        seen = view("lengths", lengths)
-        if seen.device_type != _abi.DEFT_DEVICE_CUDA:
-            raise UsageError("lengths are on the host, they are read on the GPU")
-        plan = self._gpu_plan(seen.device)
-        stream = stream_of(lengths, seen.device) if stream is None else stream
-        if plan.needs_upload:
-            plan.upload(stream)
-        slot = Slot()  # which lives as long as the call
-        check(lib.deft_gpu_plan_follow(plan.handle, slot.fill(*seen[:6]), stream))
+        self._follow(lengths, stream)
 
     @property
     def is_current(self) -> bool:

@@ -46,6 +46,7 @@ class PlanOptions(NamedTuple):
     follows_lengths: bool = False
     slack: int = 0
     budget: int | None = None
+    check_pages: bool = False
 
     def struct(self, params: Handle | None) -> Any:
         if self.partition is not None and self.partition not in PARTITIONS:
@@ -70,6 +71,7 @@ class PlanOptions(NamedTuple):
             runs_ahead=self.runs_ahead,
             follows_lengths=self.follows_lengths,
             slack=self.slack,
+            checks_pages=self.check_pages,
             budget=self.budget or 0,
         )
 

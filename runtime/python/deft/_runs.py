@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Callable, Mapping, NamedTuple
 
 from . import _abi
 from ._arguments import expect
+from ._drafts import DraftMask, int32_view, place_of, words_of
 from ._errors import UsageError
 from ._gpu import GpuHandle, GpuKernels
 from ._library import Handle, OfThisProcess, check, lib, sized, take_text
@@ -71,6 +72,9 @@ class HostPlan:
         check(lib.deft_plan_advance(self.handle, tree, byref(advanced)))
         return advanced.value
 
+    def draft(self, mask: int) -> None:
+        check(lib.deft_plan_draft(self.handle, mask))
+
     def run(self, call: Call, params: Handle | None, how: How) -> None:
         call.inputs.params = params._as_parameter_ if params else None
         status = how.function(
@@ -123,11 +127,22 @@ class GpuPlan:
         check(lib.deft_gpu_plan_reserve(self.handle, byref(room)))
         self.needs_upload = True
 
+    def _upload_if_needed(self, stream: int) -> None:
+        if self.needs_upload:
+            self.upload(stream)
+
+    def follow(self, lengths: int, stream: int) -> None:
+        self._upload_if_needed(stream)
+        check(lib.deft_gpu_plan_follow(self.handle, lengths, stream))
+
+    def draft(self, mask: int, stream: int) -> None:
+        self._upload_if_needed(stream)
+        check(lib.deft_gpu_plan_draft(self.handle, mask, stream))
+
     def run(self, call: Call, frozen: tuple[Any, ...], stream: int, how: How = _FULL) -> None:
         for selection in how.selection:
             self._check_lists(selection, how.selects)
-        if self.needs_upload:
-            self.upload(stream)
+        self._upload_if_needed(stream)
         loaded = self.kernels.with_params(frozen)
         check(how.on_gpu(self.handle, loaded, addressof(call.inputs), addressof(call.outputs), stream))
         if how.selects:
@@ -175,6 +190,7 @@ class Runs(OfThisProcess):
         self._host: HostPlan | None = None
         self._gpus: dict[int, GpuPlan] = {}
         self._calls: list[Call] = []
+        self._mask = DraftMask()
 
     # What the plan is of.
     def _planned_tree(self) -> Any:
@@ -212,6 +228,33 @@ class Runs(OfThisProcess):
 
     def _advance(self, tree: Any) -> str:
         return _ADVANCED[max((plan.advance(tree) for plan in self._plans()), default=_abi.DEFT_ADVANCED_NOTHING)]
+
+    def _upload(self, stream: int | None) -> None:
+        for device, plan in self._gpus.items():
+            plan.upload(stream_or_current(stream, device))
+
+    def _check_replays(self) -> None:
+        for plan in self._gpus.values():
+            check(lib.deft_gpu_plan_check_replays(plan.handle))
+
+    def _follow(self, lengths: Any, stream: int | None) -> None:
+        seen = view("lengths", lengths)
+        if seen.device_type != _abi.DEFT_DEVICE_CUDA:
+            raise UsageError("lengths are on the host, they are read on the GPU")
+        plan = self._gpu_plan(seen.device)
+        stream = stream_of(lengths, seen.device) if stream is None else stream
+        slot = Slot()  # which lives as long as the call
+        plan.follow(slot.fill(*seen[:6]), stream)
+
+    def _draft(self, bits: Any, depths: Any, lengths: Any, stream: int | None) -> None:
+        """Tells the plan of the place where the mask lies."""
+        on_gpu, device, stream = place_of(bits, stream)
+        words = words_of(bits, stream)  # those that are made here go in the stream's order
+        mask = self._mask.fill(words, int32_view("depths", depths), int32_view("lengths", lengths))
+        if on_gpu:
+            self._gpu_plan(device).draft(mask, stream)
+        else:
+            self._host_plan().draft(mask)
 
     def _spare_call(self) -> Call:
         """Runs in other threads take them, too."""

@@ -14,7 +14,7 @@ from ._errors import UsageError
 from ._library import sized
 
 MOST_DIMENSIONS = 8
-UINT8, UINT16 = 0x0108, 0x0110
+UINT8, UINT16, UINT32, BOOL = 0x0108, 0x0110, _abi.DEFT_U32, 0x0608
 DTYPE_NAMES = {
     _abi.DEFT_F16: "float16",
     _abi.DEFT_BF16: "bfloat16",
@@ -113,7 +113,8 @@ def _of_torch(tensor: Any) -> View:
             ("float8_e5m2", _abi.DEFT_F8_E5M2),
             ("uint8", UINT8),
             ("uint16", UINT16),
-            ("bool", 0x0608),
+            ("uint32", UINT32),
+            ("bool", BOOL),
         ):
             if hasattr(torch, name):
                 _torch_codes[getattr(torch, name)] = code
@@ -186,6 +187,11 @@ def _is_torch(array: Any) -> bool:
     return torch is not None and isinstance(array, torch.Tensor)
 
 
+def maker_of(array: Any) -> str:
+    """"torch", "numpy", or "" for all others; of an array that was viewed."""
+    return {_of_torch: "torch", _of_numpy: "numpy"}.get(_readers[type(array)], "")
+
+
 def view(name: str, array: Any) -> View:
     """What `array` is; an error names it."""
     reader = _readers.get(type(array))
@@ -252,20 +258,21 @@ def make_like(array: Any, shape: tuple[int, ...], dtype: int) -> Any:
     module = sys.modules.get(type(array).__module__.partition(".")[0])
     if reader is _of_cupy and hasattr(module, "empty"):
         return module.empty(shape, _numpy_dtype(dtype, array))
-    raise UsageError(f"there is no way to make an array like q, a {type(array).__name__}", "give the arrays to write to: out=, lse=")
+    raise UsageError(f"there is no way to make an array like a {type(array).__name__}", "give the arrays to write to: out=, lse=")
 
 
 def _numpy_dtype(dtype: int, like: Any) -> Any:
-    """bfloat16 as q has it, by ml_dtypes or in uint16; where q is of another type, by ml_dtypes if it is there."""
-    if dtype != _abi.DEFT_BF16:
-        return DTYPE_NAMES[dtype]
-    if _code_of_numpy(like.dtype) in (_abi.DEFT_BF16, UINT16):
+    """What NumPy has not, by ml_dtypes if that is there, else its bits; bfloat16 as `like` has it, where it has."""
+    name = DTYPE_NAMES[dtype]
+    if name not in _NOT_NUMPYS:
+        return name
+    if dtype == _abi.DEFT_BF16 and _code_of_numpy(like.dtype) in (_abi.DEFT_BF16, UINT16):
         return like.dtype
     try:
         import ml_dtypes
     except ImportError:
-        return "uint16"
-    return ml_dtypes.bfloat16
+        return f"uint{dtype & 0xFF}"
+    return getattr(ml_dtypes, name)
 
 
 def stream_of(array: Any, device: int) -> int:

@@ -10,6 +10,8 @@ import sys
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Callable, Iterable, Mapping
 
+from . import _abi
+from ._arguments import expect
 from ._errors import KINDS, InternalError, UsageError
 from ._html import html_table
 from ._library import FOLDER
@@ -125,6 +127,11 @@ def tune(
     Ctrl-C ends the run and keeps the classes that are done. The run is a process of its own, so this one may be using the
     GPU, though no measurement is worth much while it does.
     """
+    expect("attention", attention, _abi.deft_attention)
+    trees, held_out = list(trees), list(held_out)
+    for name, given in (("trees", trees), ("held_out", held_out)):
+        for place, tree in enumerate(given):
+            expect(f"{name}[{place}]", tree, _abi.deft_tree)
     workloads = [workload] if isinstance(workload, str) else list(workload or ())
     own = [("", tree.to_json(), False) for tree in trees] + [("", tree.to_json(), True) for tree in held_out]
     if not workloads and not own:

@@ -81,6 +81,21 @@ def lengths_of(indptr: torch.Tensor, last_page_len: torch.Tensor, page_size: int
     return torch.where(pages > 0, (pages - 1) * page_size + last_page_len, 0).to(torch.int32)
 
 
-def host_ints(values: torch.Tensor) -> torch.Tensor:
+def as_int32(name: str, values: torch.Tensor) -> torch.Tensor:
+    """Where they are. Of wider integers all have to fit, for which a GPU is waited for; planning does so, too."""
+    if values.dtype == torch.int32:
+        return values
+    if values.is_floating_point() or values.is_complex() or values.dtype == torch.bool:
+        raise ValueError(f"{name} is {values.dtype}, it must be torch.int32")
+    wide = values.to(torch.int64)
+    converted = wide.to(torch.int32)
+    wrong = converted != wide
+    if bool(wrong.any()):
+        place = int(wrong.nonzero()[0])
+        raise ValueError(f"{name}[{place}] is {int(wide[place])}, which does not fit into int32")
+    return converted
+
+
+def host_ints(name: str, values: torch.Tensor) -> torch.Tensor:
     """A copy to plan with; of a GPU's it is waited for."""
-    return values.to("cpu", torch.int32).contiguous()
+    return as_int32(name, values.cpu()).contiguous()

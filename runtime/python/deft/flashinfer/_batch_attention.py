@@ -11,7 +11,7 @@ from .._doors.outside import outside, refuse_given
 from .._doors.queries import work_of
 from .._doors.steps import Steps
 from .._doors.variant import Variant, attention_of, make_variant, scale_of, soft_cap_of
-from ._arguments import cache_word, check_layout, host_ints, one_dtype_word
+from ._arguments import as_int32, cache_word, check_layout, host_ints, one_dtype_word
 from ._run import run as run_step
 
 
@@ -61,8 +61,9 @@ class BatchAttention:
             window_left=-1,
         )
         # Where a plan reads it until the next one; FlashInfer's keeps the caller's, too.
-        pages = kv_indices.to(self._device, torch.int32).contiguous()
-        requests = host_ints(kv_indptr), host_ints(kv_len_arr), host_ints(qo_indptr)
+        pages = as_int32("kv_indices", kv_indices).to(self._device).contiguous()
+        given = {"kv_indptr": kv_indptr, "kv_len_arr": kv_len_arr, "qo_indptr": qo_indptr}
+        requests = [host_ints(name, values) for name, values in given.items()]
         self._steps.plan(work_of(attention_of(variant), pages, *requests, causal), variant)
         self._variant = variant
 

@@ -11,7 +11,7 @@ from .._doors.outside import outside
 from .._doors.steps import Room, Steps, TreeWork
 from .._doors.variant import Variant, make_variant, window_of
 from .._tree import Tree
-from ._arguments import cache_word, check_layout, check_position_encoding, host_ints, lengths_of, one_dtype_word
+from ._arguments import as_int32, cache_word, check_layout, check_position_encoding, host_ints, lengths_of, one_dtype_word
 from ._run import run as run_step
 
 
@@ -35,7 +35,7 @@ def _level_of(
     page_size: int,
     first_page: int,
 ) -> _Level:
-    on_host = host_ints(indptr)
+    on_host = host_ints("paged_kv_indptr", indptr)
     pages = on_host.tolist()
     if len(queries) != len(pages):
         raise ValueError(f"qo_indptr has {len(queries)} entries, paged_kv_indptr has {len(pages)}")
@@ -43,8 +43,8 @@ def _level_of(
     if pages != sorted(pages) or min(pages) < 0 or max(pages) > len(indices):
         goes = f"paged_kv_indptr goes from {min(pages)} to {max(pages)}"
         raise ValueError(f"{goes}, it must rise from 0 to at most {len(indices)}, the pages of the level")
-    lengths = lengths_of(on_host, host_ints(last_page_len), page_size)
-    return _Level(host_ints(queries).tolist(), pages, lengths.tolist(), first_page)
+    lengths = lengths_of(on_host, host_ints("paged_kv_last_page_len", last_page_len), page_size)
+    return _Level(host_ints("qo_indptr", queries).tolist(), pages, lengths.tolist(), first_page)
 
 
 class MultiLevelCascadeAttentionWrapper:
@@ -141,7 +141,8 @@ class MultiLevelCascadeAttentionWrapper:
                 levels.append(_level_of(*arrays, page_size, first_pages[number]))
             except ValueError as error:
                 raise ValueError(f"level {number}: {error}") from None
-        pages = self._place(paged_kv_indices_arr, first_pages)
+        indices = [as_int32(f"paged_kv_indices_arr[{number}]", level) for number, level in enumerate(paged_kv_indices_arr)]
+        pages = self._place(indices, first_pages)
         tree = tree_of(levels, page_size, causal)
         if self._use_cuda_graph and self._variant is None:
             requests = sum(groups for groups, _ in self._buffers)
@@ -164,7 +165,7 @@ class MultiLevelCascadeAttentionWrapper:
     def _place(self, indices: Sequence[torch.Tensor], first_pages: list[int]) -> torch.Tensor:
         """The pages of all levels in one tensor."""
         if self._pages is None:
-            return torch.cat([level.to(self._device, torch.int32) for level in indices])
+            return torch.cat([level.to(self._device) for level in indices])
         for level, first in zip(indices, first_pages):
             self._pages[first : first + len(level)].copy_(level)
         return self._pages

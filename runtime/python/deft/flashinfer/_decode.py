@@ -12,6 +12,7 @@ from .._doors.outside import outside, refuse_given
 from .._doors.steps import PagedWork, Room, Steps
 from .._doors.variant import Variant, make_variant, scale_of, soft_cap_of, window_of
 from ._arguments import (
+    as_int32,
     cache_word,
     check_backend,
     check_layout,
@@ -138,8 +139,8 @@ class BatchDecodeWithPagedKVCacheWrapper:
             window_left=window_left,
         )
         batch_size = len(last_page_len)
-        host_indptr = host_ints(indptr)
-        lengths = lengths_of(host_indptr, host_ints(last_page_len), page_size)
+        host_indptr = host_ints("indptr", indptr)
+        lengths = lengths_of(host_indptr, host_ints("last_page_len", last_page_len), page_size)
         queries = None
         if q_len_per_req > 1:
             if batch_size and int(lengths.min()) < q_len_per_req:
@@ -148,7 +149,7 @@ class BatchDecodeWithPagedKVCacheWrapper:
         if self._use_cuda_graph:
             pages = self._fill_buffer(indices, batch_size, page_size, q_len_per_req)
         else:
-            pages = indices.to(self.device, torch.int32).contiguous()
+            pages = as_int32("indices", indices).to(self.device).contiguous()
         work = PagedWork(pages, host_indptr, lengths, queries)
         self._steps.plan(work, variant, invariant=bool(disable_split_kv) or fixed_split_size not in (None, -1))
         self._variant, self._batch_size = variant, batch_size
@@ -169,7 +170,7 @@ class BatchDecodeWithPagedKVCacheWrapper:
             self._steps = Steps(self.device, Room(batch_size, batch_size * q_len_per_req, len(buffer) * page_size))
         pages = buffer[: len(indices)]
         if indices.data_ptr() != pages.data_ptr():
-            pages.copy_(indices)
+            pages.copy_(as_int32("indices", indices))
         return pages
 
     def run(

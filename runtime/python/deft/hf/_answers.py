@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from contextlib import contextmanager
 from typing import Collection, Iterator, NamedTuple
 
@@ -17,6 +18,14 @@ class Answer(NamedTuple):
     tokens: list[int]  # behind the prompt, the end's token among them
     score: float  # the sum of the log-probabilities that the model gave them
     is_finished: bool  # an end's token came
+
+
+def ends_of(eos: Collection[int]) -> frozenset[int]:
+    """The tokens behind which an answer ends."""
+    try:
+        return frozenset(operator.index(token) for token in eos)
+    except TypeError:
+        raise UsageError(f"eos is {eos!r}, it must be a collection of tokens", "eos={2}") from None
 
 
 @contextmanager
@@ -58,6 +67,7 @@ def best_of_n(
     share the prompt. Those that have come to one of `eos` wait for the others, as in transformers' generate."""
     if n < 1:
         raise UsageError(f"n = {n} answers cannot be drawn, it is at least 1")
+    ends = ends_of(eos)
     sampler = sampler or Sampler()
     answers: list[list[int]] = [[] for _ in range(n)]
     with prompt_of(decoder, prompt) as root:
@@ -75,9 +85,9 @@ def best_of_n(
             tokens = chosen.tolist()
             for row in active:
                 answers[row].append(tokens[row])
-            active = [row for row in active if tokens[row] not in eos]
+            active = [row for row in active if tokens[row] not in ends]
             if not active or step + 1 == max_new_tokens:
                 break
             logits = logits.clone()
             logits[active] = decoder.step([branches[row] for row in active], [tokens[row] for row in active])
-    return [Answer(one, float(score), bool(one) and one[-1] in eos) for one, score in zip(answers, scores)]
+    return [Answer(one, float(score), bool(one) and one[-1] in ends) for one, score in zip(answers, scores)]

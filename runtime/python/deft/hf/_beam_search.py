@@ -7,7 +7,7 @@ from typing import Collection
 import torch
 
 from .._errors import UsageError
-from ._answers import Answer, prompt_of
+from ._answers import Answer, ends_of, prompt_of
 from ._branch import Branch
 from ._decoder import Tokens, TreeDecoder
 from ._sampling import stack_logits
@@ -32,7 +32,8 @@ def beam_search(
     """
     if beams < 1:
         raise UsageError(f"beams = {beams} find no answer, it is at least 1")
-    keep = max(2, 1 + len(eos)) * beams
+    ends = ends_of(eos)
+    keep = max(2, 1 + len(ends)) * beams
     finished: list[Answer] = []
     with prompt_of(decoder, prompt) as root:
         running = [(root, [])]  # branch, what it has decoded; the last token of which is in no cache yet
@@ -46,11 +47,11 @@ def beam_search(
             is_last = length == max_new_tokens
             for rank, (score, (beam, token)) in enumerate(zip(best.tolist(), found)):
                 # Only what is among the best beams may end; the others are there to go on from.
-                if rank < beams and (is_last or token in eos):
+                if rank < beams and (is_last or token in ends):
                     tokens = [*running[beam][1], token]
-                    finished.append(Answer(tokens, score / length**length_penalty, token in eos))
+                    finished.append(Answer(tokens, score / length**length_penalty, token in ends))
             finished = sorted(finished, key=lambda one: -one.score)[:beams]  # of equal ones the earlier
-            going_on = [rank for rank, (_, token) in enumerate(found) if token not in eos][:beams]
+            going_on = [rank for rank, (_, token) in enumerate(found) if token not in ends][:beams]
             scores = best[going_on]
             if is_last or not _may_improve(finished, beams, scores, length, max_new_tokens, length_penalty, early_stopping):
                 break

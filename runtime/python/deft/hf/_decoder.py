@@ -9,6 +9,7 @@ from typing import Any, Iterator, Mapping, Sequence
 
 import torch
 
+from .._arguments import expect_whole
 from .._errors import UsageError
 from .._plan_facts import ConfigChoice, PlanSummary
 from .._sequence_tree import SequenceTree
@@ -60,6 +61,7 @@ class TreeDecoder:
         graphs: bool = True,
         keeps_hidden: bool = False,
     ) -> None:
+        self._prefill_chunk = expect_whole("prefill_chunk", prefill_chunk, least=1)
         config = model.config.get_text_config()
         self.model = model
         self.kinds = heads_of_rank(layer_kinds(config), model)
@@ -75,7 +77,6 @@ class TreeDecoder:
         self.attentions = attentions = compile_kinds(self.kinds, cache_dtype, page_size, more)
         self._pollution = Pollution(cache.sequences, layers) if layers else None
         self._roots: list[Branch] = []
-        self._prefill_chunk = prefill_chunk
         self._vocabulary: int = config.vocab_size
         self._parts = parts = Parts(self.model, self.cache, self.kinds, PageTable(self.cache), keeps_hidden, self.STEP)
 
@@ -142,6 +143,7 @@ class TreeDecoder:
     def fork(self, branch: Branch, count: int) -> list[Branch]:
         """Branches that go on from the end of one, which itself goes on no more."""
         branch.check(self.sequences)
+        count = expect_whole("count", count, least=0)
         return [Branch(self.sequences, self.sequences.fork(branch.node), branch) for _ in range(count)]
 
     def prune(self, branch: Branch, *, upwards: bool = False) -> None:

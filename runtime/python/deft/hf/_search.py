@@ -7,7 +7,7 @@ from typing import Callable, Collection, Iterable, Literal, NamedTuple
 import torch
 
 from .._errors import UsageError
-from ._answers import prompt_of
+from ._answers import ends_of, prompt_of
 from ._branch import Branch
 from ._decoder import Tokens, TreeDecoder
 from ._sampling import Sampler, stack_logits
@@ -90,6 +90,7 @@ def tree_search(
 ) -> Search:
     """Decodes `thoughts` branches of the prompt. Before each step `policy(search)` gives what is to be done; then each active
     thought decodes a token, and is finished where that is one of `eos`. Ends when none is active, or after `max_steps`."""
+    ends = ends_of(eos)
     sampler = sampler or Sampler()
     search = Search()
     with prompt_of(decoder, prompt) as root:
@@ -102,7 +103,7 @@ def tree_search(
             active = search.active
             if not active:
                 break
-            _decode(decoder, active, eos, sampler)
+            _decode(decoder, active, ends, sampler)
     return search
 
 
@@ -126,7 +127,7 @@ def _act(decoder: TreeDecoder, search: Search, action: Action) -> None:
         search.thoughts.append(Thought(len(search.thoughts), thought, branch, search.step))
 
 
-def _decode(decoder: TreeDecoder, active: list[Thought], eos: Collection[int], sampler: Sampler) -> None:
+def _decode(decoder: TreeDecoder, active: list[Thought], ends: Collection[int], sampler: Sampler) -> None:
     logits = stack_logits([one.branch for one in active])
     paths = [one.branch.tokens for one in active]
     if len({len(path) for path in paths}) == 1:
@@ -142,7 +143,7 @@ def _decode(decoder: TreeDecoder, active: list[Thought], eos: Collection[int], s
     for thought, token, log_probability in zip(active, tokens, given):
         thought.own.append(token)
         thought.score += log_probability
-        if token in eos:
+        if token in ends:
             thought.state = "finished"
     going_on = [(one, token) for one, token in zip(active, tokens) if one.state == "active"]
     if going_on:

@@ -6,7 +6,7 @@ from typing import Collection, NamedTuple, Protocol
 
 import torch
 
-from ._answers import prompt_of
+from ._answers import ends_of, prompt_of
 from ._branch import Branch
 from ._decoder import Tokens, TreeDecoder
 from ._sampling import Greedy, Sampler
@@ -54,6 +54,7 @@ def speculate(
     """The answer that greedy decoding gives, or one that `sampler` draws, in fewer steps. A step reads the sequence once for
     all guesses. Behind each accepted token the model's own choice is drawn; where a guess is that choice it is accepted, so
     that what is decoded has the model's distribution whatever is guessed."""
+    ends = ends_of(eos)
     sampler = sampler or Greedy()
     answer: list[int] = []
     accepted: list[int] = []
@@ -68,7 +69,7 @@ def speculate(
                 path = [0]
                 while True:
                     answer.append(guesses.tokens[path[-1]])
-                    if answer[-1] in eos or len(answer) == max_new_tokens:
+                    if answer[-1] in ends or len(answer) == max_new_tokens:
                         break
                     token = _draw(sampler, branches[path[-1]])
                     children = [i for i, parent in enumerate(guesses.parents) if parent == path[-1]]
@@ -77,7 +78,7 @@ def speculate(
                         break
                     path.append(right[0])
                 accepted.append(len(path))
-                if answer[-1] in eos or len(answer) == max_new_tokens:
+                if answer[-1] in ends or len(answer) == max_new_tokens:
                     break
                 decoder.accept(sequence, branches[path[-1]])
                 drafter.accepted(path)

@@ -1,0 +1,163 @@
+"""Calls that a GPU's plans and merges are given, on the tests' driver, which computes and takes the host's memory for a GPU's.
+
+Torch, streams and captured graphs of a real one are what gpu_check.py looks at."""
+
+import os
+
+import deft
+import ml_dtypes
+import numpy as np
+import pytest
+from evaluate import assert_close
+from test_paged_batch import expected as expected_of_requests
+from test_paged_batch_drafts import LENGTHS, PAGE, PARENTS, TABLES, expected, mask_of, words_of
+
+if "DEFT_EXPECT_FAKE_CUDA" not in os.environ:
+    pytest.skip("the tests' driver is not there: ctest -R python.gpu_calls", allow_module_level=True)
+
+HEADS = "query_heads = 4; kv_heads = 2; head_dim = 64; output = bf16 with lse;"  # as DEFT_FAKE_CUDA_VARIANT says
+
+
+class OnGpu:
+    def __init__(self, array):
+        self.array, self.dtype = array, array.dtype
+        interface = array.__array_interface__
+        self.__cuda_array_interface__ = {**interface, "version": 3}
+
+
+class Step:
+    """What a run of a batch reads and writes."""
+
+    def __init__(self, rng, queries):
+        shapes = (queries, 4, 64), (10, PAGE, 2, 64), (10, PAGE, 2, 64)
+        self.q, self.k, self.v = (rng.standard_normal(shape).astype(ml_dtypes.bfloat16) for shape in shapes)
+        self.out = np.zeros_like(self.q)
+
+    def run(self, batch, pages=TABLES):
+        # A batch takes copies of a table to a GPU by torch; this one is there already.
+        batch._table = batch._table._replace(data=pages.ctypes.data, device_type=deft._abi.DEFT_DEVICE_CUDA)
+        batch.run(OnGpu(self.q), OnGpu(self.k), OnGpu(self.v), out=OnGpu(self.out))
+        return self.out
+
+
+@pytest.fixture(scope="module")
+def att():
+    return deft.compile(f"attention a {{ {HEADS} }}")
+
+
+def test_a_mask_says_who_sees_whom_in_the_runs_behind_it(att, rng):
+    batch = deft.PagedBatch(att, max_requests=4)
+    batch.update(TABLES, LENGTHS, drafts=[len(parents) for parents in PARENTS])
+    step, words = Step(rng, 9), OnGpu(words_of(mask_of(PARENTS, 5)))
+    batch.draft(words)
+    assert_close(step.run(batch), expected(step.q, step.k, step.v)[0], "bfloat16")
+    batch.check_replays()
+    # A later step, which needs an upload before its mask.
+    others = [[-1, 0, -1, 2, 3], [-1], [-1, -1, -1]]
+    grown = [length + 1 for length in LENGTHS]
+    batch.grow(TABLES, grown)
+    batch.draft(OnGpu(words_of(mask_of(others, 5))), depths=OnGpu((mask_of(others, 5).sum(-1) - 1).clip(0).astype("int32")))
+    assert_close(step.run(batch), expected(step.q, step.k, step.v, others, grown)[0], "bfloat16")
+
+
+def test_rows_that_are_no_trees_are_told_of_later(att):
+    batch = deft.PagedBatch(att, max_requests=4)
+    batch.update(TABLES, LENGTHS, drafts=[1, 2, 0])
+    batch.draft(OnGpu(np.zeros((3, 2, 1), "int32")))
+    with pytest.raises(deft.UsageError, match="row .* of request .* in the mask of drafts is not that of a tree"):
+        batch.check_replays()
+    batch.check_replays()  # told once
+
+
+def test_lengths_of_a_mask_are_followed(att, rng):
+    batch = deft.PagedBatch(att, max_requests=4, follows_lengths=True)
+    batch.update(TABLES, LENGTHS, drafts=[len(parents) for parents in PARENTS])
+    step, words = Step(rng, 9), OnGpu(words_of(mask_of(PARENTS, 5)))
+    grown = [length + 2 for length in LENGTHS]
+    batch.draft(words, lengths=OnGpu(np.array(grown, "int32")))
+    assert_close(step.run(batch), expected(step.q, step.k, step.v, lengths=grown)[0], "bfloat16")
+    batch.draft(words, lengths=OnGpu(np.array([1, 40, 20], "int32")))
+    with pytest.raises(deft.UsageError, match="request 0 had 1 tokens before its drafts"):
+        batch.check_replays()
+
+
+def test_a_batch_follows_lengths(att, rng):
+    batch = deft.PagedBatch(att, max_requests=4, follows_lengths=True)
+    batch.update(TABLES, LENGTHS)
+    step, grown = Step(rng, 3), [38, 42, 21]
+    batch.follow(OnGpu(np.array(grown, "int32")))
+    assert_close(step.run(batch), expected_of_requests(step.q, step.k, step.v, TABLES, grown)[0], "bfloat16")
+    batch.follow(OnGpu(np.array([36, 42, 21], "int32")))
+    with pytest.raises(deft.UsageError, match="query 0 saw 36 tokens on the device"):
+        batch.check_replays()
+    with pytest.raises(deft.UsageError, match="lengths are on the host, they are read on the GPU"):
+        batch.follow(np.array(grown, "int32"))
+
+
+def test_a_step_without_drafts_makes_no_plan(att):
+    batch = deft.PagedBatch(att, max_requests=4)
+    batch.update(TABLES, LENGTHS, drafts=[0, 0, 0])
+    batch.draft(OnGpu(np.zeros((3, 1, 1), "int32")))
+    assert batch._runs._plans() == []
+
+
+def test_a_mask_that_lies_elsewhere_or_is_of_bool_is_named(att):
+    batch = deft.PagedBatch(att, max_requests=4)
+    batch.update(TABLES, LENGTHS, drafts=[1, 1, 1])
+    words = OnGpu(np.ones((3, 1, 1), "int32"))
+    with pytest.raises(deft.UsageError, match="depths is in memory of the CPU, the run takes memory of CUDA device 0"):
+        batch.draft(words, depths=np.zeros((3, 1), "int32"))
+    with pytest.raises(deft.UsageError, match="bits is bool of a OnGpu, truth values are taken of NumPy and torch"):
+        batch.draft(OnGpu(np.ones((3, 1, 1), bool)))
+    with pytest.raises(deft.UsageError, match="does not follow lengths"):
+        batch.draft(words, lengths=OnGpu(np.array(LENGTHS, "int32")))
+
+
+def test_pages_that_the_cache_does_not_have_are_told_of(att, rng):
+    tree = deft.Tree()
+    tree.add_query(tree.add_root(40, location=0))
+    step = Step(rng, 1)
+    for pages, is_wrong in ([0, 1, 9], False), ([0, 1, 10], True):
+        plan = att.plan(tree, device=0, check_pages=True)
+        k = np.zeros((32, PAGE, 2, 64), ml_dtypes.bfloat16)  # room for what a driver of tests reads beyond
+        cache = OnGpu(k[:10])
+        plan.run(OnGpu(step.q), cache, cache, OnGpu(np.array(pages, "int32")), out=OnGpu(step.out))
+        if is_wrong:
+            with pytest.raises(deft.UsageError, match="entry 2 .*10"):
+                plan.check_replays()
+        else:
+            plan.check_replays()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+def test_states_become_one(dtype):
+    outs = [OnGpu(np.full((2, 1, 8), value).astype(getattr(ml_dtypes, dtype, dtype))) for value in (1, 3)]
+    lses = [OnGpu(np.zeros((2, 1), "float32")) for _ in outs]
+    out, lse = deft.merge_states(outs, lses, out=outs[0], lse=lses[0])
+    assert out is outs[0] and lse is lses[0]
+    assert (out.array.astype("float32") == 2).all() and np.allclose(lse.array, np.log(2))
+
+
+def test_the_kernel_of_merges_is_loaded_once_for_a_gpu_and_a_type(monkeypatch):
+    loaded = []
+    load = deft._library.lib.deft_gpu_state_merge_load
+    monkeypatch.setattr(deft._library.lib, "deft_gpu_state_merge_load", lambda *given: loaded.append(given[1]) or load(*given))
+    monkeypatch.setattr(deft._merge_states, "_loaded", {})
+    for dtype in ("float32", "float16", "float32"):
+        state = OnGpu(np.zeros((2, 1, 8), dtype)), OnGpu(np.zeros((2, 1), "float32"))
+        deft.merge_states([state[0]], [state[1]], out=state[0], lse=state[1])
+    assert loaded == [deft._abi.DEFT_F32, deft._abi.DEFT_F16]
+
+
+def test_states_of_two_places_are_named():
+    states = [np.zeros((2, 1, 8), "float32"), OnGpu(np.zeros((2, 1, 8), "float32"))]
+    lse = np.zeros((2, 1), "float32")
+    with pytest.raises(deft.UsageError, match="out of state 1 is in memory of CUDA device 0"):
+        deft.merge_states(states, [lse, lse])
+    with pytest.raises(deft.UsageError, match="give the arrays to write to"):
+        deft.merge_states(states[1:], [OnGpu(lse)])
+
+
+def test_rows_on_a_gpu_are_not_quantized():
+    with pytest.raises(deft.UsageError, match="values is on a GPU, it must be in the host's memory"):
+        deft.quantize(OnGpu(np.zeros((2, 1, 8), "float16")), out=np.zeros((2, 1, 8), "uint8"))
