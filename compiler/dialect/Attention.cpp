@@ -95,6 +95,8 @@ llvm::LogicalResult AttentionOp::verify() {
     return emitOpError() << "normalize(sigmoid) has no lse";
   if (getNormalize() == Normalize::Sigmoid && hasSink())
     return emitOpError() << "normalize(sigmoid) has no sink";
+  if (getPath() && getSelect())
+    return emitOpError() << "selects, and its mask is bound by `path`";
   llvm::StringSet<> names;
   for (auto param : getParams().getAsRange<ParamAttr>())
     if (!names.insert(param.getName()).second)

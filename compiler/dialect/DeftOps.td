@@ -25,7 +25,8 @@ def AttentionOp : DeftOp<"attention", [IsolatedFromAbove, Symbol,
     `mask` yields i1: whether a token of the path is visible. `score` yields the final score, f32, in natural units.
     Their arguments are always all of
       (s: f32, q_pos: i32, kv_pos: i32, head: i32, kv_head: i32, depth: i32, query: i32).
-    An empty mask hides nothing; an empty score is `s`, which is q.k * scale.
+    An empty mask hides nothing; an empty score is `s`, which is q.k * scale. With `path` a token may come behind `q_pos`, up to
+    the end of the query's node; then nothing is selected.
 
     `sink` yields a logit, f32, that joins the denominator of each row once. Of the same arguments it uses `head` and `kv_head`
     alone. Where it is empty there is none.
@@ -43,13 +44,13 @@ def AttentionOp : DeftOp<"attention", [IsolatedFromAbove, Symbol,
                        RowTypeAttr:$k, RowTypeAttr:$v, UnitAttr:$value_in_key, RowTypeAttr:$out, UnitAttr:$lse,
                        CacheAttr:$cache, F64Attr:$scale,
                        NormalizeAttr:$normalize, TypedArrayAttrBase<ParamAttr, "parameters">:$params,
-                       OptionalAttr<ScheduleAttr>:$schedule, OptionalAttr<SelectAttr>:$select);
+                       OptionalAttr<ScheduleAttr>:$schedule, OptionalAttr<SelectAttr>:$select, UnitAttr:$path);
   let regions = (region AnyRegion:$query, AnyRegion:$mask, AnyRegion:$score, AnyRegion:$sink, AnyRegion:$output,
                         AnyRegion:$tile);
   let assemblyFormat = [{
     $sym_name `query_heads` $query_heads `kv_heads` $kv_heads `q` $q `k` $k `v` $v
     (`value_in_key` $value_in_key^)? `out` $out (`lse` $lse^)? `cache` $cache `scale` $scale `normalize` `` $normalize ` ` `\n` ` ` ` ` `params` $params
-    (`\n` ` ` ` ` `schedule` $schedule^)? (`\n` ` ` ` ` `select` $select^)? attr-dict-with-keyword custom<Hooks>($query, $mask, $score, $sink, $output, $tile)
+    (`\n` ` ` ` ` `schedule` $schedule^)? (`\n` ` ` ` ` `select` $select^)? (`\n` ` ` ` ` `path` $path^)? attr-dict-with-keyword custom<Hooks>($query, $mask, $score, $sink, $output, $tile)
   }];
   let hasVerifier = 1;
   let hasRegionVerifier = 1;

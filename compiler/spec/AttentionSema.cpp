@@ -327,7 +327,13 @@ void AttentionSema::checkMask() {
   std::optional<Keyed> mask = keyed("mask");
   if (!mask)
     return;
-  auto value = exprs_.evaluateMask(mask->expr, mask->scope);
+  ExprSema::SaidBounds said;
+  auto value = exprs_.evaluateMask(mask->expr, mask->scope, said);
+  if (said.tree && said.path)
+    reporter_.error(*said.path, "a mask has one bound, `tree` or `path`")
+        .withHint("`path` bounds what `tree` does, and the rest of the query's own node")
+        .withNote(*said.tree, "`tree` is written here");
+  variant_.bound = said.path ? MaskBound::Path : MaskBound::Tree;
   if (!value || !*value)
     return;
   const Expr &root = exprs_.exprs()[**value];

@@ -69,6 +69,14 @@ void ExprSema::unknownName(const AstExpr &expr, const Scope &scope) {
       .withHint(support::didYouMean(expr.name.text, visibleNames(scope, /*functions=*/false)));
 }
 
+bool ExprSema::isPathBound(const AstExpr &expr, const Scope &scope) const {
+  if (expr.kind != AstExprKind::Name || expr.name.text != "path")
+    return false;
+  const bool isArgument = scope.arguments && scope.arguments->find(expr.name.text) != scope.arguments->end();
+  return !isArgument && !lookUp(expr.name.text, scope).declaration &&
+         parsed_.brokenNames.count(expr.name.text) == 0;
+}
+
 std::optional<ExprId> ExprSema::evaluateName(const AstExpr &expr, const Scope &scope) {
   const std::string &name = expr.name.text;
   std::optional<int> array = arrayParamNamed(expr, scope);
@@ -86,9 +94,10 @@ std::optional<ExprId> ExprSema::evaluateName(const AstExpr &expr, const Scope &s
     if (bound != scope.arguments->end())
       return bound->second.value;
   }
-  if (name == "tree") {
+  if (name == "tree" || isPathBound(expr, scope)) {
     reporter_
-        .error(expr.range, "`tree` may only be one of the conditions that `&&` joins at the top of `mask`")
+        .error(expr.range,
+               "`" + name + "` may only be one of the conditions that `&&` joins at the top of `mask`")
         .withHint("a query sees the tokens of its path and no others, whatever the mask says");
     return std::nullopt;
   }

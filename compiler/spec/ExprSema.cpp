@@ -312,13 +312,17 @@ bool ExprSema::knows(const Ident &name, const Scope &scope) const {
          parsed_.brokenNames.count(name.text) > 0;
 }
 
-std::optional<std::optional<ExprId>> ExprSema::evaluateMask(AstExprId id, const Scope &scope) {
+std::optional<std::optional<ExprId>> ExprSema::evaluateMask(AstExprId id, const Scope &scope,
+                                                            SaidBounds &said) {
   const AstExpr &expr = ast(id);
-  if (expr.kind == AstExprKind::Name && expr.name.text == "tree")
-    return std::optional<std::optional<ExprId>>(std::in_place); // no mask beside the tree
+  const bool isTree = expr.kind == AstExprKind::Name && expr.name.text == "tree";
+  if (isTree || isPathBound(expr, scope)) {
+    (isTree ? said.tree : said.path) = expr.range;
+    return std::optional<std::optional<ExprId>>(std::in_place); // no mask beside the bound
+  }
   if (expr.kind == AstExprKind::Binary && expr.op == ExprOp::And) {
-    auto left = evaluateMask(expr.operands[0], scope);
-    auto right = evaluateMask(expr.operands[1], scope);
+    auto left = evaluateMask(expr.operands[0], scope, said);
+    auto right = evaluateMask(expr.operands[1], scope, said);
     if (!left || !right)
       return std::nullopt;
     if (!*left || !*right)

@@ -39,8 +39,12 @@ public:
                                    const std::string &what, Place place = Place::Operand);
   std::optional<double> evaluateConstant(AstExprId expr, const Scope &scope, ScalarType type,
                                          const std::string &what);
-  /// The conjuncts of a mask beside `tree`; an empty inner optional when there are none.
-  std::optional<std::optional<ExprId>> evaluateMask(AstExprId expr, const Scope &scope);
+  /// Where a mask says which bound it stands beside.
+  struct SaidBounds {
+    std::optional<support::SourceRange> tree, path;
+  };
+  /// The conjuncts of a mask beside its bound; an empty inner optional when there are none.
+  std::optional<std::optional<ExprId>> evaluateMask(AstExprId expr, const Scope &scope, SaidBounds &said);
 
   using MayRead = std::function<bool(Builtin)>;
   /// Reports reading what may not be read, with the place that does.
@@ -52,6 +56,8 @@ public:
   bool checkReadsNoElement(ExprId value, AstExprId expr, const Scope &scope, const std::string &what);
   /// Reports reading anything but heads and parameters, likewise.
   bool checkReadsHeadOnly(ExprId value, AstExprId expr, const Scope &scope, const std::string &what);
+  /// Whether a name is the bound `path`: what is declared hides it, which came later than many specs.
+  bool isPathBound(const AstExpr &expr, const Scope &scope) const;
   /// Whether a name means something here, or would if its declaration could be read.
   bool knows(const Ident &name, const Scope &scope) const;
   /// Checks a function by itself, with arguments that are not constant. Calls of a function that is wrong by

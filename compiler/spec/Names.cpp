@@ -17,6 +17,7 @@ constexpr Word<ScalarType> kScalarTypes[] = {
     {ScalarType::Bool, "bool"}, {ScalarType::I32, "i32"}, {ScalarType::F32, "f32"}};
 constexpr Word<PageOrder> kPageOrders[] = {{PageOrder::Nhd, "nhd"}, {PageOrder::Hnd, "hnd"}};
 constexpr Word<Normalize> kNormalizes[] = {{Normalize::Softmax, "softmax"}, {Normalize::Sigmoid, "sigmoid"}};
+constexpr Word<MaskBound> kMaskBounds[] = {{MaskBound::Tree, "tree"}, {MaskBound::Path, "path"}};
 constexpr Word<Partition> kPartitions[] = {
 #define DEFT_PARTITION_WORD(ID, NAME) {Partition::ID, #NAME},
     DEFT_PARTITIONS(DEFT_PARTITION_WORD)
@@ -112,6 +113,7 @@ const char *toString(DType dtype) { return textOf(kDTypes, dtype); }
 const char *toString(ScalarType type) { return textOf(kScalarTypes, type); }
 const char *toString(PageOrder order) { return textOf(kPageOrders, order); }
 const char *toString(Normalize normalize) { return textOf(kNormalizes, normalize); }
+const char *toString(MaskBound bound) { return textOf(kMaskBounds, bound); }
 const char *toString(Partition partition) { return textOf(kPartitions, partition); }
 const char *toString(SelectBy by) { return textOf(kSelectBys, by); }
 const char *toString(Builtin builtin) { return textOf(kBuiltins, builtin); }
@@ -127,6 +129,9 @@ std::optional<PageOrder> parsePageOrder(std::string_view text) {
 }
 std::optional<Normalize> parseNormalize(std::string_view text) {
   return valueOf<Normalize>(kNormalizes, text);
+}
+std::optional<MaskBound> parseMaskBound(std::string_view text) {
+  return valueOf<MaskBound>(kMaskBounds, text);
 }
 std::optional<Partition> parsePartition(std::string_view text) {
   return valueOf<Partition>(kPartitions, text);

@@ -13,6 +13,11 @@ void AttentionSema::checkSelect() {
   if (!property)
     return;
   blockScope_.owner = merged_.property("select").owner;
+  if (variant_.bound == MaskBound::Path) {
+    reporter_.error(property->key.range, "an attention whose mask is bound by `path` selects nothing")
+        .withHint("which tokens of a path are the last ones is said where it ends at the query's own");
+    return;
+  }
   const auto &ast = std::get<AstSelect>(property->value);
   SelectSpec select;
   select.range = property->key.range;

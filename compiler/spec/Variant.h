@@ -112,6 +112,12 @@ struct Expr {
 
 enum class Normalize { Softmax = 0, Sigmoid = 1 };
 
+/// What a query may see at most, whatever the mask shows (LANGUAGE.md, rules V1 and V7).
+enum class MaskBound {
+  Tree = 0, ///< its path up to its own position
+  Path = 1, ///< its path to the end of its node
+};
+
 /// A value of the schedule: a fixed number, or the alternatives of tune(...), in written order.
 struct TuneList {
   std::vector<int> values; ///< at least one
@@ -178,10 +184,11 @@ struct Variant {
   double scale = 0; ///< constant
   std::vector<Param> params;
   std::vector<Expr> exprs;
-  std::optional<ExprId> mask;   ///< bool, beside `tree`; none: only the tree hides
-  std::optional<ExprId> score;  ///< f32; none: the score is `s`
-  std::optional<ExprId> query;  ///< f32, of an element of q before q.k; none: as it is
-  std::optional<ExprId> output; ///< f32, of an element of a normalised row; none: as it is
+  MaskBound bound = MaskBound::Tree; ///< what `mask` stands beside
+  std::optional<ExprId> mask;        ///< bool; none: only the bound hides
+  std::optional<ExprId> score;       ///< f32; none: the score is `s`
+  std::optional<ExprId> query;       ///< f32, of an element of q before q.k; none: as it is
+  std::optional<ExprId> output;      ///< f32, of an element of a normalised row; none: as it is
   Normalize normalize = Normalize::Softmax;
   std::optional<ExprId> sigmoidBias; ///< f32, may not read s; none: 0. Sigmoid only
   std::optional<ExprId> sink; ///< f32 of head, kv_head and parameters; none: there is none. Softmax only

@@ -112,6 +112,8 @@ Json toJson(const Variant &v) {
   json["exprs"] = Json::array();
   for (const Expr &expr : v.exprs)
     json["exprs"].push_back(exprToJson(expr));
+  if (v.bound != MaskBound::Tree) // came later: texts of specs without it stay as they are
+    json["bound"] = toString(v.bound);
   const std::pair<const char *, const std::optional<ExprId> *> roots[] = {
       {"query", &v.query}, {"mask", &v.mask},    {"score", &v.score}, {"sigmoid_bias", &v.sigmoidBias},
       {"sink", &v.sink},   {"output", &v.output}};

@@ -230,6 +230,8 @@ Variant readVariant(const Json &json) {
     v.params.push_back(readParam(param));
   for (const Json &expr : array(json, "exprs", kMaxOperations))
     v.exprs.push_back(readExpr(expr, v));
+  if (json.contains("bound"))
+    v.bound = word(json, "bound", parseMaskBound);
   v.query = readRoot(json, "query", v, ScalarType::F32, mayReadInQuery);
   v.mask = readRoot(json, "mask", v, ScalarType::Bool, mayReadOfPair);
   v.score = readRoot(json, "score", v, ScalarType::F32, mayReadOfPair);
@@ -241,6 +243,7 @@ Variant readVariant(const Json &json) {
     v.schedule = readSchedule(json["schedule"]);
   if (json.contains("select"))
     v.select = readSelect(json["select"]);
+  require(!v.select || v.bound == MaskBound::Tree, "what is bound by `path` selects nothing");
   return v;
 }
 

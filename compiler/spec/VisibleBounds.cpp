@@ -348,8 +348,8 @@ ParamSum operator*(const ParamSum &a, std::int64_t times) {
 
 VisibleBounds visibleBounds(const Variant &variant) {
   if (!variant.mask)
-    return VisibleBounds::everything();
-  return {Derivation(variant).where(*variant.mask, true)};
+    return VisibleBounds::everything(variant.bound);
+  return {Derivation(variant).where(*variant.mask, true), variant.bound};
 }
 
 } // namespace deft::spec

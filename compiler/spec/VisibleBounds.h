@@ -63,8 +63,9 @@ struct VisibleBounds {
   /// A query sees nothing outside of all of them; none: it sees nothing at all. In no order, and they may
   /// overlap.
   std::vector<Interval> intervals;
+  MaskBound bound = MaskBound::Tree; ///< of the same mask: what is seen is within both
 
-  static VisibleBounds everything() { return {{Interval{}}}; }
+  static VisibleBounds everything(MaskBound bound = MaskBound::Tree) { return {{Interval{}}, bound}; }
 };
 
 /// Of the variant's mask: everything without one, and where nothing can be said.

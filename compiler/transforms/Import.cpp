@@ -109,7 +109,8 @@ AttentionOp importVariant(mlir::ModuleOp module, const spec::Variant &variant, L
       variant.withLse, attributes.cache(variant.cache), llvm::APFloat(variant.scale),
       isSigmoid ? Normalize::Sigmoid : Normalize::Softmax, attributes.params(variant.params),
       variant.schedule ? attributes.schedule(*variant.schedule) : ScheduleAttr(),
-      variant.select ? attributes.select(*variant.select) : SelectAttr());
+      variant.select ? attributes.select(*variant.select) : SelectAttr(),
+      variant.bound == spec::MaskBound::Path);
 
   // One block that yields what `build` makes of it.
   const auto addHook = [&](mlir::Block &block, auto &&build) {

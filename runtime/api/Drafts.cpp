@@ -16,6 +16,9 @@ Result<void> Plan::Impl::makeDrafted(const Tree &tree, const plan::VariantFacts 
   if (options.invariant)
     return api::usage("an invariant plan is not for requests with drafts",
                       "give each draft's query by a Tree");
+  if (known.reach.seesPath()) // who sees a draft is said by the mask of drafts, and by nothing else
+    return api::usage("`" + attention + "` is bound by `path`, and a plan with drafts by their tree",
+                      "give each draft's query by a Tree");
   const std::vector<tree::DraftedRequest> &drafted = tree.impl().drafted();
   int most = 0;
   for (const tree::DraftedRequest &request : drafted)

@@ -17,7 +17,7 @@ struct PagedBatch::Impl {
 
   Impl(int pageSize, bool checksEntries, int lastPage)
       : batch(sharing::PageSize(pageSize), checksEntries, lastPage) {
-    view.mutableImpl().look(batch.tree(), &batch.drafted());
+    view.mutableImpl().look(batch.tree(), &batch.drafted(), &batch.requestInPieces());
   }
 };
 

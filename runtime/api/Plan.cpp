@@ -106,7 +106,7 @@ void Plan::Impl::chooseConfig(const Tree &tree, const plan::TreeView &view) {
 }
 
 Result<void> Plan::Impl::checkReach(const plan::Reach &reach, const std::string &attention) const {
-  if (facts.reach.isAll() || facts.reach == reach)
+  if (facts.reach == reach || (facts.reach.isAll() && !reach.seesPath()))
     return {};
   return api::usage("the plan leaves out what another mask hides, or this one with other values of its "
                     "parameters: `" +
@@ -164,6 +164,11 @@ Result<void> Plan::Impl::makePlan(const Tree &tree, const plan::VariantFacts &kn
   needsMask = false;
   if (!tree.impl().drafted().empty())
     return makeDrafted(tree, known, fixed);
+  if (const int request = tree.impl().requestInPieces(); request >= 0 && known.reach.seesPath())
+    return api::usage(
+        "`" + attention + "` is bound by `path`, and others share pages with new tokens of request " +
+            std::to_string(request) + ": its queries are in several nodes, and see theirs alone",
+        "give new tokens that see each other pages of their own");
   const plan::TreeView &view = planner.read(tree.impl().tree(), known);
   if (!fixed)
     chooseConfig(tree, view);

@@ -98,7 +98,8 @@ Result<void> checkAndRun(const Attention &attention, const Plan::Impl &plan, con
   const Params::Impl &params = inputs.params ? inputs.params->impl() : defaults.emplace(attention).impl();
   if (&params.attention.impl() != &attention.impl())
     return usage("the parameters are those of another attention");
-  if (!plan.facts.reach.isAll()) // else it serves every mask, and a run need not ask for this one's
+  // Else it serves every mask within `tree`, and a run need not ask for this one's.
+  if (!plan.facts.reach.isAll() || attention.impl().variant().bound == spec::MaskBound::Path)
     if (auto checked = plan.checkReach(params.reach(), attention.name()); !checked)
       return checked;
   const auto slots = params.slots();

@@ -72,10 +72,16 @@ struct Tree::Impl {
     return viewedDrafted_ ? *viewedDrafted_ : ownDrafted_;
   }
 
+  /// A request of a batch whose new tokens are in several nodes, or -1: under `path` they would see each
+  /// other.
+  int requestInPieces() const { return viewedInPieces_ ? *viewedInPieces_ : -1; }
+
   /// Becomes a view of a tree that lives at least as long.
-  void look(const tree::KvTree &at, const std::vector<tree::DraftedRequest> *drafted = nullptr) {
+  void look(const tree::KvTree &at, const std::vector<tree::DraftedRequest> *drafted = nullptr,
+            const int *requestInPieces = nullptr) {
     viewed_ = &at;
     viewedDrafted_ = drafted;
+    viewedInPieces_ = requestInPieces;
     noteChange();
   }
 
@@ -86,6 +92,7 @@ private:
   const tree::KvTree *viewed_ = nullptr;
   std::vector<tree::DraftedRequest> ownDrafted_;
   const std::vector<tree::DraftedRequest> *viewedDrafted_ = nullptr;
+  const int *viewedInPieces_ = nullptr;
 };
 
 inline std::vector<tree::Query> toInternal(std::span<const Query> queries) {

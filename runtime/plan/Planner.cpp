@@ -85,8 +85,8 @@ Result<void> Planner::make(const tree::KvTree &tree, const VariantFacts &facts, 
 const TreeView &Planner::read(const tree::KvTree &tree, const VariantFacts &facts) {
   // Tiles of an invariant plan may not depend on who else sees what: they leave out what is hidden
   // themselves.
-  const Reach everything;
-  visible_.read(tree, options_.isInvariant ? everything : facts.reach, facts.trimStep, view_);
+  visible_.read(tree, options_.isInvariant ? facts.reach.withoutMask() : facts.reach, facts.reach,
+                facts.trimStep, view_);
   return view_;
 }
 

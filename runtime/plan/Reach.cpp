@@ -117,6 +117,7 @@ Reach Reach::of(const VisibleBounds &bounds, const ParamRanges &params) {
   const Resolver resolver(params);
   Reach reach;
   reach.isAll_ = false;
+  reach.seesPath_ = bounds.bound == spec::MaskBound::Path;
   for (const VisibleBounds::Interval &interval : bounds.intervals) {
     if (!std::all_of(interval.conditions.begin(), interval.conditions.end(),
                      [&](const VisibleBounds::Bound &condition) { return resolver.mayHold(condition); }))
@@ -129,15 +130,15 @@ Reach Reach::of(const VisibleBounds &bounds, const ParamRanges &params) {
     }
     for (const VisibleBounds::Bound &bound : interval.until) {
       const auto edge = resolver.edgeOf(bound, /*isStart=*/false);
-      if (edge && !edge->isBehindAll())
+      if (edge && (reach.seesPath_ || !edge->isBehindAll()))
         own.until.push_back(*edge);
     }
     if (own.from.empty() && own.until.empty())
-      return {};
+      return reach.withoutMask();
     for (const Edge &edge : own.from)
       reach.hasRisingStart_ |= edge.isRising();
     for (const Edge &edge : own.until)
-      reach.hasRisingEnd_ |= edge.isRising();
+      reach.hasRisingEnd_ |= edge.isRising() && !edge.isBehindAll();
     reach.intervals_.push_back(std::move(own));
   }
   return reach;
@@ -150,8 +151,8 @@ std::int64_t Reach::startOf(const Interval &interval, int qPos) {
   return start;
 }
 
-std::int64_t Reach::endOf(const Interval &interval, int qPos) {
-  std::int64_t end = std::int64_t{qPos} + 1;
+std::int64_t Reach::endOf(const Interval &interval, int qPos) const {
+  std::int64_t end = endOfBound(qPos);
   for (const Edge &edge : interval.until)
     end = std::min(end, edge.at(qPos));
   return end;
@@ -177,7 +178,7 @@ Reach Reach::widened(int below, int above) const {
 
 int Reach::firstFrom(int qPos, int position) const {
   if (isAll_)
-    return position <= qPos ? position : kNowhere;
+    return position < endOfBound(qPos) ? position : kNowhere;
   std::int64_t first = kNowhere;
   for (const Interval &interval : intervals_)
     if (const std::int64_t start = std::max<std::int64_t>(startOf(interval, qPos), position);
@@ -186,11 +187,21 @@ int Reach::firstFrom(int qPos, int position) const {
   return static_cast<int>(first);
 }
 
+int Reach::endOfSeen(int qPos) const {
+  if (isAll_)
+    return static_cast<int>(endOfBound(qPos));
+  std::int64_t last = 0;
+  for (const Interval &interval : intervals_)
+    if (const std::int64_t end = endOf(interval, qPos); startOf(interval, qPos) < end)
+      last = std::max(last, end);
+  return static_cast<int>(last);
+}
+
 void Reach::find(int first, int last, std::vector<Positions> &to) const {
   to.clear();
   if (isAll_) {
-    if (last >= 0)
-      to.push_back({0, last + 1});
+    if (const std::int64_t end = endOfBound(last); end > 0)
+      to.push_back({0, static_cast<int>(end)});
     return;
   }
   for (const Interval &interval : intervals_)

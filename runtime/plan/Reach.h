@@ -27,7 +27,8 @@ struct Positions {
 };
 
 /// Which positions a mask can show a query, its parameters known: spec::VisibleBounds in numbers. What is
-/// outside is hidden for certain; what is inside, the kernels decide.
+/// outside is hidden for certain; what is inside, the kernels decide. Where the mask's bound is `path`,
+/// positions go on past a query's own, to kNowhere: who asks knows where the path ends.
 class Reach {
 public:
   static constexpr int kNowhere = std::numeric_limits<int>::max();
@@ -44,18 +45,31 @@ public:
   /// the one that is asked.
   Reach widened(int below, int above) const;
 
-  bool isAll() const { return isAll_; }
+  /// Everything that is within the same bound.
+  Reach withoutMask() const {
+    Reach reach;
+    reach.seesPath_ = seesPath_;
+    return reach;
+  }
+
+  /// All that a query ever sees whose mask's bound is `tree`.
+  bool isAll() const { return isAll_ && !seesPath_; }
+  /// The mask's bound is `path`.
+  bool seesPath() const { return seesPath_; }
   /// The first position from `position` on that a query at q_pos can see, or kNowhere.
   int firstFrom(int qPos, int position) const;
   /// No query of this q_pos, or of a later one, sees a token before that.
   int lowest(int qPos) const;
+  /// Past the last position that a query at q_pos can see; 0 where it sees none.
+  int endOfSeen(int qPos) const;
   /// What queries from q_pos `first` to `last` can see, all taken together: ascending, apart from each other,
-  /// and from 0 to `last` at most.
+  /// and from 0 to `last` at most, or to kNowhere.
   void find(int first, int last, std::vector<Positions> &to) const;
 
   /// Whether queries that come later begin to see later: a window.
   bool hasRisingStart() const { return hasRisingStart_; }
-  /// Whether they see what earlier ones at the same place of the path did not, though it was there.
+  /// Whether they see what earlier ones at the same place of the path did not, though it was there and not
+  /// behind those.
   bool hasRisingEnd() const { return hasRisingEnd_; }
 
   bool operator==(const Reach &) const = default;
@@ -77,7 +91,7 @@ private:
       return edge;
     }
     bool isRising() const { return perQPos > 0 || roundedPerQPos > 0; }
-    /// As an end: no token of a path comes behind the query's own position.
+    /// As an end: not before the end of what `tree` shows.
     bool isBehindAll() const {
       return (perQPos == 1 && roundedPerQPos == 0 && offset >= 1) ||
              (perQPos == 0 && roundedPerQPos == 1 && roundedOffset >= 0 && offset >= step);
@@ -91,9 +105,12 @@ private:
   class Resolver;
 
   static std::int64_t startOf(const Interval &interval, int qPos);
-  static std::int64_t endOf(const Interval &interval, int qPos);
+  std::int64_t endOf(const Interval &interval, int qPos) const;
+  std::int64_t endOfBound(int qPos) const {
+    return seesPath_ ? std::int64_t{kNowhere} : std::int64_t{qPos} + 1;
+  }
 
-  bool isAll_ = true;
+  bool isAll_ = true, seesPath_ = false;
   bool hasRisingStart_ = false, hasRisingEnd_ = false;
   std::vector<Interval> intervals_;
 };

@@ -82,7 +82,7 @@ public:
   std::int64_t pathTokens = 0; ///< sum over the queries' paths
   int levels = 0;              ///< that queries hang on: the deepest one's depth and one
 
-  bool hasHidden = false; ///< a mask hides tokens: queryPos is not what the mask calls q_pos
+  bool hasHidden = false; ///< a mask decides what is seen: queryPos is not what the mask calls q_pos
   /// Segments have fewer readers than all below them, because the mask hides them from the last ones. Paths
   /// are then told by segments alone; `shared` by what both of two neighbours read, and how much each query
   /// reads, less one, by clippedPos.

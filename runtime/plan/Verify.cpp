@@ -179,7 +179,8 @@ private:
             stretch.depth != node.depth)
           return broken(name("wrong location or depth in the path of query", i));
       }
-      if (seen > tree_.pathTokens(query(i)) || maySee(plan_.queryPos[i], seen, tree_.pathTokens(query(i))))
+      const int end = facts_.reach.seesPath() ? tree_.pathEnd(query(i)) : tree_.pathTokens(query(i));
+      if (seen > end || maySee(plan_.queryPos[i], seen, end))
         return broken(name("wrong number of tokens in the path of query", i));
     }
     return {};

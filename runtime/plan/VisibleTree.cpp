@@ -9,7 +9,8 @@
 
 namespace deft::plan {
 
-void VisibleTree::read(const tree::KvTree &tree, const Reach &reach, int step, TreeView &view) {
+void VisibleTree::read(const tree::KvTree &tree, const Reach &reach, const Reach &ends, int step,
+                       TreeView &view) {
   if (reach.isAll())
     return view.build(tree);
   reach_ = &reach;
@@ -28,7 +29,7 @@ void VisibleTree::read(const tree::KvTree &tree, const Reach &reach, int step, T
   view.hasHidden = true;
   view.isClipped = false;
 
-  sortQueries(tree);
+  sortQueries(tree, ends);
   markSeen(tree);
   for (int root = nextSeen(tree, tree.firstRoot()); root >= 0;
        root = nextSeen(tree, tree.nodes()[root].nextSibling))
@@ -52,7 +53,15 @@ VisibleTree::Mark &VisibleTree::markOf(int node) {
   return mark;
 }
 
-void VisibleTree::sortQueries(const tree::KvTree &tree) {
+/// Past the last token of its own node that a query may see; kWhole where it is all, also of what comes.
+static int ownEndOf(const tree::KvTree &tree, const tree::Query &query, const Reach &ends) {
+  if (query.position == tree::Query::kWhole || !ends.seesPath())
+    return query.position;
+  const tree::Node &node = tree.nodes()[query.node];
+  return std::clamp(ends.endOfSeen(tree.pathTokens(query) - 1) - node.position, 0, node.tokens);
+}
+
+void VisibleTree::sortQueries(const tree::KvTree &tree, const Reach &ends) {
   const std::vector<tree::Query> &queries = tree.queries();
   marks_.resize(std::max(marks_.size(), tree.nodes().size()));
   links_.resize(queries.size());
@@ -60,13 +69,20 @@ void VisibleTree::sortQueries(const tree::KvTree &tree) {
   sorted_.resize(queries.size());
   for (std::size_t q = queries.size(); q-- > 0;) {
     const int path = tree.pathTokens(queries[q]);
-    links_[q] = {queries[q].position, std::exchange(markOf(queries[q].node).firstQuery, static_cast<int>(q))};
+    links_[q] = {ownEndOf(tree, queries[q], ends),
+                 std::exchange(markOf(queries[q].node).firstQuery, static_cast<int>(q))};
     qPos_[q] = path - 1;
     sorted_[q] = static_cast<std::uint64_t>(path) << 32 | q;
   }
   if (!std::is_sorted(sorted_.begin(), sorted_.end()))
     std::sort(sorted_.begin(), sorted_.end());
   lastQPos_ = sorted_.empty() ? -1 : static_cast<int>(sorted_.back() >> 32) - 1;
+}
+
+/// Whether a query of the node sees less of it than those behind, or stands in the middle of what it sees.
+bool VisibleTree::standsInside(std::size_t query, const tree::Node &node) const {
+  const int ownEnd = links_[query].ownEnd;
+  return ownEnd != tree::Query::kWhole && (ownEnd < node.tokens || reach_->seesPath());
 }
 
 /// In the order of q_pos, who comes first sees farthest up: whoever meets its way has nothing to add above.
@@ -76,9 +92,11 @@ void VisibleTree::markSeen(const tree::KvTree &tree) {
   for (const std::uint64_t key : sorted_) {
     const auto query = static_cast<std::uint32_t>(key);
     const int qPos = qPos_[query], lowest = reach_->lowest(qPos);
-    for (int node = tree.queries()[query].node; node >= 0; node = nodes[node].parent) {
+    const int own = tree.queries()[query].node;
+    const bool standsInside = this->standsInside(query, nodes[own]);
+    for (int node = own; node >= 0; node = nodes[node].parent) {
       Mark &mark = markOf(node);
-      if (qPos >= nodes[node].position + nodes[node].tokens - 1)
+      if (node != own || !standsInside)
         mark.leastQPos = std::min(mark.leastQPos, qPos);
       if (std::exchange(mark.isSeen, true))
         break;
@@ -128,7 +146,7 @@ void VisibleTree::open(const tree::KvTree &tree, int index, int above, bool canG
   const Mark &mark = marks_[index];
   own_.clear();
   for (int q = mark.firstQuery; q >= 0; q = links_[q].next)
-    own_.emplace_back(links_[q].position == tree::Query::kWhole ? node.tokens : links_[q].position, q);
+    own_.emplace_back(links_[q].ownEnd == tree::Query::kWhole ? node.tokens : links_[q].ownEnd, q);
   // By (tokens seen, caller's index), as TreeView has them.
   if (!std::is_sorted(own_.begin(), own_.end()))
     std::sort(own_.begin(), own_.end());
@@ -160,13 +178,13 @@ void VisibleTree::open(const tree::KvTree &tree, int index, int above, bool canG
 }
 
 /// Finds the stretches of the node, counted from its beginning, that its readers see, all taken together.
-/// Those who see its end see from the first one's window on; those who end inside, what their own windows
-/// show.
+/// Those who stand at its end or behind see from the first one's window on; those inside, what their own
+/// windows show.
 void VisibleTree::findStretches(const tree::Node &node, const Mark &mark) {
   stretches_.clear();
   for (const auto &[tokens, query] : own_)
-    if (tokens < node.tokens)
-      addStretches(node, node.position + tokens - 1, node.position + tokens - 1);
+    if (const auto at = static_cast<std::size_t>(query); standsInside(at, node))
+      addStretches(node, qPos_[at], qPos_[at]);
   if (mark.leastQPos != kUnseen)
     addStretches(node, mark.leastQPos, lastQPos_);
   const auto isBefore = [](const Positions &a, const Positions &b) { return a.begin < b.begin; };
@@ -241,8 +259,7 @@ void VisibleTree::addLeaf(Place &place, const tree::Node &node, bool canGrow) {
   const int last = place.position + place.tokens - 1;
   int follow = place.ownEnd;
   for (; follow > place.ownBegin && view_->queryPos[static_cast<std::size_t>(follow) - 1] == last; --follow)
-    canGrow &=
-        links_[view_->callerIndex[static_cast<std::size_t>(follow) - 1]].position == tree::Query::kWhole;
+    canGrow &= links_[view_->callerIndex[static_cast<std::size_t>(follow) - 1]].ownEnd == tree::Query::kWhole;
   if (follow < place.ownEnd && place.segmentBegin < place.segmentEnd && view_->segments.back().slope != 0)
     canGrow = false; // as TreeView has it
   place.leaf = view_->leafCount();
@@ -354,6 +371,13 @@ int VisibleTree::endOfReaders(const Segment &segment, int begin, int end) const 
       --last;
       continue;
     }
+    if (reach_->seesPath()) { // who stands before the tokens may be shown them late: those are all kept
+      const auto queries = planQPos_.begin();
+      const auto past = std::lower_bound(queries + first, queries + last + 1, end - 1) - queries;
+      if (past > first && (past > last || !sees(static_cast<int>(past))))
+        return static_cast<int>(past);
+      first = static_cast<int>(past);
+    }
     if (!sees(first)) {
       last = first - 1;
       continue;
@@ -409,8 +433,9 @@ VisibleCounts countVisible(const tree::KvTree &tree, const Reach &reach) {
   for (const tree::Query &query : tree.queries()) {
     const int qPos = tree.pathTokens(query) - 1;
     reach.find(qPos, qPos, seen);
+    const int pathEnd = tree.pathEnd(query);
     for (const Positions &stretch : seen)
-      counts.pairs += stretch.end - stretch.begin;
+      counts.pairs += std::max(std::min(stretch.end, pathEnd) - stretch.begin, 0);
   }
   return counts;
 }

@@ -18,18 +18,23 @@ namespace deft::plan {
 class VisibleTree {
 public:
   /// Beginnings are at multiples of `step` in the cache, or where nodes begin.
-  void read(const tree::KvTree &tree, const Reach &reach, int step, TreeView &view);
+  void read(const tree::KvTree &tree, const Reach &reach, int step, TreeView &view) {
+    read(tree, reach, reach, step, view);
+  }
+  /// The same, where what a query of a position may see of its own node ends where `ends` says, and all else
+  /// is seen by `reach`. Of no consequence where the mask's bound is `tree`: the position is the end.
+  void read(const tree::KvTree &tree, const Reach &reach, const Reach &ends, int step, TreeView &view);
 
 private:
   struct Mark {                ///< of a node
     std::uint32_t reading = 0; ///< it is of this reading, else of an older one and means nothing
     int firstQuery = -1;       ///< its own, by caller's index
     bool isSeen = false;       ///< somebody hangs on it or sees it
-    int leastQPos = kUnseen;   ///< of those who see its end
+    int leastQPos = kUnseen;   ///< of those who stand at its end or behind
   };
   struct Link { ///< of a query, by caller's index
-    int position;
-    int next; ///< of the same node; -1: the last one
+    int ownEnd; ///< past the last token of its node that it may see, or tree::Query::kWhole
+    int next;   ///< of the same node; -1: the last one
   };
   struct OpenNode {
     int node;
@@ -44,7 +49,8 @@ private:
   static constexpr int kUnseen = Reach::kNowhere;
 
   Mark &markOf(int node);
-  void sortQueries(const tree::KvTree &tree);
+  void sortQueries(const tree::KvTree &tree, const Reach &ends);
+  bool standsInside(std::size_t query, const tree::Node &node) const;
   void markSeen(const tree::KvTree &tree);
   void walk(const tree::KvTree &tree, int top);
   void open(const tree::KvTree &tree, int node, int above, bool canGrow);
@@ -70,12 +76,13 @@ private:
 
   std::vector<Mark> marks_;
   std::vector<Link> links_;
-  std::vector<int> qPos_;                          ///< of each query, by caller's index
-  std::vector<std::uint64_t> sorted_;              ///< q_pos and caller's index, ascending
-  std::vector<int> tops_;                          ///< nodes above which nobody sees anything, no roots
-  std::vector<OpenNode> open_;                     ///< from a top down to the node at hand
-  std::vector<Positions> seen_, stretches_;        ///< of a path; of the node at hand, from its beginning
-  std::vector<std::pair<int, int>> own_;           ///< tokens seen and caller's index of the node's queries
+  std::vector<int> qPos_;                   ///< of each query, by caller's index
+  std::vector<std::uint64_t> sorted_;       ///< q_pos and caller's index, ascending
+  std::vector<int> tops_;                   ///< nodes above which nobody sees anything, no roots
+  std::vector<OpenNode> open_;              ///< from a top down to the node at hand
+  std::vector<Positions> seen_, stretches_; ///< of a path; of the node at hand, from its beginning
+  std::vector<std::pair<int, int>>
+      own_; ///< tokens of the node seen at most, and caller's index of the node's queries
   std::vector<int> planQPos_, risingFrom_;         ///< by plan order; where its row of rising q_pos begins
   std::vector<Segment> clipped_;                   ///< the view's segments, for those who see them
   std::vector<std::int64_t> changes_, bothChange_; ///< of what queries read, of what neighbours share

@@ -188,7 +188,7 @@ Counting::Counting(const spec::Variant &variant, tree::KvTree tree, const exec::
       columnTokens_(columnTokensOf(variant)),
       queries_(queriesToCheck(variant, tree_, options.mostRowTokens)) {
   for (const tree::Query &query : tree_.queries())
-    longest_ = std::max(longest_, tree_.pathTokens(query));
+    longest_ = std::max(longest_, tree_.pathEnd(query)); // more than it sees at most, as a rule no more
   outputs_.resize(std::max(1, (longest_ + passTokens() - 1) / passTokens()));
   // Only tokens: what else is in the pool stays as it is, and may be NaN.
   const int pageSize = variant.cache.paged ? variant.cache.pageSize : 0;

@@ -23,10 +23,13 @@ struct Token {
   int location, position, depth;
 };
 
-std::vector<Token> tokensOnPath(const tree::KvTree &tree, int query) {
+/// Those that the mask's bound allows it to see.
+std::vector<Token> tokensOnPath(const spec::Variant &variant, const tree::KvTree &tree, int query) {
   const tree::Query &q = tree.queries()[query];
-  std::vector<Token> tokens(tree.pathTokens(q));
-  int visible = tree.seenTokens(q); // of the query's own node; all of an ancestor
+  const bool isWhole = variant.bound == spec::MaskBound::Path;
+  std::vector<Token> tokens(isWhole ? tree.pathEnd(q) : tree.pathTokens(q));
+  // Of the query's own node; all of an ancestor.
+  int visible = isWhole ? tree.nodes()[q.node].tokens : tree.seenTokens(q);
   for (int index = q.node; index >= 0;) {
     const tree::Node &node = tree.nodes()[index];
     for (int t = 0; t < visible; ++t)
@@ -71,9 +74,9 @@ double dot(const std::vector<double> &q, const float *k) {
 }
 
 /// Where the row of one head stands, but for the token.
-Site siteOf(const spec::Variant &variant, const std::vector<Token> &tokens, int query, int head) {
+Site siteOf(const spec::Variant &variant, const tree::KvTree &tree, int query, int head) {
   Site site;
-  site.qPos = static_cast<int>(tokens.size()) - 1;
+  site.qPos = tree.pathTokens(tree.queries()[query]) - 1;
   site.head = head;
   site.kvHead = head / variant.ratio();
   site.query = query;
@@ -163,7 +166,7 @@ std::vector<double> normsOf(const std::vector<float> &values, int dim) {
 std::vector<Row> evaluateGroup(const spec::Variant &variant, const tree::KvTree &tree,
                                const exec::Inputs &inputs, int query, int kvHead, Precision precision,
                                const exec::Selection *selection) {
-  const std::vector<Token> tokens = tokensOnPath(tree, query);
+  const std::vector<Token> tokens = tokensOnPath(variant, tree, query);
   const spec::Tensors &tensors = variant.tensors;
   const int keyDim = tensors.k.dim, valueDim = tensors.v.dim;
   const std::vector<float> keys =
@@ -177,7 +180,7 @@ std::vector<Row> evaluateGroup(const spec::Variant &variant, const tree::KvTree 
 
   std::vector<Row> rows(variant.ratio());
   for (int inGroup = 0; inGroup < variant.ratio(); ++inGroup) {
-    const Site site = siteOf(variant, tokens, query, kvHead * variant.ratio() + inGroup);
+    const Site site = siteOf(variant, tree, query, kvHead * variant.ratio() + inGroup);
     std::vector<EitherWay> eitherWay;
     std::vector<double> q =
         elements.query(queryOf(variant, inputs, query, site.head), site, isExact ? &eitherWay : nullptr);
@@ -219,12 +222,12 @@ std::vector<Row> evaluateGroup(const spec::Variant &variant, const tree::KvTree 
 std::vector<double> evaluateScores(const spec::Variant &variant, const tree::KvTree &tree,
                                    const exec::Inputs &inputs, int query, int head,
                                    std::vector<double> *bounds) {
-  const std::vector<Token> tokens = tokensOnPath(tree, query);
+  const std::vector<Token> tokens = tokensOnPath(variant, tree, query);
   const spec::TensorType &type = variant.tensors.k;
   const std::vector<float> keys =
       gather({inputs.k.data(), inputs.cache.k, type}, tokens, variant, inputs, head / variant.ratio());
   Evaluator evaluate(variant, inputs, Precision::Exact);
-  const Site site = siteOf(variant, tokens, query, head);
+  const Site site = siteOf(variant, tree, query, head);
   const std::vector<double> q =
       Elements(variant, inputs, Precision::Exact).query(queryOf(variant, inputs, query, head), site);
   // What `query` makes may be rounded to either side, any element of it.
@@ -258,10 +261,10 @@ std::vector<double> evaluateScores(const spec::Variant &variant, const tree::KvT
 
 Weights weightsOfZeroKeys(const spec::Variant &variant, const tree::KvTree &tree, const exec::Inputs &inputs,
                           int query, int head) {
-  const std::vector<Token> tokens = tokensOnPath(tree, query);
+  const std::vector<Token> tokens = tokensOnPath(variant, tree, query);
   Evaluator evaluate(variant, inputs, Precision::Exact);
   Weights weights;
-  const Site site = siteOf(variant, tokens, query, head);
+  const Site site = siteOf(variant, tree, query, head);
   weights.ofToken = scoresOf(variant, tokens, [](std::size_t) { return 0.0; }, evaluate, site);
   for (const double score : weights.ofToken)
     weights.topScore = std::max(weights.topScore, score);

@@ -300,10 +300,15 @@ void Batch::makeQueries() {
   addStandIns();
   if (!forest_.settle() && !needsQueries_ && !(hasSeveralQueries_ && hasGrown_))
     return;
+  requestInPieces_ = -1;
   if (draftCounts_.empty())
-    for (std::size_t i = 0; i < members_.size(); ++i)
+    for (std::size_t i = 0; i < members_.size(); ++i) {
+      const std::size_t first = queries_.size();
       addCausalQueries(forest_.tree(), forest_.endNode(members_[i]), forest_.tokens(members_[i]),
                        queryCounts_[i], queries_);
+      if (first < queries_.size() && queries_[first].node != queries_.back().node && requestInPieces_ < 0)
+        requestInPieces_ = static_cast<int>(i);
+    }
   forest_.setQueries(queries_);
 }
 

@@ -40,6 +40,9 @@ public:
   const PrefixForest &forest() const { return forest_; }
   /// Those with drafts, for which the tree has stand-ins (tree::DraftStandIn): then all queries are drafts.
   const std::vector<tree::DraftedRequest> &drafted() const { return drafted_; }
+  /// A request whose queries hang on several nodes, because others share the pages of some: its own path does
+  /// not end where theirs do. -1: there is none.
+  const int &requestInPieces() const { return requestInPieces_; }
   std::size_t size() const { return members_.size(); }
   /// The member of each request.
   std::span<const int> members() const { return members_; }
@@ -79,6 +82,7 @@ private:
   std::vector<int> members_, rows_, queryCounts_; ///< of each request
   std::vector<int> draftCounts_;                  ///< likewise; empty: there are none
   std::vector<tree::DraftedRequest> drafted_;
+  int requestInPieces_ = -1;
   bool hasSeveralQueries_ = false;               ///< any request
   bool needsQueries_ = false, hasGrown_ = false; ///< in the step under way
   std::vector<Request> requests_;                ///< of the step under way

@@ -7,8 +7,9 @@
 namespace deft::sharing {
 
 /// Adds the queries of a request's last `count` tokens, in their order. Each sees the request up to its own
-/// token: it ends inside the node of the path that has this token. The last one sees its node whole, and goes
-/// on to when that grows; so a request with one query has the same query from step to step.
+/// token, and what a mask bound by `path` shows behind it: it ends inside the node of the path that has this
+/// token. The last one sees its node whole, and goes on to when that grows; so a request with one query has
+/// the same query from step to step.
 ///
 /// Plans take such queries of one node for a single stretch (plan::cutWhereQueriesEnd), however many there
 /// are.

@@ -26,7 +26,7 @@ struct Node {
 };
 
 /// A query hangs on a node and sees the path to it: all tokens of the ancestors and the first
-/// `position` tokens of the node itself.
+/// `position` tokens of the node itself. Where a spec says `path` it may see the others of its node, too.
 struct Query {
   static constexpr int kWhole = -1; ///< all of the node's tokens, also those that it gains later
 
@@ -164,6 +164,9 @@ public:
   }
   /// Length of the path that a query sees; its q_pos is one less.
   int pathTokens(const Query &query) const { return nodes_[query.node].position + seenTokens(query); }
+
+  /// Past the last position of its path: that of the end of its node.
+  int pathEnd(const Query &query) const { return nodes_[query.node].position + nodes_[query.node].tokens; }
 
   QueryOrder queryOrder() const;
 

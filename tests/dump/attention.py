@@ -32,8 +32,8 @@ class Dump:
         assert self.k.shape[0] == self.v.shape[0] == total, "k and v have a row for each token of the tree"
         assert self.q.shape[0] == self.out.shape[0] == len(self.queries), "q and out have a row for each query"
 
-    def path(self, query):
-        """(row of k and v, depth) of each token that a query sees, from the root on."""
+    def path(self, query, is_whole=False):
+        """(row of k and v, depth) of each token that a query sees, from the root on; all of its path where it is whole."""
         nodes, node = [], query["node"]
         while node >= 0:
             nodes.insert(0, node)
@@ -41,7 +41,7 @@ class Dump:
         tokens = []
         for depth, node in enumerate(nodes):
             count = self.nodes[node]["tokens"]
-            if node == query["node"]:
+            if node == query["node"] and not is_whole:
                 count = query.get("position", count)
             tokens += [(self.begins[node] + i, depth) for i in range(count)]
         return tokens
@@ -49,21 +49,19 @@ class Dump:
 
 def rows(
     dump, scale, sees=lambda at: True, score=lambda s, at: s, sigmoid_bias=None, sink=None,
-    made=lambda q, at: q, written=lambda row, at: row,
+    made=lambda q, at: q, written=lambda row, at: row, sees_path=False,
 ):  # fmt: skip
     """For each query and head: the output, and the log-sum-exp (None for sigmoid attention)."""
     heads, kv_heads = dump.q.shape[1], dump.k.shape[1]
     for index, query in enumerate(dump.queries):
-        path = dump.path(query)
+        path, q_pos = dump.path(query, sees_path), len(dump.path(query)) - 1
         for head in range(heads):
             kv_head = head // (heads // kv_heads)
-            row = SimpleNamespace(q_pos=len(path) - 1, head=head, kv_head=kv_head, query=index)
+            row = SimpleNamespace(q_pos=q_pos, head=head, kv_head=kv_head, query=index)
             q = made(dump.q.row(index, head), row)
             scores, values = [], []
             for kv_pos, (token, depth) in enumerate(path):
-                at = SimpleNamespace(
-                    q_pos=len(path) - 1, kv_pos=kv_pos, depth=depth, head=head, kv_head=kv_head, query=index
-                )
+                at = SimpleNamespace(q_pos=q_pos, kv_pos=kv_pos, depth=depth, head=head, kv_head=kv_head, query=index)
                 if sees(at):
                     s = scale * sum(map(operator.mul, q, dump.k.row(token, kv_head)))
                     scores.append(score(s, at))

@@ -85,6 +85,12 @@ class DumpTest(unittest.TestCase):
         spec = HEAD % (6, 2) + "mask = tree && (kv_pos > q_pos - 7 || kv_pos < 3); output = bf16 with lse; }"
         self.check(spec, "--pages", "scattered", sees=lambda at: at.kv_pos > at.q_pos - 7 or at.kv_pos < 3)
 
+    def test_mask_bound_by_the_path_shows_what_comes_later(self):
+        spec = HEAD % (6, 2) + "mask = path && (kv_pos <= q_pos || kv_pos < 9); output = bf16 with lse; }"
+        for partition in ("query", "node", "union"):
+            self.check(spec, "--partition", partition, sees=lambda at: at.kv_pos <= at.q_pos or at.kv_pos < 9, sees_path=True)
+        self.check(HEAD % (2, 1) + "mask = path; output = bf16 with lse; }", sees_path=True)
+
     def test_mask_may_hide_everything(self):
         spec = HEAD % (2, 1) + "mask = tree && depth > 1 && head == 1; output = bf16 with lse; }"
         self.check(spec, sees=lambda at: at.depth > 1 and at.head == 1)

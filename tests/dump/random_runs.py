@@ -158,8 +158,11 @@ class Attention:
         lines += [f"dtype = {self.dtype};", f"scale = {self.scale!r};"]
         lines += ["kv_cache = " + ("contiguous;" if self.page is None else f"paged(page_size = {self.page}, order = {order});")]
         lines += [f"param {name} : {kind};" for name, kind in self.params.items()]
-        if self.mask_text:
-            lines.append(f"mask = {rng.choice(['', 'tree && '])}{self.mask_text};")
+        bound = rng.choice(["", "tree", "path"])
+        self.sees_path = bound == "path"
+        conditions = [text for text in (bound, self.mask_text) if text]
+        if conditions:
+            lines.append(f"mask = {' && '.join(conditions)};")
         if self.score_text:
             lines.append(f"score = {self.score_text};")
         if self.sigmoid is None:
@@ -200,8 +203,8 @@ class Dump:
                 self.arrays[name] = np.array(array.values, dtype=np.float64).reshape(array.shape)
 
 
-def path_of(tree, begins, query):
-    """The tokens that a query sees by the tree alone: rows of k and v, and depths."""
+def path_of(tree, begins, query, is_whole):
+    """The tokens that a query sees by its bound alone, `tree` or the whole path: rows of k and v, and depths. And its q_pos."""
     chain, node = [], query["node"]
     while node >= 0:
         chain.append(node)
@@ -209,11 +212,13 @@ def path_of(tree, begins, query):
     rows, depths = [], []
     for depth, node in enumerate(reversed(chain)):
         count = tree["nodes"][node]["tokens"]
+        own = query.get("position", count)
         if node == query["node"]:
-            count = query.get("position", count)
+            q_pos = len(rows) + own - 1
+            count = count if is_whole else own
         rows += range(begins[node], begins[node] + count)
         depths += [depth] * count
-    return np.array(rows, dtype=np.int64), np.array(depths, dtype=np.int32)
+    return np.array(rows, dtype=np.int64), np.array(depths, dtype=np.int32), q_pos
 
 
 def wrong_rows(attention, tree, dump, params):
@@ -225,10 +230,10 @@ def wrong_rows(attention, tree, dump, params):
     rounding = 2.0**-8 if attention.dtype == "bf16" else 2.0**-11
     wrong = []
     for index, query in enumerate(tree["queries"]):
-        rows, depths = path_of(tree, begins, query)
+        rows, depths, q_pos = path_of(tree, begins, query, attention.sees_path)
         count = len(rows)
         at = {
-            "q_pos": np.int32(count - 1), "kv_pos": np.arange(count, dtype=np.int32)[None, :], "depth": depths[None, :],
+            "q_pos": np.int32(q_pos), "kv_pos": np.arange(count, dtype=np.int32)[None, :], "depth": depths[None, :],
             "head": heads[:, None], "kv_head": kv_of[:, None], "query": np.int32(index), **params,
         }  # fmt: skip
         keys, values = k[rows][:, kv_of], v[rows][:, kv_of]  # [token][head][dim]

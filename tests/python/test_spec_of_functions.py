@@ -197,3 +197,26 @@ def test_everything_else_of_a_spec_can_be_said():
 def test_depth_query_and_kv_head_are_names_of_lang():
     att = attention(score=lambda s, head, q_pos, kv_pos: s - lang.depth + lang.kv_head * lang.query)
     assert "score = s - depth + kv_head * query;" in att.spec
+
+
+def test_a_mask_bound_by_the_path_shows_what_comes_later():
+    def prefix(q_pos, kv_pos):
+        return (kv_pos <= q_pos) | (kv_pos < 6)
+
+    tree = deft.Tree()
+    prompt = tree.add_root(10)
+    for seen in range(1, 11):
+        tree.add_query(prompt, seen)
+    q, k, v = np.zeros((10, HEADS, DIM), "float16"), np.zeros((10, 2, DIM), "float16"), np.ones((10, 2, DIM), "float16")
+    counts = {}
+    for bound in ("tree", "path"):
+        att = attention(mask=prefix, bound=bound, lse=True)
+        assert f"mask = {bound} && " in att.spec
+        counts[bound] = np.exp(att.run(tree, q, k, v, return_lse=True)[1][:, 0]).round().astype(int).tolist()
+    assert counts["tree"] == list(range(1, 11))
+    assert counts["path"] == [max(6, seen) for seen in range(1, 11)]
+    assert "mask = path;" in attention(bound="path").spec
+    path = np.ones(HEADS, "float32")
+    assert "mask = path && " in attention(bound="path", mask=prefix, score=lambda s, h, q_pos, kv_pos: s + path[h]).spec
+    with pytest.raises(deft.UsageError, match="no bound 'node'"):
+        attention(bound="node")

@@ -79,6 +79,34 @@ std::vector<NamedMask> modelMasks() {
     m.param("w", ScalarType::I32, spec::Param::Shape::PerQueryHead);
     return m.window(m.readParam(0));
   });
+  const auto addOfPath = [&](const std::string &name, const std::function<ExprId(MaskWriter &)> &write) {
+    add(name, write);
+    masks.back().variant.bound = spec::MaskBound::Path;
+  };
+  const auto past = [](MaskWriter &m) { return m.is(ExprOp::Le, m.kv(), m.q()); };
+  addOfPath("the whole path", [](MaskWriter &m) { return m.is(ExprOp::Ge, m.kv(), m.integer(0)); });
+  addOfPath("causal on a path", [&](MaskWriter &m) { return past(m); });
+  addOfPath("prefix of both directions", [&](MaskWriter &m) {
+    return m.is(ExprOp::Or, past(m), m.is(ExprOp::Lt, m.kv(), m.scalar("n", 40)));
+  });
+  addOfPath("prefix and window", [&](MaskWriter &m) {
+    return m.is(ExprOp::Or, m.is(ExprOp::And, past(m), m.window(m.integer(24))),
+                m.is(ExprOp::Lt, m.kv(), m.integer(9)));
+  });
+  addOfPath("distance both ways", [](MaskWriter &m) {
+    const ExprId distance = m.op(ExprOp::Abs, ScalarType::I32, {m.i32(ExprOp::Sub, m.kv(), m.q())});
+    return m.is(ExprOp::Le, distance, m.integer(12));
+  });
+  addOfPath("a stretch beside the past", [&](MaskWriter &m) {
+    return m.is(
+        ExprOp::Or, past(m),
+        m.is(ExprOp::And, m.is(ExprOp::Ge, m.kv(), m.integer(30)), m.is(ExprOp::Lt, m.kv(), m.integer(50))));
+  });
+  addOfPath("blocks both ways", [](MaskWriter &m) {
+    return m.is(ExprOp::Eq, m.blockOf(m.kv(), m.integer(16)), m.blockOf(m.q(), m.integer(16)));
+  });
+  addOfPath("delayed on a path",
+            [](MaskWriter &m) { return m.is(ExprOp::Le, m.kv(), m.i32(ExprOp::Sub, m.q(), m.integer(5))); });
   return masks;
 }
 
@@ -89,6 +117,8 @@ spec::Variant randomMask(unsigned seed) {
   expr.withFunctions = false;
   expr.realsOfThree = seed % 4 == 0 ? 1 : 0;
   builder.variant.mask = expr.boolean(2 + static_cast<int>(seed % 4));
+  if (seed % 3 == 0)
+    builder.variant.bound = spec::MaskBound::Path;
   return builder.variant;
 }
 

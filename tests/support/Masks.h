@@ -16,7 +16,8 @@ struct NamedMask {
 /// Windows, sinks, chunks, switches and ends, of small numbers.
 std::vector<NamedMask> modelMasks();
 
-/// Any expression of the language as a mask. The same seed gives the same one everywhere.
+/// Any expression of the language as a mask, in the bounds of a third `path`. The same seed gives the same
+/// one everywhere.
 spec::Variant randomMask(unsigned seed);
 
 } // namespace deft::test

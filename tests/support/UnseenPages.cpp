@@ -18,7 +18,7 @@ std::set<int> visibleGroups(const tree::KvTree &tree, const plan::Reach &reach, 
       const tree::Node &facts = tree.nodes()[static_cast<std::size_t>(node)];
       for (const plan::Positions &stretch : stretches) {
         const int begin = std::max(stretch.begin, facts.position);
-        const int end = std::min({stretch.end, facts.position + facts.tokens, qPos + 1});
+        const int end = std::min(stretch.end, facts.position + facts.tokens);
         for (int position = begin; position < end; ++position)
           groups.insert((facts.location + position - facts.position) / step);
       }

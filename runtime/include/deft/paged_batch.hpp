@@ -134,7 +134,9 @@ public:
 
   /// The plan of the step; one for each kind of attention that a model has. Afterwards `plan.advance(tree())`
   /// makes it that of the next one. An attention whose pages have another size is an error, and so is one
-  /// that reads `depth`: that depends on who else shares a request's pages.
+  /// that reads `depth`: that depends on who else shares a request's pages. Under a mask bound by `path` all
+  /// new tokens of a request are on the path of each; it is an error where others share pages with some of
+  /// them, and where there are drafts.
   Result<Plan> plan(const Attention &attention, const PlanOptions &options = {}) const;
   Result<GpuPlan> plan(const GpuAttention &attention, const GpuPlanOptions &options = {}) const;
 

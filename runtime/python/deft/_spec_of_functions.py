@@ -14,7 +14,7 @@ from .lang import kv_head
 
 _S = name("s", F32)
 _HEAD = name("head", I32, True)
-# Of an empty path it is -1, which sees no token that anything could be asked for.
+# -1 where there is nothing before: under `tree` no token is there that anything could be asked for, and `path` takes 0 tokens of a root.
 _Q_POS = name("q_pos", I32, True)
 _KV_POS = name("kv_pos", I32, True)
 _BATCH = Expr("batch", (), I32, True)
@@ -40,6 +40,7 @@ def attention(
     order: str = "nhd",
     cache_dtype: Any = None,
     sigmoid: bool | float = False,
+    bound: str = "tree",
 ) -> Attention:
     """Compiles an attention whose score and mask are Python functions. They are called once, on values that note what is
     done to them; `spec` of what comes back shows what became of them.
@@ -52,6 +53,10 @@ def attention(
 
     `page_size=None` is a contiguous cache. `cache_dtype` is that of K and V where it is another than q's: with pages, and
     8-bit floats, too (torch.float8_e4m3fn, "fp8_e5m2"). `sigmoid` is True, or a bias, for sigmoid attention.
+
+    `bound="path"` is for masks that show a query tokens behind its own, such as
+    `lambda q_pos, kv_pos: (kv_pos <= q_pos) | (kv_pos < 512)`: the mask decides on all tokens of the query's path, to the end of
+    its node. By `"tree"` it decides on those up to the query's own, and no mask shows more.
 
     >>> import deft, numpy
     >>> slopes = numpy.array([0.5, 0.25, 0.125, 0.0625], "float32")
@@ -74,6 +79,8 @@ def attention(
     """
     kv_heads = query_heads if kv_heads is None else kv_heads
     captures = Captures(query_heads, kv_heads, _HEAD, kv_head)
+    if bound not in ("tree", "path"):
+        raise UsageError(f"there is no bound {bound!r} of a mask", "tree and path")
     traced_score = _trace("score", _only("score", score, score_mod), captures, _SCORE_ARGUMENTS)
     traced_mask = _trace("mask", _only("mask", mask, mask_mod), captures, _MASK_ARGUMENTS)
     lines = [f"query_heads = {query_heads};", f"kv_heads = {kv_heads};", f"head_dim = {head_dim};"]
@@ -94,7 +101,7 @@ def attention(
     if output is not None or lse:
         lines.append(f"output = {_dtype(output or dtype)}{' with lse' if lse else ''};")
     lines += captures.declarations
-    lines += _hooks(traced_score, traced_mask)
+    lines += _hooks(traced_score, traced_mask, bound)
     text = f"attention {name} {{\n" + "".join(f"  {line}\n" for line in lines) + "}\n"
     compiled = compile(text, name=name)
     compiled.captured.update(captures.values)
@@ -145,7 +152,7 @@ def _count(function: Any) -> int:
     )
 
 
-def _hooks(score: Expr | None, mask: Expr | None) -> list[str]:
+def _hooks(score: Expr | None, mask: Expr | None, bound: str) -> list[str]:
     """`let`s, the mask and the score."""
     if mask is not None and mask.kind != BOOL:
         raise refuse(f"the mask `{mask}`, which is a number", "compare it")
@@ -158,7 +165,9 @@ def _hooks(score: Expr | None, mask: Expr | None) -> list[str]:
         lines.append(f"let {names[id(expr)]} = {text};")
     if mask is not None and not (mask.op == "name" and mask.args[0] == "true"):
         text = text_of(mask, names)
-        lines.append(f"mask = tree && ({text});")
+        lines.append(f"mask = {bound} && ({text});")
+    elif bound != "tree":
+        lines.append(f"mask = {bound};")
     if score is not None and score is not _S:
         lines.append(f"score = {text_of(score, names)};")
     return lines

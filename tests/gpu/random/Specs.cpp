@@ -71,6 +71,15 @@ std::vector<Hook> hooks(Random &random, int dim = 64, int heads = 1) {
        "x * (1 + head % 2)"},
       {"constant_sigmoid", "  score       = 0." + few + ";\n  normalize   = sigmoid(-2.5);\n", false},
       {"sigmoid", "  normalize   = sigmoid(-2.5);\n", false},
+      {"prefix", "  param prefix : i32 = " + n + ";\n  mask        = path && prefix_lm(prefix);\n"},
+      {"whole_path", "  mask        = path;\n  score       = s - 0.01 * abs(kv_pos - q_pos);\n"},
+      {"both_ways", "  mask        = path && abs(kv_pos - q_pos) <= " + n + ";\n"},
+      {"image_in_window", "  mask        = path && (kv_pos > q_pos - " + n + " && two_way_block(" + few +
+                              ", " + few + " + " + n +
+                              "));\n  normalize   = softmax with sink(0.5 * head);\n"},
+      {"by_query_on_a_path",
+       "  mask        = path && (kv_pos <= q_pos || query % 2 == 0);\n  normalize   = sigmoid(-2.5);\n",
+       false},
       {"sigmoid_alibi",
        "  param slope : f32[query_heads];\n  score       = alibi(s, slope);\n  normalize   = "
        "sigmoid(-2.5);\n",

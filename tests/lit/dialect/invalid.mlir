@@ -49,6 +49,13 @@ deft.attention @a query_heads 8 kv_heads 2 q vector<64xbf16> k vector<64xbf16> v
 
 // -----
 
+// expected-error@+1 {{selects, and its mask is bound by `path`}}
+deft.attention @a query_heads 8 kv_heads 2 q vector<64xbf16> k vector<64xbf16> v vector<64xbf16> out vector<64xbf16>
+  cache <page_size = 16, order = nhd> scale 1.0 normalize softmax params []
+  select <budget = <64>, by = query, keep_first = 0, keep_last = 0> path
+
+// -----
+
 // expected-error@+1 {{parameter `cap` is declared twice}}
 deft.attention @a query_heads 8 kv_heads 2 q vector<64xbf16> k vector<64xbf16> v vector<64xbf16> out vector<64xbf16>
   cache <page_size = 16, order = nhd> scale 1.0 normalize softmax params [#deft.param<name = "cap", type = f32, shape = scalar>, #deft.param<name = "cap", type = f32, shape = scalar>]

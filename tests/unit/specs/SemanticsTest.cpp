@@ -99,6 +99,16 @@ TEST(SemanticsTest, AMaskHidesTokensOfThePathAndShowsNoOthers) {
   EXPECT_NEAR(run("mask = true; score = 0;", 2).lse, std::log(2), 1e-12);
 }
 
+// Rules V2, V7.
+TEST(SemanticsTest, APathGoesOnToTheEndOfTheQuerysNode) {
+  EXPECT_NEAR(run("mask = path; score = kv_pos;", 1).lse, logSumExp({0, 1, 2, 3, 4, 5, 6}), 1e-12);
+  EXPECT_NEAR(run("mask = path && kv_pos > 3; score = kv_pos - q_pos;", 1).lse, logSumExp({-1, 0, 1}), 1e-12);
+  EXPECT_NEAR(run("mask = path && kv_pos <= q_pos; score = 0;", 1).lse, std::log(6), 1e-12);
+  EXPECT_NEAR(run("mask = kv_pos <= q_pos && path; score = kv_pos;", 2).lse, logSumExp({0, 1}), 1e-12);
+  EXPECT_NEAR(run("mask = path; score = q_pos;", 3).lse, -1, 1e-12) << "the token behind a query of none";
+  EXPECT_NEAR(run("mask = path; score = 0;", 2).lse, std::log(3), 1e-12) << "nodes below are not on the path";
+}
+
 // Rule V6.
 TEST(SemanticsTest, AScoreOfMinusInfinityHides) {
   EXPECT_NEAR(run("score = kv_pos % 2 == 0 ? s : -inf;", 0).lse, std::log(4), 1e-12);

@@ -125,6 +125,22 @@ TEST(AttentionSemaTest, TreeIsTheMaskThatNeedsNotBeWritten) {
   EXPECT_EQ(maskOf("mask = (tree && kv_pos > 1) && (tree);"), "(gt:bool kv_pos 1)");
 }
 
+// Rules V7, F6.
+TEST(AttentionSemaTest, PathTakesThePlaceOfTree) {
+  const auto boundOf = [](const std::string &items) { return compile(attention(items)).only().bound; };
+  EXPECT_EQ(boundOf(""), MaskBound::Tree);
+  EXPECT_EQ(boundOf("mask = tree && kv_pos > 1;"), MaskBound::Tree);
+  for (const char *mask :
+       {"mask = path;", "mask = path && kv_pos > 1;", "mask = kv_pos > 1 && (path && q_pos > 2);"})
+    EXPECT_EQ(boundOf(mask), MaskBound::Path) << mask;
+  EXPECT_EQ(maskOf("mask = path;"), "tree") << "no condition beside the bound";
+  EXPECT_EQ(maskOf("mask = kv_pos > 1 && path;"), "(gt:bool kv_pos 1)");
+  // What is declared hides it.
+  EXPECT_EQ(boundOf("param path : i32; mask = kv_pos < path;"), MaskBound::Tree);
+  EXPECT_EQ(boundOf("let path = kv_pos > 3; mask = path;"), MaskBound::Tree);
+  EXPECT_EQ(maskOf("let path = kv_pos > 3; mask = path;"), "(gt:bool kv_pos 3)");
+}
+
 // Rule V6.
 TEST(AttentionSemaTest, AScoreThatIsSIsNone) {
   EXPECT_FALSE(compile(attention("score = s;")).only().score);

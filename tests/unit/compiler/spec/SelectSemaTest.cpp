@@ -1,4 +1,4 @@
-// Rules K1, K2, K3, K4, as far as a spec can break them.
+// Rules K1, K2, K3, K4, K6, as far as a spec can break them.
 #include "tests/unit/compiler/spec/SpecTesting.h"
 
 #include <gmock/gmock.h>
@@ -52,6 +52,11 @@ TEST(SelectSemaTest, WhatIsKeptFitsTheSmallestBudget) {
   EXPECT_EQ(findings("budget = tune(256, 16); keep_first = 8; keep_last = 7;"), "");
   EXPECT_THAT(findings("budget = tune(256, 16); keep_first = 8; keep_last = 9;"),
               ::testing::HasSubstr("budget = 16 is below keep_first + keep_last = 17"));
+}
+
+TEST(SelectSemaTest, WhatIsBoundByThePathSelectsNothing) {
+  EXPECT_THAT(compile(attention("mask = path; select { budget = 16; }")).findings,
+              ::testing::HasSubstr("an attention whose mask is bound by `path` selects nothing"));
 }
 
 TEST(SelectSemaTest, ABudgetHasALeastAndAMost) {

@@ -119,6 +119,20 @@ TEST(VariantJsonTest, ASinkIsReadBackAndCheckedAgain) {
   EXPECT_EQ(variantFromJson(json).error().message, "sigmoid has no sink");
 }
 
+TEST(VariantJsonTest, ABoundIsWrittenWhereItIsNotTheUsualOne) {
+  EXPECT_FALSE(toJson(compile(attention("mask = tree;")).only()).contains("bound"));
+  nlohmann::json json =
+      nlohmann::json::parse(toJson(compile(attention("mask = path && kv_pos > 3;")).only()).dump());
+  const auto read = variantFromJson(json);
+  ASSERT_TRUE(read.ok()) << read.error().message;
+  EXPECT_EQ(read->bound, MaskBound::Path);
+  json["select"] = nlohmann::json::parse(
+      R"({"budget": {"values": [64], "tunable": false}, "by": "query", "keep_first": 0, "keep_last": 0})");
+  EXPECT_EQ(variantFromJson(json).error().message, "what is bound by `path` selects nothing");
+  json["bound"] = "root";
+  EXPECT_FALSE(variantFromJson(json).ok());
+}
+
 TEST(VariantJsonTest, ASelectionIsReadBackAndCheckedAgain) {
   const Variant variant =
       compile(attention("select { budget = tune(64, 16); by = query_head; keep_first = 1; keep_last = 2; }"))

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <bit>
+#include <cmath>
 #include <random>
 #include <vector>
 
@@ -19,6 +20,51 @@ TEST(PagedBatchSpecsTest, LevelsOfTheForestAreNoDepths) {
   ASSERT_FALSE(plan);
   EXPECT_EQ(plan.error().message,
             "`deep` reads `depth`, which in a batch depends on who shares a request's pages");
+}
+
+/// New tokens of a request are on each other's path; who shares them has no say in what they see.
+TEST(PagedBatchSpecsTest, NewTokensSeeEachOtherUnderPath) {
+  const Attention attention = compileSpec(R"(attention both_ways {
+    query_heads = 2; kv_heads = 1; head_dim = 16; kv_cache = paged(page_size = 16, order = nhd);
+    mask = path; output = bf16 with lse; })")
+                                  .value();
+  const std::vector<int> lengths{40, 60}, indptr{0, 8, 13};
+  std::vector<int> entries{0, 1, 2, 3, 0, 1, 4, 5};
+  PagedBatch batch = PagedBatch::make({.pageSize = 16}).value();
+  const auto update = [&] {
+    batch.update({.table = {.entries = entries, .rowStride = 4}, .lengths = lengths, .queryIndptr = indptr})
+        .value();
+  };
+  update();
+  EXPECT_LT(batch.summary().tokens, batch.summary().requestTokens);
+  const std::vector<std::uint16_t> q(13 * 2 * 16), k(6 * 16 * 16), v(6 * 16 * 16, 0x3f80);
+  std::vector<std::uint16_t> out(q.size());
+  std::vector<float> lse(13 * 2);
+  const Runtime runtime = Runtime::create({.threads = 1}).value();
+  Plan plan = batch.plan(attention).value();
+  runtime
+      .run(attention, plan, {.q = q.data(), .k = k.data(), .v = v.data(), .pageTable = entries},
+           {.out = out.data(), .lse = lse.data()})
+      .value();
+  for (std::size_t i = 0; i < lse.size(); ++i)
+    EXPECT_NEAR(lse[i], std::log(static_cast<float>(i < 16 ? 40 : 60)), 1e-4F) << i;
+
+  // The first request's last tokens but 4 are now in a page that the other one has, too.
+  entries = {0, 1, 4, 3, 0, 1, 4, 5};
+  PagedBatch shared = PagedBatch::make({.pageSize = 16}).value();
+  const std::vector<int> longer{52, 64};
+  shared.update({.table = {.entries = entries, .rowStride = 4}, .lengths = longer, .queryIndptr = indptr})
+      .value();
+  const auto refused = shared.plan(attention);
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().message.find("others share pages with new tokens of request 0"),
+            std::string::npos)
+      << refused.error().message;
+  const std::vector<int> drafts{2, 0};
+  shared.update({.table = {.entries = entries, .rowStride = 4}, .lengths = lengths, .drafts = drafts})
+      .value();
+  EXPECT_NE(shared.plan(attention).error().message.find("is bound by `path`, and a plan with drafts"),
+            std::string::npos);
 }
 
 /// A window begins inside of what is shared, and positions are those of each request.

@@ -143,6 +143,28 @@ TEST(WindowTest, AMaskThatShowsMoreNeedsAnotherPlan) {
   problem.expectSeen(kPrompt + kBranch);
 }
 
+/// What a plan within `tree` leaves out, no mask bound by `path` may miss; and the other way round.
+TEST(WindowTest, AWiderBoundNeedsAPlanOfItsOwn) {
+  Problem problem;
+  problem.tree.addQuery(problem.branch, 2).value(); // 4 tokens of its node stand behind it
+  for (auto *values : {&problem.q, &problem.out})
+    values->resize(3 * 4 * 64);
+  problem.lse.resize(3 * 4);
+  const Attention narrow = compile(""), wide = compile("mask = path;"),
+                  causal = compile("mask = path && kv_pos <= q_pos;");
+  const Plan ofNarrow = Plan::make(narrow, problem.tree).value(),
+             ofWide = Plan::make(wide, problem.tree).value(),
+             ofCausal = Plan::make(causal, problem.tree).value();
+  EXPECT_FALSE(problem.run(wide, ofNarrow));
+  EXPECT_FALSE(problem.run(causal, ofNarrow));
+  EXPECT_FALSE(problem.run(narrow, ofWide));
+  ASSERT_TRUE(problem.run(wide, ofWide));
+  problem.expectSeen(kPrompt + kBranch);
+  ASSERT_TRUE(problem.run(causal, ofCausal));
+  EXPECT_NEAR(problem.lse[8], std::log(kPrompt + 2), 1e-4);
+  EXPECT_NEAR(problem.lse[4], std::log(kPrompt + kBranch), 1e-4);
+}
+
 TEST(WindowTest, ParametersOfAnotherAttentionAreAnError) {
   Problem problem;
   const Attention attention = windowOfParam();

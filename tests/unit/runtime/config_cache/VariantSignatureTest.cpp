@@ -71,6 +71,10 @@ TEST(VariantSignatureTest, HooksAreToldApartByWhatTheyCompute) {
   sunk.variant.sink = sunk.constant(1);
   EXPECT_NE(textOf(sunk.variant), textOf(plain()));
 
+  test::VariantBuilder wide(32, 8, 128);
+  wide.variant.bound = spec::MaskBound::Path;
+  EXPECT_NE(textOf(wide.variant), textOf(plain()));
+
   test::VariantBuilder scored(32, 8, 128);
   scored.variant.score = scored.read(spec::Builtin::S);
   test::VariantBuilder biased(32, 8, 128);

@@ -56,6 +56,11 @@ bool shows(const spec::Variant &variant, Evaluator &evaluator, int qPos, int kvP
   return false;
 }
 
+/// The last position of its path that a query's bound allows, of as many as are tried.
+int lastOf(const spec::Variant &variant, int qPos) {
+  return variant.bound == spec::MaskBound::Path ? qPos + 25 : qPos;
+}
+
 bool isIn(const std::vector<Positions> &stretches, int position) {
   return std::any_of(stretches.begin(), stretches.end(), [&](const Positions &stretch) {
     return stretch.begin <= position && position < stretch.end;
@@ -79,13 +84,14 @@ TEST(ReachTest, NothingThatAMaskShowsIsOutside) {
     reach.find(-1, kMost, all);
     for (int qPos = -1; qPos <= kMost; qPos += 1 + static_cast<int>(seed % 3)) {
       reach.find(qPos, qPos, own);
-      for (int kvPos = 0; kvPos <= qPos; ++kvPos) {
+      for (int kvPos = 0; kvPos <= lastOf(variant, qPos); ++kvPos) {
         ASSERT_EQ(isIn(own, kvPos), reach.firstFrom(qPos, kvPos) == kvPos);
         if (!shows(variant, evaluator, qPos, kvPos, random))
           continue;
         ASSERT_TRUE(isIn(own, kvPos)) << "q_pos " << qPos << ", kv_pos " << kvPos;
         ASSERT_TRUE(isIn(all, kvPos)) << "q_pos " << qPos << ", kv_pos " << kvPos;
         ASSERT_LE(reach.lowest(qPos), kvPos);
+        ASSERT_LT(kvPos, reach.endOfSeen(qPos)) << "q_pos " << qPos;
       }
     }
   }
@@ -110,7 +116,8 @@ TEST(ReachTest, WidenedShowsWhatQueriesNearByAreShown) {
       wide.find(qPos, qPos, all);
       for (int other = std::max(qPos - below, 0); other <= qPos + above; ++other) {
         reach.find(other, other, own);
-        for (int position = 0; position <= std::min(qPos, other); ++position, ++checked)
+        const int last = reach.seesPath() ? kMost + 9 : std::min(qPos, other);
+        for (int position = 0; position <= last; ++position, ++checked)
           ASSERT_TRUE(!isIn(own, position) || isIn(all, position))
               << qPos << " for " << other << " at " << position;
       }
@@ -153,7 +160,7 @@ TEST(ReachTest, MasksOfModelsAreKnownToTheToken) {
     EXPECT_EQ(reach.isAll(), name == "switched off");
     Evaluator evaluator(variant, inputs, Precision::Exact);
     for (int qPos = 0; qPos < 200; ++qPos)
-      for (int kvPos = 0; kvPos <= qPos; ++kvPos)
+      for (int kvPos = 0; kvPos <= lastOf(variant, qPos); ++kvPos)
         ASSERT_EQ(reach.firstFrom(qPos, kvPos) == kvPos, shows(variant, evaluator, qPos, kvPos, random))
             << "q_pos " << qPos << ", kv_pos " << kvPos;
   }
