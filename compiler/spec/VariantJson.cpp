@@ -113,8 +113,8 @@ Json toJson(const Variant &v) {
   for (const Expr &expr : v.exprs)
     json["exprs"].push_back(exprToJson(expr));
   const std::pair<const char *, const std::optional<ExprId> *> roots[] = {
-      {"query", &v.query}, {"mask", &v.mask},    {"score", &v.score}, {"sigmoid_bias", &v.sigmoidBias},
-      {"sink", &v.sink},   {"output", &v.output}};
+      {"query", &v.query}, {"mask", &v.mask},     {"score", &v.score}, {"sigmoid_bias", &v.sigmoidBias},
+      {"sink", &v.sink},   {"output", &v.output}, {"key", &v.key}};
   for (auto [key, root] : roots)
     if (*root)
       json[key] = **root;

@@ -44,13 +44,15 @@ std::string hooksText(const spec::Variant &variant) {
     addRoot("query ", variant.query);
   if (variant.output)
     addRoot("output ", variant.output);
+  if (variant.key)
+    addRoot("key ", variant.key);
   add(number(variant.normalize));
   return text;
 }
 
 std::string hooksOf(const spec::Variant &variant) {
   if (!variant.mask && !variant.score && !variant.sigmoidBias && !variant.sink && !variant.query &&
-      !variant.output)
+      !variant.output && !variant.key)
     return variant.normalize == spec::Normalize::Softmax ? kPlain : "sigmoid";
   return support::sha256Hex(hooksText(variant)).substr(0, kHashDigits);
 }
