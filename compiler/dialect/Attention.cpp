@@ -8,12 +8,14 @@ namespace deft::dialect {
 
 using llvm::StringRef;
 
+/// Of an element of a row: its first arguments are those of ElementArg.
 static bool isOfElement(AttentionOp op, mlir::Region &region) {
-  return &region == &op.getQuery() || &region == &op.getOutput();
+  return &region == &op.getQuery() || &region == &op.getKey() || &region == &op.getOutput();
 }
 
 llvm::ArrayRef<llvm::StringLiteral> argNames(AttentionOp op, mlir::Region &region) {
   return &region == &op.getTile()  ? tileArgNames()
+         : &region == &op.getKey() ? keyArgNames()
          : isOfElement(op, region) ? elementArgNames()
                                    : hookArgNames();
 }
@@ -31,10 +33,11 @@ std::pair<ParamAttr, unsigned> AttentionOp::findParam(StringRef name) {
 }
 
 /// `mask (%s: f32, ...) { ... }`, for each region that is not empty.
-mlir::ParseResult parseHooks(mlir::OpAsmParser &parser, mlir::Region &query, mlir::Region &mask,
-                             mlir::Region &score, mlir::Region &sink, mlir::Region &output,
-                             mlir::Region &tile) {
+mlir::ParseResult parseHooks(mlir::OpAsmParser &parser, mlir::Region &query, mlir::Region &key,
+                             mlir::Region &mask, mlir::Region &score, mlir::Region &sink,
+                             mlir::Region &output, mlir::Region &tile) {
   for (auto [keyword, region] : {std::pair{"query", &query},
+                                 {"key", &key},
                                  {"mask", &mask},
                                  {"score", &score},
                                  {"sink", &sink},
@@ -50,9 +53,11 @@ mlir::ParseResult parseHooks(mlir::OpAsmParser &parser, mlir::Region &query, mli
   return mlir::success();
 }
 
-void printHooks(mlir::OpAsmPrinter &printer, AttentionOp, mlir::Region &query, mlir::Region &mask,
-                mlir::Region &score, mlir::Region &sink, mlir::Region &output, mlir::Region &tile) {
+void printHooks(mlir::OpAsmPrinter &printer, AttentionOp, mlir::Region &query, mlir::Region &key,
+                mlir::Region &mask, mlir::Region &score, mlir::Region &sink, mlir::Region &output,
+                mlir::Region &tile) {
   for (auto [keyword, region] : {std::pair{"query", &query},
+                                 {"key", &key},
                                  {"mask", &mask},
                                  {"score", &score},
                                  {"sink", &sink},
@@ -124,13 +129,14 @@ static llvm::LogicalResult verifyParamUse(AttentionOp attention, mlir::Operation
                             << ", it is " << (scalar ? "an array" : "a scalar");
   if (scalar || param.getShape() == ParamShape::Table || op.getParentRegion() == &attention.getTile())
     return mlir::success();
-  const bool isByQueryHead = param.getShape() == ParamShape::PerQueryHead;
-  unsigned wanted = isOfElement(attention, *op.getParentRegion())
-                        ? (isByQueryHead ? unsigned(kElementHead) : unsigned(kElementKvHead))
-                        : (isByQueryHead ? unsigned(kArgHead) : unsigned(kArgKvHead));
+  const StringRef head = param.getShape() == ParamShape::PerQueryHead ? "head" : "kv_head";
+  const auto names = argNames(attention, *op.getParentRegion());
+  const auto wanted = static_cast<unsigned>(llvm::find(names, head) - names.begin());
+  if (wanted == names.size())
+    return op.emitOpError() << "reads parameter `" << name << "` by `" << head
+                            << "`, which the region does not have";
   if (element.getIndex() != op.getBlock()->getArgument(wanted))
-    return op.emitOpError() << "must index parameter `" << name << "` by `"
-                            << argNames(attention, *op.getParentRegion())[wanted] << '`';
+    return op.emitOpError() << "must index parameter `" << name << "` by `" << head << '`';
   return mlir::success();
 }
 
@@ -187,6 +193,7 @@ static llvm::LogicalResult verifyHook(AttentionOp attention, mlir::Region &regio
 llvm::LogicalResult AttentionOp::verifyRegions() {
   mlir::Type i1 = mlir::IntegerType::get(getContext(), 1), f32 = mlir::Float32Type::get(getContext());
   if (mlir::failed(verifyHook(*this, getQuery(), "query", {f32})) ||
+      mlir::failed(verifyHook(*this, getKey(), "key", {f32})) ||
       mlir::failed(verifyHook(*this, getOutput(), "output", {f32})) ||
       mlir::failed(verifyHook(*this, getMask(), "mask", {i1})) ||
       mlir::failed(verifyHook(*this, getScore(), "score", {f32})) ||
@@ -216,7 +223,7 @@ llvm::LogicalResult AttentionOp::canonicalize(AttentionOp op, mlir::PatternRewri
     erase(op.getScore());
     return mlir::success();
   }
-  for (mlir::Region *region : {&op.getQuery(), &op.getOutput()})
+  for (mlir::Region *region : {&op.getQuery(), &op.getKey(), &op.getOutput()})
     if (!region->empty() && yielded(*region) == region->getArgument(kElementX)) {
       erase(*region);
       return mlir::success();

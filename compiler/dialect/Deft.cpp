@@ -10,11 +10,12 @@
 
 namespace deft::dialect {
 // The text form of the regions, in Attention.cpp; the generated operations call it.
-mlir::ParseResult parseHooks(mlir::OpAsmParser &parser, mlir::Region &query, mlir::Region &mask,
-                             mlir::Region &score, mlir::Region &sink, mlir::Region &output,
-                             mlir::Region &tile);
-void printHooks(mlir::OpAsmPrinter &printer, AttentionOp, mlir::Region &query, mlir::Region &mask,
-                mlir::Region &score, mlir::Region &sink, mlir::Region &output, mlir::Region &tile);
+mlir::ParseResult parseHooks(mlir::OpAsmParser &parser, mlir::Region &query, mlir::Region &key,
+                             mlir::Region &mask, mlir::Region &score, mlir::Region &sink,
+                             mlir::Region &output, mlir::Region &tile);
+void printHooks(mlir::OpAsmPrinter &printer, AttentionOp, mlir::Region &query, mlir::Region &key,
+                mlir::Region &mask, mlir::Region &score, mlir::Region &sink, mlir::Region &output,
+                mlir::Region &tile);
 } // namespace deft::dialect
 
 #define GET_ATTRDEF_CLASSES
@@ -49,6 +50,13 @@ llvm::ArrayRef<llvm::StringLiteral> elementArgNames() {
   return kNames;
 }
 
+llvm::ArrayRef<llvm::StringLiteral> keyArgNames() {
+  static constexpr llvm::StringLiteral kNames[] = {"x",   "x_half", "x_pair", "x_rms",
+                                                   "dim", "kv_pos", "kv_head"};
+  static_assert(std::size(kNames) == kKeyArgCount);
+  return kNames;
+}
+
 llvm::ArrayRef<llvm::StringLiteral> tileArgNames() {
   static constexpr llvm::StringLiteral kNames[] = {"q_lo",     "q_hi",     "kv_lo",    "kv_hi",
                                                    "depth_lo", "depth_hi", "query_lo", "query_hi",
@@ -65,12 +73,20 @@ mlir::Block &addHookBlock(mlir::Region &region, mlir::Location location) {
   return block;
 }
 
-mlir::Block &addElementBlock(mlir::Region &region, mlir::Location location) {
+static mlir::Block &addRowBlock(mlir::Region &region, unsigned count, mlir::Location location) {
   mlir::Block &block = region.emplaceBlock();
   mlir::Builder builder(region.getContext());
-  for (unsigned arg = 0; arg < kElementArgCount; ++arg)
+  for (unsigned arg = 0; arg < count; ++arg)
     block.addArgument(arg < kElementDim ? mlir::Type(builder.getF32Type()) : builder.getI32Type(), location);
   return block;
+}
+
+mlir::Block &addElementBlock(mlir::Region &region, mlir::Location location) {
+  return addRowBlock(region, kElementArgCount, location);
+}
+
+mlir::Block &addKeyBlock(mlir::Region &region, mlir::Location location) {
+  return addRowBlock(region, kKeyArgCount, location);
 }
 
 mlir::Block &addTileBlock(mlir::Region &region, mlir::Location location) {

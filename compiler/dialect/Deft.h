@@ -47,6 +47,19 @@ enum ElementArg : unsigned {
   kElementArgCount
 };
 
+/// Arguments of the region `key`, in their order: of an element of a token's row. The first are those of
+/// `query`.
+enum KeyArg : unsigned {
+  kKeyX = kElementX,
+  kKeyXHalf = kElementXHalf,
+  kKeyXPair = kElementXPair,
+  kKeyXRms = kElementXRms,
+  kKeyDim = kElementDim,
+  kKeyKvPos,
+  kKeyKvHead,
+  kKeyArgCount
+};
+
 /// Arguments of the region `tile`, in their order: inclusive bounds, and the KV head.
 enum TileArg : unsigned {
   kTileQLo,
@@ -70,14 +83,16 @@ constexpr int64_t kPositionLimit = int64_t{1} << 30;
 /// The names that the text form and the emitters use.
 llvm::ArrayRef<llvm::StringLiteral> hookArgNames();
 llvm::ArrayRef<llvm::StringLiteral> elementArgNames();
+llvm::ArrayRef<llvm::StringLiteral> keyArgNames();
 llvm::ArrayRef<llvm::StringLiteral> tileArgNames();
 /// Those of a region of `op`.
 llvm::ArrayRef<llvm::StringLiteral> argNames(AttentionOp op, mlir::Region &region);
 
-/// Adds the block of `mask`, `score` or `sink` (of `query` or `output`, of `tile`) with its arguments to an
-/// empty region.
+/// Adds the block of `mask`, `score` or `sink` (of `query` or `output`, of `key`, of `tile`) with its
+/// arguments to an empty region.
 mlir::Block &addHookBlock(mlir::Region &region, mlir::Location location);
 mlir::Block &addElementBlock(mlir::Region &region, mlir::Location location);
+mlir::Block &addKeyBlock(mlir::Region &region, mlir::Location location);
 mlir::Block &addTileBlock(mlir::Region &region, mlir::Location location);
 
 } // namespace deft::dialect

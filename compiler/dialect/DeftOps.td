@@ -36,6 +36,10 @@ def AttentionOp : DeftOp<"attention", [IsolatedFromAbove, Symbol,
     the element, that half a row further on, its neighbour of an even and an odd one, the row's root mean square, and the
     element's place. `output` uses none of the three that others of the row make. Where they are empty, rows stay as they are.
 
+    `key` yields an element of K before q.k, f32. Its arguments are always all of
+      (x, x_half, x_pair, x_rms: f32, dim: i32, kv_pos: i32, kv_head: i32):
+    the first five as those of `query`, of the token's row. Where it is empty, keys stay as they are.
+
     `tile` is made from `mask` by deft-tile-analysis. Its arguments are the inclusive bounds of a set of (row, token) pairs,
       (q_lo, q_hi, kv_lo, kv_hi, depth_lo, depth_hi, query_lo, query_hi, head_lo, head_hi, kv_head: i32),
     and it yields (any: i1, all: i1): some pair may be visible; every pair surely is.
@@ -45,18 +49,19 @@ def AttentionOp : DeftOp<"attention", [IsolatedFromAbove, Symbol,
                        CacheAttr:$cache, F64Attr:$scale,
                        NormalizeAttr:$normalize, TypedArrayAttrBase<ParamAttr, "parameters">:$params,
                        OptionalAttr<ScheduleAttr>:$schedule, OptionalAttr<SelectAttr>:$select, UnitAttr:$path);
-  let regions = (region AnyRegion:$query, AnyRegion:$mask, AnyRegion:$score, AnyRegion:$sink, AnyRegion:$output,
+  let regions = (region AnyRegion:$query, AnyRegion:$key, AnyRegion:$mask, AnyRegion:$score, AnyRegion:$sink, AnyRegion:$output,
                         AnyRegion:$tile);
   let assemblyFormat = [{
     $sym_name `query_heads` $query_heads `kv_heads` $kv_heads `q` $q `k` $k `v` $v
     (`value_in_key` $value_in_key^)? `out` $out (`lse` $lse^)? `cache` $cache `scale` $scale `normalize` `` $normalize ` ` `\n` ` ` ` ` `params` $params
-    (`\n` ` ` ` ` `schedule` $schedule^)? (`\n` ` ` ` ` `select` $select^)? (`\n` ` ` ` ` `path` $path^)? attr-dict-with-keyword custom<Hooks>($query, $mask, $score, $sink, $output, $tile)
+    (`\n` ` ` ` ` `schedule` $schedule^)? (`\n` ` ` ` ` `select` $select^)? (`\n` ` ` ` ` `path` $path^)? attr-dict-with-keyword custom<Hooks>($query, $key, $mask, $score, $sink, $output, $tile)
   }];
   let hasVerifier = 1;
   let hasRegionVerifier = 1;
   let hasCanonicalizeMethod = 1;
   let extraClassDeclaration = [{
     bool hasQuery() { return !getQuery().empty(); }
+    bool hasKey() { return !getKey().empty(); }
     bool hasOutput() { return !getOutput().empty(); }
     bool hasMask() { return !getMask().empty(); }
     bool hasScore() { return !getScore().empty(); }

@@ -19,6 +19,8 @@ using Site = PhaseSite;
 /// Addresses, loop state and the row facts of the hooks, beside the fragments; from resource reports
 /// of the shipped specs.
 constexpr int kOtherRegisters = 96;
+/// What of a hook of K stays from tile to tile: frequencies of a rotation, for one.
+constexpr int kKeyHookRegisters = 16;
 
 std::string number(int value) { return std::to_string(value); }
 
@@ -34,6 +36,12 @@ bool converts(const spec::Tensors &tensors) { return tensors.k.elementBytes() ==
 
 constexpr PhaseRule kRules[] = {
     kAlikeTensorsOrBytes,
+    {"key hook", [](const Site &site) { return !site.shape.hasKeyHook || !converts(site.shape.tensors); },
+     [](const Site &) -> std::string {
+       return "the hook `key` is applied in the room of what it is made of; family sm80 has 1 byte for "
+              "each of k's elements, and needs 2";
+     },
+     [](const Site &) -> std::string { return "let the cache have q's dtype, or use a CPU"; }},
     {"warps share a tile", [](const Site &site) { return site.phase.warps % rowWarps(site) == 0; },
      [](const Site &site) {
        return "warps is " + number(site.phase.warps) + ", not a multiple of the " + number(rowWarps(site)) +
@@ -212,7 +220,7 @@ int estimateRegisters(const KernelShape &shape, const PhaseConfig &phase) {
   const int accumulators = shape.tensors.out.dim / 2;
   const int scores = phase.tileKv / tokenWarps / 2;
   const int dim = shape.tensors.q.dim, queries = dim <= 128 ? dim / 4 : 0;
-  return accumulators + scores + queries + kOtherRegisters;
+  return accumulators + scores + queries + kOtherRegisters + (shape.hasKeyHook ? kKeyHookRegisters : 0);
 }
 
 TunedPhase sm80Narrow(const KernelShape &shape) {

@@ -59,6 +59,11 @@ int bytesOf(const Site &site) { return bytesOf(site.shape, site.phase); }
 
 constexpr PhaseRule kRules[] = {
     kAlikeTensorsOrBytes,
+    {"key hook", [](const Site &site) { return !site.shape.hasKeyHook; },
+     [](const Site &) -> std::string {
+       return "there is a hook `key`; family sm90 multiplies keys as they are copied";
+     },
+     useOtherFamily},
     {"threads", [](const Site &site) { return site.phase.warps == kSm90Warps || isLight(site.phase); },
      [](const Site &site) {
        return "warps is " + number(site.phase.warps) + "; a block of family sm90 has " + number(kSm90Warps) +

@@ -30,6 +30,8 @@ json toJson(const codegen::cuda::VariantSource &source) {
     object["has_output"] = true;
   if (source.hasQuery)
     object["has_query"] = true;
+  if (source.hasKey)
+    object["has_key"] = true;
   return object;
 }
 
@@ -49,6 +51,7 @@ support::Result<codegen::cuda::VariantSource> variantSourceFromJson(const json &
     require(!source.hasSink || source.normalize == spec::Normalize::Softmax, "sigmoid has no sink");
     source.hasOutput = object.contains("has_output") && boolean(object, "has_output");
     source.hasQuery = object.contains("has_query") && boolean(object, "has_query");
+    source.hasKey = object.contains("has_key") && boolean(object, "has_key");
     for (const json &param : array(object, "params", spec::kMaxParams)) {
       require(param.is_string(), "an element of `params` is not a string");
       source.params.push_back(param.get<std::string>());

@@ -2,6 +2,7 @@
 
 #include "compiler/spec/Limits.h"
 #include "compiler/spec/Names.h"
+#include "compiler/spec/Positions.h"
 #include "compiler/support/NearestName.h"
 
 #include <cfloat>
@@ -29,6 +30,7 @@ Variant AttentionSema::run() {
   checkOwnDeclarations();
   checkScale();
   checkQuery();
+  checkKey();
   checkMask();
   checkScore();
   checkNormalize();
@@ -304,6 +306,11 @@ void AttentionSema::checkScale() {
   variant_.scale = *value;
 }
 
+/// What a hook of rows may read while `pos` stands for the row's own position.
+template <bool (*mayRead)(Builtin)> static bool orPosition(Builtin builtin) {
+  return builtin == Builtin::Pos || mayRead(builtin);
+}
+
 void AttentionSema::checkQuery() {
   std::optional<Keyed> query = keyed("query");
   if (!query)
@@ -311,11 +318,25 @@ void AttentionSema::checkQuery() {
   std::optional<ExprId> value =
       exprs_.evaluateAs(query->expr, query->scope, ScalarType::F32, "an element of the query");
   if (value &&
-      exprs_.checkReads(*value, query->expr, query->scope, mayReadInQuery,
+      exprs_.checkReads(*value, query->expr, query->scope, orPosition<mayReadInQuery>,
                         "`query` may not read what is of a token",
                         "it is the same for all tokens; what depends on one belongs into `score`") &&
       !isElement(*value))
     variant_.query = value;
+}
+
+void AttentionSema::checkKey() {
+  std::optional<Keyed> key = keyed("key");
+  if (!key)
+    return;
+  std::optional<ExprId> value =
+      exprs_.evaluateAs(key->expr, key->scope, ScalarType::F32, "an element of the key");
+  if (value &&
+      exprs_.checkReads(*value, key->expr, key->scope, orPosition<mayReadInKey>,
+                        "`key` may not read what is of a query",
+                        "it is the same for all queries; what depends on one belongs into `score`") &&
+      !isElement(*value))
+    variant_.key = value;
 }
 
 bool AttentionSema::isElement(ExprId value) const {
@@ -429,11 +450,15 @@ void AttentionSema::checkOutput() {
 
 void AttentionSema::finishExprs() {
   std::vector<ExprId *> roots;
-  for (std::optional<ExprId> *root : {&variant_.query, &variant_.mask, &variant_.score, &variant_.sigmoidBias,
-                                      &variant_.sink, &variant_.output})
+  for (std::optional<ExprId> *root :
+       {&variant_.mask, &variant_.score, &variant_.sigmoidBias, &variant_.sink, &variant_.output})
     if (*root)
       roots.push_back(&**root);
-  variant_.exprs = compactExprs(exprs_.exprs(), roots);
+  std::vector<Expr> exprs = withPositions(exprs_.exprs(), roots, variant_.query, variant_.key);
+  for (std::optional<ExprId> *root : {&variant_.query, &variant_.key})
+    if (*root)
+      roots.push_back(&**root);
+  variant_.exprs = compactExprs(exprs, roots);
 }
 
 } // namespace deft::spec

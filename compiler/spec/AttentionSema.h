@@ -23,6 +23,7 @@ private:
   void checkDefaults();
   void checkOwnDeclarations();
   void checkQuery();
+  void checkKey();
   void checkMask();
   void checkScore();
   void checkNormalize();

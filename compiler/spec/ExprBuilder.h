@@ -42,9 +42,11 @@ public:
   bool isConstant(ExprId id) const { return exprs_[id].op == ExprOp::Constant; }
   std::size_t size() const { return exprs_.size(); }
 
+  /// An operation as it is, or the known one that equals it.
+  ExprId add(Expr expr);
+
 private:
   using Key = std::tuple<ExprOp, ScalarType, std::vector<ExprId>, double, bool, Builtin, int>;
-  ExprId add(Expr expr);
   std::optional<ExprId> simplify(ExprOp op, const std::vector<ExprId> &operands) const;
 
   std::vector<Expr> &exprs_;
@@ -60,8 +62,23 @@ inline bool mayReadInOutput(Builtin builtin) {
   return mayReadInSink(builtin) || builtin == Builtin::X || builtin == Builtin::Dim ||
          builtin == Builtin::QPos || builtin == Builtin::Query;
 }
-inline bool mayReadInQuery(Builtin builtin) { return mayReadInOutput(builtin) || isOfElement(builtin); }
+/// Of an element, but for Builtin::Pos, in whose place sema puts another.
+inline bool mayReadInElement(Builtin builtin) { return isOfElement(builtin) && builtin != Builtin::Pos; }
+inline bool mayReadInQuery(Builtin builtin) { return mayReadInOutput(builtin) || mayReadInElement(builtin); }
+inline bool mayReadInKey(Builtin builtin) {
+  return mayReadInElement(builtin) || builtin == Builtin::KvPos || builtin == Builtin::KvHead;
+}
 inline bool mayReadOfPair(Builtin builtin) { return !isOfElement(builtin); } ///< a query and a token
+
+/// The name that an operation reads by itself; for an element of an array by heads, that of its index.
+inline std::optional<Builtin> nameReadBy(const Expr &expr, const std::vector<Param> &params) {
+  if (expr.op == ExprOp::Builtin)
+    return expr.builtin;
+  if (expr.op != ExprOp::ParamElement)
+    return std::nullopt;
+  return params[static_cast<std::size_t>(expr.param)].shape == Param::Shape::PerQueryHead ? Builtin::Head
+                                                                                          : Builtin::KvHead;
+}
 
 /// Whether `root` reaches a node for which `predicate` holds. Linear in the arena.
 template <typename Predicate>

@@ -279,7 +279,10 @@ std::optional<double> ExprSema::evaluateConstant(AstExprId id, const Scope &scop
 bool ExprSema::checkReads(ExprId value, AstExprId expr, const Scope &scope, const MayRead &mayRead,
                           const std::string &problem, const std::string &hint) {
   auto readsOther = [&](ExprId v) {
-    return reaches(exprs_, v, [&](const Expr &e) { return e.op == ExprOp::Builtin && !mayRead(e.builtin); });
+    return reaches(exprs_, v, [&](const Expr &e) {
+      const std::optional<Builtin> name = nameReadBy(e, params_);
+      return name && !mayRead(*name);
+    });
   };
   if (!readsOther(value))
     return true;
@@ -298,7 +301,7 @@ bool ExprSema::checkReadsNoScore(ExprId value, AstExprId expr, const Scope &scop
 bool ExprSema::checkReadsNoElement(ExprId value, AstExprId expr, const Scope &scope,
                                    const std::string &what) {
   return checkReads(value, expr, scope, mayReadOfPair, what + " may not read elements",
-                    "`x`, `dim` and what else is of an element belongs into `query` or `output`");
+                    "`x`, `dim` and what else is of an element belongs into `query`, `key` or `output`");
 }
 
 bool ExprSema::checkReadsHeadOnly(ExprId value, AstExprId expr, const Scope &scope, const std::string &what) {

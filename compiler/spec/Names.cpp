@@ -36,7 +36,8 @@ constexpr Word<Builtin> kBuiltins[] = {{Builtin::S, "s"},
                                        {Builtin::XHalf, "x_half"},
                                        {Builtin::XPair, "x_pair"},
                                        {Builtin::XRms, "x_rms"},
-                                       {Builtin::Dim, "dim"}};
+                                       {Builtin::Dim, "dim"},
+                                       {Builtin::Pos, "pos"}};
 constexpr Word<Param::Shape> kShapes[] = {{Param::Shape::Scalar, "scalar"},
                                           {Param::Shape::PerQueryHead, "query_heads"},
                                           {Param::Shape::PerKvHead, "kv_heads"},
@@ -170,8 +171,8 @@ std::vector<std::string> functionNames() {
 
 const std::vector<std::string> &attentionKeys() {
   static const std::vector<std::string> keys = {"query_heads", "kv_heads", "head_dim", "dtype", "kv_cache",
-                                                "query",       "scale",    "mask",     "score", "normalize",
-                                                "output",      "schedule", "select"};
+                                                "query",       "key",      "scale",    "mask",  "score",
+                                                "normalize",   "output",   "schedule", "select"};
   return keys;
 }
 

@@ -87,7 +87,7 @@ std::optional<Ident> Parser::takeNewName(const std::string &what, bool mayHideBu
 }
 
 bool Parser::isFunctionKind(const Token &token) {
-  return token.is("mask") || token.is("score") || token.is("query") || token.is("output");
+  return token.is("mask") || token.is("score") || token.is("query") || token.is("key") || token.is("output");
 }
 
 /// Whether a token that begins a line begins an item there, rather than going on with an expression.
@@ -204,7 +204,7 @@ void Parser::parseTopItem(AstFile &file) {
     report.withHint("parameters are declared inside of an attention");
   else if (isWord)
     report.withHint(
-        support::didYouMean(word, {"attention", "import", "mask", "score", "query", "output", "let"}));
+        support::didYouMean(word, {"attention", "import", "mask", "score", "query", "key", "output", "let"}));
   take();
   recoverAtTop();
 }
@@ -295,7 +295,7 @@ bool Parser::parseProperty(AstAttention &attention) {
   return expectSemicolon();
 }
 
-/// ( "mask" | "score" | "query" | "output" ) name "(" [ formal { "," formal } ] ")" "=" expr ";"
+/// ( "mask" | "score" | "query" | "key" | "output" ) name "(" [ formal { "," formal } ] ")" "=" expr ";"
 std::optional<AstFunction> Parser::parseFunction() {
   AstFunction function;
   const Token &kind = take();

@@ -40,18 +40,22 @@ enum class Builtin {
   KvHead = 4,
   Depth = 5,
   Query = 6,
-  // Of an element of a row of q, or of the output (isOfElement):
+  // Of an element of a row of q, of K or of the output (isOfElement):
   X = 7,     ///< the element
   XHalf = 8, ///< the one half a head further on, around the end: its rotary partner where halves are paired
   XPair = 9, ///< its neighbour, where 2i and 2i + 1 are paired
   XRms = 10, ///< the root mean square of the row
   Dim = 11,  ///< which of the row's elements it is
+  /// Where the row stands. Of the language alone: in a Variant q_pos or kv_pos has its place.
+  Pos = 13,
 };
 
-inline bool isOfElement(Builtin builtin) { return builtin >= Builtin::X; }
+inline bool isOfElement(Builtin builtin) {
+  return (builtin >= Builtin::X && builtin <= Builtin::Dim) || builtin == Builtin::Pos;
+}
 inline ScalarType typeOf(Builtin builtin) {
-  return builtin == Builtin::S || (isOfElement(builtin) && builtin != Builtin::Dim) ? ScalarType::F32
-                                                                                    : ScalarType::I32;
+  return builtin == Builtin::S || (builtin >= Builtin::X && builtin <= Builtin::XRms) ? ScalarType::F32
+                                                                                      : ScalarType::I32;
 }
 
 /// Their numbers and those of the enumerations above are in hashes that are kept
@@ -189,6 +193,7 @@ struct Variant {
   std::optional<ExprId> score;       ///< f32; none: the score is `s`
   std::optional<ExprId> query;       ///< f32, of an element of q before q.k; none: as it is
   std::optional<ExprId> output;      ///< f32, of an element of a normalised row; none: as it is
+  std::optional<ExprId> key;         ///< f32, of an element of K before q.k; none: as it is
   Normalize normalize = Normalize::Softmax;
   std::optional<ExprId> sigmoidBias; ///< f32, may not read s; none: 0. Sigmoid only
   std::optional<ExprId> sink; ///< f32 of head, kv_head and parameters; none: there is none. Softmax only

@@ -115,8 +115,8 @@ Json toJson(const Variant &v) {
   if (v.bound != MaskBound::Tree) // came later: texts of specs without it stay as they are
     json["bound"] = toString(v.bound);
   const std::pair<const char *, const std::optional<ExprId> *> roots[] = {
-      {"query", &v.query}, {"mask", &v.mask},    {"score", &v.score}, {"sigmoid_bias", &v.sigmoidBias},
-      {"sink", &v.sink},   {"output", &v.output}};
+      {"query", &v.query}, {"mask", &v.mask},     {"score", &v.score}, {"sigmoid_bias", &v.sigmoidBias},
+      {"sink", &v.sink},   {"output", &v.output}, {"key", &v.key}};
   for (auto [key, root] : roots)
     if (*root)
       json[key] = **root;

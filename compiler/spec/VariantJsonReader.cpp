@@ -144,7 +144,10 @@ std::optional<ExprId> readRoot(const Json &json, const char *key, const Variant 
     return std::nullopt;
   auto id = static_cast<ExprId>(integer(json, key, 0, static_cast<std::int64_t>(variant.exprs.size()) - 1));
   require(variant.exprs[id].type == type, "`" + std::string(key) + "` has a wrong type");
-  const auto readsOther = [&](const Expr &e) { return e.op == ExprOp::Builtin && !mayRead(e.builtin); };
+  const auto readsOther = [&](const Expr &e) {
+    const std::optional<Builtin> read = nameReadBy(e, variant.params);
+    return read && !mayRead(*read);
+  };
   require(!reaches(variant.exprs, id, readsOther), "`" + std::string(key) + "` reads what it may not");
   return id;
 }
@@ -238,6 +241,7 @@ Variant readVariant(const Json &json) {
   v.sigmoidBias = readRoot(json, "sigmoid_bias", v, ScalarType::F32, mayReadOfPair);
   v.sink = readRoot(json, "sink", v, ScalarType::F32, mayReadInSink);
   v.output = readRoot(json, "output", v, ScalarType::F32, mayReadInOutput);
+  v.key = readRoot(json, "key", v, ScalarType::F32, mayReadInKey);
   require(!v.sink || v.normalize == Normalize::Softmax, "sigmoid has no sink");
   if (json.contains("schedule"))
     v.schedule = readSchedule(json["schedule"]);

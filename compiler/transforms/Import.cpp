@@ -124,6 +124,8 @@ AttentionOp importVariant(mlir::ModuleOp module, const spec::Variant &variant, L
   };
   if (variant.query)
     addHook(addElementBlock(op.getQuery(), location), importing(*variant.query));
+  if (variant.key)
+    addHook(addKeyBlock(op.getKey(), location), importing(*variant.key));
   if (variant.mask)
     addHook(addHookBlock(op.getMask(), location), importing(*variant.mask));
   if (variant.score || (isSigmoid && variant.sigmoidBias))

@@ -1,5 +1,7 @@
 #include "compiler/transforms/ImportExpr.h"
 
+#include "compiler/spec/Names.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 
@@ -58,54 +60,15 @@ Value ExprImporter::buildConstant(const spec::Expr &expr) {
   llvm_unreachable("unknown scalar type");
 }
 
-/// The argument that stands for a name, in a block of a query and a token, or of an element.
-static std::optional<unsigned> builtinArg(spec::Builtin builtin, bool isOfElement) {
-  using namespace dialect;
-  const auto ofPair = [&](HookArg arg) { return isOfElement ? std::nullopt : std::optional<unsigned>(arg); };
-  const auto ofElement = [&](ElementArg arg) {
-    return isOfElement ? std::optional<unsigned>(arg) : std::nullopt;
-  };
-  const auto ofBoth = [&](HookArg pair, ElementArg element) {
-    return std::optional<unsigned>(isOfElement ? unsigned(element) : unsigned(pair));
-  };
-  switch (builtin) {
-  case spec::Builtin::S:
-    return ofPair(kArgS);
-  case spec::Builtin::KvPos:
-    return ofPair(kArgKvPos);
-  case spec::Builtin::Depth:
-    return ofPair(kArgDepth);
-  case spec::Builtin::QPos:
-    return ofBoth(kArgQPos, kElementQPos);
-  case spec::Builtin::Head:
-    return ofBoth(kArgHead, kElementHead);
-  case spec::Builtin::KvHead:
-    return ofBoth(kArgKvHead, kElementKvHead);
-  case spec::Builtin::Query:
-    return ofBoth(kArgQuery, kElementQuery);
-  case spec::Builtin::X:
-    return ofElement(kElementX);
-  case spec::Builtin::XHalf:
-    return ofElement(kElementXHalf);
-  case spec::Builtin::XPair:
-    return ofElement(kElementXPair);
-  case spec::Builtin::XRms:
-    return ofElement(kElementXRms);
-  case spec::Builtin::Dim:
-    return ofElement(kElementDim);
-  }
-  llvm_unreachable("unknown builtin");
-}
-
+/// The block's argument of that name.
 Value ExprImporter::argument(spec::Builtin builtin) {
-  const bool isOfElement = hook_.getNumArguments() == dialect::kElementArgCount;
-  const auto at = builtinArg(builtin, isOfElement);
-  if (!at)
+  auto attention = llvm::cast<dialect::AttentionOp>(hook_.getParentOp());
+  const auto names = dialect::argNames(attention, *hook_.getParent());
+  const auto at = llvm::find(names, llvm::StringRef(spec::toString(builtin)));
+  if (at == names.end())
     llvm_unreachable("sema, and who reads variants of files, let no other name come here");
-  return hook_.getArgument(*at);
+  return hook_.getArgument(static_cast<unsigned>(at - names.begin()));
 }
-static_assert(unsigned(dialect::kElementArgCount) != unsigned(dialect::kHookArgCount),
-              "blocks are told apart by their arguments");
 
 Value ExprImporter::buildLeaf(const spec::Expr &expr) {
   if (expr.op == ExprOp::Constant)

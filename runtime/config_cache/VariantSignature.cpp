@@ -46,13 +46,15 @@ std::string hooksText(const spec::Variant &variant) {
     addRoot("output ", variant.output);
   if (variant.bound != spec::MaskBound::Tree)
     add("bound " + number(variant.bound));
+  if (variant.key)
+    addRoot("key ", variant.key);
   add(number(variant.normalize));
   return text;
 }
 
 std::string hooksOf(const spec::Variant &variant) {
   if (!variant.mask && !variant.score && !variant.sigmoidBias && !variant.sink && !variant.query &&
-      !variant.output && variant.bound == spec::MaskBound::Tree)
+      !variant.output && !variant.key && variant.bound == spec::MaskBound::Tree)
     return variant.normalize == spec::Normalize::Softmax ? kPlain : "sigmoid";
   return support::sha256Hex(hooksText(variant)).substr(0, kHashDigits);
 }

@@ -192,6 +192,8 @@ Counting::Counting(const spec::Variant &variant, tree::KvTree tree, const exec::
   outputs_.resize(std::max(1, (longest_ + passTokens() - 1) / passTokens()));
   // Only tokens: what else is in the pool stays as it is, and may be NaN.
   const int pageSize = variant.cache.paged ? variant.cache.pageSize : 0;
+  // A hook of K may make anything of rows of 0, of which a norm without epsilon makes NaN.
+  const bool hasZeroQueries = variant.key && !variant.query && !variant.tensors.valueInKey;
   for (const tree::Node &node : tree_.nodes())
     for (int t = 0; t < node.tokens; ++t)
       for (int head = 0; head < variant.kvHeads && inputs_.hasPage(node.location + t, pageSize); ++head) {
@@ -199,11 +201,12 @@ Counting::Counting(const spec::Variant &variant, tree::KvTree tree, const exec::
           for (int d = 0; d < tensor.dim; ++d)
             exec::setBitsAt(memory.data(), at + d, tensor.dtype, 0);
         };
-        clear(inputs_.k, inputs_.keyAt(node.location + t, pageSize, head), variant.tensors.k);
+        if (!hasZeroQueries)
+          clear(inputs_.k, inputs_.keyAt(node.location + t, pageSize, head), variant.tensors.k);
         if (!variant.tensors.valueInKey)
           clear(inputs_.v, inputs_.valueAt(node.location + t, pageSize, head), variant.tensors.v);
       }
-  if (variant.tensors.valueInKey) // marks of V are keys
+  if (variant.tensors.valueInKey || hasZeroQueries) // marks of V are keys
     std::fill(inputs_.q.begin(), inputs_.q.end(), std::uint16_t{0});
 }
 

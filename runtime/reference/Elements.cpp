@@ -5,14 +5,15 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace deft::reference {
 
 namespace {
 
-/// Of the f32 arithmetic of `query`, relative to the row's largest element and the made one's: at least so
-/// much, and some times what f32 is off by here, which grows with angles.
-constexpr double kQueryRounding = 0x1p-16, kTimesOff = 4;
+/// Of the f32 arithmetic of `query` and `key`, relative to the row's largest element and the made one's: at
+/// least so much, and some times what f32 is off by here, which grows with angles.
+constexpr double kElementRounding = 0x1p-16, kTimesOff = 4;
 
 double largestOf(const std::vector<double> &row) {
   double largest = 0;
@@ -31,8 +32,15 @@ double normOf(const std::vector<double> &row) {
 } // namespace
 
 std::vector<double> Elements::query(std::vector<double> row, Site site, std::vector<EitherWay> *eitherWay) {
-  if (!variant_.query)
-    return row;
+  return variant_.query ? make(*variant_.query, row, site, eitherWay) : std::move(row);
+}
+
+std::vector<double> Elements::key(std::vector<double> row, Site site, std::vector<EitherWay> *eitherWay) {
+  return variant_.key ? make(*variant_.key, row, site, eitherWay) : std::move(row);
+}
+
+std::vector<double> Elements::make(spec::ExprId hook, const std::vector<double> &row, Site site,
+                                   std::vector<EitherWay> *eitherWay) {
   const auto size = row.size();
   site.xRms = evaluate_.round(normOf(row) / std::sqrt(static_cast<double>(size)));
   std::vector<double> exact(size), made(size);
@@ -44,11 +52,11 @@ std::vector<double> Elements::query(std::vector<double> row, Site site, std::vec
     site.xHalf = row[(d + size / 2) % size];
     site.xPair = row[d ^ 1];
     site.dim = static_cast<int>(d);
-    exact[d] = evaluate_.f32(*variant_.query, site);
+    exact[d] = evaluate_.f32(hook, site);
     made[d] = rounded(exact[d]);
     if (eitherWay)
-      off = std::max({off, kQueryRounding * std::max(largest, std::fabs(exact[d])),
-                      kTimesOff * std::fabs(single_.f32(*variant_.query, site) - exact[d])});
+      off = std::max({off, kElementRounding * std::max(largest, std::fabs(exact[d])),
+                      kTimesOff * std::fabs(single_.f32(hook, site) - exact[d])});
   }
   if (eitherWay)
     for (std::size_t d = 0; d < size; ++d)

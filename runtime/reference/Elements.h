@@ -4,12 +4,12 @@
 
 #include <vector>
 
-/// What the hooks `query` and `output` make of rows, element by element. The arithmetic is exact or f32,
-/// never of 16 bits: an angle of that would be no angle.
+/// What the hooks `query`, `key` and `output` make of rows, element by element. The arithmetic is exact or
+/// f32, never of 16 bits: an angle of that would be no angle.
 namespace deft::reference {
 
-/// An element of q that lies so near the middle of two numbers of q's dtype that f32 arithmetic may give the
-/// other.
+/// An element of q or of K that lies so near the middle of two numbers of q's dtype that f32 arithmetic may
+/// give the other.
 struct EitherWay {
   std::size_t dim;
   double other;
@@ -25,6 +25,8 @@ public:
   /// A row of q as q.k takes it, rounded to q's dtype; without a hook, as it is. `eitherWay` gets, where it
   /// is wanted, the elements that might be others.
   std::vector<double> query(std::vector<double> row, Site site, std::vector<EitherWay> *eitherWay = nullptr);
+  /// A token's row of K likewise; `site` is that of the token.
+  std::vector<double> key(std::vector<double> row, Site site, std::vector<EitherWay> *eitherWay = nullptr);
   /// Element `dim` of a normalised row as it is written, but for its rounding.
   double output(double x, int dim, Site site);
   /// A normalised row likewise, and what roundings that move `row` by `noise` of its norm move that by,
@@ -32,6 +34,9 @@ public:
   std::vector<double> output(const std::vector<double> &row, const Site &site, double &noise);
 
 private:
+  std::vector<double> make(spec::ExprId hook, const std::vector<double> &row, Site site,
+                           std::vector<EitherWay> *eitherWay);
+
   const spec::Variant &variant_;
   Evaluator evaluate_, single_;
 };

@@ -41,6 +41,8 @@ std::int32_t builtinI32(Builtin builtin, const Site &site) {
   case Builtin::XPair:
   case Builtin::XRms:
     break; // f32
+  case Builtin::Pos:
+    break; // no Variant's
   }
   return 0;
 }

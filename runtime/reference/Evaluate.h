@@ -22,7 +22,7 @@ struct Site {
   int kvHead = 0;
   int depth = 0;
   int query = 0; ///< caller's index
-  // Of an element, in `query` and `output`:
+  // Of an element, in `query`, `key` and `output`:
   double x = 0, xHalf = 0, xPair = 0, xRms = 0;
   int dim = 0;
 };

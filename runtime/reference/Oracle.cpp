@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <utility>
 
 namespace deft::reference {
@@ -72,6 +73,48 @@ double dot(const std::vector<double> &q, const float *k) {
     sum += q[d] * k[d];
   return sum;
 }
+
+/// The keys of all tokens for one KV head, as q.k takes them.
+class Keys {
+public:
+  /// `isEitherWay`: whether `moved` is to be asked.
+  Keys(const spec::Variant &variant, const exec::Inputs &inputs, const std::vector<Token> &tokens, int kvHead,
+       Precision precision, bool isEitherWay)
+      : dim_(static_cast<std::size_t>(variant.tensors.k.dim)),
+        rows_(gather({inputs.k.data(), inputs.cache.k, variant.tensors.k}, tokens, variant, inputs, kvHead)) {
+    if (!variant.key)
+      return;
+    Elements elements(variant, inputs, precision);
+    eitherWay_.resize(tokens.size());
+    Site site;
+    site.kvHead = kvHead;
+    for (std::size_t t = 0; t < tokens.size(); ++t) {
+      site.kvPos = tokens[t].position;
+      const auto begin = rows_.begin() + static_cast<std::ptrdiff_t>(t * dim_);
+      const std::vector<double> made = elements.key({begin, begin + static_cast<std::ptrdiff_t>(dim_)}, site,
+                                                    isEitherWay ? &eitherWay_[t] : nullptr);
+      std::copy(made.begin(), made.end(), begin); // of 16 bits: exactly
+    }
+  }
+
+  const float *row(std::size_t token) const { return &rows_[token * dim_]; }
+  bool areEitherWay() const {
+    return std::any_of(eitherWay_.begin(), eitherWay_.end(), [](const auto &some) { return !some.empty(); });
+  }
+  /// How far elements that may be others move q.k.
+  double moved(const std::vector<double> &q, std::size_t token) const {
+    double sum = 0;
+    if (!eitherWay_.empty())
+      for (const auto &[dim, other] : eitherWay_[token])
+        sum += std::fabs(q[dim] * (other - row(token)[dim]));
+    return sum;
+  }
+
+private:
+  std::size_t dim_;
+  std::vector<float> rows_;
+  std::vector<std::vector<EitherWay>> eitherWay_; ///< of each token; empty: there is no hook
+};
 
 /// Where the row of one head stands, but for the token.
 Site siteOf(const spec::Variant &variant, const tree::KvTree &tree, int query, int head) {
@@ -168,12 +211,11 @@ std::vector<Row> evaluateGroup(const spec::Variant &variant, const tree::KvTree 
                                const exec::Selection *selection) {
   const std::vector<Token> tokens = tokensOnPath(variant, tree, query);
   const spec::Tensors &tensors = variant.tensors;
-  const int keyDim = tensors.k.dim, valueDim = tensors.v.dim;
-  const std::vector<float> keys =
-      gather({inputs.k.data(), inputs.cache.k, tensors.k}, tokens, variant, inputs, kvHead);
+  const int valueDim = tensors.v.dim;
   const std::vector<float> values =
       gather({inputs.values(variant).data(), inputs.cache.v, tensors.v}, tokens, variant, inputs, kvHead);
   const bool isExact = precision == Precision::Exact;
+  const Keys keys(variant, inputs, tokens, kvHead, precision, isExact);
   const std::vector<double> norms = isExact ? normsOf(values, valueDim) : std::vector<double>();
   Evaluator evaluate(variant, inputs, precision);
   Elements elements(variant, inputs, precision);
@@ -184,8 +226,11 @@ std::vector<Row> evaluateGroup(const spec::Variant &variant, const tree::KvTree 
     std::vector<EitherWay> eitherWay;
     std::vector<double> q =
         elements.query(queryOf(variant, inputs, query, site.head), site, isExact ? &eitherWay : nullptr);
-    const auto weigh = [&](std::vector<double> &weights) { // the lse
-      const auto product = [&](std::size_t t) { return dot(q, &keys[t * keyDim]); };
+    // The lse, where keys that may be others are those that move q.k by so much of what they may.
+    const auto weigh = [&](std::vector<double> &weights, double share = 0) {
+      const auto product = [&](std::size_t t) {
+        return dot(q, keys.row(t)) + (share != 0 ? share * keys.moved(q, t) : 0);
+      };
       weights = scoresOf(variant, tokens, product, evaluate, site);
       if (selection)
         hideUnlisted(weights, selection->of(query, variant.listOf(site.head)));
@@ -194,13 +239,18 @@ std::vector<Row> evaluateGroup(const spec::Variant &variant, const tree::KvTree 
     Row &row = rows[inGroup];
     std::vector<double> weights;
     row.lse = weigh(weights);
-    for (const auto &[dim, other] : eitherWay) {
+    const auto distance = [&](double share = 0) {
       std::vector<double> unused;
+      const double lse = weigh(unused, share);
+      return lse != row.lse ? std::fabs(lse - row.lse) : 0; // which may be infinite
+    };
+    for (const auto &[dim, other] : eitherWay) {
       const double made = std::exchange(q[dim], other);
-      if (const double lse = weigh(unused); lse != row.lse) // which may be infinite
-        row.lseNoise += std::fabs(lse - row.lse);
+      row.lseNoise += distance();
       q[dim] = made;
     }
+    if (isExact && keys.areEitherWay())
+      row.lseNoise += std::max(distance(1), distance(-1));
 
     row.out.assign(valueDim, 0.0);
     RowNoise noise(variant);
@@ -224,24 +274,24 @@ std::vector<double> evaluateScores(const spec::Variant &variant, const tree::KvT
                                    std::vector<double> *bounds) {
   const std::vector<Token> tokens = tokensOnPath(variant, tree, query);
   const spec::TensorType &type = variant.tensors.k;
-  const std::vector<float> keys =
-      gather({inputs.k.data(), inputs.cache.k, type}, tokens, variant, inputs, head / variant.ratio());
+  const Keys keys(variant, inputs, tokens, head / variant.ratio(), Precision::Exact, /*isEitherWay=*/false);
   Evaluator evaluate(variant, inputs, Precision::Exact);
   const Site site = siteOf(variant, tree, query, head);
   const std::vector<double> q =
       Elements(variant, inputs, Precision::Exact).query(queryOf(variant, inputs, query, head), site);
-  // What `query` makes may be rounded to either side, any element of it.
-  const double queryRounding = variant.query ? roundingOf(variant.tensors.q.dtype).relative : 0;
+  // What `query` and `key` make may be rounded to either side, any element of it.
+  const double madeRounding =
+      roundingOf(variant.tensors.q.dtype).relative * (variant.query.has_value() + variant.key.has_value());
   std::vector<double> products(tokens.size()), moved(tokens.size());
   for (std::size_t t = 0; t < tokens.size(); ++t) {
     double size = 0, squares = 0; // what roundings of the sum, and of q, are relative to
     for (int d = 0; d < type.dim; ++d) {
-      const double product = q[static_cast<std::size_t>(d)] * keys[t * type.dim + d];
+      const double product = q[static_cast<std::size_t>(d)] * keys.row(t)[d];
       size += std::fabs(product);
       squares += product * product;
     }
-    products[t] = dot(q, &keys[t * type.dim]);
-    moved[t] = size * kSumRounding + std::sqrt(squares) * queryRounding;
+    products[t] = dot(q, keys.row(t));
+    moved[t] = size * kSumRounding + std::sqrt(squares) * madeRounding;
   }
   const auto scores = [&](double sign) {
     return scoresOf(
@@ -259,13 +309,44 @@ std::vector<double> evaluateScores(const spec::Variant &variant, const tree::KvT
   return exact;
 }
 
+namespace {
+
+/// q.k of what both hooks make, of keys that lie as 0 in the cache.
+class ProductOfZeroKeys {
+public:
+  ProductOfZeroKeys(const spec::Variant &variant, const std::vector<Token> &tokens,
+                    const exec::Inputs &inputs, const Site &row)
+      : tokens_(tokens), row_(row), elements_(variant, inputs, Precision::Exact),
+        zero_(static_cast<std::size_t>(variant.tensors.k.dim)),
+        q_(elements_.query(queryOf(variant, inputs, row.query, row.head), row)) {}
+
+  double operator()(std::size_t token) const {
+    Site site = row_;
+    site.kvPos = tokens_[token].position;
+    const std::vector<double> key = elements_.key(zero_, site);
+    return std::inner_product(key.begin(), key.end(), q_.begin(), 0.0);
+  }
+
+private:
+  const std::vector<Token> &tokens_;
+  Site row_;
+  mutable Elements elements_; ///< which keeps room for values
+  std::vector<double> zero_, q_;
+};
+
+} // namespace
+
 Weights weightsOfZeroKeys(const spec::Variant &variant, const tree::KvTree &tree, const exec::Inputs &inputs,
                           int query, int head) {
   const std::vector<Token> tokens = tokensOnPath(variant, tree, query);
   Evaluator evaluate(variant, inputs, Precision::Exact);
   Weights weights;
   const Site site = siteOf(variant, tree, query, head);
-  weights.ofToken = scoresOf(variant, tokens, [](std::size_t) { return 0.0; }, evaluate, site);
+  const auto product = [&](std::size_t) { return 0.0; };
+  weights.ofToken =
+      variant.key && variant.query
+          ? scoresOf(variant, tokens, ProductOfZeroKeys(variant, tokens, inputs, site), evaluate, site)
+          : scoresOf(variant, tokens, product, evaluate, site);
   for (const double score : weights.ofToken)
     weights.topScore = std::max(weights.topScore, score);
   weights.lse = normalize(variant, weights.ofToken, evaluate, site);

@@ -18,7 +18,7 @@ struct Row {
       out;             ///< a value a column; 0 when no token is visible. In the output dtype but for `Exact`
   double lse = 0;      ///< softmax: natural logarithm; -inf when no token is visible, or the sink
   double noise = 0;    ///< `Exact`: how far roundings may move it (RowNoise), relative to its norm
-  double lseNoise = 0; ///< `Exact`: how far lse, of elements of q that `query` makes (EitherWay)
+  double lseNoise = 0; ///< `Exact`: how far lse, of elements that `query` and `key` make (EitherWay)
 };
 
 /// The rows of one query (caller's index) for the query heads of one KV head, in their order. The tree
@@ -34,8 +34,8 @@ std::vector<double> evaluateScores(const spec::Variant &variant, const tree::KvT
                                    const exec::Inputs &inputs, int query, int head,
                                    std::vector<double> *bounds = nullptr);
 
-/// What a row gives to each token where all keys are 0: what masks, scores and the normalization make of s =
-/// 0.
+/// What a row gives to each token where all keys are 0, or, with a hook `key` and none of q, all queries:
+/// what masks, scores and the normalization make of s = 0. K is not read.
 struct Weights {
   std::vector<double>
       ofToken;    ///< by position on the query's path; softmax: they sum to 1, with the sink's, or are all 0

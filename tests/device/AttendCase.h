@@ -297,6 +297,26 @@ private:
            place % page * cache.tokenStride + kvHead * cache.headStride;
   }
 
+  /// A token's row of K, as the hook makes it.
+  std::vector<double> keyOf(const ItemToken &token, int kvHead) const {
+    const long long begin = rowOf(kLayout_, token.place, kvHead);
+    std::vector<double> row(static_cast<std::size_t>(kKeyDim));
+    for (int d = 0; d < kKeyDim; ++d)
+      row[static_cast<std::size_t>(d)] = element<Key>(args_.k, begin + d);
+    if constexpr (requires { Variant::kKeyReadsRms; }) {
+      const double squares = std::inner_product(row.begin(), row.end(), row.begin(), 0.0);
+      const auto rms = static_cast<float>(std::sqrt(squares / kKeyDim));
+      const auto at = [given = row](int d) { return static_cast<float>(given[static_cast<std::size_t>(d)]); };
+      for (int d = 0; d < kKeyDim; ++d) {
+        const float made = Variant::key(params_, at(d), at((d + kKeyDim / 2) % kKeyDim), at(d ^ 1), rms, d,
+                                        token.position, kvHead);
+        row[static_cast<std::size_t>(d)] =
+            ptx::toFloat<Query>(static_cast<std::uint16_t>(ptx::pack2<Query>(made, 0.f)));
+      }
+    }
+    return row;
+  }
+
   void compare(const TestItem &made) {
     const std::vector<ItemToken> tokens = made.tokens();
     for (int query = 0; query < made.item.queryCount; ++query) {
@@ -317,12 +337,12 @@ private:
             if (!Variant::mask(params_, row, token.position, token.depth, kvHead))
               continue;
           rows.push_back(rowOf(vLayout_, token.place, kvHead));
-          const long long key = rowOf(kLayout_, token.place, kvHead);
+          const std::vector<double> key = keyOf(token, kvHead);
           double product = 0;
           for (int d = 0; d < kKeyDim; ++d)
             product += element<Query>(aligned(q_),
                                       static_cast<long long>(caller) * args_.qStride + head * kKeyDim + d) *
-                       element<Key>(args_.k, key + d);
+                       key[static_cast<std::size_t>(d)];
           scores.push_back(product * Variant::kScale);
           if constexpr (Variant::kHasScore)
             scores.back() = Variant::score(params_, row, static_cast<float>(scores.back()), token.position,

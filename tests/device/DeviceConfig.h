@@ -1,5 +1,6 @@
 #pragma once
 
+#include "deft/hook_math.cuh"
 #include "deft/types.cuh"
 
 #include <cmath>
@@ -112,6 +113,32 @@ struct GatedVariant : PlainVariant {
   static float output(const Params &, float x, int dim, int qPos, int head, int kvHead, int query) {
     return x * (1.f + 0.25f * static_cast<float>(dim % 3 + head % 2)) +
            0.125f * static_cast<float>(qPos % 5 + kvHead + query % 3 - dim % 2);
+  }
+};
+/// Keys by all that a hook of them may read, and keys that are turned by their position.
+struct KeyedVariant : PlainVariant {
+  static constexpr bool kKeyReadsRms = true;
+
+  static float key(const Params &, float x, float half, float pair, float rms, int dim, int kvPos,
+                   int kvHead) {
+    return 0.5f * x - 0.25f * half + 0.125f * pair +
+           rms * (0.0625f * static_cast<float>(dim % 3) + 0.03125f * static_cast<float>(kvPos % 7 - kvHead));
+  }
+};
+template <int kDim> struct TurnedVariant : PlainVariant {
+  static constexpr bool kKeyReadsRms = false;
+
+  static float key(const Params &, float x, float half, float, float, int dim, int kvPos, int) {
+    const float angle = static_cast<float>(kvPos) / static_cast<float>(1 + dim % (kDim / 2));
+    return x * cosFast(angle) + (dim < kDim / 2 ? -half : half) * sinFast(angle);
+  }
+};
+struct KeyedWindowVariant : WindowVariant {
+  static constexpr bool kKeyReadsRms = true;
+
+  static float key(const Params &p, float x, float half, float pair, float rms, int dim, int kvPos,
+                   int kvHead) {
+    return KeyedVariant::key({}, x, half, pair, rms, dim, kvPos + p.window, kvHead);
   }
 };
 struct LargeQueriesVariant : PlainVariant {

@@ -54,6 +54,8 @@ inline unsigned max(unsigned a, unsigned b) { return a > b ? a : b; }
 using std::fabs;
 using std::fma;
 inline float __fdividef(float a, float b) { return a / b; }
+inline float __sinf(float a) { return std::sin(a); }
+inline float __cosf(float a) { return std::cos(a); }
 inline int __float_as_int(float a) { return std::bit_cast<int>(a); }
 inline float __int_as_float(int a) { return std::bit_cast<float>(a); }
 inline float __uint_as_float(unsigned a) { return std::bit_cast<float>(a); }

@@ -2,7 +2,8 @@
 
 A case says with Python functions what its spec says in its own language: `sees(at)` and `score(s, at)`, where `at`
 has q_pos, kv_pos, depth, head, kv_head and query, and `sink(head)`. `made(q, at)` and `written(row, at)` are its
-hooks `query` and `output`, of whole rows, where `at` has q_pos, head, kv_head and query.
+hooks `query` and `output`, of whole rows, where `at` has q_pos, head, kv_head and query; `keyed(k, at)` is `key`, where
+`at` has kv_pos and kv_head.
 """
 
 import json
@@ -49,7 +50,7 @@ class Dump:
 
 def rows(
     dump, scale, sees=lambda at: True, score=lambda s, at: s, sigmoid_bias=None, sink=None,
-    made=lambda q, at: q, written=lambda row, at: row, sees_path=False,
+    made=lambda q, at: q, written=lambda row, at: row, keyed=lambda k, at: k, sees_path=False,
 ):  # fmt: skip
     """For each query and head: the output, and the log-sum-exp (None for sigmoid attention)."""
     heads, kv_heads = dump.q.shape[1], dump.k.shape[1]
@@ -63,7 +64,7 @@ def rows(
             for kv_pos, (token, depth) in enumerate(path):
                 at = SimpleNamespace(q_pos=q_pos, kv_pos=kv_pos, depth=depth, head=head, kv_head=kv_head, query=index)
                 if sees(at):
-                    s = scale * sum(map(operator.mul, q, dump.k.row(token, kv_head)))
+                    s = scale * sum(map(operator.mul, q, keyed(dump.k.row(token, kv_head), at)))
                     scores.append(score(s, at))
                     values.append(dump.v.row(token, kv_head))
             if sigmoid_bias is not None:

@@ -151,6 +151,25 @@ class DumpTest(unittest.TestCase):
                     spec, "--param", "gain=2", "--partition", partition, "--chunk", "16", made=made, written=written
                 )
 
+    def test_keys_are_what_their_hook_makes_of_them(self):
+        spec = 'import "library.deft"; ' + HEAD % (6, 2) + (
+            "param gain : f32[kv_heads]; key = rope_pairs(x, x_pair, 100.0) * gain[kv_head] + 0.125 * x_rms;"
+            "output = bf16 with lse; }"
+        )
+
+        def keyed(k, at):
+            rms = math.sqrt(sum(x * x for x in k) / 64)
+            out = []
+            for dim, x in enumerate(k):
+                angle = at.kv_pos / 100 ** ((dim // 2) / 32)
+                pair = k[dim - 1] if dim % 2 else -k[dim + 1]
+                out.append(bf16((x * math.cos(angle) + pair * math.sin(angle)) * 1.5 + 0.125 * rms))
+            return out
+
+        for partition in ("query", "node", "union"):
+            with self.subTest(partition=partition):
+                self.check(spec, "--param", "gain=1.5", "--partition", partition, "--chunk", "16", keyed=keyed)
+
     def select(self, spec, heads_of_list, budget, *options, tree="forest", **formula):
         """Lists against a sort, and sparse outputs over the lists that were found."""
         keeps = {key: formula.pop(key) for key in ("keep_first", "keep_last") if key in formula}

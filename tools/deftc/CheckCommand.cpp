@@ -20,9 +20,13 @@ std::string summary(const spec::Variant &v) {
   text += v.cache.paged ? "pages of " + std::to_string(v.cache.pageSize) + " " + toString(v.cache.order)
                         : std::string("contiguous");
   const std::pair<bool, const char *> parts[] = {
-      {v.mask.has_value(), "mask"},        {v.score.has_value(), "score"},
-      {v.query.has_value(), "query hook"}, {v.output.has_value(), "output hook"},
-      {v.sink.has_value(), "sink"},        {v.normalize == spec::Normalize::Sigmoid, "sigmoid"},
+      {v.mask.has_value(), "mask"},
+      {v.score.has_value(), "score"},
+      {v.query.has_value(), "query hook"},
+      {v.key.has_value(), "key hook"},
+      {v.output.has_value(), "output hook"},
+      {v.sink.has_value(), "sink"},
+      {v.normalize == spec::Normalize::Sigmoid, "sigmoid"},
       {v.select.has_value(), "select"},
   };
   for (const auto &[isThere, name] : parts)

@@ -67,21 +67,25 @@ json toJson(const Space &space) {
   }
   const kernels::KernelShape &kernel = space.kernel();
   const bool areAlike = kernel.tensors.areAlike(); // of which dtype makes no difference to what is legal
-  return {{"query_heads", kernel.queryHeads},
-          {"kv_heads", kernel.kvHeads},
-          areAlike ? json::array({"head_dim", kernel.tensors.k.dim})
-                   : json::array({"tensors", spec::toJson(kernel.tensors)}),
-          {"target", space.target() ? std::string(space.target()->arch) : "cpu"},
-          {"cost", config::toJson(space.cost())},
-          {"axes", axesFrom(space.axes(0), 0, space.planAxisCount())},
-          {"shapes", std::move(shapes)}};
+  json object = {{"query_heads", kernel.queryHeads},
+                 {"kv_heads", kernel.kvHeads},
+                 areAlike ? json::array({"head_dim", kernel.tensors.k.dim})
+                          : json::array({"tensors", spec::toJson(kernel.tensors)}),
+                 {"target", space.target() ? std::string(space.target()->arch) : "cpu"},
+                 {"cost", config::toJson(space.cost())},
+                 {"axes", axesFrom(space.axes(0), 0, space.planAxisCount())},
+                 {"shapes", std::move(shapes)}};
+  if (kernel.hasKeyHook)
+    object["key_hook"] = true;
+  return object;
 }
 
 Result<Space> spaceFromJson(const json &object) try {
   const kernels::KernelShape kernel{object.at("query_heads").get<int>(), object.at("kv_heads").get<int>(),
                                     object.contains("tensors")
                                         ? spec::readTensors(object.at("tensors"))
-                                        : spec::Tensors::alike(object.at("head_dim").get<int>())};
+                                        : spec::Tensors::alike(object.at("head_dim").get<int>()),
+                                    object.value("key_hook", false)};
   if (kernel.kvHeads <= 0 || kernel.queryHeads % kernel.kvHeads != 0)
     return bad(std::to_string(kernel.queryHeads) + " query heads over " + std::to_string(kernel.kvHeads));
   const std::string arch = object.at("target").get<std::string>();

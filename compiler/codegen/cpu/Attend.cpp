@@ -1,5 +1,6 @@
 #include "compiler/codegen/cpu/ElementHook.h"
 #include "compiler/codegen/cpu/KernelEmitter.h"
+#include "compiler/codegen/cpu/KeyHook.h"
 
 #include <cstddef>
 #include <optional>
@@ -49,8 +50,8 @@ public:
     rescale_ = e.stackArray(e.f32Type(), kBlockGroups * groupRows);
     quads_ = e.stackArray(e.i32Type(), kBlockQuads + 2);
     keys_ = mlir::LLVM::ZeroOp::create(e.builder(), e.location(), e.pointerType());
-    if (!context_.dotsKeyPairs())
-      emitKeys();
+    if (!context_.dotsKeyPairs() && failed(emitKeys()))
+      return {};
     e.loop(e.i64(0), e.i64(kBlockQuads), 1,
            [&](Value i) { e.store(e.toI32(i), e.at(quads_, e.i32Type(), i)); });
     e.store(e.toI32(e.sub(quadCount_, e.i64(1))), e.at(quads_, e.i32Type(), quadCount_));
@@ -71,11 +72,14 @@ public:
 
 private:
   /// keys = K as f32, once for all rows.
-  void emitKeys() {
+  mlir::LogicalResult emitKeys() {
     Value call = call_;
     keys_ = e.stackArray(e.f32Type(), kBlockTokens * context_.keyDim());
+    Value tokens = e.mul(quadCount_, e.i64(kQuad));
+    if (context_.attention.hasKey())
+      return KeyRows(context_).transform({call, tokens}, keys_);
     Value k = DEFT_FIELD(e.pointerType(), k), offsets = DEFT_FIELD(e.pointerType(), keyOffsets);
-    e.loop(e.i64(0), e.mul(quadCount_, e.i64(kQuad)), 1, [&](Value t) {
+    e.loop(e.i64(0), tokens, 1, [&](Value t) {
       Value from = e.at(k, context_.keyBits(), e.loadAt(e.i64Type(), offsets, t));
       Value to = e.at(keys_, e.f32Type(), e.mul(t, e.i64(context_.keyDim())));
       e.loop(e.i64(0), e.i64(context_.keyDim()), e.lanes(), [&](Value d) {
@@ -83,6 +87,7 @@ private:
         e.store(e.widen(context_.keyType(), bits), e.at(to, e.f32Type(), d));
       });
     });
+    return mlir::success();
   }
 
   /// Of a block of rows: how many quads some of them may see, and which rows may see any, [low, high).

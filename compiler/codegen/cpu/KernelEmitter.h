@@ -34,8 +34,11 @@ struct KernelContext {
   mlir::Type keyBits() const { return bitsOf(keyType()); }
   mlir::Type valueBits() const { return bitsOf(valueType()); }
   bool isSigmoid() const { return attention.getNormalize() == dialect::Normalize::Sigmoid; }
-  /// Whether q.k is taken from pairs of bf16, with q packed as it is; else q is packed as f32.
-  bool dotsKeyPairs() const { return target.bf16Dot && queryType().isBF16() && keyType().isBF16(); }
+  /// Whether q.k is taken from pairs of bf16, with q packed as it is; else q is packed as f32. What a hook
+  /// makes of K is not in the cache.
+  bool dotsKeyPairs() const {
+    return target.bf16Dot && queryType().isBF16() && keyType().isBF16() && !attention.hasKey();
+  }
   /// Whether V is multiplied in pairs of tokens, with weights of bf16; else weights are f32.
   bool dotsValuePairs() const { return target.bf16Dot && valueType().isBF16(); }
 
@@ -73,8 +76,9 @@ private:
 /// (const CpuAttendCall *call, const float *keys, const int *quads, i64 quadCount, i64 row, i64 groups,
 ///  void *weights, float *rescale, i64 fetch). `quads` lists the quads of tokens that rows from `row` on may
 ///  see,
-/// with one more entry that repeats the last; `keys` is K as f32, [token][keyDim], where q.k is not taken
-/// from pairs; `fetch` tokens of the next block are to be asked for on the way.
+/// with one more entry that repeats the last; `keys` is K as f32, [token][keyDim], as the hook
+/// `key` makes it, where q.k is not taken from pairs; `fetch` tokens of the next block are to be asked for on
+/// the way.
 struct Pass {
   explicit Pass(mlir::LLVM::LLVMFuncOp function)
       : call(function.getArgument(0)), keys(function.getArgument(1)), quads(function.getArgument(2)),

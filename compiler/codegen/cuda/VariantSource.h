@@ -20,6 +20,7 @@ struct VariantSource {
   bool hasSink = false;            ///< which the merge asks hooks for
   bool hasOutput = false;          ///< a hook of the output, likewise
   bool hasQuery = false;           ///< a hook of q, which a kernel of its own applies before the others
+  bool hasKey = false;             ///< a hook of K, which attend kernels apply to each tile
   int worthGroups = 0;             ///< of a query's heads, and its lists, where the spec selects
   int lists = 0;                   ///< as many as groups, or one of all
   std::vector<std::string> params; ///< names, in the order of their slots
@@ -31,7 +32,7 @@ struct VariantSource {
 
   int ratio() const { return queryHeads / kvHeads; }
   bool selects() const { return lists > 0; }
-  kernels::KernelShape shape() const { return {queryHeads, kvHeads, tensors}; }
+  kernels::KernelShape shape() const { return {queryHeads, kvHeads, tensors, hasKey}; }
 };
 
 } // namespace deft::codegen::cuda

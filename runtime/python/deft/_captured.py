@@ -13,8 +13,8 @@ _MOST_IN_TABLE = 1 << 16  # rule P3 of specs/LANGUAGE.md
 # Names that a spec may not declare (rule F6 of specs/LANGUAGE.md).
 _TAKEN = set(
     "attention import param let mask score schedule tree path true false inf tune f32 i32 bool query_heads kv_heads head_dim scale "
-    "dtype kv_cache normalize output s q_pos kv_pos head kv_head depth query min max abs exp exp2 log log2 tanh sigmoid sqrt "
-    "rsqrt floor floor_div".split()
+    "dtype kv_cache normalize output key s q_pos kv_pos head kv_head depth query min max abs exp exp2 log log2 tanh sigmoid sqrt "
+    "rsqrt floor floor_div sin cos select".split()
 )
 
 

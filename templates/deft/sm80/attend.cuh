@@ -13,6 +13,7 @@
 #include "deft/ptx/mma_sync.cuh"
 #include "deft/sm80/byte_tiles.cuh"
 #include "deft/sm80/fitted_queries.cuh"
+#include "deft/sm80/key_hook.cuh"
 #include "deft/sm80/selected_cursor.cuh"
 #include "deft/sm80/shared_layout.cuh"
 #include "deft/sm80/softmax.cuh"
@@ -227,6 +228,8 @@ private:
       const bool records = recorder && tile + Config::kStages < tiles;
       if (records)
         cursor.fetch(args_);
+      if constexpr (HasKey<Variant>)
+        makeKeys(tile);
       computeTile(tile, worth);
       if (records)
         store(cursor, tokenSlot(tile + Config::kStages));
@@ -236,6 +239,12 @@ private:
   }
 
   // --- one tile --------------------------------------------------------------------------------
+
+  __device__ __forceinline__ void makeKeys(int tile) const {
+    KeyHook<Config, Variant>::apply(rows_.params(), shared_ + (keysOf(tile) - base_), tokenSlot(tile).records,
+                                    kvHead_);
+    __syncthreads();
+  }
 
   __device__ __forceinline__ void computeTile(int tile, const Worth<Config, Variant> &worth) {
     const TokenRecords tokens = tokenSlot(tile).records;

@@ -2,6 +2,7 @@
 
 #include "deft/any_family/warp_rows.cuh"
 #include "deft/select/path_places.cuh"
+#include "deft/sm80/key_hook.cuh"
 #include "deft/sm80/token_cursor.cuh"
 
 /// Sparse attention: an item's tokens are a part of a list (abi::Selected), another one for each KV head.
@@ -41,6 +42,9 @@ template <class Config> struct ListPart {
 
 /// As TokenCursor.
 template <class Config, class Variant> class SelectedCursor {
+  static constexpr bool kNeedsDepth = WarpRows<Config, Variant>::kNeedsToken;
+  static constexpr bool kNeedsPosition = kNeedsDepth || HasKey<Variant>;
+
 public:
   __device__ __forceinline__ SelectedCursor(const abi::AttendArgs &args, const abi::Item &item, int first,
                                             int unit)
@@ -56,7 +60,7 @@ public:
     hidden_ = next_ >= tokens_;
     next_ += Config::kTileKv;
     place_ = places_[token];
-    if constexpr (WarpRows<Config, Variant>::kNeedsToken)
+    if constexpr (kNeedsPosition)
       position_ = positions_[token];
   }
 
@@ -72,8 +76,9 @@ public:
 
   __device__ __forceinline__ void record(const TokenRecords &records, int index) const {
     records.visible[index] = hidden_ ? 0u : 1u << 16; // the item's one query
-    if constexpr (WarpRows<Config, Variant>::kNeedsToken) {
+    if constexpr (kNeedsPosition)
       records.position[index] = position_;
+    if constexpr (kNeedsDepth) {
       select::PathPlaces<Config> path = path_;
       records.depth[index] = path.depthOf(position_);
     }

@@ -63,6 +63,17 @@ std::vector<Hook> hooks(Random &random, int dim = 64, int heads = 1) {
                                     n + ");\n"},
       {"query_by_head",
        "  param bend  : f32[kv_heads];\n  query       = x + bend[kv_head] - 0.125 * (head % 3);\n"},
+      {"turned_keys",
+       "  query       = rope(x, x_half, 10000.0);\n  key         = rope(x, x_half, 10000.0);\n"},
+      {"normed_keys",
+       "  param weight : " + byDim +
+           ";\n  let partner = weight[(dim + floor_div(head_dim, 2)) % head_dim];\n  key         = "
+           "rope(rms_norm(weight[dim], 0.00001), rms_norm_half(partner, 0.00001), 1000000.0);\n  mask        "
+           "= tree && sliding_window(" +
+           n + ");\n"},
+      {"keys_of_neighbours",
+       "  param level : f32[kv_heads];\n  key         = rope_pairs(x, x_pair, 500.0) * (1 + "
+       "level[kv_head]);\n"},
       {"gated", "  param gate  : " + byBoth + ";\n", true, "x * sigmoid(gate[head * head_dim + dim])"},
       {"scaled_value", "  param scales : f32[kv_heads];\n  query       = -x;\n", true, "x * scales[kv_head]"},
       {"gated_sink", "  param logit : f32[query_heads];\n  normalize   = softmax with sink(logit[head]);\n",
@@ -94,9 +105,11 @@ std::vector<Hook> hooks(Random &random, int dim = 64, int heads = 1) {
 /// All hooks of elements, one after the other.
 constexpr const char *kElements = "elements";
 
+bool hasKey(const Hook &hook) { return hook.text.find("  key ") != std::string::npos; }
+
 std::vector<Hook> ofElements(std::vector<Hook> all) {
   std::erase_if(all, [](const Hook &hook) {
-    return hook.output.empty() && hook.text.find("  query ") == std::string::npos;
+    return hook.output.empty() && hook.text.find("  query ") == std::string::npos && !hasKey(hook);
   });
   return all;
 }
@@ -150,8 +163,8 @@ std::string randomSpec(std::uint64_t seed, int every, const std::string &only, b
       text += "  dtype       = " + dtype + ";\n";
       // Of a generator of its own: other draws stay what they are.
       Random bytes(seed, static_cast<std::uint64_t>(2000 + index));
-      const std::string cacheDtype =
-          isOfBytes || bytes.oneIn(4) ? bytes.of({"fp8_e4m3", "fp8_e5m2"}) : std::string();
+      const std::string cacheDtype = // no GPU's family makes keys of bytes
+          (isOfBytes || bytes.oneIn(4)) && !hasKey(hook) ? bytes.of({"fp8_e4m3", "fp8_e5m2"}) : std::string();
       text += "  kv_cache    = " + layout(random, cacheDtype) + ";\n" + hook.text;
       const bool hasLse = hook.hasLse && !random.oneIn(8);
       const std::string outputDtype = hasLse && random.oneIn(6) ? random.of({"f16", "bf16"}) : dtype;

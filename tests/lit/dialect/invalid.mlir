@@ -203,3 +203,23 @@ query(%x: f32, %x_half: f32, %x_pair: f32, %x_rms: f32, %dim: i32, %q_pos: i32, 
   %0 = deft.param_element "p"[%dim] : f32
   deft.yield %0 : f32
 }
+
+// -----
+
+// expected-error@+1 {{region `key` has 9 arguments, it must have 7}}
+deft.attention @a query_heads 8 kv_heads 2 q vector<64xbf16> k vector<64xbf16> v vector<64xbf16> out vector<64xbf16>
+  cache <page_size = 16, order = nhd> scale 1.0 normalize softmax params []
+key(%x: f32, %x_half: f32, %x_pair: f32, %x_rms: f32, %dim: i32, %q_pos: i32, %head: i32, %kv_head: i32, %query: i32) {
+  deft.yield %x : f32
+}
+
+// -----
+
+deft.attention @a query_heads 8 kv_heads 2 q vector<64xbf16> k vector<64xbf16> v vector<64xbf16> out vector<64xbf16>
+  cache <page_size = 16, order = nhd> scale 1.0 normalize softmax
+  params [#deft.param<name = "p", type = f32, shape = per_query_head>]
+key(%x: f32, %x_half: f32, %x_pair: f32, %x_rms: f32, %dim: i32, %kv_pos: i32, %kv_head: i32) {
+  // expected-error@+1 {{reads parameter `p` by `head`, which the region does not have}}
+  %0 = deft.param_element "p"[%kv_head] : f32
+  deft.yield %0 : f32
+}

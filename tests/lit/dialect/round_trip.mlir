@@ -3,14 +3,15 @@
 
 // CHECK-LABEL: deft.attention @everything query_heads 32 kv_heads 8 q vector<128xbf16> k vector<128xbf16> v vector<128xbf16> out vector<128xf16> lse
 // CHECK-SAME: cache <page_size = 16, order = hnd> scale 1.250000e-01 normalize softmax
-// CHECK-NEXT: params [#deft.param<name = "cap", type = f32, shape = scalar, default_value = 3.000000e+01 : f64>, #deft.param<name = "slope", type = f32, shape = per_query_head>, #deft.param<name = "sinks", type = i32, shape = per_kv_head>]
+// CHECK-NEXT: params [#deft.param<name = "cap", type = f32, shape = scalar, default_value = 3.000000e+01 : f64>, #deft.param<name = "slope", type = f32, shape = per_query_head>, #deft.param<name = "sinks", type = i32, shape = per_kv_head>, #deft.param<name = "levels", type = f32, shape = per_kv_head>]
 // CHECK-NEXT: schedule <partitions = [#deft.partition<union>, #deft.partition<node_chunk>], chunk = <128, 256>, phases = [#deft.phase<name = "wide", rows_above = 16, tile_q = <64>>, #deft.phase<name = "narrow", rows_above = -1>]>
 // CHECK-NEXT: select <budget = <64, 256>, by = query, keep_first = 4, keep_last = 8>
 deft.attention @everything query_heads 32 kv_heads 8 q vector<128xbf16> k vector<128xbf16> v vector<128xbf16> out vector<128xf16> lse
   cache <page_size = 16, order = hnd> scale 0.125 normalize softmax
   params [#deft.param<name = "cap", type = f32, shape = scalar, default_value = 30.0 : f64>,
           #deft.param<name = "slope", type = f32, shape = per_query_head>,
-          #deft.param<name = "sinks", type = i32, shape = per_kv_head>]
+          #deft.param<name = "sinks", type = i32, shape = per_kv_head>,
+          #deft.param<name = "levels", type = f32, shape = per_kv_head>]
   schedule <partitions = [#deft.partition<union>, #deft.partition<node_chunk>], chunk = <128, 256>,
             phases = [#deft.phase<name = "wide", rows_above = 16, tile_q = <64>>,
                       #deft.phase<name = "narrow", rows_above = -1>]>
@@ -21,6 +22,13 @@ query(%a: f32, %b: f32, %c: f32, %d: f32, %e: i32, %f: i32, %g: i32, %h: i32, %i
   // CHECK-NEXT: arith.addf %x_half, %{{.*}} : f32
   %0 = deft.param_element "slope"[%g] : f32
   %1 = arith.addf %b, %0 : f32
+  deft.yield %1 : f32
+}
+// CHECK: key(%x: f32, %x_half: f32, %x_pair: f32, %x_rms: f32, %dim: i32, %kv_pos: i32, %kv_head: i32) {
+key(%a: f32, %b: f32, %c: f32, %d: f32, %e: i32, %f: i32, %g: i32) {
+  // CHECK-NEXT: deft.param_element "levels"[%kv_head] : f32
+  %0 = deft.param_element "levels"[%g] : f32
+  %1 = arith.addf %c, %0 : f32
   deft.yield %1 : f32
 }
 // CHECK: mask(%s: f32, %q_pos: i32, %kv_pos: i32, %head: i32, %kv_head: i32, %depth: i32, %query: i32) {

@@ -261,8 +261,8 @@ ExprPrinter::Text ExprPrinter::operation(Operation &op, Rounding rounding, const
             return call(op, rounding == Rounding::Exact ? "tanhf" : "deft::tanhFast");
           })
           .Case([&](math::FloorOp) { return call(op, "floorf"); })
-          .Case([&](math::SinOp) { return call(op, "sinf"); })
-          .Case([&](math::CosOp) { return call(op, "cosf"); })
+          .Case([&](math::SinOp) { return call(op, rounding == Rounding::Fast ? "deft::sinFast" : "sinf"); })
+          .Case([&](math::CosOp) { return call(op, rounding == Rounding::Fast ? "deft::cosFast" : "cosf"); })
           .Case([&](math::SqrtOp) { return call(op, rounding == Rounding::Exact ? "__fsqrt_rn" : "sqrtf"); })
           .Case([&](math::RsqrtOp) { return call(op, "rsqrtf"); })
           .Default(fail);

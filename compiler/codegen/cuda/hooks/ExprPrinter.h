@@ -9,8 +9,9 @@
 namespace deft::codegen::cuda {
 
 /// How f32 is rounded. Exact arithmetic is printed as intrinsics that are never fused: masks need it, because
-/// a tile's bounds are proved for operations that round one by one.
-enum class Rounding { Fused, Exact };
+/// a tile's bounds are proved for operations that round one by one. Fast arithmetic is fused, and has sines
+/// and cosines of the units for them: as near as what is rounded to 16 bits needs.
+enum class Rounding { Fused, Exact, Fast };
 
 /// Prints values of regions as C++ expressions and the statements that they need: a value that is used once
 /// and is short is written where it is used, any other gets a name. No recursion, so depth is no limit.

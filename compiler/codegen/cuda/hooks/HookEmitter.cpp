@@ -42,6 +42,8 @@ public:
       constant("bool", "kHasOneCap", form_.hasOneCap ? "true" : "false");
       constant("bool", "kIsSloped", form_.isSloped ? "true" : "false");
     }
+    if (op_.hasKey())
+      constant("bool", "kKeyReadsRms", op_.getKey().getArgument(kKeyXRms).use_empty() ? "false" : "true");
     text_ += row + score + mask + tile + sink + elements + "};\n";
     return std::move(text_);
   }
@@ -76,7 +78,7 @@ private:
 
   Rounding roundingOf(Region &region) {
     const bool isExact = &region == &op_.getMask() || &region == &op_.getTile() || &region == &op_.getQuery();
-    return isExact ? Rounding::Exact : Rounding::Fused;
+    return isExact ? Rounding::Exact : &region == &op_.getKey() ? Rounding::Fast : Rounding::Fused;
   }
 
   /// `struct Row` and the hook that fills it. What both regions compute alike is kept once.
@@ -165,11 +167,14 @@ private:
            returned(printer, region) + "  }\n";
   }
 
-  /// Of q, by the kernel before the others, and of what is written.
+  /// Of q, by the kernel before the others, of K, and of what is written.
   std::string elementHooks() {
     return elementHook(op_.getQuery(),
                        "float query(const Params &p, float x, float x_half, float x_pair, float x_rms, "
                        "int dim, int q_pos, int head, int kv_head, int query)") +
+           elementHook(op_.getKey(),
+                       "float key(const Params &p, float x, float x_half, float x_pair, float x_rms, "
+                       "int dim, int kv_pos, int kv_head)") +
            elementHook(op_.getOutput(),
                        "float output(const Params &p, float x, int dim, int q_pos, int head, "
                        "int kv_head, int query)");
@@ -179,7 +184,7 @@ private:
     if (region.empty())
       return "";
     ExprPrinter printer;
-    for (auto [argument, name] : llvm::zip(region.getArguments(), elementArgNames()))
+    for (auto [argument, name] : llvm::zip(region.getArguments(), argNames(op_, region)))
       printer.bind(argument, name.str());
     return "\n" + (kInlined + signature) + " {\n" + returned(printer, region) + "  }\n";
   }
@@ -262,6 +267,7 @@ support::Result<VariantSource> emitVariantSource(AttentionOp attention) {
   }
   source.hasOutput = attention.hasOutput();
   source.hasQuery = attention.hasQuery();
+  source.hasKey = attention.hasKey();
   for (auto param : attention.getParams().getAsRange<ParamAttr>())
     source.params.push_back(param.getName().str());
   source.hooks = emitter.emit();

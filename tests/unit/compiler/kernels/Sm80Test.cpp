@@ -43,6 +43,17 @@ TEST(Sm80Test, RegistersAreHeldToTheBlock) {
   EXPECT_EQ(check(wide), "phase `wide`: a thread needs about 224 registers; a block of 16 warps leaves 128");
 }
 
+TEST(Sm80Test, KeysAreMadeOfWhatHasRoomForThem) {
+  KernelShape shape{32, 8, spec::Tensors::alike(128), /*hasKeyHook=*/true};
+  EXPECT_EQ(check(narrow(), shape), "legal");
+  shape.tensors.k.dtype = shape.tensors.v.dtype = spec::DType::F8E4M3;
+  EXPECT_EQ(check(narrow(), shape),
+            "phase `narrow`: the hook `key` is applied in the room of what it is made of; "
+            "family sm80 has 1 byte for each of k's elements, and needs 2");
+  shape.hasKeyHook = false;
+  EXPECT_EQ(check(narrow(), shape), "legal");
+}
+
 /// Where the schedule says nothing, every shape gets phases that can be compiled, and of which one holds a
 /// query.
 TEST(Sm80Test, PhasesWithoutAScheduleAreLegalAndServeAll) {

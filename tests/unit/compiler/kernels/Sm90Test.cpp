@@ -42,6 +42,8 @@ TEST(Sm90Test, ThereIsOneShapeOfBlockAndALightOne) {
             "phase `tiles`: family sm90 needs wgmma, which sm_89 does not have");
   EXPECT_EQ(check(tiles, {8, 8, spec::Tensors::alike(16)}),
             "phase `tiles`: head_dim is 16, less than family sm90's 32");
+  EXPECT_EQ(check(tiles, {32, 8, spec::Tensors::alike(128), /*hasKeyHook=*/true}),
+            "phase `tiles`: there is a hook `key`; family sm90 multiplies keys as they are copied");
   const auto with = [&](auto change) {
     PhaseConfig phase = tiles;
     change(phase);

@@ -32,11 +32,13 @@ TEST(VariantSourceJsonTest, RoundTripKeepsEveryMember) {
 
 TEST(VariantSourceJsonTest, HooksOfElementsAreToldWhereTheyAre) {
   VariantSource source = test::sampleSource();
-  EXPECT_FALSE(toJson(source).contains("has_query") || toJson(source).contains("has_output"));
-  source.hasQuery = source.hasOutput = true;
+  for (const char *key : {"has_query", "has_key", "has_output"})
+    EXPECT_FALSE(toJson(source).contains(key));
+  source.hasQuery = source.hasKey = source.hasOutput = true;
   const auto read = variantSourceFromJson(toJson(source));
   ASSERT_TRUE(read) << read.error().message;
-  EXPECT_TRUE(read->hasQuery && read->hasOutput);
+  EXPECT_TRUE(read->hasQuery && read->hasKey && read->hasOutput);
+  EXPECT_TRUE(read->shape().hasKeyHook);
 }
 
 TEST(VariantSourceJsonTest, EveryKeyIsNeeded) {

@@ -197,11 +197,40 @@ TEST(AttentionSemaTest, ElementsOfQueriesAndOutputsAreExpressions) {
   EXPECT_TRUE(v.withLse);
 }
 
+// Rules H6, H7.
+TEST(AttentionSemaTest, ElementsOfKeysAreExpressions) {
+  const Compiled compiled =
+      compile(attention("param w : f32[64]; param g : f32[kv_heads];"
+                        "key = x * w[dim] * g[kv_head] + x_half - x_pair / x_rms + kv_pos;"));
+  const Variant &v = compiled.only();
+  EXPECT_EQ(compiled.findings, "");
+  ASSERT_TRUE(v.key && !v.query);
+  EXPECT_EQ(describe(v, *v.key), "(add:f32 (sub:f32 (add:f32 (mul:f32 (mul:f32 x (table_element:f32 w dim)) "
+                                 "g[]) x_half) (div:f32 x_pair x_rms)) (to_f32:f32 kv_pos))");
+}
+
+// Rule H7.
+TEST(AttentionSemaTest, APositionIsThatOfTheRowThatAHookIsOf) {
+  const Compiled compiled = compile("query turned(rate: f32) = x * cos(pos * rate) + x_half;"
+                                    "let both = turned(0.5);" +
+                                    attention("query = both; key = both;"));
+  const Variant &v = compiled.only();
+  EXPECT_EQ(compiled.findings, "");
+  const auto turnedBy = [](const std::string &position) {
+    return "(add:f32 (mul:f32 x (cos:f32 (mul:f32 (to_f32:f32 " + position + ") 0.5f))) x_half)";
+  };
+  EXPECT_EQ(describe(v, *v.query), turnedBy("q_pos"));
+  EXPECT_EQ(describe(v, *v.key), turnedBy("kv_pos"));
+  const Compiled hidden = compile(attention("param pos : f32; key = x * pos;"));
+  EXPECT_EQ(hidden.only().exprs[hidden.only().exprs[*hidden.only().key].operands[1]].op, ExprOp::Param);
+}
+
 // Rule A1.
 TEST(AttentionSemaTest, AnElementAsItIsIsNoHook) {
-  for (const char *text : {"", "query = x; output = x;", "query = x; output = x as bf16;", "output = f16;"}) {
+  for (const char *text :
+       {"", "query = x; key = x; output = x;", "query = x; output = x as bf16;", "output = f16;"}) {
     Compiled compiled = compile(attention(text));
-    EXPECT_FALSE(compiled.only().query || compiled.only().output) << text;
+    EXPECT_FALSE(compiled.only().query || compiled.only().key || compiled.only().output) << text;
     EXPECT_TRUE(compiled.only().exprs.empty()) << text;
   }
 }

@@ -20,10 +20,12 @@ const char *const kRich =
 nlohmann::json richJson() { return nlohmann::json::parse(toJson(compile(kRich).only()).dump()); }
 
 TEST(VariantJsonTest, RoundTripChangesNothing) {
-  for (const std::string &spec : {std::string(kRich), attention(""),
-                                  attention("kv_cache = contiguous; normalize = sigmoid(1 - q_pos);"),
-                                  attention("mask = false; schedule { }"),
-                                  attention("query = x_half * x_rms + dim; output = sin(x) * cos(q_pos);")}) {
+  for (const std::string &spec :
+       {std::string(kRich), attention(""),
+        attention("kv_cache = contiguous; normalize = sigmoid(1 - q_pos);"),
+        attention("mask = false; schedule { }"),
+        attention("query = x_half * x_rms + dim; output = sin(x) * cos(q_pos);"),
+        attention("param g : f32[kv_heads]; key = x_pair * cos(pos) * g[kv_head];")}) {
     Compiled compiled = compile(spec);
     std::string text = toJson(compiled.only()).dump();
     auto read = variantFromJson(nlohmann::json::parse(text));

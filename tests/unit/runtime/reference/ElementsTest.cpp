@@ -42,6 +42,17 @@ TEST(ElementsTest, NamesAreOfTheRowAsItWasGiven) {
     EXPECT_EQ(rms, exec::roundTo(std::sqrt(85.0 / 4), spec::DType::BF16));
 }
 
+// Rules H6, H7.
+TEST(ElementsTest, KeysAreMadeOfTheirOwnRowsAndPositions) {
+  Small small;
+  const ExprId moved = small.f32(ExprOp::Add, small.read(Builtin::XHalf), small.real(Builtin::KvPos));
+  small.variant.key = small.f32(ExprOp::Add, moved, small.real(Builtin::KvHead));
+  Elements elements(small.variant, small.inputs, Precision::Exact);
+  const Site site{.qPos = 90, .kvPos = 7, .kvHead = 2};
+  EXPECT_EQ(elements.key({1, -2, 4, 8}, site), std::vector<double>({13, 17, 10, 7}));
+  EXPECT_EQ(elements.query({1, -2, 4, 8}, site), std::vector<double>({1, -2, 4, 8}));
+}
+
 // Rule H1.
 TEST(ElementsTest, WhatAQueryBecomesIsRoundedToItsDtypeInEveryPrecision) {
   Small small;

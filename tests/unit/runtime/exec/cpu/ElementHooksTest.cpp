@@ -1,5 +1,5 @@
-// Hooks of q and of the output, from text to results: each with finished rows and merged ones, beside masks,
-// sinks and sigmoids, over caches of 16 and of 8 bits.
+// Hooks of q, of K and of the output, from text to results: each with finished rows and merged ones, beside
+// masks, sinks and sigmoids, over caches of 16 and of 8 bits.
 #include "compiler/driver/Compilation.h"
 #include "compiler/spec/CompileSpec.h"
 #include "compiler/support/Render.h"
@@ -40,12 +40,23 @@ const std::vector<std::string> &hookTexts() {
       "normalize = sigmoid(-1); output = x * (1 + head % 2) - 0.5 * (q_pos % 3);",
       "kv_cache = paged(page_size = 4, dtype = fp8_e4m3); query = rope(x, x_half, 1000.0); output = 2 * x "
       "with lse;",
+      "query = rope(x, x_half, 10000.0); key = rope(x, x_half, 10000.0);",
+      "key = rope_pairs(x, x_pair, 500.0); mask = tree && sliding_window(40); output = bf16 with lse;",
+      "param w : f32[48]; param c : f32[kv_heads]; key = rope(rms_norm(w[dim], 0.001), rms_norm_half(w[(dim "
+      "+ "
+      "24) % 48], 0.001), 100.0) + c[kv_head] - 0.125 * (kv_pos % 3); score = alibi(s, slope); param slope : "
+      "f32[query_heads];",
+      "kv_cache = paged(page_size = 4, dtype = fp8_e5m2); query = rope(x, x_half, 1000.0); key = rope(x, "
+      "x_half, "
+      "1000.0); normalize = sigmoid(-2);",
+      "kv_cache = paged(page_size = 16, order = hnd, dtype = f16); key = x_half * rsqrt(x_rms * x_rms) + "
+      "0.5;",
       "mask = tree && kv_pos > q_pos - 8 && q_pos % 2 == 0; output = 3 * x + 1;",
   };
   return texts;
 }
 
-// Rules H1, H2, H3.
+// Rules H1, H2, H3, H6, H7.
 TEST(ElementHooksTest, AreAppliedToEachRowOnceHoweverItsTokensAreCut) {
   std::string text;
   for (std::size_t i = 0; i < hookTexts().size(); ++i)
@@ -74,11 +85,15 @@ TEST(ElementHooksTest, AreAppliedToEachRowOnceHoweverItsTokensAreCut) {
 TEST(ElementHooksTest, AreCheckedSharply) {
   const std::vector<spec::Variant> variants =
       compiled("attention right { query_heads = 4; kv_heads = 2; head_dim = 48; query = rope(x, x_half, "
-               "10000.0); output = 1.5 * x; }\n"
+               "10000.0); key = rope(x, x_half, 10000.0); output = 1.5 * x; }\n"
                "attention turned : right { query = rotate_halves(x, x_half, q_pos * 1.02); }\n"
                "attention plain : right { query = x; }\n"
+               "attention key_turned : right { key = rotate_halves(x, x_half, pos * 1.02); }\n"
+               "attention key_by_query : right { key = rope(x_half, x, 10000.0); }\n"
+               "attention key_later : right { key = rope(x, x_half, 10200.0); }\n"
+               "attention key_plain : right { key = x; }\n"
                "attention less : right { output = 1.47 * x; }\n");
-  ASSERT_EQ(variants.size(), 4u);
+  ASSERT_EQ(variants.size(), 8u);
   const support::SourceManager sources;
   const Problem problem = makeProblem(variants[0], test::randomForest(3), 16, 3);
   for (const spec::Variant &variant : variants) {

@@ -93,6 +93,15 @@ TEST(SparseRunnerTest, MasksAndScoresDecide) {
       "param slope : f32[query_heads]; score = alibi(s, slope); select { budget = 24; by = query_head; }");
 }
 
+// Rules H6 and K3.
+TEST(SparseRunnerTest, KeysAreWhatTheirHookMakesOfThem) {
+  expectRightLists("query = x * cos(pos * 0.1); key = x * cos(pos * 0.1) + x_half * sin(pos * 0.1); output = "
+                   "bf16 with lse; select { budget = 24; keep_last = 3; }");
+  expectRightLists(
+      "kv_cache = paged(page_size = 4, dtype = fp8_e4m3); key = x_pair - 0.01 * kv_pos; select { "
+      "budget = 20; by = query_head; }");
+}
+
 TEST(SparseRunnerTest, SinksBiasesDtypesAndLayouts) {
   expectRightLists("normalize = softmax with sink(0.5); output = f16 with lse; select { budget = 20; }");
   expectRightLists("normalize = sigmoid(0.1 * kv_pos - 3.0); select { budget = 20; }");

@@ -148,6 +148,20 @@ TEST(Sm80AttendTest, OutputsAreWrittenAsTheirHookSays) {
   }
 }
 
+/// Each tile once, whatever its rows see of it; halves of 1 to 12 columns, of which not all are a power of 2.
+TEST(Sm80AttendTest, KeysAreWhatTheirHookMakesOfThem) {
+  for (unsigned seed = 0; seed < 4; ++seed) {
+    attendAll<Wide<f16, 64, 1>, test::KeyedVariant>(seed);
+    attendAll<Narrow<f16, 16, 0>, test::KeyedVariant>(seed);
+    attendAll<Narrow<f16, 48, 16>, test::KeyedVariant>(seed);
+    attendAll<Wide<f16, 80, 16>, test::KeyedVariant>(seed);
+    attendAll<Narrow<f16, 192, 16>, test::KeyedVariant>(seed);
+    attendAll<Wide<f16, 64, 0>, test::KeyedWindowVariant>(seed, {300});
+    attendAll<Narrow<bf16, 128, 16>, test::TurnedVariant<128>>(seed);
+    attendAll<Wide<bf16, 96, 1>, test::TurnedVariant<96>>(seed);
+  }
+}
+
 /// Beside the attention, for a group of heads or for each.
 template <class Base, int kGroups> struct GivingWorth : Base {
   static constexpr int kWorthGroups = kGroups;
@@ -170,6 +184,7 @@ TEST(Sm80AttendTest, TokensAreGivenTheirWorth) {
     attendAll<GivingWorth<OfHeads<Wide<f16, 64, 0>, 8>, 2>>(seed);
     attendAll<GivingWorth<OfHeads<Wide<f16, 64, 0>, 16>, 2>>(seed);
     attendAll<GivingWorth<FewBytes<f16, e4m3, 64, 0>, 2>>(seed);
+    attendAll<GivingWorth<Narrow<f16, 64, 0>, 2>, test::KeyedVariant>(seed);
   }
 }
 
@@ -205,6 +220,9 @@ TEST(Sm80AttendTest, ListsAreAttended) {
     attendLists<Sparse<Narrow<bf16, 64, 16>, 8>, test::SunkVariant>(seed);
     attendLists<Sparse<FewBytes<bf16, e4m3, 128, 16>, 2>>(seed);
     attendLists<Sparse<FewBytes<f16, e4m3, 64, 0>, 8>>(seed);
+    attendLists<Sparse<Narrow<f16, 64, 16>, 2>, test::KeyedVariant>(seed);
+    attendLists<Sparse<Wide<f16, 64, 1>, 8>, test::KeyedWindowVariant>(seed, {300});
+    attendLists<Sparse<Narrow<bf16, 128, 0>, 1>, test::TurnedVariant<128>>(seed);
   }
 }
 
