@@ -59,6 +59,7 @@ int bytesOf(const Site &site) { return bytesOf(site.shape, site.phase); }
 
 constexpr PhaseRule kRules[] = {
     kAlikeTensorsOrBytes,
+    kNoTokenParams,
     {"threads", [](const Site &site) { return site.phase.warps == kSm90Warps || isLight(site.phase); },
      [](const Site &site) {
        return "warps is " + number(site.phase.warps) + "; a block of family sm90 has " + number(kSm90Warps) +

@@ -54,6 +54,10 @@ private:
 /// Keeps the nodes that `roots` reach, in their order, and renames the roots.
 std::vector<Expr> compactExprs(const std::vector<Expr> &exprs, const std::vector<ExprId *> &roots);
 
+/// The name that a node reads; of an array's element the one that indexes it, and of a token's the depth,
+/// which is of tokens and nothing else, too. None: it reads no name.
+std::optional<Builtin> nameRead(const Expr &expr, const std::vector<Param> &params);
+
 /// What a hook may read, of the names of an attention.
 inline bool mayReadInSink(Builtin builtin) { return builtin == Builtin::Head || builtin == Builtin::KvHead; }
 inline bool mayReadInOutput(Builtin builtin) {

@@ -144,7 +144,10 @@ std::optional<ExprId> readRoot(const Json &json, const char *key, const Variant 
     return std::nullopt;
   auto id = static_cast<ExprId>(integer(json, key, 0, static_cast<std::int64_t>(variant.exprs.size()) - 1));
   require(variant.exprs[id].type == type, "`" + std::string(key) + "` has a wrong type");
-  const auto readsOther = [&](const Expr &e) { return e.op == ExprOp::Builtin && !mayRead(e.builtin); };
+  const auto readsOther = [&](const Expr &e) {
+    const std::optional<Builtin> name = nameRead(e, variant.params);
+    return name && !mayRead(*name);
+  };
   require(!reaches(variant.exprs, id, readsOther), "`" + std::string(key) + "` reads what it may not");
   return id;
 }
