@@ -87,6 +87,12 @@ spec::Tensors AttentionOp::tensors() {
   return {read(getQ()), read(getK()), read(getV()), read(getOut()), getValueInKey()};
 }
 
+int AttentionOp::tokenParams() {
+  return static_cast<int>(llvm::count_if(getParams().getAsRange<ParamAttr>(), [](ParamAttr param) {
+    return param.getShape() == ParamShape::PerToken;
+  }));
+}
+
 llvm::LogicalResult AttentionOp::verify() {
   int32_t queryHeads = getQueryHeads(), kvHeads = getKvHeads();
   if (queryHeads <= 0 || kvHeads <= 0 || queryHeads % kvHeads != 0)
@@ -109,14 +115,39 @@ llvm::LogicalResult AttentionOp::verify() {
   return mlir::success();
 }
 
-/// A parameter is read with its own type and shape. In hooks the index is the head that the
+/// The argument that is the index of an array's elements.
+static StringRef indexNameOf(ParamShape shape) {
+  switch (shape) {
+  case ParamShape::PerQueryHead:
+    return "head";
+  case ParamShape::PerQuery:
+    return "query";
+  default:
+    return "kv_head";
+  }
+}
+
+/// A token's element is read where there is a token: by masks and scores.
+static llvm::LogicalResult verifyTokenUse(AttentionOp attention, ParamOfTokenOp op, ParamShape shape) {
+  if (shape != ParamShape::PerToken)
+    return op.emitOpError() << "reads parameter `" << op.getName()
+                            << "` as an array over tokens, which it is not";
+  mlir::Region *region = op->getParentRegion();
+  if (region != &attention.getMask() && region != &attention.getScore())
+    return op.emitOpError() << "reads parameter `" << op.getName()
+                            << "` of a token where there is none: outside of `mask` and `score`";
+  return mlir::success();
+}
+
+/// A parameter is read with its own type and shape. In hooks the index is the head or the query that the
 /// shape says; in `tile` any index is fine, as an analysis reads the elements of a whole group.
 static llvm::LogicalResult verifyParamUse(AttentionOp attention, mlir::Operation &op) {
   auto element = llvm::dyn_cast<ParamElementOp>(op);
   auto scalar = llvm::dyn_cast<ParamOp>(op);
-  if (!element && !scalar)
+  auto ofToken = llvm::dyn_cast<ParamOfTokenOp>(op);
+  if (!element && !scalar && !ofToken)
     return mlir::success();
-  StringRef name = element ? element.getName() : scalar.getName();
+  StringRef name = element ? element.getName() : scalar ? scalar.getName() : ofToken.getName();
   ParamAttr param = attention.findParam(name).first;
   if (!param)
     return op.emitOpError() << "reads `" << name << "`, which is not a parameter of @"
@@ -124,19 +155,23 @@ static llvm::LogicalResult verifyParamUse(AttentionOp attention, mlir::Operation
   if (op.getResult(0).getType() != param.getType())
     return op.emitOpError() << "reads parameter `" << name << "` as " << op.getResult(0).getType()
                             << ", it is " << param.getType();
+  if (ofToken)
+    return verifyTokenUse(attention, ofToken, param.getShape());
   if (scalar ? param.getShape() != ParamShape::Scalar : param.getShape() == ParamShape::Scalar)
     return op.emitOpError() << "reads parameter `" << name << "` as " << (scalar ? "a scalar" : "an array")
                             << ", it is " << (scalar ? "an array" : "a scalar");
   if (scalar || param.getShape() == ParamShape::Table || op.getParentRegion() == &attention.getTile())
     return mlir::success();
-  const StringRef head = param.getShape() == ParamShape::PerQueryHead ? "head" : "kv_head";
+  if (param.getShape() == ParamShape::PerToken)
+    return op.emitOpError() << "reads parameter `" << name << "`, an array over tokens, by an index";
+  const StringRef index = indexNameOf(param.getShape());
   const auto names = argNames(attention, *op.getParentRegion());
-  const auto wanted = static_cast<unsigned>(llvm::find(names, head) - names.begin());
+  const auto wanted = static_cast<unsigned>(llvm::find(names, index) - names.begin());
   if (wanted == names.size())
-    return op.emitOpError() << "reads parameter `" << name << "` by `" << head
+    return op.emitOpError() << "reads parameter `" << name << "` by `" << index
                             << "`, which the region does not have";
   if (element.getIndex() != op.getBlock()->getArgument(wanted))
-    return op.emitOpError() << "must index parameter `" << name << "` by `" << head << '`';
+    return op.emitOpError() << "must index parameter `" << name << "` by `" << index << '`';
   return mlir::success();
 }
 

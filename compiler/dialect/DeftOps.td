@@ -67,6 +67,8 @@ def AttentionOp : DeftOp<"attention", [IsolatedFromAbove, Symbol,
     bool hasScore() { return !getScore().empty(); }
     bool hasSink() { return !getSink().empty(); }
     bool hasTile() { return !getTile().empty(); }
+    bool hasTokenParams() { return tokenParams() > 0; }
+    int tokenParams(); ///< arrays over tokens
     ::deft::spec::Tensors tensors();
     int64_t ratio() { return getQueryHeads() / getKvHeads(); }
     /// The declaration of a parameter and its slot; a null attribute when there is none of this name.
@@ -82,10 +84,20 @@ def ParamOp : DeftOp<"param", [Pure]> {
 }
 
 def ParamElementOp : DeftOp<"param_element", [Pure]> {
-  let summary = "the element of a per-head parameter that belongs to a head, or that of a table at an index within it";
+  let summary = "the element of a parameter that belongs to a head or a query, or that of a table at an index within it";
   let arguments = (ins StrAttr:$name, I32:$index);
   let results = (outs AnyTypeOf<[F32, I32]>:$result);
   let assemblyFormat = "$name `[` $index `]` attr-dict `:` type($result)";
+}
+
+def ParamOfTokenOp : DeftOp<"param_of_token", [Pure]> {
+  let summary = "the element of a per-token parameter that belongs to the token";
+  let description = [{
+    Where the token's slot of the cache is, a kernel knows and no region: kernels fetch the value as they fetch the token.
+  }];
+  let arguments = (ins StrAttr:$name);
+  let results = (outs AnyTypeOf<[F32, I32]>:$result);
+  let assemblyFormat = "$name attr-dict `:` type($result)";
 }
 
 def YieldOp : DeftOp<"yield", [Pure, Terminator, HasParent<"AttentionOp">]> {

@@ -10,12 +10,14 @@ struct KernelShape {
   int kvHeads = 0;
   spec::Tensors tensors;
   bool hasKeyHook = false; ///< K is not multiplied as it lies in the cache
+  int tokenParams = 0;     ///< arrays over tokens, of which each token that is read has a value
 
   int ratio() const { return queryHeads / kvHeads; }
   /// The least multiple of 16 that holds the rows of one query.
   int fewestRows() const { return (ratio() + 15) / 16 * 16; }
   static KernelShape of(const spec::Variant &variant) {
-    return {variant.queryHeads, variant.kvHeads, variant.tensors, variant.key.has_value()};
+    return {variant.queryHeads, variant.kvHeads, variant.tensors, variant.key.has_value(),
+            variant.tokenParams()};
   }
 };
 

@@ -83,7 +83,7 @@ int bytesOf(const KernelShape &shape, const PhaseConfig &phase) {
   const int joinBytes = phase.warps * 16 * (out.dim + 4 + 2) * 4;
   const int unitBytes = converts(shape.tensors) ? 4 : 0; // of a row that waits in shared memory
   const int queryBytes = q.dim <= 128 ? 0 : phase.tileQ * (rowBytes(q) + unitBytes);
-  const int recordBytes = (phase.stages + 1) * phase.tileKv * 20;
+  const int recordBytes = (phase.stages + 1) * phase.tileKv * (20 + 4 * shape.tokenParams);
   return std::max(ringBytes, joinBytes) + queryBytes + recordBytes;
 }
 

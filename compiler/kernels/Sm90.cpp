@@ -64,6 +64,7 @@ constexpr PhaseRule kRules[] = {
        return "there is a hook `key`; family sm90 multiplies keys as they are copied";
      },
      useOtherFamily},
+    kNoTokenParams,
     {"threads", [](const Site &site) { return site.phase.warps == kSm90Warps || isLight(site.phase); },
      [](const Site &site) {
        return "warps is " + number(site.phase.warps) + "; a block of family sm90 has " + number(kSm90Warps) +

@@ -28,6 +28,8 @@ json toJson(const codegen::cuda::VariantSource &source) {
   }
   if (source.hasOutput) // those without are written as ever
     object["has_output"] = true;
+  if (source.tokenParams > 0)
+    object["token_params"] = source.tokenParams;
   if (source.hasQuery)
     object["has_query"] = true;
   if (source.hasKey)
@@ -56,6 +58,8 @@ support::Result<codegen::cuda::VariantSource> variantSourceFromJson(const json &
       require(param.is_string(), "an element of `params` is not a string");
       source.params.push_back(param.get<std::string>());
     }
+    if (object.contains("token_params"))
+      source.tokenParams = integer(object, "token_params", 1, static_cast<int>(source.params.size()));
     source.hooks = text(object, "hooks");
     if (object.contains("lists")) {
       source.worthGroups = integer(object, "worth_groups", 1, spec::kMaxHeads);

@@ -205,6 +205,27 @@ ExprId ExprBuilder::apply(ExprOp op, ScalarType type, std::vector<ExprId> operan
   return add(std::move(expr));
 }
 
+std::optional<Builtin> nameRead(const Expr &expr, const std::vector<Param> &params) {
+  if (expr.op == ExprOp::Builtin)
+    return expr.builtin;
+  if (expr.op != ExprOp::ParamElement)
+    return std::nullopt;
+  switch (params[static_cast<std::size_t>(expr.param)].shape) {
+  case Param::Shape::PerQueryHead:
+    return Builtin::Head;
+  case Param::Shape::PerKvHead:
+    return Builtin::KvHead;
+  case Param::Shape::PerToken:
+    return Builtin::Depth;
+  case Param::Shape::PerQuery:
+    return Builtin::Query;
+  case Param::Shape::Scalar:
+  case Param::Shape::Table:
+    break; // no element of these is a ParamElement
+  }
+  return std::nullopt;
+}
+
 std::vector<Expr> compactExprs(const std::vector<Expr> &exprs, const std::vector<ExprId *> &roots) {
   std::vector<bool> wanted(exprs.size(), false);
   for (ExprId *root : roots)

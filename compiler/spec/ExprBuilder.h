@@ -56,6 +56,10 @@ private:
 /// Keeps the nodes that `roots` reach, in their order, and renames the roots.
 std::vector<Expr> compactExprs(const std::vector<Expr> &exprs, const std::vector<ExprId *> &roots);
 
+/// The name that a node reads; of an array's element the one that indexes it, and of a token's the depth,
+/// which is of tokens and nothing else, too. None: it reads no name.
+std::optional<Builtin> nameRead(const Expr &expr, const std::vector<Param> &params);
+
 /// What a hook may read, of the names of an attention.
 inline bool mayReadInSink(Builtin builtin) { return builtin == Builtin::Head || builtin == Builtin::KvHead; }
 inline bool mayReadInOutput(Builtin builtin) {
@@ -69,16 +73,6 @@ inline bool mayReadInKey(Builtin builtin) {
   return mayReadInElement(builtin) || builtin == Builtin::KvPos || builtin == Builtin::KvHead;
 }
 inline bool mayReadOfPair(Builtin builtin) { return !isOfElement(builtin); } ///< a query and a token
-
-/// The name that an operation reads by itself; for an element of an array by heads, that of its index.
-inline std::optional<Builtin> nameReadBy(const Expr &expr, const std::vector<Param> &params) {
-  if (expr.op == ExprOp::Builtin)
-    return expr.builtin;
-  if (expr.op != ExprOp::ParamElement)
-    return std::nullopt;
-  return params[static_cast<std::size_t>(expr.param)].shape == Param::Shape::PerQueryHead ? Builtin::Head
-                                                                                          : Builtin::KvHead;
-}
 
 /// Whether `root` reaches a node for which `predicate` holds. Linear in the arena.
 template <typename Predicate>

@@ -81,11 +81,8 @@ std::optional<ExprId> ExprSema::evaluateName(const AstExpr &expr, const Scope &s
   const std::string &name = expr.name.text;
   std::optional<int> array = arrayParamNamed(expr, scope);
   if (array) {
-    const char *index = params_[*array].shape == Param::Shape::Table          ? "i"
-                        : params_[*array].shape == Param::Shape::PerQueryHead ? "head"
-                                                                              : "kv_head";
     reporter_.error(expr.range, "`" + name + "` is an array")
-        .withHint("its element is `" + name + "[" + index + "]`")
+        .withHint("its element is `" + name + "[" + indexName(params_[*array].shape) + "]`")
         .withNote(params_[*array].range, "it is declared here");
     return std::nullopt;
   }

@@ -222,11 +222,16 @@ std::optional<ExprId> ExprSema::evaluateIndex(const AstExpr &expr, const Scope &
       return std::nullopt;
     return builder_.tableElement(slot, params_[slot], *place, expr.range);
   }
-  const char *wanted = param.shape == Param::Shape::PerQueryHead ? "head" : "kv_head";
-  bool hidden = scope.arguments && scope.arguments->count(wanted);
+  const char *wanted = indexName(param.shape);
+  // `token` is a word here alone, and may have been declared.
+  bool hidden =
+      (scope.arguments && scope.arguments->count(wanted)) || lookUp(wanted, scope).declaration != nullptr;
   if (index.kind != AstExprKind::Name || index.name.text != wanted || hidden) {
-    reporter_.error(index.range, "`" + expr.name.text + "` has one element for each of `" +
-                                     toString(param.shape) + "` and is indexed by `" + wanted + "` only");
+    support::Diagnostic &report =
+        reporter_.error(index.range, "`" + expr.name.text + "` has one element for each of `" +
+                                         toString(param.shape) + "` and is indexed by `" + wanted + "` only");
+    if (index.name.text == wanted)
+      report.withHint("this `" + std::string(wanted) + "` is declared, and hides that one");
     return std::nullopt;
   }
   return builder_.param(*array, param, expr.range);
@@ -280,7 +285,7 @@ bool ExprSema::checkReads(ExprId value, AstExprId expr, const Scope &scope, cons
                           const std::string &problem, const std::string &hint) {
   auto readsOther = [&](ExprId v) {
     return reaches(exprs_, v, [&](const Expr &e) {
-      const std::optional<Builtin> name = nameReadBy(e, params_);
+      const std::optional<Builtin> name = nameRead(e, params_);
       return name && !mayRead(*name);
     });
   };

@@ -38,10 +38,15 @@ constexpr Word<Builtin> kBuiltins[] = {{Builtin::S, "s"},
                                        {Builtin::XRms, "x_rms"},
                                        {Builtin::Dim, "dim"},
                                        {Builtin::Pos, "pos"}};
-constexpr Word<Param::Shape> kShapes[] = {{Param::Shape::Scalar, "scalar"},
-                                          {Param::Shape::PerQueryHead, "query_heads"},
-                                          {Param::Shape::PerKvHead, "kv_heads"},
-                                          {Param::Shape::Table, "table"}};
+constexpr Word<Param::Shape> kShapes[] = {
+    {Param::Shape::Scalar, "scalar"},      {Param::Shape::PerQueryHead, "query_heads"},
+    {Param::Shape::PerKvHead, "kv_heads"}, {Param::Shape::Table, "table"},
+    {Param::Shape::PerToken, "tokens"},    {Param::Shape::PerQuery, "queries"}};
+constexpr Word<Param::Shape> kIndices[] = {{Param::Shape::PerQueryHead, "head"},
+                                           {Param::Shape::PerKvHead, "kv_head"},
+                                           {Param::Shape::Table, "i"},
+                                           {Param::Shape::PerToken, "token"},
+                                           {Param::Shape::PerQuery, "query"}};
 
 struct OpWord {
   ExprOp value;
@@ -119,6 +124,7 @@ const char *toString(Partition partition) { return textOf(kPartitions, partition
 const char *toString(SelectBy by) { return textOf(kSelectBys, by); }
 const char *toString(Builtin builtin) { return textOf(kBuiltins, builtin); }
 const char *toString(Param::Shape shape) { return textOf(kShapes, shape); }
+const char *indexName(Param::Shape shape) { return textOf(kIndices, shape); }
 const char *toString(ExprOp op) { return textOf(kOps, op); }
 
 std::optional<DType> parseDType(std::string_view text) { return valueOf<DType>(kDTypes, text); }

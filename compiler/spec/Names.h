@@ -18,7 +18,9 @@ const char *toString(MaskBound bound);
 const char *toString(Partition partition);
 const char *toString(SelectBy by);
 const char *toString(Builtin builtin);
-const char *toString(Param::Shape shape); ///< scalar, query_heads, kv_heads, table
+const char *toString(Param::Shape shape); ///< scalar, query_heads, kv_heads, table, tokens, queries
+/// What indexes an array: head, kv_head, token, query; of a table, which takes any number, `i`.
+const char *indexName(Param::Shape shape);
 /// A JSON word (`to_f32`, `select`); for a named function, its name in the language.
 const char *toString(ExprOp op);
 

@@ -386,15 +386,17 @@ std::optional<AstType> Parser::parseType(bool mayBeBool) {
       type.size = static_cast<int>(size.number);
       return closeArray(type, word->range, first);
     }
-    std::optional<Ident> heads = takeName("`query_heads` or `kv_heads`");
-    if (!heads)
+    std::optional<Ident> count = takeName("`query_heads`, `kv_heads`, `tokens` or `queries`");
+    if (!count)
       return std::nullopt;
-    std::optional<Param::Shape> shape = parseShape(heads->text);
+    std::optional<Param::Shape> shape = parseShape(count->text);
     if (!shape || *shape == Param::Shape::Scalar || *shape == Param::Shape::Table) {
       sink_
-          .error(heads->range, "an array has one element for each of `query_heads` or `kv_heads`, not `" +
-                                   heads->text + "`")
-          .withHint(support::didYouMean(heads->text, {"query_heads", "kv_heads"}));
+          .error(count->range,
+                 "an array has one element for each of `query_heads`, `kv_heads`, `tokens` or `queries`, "
+                 "not `" +
+                     count->text + "`")
+          .withHint(support::didYouMean(count->text, {"query_heads", "kv_heads", "tokens", "queries"}));
       return std::nullopt;
     }
     type.shape = *shape;

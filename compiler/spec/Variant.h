@@ -25,10 +25,20 @@ struct CacheSpec {
 struct Param {
   std::string name;
   ScalarType type = ScalarType::F32; ///< F32 or I32
-  enum class Shape { Scalar = 0, PerQueryHead = 1, PerKvHead = 2, Table = 3 } shape = Shape::Scalar;
+  enum class Shape {
+    Scalar = 0,
+    PerQueryHead = 1,
+    PerKvHead = 2,
+    Table = 3,
+    PerToken = 4, ///< one for each slot of the cache
+    PerQuery = 5, ///< one for each query, in the caller's order
+  } shape = Shape::Scalar;
   std::optional<double> defaultValue; ///< scalars only; none: must be given at run time
   support::SourceRange range;
   int size = 0; ///< elements of a table
+
+  /// Whether it has as many elements as a run has slots or queries, which no spec says.
+  bool isSizedByRun() const { return shape == Shape::PerToken || shape == Shape::PerQuery; }
 };
 
 /// The names an expression may read.
@@ -64,7 +74,7 @@ enum class ExprOp {
   Constant = 0,     ///< value
   Builtin = 1,      ///< builtin
   Param = 2,        ///< params[param], a scalar
-  ParamElement = 3, ///< params[param][head or kv_head], by the parameter's shape
+  ParamElement = 3, ///< params[param][head, kv_head, query or the token], by the parameter's shape
   Neg = 4,
   Not = 5,
   ToF32 = 6, ///< one operand; ToF32 converts i32
@@ -202,6 +212,13 @@ struct Variant {
   support::SourceRange range;       ///< the name in `attention NAME`
 
   int ratio() const { return queryHeads / kvHeads; }
+  /// Its arrays over tokens, of which each token that is read has a value.
+  int tokenParams() const {
+    int count = 0;
+    for (const Param &param : params)
+      count += param.shape == Param::Shape::PerToken ? 1 : 0;
+    return count;
+  }
   /// Lists of selected tokens that a query has, and the one that a query head reads.
   int lists() const {
     return !select || select->by == SelectBy::Query ? 1

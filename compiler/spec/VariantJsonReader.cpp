@@ -145,8 +145,8 @@ std::optional<ExprId> readRoot(const Json &json, const char *key, const Variant 
   auto id = static_cast<ExprId>(integer(json, key, 0, static_cast<std::int64_t>(variant.exprs.size()) - 1));
   require(variant.exprs[id].type == type, "`" + std::string(key) + "` has a wrong type");
   const auto readsOther = [&](const Expr &e) {
-    const std::optional<Builtin> read = nameReadBy(e, variant.params);
-    return read && !mayRead(*read);
+    const std::optional<Builtin> name = nameRead(e, variant.params);
+    return name && !mayRead(*name);
   };
   require(!reaches(variant.exprs, id, readsOther), "`" + std::string(key) + "` reads what it may not");
   return id;

@@ -84,7 +84,7 @@ PositionSum plus(PositionSum a, std::int64_t constant) {
 
 class Derivation {
 public:
-  explicit Derivation(const Variant &variant) : exprs_(variant.exprs) {}
+  explicit Derivation(const Variant &variant) : exprs_(variant.exprs), params_(variant.params) {}
 
   /// Where a bool can be true, or false.
   Region where(ExprId id, bool value) {
@@ -248,7 +248,9 @@ private:
       result.rest.constant = static_cast<std::int64_t>(expr.value);
       return result;
     case ExprOp::Param:
-    case ExprOp::ParamElement:
+    case ExprOp::ParamElement: // those of a run's tokens and queries change from run to run
+      if (params_[static_cast<std::size_t>(expr.param)].isSizedByRun())
+        return std::nullopt;
       result.rest.terms = {{expr.param, 1}};
       return result;
     case ExprOp::Builtin:
@@ -320,6 +322,7 @@ private:
   static constexpr std::size_t kMostFits = 32;
 
   const std::vector<Expr> &exprs_;
+  const std::vector<Param> &params_;
   std::map<std::pair<ExprId, bool>, Region> regions_;
   int comparisons_ = 0;
 };

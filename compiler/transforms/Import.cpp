@@ -78,6 +78,10 @@ private:
       return ParamShape::PerKvHead;
     case spec::Param::Shape::Table:
       return ParamShape::Table;
+    case spec::Param::Shape::PerToken:
+      return ParamShape::PerToken;
+    case spec::Param::Shape::PerQuery:
+      return ParamShape::PerQuery;
     }
     llvm_unreachable("unknown parameter shape");
   }

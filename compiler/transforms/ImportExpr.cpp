@@ -79,8 +79,11 @@ Value ExprImporter::buildLeaf(const spec::Expr &expr) {
   Type type = scalarType(builder_.getContext(), expr.type);
   if (expr.op == ExprOp::Param)
     return dialect::ParamOp::create(builder_, location_, type, param.name);
-  bool byQueryHead = param.shape == spec::Param::Shape::PerQueryHead;
-  Value index = argument(byQueryHead ? spec::Builtin::Head : spec::Builtin::KvHead);
+  if (param.shape == spec::Param::Shape::PerToken)
+    return dialect::ParamOfTokenOp::create(builder_, location_, type, param.name);
+  Value index = argument(param.shape == spec::Param::Shape::PerQueryHead ? spec::Builtin::Head
+                         : param.shape == spec::Param::Shape::PerQuery   ? spec::Builtin::Query
+                                                                         : spec::Builtin::KvHead);
   return dialect::ParamElementOp::create(builder_, location_, type, param.name, index);
 }
 

@@ -103,13 +103,14 @@ private:
 Interval TileBuilder::evaluateElement(ParamElementOp element) {
   constexpr int64_t kMostElements = 8;
   Type type = element.getType();
-  if (op_.findParam(element.getName()).first.getShape() == ParamShape::Table)
+  const ParamShape shape = op_.findParam(element.getName()).first.getShape();
+  if (shape == ParamShape::Table || shape == ParamShape::PerQuery)
     return unknown(type);
   Value kvHead = op_.getTile().getArgument(kTileKvHead);
   auto read = [&](Value index) {
     return runTimeValue(ParamElementOp::create(builder_, element.getLoc(), type, element.getName(), index));
   };
-  if (op_.findParam(element.getName()).first.getShape() == ParamShape::PerKvHead)
+  if (shape == ParamShape::PerKvHead)
     return read(kvHead);
   int64_t ratio = op_.ratio();
   if (ratio > kMostElements)

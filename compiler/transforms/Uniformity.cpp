@@ -24,7 +24,7 @@ UniformityAnalysis::UniformityAnalysis(mlir::Region &hook) {
   for (mlir::BlockArgument argument : hook.getArguments())
     values_[argument] = ofArgument(argument.getArgNumber());
   for (mlir::Operation &op : hook.front()) {
-    unsigned bits = 0;
+    unsigned bits = llvm::isa<dialect::ParamOfTokenOp>(op) ? static_cast<unsigned>(Uniformity::Column) : 0;
     for (mlir::Value operand : op.getOperands())
       bits |= static_cast<unsigned>(of(operand));
     for (mlir::Value result : op.getResults())

@@ -6,6 +6,7 @@
 #include "runtime/api/PlanImpl.h"
 #include "runtime/api/SelectionImpl.h"
 #include "runtime/api/SequenceTreeImpl.h"
+#include "runtime/api/SizedParamChecks.h"
 #include "runtime/exec/Inputs.h"
 #include "runtime/exec/cuda/CudaPlan.h"
 #include "runtime/exec/cuda/DevicePageTable.h"
@@ -66,6 +67,10 @@ Result<exec::CudaPointers> checkedPointers(const Plan::Impl &host, bool checksPa
   if (checksPages && !inputs.cachePages)
     return usage("GpuInputs::cachePages is not given, and the plan checks pages",
                  "leave out GpuPlanOptions::checksPages, or say how many the cache has");
+  if (auto checked = api::checkSizedParams(attention.attention(), attention.impl().params->counts(),
+                                           inputs.cachePages, host.plan.queryCount());
+      !checked)
+    return checked.error();
   constexpr std::int64_t kMostPages =
       std::numeric_limits<int>::max(); // of which entries can name all but one
   exec::CudaPointers pointers;

@@ -28,7 +28,8 @@ Result<std::size_t> indexOf(const Params::Impl &impl, std::string_view name) {
 }
 
 Result<void> checkCount(const ParamInfo &info, std::size_t count) {
-  if (count != static_cast<std::size_t>(info.length))
+  const bool isSizedByRun = info.isArray && info.length == 0; // a run looks at it
+  if (!isSizedByRun && count != static_cast<std::size_t>(info.length))
     return usage("parameter `" + info.name + "` has " + std::to_string(info.length) + " values, not " +
                  std::to_string(count));
   return {};
@@ -79,6 +80,9 @@ Result<void> Params::set(std::string_view name, double value) {
       return index.error();
     const ParamInfo &info = impl_->attention.params()[*index];
     const auto length = static_cast<std::size_t>(info.length);
+    if (length == 0)
+      return usage("parameter `" + info.name + "` has as many values as a run has tokens or queries",
+                   "give an array");
     exec::ParamValue given;
     if (info.isF32) {
       if (!std::isfinite(static_cast<float>(value)))
@@ -135,6 +139,7 @@ Result<void> Params::setDevice(std::string_view name, const void *elements, std:
       return checked;
     exec::ParamValue value;
     value.device = elements;
+    value.deviceCount = count;
     impl_->values[*index] = std::move(value);
     return {};
   });
@@ -143,8 +148,10 @@ Result<void> Params::setDevice(std::string_view name, const void *elements, std:
 plan::Reach Params::Impl::reach() const {
   std::vector<exec::ParamValue> known;
   known.reserve(values.size());
-  for (const std::optional<exec::ParamValue> &value : values)
-    known.push_back(value.value_or(exec::ParamValue()));
+  for (std::size_t i = 0; i < values.size(); ++i) // long arrays, of which no bound is made, are not copied
+    known.push_back(attention.impl().variant().params[i].isSizedByRun()
+                        ? exec::ParamValue()
+                        : values[i].value_or(exec::ParamValue()));
   return plan::Reach::of(attention.impl().bounds, exec::rangesOf(attention.impl().variant(), known));
 }
 

@@ -6,6 +6,7 @@
 #include "runtime/api/ParamsImpl.h"
 #include "runtime/api/PlanImpl.h"
 #include "runtime/api/SelectionImpl.h"
+#include "runtime/api/SizedParamChecks.h"
 #include "runtime/exec/Inputs.h"
 #include "runtime/exec/cpu/CpuExecutor.h"
 #include "runtime/exec/cpu/Processors.h"
@@ -105,6 +106,8 @@ Result<void> checkAndRun(const Attention &attention, const Plan::Impl &plan, con
   const auto slots = params.slots();
   if (!slots)
     return slots.error();
+  if (auto checked = api::checkSizedParams(params, plan.plan, inputs.pageTable); !checked)
+    return checked;
 
   const spec::Variant &variant = attention.impl().variant();
   exec::InputView view;

@@ -4,6 +4,7 @@
 #include "runtime/exec/AlignedVector.h"
 #include "templates/deft/abi.h"
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -15,7 +16,13 @@ struct ParamValue {
   std::vector<float> f32;
   std::vector<std::int32_t> i32;
   const void *device = nullptr; ///< of an array in a GPU's memory: both vectors are empty
+  std::size_t deviceCount = 0;  ///< its elements
 };
+
+/// Elements of a value, wherever they are.
+inline std::size_t countOf(const ParamValue &value) {
+  return value.device ? value.deviceCount : value.f32.size() + value.i32.size();
+}
 
 /// As kernels on the host take it; an array slot points into `value`.
 abi::ParamSlot slotOf(const spec::Param &param, const ParamValue &value);
@@ -46,6 +53,13 @@ inline long long elementOf(const abi::CacheLayout &cache, const int *pageTable, 
   if (pageSize == 0)
     return location * cache.tokenStride + inHead;
   return pageTable[location / pageSize] * cache.pageStride + location % pageSize * cache.tokenStride + inHead;
+}
+
+/// Which slot of the cache a token is in: its element of an array over tokens (LANGUAGE.md, rule P4).
+inline long long cacheSlotOf(const int *pageTable, int pageSize, int location) {
+  if (pageSize == 0)
+    return location;
+  return static_cast<long long>(pageTable[location / pageSize]) * pageSize + location % pageSize;
 }
 
 /// What every backend reads, in host memory and in the layouts of templates/deft/abi.h. Values
@@ -115,6 +129,7 @@ struct InputView {
   long long valueAt(int location, int kvHead) const {
     return elementOf(cache.v, pageTable, pageSize, location, kvHead);
   }
+  long long slotAt(int location) const { return cacheSlotOf(pageTable, pageSize, location); }
 };
 
 /// Where an executor writes; somebody else owns it.

@@ -7,7 +7,8 @@ namespace deft::exec {
 plan::ParamRanges rangesOf(const spec::Variant &variant, const std::vector<ParamValue> &values) {
   plan::ParamRanges ranges(variant.params.size());
   for (std::size_t i = 0; i < ranges.size() && i < values.size(); ++i)
-    if (const std::vector<std::int32_t> &all = values[i].i32; !all.empty()) {
+    if (const std::vector<std::int32_t> &all = values[i].i32;
+        !all.empty() && !variant.params[i].isSizedByRun()) { // of which no bound is made
       const auto [least, most] = std::minmax_element(all.begin(), all.end());
       ranges[i] = plan::ParamRange{*least, *most};
     }

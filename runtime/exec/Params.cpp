@@ -1,5 +1,6 @@
 #include "runtime/exec/Params.h"
 
+#include "compiler/spec/Names.h"
 #include "compiler/support/NearestName.h"
 #include "runtime/exec/Npy.h"
 
@@ -46,7 +47,8 @@ Result<ParamValue> fromNumber(const spec::Param &param, const std::string &text,
   return value;
 }
 
-Result<ParamValue> fromFile(const spec::Param &param, const std::string &path, int length) {
+/// Of so many values; none: of any number.
+Result<ParamValue> fromFile(const spec::Param &param, const std::string &path, std::optional<int> length) {
   auto array = readNpyFile(path);
   if (!array)
     return Error{array.error().code, "parameter `" + param.name + "`: " + array.error().message,
@@ -57,8 +59,8 @@ Result<ParamValue> fromFile(const spec::Param &param, const std::string &path, i
                  isFloat(param) ? "save it with .astype(numpy.float32)"
                                 : "save it with .astype(numpy.int32)");
   const std::size_t given = isFloat(param) ? array->f32.size() : array->i32.size();
-  if (given != static_cast<std::size_t>(length))
-    return wrong("parameter `" + param.name + "` has " + std::to_string(length) + " values, " + path +
+  if (length && given != static_cast<std::size_t>(*length))
+    return wrong("parameter `" + param.name + "` has " + std::to_string(*length) + " values, " + path +
                  " holds " + std::to_string(given));
   if (const auto at = firstNotFinite(array->f32))
     return wrong("parameter `" + param.name + "` must be finite f32s, " + path + " holds " +
@@ -67,7 +69,9 @@ Result<ParamValue> fromFile(const spec::Param &param, const std::string &path, i
 }
 
 Result<ParamValue> valueOf(const spec::Variant &variant, const spec::Param &param, const std::string &text) {
-  const int length = paramLength(variant, param);
+  // One value for all is spread over a run's tokens or queries when these are known.
+  const bool isSized = param.isSizedByRun();
+  const int length = isSized ? 1 : paramLength(variant, param);
   // Only what begins like a number is one: `inf` and `nan` are names of files.
   const bool isNumber = !text.empty() && text.find_first_not_of("+-.0123456789eE") == std::string::npos;
   if (isNumber || !text.ends_with(".npy")) {
@@ -77,7 +81,7 @@ Result<ParamValue> valueOf(const spec::Variant &variant, const spec::Param &para
                    "give a number, or a file that ends in .npy");
     return value;
   }
-  return fromFile(param, text, length);
+  return fromFile(param, text, isSized ? std::nullopt : std::optional(length));
 }
 
 } // namespace
@@ -90,6 +94,9 @@ int paramLength(const spec::Variant &variant, const spec::Param &param) {
     return variant.kvHeads;
   case spec::Param::Shape::Table:
     return param.size;
+  case spec::Param::Shape::PerToken:
+  case spec::Param::Shape::PerQuery:
+    return 0;
   case spec::Param::Shape::Scalar:
     break;
   }
@@ -105,13 +112,10 @@ std::optional<std::size_t> firstNotFinite(std::span<const float> values) {
 
 std::string paramTypeName(const spec::Param &param) {
   std::string name = isFloat(param) ? "f32" : "i32";
-  if (param.shape == spec::Param::Shape::PerQueryHead)
-    name += "[query_heads]";
-  if (param.shape == spec::Param::Shape::PerKvHead)
-    name += "[kv_heads]";
-  if (param.shape == spec::Param::Shape::Table)
-    name += "[" + std::to_string(param.size) + "]";
-  return name;
+  if (param.shape == spec::Param::Shape::Scalar)
+    return name;
+  const bool isTable = param.shape == spec::Param::Shape::Table;
+  return name + "[" + (isTable ? std::to_string(param.size) : toString(param.shape)) + "]";
 }
 
 Result<std::size_t> paramIndex(const spec::Variant &variant, const std::string &name) {
@@ -166,7 +170,7 @@ Result<std::vector<ParamValue>> bindParams(const spec::Variant &variant,
     return values;
   for (std::size_t i = 0; i < values->size(); ++i) {
     const spec::Param &param = variant.params[i];
-    if ((*values)[i].f32.empty() && (*values)[i].i32.empty()) {
+    if ((*values)[i].f32.empty() && (*values)[i].i32.empty() && !param.isSizedByRun()) {
       const bool isScalar = param.shape == spec::Param::Shape::Scalar;
       return wrong("parameter `" + param.name + "` (" + paramTypeName(param) + ") needs a value",
                    isScalar ? "give it one, on the command line with --param " + param.name + "=VALUE"

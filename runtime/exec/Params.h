@@ -12,7 +12,8 @@
 namespace deft::exec {
 
 /// Gives every parameter of the variant its value. An assignment is `name=30`, `name=FILE.npy`, or for
-/// an array `name=0.1`, the same value for each head. Scalars that are not assigned take their default.
+/// an array `name=0.1`, the same value for each head. Scalars that are not assigned take their default;
+/// arrays over tokens and queries stay empty, which means random ones (SizedParams.h).
 support::Result<std::vector<ParamValue>> bindParams(const spec::Variant &variant,
                                                     const std::vector<std::string> &assignments);
 
@@ -23,7 +24,7 @@ support::Result<std::vector<ParamValue>> bindKnownParams(const spec::Variant &va
 /// Which parameter has the name; an error that knows those that there are.
 support::Result<std::size_t> paramIndex(const spec::Variant &variant, const std::string &name);
 
-/// How many values a parameter has.
+/// How many values a parameter has; 0: as many as a run has tokens or queries.
 int paramLength(const spec::Variant &variant, const spec::Param &param);
 
 /// The first value that no parameter may have: kernels may compute with infinity, but nobody is to give one.

@@ -1,6 +1,8 @@
 #include "runtime/exec/RandomInputs.h"
 
 #include "runtime/exec/Half.h"
+#include "runtime/exec/SizedParams.h"
+#include "runtime/exec/SplitMix.h"
 
 #include <algorithm>
 #include <thread>
@@ -10,21 +12,6 @@ namespace deft::exec {
 namespace {
 
 constexpr std::uint16_t kNaN = 0x7fff; // in f16 and in bf16; its bytes, in both 8-bit types
-
-/// A counter-based generator (splitmix64's finaliser): any value can be had without those before it.
-std::uint64_t scramble(std::uint64_t x) {
-  x += 0x9e3779b97f4a7c15u;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-  return x ^ (x >> 31);
-}
-
-/// Nearly normal, variance 1: the sum of four uniform 16-bit numbers, centred and scaled.
-float normal(std::uint64_t random) {
-  const auto sum = static_cast<float>((random & 0xffff) + (random >> 16 & 0xffff) + (random >> 32 & 0xffff) +
-                                      (random >> 48));
-  return (sum - 2 * 65535.f) * (1.7320508f / 65536.f);
-}
 
 /// A stream of values for one tensor of one seed.
 class Stream {
@@ -52,7 +39,7 @@ Inputs makeRandomInputs(const spec::Variant &variant, const tree::KvTree &tree,
   inputs.queryCount = static_cast<int>(tree.queries().size());
   inputs.cache = cacheLayoutsOf(variant);
   inputs.pageTable = placement.pageTable;
-  inputs.params = std::move(params);
+  inputs.params = placeSizedParams(variant, tree, placement, std::move(params), seed);
 
   const spec::Tensors &tensors = variant.tensors;
   const Stream q(seed, 0, tensors.q.dtype), k(seed, 1, tensors.k.dtype), v(seed, 2, tensors.v.dtype);

@@ -29,6 +29,7 @@ const char *differenceOf(const codegen::cuda::VariantSource &source, const spec:
       {"page_size", source.pageSize == (variant.cache.paged ? variant.cache.pageSize : 0)},
       {"normalize", source.normalize == variant.normalize},
       {"parameters", source.params.size() == variant.params.size()},
+      {"arrays over tokens", source.tokenParams == variant.tokenParams()},
   };
   for (const auto &[what, isSame] : facts)
     if (!isSame)

@@ -194,13 +194,33 @@ int Evaluator::placeInTable(ExprId index, int size) const {
   return static_cast<int>(std::fmin(std::fmax(std::floor(values_[index].f32), 0), size - 1));
 }
 
+std::size_t Evaluator::placeOf(const Expr &expr, const Site &site) const {
+  const spec::Param &param = variant_.params[expr.param];
+  switch (param.shape) {
+  case spec::Param::Shape::PerQueryHead:
+    return static_cast<std::size_t>(site.head);
+  case spec::Param::Shape::PerKvHead:
+    return static_cast<std::size_t>(site.kvHead);
+  case spec::Param::Shape::Table:
+    return static_cast<std::size_t>(placeInTable(expr.operands[0], param.size));
+  case spec::Param::Shape::PerToken:
+    return static_cast<std::size_t>(
+        exec::cacheSlotOf(inputs_.pageTable.data(), exec::pageSizeOf(variant_), site.location));
+  case spec::Param::Shape::PerQuery:
+    return static_cast<std::size_t>(site.query);
+  case spec::Param::Shape::Scalar:
+    break;
+  }
+  return 0;
+}
+
 Evaluator::Value Evaluator::readParam(const Expr &expr, const Site &site) const {
   const spec::Param &param = variant_.params[expr.param];
   const exec::ParamValue &value = inputs_.params[expr.param];
-  const int index = expr.op == ExprOp::Param          ? 0
-                    : expr.op == ExprOp::TableElement ? placeInTable(expr.operands[0], param.size)
-                    : param.shape == spec::Param::Shape::PerQueryHead ? site.head
-                                                                      : site.kvHead;
+  const int pageSize = exec::pageSizeOf(variant_);
+  if (param.shape == spec::Param::Shape::PerToken && !inputs_.hasPage(site.location, pageSize))
+    return {}; // of a token that the mask hides whatever this is: its page has been freed
+  const std::size_t index = placeOf(expr, site);
   return param.type == ScalarType::F32 ? Value{round(value.f32[index]), 0} : Value{0, value.i32[index]};
 }
 

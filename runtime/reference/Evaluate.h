@@ -21,7 +21,8 @@ struct Site {
   int head = 0;
   int kvHead = 0;
   int depth = 0;
-  int query = 0; ///< caller's index
+  int query = 0;    ///< caller's index
+  int location = 0; ///< the token's
   // Of an element, in `query`, `key` and `output`:
   double x = 0, xHalf = 0, xPair = 0, xRms = 0;
   int dim = 0;
@@ -49,6 +50,8 @@ private:
   Value compute(spec::ExprId id, const Site &site);
   Value apply(const spec::Expr &expr, const Site &site) const;
   Value readParam(const spec::Expr &expr, const Site &site) const;
+  /// Which of an array's elements an expression reads.
+  std::size_t placeOf(const spec::Expr &expr, const Site &site) const;
   /// The element of a table that an index stands for.
   int placeInTable(spec::ExprId index, int size) const;
   Ids operandsOf(spec::ExprId id) const;

@@ -134,6 +134,7 @@ std::vector<double> scoresOf(const spec::Variant &variant, const std::vector<Tok
   for (std::size_t t = 0; t < tokens.size(); ++t) {
     site.kvPos = tokens[t].position;
     site.depth = tokens[t].depth;
+    site.location = tokens[t].location;
     site.s = evaluate.round(evaluate.round(product(t)) * variant.scale);
     const bool isVisible = !variant.mask || evaluate.boolean(*variant.mask, site);
     scores[t] = !isVisible ? -kInfinity : variant.score ? evaluate.f32(*variant.score, site) : site.s;

@@ -13,7 +13,7 @@
 /// threads at once. Every pointer must be aligned to its element only.
 namespace deft::abi {
 
-constexpr int kCpuKernelVersion = 8;
+constexpr int kCpuKernelVersion = 9;
 
 /// Tokens come in fours: arrays of a block are readable up to the next multiple of this.
 constexpr int kCpuTokenPad = 4;
@@ -71,6 +71,9 @@ struct CpuAttendCall {
   /// null: nowhere. [group of rows][quad of tokens, blockTokens / 4 of them][row of the group][token of the
   /// quad]; what no row of a block sees is left as it was. Others do not look at it.
   float *scores;
+  /// [tokens], which element of arrays over tokens is each one's; the padding repeats a token. Null where
+  /// CpuKernel::readsSlots is 0.
+  const long long *slots;
   int rows;
   int tokens;
   int nextTokens;
@@ -145,6 +148,8 @@ struct CpuKernel {
   int packedGroupBytes;
   int isaLevel;    ///< 3: needs x86-64-v3; 4: x86-64-v4; what a loader checks
   int keepsScores; ///< 1: `attend` leaves scores where it is asked for them
+  int readsSlots;  ///< 1: the attention has arrays over tokens
+  int reserved0;
   void (*pack)(const CpuPackCall *);
   void (*attend)(const CpuAttendCall *);
   int (*tile)(const CpuTileCall *);
@@ -152,7 +157,7 @@ struct CpuKernel {
   void (*finishPartial)(const CpuFinishCall *);
   void (*merge)(const CpuMergeCall *);
 };
-static_assert(sizeof(CpuKernel) == 18 * 4 + 6 * 8);
+static_assert(sizeof(CpuKernel) == 20 * 4 + 6 * 8);
 
 /// The name of a variant's table in an object: this prefix and the variant's name.
 constexpr char kCpuKernelPrefix[] = "deft_cpu_";

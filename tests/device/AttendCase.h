@@ -317,6 +317,31 @@ private:
     return row;
   }
 
+  /// What hooks are told of a token beside its position and depth: its elements of arrays over tokens.
+  auto elementsOf(const ItemToken &token) const {
+    const long long slot =
+        kPage == 0 ? token.place
+                   : pageTable_[static_cast<std::size_t>(token.place / std::max(kPage, 1))] * kPage +
+                         token.place % std::max(kPage, 1);
+    std::array<int, 8> words{};
+    Variant::forEachTokenArray(params_, [&](int i, const void *array) {
+      words[static_cast<std::size_t>(i)] = static_cast<const int *>(array)[slot];
+    });
+    return Variant::token(words.data(), 1);
+  }
+  bool sees(const typename Variant::Row &row, const ItemToken &token, int kvHead) const {
+    if constexpr (requires { typename Variant::Token; })
+      return Variant::mask(params_, row, token.position, token.depth, kvHead, elementsOf(token));
+    else
+      return Variant::mask(params_, row, token.position, token.depth, kvHead);
+  }
+  float scoreOf(const typename Variant::Row &row, float s, const ItemToken &token, int kvHead) const {
+    if constexpr (requires { typename Variant::Token; })
+      return Variant::score(params_, row, s, token.position, token.depth, kvHead, elementsOf(token));
+    else
+      return Variant::score(params_, row, s, token.position, token.depth, kvHead);
+  }
+
   void compare(const TestItem &made) {
     const std::vector<ItemToken> tokens = made.tokens();
     for (int query = 0; query < made.item.queryCount; ++query) {
@@ -334,7 +359,7 @@ private:
           if (query < token.queryBegin || query >= token.queryEnd)
             continue;
           if constexpr (Variant::kHasMask)
-            if (!Variant::mask(params_, row, token.position, token.depth, kvHead))
+            if (!sees(row, token, kvHead))
               continue;
           rows.push_back(rowOf(vLayout_, token.place, kvHead));
           const std::vector<double> key = keyOf(token, kvHead);
@@ -345,8 +370,7 @@ private:
                        key[static_cast<std::size_t>(d)];
           scores.push_back(product * Variant::kScale);
           if constexpr (Variant::kHasScore)
-            scores.back() = Variant::score(params_, row, static_cast<float>(scores.back()), token.position,
-                                           token.depth, kvHead);
+            scores.back() = scoreOf(row, static_cast<float>(scores.back()), token, kvHead);
           if constexpr (kGivesWorth<Config>) {
             const auto group = static_cast<std::size_t>(caller * Config::kWorthGroups +
                                                         head * Config::kWorthGroups / kHeads);

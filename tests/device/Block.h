@@ -96,8 +96,8 @@ public:
   bool isComplete(unsigned address, unsigned parity);
   void wait(unsigned address, unsigned parity);
 
-  /// 16 bytes that the thread copies into shared memory some time; a commit ends a group of them.
-  void copyLater(unsigned to, const void *from);
+  /// Bytes, 16 or 4, that the thread copies into shared memory some time; a commit ends a group of them.
+  void copyLater(unsigned to, const void *from, unsigned bytes);
   void commitCopies();
   /// Until at most so many groups are on their way.
   void awaitCopies(std::size_t pending);
@@ -136,6 +136,7 @@ private:
   struct Copy {
     unsigned to;
     const void *from;
+    unsigned bytes;
   };
 
   Block(const BlockShape &shape, const std::function<void()> &thread);

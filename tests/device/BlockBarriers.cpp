@@ -85,7 +85,7 @@ void Block::wait(unsigned address, unsigned parity) {
 
 void Block::land(const std::vector<Copy> &copies) {
   for (const Copy &copy : copies)
-    std::memcpy(shared(copy.to, 16), copy.from, 16);
+    std::memcpy(shared(copy.to, copy.bytes), copy.from, copy.bytes);
 }
 
 void Block::landOne() {
@@ -101,11 +101,12 @@ void Block::landOne() {
   isLanding_ = false;
 }
 
-void Block::copyLater(unsigned to, const void *from) {
-  if (to % 16 != 0 || reinterpret_cast<std::uintptr_t>(from) % 16 != 0)
-    fail("a copy of 16 bytes begins inside of 16 bytes");
-  shared(to, 16);
-  groups_[place.thread.x].back().push_back({to, from});
+void Block::copyLater(unsigned to, const void *from, unsigned bytes) {
+  if (to % bytes != 0 || reinterpret_cast<std::uintptr_t>(from) % bytes != 0)
+    fail("a copy of " + std::to_string(bytes) + " bytes begins inside of " + std::to_string(bytes) +
+         " bytes");
+  shared(to, bytes);
+  groups_[place.thread.x].back().push_back({to, from, bytes});
 }
 
 void Block::commitCopies() { groups_[place.thread.x].emplace_back(); }

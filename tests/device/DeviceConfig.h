@@ -3,6 +3,7 @@
 #include "deft/hook_math.cuh"
 #include "deft/types.cuh"
 
+#include <bit>
 #include <cmath>
 
 /// Configs and variants as generated files have them, for tests of device code.
@@ -100,6 +101,36 @@ struct HookVariant : PlainVariant {
   static float score(const Params &, const Row &row, float s, int kvPos, int depth, int kvHead) {
     return s * (kvPos < row.qPos ? 0.5f : 1.f) + 0.01f * static_cast<float>(depth + kvHead);
   }
+};
+/// Two arrays over tokens: a query sees the tokens of its document and those of all, and scores are weighed.
+struct TokensVariant : PlainVariant {
+  struct Params {
+    const int *document;
+    const float *gain;
+  };
+  struct Token {
+    int document;
+    float gain;
+  };
+  struct Row {
+    int own;
+  };
+  static constexpr bool kHasMask = true, kHasScore = true;
+  static constexpr bool kIsCapped = false, kHasOneCap = false, kIsSloped = false;
+
+  static Token token(const int *words, int stride) { return {words[0], std::bit_cast<float>(words[stride])}; }
+  template <class Visit> static void forEachTokenArray(const Params &p, const Visit &visit) {
+    visit(0, p.document);
+    visit(1, p.gain);
+  }
+  static Row row(const Params &, int, int, int, int query) { return {query % 3}; }
+  static float score(const Params &, const Row &, float s, int, int, int, const Token &token) {
+    return s * token.gain;
+  }
+  static bool mask(const Params &, const Row &row, int, int, int, const Token &token) {
+    return token.document < 0 || token.document == row.own;
+  }
+  static TileVisibility tile(const Params &, const TileBounds &) { return {true, false}; }
 };
 /// A logit for each head that only the denominator sees.
 struct SunkVariant : PlainVariant {

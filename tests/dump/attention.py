@@ -1,7 +1,7 @@
 """Attention over a tree, from a dump alone, in float64: knows nothing of deftc but what the files mean.
 
 A case says with Python functions what its spec says in its own language: `sees(at)` and `score(s, at)`, where `at`
-has q_pos, kv_pos, depth, head, kv_head and query, and `sink(head)`. `made(q, at)` and `written(row, at)` are its
+has q_pos, kv_pos, depth, head, kv_head, query and token (its row of k and v), and params, as lists; and `sink(head)`. `made(q, at)` and `written(row, at)` are its
 hooks `query` and `output`, of whole rows, where `at` has q_pos, head, kv_head and query; `keyed(k, at)` is `key`, where
 `at` has kv_pos and kv_head.
 """
@@ -24,6 +24,7 @@ class Dump:
         self.selected, self.sparse_out = (
             Array(folder / f"{name}.npy") if (folder / f"{name}.npy").exists() else None for name in both
         )
+        self.params = json.loads((folder / "spec.json").read_text())["params"]
         tree = json.loads((folder / "tree.json").read_text())
         self.nodes, self.queries = tree["nodes"], tree["queries"]
         self.begins, total = [], 0
@@ -62,7 +63,10 @@ def rows(
             q = made(dump.q.row(index, head), row)
             scores, values = [], []
             for kv_pos, (token, depth) in enumerate(path):
-                at = SimpleNamespace(q_pos=q_pos, kv_pos=kv_pos, depth=depth, head=head, kv_head=kv_head, query=index)
+                at = SimpleNamespace(
+                    q_pos=q_pos, kv_pos=kv_pos, depth=depth, head=head, kv_head=kv_head, query=index,
+                    token=token, params=dump.params,
+                )  # fmt: skip
                 if sees(at):
                     s = scale * sum(map(operator.mul, q, keyed(dump.k.row(token, kv_head), at)))
                     scores.append(score(s, at))

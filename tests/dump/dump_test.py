@@ -170,6 +170,33 @@ class DumpTest(unittest.TestCase):
             with self.subTest(partition=partition):
                 self.check(spec, "--param", "gain=1.5", "--partition", partition, "--chunk", "16", keyed=keyed)
 
+    def test_arrays_over_tokens_have_a_value_for_each_token_of_the_dump(self):
+        spec = HEAD % (6, 2) + (
+            "param doc : i32[tokens]; param gain : f32[tokens]; param own : i32[queries];"
+            "mask = doc[token] == own[query] || kv_pos < 2; score = s + gain[token]; output = bf16 with lse; }"
+        )
+        for partition in ("query", "node", "union"):
+            with self.subTest(partition=partition):
+                self.check(
+                    spec, "--partition", partition, "--pages", "scattered", "--param", "own=1",
+                    sees=lambda at: at.params["doc"][at.token] == at.params["own"][at.query] or at.kv_pos < 2,
+                    score=lambda s, at: s + at.params["gain"][at.token],
+                )  # fmt: skip
+
+    def test_arrays_over_tokens_come_back_with_the_inputs_that_they_were_dumped_with(self):
+        spec = HEAD % (4, 2) + (
+            "param doc : i32[tokens]; param own : i32[queries]; mask = doc[token] == own[query]; output = bf16 with lse; }"
+        )
+        with tempfile.TemporaryDirectory() as folder:
+            first = self.dump(folder, spec, "forest", "--pages", "scattered")
+            command = [DEFTC, "run", f"{folder}/a.deft", "--inputs", f"{folder}/out", "--dump", f"{folder}/again"]
+            run = subprocess.run([*command, "--backend", "cpu", "--check"], capture_output=True, text=True, check=False)
+            self.assertEqual(run.returncode, 0, run.stdout + run.stderr)
+            second = Dump(f"{folder}/again")
+            self.assertEqual(first.params, second.params)
+            self.assertGreater(len(set(first.params["doc"])), 1)
+            self.assertEqual(list(first.out.values), list(second.out.values))
+
     def select(self, spec, heads_of_list, budget, *options, tree="forest", **formula):
         """Lists against a sort, and sparse outputs over the lists that were found."""
         keeps = {key: formula.pop(key) for key in ("keep_first", "keep_last") if key in formula}

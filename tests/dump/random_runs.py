@@ -28,6 +28,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from npy import Array  # noqa: E402
 
 PARTITIONS = ("query", "node", "node_chunk", "flatten", "cascade", "greedy", "union", "auto")
+SIZED = {"i32[tokens]": "token", "f32[tokens]": "token", "i32[queries]": "query"}  # by a run; and what indexes them
 INTS = ("q_pos", "kv_pos", "head", "kv_head", "depth", "query")
 
 
@@ -39,7 +40,7 @@ class Maker:
 
     def int_leaf(self):
         roll = self.rng.random()
-        scalars = [name for name, kind in self.params.items() if kind in ("i32", "i32[kv_heads]")]
+        scalars = [name for name, kind in self.params.items() if kind in ("i32", "i32[kv_heads]", *SIZED)]
         if roll < 0.25:
             value = self.rng.choice([0, 1, 2, 3, 5, 8, 16, 31, 64, 100])
             return str(value), lambda at: np.int32(value)
@@ -47,6 +48,8 @@ class Maker:
             name = self.rng.choice(scalars)
             if self.params[name] == "i32":
                 return name, lambda at: at[name]
+            if self.params[name] in SIZED:  # wrong_rows has those of the tokens, or of the query
+                return f"{name}[{SIZED[self.params[name]]}]", lambda at: at[name]
             return f"{name}[kv_head]", lambda at: at[name][at["kv_head"]]
         name = self.rng.choice(INTS if roll > 0.8 else ("q_pos", "kv_pos"))
         return name, lambda at: at[name]
@@ -107,6 +110,8 @@ class Maker:
             kind = self.params[name]
             if kind == "f32":
                 return name, lambda at: at[name]
+            if kind in SIZED:
+                return f"{name}[{SIZED[kind]}]", lambda at: at[name]
             index = "head" if kind == "f32[query_heads]" else "kv_head"
             return f"{name}[{index}]", lambda at: at[name][at[index]]
         a, f = self.int(1)
@@ -146,7 +151,7 @@ class Attention:
         self.dim = rng.choice([16, 32, 64, 64, 128, 128, 48])
         self.dtype = rng.choice(["bf16", "f16"])
         self.scale = rng.choice([1 / math.sqrt(self.dim), 0.25, 0.05])
-        kinds = ["i32", "i32", "f32", "f32[query_heads]", "f32[kv_heads]", "i32[kv_heads]"]
+        kinds = ["i32", "i32", "f32", "f32[query_heads]", "f32[kv_heads]", "i32[kv_heads]", *SIZED]
         self.params = {f"p{i}": rng.choice(kinds) for i in range(rng.choice([0, 0, 1, 2, 3]))}
         maker = Maker(rng, self.params)
         self.mask_text, self.mask = maker.bool(rng.choice([0, 1, 2, 3])) if rng.random() < 0.75 else (None, None)
@@ -236,6 +241,9 @@ def wrong_rows(attention, tree, dump, params):
             "q_pos": np.int32(q_pos), "kv_pos": np.arange(count, dtype=np.int32)[None, :], "depth": depths[None, :],
             "head": heads[:, None], "kv_head": kv_of[:, None], "query": np.int32(index), **params,
         }  # fmt: skip
+        for name, kind in attention.params.items():
+            if kind in SIZED:
+                at[name] = params[name][rows][None, :] if SIZED[kind] == "token" else params[name][index]
         keys, values = k[rows][:, kv_of], v[rows][:, kv_of]  # [token][head][dim]
         at["s"] = np.einsum("hd,thd->ht", q[index], keys) * attention.scale
         with np.errstate(all="ignore"):
@@ -288,6 +296,8 @@ def run_one(deftc, folder, seed, backend, index, run):
             is_int = kind.startswith("i32")
             draw = (lambda: rng.choice([0, 1, 3, 16, 40, 128, -2])) if is_int else (lambda: round(rng.uniform(-1, 1), 3))
             dtype = np.int32 if is_int else np.float32
+            if kind in SIZED:
+                continue  # deftc draws them, and dumps them as it does k
             if "[" in kind:
                 values = np.array([draw() for _ in range(attention.heads if "query" in kind else attention.kv_heads)], dtype=dtype)
                 command += ["--param", f"{name}={npy(scratch / f'{name}.npy', values)}"]
@@ -301,6 +311,10 @@ def run_one(deftc, folder, seed, backend, index, run):
         if done.returncode != 0:
             return 0, [f"{again}\n  exit code {done.returncode}: {done.stderr.strip()[-500:]}"]
         dumped = json.loads((scratch / "out" / "tree.json").read_text())
+        found = json.loads((scratch / "out" / "spec.json").read_text())["params"]
+        for name, kind in attention.params.items():
+            if kind in SIZED:
+                params[name] = np.array(found[name], dtype=np.int32 if kind.startswith("i32") else np.float64)
         wrong = wrong_rows(attention, dumped, Dump(scratch / "out"), params)
         return len(tree["queries"]) * attention.heads, [f"{again}\n  {len(wrong)} wrong, first {wrong[0]}"] if wrong else []
 

@@ -39,7 +39,6 @@ ELSEWHERE = (
     # Needs a GPU: by a driver of the tests in CI, on a GPU by what is run there.
     Elsewhere("tuner/bench", "CeilingProbe KernelBench", "BenchVariantsTest", "times of a device"),
     # Behind the public classes.
-    Elsewhere("runtime/api", "GpuPlan", "GpuTest", "a plan on a GPU"),
     Elsewhere("runtime/api", "Params", "ArgumentsTest", "what a run is told"),
     Elsewhere("runtime/api", "Doctor", "DoctorTest", "what runtime/doctor says"),
     Elsewhere("runtime/program", "KernelChoice", "GpuTest", "which kernels a GPU is given"),

@@ -119,6 +119,39 @@ def test_parameters_are_numbers_and_arrays(family, rng):
         att.run(family, q, k, v, params={"slope": slope.astype("float64")})
 
 
+def test_arrays_over_tokens_lie_like_the_pages(family, rng):
+    att = deft.compile(
+        f"attention a {{ {SHAPE} dtype = f16; param doc : i32[tokens]; param gain : f32[tokens]; param own : i32[queries];"
+        "  mask = doc[token] == own[query]; score = s + gain[token]; }"
+    )
+    assert [(param.name, param.length) for param in att.params] == [("doc", 0), ("gain", 0), ("own", 0)]
+    table = np.array([5, 0, 7, 2, 6, 1, 3, 4], "int32")
+    q, k, v = values(rng, 2, HEADS, DIM), values(rng, 8, 16, KV_HEADS, DIM), values(rng, 8, 16, KV_HEADS, DIM)
+    doc = rng.integers(0, 3, (8, 16)).astype("int32")
+    gain = rng.standard_normal((8, 16)).astype("float32")
+
+    def of_tokens(array, q_pos, kv_pos):  # the second branch lies behind the first
+        return array[table].ravel()[np.where((kv_pos < 100) | (q_pos == 104), kv_pos, kv_pos + 5)]
+
+    expected = evaluate(
+        family,
+        q,
+        dense(k, table),
+        dense(v, table),
+        DIM**-0.5,
+        lambda s, head, q_pos, kv_pos: s + of_tokens(gain, q_pos, kv_pos),
+        lambda q_pos, kv_pos: of_tokens(doc, q_pos, kv_pos) == np.where(q_pos == 104, 2, 0),
+    )[0]
+    given = {"doc": doc, "gain": gain, "own": [2, 0]}
+    assert_close(att.run(family, q, k, v, table, params=given), expected, "float16")
+    plan = att.plan(family, params=given)
+    assert_close(plan.run(q, k, v, table, params=given), expected, "float16")
+    with pytest.raises(deft.UsageError, match=r"`doc` \(i32\[tokens\]\) has 112 values, the run reads the first 128 slots"):
+        att.run(family, q, k, v, table, params={**given, "doc": doc[:7]})
+    with pytest.raises(deft.UsageError, match="`own` .* has 1 values, the plan has 2 queries"):
+        att.run(family, q, k, v, table, params={**given, "own": [2]})
+
+
 def test_a_list_is_of_the_type_that_its_parameter_is_declared_with(family, rng):
     att = deft.compile(
         f"attention a {{ {SHAPE} dtype = f16; kv_cache = contiguous; param far : f32[2]; param near : i32[2];"

@@ -1,6 +1,7 @@
 #include "tuner/measure/Work.h"
 
 #include "runtime/exec/RandomInputs.h"
+#include "runtime/exec/SizedParams.h"
 
 #include <algorithm>
 
@@ -50,6 +51,8 @@ Result<ClassInputs> makeInputs(const Work &work, const ClassTrees &classTrees, c
   for (int i = 0; i < size.queries; ++i)
     if (auto added = pool.addQuery(0); !added)
       return added.error();
+  if (auto fits = exec::checkSizedParams(work.variant, pool, work.params); !fits)
+    return fits.error();
   auto placement = tree::placeInCache(pool, {exec::pageSizeOf(work.variant), work.pages, work.seed, 0});
   if (!placement)
     return placement.error();

@@ -1,6 +1,7 @@
 #include "tuner/replay/ServedCache.h"
 
 #include "runtime/exec/RandomInputs.h"
+#include "runtime/exec/SizedParams.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -32,6 +33,24 @@ void copyTokens(const TokenCopy &copy, const tree::CachePlacement &placement, st
   copyIn(inputs.k, inputs.cache.k, variant.tensors.k);
   if (!variant.tensors.valueInKey)
     copyIn(inputs.v, inputs.cache.v, variant.tensors.v);
+
+  // What arrays over tokens say of a token goes with it.
+  const auto slotAt = [&](std::int64_t slot) {
+    if (placement.pageSize == 0)
+      return static_cast<std::size_t>(slot);
+    const int page = physical[static_cast<std::size_t>(slot / placement.pageSize)];
+    return static_cast<std::size_t>(page) * static_cast<std::size_t>(placement.pageSize) +
+           static_cast<std::size_t>(slot % placement.pageSize);
+  };
+  const auto copyElements = [&](auto &elements) {
+    for (int token = 0; token < copy.tokens && !elements.empty(); ++token)
+      elements[slotAt(copy.to + token)] = elements[slotAt(copy.from + token)];
+  };
+  for (std::size_t i = 0; i < variant.params.size(); ++i)
+    if (variant.params[i].shape == spec::Param::Shape::PerToken) {
+      copyElements(inputs.params[i].f32);
+      copyElements(inputs.params[i].i32);
+    }
 }
 
 } // namespace
@@ -132,6 +151,11 @@ Result<void> ServedCache::placePool() {
   if (options_.pageSize > 0)
     physical_.assign(begin, begin + pages_);
   return {};
+}
+
+Result<void> ServedCache::checkParams(const spec::Variant &variant,
+                                      const std::vector<exec::ParamValue> &params) const {
+  return exec::checkSizedParams(variant, pool_, params);
 }
 
 exec::Inputs ServedCache::makeInputs(const spec::Variant &variant, std::vector<exec::ParamValue> params,

@@ -24,6 +24,10 @@ public:
   /// Pages that the steps need (contiguous: tokens).
   std::int64_t pages() const { return pages_; }
 
+  /// Whether arrays over tokens and queries can be given so: their sizes change from step to step.
+  support::Result<void> checkParams(const spec::Variant &variant,
+                                    const std::vector<exec::ParamValue> &params) const;
+
   /// Every slot has a value, whoever owns it, and there is a row of q for each query of any step.
   exec::Inputs makeInputs(const spec::Variant &variant, std::vector<exec::ParamValue> params,
                           std::uint64_t seed, int threads);

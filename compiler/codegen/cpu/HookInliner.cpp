@@ -50,6 +50,16 @@ mlir::FailureOr<Value> emitParam(Emitter &e, dialect::AttentionOp attention, mli
   return values;
 }
 
+mlir::FailureOr<Value> emitOfToken(Emitter &e, dialect::AttentionOp attention, dialect::ParamOfTokenOp op,
+                                   Value params, InlinedHook::TokenElements tokens) {
+  if (!tokens)
+    return op.emitOpError("is read where there is no token");
+  auto address = slotAddress(e, attention, *op, op.getName(), params);
+  if (failed(address))
+    return mlir::failure();
+  return tokens(op.getType(), e.load(e.pointerType(), *address));
+}
+
 /// The arithmetic of a math op, or null when the op has an instruction of its own.
 Value emitMath(Emitter &e, mlir::Operation &op, Value x) {
   return llvm::TypeSwitch<mlir::Operation *, Value>(&op)
@@ -134,7 +144,7 @@ mlir::FailureOr<InlinedHook> InlinedHook::prepare(Emitter &e, dialect::Attention
       hook.mapping_.map(argument, value);
   for (mlir::Operation &op : region.front().without_terminator()) {
     const bool isParam = mlir::isa<dialect::ParamOp, dialect::ParamElementOp>(op);
-    if (!isMapped(op, hook.mapping_))
+    if (!isMapped(op, hook.mapping_) || mlir::isa<dialect::ParamOfTokenOp>(op))
       continue;
     auto value =
         isParam ? emitParam(e, attention, op, hook.mapping_, params) : inlineOp(e, op, hook.mapping_);
@@ -145,8 +155,8 @@ mlir::FailureOr<InlinedHook> InlinedHook::prepare(Emitter &e, dialect::Attention
   return hook;
 }
 
-mlir::FailureOr<llvm::SmallVector<Value>> InlinedHook::apply(Emitter &e,
-                                                             llvm::ArrayRef<Value> arguments) const {
+mlir::FailureOr<llvm::SmallVector<Value>> InlinedHook::apply(Emitter &e, llvm::ArrayRef<Value> arguments,
+                                                             TokenElements tokens) const {
   mlir::IRMapping mapping = mapping_;
   for (auto [argument, value] : llvm::zip_equal(region_->front().getArguments(), arguments))
     if (value)
@@ -155,7 +165,9 @@ mlir::FailureOr<llvm::SmallVector<Value>> InlinedHook::apply(Emitter &e,
     if (mapping.contains(op.getResult(0)))
       continue;
     auto value = mlir::isa<dialect::ParamElementOp>(op) ? emitParam(e, attention_, op, mapping, params_)
-                                                        : inlineOp(e, op, mapping);
+                 : mlir::isa<dialect::ParamOfTokenOp>(op)
+                     ? emitOfToken(e, attention_, mlir::cast<dialect::ParamOfTokenOp>(op), params_, tokens)
+                     : inlineOp(e, op, mapping);
     if (failed(value))
       return mlir::failure();
     mapping.map(op.getResult(0), *value);

@@ -33,6 +33,8 @@ public:
     depth_ = DEFT_FIELD(e.pointerType(), depth);
     rowLow_ = DEFT_FIELD(e.pointerType(), rowLow);
     rowHigh_ = DEFT_FIELD(e.pointerType(), rowHigh);
+    if (context_.attention.hasTokenParams())
+      slots_ = DEFT_FIELD(e.pointerType(), slots);
     // With tokens missing in the last quad, whose intervals are empty, the intervals have to be looked at,
     // too.
     Value tokens = DEFT_FIELD(e.i32Type(), tokens);
@@ -100,13 +102,20 @@ private:
     return failed_ ? std::nullopt : std::optional<InlinedHook>(*hook);
   }
 
+  /// A quad of tokens: the first, and what hooks read of them all.
+  struct Quad {
+    Value token, kvPos, depth;
+  };
+
   /// For every row and token, also where the hook depends on neither.
-  Value apply(const InlinedHook &hook, Value s, Value kvPos, Value depth) {
+  Value apply(const InlinedHook &hook, Value s, const Quad &quad) {
     Value arguments[dialect::kHookArgCount] = {};
     arguments[dialect::kArgS] = s;
-    arguments[dialect::kArgKvPos] = kvPos;
-    arguments[dialect::kArgDepth] = depth;
-    auto yielded = hook.apply(e, arguments);
+    arguments[dialect::kArgKvPos] = quad.kvPos;
+    arguments[dialect::kArgDepth] = quad.depth;
+    auto yielded = hook.apply(e, arguments, [&](mlir::Type element, Value array) {
+      return elementsOfTokens(element, array, quad.token);
+    });
     failed_ |= failed(yielded);
     return failed_ ? s : e.spread(yielded->front());
   }
@@ -132,6 +141,21 @@ private:
       lanes.push_back(lane % kQuad);
     Value tokens = e.loadAt(e.vectorOf(e.i32Type(), kQuad), pointer, token);
     return e.shuffle(tokens, tokens, lanes);
+  }
+
+  /// Of an array over tokens those of the quad that begins at `token`, for each row.
+  Value elementsOfTokens(mlir::Type element, Value array, Value token) {
+    llvm::SmallVector<std::int64_t> lanes;
+    for (int lane = 0; lane < e.lanes(); ++lane)
+      lanes.push_back(lane % kQuad);
+    Value elements = mlir::arith::ConstantOp::create(e.builder(), e.location(),
+                                                     e.builder().getZeroAttr(e.vectorOf(element, kQuad)));
+    for (std::int64_t t = 0; t < kQuad; ++t) {
+      Value slot = e.loadAt(e.i64Type(), slots_, e.add(token, e.i64(t)));
+      elements = mlir::vector::InsertOp::create(e.builder(), e.location(), e.loadAt(element, array, slot),
+                                                elements, t);
+    }
+    return e.shuffle(elements, elements, lanes);
   }
 
   /// `combine` over each row's four lanes, in all four.
@@ -163,16 +187,16 @@ private:
     Value s = e.mul(e.load(e.vectorOf(e.f32Type()), weightsAt(group, i)),
                     e.f32(static_cast<float>(context_.attention.getScale().convertToDouble())));
     Value token = e.mul(e.toI64(e.loadAt(e.i32Type(), pass_.quads, i)), e.i64(kQuad));
-    Value kvPos = loadTokens(kvPos_, token), depth = loadTokens(depth_, token);
+    const Quad quad{token, loadTokens(kvPos_, token), loadTokens(depth_, token)};
     Value visible;
     if (special) {
       visible = e.bitAnd(e.compare(CmpIPredicate::sge, group.rowNumber, loadTokens(rowLow_, token)),
                          e.compare(CmpIPredicate::slt, group.rowNumber, loadTokens(rowHigh_, token)));
       if (group.mask)
-        visible = e.bitAnd(visible, apply(*group.mask, s, kvPos, depth));
+        visible = e.bitAnd(visible, apply(*group.mask, s, quad));
     }
     if (group.score)
-      s = apply(*group.score, s, kvPos, depth);
+      s = apply(*group.score, s, quad);
     return visible ? e.select(visible, s, e.f32(-kInf)) : s;
   }
 
@@ -253,6 +277,7 @@ private:
   Pass pass_;
   bool failed_ = false;
   Value params_, kvHead_, kvPos_, depth_, rowLow_, rowHigh_, isSpecial_;
+  Value slots_;       ///< null: the attention has no arrays over tokens
   Value keepsScores_; ///< i1, whether a call asks for them; null: kernels of this attention have none to give
 };
 

@@ -101,6 +101,8 @@ std::string instantiateAttend(const VariantSource &source, const config::PhaseCo
   text.constant("kTileKv", phase.tileKv);
   text.constant("kStages", phase.stages);
   text.constant("kWarps", phase.warps);
+  if (source.tokenParams > 0)
+    text.constant("kTokenParams", source.tokenParams);
   if (family.canDeal)
     text.constant("kIsDealt", kernels::isDealt(phase, order, families));
   if (const LayerText *layerText = textOf(layer))

@@ -24,6 +24,7 @@ struct VariantSource {
   int worthGroups = 0;             ///< of a query's heads, and its lists, where the spec selects
   int lists = 0;                   ///< as many as groups, or one of all
   std::vector<std::string> params; ///< names, in the order of their slots
+  int tokenParams = 0;             ///< of these, arrays over tokens
 
   /// CUDA text of `struct Params` and `struct Variant`, complete and with a final newline; it is
   /// pasted into an unnamed namespace. May hold `#line` directives back to the spec, with the spec's
@@ -32,7 +33,7 @@ struct VariantSource {
 
   int ratio() const { return queryHeads / kvHeads; }
   bool selects() const { return lists > 0; }
-  kernels::KernelShape shape() const { return {queryHeads, kvHeads, tensors, hasKey}; }
+  kernels::KernelShape shape() const { return {queryHeads, kvHeads, tensors, hasKey, tokenParams}; }
 };
 
 } // namespace deft::codegen::cuda

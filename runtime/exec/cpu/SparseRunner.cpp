@@ -67,6 +67,8 @@ bool SparseRunner::fill(TokenBlock &block, Walk &walk, int rows) const {
     const int location = stretch.location + position - stretch.position;
     block.keyOffsets[at] = inputs.keyAt(location, 0);
     block.valueOffsets[at] = inputs.valueAt(location, 0);
+    if (step_->kernel.readsSlots)
+      block.slots[at] = inputs.slotAt(location);
     block.kvPos[at] = position;
     block.depth[at] = stretch.depth;
     block.rowLow[at] = 0;
@@ -74,7 +76,7 @@ bool SparseRunner::fill(TokenBlock &block, Walk &walk, int rows) const {
   }
   if (block.tokens == 0)
     return false;
-  TokenBlocks::pad(block);
+  TokenBlocks::pad(block, step_->kernel);
   return true;
 }
 
@@ -108,6 +110,7 @@ void SparseRunner::attend(int query, int unit) {
     call.valueOffsets = block->valueOffsets.data();
     call.kvPos = block->kvPos.data();
     call.depth = block->depth.data();
+    call.slots = step_->kernel.readsSlots ? block->slots.data() : nullptr;
     call.rowLow = block->rowLow.data();
     call.rowHigh = block->rowHigh.data();
     call.tokens = block->tokens;

@@ -19,6 +19,8 @@ void TokenBlocks::reserve(TokenBlock &block, const abi::CpuKernel &kernel) {
   const auto capacity = static_cast<std::size_t>(kernel.blockTokens + abi::kCpuFetchPad);
   for (std::vector<long long> *offsets : {&block.keyOffsets, &block.valueOffsets})
     growTo(*offsets, capacity);
+  if (kernel.readsSlots)
+    growTo(block.slots, capacity);
   for (std::vector<int> *values : {&block.kvPos, &block.depth, &block.rowLow, &block.rowHigh})
     growTo(*values, capacity);
 }
@@ -71,6 +73,9 @@ void TokenBlocks::append(TokenBlock &block, const abi::Run &run, int begin, int 
       keys[t + i] = key + i * keyStride;
       values[t + i] = value + i * valueStride;
     }
+    if (kernel_.readsSlots)
+      std::iota(block.slots.begin() + first + t, block.slots.begin() + first + t + count,
+                inputs_.slotAt(location));
     t += count;
     location += count;
   }
@@ -87,10 +92,10 @@ void TokenBlocks::close(TokenBlock &block) const {
     block.rowHigh[at] -= block.rowBegin;
     block.cut |= block.rowLow[at] > 0 || block.rowHigh[at] < block.rowEnd - block.rowBegin;
   }
-  pad(block);
+  pad(block, kernel_);
 }
 
-void TokenBlocks::pad(TokenBlock &block) {
+void TokenBlocks::pad(TokenBlock &block, const abi::CpuKernel &kernel) {
   const auto last = static_cast<std::size_t>(block.tokens - 1);
   for (std::size_t t = last + 1; t < last + 1 + abi::kCpuFetchPad; ++t) {
     block.keyOffsets[t] = block.keyOffsets[last];
@@ -99,6 +104,8 @@ void TokenBlocks::pad(TokenBlock &block) {
     block.depth[t] = block.depth[last];
     block.rowLow[t] = block.rowHigh[t] = 0;
   }
+  if (kernel.readsSlots)
+    std::fill_n(block.slots.begin() + block.tokens, abi::kCpuFetchPad, block.slots[last]);
 }
 
 } // namespace deft::exec

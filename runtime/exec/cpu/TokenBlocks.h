@@ -18,6 +18,7 @@ struct TokenBlock {
   int kvPosLow = 0, kvPosHigh = 0, depthLow = 0, depthHigh = 0; ///< inclusive
   // One entry a token, and padding as templates/deft/cpu_abi.h asks for.
   std::vector<long long> keyOffsets, valueOffsets;
+  std::vector<long long> slots;                   ///< where the kernel reads them
   std::vector<int> kvPos, depth, rowLow, rowHigh; ///< rows relative to rowBegin
 };
 
@@ -43,7 +44,7 @@ public:
 
   /// Kernels fetch beyond the last token of a block, of which there is one: it stands there again, seen by no
   /// row.
-  static void pad(TokenBlock &block);
+  static void pad(TokenBlock &block, const abi::CpuKernel &kernel);
 
   /// False behind the last token. Allocates nothing with a block that has room.
   bool next(TokenBlock &block);

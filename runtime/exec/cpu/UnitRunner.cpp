@@ -133,6 +133,7 @@ void UnitRunner::attendBlock(const TokenBlock &block, const TokenBlock *next, in
   call.valueOffsets = block.valueOffsets.data();
   call.kvPos = block.kvPos.data();
   call.depth = block.depth.data();
+  call.slots = step_->kernel.readsSlots ? block.slots.data() : nullptr;
   call.rowLow = block.rowLow.data();
   call.rowHigh = block.rowHigh.data();
   call.params = step_->inputs.params;

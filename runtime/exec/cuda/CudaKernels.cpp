@@ -128,6 +128,8 @@ Result<std::unique_ptr<const CudaParams>> CudaParams::upload(std::shared_ptr<dev
   std::unique_ptr<CudaParams> params(new CudaParams(std::move(device)));
   std::vector<abi::ParamSlot> &slots = params->slots_;
   slots.resize(std::max<std::size_t>(values.size(), 1));
+  for (const ParamValue &value : values)
+    params->counts_.push_back(countOf(value));
   std::vector<abi::ParamSlot> arrays; // all arrays in one buffer, each from an 8-byte boundary
   std::vector<std::size_t> firstSlot(values.size());
   const auto isArray = [&](std::size_t i) { return variant.params[i].shape != spec::Param::Shape::Scalar; };

@@ -95,12 +95,15 @@ public:
                                                                    const std::vector<ParamValue> &values);
 
   const abi::ParamSlot *slots() const { return slots_.data(); }
+  /// Elements of each parameter.
+  const std::vector<std::size_t> &counts() const { return counts_; }
 
 private:
   explicit CudaParams(std::shared_ptr<device::Device> device) : arrays_(std::move(device)) {}
 
   device::Buffer arrays_;
   std::vector<abi::ParamSlot> slots_; ///< never empty, so that it has an address
+  std::vector<std::size_t> counts_;
 };
 
 } // namespace deft::exec

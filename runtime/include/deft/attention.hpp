@@ -38,9 +38,13 @@ struct CacheStrides {
 struct ParamInfo {
   std::string name;
   bool isF32 = true; ///< else i32
-  int length = 1;    ///< 1, or one value a query head or KV head
+  int length = 1;    ///< 1, one value a query head or KV head, or a table's; 0: see isOfTokens
   bool isArray = false;
   bool hasDefault = false; ///< else a run fails that does not give it
+  /// Of an array of length 0: one value for each slot of the cache (`[tokens]`), laid out like its pages
+  /// without heads and dims, [page][slot in the page], or [token] of a contiguous cache; or for each query
+  /// (`[queries]`), in the caller's order.
+  bool isOfTokens = false, isOfQueries = false;
 };
 
 /// Which rows of a query share a list of selected tokens.
@@ -143,7 +147,8 @@ public:
   /// Sets a scalar, or every head of an array. An i32 takes whole numbers only, an f32 finite ones.
   Result<void> set(std::string_view name, double value);
 
-  /// Sets an array (ParamInfo::length values: one a head, or a table's); they are copied.
+  /// Sets an array (ParamInfo::length values: one a head, or a table's; of arrays over tokens and queries as
+  /// many as the largest run needs, which says so where there are fewer); they are copied.
   Result<void> set(std::string_view name, std::span<const float> values);
   Result<void> set(std::string_view name, std::span<const std::int32_t> values);
 

@@ -26,7 +26,7 @@ class Param(NamedTuple):
 
     name: str
     dtype: str  # "float32" or "int32"
-    length: int  # 1, or one value a query head or KV head
+    length: int  # 1, one value a query head or KV head, or a table's; 0: one a slot of the cache, or a query
     is_array: bool
     has_default: bool  # else a run fails that does not give it
 

@@ -16,12 +16,13 @@ struct TokenRecords {
   unsigned *visible; ///< queries of the item that see the token: first | end << 16, nobody beyond the item
   int *position;
   int *depth;
+  int *elements; ///< [array over tokens][token], of variants that have such arrays (token_values.cuh)
 
-  static constexpr int kBytes = 12; ///< a token's
+  static constexpr int kBytes = 12; ///< a token's, without these
 
   __device__ __forceinline__ TokenRecords(void *base, int tokens)
       : visible(static_cast<unsigned *>(base)), position(static_cast<int *>(base) + tokens),
-        depth(static_cast<int *>(base) + 2 * tokens) {}
+        depth(static_cast<int *>(base) + 2 * tokens), elements(static_cast<int *>(base) + 3 * tokens) {}
 };
 
 /// Of which form scores are; without a score function they are scaled products.

@@ -4,6 +4,7 @@
 #include "deft/any_family/finished_row.cuh"
 #include "deft/any_family/formed_scores.cuh"
 #include "deft/any_family/sinks.cuh"
+#include "deft/any_family/token_values.cuh"
 
 /// What a warp knows of its 16 rows and of the tokens before it, and what follows from both: which
 /// tokens the rows see, and the final scores.
@@ -21,6 +22,7 @@ template <class Config, class Variant> class WarpRows {
   using Form = FormOf<Variant>;
   using Forms = FormedScores<Config, Variant>;
   using Key = typename Config::Key;
+  using Facts = TokenFacts<Config, Variant>;
   static_assert(kIsSame<Query, Key> || kIsConverted<Key>, "products are of two of a kind");
 
 public:
@@ -232,13 +234,20 @@ private:
   struct Pair {
     uint2 visible;
     int2 position{}, depth{};
+    const TokenRecords &records;
+    int first;
 
     __device__ __forceinline__ Pair(const TokenRecords &tokens, int token)
-        : visible(*reinterpret_cast<const uint2 *>(tokens.visible + token)) {
+        : visible(*reinterpret_cast<const uint2 *>(tokens.visible + token)), records(tokens), first(token) {
       if constexpr (Variant::kHasMask) {
         position = *reinterpret_cast<const int2 *>(tokens.position + token);
         depth = *reinterpret_cast<const int2 *>(tokens.depth + token);
       }
+    }
+
+    __device__ __forceinline__ Facts facts(int second) const {
+      return Facts(records, first + second, second == 0 ? position.x : position.y,
+                   second == 0 ? depth.x : depth.y);
     }
   };
 
@@ -246,8 +255,7 @@ private:
   __device__ __forceinline__ void hide(const Pair &pair, int r, int second, float &s) const {
     bool isVisible = isAmong(r, second == 0 ? pair.visible.x : pair.visible.y);
     if constexpr (Variant::kHasMask)
-      isVisible &= Variant::mask(params_, hookRow_[r], second == 0 ? pair.position.x : pair.position.y,
-                                 second == 0 ? pair.depth.x : pair.depth.y, kvHead_);
+      isVisible &= pair.facts(second).mask(params_, hookRow_[r], kvHead_);
     s = isVisible ? s : -kInfinity;
   }
 
@@ -259,8 +267,8 @@ private:
   __device__ __forceinline__ void callHook(const TokenRecords &tokens, int group, Fragment<kTiles> &s) const {
     const int first = group * 16 + fragmentColumn(lane_);
     s.forEach([&](float &x, int r, int token) {
-      x = Variant::score(params_, hookRow_[r], x, tokens.position[first + token], tokens.depth[first + token],
-                         kvHead_);
+      x = Facts(tokens, first + token, tokens.position[first + token], tokens.depth[first + token])
+              .score(params_, hookRow_[r], x, kvHead_);
     });
   }
 

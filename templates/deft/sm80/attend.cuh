@@ -34,7 +34,8 @@ template <class Config> struct TokenSlot {
   __device__ __forceinline__ TokenSlot(char *shared, int slot)
       : place(reinterpret_cast<uint2 *>(shared + SharedLayout<Config>::kTokenOffset) +
               slot * Config::kTileKv),
-        records(shared + SharedLayout<Config>::kRecordOffset + slot * Config::kTileKv * TokenRecords::kBytes,
+        records(shared + SharedLayout<Config>::kRecordOffset +
+                    slot * Config::kTileKv * TokenBytes<Config>::kRecord,
                 Config::kTileKv) {}
 };
 
@@ -156,6 +157,13 @@ private:
     slot.place[threadIdx.x] =
         make_uint2(cursor.place(args_.kCache, kvHead_), cursor.place(args_.vCache, kvHead_));
     cursor.record(slot.records, threadIdx.x);
+    if constexpr (TokenArrays<Config>::kCount > 0) { // of the group of copies that is committed next
+      const long long at = cursor.slot();
+      const unsigned elements = ptx::sharedAddress(slot.records.elements + threadIdx.x);
+      Variant::forEachTokenArray(rows_.params(), [&](int i, const void *array) {
+        ptx::cpAsync4(elements + i * Config::kTileKv * 4, static_cast<const int *>(array) + at);
+      });
+    }
   }
 
   __device__ __forceinline__ void startCopies(int tile) const {

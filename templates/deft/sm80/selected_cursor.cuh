@@ -74,6 +74,8 @@ public:
     }
   }
 
+  __device__ __forceinline__ long long slot() const { return static_cast<unsigned>(place_); }
+
   __device__ __forceinline__ void record(const TokenRecords &records, int index) const {
     records.visible[index] = hidden_ ? 0u : 1u << 16; // the item's one query
     if constexpr (kNeedsPosition)

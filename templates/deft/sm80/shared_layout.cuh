@@ -50,7 +50,7 @@ template <class Config> struct SharedLayout {
       kQueryInRegisters || !kIsConverted<typename Config::Key> ? 0 : Config::kTileQ * 4;
   static constexpr int kTokenOffset = kUnitOffset + kUnitBytes;
   static constexpr int kRecordOffset = kTokenOffset + kTokens * 8;
-  static constexpr int kBytes = kRecordOffset + kTokens * TokenRecords::kBytes;
+  static constexpr int kBytes = kRecordOffset + kTokens * TokenBytes<Config>::kRecord;
 };
 
 /// Dynamic shared memory of one block.

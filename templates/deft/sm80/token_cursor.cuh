@@ -38,6 +38,15 @@ public:
       return tokenPlace<Config>(cache, kvHead, place_, 0);
   }
 
+  /// The token's slot of the cache.
+  __device__ __forceinline__ long long slot() const {
+    if constexpr (Config::kPageSize > 0)
+      return static_cast<long long>(page_) * Config::kPageSize +
+             static_cast<unsigned>(place_) % Config::kPageSize;
+    else
+      return place_;
+  }
+
   __device__ __forceinline__ void record(const TokenRecords &records, int index) const {
     const int firstQuery = run_.queryBegin + (run_.slope != 0 ? place_ - run_.location : 0);
     records.visible[index] = hidden_ ? 0u : static_cast<unsigned>(firstQuery | run_.queryEnd << 16);

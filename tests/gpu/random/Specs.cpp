@@ -80,6 +80,16 @@ std::vector<Hook> hooks(Random &random, int dim = 64, int heads = 1) {
        true, "x * (1 + 0.5 * (q_pos % 3)) + 0.125 * (dim % 2)"},
       {"gated_sigmoid", "  query       = 0.5 * x;\n  normalize   = sigmoid(-2.5);\n", false,
        "x * (1 + head % 2)"},
+      {"documents", "  param doc   : i32[tokens];\n  param own   : i32[queries];\n  mask        = tree && "
+                    "same_document(doc, own);\n"},
+      {"weighed_tokens", "  param gain  : f32[tokens];\n  score       = s + 0.5 * gain[token];\n"},
+      {"documents_in_window",
+       "  param doc   : i32[tokens];\n  param own   : i32[queries];\n  param gain  : "
+       "f32[tokens];\n  mask        = tree && sliding_window(" +
+           n + ") && doc[token] != own[query];\n  score       = s * (1 + abs(gain[token]));\n"},
+      {"bent_query", "  param bend  : f32[queries];\n  query       = x + 0.25 * bend[query];\n"},
+      {"sigmoid_of_tokens", "  param gain  : f32[tokens];\n  normalize   = sigmoid(gain[token] - 2.5);\n",
+       false},
       {"constant_sigmoid", "  score       = 0." + few + ";\n  normalize   = sigmoid(-2.5);\n", false},
       {"sigmoid", "  normalize   = sigmoid(-2.5);\n", false},
       {"prefix", "  param prefix : i32 = " + n + ";\n  mask        = path && prefix_lm(prefix);\n"},

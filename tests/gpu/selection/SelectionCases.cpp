@@ -160,7 +160,7 @@ private:
                     random.seed(), 0});
     std::vector<std::string> values;
     for (const spec::Param &param : variant.params)
-      if (!param.defaultValue)
+      if (!param.defaultValue && !param.isSizedByRun())
         values.push_back(param.name + "=0.5");
     auto params = exec::bindParams(variant, values);
     if (!placement || !params)

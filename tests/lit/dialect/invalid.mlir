@@ -85,6 +85,67 @@ mask(%s: f32, %q_pos: i32, %kv_pos: i32, %head: i32, %kv_head: i32, %depth: i32,
 // -----
 
 deft.attention @a query_heads 8 kv_heads 2 q vector<64xbf16> k vector<64xbf16> v vector<64xbf16> out vector<64xbf16>
+  cache <page_size = 16, order = nhd> scale 1.0 normalize softmax params [#deft.param<name = "w", type = f32, shape = per_token>]
+output(%x: f32, %x_half: f32, %x_pair: f32, %x_rms: f32, %dim: i32, %q_pos: i32, %head: i32, %kv_head: i32, %query: i32) {
+  // expected-error@+1 {{reads parameter `w` of a token where there is none: outside of `mask` and `score`}}
+  %0 = deft.param_of_token "w" : f32
+  deft.yield %0 : f32
+}
+
+// -----
+
+deft.attention @a query_heads 8 kv_heads 2 q vector<64xbf16> k vector<64xbf16> v vector<64xbf16> out vector<64xbf16>
+  cache <page_size = 16, order = nhd> scale 1.0 normalize softmax params [#deft.param<name = "w", type = f32, shape = per_token>]
+sink(%s: f32, %q_pos: i32, %kv_pos: i32, %head: i32, %kv_head: i32, %depth: i32, %query: i32) {
+  // expected-error@+1 {{reads parameter `w` of a token where there is none: outside of `mask` and `score`}}
+  %0 = deft.param_of_token "w" : f32
+  deft.yield %0 : f32
+}
+
+// -----
+
+deft.attention @a query_heads 8 kv_heads 2 q vector<64xbf16> k vector<64xbf16> v vector<64xbf16> out vector<64xbf16>
+  cache <page_size = 16, order = nhd> scale 1.0 normalize softmax params [#deft.param<name = "w", type = f32, shape = per_token>]
+score(%s: f32, %q_pos: i32, %kv_pos: i32, %head: i32, %kv_head: i32, %depth: i32, %query: i32) {
+  // expected-error@+1 {{reads parameter `w`, an array over tokens, by an index}}
+  %0 = deft.param_element "w"[%kv_pos] : f32
+  deft.yield %0 : f32
+}
+
+// -----
+
+deft.attention @a query_heads 8 kv_heads 2 q vector<64xbf16> k vector<64xbf16> v vector<64xbf16> out vector<64xbf16>
+  cache <page_size = 16, order = nhd> scale 1.0 normalize softmax params [#deft.param<name = "w", type = f32, shape = per_query>]
+score(%s: f32, %q_pos: i32, %kv_pos: i32, %head: i32, %kv_head: i32, %depth: i32, %query: i32) {
+  // expected-error@+1 {{reads parameter `w` as an array over tokens, which it is not}}
+  %0 = deft.param_of_token "w" : f32
+  deft.yield %0 : f32
+}
+
+// -----
+
+deft.attention @a query_heads 8 kv_heads 2 q vector<64xbf16> k vector<64xbf16> v vector<64xbf16> out vector<64xbf16>
+  cache <page_size = 16, order = nhd> scale 1.0 normalize softmax params [#deft.param<name = "w", type = f32, shape = per_query>]
+score(%s: f32, %q_pos: i32, %kv_pos: i32, %head: i32, %kv_head: i32, %depth: i32, %query: i32) {
+  // expected-error@+1 {{must index parameter `w` by `query`}}
+  %0 = deft.param_element "w"[%head] : f32
+  deft.yield %0 : f32
+}
+
+// -----
+
+deft.attention @a query_heads 8 kv_heads 2 q vector<64xbf16> k vector<64xbf16> v vector<64xbf16> out vector<64xbf16>
+  cache <page_size = 16, order = nhd> scale 1.0 normalize softmax params [#deft.param<name = "w", type = f32, shape = per_token>]
+score(%s: f32, %q_pos: i32, %kv_pos: i32, %head: i32, %kv_head: i32, %depth: i32, %query: i32) {
+  // expected-error@+1 {{reads parameter `w` as 'i32', it is 'f32'}}
+  %0 = deft.param_of_token "w" : i32
+  %1 = arith.sitofp %0 : i32 to f32
+  deft.yield %1 : f32
+}
+
+// -----
+
+deft.attention @a query_heads 8 kv_heads 2 q vector<64xbf16> k vector<64xbf16> v vector<64xbf16> out vector<64xbf16>
   cache <page_size = 16, order = nhd> scale 1.0 normalize softmax params [#deft.param<name = "w", type = i32, shape = per_query_head>]
 mask(%s: f32, %q_pos: i32, %kv_pos: i32, %head: i32, %kv_head: i32, %depth: i32, %query: i32) {
   // expected-error@+1 {{reads parameter `w` as a scalar, it is an array}}

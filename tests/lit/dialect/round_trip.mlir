@@ -84,3 +84,17 @@ deft.attention @values_in_keys query_heads 16 kv_heads 1 q vector<576xbf16> k ve
 // CHECK-NEXT: path
 deft.attention @to_the_end_of_the_node query_heads 8 kv_heads 2 q vector<64xbf16> k vector<64xbf16> v vector<64xbf16> out vector<64xbf16>
   cache <page_size = 16, order = nhd> scale 1.0 normalize softmax params [] path
+
+// CHECK-LABEL: deft.attention @of_tokens
+// CHECK: params [#deft.param<name = "doc", type = i32, shape = per_token>, #deft.param<name = "own", type = i32, shape = per_query>]
+deft.attention @of_tokens query_heads 8 kv_heads 2 q vector<64xbf16> k vector<64xbf16> v vector<64xbf16> out vector<64xbf16>
+  cache <page_size = 16, order = nhd> scale 1.0 normalize softmax
+  params [#deft.param<name = "doc", type = i32, shape = per_token>, #deft.param<name = "own", type = i32, shape = per_query>]
+mask(%s: f32, %q_pos: i32, %kv_pos: i32, %head: i32, %kv_head: i32, %depth: i32, %query: i32) {
+  // CHECK: deft.param_of_token "doc" : i32
+  // CHECK-NEXT: deft.param_element "own"[%query] : i32
+  %0 = deft.param_of_token "doc" : i32
+  %1 = deft.param_element "own"[%query] : i32
+  %2 = arith.cmpi eq, %0, %1 : i32
+  deft.yield %2 : i1
+}

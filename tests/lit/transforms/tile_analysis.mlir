@@ -47,6 +47,20 @@ mask(%s: f32, %q_pos: i32, %kv_pos: i32, %head: i32, %kv_head: i32, %depth: i32,
   deft.yield %0 : i1
 }
 
+// Of arrays over tokens and queries nothing is known: any pair may be visible, and none is for sure.
+// CHECK-LABEL: @of_documents
+// CHECK: tile(
+// CHECK-NOT: deft.param
+// CHECK: deft.yield %true, %false
+deft.attention @of_documents query_heads 8 kv_heads 2 q vector<64xbf16> k vector<64xbf16> v vector<64xbf16> out vector<64xbf16>
+  cache <page_size = 16, order = nhd> scale 1.0 normalize softmax params [#deft.param<name = "doc", type = i32, shape = per_token>, #deft.param<name = "own", type = i32, shape = per_query>]
+mask(%s: f32, %q_pos: i32, %kv_pos: i32, %head: i32, %kv_head: i32, %depth: i32, %query: i32) {
+  %doc = deft.param_of_token "doc" : i32
+  %own = deft.param_element "own"[%query] : i32
+  %0 = arith.cmpi eq, %doc, %own : i32
+  deft.yield %0 : i1
+}
+
 // Without a mask there is nothing to tell.
 // CHECK-LABEL: @none
 // CHECK-NOT: tile(

@@ -3,12 +3,16 @@
 
 // CHECK-LABEL: score
 deft.attention @a query_heads 8 kv_heads 2 q vector<64xbf16> k vector<64xbf16> v vector<64xbf16> out vector<64xbf16>
-  cache <page_size = 16, order = nhd> scale 1.0 normalize softmax params [#deft.param<name = "cap", type = f32, shape = scalar>, #deft.param<name = "slope", type = f32, shape = per_query_head>]
+  cache <page_size = 16, order = nhd> scale 1.0 normalize softmax params [#deft.param<name = "cap", type = f32, shape = scalar>, #deft.param<name = "slope", type = f32, shape = per_query_head>, #deft.param<name = "doc", type = i32, shape = per_token>, #deft.param<name = "own", type = i32, shape = per_query>]
 score(%s: f32, %q_pos: i32, %kv_pos: i32, %head: i32, %kv_head: i32, %depth: i32, %query: i32) {
   // CHECK: deft.param "cap" {deft.uniformity = "launch"}
   %cap = deft.param "cap" : f32
   // CHECK: deft.param_element "slope"[%head] {deft.uniformity = "row"}
   %slope = deft.param_element "slope"[%head] : f32
+  // CHECK: deft.param_of_token "doc" {deft.uniformity = "column"}
+  %doc = deft.param_of_token "doc" : i32
+  // CHECK: deft.param_element "own"[%query] {deft.uniformity = "row"}
+  %own = deft.param_element "own"[%query] : i32
   // CHECK: addi %q_pos, %query {deft.uniformity = "row"}
   %row = arith.addi %q_pos, %query : i32
   // CHECK: addi %kv_pos, %depth {deft.uniformity = "column"}

@@ -4,6 +4,7 @@
 #include "compiler/spec/Names.h"
 #include "runtime/exec/ParamRanges.h"
 #include "runtime/exec/RandomInputs.h"
+#include "runtime/exec/SizedParams.h"
 #include "runtime/exec/cpu/Processors.h"
 #include "runtime/plan/Planner.h"
 #include "tools/deftc/common/ProgramInput.h"
@@ -119,6 +120,8 @@ private:
                                 static_cast<double>(subject.tree.tokens()) * variant.kvHeads *
                                     variant.tensors.cacheBytes());
         !fits)
+      return fits;
+    if (auto fits = exec::checkSizedParams(variant, subject.tree, *params); !fits)
       return fits;
     const Underway underway(context_, "making inputs");
     tree::PlacementOptions placement;

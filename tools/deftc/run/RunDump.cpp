@@ -10,6 +10,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <optional>
@@ -67,7 +68,7 @@ public:
       return numbered.error();
     if (auto written = tree::writeTreeFile(folder_ + "/tree.json", numbered->tree); !written)
       return written;
-    if (auto written = writeSpec(); !written)
+    if (auto written = writeSpec(*numbered); !written)
       return written;
     const long long queries = static_cast<long long>(tree_.queries().size());
     if (auto written = writeRows("q", inputs_.q, variant_.tensors.q, queries); !written)
@@ -89,10 +90,34 @@ private:
     return exec::NpyWriter::create(folder_ + "/" + name + ".npy", shape);
   }
 
-  Result<void> writeSpec() const {
+  /// As other programs read it: a value for each token of the tree, as in k.npy, and for each of its queries.
+  exec::ParamValue valueOf(std::size_t param, const Numbering &numbered) const {
+    const exec::ParamValue &value = inputs_.params[param];
+    if (variant_.params[param].shape == spec::Param::Shape::PerToken)
+      return {ofTokens(value.f32, numbered), ofTokens(value.i32, numbered)};
+    exec::ParamValue result = value;
+    if (variant_.params[param].isSizedByRun()) { // the queries of one of several steps
+      result.f32.resize(std::min(value.f32.size(), tree_.queries().size()));
+      result.i32.resize(std::min(value.i32.size(), tree_.queries().size()));
+    }
+    return result;
+  }
+
+  template <class T> std::vector<T> ofTokens(const std::vector<T> &slots, const Numbering &numbered) const {
+    std::vector<T> values;
+    for (const int node : numbered.oldNode) {
+      const tree::Node &own = tree_.nodes()[static_cast<std::size_t>(node)];
+      for (int t = 0; t < own.tokens && !slots.empty(); ++t)
+        values.push_back(slots[static_cast<std::size_t>(
+            exec::cacheSlotOf(inputs_.pageTable.data(), exec::pageSizeOf(variant_), own.location + t))]);
+    }
+    return values;
+  }
+
+  Result<void> writeSpec(const Numbering &numbered) const {
     nlohmann::ordered_json params = nlohmann::ordered_json::object();
     for (std::size_t i = 0; i < variant_.params.size(); ++i) {
-      const exec::ParamValue &value = inputs_.params[i];
+      const exec::ParamValue value = valueOf(i, numbered);
       nlohmann::ordered_json &list = params[variant_.params[i].name] = value.i32;
       for (const float number : value.f32)
         list.push_back(std::isinf(number) ? nlohmann::ordered_json(number > 0 ? "inf" : "-inf")

@@ -5,6 +5,7 @@
 #include "runtime/exec/NpyReader.h"
 #include "runtime/exec/Params.h"
 #include "runtime/exec/RandomInputs.h"
+#include "runtime/exec/SizedParams.h"
 #include "tools/deftc/common/ProgramInput.h"
 #include "tools/deftc/common/Progress.h"
 
@@ -93,9 +94,10 @@ std::optional<float> numberOf(const json &one) {
   return one.get<float>();
 }
 
-/// A parameter's values as a dump has them, always a list; none: they are not such a list.
+/// A parameter's values as a dump has them, always a list, of any length where a tree decides on it; none:
+/// they are not such a list.
 std::optional<exec::ParamValue> valueOf(const json &list, const spec::Param &param, int length) {
-  if (!list.is_array() || list.size() != static_cast<std::size_t>(length))
+  if (!list.is_array() || (!param.isSizedByRun() && list.size() != static_cast<std::size_t>(length)))
     return std::nullopt;
   exec::ParamValue value;
   for (const json &one : list) {
@@ -171,12 +173,12 @@ Result<std::vector<exec::ParamValue>> dumpedParams(Context &context, const std::
       if (!read)
         return Error{ErrorCode::Diagnostics,
                      "`" + path + "`: parameter `" + param.name + "` is not a list of " +
-                         std::to_string(length) + " finite numbers, as " + exec::paramTypeName(param) +
-                         " has them",
+                         (param.isSizedByRun() ? "" : std::to_string(length) + " ") + "finite numbers, as " +
+                         exec::paramTypeName(param) + " has them",
                      ""};
       value = *read;
     }
-    if (value.f32.empty() && value.i32.empty())
+    if (value.f32.empty() && value.i32.empty() && !param.isSizedByRun())
       return exec::bindParams(variant, assignments); // says which one, and how it is given
   }
   return values;
@@ -186,7 +188,8 @@ Result<exec::Inputs> readInputs(Context &context, const std::string &folder, con
                                 const tree::KvTree &tree, const tree::CachePlacement &placement,
                                 std::vector<exec::ParamValue> params) {
   // Those of no token at all: a pool of NaN.
-  exec::Inputs inputs = exec::makeRandomInputs(variant, tree::KvTree(), placement, std::move(params), 0);
+  exec::Inputs inputs = exec::makeRandomInputs(variant, tree::KvTree(), placement, {}, 0);
+  inputs.params = exec::placeSizedParams(variant, tree, placement, std::move(params), 0);
   inputs.queryCount = static_cast<int>(tree.queries().size());
   if (auto read = readQueries(fileIn(folder, "q.npy"), variant, inputs); !read)
     return read.error();

@@ -1,6 +1,7 @@
 #include "tools/deftc/run/StepInputs.h"
 
 #include "runtime/exec/RandomInputs.h"
+#include "runtime/exec/SizedParams.h"
 #include "tools/deftc/common/Numbers.h"
 #include "tools/deftc/common/Progress.h"
 #include "tools/deftc/run/Memory.h"
@@ -82,6 +83,8 @@ Result<StepInputs> StepInputs::ofTree(Context &context, const RunOptions &option
                                       const spec::Variant &variant, replay::TreeSteps steps,
                                       std::vector<exec::ParamValue> params, int threads) {
   tree::KvTree tree = steps.tree();
+  if (auto fits = exec::checkSizedParams(variant, tree, params); !fits)
+    return fits.error();
   const auto placement = tree::placeInCache(tree, placementOf(options, variant));
   if (!placement)
     return placement.error();
@@ -100,6 +103,8 @@ Result<StepInputs> StepInputs::ofSteps(const RunOptions &options, const spec::Va
   auto cache = replay::ServedCache::open(steps, options.steps, placementOf(options, variant));
   if (!cache)
     return cache.error();
+  if (auto fits = cache->checkParams(variant, params); !fits)
+    return fits.error();
   const int unit = std::max(exec::pageSizeOf(variant), 1);
   if (auto fits = checkRoom(variant, cache->pages() * unit, cache->tree().queries().size()); !fits)
     return fits.error();

@@ -56,7 +56,7 @@ std::vector<std::string> ExprPrinter::print(Region &region, ArrayRef<Value> root
     if (!uses.contains(result) || bound_.contains(result))
       continue;
     Text text = operation(op, rounding, ranges);
-    bool isLeaf = isa<arith::ConstantOp, ParamOp>(op);
+    bool isLeaf = isa<arith::ConstantOp, ParamOp, ParamOfTokenOp>(op);
     if (!isLeaf && (uses[result] > 1 || text.weight > kMostInline)) {
       std::string name = "v" + std::to_string(names_++);
       statement(op.getLoc(), "const " + typeName(result.getType()) + " " + name + " = " + text.text + ";");
@@ -197,6 +197,7 @@ ExprPrinter::Text ExprPrinter::operation(Operation &op, Rounding rounding, const
                     integer.getInt() < 0 ? kUnary : kAtom, 0};
           })
           .Case([&](ParamOp param) { return Text{"p." + param.getName().str() + "_", kAtom, 0}; })
+          .Case([&](ParamOfTokenOp param) { return Text{"token." + param.getName().str() + "_", kAtom, 0}; })
           .Case([&](ParamElementOp element) {
             return Text{"p." + element.getName().str() + "_[" + textOf(in(0)).text + "]", kAtom, 0};
           })
@@ -266,7 +267,7 @@ ExprPrinter::Text ExprPrinter::operation(Operation &op, Rounding rounding, const
           .Case([&](math::SqrtOp) { return call(op, rounding == Rounding::Exact ? "__fsqrt_rn" : "sqrtf"); })
           .Case([&](math::RsqrtOp) { return call(op, "rsqrtf"); })
           .Default(fail);
-  text.weight = isa<arith::ConstantOp, ParamOp>(op) ? 0 : 1;
+  text.weight = isa<arith::ConstantOp, ParamOp, ParamOfTokenOp>(op) ? 0 : 1;
   for (Value value : op.getOperands())
     text.weight += textOf(value).weight;
   return text;

@@ -21,7 +21,7 @@ public:
   std::string emit() {
     emitParams();
     std::string row = rowHook(), score = scoreHook() + formHook(), mask = maskHook(), tile = tileHook(),
-                sink = sinkHook(), elements = elementHooks();
+                sink = sinkHook(), elements = elementHooks(), token = tokenHooks();
     text_ += "struct Variant {\n";
     text_ += "  using Params = ::Params;\n";
     constant("bool", "kHasMask", op_.hasMask() ? "true" : "false");
@@ -44,7 +44,7 @@ public:
     }
     if (op_.hasKey())
       constant("bool", "kKeyReadsRms", op_.getKey().getArgument(kKeyXRms).use_empty() ? "false" : "true");
-    text_ += row + score + mask + tile + sink + elements + "};\n";
+    text_ += token + row + score + mask + tile + sink + elements + "};\n";
     return std::move(text_);
   }
 
@@ -120,7 +120,8 @@ private:
 
   std::string scoreHook() {
     return hook(op_.getScore(),
-                "float score(const Params &p, const Row &row, float s, int kv_pos, int depth, int kv_head)");
+                "float score(const Params &p, const Row &row, float s, int kv_pos, int depth, int kv_head" +
+                    tokenFormal() + ")");
   }
 
   /// What is in the score where it has a form that the kernels know.
@@ -153,7 +154,33 @@ private:
 
   std::string maskHook() {
     return hook(op_.getMask(),
-                "bool mask(const Params &p, const Row &row, int kv_pos, int depth, int kv_head)");
+                "bool mask(const Params &p, const Row &row, int kv_pos, int depth, int kv_head" +
+                    tokenFormal() + ")");
+  }
+
+  /// What hooks read of a token of arrays over tokens, last among their arguments.
+  std::string tokenFormal() { return op_.hasTokenParams() ? ", const Token &token" : ""; }
+
+  /// `struct Token`, made of words that kernels have copied from each of the arrays.
+  std::string tokenHooks() {
+    if (!op_.hasTokenParams())
+      return "";
+    std::string members, words, arrays;
+    int count = 0;
+    for (auto param : op_.getParams().getAsRange<ParamAttr>()) {
+      if (param.getShape() != ParamShape::PerToken)
+        continue;
+      const std::string name = param.getName().str() + "_", number = std::to_string(count++);
+      const std::string word = "words[" + number + " * stride]";
+      members += "    " + typeName(param.getType()) + " " + name + ";\n";
+      words +=
+          (words.empty() ? "" : ", ") + (param.getType().isF32() ? "__int_as_float(" + word + ")" : word);
+      arrays += "    visit(" + number + ", p." + name + ");\n";
+    }
+    return "\n  struct Token {\n" + members + "  };\n\n" + kInlined +
+           "Token token(const int *words, int stride) {\n    return {" + words + "};\n  }\n\n" +
+           "  template <class Visit>\n" + kInlined +
+           "void forEachTokenArray(const Params &p, const Visit &visit) {\n" + arrays + "  }\n";
   }
 
   /// Asked for once a row, by kernels that keep no `Row` for it.
@@ -265,6 +292,7 @@ support::Result<VariantSource> emitVariantSource(AttentionOp attention) {
     source.worthGroups = by == SelectBy::QueryHead ? source.queryHeads : source.kvHeads;
     source.lists = by == SelectBy::Query ? 1 : source.worthGroups;
   }
+  source.tokenParams = attention.tokenParams();
   source.hasOutput = attention.hasOutput();
   source.hasQuery = attention.hasQuery();
   source.hasKey = attention.hasKey();

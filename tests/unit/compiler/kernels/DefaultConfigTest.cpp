@@ -135,6 +135,16 @@ TEST(DefaultConfigTest, HopperGetsOneKernelOfItsFamilyFromHeadDim32) {
   EXPECT_EQ(singles->phases[0].family, config::Family::Sm80);
 }
 
+TEST(DefaultConfigTest, HopperTakesFamilySm80WhereThereAreArraysOverTokens) {
+  spec::Variant variant = variantOf(32, 8, 128);
+  variant.params.push_back({"doc", spec::ScalarType::I32, spec::Param::Shape::PerToken, {}, {}, 0});
+  const auto configs = defaultConfigs(variant, target::findTarget("sm_90a"));
+  ASSERT_TRUE(configs) << configs.error().message;
+  for (const config::Config &config : *configs)
+    for (const config::PhaseConfig &phase : config.phases)
+      EXPECT_EQ(phase.family, config::Family::Sm80);
+}
+
 TEST(DefaultConfigTest, HopperHasWideAndLightBlocksForATreeToChooseFrom) {
   const target::Target &hopper = *target::findTarget("sm_90a");
   for (const int kvHeads : {8, 32}) {

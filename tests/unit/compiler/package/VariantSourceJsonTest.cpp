@@ -41,6 +41,18 @@ TEST(VariantSourceJsonTest, HooksOfElementsAreToldWhereTheyAre) {
   EXPECT_TRUE(read->shape().hasKeyHook);
 }
 
+TEST(VariantSourceJsonTest, ArraysOverTokensAreCountedWhereThereAreAny) {
+  VariantSource source = test::sampleSource();
+  EXPECT_FALSE(toJson(source).contains("token_params"));
+  source.tokenParams = 1;
+  nlohmann::json json = toJson(source);
+  const auto read = variantSourceFromJson(json);
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(read->shape().tokenParams, 1);
+  json["token_params"] = source.params.size() + 1;
+  EXPECT_FALSE(variantSourceFromJson(json));
+}
+
 TEST(VariantSourceJsonTest, EveryKeyIsNeeded) {
   const nlohmann::json json = toJson(test::sampleSource());
   for (const auto &[key, value] : json.items()) {

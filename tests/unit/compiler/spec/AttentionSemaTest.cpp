@@ -181,6 +181,35 @@ TEST(AttentionSemaTest, TablesAreReadAtAnyNumber) {
             "(table_element:f32 bias (mul:f32 s 2f)))) (to_f32:f32 (table_element:i32 shift depth)))");
 }
 
+// Rules P4 and P5.
+TEST(AttentionSemaTest, ArraysOverTokensAndQueriesAreReadOfWhatIsAtHand) {
+  const Compiled compiled = compile(attention(
+      "param doc : i32[tokens]; param gain : f32[tokens]; param own : i32[queries]; let mine = own[query];"
+      "mask = doc[token] == mine; score = s * gain[token]; query = x * mine;"));
+  EXPECT_EQ(compiled.findings, "");
+  const Variant &v = compiled.only();
+  EXPECT_EQ(v.params[0].shape, Param::Shape::PerToken);
+  EXPECT_EQ(v.params[2].shape, Param::Shape::PerQuery);
+  EXPECT_EQ(v.tokenParams(), 2);
+  EXPECT_EQ(describe(v, *v.mask), "(eq:bool doc[] own[])");
+  EXPECT_EQ(describe(v, *v.score), "(mul:f32 s gain[])");
+  EXPECT_EQ(describe(v, *v.query), "(mul:f32 x (to_f32:f32 own[]))");
+}
+
+TEST(AttentionSemaTest, FunctionsTakeArraysOverTokensAndQueries) {
+  const Compiled compiled =
+      compile("mask same(doc: i32[tokens], own: i32[queries]) = doc[token] == own[query];" +
+              attention("param a : i32[tokens]; param b : i32[queries]; mask = same(a, b);"));
+  EXPECT_EQ(compiled.findings, "");
+  EXPECT_EQ(describe(compiled.only(), *compiled.only().mask), "(eq:bool a[] b[])");
+}
+
+TEST(AttentionSemaTest, TokenIsNoWordWhereNothingIsIndexedByIt) {
+  const Compiled compiled =
+      compile(attention("param token : i32; let tokens = token + 1; mask = kv_pos > tokens;"));
+  EXPECT_EQ(compiled.findings, "");
+}
+
 // Rules H1, H2, H3, H4.
 TEST(AttentionSemaTest, ElementsOfQueriesAndOutputsAreExpressions) {
   Compiled compiled = compile(attention("param w : f32[64]; param g : f32[kv_heads];"

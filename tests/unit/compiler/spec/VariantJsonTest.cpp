@@ -25,6 +25,8 @@ TEST(VariantJsonTest, RoundTripChangesNothing) {
         attention("kv_cache = contiguous; normalize = sigmoid(1 - q_pos);"),
         attention("mask = false; schedule { }"),
         attention("query = x_half * x_rms + dim; output = sin(x) * cos(q_pos);"),
+        attention("param doc : i32[tokens]; param own : f32[queries];"
+                  "mask = doc[token] == own[query]; query = x * own[query];"),
         attention("param g : f32[kv_heads]; key = x_pair * cos(pos) * g[kv_head];")}) {
     Compiled compiled = compile(spec);
     std::string text = toJson(compiled.only()).dump();
@@ -45,6 +47,30 @@ TEST(VariantJsonTest, ReadsEveryMember) {
             "(mul:f32 slope[] (to_f32:f32 rate[]))) (to_f32:f32 query)))");
   EXPECT_EQ(read->schedule->phases.at(0).rowsAbove, 8);
   EXPECT_EQ(read->schedule->phases.at(1).stages->values, std::vector<int>{2});
+}
+
+TEST(VariantJsonTest, ATokensElementIsReadByMasksAndScoresAlone) {
+  const auto json = nlohmann::json::parse(
+      toJson(compile(attention("param doc : f32[tokens]; score = s * doc[token]; query = x + 1;")).only())
+          .dump());
+  ASSERT_TRUE(variantFromJson(json).ok());
+  for (const char *root : {"query", "sink", "output"}) {
+    nlohmann::json wrong = json;
+    wrong[root] = json["score"];
+    const auto read = variantFromJson(wrong);
+    ASSERT_FALSE(read.ok()) << root;
+    EXPECT_EQ(read.error().message, "`" + std::string(root) + "` reads what it may not");
+  }
+}
+
+TEST(VariantJsonTest, AQuerysElementIsNoLogitOfASink) {
+  auto json = nlohmann::json::parse(
+      toJson(compile(attention("param own : f32[queries]; score = s + own[query];")).only()).dump());
+  ASSERT_TRUE(variantFromJson(json).ok());
+  for (std::size_t i = 0; i < json["exprs"].size(); ++i)
+    if (json["exprs"][i]["op"] == "param_element")
+      json["sink"] = i;
+  EXPECT_FALSE(variantFromJson(json).ok());
 }
 
 /// Walks all values of a JSON tree, with a way to put another in each one's place.

@@ -39,6 +39,17 @@ bool isInside(const VisibleBounds &bounds, int qPos, int kvPos, int param) {
   });
 }
 
+TEST(VisibleBoundsTest, ArraysOverTokensAndQueriesBoundNothing) {
+  for (const std::string mask :
+       {"kv_pos > doc[token]", "kv_pos > q_pos - own[query]", "doc[token] == own[query]"}) {
+    const VisibleBounds bounds =
+        boundsOf("param doc: i32[tokens]; param own: i32[queries]; mask = " + mask + ";");
+    ASSERT_EQ(bounds.intervals.size(), 1u) << mask;
+    const auto &only = bounds.intervals[0];
+    EXPECT_TRUE(only.from.empty() && only.until.empty() && only.conditions.empty()) << mask;
+  }
+}
+
 TEST(VisibleBoundsTest, BoundsAreExactWhereAMaskIsComparisonsOfPositions) {
   struct Case {
     const char *items;

@@ -71,6 +71,19 @@ TEST_F(ParamsTest, FilesGiveArrays) {
   EXPECT_THAT((*bound)[1].f32, ElementsAre(0, 0.5, 1, 1.5));
 }
 
+TEST_F(ParamsTest, ArraysOverTokensAndQueriesTakeOneValueOrAsManyAsAFileHasOrNone) {
+  build_.param("doc", ScalarType::F32, Shape::PerToken);
+  build_.param("own", ScalarType::I32, Shape::PerQuery);
+  writeNpy("<f4", 5);
+  const auto bound = bind({"slope=1", "window=0", "doc=" + path_, "own=4"});
+  ASSERT_TRUE(bound) << bound.error().message;
+  EXPECT_THAT((*bound)[3].f32, ElementsAre(0, 0.5, 1, 1.5, 2));
+  EXPECT_THAT((*bound)[4].i32, ElementsAre(4));
+  EXPECT_TRUE((*bind({"slope=1", "window=0"}))[3].f32.empty());
+  EXPECT_EQ(paramTypeName(build_.variant.params[3]), "f32[tokens]");
+  EXPECT_EQ(paramTypeName(build_.variant.params[4]), "i32[queries]");
+}
+
 TEST_F(ParamsTest, ErrorsSayWhatIsExpected) {
   EXPECT_EQ(messageOf({"slope=1"}), "parameter `window` (i32[kv_heads]) needs a value");
   EXPECT_EQ(messageOf({"slop=1"}), "`test` has no parameter `slop`");

@@ -182,6 +182,26 @@ TEST(EvaluateTest, AnIndexOutsideOfATableIsTheNearestElement) {
   EXPECT_EQ(at(std::numeric_limits<double>::quiet_NaN()), 10);
 }
 
+TEST(EvaluateTest, ArraysOverTokensAndQueriesAreReadAtTheirSlotsAndIndices) {
+  VariantBuilder build;
+  build.variant.cache.pageSize = 4;
+  const auto doc = build.readParam(build.param("doc", ScalarType::F32, spec::Param::Shape::PerToken));
+  const auto own = build.readParam(build.param("own", ScalarType::F32, spec::Param::Shape::PerQuery));
+  exec::Inputs inputs;
+  inputs.pageTable = {2, -1, 0};
+  inputs.params = {{{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}, {}}, {{20, 21, 22}, {}}};
+  Evaluator evaluate(build.variant, inputs, Precision::Exact);
+  Site site;
+  site.query = 1;
+  EXPECT_EQ(evaluate.f32(own, site), 21);
+  for (const auto &[location, slot] : {std::pair(0, 8), {3, 11}, {8, 0}, {10, 2}}) {
+    site.location = location;
+    EXPECT_EQ(evaluate.f32(doc, site), slot);
+  }
+  site.location = 5; // its page has been freed, as a window hides it
+  EXPECT_EQ(evaluate.f32(doc, site), 0);
+}
+
 TEST(EvaluateTest, PlainRoundsEveryStepToTheDtype) {
   VariantBuilder build;
   const auto sum = build.op(ExprOp::Add, ScalarType::F32, {build.constant(256), build.constant(1)});

@@ -121,6 +121,14 @@ deft_llama_queries(const __grid_constant__ deft::abi::QueryArgs args,
             std::string::npos);
 }
 
+TEST(InstantiateTest, KernelsKnowHowManyArraysOverTokensThereAre) {
+  VariantSource source = test::sampleSource();
+  EXPECT_EQ(instantiateAttend(source, {}).find("kTokenParams"), std::string::npos);
+  source.tokenParams = 1;
+  EXPECT_NE(instantiateAttend(source, {}).find("  static constexpr int kTokenParams = 1;\n"),
+            std::string::npos);
+}
+
 TEST(InstantiateTest, AVariantWithoutParametersAssertsNoSize) {
   VariantSource source = test::sampleSource();
   source.params.clear();

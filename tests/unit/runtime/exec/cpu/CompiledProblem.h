@@ -22,7 +22,7 @@ namespace deft::exec {
 inline std::vector<std::string> assignmentsFor(const spec::Variant &variant) {
   std::vector<std::string> assignments;
   for (const spec::Param &param : variant.params)
-    if (!param.defaultValue)
+    if (!param.defaultValue && !param.isSizedByRun()) // those are documents, at random
       assignments.push_back(param.name + (param.type == spec::ScalarType::F32 ? "=0.125" : "=48"));
   return assignments;
 }

@@ -102,6 +102,14 @@ TEST(SparseRunnerTest, KeysAreWhatTheirHookMakesOfThem) {
       "budget = 20; by = query_head; }");
 }
 
+TEST(SparseRunnerTest, ElementsOfTokensDecide) {
+  const std::string arrays = "param doc : i32[tokens]; param own : i32[queries]; param gain : f32[tokens]; ";
+  expectRightLists(arrays +
+                   "mask = doc[token] != own[query]; score = s + gain[token]; select { budget = 24; }");
+  expectRightLists(arrays +
+                   "kv_cache = contiguous; score = s * gain[token]; select { budget = 24; by = query; }");
+}
+
 TEST(SparseRunnerTest, SinksBiasesDtypesAndLayouts) {
   expectRightLists("normalize = softmax with sink(0.5); output = f16 with lse; select { budget = 20; }");
   expectRightLists("normalize = sigmoid(0.1 * kv_pos - 3.0); select { budget = 20; }");

@@ -59,6 +59,17 @@ TEST(TokenBlocksTest, OffsetsFollowThePagesOverTheirEnds) {
   EXPECT_EQ(blocks[0].rowEnd, 4);
 }
 
+TEST(TokenBlocksTest, SlotsAreCountedWhereTheKernelReadsThem) {
+  Walk walk({run(10, 3, 20, 1, 0, 2)});
+  EXPECT_TRUE(walk.all()[0].slots.empty());
+  walk.kernel.readsSlots = 1;
+  const auto blocks = walk.all();
+  EXPECT_EQ(firstOf(blocks[0].slots, 8), (std::vector<long long>{23, 12, 13, 14, 15, 36, 37, 38}));
+  EXPECT_EQ(firstOf(blocks[1].slots, 4), (std::vector<long long>{39, 0, 0, 0})); // padded
+  walk.inputs.pageSize = 0;
+  EXPECT_EQ(firstOf(walk.all()[1].slots, 2), (std::vector<long long>{11, 12}));
+}
+
 TEST(TokenBlocksTest, RowsOfACausalStretchBecomeFewerFromTokenToToken) {
   abi::Run sloped = run(3, 4, 20, 1, 0, 3);
   sloped.slope = 1;

@@ -132,6 +132,35 @@ TEST(Sm80AttendTest, MasksAndScoresAreHeard) {
   }
 }
 
+/// Arrays over tokens, fetched into shared memory with the tokens that they are of.
+template <class Base> struct OfTokens : Base {
+  static constexpr int kTokenParams = 2;
+};
+/// One element for each slot of a case's cache.
+struct TokenArrays {
+  std::vector<int> document;
+  std::vector<float> gain;
+
+  explicit TokenArrays(unsigned seed) {
+    std::mt19937 random(seed);
+    for (int slot = 0; slot < 640; ++slot) {
+      document.push_back(draw(random, -1, 2));
+      gain.push_back(static_cast<float>(draw(random, -8, 8)) / 8);
+    }
+  }
+  test::TokensVariant::Params params() const { return {document.data(), gain.data()}; }
+};
+TEST(Sm80AttendTest, ElementsOfTokensComeWithThem) {
+  for (unsigned seed = 0; seed < 6; ++seed) {
+    const TokenArrays arrays(seed);
+    attendAll<OfTokens<Narrow<f16, 64, 0>>, test::TokensVariant>(seed, arrays.params());
+    attendAll<OfTokens<Narrow<bf16, 128, 16>>, test::TokensVariant>(seed, arrays.params());
+    attendAll<OfTokens<Wide<f16, 64, 1>>, test::TokensVariant>(seed, arrays.params());
+    attendAll<OfTokens<Narrow<f16, 192, 16>>, test::TokensVariant>(seed, arrays.params());
+    attendAll<OfTokens<FewBytes<bf16, e4m3, 128, 16>>, test::TokensVariant>(seed, arrays.params());
+  }
+}
+
 /// Of rows that are finished, and not of those that go to a partial.
 TEST(Sm80AttendTest, SinksJoinFinishedRows) {
   for (unsigned seed = 0; seed < 4; ++seed) {
@@ -178,6 +207,8 @@ TEST(Sm80AttendTest, TokensAreGivenTheirWorth) {
     attendAll<GivingWorth<Narrow<f16, 64, 0>, 2>, test::SlopedVariant>(seed);
     attendAll<GivingWorth<Narrow<f16, 64, 0>, 2>, test::HookVariant>(seed);
     attendAll<GivingWorth<Narrow<f16, 64, 0>, 2>, test::SigmoidVariant>(seed);
+    attendAll<GivingWorth<OfTokens<Narrow<f16, 64, 16>>, 2>, test::TokensVariant>(seed,
+                                                                                  TokenArrays(seed).params());
     attendAll<GivingWorth<OfHeads<Wide<f16, 64, 0>, 1>, 2>>(seed);
     attendAll<GivingWorth<OfHeads<Wide<f16, 64, 0>, 3>, 2>>(seed);
     attendAll<GivingWorth<OfHeads<Wide<f16, 64, 0>, 6>, 2>>(seed);
@@ -223,6 +254,10 @@ TEST(Sm80AttendTest, ListsAreAttended) {
     attendLists<Sparse<Narrow<f16, 64, 16>, 2>, test::KeyedVariant>(seed);
     attendLists<Sparse<Wide<f16, 64, 1>, 8>, test::KeyedWindowVariant>(seed, {300});
     attendLists<Sparse<Narrow<bf16, 128, 0>, 1>, test::TurnedVariant<128>>(seed);
+    const TokenArrays arrays(seed);
+    attendLists<OfTokens<Sparse<Narrow<f16, 64, 16>, 2>>, test::TokensVariant>(seed, arrays.params());
+    attendLists<OfTokens<Sparse<Wide<bf16, 64, 1>, 8>>, test::TokensVariant>(seed, arrays.params());
+    attendLists<OfTokens<Sparse<Narrow<f16, 64, 0>, 1>>, test::TokensVariant>(seed, arrays.params());
   }
 }
 

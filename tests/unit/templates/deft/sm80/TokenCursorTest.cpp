@@ -47,6 +47,12 @@ template <int kPage> void walk(unsigned seed) {
                     : want.place * 1009LL;
       ASSERT_EQ(cursor.place(cache, kvHead), static_cast<unsigned>(row + kvHead * 101))
           << "seed " << seed << " token " << i;
+      ASSERT_EQ(cursor.slot(), kPage > 0
+                                   ? pageTable[static_cast<std::size_t>(want.place / std::max(kPage, 1))] *
+                                             std::max(kPage, 1) +
+                                         want.place % std::max(kPage, 1)
+                                   : want.place)
+          << "seed " << seed << " token " << i;
       ASSERT_EQ(records.position[thread], want.position) << "seed " << seed << " token " << i;
       ASSERT_EQ(records.depth[thread], want.depth) << "seed " << seed << " token " << i;
       // Behind the item's end it is the last token once more, and nobody sees it.

@@ -1,0 +1,70 @@
+#include "runtime/api/SizedParamChecks.h"
+
+#include "runtime/api/AttentionImpl.h"
+#include "runtime/api/Convert.h"
+#include "runtime/exec/Params.h"
+
+#include <algorithm>
+#include <string>
+
+namespace deft::api {
+
+namespace {
+
+/// Slots up to the last one that the plan's items read, whose pages the table has.
+std::int64_t slotsRead(const plan::Plan &plan, std::span<const int> pageTable, int pageSize) {
+  std::int64_t slots = 0;
+  for (const abi::Run &run : plan.runs) {
+    if (pageSize == 0)
+      slots = std::max<std::int64_t>(slots, std::int64_t{run.location} + run.tokens);
+    for (int page = pageSize > 0 ? run.location / pageSize : 0;
+         pageSize > 0 && page * pageSize < run.location + run.tokens; ++page) {
+      const int inPage = std::min(run.location + run.tokens - page * pageSize, pageSize);
+      slots = std::max(slots, std::int64_t{pageTable[static_cast<std::size_t>(page)]} * pageSize + inPage);
+    }
+  }
+  return slots;
+}
+
+Result<void> checkCounts(const Attention &attention, std::span<const std::size_t> counts,
+                         std::optional<std::int64_t> slots, const char *ofSlots, int queries) {
+  const auto &params = attention.impl().variant().params;
+  for (std::size_t i = 0; i < params.size() && i < counts.size(); ++i) {
+    const bool isOfTokens = params[i].shape == spec::Param::Shape::PerToken;
+    if (!params[i].isSizedByRun() || (isOfTokens && !slots))
+      continue;
+    const std::int64_t wanted = isOfTokens ? *slots : queries;
+    if (static_cast<std::int64_t>(counts[i]) < wanted)
+      return usage("parameter `" + params[i].name + "` (" + exec::paramTypeName(params[i]) + ") has " +
+                       std::to_string(counts[i]) + " values, " + (isOfTokens ? ofSlots : "the plan has ") +
+                       std::to_string(wanted) + (isOfTokens ? " slots" : " queries"),
+                   isOfTokens ? "it has one for each slot of the cache: [page][slot in the page], or [token] "
+                                "of a contiguous one"
+                              : "it has one for each query, in the order of the tree's");
+  }
+  return {};
+}
+
+} // namespace
+
+Result<void> checkSizedParams(const Params::Impl &params, const plan::Plan &plan,
+                              std::span<const int> pageTable) {
+  const spec::Variant &variant = params.attention.impl().variant();
+  if (std::none_of(variant.params.begin(), variant.params.end(),
+                   [](const spec::Param &param) { return param.isSizedByRun(); }))
+    return {};
+  std::vector<std::size_t> counts;
+  for (const std::optional<exec::ParamValue> &value : params.values)
+    counts.push_back(value ? exec::countOf(*value) : 0);
+  return checkCounts(params.attention, counts, slotsRead(plan, pageTable, params.attention.pageSize()),
+                     "the run reads the first ", plan.queryCount());
+}
+
+Result<void> checkSizedParams(const Attention &attention, std::span<const std::size_t> counts,
+                              std::optional<std::int64_t> cachePages, int queries) {
+  const std::int64_t unit = std::max(attention.pageSize(), 1);
+  return checkCounts(attention, counts, cachePages ? std::optional(*cachePages * unit) : std::nullopt,
+                     "the cache has ", queries);
+}
+
+} // namespace deft::api

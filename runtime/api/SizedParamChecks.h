@@ -1,0 +1,22 @@
+#pragma once
+
+#include "runtime/api/ParamsImpl.h"
+#include "runtime/plan/Plan.h"
+
+#include <cstdint>
+#include <optional>
+#include <span>
+
+/// Whether arrays over tokens and queries (LANGUAGE.md, rules P4 and P5) have the elements that a run reads.
+namespace deft::api {
+
+/// Of a run on the host, where all that it reads is known.
+Result<void> checkSizedParams(const Params::Impl &params, const plan::Plan &plan,
+                              std::span<const int> pageTable);
+
+/// Of a run on a GPU, whose page table only the device knows: by how many pages the cache has, where that is
+/// said.
+Result<void> checkSizedParams(const Attention &attention, std::span<const std::size_t> counts,
+                              std::optional<std::int64_t> cachePages, int queries);
+
+} // namespace deft::api
