@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Mapping, NamedTuple
 from . import _abi
 from ._arguments import expect, expect_whole, row_of
 from ._block_tables import BlockTable, on_host, read_block_table
+from ._drafts import DraftMask, int32_view, place_of, words_of
 from ._errors import UsageError
 from ._gpu import GpuKernels
 from ._library import Handle, OfThisProcess, check, lib, make, sized
@@ -289,6 +290,7 @@ class _BatchRuns(Runs):
     ) -> None:
         super().__init__(attention, params, options)
         self._batch = batch
+        self._mask = DraftMask()
 
     def _planned_tree(self) -> Any:
         return _Borrowed(lib.deft_paged_batch_get_tree(self._batch), self._batch)
@@ -298,6 +300,16 @@ class _BatchRuns(Runs):
 
     def _make_gpu(self, kernels: GpuKernels, options: Any) -> int:
         return make(lib.deft_paged_batch_make_gpu_plan, self._batch, kernels.loaded, options)
+
+    def _draft(self, bits: Any, depths: Any, lengths: Any, stream: int | None) -> None:
+        """Tells the plan of the place where the mask lies."""
+        on_gpu, device, stream = place_of(bits, stream)
+        words = words_of(bits, stream)  # those that are made here go in the stream's order
+        mask = self._mask.fill(words, int32_view("depths", depths), int32_view("lengths", lengths))
+        if on_gpu:
+            self._gpu_plan(device).draft(mask, stream)
+        else:
+            self._host_plan().draft(mask)
 
 
 class _Borrowed:

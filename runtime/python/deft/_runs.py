@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Callable, Mapping, NamedTuple
 
 from . import _abi
 from ._arguments import expect
-from ._drafts import DraftMask, int32_view, place_of, words_of
 from ._errors import UsageError
 from ._gpu import GpuHandle, GpuKernels
 from ._library import Handle, OfThisProcess, check, lib, sized, take_text
@@ -190,7 +189,6 @@ class Runs(OfThisProcess):
         self._host: HostPlan | None = None
         self._gpus: dict[int, GpuPlan] = {}
         self._calls: list[Call] = []
-        self._mask = DraftMask()
 
     # What the plan is of.
     def _planned_tree(self) -> Any:
@@ -245,16 +243,6 @@ class Runs(OfThisProcess):
         stream = stream_of(lengths, seen.device) if stream is None else stream
         slot = Slot()  # which lives as long as the call
         plan.follow(slot.fill(*seen[:6]), stream)
-
-    def _draft(self, bits: Any, depths: Any, lengths: Any, stream: int | None) -> None:
-        """Tells the plan of the place where the mask lies."""
-        on_gpu, device, stream = place_of(bits, stream)
-        words = words_of(bits, stream)  # those that are made here go in the stream's order
-        mask = self._mask.fill(words, int32_view("depths", depths), int32_view("lengths", lengths))
-        if on_gpu:
-            self._gpu_plan(device).draft(mask, stream)
-        else:
-            self._host_plan().draft(mask)
 
     def _spare_call(self) -> Call:
         """Runs in other threads take them, too."""
