@@ -99,6 +99,12 @@ constexpr PhaseRule kRules[] = {
               number(halfSmem(*site.target));
      },
      [](const Site &) -> std::string { return "lower stages"; }},
+    {"head dim", [](const Site &site) { return site.shape.tensors.k.dim % 16 == 0; },
+     [](const Site &site) {
+       return "head_dim is " + number(site.shape.tensors.k.dim) +
+              ", which is no multiple of family sm90's 16";
+     },
+     useOtherFamily},
     {"head dim", [](const Site &site) { return site.shape.tensors.k.dim >= kLeastHeadDim; },
      [](const Site &site) {
        return "head_dim is " + number(site.shape.tensors.k.dim) + ", less than family sm90's " +

@@ -130,7 +130,7 @@ void AttentionSema::checkHeads() {
   variant_.queryHeads = query.value_or(1);
   variant_.kvHeads = kv.value_or(1);
   // The language has one dim for all four.
-  const int dim = heads_["head_dim"].value.value_or(kHeadDimStep);
+  const int dim = heads_["head_dim"].value.value_or(kByteHeadDimStep);
   for (TensorType *tensor :
        {&variant_.tensors.q, &variant_.tensors.k, &variant_.tensors.v, &variant_.tensors.out})
     tensor->dim = dim;
@@ -221,7 +221,13 @@ void AttentionSema::checkCache() {
       reporter_.error(cache.order->range, "unknown order `" + cache.order->text + "`, it is `nhd` or `hnd`");
   }
   if (cache.dtype) {
-    if (const std::optional<DType> dtype = parseDType(cache.dtype->text))
+    const int dim = variant_.tensors.k.dim;
+    const std::optional<DType> dtype = parseDType(cache.dtype->text);
+    if (dtype && elementBytes(*dtype) == 1 && dim % kByteHeadDimStep != 0)
+      reporter_.error(cache.dtype->range, "head_dim = " + std::to_string(dim) + " is not a multiple of " +
+                                              std::to_string(kByteHeadDimStep) + ", which a cache of " +
+                                              cache.dtype->text + " needs");
+    if (dtype)
       variant_.tensors.k.dtype = variant_.tensors.v.dtype = *dtype;
     else
       reporter_

@@ -8,7 +8,8 @@ namespace deft::spec {
 
 constexpr int kMaxHeads = 4096;             // A2
 constexpr int kMaxRatio = 128;              // A2
-constexpr int kHeadDimStep = 16;            // A3
+constexpr int kHeadDimStep = 8;             // A3
+constexpr int kByteHeadDimStep = 16;        // A3
 constexpr int kMaxHeadDim = 256;            // A3
 constexpr int kMaxTensorDim = 1024;         // of a variant that a file holds: no spec reaches it
 constexpr int kMaxPageSize = 1 << 20;       // A5

@@ -16,6 +16,10 @@ std::optional<std::string> faultOf(const Tensors &tensors) {
     if (tensor->dim < kHeadDimStep || tensor->dim % kHeadDimStep != 0)
       return std::string("the dim of ") + name + " is " + number(tensor->dim) +
              ", it must be a positive multiple of " + number(kHeadDimStep);
+  for (const auto &[name, tensor] : {std::pair("k", &tensors.k), std::pair("v", &tensors.v)})
+    if (tensor->elementBytes() == 1 && tensor->dim % kByteHeadDimStep != 0)
+      return std::string("the dim of ") + name + " is " + number(tensor->dim) + ", as " +
+             toString(tensor->dtype) + " it must be a multiple of " + number(kByteHeadDimStep);
   for (const auto &[name, tensor] : {std::pair("q", &tensors.q), std::pair("out", &tensors.out)})
     if (tensor->elementBytes() != 2)
       return std::string(name) + " is " + toString(tensor->dtype) + ", which is for caches";

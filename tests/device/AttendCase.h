@@ -2,6 +2,7 @@
 
 #include "tests/device/Words.h"
 
+#include "deft/any_family/row_place.cuh"
 #include "deft/any_family/warp_rows.cuh"
 #include "deft/any_family/worth.cuh"
 #include "deft/ptx/fp8.cuh"
@@ -48,14 +49,14 @@ public:
       kLayout_ = vLayout_ = drawLayout(kKeyDim + kValueDim);
       args_.v = static_cast<const std::byte *>(args_.k) + kKeyDim * sizeof(Key);
     } else {
-      kLayout_ = drawLayout(kKeyDim + draw(random_, 0, 2) * 16);
-      vLayout_ = drawLayout(kValueDim + draw(random_, 0, 2) * 16);
+      kLayout_ = drawLayout(kKeyDim + draw(random_, 0, 2) * kRowUnit<Config>);
+      vLayout_ = drawLayout(kValueDim + draw(random_, 0, 2) * kRowUnit<Config>);
       args_.v = aligned(v_);
     }
     args_.kCache = placesOf(kLayout_);
     args_.vCache = placesOf(vLayout_);
-    args_.qStride = kHeads * kKeyDim + draw(random_, 0, 3) * 16;
-    args_.outStride = kHeads * kValueDim + draw(random_, 0, 3) * 16;
+    args_.qStride = kHeads * kKeyDim + draw(random_, 0, 3) * kRowUnit<Config>;
+    args_.outStride = kHeads * kValueDim + draw(random_, 0, 3) * kRowUnit<Config>;
   }
 
   std::mt19937 &random() { return random_; }
@@ -141,13 +142,12 @@ public:
 
 private:
   static constexpr std::uint16_t kUnwritten = 0x7fff;
+  /// Elements of a token for a KV head, as it may be stored.
   static constexpr int kMostRow =
-      kKeyDim + kValueDim; ///< elements of a token for a KV head, as it may be stored
+      std::max(kKeyDim + kValueDim, std::max(kKeyDim, kValueDim) + 2 * kRowUnit<Config>);
 
   static abi::CachePlaces placesOf(const abi::CacheLayout &layout) {
-    const auto unitsOf = [](long long stride) {
-      return static_cast<unsigned>(stride / abi::kStrideElements);
-    };
+    const auto unitsOf = [](long long stride) { return static_cast<unsigned>(stride / kRowUnit<Config>); };
     return {unitsOf(layout.pageStride), unitsOf(layout.tokenStride), unitsOf(layout.headStride)};
   }
 

@@ -3,6 +3,7 @@
 #include "runtime/exec/Half.h"
 #include "runtime/exec/Inputs.h"
 #include "runtime/plan/Slope.h"
+#include "templates/deft/stride_abi.h"
 
 #include <algorithm>
 #include <bit>
@@ -110,7 +111,9 @@ void attendRow(const Variant &variant, const abi::AttendArgs &args, const abi::I
   for (const Token &token : tokens) {
     const auto placeIn = [&](const abi::CachePlaces &cache) {
       const int size = variant.pageSize;
-      const auto elements = [](unsigned units) { return units * (1LL * abi::kStrideElements); };
+      const auto elements = [&](unsigned units) {
+        return units * (1LL * abi::strideElements(variant.headDim, variant.headDim));
+      };
       return (size == 0 ? token.place * elements(cache.tokenStride)
                         : token.place / size * elements(cache.pageStride) +
                               token.place % size * elements(cache.tokenStride)) +

@@ -99,7 +99,7 @@ mlir::FailureOr<mlir::OwningOpRef<mlir::ModuleOp>> emitKernel(dialect::Attention
                        mlir::vector::VectorDialect>();
   mlir::OpBuilder builder(context);
   mlir::OwningOpRef<mlir::ModuleOp> module = mlir::ModuleOp::create(builder, attention.getLoc());
-  Emitter emitter(builder, attention.getLoc(), target.lanes());
+  Emitter emitter(builder, attention.getLoc(), lanesFor(attention.tensors(), target));
   KernelContext kernel{attention, target, *module, emitter};
 
   llvm::SmallVector<mlir::LLVM::LLVMFuncOp> functions{emitPack(kernel),         emitAttend(kernel),

@@ -14,6 +14,13 @@ constexpr int kLineBytes = 64; ///< of the processor's caches
 /// Groups of rows that share what is loaded of K and V.
 constexpr int kBlockGroups = 2;
 
+/// Lanes of its vectors: as many as the target has, or 8 where rows are no multiple of these, so that no
+/// vector reaches over the end of a row.
+inline int lanesFor(const spec::Tensors &tensors, const CpuTarget &target) {
+  const int lanes = target.lanes();
+  return tensors.k.dim % lanes == 0 && tensors.v.dim % lanes == 0 ? lanes : 8;
+}
+
 /// What the functions of one kernel have in common.
 struct KernelContext {
   // Ops are handles whose getters are not const.
@@ -37,10 +44,10 @@ struct KernelContext {
   /// Whether q.k is taken from pairs of bf16, with q packed as it is; else q is packed as f32. What a hook
   /// makes of K is not in the cache.
   bool dotsKeyPairs() const {
-    return target.bf16Dot && queryType().isBF16() && keyType().isBF16() && !attention.hasKey();
+    return hasDots() && queryType().isBF16() && keyType().isBF16() && !attention.hasKey();
   }
   /// Whether V is multiplied in pairs of tokens, with weights of bf16; else weights are f32.
-  bool dotsValuePairs() const { return target.bf16Dot && valueType().isBF16(); }
+  bool dotsValuePairs() const { return hasDots() && valueType().isBF16(); }
 
   /// A vector of scores is [row of the group][token of the quad]: each row has 128 bits of it, so that the
   /// sums over keyDim, the maxima and the sums of weights never cross them.
@@ -67,6 +74,7 @@ struct KernelContext {
   int weightBytes() const { return dotsValuePairs() ? 2 : 4; }
 
 private:
+  bool hasDots() const { return target.bf16Dot && e.lanes() == 16; } // of whole vectors
   mlir::Type bitsOf(mlir::Type type) const {
     return e.builder().getIntegerType(type.getIntOrFloatBitWidth());
   }

@@ -1,5 +1,7 @@
 #include "runtime/exec/cuda/PointerRules.h"
 
+#include "templates/deft/stride_abi.h"
+
 #include <algorithm>
 #include <cstdint>
 #include <limits>
@@ -12,8 +14,6 @@ using support::ErrorCode;
 using support::Result;
 
 namespace {
-
-constexpr long long kMostElements = (1LL << 32) * abi::kStrideElements;
 
 Error usage(std::string message, std::string hint = "") {
   return {ErrorCode::Usage, std::move(message), std::move(hint)};
@@ -33,51 +33,58 @@ int packedRow(const spec::Variant &variant, const spec::TensorType &tensor) {
   return variant.queryHeads * tensor.dim;
 }
 
-Result<void> checkMultiple(const std::string &what, long long stride) {
-  if (stride % abi::kStrideElements == 0)
-    return {};
-  return usage(what + " is " + std::to_string(stride) + " elements, not a multiple of " +
-               std::to_string(abi::kStrideElements));
+int unitOf(const spec::Variant &variant) {
+  return abi::strideElements(variant.tensors.k.dim, variant.tensors.v.dim);
 }
 
-Result<void> checkRows(const std::string &name, long long stride, int packed) {
+Result<void> checkMultiple(const std::string &what, long long stride, int unit) {
+  if (stride % unit == 0)
+    return {};
+  return usage(what + " is " + std::to_string(stride) + " elements, not a multiple of " +
+               std::to_string(unit));
+}
+
+Result<void> checkRows(const std::string &name, long long stride, int packed, int unit) {
   if (stride == 0)
     return {};
   if (stride < packed || stride > std::numeric_limits<int>::max())
     return usage("the row stride of " + name + " is " + std::to_string(stride) +
                  " elements, not between the " + std::to_string(packed) + " of a row and " +
                  std::to_string(std::numeric_limits<int>::max()));
-  return checkMultiple("the row stride of " + name, stride);
+  return checkMultiple("the row stride of " + name, stride, unit);
 }
 
-Result<void> checkCache(const std::string &name, const abi::CacheLayout &layout, int pageSize, int kvHeads,
+Result<void> checkCache(const std::string &name, const abi::CacheLayout &layout, const spec::Variant &variant,
                         long long cachePages) {
+  const int pageSize = pageSizeOf(variant), kvHeads = variant.kvHeads, unit = unitOf(variant);
   if (pageSize > 0)
-    if (auto page = checkMultiple("the page stride of " + name, layout.pageStride); !page)
+    if (auto page = checkMultiple("the page stride of " + name, layout.pageStride, unit); !page)
       return page;
   if (pageSize != 1)
-    if (auto token = checkMultiple("the token stride of " + name, layout.tokenStride); !token)
+    if (auto token = checkMultiple("the token stride of " + name, layout.tokenStride, unit); !token)
       return token;
   if (kvHeads > 1)
-    if (auto head = checkMultiple("the head stride of " + name, layout.headStride); !head)
+    if (auto head = checkMultiple("the head stride of " + name, layout.headStride, unit); !head)
       return head;
   if (pageSize == 0 || cachePages == 0)
     return {};
   const auto last = static_cast<double>(cachePages - 1) * static_cast<double>(layout.pageStride) +
                     static_cast<double>(pageSize - 1) * static_cast<double>(layout.tokenStride) +
                     static_cast<double>(kvHeads - 1) * static_cast<double>(layout.headStride);
-  if (last < static_cast<double>(kMostElements))
+  const long long mostElements = (1LL << 32) * unit;
+  if (last < static_cast<double>(mostElements))
     return {};
   return usage("the " + std::to_string(cachePages) + " pages of " + name + ", " +
                    std::to_string(layout.pageStride) + " elements apart, reach beyond the " +
-                   std::to_string(kMostElements) + " elements that kernels count",
+                   std::to_string(mostElements) + " elements that kernels count",
                "let the pointer begin nearer to them, or split the cache");
 }
 
 } // namespace
 
-abi::CachePlaces placesOf(const abi::CacheLayout &layout) {
-  const auto unitsOf = [](long long stride) { return static_cast<unsigned>(stride / abi::kStrideElements); };
+abi::CachePlaces placesOf(const spec::Variant &variant, const abi::CacheLayout &layout) {
+  const int unit = unitOf(variant);
+  const auto unitsOf = [&](long long stride) { return static_cast<unsigned>(stride / unit); };
   return {unitsOf(layout.pageStride), unitsOf(layout.tokenStride), unitsOf(layout.headStride)};
 }
 
@@ -93,14 +100,14 @@ int outStrideOf(const spec::Variant &variant, const CudaPointers &pointers) {
 Result<void> checkPointers(const spec::Variant &variant, const CudaPointers &pointers) {
   if (const char *crooked = findCrooked(pointers))
     return usage(std::string(crooked) + " does not begin at a multiple of 16 bytes");
-  if (auto q = checkRows("q", pointers.qStride, packedRow(variant, variant.tensors.q)); !q)
+  const int unit = unitOf(variant);
+  if (auto q = checkRows("q", pointers.qStride, packedRow(variant, variant.tensors.q), unit); !q)
     return q;
-  if (auto out = checkRows("out", pointers.outStride, packedRow(variant, variant.tensors.out)); !out)
+  if (auto out = checkRows("out", pointers.outStride, packedRow(variant, variant.tensors.out), unit); !out)
     return out;
-  const int pageSize = pageSizeOf(variant);
-  if (auto k = checkCache("k", pointers.cache.k, pageSize, variant.kvHeads, pointers.cachePages); !k)
+  if (auto k = checkCache("k", pointers.cache.k, variant, pointers.cachePages); !k)
     return k;
-  return checkCache("v", pointers.cache.v, pageSize, variant.kvHeads, pointers.cachePages);
+  return checkCache("v", pointers.cache.v, variant, pointers.cachePages);
 }
 
 } // namespace deft::exec

@@ -1,17 +1,19 @@
 #pragma once
 
 #include "deft/abi.h"
+#include "deft/stride_abi.h"
 
-/// Where rows of q, K and V begin, in units of abi::kStrideElements (see abi::CachePlaces).
+/// Where rows of q, K and V begin, in units of abi::strideElements (see abi::CachePlaces).
 namespace deft {
 
-constexpr int kRowUnit = abi::kStrideElements;
+template <class Config> constexpr int kRowUnit = abi::strideElements(Config::kKeyDim, Config::kValueDim);
 
 /// Of a query and a query head.
 template <class Config>
 __device__ __forceinline__ unsigned queryPlace(const abi::AttendArgs &args, int callerIndex, int head) {
-  return static_cast<unsigned>(callerIndex) * (static_cast<unsigned>(args.qStride) / kRowUnit) +
-         static_cast<unsigned>(head) * (Config::kKeyDim / kRowUnit);
+  constexpr unsigned kUnit = kRowUnit<Config>;
+  return static_cast<unsigned>(callerIndex) * (static_cast<unsigned>(args.qStride) / kUnit) +
+         static_cast<unsigned>(head) * (Config::kKeyDim / kUnit);
 }
 
 /// Of a token and a KV head. In a contiguous cache, `page` is the token.
@@ -29,8 +31,9 @@ __device__ __forceinline__ bool areAlike(const abi::CachePlaces &a, const abi::C
 }
 
 /// The byte of a tensor's elements of type Element that is so far behind `from`.
-template <class Element> __device__ __forceinline__ const char *atPlace(const char *from, unsigned place) {
-  return from + static_cast<unsigned long long>(place) * (kRowUnit * sizeof(Element));
+template <class Config, class Element>
+__device__ __forceinline__ const char *atPlace(const char *from, unsigned place) {
+  return from + static_cast<unsigned long long>(place) * (kRowUnit<Config> * sizeof(Element));
 }
 
 } // namespace deft

@@ -126,7 +126,9 @@ public:
 #pragma unroll
       for (int k = 0; k < kSteps; ++k) {
         query[k][r] = *reinterpret_cast<const unsigned *>(from + k * 16);
-        query[k][r + 2] = *reinterpret_cast<const unsigned *>(from + k * 16 + 8);
+        query[k][r + 2] = k * 16 + 8 < Config::kKeyDim // else the row ends within the step
+                              ? *reinterpret_cast<const unsigned *>(from + k * 16 + 8)
+                              : 0u;
       }
     }
   }

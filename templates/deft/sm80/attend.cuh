@@ -55,10 +55,13 @@ template <class Config, class Variant> class Attend {
   static constexpr int kRowWarps = Config::kTileQ / 16;
   static constexpr int kTokenWarps = Config::kWarps / kRowWarps;
   static constexpr int kGroups = Config::kTileKv / 16 / kTokenWarps; ///< of 16 tokens, for each warp
-  static constexpr int kSteps = Config::kKeyDim / 16;                ///< k-steps of q.k
+  static constexpr int kSteps = (Config::kKeyDim + 15) / 16;         ///< k-steps of q.k
   static constexpr int kUnitsOfHead = UnitsOf<Config>::kOfHead;      ///< KV head
   static constexpr int kUnitsOfItem = Config::kKvHeads * kUnitsOfHead;
-  static constexpr int kColumnPairs = Config::kValueDim / 16; ///< of p.v, each of 8 columns
+  static constexpr int kColumnTiles = Config::kValueDim / 8;  ///< of p.v, each of 8 columns
+  static constexpr int kColumnPairs = Config::kValueDim / 16; ///< of these
+  /// The last step has 8 dims only: the other half of its operands is 0, whatever lies behind a row.
+  static constexpr bool kHasTail = Config::kKeyDim % 16 != 0;
 
   static constexpr int kColumnElements = 16 / static_cast<int>(sizeof(Query)); ///< of the 16 bytes of a copy
   static constexpr bool kConverts = kIsConverted<Key>; ///< keys and values, from 8 bits to f16
@@ -69,7 +72,9 @@ template <class Config, class Variant> class Attend {
   static_assert(Config::kWarps % kRowWarps == 0, "warps split the rows evenly");
   static_assert(Config::kTileKv % (16 * kTokenWarps) == 0, "warps split the tokens evenly");
   static_assert(Config::kTileKv <= kThreads, "one thread a token record");
-  static_assert(Config::kStages >= 2 && Config::kKeyDim % 16 == 0 && Config::kValueDim % 16 == 0);
+  static_assert(Config::kStages >= 2 && Config::kKeyDim % 8 == 0 && Config::kValueDim % 8 == 0);
+  static_assert(!kConverts || (Config::kKeyDim % 16 == 0 && Config::kValueDim % 16 == 0),
+                "16 bytes a column");
   static_assert(sizeof(Key) == sizeof(Value), "a copy has as many elements of both");
   static_assert(kConverts == kIsConverted<Value>);
 
@@ -135,7 +140,11 @@ private:
         a[i] = query_[k][i];
     } else {
       const int row = rowWarp_ * 16 + lane_ % 16;
-      ptx::ldmatrix4(a, base_ + Layout::kQueryOffset + QueryRows::offset(row, 2 * k + lane_ / 16));
+      const bool isTail = kHasTail && k + 1 == kSteps;
+      ptx::ldmatrix4(a, base_ + Layout::kQueryOffset +
+                            QueryRows::offset(row, isTail ? 2 * k : 2 * k + lane_ / 16));
+      if (isTail)
+        a[2] = a[3] = 0u;
     }
   }
 
@@ -184,10 +193,11 @@ private:
         const int token = piece / kColumns, column = piece % kColumns;
         const uint2 place = slot.place[token];
         if (kKeyColumns == kColumns || column < kKeyColumns)
-          ptx::cpAsync16(keys + KeyRows::offset(token, column), atPlace<Key>(k + column * 16, place.x));
+          ptx::cpAsync16(keys + KeyRows::offset(token, column),
+                         atPlace<Config, Key>(k + column * 16, place.x));
         if (kValueColumns == kColumns || column < kValueColumns)
           ptx::cpAsync16(keys + ValueRows::offset(token, column) + valueShift(tile),
-                         atPlace<Value>(v + column * 16, place.y));
+                         atPlace<Config, Value>(v + column * 16, place.y));
       }
     }
   }
@@ -304,7 +314,10 @@ private:
       for (int k = 0; k < kSteps; ++k) {
         unsigned a[4], b[4];
         queryFragment(k, a);
-        ptx::ldmatrix4(b, keys + KeyRows::offset(token, 2 * k + lane_ / 8 % 2));
+        const bool isTail = kHasTail && k + 1 == kSteps;
+        ptx::ldmatrix4(b, keys + KeyRows::offset(token, isTail ? 2 * k : 2 * k + lane_ / 8 % 2));
+        if (isTail)
+          b[1] = b[3] = 0u;
         ptx::mma16816<Key>(s.tile[0], a, b[0], b[1]);
         ptx::mma16816<Key>(s.tile[1], a, b[2], b[3]);
       }
@@ -342,6 +355,11 @@ private:
         ptx::ldmatrix4Transposed(b, values + ValueRows::offset(token, 2 * pair + lane_ / 16));
         ptx::mma16816<Value>(out_.tile[2 * pair], p, b[0], b[1]);
         ptx::mma16816<Value>(out_.tile[2 * pair + 1], p, b[2], b[3]);
+      }
+      if constexpr (kColumnTiles % 2 != 0) {
+        unsigned b[4];
+        ptx::ldmatrix4Transposed(b, values + ValueRows::offset(token, kColumnTiles - 1));
+        ptx::mma16816<Value>(out_.tile[kColumnTiles - 1], p, b[0], b[1]);
       }
     }
   }
@@ -381,7 +399,7 @@ private:
         }
       } else {
 #pragma unroll
-        for (int n = 0; n < 2 * kColumnPairs; ++n)
+        for (int n = 0; n < kColumnTiles; ++n)
           *reinterpret_cast<float2 *>(accumulators + row * Layout::kJoinStride + n * 8 +
                                       fragmentColumn(lane_)) =
               make_float2(out_.tile[n][2 * r], out_.tile[n][2 * r + 1]);
@@ -485,7 +503,7 @@ private:
   unsigned query_[Layout::kQueryInRegisters ? kSteps : 1][4];
   FittedQueries<Query> fitted_;
   OnlineSoftmax softmax_;
-  Fragment<2 * kColumnPairs> out_{};
+  Fragment<kColumnTiles> out_{};
 };
 
 } // namespace deft::sm80

@@ -60,7 +60,7 @@ private:
         places[i] = __shfl_sync(~0u, own, (first + i) * Pieces::kTokens + token_);
 #pragma unroll
       for (int i = 0; i < kAtOnce; ++i) {
-        const char *from = atPlace<Element>(column, places[i]);
+        const char *from = atPlace<Config, Element>(column, places[i]);
 #pragma unroll
         for (int across = 0; across < Pieces::kAcross; ++across)
           if (isThere(across))

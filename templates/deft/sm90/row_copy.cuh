@@ -36,7 +36,7 @@ public:
   /// The lane's part of rows [first, first + kRows) of `tile`, from the row at `place`; `first` is a multiple
   /// of kRows.
   __device__ __forceinline__ void copy(unsigned tile, int first, const char *column, unsigned place) const {
-    const char *source = atPlace<typename Config::Key>(column, place); // and of the others: Layout
+    const char *source = atPlace<Config, typename Config::Key>(column, place); // and of the others: Layout
     // L::offset(first + row_, column_), of which the compiler knows what changes with `first`.
     const unsigned to = tile + first * 128 + row_ * 128 + ((column_ ^ row_) ^ (first & 4)) * 16;
 #pragma unroll

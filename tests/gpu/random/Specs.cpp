@@ -147,7 +147,8 @@ std::vector<std::string> hookNames() {
 std::string randomSpec(std::uint64_t seed, int every, const std::string &only, bool isOfBytes) {
   std::string text = "// Random attentions of seed " + std::to_string(seed) + ".\nimport \"library.deft\";\n";
   int index = 0;
-  for (const int dim : {32, 48, 64, 80, 96, 112, 128, 144, 160, 192, 224, 256})
+  for (const int dim :
+       {32, 48, 64, 80, 96, 112, 128, 144, 160, 192, 224, 256, 8, 24, 40, 72, 88, 120, 136, 248})
     for (int ratio = 1; ratio <= 16; ++ratio, ++index) {
       if (index % every != 0)
         continue;
@@ -174,7 +175,8 @@ std::string randomSpec(std::uint64_t seed, int every, const std::string &only, b
       // Of a generator of its own: other draws stay what they are.
       Random bytes(seed, static_cast<std::uint64_t>(2000 + index));
       const std::string cacheDtype = // no GPU's family makes keys of bytes
-          (isOfBytes || bytes.oneIn(4)) && !hasKey(hook) ? bytes.of({"fp8_e4m3", "fp8_e5m2"}) : std::string();
+          dim % 16 == 0 && (isOfBytes || bytes.oneIn(4)) && !hasKey(hook) ? bytes.of({"fp8_e4m3", "fp8_e5m2"})
+                                                                          : std::string();
       text += "  kv_cache    = " + layout(random, cacheDtype) + ";\n" + hook.text;
       const bool hasLse = hook.hasLse && !random.oneIn(8);
       const std::string outputDtype = hasLse && random.oneIn(6) ? random.of({"f16", "bf16"}) : dtype;

@@ -7,8 +7,8 @@ deft.attention @a query_heads 8 kv_heads 3 q vector<64xbf16> k vector<64xbf16> v
 
 // -----
 
-// expected-error@+1 {{the dim of q is 40, it must be a positive multiple of 16}}
-deft.attention @a query_heads 8 kv_heads 2 q vector<40xbf16> k vector<40xbf16> v vector<40xbf16> out vector<40xbf16>
+// expected-error@+1 {{the dim of q is 36, it must be a positive multiple of 8}}
+deft.attention @a query_heads 8 kv_heads 2 q vector<36xbf16> k vector<36xbf16> v vector<36xbf16> out vector<36xbf16>
   cache <page_size = 16, order = nhd> scale 1.0 normalize softmax params []
 
 // -----

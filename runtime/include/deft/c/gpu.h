@@ -186,8 +186,8 @@ DEFT_C_API deft_status deft_gpu_plan_draft(deft_gpu_plan *plan, const deft_draft
 /// Computes the attention of all queries. `attention` is the one of deft_gpu_plan_make, or another with the
 /// same heads, tiles and head_dim, as of other layers, whose mask hides no less: where the plan's bounds ask
 /// for parameters, with the same values. q, k, v and out begin at multiples of 16 bytes, and strides are
-/// multiples of 16 elements. Errors are found before anything is enqueued: a plan of an older tree, one that
-/// was not uploaded, tensors that are missing or wrong.
+/// multiples of 16 elements, or of 8 where 16 does not divide head_dim. Errors are found before anything is
+/// enqueued: a plan of an older tree, one that was not uploaded, tensors that are missing or wrong.
 DEFT_C_API deft_status deft_gpu_plan_run(deft_gpu_plan *plan, const deft_gpu_attention *attention,
                                          const deft_inputs *inputs, const deft_outputs *outputs,
                                          deft_gpu_stream stream);

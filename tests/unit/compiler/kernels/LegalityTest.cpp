@@ -181,6 +181,15 @@ TEST(LegalityTest, HintsNameTheFamiliesThatServeTheShape) {
   EXPECT_TRUE(checkInvariant(narrow()));
 }
 
+TEST(LegalityTest, RowsOfAnOddNumberOfEightsAreForSm80) {
+  const KernelShape shape{8, 8, spec::Tensors::alike(72)};
+  const PhaseConfig tiles{"tiles", -1, config::Family::Sm90, 64, 64, 2, kSm90LightWarps};
+  const auto wide = checkPhase(shape, tiles, target::findTarget("sm_90a"));
+  EXPECT_EQ(messageOf(wide), "phase `tiles`: head_dim is 72, which is no multiple of family sm90's 16");
+  EXPECT_EQ(wide.error().hint, "use family sm80");
+  EXPECT_TRUE(checkPhase(shape, narrow(), target::findTarget("sm_90a")));
+}
+
 TEST(LegalityTest, TheTileHoldsAQueryOfEveryRatio) {
   EXPECT_EQ(check(narrow(), {28, 1, spec::Tensors::alike(128)}),
             "phase `narrow`: tile_q is 16, less than the 28 query heads that share a KV head");

@@ -34,11 +34,11 @@ TEST(AttentionSemaTest, EveryRatioUpToTheLimitIsTaken) {
 }
 
 // Rule A3.
-TEST(AttentionSemaTest, HeadDimsAreMultiplesOfSixteen) {
+TEST(AttentionSemaTest, HeadDimsAreMultiplesOfEight) {
   for (int dim = -16; dim <= 300; ++dim) {
     Compiled compiled =
         compile("attention a { query_heads = 2; kv_heads = 2; head_dim = " + std::to_string(dim) + "; }");
-    bool isLegal = dim >= 16 && dim <= 256 && dim % 16 == 0;
+    bool isLegal = dim >= 8 && dim <= 256 && dim % 8 == 0;
     EXPECT_EQ(compiled.errors == 0, isLegal) << dim;
     EXPECT_EQ(compiled.variants.empty() ? dim : compiled.only().tensors.k.dim, dim);
   }

@@ -66,9 +66,12 @@ TEST(TensorsTest, FaultsSayWhatIsWrong) {
     return faultOf(tensors).value_or("none");
   };
   EXPECT_EQ(faultWith([](Tensors &t) { t.k.dim = 0; }),
-            "the dim of k is 0, it must be a positive multiple of 16");
+            "the dim of k is 0, it must be a positive multiple of 8");
   EXPECT_EQ(faultWith([](Tensors &t) { t.out.dim = 100; }),
-            "the dim of out is 100, it must be a positive multiple of 16");
+            "the dim of out is 100, it must be a positive multiple of 8");
+  EXPECT_EQ(faultOf(Tensors::alike(40)), std::nullopt);
+  EXPECT_EQ(faultOf(Tensors{{DType::F16, 40}, {DType::F8E4M3, 40}, {DType::F8E4M3, 40}, {DType::F16, 40}}),
+            "the dim of k is 40, as fp8_e4m3 it must be a multiple of 16");
   EXPECT_EQ(faultWith([](Tensors &t) { t.q.dim = 512; }),
             "q has dim 512 and k 576, their product is over one");
   EXPECT_EQ(faultWith([](Tensors &t) { t.out.dim = 256; }),

@@ -84,6 +84,32 @@ TEST(VisibleTreeTest, APromptUnderAWindowIsReadWhereItsTilesSeeIt) {
   }
 }
 
+/// A prefix that sees itself both ways costs what a causal prompt does: a slope, and one segment for the
+/// prefix.
+TEST(VisibleTreeTest, APrefixOfAPromptIsOneSegmentAndTheRestASlope) {
+  constexpr int kTokens = 2000, kPrefix = 300;
+  KvTree tree;
+  const int prompt = tree.addNode(-1, kTokens).value();
+  for (int seen = 1; seen <= kTokens; ++seen)
+    ASSERT_TRUE(tree.addQuery(prompt, seen));
+  spec::VisibleBounds::Bound own, prefix; // kv_pos < q_pos + 1, kv_pos < 300
+  own.at.qPos = 1;
+  own.at.rest.constant = 1;
+  prefix.at.rest.constant = kPrefix;
+  const auto segmentsOf = [&](std::vector<spec::VisibleBounds::Interval> intervals) {
+    VisibleTree visible;
+    TreeView view;
+    visible.read(tree, Reach::of({std::move(intervals), spec::MaskBound::Path}, {}), 16, view);
+    EXPECT_EQ(view.readTokens, kTokens);
+    return std::vector<Segment>(view.segments.begin(), view.segments.end());
+  };
+  EXPECT_EQ(segmentsOf({{.from = {}, .until = {own}, .conditions = {}},
+                        {.from = {}, .until = {prefix}, .conditions = {}}}),
+            (std::vector<Segment>{{0, 0, kPrefix, 0, kTokens},
+                                  {0, kPrefix, kTokens - kPrefix, kPrefix, kTokens, 1}}));
+  EXPECT_EQ(segmentsOf({{}}), (std::vector<Segment>{{0, 0, kTokens, 0, kTokens}})) << "nothing bounds it";
+}
+
 TEST(VisibleTreeTest, PlansOfEveryPartitionReadWhatIsSeenAndNothingElse) {
   Planner planner;
   Plan plan;

@@ -69,10 +69,20 @@ TEST_F(PointerRulesTest, StridesOfCachesThatLieBetweenUnits) {
 }
 
 TEST_F(PointerRulesTest, KernelsCountInUnits) {
-  const abi::CachePlaces places = placesOf({1LL << 35, 128, 4096});
+  const abi::CachePlaces places = placesOf(variant_, {1LL << 35, 128, 4096});
   EXPECT_EQ(places.pageStride, 1u << 31);
   EXPECT_EQ(places.tokenStride, 8u);
   EXPECT_EQ(places.headStride, 256u);
+}
+
+TEST_F(PointerRulesTest, RowsOfAnOddNumberOfEightsAreCountedInThese) {
+  variant_.tensors = spec::Tensors::alike(72);
+  pointers_.cache = cacheLayoutsOf(variant_);
+  pointers_.qStride = 4 * 72 + 8;
+  EXPECT_EQ(error(), "none");
+  EXPECT_EQ(placesOf(variant_, pointers_.cache.k).tokenStride, 18u);
+  pointers_.qStride = 4 * 72 + 4;
+  EXPECT_EQ(error(), "the row stride of q is 292 elements, not a multiple of 8");
 }
 
 TEST_F(PointerRulesTest, CachesBeyondWhatKernelsCount) {

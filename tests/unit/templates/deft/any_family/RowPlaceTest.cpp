@@ -8,13 +8,13 @@
 namespace deft {
 namespace {
 
-template <int kPage> struct Config {
-  static constexpr int kKeyDim = 80, kPageSize = kPage;
+template <int kPage, int kDim = 80> struct Config {
+  static constexpr int kKeyDim = kDim, kValueDim = kDim, kPageSize = kPage;
 };
 
-long long elementsOf(unsigned place) {
+template <int kDim = 80> long long elementsOf(unsigned place) {
   const char *const none = nullptr;
-  return (atPlace<bf16>(none, place) - none) / 2;
+  return (atPlace<Config<0, kDim>, bf16>(none, place) - none) / 2;
 }
 
 TEST(RowPlaceTest, RowsOfQueriesMayBeWiderThanTheirHeads) {
@@ -23,6 +23,12 @@ TEST(RowPlaceTest, RowsOfQueriesMayBeWiderThanTheirHeads) {
   EXPECT_EQ(elementsOf(queryPlace<Config<0>>(args, 5, 3)), 5 * (7 * 80 + 16) + 3 * 80);
   args.qStride = 1 << 20; // far beyond 32 bits of elements
   EXPECT_EQ(elementsOf(queryPlace<Config<0>>(args, 60'000, 1)), 60'000LL * (1 << 20) + 80);
+}
+
+TEST(RowPlaceTest, RowsOfAnOddNumberOfEightsAreCountedInThese) {
+  abi::AttendArgs args{};
+  args.qStride = 7 * 72 + 8;
+  EXPECT_EQ(elementsOf<72>(queryPlace<Config<0, 72>>(args, 5, 3)), 5 * (7 * 72 + 8) + 3 * 72);
 }
 
 TEST(RowPlaceTest, TokensAreWhereTheStridesSay) {

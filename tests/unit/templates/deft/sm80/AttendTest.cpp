@@ -54,6 +54,18 @@ TEST(Sm80AttendTest, ManyColumnsAreAttended) {
     attendAll<Narrow<f16, 192, 16>>(seed);
 }
 
+/// Rows that end in the middle of a step, and of a pair of columns.
+TEST(Sm80AttendTest, RowsOfAnOddNumberOfEightsAreAttended) {
+  for (unsigned seed = 0; seed < 4; ++seed) {
+    attendAll<Narrow<f16, 8, 0>>(seed);
+    attendAll<Narrow<bf16, 24, 16>>(seed);
+    attendAll<Wide<bf16, 40, 16>>(seed);
+    attendAll<Wide<f16, 72, 1>>(seed);
+    attendAll<Narrow<bf16, 120, 0>, test::WindowVariant>(seed, {300});
+    attendAll<Narrow<f16, 136, 16>>(seed); // queries in shared memory
+  }
+}
+
 template <int kOfKeys, int kOfValues> struct Unlike : Wide<bf16, kOfKeys, 16> {
   static constexpr int kKeyDim = kOfKeys, kValueDim = kOfValues;
 };
@@ -64,6 +76,8 @@ TEST(Sm80AttendTest, KeysAndValuesHaveDimsOfTheirOwn) {
     attendAll<Unlike<96, 64>>(seed);
     attendAll<Unlike<48, 80>>(seed);
     attendAll<Unlike<192, 128>>(seed);
+    attendAll<Unlike<72, 64>>(seed);
+    attendAll<Unlike<64, 40>>(seed);
   }
 }
 

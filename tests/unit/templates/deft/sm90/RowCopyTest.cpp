@@ -40,7 +40,7 @@ template <int kDim> void copyRows(unsigned seed) {
                                copier.copy(tile, first, column,
                                            static_cast<unsigned>(
                                                source[static_cast<std::size_t>(first + copier.row())]) *
-                                               (kDim / kRowUnit));
+                                               (kDim / kRowUnit<C>));
                              ptx::cpAsyncCommit();
                              ptx::cpAsyncWait<0>();
                              __syncwarp();
