@@ -42,6 +42,14 @@ constexpr PhaseRule kRules[] = {
               "each of k's elements, and needs 2";
      },
      [](const Site &) -> std::string { return "let the cache have q's dtype, or use a CPU"; }},
+    {"key hook",
+     [](const Site &site) { return !site.shape.hasKeyHook || site.shape.tensors.k.dim % 16 == 0; },
+     [](const Site &site) {
+       return "head_dim is " + number(site.shape.tensors.k.dim) +
+              "; the hook `key` takes the halves of a row as columns of 8 elements, which takes a multiple "
+              "of 16";
+     },
+     [](const Site &) -> std::string { return "use a CPU"; }},
     {"warps share a tile", [](const Site &site) { return site.phase.warps % rowWarps(site) == 0; },
      [](const Site &site) {
        return "warps is " + number(site.phase.warps) + ", not a multiple of the " + number(rowWarps(site)) +

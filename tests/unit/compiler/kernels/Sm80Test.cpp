@@ -52,6 +52,10 @@ TEST(Sm80Test, KeysAreMadeOfWhatHasRoomForThem) {
             "family sm80 has 1 byte for each of k's elements, and needs 2");
   shape.hasKeyHook = false;
   EXPECT_EQ(check(narrow(), shape), "legal");
+  EXPECT_EQ(check(narrow(), {32, 8, spec::Tensors::alike(40), /*hasKeyHook=*/true}),
+            "phase `narrow`: head_dim is 40; the hook `key` takes the halves of a row as columns of 8 "
+            "elements, which "
+            "takes a multiple of 16");
 }
 
 /// Where the schedule says nothing, every shape gets phases that can be compiled, and of which one holds a
