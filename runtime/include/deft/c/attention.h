@@ -74,7 +74,7 @@ typedef struct deft_param_info {
   size_t size;         ///< sizeof(deft_param_info), set by the caller
   const char *name;    ///< belongs to the attention
   deft_dtype dtype;    ///< DEFT_F32 or DEFT_I32
-  int32_t length;      ///< 1, one value a query head or KV head, or a table's; 0: see below
+  int32_t length;      ///< 1, one value a query head or KV head, or a table's; 0: see above
   int32_t is_array;    ///< 0 or 1
   int32_t has_default; ///< 0: a run fails that does not give it
 } deft_param_info;
