@@ -3,7 +3,6 @@
 #include "runtime/exec/Half.h"
 #include "runtime/exec/Inputs.h"
 #include "runtime/plan/Slope.h"
-#include "templates/deft/stride_abi.h"
 
 #include <algorithm>
 #include <bit>
@@ -112,7 +111,7 @@ void attendRow(const Variant &variant, const abi::AttendArgs &args, const abi::I
     const auto placeIn = [&](const abi::CachePlaces &cache) {
       const int size = variant.pageSize;
       const auto elements = [&](unsigned units) {
-        return units * (1LL * abi::strideElements(variant.headDim, variant.headDim));
+        return units * (variant.headDim % abi::kStrideElements == 0 ? 16LL : 8LL);
       };
       return (size == 0 ? token.place * elements(cache.tokenStride)
                         : token.place / size * elements(cache.pageStride) +

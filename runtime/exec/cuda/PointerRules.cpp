@@ -1,7 +1,5 @@
 #include "runtime/exec/cuda/PointerRules.h"
 
-#include "templates/deft/stride_abi.h"
-
 #include <algorithm>
 #include <cstdint>
 #include <limits>
@@ -31,10 +29,6 @@ const char *findCrooked(const CudaPointers &pointers) {
 
 int packedRow(const spec::Variant &variant, const spec::TensorType &tensor) {
   return variant.queryHeads * tensor.dim;
-}
-
-int unitOf(const spec::Variant &variant) {
-  return abi::strideElements(variant.tensors.k.dim, variant.tensors.v.dim);
 }
 
 Result<void> checkMultiple(const std::string &what, long long stride, int unit) {
@@ -81,6 +75,11 @@ Result<void> checkCache(const std::string &name, const abi::CacheLayout &layout,
 }
 
 } // namespace
+
+int unitOf(const spec::Variant &variant) {
+  const bool divides = (variant.tensors.k.dim | variant.tensors.v.dim) % abi::kStrideElements == 0;
+  return divides ? abi::kStrideElements : abi::kStrideElements / 2;
+}
 
 abi::CachePlaces placesOf(const spec::Variant &variant, const abi::CacheLayout &layout) {
   const int unit = unitOf(variant);

@@ -1,12 +1,16 @@
 #pragma once
 
 #include "deft/abi.h"
-#include "deft/stride_abi.h"
 
-/// Where rows of q, K and V begin, in units of abi::strideElements (see abi::CachePlaces).
+/// Where rows of q, K and V begin, in units (see abi::CachePlaces).
 namespace deft {
 
-template <class Config> constexpr int kRowUnit = abi::strideElements(Config::kKeyDim, Config::kValueDim);
+/// Elements of a unit: abi::kStrideElements, or half as many where these do not divide a row. The host's twin
+/// is exec::unitOf.
+template <class Config>
+constexpr int kRowUnit =
+    (Config::kKeyDim | Config::kValueDim) % abi::kStrideElements == 0 ? abi::kStrideElements
+                                                                      : abi::kStrideElements / 2;
 
 /// Of a query and a query head.
 template <class Config>
