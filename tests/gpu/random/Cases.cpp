@@ -124,6 +124,20 @@ Result<void> count(const Subject &subject, const plan::Plan &plan, int turn, Fin
   return {};
 }
 
+/// Of arrays over queries those of the queries that stay.
+void keepValues(const spec::Variant &variant, const std::vector<std::size_t> &kept,
+                std::vector<exec::ParamValue> &params) {
+  const auto keep = [&](auto &values) {
+    for (std::size_t i = 0; i < kept.size() && !values.empty(); ++i)
+      values[i] = values[kept[i]]; // which comes no earlier
+  };
+  for (std::size_t i = 0; i < params.size(); ++i)
+    if (variant.params[i].shape == spec::Param::Shape::PerQuery) {
+      keep(params[i].f32);
+      keep(params[i].i32);
+    }
+}
+
 config::Config randomPlanning(Random &random, const config::Config &config, int tree) {
   const auto names = spec::partitionNames();
   config::Config planned = config;
@@ -252,6 +266,7 @@ void runInvariantCases(const Subject &subject, const CaseOptions &options, Check
       some.q.insert(some.q.end(), all.q.begin() + static_cast<std::ptrdiff_t>(i * rowElements),
                     all.q.begin() + static_cast<std::ptrdiff_t>((i + 1) * rowElements));
     }
+    keepValues(variant, kept, some.params);
     // A hook that reads the query's index sees another one now.
     if (variant.name.ends_with("by_query"))
       continue;
