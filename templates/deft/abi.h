@@ -46,7 +46,7 @@ struct Run {
 };
 static_assert(sizeof(Run) == 32);
 
-/// Rows of q and out, and tokens, pages and heads of K and V, are multiples of so many elements apart.
+/// Rows of q and out, tokens, pages and heads of K and V are multiples of so many elements apart, or of half.
 constexpr int kStrideElements = 16;
 
 /// Where the tokens of K or of V lie, in elements. Token at `location` t is at
@@ -58,8 +58,8 @@ struct CacheLayout {
   long long headStride;
 };
 
-/// The same for kernels, in units of kStrideElements, of which 32 bits reach 128 GiB: 64 would take twice the
-/// shared memory, or twice the shuffles, for where each token lies. A sum that is there wraps around to
+/// The same for kernels, in units of these (kRowUnit), of which 32 bits reach 128 GiB: 64 would take twice
+/// the shared memory, or twice the shuffles, for where each token lies. A sum that is there wraps around to
 /// itself.
 struct CachePlaces {
   unsigned pageStride;

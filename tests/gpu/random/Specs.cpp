@@ -98,8 +98,8 @@ std::vector<Hook> hooks(Random &random, int dim = 64, int heads = 1) {
       {"image_in_window", "  mask        = path && (kv_pos > q_pos - " + n + " && two_way_block(" + few +
                               ", " + few + " + " + n +
                               "));\n  normalize   = softmax with sink(0.5 * head);\n"},
-      {"by_query_on_a_path",
-       "  mask        = path && (kv_pos <= q_pos || query % 2 == 0);\n  normalize   = sigmoid(-2.5);\n",
+      {"by_head_on_a_path",
+       "  mask        = path && (kv_pos <= q_pos || head % 2 == 0);\n  normalize   = sigmoid(-2.5);\n",
        false},
       {"sigmoid_alibi",
        "  param slope : f32[query_heads];\n  score       = alibi(s, slope);\n  normalize   = "
