@@ -23,7 +23,7 @@ template <class Config, class Variant> class KeyHook {
   static_assert(Rows::kColumns % 2 == 0, "a column's partners are a column");
   /// Lanes of a row: neighbours in a warp, which sum up its squares; where halves have not as many columns,
   /// the last ones have none.
-  static constexpr int lanesOf(int columns) {
+  static constexpr __device__ int lanesOf(int columns) {
     int lanes = 1;
     while (lanes < columns)
       lanes *= 2;
