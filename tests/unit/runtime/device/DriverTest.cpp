@@ -23,7 +23,7 @@ TEST(DriverTest, ALibraryWithoutTheFunctionsIsTooOld) {
 }
 
 TEST(DriverTest, WhatHidesTheGpusIsNamed) {
-  const test::SetVariable hidden("CUDA_VISIBLE_DEVICES", "");
+  const test::SetVariable visible("CUDA_VISIBLE_DEVICES", ""), hidden("DEFT_FAKE_CUDA_HIDDEN", "1");
   const auto driver = Driver::load(DEFT_FAKE_CUDA);
   ASSERT_FALSE(driver);
   EXPECT_THAT(driver.error().message, ::testing::HasSubstr("cannot start the CUDA driver"));
