@@ -183,7 +183,7 @@ TEST_F(TuneCommandTest, StaleEntriesAreTimedAgainWithoutASearch) {
 
   const Outcome renewed = renew({});
   EXPECT_EQ(renewed.code, 0) << renewed.err;
-  EXPECT_THAT(renewed.out, HasSubstr("few_shot: "));
+  EXPECT_THAT(renewed.out, HasSubstr("few-shot: "));
   EXPECT_THAT(renewed.out, HasSubstr(" when it was tuned)\n1 entry renewed in " + path));
   const auto entry = nlohmann::json::parse(module_cache::readText(path))["entries"][0];
   EXPECT_EQ(entry["provenance"]["kernel_hash"], today);
