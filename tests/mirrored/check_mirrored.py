@@ -30,6 +30,7 @@ ELSEWHERE = (
     Elsewhere("compiler/codegen/cpu", "Accumulate Emitter Fetches HookInliner Jit Kernel Lowering Scores", "CpuKernelTest", "parts of one kernel: what it computes is compared"),
     Elsewhere("compiler/spec", "ParserSelect", "ParserTest", "the parser, by kinds of text"),
     Elsewhere("runtime/exec/cpu", "UnitRunner", "CpuExecutorTest", "a part of the executor: what it computes is compared"),
+    Elsewhere("tools/deftc/cache", "EntryTiming", "TuneCommandTest", "what deftc cache regret and renew have in common"),
     Elsewhere("tuner/regret", "TimedRegret", "TuneCommandTest", "a session of its own, by deftc cache regret"),
     Elsewhere("tuner/session", "ClassSearch TuneClass", "TuneTest", "steps of a session"),
     # Text in, text out: tests of IR stand beside their input.

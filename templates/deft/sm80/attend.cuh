@@ -17,6 +17,7 @@
 #include "deft/sm80/selected_cursor.cuh"
 #include "deft/sm80/shared_layout.cuh"
 #include "deft/sm80/softmax.cuh"
+#include "deft/sm80/token_slot.cuh"
 
 /// Attention of the rows of an item over its runs, by mma.sync and a ring of KV tiles that cp.async
 /// fills. A block works on a unit, an item for one KV head; its warps split the rows by 16 and, where
@@ -25,19 +26,6 @@
 /// One step of the ring: wait for tile t, start the copies of tile t + stages - 1 with the token records
 /// made in the step before, start making the records of tile t + stages, compute tile t.
 namespace deft::sm80 {
-
-/// A tile's tokens in shared memory: where each lies, and its records.
-template <class Config> struct TokenSlot {
-  uint2 *place; ///< where the token's rows of K and of V begin, for this KV head
-  TokenRecords records;
-
-  __device__ __forceinline__ TokenSlot(char *shared, int slot)
-      : place(reinterpret_cast<uint2 *>(shared + SharedLayout<Config>::kTokenOffset) +
-              slot * Config::kTileKv),
-        records(shared + SharedLayout<Config>::kRecordOffset +
-                    slot * Config::kTileKv * TokenBytes<Config>::kRecord,
-                Config::kTileKv) {}
-};
 
 template <class Config, class Variant> class Attend {
   using Layout = SharedLayout<Config>;
