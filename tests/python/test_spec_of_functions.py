@@ -204,7 +204,7 @@ def test_a_mask_bound_by_the_path_shows_what_comes_later():
         return (kv_pos <= q_pos) | (kv_pos < 6)
 
     tree = deft.Tree()
-    prompt = tree.add_root(10)
+    prompt = tree.add_root(10, location=0)
     for seen in range(1, 11):
         tree.add_query(prompt, seen)
     q, k, v = np.zeros((10, HEADS, DIM), "float16"), np.zeros((10, 2, DIM), "float16"), np.ones((10, 2, DIM), "float16")
