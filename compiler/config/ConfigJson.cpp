@@ -180,6 +180,8 @@ json toJson(const Config &config) {
   return object;
 }
 
+bool areEqual(const Config &a, const Config &b) { return toJson(a) == toJson(b); }
+
 Result<Config> configFromJson(const json &object, DeviceKind device) {
   Config config;
   Reader reader(object, "config");

@@ -26,6 +26,8 @@ std::string orderText(Order order);
 nlohmann::json toJson(const PhaseConfig &phase);
 /// `cost` and `order` are written where they are not the default.
 nlohmann::json toJson(const Config &config);
+/// Whether both are written alike.
+bool areEqual(const Config &a, const Config &b);
 
 /// A config for a device of this kind. Checks types and names, not legality. Unknown keys are errors: a
 /// misspelt one must not fall back to a default in silence.

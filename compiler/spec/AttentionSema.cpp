@@ -318,31 +318,27 @@ template <bool (*mayRead)(Builtin)> static bool orPosition(Builtin builtin) {
 }
 
 void AttentionSema::checkQuery() {
-  std::optional<Keyed> query = keyed("query");
-  if (!query)
-    return;
-  std::optional<ExprId> value =
-      exprs_.evaluateAs(query->expr, query->scope, ScalarType::F32, "an element of the query");
-  if (value &&
-      exprs_.checkReads(*value, query->expr, query->scope, orPosition<mayReadInQuery>,
-                        "`query` may not read what is of a token",
-                        "it is the same for all tokens; what depends on one belongs into `score`") &&
-      !isElement(*value))
-    variant_.query = value;
+  variant_.query = rowHook("query", "an element of the query", orPosition<mayReadInQuery>,
+                           "`query` may not read what is of a token",
+                           "it is the same for all tokens; what depends on one belongs into `score`");
 }
 
 void AttentionSema::checkKey() {
-  std::optional<Keyed> key = keyed("key");
-  if (!key)
-    return;
-  std::optional<ExprId> value =
-      exprs_.evaluateAs(key->expr, key->scope, ScalarType::F32, "an element of the key");
-  if (value &&
-      exprs_.checkReads(*value, key->expr, key->scope, orPosition<mayReadInKey>,
-                        "`key` may not read what is of a query",
-                        "it is the same for all queries; what depends on one belongs into `score`") &&
-      !isElement(*value))
-    variant_.key = value;
+  variant_.key = rowHook("key", "an element of the key", orPosition<mayReadInKey>,
+                         "`key` may not read what is of a query",
+                         "it is the same for all queries; what depends on one belongs into `score`");
+}
+
+std::optional<ExprId> AttentionSema::rowHook(const char *key, const char *what, bool (*mayRead)(Builtin),
+                                             const char *problem, const char *hint) {
+  std::optional<Keyed> hook = keyed(key);
+  if (!hook)
+    return std::nullopt;
+  std::optional<ExprId> value = exprs_.evaluateAs(hook->expr, hook->scope, ScalarType::F32, what);
+  if (!value || !exprs_.checkReads(*value, hook->expr, hook->scope, mayRead, problem, hint) ||
+      isElement(*value))
+    return std::nullopt;
+  return value;
 }
 
 bool AttentionSema::isElement(ExprId value) const {

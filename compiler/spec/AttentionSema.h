@@ -24,6 +24,9 @@ private:
   void checkOwnDeclarations();
   void checkQuery();
   void checkKey();
+  /// What a hook of rows gives in the place of their elements; none: it gives them back, or is wrong.
+  std::optional<ExprId> rowHook(const char *key, const char *what, bool (*mayRead)(Builtin),
+                                const char *problem, const char *hint);
   void checkMask();
   void checkScore();
   void checkNormalize();

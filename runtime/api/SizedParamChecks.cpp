@@ -2,6 +2,7 @@
 
 #include "runtime/api/AttentionImpl.h"
 #include "runtime/api/Convert.h"
+#include "runtime/exec/Inputs.h"
 #include "runtime/exec/Params.h"
 
 #include <algorithm>
@@ -14,15 +15,12 @@ namespace {
 /// Slots up to the last one that the plan's items read, whose pages the table has.
 std::int64_t slotsRead(const plan::Plan &plan, std::span<const int> pageTable, int pageSize) {
   std::int64_t slots = 0;
-  for (const abi::Run &run : plan.runs) {
-    if (pageSize == 0)
-      slots = std::max<std::int64_t>(slots, std::int64_t{run.location} + run.tokens);
-    for (int page = pageSize > 0 ? run.location / pageSize : 0;
-         pageSize > 0 && page * pageSize < run.location + run.tokens; ++page) {
-      const int inPage = std::min(run.location + run.tokens - page * pageSize, pageSize);
-      slots = std::max(slots, std::int64_t{pageTable[static_cast<std::size_t>(page)]} * pageSize + inPage);
+  for (const abi::Run &run : plan.runs)
+    for (int at = run.location, end = run.location + run.tokens; at < end;) { // of a page the last token
+      const int next = pageSize > 0 ? std::min(end, (at / pageSize + 1) * pageSize) : end;
+      slots = std::max<std::int64_t>(slots, exec::cacheSlotOf(pageTable.data(), pageSize, next - 1) + 1);
+      at = next;
     }
-  }
   return slots;
 }
 

@@ -17,9 +17,6 @@ constexpr int kCpuKernelVersion = 9;
 
 /// Tokens come in fours: arrays of a block are readable up to the next multiple of this.
 constexpr int kCpuTokenPad = 4;
-/// Executors keep so many entries behind those of a block: kernels of older packages read offsets ahead by
-/// eights.
-constexpr int kCpuFetchPad = 8;
 
 /// Converts query rows, those of successive query heads of one query where the variant has a hook of them,
 /// into the form that `attend` reads. Rows stand in groups of CpuKernel::groupRows, a group in

@@ -3,7 +3,7 @@ masks of drafts and lengths that only the device knows.
 
 usage: gpu_check.py      needs the wheel installed, torch with CUDA; exit code 1 where something is wrong
 
-It takes less than a minute, most of it for kernels, which are compiled side by side.
+Most of its time is that of kernels, which are compiled side by side; the last line says how long it took.
 """
 
 import sys

@@ -29,10 +29,6 @@ using support::Result;
 
 namespace {
 
-bool areEqual(const config::Config &a, const config::Config &b) {
-  return config::toJson(a) == config::toJson(b);
-}
-
 /// The first candidates of each rule, in their order.
 std::vector<RegretOffer> offersOf(Ruling ruling, int most) {
   std::vector<RegretOffer> offers;
@@ -52,7 +48,7 @@ void recall(const Entry &entry, RegretRow &row) {
   for (RegretOffer &offer : row.offers)
     if (offer.candidate.isUntuned())
       offer.us = entry.measurement.untunedUs;
-    else if (areEqual(offer.candidate.config, entry.config))
+    else if (config::areEqual(offer.candidate.config, entry.config))
       offer.us = entry.measurement.tunedUs;
 }
 
@@ -67,7 +63,7 @@ Result<void> measure(const MeasureConfigs &measureConfigs, const Entry &entry,
   std::vector<config::Config> distinct;
   for (std::size_t i = 0; i < configs.size(); ++i) {
     const auto same = std::find_if(distinct.begin(), distinct.end(), [&](const config::Config &config) {
-      return areEqual(config, configs[i]);
+      return config::areEqual(config, configs[i]);
     });
     which[i] = static_cast<std::size_t>(same - distinct.begin());
     if (same == distinct.end())

@@ -14,10 +14,6 @@ using config_cache::Entry;
 
 namespace {
 
-bool areEqual(const config::Config &a, const config::Config &b) {
-  return config::toJson(a) == config::toJson(b);
-}
-
 /// Times of a config beside those of the untuned choice, on the same trees.
 struct Raced {
   double us = 0, untunedUs = 0; ///< geometric means
@@ -48,7 +44,7 @@ public:
     for (const RegretRow *row : rows_)
       for (const RegretOffer &offer : row->offers)
         if (!offer.candidate.isUntuned() && std::ranges::none_of(configs, [&](const config::Config &other) {
-              return areEqual(other, offer.candidate.config);
+              return config::areEqual(other, offer.candidate.config);
             }))
           configs.push_back(offer.candidate.config);
     return configs;
@@ -60,10 +56,10 @@ private:
   /// Of a config that is for the tree.
   static std::optional<double> timeOf(const RegretRow &row, const config::Config &config) {
     const Entry &entry = row.hidden.entry;
-    if (!entry.keepsDefault && areEqual(entry.config, config))
+    if (!entry.keepsDefault && config::areEqual(entry.config, config))
       return entry.isFor(row.at) ? row.us : std::nullopt;
     for (const RegretOffer &offer : row.offers)
-      if (!offer.candidate.isUntuned() && areEqual(offer.candidate.config, config))
+      if (!offer.candidate.isUntuned() && config::areEqual(offer.candidate.config, config))
         return offer.us;
     return std::nullopt;
   }
@@ -90,13 +86,14 @@ private:
 Renewal renewed(const Entry &old, const EntryTimes &times, const config_cache::Provenance &now) {
   Renewal renewal{old, old.measurement.gain(), true};
   Entry &entry = renewal.entry;
+  const Raced untuned = times.ofUntuned();
   Raced best = old.keepsDefault ? Raced{} : times.of(old.config);
   if (!best.isFaster()) {
     renewal.isOwn = false;
     entry.onlyFor.clear();
     entry.within = config_cache::kLikeness;
     for (const config::Config &config : times.offered())
-      if (const Raced raced = times.of(config); raced.isFaster() && raced.trees == times.ofUntuned().trees &&
+      if (const Raced raced = times.of(config); raced.isFaster() && raced.trees == untuned.trees &&
                                                 (!best.isFaster() || raced.gain() > best.gain())) {
         best = raced;
         entry.config = config;
@@ -104,7 +101,7 @@ Renewal renewed(const Entry &old, const EntryTimes &times, const config_cache::P
   }
   entry.keepsDefault = !best.isFaster();
   if (entry.keepsDefault) {
-    best = times.ofUntuned();
+    best = untuned;
     entry.config = times.untuned();
   }
   entry.measurement = {best.us, best.untunedUs, 0, best.trees};

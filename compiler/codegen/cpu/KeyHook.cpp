@@ -30,9 +30,8 @@ void KeyRows::fetch(const Tokens &tokens) const {
           e.store(x, e.at(to, e.f32Type(), d));
           return llvm::SmallVector<Value>{e.fma(x, x, carried[0])};
         })[0];
-    // A half need not be whole vectors.
-    e.loop(e.i64(0), e.i64(dim / 2), 8, [&](Value d) {
-      Value half = e.loadAt(e.vectorOf(e.f32Type(), 8), to, d);
+    e.loop(e.i64(0), e.i64(dim / 2), kHalfLanes, [&](Value d) {
+      Value half = e.loadAt(e.vectorOf(e.f32Type(), kHalfLanes), to, d);
       e.store(half, e.at(to, e.f32Type(), e.add(d, e.i64(dim))));
     });
     Value mean = e.mul(e.reduceAdd(squares), e.f32(1.0f / static_cast<float>(dim)));

@@ -23,8 +23,12 @@ private:
   mlir::Value elements_; ///< K as f32, [token][rowRoom()]
   mlir::Value rms_;      ///< [token]
 
-  /// A row, and its first half once more: what is half a row further on stands in a line.
-  std::int64_t rowRoom() const { return context_.keyDim() + context_.keyDim() / 2; }
+  static constexpr int kHalfLanes = 8; ///< of vectors in which a half is copied: it need not be whole ones
+  /// A row, and its first half once more, in whole vectors: what is half a row further on stands in a line.
+  std::int64_t rowRoom() const {
+    const std::int64_t half = context_.keyDim() / 2;
+    return context_.keyDim() + (half + kHalfLanes - 1) / kHalfLanes * kHalfLanes;
+  }
 };
 
 } // namespace deft::codegen::cpu

@@ -16,7 +16,7 @@ int TokenBlocks::mostTokens(const plan::Plan &plan, const abi::Item &item, int r
 }
 
 void TokenBlocks::reserve(TokenBlock &block, const abi::CpuKernel &kernel) {
-  const auto capacity = static_cast<std::size_t>(kernel.blockTokens + abi::kCpuFetchPad);
+  const auto capacity = static_cast<std::size_t>(kernel.blockTokens + abi::kCpuTokenPad);
   for (std::vector<long long> *offsets : {&block.keyOffsets, &block.valueOffsets})
     growTo(*offsets, capacity);
   if (kernel.readsSlots)
@@ -97,7 +97,7 @@ void TokenBlocks::close(TokenBlock &block) const {
 
 void TokenBlocks::pad(TokenBlock &block, const abi::CpuKernel &kernel) {
   const auto last = static_cast<std::size_t>(block.tokens - 1);
-  for (std::size_t t = last + 1; t < last + 1 + abi::kCpuFetchPad; ++t) {
+  for (std::size_t t = last + 1; t < last + 1 + abi::kCpuTokenPad; ++t) {
     block.keyOffsets[t] = block.keyOffsets[last];
     block.valueOffsets[t] = block.valueOffsets[last];
     block.kvPos[t] = block.kvPos[last];
@@ -105,7 +105,7 @@ void TokenBlocks::pad(TokenBlock &block, const abi::CpuKernel &kernel) {
     block.rowLow[t] = block.rowHigh[t] = 0;
   }
   if (kernel.readsSlots)
-    std::fill_n(block.slots.begin() + block.tokens, abi::kCpuFetchPad, block.slots[last]);
+    std::fill_n(block.slots.begin() + block.tokens, abi::kCpuTokenPad, block.slots[last]);
 }
 
 } // namespace deft::exec

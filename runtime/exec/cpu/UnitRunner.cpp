@@ -27,7 +27,7 @@ void UnitRunner::prepare(const Step &step, int heads) {
     growTo(*values, rowsOfHeads);
   growTo(head_, rowsOfHeads);
   for (std::vector<long long> *fetches : {&keyFetches_, &valueFetches_})
-    growTo(*fetches, static_cast<std::size_t>(step.kernel.blockTokens + abi::kCpuFetchPad));
+    growTo(*fetches, static_cast<std::size_t>(step.kernel.blockTokens));
   for (std::vector<int> *values : {&qPos_, &query_})
     growTo(*values, rows);
   if (step.worth)
@@ -212,7 +212,6 @@ void UnitRunner::listFetches(const std::vector<long long> &offsets, const abi::C
     for (int token = 0; token < tokens; ++token)
       *fetches++ = offsets[static_cast<std::size_t>(token)] + part * headStride;
   }
-  std::fill_n(fetches, abi::kCpuFetchPad, fetches[-1]);
 }
 
 void UnitRunner::finish(const abi::Item &item, int headBegin, int headEnd) {

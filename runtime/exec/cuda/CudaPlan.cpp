@@ -373,8 +373,8 @@ abi::AttendArgs CudaPlan::argsOf(const CudaKernels &kernels, const CudaPointers 
   attend.partialLse = partialLse_.as<float>();
   attend.qStride = qStrideOf(kernels.variant(), pointers);
   attend.outStride = outStrideOf(kernels.variant(), pointers);
-  attend.kCache = placesOf(kernels_->variant(), pointers.cache.k);
-  attend.vCache = placesOf(kernels_->variant(), pointers.cache.v);
+  attend.kCache = placesOf(kernels.variant(), pointers.cache.k);
+  attend.vCache = placesOf(kernels.variant(), pointers.cache.v);
   if (selecting_)
     attend.selected = reinterpret_cast<const abi::Selected *>(at(sections_.selected));
   return attend;

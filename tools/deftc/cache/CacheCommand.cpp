@@ -50,6 +50,14 @@ std::vector<FoundFile> filesOf(const std::vector<std::string> &paths) {
   return files;
 }
 
+support::Result<std::string> ownConfigsPath(const config_cache::DeviceKey &device) {
+  const config_cache::Places places = config_cache::defaultPlaces();
+  if (places.userFolder.empty())
+    return support::Error{support::ErrorCode::Environment, "no place for configs: HOME is not set",
+                          "set DEFT_CACHE_DIR, or give --output"};
+  return places.userFolder + "/" + device.fileName();
+}
+
 namespace {
 
 constexpr char kFooter[] = R"(Examples:

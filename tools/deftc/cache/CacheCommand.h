@@ -17,6 +17,9 @@ bool isStale(const config_cache::Entry &entry, const config_cache::DeviceKey &de
 /// The files, and those in the folders, of a command line; none: all that there are.
 std::vector<config_cache::FoundFile> filesOf(const std::vector<std::string> &paths);
 
+/// The user's own file of configs for a device, there or not.
+support::Result<std::string> ownConfigsPath(const config_cache::DeviceKey &device);
+
 /// "12 compiled kernels, 3.1 MB, in FOLDER".
 std::string compiledKernelsText();
 

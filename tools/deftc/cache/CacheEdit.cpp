@@ -63,15 +63,13 @@ int merge(Context &context, const MergeOptions &options) {
     return reportError(context, replaceable.error());
   if (!options.output.empty())
     return writeOutput(context, options.output, formatConfigFile(*merged));
-  const config_cache::Places places = config_cache::defaultPlaces();
-  if (places.userFolder.empty())
-    return reportError(context, {ErrorCode::Environment, "no place for configs: HOME is not set",
-                                 "set DEFT_CACHE_DIR, or give --output"});
-  const std::string path = places.userFolder + "/" + merged->device.fileName();
-  const auto report = mergeWrite(path, config_cache::Place::Cache, *merged);
+  const auto path = ownConfigsPath(merged->device);
+  if (!path)
+    return reportError(context, path.error());
+  const auto report = mergeWrite(*path, config_cache::Place::Cache, *merged);
   if (!report)
     return reportError(context, report.error());
-  context.out << path << ": " << counted(report->added, "entry", "entries") << " added, " << report->replaced
+  context.out << *path << ": " << counted(report->added, "entry", "entries") << " added, " << report->replaced
               << " replaced, " << report->unchanged << " already there or better\n";
   if (!report->setAside.empty())
     context.out << "the broken file that was there is kept in " << report->setAside << '\n';

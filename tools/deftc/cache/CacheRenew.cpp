@@ -14,8 +14,6 @@ namespace deft::cli {
 
 using config_cache::Entry;
 using config_cache::LoadedEntry;
-using support::Error;
-using support::ErrorCode;
 using support::Result;
 
 namespace {
@@ -37,11 +35,10 @@ struct Destination {
 Result<Destination> destinationOf(const Options &options, const config_cache::DeviceKey &device) {
   Destination to{options.output, config_cache::Place::Named};
   if (to.path.empty()) {
-    const config_cache::Places places = config_cache::defaultPlaces();
-    if (places.userFolder.empty())
-      return Error{ErrorCode::Environment, "no place for configs: HOME is not set",
-                   "set DEFT_CACHE_DIR, or give --output"};
-    to = {places.userFolder + "/" + device.fileName(), config_cache::Place::Cache};
+    auto own = ownConfigsPath(device);
+    if (!own)
+      return own.error();
+    to = {std::move(*own), config_cache::Place::Cache};
   }
   if (auto mergeable = config_cache::checkMergeable(to.path, to.place, device); !mergeable)
     return mergeable.error();

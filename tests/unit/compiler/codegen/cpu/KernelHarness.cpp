@@ -29,6 +29,13 @@ spec::Variant plainVariant(int dim, DType dtype) {
   return variant;
 }
 
+spec::ExprId Exprs::addWeighed(spec::ExprId sum, spec::Builtin name, double factor) {
+  spec::ExprId value = builtin(name);
+  if (spec::typeOf(name) == spec::ScalarType::I32)
+    value = op(spec::ExprOp::ToF32, spec::ScalarType::F32, {value});
+  return f32(spec::ExprOp::Add, {sum, f32(spec::ExprOp::Mul, {value, constant(factor)})});
+}
+
 spec::ExprId Exprs::constant(double value, spec::ScalarType type) {
   spec::ExprId id = op(spec::ExprOp::Constant, type, {});
   variant_.exprs.back().value = value;

@@ -33,6 +33,9 @@ public:
     return this->op(op, spec::ScalarType::F32, operands);
   }
 
+  /// `sum` and so many times a name, i32 or f32.
+  spec::ExprId addWeighed(spec::ExprId sum, spec::Builtin name, double factor);
+
 private:
   spec::Variant &variant_;
 };

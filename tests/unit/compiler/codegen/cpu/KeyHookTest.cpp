@@ -12,8 +12,6 @@ namespace {
 
 using spec::Builtin;
 using spec::DType;
-using spec::ExprOp;
-using spec::ScalarType;
 
 constexpr int kTokens = 6, kKvHead = 1;
 constexpr int kPositions[] = {0, 3, 4, 5, 90, 91, 0, 0}; ///< of tokens, in any order; with padding
@@ -34,10 +32,10 @@ std::vector<std::vector<float>> keysSeen(const abi::CpuKernel &kernel, const spe
     pack.packed = packed.data();
     pack.rows = 1;
     kernel.pack(&pack);
-    std::vector<long long> offsets(abi::kCpuFetchPad + abi::kCpuTokenPad, 0);
+    std::vector<long long> offsets(2 * abi::kCpuTokenPad, 0);
     for (int t = 0; t < kTokens; ++t)
       offsets[static_cast<std::size_t>(t)] = t * dim;
-    const std::vector<int> zeros(group + abi::kCpuFetchPad, 0);
+    const std::vector<int> zeros(group + abi::kCpuTokenPad, 0);
     for (int t = 0; t < kTokens; ++t) {
       std::vector<int> low(2 * abi::kCpuTokenPad, 0), high(2 * abi::kCpuTokenPad, 0);
       high[static_cast<std::size_t>(t)] = 1;
@@ -68,7 +66,7 @@ std::vector<std::vector<float>> keysSeen(const abi::CpuKernel &kernel, const spe
 
 // Rules H6, H7.
 TEST(KeyHookTest, AKeyHasPartnersPlaceItsPositionAndTheRowsRootMeanSquare) {
-  for (const int dim : {16, 48, 128})
+  for (const int dim : {8, 16, 24, 40, 48, 128})
     for (const DType dtype : {DType::BF16, DType::F16}) {
       SCOPED_TRACE(dim);
       spec::Variant variant = plainVariant(dim, dtype);
@@ -81,12 +79,8 @@ TEST(KeyHookTest, AKeyHasPartnersPlaceItsPositionAndTheRowsRootMeanSquare) {
       for (const auto &[name, factor] :
            {std::pair(Builtin::X, 1.0), std::pair(Builtin::XHalf, 0.5), std::pair(Builtin::XPair, -0.25),
             std::pair(Builtin::XRms, 2.0), std::pair(Builtin::Dim, 0.125), std::pair(Builtin::KvPos, 0.5),
-            std::pair(Builtin::KvHead, 8.0)}) {
-        auto value = x.builtin(name);
-        if (spec::typeOf(name) == ScalarType::I32)
-          value = x.op(ExprOp::ToF32, ScalarType::F32, {value});
-        sum = x.f32(ExprOp::Add, {sum, x.f32(ExprOp::Mul, {value, x.constant(factor)})});
-      }
+            std::pair(Builtin::KvHead, 8.0)})
+        sum = x.addWeighed(sum, name, factor);
       variant.key = sum;
       const float perHead[] = {0, 0.5f};
       abi::ParamSlot slot;
