@@ -6,7 +6,6 @@ import os
 import subprocess
 import sys
 import tempfile
-import time
 import unittest
 from pathlib import Path
 
@@ -118,24 +117,25 @@ class TidyTest(unittest.TestCase):
         self.assertEqual(tidy.write_commands(folder), {"tuner/A.cpp"})
         self.assertIn('"c++ -c A.cpp"', (folder / "compile_commands.json").read_text())
 
-    def check(self, sources, check_one, minutes=None):
+    def check(self, sources, check_one, *limits):
         with contextlib.redirect_stdout(io.StringIO()) as printed:
-            return *tidy.check(sources, check_one, minutes, 1), printed.getvalue()
+            return *tidy.check(sources, check_one, *(limits or (None, 1))), printed.getvalue()
 
     def test_findings_are_printed_and_counted(self):
         found = self.check(["a.cpp", "b.cpp"], lambda source: "a.cpp:1: bad" if source == "a.cpp" else "")
         self.assertEqual(found, (["a.cpp"], [], "a.cpp:1: bad\n"))
 
     def test_no_source_is_begun_when_the_time_is_over(self):
+        clock = {"seconds": 0.0}
         seen = []
 
-        def slow(source):
+        def takes_a_minute(source):
             seen.append(source)
-            time.sleep(0.05)
+            clock["seconds"] += 60
             return ""
 
-        failed, left, _ = self.check(["a.cpp", "b.cpp", "c.cpp"], slow, minutes=0.01 / 60)
-        self.assertEqual((seen, failed, left), (["a.cpp"], [], ["b.cpp", "c.cpp"]))
+        failed, left, _ = self.check(["a.cpp", "b.cpp", "c.cpp"], takes_a_minute, 1.5, 1, lambda: clock["seconds"])
+        self.assertEqual((seen, failed, left), (["a.cpp", "b.cpp"], [], ["c.cpp"]))
 
 
 if __name__ == "__main__":

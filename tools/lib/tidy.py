@@ -84,13 +84,13 @@ def write_commands(folder):
     return {os.path.relpath(entry["file"]) for entry in json.loads(text)}
 
 
-def check(sources, check_one, minutes, jobs):
-    """Checks sources, several at a time; (found something, not reached)."""
-    end = time.monotonic() + 60 * minutes if minutes else None
+def check(sources, check_one, minutes, jobs, seconds=time.monotonic):
+    """Checks sources, several at a time; (found something, not reached). None is begun when `minutes` are over."""
+    end = seconds() + 60 * minutes if minutes else None
     failed, left = [], []
 
     def run(source):
-        if end and time.monotonic() > end:
+        if end and seconds() > end:
             left.append(source)
         elif report := check_one(source):
             failed.append(source)
