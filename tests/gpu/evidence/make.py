@@ -33,7 +33,7 @@ def left_to_say(page):
     page.add("- Peers, but for the section that says so, were measured in runs of their own, days before, and scaled by one figure: a few per cent either way say nothing.\n"
              "- GPU time leaves planning out on both sides; the section on planning has it.\n"
              "- All our figures are of H200s and H100s, one at a time but for vLLM on two; nothing is known of other cards.\n"
-             "- The configs that ship for the H200, with which most rows were timed, are of kernels whose text has changed since, by about 2 % of the time where it was measured; they are used until they are timed again.")
+             "- Tuned configs ship for the H200 alone: on any other card ours ran untuned, as it does until `deftc tune` has been there.")
     page.table(["no record of", "what would make one"], page.missing)
 
 
