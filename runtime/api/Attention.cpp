@@ -28,14 +28,24 @@ std::vector<ParamInfo> describeParams(const spec::Variant &variant) {
   return params;
 }
 
+std::optional<SelectionInfo> describeSelect(const spec::Variant &variant) {
+  const std::optional<spec::SelectSpec> &select = variant.select;
+  if (!select)
+    return std::nullopt;
+  return SelectionInfo{select->budget.values, static_cast<SelectBy>(select->by), select->keepFirst,
+                       select->keepLast};
+}
+
 Result<Attention> finish(support::Result<program::Program> program) {
   if (!program)
     return api::toPublic(program.error());
   auto kernel = program->cpuKernel();
   if (!kernel && !program->isPackaged())
     return api::toPublic(kernel.error());
-  auto impl = std::make_shared<Attention::Impl>(Attention::Impl{std::move(*program), std::move(kernel), {}});
+  auto impl =
+      std::make_shared<Attention::Impl>(Attention::Impl{std::move(*program), std::move(kernel), {}, {}});
   impl->params = describeParams(impl->variant());
+  impl->selects = describeSelect(impl->variant());
   impl->bounds = spec::visibleBounds(impl->variant());
   return Attention(std::move(impl));
 }
@@ -73,14 +83,7 @@ DType Attention::outputDtype() const { return out().dtype; }
 bool Attention::hasLse() const { return impl_->variant().withLse; }
 int Attention::pageSize() const { return exec::pageSizeOf(impl_->variant()); }
 const std::vector<ParamInfo> &Attention::params() const { return impl_->params; }
-
-std::optional<SelectionInfo> Attention::selects() const {
-  const std::optional<spec::SelectSpec> &select = impl_->variant().select;
-  if (!select)
-    return std::nullopt;
-  return SelectionInfo{select->budget.values, static_cast<SelectBy>(select->by), select->keepFirst,
-                       select->keepLast};
-}
+const std::optional<SelectionInfo> &Attention::selects() const { return impl_->selects; }
 
 CacheStrides Attention::strides() const {
   const abi::CacheLayout layout = exec::cacheLayoutsOf(impl_->variant()).k;

@@ -13,6 +13,7 @@ struct Attention::Impl {
   program::Program program;
   support::Result<exec::CpuKernel> cpuKernel; ///< an error only of a package, which may be meant for GPUs
   std::vector<ParamInfo> params;
+  std::optional<SelectionInfo> selects;
   std::shared_ptr<api::ConfigCaches> configs = std::make_shared<api::ConfigCaches>();
 
   spec::VisibleBounds bounds = {}; ///< of the mask

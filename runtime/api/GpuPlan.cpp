@@ -68,7 +68,7 @@ Result<exec::CudaPointers> checkedPointers(const Plan::Impl &host, bool checksPa
     return usage("GpuInputs::cachePages is not given, and the plan checks pages",
                  "leave out GpuPlanOptions::checksPages, or say how many the cache has");
   if (auto checked = api::checkSizedParams(attention.attention(), attention.impl().params->counts(),
-                                           inputs.cachePages, host.plan.queryCount());
+                                           inputs.cachePages, host.plan);
       !checked)
     return checked.error();
   constexpr std::int64_t kMostPages =

@@ -24,14 +24,14 @@ std::int64_t slotsRead(const plan::Plan &plan, std::span<const int> pageTable, i
   return slots;
 }
 
-Result<void> checkCounts(const Attention &attention, std::span<const std::size_t> counts,
-                         std::optional<std::int64_t> slots, const char *ofSlots, int queries) {
+Result<void> checkCounts(const Attention &attention, std::span<const std::size_t> counts, std::int64_t slots,
+                         const char *ofSlots, int queries) {
   const auto &params = attention.impl().variant().params;
   for (std::size_t i = 0; i < params.size() && i < counts.size(); ++i) {
-    const bool isOfTokens = params[i].shape == spec::Param::Shape::PerToken;
-    if (!params[i].isSizedByRun() || (isOfTokens && !slots))
+    if (!params[i].isSizedByRun())
       continue;
-    const std::int64_t wanted = isOfTokens ? *slots : queries;
+    const bool isOfTokens = params[i].shape == spec::Param::Shape::PerToken;
+    const std::int64_t wanted = isOfTokens ? slots : queries;
     if (static_cast<std::int64_t>(counts[i]) < wanted)
       return usage("parameter `" + params[i].name + "` (" + exec::paramTypeName(params[i]) + ") has " +
                        std::to_string(counts[i]) + " values, " + (isOfTokens ? ofSlots : "the plan has ") +
@@ -59,10 +59,16 @@ Result<void> checkSizedParams(const Params::Impl &params, const plan::Plan &plan
 }
 
 Result<void> checkSizedParams(const Attention &attention, std::span<const std::size_t> counts,
-                              std::optional<std::int64_t> cachePages, int queries) {
-  const std::int64_t unit = std::max(attention.pageSize(), 1);
-  return checkCounts(attention, counts, cachePages ? std::optional(*cachePages * unit) : std::nullopt,
-                     "the cache has ", queries);
+                              std::optional<std::int64_t> cachePages, const plan::Plan &plan) {
+  const spec::Variant &variant = attention.impl().variant();
+  if (cachePages)
+    return checkCounts(attention, counts, *cachePages * std::max(attention.pageSize(), 1), "the cache has ",
+                       plan.queryCount());
+  if (variant.cache.paged && variant.tokenParams() > 0)
+    return usage(
+        "GpuInputs::cachePages is not given, and `" + variant.name + "` has an array over tokens",
+        "say how many pages the cache has, so that the array can be seen to have a value for each slot");
+  return checkCounts(attention, counts, plan.tableTokens, "the run reads the first ", plan.queryCount());
 }
 
 } // namespace deft::api

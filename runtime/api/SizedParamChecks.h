@@ -14,9 +14,9 @@ namespace deft::api {
 Result<void> checkSizedParams(const Params::Impl &params, const plan::Plan &plan,
                               std::span<const int> pageTable);
 
-/// Of a run on a GPU, whose page table only the device knows: by how many pages the cache has, where that is
-/// said.
+/// Of a run on a GPU, whose page table only the device knows: by how many pages the cache has, which has to
+/// be said where arrays are over tokens of a paged one.
 Result<void> checkSizedParams(const Attention &attention, std::span<const std::size_t> counts,
-                              std::optional<std::int64_t> cachePages, int queries);
+                              std::optional<std::int64_t> cachePages, const plan::Plan &plan);
 
 } // namespace deft::api

@@ -95,6 +95,9 @@ deft_status deft_attention_get_param(const deft_attention *attention, int32_t in
     known.length = param.length;
     known.is_array = param.isArray;
     known.has_default = param.hasDefault;
+    known.sized_by = param.isOfTokens    ? DEFT_SIZED_BY_TOKENS
+                     : param.isOfQueries ? DEFT_SIZED_BY_QUERIES
+                                         : DEFT_SIZED_BY_SPEC;
     return writeSized("deft_param_info", known, info);
   });
 }

@@ -8,6 +8,20 @@ struct deft_selection {
   deft::Selection selection;
 };
 
+deft_status deft_attention_get_selection(const deft_attention *attention, deft_selection_info *info) {
+  return call(__func__, {{"attention", attention}, {"info", info}}, [&] {
+    deft_selection_info known{};
+    if (const std::optional<deft::SelectionInfo> &selects = attention->attention.selects()) {
+      known.budgets = selects->budgets.data();
+      known.budget_count = selects->budgets.size();
+      known.by = static_cast<std::int32_t>(selects->by);
+      known.keep_first = selects->keepFirst;
+      known.keep_last = selects->keepLast;
+    }
+    return writeSized("deft_selection_info", known, info);
+  });
+}
+
 deft_status deft_selection_make(const deft_attention *attention, int32_t budget, deft_selection **selection) {
   return make(__func__, {{"attention", attention}}, selection, [&]() -> deft::Result<deft::Selection> {
     return deft::Selection::make(attention->attention,

@@ -124,7 +124,8 @@ def test_arrays_over_tokens_lie_like_the_pages(family, rng):
         f"attention a {{ {SHAPE} dtype = f16; param doc : i32[tokens]; param gain : f32[tokens]; param own : i32[queries];"
         "  mask = doc[token] == own[query]; score = s + gain[token]; }"
     )
-    assert [(param.name, param.length) for param in att.params] == [("doc", 0), ("gain", 0), ("own", 0)]
+    assert [(param.name, param.length, param.sized_by) for param in att.params] == [
+        ("doc", 0, "tokens"), ("gain", 0, "tokens"), ("own", 0, "queries")]
     table = np.array([5, 0, 7, 2, 6, 1, 3, 4], "int32")
     q, k, v = values(rng, 2, HEADS, DIM), values(rng, 8, 16, KV_HEADS, DIM), values(rng, 8, 16, KV_HEADS, DIM)
     doc = rng.integers(0, 3, (8, 16)).astype("int32")

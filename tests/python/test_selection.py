@@ -44,6 +44,12 @@ class Case:
         return getattr(plan, how)(*([selection] if selection else []), *arguments)
 
 
+def test_what_the_spec_says_of_selection_is_told():
+    assert deft.compile(SPEC).selects == deft.Selects(budgets=(12, 500), by="kv_head", keep_first=1, keep_last=2)
+    assert deft.compile(SPEC.replace("select {", "select { by = query;")).selects.by == "query"
+    assert deft.compile(SPEC[: SPEC.index("select")] + "}").selects is None
+
+
 def test_lists_are_those_of_a_sort_and_sparse_runs_read_them():
     case = Case()
     selection = deft.Selection(case.attention)

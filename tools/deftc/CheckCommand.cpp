@@ -20,6 +20,7 @@ std::string summary(const spec::Variant &v) {
   text += v.cache.paged ? "pages of " + std::to_string(v.cache.pageSize) + " " + toString(v.cache.order)
                         : std::string("contiguous");
   const std::pair<bool, const char *> parts[] = {
+      {v.bound == spec::MaskBound::Path, "path"},
       {v.mask.has_value(), "mask"},
       {v.score.has_value(), "score"},
       {v.query.has_value(), "query hook"},

@@ -94,7 +94,7 @@ public:
   CacheStrides strides() const;
   const std::vector<ParamInfo> &params() const;
   /// None: the spec selects nothing, and every layer attends to all that it sees.
-  std::optional<SelectionInfo> selects() const;
+  const std::optional<SelectionInfo> &selects() const;
   /// Asks for the compiler (see hasCompiler), but for the spec, and for the CUDA text of a package, which
   /// holds what that is made of.
   Result<std::string> source(SourceKind kind, const SourceOptions &options = {}) const;
@@ -148,7 +148,7 @@ public:
   Result<void> set(std::string_view name, double value);
 
   /// Sets an array (ParamInfo::length values: one a head, or a table's; of arrays over tokens and queries as
-  /// many as the largest run needs, which says so where there are fewer); they are copied.
+  /// many as the largest run needs: one with fewer is an error); they are copied.
   Result<void> set(std::string_view name, std::span<const float> values);
   Result<void> set(std::string_view name, std::span<const std::int32_t> values);
 

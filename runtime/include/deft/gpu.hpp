@@ -119,7 +119,8 @@ struct GpuInputs {
   const int *pageTable = nullptr;
   std::optional<CacheStrides> strides = {}; ///< none: Attention::strides
   /// See Inputs::cachePages. Of a contiguous cache what the run would read beyond them is an error; what a
-  /// page table on the device says is looked at by plans with GpuPlanOptions::checksPages alone.
+  /// page table on the device says is looked at by plans with GpuPlanOptions::checksPages alone. Given where
+  /// an attention has an array over the tokens of a paged cache, which must be as long as that.
   std::optional<std::int64_t> cachePages = {};
   std::optional<CacheStrides> vStrides = {}; ///< V's own; none: `strides` are those of both
   std::int64_t qStride = 0;                  ///< see Inputs::qStride

@@ -12,7 +12,7 @@ Arrays are NumPy's on the CPU, torch's and CuPy's on their GPU and current strea
 """
 
 from . import lang
-from ._attention import Attention, Param, compile, load
+from ._attention import Attention, Param, Selects, compile, load
 from ._doctor import Doctor, doctor
 from ._errors import DiagnosticError, Error, InternalError, MachineError, UsageError
 from ._library import FOLDER as _FOLDER
@@ -65,6 +65,7 @@ __all__ = [
     "PlanSummary",
     "Query",
     "Selection",
+    "Selects",
     "SequenceTree",
     "Sharing",
     "Stretch",

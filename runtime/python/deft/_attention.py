@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from ctypes import byref
+from ctypes import byref, c_int32
 from typing import TYPE_CHECKING, Any, Mapping, NamedTuple
 
 from . import _abi
@@ -18,6 +18,8 @@ from ._tensors import DTYPE_NAMES, view
 if TYPE_CHECKING:
     from ._tree import TreeView
 
+_SIZED_BY = {_abi.DEFT_SIZED_BY_TOKENS: "tokens", _abi.DEFT_SIZED_BY_QUERIES: "queries"}
+_SELECT_BY = {_abi.DEFT_SELECT_BY_KV_HEAD: "kv_head", _abi.DEFT_SELECT_BY_QUERY_HEAD: "query_head", _abi.DEFT_SELECT_BY_QUERY: "query"}
 _SOURCES = {"ir": _abi.DEFT_SOURCE_IR, "cuda": _abi.DEFT_SOURCE_CUDA, "spec": _abi.DEFT_SOURCE_SPEC}
 
 
@@ -26,9 +28,19 @@ class Param(NamedTuple):
 
     name: str
     dtype: str  # "float32" or "int32"
-    length: int  # 1, one value a query head or KV head, or a table's; 0: one a slot of the cache, or a query
+    length: int  # 1, one value a query head or KV head, or a table's; 0: see sized_by
     is_array: bool
     has_default: bool  # else a run fails that does not give it
+    sized_by: str | None = None  # "tokens": one value a slot of the cache; "queries": one a query
+
+
+class Selects(NamedTuple):
+    """What a spec's `select` says."""
+
+    budgets: tuple[int, ...]  # tokens of a list: those that a host may choose from
+    by: str  # "kv_head", "query_head" or "query"
+    keep_first: int  # tokens of the path that are in every list, from its beginning
+    keep_last: int  # and from its end
 
 
 class Attention(OfThisProcess):
@@ -85,7 +97,17 @@ class Attention(OfThisProcess):
         info = sized(_abi.deft_param_info)
         check(lib.deft_attention_get_param(self._handle, index, byref(info)))
         name, dtype = info.name.decode(), DTYPE_NAMES[info.dtype]
-        return Param(name, dtype, info.length, bool(info.is_array), bool(info.has_default))
+        return Param(name, dtype, info.length, bool(info.is_array), bool(info.has_default), _SIZED_BY.get(info.sized_by))
+
+    @property
+    def selects(self) -> Selects | None:
+        """None: every layer attends to all that it sees."""
+        info = sized(_abi.deft_selection_info)
+        check(lib.deft_attention_get_selection(self._handle, byref(info)))
+        if info.budget_count == 0:
+            return None
+        budgets = (c_int32 * info.budget_count).from_address(info.budgets)
+        return Selects(tuple(budgets), _SELECT_BY[info.by], info.keep_first, info.keep_last)
 
     def run(
         self,

@@ -67,16 +67,24 @@ typedef struct deft_attention_facts {
 
 DEFT_C_API deft_status deft_attention_get_facts(const deft_attention *attention, deft_attention_facts *facts);
 
-/// A parameter that the spec declares. An array of length 0 has one value for each slot of the cache
-/// (`[tokens]`), [page][slot in the page], or [token] of a contiguous cache; or one for each query
-/// (`[queries]`).
+/// How many values an array has (deft_param_info::sized_by).
+enum {
+  DEFT_SIZED_BY_SPEC = 0,    ///< deft_param_info::length
+  DEFT_SIZED_BY_TOKENS = 1,  ///< `[tokens]`, one for each slot of the cache: [page][slot in the page], or
+                             ///< [token] of a contiguous one
+  DEFT_SIZED_BY_QUERIES = 2, ///< `[queries]`, one for each query
+};
+
+/// A parameter that the spec declares.
 typedef struct deft_param_info {
   size_t size;         ///< sizeof(deft_param_info), set by the caller
   const char *name;    ///< belongs to the attention
   deft_dtype dtype;    ///< DEFT_F32 or DEFT_I32
-  int32_t length;      ///< 1, one value a query head or KV head, or a table's; 0: see above
+  int32_t length;      ///< 1, one value a query head or KV head, or a table's; 0: see sized_by
   int32_t is_array;    ///< 0 or 1
   int32_t has_default; ///< 0: a run fails that does not give it
+  int32_t sized_by;    ///< DEFT_SIZED_BY_...
+  int32_t reserved;    ///< 0
 } deft_param_info;
 
 /// `index` is from 0 to param_count - 1, in the order of the spec.
@@ -113,7 +121,7 @@ DEFT_C_API void deft_params_destroy(deft_params *params);
 /// Sets a scalar, or every head of an array. An i32 takes whole numbers only, an f32 finite ones.
 DEFT_C_API deft_status deft_params_set(deft_params *params, const char *name, double value);
 /// Sets an array (of deft_param_info::length values, or where that is 0 as many as the largest run reads,
-/// which tells where there are fewer); they are copied.
+/// one that finds fewer is an error); they are copied.
 DEFT_C_API deft_status deft_params_set_f32(deft_params *params, const char *name, const float *values,
                                            size_t count);
 DEFT_C_API deft_status deft_params_set_i32(deft_params *params, const char *name, const int32_t *values,

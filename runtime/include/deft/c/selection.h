@@ -8,6 +8,27 @@
 
 DEFT_C_BEGIN
 
+/// Which rows of a query share a list (deft_selection_info::by).
+enum {
+  DEFT_SELECT_BY_KV_HEAD = 0, ///< the query heads of a KV head
+  DEFT_SELECT_BY_QUERY_HEAD = 1,
+  DEFT_SELECT_BY_QUERY = 2 ///< all of them
+};
+
+/// What a spec's `select` says.
+typedef struct deft_selection_info {
+  size_t size;            ///< sizeof(deft_selection_info), set by the caller
+  const int32_t *budgets; ///< tokens of a list: those that a host may choose from; belongs to the attention
+  size_t budget_count;    ///< 0: the spec selects nothing, and every layer attends to all that it sees
+  int32_t by;             ///< DEFT_SELECT_BY_...
+  int32_t keep_first;     ///< tokens of the path that are in every list, from its beginning
+  int32_t keep_last;      ///< and from its end
+  int32_t reserved;       ///< 0
+} deft_selection_info;
+
+DEFT_C_API deft_status deft_attention_get_selection(const deft_attention *attention,
+                                                    deft_selection_info *info);
+
 /// For each list of each query, the positions of the tokens that a selecting run chose: room that runs fill
 /// again and again. It serves all layers over the tree as it was then. For one thread at a time, but many
 /// sparse runs may read it at once.

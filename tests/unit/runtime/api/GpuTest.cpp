@@ -448,6 +448,32 @@ TEST_F(GpuTest, ThreadsWithTheirOwnPlansAndDevices) {
     thread.join();
 }
 
+TEST_F(GpuTest, AnArrayOverTokensHasAValueForEachSlotOfTheCache) {
+  const auto compiled = compileSpec(
+      "attention a { query_heads = 4; kv_heads = 2; head_dim = 64; kv_cache = paged(page_size = 16);"
+      "  output = bf16 with lse; param gain : f32[tokens]; score = s + gain[token]; }");
+  if (!compiled)
+    GTEST_SKIP() << compiled.error().text(); // without the compiler
+  const std::vector<float> gain(kPages * kPageSize - 1);
+  Params params(*compiled);
+  params.set("gain", std::span(gain)).value();
+  const auto loaded = GpuAttention::load(gpu_, *compiled, {.params = &params});
+  if (!loaded)
+    GTEST_SKIP() << loaded.error().text(); // without NVRTC
+  GpuPlan plan = GpuPlan::make(*loaded, tree()).value();
+  table_.upload(sequences_, stream_).value();
+  plan.upload(stream_).value();
+  GpuInputs given = inputs();
+  const auto unsaid = plan.run(*loaded, given, outputs(), stream_);
+  ASSERT_FALSE(unsaid);
+  EXPECT_EQ(unsaid.error().message, "GpuInputs::cachePages is not given, and `a` has an array over tokens");
+  given.cachePages = kPages;
+  const auto tooShort = plan.run(*loaded, given, outputs(), stream_);
+  ASSERT_FALSE(tooShort);
+  EXPECT_EQ(tooShort.error().message,
+            "parameter `gain` (f32[tokens]) has 1023 values, the cache has 1024 slots");
+}
+
 TEST_F(GpuTest, APackageWithoutNativeCodeRunsOnGpusAlone) {
   const Attention attention = loadPackage(DEFT_TEST_GPU_PACKAGE).value();
   EXPECT_EQ(attention.headDim(), kHeadDim);

@@ -10,8 +10,9 @@ using testing::HasSubstr;
 constexpr char kWithParams[] =
     "attention a { query_heads = 4; kv_heads = 2; head_dim = 64; kv_cache = contiguous;"
     "  param cap : f32 = 30; param far : i32; param slope : f32[query_heads];"
+    "  param doc : i32[tokens]; param own : i32[queries];"
     "  score = cap * tanh(s / cap) + slope[head];"
-    "  mask  = tree && kv_pos > q_pos - far; }";
+    "  mask  = tree && kv_pos > q_pos - far && doc[token] == own[query]; }";
 
 TEST(AttentionTest, FactsAreThoseOfTheSpec) {
   const AttentionHandle attention = loadAttention();
@@ -56,10 +57,12 @@ TEST(AttentionTest, ParametersAreDescribed) {
     GTEST_SKIP() << "the library has no compiler";
   const auto attention = made<AttentionHandle>(deft_attention_compile, kWithParams, nullptr);
   ASSERT_TRUE(attention);
-  auto cap = sized<deft_param_info>(), far = cap, slope = cap;
+  auto cap = sized<deft_param_info>(), far = cap, slope = cap, doc = cap, own = cap;
   ASSERT_EQ(deft_attention_get_param(attention.get(), 0, &cap), DEFT_OK);
   ASSERT_EQ(deft_attention_get_param(attention.get(), 1, &far), DEFT_OK);
   ASSERT_EQ(deft_attention_get_param(attention.get(), 2, &slope), DEFT_OK);
+  ASSERT_EQ(deft_attention_get_param(attention.get(), 3, &doc), DEFT_OK);
+  ASSERT_EQ(deft_attention_get_param(attention.get(), 4, &own), DEFT_OK);
   EXPECT_STREQ(cap.name, "cap");
   EXPECT_EQ(cap.dtype, DEFT_F32);
   EXPECT_EQ(cap.has_default, 1);
@@ -68,6 +71,10 @@ TEST(AttentionTest, ParametersAreDescribed) {
   EXPECT_EQ(far.is_array, 0);
   EXPECT_EQ(slope.length, 4);
   EXPECT_EQ(slope.is_array, 1);
+  EXPECT_EQ(slope.sized_by, DEFT_SIZED_BY_SPEC);
+  EXPECT_EQ(doc.length, 0);
+  EXPECT_EQ(doc.sized_by, DEFT_SIZED_BY_TOKENS);
+  EXPECT_EQ(own.sized_by, DEFT_SIZED_BY_QUERIES);
 }
 
 TEST(AttentionTest, SourcesAreText) {

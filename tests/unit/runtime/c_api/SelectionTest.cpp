@@ -90,6 +90,23 @@ TEST(SelectionTest, ASpecThatSelectsNothingHasNone) {
   EXPECT_THAT(deft_error_text(), HasSubstr("`a` selects nothing"));
 }
 
+TEST(SelectionTest, WhatTheSpecSaysIsTold) {
+  const AttentionHandle attention =
+      compiled("select { budget = tune(64, 16); by = query; keep_first = 2; keep_last = 3; }");
+  auto info = sized<deft_selection_info>();
+  ASSERT_EQ(deft_attention_get_selection(attention.get(), &info), DEFT_OK);
+  ASSERT_EQ(info.budget_count, 2U);
+  EXPECT_EQ(info.budgets[0], 64);
+  EXPECT_EQ(info.budgets[1], 16);
+  EXPECT_EQ(info.by, DEFT_SELECT_BY_QUERY);
+  EXPECT_EQ(info.keep_first, 2);
+  EXPECT_EQ(info.keep_last, 3);
+  const AttentionHandle plain = compiled("");
+  ASSERT_EQ(deft_attention_get_selection(plain.get(), &info), DEFT_OK);
+  EXPECT_EQ(info.budget_count, 0U);
+  EXPECT_EQ(deft_attention_get_selection(nullptr, &info), DEFT_USAGE);
+}
+
 TEST(SelectionTest, PollutedTokensAreHandedOutAndCorrected) {
   const deft_pool_options options = {.size = sizeof options, .pages = 8, .page_size = 4, .reserved = 0};
   const auto sequences = made<SequencesHandle>(deft_sequence_tree_make, &options);

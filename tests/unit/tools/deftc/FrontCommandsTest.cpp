@@ -153,6 +153,7 @@ TEST(CheckTest, WhatAnAttentionHasIsNamed) {
               HasSubstr("qwen3_8b_raw_q: 32 query heads, 8 kv heads, head dim 128, bf16, "
                         "pages of 16 nhd, query hook, param weight"));
   EXPECT_THAT(run({"check", "llama3_8b_raw_k"}).out, HasSubstr("pages of 16 nhd, query hook, key hook\n"));
+  EXPECT_THAT(run({"check", "prefix_lm"}).out, HasSubstr("pages of 16 nhd, path, mask"));
   EXPECT_THAT(run({"check", "gpt_oss"}).out, HasSubstr(", sink, param "));
   EXPECT_THAT(run({"check", "llama3_8b_sparse"}).out, HasSubstr(", select\n"));
 }
