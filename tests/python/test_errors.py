@@ -214,3 +214,11 @@ def test_a_stale_plan_is_not_run(family, good):
     with pytest.raises(deft.UsageError):
         plan.run(**good)
     assert not plan.is_current
+
+
+def test_a_mask_is_not_left_out(good):
+    hidden = np.ma.masked_array(good["k"], mask=np.arange(good["k"].size).reshape(good["k"].shape) == 7)
+    with pytest.raises(deft.UsageError, match="k: an array is masked, and its mask would be left out"):
+        deft._tensors.view("k", hidden)
+    nothing = deft._tensors.view("k", np.ma.masked_array(good["k"]))
+    assert nothing.data == good["k"].ctypes.data

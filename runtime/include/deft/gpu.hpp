@@ -123,6 +123,8 @@ struct GpuInputs {
   std::optional<std::int64_t> cachePages = {};
   std::optional<CacheStrides> vStrides = {}; ///< V's own; none: `strides` are those of both
   std::int64_t qStride = 0;                  ///< see Inputs::qStride
+  /// Entries of pageTable: where it is given, fewer than the plan's tokens lie in are an error.
+  std::optional<std::int64_t> tableEntries = {};
 };
 
 /// Where a run writes, in memory of the GPU; out begins at a multiple of 16 bytes.

@@ -103,10 +103,11 @@ class HostPlan:
 class GpuPlan:
     """A plan on a GPU, with the kernels that run it."""
 
-    def __init__(self, made: int, kernels: GpuKernels, budget: int = 0) -> None:
+    def __init__(self, made: int, kernels: GpuKernels, options: PlanOptions) -> None:
         self.handle = GpuHandle(made, lib.deft_gpu_plan_destroy)
         self.kernels = kernels
-        self.budget = budget  # of its lists; 0: it has none
+        self.options = options
+        self.budget = options.budget or 0  # of its lists; 0: it has none
         self.needs_upload = True
 
     def advance(self, tree: Any) -> int:
@@ -122,7 +123,9 @@ class GpuPlan:
     def reserve(self, requests: int, queries: int, tokens: int) -> None:
         """Room for the plans of all batches of at most so many, before a graph is captured. An upload follows."""
         room = sized(_abi.deft_gpu_room)
-        check(lib.deft_gpu_room_for(self.kernels.loaded, requests, queries, tokens, None, byref(room), None))
+        of_host = self.options.struct(None)
+        options = self.options.gpu_struct(of_host)  # a plan that may not cut as it likes needs room of its own
+        check(lib.deft_gpu_room_for(self.kernels.loaded, requests, queries, tokens, byref(options), byref(room), None))
         check(lib.deft_gpu_plan_reserve(self.handle, byref(room)))
         self.needs_upload = True
 
@@ -214,7 +217,7 @@ class Runs(OfThisProcess):
             kernels = GpuKernels(self._attention, device, self._planned_tree(), self._frozen, self._options.invariant)
             options = self._options.struct(None)
             made = self._make_gpu(kernels, byref(self._options.gpu_struct(options)))
-            plan = self._gpus[device] = GpuPlan(made, kernels, self._options.budget or 0)
+            plan = self._gpus[device] = GpuPlan(made, kernels, self._options)
         return plan
 
     def _plans(self) -> list[HostPlan | GpuPlan]:

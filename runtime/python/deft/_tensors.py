@@ -165,6 +165,13 @@ def _of_jax(array: Any) -> View:
     return _of_dlpack(array)
 
 
+def _of_masked(array: Any) -> View:
+    """What is masked, a run would read like all else."""
+    if sys.modules["numpy"].ma.is_masked(array):
+        raise UsageError("an array is masked, and its mask would be left out", "hand over array.data, or array.filled(0)")
+    return _of_numpy(array)
+
+
 _readers: dict[type, Callable[[Any], View]] = {}
 
 
@@ -174,7 +181,7 @@ def _reader(array: Any) -> Callable[[Any], View] | None:
     if _jax.is_jax(array):
         return _of_jax
     if hasattr(array, "__array_interface__") and hasattr(array, "dtype"):
-        return _of_numpy
+        return _of_masked if _is_masked_array(array) else _of_numpy
     if hasattr(array, "__cuda_array_interface__") and hasattr(array, "dtype"):
         return _of_cupy
     if hasattr(array, "__dlpack__"):
@@ -187,9 +194,14 @@ def _is_torch(array: Any) -> bool:
     return torch is not None and isinstance(array, torch.Tensor)
 
 
+def _is_masked_array(array: Any) -> bool:
+    numpy = sys.modules.get("numpy")
+    return numpy is not None and isinstance(array, numpy.ma.MaskedArray)
+
+
 def maker_of(array: Any) -> str:
     """"torch", "numpy", or "" for all others; of an array that was viewed."""
-    return {_of_torch: "torch", _of_numpy: "numpy"}.get(_readers[type(array)], "")
+    return {_of_torch: "torch", _of_numpy: "numpy", _of_masked: "numpy"}.get(_readers[type(array)], "")
 
 
 def view(name: str, array: Any) -> View:
@@ -251,7 +263,7 @@ def make_like(array: Any, shape: tuple[int, ...], dtype: int) -> Any:
     if reader is _of_torch:
         torch = sys.modules["torch"]
         return torch.empty(shape, dtype=getattr(torch, DTYPE_NAMES[dtype]), device=array.device)
-    if reader is _of_numpy:
+    if reader in (_of_numpy, _of_masked):
         return sys.modules["numpy"].empty(shape, _numpy_dtype(dtype, array))
     if reader is _of_jax:
         return _jax.make(array, shape, DTYPE_NAMES[dtype])
