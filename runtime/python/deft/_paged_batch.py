@@ -308,7 +308,8 @@ class _BatchRuns(Runs):
         """Tells the plan of the place where the mask lies."""
         on_gpu, device, stream = place_of(bits, stream)
         words = words_of(bits, stream)  # those that are made here go in the stream's order
-        mask = self._mask.fill(words, int32_view("depths", depths), int32_view("lengths", lengths))
+        rest = int32_view("depths", depths), int32_view("lengths", lengths)  # kept, as the words are, until the call is over
+        mask = self._mask.fill(words, *rest)
         if on_gpu:
             self._gpu_plan(device).draft(mask, stream)
         else:

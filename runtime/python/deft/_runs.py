@@ -273,6 +273,10 @@ class Runs(OfThisProcess):
         q_view = view("q", q)
         is_gpu = q_view.device_type == _abi.DEFT_DEVICE_CUDA
         plan = self._gpu_plan(q_view.device, how) if is_gpu else self._host_plan()
+        if stream is None:
+            stream = stream_of(q, q_view.device) if is_gpu else 0
+        elif is_gpu:
+            q_view = view("q", q, stream)
         for name, array in (("out", out), ("lse", lse)):
             if array is not None and is_read_only(array):
                 raise UsageError(f"{name} may not be written to")
@@ -284,15 +288,15 @@ class Runs(OfThisProcess):
         cache, output = attention._cache_code, attention._output_code
         table_view = None
         if table is not None:
-            table_view = table if isinstance(table, View) else table_of(table)
+            table_view = table if isinstance(table, View) else table_of(table, stream)
         call = self._spare_call()
         views = (
             _bits_of(q_view, attention._code),
-            _bits_of(view("k", k), cache),
-            _bits_of(view("v", v), cache),
+            _bits_of(view("k", k, stream), cache),
+            _bits_of(view("v", v, stream), cache),
             table_view,
-            _bits_of(view("out", out), output),
-            None if lse is None else view("lse", lse),
+            _bits_of(view("out", out, stream), output),
+            None if lse is None else view("lse", lse, stream),
         )
         call.fill(*views)
         if params:
@@ -301,18 +305,18 @@ class Runs(OfThisProcess):
         else:
             frozen = self._frozen
         if is_gpu:
-            plan.run(call, frozen, stream_of(q, q_view.device) if stream is None else stream, how)
+            plan.run(call, frozen, stream, how)
         else:
             plan.run(call, make_params(attention, frozen) if params else self._params, how)
         self._calls.append(call)
         return (out, lse) if return_lse else out
 
 
-def table_of(table: Any) -> View:
+def table_of(table: Any, stream: int = 0) -> View:
     if isinstance(table, (list, tuple)):
         row: Ints = ints("page_table", table)
         return View(row.address, _abi.DEFT_I32, (row.count,), None, _abi.DEFT_DEVICE_CPU, 0, row.owner)
-    return view("page_table", table)
+    return view("page_table", table, stream)
 
 
 _AS_INTEGERS = {(UINT16, _abi.DEFT_BF16), (UINT8, _abi.DEFT_F8_E4M3), (UINT8, _abi.DEFT_F8_E5M2)}

@@ -149,10 +149,10 @@ _capsule_pointer.restype = c_void_p
 _capsule_pointer.argtypes = [py_object, c_char_p]
 
 
-def _of_dlpack(array: Any) -> View:
+def _of_dlpack(array: Any, stream: int = 0) -> View:
     on_gpu = array.__dlpack_device__()[0] == _abi.DEFT_DEVICE_CUDA
-    # 1 is the legacy default stream, on which such an array's run is put: the producer makes it wait for the array.
-    capsule = array.__dlpack__(stream=1) if on_gpu else array.__dlpack__()
+    # The producer makes the stream wait for the array. 1 is the legacy default stream, on which such an array's run is put.
+    capsule = array.__dlpack__(stream=stream or 1) if on_gpu else array.__dlpack__()
     tensor = _DLTensor.from_address(_capsule_pointer(capsule, b"dltensor"))
     shape = tuple(tensor.shape[i] for i in range(tensor.ndim))
     strides = tuple(tensor.strides[i] for i in range(tensor.ndim)) if tensor.strides else None
@@ -204,8 +204,8 @@ def maker_of(array: Any) -> str:
     return {_of_torch: "torch", _of_numpy: "numpy", _of_masked: "numpy"}.get(_readers[type(array)], "")
 
 
-def view(name: str, array: Any) -> View:
-    """What `array` is; an error names it."""
+def view(name: str, array: Any, stream: int = 0) -> View:
+    """What `array` is; an error names it. `stream`: of the GPU that will read it, for arrays whose maker asks."""
     reader = _readers.get(type(array))
     if reader is None:
         reader = _reader(array)
@@ -216,7 +216,7 @@ def view(name: str, array: Any) -> View:
             )
         _readers[type(array)] = reader
     try:
-        return reader(array)
+        return _of_dlpack(array, stream) if reader is _of_dlpack else reader(array)
     except UsageError as error:
         raise UsageError(f"{name}: {error.message}", error.hint) from None
 
