@@ -95,7 +95,7 @@ class GpuKernels:
         made = make(lib.deft_gpu_attention_load, gpu(device), attention, byref(options))
         self.loaded: Handle = GpuHandle(made, lib.deft_gpu_attention_destroy)
         self._own = frozen
-        self._by_params = {frozen: self.loaded}
+        self._by_params: dict[tuple[Any, ...], Handle] = {frozen: self.loaded}
 
     def with_params(self, frozen: tuple[Any, ...]) -> Handle:
         loaded = self._by_params.get(frozen)
