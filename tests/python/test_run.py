@@ -236,3 +236,18 @@ def test_who_made_an_array_is_told_on_which_stream_it_is_read(family):
     plan._run(q, k, k, None, out, None, False, None, 77)
     assert k.streams == [77, 77, 77] and out.streams == [77]
 
+
+def test_the_page_table_of_sequences_may_be_asked_for_before_they_change(rng):
+    att = deft.compile(f"attention a {{ {SHAPE} dtype = f16; }}")
+    sequences = deft.SequenceTree(pages=512)
+    prompt = sequences.add_root(40)
+    early = sequences.page_table
+    for _ in range(100):
+        leaf = sequences.fork(prompt)
+        sequences.append(leaf, 17)
+    sequences.set_queries([leaf])
+    late = sequences.page_table
+    assert late.shape != early.shape
+    q, k, v = values(rng, 1, HEADS, DIM), values(rng, 512, 16, KV_HEADS, DIM), values(rng, 512, 16, KV_HEADS, DIM)
+    assert (att.run(sequences, q, k, v, early) == att.run(sequences, q, k, v, late)).all()
+

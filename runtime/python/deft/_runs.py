@@ -288,7 +288,7 @@ class Runs(OfThisProcess):
         cache, output = attention._cache_code, attention._output_code
         table_view = None
         if table is not None:
-            table_view = table if isinstance(table, View) else table_of(table, stream)
+            table_view = table_of(table, stream)
         call = self._spare_call()
         views = (
             _bits_of(q_view, attention._code),
@@ -313,6 +313,9 @@ class Runs(OfThisProcess):
 
 
 def table_of(table: Any, stream: int = 0) -> View:
+    if isinstance(table, View):
+        moved = getattr(table.owner, "page_table", None)  # that of sequences, which may have changed since
+        return table if moved is None else moved
     if isinstance(table, (list, tuple)):
         row: Ints = ints("page_table", table)
         return View(row.address, _abi.DEFT_I32, (row.count,), None, _abi.DEFT_DEVICE_CPU, 0, row.owner)
