@@ -4,6 +4,7 @@ Torch, streams and captured graphs of a real one are what gpu_check.py looks at.
 
 import os
 from ctypes import byref
+from types import SimpleNamespace
 
 import deft
 import ml_dtypes
@@ -93,6 +94,10 @@ def test_a_batch_follows_lengths(att, rng):
         batch.check_replays()
     with pytest.raises(deft.UsageError, match="lengths are on the host, they are read on the GPU"):
         batch.follow(np.array(grown, "int32"))
+    elsewhere = OnGpu(np.array(grown, "int32"))
+    elsewhere.device = SimpleNamespace(id=1)
+    with pytest.raises(deft.UsageError, match="lengths are on GPU 1, the plan is on GPU 0"):
+        batch.follow(elsewhere)
 
 
 def test_a_step_without_drafts_makes_no_plan(att):

@@ -242,6 +242,9 @@ class Runs(OfThisProcess):
         seen = view("lengths", lengths)
         if seen.device_type != _abi.DEFT_DEVICE_CUDA:
             raise UsageError("lengths are on the host, they are read on the GPU")
+        if self._gpus and seen.device not in self._gpus:  # else a plan would follow that nobody runs
+            planned = " and ".join(map(str, self._gpus))
+            raise UsageError(f"lengths are on GPU {seen.device}, the plan is on GPU {planned}", "on another one, run there first")
         plan = self._gpu_plan(seen.device)
         stream = stream_of(lengths, seen.device) if stream is None else stream
         slot = Slot()  # which lives as long as the call
