@@ -49,10 +49,13 @@ Result<exec::CudaPointers> checkedPointers(const Plan::Impl &host, bool checksPa
     return usage(std::string(inputs.k ? "GpuInputs::v" : "GpuInputs::k") + " is null");
   if (host.plan.tableTokens > 0 && variant.cache.paged && !inputs.pageTable)
     return usage("GpuInputs::pageTable is null, and the cache of `" + variant.name + "` is paged");
+  const Attention &of = attention.attention();
+  if (const int pages = host.tablePages(of.pageSize()); inputs.tableEntries && *inputs.tableEntries < pages)
+    return usage("the page table has " + std::to_string(*inputs.tableEntries) +
+                 " pages, the tree's tokens lie in the first " + std::to_string(pages));
   for (const auto &strides : {inputs.strides, inputs.vStrides})
     if (auto checked = api::checkStrides(strides); !checked)
       return checked.error();
-  const Attention &of = attention.attention();
   if (auto checked = api::checkRowStride("GpuInputs::qStride", inputs.qStride, of.q(), of.queryHeads());
       !checked)
     return checked.error();

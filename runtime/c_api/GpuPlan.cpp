@@ -89,6 +89,9 @@ deft_status runAs(Run run, const char *function, deft_gpu_plan *plan, const deft
                                  {.isGpu = true, .gpu = loaded.gpu().facts().index}, inputs, outputs);
                 if (!tensors)
                   return tensors.error();
+                std::optional<std::int64_t> tableEntries;
+                if (tensors->pageTable.data())
+                  tableEntries = static_cast<std::int64_t>(tensors->pageTable.size());
                 if (tensors->params)
                   return usage("deft_inputs::params is given, on a GPU the attention has its parameters",
                                "load it with them, or call deft_gpu_attention_with_params");
@@ -101,7 +104,8 @@ deft_status runAs(Run run, const char *function, deft_gpu_plan *plan, const deft
                      .strides = tensors->strides,
                      .cachePages = tensors->cachePages,
                      .vStrides = tensors->vStrides,
-                     .qStride = tensors->qStride},
+                     .qStride = tensors->qStride,
+                     .tableEntries = tableEntries},
                     {.out = tensors->out, .lse = tensors->lse, .outStride = tensors->outStride}, stream);
               });
 }

@@ -92,13 +92,14 @@ deft_status deft_paged_batch_update(deft_paged_batch *batch, const deft_paged_re
 
 deft_status deft_paged_batch_grow(deft_paged_batch *batch, const deft_page_table *table,
                                   const int32_t *lengths, size_t count) {
-  return call(__func__, {{"batch", batch}, {"table", table}, {"lengths", lengths}},
-              [&]() -> deft::Result<void> {
-                const auto known = tableOf(table);
-                if (!known)
-                  return known.error();
-                return batch->batch.grow(*known, std::span(lengths, count));
-              });
+  return call(__func__, {{"batch", batch}, {"table", table}}, [&]() -> deft::Result<void> {
+    if (!lengths && count > 0)
+      return usage("deft_paged_batch_grow: lengths is null");
+    const auto known = tableOf(table);
+    if (!known)
+      return known.error();
+    return batch->batch.grow(*known, spanOf(lengths, count));
+  });
 }
 
 deft_status deft_paged_batch_make_plan(const deft_paged_batch *batch, const deft_attention *attention,

@@ -79,6 +79,9 @@ public:
     const auto bytes = static_cast<std::uintptr_t>(dtype & 0xff) / 8;
     if (reinterpret_cast<std::uintptr_t>(tensor->data) % bytes != 0)
       return usage(name + " does not begin at a multiple of " + std::to_string(bytes) + " bytes");
+    if (!tensor->data && !hasNoElements(checked.shape))
+      return usage(name + " of shape " + listText(checked.shape) + " is at no address",
+                   "deft_tensor::data is null");
     return checked;
   }
 
@@ -113,6 +116,10 @@ public:
   }
 
 private:
+  static bool hasNoElements(const std::vector<std::int64_t> &shape) {
+    return std::find(shape.begin(), shape.end(), 0) != shape.end();
+  }
+
   /// The shape has a dimension at least. The first one's size is any number, and no stride has it as a
   /// factor.
   static std::vector<std::int64_t> packedStrides(const std::vector<std::int64_t> &shape) {
@@ -151,9 +158,7 @@ private:
     checked.strides = packedStrides(checked.shape);
     if (!tensor.strides)
       return {};
-    bool isEmpty = false; // then no stride is ever taken
-    for (const std::int64_t size : checked.shape)
-      isEmpty = isEmpty || size == 0;
+    const bool isEmpty = hasNoElements(checked.shape); // then no stride is ever taken
     for (std::size_t i = 0; i < dimensions.size(); ++i)
       if (!isEmpty && checked.shape[i] > 1)
         checked.strides[i] = tensor.strides[i];

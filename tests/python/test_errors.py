@@ -97,6 +97,11 @@ def test_no_function_of_the_library_takes_a_handle_of_another_kind(objects):
         ("tree.add_root(3, 2**64 + 16)", "location = 18446744073709551632, it must be from -2147483648 to 2147483647"),
         ("tree.add_child(0, 3.0)", "tokens is a float, it must be a whole number"),
         ("tree.add_query(0, 2**32 + 1)", "position = 4294967297, "),
+        ("tree.add_query(0, -1)", "position = -1, it must be 0 or more"),
+        ("tree.set_queries([1, (0, -1)])", "position = -1, it must be 0 or more"),
+        ("tree.fork(0, -1)", "position = -1, it must be 0 or more"),
+        ("sequences.fork(0, -1)", "position = -1, it must be 0 or more"),
+        ("att.plan(tree, chunk_tokens=-1)", "chunk_tokens = -1, it must be from 0 to"),
         ("2**32 in tree", "node = 4294967296, "),
         ("tree.set_queries([1, 2**32 + 1])", "queries[1].node = 4294967297, "),
         ("tree.set_queries([1, (0, 2**32)])", "queries[1].position = 4294967296, "),
@@ -214,3 +219,11 @@ def test_a_stale_plan_is_not_run(family, good):
     with pytest.raises(deft.UsageError):
         plan.run(**good)
     assert not plan.is_current
+
+
+def test_a_mask_is_not_left_out(good):
+    hidden = np.ma.masked_array(good["k"], mask=np.arange(good["k"].size).reshape(good["k"].shape) == 7)
+    with pytest.raises(deft.UsageError, match="k: an array is masked, and its mask would be left out"):
+        deft._tensors.view("k", hidden)
+    nothing = deft._tensors.view("k", np.ma.masked_array(good["k"]))
+    assert nothing.data == good["k"].ctypes.data

@@ -153,6 +153,8 @@ def test_levels_that_are_missing_are_named(generator):
         (1, {1: [0, 2, 1, 5]}, "level 1: paged_kv_indptr goes from 0 to 5, it must rise"),
         (1, {1: [-1, 1, 2, 5]}, "level 1: paged_kv_indptr goes from -1 to 5"),
         (1, {1: [0, 1, 5]}, "level 1: qo_indptr has 4 entries, paged_kv_indptr has 3"),
+        (0, {0: [1, 4]}, r"level 0: qo_indptr is \[1, 4\], it must rise from 0"),
+        (1, {0: [0, 2, 1, 4]}, r"level 1: qo_indptr is \[0, 2, 1, 4\], it must rise from 0"),
         (0, {3: [0]}, f"level 0: request 0: 0 tokens in its last page, must be 1 to {PAGE}"),
         (1, {3: [3, 4, PAGE + 1]}, f"level 1: request 2: {PAGE + 1} tokens in its last page, must be 1 to {PAGE}"),
         (1, {3: [3, 4]}, "level 1: indptr has 4 entries, there must be 3 for 2 requests"),

@@ -3,6 +3,8 @@
 Torch, streams and captured graphs of a real one are what gpu_check.py looks at."""
 
 import os
+from ctypes import byref
+from types import SimpleNamespace
 
 import deft
 import ml_dtypes
@@ -92,6 +94,10 @@ def test_a_batch_follows_lengths(att, rng):
         batch.check_replays()
     with pytest.raises(deft.UsageError, match="lengths are on the host, they are read on the GPU"):
         batch.follow(np.array(grown, "int32"))
+    elsewhere = OnGpu(np.array(grown, "int32"))
+    elsewhere.device = SimpleNamespace(id=1)
+    with pytest.raises(deft.UsageError, match="lengths are on GPU 1, the plan is on GPU 0"):
+        batch.follow(elsewhere)
 
 
 def test_a_step_without_drafts_makes_no_plan(att):
@@ -161,3 +167,46 @@ def test_states_of_two_places_are_named():
 def test_rows_on_a_gpu_are_not_quantized():
     with pytest.raises(deft.UsageError, match="values is on a GPU, it must be in the host's memory"):
         deft.quantize(OnGpu(np.zeros((2, 1, 8), "float16")), out=np.zeros((2, 1, 8), "uint8"))
+
+
+def items_of(plan):
+    room = deft._library.sized(deft._abi.deft_gpu_room)
+    deft._library.check(deft._library.lib.deft_gpu_plan_get_room(plan.handle, byref(room)))
+    return room.items
+
+
+def test_room_is_for_plans_that_are_cut_as_this_one(att):
+    tree = deft.Tree()
+    tree.add_query(tree.add_root(40, location=0))
+    items = []
+    for options in {}, {"chunk_tokens": 64}:
+        plan = att.plan(tree, device=0, **options)._gpu_plan(0)
+        plan.reserve(4, 4, 1_000_000)
+        items.append(items_of(plan))
+    assert items[0] < 1_000_000 // 64 <= items[1]  # a piece of at most 64 tokens is an item
+
+
+def test_values_of_parameters_that_come_and_go_leave_the_plan_s_own(att, monkeypatch):
+    monkeypatch.setattr(deft._gpu, "_MOST_KEPT", 2)
+    tree = deft.Tree()
+    tree.add_query(tree.add_root(40, location=0))
+    with_cap = deft.compile(f"attention a {{ {HEADS} param cap : f32 = 30.0; score = cap * tanh(s / cap); }}")
+    kernels = deft._gpu.GpuKernels(with_cap, 0, tree, (), False)
+    for cap in range(1, 9):
+        assert kernels.with_params(deft._params.freeze({"cap": cap})) is not kernels.loaded
+    assert kernels.with_params(()) is kernels.loaded
+
+
+def test_a_host_s_table_is_not_captured(att, rng, monkeypatch):
+    batch = deft.PagedBatch(att, max_requests=4)
+    batch.update(TABLES, LENGTHS)
+    step = Step(rng, 3)
+    monkeypatch.setattr(deft._gpu, "_is_capturing", lambda: True)
+    with pytest.raises(deft.UsageError, match="block_tables are on the host, and a graph is being captured"):
+        batch.run(OnGpu(step.q), OnGpu(step.k), OnGpu(step.v), out=OnGpu(step.out))
+
+
+def test_ids_on_a_gpu_are_named(att):
+    batch = deft.PagedBatch(att, max_requests=4)
+    with pytest.raises(deft.UsageError, match="ids is on a GPU, it is read on the host"):
+        batch.update(TABLES, LENGTHS, ids=OnGpu(np.arange(3, dtype="uint64")))

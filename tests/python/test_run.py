@@ -211,3 +211,44 @@ def test_threads_are_as_many_as_are_set():
 
 def test_as_float_of_uint16_is_the_upper_half():
     assert as_float(np.array([0x3F80, 0xC000], np.uint16)).tolist() == [1.0, -2.0]
+
+
+class Elsewhere:
+    """An array of a GPU's, which notes on which streams it is told that it will be read."""
+
+    def __init__(self, array):
+        self.array, self.streams = array, []
+
+    def __dlpack_device__(self):
+        return deft._abi.DEFT_DEVICE_CUDA, 0
+
+    def __dlpack__(self, *, stream):
+        self.streams.append(stream)
+        return self.array.__dlpack__()
+
+
+def test_who_made_an_array_is_told_on_which_stream_it_is_read(family):
+    q, k, out = (Elsewhere(np.zeros(shape, "float16")) for shape in ((2, HEADS, DIM), (114, KV_HEADS, DIM), (2, HEADS, DIM)))
+    plan = contiguous().plan(family)
+    seen = deft._tensors.view("q", q)
+    assert q.streams == [1]
+    assert deft._tensors.view("k", k, 77).owner is not None and k.streams == [77]
+    assert seen.data == q.array.ctypes.data
+    plan._run(q, k, k, None, out, None, False, None, 77)
+    assert k.streams == [77, 77, 77] and out.streams == [77]
+
+
+def test_the_page_table_of_sequences_may_be_asked_for_before_they_change(rng):
+    att = deft.compile(f"attention a {{ {SHAPE} dtype = f16; }}")
+    sequences = deft.SequenceTree(pages=512)
+    prompt = sequences.add_root(40)
+    early = sequences.page_table
+    for _ in range(100):
+        leaf = sequences.fork(prompt)
+        sequences.append(leaf, 17)
+    sequences.set_queries([leaf])
+    late = sequences.page_table
+    assert late.shape != early.shape
+    q, k, v = values(rng, 1, HEADS, DIM), values(rng, 512, 16, KV_HEADS, DIM), values(rng, 512, 16, KV_HEADS, DIM)
+    assert (att.run(sequences, q, k, v, early) == att.run(sequences, q, k, v, late)).all()
+

@@ -3,6 +3,7 @@ import os
 import signal
 
 import deft
+import numpy as np
 import pytest
 
 ATT = "attention a { query_heads = 2; kv_heads = 1; head_dim = 16; kv_cache = contiguous; }"
@@ -59,3 +60,9 @@ def test_what_is_wrong_is_an_error(files):
         deft.tune(att, "no_such", device="cpu", **files)
     with pytest.raises(deft.UsageError, match="first GPU"):
         deft.tune(att, "few_shot", device=1)
+
+
+def test_arrays_of_parameters_are_handed_on_as_one_row():
+    assert deft._tune._numbers_of(np.arange(4, dtype="int32").reshape(2, 2)) == [0, 1, 2, 3]
+    assert deft._tune._numbers_of(np.float32(2)) == 2.0
+    assert deft._tune._numbers_of([1, 2]) == [1, 2]

@@ -163,7 +163,8 @@ def test_methods_of_another_release_are_left_alone(install, caplog):
     assert tables.append_block_ids is before and "append_block_ids has other arguments" in caplog.text
 
 
-def test_the_first_model_runner_has_its_tables_on_the_host(install):
+@pytest.fixture
+def first_runners_table(install):
     class BlockTable:
         def __init__(self):
             self.block_table = SimpleNamespace(gpu=torch.zeros(4, 6, dtype=torch.int32), cpu=torch.zeros(4, 6, dtype=torch.int32))
@@ -173,7 +174,18 @@ def test_the_first_model_runner_has_its_tables_on_the_host(install):
 
     install(first={"BlockTable": BlockTable})
     listen()
-    made = BlockTable()
+    return BlockTable()
+
+
+def test_a_table_that_lies_where_a_former_engine_had_one_is_known(first_runners_table):
+    place = first_runners_table.block_table.gpu.data_ptr()
+    host_tables._by_pointer[place] = host_tables._Table(torch.zeros(4, 6, dtype=torch.int32), lambda rows, pages: None)
+    table = first_runners_table.get_device_tensor(3)
+    assert on_host(table[:3, :3], pages_of(3, 3, 3)) is not None
+
+
+def test_the_first_model_runner_has_its_tables_on_the_host(first_runners_table):
+    made = first_runners_table
     for pages in ([1, 2, 3], [4, 5, 6]):
         made.block_table.cpu[2, :3] = torch.tensor(pages, dtype=torch.int32)
         made.block_table.gpu.copy_(made.block_table.cpu)

@@ -124,6 +124,8 @@ struct GpuInputs {
   std::optional<std::int64_t> cachePages = {};
   std::optional<CacheStrides> vStrides = {}; ///< V's own; none: `strides` are those of both
   std::int64_t qStride = 0;                  ///< see Inputs::qStride
+  /// Entries of pageTable: where it is given, fewer than the plan's tokens lie in are an error.
+  std::optional<std::int64_t> tableEntries = {};
 };
 
 /// Where a run writes, in memory of the GPU; out begins at a multiple of 16 bytes.
@@ -183,8 +185,9 @@ struct GpuRoomSize {
 /// Room for the plans of all batches of at most so many requests with so many queries in all, whose prefixes
 /// are shared in whatever way, and of so many tokens, a shared one counted once: for GpuPlan::reserve, before
 /// a graph is captured that is to serve them. A tree whose best plan needs more is planned in a way for which
-/// this is enough; one whose paths have more than 32 nodes in the mean may not be. (A Tree has as many
-/// requests as it has leaves and nodes that queries end with.)
+/// this is enough; one whose paths have more than 32 nodes in the mean may not be, nor an invariant plan of
+/// long paths that many queries share, which is cut in no other way. (A Tree has as many requests as it has
+/// leaves and nodes that queries end with.)
 DEFT_API Result<GpuRoomSize> roomFor(const GpuAttention &attention, int requests, int queries,
                                      std::int64_t tokens, const GpuPlanOptions &options = {});
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from ctypes import c_int32
 from typing import Any, NamedTuple
 
 from . import _abi
@@ -36,6 +37,15 @@ def on_host(array: Any) -> Any:
     if torch is not None and isinstance(array, torch.Tensor) and array.is_cuda:
         return array.cpu()
     return array
+
+
+def copy_on_gpu(table: View, device: Any) -> Any:
+    """A host's table, by torch. When this returns it is there, for whatever stream."""
+    torch = sys.modules["torch"]
+    (count,) = table.shape
+    if count == 0:  # torch makes no tensor of such memory
+        return torch.empty(0, dtype=torch.int32, device=device)
+    return torch.frombuffer((c_int32 * count).from_address(table.data), dtype=torch.int32).to(device)
 
 
 def _table_on_host(tables: Any) -> Any:

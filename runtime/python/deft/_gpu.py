@@ -94,7 +94,8 @@ class GpuKernels:
         )
         made = make(lib.deft_gpu_attention_load, gpu(device), attention, byref(options))
         self.loaded: Handle = GpuHandle(made, lib.deft_gpu_attention_destroy)
-        self._by_params = {frozen: self.loaded}
+        self._own = frozen
+        self._by_params: dict[tuple[Any, ...], Handle] = {frozen: self.loaded}
 
     def with_params(self, frozen: tuple[Any, ...]) -> Handle:
         loaded = self._by_params.get(frozen)
@@ -102,6 +103,6 @@ class GpuKernels:
             params = make_params(self._attention, frozen, self._device)
             made = make(lib.deft_gpu_attention_with_params, self.loaded, params)
             if len(self._by_params) > _MOST_KEPT:  # one whose values differ at every step
-                self._by_params.clear()
+                self._by_params = {self._own: self.loaded}
             loaded = self._by_params[frozen] = GpuHandle(made, lib.deft_gpu_attention_destroy)
         return loaded

@@ -64,13 +64,20 @@ def merge_states(
     if lse is None:
         lse = make_like(outs[0], first.shape[:-1], _abi.DEFT_F32)
     count = len(outs)
+    is_gpu = first.device_type == _abi.DEFT_DEVICE_CUDA
+    if stream is None:
+        stream = stream_of(outs[0], first.device) if is_gpu else 0
     states = _States(count)
     merged = _States(1)
-    for index, (one, its_lse) in enumerate(zip(outs, lses)):
-        states.fill(index, _floats(view(f"outs[{index}]", one)), view(f"lses[{index}]", its_lse))
-    merged.fill(0, _floats(view("out", out)), view("lse", lse))
-    if first.device_type == _abi.DEFT_DEVICE_CUDA:
-        stream = stream_of(outs[0], first.device) if stream is None else stream
+    seen = [
+        (_floats(view(f"outs[{index}]", one, stream)), view(f"lses[{index}]", its_lse, stream))
+        for index, (one, its_lse) in enumerate(zip(outs, lses))
+    ]
+    for index, state in enumerate(seen):
+        states.fill(index, *state)
+    into = _floats(view("out", out, stream)), view("lse", lse, stream)
+    merged.fill(0, *into)
+    if is_gpu:
         merge = _merge_of(first.device, first.dtype)
         check(lib.deft_gpu_state_merge_run(merge, states.address, count, merged.address, stream))
     else:

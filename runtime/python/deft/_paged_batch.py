@@ -6,9 +6,9 @@ import sys
 from ctypes import addressof, byref, c_int32, c_int64, c_uint64
 from typing import TYPE_CHECKING, Any, Mapping, NamedTuple
 
-from . import _abi
+from . import _abi, _gpu
 from ._arguments import expect, expect_whole, row_of
-from ._block_tables import BlockTable, on_host, read_block_table
+from ._block_tables import BlockTable, copy_on_gpu, on_host, read_block_table
 from ._drafts import DraftMask, int32_view, place_of, words_of
 from ._errors import UsageError
 from ._gpu import GpuKernels
@@ -158,7 +158,7 @@ class PagedBatch(OfThisProcess):
                 if one.count != expected:
                     raise UsageError(f"{name} has {one.count} entries, there must be {expected} for {lengths.count} requests")
         if ids is not None:
-            one = given_rows["ids"] = _ids(ids)
+            one = given_rows["ids"] = _ids(on_host(ids))
             if one.count != lengths.count:
                 raise UsageError(f"ids has {one.count} entries, there are {lengths.count} requests")
         requests = sized(
@@ -229,9 +229,9 @@ class PagedBatch(OfThisProcess):
 
             return traced(self, q, k_cache, v_cache, None, out, lse, return_lse)
         self._check_has_requests()
-        return self._runs._run(q, k_cache, v_cache, self._table_for(q), out, lse, return_lse, params, stream)
+        return self._runs._run(q, k_cache, v_cache, self._table_for(q, stream), out, lse, return_lse, params, stream)
 
-    def _table_for(self, q: Any) -> View:
+    def _table_for(self, q: Any, stream: int | None) -> View:
         """The block table where a run with `q` reads it. A host's is copied to the GPU once a step."""
         table = self._table
         assert table is not None
@@ -240,13 +240,16 @@ class PagedBatch(OfThisProcess):
         place = view("q", q)
         if place.device_type != _abi.DEFT_DEVICE_CUDA:
             return table
+        if _gpu._is_capturing():  # replays would read a step's copy that is gone by then
+            raise UsageError("block_tables are on the host, and a graph is being captured", "hand over the table of the GPU")
+        torch = sys.modules.get("torch")
+        if torch is None or not isinstance(q, torch.Tensor):
+            raise UsageError("block_tables are on the host, the run is on a GPU", "hand over the table of the GPU")
         copy = self._on_device.get(place.device)
         if copy is None:
-            torch = sys.modules.get("torch")
-            if torch is None or not isinstance(q, torch.Tensor):
-                raise UsageError("block_tables are on the host, the run is on a GPU", "hand over the table of the GPU")
-            host = torch.frombuffer((c_int32 * table.shape[0]).from_address(table.data), dtype=torch.int32)
-            copy = self._on_device[place.device] = host.to(q.device)
+            copy = self._on_device[place.device] = copy_on_gpu(table, q.device)
+        if stream is not None:  # where the run may still read it when the next step lets go of it
+            copy.record_stream(torch.cuda.ExternalStream(stream, device=q.device))
         return view("block_tables", copy)
 
     def upload(self, stream: int | None = None) -> None:
@@ -305,7 +308,8 @@ class _BatchRuns(Runs):
         """Tells the plan of the place where the mask lies."""
         on_gpu, device, stream = place_of(bits, stream)
         words = words_of(bits, stream)  # those that are made here go in the stream's order
-        mask = self._mask.fill(words, int32_view("depths", depths), int32_view("lengths", lengths))
+        rest = int32_view("depths", depths), int32_view("lengths", lengths)  # kept, as the words are, until the call is over
+        mask = self._mask.fill(words, *rest)
         if on_gpu:
             self._gpu_plan(device).draft(mask, stream)
         else:
@@ -331,4 +335,6 @@ def _ids(ids: Any) -> Ints:
     seen = view("ids", ids)
     if seen.dtype not in (0x0140, 0x0040) or len(seen.shape) != 1 or seen.strides is not None:
         raise UsageError(f"ids is {dtype_text(seen.dtype)}, it must be one packed row of uint64")
+    if seen.device_type == _abi.DEFT_DEVICE_CUDA:
+        raise UsageError("ids is on a GPU, it is read on the host", "hand over a copy")
     return Ints(seen.data, seen.shape[0], (ids, seen.owner))

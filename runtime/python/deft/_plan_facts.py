@@ -6,6 +6,7 @@ from ctypes import POINTER, addressof, byref, cast
 from typing import Any, Callable, NamedTuple
 
 from . import _abi
+from ._arguments import expect_whole
 from ._errors import UsageError
 from ._library import Handle, check, lib, make, sized
 
@@ -53,7 +54,7 @@ class PlanOptions(NamedTuple):
             raise UsageError(f"there is no partition `{self.partition}`", f"it is one of {', '.join(PARTITIONS)}")
         chunk = _abi.DEFT_CHUNK_DEFAULT
         if self.chunk_tokens is not None:
-            chunk = self.chunk_tokens or _abi.DEFT_CHUNK_FILL
+            chunk = expect_whole("chunk_tokens", self.chunk_tokens, least=0) or _abi.DEFT_CHUNK_FILL
         return sized(
             _abi.deft_plan_options,
             params=params._as_parameter_ if params else None,

@@ -103,10 +103,11 @@ class HostPlan:
 class GpuPlan:
     """A plan on a GPU, with the kernels that run it."""
 
-    def __init__(self, made: int, kernels: GpuKernels, budget: int = 0) -> None:
+    def __init__(self, made: int, kernels: GpuKernels, options: PlanOptions) -> None:
         self.handle = GpuHandle(made, lib.deft_gpu_plan_destroy)
         self.kernels = kernels
-        self.budget = budget  # of its lists; 0: it has none
+        self.options = options
+        self.budget = options.budget or 0  # of its lists; 0: it has none
         self.needs_upload = True
 
     def advance(self, tree: Any) -> int:
@@ -122,7 +123,9 @@ class GpuPlan:
     def reserve(self, requests: int, queries: int, tokens: int) -> None:
         """Room for the plans of all batches of at most so many, before a graph is captured. An upload follows."""
         room = sized(_abi.deft_gpu_room)
-        check(lib.deft_gpu_room_for(self.kernels.loaded, requests, queries, tokens, None, byref(room), None))
+        of_host = self.options.struct(None)
+        options = self.options.gpu_struct(of_host)  # a plan that may not cut as it likes needs room of its own
+        check(lib.deft_gpu_room_for(self.kernels.loaded, requests, queries, tokens, byref(options), byref(room), None))
         check(lib.deft_gpu_plan_reserve(self.handle, byref(room)))
         self.needs_upload = True
 
@@ -214,7 +217,7 @@ class Runs(OfThisProcess):
             kernels = GpuKernels(self._attention, device, self._planned_tree(), self._frozen, self._options.invariant)
             options = self._options.struct(None)
             made = self._make_gpu(kernels, byref(self._options.gpu_struct(options)))
-            plan = self._gpus[device] = GpuPlan(made, kernels, self._options.budget or 0)
+            plan = self._gpus[device] = GpuPlan(made, kernels, self._options)
         return plan
 
     def _plans(self) -> list[HostPlan | GpuPlan]:
@@ -239,6 +242,9 @@ class Runs(OfThisProcess):
         seen = view("lengths", lengths)
         if seen.device_type != _abi.DEFT_DEVICE_CUDA:
             raise UsageError("lengths are on the host, they are read on the GPU")
+        if self._gpus and seen.device not in self._gpus:  # else a plan would follow that nobody runs
+            planned = " and ".join(map(str, self._gpus))
+            raise UsageError(f"lengths are on GPU {seen.device}, the plan is on GPU {planned}", "on another one, run there first")
         plan = self._gpu_plan(seen.device)
         stream = stream_of(lengths, seen.device) if stream is None else stream
         slot = Slot()  # which lives as long as the call
@@ -270,6 +276,10 @@ class Runs(OfThisProcess):
         q_view = view("q", q)
         is_gpu = q_view.device_type == _abi.DEFT_DEVICE_CUDA
         plan = self._gpu_plan(q_view.device, how) if is_gpu else self._host_plan()
+        if stream is None:
+            stream = stream_of(q, q_view.device) if is_gpu else 0
+        elif is_gpu:
+            q_view = view("q", q, stream)
         for name, array in (("out", out), ("lse", lse)):
             if array is not None and is_read_only(array):
                 raise UsageError(f"{name} may not be written to")
@@ -281,15 +291,15 @@ class Runs(OfThisProcess):
         cache, output = attention._cache_code, attention._output_code
         table_view = None
         if table is not None:
-            table_view = table if isinstance(table, View) else table_of(table)
+            table_view = table_of(table, stream)
         call = self._spare_call()
         views = (
             _bits_of(q_view, attention._code),
-            _bits_of(view("k", k), cache),
-            _bits_of(view("v", v), cache),
+            _bits_of(view("k", k, stream), cache),
+            _bits_of(view("v", v, stream), cache),
             table_view,
-            _bits_of(view("out", out), output),
-            None if lse is None else view("lse", lse),
+            _bits_of(view("out", out, stream), output),
+            None if lse is None else view("lse", lse, stream),
         )
         call.fill(*views)
         if params:
@@ -298,18 +308,21 @@ class Runs(OfThisProcess):
         else:
             frozen = self._frozen
         if is_gpu:
-            plan.run(call, frozen, stream_of(q, q_view.device) if stream is None else stream, how)
+            plan.run(call, frozen, stream, how)
         else:
             plan.run(call, make_params(attention, frozen) if params else self._params, how)
         self._calls.append(call)
         return (out, lse) if return_lse else out
 
 
-def table_of(table: Any) -> View:
+def table_of(table: Any, stream: int = 0) -> View:
+    if isinstance(table, View):
+        moved = getattr(table.owner, "page_table", None)  # that of sequences, which may have changed since
+        return table if moved is None else moved
     if isinstance(table, (list, tuple)):
         row: Ints = ints("page_table", table)
         return View(row.address, _abi.DEFT_I32, (row.count,), None, _abi.DEFT_DEVICE_CPU, 0, row.owner)
-    return view("page_table", table)
+    return view("page_table", table, stream)
 
 
 _AS_INTEGERS = {(UINT16, _abi.DEFT_BF16), (UINT8, _abi.DEFT_F8_E4M3), (UINT8, _abi.DEFT_F8_E5M2)}

@@ -52,7 +52,8 @@ class SequenceTree(TreeView):
 
     @property
     def page_table(self) -> View:
-        """What runs take as `page_table`: int32 in the host's memory, until the next change; -1 where there is no page."""
+        """What runs take as `page_table`: int32 in the host's memory; -1 where there is no page. A run takes the table as it
+        is by then; the address is that of now, until the next change."""
         found, count = c_void_p(), c_size_t()
         check(lib.deft_sequence_tree_get_page_table(self._sequences, byref(found), byref(count)))
         return View(found.value or 0, _abi.DEFT_I32, (count.value,), None, _abi.DEFT_DEVICE_CPU, 0, self)

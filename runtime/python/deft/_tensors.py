@@ -149,10 +149,10 @@ _capsule_pointer.restype = c_void_p
 _capsule_pointer.argtypes = [py_object, c_char_p]
 
 
-def _of_dlpack(array: Any) -> View:
+def _of_dlpack(array: Any, stream: int = 0) -> View:
     on_gpu = array.__dlpack_device__()[0] == _abi.DEFT_DEVICE_CUDA
-    # 1 is the legacy default stream, on which such an array's run is put: the producer makes it wait for the array.
-    capsule = array.__dlpack__(stream=1) if on_gpu else array.__dlpack__()
+    # The producer makes the stream wait for the array. 1 is the legacy default stream, on which such an array's run is put.
+    capsule = array.__dlpack__(stream=stream or 1) if on_gpu else array.__dlpack__()
     tensor = _DLTensor.from_address(_capsule_pointer(capsule, b"dltensor"))
     shape = tuple(tensor.shape[i] for i in range(tensor.ndim))
     strides = tuple(tensor.strides[i] for i in range(tensor.ndim)) if tensor.strides else None
@@ -165,6 +165,13 @@ def _of_jax(array: Any) -> View:
     return _of_dlpack(array)
 
 
+def _of_masked(array: Any) -> View:
+    """What is masked, a run would read like all else."""
+    if sys.modules["numpy"].ma.is_masked(array):
+        raise UsageError("an array is masked, and its mask would be left out", "hand over array.data, or array.filled(0)")
+    return _of_numpy(array)
+
+
 _readers: dict[type, Callable[[Any], View]] = {}
 
 
@@ -174,7 +181,7 @@ def _reader(array: Any) -> Callable[[Any], View] | None:
     if _jax.is_jax(array):
         return _of_jax
     if hasattr(array, "__array_interface__") and hasattr(array, "dtype"):
-        return _of_numpy
+        return _of_masked if _is_masked_array(array) else _of_numpy
     if hasattr(array, "__cuda_array_interface__") and hasattr(array, "dtype"):
         return _of_cupy
     if hasattr(array, "__dlpack__"):
@@ -187,13 +194,18 @@ def _is_torch(array: Any) -> bool:
     return torch is not None and isinstance(array, torch.Tensor)
 
 
+def _is_masked_array(array: Any) -> bool:
+    numpy = sys.modules.get("numpy")
+    return numpy is not None and isinstance(array, numpy.ma.MaskedArray)
+
+
 def maker_of(array: Any) -> str:
     """"torch", "numpy", or "" for all others; of an array that was viewed."""
-    return {_of_torch: "torch", _of_numpy: "numpy"}.get(_readers[type(array)], "")
+    return {_of_torch: "torch", _of_numpy: "numpy", _of_masked: "numpy"}.get(_readers[type(array)], "")
 
 
-def view(name: str, array: Any) -> View:
-    """What `array` is; an error names it."""
+def view(name: str, array: Any, stream: int = 0) -> View:
+    """What `array` is; an error names it. `stream`: of the GPU that will read it, for arrays whose maker asks."""
     reader = _readers.get(type(array))
     if reader is None:
         reader = _reader(array)
@@ -204,7 +216,7 @@ def view(name: str, array: Any) -> View:
             )
         _readers[type(array)] = reader
     try:
-        return reader(array)
+        return _of_dlpack(array, stream) if reader is _of_dlpack else reader(array)
     except UsageError as error:
         raise UsageError(f"{name}: {error.message}", error.hint) from None
 
@@ -251,7 +263,7 @@ def make_like(array: Any, shape: tuple[int, ...], dtype: int) -> Any:
     if reader is _of_torch:
         torch = sys.modules["torch"]
         return torch.empty(shape, dtype=getattr(torch, DTYPE_NAMES[dtype]), device=array.device)
-    if reader is _of_numpy:
+    if reader in (_of_numpy, _of_masked):
         return sys.modules["numpy"].empty(shape, _numpy_dtype(dtype, array))
     if reader is _of_jax:
         return _jax.make(array, shape, DTYPE_NAMES[dtype])

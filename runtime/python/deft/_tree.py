@@ -7,6 +7,7 @@ from typing import Any, Iterable, NamedTuple
 
 from . import _abi
 from ._arguments import structs_of
+from ._errors import UsageError
 from ._library import Handle, OfThisProcess, check, lib, make, sized, take_text
 from ._tree_picture import draw_tree
 
@@ -36,7 +37,11 @@ class Stretch(NamedTuple):
 
 
 def _position(position: int | None) -> int:
-    return _abi.DEFT_WHOLE if position is None else position
+    if position is None:
+        return _abi.DEFT_WHOLE
+    if position == _abi.DEFT_WHOLE:  # which C has for it, and here comes of a sum gone wrong
+        raise UsageError(f"position = {position}, it must be 0 or more", "leave it out for all of the node's tokens")
+    return position
 
 
 def _location(location: int | None) -> int:

@@ -142,7 +142,7 @@ def tune(
     values = {**attention.captured, **(params or {})}
     request = {
         "origin": attention._origin,
-        "params": {name: value.tolist() if hasattr(value, "tolist") else value for name, value in values.items()},
+        "params": {name: _numbers_of(value) for name, value in values.items()},
         "workloads": workloads,
         "trees": own,
         "options": {
@@ -160,6 +160,13 @@ def tune(
         },
     }
     return _follow(_start(request), progress, log)
+
+
+def _numbers_of(value: Any) -> Any:
+    """As JSON has them: a number, or one row of them, as arrays of more dimensions are taken by runs."""
+    if not hasattr(value, "tolist"):
+        return value
+    return value.tolist() if value.ndim == 0 else value.reshape(-1).tolist()
 
 
 def _path(path: str | os.PathLike[str] | None) -> str | None:

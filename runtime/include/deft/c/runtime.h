@@ -20,7 +20,8 @@ typedef struct deft_runtime deft_runtime;
 
 /// `options` may be null.
 DEFT_C_API deft_status deft_runtime_make(const deft_runtime_options *options, deft_runtime **runtime);
-/// Not while a run is under way.
+/// Not while a run is under way, nor in a process that was forked since, which has not its threads: make
+/// another there.
 DEFT_C_API void deft_runtime_destroy(deft_runtime *runtime);
 DEFT_C_API int32_t deft_runtime_threads(const deft_runtime *runtime);
 

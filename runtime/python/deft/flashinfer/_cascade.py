@@ -44,7 +44,10 @@ def _level_of(
         goes = f"paged_kv_indptr goes from {min(pages)} to {max(pages)}"
         raise ValueError(f"{goes}, it must rise from 0 to at most {len(indices)}, the pages of the level")
     lengths = lengths_of(on_host, host_ints("paged_kv_last_page_len", last_page_len), page_size)
-    return _Level(host_ints("qo_indptr", queries).tolist(), pages, lengths.tolist(), first_page)
+    starts = host_ints("qo_indptr", queries).tolist()
+    if starts != sorted(starts) or starts[0] != 0:
+        raise ValueError(f"qo_indptr is {starts}, it must rise from 0")
+    return _Level(starts, pages, lengths.tolist(), first_page)
 
 
 class MultiLevelCascadeAttentionWrapper:

@@ -36,6 +36,10 @@ class _Table:
         self._to_compare = _COMPARED
         self._is_right = True
 
+    @property
+    def is_gone(self) -> bool:
+        return self._on_gpu() is None
+
     def read(self, table: torch.Tensor, pages: np.ndarray[Any, Any]) -> torch.Tensor | None:
         whole = self._on_gpu()
         if not self._is_right or whole is None or whole.stride() != table.stride():
@@ -119,7 +123,8 @@ def _forget_order(tables: Any, *arguments: Any, **more: Any) -> None:
 def _asked_for(table: Any, num_reqs: int) -> None:
     """The first model runner has each table on the host, too."""
     on_gpu, on_host = table.block_table.gpu, table.block_table.cpu
-    if on_gpu.data_ptr() not in _by_pointer:
+    known = _by_pointer.get(on_gpu.data_ptr())
+    if known is None or known.is_gone:  # another engine's table was there
         _know(on_gpu, lambda count, pages: on_host[:count, :pages])
 
 

@@ -250,6 +250,12 @@ TEST_F(GpuTest, WrongTensorsAreNamedBeforeAnythingIsEnqueued) {
   EXPECT_EQ(run(plan.get()), DEFT_USAGE);
   EXPECT_STREQ(deft_error_text(), "k is in memory of the CPU, the run takes memory of CUDA device 0");
   tokens.device_type = DEFT_DEVICE_CUDA;
+  const int64_t fewer[1] = {1};
+  pages.shape = fewer;
+  EXPECT_EQ(run(plan.get()), DEFT_USAGE);
+  EXPECT_THAT(deft_error_text(),
+              HasSubstr("the page table has 1 pages, the tree's tokens lie in the first "));
+  pages.shape = entries;
   results.dtype = DEFT_F16;
   EXPECT_EQ(run(plan.get()), DEFT_USAGE);
   EXPECT_STREQ(deft_error_text(), "out is float16, `host_program` takes bfloat16");

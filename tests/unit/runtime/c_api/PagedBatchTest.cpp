@@ -105,6 +105,14 @@ TEST_F(PagedBatchTest, WrongRequestsAreNamedAndChangeNothing) {
   EXPECT_STREQ(deft_error_text(), "deft_page_table::reserved is 1, not 0");
 }
 
+TEST_F(PagedBatchTest, AStepWithoutRequestsHasNoLengths) {
+  requests.count = 0;
+  ASSERT_EQ(update(), DEFT_OK) << deft_error_text();
+  EXPECT_EQ(deft_paged_batch_grow(batch.get(), &table, nullptr, 0), DEFT_OK) << deft_error_text();
+  EXPECT_EQ(deft_paged_batch_grow(batch.get(), &table, nullptr, 1), DEFT_USAGE);
+  EXPECT_STREQ(deft_error_text(), "deft_paged_batch_grow: lengths is null");
+}
+
 TEST_F(PagedBatchTest, WrongOptionsAreNamed) {
   deft_paged_batch *none = nullptr;
   auto options = sized<deft_paged_batch_options>();

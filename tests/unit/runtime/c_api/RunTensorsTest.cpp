@@ -3,12 +3,14 @@
 #include <gmock/gmock.h>
 
 #include <cmath>
+#include <utility>
 #include <vector>
 
 namespace deft::c_test {
 namespace {
 
 using testing::Each;
+using testing::HasSubstr;
 using testing::StartsWith;
 
 constexpr uint16_t kOne = 0x3f80, kTwo = 0x4000; // in bf16
@@ -142,6 +144,18 @@ TEST_F(RunTensorsTest, AStepWithoutQueriesNeedsNoTensors) {
   qTensor = tensor(nullptr, DEFT_BF16, none, &any); // as numpy makes an array of nothing
   inputs.q = &qTensor;
   EXPECT_EQ(run(), DEFT_OK) << deft_error_text();
+}
+
+TEST_F(RunTensorsTest, TensorsWithoutMemoryAreNamed) {
+  for (deft_tensor *const one : {&qTensor, &kTensor, &vTensor, &table, &outTensor, &lseTensor}) {
+    void *const memory = std::exchange(one->data, nullptr);
+    EXPECT_EQ(run(), DEFT_USAGE);
+    EXPECT_THAT(deft_error_text(), HasSubstr("] is at no address\n  = hint: deft_tensor::data is null"));
+    one->data = memory;
+  }
+  table.data = nullptr;
+  EXPECT_EQ(run(), DEFT_USAGE);
+  EXPECT_THAT(deft_error_text(), StartsWith("page_table of shape [4] is at no address"));
 }
 
 TEST_F(RunTensorsTest, HeadsMayStandBeforeSlots) {
