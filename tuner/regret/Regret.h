@@ -89,8 +89,8 @@ struct RegretRequest {
   /// What all entries that are wanted are of, which says what is legal; it outlives the request. Null: each
   /// is of the plain form of its signature, without hooks and schedule.
   const spec::Variant *variant = nullptr;
-  plan::Reach reach =
-      {}; ///< what its mask shows: where trees stand, and what is chosen untuned, follow from it
+  /// What its mask shows: where trees stand, and what is chosen untuned, follow from it.
+  plan::Reach reach = {};
   /// Among which configs a tree decides for a variant of this signature, where nothing is tuned.
   std::function<support::Result<std::vector<config::Config>>(const config_cache::VariantSignature &)> untuned;
   /// Trees of the entry's class: a row for each. Null, or none: one row, for whose tree nothing is known.
