@@ -128,6 +128,14 @@ TEST(SelectionTest, ASelectionIsOfTheMaskOfDraftsAsItWas) {
   EXPECT_THAT(stale.error().message, HasSubstr("another mask of drafts has come"));
   runtime.runSelecting(attention, plan, selection, inputs, outputs).value();
   runtime.runSparse(attention, plan, selection, inputs, outputs).value();
+
+  // Of a path whose drafts stand at one position nobody could say which of them a list means.
+  const std::array<int, 3> depths{0, 1, 1};
+  plan.draft({.bits = chain.data(), .drafts = 3, .depths = depths.data()}).value();
+  runtime.run(attention, plan, inputs, outputs).value();
+  const auto ambiguous = runtime.runSelecting(attention, plan, selection, inputs, outputs);
+  ASSERT_FALSE(ambiguous);
+  EXPECT_THAT(ambiguous.error().message, HasSubstr("query 2 sees several tokens at one position"));
 }
 
 TEST(SelectionTest, WhatTheSpecDoesNotSayIsAnError) {
