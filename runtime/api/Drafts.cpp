@@ -78,6 +78,8 @@ Result<void> Plan::draft(const DraftMask &mask) {
     args.rows = mask.drafts;
     args.unserved = &unserved;
     args.noTree = &noTree;
+    impl_->isRedrafted->store(true);
+    impl_->isRedrafted = std::make_shared<std::atomic<bool>>(false);
     plan::placeDrafts(args);
     impl_->needsMask = noTree != 0 || unserved != 0;
     if (noTree != 0)

@@ -7,6 +7,8 @@
 
 #include <deft/plan.hpp>
 
+#include <atomic>
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -28,6 +30,8 @@ struct Plan::Impl {
   plan::Plan plan;
   plan::DraftTables drafts; ///< of the plan
   bool needsMask = false;   ///< nobody has said yet which drafts see which
+  /// Of the mask of drafts that the plan has, for who keeps what was computed by it: another one has come.
+  std::shared_ptr<std::atomic<bool>> isRedrafted = std::make_shared<std::atomic<bool>>(false);
 
   std::shared_ptr<TreeStamp> stamp; ///< of the tree; null: the plan fits none
   std::uint64_t generation = 0;     ///< that the stamp had

@@ -184,6 +184,7 @@ Result<void> Runtime::runSelecting(const Attention &attention, const Plan &plan,
       return ran;
     lists.stamp = plan.impl().stamp;
     lists.generation = plan.impl().generation;
+    lists.isRedrafted = plan.impl().isRedrafted;
     return {};
   });
 }
@@ -197,6 +198,9 @@ Result<void> Runtime::runSparse(const Attention &attention, const Plan &plan, co
     if (!lists.stamp || lists.stamp != plan.impl().stamp || lists.generation != plan.impl().generation)
       return usage(lists.stamp ? "the selection is stale: the tree has changed since it was made"
                                : "the selection is empty: no run has selected yet",
+                   "call Runtime::runSelecting first");
+    if (*lists.isRedrafted)
+      return usage("the selection is stale: another mask of drafts has come since it was made",
                    "call Runtime::runSelecting first");
     const auto launch = [&](const auto &kernel, const auto &variant, const auto &in, const auto &out) {
       return impl_->executor.runSparse(kernel, variant, lists.chosen, lists.paths, in, out);

@@ -6,6 +6,10 @@
 
 #include <deft/selection.hpp>
 
+#include <atomic>
+#include <cstdint>
+#include <memory>
+
 namespace deft {
 
 struct Selection::Impl {
@@ -16,6 +20,7 @@ struct Selection::Impl {
 
   std::shared_ptr<TreeStamp> stamp; ///< of the tree that the lists are of; null: there are none
   std::uint64_t generation = 0;     ///< that the stamp had
+  std::shared_ptr<const std::atomic<bool>> isRedrafted; ///< of the plan that selected, beside the stamp
 };
 
 } // namespace deft

@@ -57,7 +57,10 @@ struct Tree::Impl {
   Impl() = default;
   explicit Impl(tree::KvTree of) : own_(std::move(of)) { noteChange(); }
   /// A copy is another tree from now on, so it has another stamp; a copy of a view is a tree of its own.
-  Impl(const Impl &other) : Impl(other.tree()) { ownDrafted_ = other.drafted(); }
+  Impl(const Impl &other) : Impl(other.tree()) {
+    ownDrafted_ = other.drafted();
+    ownInPieces_ = other.requestInPieces();
+  }
   Impl &operator=(const Impl &) = delete;
 
   const tree::KvTree &tree() const { return viewed_ ? *viewed_ : own_; }
@@ -65,6 +68,7 @@ struct Tree::Impl {
   /// its stand-ins are tokens.
   tree::KvTree &change() {
     ownDrafted_.clear();
+    ownInPieces_ = -1;
     return own_;
   }
   /// Requests with drafts, for which it has stand-ins.
@@ -74,7 +78,7 @@ struct Tree::Impl {
 
   /// A request of a batch whose new tokens are in several nodes, or -1: under `path` they would see each
   /// other.
-  int requestInPieces() const { return viewedInPieces_ ? *viewedInPieces_ : -1; }
+  int requestInPieces() const { return viewedInPieces_ ? *viewedInPieces_ : ownInPieces_; }
 
   /// Becomes a view of a tree that lives at least as long.
   void look(const tree::KvTree &at, const std::vector<tree::DraftedRequest> *drafted = nullptr,
@@ -91,6 +95,7 @@ private:
   tree::KvTree own_;
   const tree::KvTree *viewed_ = nullptr;
   std::vector<tree::DraftedRequest> ownDrafted_;
+  int ownInPieces_ = -1;
   const std::vector<tree::DraftedRequest> *viewedDrafted_ = nullptr;
   const int *viewedInPieces_ = nullptr;
 };

@@ -49,4 +49,14 @@ void Paths::read(const Plan &plan) {
     std::sort(stretches_.begin() + begin_[q], stretches_.begin() + begin_[q + 1], isBefore);
 }
 
+int Paths::firstAmbiguous() const {
+  for (int query = 0; query < queryCount(); ++query) {
+    const std::span<const PathStretch> path = of(query);
+    for (std::size_t s = 1; s < path.size(); ++s)
+      if (path[s - 1].position + path[s - 1].tokens > path[s].position)
+        return query;
+  }
+  return -1;
+}
+
 } // namespace deft::plan

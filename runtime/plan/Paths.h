@@ -35,6 +35,8 @@ public:
         .subspan(static_cast<std::size_t>(begin_[at]), static_cast<std::size_t>(begin_[at + 1] - begin_[at]));
   }
   int queryPos(int query) const { return queryPos_[static_cast<std::size_t>(query)]; }
+  /// The first query that sees several tokens at one position, as of drafts whose depths say so; -1: none.
+  int firstAmbiguous() const;
   /// Past the last position of any path.
   int longest() const { return longest_; }
 

@@ -371,13 +371,13 @@ int VisibleTree::endOfReaders(const Segment &segment, int begin, int end) const 
       --last;
       continue;
     }
-    if (reach_->seesPath()) { // who stands before the tokens may be shown them late: those are all kept
-      const auto queries = planQPos_.begin();
-      const auto past = std::lower_bound(queries + first, queries + last + 1, end - 1) - queries;
-      if (past > first && (past > last || !sees(static_cast<int>(past))))
-        return static_cast<int>(past);
-      first = static_cast<int>(past);
-    }
+    // Who stands before the tokens, or among them, may be shown them late, or first of all see none: a mask
+    // hides the beginning of a prompt, and a step begins before where it ends. Those are all kept.
+    const auto queries = planQPos_.begin();
+    const auto past = std::lower_bound(queries + first, queries + last + 1, end - 1) - queries;
+    if (past > first && (past > last || !sees(static_cast<int>(past))))
+      return static_cast<int>(past);
+    first = static_cast<int>(past);
     if (!sees(first)) {
       last = first - 1;
       continue;

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <span>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 namespace deft::plan {
@@ -26,13 +27,22 @@ bool losesAReader(const Plan &plan, const Plan::WindowHead &head, int growth) {
   });
 }
 
-/// Heads at one place of the cache are those of one window.
+/// Where a run or a start begins: of the same node those of the same first number. Nodes may share places of
+/// the cache, where a hook of keys says where they stand: their windows move by themselves.
+template <class Beginning> std::pair<int, int> placeOf(const Beginning &one) {
+  return {one.location - one.position, one.location};
+}
+template <class A, class B> bool areOfOneNode(const A &a, const B &b) {
+  return placeOf(a).first == placeOf(b).first;
+}
+
+/// Heads at one place of the cache, and of the path, are those of one window.
 void groupHeads(Plan &plan) {
   const abi::Run *const runs = plan.runs.data();
   std::sort(plan.windowHeads.begin(), plan.windowHeads.end(),
             [&](const Plan::WindowHead &a, const Plan::WindowHead &b) {
-              return std::tie(runs[a.run].location, a.item, a.run) <
-                     std::tie(runs[b.run].location, b.item, b.run);
+              return std::tuple(placeOf(runs[a.run]), a.item, a.run) <
+                     std::tuple(placeOf(runs[b.run]), b.item, b.run);
             });
   for (std::size_t h = 0; h < plan.windowHeads.size(); ++h) {
     const Plan::WindowHead &head = plan.windowHeads[h];
@@ -48,7 +58,7 @@ void groupHeads(Plan &plan) {
                                 run.tokens,
                                 0,
                                 false};
-    if (plan.windowStarts.empty() || plan.windowStarts.back().location != run.location) {
+    if (plan.windowStarts.empty() || placeOf(plan.windowStarts.back()) != placeOf(run)) {
       plan.windowStarts.push_back(own);
       continue;
     }
@@ -67,19 +77,23 @@ void linkStarts(Plan &plan) {
   int first = 0, end = 0;
   for (int s = 0; s < static_cast<int>(starts.size()); ++s) {
     Plan::WindowStart &start = starts[static_cast<std::size_t>(s)];
-    if (start.location >= end)
+    if (start.location >= end || !areOfOneNode(start, starts[static_cast<std::size_t>(first)])) {
       first = s;
+      end = 0;
+    }
     start.first = first;
     end = std::max(end, start.location + start.longest);
   }
-  const auto isBefore = [](const Plan::WindowStart &start, int location) {
-    return start.location < location;
+  const auto isBefore = [](const Plan::WindowStart &start, const std::pair<int, int> &place) {
+    return placeOf(start) < place;
   };
   for (const abi::Run &run : plan.runs) {
-    const auto own = std::lower_bound(starts.begin(), starts.end(), run.location, isBefore);
-    if (own != starts.end() && own->location == run.location)
+    const auto own = std::lower_bound(starts.begin(), starts.end(), placeOf(run), isBefore);
+    if (own != starts.end() && placeOf(*own) == placeOf(run))
       continue;
-    for (auto start = own; start != starts.end() && start->location < run.location + run.tokens; ++start)
+    for (auto start = own;
+         start != starts.end() && areOfOneNode(*start, run) && start->location < run.location + run.tokens;
+         ++start)
       start->isInside = true;
   }
 }

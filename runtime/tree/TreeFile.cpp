@@ -58,6 +58,10 @@ Result<void> readNode(const json &node, const std::string &where, int version, T
   auto location = document.hasLocations ? readInt(node["location"], where + ".location") : Result<int>(0);
   if (!location)
     return location.error();
+  if (*location == KvTree::kNotPlaced) // which a tree has a use for, and a file none
+    return wrong(where + ": location " + std::to_string(*location) + " of node " + std::to_string(index) +
+                 " is outside the table, which has at most " + std::to_string(KvTree::kMaxTokens) +
+                 " tokens");
   if (node.contains("name")) {
     const auto name = readString(node["name"], where + ".name");
     if (!name)

@@ -140,7 +140,8 @@ private:
 
   /// A row for each tree that is known of its class.
   Result<void> hide(const LoadedEntry &loaded, std::vector<RegretRow> &rows) {
-    const spec::Variant variant = loaded.entry.signature.variant();
+    const spec::Variant plain = loaded.entry.signature.variant();
+    const spec::Variant &variant = request_.variant ? *request_.variant : plain;
     auto chooser = chooserFor(loaded.entry.signature, variant);
     if (!chooser)
       return chooser.error();
@@ -166,6 +167,7 @@ private:
         return untuned.error();
       chooser = std::make_unique<UntunedChooser>(variant, request_.target, request_.units,
                                                  std::move(*untuned), cache_.prices());
+      chooser->setReach(request_.reach);
     }
     return chooser.get();
   }
@@ -175,13 +177,12 @@ private:
     const Entry &entry = loaded.entry;
     config_cache::Request ask =
         requestFor(variant, entry.treeClass, request_.target, tree ? chooser.choose(*tree) : chooser.first());
-    ask.signature = entry.signature; // of which the variant is the plain form
+    ask.signature = entry.signature; // of which the variant may be the plain form
     ask.nearbyLimit = request_.nearbyLimit;
     ask.withStaleNearby = request_.withStale;
     ask.mostNext = cache_.entries().size() + 1;
     if (tree)
-      ask.coordinates =
-          config_cache::TreeClassifier(plan::Reach::ofDefaults(variant)).measure(*tree).coordinates();
+      ask.coordinates = config_cache::TreeClassifier(request_.reach).measure(*tree).coordinates();
     RegretRow row{loaded,
                   isStale(entry),
                   tree ? index : -1,

@@ -1,8 +1,10 @@
 #pragma once
 
+#include "compiler/spec/Variant.h"
 #include "compiler/target/Target.h"
 #include "runtime/config_cache/ConfigCache.h"
 #include "runtime/config_cache/Rules.h"
+#include "runtime/plan/Reach.h"
 #include "runtime/tree/KvTree.h"
 
 #include <nlohmann/json_fwd.hpp>
@@ -84,6 +86,11 @@ using MeasureConfigs = std::function<support::Result<std::vector<double>>(
 struct RegretRequest {
   const target::Target *target = nullptr; ///< null: the processor
   int units = 0;                          ///< its multiprocessors
+  /// What all entries that are wanted are of, which says what is legal; it outlives the request. Null: each
+  /// is of the plain form of its signature, without hooks and schedule.
+  const spec::Variant *variant = nullptr;
+  /// What its mask shows: where trees stand, and what is chosen untuned, follow from it.
+  plan::Reach reach = {};
   /// Among which configs a tree decides for a variant of this signature, where nothing is tuned.
   std::function<support::Result<std::vector<config::Config>>(const config_cache::VariantSignature &)> untuned;
   /// Trees of the entry's class: a row for each. Null, or none: one row, for whose tree nothing is known.

@@ -54,6 +54,8 @@ public:
   std::vector<config_cache::Coordinates> placesOf(const config_cache::Entry &entry) const;
   /// Opens the machine, which must be the device, with kernels for all of these.
   Result<void> open(const std::vector<config::Config> &configs);
+  /// What the mask shows with the parameters that are timed.
+  plan::Reach reach() const { return exec::reachOf(work_.variant, work_.params); }
   /// Of the machine, when it is open.
   const std::string &driver() const { return driver_; }
   Result<std::vector<double>> measure(const config_cache::Entry &entry, int tree,
@@ -102,7 +104,7 @@ Result<void> Timing::collectTrees(const std::vector<const config_cache::Entry *>
   std::map<std::string, std::vector<tree::KvTree>> classes;
   for (const config_cache::Entry *entry : entries)
     classes[entry->treeClass.text()];
-  const plan::Reach reach = exec::reachOf(work_.variant, work_.params);
+  const plan::Reach reach = this->reach();
   config_cache::TreeClassifier classifier(reach);
   for (const std::string &name : options.families) {
     auto samples = session::namedSamples(name, work_.variant, 0, options.recordsFolder);
@@ -200,6 +202,8 @@ Result<RegretReport> reportTimedRegret(const config_cache::ConfigCache &cache, R
   auto timing = Timing::make(program, cache.device(), request.target, entries, options);
   if (!timing)
     return timing.error();
+  request.variant = &program.variant();
+  request.reach = timing->reach();
   request.treesOf = [&](const config_cache::Entry &entry) { return timing->treesOf(entry); };
   request.tunedOn = [&](const config_cache::Entry &entry) { return timing->placesOf(entry); };
   request.isWanted = [&, isWanted = request.isWanted](const config_cache::Entry &entry) {

@@ -10,6 +10,7 @@
 #include <atomic>
 #include <limits>
 #include <mutex>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -204,6 +205,11 @@ support::Result<void> CpuExecutor::runSelecting(const CpuKernel &kernel, const s
   if (!variant.select)
     return Error{ErrorCode::Internal, "`" + variant.name + "` selects nothing", ""};
   paths.read(plan);
+  if (const int query = paths.firstAmbiguous(); query >= 0)
+    return Error{ErrorCode::Usage,
+                 "query " + std::to_string(query) +
+                     " sees several tokens at one position, and lists name tokens by their positions",
+                 "where drafts have depths, these rise from each draft to those below it"};
   selection.resize(plan.queryCount(), variant.lists(), budget);
   Scratch &scratch = state_->take();
   scratch.worth.reset(plan.queryCount(), worthGroupsOf(variant), paths.longest());

@@ -60,6 +60,10 @@ TEST(PagedBatchSpecsTest, NewTokensSeeEachOtherUnderPath) {
   EXPECT_NE(refused.error().message.find("others share pages with new tokens of request 0"),
             std::string::npos)
       << refused.error().message;
+  Tree copy = shared.tree();
+  EXPECT_FALSE(Plan::make(attention, copy)) << "it is of the same requests";
+  copy.clearQueries();
+  EXPECT_TRUE(Plan::make(attention, copy)) << "and by now a tree like any other";
   const std::vector<int> drafts{2, 0};
   shared.update({.table = {.entries = entries, .rowStride = 4}, .lengths = lengths, .drafts = drafts})
       .value();

@@ -102,6 +102,42 @@ TEST(SelectionTest, ASelectionIsOfTheTreeAsItWas) {
   EXPECT_THAT(sparse().error().message, HasSubstr("the selection is stale"));
 }
 
+TEST(SelectionTest, ASelectionIsOfTheMaskOfDraftsAsItWas) {
+  const Attention attention =
+      compileSpec("attention a { query_heads = 4; kv_heads = 2; head_dim = 64; select { budget = 2; } }")
+          .value();
+  const Runtime runtime = Runtime::create({.threads = 1}).value();
+  auto batch = PagedBatch::make({.pageSize = 16}).value();
+  const std::vector<int> table{0, 1}, lengths{20}, drafts{3};
+  batch.update({.table = {.entries = table, .rowStride = 2}, .lengths = lengths, .drafts = drafts}).value();
+  Plan plan = batch.plan(attention).value(), other = batch.plan(attention).value();
+  auto selection = Selection::make(attention).value();
+  const std::vector<std::uint16_t> q(3 * 4 * 64, kOne), cache(2 * 16 * 2 * 64, kOne);
+  std::vector<std::uint16_t> out(q.size());
+  const Inputs inputs{.q = q.data(), .k = cache.data(), .v = cache.data(), .pageTable = table};
+  const Outputs outputs{.out = out.data()};
+  const std::array<std::uint32_t, 3> chain{1, 3, 7}, star{1, 2, 4};
+  for (Plan *one : {&plan, &other})
+    one->draft({.bits = chain.data(), .drafts = 3}).value();
+  runtime.runSelecting(attention, plan, selection, inputs, outputs).value();
+  runtime.runSparse(attention, plan, selection, inputs, outputs).value();
+  runtime.runSparse(attention, other, selection, inputs, outputs).value();
+  plan.draft({.bits = star.data(), .drafts = 3}).value();
+  const auto stale = runtime.runSparse(attention, plan, selection, inputs, outputs);
+  ASSERT_FALSE(stale);
+  EXPECT_THAT(stale.error().message, HasSubstr("another mask of drafts has come"));
+  runtime.runSelecting(attention, plan, selection, inputs, outputs).value();
+  runtime.runSparse(attention, plan, selection, inputs, outputs).value();
+
+  // Of a path whose drafts stand at one position nobody could say which of them a list means.
+  const std::array<int, 3> depths{0, 1, 1};
+  plan.draft({.bits = chain.data(), .drafts = 3, .depths = depths.data()}).value();
+  runtime.run(attention, plan, inputs, outputs).value();
+  const auto ambiguous = runtime.runSelecting(attention, plan, selection, inputs, outputs);
+  ASSERT_FALSE(ambiguous);
+  EXPECT_THAT(ambiguous.error().message, HasSubstr("query 2 sees several tokens at one position"));
+}
+
 TEST(SelectionTest, WhatTheSpecDoesNotSayIsAnError) {
   EXPECT_THAT(Selection::make(compiled("")).error().message, HasSubstr("`a` selects nothing"));
   const Attention several = compiled("select { budget = tune(64, 16); by = query; keep_first = 2; }");

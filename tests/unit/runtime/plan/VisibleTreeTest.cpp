@@ -84,6 +84,31 @@ TEST(VisibleTreeTest, APromptUnderAWindowIsReadWhereItsTilesSeeIt) {
   }
 }
 
+/// Where a mask hides the beginning of a prompt, too, the first step has queries that see nothing of it, and
+/// behind them some that do.
+TEST(VisibleTreeTest, APromptUnderAWindowWithoutItsBeginningIsCovered) {
+  constexpr int kTokens = 1000, kWindow = 64, kFirst = 100; // in the middle of a step
+  spec::VisibleBounds::Bound window, first;
+  window.at.qPos = 1;
+  window.at.rest.constant = 1 - kWindow;
+  first.at.rest.constant = kFirst;
+  VariantFacts facts{4, 2};
+  facts.trimStep = 16;
+  facts.reach = Reach::of({{{.from = {first, window}, .until = {}, .conditions = {}}}}, {});
+  KvTree tree;
+  const int prompt = tree.addNode(-1, kTokens).value();
+  for (int seen = 1; seen <= kTokens; ++seen)
+    ASSERT_TRUE(tree.addQuery(prompt, seen));
+  VisibleTree visible;
+  TreeView view;
+  visible.read(tree, facts.reach, facts.trimStep, view);
+  EXPECT_TRUE(view.isClipped);
+  for (const spec::Partition partition : kAllPartitions) {
+    SCOPED_TRACE(config::partitionName(partition));
+    (void)mustVerify(tree, facts, makeConfig(0, {64}, partition), 8);
+  }
+}
+
 /// A prefix that sees itself both ways costs what a causal prompt does: a slope, and one segment for the
 /// prefix.
 TEST(VisibleTreeTest, APrefixOfAPromptIsOneSegmentAndTheRestASlope) {

@@ -127,6 +127,20 @@ TEST(WindowStartsTest, TokensOfSeveralWindowsAreLostOnce) {
   EXPECT_EQ(kept.plan.readTokens, 40);
 }
 
+/// Nodes that share places stand at other positions each, and one may grow without the other.
+TEST(WindowStartsTest, WindowsOfNodesThatSharePlacesMoveByThemselves) {
+  Windowed one({39, 139});
+  one.addItem(0, 1, {{120, 20, 20, 0, 1}});
+  one.addItem(1, 1, {{120, 120, 20, 0, 1}});
+  one.plan.readTokens = 40;
+  one.find();
+  ASSERT_EQ(one.plan.windowStarts.size(), 2U);
+  one.plan.queryPos[0] += 4;
+  ASSERT_TRUE(one.grow(0));
+  EXPECT_THAT(one.begins(), ElementsAre(124, 120)) << "the second query still sees its first token";
+  EXPECT_EQ(one.plan.readTokens, 36);
+}
+
 TEST(WindowStartsTest, DealtTilesAreCountedAnew) {
   Windowed one({56, 40, 40, 40});
   one.addItem(

@@ -146,6 +146,8 @@ TEST(TreeFileTest, ErrorsOfTheSecondVersion) {
       {withNodes(R"({"parent":-1,"tokens":1,"location":2})"), "nodes[0] has an unknown key `location`"},
       {second(R"({"parent":-1,"tokens":1,"location":-2})"),
        "nodes[0]: location -2 of node 0 is outside the table, which has at most 1073741824 tokens"},
+      {second(R"({"parent":-1,"tokens":1,"location":-1})"),
+       "nodes[0]: location -1 of node 0 is outside the table, which has at most 1073741824 tokens"},
       {second(R"({"parent":-1,"tokens":1,"location":0},{"parent":0,"tokens":1})"),
        "nodes[1] lacks `location`, unlike nodes[0]"},
       {second(R"({"parent":-1,"tokens":1},{"parent":0,"tokens":1,"location":3})"),

@@ -2,6 +2,7 @@
 
 #include "compiler/config/ConfigJson.h"
 #include "compiler/kernels/DefaultConfig.h"
+#include "runtime/config_cache/TreeClassifier.h"
 #include "tests/support/Forest.h"
 #include "tests/unit/runtime/config_cache/ConfigTesting.h"
 
@@ -118,6 +119,42 @@ TEST_F(RegretTest, DistancesAreJudgedByAllThatIsNear) {
   EXPECT_EQ(report->steps[0].of, "one step of s");
   EXPECT_NEAR(report->steps[0].median, 3, 1e-9);
   EXPECT_EQ(report->steps[1].of, "one step of t");
+}
+
+// An entry for some trees of its class alone knows these by what the mask shows of them.
+TEST_F(RegretTest, TreesStandWhereTheMaskShowsThem) {
+  spec::VisibleBounds::Bound window; // kv_pos >= q_pos - 63
+  window.at.qPos = 1;
+  window.at.rest.constant = 1 - 64;
+  request_.reach = plan::Reach::of({{{.from = {window}, .until = {}, .conditions = {}}}}, {});
+  tree::KvTree tree;
+  ASSERT_TRUE(tree.addQuery(tree.addNode(-1, 1 << 14, 0).value()));
+  request_.treesOf = [&](const Entry &) { return std::vector<const tree::KvTree *>{&tree}; };
+  Entry entry = someEntry(kHere, 128);
+  entry.onlyFor = {TreeClassifier(request_.reach).measure(tree).place()};
+  add(entry);
+  measureBy({{128, 10}, {kUntunedChunk, 20}});
+  const auto report = reportRegret(cache_, request_);
+  ASSERT_TRUE(report) << report.error().message;
+  ASSERT_EQ(report->rows.size(), 1U);
+  EXPECT_NEAR(report->rows[0].at.value()[0], 6, 1e-9) << "64 tokens are seen";
+  EXPECT_EQ(report->rows[0].us, 10) << "of the entry's own config";
+}
+
+// What the rules may offer is what the variant itself can run.
+TEST_F(RegretTest, OffersAreLegalForTheVariantThatIsTimed) {
+  const Entry own = someEntry(kHere, 128), near = someEntry(kNear, 256);
+  add(own);
+  add(near);
+  spec::Variant variant = own.signature.variant();
+  variant.schedule.emplace().chunk = spec::TuneList{{128}, true, {}};
+  request_.variant = &variant;
+  request_.isWanted = [](const Entry &entry) { return entry.treeClass == kHere; };
+  measureBy({{128, 10}, {kUntunedChunk, 20}});
+  const auto report = reportRegret(cache_, request_);
+  ASSERT_TRUE(report) << report.error().message;
+  ASSERT_EQ(report->rows.size(), 1U);
+  EXPECT_EQ(report->rows[0].offers.size(), 1U) << "the near one's chunk is not in the schedule";
 }
 
 TEST_F(RegretTest, AConfigThatIsOfferedTwiceIsTimedOnce) {
