@@ -21,6 +21,9 @@ using support::ErrorCode;
 
 /// Memory of one step under way.
 struct CpuExecutor::Scratch {
+  explicit Scratch(std::size_t threads)
+      : runners(threads), sparseRunners(threads), keys(threads), loads(threads) {}
+
   std::vector<float> partialOut, partialLse;
   std::vector<UnitRunner> runners; ///< one a thread
   std::vector<SparseRunner> sparseRunners;
@@ -125,24 +128,19 @@ private:
 struct CpuExecutor::State {
   explicit State(Team someTeam) : team(std::move(someTeam)) {}
 
-  Scratch &take() {
+  /// Gives it back at the end of the step, also of one that memory does not suffice for.
+  auto take() {
+    const auto giveBack = [this](Scratch *scratch) {
+      const std::lock_guard lock(mutex);
+      scratch->taken = false;
+    };
     const std::lock_guard lock(mutex);
-    for (const auto &scratch : scratches)
-      if (!scratch->taken) {
-        scratch->taken = true;
-        return *scratch;
-      }
-    scratches.push_back(std::make_unique<Scratch>());
-    scratches.back()->runners.resize(static_cast<std::size_t>(team.helpers()) + 1);
-    scratches.back()->loads.resize(scratches.back()->runners.size());
-    scratches.back()->sparseRunners.resize(scratches.back()->runners.size());
-    scratches.back()->keys.resize(scratches.back()->runners.size());
-    scratches.back()->taken = true;
-    return *scratches.back();
-  }
-  void giveBack(Scratch &scratch) {
-    const std::lock_guard lock(mutex);
-    scratch.taken = false;
+    auto free =
+        std::find_if(scratches.begin(), scratches.end(), [](const auto &scratch) { return !scratch->taken; });
+    if (free == scratches.end())
+      free = scratches.insert(free, std::make_unique<Scratch>(static_cast<std::size_t>(team.helpers()) + 1));
+    (*free)->taken = true;
+    return std::unique_ptr<Scratch, decltype(giveBack)>(free->get(), giveBack);
   }
 
   Team team;
@@ -190,9 +188,8 @@ support::Result<void> CpuExecutor::run(const CpuKernel &kernel, const spec::Vari
                                        const OutputView &outputs) {
   if (auto checked = checkKernel(kernel, variant); !checked)
     return checked;
-  Scratch &scratch = state_->take();
-  attend(scratch, *kernel, variant, plan, inputs, outputs, nullptr);
-  state_->giveBack(scratch);
+  const auto scratch = state_->take();
+  attend(*scratch, *kernel, variant, plan, inputs, outputs, nullptr);
   return {};
 }
 
@@ -211,12 +208,11 @@ support::Result<void> CpuExecutor::runSelecting(const CpuKernel &kernel, const s
                      " sees several tokens at one position, and lists name tokens by their positions",
                  "where drafts have depths, these rise from each draft to those below it"};
   selection.resize(plan.queryCount(), variant.lists(), budget);
-  Scratch &scratch = state_->take();
-  scratch.worth.reset(plan.queryCount(), worthGroupsOf(variant), paths.longest());
-  attend(scratch, *kernel, variant, plan, inputs, outputs, &scratch.worth);
-  SelectJob job(*variant.select, paths, scratch.worth, selection, scratch.keys);
+  const auto scratch = state_->take();
+  scratch->worth.reset(plan.queryCount(), worthGroupsOf(variant), paths.longest());
+  attend(*scratch, *kernel, variant, plan, inputs, outputs, &scratch->worth);
+  SelectJob job(*variant.select, paths, scratch->worth, selection, scratch->keys);
   state_->team.run(job.helpers(), job);
-  state_->giveBack(scratch);
   return {};
 }
 
@@ -227,11 +223,10 @@ support::Result<void> CpuExecutor::runSparse(const CpuKernel &kernel, const spec
     return checked;
   if (!variant.select || selection.lists != variant.lists() || selection.queries != paths.queryCount())
     return Error{ErrorCode::Internal, "the lists are not those of `" + variant.name + "`", ""};
-  Scratch &scratch = state_->take();
+  const auto scratch = state_->take();
   const SparseStep step{*kernel, variant, selection, paths, inputs, outputs};
-  SparseJob job(step, scratch.sparseRunners);
+  SparseJob job(step, scratch->sparseRunners);
   state_->team.run(job.helpers(), job);
-  state_->giveBack(scratch);
   return {};
 }
 
