@@ -5,8 +5,10 @@
 #include "compiler/spec/VariantJson.h"
 #include "compiler/support/JsonFields.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 namespace deft::spec {
 namespace {
@@ -229,8 +231,13 @@ Variant readVariant(const Json &json) {
   require(v.scale > 0 && std::isfinite(v.scale), "`scale` is not positive and finite");
   v.normalize = word(json, "normalize", parseNormalize);
   require(!v.withLse || v.normalize == Normalize::Softmax, "sigmoid has no lse");
-  for (const Json &param : array(json, "params", kMaxParams))
-    v.params.push_back(readParam(param));
+  for (const Json &param : array(json, "params", kMaxParams)) {
+    Param read = readParam(param);
+    require(std::none_of(v.params.begin(), v.params.end(),
+                         [&](const Param &own) { return own.name == read.name; }),
+            "two parameters are named `" + read.name + "`");
+    v.params.push_back(std::move(read));
+  }
   for (const Json &expr : array(json, "exprs", kMaxOperations))
     v.exprs.push_back(readExpr(expr, v));
   if (json.contains("bound"))

@@ -189,6 +189,14 @@ TEST(VariantJsonTest, AnyMemberLeftOutIsAnErrorUnlessItIsOptional) {
   }
 }
 
+TEST(VariantJsonTest, ParametersOfOneNameAreRefused) {
+  nlohmann::json json = richJson();
+  json["params"][1]["name"] = json["params"][0]["name"];
+  const auto read = variantFromJson(json);
+  ASSERT_FALSE(read.ok());
+  EXPECT_EQ(read.error().message, "two parameters are named `cap`");
+}
+
 TEST(VariantJsonTest, AnotherVersionSaysSo) {
   nlohmann::json json = richJson();
   json["version"] = 2;
