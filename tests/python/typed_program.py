@@ -81,6 +81,9 @@ def selections() -> list[int]:
     out: Floats = plan.run_selecting(selection, q, k, k)
     plan.run_sparse(selection, q, k, k, out=out)
     assert_type((selection.budget, selection.lists, selection.query_count), tuple[int, int, int])
+    said = att.selects
+    assert_type(said, deft.Selects | None)
+    assert_type(said.budgets if said else (), tuple[int, ...])
     return selection.positions(0, list=1)
 
 
