@@ -323,6 +323,7 @@ void Batch::dropAll() {
   queryCounts_.clear();
   draftCounts_.clear();
   drafted_.clear();
+  requestInPieces_ = -1;
 }
 
 } // namespace deft::sharing
