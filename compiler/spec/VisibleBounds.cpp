@@ -88,9 +88,14 @@ public:
 
   /// Where a bool can be true, or false.
   Region where(ExprId id, bool value) {
+    if (depth_ >= kMostDepth)
+      return everything();
     const auto [known, isNew] = regions_.try_emplace({id, value});
-    if (isNew)
+    if (isNew) {
+      ++depth_;
       known->second = whereNew(id, value);
+      --depth_;
+    }
     return known->second;
   }
 
@@ -237,12 +242,14 @@ private:
   }
 
   /// An i32 as a sum, and all that is computed on the way; none: it is no sum.
-  std::optional<PositionSum> sumOf(ExprId id, std::vector<PositionSum> &fits) {
-    if (fits.size() >= kMostFits) // before its operands are asked: shared ones are a tree's worth of them
+  std::optional<PositionSum> sumOf(ExprId id, std::vector<PositionSum> &fits, std::size_t depth = 0) {
+    // Before its operands are asked: shared ones are a tree's worth of them. All above it will have a fit
+    // each.
+    if (fits.size() >= kMostFits || depth > kMostFits)
       return std::nullopt;
     const Expr &expr = exprs_[id];
     PositionSum result;
-    const auto of = [&](int i) { return sumOf(expr.operands[static_cast<std::size_t>(i)], fits); };
+    const auto of = [&](int i) { return sumOf(expr.operands[static_cast<std::size_t>(i)], fits, depth + 1); };
     switch (expr.op) {
     case ExprOp::Constant:
       result.rest.constant = static_cast<std::int64_t>(expr.value);
@@ -320,11 +327,13 @@ private:
   }
 
   static constexpr std::size_t kMostFits = 32;
+  /// Specs may be deeper, and the stack of who compiles one small.
+  static constexpr int kMostDepth = 256;
 
   const std::vector<Expr> &exprs_;
   const std::vector<Param> &params_;
   std::map<std::pair<ExprId, bool>, Region> regions_;
-  int comparisons_ = 0;
+  int comparisons_ = 0, depth_ = 0;
 };
 
 } // namespace

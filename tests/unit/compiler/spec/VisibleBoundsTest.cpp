@@ -4,6 +4,8 @@
 
 #include "tests/unit/compiler/spec/SpecTesting.h"
 
+#include <pthread.h>
+
 #include <algorithm>
 #include <functional>
 
@@ -105,6 +107,40 @@ TEST(VisibleBoundsTest, ManyIntervalsAreOneThatHoldsThemAll) {
   const VisibleBounds nine = boundsOf("mask = " + mask + " || kv_pos == 80;");
   ASSERT_EQ(nine.intervals.size(), 1U);
   EXPECT_TRUE(nine.intervals[0].isAll());
+}
+
+/// Lets may stand on each other some thousand times (rule L6), and who compiles a spec may be a thread of a
+/// small stack.
+TEST(VisibleBoundsTest, WhatStandsOnALongWayDownSaysNothing) {
+  std::string sums = "let l0 = kv_pos;", choices = "let l0 = kv_pos > 0;";
+  for (int i = 1; i < 1300; ++i) {
+    const std::string before = std::to_string(i - 1), now = std::to_string(i);
+    sums += "let l" + now + " = l" + before + " + 1;";
+    choices += "let l" + now + " = l" + before + " || q_pos == " + now + ";";
+  }
+  for (int i = 1300; i < 4000; ++i)
+    sums += "let l" + std::to_string(i) + " = l" + std::to_string(i - 1) + " + 1;";
+  struct Work {
+    Variant variant;
+    VisibleBounds bounds = {};
+  };
+  for (const std::string &items : {sums + "mask = l3999 > 0;", choices + "mask = l1299;"}) {
+    Work work{compile(attention(items)).only()};
+    pthread_attr_t small;
+    ASSERT_EQ(pthread_attr_init(&small), 0);
+    ASSERT_EQ(pthread_attr_setstacksize(&small, 1 << 20), 0);
+    pthread_t thread;
+    const auto derive = [](void *at) -> void * {
+      auto &own = *static_cast<Work *>(at);
+      own.bounds = visibleBounds(own.variant);
+      return nullptr;
+    };
+    ASSERT_EQ(pthread_create(&thread, &small, derive, &work), 0);
+    ASSERT_EQ(pthread_join(thread, nullptr), 0);
+    pthread_attr_destroy(&small);
+    EXPECT_TRUE(std::any_of(work.bounds.intervals.begin(), work.bounds.intervals.end(),
+                            [](const auto &interval) { return interval.isAll(); }));
+  }
 }
 
 TEST(VisibleBoundsTest, AMaskThatHidesAllHasNoIntervals) {
