@@ -173,8 +173,8 @@ private:
       break;
     }
     std::vector<PositionSum> fits;
-    const auto from = sumOf(a, fits), to = sumOf(b, fits);
-    if (!from || !to)
+    const auto from = sumOf(a, fits), to = from ? sumOf(b, fits) : std::nullopt;
+    if (!to)
       return everything();
     return whereNotNegative(plus(sum(*to, negated(*from)), -least), std::move(fits));
   }
@@ -182,8 +182,8 @@ private:
   /// Where -a + least <= b can hold: of the least i32, whose negative is none, nothing is said.
   Region compareNegated(ExprId a, ExprId b, int least) {
     std::vector<PositionSum> fits;
-    const auto from = sumOf(a, fits), to = sumOf(b, fits);
-    if (!from || !to)
+    const auto from = sumOf(a, fits), to = from ? sumOf(b, fits) : std::nullopt;
+    if (!to)
       return everything();
     fits.push_back(negated(*from));
     return whereNotNegative(plus(sum(*to, *from), -least), std::move(fits));
@@ -241,11 +241,10 @@ private:
                        [](const PositionSum::Rounded &part) { return part.times == 1; });
   }
 
-  /// An i32 as a sum, and all that is computed on the way; none: it is no sum.
+  /// An i32 as a sum, and all that is computed on the way; none: it is no sum. Then nothing more is asked:
+  /// what operands share may be a tree's worth of them.
   std::optional<PositionSum> sumOf(ExprId id, std::vector<PositionSum> &fits, std::size_t depth = 0) {
-    // Before its operands are asked: shared ones are a tree's worth of them. All above it will have a fit
-    // each.
-    if (fits.size() >= kMostFits || depth > kMostFits)
+    if (fits.size() >= kMostFits || depth > kMostFits) // all above it would have a fit each
       return std::nullopt;
     const Expr &expr = exprs_[id];
     PositionSum result;
@@ -277,15 +276,15 @@ private:
     }
     case ExprOp::Add:
     case ExprOp::Sub: {
-      const auto a = of(0), b = of(1);
-      if (!a || !b)
+      const auto a = of(0), b = a ? of(1) : std::nullopt;
+      if (!b)
         return std::nullopt;
       result = sum(*a, expr.op == ExprOp::Add ? *b : negated(*b));
       break;
     }
     case ExprOp::Mul: {
-      auto a = of(0), b = of(1);
-      if (!a || !b)
+      auto a = of(0), b = a ? of(1) : std::nullopt;
+      if (!b)
         return std::nullopt;
       if (a->isOfParamsAlone() && a->rest.isConstant())
         std::swap(a, b);
@@ -298,8 +297,8 @@ private:
       break;
     }
     case ExprOp::Rem: { // what rounding takes away
-      const auto a = of(0), b = of(1);
-      if (!a || !b || !b->isOfParamsAlone() || !a->rounded.empty() || a->kvPos + a->qPos != 1 ||
+      const auto a = of(0), b = a ? of(1) : std::nullopt;
+      if (!b || !b->isOfParamsAlone() || !a->rounded.empty() || a->kvPos + a->qPos != 1 ||
           a->kvPos * a->qPos != 0)
         return std::nullopt;
       result = *a;

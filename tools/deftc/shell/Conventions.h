@@ -25,6 +25,7 @@ inline constexpr std::array kEnvironment = {
     Convention{"DEFT_CACHE_DIR", "the folder of compiled kernels and tuned configs; else the folder deftc in "
                                  "XDG_CACHE_HOME, or in ~/.cache"},
     Convention{"CUDA_HOME, CUDA_PATH", "a CUDA toolkit, for NVRTC and for emit --as sass (nvdisasm)"},
+    Convention{"DEFT_NVTX", "1: plans, runs and compilations are ranges for profilers"},
     Convention{"NO_COLOR", "when it is set and not empty, nothing is coloured"},
 };
 
