@@ -22,11 +22,12 @@ using support::ErrorCode;
 /// Memory of one step under way.
 struct CpuExecutor::Scratch {
   explicit Scratch(std::size_t threads)
-      : runners(threads), sparseRunners(threads), keys(threads), loads(threads) {}
+      : runners(threads), sparse{std::vector<SparseRunner>(threads), {}, {}, {}}, keys(threads),
+        loads(threads) {}
 
   std::vector<float> partialOut, partialLse;
   std::vector<UnitRunner> runners; ///< one a thread
-  std::vector<SparseRunner> sparseRunners;
+  SparseScratch sparse;
   WorthTable worth;
   std::vector<std::vector<std::uint64_t>> keys; ///< one a thread
   std::vector<double> loads;                    ///< one a thread
@@ -225,7 +226,7 @@ support::Result<void> CpuExecutor::runSparse(const CpuKernel &kernel, const spec
     return Error{ErrorCode::Internal, "the lists are not those of `" + variant.name + "`", ""};
   const auto scratch = state_->take();
   const SparseStep step{*kernel, variant, selection, paths, inputs, outputs};
-  SparseJob job(step, scratch->sparseRunners);
+  SparseJob job(step, scratch->sparse);
   state_->team.run(job.helpers(), job);
   return {};
 }

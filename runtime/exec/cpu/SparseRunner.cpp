@@ -9,7 +9,29 @@
 
 namespace deft::exec {
 
-void SparseRunner::prepare(const SparseStep &step) {
+namespace {
+
+/// Of a part: enough for what a part costs beside its tokens to be little.
+constexpr std::size_t kPartTokens = 512;
+/// Of all parts' results. Where they were more, there are units enough for all threads without parts.
+constexpr std::size_t kMostPartialBytes = std::size_t{16} << 20;
+
+int mostParts(const SparseStep &step) {
+  int most = 1;
+  for (int query = 0; query < step.selection.queries; ++query)
+    for (int unit = 0; unit < step.unitsPerQuery(); ++unit)
+      most = std::max(most, step.partsOf(query, unit));
+  return most;
+}
+
+} // namespace
+
+int SparseStep::partsOf(int query, int unit) const {
+  const std::size_t tokens = listOf(query, unit).size();
+  return static_cast<int>(std::max<std::size_t>((tokens + kPartTokens - 1) / kPartTokens, 1));
+}
+
+void SparseRunner::prepare(const SparseStep &step, int parts) {
   step_ = &step;
   const int group = step.kernel.groupRows, groups = (step.unitRows() + group - 1) / group;
   const auto rows = static_cast<std::size_t>(groups) * static_cast<std::size_t>(group);
@@ -21,6 +43,11 @@ void SparseRunner::prepare(const SparseStep &step) {
     growTo(*values, rows);
   for (TokenBlock &block : blocks_)
     TokenBlocks::reserve(block, step.kernel);
+  const auto partialRows =
+      static_cast<std::size_t>(parts) * static_cast<std::size_t>(step.variant.queryHeads);
+  growTo(partialOut_, partialRows * static_cast<std::size_t>(step.variant.tensors.out.dim));
+  growTo(partialLse_, partialRows);
+  growTo(slots_, static_cast<std::size_t>(parts));
 }
 
 void SparseRunner::loadRows(int query, int firstHead, int rows) {
@@ -80,7 +107,7 @@ bool SparseRunner::fill(TokenBlock &block, Walk &walk, int rows) const {
   return true;
 }
 
-void SparseRunner::attend(int query, int unit) {
+void SparseRunner::walk(int query, int unit, std::span<const std::int32_t> list) {
   const spec::Variant &variant = step_->variant;
   const int rows = step_->unitRows(), firstHead = unit * rows, kvHead = firstHead / variant.ratio();
   loadRows(query, firstHead, rows);
@@ -102,7 +129,14 @@ void SparseRunner::attend(int query, int unit) {
   call.rows = rows;
   call.kvHead = kvHead;
   call.masked = step_->kernel.hasMask;
-  Walk walk{step_->selection.of(query, variant.listOf(firstHead)), step_->paths.of(query)};
+  Walk walk{list, step_->paths.of(query)};
+  if (!list.empty()) {
+    const auto endsBefore = [&](const plan::PathStretch &stretch) {
+      return stretch.position + stretch.tokens <= list.front();
+    };
+    walk.stretch = static_cast<std::size_t>(
+        std::partition_point(walk.path.begin(), walk.path.end(), endsBefore) - walk.path.begin());
+  }
   TokenBlock *block = &blocks_[0], *next = &blocks_[1];
   for (bool has = fill(*block, walk, rows); has; std::swap(block, next)) {
     has = fill(*next, walk, rows);
@@ -119,29 +153,101 @@ void SparseRunner::attend(int query, int unit) {
     call.nextTokens = has ? next->tokens : 0;
     step_->kernel.attend(&call);
   }
-
-  abi::CpuFinishCall finish{};
-  finish.acc = acc_.data();
-  finish.m = m_.data();
-  finish.l = l_.data();
-  finish.out = step_->outputs.out +
-               query * rowStrideOf(step_->outputs.outStride, variant, variant.tensors.out) +
-               static_cast<long long>(firstHead) * variant.tensors.out.dim;
-  finish.lse = step_->outputs.lse
-                   ? step_->outputs.lse + static_cast<long long>(query) * variant.queryHeads + firstHead
-                   : nullptr;
-  finish.rows = rows;
-  finish.head = firstHead;
-  finish.params = step_->inputs.params;
-  finish.qPos = qPos_.front();
-  finish.query = query;
-  step_->kernel.finish(&finish);
 }
 
-SparseJob::SparseJob(const SparseStep &step, std::vector<SparseRunner> &runners)
-    : step_(step), runners_(runners), units_(step.selection.queries * step.unitsPerQuery()) {
-  for (SparseRunner &runner : runners)
-    runner.prepare(step);
+void SparseRunner::attend(int query, int unit) {
+  const int parts = step_->partsOf(query, unit);
+  if (parts > 1) {
+    const SparsePartials own{partialOut_.data(), partialLse_.data(), 0};
+    for (int part = 0; part < parts; ++part)
+      attendPart(query, unit, part, own);
+    merge(query, unit, own);
+    return;
+  }
+  walk(query, unit, step_->listOf(query, unit));
+  abi::CpuFinishCall call = finishOf(query, unit);
+  const RowOutput output = outputOf(query, unit);
+  call.out = output.out;
+  call.lse = output.lse;
+  step_->kernel.finish(&call);
+}
+
+void SparseRunner::attendPart(int query, int unit, int part, const SparsePartials &partials) {
+  const spec::Variant &variant = step_->variant;
+  const auto list = step_->listOf(query, unit);
+  const std::size_t first = static_cast<std::size_t>(part) * kPartTokens;
+  walk(query, unit, list.subspan(first, std::min(kPartTokens, list.size() - first)));
+  const std::size_t row =
+      static_cast<std::size_t>(partials.firstSlot + part) * static_cast<std::size_t>(variant.queryHeads) +
+      static_cast<std::size_t>(unit * step_->unitRows());
+  abi::CpuFinishCall call = finishOf(query, unit);
+  call.out = partials.out + row * static_cast<std::size_t>(variant.tensors.out.dim);
+  call.lse = partials.lse + row;
+  step_->kernel.finishPartial(&call);
+}
+
+void SparseRunner::merge(int query, int unit, const SparsePartials &partials) {
+  const int firstHead = unit * step_->unitRows(), parts = step_->partsOf(query, unit);
+  std::iota(slots_.begin(), slots_.begin() + parts, partials.firstSlot);
+  const RowOutput output = outputOf(query, unit);
+  const abi::CpuMergeCall call{.partialOut = partials.out + static_cast<std::ptrdiff_t>(firstHead) *
+                                                                step_->variant.tensors.out.dim,
+                               .partialLse = partials.lse + firstHead,
+                               .slots = slots_.data(),
+                               .out = output.out,
+                               .lse = output.lse,
+                               .slotCount = parts,
+                               .rows = step_->unitRows(),
+                               .params = step_->inputs.params,
+                               .head = firstHead,
+                               .qPos = step_->paths.queryPos(query),
+                               .query = query,
+                               .reserved0 = 0};
+  step_->kernel.merge(&call);
+}
+
+abi::CpuFinishCall SparseRunner::finishOf(int query, int unit) const {
+  abi::CpuFinishCall call{};
+  call.acc = acc_.data();
+  call.m = m_.data();
+  call.l = l_.data();
+  call.rows = step_->unitRows();
+  call.head = unit * step_->unitRows();
+  call.params = step_->inputs.params;
+  call.qPos = step_->paths.queryPos(query);
+  call.query = query;
+  return call;
+}
+
+SparseRunner::RowOutput SparseRunner::outputOf(int query, int unit) const {
+  const spec::Variant &variant = step_->variant;
+  const int firstHead = unit * step_->unitRows();
+  return {step_->outputs.out + query * rowStrideOf(step_->outputs.outStride, variant, variant.tensors.out) +
+              static_cast<long long>(firstHead) * variant.tensors.out.dim,
+          step_->outputs.lse
+              ? step_->outputs.lse + static_cast<long long>(query) * variant.queryHeads + firstHead
+              : nullptr};
+}
+
+SparseJob::SparseJob(const SparseStep &step, SparseScratch &scratch)
+    : step_(step), scratch_(scratch), queries_(step.selection.queries), units_(step.unitsPerQuery()),
+      parts_(mostParts(step)) {
+  for (SparseRunner &runner : scratch.runners)
+    runner.prepare(step, parts_);
+  const auto rows = static_cast<std::size_t>(queries_) * static_cast<std::size_t>(parts_) *
+                    static_cast<std::size_t>(step.variant.queryHeads);
+  const auto dim = static_cast<std::size_t>(step.variant.tensors.out.dim);
+  if (rows * (dim + 1) * sizeof(float) > kMostPartialBytes)
+    parts_ = 1;
+  if (parts_ > 1) {
+    growTo(scratch.partialOut, rows * dim);
+    growTo(scratch.partialLse, rows);
+    growTo(scratch.partsLeft, static_cast<std::size_t>(queries_) * static_cast<std::size_t>(units_));
+    for (int query = 0; query < queries_; ++query)
+      for (int unit = 0; unit < units_; ++unit)
+        scratch.partsLeft[static_cast<std::size_t>(query * units_ + unit)] = step.partsOf(query, unit);
+  }
+  pieces_ = units_ * parts_ * queries_;
 }
 
 int SparseJob::helpers() const {
@@ -149,15 +255,31 @@ int SparseJob::helpers() const {
   const std::vector<std::int32_t> &counts = step_.selection.counts;
   const double perList = static_cast<double>(std::accumulate(counts.begin(), counts.end(), 0LL)) /
                          std::max<double>(1, static_cast<double>(counts.size()));
-  const double bytes = perList * units_ * step_.variant.tensors.cacheBytes();
-  return static_cast<int>(std::min(bytes / kBytesPerNs / kLeastNs, std::max(units_ - 1.0, 0.0)));
+  const double bytes = perList * units_ * queries_ * step_.variant.tensors.cacheBytes();
+  return static_cast<int>(std::min(bytes / kBytesPerNs / kLeastNs, std::max(pieces_ - 1.0, 0.0)));
+}
+
+void SparseJob::attend(SparseRunner &runner, int piece) {
+  const int query = piece % queries_, part = piece / queries_ % parts_, unit = piece / queries_ / parts_;
+  const int own = step_.partsOf(query, unit);
+  if (parts_ == 1 || own == 1) {
+    if (part == 0)
+      runner.attend(query, unit);
+    return;
+  }
+  if (part >= own)
+    return;
+  const SparsePartials partials{scratch_.partialOut.data(), scratch_.partialLse.data(), query * parts_};
+  runner.attendPart(query, unit, part, partials);
+  std::atomic_ref<int> left(scratch_.partsLeft[static_cast<std::size_t>(query * units_ + unit)]);
+  if (--left == 0)
+    runner.merge(query, unit, partials);
 }
 
 void SparseJob::run(int slot) noexcept {
-  SparseRunner &runner = runners_[static_cast<std::size_t>(slot)];
-  const int perQuery = step_.unitsPerQuery();
-  for (int unit = next_++; unit < units_; unit = next_++)
-    runner.attend(unit / perQuery, unit % perQuery);
+  SparseRunner &runner = scratch_.runners[static_cast<std::size_t>(slot)];
+  for (int piece = next_++; piece < pieces_; piece = next_++)
+    attend(runner, piece);
 }
 
 } // namespace deft::exec

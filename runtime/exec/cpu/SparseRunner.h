@@ -27,22 +27,48 @@ struct SparseStep {
   /// A unit is the rows of a query that read the same tokens of one KV head.
   int unitRows() const { return variant.select->by == spec::SelectBy::QueryHead ? 1 : variant.ratio(); }
   int unitsPerQuery() const { return variant.queryHeads / unitRows(); }
+  std::span<const std::int32_t> listOf(int query, int unit) const {
+    return selection.of(query, variant.listOf(unit * unitRows()));
+  }
+  /// Lists are cut by as many tokens whoever else is there and however many threads, so that a query's bits
+  /// follow from its own list.
+  int partsOf(int query, int unit) const;
+};
+
+/// Results of parts of lists, until a query's are merged: [slot][query head][column], [slot][query head].
+struct SparsePartials {
+  float *out;
+  float *lse;
+  int firstSlot; ///< of the query's first part
 };
 
 /// Attends to the tokens of lists, with the kernels of full attention, in memory of its own. One per thread.
 class SparseRunner {
 public:
-  void prepare(const SparseStep &step);
+  /// For lists of so many parts, or fewer.
+  void prepare(const SparseStep &step, int parts);
   /// Unit `unit` of those of a query, from q to the output.
   void attend(int query, int unit);
+  /// A part of the unit's list, one of several, into its slot.
+  void attendPart(int query, int unit, int part, const SparsePartials &partials);
+  /// From all parts' results to the output.
+  void merge(int query, int unit, const SparsePartials &partials);
 
 private:
-  /// The list's tokens, one after the other, and the stretch of the path that each is in.
+  /// A list's tokens, one after the other, and the stretch of the path that each is in.
   struct Walk {
     std::span<const std::int32_t> list;
     std::span<const plan::PathStretch> path;
     std::size_t token = 0, stretch = 0;
   };
+  struct RowOutput {
+    std::uint16_t *out;
+    float *lse; ///< null: not wanted
+  };
+  /// Into the state of the unit's rows.
+  void walk(int query, int unit, std::span<const std::int32_t> list);
+  abi::CpuFinishCall finishOf(int query, int unit) const;
+  RowOutput outputOf(int query, int unit) const;
   void loadRows(int query, int firstHead, int rows);
   /// False behind the last token.
   bool fill(TokenBlock &block, Walk &walk, int rows) const;
@@ -52,19 +78,34 @@ private:
   std::vector<int> qPos_, query_, head_;
   std::vector<std::byte> packed_;
   std::vector<float> acc_, m_, l_;
+  std::vector<float> partialOut_, partialLse_; ///< of one query's parts
+  std::vector<int> slots_;
 };
 
-/// All units of a sparse layer, taken one by one by whoever is free.
+/// Memory of a job, which grows to the largest and stays.
+struct SparseScratch {
+  std::vector<SparseRunner> runners; ///< one a thread
+  std::vector<float> partialOut, partialLse;
+  std::vector<int> partsLeft; ///< of each query's units
+};
+
+/// All parts of a sparse layer's lists, taken one by one by whoever is free; who does the last one of a list
+/// merges it. Parts at one place in the lists of a KV head follow each other: queries whose lists share
+/// tokens find them in a cache near by.
 class SparseJob final : public Team::Job {
 public:
-  SparseJob(const SparseStep &step, std::vector<SparseRunner> &runners);
+  SparseJob(const SparseStep &step, SparseScratch &scratch);
   int helpers() const;
   void run(int slot) noexcept override;
 
 private:
+  void attend(SparseRunner &runner, int piece);
+
   const SparseStep &step_;
-  std::vector<SparseRunner> &runners_;
-  const int units_;
+  SparseScratch &scratch_;
+  const int queries_, units_; ///< units of a query
+  int parts_;                 ///< of the longest list; 1: whole lists are taken
+  int pieces_;
   std::atomic<int> next_ = 0;
 };
 

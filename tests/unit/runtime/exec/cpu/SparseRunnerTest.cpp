@@ -35,45 +35,57 @@ struct Compiled {
   CpuKernel kernel;
 };
 
-void expectRightLists(const std::string &items, int trees = 4) {
-  SCOPED_TRACE(items);
-  const Compiled compiled(items);
-  const spec::Variant &variant = compiled.variant;
-  auto executor = CpuExecutor::create(2);
-  ASSERT_TRUE(executor.ok());
-  for (std::uint64_t seed = 1; seed <= static_cast<std::uint64_t>(trees); ++seed) {
-    SCOPED_TRACE("seed " + std::to_string(seed));
-    const Problem problem = makeProblem(
-        variant, seed % 2 ? test::randomForest(seed, {12, 150, 9}) : test::causalForest(seed, {8, 60, 9}),
-        seed % 3 ? 32 : 0, seed);
+/// A layer that selects, and one that reads what it selected.
+struct Layers {
+  Selection selection;
+  plan::Paths paths;
+  Outputs full, sparse;
+
+  Layers(const Compiled &compiled, const Problem &problem, int budget, int threads = 2) {
+    const spec::Variant &variant = compiled.variant;
     const auto rows = static_cast<std::size_t>(problem.inputs.queryCount) * 6;
     const auto slots = problem.inputs.paramSlots(variant);
     const auto view = InputView::of(problem.inputs, variant, slots);
-    std::vector<int> queries(problem.tree.queries().size());
-    std::iota(queries.begin(), queries.end(), 0);
-    for (const int budget : variant.select->budget.values) {
-      Selection selection;
-      plan::Paths paths;
-      Outputs full, sparse;
-      for (Outputs *outputs : {&full, &sparse}) {
-        outputs->out.assign(rows * 64, 0xffff);
-        if (variant.withLse)
-          outputs->lse.assign(rows, std::numeric_limits<float>::quiet_NaN());
-      }
-      const auto viewOf = [&](Outputs &outputs) {
-        return OutputView{outputs.out.data(), variant.withLse ? outputs.lse.data() : nullptr};
-      };
-      ASSERT_TRUE(executor->runSelecting(compiled.kernel, variant, problem.plan, view, viewOf(full), budget,
-                                         selection, paths));
-      EXPECT_EQ(full.out, run(compiled.kernel, variant, problem, 2).out) << "selecting changes no output";
-      const auto lists =
-          reference::checkSelection(variant, problem.tree, problem.inputs, selection, queries, 2);
-      EXPECT_TRUE(lists.passed()) << lists.fault;
-      EXPECT_GT(lists.recall(), 0.99);
-      ASSERT_TRUE(executor->runSparse(compiled.kernel, variant, selection, paths, view, viewOf(sparse)));
-      const auto report = reference::check(variant, problem.tree, problem.inputs, sparse,
-                                           {.threads = 2, .selection = &selection});
-      EXPECT_TRUE(report.passed()) << reference::explainFailure(report);
+    const auto viewOf = [&](Outputs &outputs) {
+      outputs.out.assign(rows * 64, 0xffff);
+      if (variant.withLse)
+        outputs.lse.assign(rows, std::numeric_limits<float>::quiet_NaN());
+      return OutputView{outputs.out.data(), variant.withLse ? outputs.lse.data() : nullptr};
+    };
+    auto executor = CpuExecutor::create(threads);
+    EXPECT_TRUE(executor.ok());
+    EXPECT_TRUE(executor->runSelecting(compiled.kernel, variant, problem.plan, view, viewOf(full), budget,
+                                       selection, paths));
+    EXPECT_TRUE(executor->runSparse(compiled.kernel, variant, selection, paths, view, viewOf(sparse)));
+  }
+};
+
+void expectRight(const Compiled &compiled, const Problem &problem, const Layers &layers) {
+  std::vector<int> queries(problem.tree.queries().size());
+  std::iota(queries.begin(), queries.end(), 0);
+  const auto lists =
+      reference::checkSelection(compiled.variant, problem.tree, problem.inputs, layers.selection, queries, 2);
+  EXPECT_TRUE(lists.passed()) << lists.fault;
+  EXPECT_GT(lists.recall(), 0.99);
+  const auto report = reference::check(compiled.variant, problem.tree, problem.inputs, layers.sparse,
+                                       {.threads = 2, .selection = &layers.selection});
+  EXPECT_TRUE(report.passed()) << reference::explainFailure(report);
+}
+
+void expectRightLists(const std::string &items, int trees = 4) {
+  SCOPED_TRACE(items);
+  const Compiled compiled(items);
+  for (std::uint64_t seed = 1; seed <= static_cast<std::uint64_t>(trees); ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    const Problem problem =
+        makeProblem(compiled.variant,
+                    seed % 2 ? test::randomForest(seed, {12, 150, 9}) : test::causalForest(seed, {8, 60, 9}),
+                    seed % 3 ? 32 : 0, seed);
+    for (const int budget : compiled.variant.select->budget.values) {
+      const Layers layers(compiled, problem, budget);
+      EXPECT_EQ(layers.full.out, run(compiled.kernel, compiled.variant, problem, 2).out)
+          << "selecting changes no output";
+      expectRight(compiled, problem, layers);
     }
   }
 }
@@ -116,6 +128,50 @@ TEST(SparseRunnerTest, SinksBiasesDtypesAndLayouts) {
   expectRightLists("dtype = f16; kv_cache = contiguous; select { budget = 20; }");
   expectRightLists("kv_cache = paged(page_size = 1, order = hnd); select { budget = 20; }");
   expectRightLists("kv_cache = paged(page_size = 4, dtype = fp8_e4m3); select { budget = 20; }");
+}
+
+/// Lists that several threads share, and their parts' results are merged.
+TEST(SparseRunnerTest, LongListsAreCutAlikeForAnyNumberOfThreads) {
+  for (const char *items :
+       {"output = bf16 with lse; select { budget = tune(512, 513, 1400); }",
+        "output = bf16 with lse; normalize = softmax with sink(0.5); select { budget = 1100; by = query; }",
+        "normalize = sigmoid(0.1 * kv_pos - 90.0); select { budget = 1100; by = query_head; }",
+        "mask = attention_sink(4, 600); output = bf16 with lse; value = x * 0.5; select { budget = 600; }"}) {
+    SCOPED_TRACE(items);
+    const Compiled compiled(items);
+    const Problem problem = makeProblem(compiled.variant, test::levelTree({1, 3}, {1300, 150}), 0, 1);
+    for (const int budget : compiled.variant.select->budget.values) {
+      const Layers alone(compiled, problem, budget, 1);
+      expectRight(compiled, problem, alone);
+      for (const int threads : {2, 5}) {
+        const Layers shared(compiled, problem, budget, threads);
+        EXPECT_EQ(shared.sparse.out, alone.sparse.out) << threads << " threads, budget " << budget;
+        EXPECT_EQ(shared.sparse.lse, alone.sparse.lse) << threads << " threads, budget " << budget;
+      }
+    }
+  }
+}
+
+/// Of so many queries that whole lists are taken, because there are units enough for all threads.
+TEST(SparseRunnerTest, AQuerysBitsDoNotDependOnHowManyThereAre) {
+  constexpr int kQueries = 5'600, kFew = 3;
+  constexpr std::size_t kRows = 6 * 64;
+  const Compiled compiled("output = bf16 with lse; select { budget = 600; keep_last = 3; }");
+  const auto problemOf = [&](int queries) {
+    tree::KvTree tree = test::levelTree({1}, {700});
+    while (static_cast<int>(tree.queries().size()) < queries)
+      EXPECT_TRUE(tree.addQuery(0));
+    return makeProblem(compiled.variant, std::move(tree), 0, 1);
+  };
+  const Problem many = problemOf(kQueries);
+  Problem few = problemOf(kFew);
+  few.inputs.k = many.inputs.k;
+  few.inputs.v = many.inputs.v;
+  few.inputs.q.assign(many.inputs.q.begin(), many.inputs.q.begin() + kFew * kRows);
+  const Layers ofMany(compiled, many, 600), ofFew(compiled, few, 600);
+  EXPECT_TRUE(std::equal(ofFew.sparse.out.begin(), ofFew.sparse.out.end(), ofMany.sparse.out.begin()));
+  EXPECT_TRUE(std::equal(ofFew.sparse.lse.begin(), ofFew.sparse.lse.end(), ofMany.sparse.lse.begin()));
+  expectRight(compiled, few, ofFew);
 }
 
 TEST(SparseRunnerTest, AnAttentionThatSelectsNothingHasNoLists) {
