@@ -136,7 +136,8 @@ TEST(SparseRunnerTest, LongListsAreCutAlikeForAnyNumberOfThreads) {
        {"output = bf16 with lse; select { budget = tune(512, 513, 1400); }",
         "output = bf16 with lse; normalize = softmax with sink(0.5); select { budget = 1100; by = query; }",
         "normalize = sigmoid(0.1 * kv_pos - 90.0); select { budget = 1100; by = query_head; }",
-        "mask = attention_sink(4, 600); output = bf16 with lse; value = x * 0.5; select { budget = 600; }"}) {
+        "mask = attention_sink(4, 600); output = x * (1 + head % 2) as bf16 with lse; select { budget = 600; "
+        "}"}) {
     SCOPED_TRACE(items);
     const Compiled compiled(items);
     const Problem problem = makeProblem(compiled.variant, test::levelTree({1, 3}, {1300, 150}), 0, 1);
