@@ -174,6 +174,7 @@ Result<GpuPlan> GpuPlan::make(const GpuAttention &attention, const Tree &tree,
     onDevice.freeRuns = options.runsAhead;
     onDevice.checksPages = options.checksPages;
     onDevice.budget = options.budget;
+    onDevice.isInvariant = options.plan.invariant;
     if (options.followsLengths)
       onDevice.growth = {.slack = options.slack, .pageSize = attention.attention().pageSize()};
     auto device = exec::CudaPlan::create(kernels, onDevice);

@@ -109,7 +109,7 @@ Result<GpuRoomSize> roomFor(const GpuAttention &attention, int requests, int que
     exec::PlanRoom room = toInternal(size.room, kernels.phases());
     room.growsOnDevice = options.followsLengths;
     if (options.budget > 0) {
-      const auto selecting = exec::PlanSelecting::create(kernels, options.budget);
+      const auto selecting = exec::PlanSelecting::create(kernels, options.budget, options.plan.invariant);
       if (!selecting)
         return api::toPublic(selecting.error());
       selecting->completeRoom(room);

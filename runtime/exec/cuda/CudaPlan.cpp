@@ -86,7 +86,7 @@ Result<std::unique_ptr<CudaPlan>> CudaPlan::create(std::shared_ptr<const CudaKer
     if (options.growth)
       return usage("a plan that selects does not follow lengths on the device",
                    "which tokens a query's path has is for the host to say: make one plan for each");
-    auto selecting = PlanSelecting::create(*plan->kernels_, options.budget);
+    auto selecting = PlanSelecting::create(*plan->kernels_, options.budget, options.isInvariant);
     if (!selecting)
       return selecting.error();
     plan->selecting_.emplace(std::move(*selecting));

@@ -31,6 +31,8 @@ struct CudaPlanOptions {
   int freeRuns = 0;
   /// Tokens of a list, where runs are to select: see runSelecting(). 0: none does.
   int budget = 0;
+  /// Whether what is read of lists is cut alike for every number of queries.
+  bool isInvariant = false;
 };
 
 /// The plan that a device has at hand, and the scratch memory of its runs. Plans have two buffers of

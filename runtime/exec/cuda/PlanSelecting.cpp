@@ -12,7 +12,7 @@ using support::Error;
 using support::ErrorCode;
 using support::Result;
 
-Result<PlanSelecting> PlanSelecting::create(const CudaKernels &kernels, int budget) {
+Result<PlanSelecting> PlanSelecting::create(const CudaKernels &kernels, int budget, bool isInvariant) {
   const std::string &name = kernels.variant().name;
   if (!kernels.variant().select)
     return Error{ErrorCode::Usage, "`" + name + "` selects nothing",
@@ -24,9 +24,10 @@ Result<PlanSelecting> PlanSelecting::create(const CudaKernels &kernels, int budg
   // Three waves of blocks, as the fastest splits of an H200 have them (tests/gpu/records/h200-select.json).
   constexpr int kWaves = 3;
   const int items = kWaves * selecting->sparse().blocksAtOnce() / selecting->sparseUnits();
-  return PlanSelecting(
-      kernels,
-      {.budget = budget, .tileTokens = selecting->sparsePhase().tileKv, .items = std::max(items, 1)});
+  return PlanSelecting(kernels, {.budget = budget,
+                                 .tileTokens = selecting->sparsePhase().tileKv,
+                                 .items = std::max(items, 1),
+                                 .isInvariant = isInvariant});
 }
 
 void PlanSelecting::completeRoom(PlanRoom &room) const {

@@ -13,7 +13,7 @@ namespace cu = device::cu;
 class PlanSelecting {
 public:
   /// An error where these kernels do not select.
-  static support::Result<PlanSelecting> create(const CudaKernels &kernels, int budget);
+  static support::Result<PlanSelecting> create(const CudaKernels &kernels, int budget, bool isInvariant);
 
   const SparseSplit &split() const { return split_; }
   SelectingTables tablesOf(const plan::Plan &plan) { return selectingTables(plan, split_, paths_); }

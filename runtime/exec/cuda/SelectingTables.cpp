@@ -8,6 +8,7 @@ namespace {
 
 /// An item of fewer tokens is over before it has begun.
 constexpr int kLeastTokens = 128;
+constexpr int kInvariantTokens = 512; ///< about
 
 int divideUp(int a, int b) { return (a + b - 1) / b; }
 
@@ -35,6 +36,8 @@ void addPath(const plan::Paths &paths, int query, std::vector<abi::PathStretch> 
 
 int SparseSplit::mostParts() const { return divideUp(budget, std::max(kLeastTokens, tileTokens)); }
 int SparseSplit::wantedParts(int queries) const {
+  if (isInvariant)
+    return std::min(divideUp(budget, kInvariantTokens), mostParts());
   return std::clamp(items / std::max(queries, 1), 1, mostParts());
 }
 int SparseSplit::itemTokens(int queries) const {
@@ -42,6 +45,8 @@ int SparseSplit::itemTokens(int queries) const {
 }
 int SparseSplit::parts(int queries) const { return divideUp(budget, itemTokens(queries)); }
 int SparseSplit::mostItems(int queries) const {
+  if (isInvariant)
+    return queries * parts(queries);
   return std::min(std::max(queries, items), queries * mostParts());
 }
 

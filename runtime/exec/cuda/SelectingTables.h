@@ -8,12 +8,13 @@
 /// What the kernels of a variant that selects read beside a plan (specs/LANGUAGE.md, rules K).
 namespace deft::exec {
 
-/// How lists are cut into items of the kernel that reads them: by how many queries there are and by nothing
-/// that is in them, so that a captured launch serves every step.
+/// How lists are cut into items of the kernel that reads them: by nothing that is in them, so that a captured
+/// launch serves every step, and, but in an invariant plan, by how many queries there are.
 struct SparseSplit {
   int budget = 0;     ///< tokens of a list; 0: nothing is selected
   int tileTokens = 1; ///< items are multiples of it
   int items = 1;      ///< that keep the device busy
+  bool isInvariant = false;
 
   /// Tokens of an item, and items of a query.
   int itemTokens(int queries) const;

@@ -41,10 +41,20 @@ TEST(SelectingTablesTest, ABudgetBelowATileIsOneItem) {
   EXPECT_EQ(split.mostItems(7), 7);
 }
 
+TEST(SelectingTablesTest, InvariantListsAreCutAlikeForEveryNumberOfQueries) {
+  const SparseSplit split{.budget = 4096, .tileTokens = 64, .items = 148, .isInvariant = true};
+  for (const int queries : {1, 8, 200}) {
+    EXPECT_EQ(split.itemTokens(queries), 512);
+    EXPECT_EQ(split.parts(queries), 8);
+    EXPECT_EQ(split.mostItems(queries), 8 * queries);
+  }
+  EXPECT_EQ((SparseSplit{.budget = 100, .tileTokens = 64, .items = 148, .isInvariant = true}).parts(1), 1);
+}
+
 TEST(SelectingTablesTest, ThereIsRoomForTheItemsOfEveryNumberOfQueriesBelow) {
   for (const int budget : {1, 100, 1000, 4096})
     for (const int items : {1, 7, 148, 1000}) {
-      const SparseSplit split{budget, 64, items};
+      const SparseSplit split{.budget = budget, .tileTokens = 64, .items = items};
       int most = 0;
       for (int queries = 0; queries <= 300; ++queries) {
         most = std::max(most, queries * split.parts(queries));
