@@ -29,31 +29,37 @@ struct Needs {
   std::int64_t chunkTokens; ///< 0: as fills the machine
   std::int64_t partsOfRun;  ///< that become of a run where whole pages are read first
   bool isMixed;
+  /// Chunks of a query's path, where it is cut by nothing but its own length; 0: not, or it is not known.
+  std::int64_t chunksOfPath;
 };
 
 Needs needsOf(const GpuAttention &attention, const GpuPlanOptions &options) {
   const exec::CudaKernels &kernels = *attention.impl().kernels;
   const spec::Variant &variant = kernels.variant();
   const config::Config config = withOptions(kernels.config(), options.plan);
+  const bool hasOwnChunks = options.plan.invariant && config.chunkTokens > 0;
   const int piece = kernels.readByTensorMap() ? plan::pieceOf(attention.attention().pageSize()) : 0;
   return {kernels.blocksAtOnce(),
           variant.kvHeads,
           std::max(config::mostRows(config) / variant.ratio(), 1),
           config.chunkTokens,
           static_cast<std::int64_t>(plan::mostParts(piece)),
-          config.order == config::Order::Mixed};
+          config.order == config::Order::Mixed,
+          hasOwnChunks ? divideUp(options.longestPath, config.chunkTokens) : 0};
 }
 
 /// The bounds are those of partition `union` with the chunk that fills the machine, which any tree may get
 /// (kPlanOfLeastRoom): no more tiles than queries, and what chooseChunkTokens cuts them into beside; others
-/// have the nodes' tiles, too.
+/// have the nodes' tiles, too. An invariant plan's chunks are cut once more by how many queries a tile has.
 GpuRoom roomOf(const Needs &needs, std::int64_t requests, std::int64_t queries, std::int64_t tokens) {
   const std::int64_t nodes = 2 * requests + 1,
                      cuts = divideUp(std::int64_t{plan::kMostChunkParts} * needs.blocks, needs.kvHeads) +
                             plan::kMostChunkParts,
                      chunks = needs.chunkTokens > 0 ? divideUp(2 * tokens, needs.chunkTokens) : 0;
-  const std::int64_t items = queries + nodes + cuts + chunks;
-  const std::int64_t partials = kNodePartials * queries + std::min(needs.queriesOfTile, queries) * cuts;
+  const std::int64_t ownPartials = queries * needs.chunksOfPath;
+  const std::int64_t items = queries + nodes + cuts + chunks + ownPartials / needs.queriesOfTile;
+  const std::int64_t partials =
+      kNodePartials * queries + std::max(std::min(needs.queriesOfTile, queries) * cuts, ownPartials);
   // A request's new queries cut its last tokens in as many segments, of which each tile sees those before it.
   const std::int64_t more = std::max<std::int64_t>(queries - requests, 0);
   const std::int64_t stairs = more * (more / needs.queriesOfTile + 2) / 2;

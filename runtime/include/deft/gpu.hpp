@@ -171,7 +171,8 @@ struct GpuPlanOptions {
   /// of the longest path, and 8 for each token of a list. Not together with followsLengths, nor with drafts
   /// whose trees only the GPU knows.
   int budget = 0;
-  /// For roomFor(), with a budget: tokens of a path at most. 0: one may have all the tokens.
+  /// For roomFor(), with a budget or of invariant plans: tokens of a path at most. 0: with a budget, one may
+  /// have all the tokens; of an invariant plan's paths nothing is known.
   int longestPath = 0;
 };
 
@@ -185,9 +186,9 @@ struct GpuRoomSize {
 /// Room for the plans of all batches of at most so many requests with so many queries in all, whose prefixes
 /// are shared in whatever way, and of so many tokens, a shared one counted once: for GpuPlan::reserve, before
 /// a graph is captured that is to serve them. A tree whose best plan needs more is planned in a way for which
-/// this is enough; one whose paths have more than 32 nodes in the mean may not be, nor an invariant plan of
-/// long paths that many queries share, which is cut in no other way. (A Tree has as many requests as it has
-/// leaves and nodes that queries end with.)
+/// this is enough; one whose paths have more than 32 nodes in the mean may not be, nor, where longestPath
+/// does not say how long they are, an invariant plan of long paths that many queries share. (A Tree has as
+/// many requests as it has leaves and nodes that queries end with.)
 DEFT_API Result<GpuRoomSize> roomFor(const GpuAttention &attention, int requests, int queries,
                                      std::int64_t tokens, const GpuPlanOptions &options = {});
 

@@ -121,7 +121,8 @@ typedef struct deft_gpu_plan_options {
   /// list and token of the longest path, and 8 for each token of a list. Not together with follows_lengths,
   /// nor with drafts whose trees only the GPU knows.
   int32_t budget;
-  /// For deft_gpu_room_for, with a budget: tokens of a path at most. 0: one may have all the tokens.
+  /// For deft_gpu_room_for, with a budget or of invariant plans: tokens of a path at most. 0: with a budget,
+  /// one may have all the tokens; of an invariant plan's paths nothing is known.
   int32_t longest_path;
 } deft_gpu_plan_options;
 
@@ -135,9 +136,10 @@ typedef struct deft_gpu_room_size {
 /// Room for the plans of all batches of at most so many requests with so many queries in all, whose prefixes
 /// are shared in whatever way, and of so many tokens, a shared one counted once: for deft_gpu_plan_reserve,
 /// before a graph is captured that is to serve them. A tree whose best plan needs more is planned in a way
-/// for which this is enough; one whose paths have more than 32 nodes in the mean may not be, nor an invariant
-/// plan of long paths that many queries share, which is cut in no other way. (A deft_tree has as many
-/// requests as it has leaves and nodes that queries end with.) `options` and `room_size` may be null.
+/// for which this is enough; one whose paths have more than 32 nodes in the mean may not be, nor, where
+/// longest_path does not say how long they are, an invariant plan of long paths that many queries share. (A
+/// deft_tree has as many requests as it has leaves and nodes that queries end with.) `options` and
+/// `room_size` may be null.
 DEFT_C_API deft_status deft_gpu_room_for(const deft_gpu_attention *attention, int32_t requests,
                                          int32_t queries, int64_t tokens,
                                          const deft_gpu_plan_options *options, deft_gpu_room *room,

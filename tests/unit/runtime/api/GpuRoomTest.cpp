@@ -88,6 +88,33 @@ TEST_F(GpuRoomTest, RoomForSoManyRequestsServesThem) {
   EXPECT_GT(remade, 100);
 }
 
+// An invariant plan can be cut in no other way when there is too little room.
+TEST_F(GpuRoomTest, TheLongestPathSaysHowMuchInvariantPlansNeed) {
+  attention_ =
+      GpuAttention::load(gpu_, loadPackage(DEFT_TEST_GPU_PACKAGE).value(), {.invariant = true}).value();
+  GpuPlanOptions options{.plan = {.chunkTokens = 1, .invariant = true}};
+  for (const int longest : {0, 800}) {
+    options.longestPath = longest;
+    const auto size = roomFor(attention_, 20, 20, kPages * kPageSize, options).value();
+    auto plan = GpuPlan::make(attention_, tree(), options).value();
+    plan.reserve(size.room).value();
+    ASSERT_TRUE(uploadAndRun(plan));
+    void *executable = nullptr;
+    ASSERT_NO_FATAL_FAILURE(capture(plan, executable));
+    SequenceTree large = SequenceTree::make({kPageSize, kPages}).value();
+    const int prompt = large.addRoot(780).value();
+    std::vector<Query> queries;
+    for (int i = 1; i <= 19; ++i)
+      queries.push_back({large.addChild(prompt, i).value()});
+    large.setQueries(queries).value();
+    const auto advanced = plan.advance(large.tree());
+    EXPECT_EQ(advanced.ok(), longest > 0) << (advanced ? "" : advanced.error().text());
+    if (!advanced) {
+      EXPECT_THAT(advanced.error().message, HasSubstr("partials, there is room for"));
+    }
+  }
+}
+
 TEST_F(GpuRoomTest, BytesAreThoseThatAreAllocated) {
   for (const bool follows : {false, true}) {
     const GpuPlanOptions options{.followsLengths = follows};
