@@ -76,8 +76,8 @@ Result<std::unique_ptr<CudaPlan>> CudaPlan::create(std::shared_ptr<const CudaKer
       return growth.error();
     plan->growth_.emplace(std::move(*growth));
   }
-  if (const spec::CacheSpec &cache = plan->kernels_->variant().cache; options.checksPages && cache.paged) {
-    auto check = PageCheck::create(plan->kernels_->device(), cache.pageSize);
+  if (options.checksPages && plan->kernels_->variant().cache.paged) {
+    auto check = PageCheck::create(plan->kernels_->device());
     if (!check)
       return check.error();
     plan->pageCheck_.emplace(std::move(*check));
@@ -386,9 +386,10 @@ Result<void> CudaPlan::launchPhases(const CudaKernels &kernels, const CudaPointe
   abi::AttendArgs attend = argsOf(kernels, pointers, isCaptured);
   if (kernels.readByTensorMap())
     cacheBoxes_.fill(*kernels.device(), kernels.variant(), pointers.cache, attend);
-  if (pageCheck_)
+  const spec::CacheSpec &cache = kernels.variant().cache; // another layer's may have other pages, or none
+  if (pageCheck_ && cache.paged)
     if (auto launched = pageCheck_->launch(attend.items, room_.allItems(), attend.runs, pointers.pageTable,
-                                           pointers.cachePages, stream);
+                                           cache.pageSize, pointers.cachePages, stream);
         !launched)
       return launched;
   void *params[] = {&attend, const_cast<abi::ParamSlot *>(pointers.params->slots())};
