@@ -100,6 +100,11 @@ Result<std::unique_ptr<CudaPlan>> CudaPlan::create(std::shared_ptr<const CudaKer
 }
 
 Result<void> CudaPlan::setRoom(PlanRoom room) {
+  room.growsOnDevice = growth_.has_value();
+  if (selecting_)
+    selecting_->completeRoom(room);
+  if (auto counted = room.checkCounted(kernels_->variant()); !counted)
+    return counted; // and all is as it was
   if (auto waited = waitForCopies(); !waited)
     return waited;
   onDevice_.isValid = isWritten_ = isFixed_ = false;
@@ -107,9 +112,6 @@ Result<void> CudaPlan::setRoom(PlanRoom room) {
   // Where memory cannot be had, no plan fits what there is: the next one asks for room again.
   room_ = {};
   sections_ = {};
-  room.growsOnDevice = growth_.has_value();
-  if (selecting_)
-    selecting_->completeRoom(room);
   if (auto reserved = reserve(room); !reserved)
     return reserved;
   room_ = std::move(room);
