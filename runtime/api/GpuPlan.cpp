@@ -77,7 +77,8 @@ Result<exec::CudaPointers> checkedPointers(const Plan::Impl &host, bool checksPa
   constexpr std::int64_t kMostPages =
       std::numeric_limits<int>::max(); // of which entries can name all but one
   exec::CudaPointers pointers;
-  pointers.cachePages = static_cast<int>(std::min(inputs.cachePages.value_or(0), kMostPages));
+  const std::int64_t known = of.pageSize() == 0 ? host.plan.tableTokens : 0; // where nobody says it
+  pointers.cachePages = static_cast<int>(std::min(inputs.cachePages.value_or(known), kMostPages));
   pointers.q = inputs.q;
   pointers.k = inputs.k;
   pointers.v = inputs.v;

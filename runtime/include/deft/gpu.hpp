@@ -108,7 +108,7 @@ private:
 
 /// What a run reads, in memory of the GPU; it must stay until the run is done. q, k and v begin at multiples
 /// of 16 bytes, and the strides are multiples of 16 elements, or of 8 where 16 does not divide head_dim; the
-/// cache of a layer reaches over 128 GiB at most, or 64.
+/// cache of a layer reaches over 128 GiB at most, or 64, which is that of 8-bit floats, too.
 struct GpuInputs {
   const void *q =
       nullptr; ///< [query][query_heads][dim of q], queries in the tree's order; see Inputs::qStride
