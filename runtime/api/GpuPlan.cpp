@@ -313,8 +313,12 @@ Result<void> GpuPlan::reserve(const GpuRoom &room) {
       larger.draftItems = std::max(larger.draftItems, larger.allItems());
       larger.draftParts = std::max(larger.draftParts, larger.allItems() + room.queries);
     }
-    if (auto set = impl_->device->setRoom(larger); !set)
+    if (auto set = impl_->device->setRoom(larger); !set) {
+      if (!impl_->device
+               ->hasPlan()) // memory could not be had, and the plan's is gone: advance() makes it anew
+        impl_->host.stamp = nullptr;
       return api::toPublic(set.error());
+    }
     return impl_->host.isCurrent() ? impl_->take() : Result<void>();
   });
 }

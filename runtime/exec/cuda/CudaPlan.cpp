@@ -264,9 +264,10 @@ Result<void> CudaPlan::checkOnDevice() const {
 Result<void> CudaPlan::checkRun(const CudaKernels &kernels, const CudaPointers &pointers) const {
   const spec::Variant &own = kernels_->variant(), &other = kernels.variant();
   if (&kernels != kernels_.get()) {
-    bool isSame = own.queryHeads == other.queryHeads && own.kvHeads == other.kvHeads &&
-                  other.tensors.out.dim <= own.tensors.out.dim && kernels.phases() == kernels_->phases() &&
-                  kernels.device() == kernels_->device();
+    bool isSame =
+        own.queryHeads == other.queryHeads && own.kvHeads == other.kvHeads &&
+        other.tensors.out.dim <= own.tensors.out.dim && kernels.phases() == kernels_->phases() &&
+        kernels.device()->facts().ordinal == kernels_->device()->facts().ordinal; // opened twice, too
     for (std::size_t p = 0; isSame && p < kernels.phases(); ++p)
       isSame = kernels.config().phases[p].tileQ >= kernels_->config().phases[p].tileQ;
     if (!isSame)

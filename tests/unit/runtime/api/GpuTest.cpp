@@ -376,6 +376,30 @@ TEST_F(GpuTest, APlanWithoutMemoryTakesNoStepAndRecovers) {
   }
 }
 
+TEST_F(GpuTest, APlanThatWasLostWithItsRoomIsMadeAgainForTheSameTree) {
+  auto plan = GpuPlan::make(attention_, tree()).value();
+  ASSERT_TRUE(uploadAndRun(plan));
+  constexpr int kOutOfMemory = 2;
+  fake_cuda::failAt("cuMemAlloc", kOutOfMemory);
+  EXPECT_FALSE(plan.reserve({.queries = 500, .items = 500, .runs = 5000, .partials = 5000}));
+  fake_cuda::failAt("cuMemAlloc", 0);
+  EXPECT_FALSE(plan.isCurrent());
+  EXPECT_EQ(plan.advance(tree()).value(), Advanced::Remade);
+  const auto ran = uploadAndRun(plan);
+  ASSERT_TRUE(ran) << ran.error().text();
+  EXPECT_TRUE(isRight());
+}
+
+TEST_F(GpuTest, AGpuThatIsOpenedTwiceIsOne) {
+  auto plan = GpuPlan::make(attention_, tree()).value();
+  ASSERT_TRUE(uploadAndRun(plan));
+  const auto again =
+      GpuAttention::load(Gpu::open(0).value(), loadPackage(DEFT_TEST_GPU_PACKAGE).value()).value();
+  const auto ran = plan.run(again, inputs(), outputs(), stream_);
+  ASSERT_TRUE(ran) << ran.error().text();
+  EXPECT_TRUE(isRight());
+}
+
 TEST_F(GpuTest, APlanOfAnotherTreeIsNotTakenForThisOnes) {
   auto plan = GpuPlan::make(attention_, tree()).value();
   ASSERT_TRUE(uploadAndRun(plan));
