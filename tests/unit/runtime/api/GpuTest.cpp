@@ -499,6 +499,10 @@ TEST_F(GpuTest, AnArrayOverTokensHasAValueForEachSlotOfTheCache) {
   ASSERT_FALSE(tooShort);
   EXPECT_EQ(tooShort.error().message,
             "parameter `gain` (f32[tokens]) has 1023 values, the cache has 1024 slots");
+  given.cachePages = std::int64_t{1} << 62; // of which the slots are beyond 64 bits
+  const auto absurd = plan.run(*loaded, given, outputs(), stream_);
+  ASSERT_FALSE(absurd);
+  EXPECT_THAT(absurd.error().message, HasSubstr("has 1023 values, the cache has "));
 }
 
 TEST_F(GpuTest, APackageWithoutNativeCodeRunsOnGpusAlone) {
