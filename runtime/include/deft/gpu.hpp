@@ -39,7 +39,9 @@
 ///   stream); }
 ///
 /// A capture fixes pointers, parameters and the room for plans (GpuPlan::reserve). A step that needs more
-/// room is an error of advance(), and the graph must be captured again with a new plan.
+/// room is an error of advance(), and the graph must be captured again with a new plan. How large the memory
+/// is that pointers lead to, nobody sees in a replay: it is to serve each plan that is uploaded for one, and
+/// GpuAttentions with arrays of their own, which the graph reads, live as long as it.
 namespace deft {
 
 /// A stream of the device: a CUstream, or cudaStream_t, which is the same. Null: the default stream.
