@@ -137,6 +137,18 @@ def test_pages_that_the_cache_does_not_have_are_told_of(att, rng):
             plan.check_replays()
 
 
+def test_cuda_is_torch_s_current_gpu(att, monkeypatch):
+    tree = deft.Tree()
+    tree.add_query(tree.add_root(40, location=0))
+    current = SimpleNamespace(is_initialized=lambda: True, current_device=lambda: 1, is_current_stream_capturing=lambda: False)
+    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(cuda=current))
+    monkeypatch.setattr(deft._plan, "number_of", lambda plan: 0)  # which registers operations of torch
+    for device, index in (("cuda", 1), ("cuda:0", 0), (0, 0)):
+        assert list(att.plan(tree, device=device)._gpus) == [index]
+    current.is_initialized = lambda: False
+    assert list(att.plan(tree, device="cuda")._gpus) == [0]
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
 def test_states_become_one(dtype):
     outs = [OnGpu(np.full((2, 1, 8), value).astype(getattr(ml_dtypes, dtype, dtype))) for value in (1, 3)]
