@@ -314,8 +314,8 @@ Result<void> GpuPlan::reserve(const GpuRoom &room) {
       larger.draftParts = std::max(larger.draftParts, larger.allItems() + room.queries);
     }
     if (auto set = impl_->device->setRoom(larger); !set) {
-      if (!impl_->device
-               ->hasPlan()) // memory could not be had, and the plan's is gone: advance() makes it anew
+      const bool isLost = !impl_->device->hasPlan(); // memory could not be had: advance() makes it anew
+      if (isLost)
         impl_->host.stamp = nullptr;
       return api::toPublic(set.error());
     }
