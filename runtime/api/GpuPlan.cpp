@@ -1,3 +1,4 @@
+#include "compiler/kernels/Legality.h"
 #include "compiler/support/NvtxRange.h"
 #include "runtime/api/AttentionImpl.h"
 #include "runtime/api/CacheLayouts.h"
@@ -43,6 +44,11 @@ Result<exec::CudaPointers> checkedPointers(const Plan::Impl &host, bool checksPa
                  "write `output = ... with lse` in the spec, or leave GpuOutputs::lse null");
   if (auto checked = host.checkReach(attention.impl().reach, variant.name); !checked)
     return checked.error();
+  if (host.options.invariant) // another layer's kernels may have been loaded for other plans
+    for (const config::PhaseConfig &phase : attention.impl().kernels->config().phases)
+      if (auto checked = kernels::checkInvariant(phase); !checked)
+        return usage("`" + variant.name + "`: " + checked.error().message,
+                     "load it with GpuLoadOptions::invariant");
   if (host.plan.queryCount() > 0 && (!inputs.q || !outputs.out))
     return usage(std::string(inputs.q ? "GpuOutputs::out" : "GpuInputs::q") + " is null");
   if (host.plan.tableTokens > 0 && (!inputs.k || !inputs.v))

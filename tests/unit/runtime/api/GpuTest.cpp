@@ -390,6 +390,23 @@ TEST_F(GpuTest, APlanThatWasLostWithItsRoomIsMadeAgainForTheSameTree) {
   EXPECT_TRUE(isRight());
 }
 
+TEST_F(GpuTest, AnInvariantPlanIsRunByKernelsThatAre) {
+  const auto loaded =
+      GpuAttention::load(gpu_, loadPackage(DEFT_TEST_GPU_PACKAGE).value(), {.invariant = true});
+  if (!loaded)
+    GTEST_SKIP() << loaded.error().text(); // without NVRTC
+  auto plan = GpuPlan::make(*loaded, tree(), {.plan = {.invariant = true}}).value();
+  table_.upload(sequences_, stream_).value();
+  plan.upload(stream_).value();
+  const auto ran = plan.run(*loaded, inputs(), outputs(), stream_);
+  ASSERT_TRUE(ran) << ran.error().text();
+  EXPECT_TRUE(isRight());
+  const auto refused = plan.run(attention_, inputs(), outputs(), stream_);
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().message, HasSubstr("an invariant plan cannot use family sm90"));
+  EXPECT_EQ(refused.error().hint, "load it with GpuLoadOptions::invariant");
+}
+
 TEST_F(GpuTest, AGpuThatIsOpenedTwiceIsOne) {
   auto plan = GpuPlan::make(attention_, tree()).value();
   ASSERT_TRUE(uploadAndRun(plan));
