@@ -376,47 +376,6 @@ TEST_F(GpuTest, APlanWithoutMemoryTakesNoStepAndRecovers) {
   }
 }
 
-TEST_F(GpuTest, APlanThatWasLostWithItsRoomIsMadeAgainForTheSameTree) {
-  auto plan = GpuPlan::make(attention_, tree()).value();
-  ASSERT_TRUE(uploadAndRun(plan));
-  constexpr int kOutOfMemory = 2;
-  fake_cuda::failAt("cuMemAlloc", kOutOfMemory);
-  EXPECT_FALSE(plan.reserve({.queries = 500, .items = 500, .runs = 5000, .partials = 5000}));
-  fake_cuda::failAt("cuMemAlloc", 0);
-  EXPECT_FALSE(plan.isCurrent());
-  EXPECT_EQ(plan.advance(tree()).value(), Advanced::Remade);
-  const auto ran = uploadAndRun(plan);
-  ASSERT_TRUE(ran) << ran.error().text();
-  EXPECT_TRUE(isRight());
-}
-
-TEST_F(GpuTest, AnInvariantPlanIsRunByKernelsThatAre) {
-  const auto loaded =
-      GpuAttention::load(gpu_, loadPackage(DEFT_TEST_GPU_PACKAGE).value(), {.invariant = true});
-  if (!loaded)
-    GTEST_SKIP() << loaded.error().text(); // without NVRTC
-  auto plan = GpuPlan::make(*loaded, tree(), {.plan = {.invariant = true}}).value();
-  table_.upload(sequences_, stream_).value();
-  plan.upload(stream_).value();
-  const auto ran = plan.run(*loaded, inputs(), outputs(), stream_);
-  ASSERT_TRUE(ran) << ran.error().text();
-  EXPECT_TRUE(isRight());
-  const auto refused = plan.run(attention_, inputs(), outputs(), stream_);
-  ASSERT_FALSE(refused);
-  EXPECT_THAT(refused.error().message, HasSubstr("an invariant plan cannot use family sm90"));
-  EXPECT_EQ(refused.error().hint, "load it with GpuLoadOptions::invariant");
-}
-
-TEST_F(GpuTest, AGpuThatIsOpenedTwiceIsOne) {
-  auto plan = GpuPlan::make(attention_, tree()).value();
-  ASSERT_TRUE(uploadAndRun(plan));
-  const auto again =
-      GpuAttention::load(Gpu::open(0).value(), loadPackage(DEFT_TEST_GPU_PACKAGE).value()).value();
-  const auto ran = plan.run(again, inputs(), outputs(), stream_);
-  ASSERT_TRUE(ran) << ran.error().text();
-  EXPECT_TRUE(isRight());
-}
-
 TEST_F(GpuTest, APlanOfAnotherTreeIsNotTakenForThisOnes) {
   auto plan = GpuPlan::make(attention_, tree()).value();
   ASSERT_TRUE(uploadAndRun(plan));
