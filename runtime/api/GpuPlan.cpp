@@ -1,3 +1,4 @@
+#include "compiler/kernels/Legality.h"
 #include "compiler/support/NvtxRange.h"
 #include "runtime/api/AttentionImpl.h"
 #include "runtime/api/CacheLayouts.h"
@@ -43,6 +44,11 @@ Result<exec::CudaPointers> checkedPointers(const Plan::Impl &host, bool checksPa
                  "write `output = ... with lse` in the spec, or leave GpuOutputs::lse null");
   if (auto checked = host.checkReach(attention.impl().reach, variant.name); !checked)
     return checked.error();
+  if (host.options.invariant) // another layer's kernels may have been loaded for other plans
+    for (const config::PhaseConfig &phase : attention.impl().kernels->config().phases)
+      if (auto checked = kernels::checkInvariant(phase); !checked)
+        return usage("`" + variant.name + "`: " + checked.error().message,
+                     "load it with GpuLoadOptions::invariant");
   if (host.plan.queryCount() > 0 && (!inputs.q || !outputs.out))
     return usage(std::string(inputs.q ? "GpuOutputs::out" : "GpuInputs::q") + " is null");
   if (host.plan.tableTokens > 0 && (!inputs.k || !inputs.v))
@@ -77,7 +83,8 @@ Result<exec::CudaPointers> checkedPointers(const Plan::Impl &host, bool checksPa
   constexpr std::int64_t kMostPages =
       std::numeric_limits<int>::max(); // of which entries can name all but one
   exec::CudaPointers pointers;
-  pointers.cachePages = static_cast<int>(std::min(inputs.cachePages.value_or(0), kMostPages));
+  const std::int64_t known = of.pageSize() == 0 ? host.plan.tableTokens : 0; // where nobody says it
+  pointers.cachePages = static_cast<int>(std::min(inputs.cachePages.value_or(known), kMostPages));
   pointers.q = inputs.q;
   pointers.k = inputs.k;
   pointers.v = inputs.v;
@@ -312,8 +319,12 @@ Result<void> GpuPlan::reserve(const GpuRoom &room) {
       larger.draftItems = std::max(larger.draftItems, larger.allItems());
       larger.draftParts = std::max(larger.draftParts, larger.allItems() + room.queries);
     }
-    if (auto set = impl_->device->setRoom(larger); !set)
+    if (auto set = impl_->device->setRoom(larger); !set) {
+      const bool isLost = !impl_->device->hasPlan(); // memory could not be had: advance() makes it anew
+      if (isLost)
+        impl_->host.stamp = nullptr;
       return api::toPublic(set.error());
+    }
     return impl_->host.isCurrent() ? impl_->take() : Result<void>();
   });
 }

@@ -7,6 +7,7 @@
 #include "runtime/exec/Params.h"
 
 #include <cmath>
+#include <cstdint>
 #include <limits>
 #include <type_traits>
 
@@ -135,6 +136,10 @@ Result<void> Params::setDevice(std::string_view name, const void *elements, std:
                        (info.isF32 ? "f32" : "i32") + "[1]`, read as `" + info.name + "[0]`");
     if (!elements)
       return usage("parameter `" + info.name + "` is at no address");
+    constexpr std::uintptr_t kElementBytes = 4; // of an f32 and of an i32
+    if (reinterpret_cast<std::uintptr_t>(elements) % kElementBytes != 0)
+      return usage("parameter `" + info.name + "` does not begin at a multiple of " +
+                   std::to_string(kElementBytes) + " bytes");
     if (auto checked = checkCount(info, count); !checked)
       return checked;
     exec::ParamValue value;

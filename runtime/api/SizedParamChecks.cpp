@@ -61,9 +61,11 @@ Result<void> checkSizedParams(const Params::Impl &params, const plan::Plan &plan
 Result<void> checkSizedParams(const Attention &attention, std::span<const std::size_t> counts,
                               std::optional<std::int64_t> cachePages, const plan::Plan &plan) {
   const spec::Variant &variant = attention.impl().variant();
-  if (cachePages)
-    return checkCounts(attention, counts, *cachePages * std::max(attention.pageSize(), 1), "the cache has ",
+  if (cachePages) { // of which entries of a page table, or places, can name no more
+    const std::int64_t pages = std::min<std::int64_t>(*cachePages, std::int64_t{1} << 31);
+    return checkCounts(attention, counts, pages * std::max(attention.pageSize(), 1), "the cache has ",
                        plan.queryCount());
+  }
   if (variant.cache.paged && variant.tokenParams() > 0)
     return usage(
         "GpuInputs::cachePages is not given, and `" + variant.name + "` has an array over tokens",

@@ -3,6 +3,8 @@
 Torch, streams and captured graphs of a real one are what gpu_check.py looks at."""
 
 import os
+import sys
+import weakref
 from ctypes import byref
 from types import SimpleNamespace
 
@@ -135,6 +137,18 @@ def test_pages_that_the_cache_does_not_have_are_told_of(att, rng):
             plan.check_replays()
 
 
+def test_cuda_is_torch_s_current_gpu(att, monkeypatch):
+    tree = deft.Tree()
+    tree.add_query(tree.add_root(40, location=0))
+    current = SimpleNamespace(is_initialized=lambda: True, current_device=lambda: 1, is_current_stream_capturing=lambda: False)
+    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(cuda=current))
+    monkeypatch.setattr(deft._plan, "number_of", lambda plan: 0)  # which registers operations of torch
+    for device, index in (("cuda", 1), ("cuda:0", 0), (0, 0)):
+        assert list(att.plan(tree, device=device)._gpus) == [index]
+    current.is_initialized = lambda: False
+    assert list(att.plan(tree, device="cuda")._gpus) == [0]
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
 def test_states_become_one(dtype):
     outs = [OnGpu(np.full((2, 1, 8), value).astype(getattr(ml_dtypes, dtype, dtype))) for value in (1, 3)]
@@ -195,6 +209,42 @@ def test_values_of_parameters_that_come_and_go_leave_the_plan_s_own(att, monkeyp
     for cap in range(1, 9):
         assert kernels.with_params(deft._params.freeze({"cap": cap})) is not kernels.loaded
     assert kernels.with_params(()) is kernels.loaded
+
+
+def test_values_that_a_graph_has_captured_stay(att, monkeypatch):
+    capturing = {"now": True}
+    monkeypatch.setattr(deft._gpu, "_MOST_KEPT", 2)
+    monkeypatch.setattr(deft._gpu, "_is_capturing", lambda: capturing["now"])
+    tree = deft.Tree()
+    tree.add_query(tree.add_root(40, location=0))
+    with_cap = deft.compile(f"attention a {{ {HEADS} param cap : f32 = 30.0; score = cap * tanh(s / cap); }}")
+    kernels = deft._gpu.GpuKernels(with_cap, 0, tree, (), False)
+    values = [deft._params.freeze({"cap": cap}) for cap in range(1, 9)]
+    captured = weakref.ref(kernels.with_params(values[0]))
+    capturing["now"] = False
+    others = [weakref.ref(kernels.with_params(one)) for one in values[1:]]
+    assert captured() is kernels.with_params(values[0])
+    assert others[0]() is None
+
+
+def test_a_copy_of_a_host_s_table_is_kept_for_every_stream_that_reads_it(att, monkeypatch):
+    class Tensor:
+        device = "cuda:0"
+
+    recorded = []
+    streams = SimpleNamespace(
+        is_initialized=lambda: False, current_stream=lambda device: "current", ExternalStream=lambda stream, device: stream
+    )
+    on_gpu = deft._tensors.View(0, deft._abi.DEFT_BF16, (1,), None, deft._abi.DEFT_DEVICE_CUDA, 0)
+    batch = deft.PagedBatch(att, max_requests=4)
+    batch.update(TABLES, LENGTHS)
+    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(Tensor=Tensor, cuda=streams))
+    monkeypatch.setattr(deft._paged_batch, "view", lambda name, array: on_gpu)
+    copy = SimpleNamespace(record_stream=recorded.append)
+    monkeypatch.setattr(deft._paged_batch, "copy_on_gpu", lambda table, device: copy)
+    for stream in None, 7:
+        batch._table_for(Tensor(), stream)
+    assert recorded == ["current", 7]
 
 
 def test_a_host_s_table_is_not_captured(att, rng, monkeypatch):

@@ -76,8 +76,8 @@ Result<std::unique_ptr<CudaPlan>> CudaPlan::create(std::shared_ptr<const CudaKer
       return growth.error();
     plan->growth_.emplace(std::move(*growth));
   }
-  if (const spec::CacheSpec &cache = plan->kernels_->variant().cache; options.checksPages && cache.paged) {
-    auto check = PageCheck::create(plan->kernels_->device(), cache.pageSize);
+  if (options.checksPages && plan->kernels_->variant().cache.paged) {
+    auto check = PageCheck::create(plan->kernels_->device());
     if (!check)
       return check.error();
     plan->pageCheck_.emplace(std::move(*check));
@@ -100,6 +100,11 @@ Result<std::unique_ptr<CudaPlan>> CudaPlan::create(std::shared_ptr<const CudaKer
 }
 
 Result<void> CudaPlan::setRoom(PlanRoom room) {
+  room.growsOnDevice = growth_.has_value();
+  if (selecting_)
+    selecting_->completeRoom(room);
+  if (auto counted = room.checkCounted(kernels_->variant()); !counted)
+    return counted; // and all is as it was
   if (auto waited = waitForCopies(); !waited)
     return waited;
   onDevice_.isValid = isWritten_ = isFixed_ = false;
@@ -107,9 +112,6 @@ Result<void> CudaPlan::setRoom(PlanRoom room) {
   // Where memory cannot be had, no plan fits what there is: the next one asks for room again.
   room_ = {};
   sections_ = {};
-  room.growsOnDevice = growth_.has_value();
-  if (selecting_)
-    selecting_->completeRoom(room);
   if (auto reserved = reserve(room); !reserved)
     return reserved;
   room_ = std::move(room);
@@ -262,9 +264,10 @@ Result<void> CudaPlan::checkOnDevice() const {
 Result<void> CudaPlan::checkRun(const CudaKernels &kernels, const CudaPointers &pointers) const {
   const spec::Variant &own = kernels_->variant(), &other = kernels.variant();
   if (&kernels != kernels_.get()) {
-    bool isSame = own.queryHeads == other.queryHeads && own.kvHeads == other.kvHeads &&
-                  other.tensors.out.dim <= own.tensors.out.dim && kernels.phases() == kernels_->phases() &&
-                  kernels.device() == kernels_->device();
+    bool isSame =
+        own.queryHeads == other.queryHeads && own.kvHeads == other.kvHeads &&
+        other.tensors.out.dim <= own.tensors.out.dim && kernels.phases() == kernels_->phases() &&
+        kernels.device()->facts().ordinal == kernels_->device()->facts().ordinal; // opened twice, too
     for (std::size_t p = 0; isSame && p < kernels.phases(); ++p)
       isSame = kernels.config().phases[p].tileQ >= kernels_->config().phases[p].tileQ;
     if (!isSame)
@@ -386,9 +389,10 @@ Result<void> CudaPlan::launchPhases(const CudaKernels &kernels, const CudaPointe
   abi::AttendArgs attend = argsOf(kernels, pointers, isCaptured);
   if (kernels.readByTensorMap())
     cacheBoxes_.fill(*kernels.device(), kernels.variant(), pointers.cache, attend);
-  if (pageCheck_)
+  const spec::CacheSpec &cache = kernels.variant().cache; // another layer's may have other pages, or none
+  if (pageCheck_ && cache.paged)
     if (auto launched = pageCheck_->launch(attend.items, room_.allItems(), attend.runs, pointers.pageTable,
-                                           pointers.cachePages, stream);
+                                           cache.pageSize, pointers.cachePages, stream);
         !launched)
       return launched;
   void *params[] = {&attend, const_cast<abi::ParamSlot *>(pointers.params->slots())};

@@ -115,6 +115,8 @@ public:
   /// Makes the room exactly this, captured or not; what was written or uploaded is gone. Waits for the
   /// device. Graphs that captured the former room are not to be replayed any more.
   support::Result<void> setRoom(PlanRoom room);
+  /// Whether one was written or uploaded, and not lost with its room since.
+  bool hasPlan() const { return isWritten_ || onDevice_.isValid; }
 
 private:
   struct Facts { ///< of a plan, for who launches
@@ -177,13 +179,14 @@ private:
   std::size_t next_ = 0; ///< slot of the next write
   bool isWritten_ = false;
   Facts onDevice_;
-  device::Buffer plan_, partialOut_, partialLse_;
-  device::Buffer queries_; ///< that a hook has made, by caller's index
   CacheBoxes cacheBoxes_;
+  // Runs under way write to these marks: memory of the device, which waits for them, is given back before.
   std::optional<PlanWatch> watch_;
   std::optional<PlanGrowth> growth_;
   std::optional<PageCheck> pageCheck_;
   std::optional<PlanDrafts> drafts_; ///< as soon as there is a plan with any
+  device::Buffer plan_, partialOut_, partialLse_;
+  device::Buffer queries_; ///< that a hook has made, by caller's index
   std::optional<PlanSelecting> selecting_;
   Lists lists_, capturedLists_; ///< of the last run, and of the last captured one
 };

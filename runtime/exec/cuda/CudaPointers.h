@@ -19,7 +19,7 @@ struct CudaPointers {
   void *out = nullptr;
   float *lse = nullptr; ///< null: not wanted
   const CudaParams *params = nullptr;
-  int cachePages = 0; ///< of the cache; for a plan that checks pages
+  int cachePages = 0; ///< of the cache, of a contiguous one tokens; 0: not known
 };
 
 } // namespace deft::exec

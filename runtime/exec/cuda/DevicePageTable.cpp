@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <string>
 
 namespace deft::exec {
@@ -123,7 +124,8 @@ Result<void> DevicePageTable::upload(const tree::PagedPool &pool, cu::Stream str
     return usage("the page table has " + std::to_string(table.size()) + " pages, there is room for " +
                      std::to_string(pages_) + " on the device",
                  "make it with more room");
-  const auto changes = pool.changesSince(seenChanges_);
+  const bool isOther = pool_ != nullptr && (pool_ != &pool || pool.tableChanges() < seenChanges_);
+  const auto changes = isOther ? std::nullopt : pool.changesSince(seenChanges_);
   const std::size_t count = changes ? changes->size() : table.size();
   if (count == 0)
     return {};
@@ -133,6 +135,7 @@ Result<void> DevicePageTable::upload(const tree::PagedPool &pool, cu::Stream str
   };
   if (auto written = write(count, changeAt, stream); !written)
     return written;
+  pool_ = &pool;
   seenChanges_ = pool.tableChanges();
   return {};
 }

@@ -24,7 +24,8 @@ public:
   DevicePageTable &operator=(const DevicePageTable &) = delete;
 
   /// Brings the table to what the pool has now, for the runs behind it on the stream. Not on a stream that is
-  /// being captured. Always of the same pool. Waits only where the last upload but one has not been made yet.
+  /// being captured. Of another pool than in the last upload all of it travels. Waits only where the last
+  /// upload but one has not been made yet.
   support::Result<void> upload(const tree::PagedPool &pool, device::cu::Stream stream);
 
   /// Brings the entries from `first` on to these, likewise. Not of a table that is a pool's.
@@ -56,9 +57,10 @@ private:
   device::Buffer table_;
   std::array<Slot, 2> slots_;
   std::size_t next_ = 0;
-  std::uint64_t seenChanges_ = 0; ///< of the pool
-  std::vector<int> entries_;      ///< of a host's own: what was uploaded last
-  std::vector<Change> found_;     ///< of the upload at hand
+  const tree::PagedPool *pool_ = nullptr; ///< of the last upload, which may be gone
+  std::uint64_t seenChanges_ = 0;         ///< of it
+  std::vector<int> entries_;              ///< of a host's own: what was uploaded last
+  std::vector<Change> found_;             ///< of the upload at hand
 };
 
 } // namespace deft::exec

@@ -27,20 +27,20 @@ deft_check_pages(const __grid_constant__ deft::abi::PageCheckArgs args) {
 
 const char *PageCheck::source() { return kSource; }
 
-Result<PageCheck> PageCheck::create(const std::shared_ptr<device::Device> &device, int pageSize) {
+Result<PageCheck> PageCheck::create(const std::shared_ptr<device::Device> &device) {
   auto kernel = loadSmallKernel(device, kEntry, kSource, kThreads);
   if (!kernel)
     return kernel.error();
   auto mark = DeviceMark::create(device, "the mark of pages that are not there");
   if (!mark)
     return mark.error();
-  return PageCheck(std::move(*kernel), std::move(*mark), pageSize);
+  return PageCheck(std::move(*kernel), std::move(*mark));
 }
 
 Result<void> PageCheck::launch(const abi::Item *items, int itemCount, const abi::Run *runs,
-                               const int *pageTable, int pages, cu::Stream stream) {
+                               const int *pageTable, int pageSize, int pages, cu::Stream stream) {
   pages_ = pages;
-  abi::PageCheckArgs args{items, runs, pageTable, itemCount, pageSize_, pages, mark_.onDevice()};
+  abi::PageCheckArgs args{items, runs, pageTable, itemCount, pageSize, pages, mark_.onDevice()};
   constexpr int kItemsOfBlock = kThreads / 32;
   void *params[] = {&args};
   return kernel_.launch(static_cast<unsigned>((itemCount + kItemsOfBlock - 1) / kItemsOfBlock), params,

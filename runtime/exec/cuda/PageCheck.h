@@ -15,25 +15,23 @@ namespace cu = device::cu;
 class PageCheck {
 public:
   /// The kernel comes from NVRTC or the cache of kernels.
-  static support::Result<PageCheck> create(const std::shared_ptr<device::Device> &device, int pageSize);
+  static support::Result<PageCheck> create(const std::shared_ptr<device::Device> &device);
 
   /// What the kernel is compiled of.
   static const char *source();
 
   /// Items and their runs as on the device, those behind the end of lists included; a cache of so many pages.
   support::Result<void> launch(const abi::Item *items, int itemCount, const abi::Run *runs,
-                               const int *pageTable, int pages, cu::Stream stream);
+                               const int *pageTable, int pageSize, int pages, cu::Stream stream);
 
   /// An entry that is no page of the cache. Forgets it.
   std::optional<support::Error> takeFault() const;
 
 private:
-  PageCheck(device::Kernel kernel, DeviceMark mark, int pageSize)
-      : kernel_(std::move(kernel)), mark_(std::move(mark)), pageSize_(pageSize) {}
+  PageCheck(device::Kernel kernel, DeviceMark mark) : kernel_(std::move(kernel)), mark_(std::move(mark)) {}
 
   device::Kernel kernel_;
   DeviceMark mark_;
-  int pageSize_;
   int pages_ = 0; ///< of the cache in the last launch
 };
 

@@ -32,7 +32,8 @@ int GrowthRules::slackAt(int end) const {
   if (slack > 0)
     return slack;
   const int inPage = pageSize > 0 ? (pageSize - end % pageSize) % pageSize : 0;
-  return std::max(inPage, kLeastSlack);
+  return std::clamp(inPage, kLeastSlack,
+                    plan::Planner::kMostGrowth); // what a mask shows farther on is not planned
 }
 
 GrowthTables growthTables(const plan::Plan &plan, const GrowthRules &rules) {
@@ -112,7 +113,7 @@ Result<void> PlanGrowth::launch(const int *lengths, const PlanRoom &room, const 
   args.mostItems = room.allItems();
   args.mostQueries = room.queries;
   args.unserved = mark_.onDevice();
-  const int threads = std::max(32 * args.mostItems, args.mostQueries);
+  const auto threads = std::max<std::int64_t>(std::int64_t{32} * args.mostItems, args.mostQueries);
   void *params[] = {&args};
   return kernel_.launch(static_cast<unsigned>((threads + kThreads - 1) / kThreads), params, stream);
 }

@@ -15,7 +15,8 @@ namespace cu = device::cu;
 /// How far a plan on the device goes along with requests that grow there.
 struct GrowthRules {
   /// Tokens that a request may gain before the host plans anew, as far as plans grow in place
-  /// (plan::Planner::kMostGrowth). 0: to the end of its page, but kLeastSlack at least.
+  /// (plan::Planner::kMostGrowth). 0: to the end of its page, but kLeastSlack at least, and no more than
+  /// that.
   int slack = 0;
   int pageSize = 0; ///< of the cache; 0: contiguous
   static constexpr int kLeastSlack = 16;

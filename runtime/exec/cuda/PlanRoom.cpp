@@ -1,15 +1,19 @@
 #include "runtime/exec/cuda/PlanRoom.h"
 
+#include "compiler/support/InOrder.h"
 #include "runtime/exec/Selection.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <cstring>
+#include <limits>
 #include <string>
 
 namespace deft::exec {
 
 using support::Error;
 using support::ErrorCode;
+using support::inOrder;
 using support::Result;
 
 namespace {
@@ -101,6 +105,39 @@ Result<void> PlanRoom::check(const plan::Plan &plan, const plan::DraftTables &dr
   if (sizeOf(drafts.parts) > draftParts)
     return tooMany(sizeOf(drafts.parts), "parts of drafts", draftParts);
   return {};
+}
+
+Result<void> PlanRoom::checkCounted(const spec::Variant &variant) const {
+  constexpr int kStep = 1 << 24; // loops step beyond what they count, by less than this
+  constexpr std::int64_t kMost = std::numeric_limits<int>::max() - kStep;
+  constexpr int kWarp = 32, kMostBlocksOfList = 8;
+  const auto counted = [](const char *what, std::int64_t count, std::int64_t each,
+                          const char *ofEach) -> Result<void> {
+    if (count * each <= kMost)
+      return {};
+    return Error{ErrorCode::Usage,
+                 "room for " + std::to_string(count) + " " + what + " of " + std::to_string(each) + " " +
+                     ofEach + " is for more than the " + std::to_string(kMost) + " that kernels count",
+                 "give less room"};
+  };
+  std::int64_t allItems = 0, itemsOfPhase = 0;
+  for (const int most : items) {
+    allItems += most;
+    itemsOfPhase = std::max<std::int64_t>(itemsOfPhase, most);
+  }
+  const int lists = budget > 0 ? variant.lists() : 1;
+  return inOrder(
+      [&] { return counted("queries", std::max(queries, mergedQueries), variant.queryHeads, "query heads"); },
+      [&] {
+        return counted("partials", std::max(partialSlots, sparseItems), variant.queryHeads, "query heads");
+      },
+      [&] { return counted("items", itemsOfPhase, variant.kvHeads, "KV heads"); },
+      [&] { return counted("items", allItems, kWarp, "threads"); },
+      [&] { return counted("sparse items", sparseItems, std::max(variant.kvHeads, lists), "units"); },
+      [&] {
+        return counted("queries", budget > 0 ? queries : 0, std::int64_t{lists} * kMostBlocksOfList,
+                       "blocks that select");
+      });
 }
 
 void PlanRoom::growTo(const PlanRoom &other) {

@@ -43,6 +43,10 @@ struct PlanRoom {
   /// Of what it selects, too.
   void setFor(const SelectingTables &selecting);
 
+  /// An error where kernels of the variant, which count in 32 bits, could not count all that there is room
+  /// for.
+  support::Result<void> checkCounted(const spec::Variant &variant) const;
+
   /// The first thing of which the plan has more than there is room for.
   support::Result<void> check(const plan::Plan &plan, const plan::DraftTables &drafts = {}) const;
   support::Result<void> check(const SelectingTables &selecting) const;

@@ -60,16 +60,19 @@ Result<void> checkCache(const std::string &name, const abi::CacheLayout &layout,
   if (kvHeads > 1)
     if (auto head = checkMultiple("the head stride of " + name, layout.headStride, unit); !head)
       return head;
-  if (pageSize == 0 || cachePages == 0)
+  if (cachePages == 0)
     return {};
-  const auto last = static_cast<double>(cachePages - 1) * static_cast<double>(layout.pageStride) +
-                    static_cast<double>(pageSize - 1) * static_cast<double>(layout.tokenStride) +
-                    static_cast<double>(kvHeads - 1) * static_cast<double>(layout.headStride);
+  const bool isPaged = pageSize > 0;
+  const long long stride = isPaged ? layout.pageStride : layout.tokenStride;
+  const auto last =
+      static_cast<double>(cachePages - 1) * static_cast<double>(stride) +
+      (isPaged ? static_cast<double>(pageSize - 1) * static_cast<double>(layout.tokenStride) : 0) +
+      static_cast<double>(kvHeads - 1) * static_cast<double>(layout.headStride);
   const long long mostElements = (1LL << 32) * unit;
   if (last < static_cast<double>(mostElements))
     return {};
-  return usage("the " + std::to_string(cachePages) + " pages of " + name + ", " +
-                   std::to_string(layout.pageStride) + " elements apart, reach beyond the " +
+  return usage("the " + std::to_string(cachePages) + (isPaged ? " pages of " : " tokens of ") + name + ", " +
+                   std::to_string(stride) + " elements apart, reach beyond the " +
                    std::to_string(mostElements) + " elements that kernels count",
                "let the pointer begin nearer to them, or split the cache");
 }

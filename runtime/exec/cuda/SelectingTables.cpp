@@ -1,6 +1,8 @@
 #include "runtime/exec/cuda/SelectingTables.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <limits>
 
 namespace deft::exec {
 
@@ -45,9 +47,10 @@ int SparseSplit::itemTokens(int queries) const {
 }
 int SparseSplit::parts(int queries) const { return divideUp(budget, itemTokens(queries)); }
 int SparseSplit::mostItems(int queries) const {
-  if (isInvariant)
-    return queries * parts(queries);
-  return std::min(std::max(queries, items), queries * mostParts());
+  const int most = isInvariant ? std::numeric_limits<int>::max() : std::max(queries, items);
+  // Of many queries and a large budget, beyond 32 bits.
+  const auto all = std::int64_t{queries} * (isInvariant ? parts(queries) : mostParts());
+  return static_cast<int>(std::min<std::int64_t>(most, all));
 }
 
 SelectingTables selectingTables(const plan::Plan &plan, const SparseSplit &split, plan::Paths &paths) {

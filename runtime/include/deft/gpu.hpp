@@ -39,7 +39,9 @@
 ///   stream); }
 ///
 /// A capture fixes pointers, parameters and the room for plans (GpuPlan::reserve). A step that needs more
-/// room is an error of advance(), and the graph must be captured again with a new plan.
+/// room is an error of advance(), and the graph must be captured again with a new plan. How large the memory
+/// is that pointers lead to, nobody sees in a replay: it is to serve each plan that is uploaded for one, and
+/// GpuAttentions with arrays of their own, which the graph reads, live as long as it.
 namespace deft {
 
 /// A stream of the device: a CUstream, or cudaStream_t, which is the same. Null: the default stream.
@@ -108,7 +110,7 @@ private:
 
 /// What a run reads, in memory of the GPU; it must stay until the run is done. q, k and v begin at multiples
 /// of 16 bytes, and the strides are multiples of 16 elements, or of 8 where 16 does not divide head_dim; the
-/// cache of a layer reaches over 128 GiB at most, or 64.
+/// cache of a layer reaches over 128 GiB at most, or 64, which is that of 8-bit floats, too.
 struct GpuInputs {
   const void *q =
       nullptr; ///< [query][query_heads][dim of q], queries in the tree's order; see Inputs::qStride

@@ -96,13 +96,16 @@ class GpuKernels:
         self.loaded: Handle = GpuHandle(made, lib.deft_gpu_attention_destroy)
         self._own = frozen
         self._by_params: dict[tuple[Any, ...], Handle] = {frozen: self.loaded}
+        self._captured: dict[tuple[Any, ...], Handle] = {}  # values that graphs read, as long as the plan lives
 
     def with_params(self, frozen: tuple[Any, ...]) -> Handle:
         loaded = self._by_params.get(frozen)
         if loaded is None:
             params = make_params(self._attention, frozen, self._device)
             made = make(lib.deft_gpu_attention_with_params, self.loaded, params)
-            if len(self._by_params) > _MOST_KEPT:  # one whose values differ at every step
-                self._by_params = {self._own: self.loaded}
+            if len(self._by_params) > _MOST_KEPT + len(self._captured):  # one whose values differ at every step
+                self._by_params = {self._own: self.loaded, **self._captured}
             loaded = self._by_params[frozen] = GpuHandle(made, lib.deft_gpu_attention_destroy)
+        if loaded is not self.loaded and _is_capturing():
+            self._captured[frozen] = loaded
         return loaded

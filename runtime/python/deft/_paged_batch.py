@@ -248,7 +248,10 @@ class PagedBatch(OfThisProcess):
         copy = self._on_device.get(place.device)
         if copy is None:
             copy = self._on_device[place.device] = copy_on_gpu(table, q.device)
-        if stream is not None:  # where the run may still read it when the next step lets go of it
+        # Where the run may still read it when the next step lets go of it.
+        if stream is None:
+            copy.record_stream(torch.cuda.current_stream(q.device))
+        else:
             copy.record_stream(torch.cuda.ExternalStream(stream, device=q.device))
         return view("block_tables", copy)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import weakref
 from typing import TYPE_CHECKING, Any, Mapping
 
@@ -45,7 +46,7 @@ class Plan(Runs):
         self._tree = weakref.ref(tree)
         self._kept = tree if keeps_tree else None
         self.number = number_of(self)  # of this process, by which torch's graphs name it
-        index = device_index(device)
+        index = _current_gpu() if str(device) == "cuda" else device_index(device)
         if index is None:
             self._host_plan()
         else:
@@ -177,6 +178,12 @@ class Plan(Runs):
 
     def _repr_svg_(self) -> str:
         return self._any().picture(self._planned_tree())
+
+
+def _current_gpu() -> int:
+    """What "cuda" is to torch, whose tensors the runs will take; without it, the first."""
+    torch = sys.modules.get("torch")
+    return int(torch.cuda.current_device()) if torch is not None and torch.cuda.is_initialized() else 0
 
 
 def device_index(device: Any) -> int | None:

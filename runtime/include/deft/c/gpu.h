@@ -75,7 +75,7 @@ DEFT_C_API deft_status deft_gpu_attention_load(const deft_gpu *gpu, const deft_a
 /// These kernels with other values. Waits for the device where the attention has arrays.
 DEFT_C_API deft_status deft_gpu_attention_with_params(const deft_gpu_attention *attention,
                                                       const deft_params *params, deft_gpu_attention **other);
-/// What was made with it goes on without it.
+/// What was made with it goes on without it; a graph that has captured runs with it does not.
 DEFT_C_API void deft_gpu_attention_destroy(deft_gpu_attention *attention);
 /// Both belong to the deft_gpu_attention.
 DEFT_C_API const deft_attention *deft_gpu_attention_get_attention(const deft_gpu_attention *attention);

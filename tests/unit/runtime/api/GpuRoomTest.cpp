@@ -115,6 +115,20 @@ TEST_F(GpuRoomTest, TheLongestPathSaysHowMuchInvariantPlansNeed) {
   }
 }
 
+TEST_F(GpuRoomTest, APlanThatWasLostWithItsRoomIsMadeAgainForTheSameTree) {
+  auto plan = GpuPlan::make(attention_, tree()).value();
+  ASSERT_TRUE(uploadAndRun(plan));
+  constexpr int kOutOfMemory = 2;
+  fake_cuda::failAt("cuMemAlloc", kOutOfMemory);
+  EXPECT_FALSE(plan.reserve({.queries = 500, .items = 500, .runs = 5000, .partials = 5000}));
+  fake_cuda::failAt("cuMemAlloc", 0);
+  EXPECT_FALSE(plan.isCurrent());
+  EXPECT_EQ(plan.advance(tree()).value(), Advanced::Remade);
+  const auto ran = uploadAndRun(plan);
+  ASSERT_TRUE(ran) << ran.error().text();
+  EXPECT_TRUE(isRight());
+}
+
 TEST_F(GpuRoomTest, BytesAreThoseThatAreAllocated) {
   for (const bool follows : {false, true}) {
     const GpuPlanOptions options{.followsLengths = follows};

@@ -292,7 +292,10 @@ TEST_F(GpuTest, NumbersThatMeanNothingAreErrors) {
   EXPECT_THAT(error(plan.reserve({.items = INT_MAX})), HasSubstr("GpuRoom::items is 2147483647"));
   EXPECT_THAT(error(plan.reserve({.runs = INT_MIN})), HasSubstr("GpuRoom::runs is "));
   EXPECT_THAT(error(plan.reserve({.partials = -5})), HasSubstr("GpuRoom::partials is -5"));
+  EXPECT_THAT(error(plan.reserve({.items = 1 << 27})),
+              HasSubstr(" items of 32 threads is for more than the 2130706431 that kernels count"));
   EXPECT_EQ(plan.room().items, room.items);
+  EXPECT_TRUE(plan.isCurrent());
   plan.upload(stream_).value();
   GpuInputs in = inputs();
   in.strides = CacheStrides{.page = 2048, .token = -128, .head = 64};
@@ -472,6 +475,10 @@ TEST_F(GpuTest, AnArrayOverTokensHasAValueForEachSlotOfTheCache) {
   ASSERT_FALSE(tooShort);
   EXPECT_EQ(tooShort.error().message,
             "parameter `gain` (f32[tokens]) has 1023 values, the cache has 1024 slots");
+  given.cachePages = std::int64_t{1} << 62; // of which the slots are beyond 64 bits
+  const auto absurd = plan.run(*loaded, given, outputs(), stream_);
+  ASSERT_FALSE(absurd);
+  EXPECT_THAT(absurd.error().message, HasSubstr("has 1023 values, the cache has "));
 }
 
 TEST_F(GpuTest, APackageWithoutNativeCodeRunsOnGpusAlone) {

@@ -48,6 +48,9 @@ TEST_F(ParamsTest, OnlyArraysLieInAGpusMemoryAndTheHostDoesNotReadThem) {
   EXPECT_EQ(deft_params_set_device(params.get(), "slope", somewhere, 3), DEFT_USAGE);
   EXPECT_STREQ(deft_error_text(), "parameter `slope` has 4 values, not 3");
   EXPECT_EQ(deft_params_set_device(params.get(), "slope", nullptr, 4), DEFT_USAGE);
+  const void *const crooked = reinterpret_cast<const char *>(somewhere) + 2;
+  EXPECT_EQ(deft_params_set_device(params.get(), "slope", crooked, 4), DEFT_USAGE);
+  EXPECT_STREQ(deft_error_text(), "parameter `slope` does not begin at a multiple of 4 bytes");
   ASSERT_EQ(deft_params_set_device(params.get(), "slope", somewhere, 4), DEFT_OK);
   ASSERT_EQ(deft_params_set(params.get(), "far", 1), DEFT_OK);
 

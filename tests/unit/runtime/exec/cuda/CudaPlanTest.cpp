@@ -472,5 +472,22 @@ TEST(CudaPlanTest, MemoryIsGivenBack) {
   EXPECT_EQ(fake_cuda::allocatedBytes(), before);
 }
 
+// Freeing memory of the device waits for it; what runs under way write of the host's may only go behind that.
+TEST(CudaPlanTest, WhatRunsWriteOfTheHostsMemoryIsGivenBackBehindTheDevices) {
+  const FakeGpu gpu;
+  auto plan = gpu.makeDevicePlan({.room = {}, .isWatched = true});
+  ASSERT_TRUE(plan->write(gpu.makePlan(someTree())).ok());
+  ASSERT_TRUE(plan->upload(makeStream(gpu)).ok());
+  (void)fake_cuda::takeCalls();
+  plan.reset();
+  const auto calls = fake_cuda::takeCalls();
+  const auto firstOf = [&](const char *name) {
+    return std::find_if(calls.begin(), calls.end(),
+                        [&](const fake_cuda::Call &call) { return call.name == name; });
+  };
+  ASSERT_NE(firstOf("cuMemFreeHost"), calls.end());
+  EXPECT_LT(firstOf("cuMemFree"), firstOf("cuMemFreeHost"));
+}
+
 } // namespace
 } // namespace deft::exec

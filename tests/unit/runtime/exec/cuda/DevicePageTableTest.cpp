@@ -55,6 +55,25 @@ TEST(DevicePageTableTest, ALaterReaderGetsAllOfIt) {
   EXPECT_TRUE(isCopyOf(pool, *table));
 }
 
+TEST(DevicePageTableTest, AnotherPoolsTableTravelsAsAWhole) {
+  const FakeGpu gpu;
+  const cu::Stream stream = makeStream(gpu);
+  auto few = *tree::PagedPool::make({.pageSize = 1, .pages = 100}),
+       many = *tree::PagedPool::make({.pageSize = 1, .pages = 100});
+  (void)*few.allocate(10);
+  ASSERT_TRUE(many.release(*many.allocate(4)).ok());
+  (void)*many.allocate(6); // after as many changes in all, by other pages
+  (void)*many.allocate(20);
+  const auto table = *DevicePageTable::create(gpu.device, 100);
+  for (const tree::PagedPool *pool : {&few, &many, &few, &many}) {
+    ASSERT_TRUE(table->upload(*pool, stream).ok());
+    EXPECT_TRUE(isCopyOf(*pool, *table));
+    (void)fake_cuda::takeCalls();
+    ASSERT_TRUE(table->upload(*pool, stream).ok());
+    EXPECT_TRUE(fake_cuda::takeCalls().empty());
+  }
+}
+
 TEST(DevicePageTableTest, AHostsOwnEntriesTravelWhereTheyChanged) {
   const FakeGpu gpu;
   const cu::Stream stream = makeStream(gpu);

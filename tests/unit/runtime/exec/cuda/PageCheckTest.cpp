@@ -63,6 +63,33 @@ TEST(PageCheckTest, APageThatTheCacheLacksIsToldOnceAlsoOfAReplay) {
   EXPECT_THAT(plan.checkReplays().error().message, HasSubstr("and the cache has 1 pages"));
 }
 
+// The fake driver's attention has the pages of the plan's variant whatever kernels are launched.
+TEST(PageCheckTest, PagesAreThoseOfTheAttentionThatRuns) {
+  const FakeGpu gpu;
+  auto made = CudaPlan::create(gpu.kernels, {.room = {}, .checksPages = true});
+  if (!made && made.error().code == support::ErrorCode::Environment)
+    GTEST_SKIP() << made.error().message;
+  ASSERT_TRUE(made.ok()) << made.error().message;
+  FakeStep step(gpu, test::levelTree({1, 5}, {90, 20}), 3);
+  ASSERT_TRUE((*made)->write(gpu.makePlan(step.tree)).ok());
+  ASSERT_TRUE((*made)->upload(nullptr).ok());
+  CudaPointers pointers = step.pointers();
+  pointers.cachePages = 1 << 20;
+  const auto firstLaunchOf = [&](const spec::Variant &variant) {
+    const auto kernels = *CudaKernels::load(gpu.device, variant, gpu.set);
+    (void)fake_cuda::takeCalls();
+    EXPECT_TRUE((*made)->run(*kernels, pointers, nullptr).ok());
+    return fake_cuda::takeCalls().front();
+  };
+  spec::Variant other = gpu.variant;
+  other.cache.pageSize *= 2;
+  const fake_cuda::Call check = firstLaunchOf(other);
+  ASSERT_EQ(check.kernel, "deft_check_pages");
+  EXPECT_EQ(check.argsAs<abi::PageCheckArgs>().pageSize, other.cache.pageSize);
+  other.cache.paged = false; // there is no table to look at
+  EXPECT_EQ(firstLaunchOf(other).kernel, "deft_small_narrow");
+}
+
 TEST(PageCheckTest, NobodyLooksWhereNobodyAsks) {
   const FakeGpu gpu;
   const auto plan = gpu.makeDevicePlan({});

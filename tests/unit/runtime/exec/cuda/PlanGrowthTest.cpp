@@ -189,6 +189,14 @@ TEST(PlanGrowthTest, ALeafGrowsForOneQuery) {
   EXPECT_EQ(mostGain({.slack = 5}, 2), 0);
 }
 
+// Plans are made for what a mask shows of so many tokens more (Plan::Impl::makeDrafted, findWindowStarts).
+TEST(PlanGrowthTest, APageOfManyTokensGivesNoMoreThanPlansAreMadeFor) {
+  const GrowthRules rules{.pageSize = 256};
+  EXPECT_EQ(rules.slackAt(1), plan::Planner::kMostGrowth);
+  EXPECT_EQ(rules.slackAt(256 - 20), 20);
+  EXPECT_EQ(rules.slackAt(256), GrowthRules::kLeastSlack);
+}
+
 TEST(PlanGrowthTest, WhatIsNotServedIsNoticed) {
   tree::KvTree tree;
   const int root = *tree.addNode(-1, 32, 0);

@@ -58,6 +58,32 @@ TEST(PlanRoomTest, GrowsByMoreThanItMustAndNeverShrinks) {
   EXPECT_GE(room.runs, 1000);
 }
 
+TEST(PlanRoomTest, IsForNoMoreThanKernelsCount) {
+  spec::Variant variant;
+  variant.queryHeads = 32;
+  variant.kvHeads = 8;
+  variant.tensors = spec::Tensors::alike(64);
+  variant.select = spec::SelectSpec{.budget = {}, .by = spec::SelectBy::QueryHead, .range = {}};
+  const auto messageWith = [&](auto &&change) {
+    PlanRoom room{.queries = 1 << 24, .mergedQueries = 1 << 24, .partialSlots = 1 << 25, .items = {1 << 25}};
+    change(room);
+    const auto checked = room.checkCounted(variant);
+    return checked ? "none" : checked.error().message;
+  };
+  const std::string more = " is for more than the 2130706431 that kernels count";
+  EXPECT_EQ(messageWith([](PlanRoom &) {}), "none");
+  EXPECT_EQ(messageWith([](PlanRoom &room) { room.mergedQueries = 1 << 26; }),
+            "room for 67108864 queries of 32 query heads" + more);
+  EXPECT_EQ(messageWith([](PlanRoom &room) { room.partialSlots = 1 << 26; }),
+            "room for 67108864 partials of 32 query heads" + more);
+  EXPECT_EQ(messageWith([](PlanRoom &room) { room.items = {1 << 28}; }),
+            "room for 268435456 items of 8 KV heads" + more);
+  EXPECT_EQ(messageWith([](PlanRoom &room) { room.items = {1 << 25, 1 << 25}; }),
+            "room for 67108864 items of 32 threads" + more);
+  EXPECT_EQ(messageWith([](PlanRoom &room) { room.budget = 64; }),
+            "room for 16777216 queries of 256 blocks that select" + more);
+}
+
 TEST(PlanRoomTest, SectionsDependOnTheRoomAloneAndKeepApart) {
   PlanRoom room = PlanRoom::of(makePlan(60));
   room.growFor(makePlan(60));

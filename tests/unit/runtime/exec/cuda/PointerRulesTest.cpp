@@ -95,5 +95,16 @@ TEST_F(PointerRulesTest, CachesBeyondWhatKernelsCount) {
             "kernels count");
 }
 
+TEST_F(PointerRulesTest, ContiguousCachesBeyondWhatKernelsCount) {
+  variant_.cache.paged = false;
+  pointers_.cache = cacheLayoutsOf(variant_);
+  pointers_.cachePages = 1 << 28;
+  pointers_.cache.v.tokenStride = 256; // beside K
+  EXPECT_EQ(error(), "none");          // 2^36 elements
+  ++pointers_.cachePages;
+  EXPECT_EQ(error(), "the 268435457 tokens of v, 256 elements apart, reach beyond the 68719476736 elements "
+                     "that kernels count");
+}
+
 } // namespace
 } // namespace deft::exec

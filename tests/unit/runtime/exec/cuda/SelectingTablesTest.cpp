@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <limits>
 
 namespace deft::exec {
 namespace {
@@ -61,6 +62,15 @@ TEST(SelectingTablesTest, ThereIsRoomForTheItemsOfEveryNumberOfQueriesBelow) {
         EXPECT_LE(most, split.mostItems(queries)) << budget << ", " << items << ", " << queries;
       }
     }
+}
+
+TEST(SelectingTablesTest, ItemsOfManyQueriesAndALargeBudgetAreCounted) {
+  const SparseSplit split{.budget = 1 << 20, .tileTokens = 64, .items = 100}; // 8,192 parts, at most
+  EXPECT_EQ(split.mostItems(1 << 18), 1 << 18);
+  EXPECT_EQ(split.mostItems(3 << 17), 3 << 17);
+  const SparseSplit invariant{.budget = 1 << 20, .tileTokens = 64, .items = 100, .isInvariant = true};
+  EXPECT_EQ(invariant.mostItems(100), 100 * invariant.parts(1));
+  EXPECT_EQ(invariant.mostItems(1 << 24), std::numeric_limits<int>::max()); // for which there is no room
 }
 
 TEST(SelectingTablesTest, AnItemHasAPartOfItsQuerysList) {
