@@ -33,8 +33,10 @@ TileCost tileCost(const PhaseConfig &, int, const config::CostCoefficients &cost
   return {.gflops = cost.blockGflops};
 }
 
-/// Of a shape that GPUs know, one that costs about the same.
+/// Of a shape that GPUs know, one that costs about the same: hooks of K, which they apply to some rows alone,
+/// aside.
 KernelShape shapeOfGpu(KernelShape shape) {
+  shape.hasKeyHook = false;
   const auto &tensors = shape.tensors;
   if (!tensors.areAlike())
     shape.tensors = spec::Tensors::alike(std::min(std::max(tensors.k.dim, tensors.v.dim), spec::kMaxHeadDim));

@@ -91,6 +91,23 @@ TEST(DefaultConfigTest, ACpuCutsItemsAsForAGpuWithoutMuchMemory) {
     }
 }
 
+/// A GPU takes the halves of a row as columns of 8 elements.
+TEST(DefaultConfigTest, ACpuAppliesAHookOfKToRowsThatNoGpuDoes) {
+  for (int dim : {8, 24, 40, 64, 104, 248})
+    for (int ratio : {1, 8, 128}) {
+      spec::Variant variant = variantOf(ratio, 1, dim);
+      const auto without = defaultConfig(variant, nullptr);
+      ASSERT_TRUE(without.ok()) << without.error().message;
+      variant.exprs.resize(1);
+      variant.key = 0;
+      const auto with = defaultConfig(variant, nullptr);
+      ASSERT_TRUE(with.ok()) << with.error().message;
+      ASSERT_EQ(with->phases.size(), without->phases.size());
+      for (std::size_t i = 0; i < with->phases.size(); ++i)
+        EXPECT_EQ(with->phases[i].tileQ, without->phases[i].tileQ);
+    }
+}
+
 TEST(DefaultConfigTest, ASchedulesPhasesAreOfTheFamilyForTheDevice) {
   spec::Variant variant = variantOf(32, 8, 128);
   spec::PhaseSpec phase;
