@@ -239,5 +239,26 @@ TEST(DefaultConfigTest, AScheduleWithoutLegalCombinationSaysWhy) {
             "phase `only`: tile_q is 16, less than the 32 query heads that share a KV head");
 }
 
+/// What a schedule says is about speed; whether a tile fits a GPU is said where there is one.
+TEST(DefaultConfigTest, ACpuTakesAScheduleThatNoGpuDoes) {
+  spec::Variant variant = variantOf(40, 2, 256);
+  spec::PhaseSpec wide, narrow;
+  wide.name = "wide";
+  wide.rowsAbove = 32;
+  wide.tileQ = listOf({1024}); // 64 warps
+  narrow.name = "narrow";
+  narrow.tileQ = listOf({16, 48}); // 20 query heads share a KV head
+  narrow.tileKv = listOf({1024});
+  variant.schedule.emplace().phases = {wide, narrow};
+  EXPECT_FALSE(defaultConfigOfAnyGpu(variant));
+  const auto config = defaultConfig(variant, nullptr);
+  ASSERT_TRUE(config) << config.error().message;
+  ASSERT_EQ(config->phases.size(), 2u);
+  EXPECT_EQ(config->phases[0].tileQ, 1024);
+  EXPECT_EQ(config->phases[0].rowsAbove, 32);
+  EXPECT_EQ(config->phases[1].tileQ, 48);
+  EXPECT_EQ(config->phases[1].rowsAbove, -1);
+}
+
 } // namespace
 } // namespace deft::kernels
