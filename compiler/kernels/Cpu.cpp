@@ -2,6 +2,8 @@
 #include "compiler/spec/Limits.h"
 
 #include <algorithm>
+#include <optional>
+#include <vector>
 
 /// A CPU's vector code: threads that take items of any size, with no kernel of their own for a phase. See
 /// compiler/codegen/cpu.
@@ -33,18 +35,37 @@ TileCost tileCost(const PhaseConfig &, int, const config::CostCoefficients &cost
   return {.gflops = cost.blockGflops};
 }
 
-/// Of a shape that GPUs know, one that costs about the same.
+/// Of a shape that GPUs know, one that costs about the same: hooks of K, which they apply to some rows alone,
+/// aside.
 KernelShape shapeOfGpu(KernelShape shape) {
+  shape.hasKeyHook = false;
   const auto &tensors = shape.tensors;
   if (!tensors.areAlike())
     shape.tensors = spec::Tensors::alike(std::min(std::max(tensors.k.dim, tensors.v.dim), spec::kMaxHeadDim));
   return shape;
 }
 
+/// A schedule that no GPU takes, as it is written: why not is said where there is a GPU.
+std::vector<PhaseConfig> asWritten(const KernelShape &shape, std::span<const spec::PhaseSpec> given) {
+  const auto valuesOf = [](const std::optional<spec::TuneList> &list) {
+    return list ? list->values : std::vector{64};
+  };
+  std::vector<PhaseConfig> phases;
+  for (const spec::PhaseSpec &phase : given)
+    phases.push_back({.name = phase.name,
+                      .rowsAbove = phase.rowsAbove.value_or(-1),
+                      .family = config::Family::Cpu,
+                      .tileQ = rowsThatHold(shape, valuesOf(phase.tileQ)).front(),
+                      .tileKv = valuesOf(phase.tileKv).front()});
+  return phases;
+}
+
 /// Items are cut as for a GPU without much memory: its phases, with numbers that mean nothing here.
 Result<std::vector<PhaseConfig>> scheduled(const KernelShape &shape, std::span<const spec::PhaseSpec> given,
                                            const target::Target *) {
   auto chosen = phasesOfAnyGpu(shapeOfGpu(shape), given);
+  if (!chosen && !given.empty())
+    return asWritten(shape, given);
   if (chosen)
     for (PhaseConfig &phase : *chosen)
       phase.family = config::Family::Cpu;

@@ -129,11 +129,14 @@ std::optional<ExprId> ExprSema::evaluateLiteral(const AstExpr &expr, bool negate
                                               : expr.number,
                              expr.range);
   }
-  if (expr.number > FLT_MAX) {
+  // From here on the nearest f32 is infinity. Below, it may be the largest one, whose usual text
+  // is 3.4028235e38, a little more than that.
+  constexpr double kLeastInfinite = 0x1.ffffffp127;
+  if (expr.number >= kLeastInfinite) {
     reporter_.error(expr.range, "the number does not fit in f32").withHint("`inf` is infinity");
     return std::nullopt;
   }
-  return builder_.constant(ScalarType::F32, expr.number, expr.range);
+  return builder_.constant(ScalarType::F32, std::min<double>(expr.number, FLT_MAX), expr.range);
 }
 
 std::optional<ExprId> ExprSema::evaluateUnary(const AstExpr &expr, const Scope &scope) {

@@ -13,7 +13,9 @@ def ReciprocalPass : AttentionPass<"deft-reciprocal"> {
     In `score`, a division by what is the same for a whole row becomes a product with its reciprocal, which is computed
     once a row: a soft cap divides every score by one number, an exact f32 division costs about ten instructions on a GPU
     and a multiplication one. That costs one rounding, far below that of the 16-bit inputs. A division of what is itself
-    the same for a row stays, since it happens once, and `mask` is left exact.
+    the same for a row stays, since it happens once, and `mask` is left exact. So does one of exact numbers, such as
+    positions, whose quotient a `floor`, a comparison or the index of a table reads: 41 / 41 is 1, and 41 times the
+    reciprocal less.
 
     Example:
 

@@ -77,6 +77,23 @@ TEST(CompilationTest, HooksNameTheSpecByItsBaseName) {
   EXPECT_THAT(hooks, testing::Not(HasSubstr("dir")));
 }
 
+/// Who makes room for q and loads the kernel that makes it goes by the variant.
+TEST(CompilationTest, AHookOfElementsStaysWhereItComesToNothing) {
+  support::SourceManager sources;
+  spec::Variant variant =
+      compileOne(sources, "attention w {\n  query_heads = 8;\n  kv_heads = 2;\n  head_dim = 64;\n"
+                          "  let factor = 1.0;\n  query = x * factor;\n  key = min(x, x);\n"
+                          "  output = x / factor;\n}\n");
+  ASSERT_TRUE(variant.query && variant.key && variant.output);
+  auto compilation = Compilation::create(variant, sources);
+  ASSERT_TRUE(compilation.ok());
+  auto source = compilation->cudaVariantSource();
+  ASSERT_TRUE(source.ok());
+  EXPECT_TRUE(source->hasQuery);
+  EXPECT_TRUE(source->hasKey);
+  EXPECT_TRUE(source->hasOutput);
+}
+
 TEST(CompilationTest, ImportedIrIsNotSimplified) {
   support::SourceManager sources;
   spec::Variant variant = compileOne(sources, "attention w { query_heads = 8; kv_heads = 2; head_dim = 64;\n"

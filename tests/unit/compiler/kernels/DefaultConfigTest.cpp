@@ -91,6 +91,23 @@ TEST(DefaultConfigTest, ACpuCutsItemsAsForAGpuWithoutMuchMemory) {
     }
 }
 
+/// A GPU takes the halves of a row as columns of 8 elements.
+TEST(DefaultConfigTest, ACpuAppliesAHookOfKToRowsThatNoGpuDoes) {
+  for (int dim : {8, 24, 40, 64, 104, 248})
+    for (int ratio : {1, 8, 128}) {
+      spec::Variant variant = variantOf(ratio, 1, dim);
+      const auto without = defaultConfig(variant, nullptr);
+      ASSERT_TRUE(without.ok()) << without.error().message;
+      variant.exprs.resize(1);
+      variant.key = 0;
+      const auto with = defaultConfig(variant, nullptr);
+      ASSERT_TRUE(with.ok()) << with.error().message;
+      ASSERT_EQ(with->phases.size(), without->phases.size());
+      for (std::size_t i = 0; i < with->phases.size(); ++i)
+        EXPECT_EQ(with->phases[i].tileQ, without->phases[i].tileQ);
+    }
+}
+
 TEST(DefaultConfigTest, ASchedulesPhasesAreOfTheFamilyForTheDevice) {
   spec::Variant variant = variantOf(32, 8, 128);
   spec::PhaseSpec phase;
@@ -220,6 +237,27 @@ TEST(DefaultConfigTest, AScheduleWithoutLegalCombinationSaysWhy) {
   ASSERT_FALSE(config);
   EXPECT_EQ(config.error().message,
             "phase `only`: tile_q is 16, less than the 32 query heads that share a KV head");
+}
+
+/// What a schedule says is about speed; whether a tile fits a GPU is said where there is one.
+TEST(DefaultConfigTest, ACpuTakesAScheduleThatNoGpuDoes) {
+  spec::Variant variant = variantOf(40, 2, 256);
+  spec::PhaseSpec wide, narrow;
+  wide.name = "wide";
+  wide.rowsAbove = 32;
+  wide.tileQ = listOf({1024}); // 64 warps
+  narrow.name = "narrow";
+  narrow.tileQ = listOf({16, 48}); // 20 query heads share a KV head
+  narrow.tileKv = listOf({1024});
+  variant.schedule.emplace().phases = {wide, narrow};
+  EXPECT_FALSE(defaultConfigOfAnyGpu(variant));
+  const auto config = defaultConfig(variant, nullptr);
+  ASSERT_TRUE(config) << config.error().message;
+  ASSERT_EQ(config->phases.size(), 2u);
+  EXPECT_EQ(config->phases[0].tileQ, 1024);
+  EXPECT_EQ(config->phases[0].rowsAbove, 32);
+  EXPECT_EQ(config->phases[1].tileQ, 48);
+  EXPECT_EQ(config->phases[1].rowsAbove, -1);
 }
 
 } // namespace

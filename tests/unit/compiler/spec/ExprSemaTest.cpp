@@ -13,6 +13,13 @@ TEST(ExprSemaTest, NamesHaveTheirTypes) {
   EXPECT_EQ(scoreOf("score = kv_pos > 3 ? s : -inf;"), "(select:f32 (gt:bool kv_pos 3) s -inff)");
 }
 
+// Rule E2. The usual text of the largest f32 is a little more than it is.
+TEST(ExprSemaTest, ANumberThatRoundsToTheLargestF32IsIt) {
+  EXPECT_EQ(scoreOf("score = s + 3.4028235e38;"), "(add:f32 s 3.4028234663852886e+38f)");
+  EXPECT_EQ(scoreOf("score = max(s, -3.4028235e38);"), "(max:f32 s -3.4028234663852886e+38f)");
+  EXPECT_EQ(compile(attention("score = s + 3.4028236e38;")).errors, 1u);
+}
+
 // Rule E3.
 TEST(ExprSemaTest, IntegersPromoteWhereTheOtherSideIsFloat) {
   EXPECT_EQ(scoreOf("score = s * 2;"), "(mul:f32 s 2f)");

@@ -6,6 +6,7 @@
 #include "tests/unit/compiler/transforms/HookTesting.h"
 #include "tests/unit/compiler/transforms/RegionInterpreter.h"
 
+#include "mlir/IR/Matchers.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Pass/PassRegistry.h"
 
@@ -63,6 +64,39 @@ TEST(PassesTest, AMaskSaysTheSameAfterwards) {
   }
   EXPECT_GT(visible, all / 5);
   EXPECT_LT(visible, all * 4 / 5);
+}
+
+/// What `score` is at distance 41: times its reciprocal 41 is less than 1.
+float scoreAt41(const std::string &items) {
+  ImportedHooks hooks(items);
+  test::ParamValues params{{"n", {{0, 41}}}, {"bias", {{0, 7}, {0, 8}}}};
+  const Scalar arguments[] = {{0, 0}, {41, 0}, {0, 0}, {0, 0}, {0, 0}, {0, 0}, {0, 0}};
+  return test::RegionInterpreter(hooks.attention.getScore(), params).run(arguments)[0].real;
+}
+
+TEST(PassesTest, AQuotientOfPositionsThatIsRoundedDownIsExact) {
+  EXPECT_EQ(scoreAt41("param n : f32; score = s + floor((q_pos - kv_pos) / n);"), 1);
+  EXPECT_EQ(scoreAt41("score = s + floor(abs(kv_pos - q_pos) / 41.0);"), 1);
+  EXPECT_EQ(scoreAt41("param bias : f32[2]; score = s + bias[(q_pos - kv_pos) / 41.0];"), 8);
+  EXPECT_EQ(scoreAt41("param n : f32; score = s + ((q_pos - kv_pos) / n >= 1.0 ? 3.0 : 2.0);"), 3);
+  EXPECT_EQ(scoreAt41("param n : f32; score = s + floor(min((q_pos - kv_pos) / n, 9.0) / 1.0);"), 1);
+}
+
+TEST(PassesTest, WhatRoundingDecidesAnywayIsDividedByReciprocals) {
+  const auto divisionsByN = [](const std::string &items) {
+    ImportedHooks hooks(items);
+    int count = 0;
+    for (mlir::Operation &op : hooks.attention.getScore().front())
+      if (op.getName().getStringRef() == "arith.divf")
+        count += !mlir::matchPattern(op.getOperand(0), mlir::m_OneFloat());
+    return count;
+  };
+  EXPECT_EQ(divisionsByN("param n : f32; score = floor(s / n);"), 0);
+  EXPECT_EQ(divisionsByN("param n : f32; score = floor(log(1.0 + kv_pos) / n);"), 0);
+  EXPECT_EQ(divisionsByN("param n : f32; score = floor(log(1.0 + kv_pos / n));"), 0);
+  EXPECT_EQ(divisionsByN("param n : f32; param m : f32; score = s / n / m;"), 0); // both
+  EXPECT_EQ(divisionsByN("param n : f32; score = s + kv_pos / n;"), 0);
+  EXPECT_EQ(divisionsByN("param n : f32; score = s + floor(kv_pos / n);"), 1);
 }
 
 TEST(PassesTest, WhatIsOptimisedStaysAsItIs) {
