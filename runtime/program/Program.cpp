@@ -9,6 +9,7 @@
 #include "runtime/module_cache/CompileKernels.h"
 #include "runtime/program/Compiler.h"
 
+#include <filesystem>
 #include <fstream>
 #include <optional>
 
@@ -32,6 +33,9 @@ Result<const target::Target *> targetFor(int major, int minor) {
 } // namespace
 
 bool Program::isPackage(const std::string &path) {
+  // Of a pipe the bytes that are looked at would be gone.
+  if (std::error_code none; !std::filesystem::is_regular_file(path, none))
+    return false;
   std::ifstream file(path, std::ios::binary);
   char head[8] = {};
   return file.read(head, sizeof head) && package::looksLikePackage({head, sizeof head});

@@ -191,6 +191,12 @@ Result<void> build(Context &context, Options options) {
   const auto spec = loadSpec(context, file);
   if (!spec)
     return spec.error();
+  // Lines that say what is done go to the output, and a text that is piped in has no name.
+  if (options.output == "-" || (options.output.empty() && file == "-"))
+    return Error{ErrorCode::Usage,
+                 options.output == "-" ? "a package is not written to the output"
+                                       : "what is piped in has no name that a package could have",
+                 "name a file with -o FILE"};
   const std::string path = !options.output.empty()
                                ? options.output
                                : std::filesystem::path((*spec)->path).stem().string() + ".deftpkg";

@@ -96,6 +96,8 @@ int explainRule(Context &context, const std::string &name, bool asJson) {
 int explain(Context &context, const Options &options) {
   if (isRule(options.input))
     return explainRule(context, options.input, options.asJson);
+  if (const auto read = readsConfigs(context, options.config); !read)
+    return reportError(context, read.error());
   const auto program = openProgram(context, options.input, options.variant);
   if (!program)
     return reportError(context, program.error());

@@ -2,6 +2,7 @@
 
 #include "tools/deftc/common/ProgramInput.h"
 
+#include <algorithm>
 #include <filesystem>
 
 namespace deft::cli {
@@ -24,6 +25,13 @@ support::Result<OwnRows> OwnRows::make(Context &context, const std::vector<std::
     if (!program)
       return program.error();
     const std::string_view attention = own.keep(program->variant().name);
+    // Rows have their attention by its name, so both would be the first one's.
+    const auto isAlike = [&](const bench::KernelRow &row) { return row.attention == attention; };
+    if (std::any_of(own.rows_.begin(), own.rows_.end(), isAlike))
+      return support::Error{support::ErrorCode::Usage,
+                            "`" + spec + "` has an attention `" + std::string(attention) +
+                                "`, and so has one that is given before it",
+                            "give them to two calls, or to `deftc compare`"};
     for (bench::KernelRow row : trees) {
       if (specs.size() > 1)
         row.name = own.keep(std::string(row.name) + ", " + std::string(attention));

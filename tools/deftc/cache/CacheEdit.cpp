@@ -1,5 +1,6 @@
 #include "runtime/config_cache/VariantLegality.h"
 #include "tools/deftc/cache/CacheCommand.h"
+#include "tools/deftc/common/ConfigOptions.h"
 #include "tools/deftc/common/Numbers.h"
 
 #include <CLI/CLI.hpp>
@@ -30,6 +31,10 @@ Result<ConfigFile> mergeAll(const std::vector<std::string> &inputs) {
   bool isFirst = true;
   for (const std::string &input : inputs) {
     const config_cache::FileReading reading = config_cache::readConfigFile(input);
+    if (reading.state == FileState::Absent)
+      return absentConfig(input);
+    if (reading.state == FileState::Unreadable)
+      return Error{ErrorCode::Environment, reading.message, ""};
     if (reading.state != FileState::Good)
       return Error{ErrorCode::Diagnostics, reading.message, ""};
     auto sum = mergeFiles(isFirst ? reading.file : merged, reading.file);
@@ -47,7 +52,7 @@ Result<void> checkReplaceable(Context &context, const std::string &path,
   if (auto free = checkOutput(context, path); !free)
     return free;
   std::error_code none;
-  return std::filesystem::is_regular_file(path, none)
+  return path != "-" && std::filesystem::is_regular_file(path, none)
              ? config_cache::checkMergeable(path, config_cache::Place::Named, device)
              : Result<void>();
 }
@@ -95,10 +100,14 @@ int prune(Context &context, const PruneOptions &options) {
   for (const FoundFile &found : filesOf(options.paths)) {
     if (options.paths.empty() && found.origin != config_cache::Origin::User)
       continue; // what was installed, or is named by a variable, is not ours to change
+    if (found.reading.state == FileState::Absent) {
+      code = reportError(context, absentConfig(found.path));
+      continue;
+    }
     if (found.reading.state != FileState::Good) {
       context.err << "warning: " << found.reading.message << "; it is left as it is\n";
       if (!options.paths.empty())
-        code = kExitDiagnostics;
+        code = std::max<int>(code, kExitDiagnostics);
       continue;
     }
     const config_cache::DeviceKey &device = found.reading.file.device;

@@ -1,3 +1,4 @@
+#include "compiler/support/GuardedFile.h"
 #include "runtime/module_cache/CubinCache.h"
 #include "runtime/module_cache/StoredKernels.h"
 #include "tools/deftc/cache/CacheCommand.h"
@@ -75,8 +76,14 @@ int prune(Context &context, const PruneOptions &options) {
   const std::string folder = module_cache::kernelsFolder(*place);
   const std::vector<StoredKernel> kernels = module_cache::storedKernels(folder);
   std::unique_ptr<module_cache::CubinCache> cache;
-  if (options.broken && !kernels.empty())
+  if (options.broken && !kernels.empty()) {
     cache = module_cache::CubinCache::open(*place);
+    // Of a folder that is not this user's alone no kernel is read, however whole.
+    if (const std::string fault = support::faultOfPrivateFolder(folder); !fault.empty())
+      return reportError(context,
+                         {ErrorCode::Environment, "kernels in `" + folder + "` cannot be looked at: " + fault,
+                          "mend that, or give --all"});
+  }
   constexpr double kDay = 24 * 60 * 60;
   const std::time_t now = std::time(nullptr);
   const auto isUnwanted = [&](const StoredKernel &kernel) {

@@ -35,6 +35,8 @@ void addEntryTimingOptions(CLI::App &command, EntryTimingOptions &options) {
 }
 
 Result<EntryTiming> EntryTiming::open(Context &context, const EntryTimingOptions &options) {
+  if (auto read = readsConfigs(context, options.config); !read)
+    return read.error();
   auto device = chooseDevice(options.device, config_cache::defaultPlaces(options.config));
   if (!device)
     return device.error();

@@ -15,8 +15,12 @@ using support::Result;
 
 namespace {
 
-/// A tree by what is in the file: its name may be any.
+/// A tree by what is in the file: its name may be any. A pipe can be read but once, so it is no tree here;
+/// with
+/// --tree it may be one.
 bool isTreeFile(const std::string &path) {
+  if (std::error_code none; !std::filesystem::is_regular_file(path, none))
+    return false;
   constexpr std::size_t kMost = 4096;
   std::ifstream file(path, std::ios::binary);
   std::string head(kMost, '\0');
@@ -30,16 +34,62 @@ bool hasParamOf(const spec::Variant &variant, const std::string &assignment) {
                      [&](const spec::Param &param) { return assignment.starts_with(param.name + "="); });
 }
 
-/// Two packages of one spec are told apart by their files, which `files` has in the order of the programs.
-void nameApart(std::vector<std::unique_ptr<NamedProgram>> &programs, const std::vector<std::string> &files) {
-  for (std::size_t i = 0; i < programs.size(); ++i) {
-    const std::string &name = programs[i]->program.variant().name;
-    const auto ofThatName = std::count_if(programs.begin(), programs.end(), [&](const auto &other) {
-      return other->program.variant().name == name;
-    });
-    if (ofThatName > 1)
-      programs[i]->name = name + " of " + std::filesystem::path(files[i]).filename().string();
+/// Which of them is alike another one; -1: none.
+long long firstAlike(const std::vector<std::string> &names) {
+  for (auto name = names.begin(); name != names.end(); ++name)
+    if (std::count(names.begin(), names.end(), *name) > 1)
+      return name - names.begin();
+  return -1;
+}
+
+/// Rows are told apart by these names alone. Two that are alike have the name of their file with them, and
+/// the whole path where that does not help: versions of a file are often kept in folders. `files` has what
+/// was given for each, empty of one that is no file.
+Result<std::vector<std::string>> namedApart(const std::vector<std::string> &names,
+                                            const std::vector<std::string> &files,
+                                            const std::string &between) {
+  std::vector<std::string> apart = names;
+  for (const bool isWhole : {false, true}) {
+    const std::vector<std::string> before = apart;
+    for (std::size_t i = 0; i < names.size(); ++i)
+      if (!files[i].empty() && std::count(before.begin(), before.end(), before[i]) > 1)
+        apart[i] = (between.empty() ? "" : names[i] + between) +
+                   (isWhole ? files[i] : std::filesystem::path(files[i]).filename().string());
   }
+  if (const long long alike = firstAlike(apart); alike >= 0) {
+    const auto i = static_cast<std::size_t>(alike);
+    return Error{ErrorCode::Usage, "`" + (files[i].empty() ? names[i] : files[i]) + "` is given twice",
+                 "name each one once"};
+  }
+  return apart;
+}
+
+/// Two packages of one spec, or two versions of it.
+Result<void> nameApart(std::vector<std::unique_ptr<NamedProgram>> &programs,
+                       const std::vector<std::string> &files) {
+  std::vector<std::string> names;
+  for (const auto &one : programs)
+    names.push_back(one->program.variant().name);
+  auto apart = namedApart(names, files, " of ");
+  if (!apart)
+    return apart.error();
+  for (std::size_t i = 0; i < programs.size(); ++i)
+    programs[i]->name = std::move((*apart)[i]);
+  return {};
+}
+
+Result<void> nameApart(std::vector<NamedTree> &trees, const std::vector<TreeOptions> &from) {
+  std::vector<std::string> names, files;
+  for (std::size_t i = 0; i < trees.size(); ++i) {
+    names.push_back(trees[i].name);
+    files.push_back(from[i].tree);
+  }
+  auto apart = namedApart(names, files, "");
+  if (!apart)
+    return apart.error();
+  for (std::size_t i = 0; i < trees.size(); ++i)
+    trees[i].name = std::move((*apart)[i]);
+  return {};
 }
 
 /// An assignment to a parameter that none of them has is a mistake, and the first program says so.
@@ -82,7 +132,8 @@ Result<CompareInputs> openCompareInputs(Context &context, const CompareOptions &
   }
   if (inputs.programs.empty())
     return Error{ErrorCode::Usage, "no spec and no package is given", "name one, as llama3_8b"};
-  nameApart(inputs.programs, programFiles);
+  if (auto named = nameApart(inputs.programs, programFiles); !named)
+    return named.error();
   std::vector<TreeOptions> trees;
   if (options.tree.isGiven() || treeFiles.empty())
     trees.push_back(options.tree);
@@ -94,6 +145,8 @@ Result<CompareInputs> openCompareInputs(Context &context, const CompareOptions &
       return tree.error();
     inputs.trees.push_back(std::move(*tree));
   }
+  if (auto named = nameApart(inputs.trees, trees); !named)
+    return named.error();
   if (auto checked = checkParams(inputs.programs, options.params); !checked)
     return checked.error();
   return inputs;

@@ -19,4 +19,10 @@ bool CompareReport::isRight() const {
                       [](const CompareRow &row) { return row.check && !row.check->passed(); });
 }
 
+int CompareReport::rounds() const {
+  const auto fewest = std::min_element(
+      rows.begin(), rows.end(), [](const CompareRow &a, const CompareRow &b) { return a.rounds < b.rounds; });
+  return fewest == rows.end() ? 0 : fewest->rounds;
+}
+
 } // namespace deft::cli

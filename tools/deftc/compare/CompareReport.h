@@ -19,6 +19,7 @@ struct CompareRow {
   int chunkTokens = 0;   ///< of the plan
   long long items = 0, itemTokens = 0, partialSlots = 0;
   double planUs = 0;
+  int rounds = 0;                               ///< in which it was timed: as many as all of its tree's
   double medianUs = 0, leastUs = 0, mostUs = 0; ///< of rounds, each a median; 0: it could not be run
   std::string fault;                            ///< why not
   std::optional<reference::CheckReport> check;
@@ -27,13 +28,13 @@ struct CompareRow {
 /// Rows of one tree are timed in turn, round by round, so that what else the machine does meets all of them.
 struct CompareReport {
   std::string backend, device;
-  int rounds = 0;
   std::vector<CompareRow> rows; ///< tree by tree
   std::vector<std::string> notes;
 
   /// The rows of each tree, in order.
   std::vector<std::vector<const CompareRow *>> byTree() const;
   bool isRight() const; ///< no row failed its check
+  int rounds() const;   ///< of the tree with the fewest; where nobody says how many, a large one has fewer
 };
 
 } // namespace deft::cli

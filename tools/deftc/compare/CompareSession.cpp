@@ -59,12 +59,13 @@ private:
     const auto rounds = race(context_, racers_, options_.rounds, "timing " + tree.name);
     if (!rounds)
       return rounds.error();
-    report_.rounds = *rounds;
     if (options_.isChecked)
       if (auto checked = check(); !checked)
         return checked;
-    for (CompareRacer &racer : racers_)
+    for (CompareRacer &racer : racers_) {
+      racer.row.rounds = *rounds;
       report_.rows.push_back(std::move(racer.row));
+    }
     return {};
   }
 

@@ -106,7 +106,7 @@ void printRows(const Rows &rows, std::ostream &out) {
 void printCompare(const CompareReport &report, std::ostream &out) {
   for (const Rows &rows : report.byTree()) {
     out << rows.front()->tree << " on " << report.backend << " (" << report.device << "), the median of "
-        << counted(report.rounds, "round", "rounds") << " in turn\n"
+        << counted(rows.front()->rounds, "round", "rounds") << " in turn\n"
         << resultText(rows) << "\n\n";
     printRows(rows, out);
     out << '\n';
@@ -129,6 +129,7 @@ json toJson(const CompareReport &report) {
                     {"item_tokens", row.itemTokens},
                     {"partial_slots", row.partialSlots},
                     {"plan_us", row.planUs},
+                    {"rounds", row.rounds},
                     {"median_us", row.medianUs},
                     {"least_us", row.leastUs},
                     {"most_us", row.mostUs}});
@@ -137,7 +138,7 @@ json toJson(const CompareReport &report) {
   }
   return {{"format", "deftc-compare"}, {"version", 1},
           {"backend", report.backend}, {"device", report.device},
-          {"rounds", report.rounds},   {"rows", std::move(rows)},
+          {"rounds", report.rounds()}, {"rows", std::move(rows)},
           {"notes", report.notes}};
 }
 

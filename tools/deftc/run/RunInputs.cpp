@@ -1,6 +1,7 @@
 #include "tools/deftc/run/RunInputs.h"
 
 #include "compiler/support/AtomicFile.h"
+#include "compiler/support/Numbers.h"
 #include "runtime/exec/Half.h"
 #include "runtime/exec/NpyReader.h"
 #include "runtime/exec/Params.h"
@@ -31,13 +32,21 @@ std::string fileIn(const std::string &folder, const char *name) {
   return (std::filesystem::path(folder) / name).string();
 }
 
-/// The elements of a tensor in memory, as Inputs has them.
-void store(const std::vector<float> &values, const spec::TensorType &type, std::byte *memory, long long at) {
+/// The elements of a tensor in memory, as Inputs has them. What is not finite there, as a number that the
+/// type has no room for, would make NaN of whole rows, of which no check can tell whether they are right.
+Result<void> store(const std::vector<float> &values, const spec::TensorType &type, std::byte *memory,
+                   long long at, const std::string &path) {
   const auto bytes = static_cast<std::size_t>(type.elementBytes());
   for (const float value : values) {
     const std::uint16_t bits = exec::fromFloat(value, type.dtype);
+    if (!std::isfinite(exec::toFloat(bits, type.dtype)))
+      return Error{ErrorCode::Diagnostics,
+                   "`" + path + "` holds " + support::significant(value, 6) +
+                       ", which is no finite number of type " + spec::toString(type.dtype),
+                   ""};
     std::memcpy(memory + static_cast<std::size_t>(at++) * bytes, &bits, bytes);
   }
+  return {};
 }
 
 /// K or V, token after token in the order of the nodes.
@@ -58,9 +67,10 @@ Result<void> readTokens(Context &context, const std::string &path, const spec::V
       for (int head = 0; head < variant.kvHeads; ++head) {
         if (auto read = file->read(row); !read)
           return read;
-        store(row, type, memory,
-              exec::elementOf(layout, inputs.pageTable.data(), exec::pageSizeOf(variant), node.location + t,
-                              head));
+        const long long at = exec::elementOf(layout, inputs.pageTable.data(), exec::pageSizeOf(variant),
+                                             node.location + t, head);
+        if (auto stored = store(row, type, memory, at, path); !stored)
+          return stored;
       }
     progress.at(done += node.tokens, tree.tokens());
   }
@@ -78,8 +88,10 @@ Result<void> readQueries(const std::string &path, const spec::Variant &variant, 
   for (int query = 0; query < inputs.queryCount; ++query) {
     if (auto read = file->read(row); !read)
       return read;
-    store(row, type, reinterpret_cast<std::byte *>(inputs.q.data()),
-          query * static_cast<long long>(row.size()));
+    if (auto stored = store(row, type, reinterpret_cast<std::byte *>(inputs.q.data()),
+                            query * static_cast<long long>(row.size()), path);
+        !stored)
+      return stored;
   }
   return {};
 }

@@ -148,6 +148,11 @@ Result<void> checkFiles(Context &context, const Options &options) {
   for (const std::string &tree : options.trees)
     if (auto read = files.reads(tree); !read)
       return read;
+  FilesInUse kept; // each of them is written, and neither is the other
+  if (auto read = kept.reads(options.journal); !read)
+    return read;
+  if (auto free = kept.writes(options.configFile); !free)
+    return free;
   for (const std::string &goneOnWith : {options.journal, options.configFile})
     if (auto read = files.reads(goneOnWith); !read)
       return read;

@@ -42,6 +42,18 @@ TEST_F(ConfigFileWriteTest, WritingAddsReplacesAndLeavesTheRest) {
   EXPECT_EQ(mergeWrite(path(), Place::Cache, h200(), {someEntry(kTwo, 512)})->unchanged, 1);
 }
 
+// Else two processes that know the file by two names would each write without the other's entries.
+TEST_F(ConfigFileWriteTest, TwoNamesOfAFileAreOneLock) {
+  write({someEntry(kOne)});
+  const std::string link = folder_.path("link.json");
+  fs::create_symlink(path(), link);
+  ASSERT_TRUE(mergeWrite(link, Place::Named, h200(), {someEntry(kTwo)}));
+  ASSERT_TRUE(removeEntries(link, [](const Entry &) { return true; }));
+  EXPECT_FALSE(fs::exists(link + ".lock"));
+  EXPECT_TRUE(fs::is_symlink(link));
+  EXPECT_TRUE(entries().empty());
+}
+
 TEST_F(ConfigFileWriteTest, FilesOfOtherVersionsAndDevicesAreLeftAlone) {
   fs::create_directories(folder_.path("configs"));
   json other = json::parse(fileText({someEntry(kOne)}));

@@ -259,6 +259,13 @@ TEST_F(KernelCommandsTest, BuildSaysWhatIsWrong) {
                       "sm_90a, sm_100, sm_120\n");
   const Outcome spec = run({"build", "no_such_spec", "-o", path("p")});
   EXPECT_EQ(spec.code, kExitEnvironment);
+  const Outcome output = run({"build", "llama3_8b", "--source", "-o", "-"});
+  EXPECT_EQ(output.code, kExitUsage) << "no file is called `-`";
+  EXPECT_THAT(output.err, HasSubstr("a package is not written to the output\n  = hint: name a file"));
+  std::istringstream text("attention a { query_heads = 8; kv_heads = 4; head_dim = 64; }");
+  const Outcome piped = test::runDeftc({"build", "-", "--source"}, {.input = &text});
+  EXPECT_EQ(piped.code, kExitUsage);
+  EXPECT_THAT(piped.err, HasSubstr("what is piped in has no name that a package could have"));
   const Outcome folder = run({"build", "llama3_8b", "-o", path("none/p")});
   EXPECT_EQ(folder.code, kExitEnvironment);
   EXPECT_THAT(folder.err, HasSubstr("cannot write `" + path("none/p") + "`"));

@@ -51,6 +51,16 @@ TEST_F(OwnRowsTest, TheOnlyAttentionIsNotNamed) {
   EXPECT_THAT(names(moved), testing::ElementsAre("few_shot:prompt=100"));
 }
 
+TEST_F(OwnRowsTest, TwoAttentionsOfOneNameAreNotMeasuredAsOne) {
+  module_cache::writeText(folder.path("other.deft"),
+                          "attention a { query_heads = 16; kv_heads = 4; head_dim = 128; }\n");
+  const auto made = OwnRows::make(context, {spec("a"), folder.path("other.deft")}, {"few_shot"}, {});
+  ASSERT_FALSE(made);
+  EXPECT_EQ(made.error().code, support::ErrorCode::Usage);
+  EXPECT_EQ(made.error().message, "`" + folder.path("other.deft") +
+                                      "` has an attention `a`, and so has one that is given before it");
+}
+
 TEST_F(OwnRowsTest, ASpecOfSeveralHasToBeChosenFrom) {
   const auto made = OwnRows::make(context, {folder.path("my.deft")}, {"few_shot"}, {});
   ASSERT_FALSE(made);

@@ -185,6 +185,16 @@ TEST_F(CacheCommandTest, AConfigFileThatCannotBeUsedIsAnError) {
   const Outcome absent = plan();
   EXPECT_EQ(absent.code, kExitEnvironment);
   EXPECT_THAT(absent.err, HasSubstr("given.json`: No such file or directory"));
+  for (const std::vector<std::string> &command :
+       {std::vector<std::string>{"explain", "llama3_8b", "--workload", "few_shot"},
+        {"cache", "regret"},
+        {"cache", "renew", "llama3_8b", "--dry-run"}}) {
+    std::vector<std::string> arguments = command;
+    arguments.insert(arguments.end(), {"--backend", "cpu", "--config", path});
+    const Outcome outcome = runDeftc(arguments);
+    EXPECT_EQ(outcome.code, kExitEnvironment) << command.front() << ' ' << command[1];
+    EXPECT_THAT(outcome.err, HasSubstr("given.json`: No such file or directory"));
+  }
   writeText(path, R"({"partition": "diagonal"})");
   EXPECT_THAT(errorOf(), HasSubstr("diagonal"));
   writeText(path, R"({"format": "deftc-configs", "version": 7})");
@@ -286,7 +296,7 @@ TEST_F(CacheCommandTest, MergeDoesNotDependOnTheOrderAndRefusesToMix) {
   const Outcome mixed = runDeftc({"cache", "merge", a, other, "-o", "-"});
   EXPECT_EQ(mixed.code, kExitUsage);
   EXPECT_THAT(mixed.err, HasSubstr("do not mix"));
-  EXPECT_EQ(runDeftc({"cache", "merge", a, folder_.path("nowhere.json"), "-o", "-"}).code, kExitDiagnostics);
+  EXPECT_EQ(runDeftc({"cache", "merge", a, folder_.path("nowhere.json"), "-o", "-"}).code, kExitEnvironment);
 
   json file = json::parse(ab.out);
   for (int i = 0; i < 2; ++i) // twice the same that is not understood
@@ -332,7 +342,7 @@ TEST_F(CacheCommandTest, PruneRemovesWhatIsNamedAndNoMore) {
   writeText(userPath(), file.dump());
   EXPECT_THAT(runDeftc({"cache", "prune", "--all"}).out,
               HasSubstr("2 entries removed, 0 left, beside 1 that is not understood\n"));
-  EXPECT_EQ(runDeftc({"cache", "prune", "--all", folder_.path("nowhere.json")}).code, kExitDiagnostics);
+  EXPECT_EQ(runDeftc({"cache", "prune", "--all", folder_.path("nowhere.json")}).code, kExitEnvironment);
 }
 
 TEST_F(CacheCommandTest, CompiledKernelsAreAnotherCacheThatIsListedAndPruned) {
@@ -358,6 +368,15 @@ TEST_F(CacheCommandTest, CompiledKernelsAreAnotherCacheThatIsListedAndPruned) {
   EXPECT_THAT(runDeftc({"cache", "kernels", "prune", "--broken", "--dry-run"}).out,
               HasSubstr("1 kernel of "));
   EXPECT_THAT(runDeftc({"cache", "kernels", "prune", "--broken"}).out, HasSubstr(" removed, 1 left\n"));
+  EXPECT_TRUE(cache->find(whole));
+  // Nobody reads kernels that others may write, but they are not broken for that.
+  std::filesystem::permissions(cache->folder(), std::filesystem::perms::group_write,
+                               std::filesystem::perm_options::add);
+  const Outcome untrusted = runDeftc({"cache", "kernels", "prune", "--broken"});
+  EXPECT_EQ(untrusted.code, kExitEnvironment);
+  EXPECT_THAT(untrusted.err, HasSubstr("other users may write it"));
+  std::filesystem::permissions(cache->folder(), std::filesystem::perms::group_write,
+                               std::filesystem::perm_options::remove);
   EXPECT_TRUE(cache->find(whole));
   EXPECT_THAT(runDeftc({"cache", "kernels", "prune", "--older-than", "1"}).out,
               HasSubstr("0 kernels of 0.0 kB removed, 1 left\n"));

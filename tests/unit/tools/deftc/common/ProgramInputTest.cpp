@@ -4,7 +4,10 @@
 
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <sstream>
+#include <sys/stat.h>
+#include <thread>
 
 namespace deft::cli {
 namespace {
@@ -31,6 +34,15 @@ TEST_F(ProgramInputTest, ASpecAShippedOneAndAPackageAreTaken) {
   EXPECT_EQ(variantOf("llama3_8b"), "llama3_8b");
   EXPECT_EQ(variantOf(DEFT_TEST_PACKAGE), "host_program");
   EXPECT_FALSE(context.files.writes(DEFT_TEST_PACKAGE)) << "it has been read";
+}
+
+TEST_F(ProgramInputTest, ASpecMayComeThroughAPipe) {
+  const std::string pipe = folder.path("pipe");
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  std::thread writer(
+      [&] { std::ofstream(pipe) << "attention piped { query_heads = 8; kv_heads = 4; head_dim = 64; }\n"; });
+  EXPECT_EQ(variantOf(pipe), "piped") << "whoever looks whether it is a package must not take its beginning";
+  writer.join();
 }
 
 TEST_F(ProgramInputTest, FilesOfParametersAreRead) {

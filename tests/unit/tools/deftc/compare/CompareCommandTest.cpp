@@ -7,7 +7,9 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include <filesystem>
 #include <fstream>
+#include <map>
 #include <set>
 
 namespace deft::cli {
@@ -100,6 +102,29 @@ TEST_F(CompareCommandTest, TwoSpecsOnTreesOfOnesOwnStandSideBySide) {
   EXPECT_EQ(read[1], 97 + 99);
   // Windows of 16 tokens: the branches, and for both of them what one sees of the prompt.
   EXPECT_EQ(read[0], 7 + 9 + 2 * (16 - 7));
+}
+
+TEST_F(CompareCommandTest, FilesOfOneNameAreToldApartByTheirFolders) {
+  std::filesystem::create_directory(folder_.path("v2"));
+  write("v2/b.deft", "attention near { query_heads = 8; kv_heads = 2; head_dim = 64; }");
+  write("v2/tree", R"({"format": "deftc-tree", "version": 1, "nodes": [{"parent": -1, "tokens": 50}],
+                       "queries": [{"node": 0}]})");
+  const json rows = rowsOf(compare(
+      {folder_.path("b.deft"), folder_.path("v2/b.deft"), folder_.path("tree"), folder_.path("v2/tree")},
+      {"--partition", "query", "--json", "-"}));
+  std::map<std::string, std::set<std::string>> specsOfTree;
+  for (const json &row : rows)
+    specsOfTree[row.at("tree")].insert(row.at("spec"));
+  const std::set<std::string> specs{"near of " + folder_.path("b.deft"),
+                                    "near of " + folder_.path("v2/b.deft")};
+  EXPECT_EQ(specsOfTree, (std::map<std::string, std::set<std::string>>{{folder_.path("tree"), specs},
+                                                                       {folder_.path("v2/tree"), specs}}));
+}
+
+TEST_F(CompareCommandTest, OneFileGivenTwiceIsNotComparedWithItself) {
+  const std::string spec = folder_.path("b.deft"), tree = folder_.path("tree");
+  EXPECT_THAT(compare({spec, spec, tree}).err, HasSubstr("`" + spec + "` is given twice"));
+  EXPECT_EQ(compare({spec, tree, tree}).code, kExitUsage);
 }
 
 TEST_F(CompareCommandTest, WhatIsMissingIsSaid) {

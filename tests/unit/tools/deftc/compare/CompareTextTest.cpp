@@ -18,6 +18,7 @@ CompareRow rowOf(const std::string &asked, double least, double median, double m
   row.spec = "near";
   row.tree = "some tree";
   row.asked = row.partition = asked;
+  row.rounds = 5;
   row.leastUs = least;
   row.medianUs = median;
   row.mostUs = most;
@@ -26,7 +27,7 @@ CompareRow rowOf(const std::string &asked, double least, double median, double m
 
 std::string textOf(std::vector<CompareRow> rows) {
   std::ostringstream out;
-  printCompare({"cpu", "2 threads", 5, std::move(rows), {"a note"}}, out);
+  printCompare({"cpu", "2 threads", std::move(rows), {"a note"}}, out);
   return out.str();
 }
 
@@ -70,6 +71,17 @@ TEST(CompareTextTest, ARowTellsItsSpreadAndItsShareOfTheBest) {
   EXPECT_THAT(lineOf(text, "node"), testing::EndsWith(" 1.00 *"));
 }
 
+TEST(CompareTextTest, EachTreeHasItsOwnRounds) {
+  const CompareRow small = rowOf("node", 99, 100, 101);
+  CompareRow large = small;
+  large.tree = "large tree";
+  large.rounds = 3;
+  const std::string text = textOf({small, large});
+  EXPECT_THAT(text, HasSubstr("some tree on cpu (2 threads), the median of 5 rounds in turn\n"));
+  EXPECT_THAT(text, HasSubstr("large tree on cpu (2 threads), the median of 3 rounds in turn\n"));
+  EXPECT_EQ(toJson(CompareReport{"cpu", "2 threads", {small, large}, {}})["rounds"], 3);
+}
+
 TEST(CompareTextTest, WhatCannotBeRunOrIsWrongIsSaid) {
   CompareRow broken = rowOf("flatten", 0, 0, 0);
   broken.fault = "no room";
@@ -91,12 +103,13 @@ TEST(CompareTextTest, JsonHasWhatTextLeavesOut) {
   CompareRow row = rowOf("auto", 1, 2, 3);
   row.partition = "union";
   row.partialSlots = 7;
-  const nlohmann::json json = toJson(CompareReport{"cpu", "2 threads", 5, {row}, {}});
+  const nlohmann::json json = toJson(CompareReport{"cpu", "2 threads", {row}, {}});
   EXPECT_EQ(json["rows"][0]["partial_slots"], 7);
   EXPECT_EQ(json["rows"][0]["asked"], "auto");
   EXPECT_EQ(json["rows"][0]["most_us"], 3);
   EXPECT_EQ(json["rows"][0]["fault"], nullptr);
   EXPECT_EQ(json["rows"][0]["right"], nullptr) << "nobody has checked";
+  EXPECT_EQ(json["rows"][0]["rounds"], 5);
 }
 
 } // namespace

@@ -9,9 +9,12 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include <cmath>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <sstream>
 #include <unistd.h>
 
@@ -232,6 +235,22 @@ TEST_F(Dumped, WhatDoesNotFitIsNamed) {
 
   EXPECT_EQ(test::runDeftc({"run", "mpt_7b_alibi", "--inputs", "/nowhere"}).code, kExitEnvironment);
   EXPECT_EQ(again("mpt_7b_alibi", {"--tree", treePath("random")}).code, kExitUsage);
+}
+
+// NaN that comes in comes out, of a right kernel, too, and counting inputs would tell of lost tokens.
+TEST_F(Dumped, ANumberThatTheTypeDoesNotHoldIsNamed) {
+  const std::string path = first() + "/q.npy", whole = bytesOf(path);
+  for (const auto &[value, text] : {std::pair(std::nanf(""), "nan"),
+                                    {std::numeric_limits<float>::infinity(), "inf"},
+                                    {-3.4e38F, "-3.4e+38"}}) {
+    std::string bytes = whole;
+    std::memcpy(bytes.data() + bytes.size() - sizeof value, &value, sizeof value);
+    std::ofstream(path, std::ios::binary) << bytes;
+    const Outcome outcome = again("mpt_7b_alibi", {"--param", "slope=0.0625"});
+    EXPECT_EQ(outcome.code, kExitDiagnostics);
+    EXPECT_THAT(outcome.err,
+                HasSubstr("q.npy` holds " + std::string(text) + ", which is no finite number of type "));
+  }
 }
 
 // What a mask hides is not read, and no run is faster than a read of what it reads.

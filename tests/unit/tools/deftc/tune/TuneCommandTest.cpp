@@ -226,6 +226,10 @@ TEST_F(TuneCommandTest, WhatIsWrongIsSaidBeforeAnythingIsMeasured) {
               HasSubstr("add --strategy exhaustive"));
   EXPECT_THAT(error({"--workload", "few_shot:step=1", "--axis", "tile_q=1"}),
               HasSubstr("nothing in the space can be used"));
+  EXPECT_THAT(error({"--workload", "few_shot:step=1", "--journal", folder.path("one"), "--config-file",
+                     folder.path("one")}),
+              HasSubstr("would be written over"));
+  EXPECT_FALSE(std::filesystem::exists(folder.path("one")));
   EXPECT_THAT(error({}), HasSubstr("--workload"));
   EXPECT_FALSE(std::filesystem::exists(folder.path("cache/configs")));
 }
