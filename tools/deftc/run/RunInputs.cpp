@@ -1,5 +1,6 @@
 #include "tools/deftc/run/RunInputs.h"
 
+#include "compiler/spec/Names.h"
 #include "compiler/support/AtomicFile.h"
 #include "compiler/support/Numbers.h"
 #include "runtime/exec/Half.h"
