@@ -4,10 +4,12 @@
 
 #include <dlfcn.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
+#include <optional>
 
 namespace deft::exec {
 
@@ -47,7 +49,18 @@ public:
     }
     return true;
   }
-  std::string path() const { return "/proc/self/fd/" + std::to_string(descriptor_); }
+  /// A name that no other library has. dlopen gives back what it has loaded under the very same name without
+  /// looking at the file, and the number of a descriptor comes again when it is closed. So the file's own
+  /// number is in the name, too: its bits, as parts of a path that lead nowhere.
+  std::optional<std::string> path() const {
+    struct stat facts = {};
+    if (fstat(descriptor_, &facts) != 0)
+      return std::nullopt;
+    std::string name = "/proc/self/fd";
+    for (ino_t bits = facts.st_ino; bits != 0; bits >>= 1)
+      name += bits % 2 == 0 ? "/." : "//";
+    return name + "/" + std::to_string(descriptor_);
+  }
 
 private:
   int descriptor_;
@@ -65,10 +78,11 @@ support::Result<CpuKernel> loadCpuKernel(std::string_view sharedObject, const sp
   if (const std::string fault = faultOfSharedObject(sharedObject); !fault.empty())
     return malformed("cannot be loaded: " + fault);
   const MemoryFile file;
-  if (!file.write(sharedObject))
+  const std::optional<std::string> path = file.write(sharedObject) ? file.path() : std::nullopt;
+  if (!path)
     return Error{ErrorCode::Environment,
                  std::string("cannot hold native code in an anonymous file: ") + std::strerror(errno), ""};
-  void *handle = dlopen(file.path().c_str(), RTLD_NOW | RTLD_LOCAL);
+  void *handle = dlopen(path->c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!handle) {
     const char *reason = dlerror();
     return malformed(std::string("cannot be loaded: ") + (reason ? reason : "unknown reason"));

@@ -5,6 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <vector>
+
 namespace deft::exec {
 namespace {
 
@@ -35,6 +37,17 @@ std::string errorOf(std::string_view object, const spec::Variant &variant = scal
 }
 
 TEST(SharedObjectTest, AWholeObjectIsLoaded) { EXPECT_EQ(errorOf(scalarObject()), "loaded"); }
+
+TEST(SharedObjectTest, EachObjectIsLoadedByItselfWhileOthersAre) {
+  std::vector<CpuKernel> kernels; // all alive, so that none may stand for another
+  for (int object = 0; object < 5; ++object) {
+    const auto kernel = loadCpuKernel(scalarObject(), scalarVariant(), "p");
+    ASSERT_TRUE(kernel) << kernel.error().message;
+    for (const CpuKernel &earlier : kernels)
+      EXPECT_NE(earlier.get(), kernel->get()) << object;
+    kernels.push_back(*kernel);
+  }
+}
 
 TEST(SharedObjectTest, BytesThatAreNoSharedObjectAreAnError) {
   for (const std::string &bytes : {std::string(), std::string("not an object"), std::string(4096, '\0')})
