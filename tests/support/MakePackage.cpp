@@ -10,6 +10,7 @@
 #include "compiler/spec/CompileSpec.h"
 #include "compiler/support/AtomicFile.h"
 
+#include <algorithm>
 #include <cstdio>
 
 int main(int argc, char **argv) {
@@ -45,39 +46,53 @@ int main(int argc, char **argv) {
   packaged.source.normalize = variant.normalize;
   if (variant.select) // lists by KV head
     packaged.source.worthGroups = packaged.source.lists = variant.lists();
+  const auto addKernels = [&](const target::Target &target, const config::Config &config) {
+    package::KernelSet kernels{.arch = std::string(target.arch),
+                               .config = config,
+                               .attend = {},
+                               .query = {},
+                               .merge = {},
+                               .selecting = {}};
+    const auto kernelOf = [](std::string entry, int threads) {
+      return package::Kernel{
+          .entry = std::move(entry), .cubin = "for the tests' driver", .threads = threads, .resources = {}};
+    };
+    for (const config::PhaseConfig &phase : config.phases)
+      kernels.attend.push_back(
+          kernelOf(codegen::cuda::attendEntry(packaged.source, phase), 32 * phase.warps));
+    kernels.merge = kernelOf(codegen::cuda::mergeEntry(packaged.source), 128);
+    if (variant.select) {
+      package::SelectingKernels &selecting = kernels.selecting.emplace();
+      const auto sparse = kernels::sparsePhase(kernels::KernelShape::of(variant), target);
+      if (!sparse)
+        return false;
+      for (const config::PhaseConfig &phase : config.phases)
+        selecting.attend.push_back(
+            kernelOf(attendEntry(packaged.source, phase, codegen::cuda::Layer::Selecting), 32 * phase.warps));
+      selecting.select = kernelOf(selectEntry(packaged.source), codegen::cuda::SelectShape::kThreads);
+      selecting.blocksOfList = codegen::cuda::SelectShape::of(target).blocksOfList;
+      selecting.sparsePhase = *sparse;
+      selecting.sparse =
+          kernelOf(attendEntry(packaged.source, *sparse, codegen::cuda::Layer::Sparse), 32 * sparse->warps);
+    }
+    packaged.kernels.push_back(std::move(kernels));
+    return true;
+  };
   if (isForGpu)
     for (const char *arch : {"sm_80", "sm_90a"}) {
-      const auto config = kernels::defaultConfig(variant, target::findTarget(arch));
-      if (!config)
+      const target::Target &target = *target::findTarget(arch);
+      const auto config = kernels::defaultConfig(variant, &target);
+      // Of any GPU, for plans that are to be invariant, whose kernels nobody can compile out of this package.
+      auto plain = kernels::defaultConfigOfAnyGpu(variant);
+      if (!config || !plain)
         return 1;
-      package::KernelSet kernels{
-          .arch = arch, .config = *config, .attend = {}, .query = {}, .merge = {}, .selecting = {}};
-      for (const config::PhaseConfig &phase : config->phases)
-        kernels.attend.push_back({.entry = codegen::cuda::attendEntry(packaged.source, phase),
-                                  .cubin = "for the tests' driver",
-                                  .threads = 32 * phase.warps,
-                                  .resources = {}});
-      const auto kernelOf = [](std::string entry, int threads) {
-        return package::Kernel{
-            .entry = std::move(entry), .cubin = "for the tests' driver", .threads = threads, .resources = {}};
-      };
-      kernels.merge = kernelOf(codegen::cuda::mergeEntry(packaged.source), 128);
-      if (variant.select) {
-        package::SelectingKernels &selecting = kernels.selecting.emplace();
-        const auto sparse =
-            kernels::sparsePhase(kernels::KernelShape::of(variant), *target::findTarget(arch));
-        if (!sparse)
-          return 1;
-        for (const config::PhaseConfig &phase : config->phases)
-          selecting.attend.push_back(kernelOf(
-              attendEntry(packaged.source, phase, codegen::cuda::Layer::Selecting), 32 * phase.warps));
-        selecting.select = kernelOf(selectEntry(packaged.source), codegen::cuda::SelectShape::kThreads);
-        selecting.blocksOfList = codegen::cuda::SelectShape::of(*target::findTarget(arch)).blocksOfList;
-        selecting.sparsePhase = *sparse;
-        selecting.sparse =
-            kernelOf(attendEntry(packaged.source, *sparse, codegen::cuda::Layer::Sparse), 32 * sparse->warps);
-      }
-      packaged.kernels.push_back(std::move(kernels));
+      config::Config invariant = *config;
+      invariant.phases = {*std::max_element(
+          plain->phases.begin(), plain->phases.end(),
+          [](const config::PhaseConfig &a, const config::PhaseConfig &b) { return a.tileQ < b.tileQ; })};
+      invariant.phases[0].rowsAbove = -1;
+      if (!addKernels(target, *config) || !addKernels(target, invariant))
+        return 1;
     }
   else
     package.cpu = {{3, *object}};
