@@ -92,27 +92,29 @@ TEST_F(GpuRoomTest, RoomForSoManyRequestsServesThem) {
 TEST_F(GpuRoomTest, TheLongestPathSaysHowMuchInvariantPlansNeed) {
   attention_ =
       GpuAttention::load(gpu_, loadPackage(DEFT_TEST_GPU_PACKAGE).value(), {.invariant = true}).value();
-  GpuPlanOptions options{.plan = {.chunkTokens = 1, .invariant = true}};
-  for (const int longest : {0, 800}) {
-    options.longestPath = longest;
-    const auto size = roomFor(attention_, 20, 20, kPages * kPageSize, options).value();
-    auto plan = GpuPlan::make(attention_, tree(), options).value();
-    plan.reserve(size.room).value();
-    ASSERT_TRUE(uploadAndRun(plan));
-    void *executable = nullptr;
-    ASSERT_NO_FATAL_FAILURE(capture(plan, executable));
-    SequenceTree large = SequenceTree::make({kPageSize, kPages}).value();
-    const int prompt = large.addRoot(780).value();
-    std::vector<Query> queries;
-    for (int i = 1; i <= 19; ++i)
-      queries.push_back({large.addChild(prompt, i).value()});
-    large.setQueries(queries).value();
-    const auto advanced = plan.advance(large.tree());
-    EXPECT_EQ(advanced.ok(), longest > 0) << (advanced ? "" : advanced.error().text());
-    if (!advanced) {
-      EXPECT_THAT(advanced.error().message, HasSubstr("partials, there is room for"));
-    }
-  }
+  constexpr int kQueries = 500, kLongest = 100'000, kChunk = 16;
+  GpuPlanOptions options{.plan = {.chunkTokens = kChunk, .invariant = true}};
+  const auto unknown = roomFor(attention_, kQueries, kQueries, 1'000'000, options).value();
+  EXPECT_LT(unknown.room.partials, kQueries * kLongest / kChunk);
+  options.longestPath = kLongest;
+  const auto known = roomFor(attention_, kQueries, kQueries, 1'000'000, options).value();
+  EXPECT_GE(known.room.partials, kQueries * kLongest / kChunk);
+
+  options.plan.chunkTokens = 1;
+  options.longestPath = 660;
+  auto plan = GpuPlan::make(attention_, tree(), options).value();
+  plan.reserve(roomFor(attention_, 20, 20, kPages * kPageSize, options).value().room).value();
+  ASSERT_TRUE(uploadAndRun(plan));
+  void *executable = nullptr;
+  ASSERT_NO_FATAL_FAILURE(capture(plan, executable));
+  SequenceTree large = SequenceTree::make({kPageSize, kPages}).value();
+  const int prompt = large.addRoot(640).value();
+  std::vector<Query> queries;
+  for (int i = 1; i <= 15; ++i)
+    queries.push_back({large.addChild(prompt, i).value()});
+  large.setQueries(queries).value();
+  const auto advanced = plan.advance(large.tree());
+  EXPECT_TRUE(advanced) << advanced.error().text();
 }
 
 TEST_F(GpuRoomTest, APlanThatWasLostWithItsRoomIsMadeAgainForTheSameTree) {
