@@ -20,8 +20,8 @@ inline constexpr std::array kExitCodes = {
 };
 
 inline constexpr std::array kEnvironment = {
-    Convention{"DEFT_CONFIG_PATH",
-               "a file with a config, or of tuned ones, used before all others, as --config is"},
+    Convention{"DEFT_CONFIG_PATH", "a file with a config, or of tuned ones, or a folder of the latter, used "
+                                   "before all others, as --config is"},
     Convention{"DEFT_CACHE_DIR", "the folder of compiled kernels and tuned configs; else the folder deftc in "
                                  "XDG_CACHE_HOME, or in ~/.cache"},
     Convention{"CUDA_HOME, CUDA_PATH", "a CUDA toolkit, for NVRTC and for emit --as sass (nvdisasm)"},
