@@ -45,6 +45,13 @@ KernelShape shapeOfGpu(KernelShape shape) {
   return shape;
 }
 
+bool holdQueries(const KernelShape &shape, std::span<const spec::PhaseSpec> given) {
+  return std::all_of(given.begin(), given.end(), [&](const spec::PhaseSpec &phase) {
+    const auto holds = [&](int rows) { return rows >= shape.ratio(); };
+    return !phase.tileQ || std::any_of(phase.tileQ->values.begin(), phase.tileQ->values.end(), holds);
+  });
+}
+
 /// A schedule that no GPU takes, as it is written: why not is said where there is a GPU.
 std::vector<PhaseConfig> asWritten(const KernelShape &shape, std::span<const spec::PhaseSpec> given) {
   const auto valuesOf = [](const std::optional<spec::TuneList> &list) {
@@ -64,7 +71,7 @@ std::vector<PhaseConfig> asWritten(const KernelShape &shape, std::span<const spe
 Result<std::vector<PhaseConfig>> scheduled(const KernelShape &shape, std::span<const spec::PhaseSpec> given,
                                            const target::Target *) {
   auto chosen = phasesOfAnyGpu(shapeOfGpu(shape), given);
-  if (!chosen && !given.empty())
+  if (!chosen && !given.empty() && holdQueries(shape, given))
     return asWritten(shape, given);
   if (chosen)
     for (PhaseConfig &phase : *chosen)
