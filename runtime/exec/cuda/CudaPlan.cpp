@@ -347,7 +347,7 @@ Result<void> CudaPlan::makeQueries(const CudaKernels &kernels, bool isCaptured, 
 Result<bool> CudaPlan::beginRun(const CudaKernels &kernels, const CudaPointers &pointers, cu::Stream stream) {
   if (auto checked = checkRun(kernels, pointers); !checked)
     return checked.error();
-  const auto capturing = isCapturing(stream);
+  auto capturing = isCapturing(stream);
   if (capturing)
     isFixed_ = isFixed_ || *capturing;
   return capturing;
