@@ -320,8 +320,7 @@ Result<void> GpuPlan::reserve(const GpuRoom &room) {
       larger.draftParts = std::max(larger.draftParts, larger.allItems() + room.queries);
     }
     if (auto set = impl_->device->setRoom(larger); !set) {
-      const bool isLost = !impl_->device->hasPlan(); // memory could not be had: advance() makes it anew
-      if (isLost)
+      if (!impl_->device->hasPlan()) // memory could not be had: advance() makes it anew
         impl_->host.stamp = nullptr;
       return api::toPublic(set.error());
     }

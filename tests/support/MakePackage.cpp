@@ -9,9 +9,10 @@
 #include "compiler/package/Package.h"
 #include "compiler/spec/CompileSpec.h"
 #include "compiler/support/AtomicFile.h"
+#include "runtime/api/InvariantConfig.h"
 
-#include <algorithm>
 #include <cstdio>
+#include <utility>
 
 int main(int argc, char **argv) {
   using namespace deft;
@@ -87,11 +88,8 @@ int main(int argc, char **argv) {
       if (!config || !plain)
         return 1;
       config::Config invariant = *config;
-      invariant.phases = {*std::max_element(
-          plain->phases.begin(), plain->phases.end(),
-          [](const config::PhaseConfig &a, const config::PhaseConfig &b) { return a.tileQ < b.tileQ; })};
-      invariant.phases[0].rowsAbove = -1;
-      if (!addKernels(target, *config) || !addKernels(target, invariant))
+      invariant.phases = std::move(plain->phases);
+      if (!addKernels(target, *config) || !addKernels(target, api::withWidestPhase(std::move(invariant))))
         return 1;
     }
   else

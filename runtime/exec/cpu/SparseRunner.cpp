@@ -107,7 +107,7 @@ bool SparseRunner::fill(TokenBlock &block, Walk &walk, int rows) const {
   return true;
 }
 
-void SparseRunner::walk(int query, int unit, std::span<const std::int32_t> list) {
+void SparseRunner::addTokens(int query, int unit, std::span<const std::int32_t> list) {
   const spec::Variant &variant = step_->variant;
   const int rows = step_->unitRows(), firstHead = unit * rows, kvHead = firstHead / variant.ratio();
   loadRows(query, firstHead, rows);
@@ -164,7 +164,7 @@ void SparseRunner::attend(int query, int unit) {
     merge(query, unit, own);
     return;
   }
-  walk(query, unit, step_->listOf(query, unit));
+  addTokens(query, unit, step_->listOf(query, unit));
   abi::CpuFinishCall call = finishOf(query, unit);
   const RowOutput output = outputOf(query, unit);
   call.out = output.out;
@@ -176,7 +176,7 @@ void SparseRunner::attendPart(int query, int unit, int part, const SparsePartial
   const spec::Variant &variant = step_->variant;
   const auto list = step_->listOf(query, unit);
   const std::size_t first = static_cast<std::size_t>(part) * kPartTokens;
-  walk(query, unit, list.subspan(first, std::min(kPartTokens, list.size() - first)));
+  addTokens(query, unit, list.subspan(first, std::min(kPartTokens, list.size() - first)));
   const std::size_t row =
       static_cast<std::size_t>(partials.firstSlot + part) * static_cast<std::size_t>(variant.queryHeads) +
       static_cast<std::size_t>(unit * step_->unitRows());
@@ -247,7 +247,6 @@ SparseJob::SparseJob(const SparseStep &step, SparseScratch &scratch)
       for (int unit = 0; unit < units_; ++unit)
         scratch.partsLeft[static_cast<std::size_t>(query * units_ + unit)] = step.partsOf(query, unit);
   }
-  pieces_ = units_ * parts_ * queries_;
 }
 
 int SparseJob::helpers() const {
@@ -256,7 +255,7 @@ int SparseJob::helpers() const {
   const double perList = static_cast<double>(std::accumulate(counts.begin(), counts.end(), 0LL)) /
                          std::max<double>(1, static_cast<double>(counts.size()));
   const double bytes = perList * units_ * queries_ * step_.variant.tensors.cacheBytes();
-  return static_cast<int>(std::min(bytes / kBytesPerNs / kLeastNs, std::max(pieces_ - 1.0, 0.0)));
+  return static_cast<int>(std::min(bytes / kBytesPerNs / kLeastNs, std::max(pieces() - 1.0, 0.0)));
 }
 
 void SparseJob::attend(SparseRunner &runner, int piece) {
@@ -278,7 +277,7 @@ void SparseJob::attend(SparseRunner &runner, int piece) {
 
 void SparseJob::run(int slot) noexcept {
   SparseRunner &runner = scratch_.runners[static_cast<std::size_t>(slot)];
-  for (int piece = next_++; piece < pieces_; piece = next_++)
+  for (int piece = next_++; piece < pieces(); piece = next_++)
     attend(runner, piece);
 }
 

@@ -65,8 +65,8 @@ private:
     std::uint16_t *out;
     float *lse; ///< null: not wanted
   };
-  /// Into the state of the unit's rows.
-  void walk(int query, int unit, std::span<const std::int32_t> list);
+  /// To the state of the unit's rows, which is new.
+  void addTokens(int query, int unit, std::span<const std::int32_t> list);
   abi::CpuFinishCall finishOf(int query, int unit) const;
   RowOutput outputOf(int query, int unit) const;
   void loadRows(int query, int firstHead, int rows);
@@ -99,13 +99,13 @@ public:
   void run(int slot) noexcept override;
 
 private:
+  int pieces() const { return units_ * parts_ * queries_; }
   void attend(SparseRunner &runner, int piece);
 
   const SparseStep &step_;
   SparseScratch &scratch_;
   const int queries_, units_; ///< units of a query
   int parts_;                 ///< of the longest list; 1: whole lists are taken
-  int pieces_;
   std::atomic<int> next_ = 0;
 };
 

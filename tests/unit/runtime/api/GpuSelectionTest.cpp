@@ -1,4 +1,5 @@
 // Runs that select, and sparse ones, on the GPU of the tests' driver, as a program sees them.
+#include "templates/deft/abi.h"
 #include "tests/unit/runtime/api/GpuFixture.h"
 
 #include <gmock/gmock.h>
@@ -31,6 +32,24 @@ TEST_F(GpuSelectionTest, ABudgetBeyondThePathsMakesSparseRunsFullOnes) {
   EXPECT_TRUE(isRight());
   ASSERT_TRUE(plan.runSparse(attention_, inputs(), outputs(), stream_));
   EXPECT_TRUE(isRight());
+}
+
+TEST_F(GpuSelectionTest, AnInvariantPlanCutsListsByTheBudgetAlone) {
+  attention_ =
+      GpuAttention::load(gpu_, loadPackage(DEFT_TEST_SELECTING_PACKAGE).value(), {.invariant = true}).value();
+  GpuPlan plan = GpuPlan::make(attention_, tree(), {.plan = {.invariant = true}, .budget = 4096}).value();
+  table_.upload(sequences_, stream_).value();
+  plan.upload(stream_).value();
+  ASSERT_TRUE(plan.runSelecting(attention_, inputs(), outputs(), stream_));
+  (void)fake_cuda::takeCalls();
+  ASSERT_TRUE(plan.runSparse(attention_, inputs(), outputs(), stream_));
+  EXPECT_TRUE(isRight());
+  const auto calls = fake_cuda::takeCalls();
+  const auto sparse = std::find_if(calls.begin(), calls.end(), [](const fake_cuda::Call &call) {
+    return call.kernel.ends_with("_sparse");
+  });
+  ASSERT_NE(sparse, calls.end());
+  EXPECT_EQ(sparse->argsAs<abi::AttendArgs>().itemCount, 5 * 4096 / 512);
 }
 
 TEST_F(GpuSelectionTest, ListsAreReadToTheHost) {
