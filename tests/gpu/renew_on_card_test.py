@@ -26,6 +26,8 @@ class RenewOnCardTest(unittest.TestCase):
             folder = pathlib.Path(name)
             (folder / "a.json").write_text(json.dumps({"entries": [{"signature": "x"}, {"signature": "y"}, {"signature": "x"}]}))
             self.assertEqual(renew_on_card.entries_by_signature(folder), {"x": 2, "y": 1})
+            (folder / "b.json").write_text(json.dumps({"entries": [{"signature": "x"}, {"signature": "y"}, {"signature": "y"}]}))
+            self.assertEqual(renew_on_card.entries_by_signature(folder), {"x": 2, "y": 2}, "of the card that has most")
             self.assertEqual(renew_on_card.entries_by_signature(folder / "none"), {})
 
     def test_an_attention_gets_what_its_entries_take_and_no_more_than_is_left(self):
