@@ -1,5 +1,6 @@
 """The section on other cards: what the history of benches has of them, and whole benches that have a record."""
 
+import json
 import sys
 from pathlib import Path
 
@@ -10,7 +11,14 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import history  # noqa: E402
 
+CONFIGS = Path(__file__).resolve().parents[3] / "tuner" / "configs"
 OF_THEIR_OWN = (BENCH, UNTUNED, "h200-windows.json", "h100-ragged.json")  # benches that have a section
+
+
+def shipped_entries():
+    """(card, how many) of the files of entries that ship, most first."""
+    files = [json.loads(path.read_text(encoding="utf-8")) for path in CONFIGS.glob("*.json")]
+    return sorted(((card_of(file["device"]["name"]), len(file["entries"])) for file in files), key=lambda card: (-card[1], card[0]))
 
 
 def other_benches(records):
@@ -31,7 +39,7 @@ def other_cards(page, records):
             if card != ours and ratio:
                 newest[card, suite, config] = [card_of(card), suite, config, date[:10], commit, sum(name == suite for name, _ in bench), times(ratio)]
     page.heading("Other cards")
-    page.add(f"Times over the floor that the same bench measured on its card; configs that ship were tuned on an H200 only. From {link('history.jsonl')}, the newest of each kind:")
+    page.add(f"Times over the floor that the same bench measured on its card; before 2026-11-27 the configs that ship were the H200's alone. From {link('history.jsonl')}, the newest of each kind:")
     page.table(["card", "suite", "config", "date", "commit", "rows", "over the floor"], list(newest.values()))
     found = list(other_benches(records))
     if found:
@@ -40,5 +48,7 @@ def other_cards(page, records):
             [link(name), card_of(bench["device"]["name"]), suite["name"], len(rows), times(over_floor(rows)), times(max(row["cold_us"] / row["floor_us"] for row in rows)),
              times(over_peers(rows)) if any(peer_us(row) for row in rows) else None]
             for name, bench in found for suite in bench["suites"] for rows in [suite["rows"]] if rows and all(row.get("floor_us") for row in rows)])
-    if not any("H100" in bench["device"]["name"] for _, bench in found):
-        page.no_record("DeFT's trees and the second suite on an H100, with peers of that card", "`deftc bench all PACKAGE... --workloads DIR --json FILE` there, and the peers in the same run")
+    of_h100 = {suite["name"] for _, bench in found if "H100" in bench["device"]["name"] for suite in bench["suites"] if suite["rows"]}
+    for suite, words in (("deft", "DeFT's trees"), ("other", "the second suite")):
+        if suite not in of_h100:
+            page.no_record(f"{words} on an H100", "`deftc bench all PACKAGE... --workloads DIR --json FILE` there")

@@ -4,12 +4,14 @@ import charts
 from records import (PUBLISHED_SUITES, card_of, levels_of, link, mean, ratio_of_heads, readers_of, times, tokens_of, us)
 
 BENCH, UNTUNED = "h200-bench.json", "h200-bench-untuned.json"
+H100, H100_UNTUNED = "h100-bench.json", "h100-bench-untuned.json"  # of one call
 README_ROWS = (("few-shot, 20 branches", "FS_b20"), ("reasoning, three levels", "RS_3lvl"),
                ("speculative, 64 drafts", "SP_t64"), ("nine levels, 1,024 leaves", "F9_10_g4"), ("no sharing", "flat_256x1k"))
 
 
 def peer_us(row):
-    return row["peer"]["scaled_us"] if row.get("peer") else None
+    """None on another card than the peers ran on."""
+    return (row.get("peer") or {}).get("scaled_us")
 
 
 def over_peers(rows):
@@ -226,4 +228,29 @@ def tuned(page, records):
     page.add(f"Trees that no tuning has seen ({link('h200-held-out-pages-of-16.json')}), tuned over untuned:")
     page.table(["attention", "trees", "mean", "best", "worst"], [
         [entry["of"].split("#")[-1], entry["trees"], times(entry["mean"], 3), times(entry["best"], 3), times(entry["worst"], 3)] for entry in held["summaries"]])
-    page.no_record("tuned against untuned on an H100, and on a processor", "`deftc bench all PACKAGE...` with and without `--untuned`, after `tests/gpu/tune_families`")
+    tuned_elsewhere(page, records)
+    page.no_record("tuned against untuned on a processor", "`deftc run SPEC --backend cpu --tree FILE` with and without `--untuned`, after `deftc tune` there")
+
+
+def tuned_elsewhere(page, records):
+    """The same on the other card that ships entries: its own, the H200's where it has none."""
+    shipped, plain = records.rows(H100), records.rows(H100_UNTUNED)
+    if not shipped or not plain:
+        page.no_record("tuned against untuned on an H100", "`deftc bench all PACKAGE...` with and without `--untuned`, after `tests/gpu/renew_on_card.py`")
+        return
+    bench = records.read(H100)
+    gains = {name: plain[name]["cold_us"] / row["cold_us"] for name, row in shipped.items() if name in plain}
+
+    def config_of(row):
+        return row["contiguous"]["chosen"]["config"]
+
+    others = [name for name in gains if config_of(shipped[name]) != config_of(plain[name])]
+    same = [gain for name, gain in gains.items() if name not in others]
+    page.add(f"Of {len(gains)} rows on an {card_of(bench['device']['name'])}, both in one call at {bench['commit']} ({link(H100)}, {link(H100_UNTUNED)}), with that card's own entries and, where it has none, the H200's "
+             f"(rule `sibling`): the untuned choice takes {mean(gains.values()):.3f} times what entries take in the mean, {min(gains.values()):.3f} at least. "
+             + (f"On {len(same)} rows both choose the same config, and it takes {mean(same):.3f} there; these are the others:" if same else "Both choose another config on each:"))
+    page.table(["row", "rule", "untuned over tuned"], [
+        [name, "`" + shipped[name]["selection"]["rule"] + "`", times(gains[name], 3)] for name in sorted(others, key=lambda name: -gains[name])])
+    for name in others:
+        if gains[name] < 0.97:
+            page.loss(f"an entry takes {1 / gains[name]:.3f} times the untuned choice's time on {name}, on the H100")

@@ -33,7 +33,7 @@ def left_to_say(page):
     page.add("- Peers, but for the section that says so, were measured in runs of their own, days before, and scaled by one figure: a few per cent either way say nothing.\n"
              "- GPU time leaves planning out on both sides; the section on planning has it.\n"
              "- All our figures are of H200s and H100s, one at a time but for vLLM on two; nothing is known of other cards.\n"
-             "- Tuned configs ship for the H200 alone: on any other card ours ran untuned, as it does until `deftc tune` has been there.")
+             f"- Tuned configs ship for {' and '.join(f'the {name} ({count} entries)' for name, count in cards.shipped_entries())}: on any other card ours ran untuned, or by their entries, until `deftc tune` has been there.")
     page.table(["no record of", "what would make one"], page.missing)
 
 

@@ -19,11 +19,11 @@ class MakeTest(unittest.TestCase):
         told = subprocess.run([sys.executable, make.__file__, "check"], capture_output=True, text=True, check=False)
         self.assertEqual((told.returncode, told.stderr), (0, ""))
 
-    def changed(self, change):
-        """The page of records of which the bench was changed."""
+    def changed(self, change, name="h200-bench.json"):
+        """The page of records of which a bench was changed."""
         with tempfile.TemporaryDirectory() as folder:
             shutil.copytree(FOLDER, folder, dirs_exist_ok=True)
-            path = Path(folder) / "h200-bench.json"
+            path = Path(folder) / name
             bench = json.loads(path.read_text())
             change(bench)
             path.write_text(json.dumps(bench))
@@ -40,6 +40,27 @@ class MakeTest(unittest.TestCase):
         page = self.changed(slow)
         self.assertIn("- F9_01_g4: 99.0 us beside 18.1 of PAT", page.split("## Where it loses")[1])
         self.assertIn("slower on 1,", page)
+
+    def test_entry_that_is_slower_than_the_untuned_choice_on_the_other_card_is_a_loss(self):
+        def slow(bench):
+            [row] = [row for suite in bench["suites"] for row in suite["rows"] if row["name"] == "F9_03_g16"]
+            row["cold_us"] = 20.0
+        page = self.changed(slow, "h100-bench.json")
+        self.assertIn("times the untuned choice's time on F9_03_g16, on the H100", page.split("## Where it loses")[1])
+        self.assertNotIn("on the H100", self.changed(lambda bench: None).split("## Where it loses")[1])
+
+    def test_peer_that_is_faster_in_the_same_run_is_a_loss_on_its_card(self):
+        def slow(peers):
+            peers["rows"]["F9_01 32/8"]["deftc"]["us"] = 30.0
+        page = self.changed(slow, "h100-peers.json")
+        self.assertIn("- F9_01 32/8 on the H100: 30.0 us beside 22.9 of FastTree", page.split("## Where it loses")[1])
+
+    def test_without_a_bench_of_the_other_card_that_is_a_gap(self):
+        with tempfile.TemporaryDirectory() as folder:
+            shutil.copytree(FOLDER, folder, dirs_exist_ok=True)
+            (Path(folder) / "h100-bench-untuned.json").unlink()
+            page = make.evidence(Records(Path(folder))).text()
+        self.assertIn("| tuned against untuned on an H100 |", page.split("| no record of |")[1])
 
     def test_bench_of_another_card_has_its_line(self):
         with tempfile.TemporaryDirectory() as folder:
