@@ -11,4 +11,12 @@ namespace deft::kernels {
 /// an architecture or a head dim, the next smaller one that is legal.
 support::Result<PhaseConfig> sparsePhase(const KernelShape &shape, const target::Target &target);
 
+/// Likewise of the kernel that reads unions of lists: a tile has the rows of as many queries as may be in
+/// one, up to 128 rows, so that a shared token is read once.
+/// Of family sm90 where that is legal: products are what the other one waits for.
+support::Result<PhaseConfig> unitedPhase(const KernelShape &shape, const target::Target &target);
+
+/// Whether it wants items that are told what they have (templates/deft/union_abi.h).
+inline bool areToldItems(const PhaseConfig &united) { return united.family == config::Family::Sm90; }
+
 } // namespace deft::kernels

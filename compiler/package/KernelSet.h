@@ -22,6 +22,13 @@ struct Kernel {
   KernelOrigin origin = KernelOrigin::Compiled;
 };
 
+/// The kernels that read the lists of several queries as one.
+struct UnitingKernels {
+  Kernel unite;  ///< makes unions of lists
+  Kernel attend; ///< reads them
+  config::PhaseConfig phase;
+};
+
 /// Of a variant that selects, the kernels of its other two attentions (specs/LANGUAGE.md, K1).
 struct SelectingKernels {
   std::vector<Kernel> attend; ///< that also give what tokens are worth; one for each phase of the config
@@ -29,6 +36,7 @@ struct SelectingKernels {
   int blocksOfList = 1;       ///< blocks of `select`, a cluster, for each list
   Kernel sparse;              ///< reads lists
   config::PhaseConfig sparsePhase;
+  std::optional<UnitingKernels> uniting; ///< none: each query's lists are read by themselves
 };
 
 /// The kernels of one variant under one config for one architecture.

@@ -90,12 +90,17 @@ json setJson(const KernelSet &set, const std::string &folder, Writer &writer) {
                  {"merge", kernelJson(set.merge, folder, writer)}};
   if (set.query)
     object["query"] = kernelJson(*set.query, folder, writer);
-  if (const auto &selecting = set.selecting)
-    object["selecting"] = {{"attend", kernelsJson(selecting->attend)},
-                           {"select", kernelJson(selecting->select, folder, writer)},
-                           {"blocks_of_list", selecting->blocksOfList},
-                           {"sparse", kernelJson(selecting->sparse, folder, writer)},
-                           {"sparse_config", phaseJson(selecting->sparsePhase)}};
+  if (const auto &selecting = set.selecting) {
+    json &own = object["selecting"] = {{"attend", kernelsJson(selecting->attend)},
+                                       {"select", kernelJson(selecting->select, folder, writer)},
+                                       {"blocks_of_list", selecting->blocksOfList},
+                                       {"sparse", kernelJson(selecting->sparse, folder, writer)},
+                                       {"sparse_config", phaseJson(selecting->sparsePhase)}};
+    if (const auto &uniting = selecting->uniting)
+      own["uniting"] = {{"unite", kernelJson(uniting->unite, folder, writer)},
+                        {"united", kernelJson(uniting->attend, folder, writer)},
+                        {"united_config", phaseJson(uniting->phase)}};
+  }
   return object;
 }
 
@@ -174,10 +179,19 @@ private:
     kernels.select = kernel(support::member(object, "select"));
     kernels.blocksOfList = integer(object, "blocks_of_list", 1, kMostBlocks);
     kernels.sparse = kernel(support::member(object, "sparse"));
-    const config::Config sparse = configOf(object, "sparse_config");
-    require(sparse.phases.size() == 1, "`sparse_config` is not of one phase");
-    kernels.sparsePhase = sparse.phases.front();
+    kernels.sparsePhase = phaseOf(object, "sparse_config");
+    if (object.contains("uniting")) { // packages from before there were unions have none
+      const json &uniting = object.at("uniting");
+      kernels.uniting = {kernel(support::member(uniting, "unite")),
+                         kernel(support::member(uniting, "united")), phaseOf(uniting, "united_config")};
+    }
     return kernels;
+  }
+
+  config::PhaseConfig phaseOf(const json &object, const char *key) const {
+    const config::Config config = configOf(object, key);
+    require(config.phases.size() == 1, "`" + std::string(key) + "` is not of one phase");
+    return config.phases.front();
   }
 
   KernelSet kernelSet(const json &object) const {

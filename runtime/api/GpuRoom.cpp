@@ -83,6 +83,7 @@ exec::PlanRoom toInternal(const GpuRoom &room, std::size_t phases) {
   own.items.assign(phases, room.items);
   own.positions = room.positions;
   own.stretches = room.stretches;
+  own.unitedQueries = room.queries; // as many as may be; kernels that read no unions want none
   return own;
 }
 

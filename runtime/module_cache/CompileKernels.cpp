@@ -163,6 +163,18 @@ Result<KernelSet> compileLayers(CubinCache *cache, const nvrtc::Nvrtc &nvrtc,
                       codegen::cuda::instantiateAttend(source, *sparsePhase, config::Order::FromRoot,
                                                        kernels::families(), codegen::cuda::Layer::Sparse));
 
+  using codegen::cuda::UniteShape;
+  const auto unitedPhase = kernels::unitedPhase(source.shape(), target);
+  const bool unites = source.unites() && unitedPhase;
+  Compiling::Coming unite, united;
+  if (unites) {
+    unite = compiling.start(codegen::cuda::uniteEntry(source), codegen::cuda::instantiateUnite(source));
+    united =
+        compiling.start(codegen::cuda::attendEntry(source, *unitedPhase, codegen::cuda::Layer::United),
+                        codegen::cuda::instantiateAttend(source, *unitedPhase, config::Order::FromRoot,
+                                                         kernels::families(), codegen::cuda::Layer::United));
+  }
+
   package::SelectingKernels &selecting = set->selecting.emplace();
   selecting.blocksOfList = shape.blocksOfList;
   selecting.sparsePhase = *sparsePhase;
@@ -173,6 +185,15 @@ Result<KernelSet> compileLayers(CubinCache *cache, const nvrtc::Nvrtc &nvrtc,
       !taken)
     return taken.error();
   if (auto taken = compiling.takePhase(sparse, *sparsePhase, selecting.sparse); !taken)
+    return taken.error();
+  if (!unites)
+    return set;
+  package::UnitingKernels &uniting = selecting.uniting.emplace();
+  uniting.phase = *unitedPhase;
+  if (auto taken = Compiling::take(unite, UniteShape::kThreads, UniteShape::kSmemBytes, uniting.unite);
+      !taken)
+    return taken.error();
+  if (auto taken = compiling.takePhase(united, *unitedPhase, uniting.attend); !taken)
     return taken.error();
   return set;
 }

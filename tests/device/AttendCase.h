@@ -7,7 +7,7 @@
 #include "deft/any_family/worth.cuh"
 #include "deft/ptx/fp8.cuh"
 #include "deft/ptx/tensor_copy.cuh"
-#include "tests/device/RandomItem.h"
+#include "tests/device/ItemLists.h"
 
 #include <gtest/gtest.h>
 
@@ -25,14 +25,9 @@ template <class Config, class Variant> class AttendCase {
   static constexpr int kKeyDim = Config::kKeyDim, kValueDim = Config::kValueDim;
   static constexpr int kHeads = Config::kQueryHeads, kKvHeads = Config::kKvHeads;
   static constexpr int kPage = Config::kPageSize;
-  static constexpr int kPlaces = 640;                               ///< tokens of the cache
-  static constexpr bool kReadsLists = requires { Config::kLists; }; ///< items are to have one query then
-  static constexpr int listsOfQuery() {
-    if constexpr (kReadsLists)
-      return Config::kLists;
-    else
-      return 1;
-  }
+  static constexpr int kPlaces = 640; ///< tokens of the cache
+  static constexpr bool kReadsLists = ItemLists<Config>::kAreThere;
+  static constexpr int kUnitsOfItem = ItemLists<Config>::kAreTold ? 1 : kKvHeads;
 
 public:
   AttendCase(unsigned seed, const typename Variant::Params &params)
@@ -120,7 +115,7 @@ public:
   /// there is work for each block: it reads its first item before it knows how many there are.
   template <class Kernel> void check(unsigned mostBlocks, unsigned sharedBytes, Kernel &&kernel) {
     prepare();
-    const unsigned blocks = std::min(mostBlocks, static_cast<unsigned>(args_.itemCount * kKvHeads));
+    const unsigned blocks = std::min(mostBlocks, static_cast<unsigned>(args_.itemCount * kUnitsOfItem));
     for (unsigned block = 0; block < blocks; ++block)
       ASSERT_EQ(runBlock({.threads = 32 * Config::kWarps,
                           .block = block,
@@ -212,11 +207,12 @@ private:
       list_.back().runBegin += static_cast<int>(runs_.size());
       runs_.insert(runs_.end(), made.runs.begin(), made.runs.end());
     }
+    args_.runs = runs_.data();
     if constexpr (kReadsLists)
-      makeLists();
+      lists_.make(
+          random_, items_, caller_, [this](const ItemToken &token) { return slotOf(token); }, list_, args_);
     args_.items = list_.data();
     args_.itemCount = static_cast<int>(list_.size());
-    args_.runs = runs_.data();
     args_.callerIndex = caller_.data();
     args_.queryPos = queryPos_.data();
     args_.q = aligned(q_);
@@ -226,59 +222,11 @@ private:
     args_.partialLse = partialLse_.data();
   }
 
-  /// Some of each item's tokens for each list of its query, other ones for each, behind others that are not
-  /// the item's.
-  void makeLists() {
-    constexpr int kBudget = 2 * kPlaces;
-    const std::size_t lists = items_.size() * static_cast<std::size_t>(listsOfQuery());
-    counts_.assign(lists, 0);
-    positions_.assign(lists * kBudget, 0);
-    places_.assign(lists * kBudget, 0);
-    isIn_.assign(lists, {});
-    stretches_.clear();
-    stretchBegin_.assign(items_.size() + 1, 0);
-    for (std::size_t i = 0; i < items_.size(); ++i) { // in the order of callers' indices, one item each
-      const auto at = static_cast<std::size_t>(
-          std::find(caller_.begin(), caller_.end(), static_cast<int>(i)) - caller_.begin());
-      const auto made = std::find_if(items_.begin(), items_.end(), [&](const TestItem &one) {
-        return one.item.tokens > 0 && one.item.queryBegin == static_cast<int>(at);
-      });
-      stretchBegin_[i + 1] = static_cast<int>(stretches_.size());
-      if (made == items_.end())
-        continue;
-      for (const abi::Run &run : made->runs)
-        stretches_.push_back({run.position, run.tokens, run.location, run.depth});
-      stretchBegin_[i + 1] = static_cast<int>(stretches_.size());
-      abi::Item &item = list_[static_cast<std::size_t>(made - items_.begin())];
-      item.runBegin = static_cast<int>(i);
-      item.commonTokens = draw(random_, 0, 40);
-      for (int list = 0; list < listsOfQuery(); ++list) {
-        const std::size_t own = i * static_cast<std::size_t>(listsOfQuery()) + static_cast<std::size_t>(list);
-        int count = item.commonTokens;
-        for (const ItemToken &token : made->tokens()) {
-          isIn_[own].push_back(draw(random_, 0, 2) > 0);
-          if (!isIn_[own].back())
-            continue;
-          const int page = std::max(kPage, 1);
-          positions_[own * kBudget + static_cast<std::size_t>(count)] = token.position;
-          places_[own * kBudget + static_cast<std::size_t>(count++)] =
-              kPage == 0
-                  ? token.place
-                  : pageTable_[static_cast<std::size_t>(token.place / page)] * page + token.place % page;
-        }
-        counts_[own] = count;
-      }
-    }
-    selected_ = {.worth = nullptr,
-                 .stretches = stretches_.data(),
-                 .stretchBegin = stretchBegin_.data(),
-                 .pageTable = pageTable_.data(),
-                 .positions = positions_.data(),
-                 .places = places_.data(),
-                 .counts = counts_.data(),
-                 .worthStride = 0,
-                 .budget = kBudget};
-    args_.selected = &selected_;
+  /// Of a token, as abi::Selected::places has it.
+  int slotOf(const ItemToken &token) const {
+    const int page = std::max(kPage, 1);
+    return kPage == 0 ? token.place
+                      : pageTable_[static_cast<std::size_t>(token.place / page)] * page + token.place % page;
   }
 
   template <class Element> double element(const void *values, long long at) const {
@@ -354,7 +302,7 @@ private:
         for (std::size_t t = 0; t < tokens.size(); ++t) {
           const ItemToken &token = tokens[t];
           if constexpr (kReadsLists)
-            if (!isIn_[static_cast<std::size_t>(caller * listsOfQuery() + head * listsOfQuery() / kHeads)][t])
+            if (!lists_.reads(static_cast<int>(&made - items_.data()), caller, query, head, t))
               continue;
           if (query < token.queryBegin || query >= token.queryEnd)
             continue;
@@ -471,9 +419,7 @@ private:
   abi::AttendArgs args_{};
   abi::Selected selected_{};
   std::vector<unsigned> worth_;
-  std::vector<abi::PathStretch> stretches_;
-  std::vector<int> stretchBegin_, positions_, places_, counts_;
-  std::vector<std::vector<char>> isIn_; ///< of each list, for each of the item's tokens
+  ItemLists<Config> lists_;
   std::vector<double> mostWorth_;
   int longest_ = 0;
   int queries_ = 0, partials_ = 0;

@@ -61,6 +61,8 @@ inline float __int_as_float(int a) { return std::bit_cast<float>(a); }
 inline float __uint_as_float(unsigned a) { return std::bit_cast<float>(a); }
 inline unsigned __float_as_uint(float a) { return std::bit_cast<unsigned>(a); }
 inline int __popc(unsigned a) { return std::popcount(a); }
+inline int __clz(int a) { return std::countl_zero(static_cast<unsigned>(a)); }
+inline int __ffs(int a) { return a == 0 ? 0 : std::countr_zero(static_cast<unsigned>(a)) + 1; }
 
 // --- a warp's lanes meet ---------------------------------------------------------------------------------
 
@@ -86,6 +88,8 @@ template <class T, class F> T reduceLanes(const char *word, unsigned mask, T min
 /// Threads take turns where they wait, so nobody comes between.
 inline int atomicMax(int *at, int mine) { return std::exchange(*at, std::max(*at, mine)); }
 inline unsigned atomicMax(unsigned *at, unsigned mine) { return std::exchange(*at, std::max(*at, mine)); }
+inline int atomicMin(int *at, int mine) { return std::exchange(*at, std::min(*at, mine)); }
+inline unsigned atomicOr(unsigned *at, unsigned mine) { return std::exchange(*at, *at | mine); }
 inline int atomicAdd(int *at, int mine) { return std::exchange(*at, *at + mine); }
 
 inline void __syncthreads() { deft::test::Block::now().syncThreads(); }
@@ -118,6 +122,12 @@ inline bool __all_sync(unsigned mask, bool mine) {
 }
 template <class T> T __reduce_min_sync(unsigned mask, T mine) {
   return deft::test::reduceLanes("__reduce_min_sync", mask, mine, [](T a, T b) { return a < b ? a : b; });
+}
+template <class T> T __reduce_or_sync(unsigned mask, T mine) {
+  return deft::test::reduceLanes("__reduce_or_sync", mask, mine, [](T a, T b) { return a | b; });
+}
+template <class T> T __reduce_and_sync(unsigned mask, T mine) {
+  return deft::test::reduceLanes("__reduce_and_sync", mask, mine, [](T a, T b) { return a & b; });
 }
 template <class T> T __reduce_max_sync(unsigned mask, T mine) {
   return deft::test::reduceLanes("__reduce_max_sync", mask, mine, [](T a, T b) { return a > b ? a : b; });

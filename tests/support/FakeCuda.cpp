@@ -327,6 +327,10 @@ int cuLaunchKernelEx(const cu::LaunchConfig *config, cu::Function function, void
     takeArgs(args);
     const unsigned lists = gridX / static_cast<unsigned>(cluster);
     work = [args, lists] { select(variantNow(), args, lists); };
+  } else if (call.kernel.ends_with("_unite")) {
+    const auto args = readArgs<deft::abi::UniteArgs>(params);
+    takeArgs(args);
+    work = [args, gridX] { unite(variantNow(), args, gridX); };
   } else if (call.kernel.ends_with("_queries")) {
     const auto args = readArgs<deft::abi::QueryArgs>(params);
     takeArgs(args);
@@ -340,6 +344,7 @@ int cuLaunchKernelEx(const cu::LaunchConfig *config, cu::Function function, void
     takeArgs(args);
     const Layer layer = call.kernel.ends_with("_selecting") ? Layer::Selecting
                         : call.kernel.ends_with("_sparse")  ? Layer::Sparse
+                        : call.kernel.ends_with("_united")  ? Layer::United
                                                             : Layer::Full;
     work = [args, gridX, layer] { attend(variantNow(), args, gridX, layer); };
   }

@@ -8,6 +8,8 @@
 #include <bit>
 #include <cmath>
 #include <limits>
+#include <map>
+#include <stdexcept>
 #include <utility>
 
 namespace deft::fake_cuda {
@@ -96,6 +98,36 @@ std::vector<Token> tokensOfList(const abi::Selected &selected, const abi::Item &
   return tokens;
 }
 
+/// Those of a union's part that the query of it reads.
+std::vector<Token> tokensOfUnion(const abi::AttendArgs &args, const abi::Item &item, int query, int list,
+                                 int lists) {
+  const auto &unions = *reinterpret_cast<const abi::Unions *>(args.selected + 1);
+  const abi::Union &one = unions.unions[item.runBegin];
+  const int count = unions.counts[item.runBegin * lists + list];
+  const long long first =
+      (static_cast<long long>(one.before) * lists + list * one.queryCount) * args.selected->budget;
+  std::vector<Token> tokens;
+  for (int t = item.commonTokens; t < count; t += item.runCount) // parts in turn are parts, too
+    if ((unions.readers[first + t] >> query & 1u) != 0)
+      tokens.push_back({unions.places[first + t], unions.positions[first + t]});
+  return tokens;
+}
+
+/// Whether items of unions are told what they have.
+bool areTold(const abi::AttendArgs &args, Layer layer) {
+  return layer == Layer::United && static_cast<const void *>(args.runs) == args.selected + 1;
+}
+
+std::vector<Token> tokensOfTold(const abi::AttendArgs &args, const abi::Item &item, int query) {
+  const auto &unions = *reinterpret_cast<const abi::Unions *>(args.runs);
+  std::vector<Token> tokens;
+  if (item.commonTokens != abi::kNoTokens)
+    for (int at = item.commonTokens; at < item.commonTokens + item.tokens; ++at)
+      if ((unions.readers[at] >> query & 1u) != 0)
+        tokens.push_back({args.pageTable[at], unions.positions[at]});
+  return tokens;
+}
+
 void attendRow(const Variant &variant, const abi::AttendArgs &args, const abi::Item &item, int query,
                int head, Layer layer) {
   const int ratio = variant.queryHeads / variant.kvHeads;
@@ -103,13 +135,15 @@ void attendRow(const Variant &variant, const abi::AttendArgs &args, const abi::I
   const Values q(variant, args.q), k(variant, args.k), v(variant, args.v);
   Row result{std::vector<float>(static_cast<std::size_t>(variant.headDim))};
   const int lists = listsOf(variant), groups = groupsOf(variant);
-  const std::vector<Token> tokens =
-      layer == Layer::Sparse
-          ? tokensOfList(*args.selected, item, item.runBegin * lists + head * lists / variant.queryHeads)
-          : tokensOfRuns(variant, args, item, query);
+  const int list = head * lists / variant.queryHeads;
+  const std::vector<Token> tokens = layer == Layer::Sparse
+                                        ? tokensOfList(*args.selected, item, item.runBegin * lists + list)
+                                    : areTold(args, layer)   ? tokensOfTold(args, item, query)
+                                    : layer == Layer::United ? tokensOfUnion(args, item, query, list, lists)
+                                                             : tokensOfRuns(variant, args, item, query);
   for (const Token &token : tokens) {
     const auto placeIn = [&](const abi::CachePlaces &cache) {
-      const int size = variant.pageSize;
+      const int size = areTold(args, layer) ? 1 : variant.pageSize;
       const auto elements = [&](unsigned units) {
         return units * (variant.headDim % abi::kStrideElements == 0 ? 16LL : 8LL);
       };
@@ -165,11 +199,12 @@ void mergeRow(const Variant &variant, const abi::MergeArgs &args, int merged, in
 } // namespace
 
 void attend(const Variant &variant, const abi::AttendArgs &args, unsigned blocks, Layer layer) {
-  const long long units = static_cast<long long>(args.itemCount) * variant.kvHeads;
+  const int unitsOfItem = areTold(args, layer) ? 1 : variant.kvHeads;
+  const long long units = static_cast<long long>(args.itemCount) * unitsOfItem;
   const int ratio = variant.queryHeads / variant.kvHeads;
   for (unsigned block = 0; block < blocks; ++block)
     for (long long unit = block; unit < units; unit += blocks) {
-      const abi::Item &item = args.items[args.itemBegin + unit / variant.kvHeads];
+      const abi::Item &item = args.items[args.itemBegin + unit / unitsOfItem];
       if (item.tokens == 0)
         break;
       const int kvHead = static_cast<int>(unit % variant.kvHeads);
@@ -217,6 +252,62 @@ void select(const Variant &variant, const abi::SelectArgs &args, unsigned lists)
       selected.places[first + static_cast<long long>(slot)] =
           size == 0 ? location : selected.pageTable[location / size] * size + location % size;
     }
+  }
+}
+
+void unite(const Variant &variant, const abi::UniteArgs &args, unsigned blocks) {
+  const int lists = listsOf(variant);
+  const abi::Selected &selected = *args.selected;
+  for (unsigned block = 0; block < blocks; ++block) {
+    const abi::Union &one = args.unions.unions[static_cast<int>(block) / lists];
+    if (one.queryCount == 0)
+      return;
+    const int list = static_cast<int>(block) % lists;
+    long long to = (static_cast<long long>(one.before) * lists + list * one.queryCount) * selected.budget;
+    const long long begin = to;
+    const auto forOwn = [&](int query, const auto &f) {
+      const long long own =
+          static_cast<long long>(args.unions.callerIndex[one.queryBegin + query]) * lists + list;
+      for (int slot = 0; slot < selected.counts[own]; ++slot)
+        f(own * selected.budget + slot);
+    };
+    std::map<int, std::pair<int, unsigned>> shared; // of positions: the place, and who reads it
+    for (int query = 0; query < one.queryCount; ++query)
+      forOwn(query, [&](long long at) {
+        if (selected.positions[at] < one.sharedEnd) {
+          auto &[place, readers] = shared[selected.positions[at]];
+          if (readers != 0 && place != selected.places[at])
+            throw std::logic_error("what is shared lies in two places");
+          place = selected.places[at];
+          readers |= 1u << query;
+        }
+      });
+    const auto write = [&](int position, int place, unsigned readers) {
+      if (args.items != nullptr && variant.pageSize > 0)
+        place = place / variant.pageSize * args.pageTokens + place % variant.pageSize;
+      args.unions.positions[to] = position;
+      args.unions.places[to] = place;
+      args.unions.readers[to++] = readers;
+    };
+    for (const auto &[position, token] : shared)
+      write(position, token.first, token.second);
+    for (int query = 0; query < one.queryCount; ++query)
+      forOwn(query, [&](long long at) {
+        if (selected.positions[at] >= one.sharedEnd)
+          write(selected.positions[at], selected.places[at], 1u << query);
+      });
+    const int count = static_cast<int>(to - begin);
+    args.unions.counts[block] = count;
+    if (args.items == nullptr)
+      continue;
+    const int heads = variant.kvHeads / lists, part = (count + one.parts - 1) / one.parts;
+    for (int i = 0; i < one.parts; ++i)
+      for (int head = list * heads; head < (list + 1) * heads; ++head) {
+        abi::Item &item = args.items[one.itemBegin + i * variant.kvHeads + head];
+        const int tokens = std::clamp(count - i * part, 0, part);
+        item.tokens = std::max(tokens, 1);
+        item.commonTokens = tokens > 0 ? static_cast<int>(begin) + i * part : abi::kNoTokens;
+      }
   }
 }
 

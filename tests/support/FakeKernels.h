@@ -3,15 +3,17 @@
 #include "templates/deft/abi.h"
 #include "templates/deft/query_abi.h"
 #include "templates/deft/select_abi.h"
+#include "templates/deft/union_abi.h"
 #include "tests/support/FakeCuda.h"
 
 /// What the kernels of templates/deft do, a block after the other, for the fake driver.
 namespace deft::fake_cuda {
 
 /// Which attention of a variant that selects; others have the full one.
-enum class Layer { Full, Selecting, Sparse };
+enum class Layer { Full, Selecting, Sparse, United };
 void attend(const Variant &variant, const abi::AttendArgs &args, unsigned blocks, Layer layer = Layer::Full);
 void select(const Variant &variant, const abi::SelectArgs &args, unsigned lists);
+void unite(const Variant &variant, const abi::UniteArgs &args, unsigned blocks);
 void merge(const Variant &variant, const abi::MergeArgs &args, unsigned blocks);
 /// Of the hook `query = 2 * x`.
 void makeQueries(const Variant &variant, const abi::QueryArgs &args, unsigned blocks);

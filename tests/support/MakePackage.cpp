@@ -75,6 +75,12 @@ int main(int argc, char **argv) {
       selecting.sparsePhase = *sparse;
       selecting.sparse =
           kernelOf(attendEntry(packaged.source, *sparse, codegen::cuda::Layer::Sparse), 32 * sparse->warps);
+      if (const auto united = kernels::unitedPhase(kernels::KernelShape::of(variant), target);
+          united && packaged.source.unites())
+        selecting.uniting = {
+            kernelOf(uniteEntry(packaged.source), codegen::cuda::UniteShape::kThreads),
+            kernelOf(attendEntry(packaged.source, *united, codegen::cuda::Layer::United), 32 * united->warps),
+            *united};
     }
     packaged.kernels.push_back(std::move(kernels));
     return true;

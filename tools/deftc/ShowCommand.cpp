@@ -48,6 +48,10 @@ std::vector<const Kernel *> selectingKernels(const package::KernelSet &set) {
     kernels.push_back(&kernel);
   kernels.push_back(&set.selecting->select);
   kernels.push_back(&set.selecting->sparse);
+  if (const auto &uniting = set.selecting->uniting) {
+    kernels.push_back(&uniting->unite);
+    kernels.push_back(&uniting->attend);
+  }
   return kernels;
 }
 

@@ -13,10 +13,11 @@ enum class Layer {
   Full,
   Selecting, ///< the full one, which also gives what tokens are worth
   Sparse,    ///< over lists of tokens; of the sm80 family, on every GPU
+  United,    ///< the sparse one of queries whose lists are read as one
 };
 
 /// Name of a kernel's one `extern "C"` entry: deft_<variant>_<phase>, deft_<variant>_merge; where layers
-/// differ, deft_<variant>_<phase>_selecting and deft_<variant>_sparse.
+/// differ, deft_<variant>_<phase>_selecting, deft_<variant>_sparse and deft_<variant>_united.
 std::string attendEntry(const VariantSource &source, const config::PhaseConfig &phase,
                         Layer layer = Layer::Full);
 std::string mergeEntry(const VariantSource &source);
@@ -37,7 +38,7 @@ struct KernelText {
   std::string text;
 };
 /// A kernel by its name: a phase, empty: the first, or `merge` or `queries`, which need no config; of a
-/// variant that selects, <phase>_selecting, `select` or `sparse`, too.
+/// variant that selects, <phase>_selecting, `select` or `sparse`, and `unite` or `united`, too.
 support::Result<KernelText> instantiateNamed(const VariantSource &source,
                                              const support::Result<config::Config> &config,
                                              const target::Target &target, const std::string &name);

@@ -25,10 +25,20 @@ private:
   static constexpr int kOtherBytes = 24992; ///< histograms and counts
 };
 
-/// deft_<variant>_select.
+/// How the kernel that makes unions of lists is made.
+struct UniteShape {
+  static constexpr int kThreads = 1024;
+  static constexpr int kWindow = 8192; ///< positions at a time
+  static constexpr int kSmemBytes = 4 * (kWindow + 32 + 32 + 32);
+};
+
+/// deft_<variant>_select, and deft_<variant>_unite of those with VariantSource::unites.
 std::string selectEntry(const VariantSource &source);
+std::string uniteEntry(const VariantSource &source);
 
 /// The kernel that chooses lists, for a spec that selects. Deterministic, as all texts.
 std::string instantiateSelect(const VariantSource &source, const SelectShape &shape);
+/// The kernel that makes unions of them.
+std::string instantiateUnite(const VariantSource &source);
 
 } // namespace deft::codegen::cuda

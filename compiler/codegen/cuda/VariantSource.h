@@ -33,6 +33,8 @@ struct VariantSource {
 
   int ratio() const { return queryHeads / kvHeads; }
   bool selects() const { return lists > 0; }
+  /// Whether the lists of several queries may be read as one: all rows of a KV head read one list then.
+  bool unites() const { return selects() && lists <= kvHeads; }
   kernels::KernelShape shape() const { return {queryHeads, kvHeads, tensors, hasKey, tokenParams}; }
 };
 

@@ -2,6 +2,7 @@
 
 #include "compiler/kernels/Occupancy.h"
 #include "compiler/kernels/SharedMemory.h"
+#include "compiler/kernels/SparsePhase.h"
 #include "compiler/support/InOrder.h"
 
 #include <algorithm>
@@ -35,6 +36,10 @@ Result<void> loadPhases(const std::shared_ptr<device::Device> &device,
   return {};
 }
 
+/// Tokens that a union may have for each of its queries' lists: one of them takes a kernel so much longer
+/// than one of a list, told its items or not (H200, 20 branches of 32,000 tokens; docs/selection.md).
+constexpr double kMostToldRead = 0.5, kMostFoundRead = 0.2;
+
 unsigned blocksFor(long long units, int mostBlocks) {
   return static_cast<unsigned>(std::min<long long>(units, mostBlocks));
 }
@@ -58,7 +63,26 @@ Result<SelectingCudaKernels> SelectingCudaKernels::load(const std::shared_ptr<de
   loaded.mostSparseBlocks_ = kernels::mostBlocks(kernels.sparsePhase, loaded.sparse().blocksAtOnce());
   loaded.blocksOfList_ = kernels.blocksOfList;
   loaded.sparsePhase_ = kernels.sparsePhase;
+  if (const auto &uniting = kernels.uniting) {
+    done = inOrder([&] { return exec::load(device, uniting->unite, loaded.uniting_); },
+                   [&] { return exec::load(device, uniting->attend, loaded.uniting_); });
+    if (!done)
+      return done.error();
+    // One wave: all parts of a union have as many tokens.
+    const bool isTold = kernels::areToldItems(uniting->phase);
+    const int mostBits = abi::kMostUnited - (isTold && variant.mask ? 1 : 0); // sm90/united_lists.cuh, kRead
+    loaded.unionShape_ = {.queries = std::min(uniting->phase.tileQ / variant.ratio(), mostBits),
+                          .parts = std::max(loaded.united().blocksAtOnce() / variant.kvHeads, 1),
+                          .itemsOfPart = isTold ? variant.kvHeads : 1,
+                          .isTold = isTold,
+                          .mostRead = isTold ? kMostToldRead : kMostFoundRead};
+  }
   return loaded;
+}
+
+unsigned SelectingCudaKernels::unitedBlocks(int items) const {
+  return blocksFor(static_cast<long long>(items) * (unionShape_.isTold ? 1 : kvHeads_),
+                   united().blocksAtOnce());
 }
 
 unsigned SelectingCudaKernels::attendBlocks(std::size_t phase, int items) const {

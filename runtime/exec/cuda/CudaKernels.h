@@ -4,6 +4,7 @@
 #include "compiler/spec/Variant.h"
 #include "runtime/device/Device.h"
 #include "runtime/exec/Inputs.h"
+#include "runtime/exec/cuda/Unions.h"
 
 #include <memory>
 #include <optional>
@@ -32,10 +33,18 @@ public:
   int sparseUnits() const { return sparseUnits_; } ///< of an item: a list each, or one for several
   unsigned sparseBlocks(int items) const;
 
+  /// What reads the lists of several queries as one, of a shape of no queries where nothing does.
+  const UnionShape &unionShape() const { return unionShape_; }
+  const device::Kernel &unite() const { return uniting_[0]; }
+  const device::Kernel &united() const { return uniting_[1]; }
+  unsigned unitedBlocks(int items) const;
+
 private:
   static constexpr std::size_t kFirstPhase = 2;
   std::vector<device::Kernel> kernels_; ///< select, sparse, and one a phase
-  std::vector<int> mostBlocks_;         ///< of a launch of each phase's
+  std::vector<device::Kernel> uniting_; ///< unite and united, or none
+  UnionShape unionShape_;
+  std::vector<int> mostBlocks_; ///< of a launch of each phase's
   int kvHeads_ = 0, sparseUnits_ = 0, mostSparseBlocks_ = 0, blocksOfList_ = 1;
   config::PhaseConfig sparsePhase_;
 };

@@ -169,7 +169,7 @@ Result<void> CudaPlan::write(const plan::Plan &plan, const plan::DraftTables &dr
     if (!drafts.isEmpty())
       return usage("a plan that selects serves no drafts whose tree only the device knows",
                    "add the drafts to the host's tree, or make the plan without a budget");
-    selecting = selecting_->tablesOf(plan);
+    selecting = selecting_->tablesOf(plan, isFixed_ ? room_.unitedQueries : plan.queryCount());
   }
   auto fits = room_.check(plan, drafts);
   if (fits)
@@ -196,7 +196,12 @@ Result<void> CudaPlan::write(const plan::Plan &plan, const plan::DraftTables &dr
     selecting_->write(selecting, room_, sections_, plan_.as<std::byte>(), slot.memory->as<std::byte>());
   slot.facts.queries = plan.queryCount();
   slot.facts.sparseItems = static_cast<int>(selecting.items.size());
-  slot.facts.sparseMerged = selecting.parts > 1 ? plan.queryCount() : 0;
+  slot.facts.sparseMerged = static_cast<int>(selecting.mergeQuery.size());
+  slot.facts.unions = static_cast<int>(selecting.unions.size());
+  slot.facts.unitedItems = static_cast<int>(selecting.unitedItems.size());
+  slot.facts.largestUnion = 0;
+  for (const abi::Union &one : selecting.unions)
+    slot.facts.largestUnion = std::max(slot.facts.largestUnion, one.queryCount);
   slot.facts.hasDrafts = slot.facts.needsMask = !drafts.isEmpty();
   slot.facts.generation = plan.generation;
   slot.facts.mergedQueries = static_cast<int>(plan.mergeQuery.size());
@@ -211,7 +216,7 @@ Result<void> CudaPlan::write(const plan::Plan &plan, const plan::DraftTables &dr
 PlanRoom CudaPlan::roomOf(const plan::Plan &plan) {
   PlanRoom room = PlanRoom::of(plan);
   if (selecting_)
-    room.setFor(selecting_->tablesOf(plan));
+    room.setFor(selecting_->tablesOf(plan, plan.queryCount()));
   return room;
 }
 

@@ -125,8 +125,9 @@ private:
     std::vector<int> items; ///< of each phase
     int queries = 0;
     int mergedQueries = 0;
-    bool areByHead = false;                ///< as abi::AttendArgs has it
-    int sparseItems = 0, sparseMerged = 0; ///< of a plan that selects
+    bool areByHead = false;                            ///< as abi::AttendArgs has it
+    int sparseItems = 0, sparseMerged = 0;             ///< of a plan that selects
+    int unions = 0, unitedItems = 0, largestUnion = 0; ///< likewise
     bool hasDrafts = false;
     bool needsMask = false; ///< of its drafts
     bool isValid = false;
@@ -140,10 +141,11 @@ private:
   };
 
   explicit CudaPlan(std::shared_ptr<const CudaKernels> kernels);
-  /// Which lists the device has: the page table that they were made with, and none without one.
+  /// Which lists the device has: the page table and the cache that they were made with.
   struct Lists {
     bool areThere = false;
     const int *pageTable = nullptr;
+    int pageTokens = 0; ///< PlanSelecting::pageTokensOf()
   };
   /// Lists of queries, and of partials for each, as abi::MergeArgs has them.
   struct Merged {
@@ -153,6 +155,8 @@ private:
 
   support::Result<void> checkOnDevice() const;
   support::Result<void> checkSelecting(const CudaKernels &kernels) const;
+  /// An error where the plan has larger unions than kernels take, or a captured one may have.
+  support::Result<void> checkUnions(const SelectingCudaKernels &own, bool isCaptured) const;
   /// What all runs begin with: whether the stream is being captured.
   support::Result<bool> beginRun(const CudaKernels &kernels, const CudaPointers &pointers, cu::Stream stream);
   abi::AttendArgs argsOf(const CudaKernels &kernels, const CudaPointers &pointers, bool isCaptured) const;

@@ -31,6 +31,17 @@ Result<void> CudaPlan::checkSelecting(const CudaKernels &kernels) const {
   return {};
 }
 
+Result<void> CudaPlan::checkUnions(const SelectingCudaKernels &own, bool isCaptured) const {
+  const int has = isCaptured ? selecting_->split().unions.queries : onDevice_.largestUnion;
+  if (has <= own.unionShape().queries)
+    return {};
+  return usage("the plan has " + std::to_string(has) +
+                   " queries read their lists as one, these kernels take " +
+                   std::to_string(own.unionShape().queries),
+               own.unionShape().queries > 0 ? "make the plan for this attention: others can run with it, too"
+                                            : "build the package again");
+}
+
 Result<void> CudaPlan::runSelecting(const CudaKernels &kernels, const CudaPointers &pointers,
                                     cu::Stream stream) {
   if (auto checked = checkSelecting(kernels); !checked)
@@ -39,17 +50,24 @@ Result<void> CudaPlan::runSelecting(const CudaKernels &kernels, const CudaPointe
   const auto isCaptured = beginRun(kernels, pointers, stream);
   if (!isCaptured)
     return isCaptured.error();
+  if (auto checked = checkUnions(*kernels.selecting(), *isCaptured); !checked)
+    return checked;
   Lists &lists = *isCaptured ? capturedLists_ : lists_;
   lists = {};
-  auto launched =
-      inOrder([&] { return launchPhases(kernels, pointers, kernels.selecting(), *isCaptured, stream); },
-              [&] { return launchMerge(kernels, pointers, mergedQueries(*isCaptured), *isCaptured, stream); },
-              [&] {
-                return selecting_->select(kernels, *isCaptured ? room_.queries : onDevice_.queries, room_,
-                                          sections_, plan_.as<std::byte>(), pointers.pageTable, stream);
-              });
+  const int unions = *isCaptured ? room_.unions() : onDevice_.unions;
+  const auto pageTokens =
+      unions > 0 ? selecting_->pageTokensOf(argsOf(kernels, pointers, *isCaptured)) : Result<int>(0);
+  if (!pageTokens)
+    return pageTokens.error();
+  auto launched = inOrder(
+      [&] { return launchPhases(kernels, pointers, kernels.selecting(), *isCaptured, stream); },
+      [&] { return launchMerge(kernels, pointers, mergedQueries(*isCaptured), *isCaptured, stream); },
+      [&] {
+        return selecting_->select(kernels, *isCaptured ? room_.queries : onDevice_.queries, unions, room_,
+                                  sections_, plan_.as<std::byte>(), pointers.pageTable, *pageTokens, stream);
+      });
   if (launched)
-    lists = {true, pointers.pageTable};
+    lists = {true, pointers.pageTable, *pageTokens};
   return launched;
 }
 
@@ -69,16 +87,39 @@ Result<void> CudaPlan::runSparse(const CudaKernels &kernels, const CudaPointers 
     return usage("the run has another page table than the one that selected",
                  "lists say where tokens lie: select and read them by one table");
   const SelectingCudaKernels &own = *kernels.selecting();
+  if (auto checked = checkUnions(own, *isCaptured); !checked)
+    return checked;
   abi::AttendArgs attend = argsOf(kernels, pointers, *isCaptured);
-  attend.items = reinterpret_cast<const abi::Item *>(plan_.as<std::byte>() + sections_.sparseItems);
   attend.itemBegin = 0;
-  attend.itemCount = *isCaptured ? room_.sparseItems : onDevice_.sparseItems;
   attend.planLines = attend.tableLines = 0; // which lists are not in
   void *params[] = {&attend, const_cast<abi::ParamSlot *>(pointers.params->slots())};
   if (auto made = makeQueries(kernels, *isCaptured, params[1], attend, stream); !made)
     return made;
-  if (auto launched = own.sparse().launch(own.sparseBlocks(attend.itemCount), params, stream); !launched)
-    return launched;
+  const auto itemsAt = [&](std::size_t section) {
+    return reinterpret_cast<const abi::Item *>(plan_.as<std::byte>() + section);
+  };
+  if (const int items = *isCaptured ? room_.unitedItems : onDevice_.unitedItems; items > 0) {
+    const auto pageTokens = selecting_->pageTokensOf(attend);
+    if (!pageTokens)
+      return pageTokens.error();
+    if (*pageTokens != lists.pageTokens)
+      return usage("the run's cache has its pages " + std::to_string(*pageTokens) +
+                       " tokens apart, that of the one that selected " + std::to_string(lists.pageTokens),
+                   "lists say where tokens lie: select and read them in caches of one layout");
+    abi::AttendArgs united = attend;
+    selecting_->point(sections_, plan_.as<std::byte>(), united);
+    united.items = itemsAt(sections_.unitedItems);
+    united.itemCount = items;
+    void *unitedParams[] = {&united, params[1]};
+    if (auto launched = own.united().launch(own.unitedBlocks(items), unitedParams, stream); !launched)
+      return launched;
+  }
+  if (const int items = *isCaptured ? room_.sparseItems : onDevice_.sparseItems; items > 0) {
+    attend.items = itemsAt(sections_.sparseItems);
+    attend.itemCount = items;
+    if (auto launched = own.sparse().launch(own.sparseBlocks(items), params, stream); !launched)
+      return launched;
+  }
   const Merged merged{sections_.sparseMergeQuery, sections_.sparseMergeBegin, sections_.sparseMergeSlot,
                       *isCaptured ? room_.queries : onDevice_.sparseMerged};
   return launchMerge(kernels, pointers, merged, *isCaptured, stream);

@@ -63,6 +63,7 @@ PlanRoom PlanRoom::of(const plan::Plan &plan, const plan::DraftTables &drafts) {
 void PlanRoom::setFor(const SelectingTables &selecting) {
   positions = selecting.positions;
   stretches = sizeOf(selecting.stretches);
+  unitedQueries = selecting.unitedQueries();
 }
 
 Result<void> PlanRoom::check(const SelectingTables &selecting) const {
@@ -70,12 +71,16 @@ Result<void> PlanRoom::check(const SelectingTables &selecting) const {
     return tooMany(selecting.positions, "tokens on a path", positions);
   if (sizeOf(selecting.stretches) > stretches)
     return tooMany(sizeOf(selecting.stretches), "stretches of paths", stretches);
+  if (selecting.unitedQueries() > unitedQueries)
+    return tooMany(selecting.unitedQueries(), "queries that read their lists as one", unitedQueries);
   return {};
 }
 
 void PlanRoom::growFor(const SelectingTables &selecting) {
   grow(positions, selecting.positions);
   grow(stretches, sizeOf(selecting.stretches));
+  if (selecting.unitedQueries() > 0)
+    grow(unitedQueries, selecting.unitedQueries());
 }
 
 Result<void> PlanRoom::check(const plan::Plan &plan, const plan::DraftTables &drafts) const {
@@ -129,11 +134,14 @@ Result<void> PlanRoom::checkCounted(const spec::Variant &variant) const {
   return inOrder(
       [&] { return counted("queries", std::max(queries, mergedQueries), variant.queryHeads, "query heads"); },
       [&] {
-        return counted("partials", std::max(partialSlots, sparseItems), variant.queryHeads, "query heads");
+        return counted("partials", std::max(partialSlots, sparsePartials), variant.queryHeads, "query heads");
       },
       [&] { return counted("items", itemsOfPhase, variant.kvHeads, "KV heads"); },
       [&] { return counted("items", allItems, kWarp, "threads"); },
-      [&] { return counted("sparse items", sparseItems, std::max(variant.kvHeads, lists), "units"); },
+      [&] {
+        return counted("sparse items", std::max(sparseItems, unitedItems), std::max(variant.kvHeads, lists),
+                       "units");
+      },
       [&] {
         return counted("queries", budget > 0 ? queries : 0, std::int64_t{lists} * kMostBlocksOfList,
                        "blocks that select");
@@ -154,6 +162,7 @@ void PlanRoom::growTo(const PlanRoom &other) {
   draftParts = std::max(draftParts, other.draftParts);
   positions = std::max(positions, other.positions);
   stretches = std::max(stretches, other.stretches);
+  unitedQueries = std::max(unitedQueries, other.unitedQueries);
 }
 
 void PlanRoom::growFor(const plan::Plan &plan, const plan::DraftTables &drafts) {
@@ -203,13 +212,15 @@ PlanSections PlanSections::of(const PlanRoom &room) {
     section(sections.queryAt, room.queries, sizeof(int));
   }
   if (room.budget > 0) {
-    section(sections.selected, 1, sizeof(abi::Selected));
+    section(sections.selected, 1, sizeof(abi::Selected) + sizeof(abi::Unions));
     section(sections.stretchBegin, room.queries + 1, sizeof(int));
     section(sections.stretches, room.stretches, sizeof(abi::PathStretch));
     section(sections.sparseItems, room.sparseItems, sizeof(abi::Item));
     section(sections.sparseMergeQuery, room.queries, sizeof(int));
     section(sections.sparseMergeBegin, room.queries + 1, sizeof(int));
-    section(sections.sparseMergeSlot, room.sparseItems, sizeof(int));
+    section(sections.sparseMergeSlot, room.sparsePartials, sizeof(int));
+    section(sections.unions, room.unions() + 1, sizeof(abi::Union));
+    section(sections.unitedItems, room.unitedItems, sizeof(abi::Item));
   }
   section(sections.runs, room.runs, sizeof(abi::Run));
   sections.end = end;
@@ -228,7 +239,7 @@ RoomBytes RoomBytes::of(const PlanRoom &room, const spec::Variant &variant) {
   const auto product = [](auto... factors) {
     return (std::size_t{1} * ... * static_cast<std::size_t>(factors));
   };
-  const std::size_t rows = product(std::max(room.partialSlots, room.sparseItems), variant.queryHeads);
+  const std::size_t rows = product(std::max(room.partialSlots, room.sparsePartials), variant.queryHeads);
   RoomBytes bytes{
       .plan = PlanSections::of(room).end,
       .partialOut = product(rows, variant.tensors.out.dim, kPartialBytes),
@@ -239,6 +250,8 @@ RoomBytes RoomBytes::of(const PlanRoom &room, const spec::Variant &variant) {
   bytes.worth = product(room.queries, worthGroupsOf(variant), worthStride(room.positions), sizeof(unsigned));
   bytes.lists = product(room.queries, variant.lists(), room.budget, sizeof(int));
   bytes.counts = product(room.queries, variant.lists(), sizeof(int));
+  bytes.unions = product(room.unitedQueries, variant.lists(), room.budget, sizeof(int));
+  bytes.unionCounts = product(room.unions(), variant.lists(), sizeof(int));
   return bytes;
 }
 

@@ -32,11 +32,15 @@ struct PlanRoom {
   int draftParts = 0;
 
   // Of plans that select; a budget of 0: nothing is selected.
-  int budget = 0;      ///< tokens of a list
-  int positions = 0;   ///< that a path has
-  int stretches = 0;   ///< of all paths
-  int sparseItems = 0; ///< and as many partials
+  int budget = 0;    ///< tokens of a list
+  int positions = 0; ///< that a path has
+  int stretches = 0; ///< of all paths
+  int sparseItems = 0;
+  int unitedQueries = 0;  ///< that read their lists as one with others
+  int unitedItems = 0;    ///< of these
+  int sparsePartials = 0; ///< of both
 
+  int unions() const { return unitedQueries / 2; }
   int allItems() const { return std::accumulate(items.begin(), items.end(), 0); }
 
   static PlanRoom of(const plan::Plan &plan, const plan::DraftTables &drafts = {});
@@ -68,7 +72,8 @@ struct PlanSections {
   std::size_t draftRequests = 0, draftItems = 0, draftParts = 0, queryAt = 0; ///< as abi::DraftArgs has them
   std::size_t selected = 0, stretchBegin = 0, stretches = 0; ///< an abi::Selected, and what it points to
   std::size_t sparseItems = 0, sparseMergeQuery = 0, sparseMergeBegin = 0, sparseMergeSlot = 0;
-  std::size_t runs = 0; ///< last, and only as much as there is of it is copied
+  std::size_t unions = 0, unitedItems = 0; ///< of unions, so many and one that ends them
+  std::size_t runs = 0;                    ///< last, and only as much as there is of it is copied
   std::size_t end = 0;
   std::vector<int> itemBegin; ///< of each phase, within the items
 
@@ -84,9 +89,10 @@ struct RoomBytes {
   std::size_t partialOut = 0, partialLse = 0;
   std::size_t queries = 0;                      ///< what a hook of q makes of it
   std::size_t worth = 0, lists = 0, counts = 0; ///< lists: of positions, and as much of places
+  std::size_t unions = 0, unionCounts = 0; ///< unions: of positions, and as much of places, and of readers
 
   std::size_t onDevice() const {
-    return plan + partialOut + partialLse + queries + worth + 2 * lists + counts;
+    return plan + partialOut + partialLse + queries + worth + 2 * lists + counts + 3 * unions + unionCounts;
   }
 
   static RoomBytes of(const PlanRoom &room, const spec::Variant &variant);

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <numeric>
 
 namespace deft::exec {
 
@@ -27,19 +26,27 @@ Result<PlanSelecting> PlanSelecting::create(const CudaKernels &kernels, int budg
   return PlanSelecting(kernels, {.budget = budget,
                                  .tileTokens = selecting->sparsePhase().tileKv,
                                  .items = std::max(items, 1),
-                                 .isInvariant = isInvariant});
+                                 .isInvariant = isInvariant,
+                                 .unions = isInvariant ? UnionShape{} : selecting->unionShape()});
 }
 
 void PlanSelecting::completeRoom(PlanRoom &room) const {
   room.budget = split_.budget;
   room.sparseItems = split_.mostItems(room.queries);
+  room.unitedQueries = split_.unions.queries > 0 ? std::min(room.unitedQueries, room.queries) : 0;
+  room.unitedItems = split_.unions.mostItems(room.unitedQueries);
+  room.sparsePartials = room.sparseItems + split_.unions.mostPartials(room.unitedQueries);
 }
 
 Result<void> PlanSelecting::reserve(const RoomBytes &bytes) {
   auto reserved =
       support::inOrder([&] { return positions_.reserve(bytes.lists, "the lists of tokens"); },
                        [&] { return places_.reserve(bytes.lists, "the places of lists of tokens"); },
-                       [&] { return counts_.reserve(bytes.counts, "the lengths of lists of tokens"); });
+                       [&] { return counts_.reserve(bytes.counts, "the lengths of lists of tokens"); },
+                       [&] { return unionPositions_.reserve(bytes.unions, "unions of lists"); },
+                       [&] { return unionPlaces_.reserve(bytes.unions, "the places of unions"); },
+                       [&] { return unionReaders_.reserve(bytes.unions, "the readers of unions"); },
+                       [&] { return unionCounts_.reserve(bytes.unionCounts, "the lengths of unions"); });
   if (!reserved || bytes.worth <= worthBytes_) // every selection leaves the worth as it found it
     return reserved;
   worthBytes_ = 0;
@@ -64,6 +71,15 @@ abi::Selected PlanSelecting::selectedAt(const PlanRoom &room, const PlanSections
           .budget = split_.budget};
 }
 
+abi::Unions PlanSelecting::unionsAt(const PlanSections &sections, std::byte *plan) const {
+  return {.unions = reinterpret_cast<const abi::Union *>(plan + sections.unions),
+          .positions = unionPositions_.as<int>(),
+          .places = unionPlaces_.as<int>(),
+          .readers = unionReaders_.as<unsigned>(),
+          .counts = unionCounts_.as<int>(),
+          .callerIndex = reinterpret_cast<const int *>(plan + sections.callerIndex)};
+}
+
 void PlanSelecting::write(const SelectingTables &tables, const PlanRoom &room, const PlanSections &sections,
                           std::byte *onDevice, std::byte *to) const {
   const auto copy = [&](std::size_t section, const auto &values) {
@@ -72,35 +88,75 @@ void PlanSelecting::write(const SelectingTables &tables, const PlanRoom &room, c
   };
   const auto ints = [&](std::size_t section) { return reinterpret_cast<int *>(to + section); };
   const abi::Selected selected = selectedAt(room, sections, onDevice);
+  const abi::Unions unions = unionsAt(sections, onDevice);
   std::memcpy(to + sections.selected, &selected, sizeof selected);
+  std::memcpy(to + sections.selected + sizeof selected, &unions, sizeof unions);
   copy(sections.stretches, tables.stretches);
   const int queries = static_cast<int>(tables.stretchBegin.size()) - 1;
   copy(sections.stretchBegin, tables.stretchBegin); // queries that there is room for have no path
   std::fill(ints(sections.stretchBegin) + queries + 1, ints(sections.stretchBegin) + room.queries + 1,
             tables.stretchBegin.back());
-  copy(sections.sparseItems, tables.items);
-  const std::size_t itemBytes = tables.items.size() * sizeof(abi::Item); // one of no tokens ends the list
-  std::memset(to + sections.sparseItems + itemBytes, 0,
-              static_cast<std::size_t>(room.sparseItems) * sizeof(abi::Item) - itemBytes);
-  const int merged = tables.parts > 1 ? queries : 0; // and a query of -1
-  int *const query = ints(sections.sparseMergeQuery), *const begin = ints(sections.sparseMergeBegin);
-  std::iota(query, query + merged, 0);
-  std::fill(query + merged, query + room.queries, -1);
-  for (int q = 0; q <= merged; ++q)
-    begin[q] = q * tables.parts;
-  std::iota(ints(sections.sparseMergeSlot), ints(sections.sparseMergeSlot) + room.sparseItems, 0);
+  const auto copyEnded = [&](std::size_t section, const auto &values, int most) { // by one that is all 0
+    copy(section, values);
+    const std::size_t one = sizeof(values[0]);
+    std::memset(to + section + values.size() * one, 0,
+                (static_cast<std::size_t>(most) - values.size()) * one);
+  };
+  copyEnded(sections.sparseItems, tables.items, room.sparseItems);
+  copyEnded(sections.unions, tables.unions, room.unions() + 1);
+  copyEnded(sections.unitedItems, tables.unitedItems, room.unitedItems);
+  copy(sections.sparseMergeQuery, tables.mergeQuery); // and a query of -1
+  const std::size_t merged = tables.mergeQuery.size();
+  std::fill(ints(sections.sparseMergeQuery) + merged, ints(sections.sparseMergeQuery) + room.queries, -1);
+  copy(sections.sparseMergeBegin, tables.mergeBegin);
+  copy(sections.sparseMergeSlot, tables.mergeSlot);
 }
 
-Result<void> PlanSelecting::select(const CudaKernels &kernels, int queries, const PlanRoom &room,
+Result<int> PlanSelecting::pageTokensOf(const abi::AttendArgs &args) const {
+  const abi::CachePlaces &k = args.kCache, &v = args.vCache;
+  if (!split_.unions.isTold || args.pageTable == nullptr)
+    return 0;
+  if (k.tokenStride == 0 || k.pageStride % k.tokenStride != 0 || v.tokenStride == 0 ||
+      v.pageStride % v.tokenStride != 0 || k.pageStride / k.tokenStride != v.pageStride / v.tokenStride)
+    return Error{
+        ErrorCode::Usage,
+        "queries read their lists as one, and the pages of K and V are not the same number of tokens "
+        "apart",
+        "let a page's stride be a multiple of a token's, or make the plan invariant"};
+  return static_cast<int>(k.pageStride / k.tokenStride);
+}
+
+void PlanSelecting::point(const PlanSections &sections, std::byte *plan, abi::AttendArgs &attend) const {
+  if (!split_.unions.isTold)
+    return;
+  attend.runs =
+      reinterpret_cast<const abi::Run *>(plan + sections.selected + sizeof(abi::Selected)); // abi::Unions
+  attend.pageTable = unionPlaces_.as<int>();
+  attend.kCache.pageStride = attend.kCache.tokenStride;
+  attend.vCache.pageStride = attend.vCache.tokenStride;
+}
+
+Result<void> PlanSelecting::select(const CudaKernels &kernels, int queries, int unions, const PlanRoom &room,
                                    const PlanSections &sections, std::byte *plan, const int *pageTable,
-                                   cu::Stream stream) const {
+                                   int pageTokens, cu::Stream stream) const {
   const SelectingCudaKernels &own = *kernels.selecting();
   const spec::SelectSpec &select = *kernels.variant().select;
   abi::SelectArgs args{selectedAt(room, sections, plan), queries, select.keepFirst, select.keepLast};
   args.selected.pageTable = pageTable;
   void *params[] = {&args};
   const int blocks = queries * lists_ * own.blocksOfList();
-  return own.select().launchClusters(static_cast<unsigned>(blocks), own.blocksOfList(), params, stream);
+  auto selected =
+      own.select().launchClusters(static_cast<unsigned>(blocks), own.blocksOfList(), params, stream);
+  if (!selected || unions == 0)
+    return selected;
+  abi::UniteArgs unite{
+      .selected = reinterpret_cast<const abi::Selected *>(plan + sections.selected),
+      .unions = unionsAt(sections, plan),
+      .pageTable = pageTable,
+      .items = split_.unions.isTold ? reinterpret_cast<abi::Item *>(plan + sections.unitedItems) : nullptr,
+      .pageTokens = pageTokens};
+  void *uniteParams[] = {&unite};
+  return own.unite().launch(static_cast<unsigned>(unions * lists_), uniteParams, stream);
 }
 
 Result<void> PlanSelecting::read(int queries, Selection &selection) const {

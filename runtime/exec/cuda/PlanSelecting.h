@@ -16,9 +16,13 @@ public:
   static support::Result<PlanSelecting> create(const CudaKernels &kernels, int budget, bool isInvariant);
 
   const SparseSplit &split() const { return split_; }
-  SelectingTables tablesOf(const plan::Plan &plan) { return selectingTables(plan, split_, paths_); }
+  /// Of which at most so many queries may be in unions.
+  SelectingTables tablesOf(const plan::Plan &plan, int mostUnited) {
+    return selectingTables(plan, split_, mostUnited, paths_);
+  }
 
-  /// What the room says of selection, which follows from its queries.
+  /// What the room says of selection, which follows from its queries, and from how many of them may be in
+  /// unions.
   void completeRoom(PlanRoom &room) const;
 
   /// Memory for all that the room allows.
@@ -28,10 +32,16 @@ public:
   void write(const SelectingTables &tables, const PlanRoom &room, const PlanSections &sections,
              std::byte *onDevice, std::byte *to) const;
 
-  /// Makes the lists of so many queries out of what their tokens are worth.
-  support::Result<void> select(const CudaKernels &kernels, int queries, const PlanRoom &room,
+  /// Makes the lists of so many queries out of what their tokens are worth, and so many unions of them.
+  /// `pageTokens` is pageTokensOf() the cache.
+  support::Result<void> select(const CudaKernels &kernels, int queries, int unions, const PlanRoom &room,
                                const PlanSections &sections, std::byte *plan, const int *pageTable,
-                               cu::Stream stream) const;
+                               int pageTokens, cu::Stream stream) const;
+  /// Of a cache that unions are read of: a page's stride by a token's, an error where kernels want that and
+  /// there is no such number.
+  support::Result<int> pageTokensOf(const abi::AttendArgs &args) const;
+  /// What attend kernels of unions ask for beside what those of lists do.
+  void point(const PlanSections &sections, std::byte *plan, abi::AttendArgs &attend) const;
 
   /// Copies the lists of so many queries to the host. What makes them must be done.
   support::Result<void> read(int queries, Selection &selection) const;
@@ -39,7 +49,10 @@ public:
 private:
   PlanSelecting(const CudaKernels &kernels, SparseSplit split)
       : lists_(kernels.variant().lists()), split_(split), worth_(kernels.device()),
-        positions_(kernels.device()), places_(kernels.device()), counts_(kernels.device()) {}
+        positions_(kernels.device()), places_(kernels.device()), counts_(kernels.device()),
+        unionPositions_(kernels.device()), unionPlaces_(kernels.device()), unionReaders_(kernels.device()),
+        unionCounts_(kernels.device()) {}
+  abi::Unions unionsAt(const PlanSections &sections, std::byte *plan) const;
   abi::Selected selectedAt(const PlanRoom &room, const PlanSections &sections, std::byte *plan) const;
 
   int lists_; ///< of a query
@@ -47,6 +60,7 @@ private:
   plan::Paths paths_;
   std::size_t worthBytes_ = 0; ///< of which all are of hidden tokens, while no run is under way
   device::Buffer worth_, positions_, places_, counts_;
+  device::Buffer unionPositions_, unionPlaces_, unionReaders_, unionCounts_;
 };
 
 } // namespace deft::exec

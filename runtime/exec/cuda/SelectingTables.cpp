@@ -34,6 +34,57 @@ void addPath(const plan::Paths &paths, int query, std::vector<abi::PathStretch> 
     stretches.push_back({end, 0, 0, 0});
 }
 
+/// Tells the merge that a query has so many partials, `stride` apart.
+void addMerged(int query, int first, int stride, int count, SelectingTables &tables) {
+  tables.mergeQuery.push_back(query);
+  for (int i = 0; i < count; ++i)
+    tables.mergeSlot.push_back(first + i * stride);
+  tables.mergeBegin.push_back(static_cast<int>(tables.mergeSlot.size()));
+}
+
+void addUnited(int index, const UnionShape &shape, SelectingTables &tables) {
+  const abi::Union &one = tables.unions[static_cast<std::size_t>(index)];
+  const bool isMerged = one.parts > 1;
+  for (int part = 0; part < one.parts; ++part) {
+    abi::Item item{.queryBegin = one.queryBegin,
+                   .queryCount = one.queryCount,
+                   .runBegin = index,
+                   .runCount = one.parts,
+                   .tokens = 1,
+                   .partialBegin = isMerged ? tables.partials + part * one.queryCount : -1,
+                   .dealtTiles = 0,
+                   .commonTokens = part};
+    if (shape.isTold)
+      item.runBegin = item.runCount = item.commonTokens = 0;
+    tables.unitedItems.insert(tables.unitedItems.end(), static_cast<std::size_t>(shape.itemsOfPart), item);
+  }
+  if (!isMerged)
+    return;
+  for (int i = 0; i < one.queryCount; ++i)
+    addMerged(one.queryBegin + i, tables.partials + i, one.queryCount, one.parts, tables);
+  tables.partials += one.queryCount * one.parts;
+}
+
+/// A query that reads its own lists.
+void addOwn(int query, int callerIndex, const SparseSplit &split, int queries, SelectingTables &tables) {
+  const int itemTokens = split.itemTokens(queries), parts = split.parts(queries);
+  for (int part = 0; part < parts; ++part) {
+    const int first = part * itemTokens;
+    tables.items.push_back({.queryBegin = query,
+                            .queryCount = 1,
+                            .runBegin = callerIndex,
+                            .runCount = 0,
+                            .tokens = std::min(itemTokens, split.budget - first),
+                            .partialBegin = parts > 1 ? tables.partials + part : -1,
+                            .dealtTiles = 0,
+                            .commonTokens = first});
+  }
+  if (parts == 1)
+    return;
+  addMerged(query, tables.partials, 1, parts, tables);
+  tables.partials += parts;
+}
+
 } // namespace
 
 int SparseSplit::mostParts() const { return divideUp(budget, std::max(kLeastTokens, tileTokens)); }
@@ -53,7 +104,8 @@ int SparseSplit::mostItems(int queries) const {
   return static_cast<int>(std::min<std::int64_t>(most, all));
 }
 
-SelectingTables selectingTables(const plan::Plan &plan, const SparseSplit &split, plan::Paths &paths) {
+SelectingTables selectingTables(const plan::Plan &plan, const SparseSplit &split, int mostUnited,
+                                plan::Paths &paths) {
   paths.read(plan);
   SelectingTables tables;
   const int queries = paths.queryCount();
@@ -63,20 +115,17 @@ SelectingTables selectingTables(const plan::Plan &plan, const SparseSplit &split
     addPath(paths, query, tables.stretches);
     tables.stretchBegin.push_back(static_cast<int>(tables.stretches.size()));
   }
-  const int itemTokens = split.itemTokens(queries);
-  tables.parts = split.parts(queries);
-  for (int query = 0; query < queries; ++query)
-    for (int part = 0; part < tables.parts; ++part) {
-      const int first = part * itemTokens;
-      tables.items.push_back({.queryBegin = query,
-                              .queryCount = 1,
-                              .runBegin = plan.callerIndex[static_cast<std::size_t>(query)],
-                              .runCount = 0,
-                              .tokens = std::min(itemTokens, split.budget - first),
-                              .partialBegin = tables.parts > 1 ? query * tables.parts + part : -1,
-                              .dealtTiles = 0,
-                              .commonTokens = first});
+  tables.unions = findUnions(plan, paths, split.unions, split.budget, mostUnited);
+  const int unions = static_cast<int>(tables.unions.size()), others = queries - tables.unitedQueries();
+  for (int query = 0, next = 0; query < queries;) {
+    if (next < unions && tables.unions[static_cast<std::size_t>(next)].queryBegin == query) {
+      query += tables.unions[static_cast<std::size_t>(next)].queryCount;
+      addUnited(next++, split.unions, tables);
+    } else {
+      addOwn(query, plan.callerIndex[static_cast<std::size_t>(query)], split, others, tables);
+      ++query;
     }
+  }
   return tables;
 }
 

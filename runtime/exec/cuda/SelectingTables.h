@@ -1,9 +1,6 @@
 #pragma once
 
-#include "runtime/plan/Paths.h"
-#include "templates/deft/select_abi.h"
-
-#include <vector>
+#include "runtime/exec/cuda/Unions.h"
 
 /// What the kernels of a variant that selects read beside a plan (specs/LANGUAGE.md, rules K).
 namespace deft::exec {
@@ -15,6 +12,7 @@ struct SparseSplit {
   int tileTokens = 1; ///< items are multiples of it
   int items = 1;      ///< that keep the device busy
   bool isInvariant = false;
+  UnionShape unions = {}; ///< of queries that share a path's beginning; an invariant plan has none
 
   /// Tokens of an item, and items of a query.
   int itemTokens(int queries) const;
@@ -34,12 +32,17 @@ struct SelectingTables {
   std::vector<abi::PathStretch> stretches; ///< as abi::Selected has them
   std::vector<int> stretchBegin;           ///< of each query, by the caller's index, and the end of the last
   int positions = 0;                       ///< of the longest path
-  std::vector<abi::Item> items;            ///< of the sparse attention, in the plan's order of queries
-  int parts = 0; ///< of a query; where there are several, query q of the plan's order has the partials from
-                 ///< q * parts on
+  std::vector<abi::Union> unions;          ///< in the plan's order of queries
+  std::vector<abi::Item> unitedItems;      ///< of these
+  std::vector<abi::Item> items;            ///< of the other queries, likewise
+  int partials = 0;                        ///< of both
+  std::vector<int> mergeQuery, mergeBegin{0}, mergeSlot; ///< as abi::MergeArgs has them
+
+  int unitedQueries() const { return unions.empty() ? 0 : unions.back().before + unions.back().queryCount; }
 };
 
-/// Of a plan; `paths` is memory that calls may share.
-SelectingTables selectingTables(const plan::Plan &plan, const SparseSplit &split, plan::Paths &paths);
+/// Of a plan, of which at most so many queries may be in unions; `paths` is memory that calls may share.
+SelectingTables selectingTables(const plan::Plan &plan, const SparseSplit &split, int mostUnited,
+                                plan::Paths &paths);
 
 } // namespace deft::exec

@@ -32,6 +32,32 @@ TEST(SparsePhaseTest, EveryArchitectureHasOneForEveryShape) {
       }
 }
 
+TEST(SparsePhaseTest, AUnionIsReadInTilesOfTheRowsOf32Queries) {
+  const auto rowsOf = [](int queryHeads, int kvHeads, int dim) {
+    const auto phase =
+        unitedPhase({queryHeads, kvHeads, spec::Tensors::alike(dim)}, *target::findTarget("sm_90a"));
+    return phase ? phase->tileQ : 0;
+  };
+  EXPECT_EQ(rowsOf(32, 8, 128), 128);
+  EXPECT_EQ(rowsOf(32, 32, 128), 32);
+  EXPECT_EQ(rowsOf(64, 32, 128), 64);
+  EXPECT_EQ(rowsOf(24, 8, 128), 96);
+  EXPECT_EQ(rowsOf(16, 1, 128), 128);
+}
+
+TEST(SparsePhaseTest, EveryArchitectureHasOneForUnionsOfEveryShape) {
+  for (const target::Target &target : target::targets())
+    for (const int dim : {16, 64, 96, 128, 192, 256})
+      for (const int ratio : {1, 4, 7, 16, 17, 40, 64}) {
+        const KernelShape shape{ratio, 1, spec::Tensors::alike(dim)};
+        const auto phase = unitedPhase(shape, target);
+        ASSERT_TRUE(phase) << target.arch << ", dim " << dim << ", ratio " << ratio << ": "
+                           << phase.error().message;
+        EXPECT_GE(phase->tileQ, ratio);
+        EXPECT_TRUE(checkPhase(shape, *phase, &target).ok());
+      }
+}
+
 TEST(SparsePhaseTest, ManyColumnsHaveSmallerTiles) {
   const auto phase = sparsePhase({8, 8, spec::Tensors::alike(256)}, *target::findTarget("sm_86"));
   ASSERT_TRUE(phase) << phase.error().message;

@@ -18,7 +18,7 @@ using ::testing::HasSubstr;
 class SelectingGpu : public FakeGpu {
 public:
   explicit SelectingGpu(int budget, spec::SelectBy by = spec::SelectBy::KvHead, int keepFirst = 2,
-                        int keepLast = 3, int phases = 1)
+                        int keepLast = 3, int phases = 1, std::optional<config::Family> unites = {})
       : FakeGpu(0, phases) {
     variant.select.emplace();
     variant.select->budget.values = {budget};
@@ -37,6 +37,10 @@ public:
     selecting.blocksOfList = 2;
     selecting.sparse = kernel("deft_small_sparse", 128);
     selecting.sparsePhase = {.name = "sparse", .tileQ = 16, .tileKv = 16};
+    if (unites)
+      selecting.uniting = {kernel("deft_small_unite", 1024),
+                           kernel("deft_small_united", 128),
+                           {.name = "united", .family = *unites, .tileQ = 32, .tileKv = 16}};
     kernels = *CudaKernels::load(device, variant, set);
     (void)fake_cuda::takeCalls();
   }
@@ -59,11 +63,18 @@ std::vector<std::string> launchedKernels() {
 }
 
 TEST(PlanSelectingTest, ListsAndSparseOutputsAreThoseOfTheOracle) {
-  for (const auto by : {spec::SelectBy::KvHead, spec::SelectBy::QueryHead, spec::SelectBy::Query})
+  int united = 0;
+  for (const auto &[by, unites] : {std::pair(spec::SelectBy::KvHead, std::optional<config::Family>()),
+                                   {spec::SelectBy::QueryHead, {}},
+                                   {spec::SelectBy::Query, {}},
+                                   {spec::SelectBy::KvHead, config::Family::Sm80},
+                                   {spec::SelectBy::Query, config::Family::Sm80},
+                                   {spec::SelectBy::KvHead, config::Family::Sm90},
+                                   {spec::SelectBy::Query, config::Family::Sm90}})
     for (const int budget : {5, 70, 1000})
       for (auto &[name, tree] : test::edgeTrees()) {
         SCOPED_TRACE(name + ", " + std::to_string(budget));
-        const SelectingGpu gpu(budget, by, 2, 3, 1 + budget % 2);
+        const SelectingGpu gpu(budget, by, 2, 3, 1 + budget % 2, unites);
         const auto placement = tree::placeInCache(
             tree, {.pageSize = pageSizeOf(gpu.variant), .order = tree::PlacementOrder::Scattered, .seed = 7});
         ASSERT_TRUE(placement.ok());
@@ -89,7 +100,10 @@ TEST(PlanSelectingTest, ListsAndSparseOutputsAreThoseOfTheOracle) {
         options.selection = &selection;
         const auto check = reference::check(gpu.variant, tree, inputs, sparse, options);
         EXPECT_TRUE(check.passed()) << reference::explainFailure(check);
+        for (const fake_cuda::Call &call : fake_cuda::takeCalls())
+          united += call.kernel == "deft_small_united";
       }
+  EXPECT_GT(united, 20);
 }
 
 TEST(PlanSelectingTest, ASelectionLeavesTheWorthAsItFoundIt) {
@@ -155,6 +169,62 @@ TEST(PlanSelectingTest, ARunOnlyLaunches) {
   EXPECT_EQ(attend.planLines, 0);
   EXPECT_EQ(attend.selected, selecting[0].argsAs<abi::AttendArgs>().selected);
   EXPECT_EQ(sparse[1].argsAs<abi::MergeArgs>().mergeCount, 9);
+}
+
+TEST(PlanSelectingTest, BranchesReadTheirListsAsOne) {
+  const SelectingGpu gpu(60, spec::SelectBy::KvHead, 2, 3, 1, config::Family::Sm90);
+  const cu::Stream stream = makeStream(gpu);
+  const auto plan = gpu.makeDevicePlan(optionsOf(gpu));
+  FakeStep step(gpu, test::levelTree({1, 6}, {100, 20}), 2);
+  ASSERT_TRUE(plan->write(gpu.makePlan(step.tree)).ok());
+  ASSERT_TRUE(plan->upload(stream).ok());
+  (void)fake_cuda::takeCalls();
+  ASSERT_TRUE(plan->runSelecting(*gpu.kernels, step.pointers(), stream).ok());
+  EXPECT_THAT(launchedKernels(), ElementsAre("deft_small_narrow_selecting", "deft_small_merge",
+                                             "deft_small_select", "deft_small_unite"));
+  ASSERT_TRUE(plan->runSparse(*gpu.kernels, step.pointers(), stream).ok());
+  EXPECT_THAT(launchedKernels(), ElementsAre("deft_small_united", "deft_small_merge"));
+
+  CudaPlanOptions options = optionsOf(gpu); // whose bits would hang on who is in a union
+  options.isInvariant = true;
+  const auto invariant = gpu.makeDevicePlan(options);
+  ASSERT_TRUE(invariant->write(gpu.makePlan(step.tree)).ok());
+  ASSERT_TRUE(invariant->upload(stream).ok());
+  ASSERT_TRUE(invariant->runSelecting(*gpu.kernels, step.pointers(), stream).ok());
+  (void)fake_cuda::takeCalls();
+  ASSERT_TRUE(invariant->runSparse(*gpu.kernels, step.pointers(), stream).ok());
+  EXPECT_THAT(launchedKernels(), ElementsAre("deft_small_sparse")); // lists of one part, and nothing to merge
+
+  const SelectingGpu old(60); // a package without them
+  const auto ran = plan->runSelecting(*old.kernels, step.pointers(), stream);
+  ASSERT_FALSE(ran.ok());
+  EXPECT_EQ(ran.error().message, "the plan has 6 queries read their lists as one, these kernels take 0");
+}
+
+/// A plan that comes into the room of one without unions does without them.
+TEST(PlanSelectingTest, ACapturedRoomWithoutUnionsServesBranches) {
+  const SelectingGpu gpu(60, spec::SelectBy::KvHead, 2, 3, 1, config::Family::Sm90);
+  const cu::Stream stream = makeStream(gpu);
+  const auto plan = gpu.makeDevicePlan(optionsOf(gpu));
+  FakeStep apart(gpu, test::levelTree({12}, {160}), 2), branches(gpu, test::levelTree({1, 6}, {100, 20}), 3);
+  ASSERT_TRUE(plan->write(gpu.makePlan(apart.tree)).ok());
+  PlanRoom room = plan->room();
+  room.growFor(gpu.makePlan(branches.tree));
+  room.stretches += 100;
+  ASSERT_TRUE(plan->setRoom(room).ok());
+  ASSERT_TRUE(plan->write(gpu.makePlan(apart.tree)).ok());
+  ASSERT_TRUE(plan->upload(stream).ok());
+  const cu::GraphExec graph = capture(gpu, stream, [&]() -> support::Result<void> {
+    if (auto ran = plan->runSelecting(*gpu.kernels, branches.pointers(), stream); !ran)
+      return ran;
+    return plan->runSparse(*gpu.kernels, branches.pointers(), stream);
+  });
+  const auto written = plan->write(gpu.makePlan(branches.tree));
+  ASSERT_TRUE(written.ok()) << written.error().message;
+  ASSERT_TRUE(plan->upload(stream).ok());
+  (void)fake_cuda::takeCalls();
+  ASSERT_EQ(gpu.device->api().graphLaunch(graph, stream), cu::kSuccess);
+  EXPECT_THAT(launchedKernels(), ::testing::Not(::testing::Contains("deft_small_united")));
 }
 
 TEST(PlanSelectingTest, ACapturedStepServesLaterAndSmallerTrees) {
@@ -287,14 +357,18 @@ TEST(PlanSelectingTest, RoomCountsWorthListsAndPartials) {
   EXPECT_EQ(without.worth + without.lists + without.counts, 0u);
   room.budget = 256;
   room.positions = 1001;
-  room.sparseItems = 20;
+  room.sparseItems = 16;
+  room.sparsePartials = 20;
+  room.unitedQueries = 6;
   const RoomBytes with = RoomBytes::of(room, gpu.variant);
   EXPECT_EQ(with.worth, 10u * 2 * 1004 * 4);
   EXPECT_EQ(with.lists, 10u * 2 * 256 * 4);
   EXPECT_EQ(with.counts, 10u * 2 * 4);
   EXPECT_EQ(with.partialLse, 20u * 6 * 4);
-  EXPECT_EQ(with.onDevice(),
-            with.plan + with.partialOut + with.partialLse + with.worth + 2 * with.lists + with.counts);
+  EXPECT_EQ(with.unions, 6u * 2 * 256 * 4);
+  EXPECT_EQ(with.unionCounts, 3u * 2 * 4);
+  EXPECT_EQ(with.onDevice(), with.plan + with.partialOut + with.partialLse + with.worth + 2 * with.lists +
+                                 with.counts + 3 * with.unions + with.unionCounts);
 }
 
 TEST(PlanSelectingTest, TwoPhasesGiveWorthEach) {

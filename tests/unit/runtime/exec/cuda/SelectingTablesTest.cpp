@@ -1,6 +1,7 @@
 #include "runtime/exec/cuda/SelectingTables.h"
 
 #include "runtime/plan/Planner.h"
+#include "runtime/tree/CachePlacement.h"
 #include "tests/support/Forest.h"
 
 #include <gtest/gtest.h>
@@ -78,9 +79,8 @@ TEST(SelectingTablesTest, AnItemHasAPartOfItsQuerysList) {
   const plan::Plan plan = planOf(tree, 32);
   plan::Paths paths;
   const SelectingTables tables =
-      selectingTables(plan, {.budget = 300, .tileTokens = 64, .items = 100}, paths);
-  ASSERT_EQ(tables.parts, 3); // of 128, 128 and 44
-  ASSERT_EQ(tables.items.size(), 6u);
+      selectingTables(plan, {.budget = 300, .tileTokens = 64, .items = 100}, 2, paths);
+  ASSERT_EQ(tables.items.size(), 6u); // three each, of 128, 128 and 44
   const abi::Item &last = tables.items[5];
   EXPECT_EQ(last.queryBegin, 1);
   EXPECT_EQ(last.queryCount, 1);
@@ -89,20 +89,80 @@ TEST(SelectingTablesTest, AnItemHasAPartOfItsQuerysList) {
   EXPECT_EQ(last.commonTokens, 256);
   EXPECT_EQ(last.tokens, 44);
   EXPECT_EQ(last.partialBegin, 5);
+  EXPECT_EQ(tables.mergeQuery, (std::vector<int>{0, 1}));
+  EXPECT_EQ(tables.mergeBegin, (std::vector<int>{0, 3, 6}));
+  EXPECT_EQ(tables.mergeSlot, (std::vector<int>{0, 1, 2, 3, 4, 5}));
+  EXPECT_EQ(tables.partials, 6);
 }
 
 TEST(SelectingTablesTest, AnItemThatHasAllOfAListWritesTheOutput) {
   plan::Paths paths;
   const SelectingTables tables = selectingTables(planOf(test::levelTree({1, 2}, {100, 20}), 32),
-                                                 {.budget = 64, .tileTokens = 64, .items = 100}, paths);
+                                                 {.budget = 64, .tileTokens = 64, .items = 100}, 2, paths);
   ASSERT_EQ(tables.items.size(), 2u);
   EXPECT_EQ(tables.items[0].partialBegin, -1);
+  EXPECT_TRUE(tables.mergeQuery.empty());
+}
+
+TEST(SelectingTablesTest, AUnionsItemsArePartsOfItAndOthersStandBesideThem) {
+  tree::KvTree tree = test::levelTree({1, 5}, {100, 2});
+  ASSERT_TRUE(tree::placeInCache(tree, {.pageSize = 1}).ok());
+  const plan::Plan plan = planOf(tree, 32);
+  plan::Paths paths;
+  const SparseSplit split{.budget = 90, .tileTokens = 64, .items = 100, .unions = {.queries = 4, .parts = 3}};
+  const SelectingTables tables = selectingTables(plan, split, 5, paths);
+  ASSERT_EQ(tables.unions.size(), 1u);
+  ASSERT_EQ(tables.unions[0].queryCount, 4);
+  EXPECT_EQ(tables.unions[0].sharedEnd, 100);
+  EXPECT_EQ(tables.unitedQueries(), 4);
+  ASSERT_EQ(tables.unitedItems.size(), 3u);
+  for (int part = 0; part < 3; ++part) {
+    const abi::Item &item = tables.unitedItems[static_cast<std::size_t>(part)];
+    EXPECT_EQ(item.queryBegin, 0);
+    EXPECT_EQ(item.queryCount, 4);
+    EXPECT_EQ(item.runBegin, 0);
+    EXPECT_EQ(item.runCount, 3);
+    EXPECT_EQ(item.commonTokens, part);
+    EXPECT_EQ(item.partialBegin, 4 * part);
+    EXPECT_GT(item.tokens, 0);
+  }
+  ASSERT_EQ(tables.items.size(), 1u); // the fifth query's lists
+  EXPECT_EQ(tables.items[0].queryBegin, 4);
+  EXPECT_EQ(tables.items[0].partialBegin, -1);
+  EXPECT_EQ(tables.mergeQuery, (std::vector<int>{0, 1, 2, 3}));
+  EXPECT_EQ(tables.mergeBegin, (std::vector<int>{0, 3, 6, 9, 12}));
+  EXPECT_EQ(tables.mergeSlot, (std::vector<int>{0, 4, 8, 1, 5, 9, 2, 6, 10, 3, 7, 11}));
+  EXPECT_EQ(tables.partials, 12);
+
+  const SelectingTables fewer = selectingTables(plan, split, 3, paths); // of which there is room for
+  EXPECT_EQ(fewer.unitedQueries(), 3);
+  EXPECT_EQ(fewer.items.size(), 2u);
+  EXPECT_TRUE(selectingTables(plan, split, 0, paths).unions.empty());
+}
+
+TEST(SelectingTablesTest, ThereIsRoomForTheUnionsOfEveryPlanBelow) {
+  for (const int united : {2, 4, 32})
+    for (const int parts : {1, 16, 132}) {
+      const UnionShape shape{.queries = united, .parts = parts};
+      int mostItems = 0, mostPartials = 0;
+      for (int queries = 2; queries <= 200; ++queries) {
+        for (int unions = (queries + united - 1) / united; 2 * unions <= queries; ++unions) {
+          const int each = shape.partsOf(unions);
+          mostItems = std::max(mostItems, unions * each);
+          if (each > 1)
+            mostPartials = std::max(mostPartials, queries * each);
+        }
+        EXPECT_LE(mostItems, shape.mostItems(queries)) << united << ", " << parts << ", " << queries;
+        EXPECT_LE(mostPartials, shape.mostPartials(queries)) << united << ", " << parts << ", " << queries;
+      }
+    }
 }
 
 TEST(SelectingTablesTest, AStretchIsANodeHoweverChunksCutIt) {
   const tree::KvTree tree = test::levelTree({1, 2}, {100, 20});
   plan::Paths paths;
-  const SelectingTables tables = selectingTables(planOf(tree, 16), {.budget = 64, .tileTokens = 64}, paths);
+  const SelectingTables tables =
+      selectingTables(planOf(tree, 16), {.budget = 64, .tileTokens = 64}, 2, paths);
   EXPECT_EQ(tables.positions, 120);
   ASSERT_EQ(tables.stretchBegin, (std::vector<int>{0, 2, 4}));
   for (const int query : {0, 1}) {
@@ -132,7 +192,7 @@ TEST(SelectingTablesTest, APathEndsWhereItsQueryIsThoughItsLastTokensAreHidden) 
   run.queryEnd = 1;
   plan.runs.own().push_back(run);
   plan::Paths paths;
-  const SelectingTables tables = selectingTables(plan, {.budget = 4, .tileTokens = 64}, paths);
+  const SelectingTables tables = selectingTables(plan, {.budget = 4, .tileTokens = 64}, 2, paths);
   ASSERT_EQ(tables.stretchBegin, (std::vector<int>{0, 2, 3}));
   EXPECT_EQ(tables.stretches[1].position, 100);
   EXPECT_EQ(tables.stretches[1].tokens, 0);

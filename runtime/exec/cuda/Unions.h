@@ -1,0 +1,33 @@
+#pragma once
+
+#include "runtime/plan/Paths.h"
+#include "templates/deft/select_abi.h"
+#include "templates/deft/union_abi.h"
+
+#include <vector>
+
+/// Which queries of a plan read their lists as one (templates/deft/union_abi.h).
+namespace deft::exec {
+
+/// What the kernel that reads unions takes.
+struct UnionShape {
+  int queries = 0;     ///< of a union, at most; 0: there is no such kernel
+  int parts = 1;       ///< of all unions' tokens, for one list: as many as keep the device busy
+  int itemsOfPart = 1; ///< where items are told, one for each KV head (templates/deft/union_abi.h)
+  bool isTold = false;
+  double mostRead = 1; ///< tokens of a union for each of its queries' lists, so that it pays
+
+  /// Of one of so many unions.
+  int partsOf(int unions) const;
+  /// Items, and partials, of so many queries or fewer.
+  int mostItems(int queries) const;
+  int mostPartials(int queries) const;
+};
+
+/// Unions of queries that follow each other in the plan's order, of at most so many in all. Which tokens
+/// lists will have nobody knows yet: the best that pays if they had nothing in common but what chance gives,
+/// so that every token that they do agree on is gain.
+std::vector<abi::Union> findUnions(const plan::Plan &plan, const plan::Paths &paths, const UnionShape &shape,
+                                   int budget, int mostQueries);
+
+} // namespace deft::exec

@@ -1,0 +1,57 @@
+#pragma once
+
+/// What host and device agree on of unions: queries whose paths begin alike read the lists of all of them as
+/// one, each token once. Plain structs without includes, as abi.h.
+namespace deft::abi {
+
+struct Item;
+struct Selected;
+
+constexpr int kMostUnited = 32; ///< queries of a union: one bit each
+
+/// Queries that follow each other in the plan's order and whose paths are the same tokens up to a position.
+struct Union {
+  int queryBegin; ///< in the plan's order
+  int queryCount; ///< 0: neither it nor one behind it is there
+  int sharedEnd;  ///< past the last position of which all have the same token
+  int before;     ///< queries of the unions before it
+  int itemBegin;  ///< of its items
+  int parts;      ///< that its tokens are cut into
+};
+static_assert(sizeof(Union) == 24);
+
+constexpr int kNoTokens = -1; ///< in place of where an item's tokens begin
+
+/// The tokens of unions. Lies behind the plan's abi::Selected. For each list of a query a union has one of
+/// its own: first what is shared, by rising positions, then what each query has beside that, query by query.
+/// So many tokens fit as its queries' lists have together: from (before * lists + list * queryCount) * budget
+/// on.
+struct Unions {
+  const Union *unions;
+  int *positions; ///< as Selected's
+  /// As Selected's; where items are told, pages of one: a token's row is so many of the token's strides from
+  /// the first one's.
+  int *places;
+  unsigned *readers;      ///< the queries of the union whose list has the token: bit i, query queryBegin + i
+  int *counts;            ///< [union][list]
+  const int *callerIndex; ///< of each query of the plan's order
+};
+
+/// What deft_<variant>_unite is launched with: a block for each list of each union.
+struct UniteArgs {
+  const Selected *selected; ///< whose page table is not set
+  Unions unions;
+  const int *pageTable;
+  Item *items;    ///< of unions, to be told what they have; null: the kernel that reads them finds it itself
+  int pageTokens; ///< where they are: the page's stride by the token's
+};
+
+// An item of a union (abi.h) has its queries and a part of the union's tokens: equal ones, cut on the device,
+// where their number is known.
+//   Family sm80   union `runBegin`, of `runCount` parts the one `commonTokens`, the same for all KV heads;
+//                 `tokens` is not 0.
+//   Family sm90   items are told: for each part one for each KV head, of `tokens` from place `commonTokens`
+//                 of all unions' on. Where there are none it has one that nobody reads (kNoTokens), so that
+//                 its partials are written. `runBegin` is 0, and AttendArgs::runs are the Unions.
+
+} // namespace deft::abi

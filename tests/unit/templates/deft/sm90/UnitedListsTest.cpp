@@ -1,0 +1,54 @@
+#include "tests/device/AttendCase.h"
+
+#include "deft/attend_sm90.cuh"
+#include "deft/sm90/united_lists.cuh"
+#include "tests/device/DeviceConfig.h"
+
+#include <gtest/gtest.h>
+
+namespace deft::sm90 {
+namespace {
+
+using test::draw;
+
+template <class E, int kDim, int kOfQuery> struct United : test::WideConfig {
+  using Query = E;
+  using Key = E;
+  using Value = E;
+  using Output = E;
+  static constexpr int kKeyDim = kDim, kValueDim = kDim, kPageSize = 1, kLists = kOfQuery;
+  static constexpr bool kIsDealt = true, kReadsUnions = true;
+};
+template <class Base> struct OfOneHead : Base {
+  static constexpr int kQueryHeads = 2, kKvHeads = 2, kRatio = 1;
+};
+
+template <class Config, class Variant = test::PlainVariant>
+void attendUnions(unsigned seed, const typename Variant::Params &params = {}) {
+  test::AttendCase<Config, Variant> launch(seed, params);
+  std::mt19937 &random = launch.random();
+  constexpr int kMost = std::min(Config::kTileQ / Config::kRatio, 32);
+  for (int items = draw(random, 1, 3); items > 0; --items)
+    launch.add(test::randomItem(random, {.queries = std::array{draw(random, 1, 4), draw(random, 5, 16),
+                                                               draw(random, 1, kMost)}[random() % 3],
+                                         .runs = draw(random, 1, 8),
+                                         .mostTokens = draw(random, 1, 160),
+                                         .places = launch.places()}));
+  if (draw(random, 0, 2) == 0)
+    launch.addEnd();
+  launch.check(3, smemBytes<Config>(), [](const abi::AttendArgs &args, const auto &given) {
+    sm90::attend<Config, Variant>(args, given);
+  });
+}
+
+TEST(Sm90UnitedListsTest, UnionsAreAttended) {
+  for (unsigned seed = 0; seed < 6; ++seed) {
+    attendUnions<United<bf16, 128, 2>>(seed);
+    attendUnions<OfOneHead<United<f16, 64, 2>>>(seed); // 32 queries
+    attendUnions<United<f16, 64, 1>, test::WindowVariant>(seed, {300});
+    attendUnions<United<f16, 64, 2>, test::HookVariant>(seed);
+  }
+}
+
+} // namespace
+} // namespace deft::sm90
