@@ -26,12 +26,19 @@ def selection(page, records):
         [row["row"], times(full), times(sparse), times(rest), times(sparse / full), times((sparse - rest) / (full - rest))]
         for row in rows for full, sparse, rest in [[row[way]["ms"] for way in ("tree", "sparse", "no attention")]]])
     runs = records.read(RUNS)
-    page.add(f"As `deftc run` has them, checked ({link(RUNS)}): lists against a sort of float64 scores, outputs against float64 over the lists. Where queries share what they read, each list is read by itself all the same.")
-    page.table(["tree", "queries", "full us", "selecting us", "sparse us"], [
-        [run["workload"], run["queries"], us(run["full_us"]), us(run["selecting_us"]), us(run["sparse_us"])] for run in runs["runs"]])
+    runs = records.read(RUNS)
+    page.add(f"As `deftc run` has them ({card_of(runs['device'])}, commit {runs['commit']}, {link(RUNS)}): where branches share a prompt, the union of their lists is read, each token once. Queries and keys are random, so what lists have in common is "
+             f"chance; beside it {runs['apart']}, each list by itself:")
+    page.table(["tree", "queries", "full us", "selecting us", "sparse us", "lists apart: selecting us", "sparse us"], [
+        [run["workload"], run["queries"], us(run["full_us"]), us(run["selecting_us"]), us(run["sparse_us"]), us(run["apart"]["selecting_us"]), us(run["apart"]["sparse_us"])]
+        for run in runs["runs"]])
+    page.add("The first of these with queries that have a part in common, from none to all:")
+    page.table(["in common", "tokens on a list", "of all lists", "selecting us", "sparse us", "lists apart: sparse us"], [
+        [times(row["common"]), f"{row['union_tokens']:,}", f"{row['list_tokens']:,}", us(row["packages"]["unions"]["selecting_us"]), us(row["packages"]["unions"]["sparse_us"]),
+         us(row["packages"]["apart"]["sparse_us"])] for row in runs["agreeing"]])
     cases = runs["random_cases"]
-    page.add(f"Random trees, budgets, masks, scores, sinks and types, `{cases['command']}`: {cases['cases']} cases with {cases['lists']:,} lists, {cases['wrong']} wrong.")
+    page.add(f"Random trees, budgets, masks, scores, sinks and types, `{cases['command']}`, lists against a sort of float64 scores, outputs against float64 over the lists: {cases['cases']} cases with {cases['lists']:,} lists, {cases['wrong']} wrong.")
     for run in runs["runs"]:
         if run["sparse_us"] > run["full_us"]:
-            page.loss(f"a sparse layer on {run['workload']}: {run['sparse_us'] / run['full_us']:.2f} times a full layer's time, for each branch reads its own list")
-    page.command(record["command"], "tests/gpu/end_to_end.py alone --budget 4096 --without flat --without sdpa --output layers.jsonl")
+            page.loss(f"a sparse layer on {run['workload']} with random queries: {run['sparse_us'] / run['full_us']:.2f} times a full layer's time, which reads the prompt once, too")
+    page.command(record["command"], "tests/gpu/selection/agreeing_branches.py --deftc deftc llama3_8b_sparse.deftpkg", "tests/gpu/end_to_end.py alone --budget 4096 --without flat --without sdpa --output layers.jsonl")
