@@ -3,6 +3,7 @@
 #include "compiler/support/InOrder.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <cstring>
 
 namespace deft::exec {
@@ -30,10 +31,16 @@ Result<PlanSelecting> PlanSelecting::create(const CudaKernels &kernels, int budg
                                  .unions = isInvariant ? UnionShape{} : selecting->unionShape()});
 }
 
+int PlanSelecting::mostCounted() const {
+  constexpr std::int64_t kMost = 1 << 30;
+  return static_cast<int>(kMost / (std::int64_t{lists_} * split_.budget));
+}
+
 void PlanSelecting::completeRoom(PlanRoom &room) const {
   room.budget = split_.budget;
   room.sparseItems = split_.mostItems(room.queries);
-  room.unitedQueries = split_.unions.queries > 0 ? std::min(room.unitedQueries, room.queries) : 0;
+  room.unitedQueries =
+      split_.unions.queries > 0 ? std::min({room.unitedQueries, room.queries, mostCounted()}) : 0;
   room.unitedItems = split_.unions.mostItems(room.unitedQueries);
   room.sparsePartials = room.sparseItems + split_.unions.mostPartials(room.unitedQueries);
 }

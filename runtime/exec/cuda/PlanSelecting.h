@@ -4,6 +4,8 @@
 #include "runtime/exec/cuda/CudaKernels.h"
 #include "runtime/exec/cuda/PlanRoom.h"
 
+#include <algorithm>
+
 namespace deft::exec {
 
 namespace cu = device::cu;
@@ -18,7 +20,7 @@ public:
   const SparseSplit &split() const { return split_; }
   /// Of which at most so many queries may be in unions.
   SelectingTables tablesOf(const plan::Plan &plan, int mostUnited) {
-    return selectingTables(plan, split_, mostUnited, paths_);
+    return selectingTables(plan, split_, std::min(mostUnited, mostCounted()), paths_);
   }
 
   /// What the room says of selection, which follows from its queries, and from how many of them may be in
@@ -52,6 +54,8 @@ private:
         positions_(kernels.device()), places_(kernels.device()), counts_(kernels.device()),
         unionPositions_(kernels.device()), unionPlaces_(kernels.device()), unionReaders_(kernels.device()),
         unionCounts_(kernels.device()) {}
+  /// Queries in unions, at most: kernels count these tokens in 32 bits.
+  int mostCounted() const;
   abi::Unions unionsAt(const PlanSections &sections, std::byte *plan) const;
   abi::Selected selectedAt(const PlanRoom &room, const PlanSections &sections, std::byte *plan) const;
 

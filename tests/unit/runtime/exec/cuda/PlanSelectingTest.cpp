@@ -201,6 +201,22 @@ TEST(PlanSelectingTest, BranchesReadTheirListsAsOne) {
   EXPECT_EQ(ran.error().message, "the plan has 6 queries read their lists as one, these kernels take 0");
 }
 
+/// Where a union's tokens begin is a number of 32 bits.
+TEST(PlanSelectingTest, NoMoreQueriesAreInUnionsThanKernelsCount) {
+  const SelectingGpu gpu(1 << 20, spec::SelectBy::KvHead, 2, 3, 1, config::Family::Sm90);
+  auto selecting = PlanSelecting::create(*gpu.kernels, 1 << 20, false);
+  ASSERT_TRUE(selecting.ok());
+  PlanRoom room;
+  room.queries = room.unitedQueries = 600;
+  selecting->completeRoom(room);
+  EXPECT_EQ(room.unitedQueries, 512); // two lists each
+  auto few = PlanSelecting::create(*gpu.kernels, 100, false);
+  ASSERT_TRUE(few.ok());
+  room.unitedQueries = 600;
+  few->completeRoom(room);
+  EXPECT_EQ(room.unitedQueries, 600);
+}
+
 /// A plan that comes into the room of one without unions does without them.
 TEST(PlanSelectingTest, ACapturedRoomWithoutUnionsServesBranches) {
   const SelectingGpu gpu(60, spec::SelectBy::KvHead, 2, 3, 1, config::Family::Sm90);
