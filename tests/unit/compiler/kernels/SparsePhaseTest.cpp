@@ -35,7 +35,7 @@ TEST(SparsePhaseTest, EveryArchitectureHasOneForEveryShape) {
 TEST(SparsePhaseTest, AUnionIsReadInTilesOfTheRowsOf32Queries) {
   const auto rowsOf = [](int queryHeads, int kvHeads, int dim) {
     const auto phase =
-        unitedPhase({queryHeads, kvHeads, spec::Tensors::alike(dim)}, *target::findTarget("sm_90a"));
+        unitedPhase({queryHeads, kvHeads, spec::Tensors::alike(dim)}, *target::findTarget("sm_80"));
     return phase ? phase->tileQ : 0;
   };
   EXPECT_EQ(rowsOf(32, 8, 128), 128);
@@ -43,6 +43,18 @@ TEST(SparsePhaseTest, AUnionIsReadInTilesOfTheRowsOf32Queries) {
   EXPECT_EQ(rowsOf(64, 32, 128), 64);
   EXPECT_EQ(rowsOf(24, 8, 128), 96);
   EXPECT_EQ(rowsOf(16, 1, 128), 128);
+}
+
+TEST(SparsePhaseTest, AUnionIsReadByWgmmaWhereItCan) {
+  const auto familyOf = [](const char *arch, int dim, bool hasKeyHook) {
+    KernelShape shape{32, 8, spec::Tensors::alike(dim)};
+    shape.hasKeyHook = hasKeyHook;
+    return unitedPhase(shape, *target::findTarget(arch))->family;
+  };
+  EXPECT_EQ(familyOf("sm_90a", 128, false), config::Family::Sm90);
+  EXPECT_EQ(familyOf("sm_90a", 192, false), config::Family::Sm80);
+  EXPECT_EQ(familyOf("sm_90a", 128, true), config::Family::Sm80);
+  EXPECT_EQ(familyOf("sm_120", 128, false), config::Family::Sm80);
 }
 
 TEST(SparsePhaseTest, EveryArchitectureHasOneForUnionsOfEveryShape) {
