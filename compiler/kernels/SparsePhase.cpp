@@ -39,13 +39,18 @@ support::Result<PhaseConfig> unitedPhase(const KernelShape &shape, const target:
   if (shape.tensors.v.dim <= kMostOfSm90 && checkPhase(shape, hopper, &target))
     return hopper;
   std::vector<PhaseConfig> phases;
-  for (int rows = std::max(shape.fewestRows(), std::min(kMostRows, kMostQueries * shape.ratio() / 16 * 16));
-       rows >= shape.fewestRows(); rows = rows > 16 ? rows / 32 * 16 : 0)
-    for (const auto &[tokens, stages] : {std::pair(64, 3), std::pair(64, 2), std::pair(32, 2)}) {
-      const int rowWarps = rows / 16;
+  const int fewest = shape.fewestRows();
+  for (int rows = std::max(fewest, std::min(kMostRows, kMostQueries * shape.ratio() / 16 * 16));;
+       rows = std::max(fewest, rows / 32 * 16)) {
+    const int rowWarps = rows / 16;
+    for (const auto &[tokens, stages] :
+         {std::pair(64, 3), std::pair(64, 2), std::pair(32, 2), std::pair(16, 2)}) {
       const int warps = rowWarps * std::max(1, std::min(kLeastWarps / rowWarps, tokens / 16));
       phases.push_back({"united", -1, config::Family::Sm80, rows, tokens, stages, warps});
     }
+    if (rows == fewest)
+      break;
+  }
   return firstLegal(phases, shape, target);
 }
 
