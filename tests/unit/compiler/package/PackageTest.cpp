@@ -116,6 +116,9 @@ TEST(PackageTest, KernelsThatSelectAreKeptBesideTheOthers) {
   selecting.blocksOfList = 2;
   selecting.sparse = kernel("deft_llama_sparse");
   selecting.sparsePhase = {"sparse", -1, config::Family::Sm80, 16, 64, 2, 4};
+  selecting.uniting = {kernel("deft_llama_unite"),
+                       kernel("deft_llama_united"),
+                       {"united", -1, config::Family::Sm90, 128, 64, 4, 12}};
   const auto read = readPackage(writePackage(written), "p");
   ASSERT_TRUE(read) << read.error().message;
   const PackagedVariant &variant = *read->find("llama");
@@ -130,7 +133,14 @@ TEST(PackageTest, KernelsThatSelectAreKeptBesideTheOthers) {
   EXPECT_EQ(found.blocksOfList, 2);
   EXPECT_EQ(found.sparse.entry, "deft_llama_sparse");
   EXPECT_EQ(found.sparsePhase.tileKv, 64);
+  ASSERT_TRUE(found.uniting);
+  EXPECT_EQ(found.uniting->unite.entry, "deft_llama_unite");
+  EXPECT_EQ(found.uniting->attend.cubin, "cubin of deft_llama_united");
+  EXPECT_EQ(found.uniting->phase.family, config::Family::Sm90);
   EXPECT_EQ(writePackage(*read), writePackage(written));
+
+  selecting.uniting.reset(); // as in packages from before there were any
+  EXPECT_FALSE(readPackage(writePackage(written), "p")->find("llama")->kernels[1].selecting->uniting);
 }
 
 TEST(PackageTest, TheKernelOfAHookOfTheQueryIsKept) {

@@ -104,6 +104,13 @@ TEST(KernelSetTest, AVariantThatSelectsHasTheKernelsOfItsOtherAttentions) {
   EXPECT_EQ(set->selecting->blocksOfList, 1);
   EXPECT_EQ(set->selecting->sparse.entry, "deft_plain_sparse");
   EXPECT_EQ(set->selecting->sparse.threads, 32 * set->selecting->sparsePhase.warps);
+  ASSERT_TRUE(set->selecting->uniting);
+  EXPECT_EQ(set->selecting->uniting->unite.entry, "deft_plain_unite");
+  EXPECT_EQ(set->selecting->uniting->unite.threads, 1024);
+  EXPECT_EQ(set->selecting->uniting->attend.entry, "deft_plain_united");
+  EXPECT_EQ(set->selecting->uniting->attend.threads, 32 * set->selecting->uniting->phase.warps);
+  source.worthGroups = source.lists = source.queryHeads; // each head reads lists of its own
+  EXPECT_FALSE(compileLayers(nullptr, **nvrtc, source, small(), target)->selecting->uniting);
 }
 
 /// ptxas 13.0 takes the registers of the queries for those of the weights where both have as many and nothing
@@ -126,7 +133,8 @@ TEST(KernelSetTest, WeightsHaveOtherRegistersThanQueries) {
         source.worthGroups = source.lists = source.kvHeads;
         const auto set = compileLayers(nullptr, **nvrtc, source, config, hopper);
         ASSERT_TRUE(set) << set.error().message;
-        for (const package::Kernel &kernel : {set->attend[0], set->selecting->attend[0]}) {
+        for (const package::Kernel &kernel :
+             {set->attend[0], set->selecting->attend[0], set->selecting->uniting->attend}) {
           SCOPED_TRACE(kernel.entry + " " + std::to_string(dim));
           const test::ProductRegisters registers = test::productRegisters(kernel.cubin);
           EXPECT_GE(registers.ofKeys.size(), static_cast<std::size_t>(dim / 4));

@@ -74,6 +74,9 @@ TEST_P(ShippedKernelsTest, CompileWithoutSpillsWithinTheMachinesLimits) {
         check(kernel, isDealt ? kMostDealtSpills : 0);
       check(set->selecting->select, 0);
       check(set->selecting->sparse, 0);
+      ASSERT_TRUE(set->selecting->uniting);
+      check(set->selecting->uniting->unite, 0);
+      check(set->selecting->uniting->attend, 0);
     }
   }
 }
