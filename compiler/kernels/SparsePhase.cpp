@@ -1,6 +1,7 @@
 #include "compiler/kernels/SparsePhase.h"
 
 #include "compiler/kernels/Legality.h"
+#include "templates/deft/union_abi.h"
 
 #include <algorithm>
 #include <vector>
@@ -34,13 +35,13 @@ support::Result<PhaseConfig> sparsePhase(const KernelShape &shape, const target:
 
 support::Result<PhaseConfig> unitedPhase(const KernelShape &shape, const target::Target &target) {
   constexpr int kMostOfSm90 = 128; // columns: with more there are no registers for what tells of tokens
-  constexpr int kMostQueries = 32, kMostRows = 128, kLeastWarps = 4;
+  constexpr int kMostRows = 128, kLeastWarps = 4;
   const PhaseConfig hopper{"united", -1, config::Family::Sm90, kMostRows, 64, /*stages=*/4, /*warps=*/12};
   if (shape.tensors.v.dim <= kMostOfSm90 && checkPhase(shape, hopper, &target))
     return hopper;
   std::vector<PhaseConfig> phases;
   const int fewest = shape.fewestRows();
-  for (int rows = std::max(fewest, std::min(kMostRows, kMostQueries * shape.ratio() / 16 * 16));;
+  for (int rows = std::max(fewest, std::min(kMostRows, abi::kMostUnited * shape.ratio() / 16 * 16));;
        rows = std::max(fewest, rows / 32 * 16)) {
     const int rowWarps = rows / 16;
     for (const auto &[tokens, stages] :

@@ -60,12 +60,11 @@ private:
     positions_ = args.unions.positions + begin_;
     places_ = args.unions.places + begin_;
     readers_ = args.unions.readers + begin_;
-    warpsOfQuery_ = kWarps;
-    while (warpsOfQuery_ * queries_ > kWarps)
-      warpsOfQuery_ /= 2;
-    query_ = static_cast<int>(threadIdx.x) / (32 * warpsOfQuery_);
-    first_ = static_cast<int>(threadIdx.x) % (32 * warpsOfQuery_);
-    stride_ = 32 * warpsOfQuery_;
+    stride_ = kThreads; // of whole warps, as many for each query
+    while (stride_ * queries_ > kThreads)
+      stride_ /= 2;
+    query_ = static_cast<int>(threadIdx.x) / stride_;
+    first_ = static_cast<int>(threadIdx.x) % stride_;
     const int query = query_ < queries_ ? query_ : 0;
     const long long own = static_cast<long long>(callerIndex_[query]) * Config::kLists + list_;
     listPositions_ = selected_.positions + own * selected_.budget;
@@ -203,7 +202,7 @@ private:
   unsigned *readers_;
   int count_ = 0;
   /// Of the thread: the query whose list it reads, that list, and which tokens of it.
-  int warpsOfQuery_, query_, first_, stride_, listCount_;
+  int query_, first_, stride_, listCount_;
   const int *listPositions_, *listPlaces_;
 };
 

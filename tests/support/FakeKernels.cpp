@@ -98,14 +98,18 @@ std::vector<Token> tokensOfList(const abi::Selected &selected, const abi::Item &
   return tokens;
 }
 
+/// Where a union's tokens for a list begin.
+long long beginOf(const abi::Union &one, int lists, int list, int budget) {
+  return (static_cast<long long>(one.before) * lists + list * one.queryCount) * budget;
+}
+
 /// Those of a union's part that the query of it reads.
 std::vector<Token> tokensOfUnion(const abi::AttendArgs &args, const abi::Item &item, int query, int list,
                                  int lists) {
   const auto &unions = *reinterpret_cast<const abi::Unions *>(args.selected + 1);
   const abi::Union &one = unions.unions[item.runBegin];
   const int count = unions.counts[item.runBegin * lists + list];
-  const long long first =
-      (static_cast<long long>(one.before) * lists + list * one.queryCount) * args.selected->budget;
+  const long long first = beginOf(one, lists, list, args.selected->budget);
   std::vector<Token> tokens;
   for (int t = item.commonTokens; t < count; t += item.runCount) // parts in turn are parts, too
     if ((unions.readers[first + t] >> query & 1u) != 0)
@@ -263,8 +267,8 @@ void unite(const Variant &variant, const abi::UniteArgs &args, unsigned blocks) 
     if (one.queryCount == 0)
       return;
     const int list = static_cast<int>(block) % lists;
-    long long to = (static_cast<long long>(one.before) * lists + list * one.queryCount) * selected.budget;
-    const long long begin = to;
+    const long long begin = beginOf(one, lists, list, selected.budget);
+    long long to = begin;
     const auto forOwn = [&](int query, const auto &f) {
       const long long own =
           static_cast<long long>(args.unions.callerIndex[one.queryBegin + query]) * lists + list;

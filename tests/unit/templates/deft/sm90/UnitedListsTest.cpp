@@ -27,7 +27,8 @@ template <class Config, class Variant = test::PlainVariant>
 void attendUnions(unsigned seed, const typename Variant::Params &params = {}) {
   test::AttendCase<Config, Variant> launch(seed, params);
   std::mt19937 &random = launch.random();
-  constexpr int kMost = std::min(Config::kTileQ / Config::kRatio, 32);
+  constexpr int kMostBits = abi::kMostUnited - (Variant::kHasMask ? 1 : 0); // beside kRead
+  constexpr int kMost = std::min(Config::kTileQ / Config::kRatio, kMostBits);
   for (int items = draw(random, 1, 3); items > 0; --items)
     launch.add(test::randomItem(random, {.queries = std::array{draw(random, 1, 4), draw(random, 5, 16),
                                                                draw(random, 1, kMost)}[random() % 3],
@@ -48,6 +49,21 @@ TEST(Sm90UnitedListsTest, UnionsAreAttended) {
     attendUnions<United<f16, 64, 1>, test::WindowVariant>(seed, {300});
     attendUnions<United<f16, 64, 2>, test::HookVariant>(seed);
   }
+}
+
+/// The producer marks such a tile as it does for runs, where that mark is no query's interval.
+TEST(Sm90UnitedListsTest, ATileThatAMaskHidesHasNoReaders) {
+  const auto tokenOf = [](unsigned visible) { return Token{0, 0, 0, visible}; };
+  EXPECT_EQ(readersOf<test::WindowVariant>(tokenOf(kNobody)), 0u);
+  EXPECT_EQ(readersOf<test::WindowVariant>(tokenOf(kRead | 0xffffu)), 0xffffu);
+  EXPECT_EQ(readersOf<test::PlainVariant>(tokenOf(0xffffu)), 0xffffu); // without masks a bit like others
+  EXPECT_EQ(readersOf<test::PlainVariant>(tokenOf(kRead)), kRead);
+}
+
+TEST(Sm90UnitedListsTest, AnIntervalHoldsItsBits) {
+  EXPECT_EQ(intervalOf(0u, 5), kNobody);
+  EXPECT_EQ(intervalOf(0b10100u, 5), 2u | 5u << 16);
+  EXPECT_EQ(intervalOf(~0u, 32), 0u | 32u << 16);
 }
 
 } // namespace
