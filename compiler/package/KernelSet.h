@@ -24,8 +24,9 @@ struct Kernel {
 
 /// The kernels that read the lists of several queries as one.
 struct UnitingKernels {
-  Kernel unite;  ///< makes unions of lists
-  Kernel attend; ///< reads them
+  Kernel unite;         ///< makes unions of lists
+  int blocksOfList = 1; ///< as SelectingKernels', of `unite`
+  Kernel attend;        ///< reads them
   config::PhaseConfig phase;
 };
 

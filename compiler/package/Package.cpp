@@ -98,6 +98,7 @@ json setJson(const KernelSet &set, const std::string &folder, Writer &writer) {
                                        {"sparse_config", phaseJson(selecting->sparsePhase)}};
     if (const auto &uniting = selecting->uniting)
       own["uniting"] = {{"unite", kernelJson(uniting->unite, folder, writer)},
+                        {"blocks_of_list", uniting->blocksOfList},
                         {"united", kernelJson(uniting->attend, folder, writer)},
                         {"united_config", phaseJson(uniting->phase)}};
   }
@@ -182,7 +183,9 @@ private:
     kernels.sparsePhase = phaseOf(object, "sparse_config");
     if (object.contains("uniting")) { // packages from before there were unions have none
       const json &uniting = object.at("uniting");
+      const bool saysBlocks = uniting.contains("blocks_of_list"); // as the first of them did not
       kernels.uniting = {kernel(support::member(uniting, "unite")),
+                         saysBlocks ? integer(uniting, "blocks_of_list", 1, kMostBlocks) : 1,
                          kernel(support::member(uniting, "united")), phaseOf(uniting, "united_config")};
     }
     return kernels;

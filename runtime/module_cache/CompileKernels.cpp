@@ -164,11 +164,12 @@ Result<KernelSet> compileLayers(CubinCache *cache, const nvrtc::Nvrtc &nvrtc,
                                                        kernels::families(), codegen::cuda::Layer::Sparse));
 
   using codegen::cuda::UniteShape;
+  const auto uniteShape = UniteShape::of(target);
   const auto unitedPhase = kernels::unitedPhase(source.shape(), target);
   const bool unites = source.unites() && unitedPhase;
   Compiling::Coming unite, united;
   if (unites) {
-    unite = compiling.start(codegen::cuda::uniteEntry(source), codegen::cuda::instantiateUnite(source));
+    unite = compiling.start(codegen::cuda::uniteEntry(source), codegen::cuda::instantiateUnite(source, uniteShape));
     united =
         compiling.start(codegen::cuda::attendEntry(source, *unitedPhase, codegen::cuda::Layer::United),
                         codegen::cuda::instantiateAttend(source, *unitedPhase, config::Order::FromRoot,
@@ -189,6 +190,7 @@ Result<KernelSet> compileLayers(CubinCache *cache, const nvrtc::Nvrtc &nvrtc,
   if (!unites)
     return set;
   package::UnitingKernels &uniting = selecting.uniting.emplace();
+  uniting.blocksOfList = uniteShape.blocksOfList;
   uniting.phase = *unitedPhase;
   if (auto taken = Compiling::take(unite, UniteShape::kThreads, UniteShape::kSmemBytes, uniting.unite);
       !taken)

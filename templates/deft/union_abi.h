@@ -37,7 +37,7 @@ struct Unions {
   const int *callerIndex; ///< of each query of the plan's order
 };
 
-/// What deft_<variant>_unite is launched with: a block for each list of each union.
+/// What deft_<variant>_unite is launched with: for each list of each union a block, or a cluster.
 struct UniteArgs {
   const Selected *selected; ///< whose page table is not set
   Unions unions;

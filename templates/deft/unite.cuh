@@ -8,27 +8,33 @@
 
 /// Makes a union of lists (abi::Unions). The same for every launch: nothing depends on who comes first.
 ///
-/// What is shared goes through a window of positions in shared memory, each a word of bits: the lists, which
-/// rise, set theirs, and the words that are not 0 are written in order.
+/// The blocks of a union's list have a window of positions each, in order, in shared memory, each position a
+/// word of bits: the lists, which rise, set theirs. What the blocks before it have counted says where a block
+/// writes the words that are not 0, in order. Then come the windows behind.
 namespace deft::select {
 
-/// Config has kKvHeads, kLists, kPageSize and kWindow, positions.
+/// Config has kKvHeads, kLists, kPageSize, kWindow (positions) and Peers, the blocks of a list.
 template <class Config> class Unite {
+  using Peers = typename Config::Peers;
+
 public:
   static constexpr int kThreads = 1024;
 
 private:
   static constexpr int kWarps = kThreads / 32;
-  static constexpr int kEach = Config::kWindow / kThreads; ///< positions of a thread
+  static constexpr int kOfWarp = Config::kWindow / kWarps; ///< positions
   static constexpr int kAtOnce = 8;                        ///< loads of a thread that are on their way
   static constexpr int kTile = 64;                         ///< tokens that items are multiples of
-  static_assert(Config::kWindow % kThreads == 0 && kWarps >= abi::kMostUnited, "a warp for each query");
+  static_assert(kOfWarp % 32 == 0 && kWarps >= abi::kMostUnited, "a warp for each query");
 
   struct Shared {
     unsigned readers[Config::kWindow];
-    int counts[abi::kMostUnited];
-    int ownBegin[abi::kMostUnited]; ///< where in each query's list what only it has begins
+    int ownCounts[abi::kMostUnited]; ///< of each query's list, what only it has
     int ofWarp[kWarps];
+    int ofBlock[2]; ///< of windows by turns: others may still read of the one before
+  };
+  struct Counts {
+    int before, all;
   };
 
 public:
@@ -36,23 +42,28 @@ public:
 
   static __device__ __forceinline__ void run(const abi::UniteArgs &args) {
     ptx::awaitKernelBefore();
-    const abi::Union &one = args.unions.unions[blockIdx.x / Config::kLists];
+    const int list = static_cast<int>(blockIdx.x) / Peers::kBlocks;
+    const abi::Union &one = args.unions.unions[list / Config::kLists];
     if (one.queryCount == 0)
-      return;
-    Unite unite(args, one, static_cast<int>(blockIdx.x) % Config::kLists);
+      return; // as all blocks of the list
+    Unite unite(args, one, list % Config::kLists);
     unite.writeShared();
     unite.writeOwn();
-    if (threadIdx.x == 0)
-      args.unions.counts[blockIdx.x] = unite.count_;
-    if (args.items != nullptr)
-      unite.tellItems(one);
+    if (unite.rank_ == 0) {
+      if (threadIdx.x == 0)
+        args.unions.counts[list] = unite.count_;
+      if (args.items != nullptr)
+        unite.tellItems(one);
+    }
+    Peers::sync(); // nobody leaves while others read of it
   }
 
 private:
   __device__ __forceinline__ Unite(const abi::UniteArgs &args, const abi::Union &one, int list)
       : shared_(*reinterpret_cast<Shared *>(ptx::dynamicShared<16>())), args_(args),
         selected_(*args.selected), callerIndex_(args.unions.callerIndex + one.queryBegin),
-        queries_(one.queryCount), sharedEnd_(one.sharedEnd), list_(list) {
+        queries_(one.queryCount), sharedEnd_(one.sharedEnd), list_(list), rank_(Peers::rank()),
+        lane_(threadIdx.x % 32), warp_(threadIdx.x / 32) {
     selected_.pageTable = args.pageTable;
     begin_ = (static_cast<long long>(one.before) * Config::kLists +
               static_cast<long long>(list) * one.queryCount) *
@@ -70,99 +81,116 @@ private:
     listPositions_ = selected_.positions + own * selected_.budget;
     listPlaces_ = selected_.places + own * selected_.budget;
     listCount_ = query_ < queries_ ? selected_.counts[own] : 0;
-    if (query_ < queries_ && first_ == 0)
-      shared_.counts[query_] = shared_.ownBegin[query_] = listCount_;
     for (int i = threadIdx.x; i < Config::kWindow; i += kThreads)
       shared_.readers[i] = 0u;
     __syncthreads();
   }
 
   __device__ __forceinline__ void writeShared() {
-    int next = first_; // of the thread's part of the list
-    for (int window = 0; window < sharedEnd_; window += Config::kWindow) {
-      mark(window, next);
+    int turn = 0;
+    for (int begin = 0; begin < sharedEnd_; turn ^= 1) {
+      const int each = (sharedEnd_ - begin + Peers::kBlocks - 1) / Peers::kBlocks;
+      const int window = min(each, Config::kWindow);
+      mark(begin + rank_ * window, window);
       __syncthreads();
-      writeWindow(window);
+      writeWindow(begin + rank_ * window, turn);
+      begin += Peers::kBlocks * window;
     }
-    if (next < listCount_)
-      atomicMin(&shared_.ownBegin[query_], next);
-    __syncthreads();
   }
 
   /// The bit of the query for its tokens of the window. Several are asked for before any is looked at.
-  __device__ __forceinline__ void mark(int window, int &next) const {
-    const int end = min(window + Config::kWindow, sharedEnd_);
-    for (int taken = kAtOnce; taken == kAtOnce && next < listCount_; next += taken * stride_) {
+  __device__ __forceinline__ void mark(int begin, int window) const {
+    const int end = min(begin + window, sharedEnd_);
+    const int first = firstAtOrBehind(begin) + first_;
+    for (int next = first, isBehind = 0; !isBehind && next < listCount_; next += kAtOnce * stride_) {
       int position[kAtOnce];
 #pragma unroll
       for (int i = 0; i < kAtOnce; ++i) {
         const int at = next + i * stride_;
         position[i] = at < listCount_ ? listPositions_[at] : end;
       }
-      taken = 0;
 #pragma unroll
       for (int i = 0; i < kAtOnce; ++i)
-        if (position[i] < end) {
-          atomicOr(&shared_.readers[position[i] - window], 1u << query_);
-          ++taken;
-        }
+        if (position[i] < end)
+          atomicOr(&shared_.readers[position[i] - begin], 1u << query_);
+        else
+          isBehind = 1;
     }
   }
 
-  __device__ __forceinline__ void writeWindow(int window) {
-    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, mine = threadIdx.x * kEach;
-    unsigned readers[kEach];
-    int count = 0;
-#pragma unroll
-    for (int i = 0; i < kEach; ++i) {
-      readers[i] = shared_.readers[mine + i];
-      shared_.readers[mine + i] = 0u;
-      count += readers[i] != 0u ? 1 : 0;
+  /// Of the query's list, as all lanes of a warp ask at once: each looks at one of 32 places between which
+  /// the answer is.
+  __device__ __forceinline__ int firstAtOrBehind(int position) const {
+    int low = 0, high = listCount_;
+    while (low < high) {
+      const int step = (high - low + 31) / 32, at = low + (lane_ + 1) * step - 1;
+      low += __popc(__ballot_sync(~0u, at < high && listPositions_[at] < position)) * step;
+      high = min(high, low + step - 1);
     }
-    int upTo = count;
-#pragma unroll
-    for (int distance = 1; distance < 32; distance *= 2) {
-      const int other = __shfl_up_sync(~0u, upTo, distance);
-      upTo += lane >= distance ? other : 0;
-    }
-    if (lane == 31)
-      shared_.ofWarp[warp] = upTo;
+    return low;
+  }
+
+  __device__ __forceinline__ void writeWindow(int window, int turn) {
+    unsigned *const mine = shared_.readers + warp_ * kOfWarp;
+    int ofWarp = 0;
+#pragma unroll 4
+    for (int i = 0; i < kOfWarp; i += 32)
+      ofWarp += __popc(__ballot_sync(~0u, mine[i + lane_] != 0u));
+    if (lane_ == 0)
+      shared_.ofWarp[warp_] = ofWarp;
     __syncthreads();
-    int slot = count_ + upTo - count, end = count_;
-    for (int w = 0; w < kWarps; ++w) {
-      slot += w < warp ? shared_.ofWarp[w] : 0;
-      end += shared_.ofWarp[w];
-    }
-#pragma unroll
-    for (int i = 0; i < kEach; ++i)
-      if (readers[i] != 0u) {
-        positions_[slot] = window + mine + i;
-        readers_[slot++] = readers[i];
+    const Counts warps = countsAt(shared_.ofWarp[lane_], warp_);
+    if (threadIdx.x == 0)
+      shared_.ofBlock[turn] = warps.all;
+    Peers::sync();
+    const Counts blocks =
+        countsAt(lane_ < Peers::kBlocks ? Peers::read(&shared_.ofBlock[turn], lane_) : 0, rank_);
+    const int blockBegin = count_ + blocks.before;
+    const unsigned lower = (1u << lane_) - 1u;
+    int slot = blockBegin + warps.before;
+#pragma unroll 4
+    for (int i = 0; i < kOfWarp; i += 32) {
+      const unsigned readers = mine[i + lane_], there = __ballot_sync(~0u, readers != 0u);
+      mine[i + lane_] = 0u;
+      if (readers != 0u) {
+        const int at = slot + __popc(there & lower);
+        positions_[at] = window + warp_ * kOfWarp + i + lane_;
+        readers_[at] = readers;
       }
+      slot += __popc(there);
+    }
     __syncthreads();
     // Apart from that, so that the page table's entries are asked for side by side. All paths agree here.
     PathPlaces<Config> path(selected_, callerIndex_[0]);
 #pragma unroll 4
-    for (int at = count_ + threadIdx.x; at < end; at += kThreads)
+    for (int at = blockBegin + threadIdx.x; at < blockBegin + warps.all; at += kThreads)
       places_[at] = told(path.placeOf(positions_[at]));
-    count_ = end;
+    count_ += blocks.all;
+  }
+
+  /// Of what the lanes of a warp have, one each: what is before the lane `at`, and all.
+  static __device__ __forceinline__ Counts countsAt(int mine, int at) {
+    int upTo = mine;
+#pragma unroll
+    for (int distance = 1; distance < 32; distance *= 2) {
+      const int other = __shfl_up_sync(~0u, upTo, distance);
+      upTo += static_cast<int>(threadIdx.x % 32) >= distance ? other : 0;
+    }
+    return {__shfl_sync(~0u, upTo - mine, at), __shfl_sync(~0u, upTo, 31)};
   }
 
   __device__ __forceinline__ void writeOwn() {
-    int to = count_;
-    for (int i = 0; i < queries_; ++i) {
-      const int own = shared_.counts[i] - shared_.ownBegin[i];
-      to += i < query_ ? own : 0;
-      count_ += own;
-    }
-    if (query_ >= queries_)
-      return;
-    const int begin = shared_.ownBegin[query_];
-    for (int at = begin + first_; at < listCount_; at += stride_) {
-      const int slot = to + at - begin;
-      positions_[slot] = listPositions_[at];
-      places_[slot] = told(listPlaces_[at]);
-      readers_[slot] = 1u << query_;
+    const int ownBegin = firstAtOrBehind(sharedEnd_);
+    if (query_ < queries_ && first_ == 0)
+      shared_.ownCounts[query_] = listCount_ - ownBegin;
+    __syncthreads();
+    const Counts own = countsAt(lane_ < queries_ ? shared_.ownCounts[lane_] : 0, min(query_, 31));
+    const int to = count_ + own.before - ownBegin;
+    count_ += own.all;
+    for (int at = ownBegin + rank_ * stride_ + first_; at < listCount_; at += Peers::kBlocks * stride_) {
+      positions_[to + at] = listPositions_[at];
+      places_[to + at] = told(listPlaces_[at]);
+      readers_[to + at] = 1u << query_;
     }
   }
 
@@ -196,7 +224,7 @@ private:
   const abi::UniteArgs &args_;
   abi::Selected selected_;
   const int *callerIndex_;
-  const int queries_, sharedEnd_, list_;
+  const int queries_, sharedEnd_, list_, rank_, lane_, warp_;
   long long begin_;          ///< of the union's tokens for the list, among all
   int *positions_, *places_; ///< of the union
   unsigned *readers_;

@@ -8,6 +8,7 @@
 #include <utility>
 
 #if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/asan_interface.h>
 #include <sanitizer/common_interface_defs.h>
 #endif
 #if defined(__SANITIZE_THREAD__)
@@ -26,6 +27,21 @@ constexpr auto kUnwritten = std::byte{0xff}; ///< no number in any float
 
 /// Ends a thread whose block has failed.
 struct Ended {};
+
+/// Memory of fibers that are done, for the next block's: to ask the system for thousands costs more than what
+/// most kernels do.
+std::vector<std::unique_ptr<char[]>> stacks;
+
+std::unique_ptr<char[]> takeStack() {
+  if (stacks.empty())
+    return std::unique_ptr<char[]>(new char[kStackBytes]); // pages that are not touched cost nothing
+  std::unique_ptr<char[]> stack = std::move(stacks.back());
+  stacks.pop_back();
+#if defined(__SANITIZE_ADDRESS__)
+  __asan_unpoison_memory_region(stack.get(), kStackBytes);
+#endif
+  return stack;
+}
 
 } // namespace
 
@@ -50,8 +66,8 @@ struct Block::Fiber {
 
 Block &Block::now() { return *running; }
 
-Block::Block(const BlockShape &shape, const std::function<void()> &thread)
-    : shape_(shape), thread_(thread), random_(shape.seed), warps_((shape.threads + kLanes - 1) / kLanes),
+Block::Block(const BlockShape &shape, unsigned rank, Cluster &cluster, const std::function<void()> &thread)
+    : shape_(shape), rank_(rank), cluster_(cluster), thread_(thread), random_(shape.seed), warps_((shape.threads + kLanes - 1) / kLanes),
       groups_(shape.threads, std::deque<std::vector<Copy>>(1)) {
   // Room for the largest alignment that is asked for; addresses begin at a multiple of all of them.
   constexpr unsigned kAlignment = 1024;
@@ -63,6 +79,8 @@ Block::Block(const BlockShape &shape, const std::function<void()> &thread)
 }
 
 Block::~Block() {
+  for (auto &fiber : fibers_)
+    stacks.push_back(std::move(fiber->stack));
 #if defined(__SANITIZE_THREAD__)
   for (auto &fiber : fibers_)
     __tsan_destroy_fiber(fiber->tsan);
@@ -70,10 +88,43 @@ Block::~Block() {
 }
 
 std::string runBlock(const BlockShape &shape, const std::function<void()> &thread) {
-  Block block(shape, thread);
-  running = &block;
-  std::string failure = block.run();
-  running = nullptr;
+  return runCluster(shape, 1, thread);
+}
+
+std::string runCluster(const BlockShape &shape, unsigned blocks, const std::function<void()> &thread) {
+  Block::Cluster cluster;
+  for (unsigned rank = 0; rank < blocks; ++rank) {
+    BlockShape own = shape;
+    own.block += rank;
+    own.seed += shape.seed != 0 ? 2 * rank : 0;
+    cluster.blocks.emplace_back(new Block(own, rank, cluster, thread));
+  }
+  const auto forEach = [&](auto &&f) {
+    for (const auto &block : cluster.blocks)
+      f(*(running = block.get()));
+    running = nullptr;
+  };
+  std::string failure;
+  forEach([](Block &block) { block.begin(); });
+  for (bool isAnybodyLeft = true; isAnybodyLeft && failure.empty();) {
+    isAnybodyLeft = false;
+    bool hasAdvanced = false;
+    forEach([&](Block &block) {
+      if (block.isDone() || !failure.empty())
+        return;
+      isAnybodyLeft = true;
+      hasAdvanced |= block.advance();
+      failure = block.failure_;
+    });
+    if (isAnybodyLeft && !hasAdvanced && failure.empty())
+      forEach([&](Block &block) { failure += "nobody can go on: " + block.whoWaits(); });
+  }
+  forEach([&](Block &block) {
+    block.failure_ = failure;
+    const std::string own = block.end();
+    if (failure.empty())
+      failure = own;
+  });
   return failure;
 }
 
@@ -137,14 +188,14 @@ bool Block::runRound() {
   return hasRun;
 }
 
-std::string Block::run() {
+void Block::begin() {
   scheduler_ = std::make_unique<Fiber>();
 #if defined(__SANITIZE_THREAD__)
   scheduler_->tsan = __tsan_get_current_fiber();
 #endif
   for (unsigned thread = 0; thread < shape_.threads; ++thread) {
     Fiber &fiber = *fibers_.emplace_back(std::make_unique<Fiber>());
-    fiber.stack.reset(new char[kStackBytes]); // pages that are not touched cost nothing
+    fiber.stack = takeStack();
     getcontext(&fiber.context);
     fiber.context.uc_stack.ss_sp = fiber.stack.get();
     fiber.context.uc_stack.ss_size = kStackBytes;
@@ -157,18 +208,21 @@ std::string Block::run() {
     fiber.tsan = __tsan_create_fiber(0);
 #endif
   }
-  const auto areAllDone = [&] {
-    return std::all_of(fibers_.begin(), fibers_.end(), [](const auto &fiber) { return fiber->isDone; });
-  };
-  while (failure_.empty() && !areAllDone()) {
-    const bool hasRun = runRound();
-    if (inFlight_.empty()) {
-      if (!hasRun)
-        failure_ = "nobody can go on: " + whoWaits();
-    } else if (!hasRun || (shape_.seed % 2 == 1 && random_() % 4 == 0)) {
-      landOne();
-    }
-  }
+}
+
+bool Block::isDone() const {
+  return std::all_of(fibers_.begin(), fibers_.end(), [](const auto &fiber) { return fiber->isDone; });
+}
+
+bool Block::advance() {
+  const bool hasRun = runRound();
+  if (inFlight_.empty() || (hasRun && (shape_.seed % 2 == 0 || random_() % 4 != 0)))
+    return hasRun;
+  landOne();
+  return true;
+}
+
+std::string Block::end() {
   for (unsigned thread = 0; thread < shape_.threads && !failure_.empty(); ++thread)
     if (!fibers_[thread]->isDone)
       resume(thread); // to its end

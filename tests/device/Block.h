@@ -51,6 +51,8 @@ struct BlockShape {
 /// What went wrong: lanes that met at different words, a deadlock, memory written beyond the block's. Empty:
 /// nothing.
 std::string runBlock(const BlockShape &shape, const std::function<void()> &thread);
+/// So many blocks, from the shape's on, which are a cluster: in turns, a round of each.
+std::string runCluster(const BlockShape &shape, unsigned blocks, const std::function<void()> &thread);
 
 /// What each lane of a warp has brought to a meeting. Good until the lane has been at the next one.
 template <class T> class Lanes {
@@ -90,6 +92,11 @@ public:
   void arriveAtBarrier(int barrier, int threads, bool waits);
   void syncThreads();
 
+  /// Until all threads of the cluster's blocks have come.
+  void syncCluster();
+  unsigned clusterRank() const { return rank_; }
+  Block &ofCluster(unsigned rank) const;
+
   void initBarrier(unsigned address, int arrivals);
   void arrive(unsigned address, int arrivals);
   void expectBytes(unsigned address, int bytes);
@@ -116,9 +123,14 @@ public:
   [[noreturn]] void fail(const std::string &what);
 
 private:
-  friend std::string runBlock(const BlockShape &, const std::function<void()> &);
+  friend std::string runCluster(const BlockShape &, unsigned, const std::function<void()> &);
   static constexpr std::size_t kSlotBytes = 64;
   struct Fiber;
+  struct Cluster {
+    std::vector<std::unique_ptr<Block>> blocks;
+    unsigned arrived = 0; ///< threads at the barrier of all
+    unsigned phase = 0;
+  };
   struct Warp {
     unsigned meetings = 0; ///< that are over
     int waiting = 0;
@@ -139,8 +151,12 @@ private:
     unsigned bytes;
   };
 
-  Block(const BlockShape &shape, const std::function<void()> &thread);
-  std::string run();
+  Block(const BlockShape &shape, unsigned rank, Cluster &cluster, const std::function<void()> &thread);
+  void begin();
+  /// Each thread that can go on has done so, or a copy has landed; whether anything happened.
+  bool advance();
+  std::string end();
+  bool isDone() const;
   bool runRound();
   void resume(unsigned thread);
   void switchTo(Fiber &from, Fiber &to);
@@ -157,6 +173,8 @@ private:
   void landOne();
 
   const BlockShape shape_;
+  const unsigned rank_;
+  Cluster &cluster_;
   const std::function<void()> &thread_;
   std::mt19937 random_;
   std::unique_ptr<std::byte[]> memory_;

@@ -44,6 +44,23 @@ void Block::arriveAtBarrier(int number, int threads, bool waits) {
 
 void Block::syncThreads() { arriveAtBarrier(0, static_cast<int>(shape_.threads), true); }
 
+void Block::syncCluster() {
+  const unsigned phase = cluster_.phase;
+  if (++cluster_.arrived == cluster_.blocks.size() * shape_.threads) {
+    cluster_.arrived = 0;
+    ++cluster_.phase;
+  } else {
+    waitWhile(cluster_.phase, phase, "the cluster's barrier");
+  }
+}
+
+Block &Block::ofCluster(unsigned rank) const {
+  if (rank >= cluster_.blocks.size())
+    now().fail("a cluster of " + std::to_string(cluster_.blocks.size()) + " has no block " +
+               std::to_string(rank));
+  return *cluster_.blocks[rank];
+}
+
 Block::Mbarrier &Block::barrierAt(unsigned address) {
   const auto found = mbarriers_.find(address);
   if (found == mbarriers_.end())

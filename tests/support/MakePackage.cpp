@@ -79,6 +79,7 @@ int main(int argc, char **argv) {
           united && packaged.source.unites())
         selecting.uniting = {
             kernelOf(uniteEntry(packaged.source), codegen::cuda::UniteShape::kThreads),
+            codegen::cuda::UniteShape::of(target).blocksOfList,
             kernelOf(attendEntry(packaged.source, *united, codegen::cuda::Layer::United), 32 * united->warps),
             *united};
     }

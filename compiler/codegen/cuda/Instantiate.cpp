@@ -225,7 +225,7 @@ support::Result<KernelText> instantiateNamed(const VariantSource &source,
       return ofLists(kernels::sparsePhase(source.shape(), target), Layer::Sparse);
     if (source.unites()) {
       if (isNamed("unite"))
-        return KernelText{uniteEntry(source), instantiateUnite(source)};
+        return KernelText{uniteEntry(source), instantiateUnite(source, UniteShape::of(target))};
       if (isNamed("united"))
         return ofLists(kernels::unitedPhase(source.shape(), target), Layer::United);
     }

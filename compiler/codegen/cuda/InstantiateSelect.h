@@ -27,9 +27,13 @@ private:
 
 /// How the kernel that makes unions of lists is made.
 struct UniteShape {
+  int blocksOfList = 1; ///< as SelectShape's
+
   static constexpr int kThreads = 1024;
   static constexpr int kWindow = 8192; ///< positions at a time
-  static constexpr int kSmemBytes = 4 * (kWindow + 32 + 32 + 32);
+  static constexpr int kSmemBytes = 4 * (kWindow + 32 + 32 + 2);
+
+  static UniteShape of(const target::Target &target);
 };
 
 /// deft_<variant>_select, and deft_<variant>_unite of those with VariantSource::unites.
@@ -39,6 +43,6 @@ std::string uniteEntry(const VariantSource &source);
 /// The kernel that chooses lists, for a spec that selects. Deterministic, as all texts.
 std::string instantiateSelect(const VariantSource &source, const SelectShape &shape);
 /// The kernel that makes unions of them.
-std::string instantiateUnite(const VariantSource &source);
+std::string instantiateUnite(const VariantSource &source, const UniteShape &shape);
 
 } // namespace deft::codegen::cuda

@@ -68,6 +68,7 @@ Result<SelectingCudaKernels> SelectingCudaKernels::load(const std::shared_ptr<de
                    [&] { return exec::load(device, uniting->attend, loaded.uniting_); });
     if (!done)
       return done.error();
+    loaded.blocksOfUnion_ = uniting->blocksOfList;
     // One wave: all parts of a union have as many tokens.
     const bool isTold = kernels::areToldItems(uniting->phase);
     const int mostBits = abi::kMostUnited - (isTold && variant.mask ? 1 : 0); // sm90/united_lists.cuh, kRead

@@ -36,6 +36,7 @@ public:
   /// What reads the lists of several queries as one, of a shape of no queries where nothing does.
   const UnionShape &unionShape() const { return unionShape_; }
   const device::Kernel &unite() const { return uniting_[0]; }
+  int blocksOfUnion() const { return blocksOfUnion_; } ///< of each of its lists, likewise
   const device::Kernel &united() const { return uniting_[1]; }
   unsigned unitedBlocks(int items) const;
 
@@ -45,7 +46,7 @@ private:
   std::vector<device::Kernel> uniting_; ///< unite and united, or none
   UnionShape unionShape_;
   std::vector<int> mostBlocks_; ///< of a launch of each phase's
-  int kvHeads_ = 0, sparseUnits_ = 0, mostSparseBlocks_ = 0, blocksOfList_ = 1;
+  int kvHeads_ = 0, sparseUnits_ = 0, mostSparseBlocks_ = 0, blocksOfList_ = 1, blocksOfUnion_ = 1;
   config::PhaseConfig sparsePhase_;
 };
 

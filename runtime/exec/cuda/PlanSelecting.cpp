@@ -163,7 +163,8 @@ Result<void> PlanSelecting::select(const CudaKernels &kernels, int queries, int 
       .items = split_.unions.isTold ? reinterpret_cast<abi::Item *>(plan + sections.unitedItems) : nullptr,
       .pageTokens = pageTokens};
   void *uniteParams[] = {&unite};
-  return own.unite().launch(static_cast<unsigned>(unions * lists_), uniteParams, stream);
+  return own.unite().launchClusters(static_cast<unsigned>(unions * lists_ * own.blocksOfUnion()),
+                                    own.blocksOfUnion(), uniteParams, stream);
 }
 
 Result<void> PlanSelecting::read(int queries, Selection &selection) const {

@@ -1,6 +1,7 @@
 #include "tests/device/Words.h"
 
 #include "deft/ptx/block.cuh"
+#include "deft/ptx/cluster.cuh"
 #include "deft/ptx/cp_async.cuh"
 #include "deft/ptx/mbarrier.cuh"
 #include "deft/ptx/named_barrier.cuh"
@@ -47,6 +48,31 @@ TEST(BlockTest, ASeedGivesTheOrderAgainAndAnotherSeedAnotherOne) {
   EXPECT_EQ(orderOf(0).front(), 0u);
   EXPECT_EQ(orderOf(5), orderOf(5));
   EXPECT_NE(orderOf(5), orderOf(6));
+}
+
+TEST(BlockTest, BlocksOfAClusterReadEachOther) {
+  for (unsigned seed : {0u, 1u, 2u})
+    EXPECT_EQ(runCluster({.threads = 64, .block = 4, .blocks = 8, .sharedBytes = 8, .seed = seed}, 4,
+                         [] {
+                           int *mine = reinterpret_cast<int *>(ptx::dynamicShared<16>());
+                           for (int turn = 0; turn < 3; ++turn) {
+                             if (threadIdx.x == 0)
+                               mine[turn % 2] = 10 * turn + ptx::clusterRank();
+                             ptx::syncCluster();
+                             for (int rank = 0; rank < 4; ++rank)
+                               EXPECT_EQ(ptx::readOfBlock(mine + turn % 2, rank), 10 * turn + rank);
+                           }
+                           EXPECT_EQ(static_cast<int>(blockIdx.x), 4 + ptx::clusterRank());
+                           ptx::syncCluster();
+                         }),
+              "");
+  EXPECT_THAT(runCluster({}, 2, [] { ptx::readOfBlock(nullptr, 2); }), HasSubstr("has no block 2"));
+  EXPECT_THAT(runCluster({}, 2,
+                         [] {
+                           if (ptx::clusterRank() == 0)
+                             ptx::syncCluster();
+                         }),
+              HasSubstr("32 threads, thread 0 first, wait for the cluster's barrier"));
 }
 
 TEST(BlockTest, LanesAtDifferentWordsAreNamed) {

@@ -117,6 +117,7 @@ TEST(PackageTest, KernelsThatSelectAreKeptBesideTheOthers) {
   selecting.sparse = kernel("deft_llama_sparse");
   selecting.sparsePhase = {"sparse", -1, config::Family::Sm80, 16, 64, 2, 4};
   selecting.uniting = {kernel("deft_llama_unite"),
+                       8,
                        kernel("deft_llama_united"),
                        {"united", -1, config::Family::Sm90, 128, 64, 4, 12}};
   const auto read = readPackage(writePackage(written), "p");
@@ -135,6 +136,7 @@ TEST(PackageTest, KernelsThatSelectAreKeptBesideTheOthers) {
   EXPECT_EQ(found.sparsePhase.tileKv, 64);
   ASSERT_TRUE(found.uniting);
   EXPECT_EQ(found.uniting->unite.entry, "deft_llama_unite");
+  EXPECT_EQ(found.uniting->blocksOfList, 8);
   EXPECT_EQ(found.uniting->attend.cubin, "cubin of deft_llama_united");
   EXPECT_EQ(found.uniting->phase.family, config::Family::Sm90);
   EXPECT_EQ(writePackage(*read), writePackage(written));

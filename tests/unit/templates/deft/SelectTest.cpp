@@ -2,6 +2,7 @@
 
 #include "deft/select.cuh"
 #include "deft/select/block_alone.cuh"
+#include "deft/select/block_cluster.cuh"
 #include "deft/select/key.cuh"
 #include "tests/device/RandomItem.h"
 
@@ -18,8 +19,8 @@ constexpr float kInf = std::numeric_limits<float>::infinity();
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
 /// Groups and lists of a query; page size; keys that fit into shared memory.
-template <int kG, int kL, int kPage, int kRoom> struct Config {
-  using Peers = BlockAlone;
+template <int kG, int kL, int kPage, int kRoom, class PeersOfList = BlockAlone> struct Config {
+  using Peers = PeersOfList;
   static constexpr int kGroups = kG, kLists = kL, kPageSize = kPage, kThreads = 128, kCachedKeys = kRoom;
 };
 
@@ -109,13 +110,15 @@ void expectLists(unsigned seed, Values values, int mostLength, int budget, int f
                              queries,
                              first,
                              last};
-  for (unsigned block = 0; block < lists; ++block)
-    ASSERT_EQ(test::runBlock({.threads = C::kThreads,
-                              .block = block,
-                              .blocks = static_cast<unsigned>(lists),
-                              .sharedBytes = static_cast<unsigned>(Select<C>::kSmemBytes),
-                              .seed = seed},
-                             [&] { Select<C>::run(args); }),
+  constexpr unsigned kBlocks = C::Peers::kBlocks;
+  const auto blocks = static_cast<unsigned>(lists) * kBlocks;
+  for (unsigned block = 0; block < blocks; block += kBlocks)
+    ASSERT_EQ(test::runCluster({.threads = C::kThreads,
+                                .block = block,
+                                .blocks = blocks,
+                                .sharedBytes = static_cast<unsigned>(Select<C>::kSmemBytes),
+                                .seed = seed},
+                               kBlocks, [&] { Select<C>::run(args); }),
               "");
   EXPECT_TRUE(std::all_of(worth, worth + memory.size() * 4, [](unsigned key) { return key == 0; }))
       << "the worth is left as it was before";
@@ -175,6 +178,14 @@ template <class C> void expectAllKinds(unsigned seed, int mostLength) {
 TEST(SelectTest, ChoosesWhatAStableSortPutsFirst) { expectAllKinds<Config<2, 2, 16, 1024>>(1, 700); }
 
 TEST(SelectTest, ReadsTheWorthAgainWhereItDoesNotFit) { expectAllKinds<Config<2, 2, 0, 128>>(1000, 700); }
+
+TEST(SelectTest, BlocksOfAClusterHaveAPartOfThePathEach) {
+  for (const int budget : {16, 300, 1400})
+    for (const Values values : {kRandom, kAllEqual, kMostlyHidden}) {
+      expectLists<Config<2, 2, 16, 1024, BlockCluster<2>>>(5000, values, 700, budget, 4, 9);
+      expectLists<Config<2, 1, 1, 128, BlockCluster<4>>>(6000, values, 900, budget, 4, 9);
+    }
+}
 
 TEST(SelectTest, AListOfAllHeadsHasTheLargestWorthOfAny) {
   expectAllKinds<Config<4, 1, 1, 1024>>(2000, 300);

@@ -1,5 +1,7 @@
 #include "tests/device/Words.h"
 
+#include "deft/select/block_alone.cuh"
+#include "deft/select/block_cluster.cuh"
 #include "deft/select_abi.h"
 #include "deft/unite.cuh"
 #include "tests/device/RandomItem.h"
@@ -14,7 +16,8 @@ namespace {
 
 using test::draw;
 
-template <int kL, int kPage> struct Config {
+template <int kL, int kPage, class PeersOfList = BlockAlone> struct Config {
+  using Peers = PeersOfList;
   static constexpr int kKvHeads = 2, kLists = kL, kPageSize = kPage,
                        kWindow = 1024; // a path goes through several
 };
@@ -105,14 +108,15 @@ template <class C> void expectUnions(unsigned seed) {
                             .pageTable = table.data(),
                             .items = areTold ? items.data() : nullptr,
                             .pageTokens = pageTokens};
-  const auto blocks = static_cast<unsigned>(unions.size()) * C::kLists;
-  for (unsigned block = 0; block < blocks; ++block)
-    ASSERT_EQ(test::runBlock({.threads = Unite<C>::kThreads,
-                              .block = block,
-                              .blocks = blocks,
-                              .sharedBytes = static_cast<unsigned>(Unite<C>::kSmemBytes),
-                              .seed = seed},
-                             [&] { Unite<C>::run(args); }),
+  constexpr unsigned kBlocks = C::Peers::kBlocks;
+  const auto blocks = static_cast<unsigned>(unions.size()) * C::kLists * kBlocks;
+  for (unsigned block = 0; block < blocks; block += kBlocks)
+    ASSERT_EQ(test::runCluster({.threads = Unite<C>::kThreads,
+                                .block = block,
+                                .blocks = blocks,
+                                .sharedBytes = static_cast<unsigned>(Unite<C>::kSmemBytes),
+                                .seed = seed},
+                               kBlocks, [&] { Unite<C>::run(args); }),
               "");
 
   for (std::size_t u = 0; u + 1 < unions.size(); ++u)
@@ -165,11 +169,14 @@ template <class C> void expectUnions(unsigned seed) {
   EXPECT_EQ(ofCounts.back(), 777) << "what ends the list of unions has no lists";
 }
 
+TEST(UniteTest, BlocksOfAClusterHaveAWindowEach) { expectUnions<Config<1, 16, BlockCluster<8>>>(400); }
+
 TEST(UniteTest, AUnionHasEachTokenOnceAndSaysWhoReadsIt) {
   for (unsigned seed = 0; seed < 3; ++seed) {
     expectUnions<Config<2, 16>>(seed);
     expectUnions<Config<1, 0>>(100 + seed);
     expectUnions<Config<1, 1>>(200 + seed);
+    expectUnions<Config<1, 16, BlockCluster<2>>>(300 + seed);
   }
 }
 

@@ -39,6 +39,7 @@ public:
     selecting.sparsePhase = {.name = "sparse", .tileQ = 16, .tileKv = 16};
     if (unites)
       selecting.uniting = {kernel("deft_small_unite", 1024),
+                           4,
                            kernel("deft_small_united", 128),
                            {.name = "united", .family = *unites, .tileQ = 32, .tileKv = 16}};
     kernels = *CudaKernels::load(device, variant, set);
