@@ -18,10 +18,30 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
+/// Two kernels that do nothing, one behind the other as a merge is behind what it merges: what a run costs the
+/// driver at least.
+class NoWork {
+public:
+  NoWork(std::shared_ptr<device::Device> device, Findings &findings)
+      : kernel_(device::Kernel::load(std::move(device), kPtx, "nothing", 128, 0)) {
+    findings.require(kernel_, "a kernel that does nothing");
+  }
+  bool launch(Findings &findings, const Stream &stream) const {
+    return kernel_ && findings.require(kernel_->launch(1, nullptr, stream.get()), "a launch of nothing") &&
+           findings.require(kernel_->launchDependent(1, nullptr, stream.get()), "a launch of nothing");
+  }
+
+private:
+  static constexpr const char *kPtx =
+      ".version 7.0\n.target sm_80\n.address_size 64\n.visible .entry nothing() { ret; }\n";
+  support::Result<device::Kernel> kernel_;
+};
+
 } // namespace
 
 json measureHost(const Subject &subject, Findings &findings) {
   constexpr int kRounds = 41, kLayers = 32;
+  const NoWork noWork(subject.device, findings);
   json all = json::array();
   for (const int queries : {64, 1000}) {
     FewShot step(queries, 4000, 40);
@@ -29,7 +49,7 @@ json measureHost(const Subject &subject, Findings &findings) {
     if (!findings.require(memory.isReady, "memory for the times"))
       return all;
     const Stream stream(subject.device);
-    std::vector<double> make, advance, upload, run, replay;
+    std::vector<double> make, advance, upload, run, bare, replay;
     auto plan = GpuPlan::make(subject.attention, step.tree, {.runsAhead = kLayers});
     if (!findings.require(plan, "a plan for the times"))
       return all;
@@ -70,6 +90,12 @@ json measureHost(const Subject &subject, Findings &findings) {
       }));
       upload.push_back(timeUs([&] { findings.require(plan->upload(stream.get()), "upload"); }));
       run.push_back(timeUs([&] { layers(); }) / kLayers);
+      findings.require(stream.wait(), "the runs");
+      bare.push_back(timeUs([&] {
+                       for (int layer = 0; layer < kLayers && noWork.launch(findings, stream); ++layer)
+                         ;
+                     }) /
+                     kLayers);
       replay.push_back(timeUs([&] { findings.require(graph.launch(stream), "replay"); }));
       findings.require(stream.wait(), "the times");
     }
@@ -79,6 +105,7 @@ json measureHost(const Subject &subject, Findings &findings) {
                    {"advance_and_write_us", median(advance)},
                    {"upload_us", median(upload)},
                    {"run_us", median(run)},
+                   {"two_empty_launches_us", median(bare)},
                    {"graph_launch_us", median(replay)},
                    {"layers", kLayers}});
   }

@@ -19,7 +19,7 @@ import sys
 
 import torch
 from expected import expected_lists, keys_in_order, recall, reference
-from kernels import DIM, KV_HEADS, MERGE_TEXT, PAGE, RATIO, SCALE, Kernel, Nvrtc, attend_text, select_text
+from kernels import DIM, KV_HEADS, PAGE, RATIO, SCALE, Kernel, Nvrtc, attend_text, merge_text, select_text
 from layers import Bench, Layer, Plan, Selection, arguments, attend
 
 
@@ -39,7 +39,7 @@ def main():
         "giving": (attend_text("giving", "sm90", PAGE, 64, 64, 2, 8, "static constexpr int kWorthGroups = 8;"), 256),
         "dense1": (attend_text("dense1", "sm90", 1, 64, 64, 2, 8), 256),
         "dense1_sm80": (attend_text("dense1_sm80", "sm80", 1, 16, 64, 3, 4), 128),
-        "merge": (MERGE_TEXT, 128),
+        "merge": (128),
     }
     shapes = {"64x3x4": (64, 3, 4), "64x2x4": (64, 2, 4), "32x4x2": (32, 4, 2), "128x2x8": (128, 2, 8), "64x4x4": (64, 4, 4)}
     for name, (tile, stages, warps) in shapes.items():

@@ -42,7 +42,8 @@ extern "C" __global__ void __launch_bounds__(32 * Config::kWarps{bounds})
 """
 
 
-MERGE_TEXT = f"""#include "deft/merge.cuh"
+def merge_text():
+    return f"""#include "deft/merge.cuh"
 namespace {{
 struct Config {{
   using Query = deft::f16; using Key = deft::f16; using Value = deft::f16; using Output = deft::f16;
