@@ -169,7 +169,8 @@ Result<KernelSet> compileLayers(CubinCache *cache, const nvrtc::Nvrtc &nvrtc,
   const bool unites = source.unites() && unitedPhase;
   Compiling::Coming unite, united;
   if (unites) {
-    unite = compiling.start(codegen::cuda::uniteEntry(source), codegen::cuda::instantiateUnite(source, uniteShape));
+    unite = compiling.start(codegen::cuda::uniteEntry(source),
+                            codegen::cuda::instantiateUnite(source, uniteShape));
     united =
         compiling.start(codegen::cuda::attendEntry(source, *unitedPhase, codegen::cuda::Layer::United),
                         codegen::cuda::instantiateAttend(source, *unitedPhase, config::Order::FromRoot,

@@ -67,7 +67,8 @@ struct Block::Fiber {
 Block &Block::now() { return *running; }
 
 Block::Block(const BlockShape &shape, unsigned rank, Cluster &cluster, const std::function<void()> &thread)
-    : shape_(shape), rank_(rank), cluster_(cluster), thread_(thread), random_(shape.seed), warps_((shape.threads + kLanes - 1) / kLanes),
+    : shape_(shape), rank_(rank), cluster_(cluster), thread_(thread), random_(shape.seed),
+      warps_((shape.threads + kLanes - 1) / kLanes),
       groups_(shape.threads, std::deque<std::vector<Copy>>(1)) {
   // Room for the largest alignment that is asked for; addresses begin at a multiple of all of them.
   constexpr unsigned kAlignment = 1024;

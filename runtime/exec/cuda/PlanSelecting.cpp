@@ -21,12 +21,10 @@ Result<PlanSelecting> PlanSelecting::create(const CudaKernels &kernels, int budg
   if (!selecting)
     return Error{ErrorCode::Usage, "the kernels of `" + name + "` do not select",
                  "the package is from before GPUs selected: build it again"};
-  // Three waves of blocks, as the fastest splits of an H200 have them (tests/gpu/records/h200-select.json).
-  constexpr int kWaves = 3;
-  const int items = kWaves * selecting->sparse().blocksAtOnce() / selecting->sparseUnits();
   return PlanSelecting(kernels, {.budget = budget,
                                  .tileTokens = selecting->sparsePhase().tileKv,
-                                 .items = std::max(items, 1),
+                                 .blocksOfItem = selecting->sparseUnits(),
+                                 .blocksAtOnce = selecting->sparse().blocksAtOnce(),
                                  .isInvariant = isInvariant,
                                  .unions = isInvariant ? UnionShape{} : selecting->unionShape()});
 }

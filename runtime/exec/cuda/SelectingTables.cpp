@@ -8,9 +8,14 @@ namespace deft::exec {
 
 namespace {
 
-/// An item of fewer tokens is over before it has begun.
-constexpr int kLeastTokens = 128;
 constexpr int kInvariantTokens = 512; ///< about
+
+/// What a cut costs, in tokens that a block reads: to begin a wave of blocks, to have anything merged, and
+/// each part of that. Fitted to times of seven shapes, 1 to 64 queries and two budgets
+/// (tests/gpu/records/h200-sparse-tiles.jsonl).
+constexpr int kWaveCosts = 192, kMergeCosts = 96, kPartCosts = 4;
+/// More waves than this, and a cut that evens out the last one is not worth it.
+constexpr int kMostUnevenWaves = 4, kMostUnevenParts = 4;
 
 int divideUp(int a, int b) { return (a + b - 1) / b; }
 
@@ -66,15 +71,15 @@ void addUnited(int index, const UnionShape &shape, SelectingTables &tables) {
 }
 
 /// A query that reads its own lists.
-void addOwn(int query, int callerIndex, const SparseSplit &split, int queries, SelectingTables &tables) {
-  const int itemTokens = split.itemTokens(queries), parts = split.parts(queries);
+void addOwn(int query, int callerIndex, int budget, const SparseSplit::Cut &cut, SelectingTables &tables) {
+  const auto &[itemTokens, parts] = cut;
   for (int part = 0; part < parts; ++part) {
     const int first = part * itemTokens;
     tables.items.push_back({.queryBegin = query,
                             .queryCount = 1,
                             .runBegin = callerIndex,
                             .runCount = 0,
-                            .tokens = std::min(itemTokens, split.budget - first),
+                            .tokens = std::min(itemTokens, budget - first),
                             .partialBegin = parts > 1 ? tables.partials + part : -1,
                             .dealtTiles = 0,
                             .commonTokens = first});
@@ -87,21 +92,47 @@ void addOwn(int query, int callerIndex, const SparseSplit &split, int queries, S
 
 } // namespace
 
-int SparseSplit::mostParts() const { return divideUp(budget, std::max(kLeastTokens, tileTokens)); }
-int SparseSplit::wantedParts(int queries) const {
+SparseSplit::Cut SparseSplit::cutInto(int parts) const {
+  const int tokens = divideUp(divideUp(budget, parts), tileTokens) * tileTokens;
+  return {tokens, divideUp(budget, tokens)};
+}
+
+int SparseSplit::mostParts(int queries) const {
+  const std::int64_t blocks = std::int64_t{blocksOfItem} * std::max(queries, 1);
+  const bool isUneven = blocks <= std::int64_t{kMostUnevenWaves} * blocksAtOnce;
+  const auto most = std::max<std::int64_t>(blocksAtOnce / blocks, isUneven ? kMostUnevenParts : 1);
+  return static_cast<int>(std::min<std::int64_t>(most, divideUp(budget, tileTokens)));
+}
+
+SparseSplit::Cut SparseSplit::cut(int queries) const {
   if (isInvariant)
-    return std::min(divideUp(budget, kInvariantTokens), mostParts());
-  return std::clamp(items / std::max(queries, 1), 1, mostParts());
+    return cutInto(divideUp(budget, std::max(kInvariantTokens, tileTokens)));
+  const std::int64_t blocks = std::int64_t{blocksOfItem} * std::max(queries, 1);
+  const auto cost = [&](const Cut &cut) {
+    const std::int64_t waves = (blocks * cut.parts + blocksAtOnce - 1) / blocksAtOnce;
+    return waves * (cut.itemTokens + kWaveCosts) + kPartCosts * cut.parts + (cut.parts > 1 ? kMergeCosts : 0);
+  };
+  Cut best = cutInto(1);
+  for (int parts = 2; parts <= mostParts(queries); ++parts)
+    if (const Cut other = cutInto(parts); cost(other) < cost(best))
+      best = other;
+  return best;
 }
-int SparseSplit::itemTokens(int queries) const {
-  return divideUp(divideUp(budget, wantedParts(queries)), tileTokens) * tileTokens;
-}
-int SparseSplit::parts(int queries) const { return divideUp(budget, itemTokens(queries)); }
+
 int SparseSplit::mostItems(int queries) const {
-  const int most = isInvariant ? std::numeric_limits<int>::max() : std::max(queries, items);
-  // Of many queries and a large budget, beyond 32 bits.
-  const auto all = std::int64_t{queries} * (isInvariant ? parts(queries) : mostParts());
-  return static_cast<int>(std::min<std::int64_t>(most, all));
+  if (queries == 0)
+    return 0;
+  std::int64_t most = std::int64_t{queries}; // of many queries and a large budget, beyond 32 bits
+  if (isInvariant) {
+    most *= cut(queries).parts;
+  } else {
+    const std::int64_t ofWave = blocksAtOnce / blocksOfItem;
+    const std::int64_t uneven =
+        std::min<std::int64_t>(queries, kMostUnevenWaves * std::int64_t{blocksAtOnce} / blocksOfItem);
+    most = std::max({most, std::min(ofWave, most * divideUp(budget, tileTokens)),
+                     uneven * std::min(kMostUnevenParts, divideUp(budget, tileTokens))});
+  }
+  return static_cast<int>(std::min<std::int64_t>(most, std::numeric_limits<int>::max()));
 }
 
 SelectingTables selectingTables(const plan::Plan &plan, const SparseSplit &split, int mostUnited,
@@ -116,13 +147,14 @@ SelectingTables selectingTables(const plan::Plan &plan, const SparseSplit &split
     tables.stretchBegin.push_back(static_cast<int>(tables.stretches.size()));
   }
   tables.unions = findUnions(plan, paths, split.unions, split.budget, mostUnited);
-  const int unions = static_cast<int>(tables.unions.size()), others = queries - tables.unitedQueries();
+  const int unions = static_cast<int>(tables.unions.size());
+  const SparseSplit::Cut cut = split.cut(queries - tables.unitedQueries());
   for (int query = 0, next = 0; query < queries;) {
     if (next < unions && tables.unions[static_cast<std::size_t>(next)].queryBegin == query) {
       query += tables.unions[static_cast<std::size_t>(next)].queryCount;
       addUnited(next++, split.unions, tables);
     } else {
-      addOwn(query, plan.callerIndex[static_cast<std::size_t>(query)], split, others, tables);
+      addOwn(query, plan.callerIndex[static_cast<std::size_t>(query)], split.budget, cut, tables);
       ++query;
     }
   }

@@ -8,21 +8,23 @@ namespace deft::exec {
 /// How lists are cut into items of the kernel that reads them: by nothing that is in them, so that a captured
 /// launch serves every step, and, but in an invariant plan, by how many queries there are.
 struct SparseSplit {
-  int budget = 0;     ///< tokens of a list; 0: nothing is selected
-  int tileTokens = 1; ///< items are multiples of it
-  int items = 1;      ///< that keep the device busy
+  int budget = 0;       ///< tokens of a list; 0: nothing is selected
+  int tileTokens = 1;   ///< items are multiples of it
+  int blocksOfItem = 1; ///< that the kernel takes for an item
+  int blocksAtOnce = 1; ///< that the device holds
   bool isInvariant = false;
   UnionShape unions = {}; ///< of queries that share a path's beginning; an invariant plan has none
 
-  /// Tokens of an item, and items of a query.
-  int itemTokens(int queries) const;
-  int parts(int queries) const;
+  struct Cut {
+    int itemTokens, parts; ///< tokens of an item, and items of a query
+  };
+  Cut cut(int queries) const;
   /// For so many queries, or fewer.
   int mostItems(int queries) const;
 
 private:
-  int mostParts() const;
-  int wantedParts(int queries) const;
+  int mostParts(int queries) const;
+  Cut cutInto(int parts) const;
 };
 
 /// Positions that worth has room for.

@@ -9,7 +9,8 @@ inline void syncCluster() { test::Block::now().syncCluster(); }
 inline int readOfBlock(const int *mine, int rank) {
   test::Block &block = test::Block::now();
   int value;
-  std::memcpy(&value, block.ofCluster(static_cast<unsigned>(rank)).shared(block.addressOf(mine), sizeof value),
+  std::memcpy(&value,
+              block.ofCluster(static_cast<unsigned>(rank)).shared(block.addressOf(mine), sizeof value),
               sizeof value);
   return value;
 }

@@ -27,50 +27,64 @@ plan::Plan planOf(const tree::KvTree &tree, int chunkTokens) {
   return *plan::makePlan(tree, plan::VariantFacts::of(small()), config, 8);
 }
 
-TEST(SelectingTablesTest, ListsAreCutSoThatFewQueriesFillTheDevice) {
-  const SparseSplit split{.budget = 4096, .tileTokens = 64, .items = 148};
-  EXPECT_EQ(split.itemTokens(1), 128); // not less: an item has to be worth its start
-  EXPECT_EQ(split.parts(1), 32);
-  EXPECT_EQ(split.itemTokens(8), 256); // 18 parts, in tiles
-  EXPECT_EQ(split.parts(8), 16);
-  EXPECT_EQ(split.itemTokens(200), 4096);
-  EXPECT_EQ(split.parts(200), 1);
+/// 8 KV heads, three blocks a multiprocessor of 132.
+SparseSplit splitOf(int budget, bool isInvariant = false) {
+  return {
+      .budget = budget, .tileTokens = 64, .blocksOfItem = 8, .blocksAtOnce = 396, .isInvariant = isInvariant};
+}
+
+TEST(SelectingTablesTest, ListsAreCutSoThatTheirBlocksAreOneWave) {
+  const SparseSplit split = splitOf(4096);
+  const auto expectCut = [&](int queries, int itemTokens, int parts) {
+    SCOPED_TRACE(queries);
+    const SparseSplit::Cut cut = split.cut(queries);
+    EXPECT_EQ(cut.itemTokens, itemTokens);
+    EXPECT_EQ(cut.parts, parts);
+  };
+  expectCut(1, 128, 32); // 256 blocks: 64 tokens are not worth a start
+  expectCut(8, 704, 6);  // 384
+  expectCut(24, 2048, 2);
+  expectCut(32, 1408, 3); // 768, two waves of 1,408 tokens in place of one of 4,096
+  expectCut(49, 4096, 1);
+  expectCut(300, 4096, 1);
 }
 
 TEST(SelectingTablesTest, ABudgetBelowATileIsOneItem) {
-  const SparseSplit split{.budget = 3, .tileTokens = 64, .items = 100};
-  EXPECT_EQ(split.parts(1), 1);
+  const SparseSplit split = splitOf(3);
+  EXPECT_EQ(split.cut(1).parts, 1);
   EXPECT_EQ(split.mostItems(7), 7);
 }
 
 TEST(SelectingTablesTest, InvariantListsAreCutAlikeForEveryNumberOfQueries) {
-  const SparseSplit split{.budget = 4096, .tileTokens = 64, .items = 148, .isInvariant = true};
+  const SparseSplit split = splitOf(4096, true);
   for (const int queries : {1, 8, 200}) {
-    EXPECT_EQ(split.itemTokens(queries), 512);
-    EXPECT_EQ(split.parts(queries), 8);
+    EXPECT_EQ(split.cut(queries).itemTokens, 512);
+    EXPECT_EQ(split.cut(queries).parts, 8);
     EXPECT_EQ(split.mostItems(queries), 8 * queries);
   }
-  EXPECT_EQ((SparseSplit{.budget = 100, .tileTokens = 64, .items = 148, .isInvariant = true}).parts(1), 1);
+  EXPECT_EQ(splitOf(100, true).cut(1).parts, 1);
 }
 
 TEST(SelectingTablesTest, ThereIsRoomForTheItemsOfEveryNumberOfQueriesBelow) {
   for (const int budget : {1, 100, 1000, 4096})
-    for (const int items : {1, 7, 148, 1000}) {
-      const SparseSplit split{.budget = budget, .tileTokens = 64, .items = items};
-      int most = 0;
-      for (int queries = 0; queries <= 300; ++queries) {
-        most = std::max(most, queries * split.parts(queries));
-        EXPECT_LE(most, split.mostItems(queries)) << budget << ", " << items << ", " << queries;
+    for (const int atOnce : {1, 7, 396, 3000})
+      for (const int ofItem : {1, 8, 32}) {
+        const SparseSplit split{
+            .budget = budget, .tileTokens = 64, .blocksOfItem = ofItem, .blocksAtOnce = atOnce};
+        int most = 0;
+        for (int queries = 0; queries <= 300; ++queries) {
+          most = std::max(most, queries * split.cut(queries).parts);
+          EXPECT_LE(most, split.mostItems(queries)) << budget << ", " << atOnce << ", " << queries;
+        }
       }
-    }
 }
 
 TEST(SelectingTablesTest, ItemsOfManyQueriesAndALargeBudgetAreCounted) {
-  const SparseSplit split{.budget = 1 << 20, .tileTokens = 64, .items = 100}; // 8,192 parts, at most
+  const SparseSplit split = splitOf(1 << 20);
   EXPECT_EQ(split.mostItems(1 << 18), 1 << 18);
   EXPECT_EQ(split.mostItems(3 << 17), 3 << 17);
-  const SparseSplit invariant{.budget = 1 << 20, .tileTokens = 64, .items = 100, .isInvariant = true};
-  EXPECT_EQ(invariant.mostItems(100), 100 * invariant.parts(1));
+  const SparseSplit invariant = splitOf(1 << 20, true);
+  EXPECT_EQ(invariant.mostItems(100), 100 * invariant.cut(1).parts);
   EXPECT_EQ(invariant.mostItems(1 << 24), std::numeric_limits<int>::max()); // for which there is no room
 }
 
@@ -79,7 +93,7 @@ TEST(SelectingTablesTest, AnItemHasAPartOfItsQuerysList) {
   const plan::Plan plan = planOf(tree, 32);
   plan::Paths paths;
   const SelectingTables tables =
-      selectingTables(plan, {.budget = 300, .tileTokens = 64, .items = 100}, 2, paths);
+      selectingTables(plan, {.budget = 300, .tileTokens = 128, .blocksAtOnce = 100}, 2, paths);
   ASSERT_EQ(tables.items.size(), 6u); // three each, of 128, 128 and 44
   const abi::Item &last = tables.items[5];
   EXPECT_EQ(last.queryBegin, 1);
@@ -97,8 +111,9 @@ TEST(SelectingTablesTest, AnItemHasAPartOfItsQuerysList) {
 
 TEST(SelectingTablesTest, AnItemThatHasAllOfAListWritesTheOutput) {
   plan::Paths paths;
-  const SelectingTables tables = selectingTables(planOf(test::levelTree({1, 2}, {100, 20}), 32),
-                                                 {.budget = 64, .tileTokens = 64, .items = 100}, 2, paths);
+  const SelectingTables tables =
+      selectingTables(planOf(test::levelTree({1, 2}, {100, 20}), 32),
+                      {.budget = 64, .tileTokens = 64, .blocksAtOnce = 100}, 2, paths);
   ASSERT_EQ(tables.items.size(), 2u);
   EXPECT_EQ(tables.items[0].partialBegin, -1);
   EXPECT_TRUE(tables.mergeQuery.empty());
@@ -109,7 +124,8 @@ TEST(SelectingTablesTest, AUnionsItemsArePartsOfItAndOthersStandBesideThem) {
   ASSERT_TRUE(tree::placeInCache(tree, {.pageSize = 1}).ok());
   const plan::Plan plan = planOf(tree, 32);
   plan::Paths paths;
-  const SparseSplit split{.budget = 90, .tileTokens = 64, .items = 100, .unions = {.queries = 4, .parts = 3}};
+  const SparseSplit split{
+      .budget = 90, .tileTokens = 64, .blocksAtOnce = 100, .unions = {.queries = 4, .parts = 3}};
   const SelectingTables tables = selectingTables(plan, split, 5, paths);
   ASSERT_EQ(tables.unions.size(), 1u);
   ASSERT_EQ(tables.unions[0].queryCount, 4);
