@@ -166,7 +166,7 @@ TEST(PlanSelectingTest, ARunOnlyLaunches) {
   EXPECT_EQ(sparse[1].kernel, "deft_small_merge");
   const auto attend = sparse[0].argsAs<abi::AttendArgs>();
   EXPECT_EQ(attend.itemBegin, 0);
-  EXPECT_EQ(attend.itemCount, 9 * 2); // parts of 128 tokens and of 72
+  EXPECT_EQ(attend.itemCount, 9 * 7); // parts of 32 tokens and one of 8
   EXPECT_EQ(attend.planLines, 0);
   EXPECT_EQ(attend.selected, selecting[0].argsAs<abi::AttendArgs>().selected);
   EXPECT_EQ(sparse[1].argsAs<abi::MergeArgs>().mergeCount, 9);
