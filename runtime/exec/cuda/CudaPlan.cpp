@@ -371,7 +371,6 @@ abi::AttendArgs CudaPlan::argsOf(const CudaKernels &kernels, const CudaPointers 
       aheadLines((isCaptured ? sections_.end : onDevice_.bytes) - sections_.callerIndex); // all behind it
   attend.tableLines =
       pointers.pageTable ? aheadLines(static_cast<std::size_t>(pointers.pages) * sizeof(int)) : 0;
-  attend.byHead = onDevice_.areByHead;
   attend.q = pointers.q;
   attend.k = pointers.k;
   attend.v = pointers.v;
@@ -406,6 +405,9 @@ Result<void> CudaPlan::launchPhases(const CudaKernels &kernels, const CudaPointe
   for (std::size_t p = 0; p < kernels.phases(); ++p) {
     attend.itemBegin = sections_.itemBegin[p];
     attend.itemCount = isCaptured ? room_.items[p] : onDevice_.items[p];
+    // A captured launch has room for more items. They would lie between those of two heads, and as blocks
+    // take units at equal distances, some would get twice the work of others.
+    attend.byHead = onDevice_.areByHead && attend.itemCount == onDevice_.items[p];
     const device::Kernel &kernel = selecting ? selecting->attend(p) : kernels.attend(p);
     const unsigned blocks =
         selecting ? selecting->attendBlocks(p, attend.itemCount) : kernels.attendBlocks(p, attend.itemCount);

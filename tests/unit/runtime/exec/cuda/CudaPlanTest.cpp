@@ -108,13 +108,24 @@ TEST(CudaPlanTest, AHeadsItemsFollowEachOtherWhereMuchIsReadAgainByKernelsThatDe
       config.partition = partition;
       ASSERT_TRUE(plan->write(gpu.makePlan(step.tree, config)).ok());
       ASSERT_TRUE(plan->upload(stream).ok());
+      const auto run = [&] { return plan->run(*gpu.kernels, step.pointers(), stream); };
+      const auto launched = [] {
+        const auto calls = fake_cuda::takeCalls(); // the first launch is the attention's
+        const auto attend = std::find_if(calls.begin(), calls.end(), [](const fake_cuda::Call &call) {
+          return call.name == "cuLaunchKernel";
+        });
+        return attend->argsAs<abi::AttendArgs>();
+      };
       (void)fake_cuda::takeCalls();
-      ASSERT_TRUE(plan->run(*gpu.kernels, step.pointers(), stream).ok());
-      const auto calls = fake_cuda::takeCalls(); // the first launch is the attention's
-      const auto attend = std::find_if(calls.begin(), calls.end(), [](const fake_cuda::Call &call) {
-        return call.name == "cuLaunchKernel";
-      });
-      EXPECT_EQ(attend->argsAs<abi::AttendArgs>().byHead, deals && isReadAgain);
+      ASSERT_TRUE(run().ok());
+      const abi::AttendArgs args = launched();
+      EXPECT_EQ(args.byHead, deals && isReadAgain);
+      if (!isReadAgain)
+        continue; // a captured plan keeps its room
+      (void)capture(gpu, stream, run);
+      const abi::AttendArgs captured = launched();
+      EXPECT_GT(captured.itemCount, args.itemCount);
+      EXPECT_FALSE(captured.byHead) << "empty items would stand between the heads'";
     }
   }
 }
