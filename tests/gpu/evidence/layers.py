@@ -1,8 +1,9 @@
 """The section on layers that select, and on those that read what was selected."""
 
-from records import card_of, link, times, us
+from records import card_of, link, mean, times, us
 
 NAME, IN_MODELS, RUNS = "h200-select.json", "h200-layers.jsonl", "h200-select-runs.json"
+TILES = "h200-sparse-tiles.jsonl", "h100-sparse-tiles.jsonl"
 
 
 def selection(page, records):
@@ -32,10 +33,18 @@ def selection(page, records):
     page.table(["tree", "queries", "full us", "selecting us", "sparse us", "lists apart: selecting us", "sparse us"], [
         [run["workload"], run["queries"], us(run["full_us"]), us(run["selecting_us"]), us(run["sparse_us"]), us(run["apart"]["selecting_us"]), us(run["apart"]["sparse_us"])]
         for run in runs["runs"]])
+    clusters = runs["unions_by_clusters"]["runs"]
+    page.add("The union of a list was then made by one block; since, by a cluster of eight. Selecting layers, both in one call:")
+    page.table(["tree", "one block us", "eight us"], [[run["workload"], us(run["one_block"]["selecting_us"]), us(run["selecting_us"])] for run in clusters])
     page.add("The first of these with queries that have a part in common, from none to all:")
     page.table(["in common", "tokens on a list", "of all lists", "selecting us", "sparse us", "lists apart: sparse us"], [
         [times(row["common"]), f"{row['union_tokens']:,}", f"{row['list_tokens']:,}", us(row["packages"]["unions"]["selecting_us"]), us(row["packages"]["unions"]["sparse_us"]),
          us(row["packages"]["apart"]["sparse_us"])] for row in runs["agreeing"]])
+    for name in TILES:
+        rows = records.read(name)
+        over, before = ([row[which] / row[than] for row in rows] for which, than in (("rule_us", "best_us"), ("three_waves_us", "rule_us")))
+        page.add(f"The tile and the cut of lists that rules choose for sparse layers, on an {card_of(rows[0]['card'])} ({link(name)}): {mean(over):.3f} times the best of up to four tiles and seventeen cuts each in the mean of {len(rows)} rows, "
+                 f"{max(over):.2f} at most; cut into three waves of blocks, as before 8fe7bbdd, {mean(before):.2f} times the rules'.")
     cases = runs["random_cases"]
     page.add(f"Random trees, budgets, masks, scores, sinks and types, `{cases['command']}`, lists against a sort of float64 scores, outputs against float64 over the lists: {cases['cases']} cases with {cases['lists']:,} lists, {cases['wrong']} wrong.")
     for run in runs["runs"]:

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Which tile and which split of lists a sparse layer is fastest with, beside those that rules choose.
+"""How long a sparse layer takes with which tile and which cut of its lists, beside those that rules choose.
 
-    tests/gpu/selection/sparse_tiles.py --heads 32/8 --dim 128 [--templates templates] [--out rows.jsonl]
+    tests/gpu/selection/sparse_tiles.py --heads 32/8 --dim 128 [--tiles 64x2x4 ...] [--templates templates] [--out rows.jsonl]
 
-Lists are drawn by lot, one for each KV head of each query, pages lie in no order. The rules are those of
-compiler/kernels/SparsePhase.cpp (the tile) and runtime/exec/cuda (the split: three waves of blocks). Each row has the time of
-the rules' choice, of the best tile split by the rule, and of the best of all. The L2 cache is evicted by reading. What a kernel
-makes is compared with softmax in float64 first. Needs torch and NVRTC, no build of the project.
+Lists are drawn by lot, one for each KV head of each query, pages lie in no order. A tile is its tokens, stages and warps; a cut
+the tokens of an item. The rules are those of compiler/kernels/SparsePhase.cpp and runtime/exec/cuda/SelectingTables.cpp. What a
+kernel makes is compared with softmax in float64 first. The L2 cache is evicted by reading. Needs torch and NVRTC, no build of the
+project.
 """
 
 import argparse
@@ -18,7 +18,8 @@ import sys
 import kernels
 import torch
 
-PAGE, LEAST_TOKENS, WAVES = 64, 128, 3
+PAGE = 64
+PARTS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 14, 16, 20, 24, 28, 32, 48, 64)
 
 
 def parse_arguments():
@@ -26,8 +27,9 @@ def parse_arguments():
     parser.add_argument("--heads", default="32/8")
     parser.add_argument("--dim", type=int, default=128)
     parser.add_argument("--length", type=int, default=32768)
-    parser.add_argument("--queries", type=int, nargs="+", default=[1, 8, 32])
+    parser.add_argument("--queries", type=int, nargs="+", default=[1, 2, 4, 8, 16, 32, 64])
     parser.add_argument("--budgets", type=int, nargs="+", default=[1024, 4096])
+    parser.add_argument("--tiles", nargs="+", help="only these")
     parser.add_argument("--templates", default="templates")
     parser.add_argument("--out")
     return parser.parse_args()
@@ -40,7 +42,7 @@ def rows_of(ratio):
 def rule(rows):
     """sparsePhase: tile, stages, warps, where 64 tokens fit."""
     row_warps = rows // 16
-    return 64, 2, max(max(row_warps, 2), min(4, 4) // row_warps * row_warps)
+    return 64, 2, max(row_warps, 4 // row_warps * row_warps)
 
 
 def tiles(rows):
@@ -55,12 +57,19 @@ def tiles(rows):
     return sorted(found)
 
 
-def split(queries, budget, tile, at_once, kv_heads):
-    """SparseSplit::itemTokens."""
-    items = max(WAVES * at_once // kv_heads, 1)
-    most = -(-budget // max(LEAST_TOKENS, tile))
-    wanted = min(max(items // queries, 1), most)
-    return -(-(-(-budget // wanted)) // tile) * tile
+def cut_of(budget, tile, parts):
+    return -(-(-(-budget // parts)) // tile) * tile
+
+
+def cut_by_rule(queries, budget, tile, at_once, kv_heads):
+    """SparseSplit::cut."""
+    blocks = kv_heads * queries
+    most = min(max(at_once // blocks, 4 if blocks <= 4 * at_once else 1), -(-budget // tile))
+
+    def cost(cut):
+        parts = -(-budget // cut)
+        return -(-blocks * parts // at_once) * (cut + 192) + 4 * parts + (96 if parts > 1 else 0)
+    return min((cut_of(budget, tile, parts) for parts in range(1, most + 1)), key=cost)
 
 
 def blocks_at_once(kernel, sms):
@@ -80,10 +89,10 @@ def main():
     card = torch.cuda.get_device_properties(0)
     sms, rows = card.multi_processor_count, rows_of(kernels.RATIO)
     nvrtc = kernels.Nvrtc(options.templates, f"sm_{card.major}{card.minor}" + ("a" if card.major >= 9 else ""))
-    candidates = tiles(rows)
-    names = {tile: "sparse_" + "x".join(map(str, tile)) for tile in candidates}
+    names = {tile: "x".join(map(str, tile)) for tile in tiles(rows)}
+    candidates = [tile for tile, name in names.items() if not options.tiles or name in options.tiles or tile == rule(rows)]
     with concurrent.futures.ThreadPoolExecutor(14) as pool:
-        texts = [kernels.attend_text(names[tile], "sm80", PAGE, rows, *tile, f"static constexpr int kLists = {kernels.KV_HEADS};") for tile in candidates]
+        texts = [kernels.attend_text("sparse_" + names[tile], "sm80", PAGE, rows, *tile, f"static constexpr int kLists = {kernels.KV_HEADS};") for tile in candidates]
         merge_cubin = pool.submit(nvrtc.cubin, kernels.merge_text())
         cubins = list(pool.map(nvrtc.cubin, texts))
     merge = kernels.Kernel(merge_cubin.result()[0], "merge", 128)
@@ -93,15 +102,12 @@ def main():
             spilled.append(names[tile])
             continue
         try:
-            loaded[tile] = kernels.Kernel(cubin, names[tile], 32 * tile[2])
-            if blocks_at_once(loaded[tile], sms) == 0:
-                raise SystemExit
+            loaded[tile] = kernels.Kernel(cubin, "sparse_" + names[tile], 32 * tile[2])
         except SystemExit:
-            loaded.pop(tile, None)  # more shared memory than there is
+            continue  # more shared memory than there is
+    at_once = {tile: blocks_at_once(kernel, sms) for tile, kernel in loaded.items()}
     print(f"{options.heads} heads, dim {options.dim}: {len(loaded)} tiles, {len(spilled)} that spill left out", file=sys.stderr, flush=True)
     bench = Bench()
-    big = torch.zeros(32 << 20, dtype=torch.int64, device="cuda")
-    bench.flush = type("Read", (), {"zero_": lambda self: big.max()})()
     torch.manual_seed(1)
     for queries in options.queries:
         layer = Layer(queries, options.length, PAGE)
@@ -113,32 +119,26 @@ def main():
             selection.counts.fill_(budget)
             location = selection.positions.long() + torch.arange(queries, device="cuda")[:, None, None] * options.length
             selection.places.copy_((table[location // PAGE].long() * PAGE + location % PAGE).int())
-            times = {}
-            chosen = rule(rows)
+            times, rule_cuts = {}, {}
             for tile, kernel in loaded.items():
-                own = split(queries, budget, tile[0], blocks_at_once(kernel, sms), kernels.KV_HEADS)
-                for chunk in sorted({own, 128, 256, 512, 1024}):
-                    if chunk > budget or chunk % tile[0]:
-                        continue
-                    plan = Plan(queries, budget, chunk, sparse=True)
+                by_rule = cut_by_rule(queries, budget, tile[0], at_once[tile], kernels.KV_HEADS)
+                rule_cuts[names[tile]] = by_rule
+                for cut in sorted({by_rule} | {cut_of(budget, tile[0], parts) for parts in PARTS}):
+                    plan = Plan(queries, budget, cut, sparse=True)
                     made = arguments(plan, layer, table, selection.device)
-                    if chunk == own and queries == options.queries[0]:
+                    if cut == by_rule and queries == options.queries[0]:
                         layer.out.zero_()
                         attend(kernel, merge, plan, made, 0, sms)
                         torch.cuda.synchronize()
                         exact = reference(layer, table, 0, selection.positions[0], options.length, PAGE)
                         error = (layer.out[0].double() - exact).abs().max().item()
                         assert error < 2e-3, (names[tile], error)
-                    us = round(bench.time(lambda: attend(kernel, merge, plan, made, 0, sms), 11), 2)
-                    times[names[tile], chunk] = us
-                    if chunk == own:
-                        times[names[tile], "rule"] = us
-            by_rule = times[names[chosen], "rule"]
-            split_by_rule = {name: us for (name, chunk), us in times.items() if chunk == "rule"}
-            best_tile, best = min(split_by_rule, key=split_by_rule.get), min(times, key=times.get)
-            row = {"card": card.name, "heads": options.heads, "dim": options.dim, "queries": queries, "budget": budget, "rule": names[chosen],
-                   "rule_us": by_rule, "best_tile": best_tile, "best_tile_us": split_by_rule[best_tile], "best": list(best), "best_us": times[best],
-                   "bytes_us_at_4000_gb_s": round(queries * kernels.KV_HEADS * budget * options.dim * 4 / 4e6, 2)}
+                    us = bench.time(lambda: attend(kernel, merge, plan, made, 0, sms), 11)
+                    times.setdefault(names[tile], {})[cut] = round(us, 2)
+            best = min((us, name, cut) for name, of_tile in times.items() for cut, us in of_tile.items())
+            row = {"card": card.name, "heads": options.heads, "dim": options.dim, "queries": queries, "budget": budget,
+                   "rule": names[rule(rows)], "rule_us": times[names[rule(rows)]][rule_cuts[names[rule(rows)]]], "best": best[1:], "best_us": best[0],
+                   "blocks_at_once": {names[tile]: count for tile, count in at_once.items()}, "us": times}
             print(json.dumps(row), flush=True)
             if options.out:
                 with open(options.out, "a", encoding="utf-8") as file:
