@@ -85,6 +85,6 @@ def test_the_wheel_says_what_is_in_it():
     sbom = next(file for file in files if file.match("*.dist-info/sboms/*.cdx.json"))
     bom = json.loads(sbom.read_text())
     assert bom["metadata"]["component"]["version"] == deft.__version__ == importlib.metadata.version("deftc")
-    assert {"LLVM and MLIR", "zlib", "Zstandard", "GNU C++ library"} <= {one["name"] for one in bom["components"]}
+    assert {"LLVM, MLIR and LLD", "zlib", "Zstandard", "GNU C++ library"} <= {one["name"] for one in bom["components"]}
     licences = next(file for file in files if file.match("*.dist-info/licenses/THIRD_PARTY_LICENCES.txt"))
     assert "LLVM Exceptions to the Apache 2.0 License" in licences.read_text()

@@ -76,8 +76,8 @@ if(DEFT_CARRY_AWAY AND DEFT_ENABLE_COMPILER)
   deft_version_in(zlib_version "${DEFT_ZLIB_INCLUDE_DIR}/zlib.h" "#define ZLIB_VERSION \"([0-9.]+)")
   deft_version_in(zstd_version "${DEFT_ZSTD_INCLUDE_DIR}/zstd.h"
     "ZSTD_VERSION_MAJOR +([0-9]+).*ZSTD_VERSION_MINOR +([0-9]+).*ZSTD_VERSION_RELEASE +([0-9]+)")
-  deft_linked_in("LLVM and MLIR" "${DEFT_LLVM_VERSION}" "Apache-2.0 WITH LLVM-exception" pkg:github/llvm/llvm-project
-    "the IR, its passes and native code" ${doc}/llvm-22-dev/copyright ${apache})
+  deft_linked_in("LLVM, MLIR and LLD" "${DEFT_LLVM_VERSION}" "Apache-2.0 WITH LLVM-exception" pkg:github/llvm/llvm-project
+    "the IR, its passes, native code and its linker" ${doc}/llvm-22-dev/copyright ${apache})
   deft_linked_in(zlib ${zlib_version} Zlib pkg:github/madler/zlib "asked for by LLVM" ${doc}/zlib1g-dev/copyright)
   deft_linked_in(Zstandard ${zstd_version} BSD-3-Clause pkg:github/facebook/zstd "asked for by LLVM"
     ${doc}/libzstd-dev/copyright)

@@ -10,6 +10,18 @@ include(TableGen)
 include(AddLLVM)
 include(AddMLIR) # not HandleLLVMOptions: it turns exceptions off
 
+# The linker of CPU kernels, lld_deps, before mlir_deps: what it asks for is in LLVM's libraries, whichever these are, and
+# in zlib and zstd, which shared ones hide.
+find_library(DEFT_LLD_ELF liblldELF.a PATHS ${LLVM_LIBRARY_DIR} NO_DEFAULT_PATH REQUIRED)
+find_library(DEFT_LLD_COMMON liblldCommon.a PATHS ${LLVM_LIBRARY_DIR} NO_DEFAULT_PATH REQUIRED)
+add_library(lld_deps INTERFACE)
+target_link_libraries(lld_deps INTERFACE ${DEFT_LLD_ELF} ${DEFT_LLD_COMMON})
+if(NOT DEFT_CARRY_AWAY)
+  find_library(DEFT_ZLIB z REQUIRED)
+  find_library(DEFT_ZSTD zstd REQUIRED)
+  target_link_libraries(lld_deps INTERFACE ${DEFT_ZLIB} ${DEFT_ZSTD})
+endif()
+
 add_library(mlir_deps INTERFACE)
 target_include_directories(mlir_deps SYSTEM INTERFACE ${LLVM_INCLUDE_DIRS} ${MLIR_INCLUDE_DIRS})
 separate_arguments(llvm_definitions NATIVE_COMMAND "${LLVM_DEFINITIONS}")

@@ -4,13 +4,13 @@
 
 deft_root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 deft_cuda_wheels=$deft_root/.cache/cuda
-deft_compiler_packages=(llvm-22-dev libmlir-22-dev mlir-22-tools)
+deft_compiler_packages=(llvm-22-dev libmlir-22-dev mlir-22-tools liblld-22-dev zlib1g-dev libzstd-dev)
 deft_packages=(
   g++ cmake ninja-build ccache mold python3
   "${deft_compiler_packages[@]}"
   nlohmann-json3-dev libgtest-dev libgmock-dev libbenchmark-dev libcli11-dev libasio-dev pkgconf
 )
-deft_wheel_packages=(python3-venv zlib1g-dev libzstd-dev) # an empty environment; what a static LLVM asks for
+deft_wheel_packages=(python3-venv) # an empty environment
 deft_fuzz_packages=(clang-22 libclang-rt-22-dev)
 deft_browser_package=chromium # opens the tuning report
 deft_numpy_package=python3-numpy # recomputes random attentions
@@ -90,8 +90,8 @@ deft_check_tools() {
   for tool in c++ cmake ninja python3; do
     command -v "$tool" >/dev/null || missing+=("$tool")
   done
-  [[ -n ${MLIR_DIR:-} || -d /usr/lib/llvm-22/lib/cmake/mlir ]] ||
-    missing+=("LLVM and MLIR 22 with their CMake files (set MLIR_DIR to where MLIRConfig.cmake lies)")
+  [[ -n ${MLIR_DIR:-} || -d /usr/lib/llvm-22/lib/cmake/lld ]] ||
+    missing+=("LLVM, MLIR and LLD 22 with their CMake files (set MLIR_DIR to where MLIRConfig.cmake lies)")
   if [[ ${#missing[@]} -gt 0 ]]; then
     local list
     list=$(printf ', %s' "${missing[@]}")

@@ -35,8 +35,7 @@ support::Result<std::string> objectCode(dialect::AttentionOp attention, const Cp
 /// Compiles for this machine and loads the code. The result keeps it alive.
 support::Result<std::shared_ptr<const abi::CpuKernel>> jit(dialect::AttentionOp attention);
 
-/// Links objects of objectCode() into one shared object, with the first linker found on PATH. The result
-/// depends on no library.
+/// Links objects of objectCode() into one shared object, which depends on no library.
 support::Result<std::string> linkSharedObject(const std::vector<std::string> &objects);
 
 } // namespace deft::codegen::cpu

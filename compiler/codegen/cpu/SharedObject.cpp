@@ -3,12 +3,15 @@
 #include "llvm/ADT/SmallString.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
-#include "llvm/Support/Path.h"
-#include "llvm/Support/Program.h"
+#include "llvm/Support/raw_ostream.h"
+
+#include <lld/Common/Driver.h>
 
 #include <fstream>
-#include <optional>
+#include <mutex>
 #include <tuple>
+
+LLD_HAS_DRIVER(elf)
 
 namespace deft::codegen::cpu {
 
@@ -35,44 +38,37 @@ private:
   bool failed_;
 };
 
-struct Linker {
-  std::string path;
-  bool isCompiler; ///< takes linker options by -Wl
-};
-
-std::optional<Linker> findLinker() {
-  for (const char *name : {"ld.lld-22", "ld.lld", "ld", "cc", "gcc", "clang"})
-    if (auto path = llvm::sys::findProgramByName(name))
-      return Linker{*path, llvm::StringRef(name).find("ld") != 0};
-  return std::nullopt;
-}
-
-std::string readText(const std::string &path) {
-  auto buffer = llvm::MemoryBuffer::getFile(path);
-  return buffer ? (*buffer)->getBuffer().trim().str() : std::string();
+/// LLD, which is linked in: a machine that has no compiler has no linker either. Gives what it complains of.
+std::string link(const std::vector<std::string> &arguments) {
+  static std::mutex one; // it keeps much in variables of its own
+  const std::lock_guard lock(one);
+  const std::vector<const char *> argv = [&] {
+    std::vector<const char *> texts;
+    for (const std::string &argument : arguments)
+      texts.push_back(argument.c_str());
+    return texts;
+  }();
+  std::string said;
+  llvm::raw_string_ostream stream(said);
+  const lld::Result result = lld::lldMain(argv, stream, stream, {{lld::Gnu, &lld::elf::link}});
+  if (result.retCode == 0)
+    return "";
+  return said.empty() ? "it gave code " + std::to_string(result.retCode) : llvm::StringRef(said).trim().str();
 }
 
 } // namespace
 
 support::Result<std::string> linkSharedObject(const std::vector<std::string> &objects) {
-  const auto linker = findLinker();
-  if (!linker)
-    return Error{ErrorCode::Environment,
-                 "no linker on PATH (looked for ld.lld-22, ld.lld, ld, cc, gcc, clang)",
-                 "install binutils or lld, or leave --cpu out"};
   ScratchFolder folder;
   if (folder.failed())
     return Error{ErrorCode::Environment, "cannot make a temporary folder",
                  "is the disk full? is TMPDIR writable?"};
 
-  const std::string output = folder.file("kernel.so"), log = folder.file("log");
-  std::vector<std::string> arguments{linker->path, "-shared"};
-  // No unresolved symbol may be left: a package runs where no library but the C library is certain.
-  if (linker->isCompiler)
-    arguments.insert(arguments.end(), {"-nostdlib", "-Wl,-z,defs", "-Wl,--build-id=none", "-Wl,-s"});
-  else
-    arguments.insert(arguments.end(), {"-z", "defs", "--build-id=none", "-s"});
-  arguments.insert(arguments.end(), {"-o", output});
+  const std::string output = folder.file("kernel.so");
+  // No unresolved symbol may be left: a package runs where no library but the C library is certain. A host's
+  // program gets no threads of the linker's.
+  std::vector<std::string> arguments{"ld.lld", "-shared",     "-z", "defs", "--build-id=none",
+                                     "-s",     "--threads=1", "-o", output};
   for (std::size_t i = 0; i < objects.size(); ++i) {
     arguments.push_back(folder.file(std::to_string(i) + ".o"));
     std::ofstream file(arguments.back(), std::ios::binary);
@@ -81,17 +77,12 @@ support::Result<std::string> linkSharedObject(const std::vector<std::string> &ob
       return Error{ErrorCode::Environment, "cannot write " + arguments.back(), "is the disk full?"};
   }
 
-  const std::vector<llvm::StringRef> argv(arguments.begin(), arguments.end());
-  const std::optional<llvm::StringRef> redirects[] = {llvm::StringRef(), llvm::StringRef(log),
-                                                      llvm::StringRef(log)};
-  std::string message;
-  if (llvm::sys::ExecuteAndWait(linker->path, argv, std::nullopt, redirects, 60, 0, &message) != 0)
-    return Error{
-        ErrorCode::Environment,
-        linker->path + " cannot link the CPU kernels: " + (message.empty() ? readText(log) : message), ""};
+  if (const std::string complaint = link(arguments); !complaint.empty())
+    return Error{ErrorCode::Environment, "the CPU kernels cannot be linked: " + complaint,
+                 "is the disk full?"};
   auto result = llvm::MemoryBuffer::getFile(output, /*IsText=*/false, /*RequiresNullTerminator=*/false);
   if (!result)
-    return Error{ErrorCode::Environment, "cannot read what " + linker->path + " wrote", ""};
+    return Error{ErrorCode::Environment, "cannot read what the linker wrote", "is the disk full?"};
   return (*result)->getBuffer().str();
 }
 

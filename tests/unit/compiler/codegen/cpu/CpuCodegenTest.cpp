@@ -7,6 +7,8 @@
 
 #include <gtest/gtest.h>
 
+#include <future>
+
 namespace deft::codegen::cpu {
 namespace {
 
@@ -51,11 +53,29 @@ TEST(CpuCodegenTest, WhatCannotBeLinkedIsAnErrorOfTheEnvironment) {
   const auto garbage = linkSharedObject({"no object"});
   ASSERT_FALSE(garbage);
   EXPECT_EQ(garbage.error().code, support::ErrorCode::Environment);
-  EXPECT_NE(garbage.error().message.find("cannot link the CPU kernels: "), std::string::npos);
+  EXPECT_EQ(garbage.error().message.find("the CPU kernels cannot be linked: "), 0U);
+}
+
+TEST(CpuCodegenTest, LinkingNeedsNoProgramOfTheMachineAndGoesOnAfterAnError) {
+  ImportedHooks hooks("score = exp(s);");
+  const auto object = objectCode(hooks.attention, *CpuTarget::level(3));
+  ASSERT_TRUE(object) << object.error().message;
   const test::SetVariable path("PATH", "/no/such/folder");
-  const auto nobody = linkSharedObject({"no object"});
-  ASSERT_FALSE(nobody);
-  EXPECT_EQ(nobody.error().message.find("no linker on PATH"), 0U);
+  EXPECT_FALSE(linkSharedObject({"no object"}));
+  EXPECT_TRUE(linkSharedObject({*object}));
+}
+
+TEST(CpuCodegenTest, SeveralThreadsMayLink) {
+  ImportedHooks hooks("score = exp(s);");
+  const auto object = objectCode(hooks.attention, *CpuTarget::level(3));
+  ASSERT_TRUE(object) << object.error().message;
+  std::vector<std::future<support::Result<std::string>>> linked;
+  for (int i = 0; i < 4; ++i)
+    linked.push_back(std::async(std::launch::async, [&] { return linkSharedObject({*object}); }));
+  const auto expected = linkSharedObject({*object});
+  ASSERT_TRUE(expected) << expected.error().message;
+  for (auto &one : linked)
+    EXPECT_EQ(*one.get(), *expected);
 }
 
 } // namespace
