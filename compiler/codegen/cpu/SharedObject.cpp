@@ -1,4 +1,5 @@
 #include "compiler/codegen/cpu/CpuCodegen.h"
+#include "compiler/codegen/cpu/LinkerAlone.h"
 
 #include "llvm/ADT/SmallString.h"
 #include "llvm/Support/FileSystem.h"

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <llvm/Plugins/PassPlugin.h>
+
+/// What LLD asks LLVM's archives for beside its own, and nobody uses here: optimising while it links, for
+/// every processor that LLVM knows. Packages would be twice as large. Each word that it says stands here in
+/// place of the archive's, but for X86. To be included once.
+
+#define DEFT_SECOND_OF(first, second, ...) second
+#define DEFT_SECOND(...) DEFT_SECOND_OF(__VA_ARGS__, )
+#define DEFT_NOTHING(word, target)
+#define DEFT_STUB(word, target)                                                                              \
+  extern "C" __attribute__((visibility("hidden"))) void LLVMInitialize##target##word() {}
+// A target with a word of its own here is left out.
+#define DEFT_KEPT_X86 , DEFT_NOTHING
+#define DEFT_UNLESS_KEPT(word, target) DEFT_SECOND(DEFT_KEPT_##target, DEFT_STUB)(word, target)
+
+#define LLVM_TARGET(target)                                                                                  \
+  DEFT_UNLESS_KEPT(TargetInfo, target)                                                                       \
+  DEFT_UNLESS_KEPT(Target, target)                                                                           \
+  DEFT_UNLESS_KEPT(TargetMC, target)
+#include <llvm/Config/Targets.def>
+#define LLVM_ASM_PRINTER(target) DEFT_UNLESS_KEPT(AsmPrinter, target)
+#include <llvm/Config/AsmPrinters.def>
+#define LLVM_ASM_PARSER(target) DEFT_UNLESS_KEPT(AsmParser, target)
+#include <llvm/Config/AsmParsers.def>
+
+__attribute__((visibility("hidden"))) llvm::PassPluginLibraryInfo getPollyPluginInfo() {
+  return {LLVM_PLUGIN_API_VERSION, "none", "", [](llvm::PassBuilder &) {}};
+}
