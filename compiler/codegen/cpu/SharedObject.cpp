@@ -2,6 +2,7 @@
 #include "compiler/codegen/cpu/LinkerAlone.h"
 
 #include "llvm/ADT/SmallString.h"
+#include "llvm/Plugins/PassPlugin.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/raw_ostream.h"
@@ -13,6 +14,11 @@
 #include <tuple>
 
 LLD_HAS_DRIVER(elf)
+
+/// LLD's optimiser asks for Polly, too.
+__attribute__((visibility("hidden"))) llvm::PassPluginLibraryInfo getPollyPluginInfo() {
+  return {LLVM_PLUGIN_API_VERSION, "none", "", [](llvm::PassBuilder &) {}};
+}
 
 namespace deft::codegen::cpu {
 
