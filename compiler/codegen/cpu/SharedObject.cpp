@@ -73,9 +73,10 @@ support::Result<std::string> linkSharedObject(const std::vector<std::string> &ob
 
   const std::string output = folder.file("kernel.so");
   // No unresolved symbol may be left: a package runs where no library but the C library is certain. A host's
-  // program gets no threads of the linker's.
-  std::vector<std::string> arguments{"ld.lld", "-shared",     "-z", "defs", "--build-id=none",
-                                     "-s",     "--threads=1", "-o", output};
+  // program gets no threads of the linker's, and no handlers of signals, which a mapped file would bring.
+  std::vector<std::string> arguments{
+      "ld.lld", "-shared", "-z", "defs", "--build-id=none", "-s", "--threads=1", "--no-mmap-output-file",
+      "-o",     output};
   for (std::size_t i = 0; i < objects.size(); ++i) {
     arguments.push_back(folder.file(std::to_string(i) + ".o"));
     std::ofstream file(arguments.back(), std::ios::binary);

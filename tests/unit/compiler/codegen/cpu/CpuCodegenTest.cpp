@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+#include <csignal>
 #include <future>
 
 namespace deft::codegen::cpu {
@@ -63,6 +64,25 @@ TEST(CpuCodegenTest, LinkingNeedsNoProgramOfTheMachineAndGoesOnAfterAnError) {
   const test::SetVariable path("PATH", "/no/such/folder");
   EXPECT_FALSE(linkSharedObject({"no object"}));
   EXPECT_TRUE(linkSharedObject({*object}));
+}
+
+TEST(CpuCodegenTest, LinkingLeavesSignalsToTheHost) {
+  ImportedHooks hooks("score = exp(s);");
+  const auto object = objectCode(hooks.attention, *CpuTarget::level(3));
+  ASSERT_TRUE(object) << object.error().message;
+  const auto handlers = [] {
+    std::vector<void (*)(int)> all;
+    for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGSEGV, SIGABRT, SIGUSR1}) {
+      struct sigaction action = {};
+      sigaction(signal, nullptr, &action);
+      all.push_back(action.sa_handler);
+    }
+    return all;
+  };
+  const auto before = handlers();
+  ASSERT_TRUE(linkSharedObject({*object}));
+  EXPECT_FALSE(linkSharedObject({"no object"}));
+  EXPECT_EQ(handlers(), before);
 }
 
 TEST(CpuCodegenTest, SeveralThreadsMayLink) {
