@@ -4,14 +4,18 @@
 #include "llvm/ADT/SmallString.h"
 #include "llvm/Plugins/PassPlugin.h"
 #include "llvm/Support/FileSystem.h"
-#include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/raw_ostream.h"
 
 #include <lld/Common/Driver.h>
 
+#include <fcntl.h>
 #include <fstream>
 #include <mutex>
+#include <sys/stat.h>
+#include <thread>
 #include <tuple>
+#include <unistd.h>
+#include <utility>
 
 LLD_HAS_DRIVER(elf)
 
@@ -45,6 +49,46 @@ private:
   bool failed_;
 };
 
+/// What is written to a place in the file system that is no file. For a file that might have to be removed
+/// LLVM would take the process's signals, which are its host's.
+class Catcher {
+public:
+  explicit Catcher(const std::string &path) {
+    if (::mkfifo(path.c_str(), S_IRUSR | S_IWUSR) != 0)
+      return;
+    read_ = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC); // nobody writes yet
+    write_ = ::open(path.c_str(), O_WRONLY | O_CLOEXEC); // so that there is somebody until taken()
+    if (isReady() && ::fcntl(read_, F_SETFL, 0) == 0)
+      thread_ = std::thread([this] {
+        char some[1 << 16];
+        for (ssize_t bytes = 0; (bytes = ::read(read_, some, sizeof some)) > 0;)
+          caught_.append(some, static_cast<std::size_t>(bytes));
+      });
+  }
+  ~Catcher() {
+    (void)taken();
+    if (read_ >= 0)
+      ::close(read_);
+  }
+  Catcher(const Catcher &) = delete;
+  Catcher &operator=(const Catcher &) = delete;
+
+  bool isReady() const { return read_ >= 0 && write_ >= 0; }
+  /// All of it: nobody may write any more.
+  std::string taken() {
+    if (write_ >= 0)
+      ::close(std::exchange(write_, -1));
+    if (thread_.joinable())
+      thread_.join();
+    return std::move(caught_);
+  }
+
+private:
+  int read_ = -1, write_ = -1;
+  std::thread thread_;
+  std::string caught_;
+};
+
 /// LLD, which is linked in: a machine that has no compiler has no linker either. Gives what it complains of.
 std::string link(const std::vector<std::string> &arguments) {
   static std::mutex one; // it keeps much in variables of its own
@@ -72,11 +116,14 @@ support::Result<std::string> linkSharedObject(const std::vector<std::string> &ob
                  "is the disk full? is TMPDIR writable?"};
 
   const std::string output = folder.file("kernel.so");
+  Catcher catcher(output);
+  if (!catcher.isReady())
+    return Error{ErrorCode::Environment, "cannot make a named pipe in " + folder.file("."),
+                 "set TMPDIR to a folder that can have one"};
   // No unresolved symbol may be left: a package runs where no library but the C library is certain. A host's
-  // program gets no threads of the linker's, and no handlers of signals, which a mapped file would bring.
-  std::vector<std::string> arguments{
-      "ld.lld", "-shared", "-z", "defs", "--build-id=none", "-s", "--threads=1", "--no-mmap-output-file",
-      "-o",     output};
+  // program gets no threads of the linker's.
+  std::vector<std::string> arguments{"ld.lld", "-shared",     "-z", "defs", "--build-id=none",
+                                     "-s",     "--threads=1", "-o", output};
   for (std::size_t i = 0; i < objects.size(); ++i) {
     arguments.push_back(folder.file(std::to_string(i) + ".o"));
     std::ofstream file(arguments.back(), std::ios::binary);
@@ -88,10 +135,7 @@ support::Result<std::string> linkSharedObject(const std::vector<std::string> &ob
   if (const std::string complaint = link(arguments); !complaint.empty())
     return Error{ErrorCode::Environment, "the CPU kernels cannot be linked: " + complaint,
                  "is the disk full?"};
-  auto result = llvm::MemoryBuffer::getFile(output, /*IsText=*/false, /*RequiresNullTerminator=*/false);
-  if (!result)
-    return Error{ErrorCode::Environment, "cannot read what the linker wrote", "is the disk full?"};
-  return (*result)->getBuffer().str();
+  return catcher.taken();
 }
 
 } // namespace deft::codegen::cpu
