@@ -49,8 +49,8 @@ private:
   bool failed_;
 };
 
-/// What is written to a place in the file system that is no file. For a file that might have to be removed
-/// LLVM would take the process's signals, which are its host's.
+/// What is written to a named pipe. For a file, which might have to be removed when the process is stopped,
+/// LLVM would take the signals, which are the host's.
 class Catcher {
 public:
   explicit Catcher(const std::string &path) {

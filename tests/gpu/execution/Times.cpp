@@ -18,8 +18,8 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-/// Two kernels that do nothing, one behind the other as a merge is behind what it merges: what a run costs the
-/// driver at least.
+/// Two kernels that do nothing, one behind the other as a merge is behind what it merges: what a run costs
+/// the driver at least.
 class NoWork {
 public:
   NoWork(std::shared_ptr<device::Device> device, Findings &findings)
