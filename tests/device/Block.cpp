@@ -28,8 +28,8 @@ constexpr auto kUnwritten = std::byte{0xff}; ///< no number in any float
 /// Ends a thread whose block has failed.
 struct Ended {};
 
-/// Memory of fibers that are done, for the next block's: to ask the system for thousands costs more than what
-/// most kernels do.
+/// Memory of fibers that are done, for the next block's. With memory of the system's for each, SelectTest
+/// takes a fifth longer under the address sanitizer.
 std::vector<std::unique_ptr<char[]>> stacks;
 
 std::unique_ptr<char[]> takeStack() {

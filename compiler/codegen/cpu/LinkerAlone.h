@@ -1,8 +1,8 @@
 #pragma once
 
 /// What LLD asks LLVM's archives for beside its own, and nobody uses here: optimising while it links, for
-/// every processor that LLVM knows. Packages would be twice as large. Each word that it says stands here in
-/// place of the archive's, but for X86. To be included once.
+/// every processor that LLVM knows (tools/package: 92 MB in place of 56). Each word that it says stands here
+/// in place of the archive's, but for X86. To be included once.
 
 #define DEFT_SECOND_OF(first, second, ...) second
 #define DEFT_SECOND(...) DEFT_SECOND_OF(__VA_ARGS__, )

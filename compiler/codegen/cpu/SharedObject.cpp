@@ -8,6 +8,7 @@
 
 #include <lld/Common/Driver.h>
 
+#include <cerrno>
 #include <fcntl.h>
 #include <fstream>
 #include <mutex>
@@ -58,12 +59,8 @@ public:
       return;
     read_ = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC); // nobody writes yet
     write_ = ::open(path.c_str(), O_WRONLY | O_CLOEXEC); // so that there is somebody until taken()
-    if (isReady() && ::fcntl(read_, F_SETFL, 0) == 0)
-      thread_ = std::thread([this] {
-        char some[1 << 16];
-        for (ssize_t bytes = 0; (bytes = ::read(read_, some, sizeof some)) > 0;)
-          caught_.append(some, static_cast<std::size_t>(bytes));
-      });
+    if (read_ >= 0 && write_ >= 0 && ::fcntl(read_, F_SETFL, 0) == 0)
+      thread_ = std::thread([this] { catchAll(); });
   }
   ~Catcher() {
     (void)taken();
@@ -73,7 +70,7 @@ public:
   Catcher(const Catcher &) = delete;
   Catcher &operator=(const Catcher &) = delete;
 
-  bool isReady() const { return read_ >= 0 && write_ >= 0; }
+  bool isReady() const { return thread_.joinable(); }
   /// All of it: nobody may write any more.
   std::string taken() {
     if (write_ >= 0)
@@ -84,6 +81,18 @@ public:
   }
 
 private:
+  void catchAll() {
+    char some[1 << 16];
+    for (;;) {
+      const ssize_t bytes = ::read(read_, some, sizeof some);
+      if (bytes < 0 && errno == EINTR) // a signal of the host's
+        continue;
+      if (bytes <= 0)
+        return;
+      caught_.append(some, static_cast<std::size_t>(bytes));
+    }
+  }
+
   int read_ = -1, write_ = -1;
   std::thread thread_;
   std::string caught_;

@@ -113,26 +113,25 @@ SparseSplit::Cut SparseSplit::cut(int queries) const {
     return waves * (cut.itemTokens + kWaveCosts) + kPartCosts * cut.parts + (cut.parts > 1 ? kMergeCosts : 0);
   };
   Cut best = cutInto(1);
-  for (int parts = 2; parts <= mostParts(queries); ++parts)
+  for (int parts = 2, most = mostParts(queries); parts <= most; ++parts)
     if (const Cut other = cutInto(parts); cost(other) < cost(best))
       best = other;
   return best;
 }
 
 int SparseSplit::mostItems(int queries) const {
-  if (queries == 0)
-    return 0;
-  std::int64_t most = std::int64_t{queries}; // of many queries and a large budget, beyond 32 bits
-  if (isInvariant) {
-    most *= cut(queries).parts;
-  } else {
-    const std::int64_t ofWave = blocksAtOnce / blocksOfItem;
-    const std::int64_t uneven =
-        std::min<std::int64_t>(queries, kMostUnevenWaves * std::int64_t{blocksAtOnce} / blocksOfItem);
-    most = std::max({most, std::min(ofWave, most * divideUp(budget, tileTokens)),
-                     uneven * std::min(kMostUnevenParts, divideUp(budget, tileTokens))});
-  }
-  return static_cast<int>(std::min<std::int64_t>(most, std::numeric_limits<int>::max()));
+  const std::int64_t all = queries; // of many and a large budget, beyond 32 bits
+  const auto asInt = [](std::int64_t items) {
+    return static_cast<int>(std::min<std::int64_t>(items, std::numeric_limits<int>::max()));
+  };
+  if (isInvariant)
+    return asInt(all * cut(queries).parts);
+  // As mostParts() has it for any number of them.
+  const int tiles = divideUp(budget, tileTokens);
+  const std::int64_t ofWave = std::min<std::int64_t>(blocksAtOnce / blocksOfItem, all * tiles);
+  const std::int64_t unevenQueries = std::int64_t{kMostUnevenWaves} * blocksAtOnce / blocksOfItem;
+  const std::int64_t uneven = std::min(all, unevenQueries) * std::min(kMostUnevenParts, tiles);
+  return asInt(std::max({all, ofWave, uneven}));
 }
 
 SelectingTables selectingTables(const plan::Plan &plan, const SparseSplit &split, int mostUnited,

@@ -31,6 +31,7 @@ def parse_arguments():
     parser.add_argument("--budgets", type=int, nargs="+", default=[1024, 4096])
     parser.add_argument("--tiles", nargs="+", help="only these")
     parser.add_argument("--templates", default="templates")
+    parser.add_argument("--commit", default="", help="of the sources, for the record")
     parser.add_argument("--out")
     return parser.parse_args()
 
@@ -136,7 +137,7 @@ def main():
                     us = bench.time(lambda: attend(kernel, merge, plan, made, 0, sms), 11)
                     times.setdefault(names[tile], {})[cut] = round(us, 2)
             best = min((us, name, cut) for name, of_tile in times.items() for cut, us in of_tile.items())
-            row = {"card": card.name, "heads": options.heads, "dim": options.dim, "queries": queries, "budget": budget,
+            row = {"card": card.name, "commit": options.commit, "command": " ".join(sys.argv), "heads": options.heads, "dim": options.dim, "queries": queries, "budget": budget,
                    "rule": names[rule(rows)], "rule_us": times[names[rule(rows)]][rule_cuts[names[rule(rows)]]], "best": best[1:], "best_us": best[0],
                    "blocks_at_once": {names[tile]: count for tile, count in at_once.items()}, "us": times}
             print(json.dumps(row), flush=True)
