@@ -143,9 +143,10 @@ void Block::enter() {
     block.thread_();
     for (std::vector<Copy> &group : block.groups_[place.thread.x])
       block.land(group);
+    self.isDone = true;
   } catch (const Ended &) { // what the thread held is gone by now
+    self.isDone = true;
   }
-  self.isDone = true;
   block.switchTo(self, *block.scheduler_);
 }
 
@@ -259,7 +260,7 @@ void Block::fail(const std::string &what) {
   throw Ended{};
 }
 
-void Block::waitWhile(const unsigned &counter, unsigned seen, std::string what) {
+void Block::waitWhile(const unsigned &counter, unsigned seen, const std::string &what) {
   const Place mine = place;
   Fiber &self = *fibers_[mine.thread.x];
   while (counter == seen) {

@@ -166,7 +166,7 @@ private:
   std::byte *slotsOfMeeting();
   void join(const char *word);
   /// Lets others run until the counter is not `seen` any more.
-  void waitWhile(const unsigned &counter, unsigned seen, std::string what);
+  void waitWhile(const unsigned &counter, unsigned seen, const std::string &what);
   Mbarrier &barrierAt(unsigned address);
   void endPhaseIfDone(Mbarrier &barrier);
   void land(const std::vector<Copy> &copies);
