@@ -230,8 +230,8 @@ def steps_of(decoder, row, leaves):
         yield decoder.step(leaves, [1] * len(leaves))
 
 
-def measure(model, row, way, options):
-    """(median milliseconds, spread, logits of the first step), or why not."""
+def measure(model, row, way, options, fill=torch.Tensor.normal_):
+    """What a step takes with its plan, and the logits of the first one; `fill` makes the K and V of what was before."""
     is_gpu = model.device.type == "cuda"
     torch.manual_seed(3)
     kind = Bare if way == "no attention" else TreeDecoder
@@ -244,7 +244,7 @@ def measure(model, row, way, options):
         partition="query" if way == "flat" else options.partition,
         layers=layers,
     )
-    decoder.cache.pages.normal_()
+    fill(decoder.cache.pages)
     leaves = row.plant(Forest(decoder), 32 if options.tiny else 1)
     if way == "sdpa":
         dense = DenseDecoder(decoder, leaves, room=options.steps + options.warmup + 1)

@@ -33,9 +33,7 @@ def of_one_card(page, name, record, bench):
     if over:
         worst = max(over, key=over.get)
         page.add(f"deftc's own times here are {min(over.values()):.2f} to {over[worst]:.2f} times ({worst}) those of the bench, {link(NAMES[name])}, and {mean(over.values()):.2f} in the mean. "
-                 + ("Both evict the cache by reading. A graph here has room for a tree that grows; on rows where kernels deal, empty items then gave some blocks twice the work, which was mended after this record."
-                    if record.get("evicted") == "by reading" else
-                    "The bench evicts the cache by reading and `tools/bench_peers` then did so by writing, whose lines a kernel that needs their room waits for; and see the record above."))
+                 "Both evict the L2 cache by reading; here a run is replayed from a graph with room for a tree that grows.")
     for row, found in rows.items():
         for peer in names:
             if found.get(peer, {}).get("us", float("inf")) < found["deftc"]["us"]:

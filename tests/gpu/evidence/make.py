@@ -19,7 +19,7 @@ from records import Page, Records
 ROOT = Path(__file__).resolve().parents[3]
 BEGIN, END = "<!-- figures: made by tests/gpu/evidence/make.py -->\n", "<!-- end of figures -->\n"
 SECTIONS = (kernels.published_rows, in_one_run.peers_in_one_run, kernels.no_sharing, kernels.second_suite, kernels.scaling, changes.one_thing_changed,
-            kernels.tuned, cards.other_cards, kernels.windows, kernels.variants, kernels.query_hook, kernels.caches_of_8_bits, layers.selection, steps.new_tokens, steps.drafts, steps.plans, steps.whole_steps, steps.engine, papers.deft,
+            kernels.tuned, cards.other_cards, kernels.windows, kernels.variants, kernels.query_hook, kernels.caches_of_8_bits, layers.selection, steps.new_tokens, steps.drafts, steps.plans, steps.whole_steps, steps.decoder_on_two_gpus, steps.engine, papers.deft,
             papers.fasttree, steps.right)
 INTRODUCTION = """What deftc was seen to do, and where it loses. `tests/gpu/evidence/make.py draw` makes this page of the [records](../tests/gpu/records/README.md); a test fails
 where it is not what the records say, so there is no figure here that a record does not hold. Cards differ by some per cent, and clocks by the day: ratios say more than microseconds.
@@ -32,7 +32,7 @@ def left_to_say(page):
     page.heading("What cannot be compared, or was not measured")
     page.add("- Peers, but for the section that says so, were measured in runs of their own, days before, and scaled by one figure: a few per cent either way say nothing.\n"
              "- GPU time leaves planning out on both sides; the section on planning has it.\n"
-             "- All our figures are of H200s and H100s, one at a time but for vLLM on two; nothing is known of other cards.\n"
+             "- All our figures are of H200s and H100s, one at a time but for vLLM and a decoder on two; nothing is known of other cards.\n"
              f"- Tuned configs ship for {' and '.join(f'the {name} ({count} entries)' for name, count in cards.shipped_entries())}: on any other card ours ran untuned, or by their entries, until `deftc tune` has been there.")
     page.table(["no record of", "what would make one"], page.missing)
 

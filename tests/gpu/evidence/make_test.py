@@ -52,6 +52,7 @@ class MakeTest(unittest.TestCase):
     def test_peer_that_is_faster_in_the_same_run_is_a_loss_on_its_card(self):
         def slow(peers):
             peers["rows"]["F9_01 32/8"]["deftc"]["us"] = 30.0
+            peers["rows"]["F9_01 32/8"]["fasttree"]["us"] = 22.9
         page = self.changed(slow, "h100-peers.json")
         self.assertIn("- F9_01 32/8 on the H100: 30.0 us beside 22.9 of FastTree", page.split("## Where it loses")[1])
 

@@ -84,6 +84,25 @@ def whole_steps(page, records):
     page.command("tests/gpu/end_to_end.py few_shot_b20 --steps 20 --output steps.jsonl")
 
 
+def decoder_on_two_gpus(page, records):
+    name = "h200-decoder-ranks.json"
+    record = records.read(name)
+    page.heading("A decoder on two GPUs")
+    page.add(f"{record['device'].replace(' x ', ' ')} of one host, commit {record['commit'].split()[0]} ({link(name)}): `TreeDecoder` under `torchrun` with transformers' tensor-parallel plan, the dimensions of Llama 3 70B "
+             f"with {record['layers']} layers, random weights in bf16; a rank of two has 32 of 64 query heads and 4 of 8 KV heads. A captured graph a step, NCCL's sums in it; the slowest rank's time. "
+             "Tokens of the first step that differ from one GPU's were ties by that much:")
+    rows = {(row["row"], row["ranks"]): row for row in record["rows"]}
+    lines = []
+    for (row, ranks), found in rows.items():
+        if ranks == 1:
+            continue
+        one, beside = rows[row, 1]["ms"], found["beside_one"]
+        lines.append([row, times(one["tree"]), times(found["ms"]["tree"]), times(found["ms"]["tree"] / one["tree"]), times(found["ms"]["no attention"] / one["no attention"]),
+                      f"{beside['tokens_that_differ']} of {beside['tokens']}", f"{beside['largest_gap_of_these']:.3f}"])
+    page.table(["row", "one GPU, ms", "two, ms", "ratio", "ratio without attention", "tokens that differ", "by"], lines)
+    page.command("tests/gpu/decoder_ranks.py few_shot_b20 few_shot_b50 grpo_16k_16 speculative_t64 chats --json ranks.json")
+
+
 # The parts of the first are before and after steps no longer waited for their block tables.
 TWO_GPUS = (("h200-vllm-ranks.json", lambda record: record["parts"][-1]["runs"], "two H200s"),
             ("h100-vllm-ranks.json", lambda record: record["runs"], "two H100s, when each step waited for its block table"))
