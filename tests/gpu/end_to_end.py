@@ -1,6 +1,6 @@
 """What a whole decode step costs over a tree, beside the same model with attention that knows of no sharing.
 
-usage: end_to_end.py [ROW...] [--tiny] [--steps N] [--partition NAME] [--output FILE]      --list: the rows
+usage: end_to_end.py [ROW...] [--tree FILE ...] [--tiny] [--steps N] [--partition NAME] [--output FILE]      --list: the rows
 
 Measures the time between two steps of a decoder, median over `--steps`: planning, copies and the model, as a caller waits for
 them. The model has the dimensions of Llama-3-8B and random weights in bf16; K and V of what was before are random, too, as
@@ -27,6 +27,7 @@ import random
 import statistics
 import sys
 import time
+from pathlib import Path
 
 import torch
 import transformers
@@ -107,6 +108,22 @@ def chats(forest, scale):
     """64 conversations of which 4 % of the tokens are one system prompt."""
     root = forest.add(None, max(82 // scale, 1))
     return [forest.add(root, max(forest.random.randint(984, 2952) // scale, 1)) for _ in range(max(64 // scale, 4))]
+
+
+def of_file(path):
+    """A tree as `deftc workloads --output` writes it, each of whose queries is a branch."""
+    document = json.loads(path.read_text(encoding="utf-8"))
+    if document.get("format") != "deftc-tree":
+        raise SystemExit(f"{path}: the format is {document.get('format')!r}, not 'deftc-tree'")
+
+    def plant(forest, scale):
+        branches = []
+        for node in document["nodes"]:
+            parent = branches[node["parent"]] if node["parent"] >= 0 else None
+            branches.append(forest.add(parent, max(node["tokens"] // scale, 1)))
+        return [branches[query["node"]] for query in document["queries"]]
+
+    return Row(path.stem, plant)
 
 
 def speculative(forest, scale):
@@ -332,7 +349,8 @@ def table_line(found):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("rows", nargs="*", help="names, or how they begin; all without")
+    parser.add_argument("rows", nargs="*", help="names, or how they begin; all without these and trees")
+    parser.add_argument("--tree", action="append", default=[], type=Path, metavar="FILE", help="also this tree, of which each query decodes")
     parser.add_argument("--tiny", action="store_true", help="on the CPU, to test the script")
     parser.add_argument("--steps", type=int, default=40)
     parser.add_argument("--warmup", type=int, default=5)
@@ -342,7 +360,9 @@ def main():
     parser.add_argument("--output", help="a JSON line a row")
     parser.add_argument("--list", action="store_true")
     options = parser.parse_args()
-    chosen = [row for row in ROWS if not options.rows or any(row.name.startswith(name) for name in options.rows)]
+    all_rows = not options.rows and not options.tree
+    chosen = [row for row in ROWS if all_rows or any(row.name.startswith(name) for name in options.rows)]
+    chosen += [of_file(path) for path in options.tree]
     if options.list or not chosen:
         print("\n".join(row.name for row in ROWS))
         return 0 if chosen else 2
