@@ -111,7 +111,7 @@ def chats(forest, scale):
 
 
 def of_file(path):
-    """A tree as `deftc workloads --output` writes it, each of whose queries is a branch."""
+    """A tree as `deftc workloads --output` writes it. Each query is a branch, which has a token below its node where others go on from there."""
     document = json.loads(path.read_text(encoding="utf-8"))
     if document.get("format") != "deftc-tree":
         raise SystemExit(f"{path}: the format is {document.get('format')!r}, not 'deftc-tree'")
@@ -121,7 +121,9 @@ def of_file(path):
         for node in document["nodes"]:
             parent = branches[node["parent"]] if node["parent"] >= 0 else None
             branches.append(forest.add(parent, max(node["tokens"] // scale, 1)))
-        return [branches[query["node"]] for query in document["queries"]]
+        ends = [query["node"] for query in document["queries"]]
+        shared = {node["parent"] for node in document["nodes"]} | {end for end in ends if ends.count(end) > 1}
+        return [forest.add(branches[end], 1) if end in shared else branches[end] for end in ends]
 
     return Row(path.stem, plant)
 

@@ -45,11 +45,11 @@ def test_every_way_to_attend_gives_the_same_logits(bench, model, name):
 def test_a_tree_of_a_file_decodes_at_each_of_its_queries(bench, model, tmp_path):
     nodes = [{"parent": -1, "tokens": 640}, {"parent": 0, "tokens": 64}, {"parent": 0, "tokens": 96}, {"parent": 2, "tokens": 32}]
     path = tmp_path / "mine.json"
-    path.write_text(json.dumps({"format": "deftc-tree", "nodes": nodes, "queries": [{"node": 1}, {"node": 2}, {"node": 3}]}))
+    path.write_text(json.dumps({"format": "deftc-tree", "nodes": nodes, "queries": [{"node": 1}, {"node": 1}, {"node": 2}, {"node": 3}]}))
     row = bench.of_file(path)
     assert row.name == "mine"
     tree = bench.measure(model, row, "tree", OPTIONS)[1]
-    assert len(tree) == 3
+    assert len(tree) == 4
     assert bench.run_row(model, row, OPTIONS)["flat"]["difference"] < 0.1
     path.write_text("{}")
     with pytest.raises(SystemExit, match="the format is None"):
