@@ -1,5 +1,7 @@
 #pragma once
 
+#include "llvm/Plugins/PassPlugin.h"
+
 /// What LLD asks LLVM's archives for beside its own, and nobody uses here: optimising while it links, for
 /// every processor that LLVM knows (tools/package: 92 MB in place of 56). Each word that it says stands here
 /// in place of the archive's, but for X86. To be included once.
@@ -22,3 +24,8 @@
 #include <llvm/Config/AsmPrinters.def>
 #define LLVM_ASM_PARSER(target) DEFT_UNLESS_KEPT(AsmParser, target)
 #include <llvm/Config/AsmParsers.def>
+
+/// The optimiser asks for Polly, too.
+__attribute__((visibility("hidden"))) llvm::PassPluginLibraryInfo getPollyPluginInfo() {
+  return {LLVM_PLUGIN_API_VERSION, "none", "", [](llvm::PassBuilder &) {}};
+}

@@ -1,29 +1,18 @@
 #include "compiler/codegen/cpu/CpuCodegen.h"
 #include "compiler/codegen/cpu/LinkerAlone.h"
+#include "compiler/codegen/cpu/PipeCatcher.h"
 
 #include "llvm/ADT/SmallString.h"
-#include "llvm/Plugins/PassPlugin.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/raw_ostream.h"
 
 #include <lld/Common/Driver.h>
 
-#include <cerrno>
-#include <fcntl.h>
+#include <filesystem>
 #include <fstream>
 #include <mutex>
-#include <sys/stat.h>
-#include <thread>
-#include <tuple>
-#include <unistd.h>
-#include <utility>
 
 LLD_HAS_DRIVER(elf)
-
-/// LLD's optimiser asks for Polly, too.
-__attribute__((visibility("hidden"))) llvm::PassPluginLibraryInfo getPollyPluginInfo() {
-  return {LLVM_PLUGIN_API_VERSION, "none", "", [](llvm::PassBuilder &) {}};
-}
 
 namespace deft::codegen::cpu {
 
@@ -37,8 +26,9 @@ class ScratchFolder {
 public:
   ScratchFolder() { failed_ = static_cast<bool>(llvm::sys::fs::createUniqueDirectory("deft-link", path_)); }
   ~ScratchFolder() {
-    if (!failed_) // what cannot be removed stays in the system's folder for such files
-      std::ignore = llvm::sys::fs::remove_directories(path_);
+    std::error_code ignored; // what cannot be removed stays in the system's folder for such files
+    if (!failed_)            // LLVM's own function leaves what is no file, a pipe for one
+      std::filesystem::remove_all(path_.str().str(), ignored);
   }
   ScratchFolder(const ScratchFolder &) = delete;
   ScratchFolder &operator=(const ScratchFolder &) = delete;
@@ -48,54 +38,6 @@ public:
 private:
   llvm::SmallString<128> path_;
   bool failed_;
-};
-
-/// What is written to a named pipe. For a file, which might have to be removed when the process is stopped,
-/// LLVM would take the signals, which are the host's.
-class Catcher {
-public:
-  explicit Catcher(const std::string &path) {
-    if (::mkfifo(path.c_str(), S_IRUSR | S_IWUSR) != 0)
-      return;
-    read_ = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC); // nobody writes yet
-    write_ = ::open(path.c_str(), O_WRONLY | O_CLOEXEC); // so that there is somebody until taken()
-    if (read_ >= 0 && write_ >= 0 && ::fcntl(read_, F_SETFL, 0) == 0)
-      thread_ = std::thread([this] { catchAll(); });
-  }
-  ~Catcher() {
-    (void)taken();
-    if (read_ >= 0)
-      ::close(read_);
-  }
-  Catcher(const Catcher &) = delete;
-  Catcher &operator=(const Catcher &) = delete;
-
-  bool isReady() const { return thread_.joinable(); }
-  /// All of it: nobody may write any more.
-  std::string taken() {
-    if (write_ >= 0)
-      ::close(std::exchange(write_, -1));
-    if (thread_.joinable())
-      thread_.join();
-    return std::move(caught_);
-  }
-
-private:
-  void catchAll() {
-    char some[1 << 16];
-    for (;;) {
-      const ssize_t bytes = ::read(read_, some, sizeof some);
-      if (bytes < 0 && errno == EINTR) // a signal of the host's
-        continue;
-      if (bytes <= 0)
-        return;
-      caught_.append(some, static_cast<std::size_t>(bytes));
-    }
-  }
-
-  int read_ = -1, write_ = -1;
-  std::thread thread_;
-  std::string caught_;
 };
 
 /// LLD, which is linked in: a machine that has no compiler has no linker either. Gives what it complains of.
@@ -125,7 +67,7 @@ support::Result<std::string> linkSharedObject(const std::vector<std::string> &ob
                  "is the disk full? is TMPDIR writable?"};
 
   const std::string output = folder.file("kernel.so");
-  Catcher catcher(output);
+  PipeCatcher catcher(output);
   if (!catcher.isReady())
     return Error{ErrorCode::Environment, "cannot make a named pipe in " + folder.file("."),
                  "set TMPDIR to a folder that can have one"};

@@ -4,6 +4,7 @@
 
 #include "tests/support/SetVariable.h"
 #include "tests/unit/compiler/transforms/HookTesting.h"
+#include "tests/unit/runtime/module_cache/TestFolder.h"
 
 #include <gtest/gtest.h>
 
@@ -83,6 +84,19 @@ TEST(CpuCodegenTest, LinkingLeavesSignalsToTheHost) {
   ASSERT_TRUE(linkSharedObject({*object}));
   EXPECT_FALSE(linkSharedObject({"no object"}));
   EXPECT_EQ(handlers(), before);
+}
+
+TEST(CpuCodegenTest, LinkingLeavesNothingBehind) {
+  ImportedHooks hooks("score = exp(s);");
+  const auto object = objectCode(hooks.attention, *CpuTarget::level(3));
+  ASSERT_TRUE(object) << object.error().message;
+  const module_cache::TestFolder folder;
+  const test::SetVariable temporary("TMPDIR", folder.path());
+  ASSERT_TRUE(linkSharedObject({*object}));
+  EXPECT_FALSE(linkSharedObject({"no object"}));
+  EXPECT_EQ(module_cache::namesIn(folder.path()), std::vector<std::string>{});
+  const test::SetVariable none("TMPDIR", folder.path("none"));
+  EXPECT_FALSE(linkSharedObject({*object})) << "it is made in this folder";
 }
 
 TEST(CpuCodegenTest, SeveralThreadsMayLink) {
