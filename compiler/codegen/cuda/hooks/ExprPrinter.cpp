@@ -15,6 +15,10 @@ using namespace dialect;
 
 static constexpr int kMostInline = 6; ///< operations of one expression
 
+std::string memberName(StringRef param) {
+  return param.starts_with("_") ? ("p" + param + "_p").str() : (param + "_").str();
+}
+
 std::string typeName(Type type) {
   if (type.isF32())
     return "float";
@@ -196,8 +200,8 @@ ExprPrinter::Text ExprPrinter::operation(Operation &op, Rounding rounding, const
             return {intLiteral(integer.getInt(), integer.getType().getIntOrFloatBitWidth()),
                     integer.getInt() < 0 ? kUnary : kAtom, 0};
           })
-          .Case([&](ParamOp param) { return Text{"p." + param.getName().str() + "_", kAtom, 0}; })
-          .Case([&](ParamOfTokenOp param) { return Text{"token." + param.getName().str() + "_", kAtom, 0}; })
+          .Case([&](ParamOp param) { return Text{"p." + memberName(param.getName()), kAtom, 0}; })
+          .Case([&](ParamOfTokenOp param) { return Text{"token." + memberName(param.getName()), kAtom, 0}; })
           .Case([&](ParamElementOp element) {
             return Text{"p." + element.getName().str() + "_[" + textOf(in(0)).text + "]", kAtom, 0};
           })

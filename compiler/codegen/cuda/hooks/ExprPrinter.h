@@ -56,6 +56,10 @@ private:
   mlir::Operation *unsupported_ = nullptr;
 };
 
+/// A parameter's name as a member of `Params`: no keyword's and no macro's. An underscore behind it keeps it
+/// apart from most; those of compilers begin with one, and many, as __CUDA_ARCH__, end with one, too.
+std::string memberName(llvm::StringRef param);
+
 /// "float", "int", "bool", "long long".
 std::string typeName(mlir::Type type);
 

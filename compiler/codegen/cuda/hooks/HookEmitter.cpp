@@ -55,10 +55,9 @@ private:
     text_ += "  static constexpr " + type + " " + name + " = " + value + ";\n";
   }
 
-  /// A slot of 8 bytes, as abi::ParamSlot. A trailing underscore keeps names of the spec apart from keywords
-  /// and macros.
+  /// A slot of 8 bytes, as abi::ParamSlot.
   static std::string slotText(ParamAttr param, std::size_t slot) {
-    const std::string type = typeName(param.getType()), name = param.getName().str() + "_";
+    const std::string type = typeName(param.getType()), name = memberName(param.getName());
     if (param.getShape() == ParamShape::Scalar)
       return "  " + type + " " + name + ";\n  unsigned pad" + std::to_string(slot) + ";\n";
     return "  const " + type + " *" + name + ";\n";
@@ -170,7 +169,7 @@ private:
     for (auto param : op_.getParams().getAsRange<ParamAttr>()) {
       if (param.getShape() != ParamShape::PerToken)
         continue;
-      const std::string name = param.getName().str() + "_", number = std::to_string(count++);
+      const std::string name = memberName(param.getName()), number = std::to_string(count++);
       const std::string word = "words[" + number + " * stride]";
       members += "    " + typeName(param.getType()) + " " + name + ";\n";
       words +=

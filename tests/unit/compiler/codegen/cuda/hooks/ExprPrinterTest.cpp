@@ -91,6 +91,13 @@ TEST(ExprPrinterTest, AnOperationWithoutAFormIsTold) {
   EXPECT_FALSE(print(mask, Rounding::Exact).isSupported);
 }
 
+TEST(ExprPrinterTest, MembersAreNoWordsOfCompilers) {
+  EXPECT_EQ(memberName("cap"), "cap_");
+  EXPECT_EQ(memberName("float"), "float_");
+  EXPECT_EQ(memberName("__CUDA_ARCH_"), "p__CUDA_ARCH__p") << "with an underscore behind it, a macro";
+  EXPECT_EQ(memberName("_"), "p__p");
+}
+
 TEST(ExprPrinterTest, TypesHaveTheirNames) {
   mlir::MLIRContext context;
   mlir::OpBuilder builder(&context);

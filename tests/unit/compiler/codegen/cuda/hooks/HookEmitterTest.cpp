@@ -221,6 +221,20 @@ TEST(HookEmitterTest, TextOfHooksThatVaryWithLessIsRightToo) {
   EXPECT_GT(expectSameBits(samples).finite, 96 * 24 / 2);
 }
 
+TEST(HookEmitterTest, ParametersMayHaveTheNamesOfKeywordsAndMacros) {
+  std::vector<Sample> samples;
+  test::VariantBuilder builder(6, 2, 64);
+  ExprId score = builder.read(spec::Builtin::S);
+  for (const char *name :
+       {"x", "_x", "__x", "x_", "float", "_Bool", "__FILE_", "__FILE__", "__device_", "pad", "p"}) {
+    const ExprId read = builder.readParam(builder.param(name, ScalarType::F32, spec::Param::Shape::Scalar));
+    score = builder.op(spec::ExprOp::Sub, ScalarType::F32, {read, score});
+  }
+  builder.variant.score = score;
+  samples.push_back(Sampler(7).sample(builder.variant));
+  EXPECT_GT(expectSameBits(samples).total, 0);
+}
+
 /// cap * tanh(s / cap), s where there is no cap; slope[head] * (kv_pos - q_pos), or less the difference the
 /// other way round.
 enum class Slope { None, Rising, Falling };
