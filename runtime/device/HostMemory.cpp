@@ -36,9 +36,13 @@ Result<void> HostMemory::reserve(std::size_t bytes, const std::string &what) {
         "cannot lock " + std::to_string(bytes) + " bytes of the host's memory for " + what, allocated);
   }
   std::memset(address_, 0, bytes);
-  bytes_ = bytes;
-  return device_->driver().check("cannot map the host's memory for " + what,
-                                 api.memHostGetDevicePointer(&deviceAddress_, address_, 0));
+  auto mapped = device_->driver().check("cannot map the host's memory for " + what,
+                                        api.memHostGetDevicePointer(&deviceAddress_, address_, 0));
+  if (mapped)
+    bytes_ = bytes;
+  else
+    free(); // what a device cannot see is no room for less either
+  return mapped;
 }
 
 Mark::~Mark() {

@@ -49,13 +49,18 @@ thread_local std::vector<cu::Context> current;
 
 cu::Context top() { return current.empty() ? nullptr : current.back(); }
 
+/// What a call of the function is to return.
+Result resultOf(const State &all, const std::string &function) {
+  const auto failure = all.failures.find(function);
+  return failure == all.failures.end() ? cu::kSuccess : failure->second;
+}
+
 /// Notes the call; says what it is to return.
 Result note(Call call) {
   State &all = state();
   const std::lock_guard lock(all.mutex);
   call.context = top();
-  const auto failure = all.failures.find(call.name);
-  const Result result = failure == all.failures.end() ? cu::kSuccess : failure->second;
+  const Result result = resultOf(all, call.name);
   all.calls.push_back(std::move(call));
   return result;
 }
@@ -236,8 +241,9 @@ int cuMemHostAlloc(void **pointer, std::size_t bytes, unsigned) {
 }
 int cuMemFreeHost(void *pointer) { return release("cuMemFreeHost", pointer); }
 int cuMemHostGetDevicePointer_v2(cu::DevicePtr *address, void *pointer, unsigned) {
+  const std::lock_guard lock(state().mutex);
   *address = reinterpret_cast<cu::DevicePtr>(pointer);
-  return cu::kSuccess;
+  return resultOf(state(), "cuMemHostGetDevicePointer");
 }
 int cuMemcpyHtoDAsync_v2(cu::DevicePtr to, const void *from, std::size_t bytes, cu::Stream stream) {
   std::memcpy(pointerOf<void>(to), from, bytes);

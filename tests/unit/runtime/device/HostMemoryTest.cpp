@@ -53,6 +53,19 @@ TEST_F(HostMemoryTest, WhatCannotBeLockedIsSaid) {
   EXPECT_TRUE(memory.reserve(64, "the watch of a plan"));
 }
 
+TEST_F(HostMemoryTest, WhatNoDeviceSeesIsNoRoomForLess) {
+  const std::size_t before = fake_cuda::allocatedBytes();
+  HostMemory memory(device);
+  fake_cuda::failAt("cuMemHostGetDevicePointer", cu::kOutOfMemory);
+  const auto failed = memory.reserve(64, "a plan");
+  fake_cuda::failAt("cuMemHostGetDevicePointer", 0);
+  ASSERT_FALSE(failed);
+  EXPECT_THAT(failed.error().message, testing::StartsWith("cannot map the host's memory for a plan: "));
+  EXPECT_EQ(fake_cuda::allocatedBytes(), before);
+  ASSERT_TRUE(memory.reserve(32, "a plan"));
+  EXPECT_NE(memory.onDevice<int>(), nullptr);
+}
+
 TEST_F(HostMemoryTest, AMarkIsReachedWhenTheDeviceIsThere) {
   Mark mark(device);
   ASSERT_TRUE(mark.create());
