@@ -13,7 +13,8 @@ constexpr std::size_t kMostCaches = 1024;   ///< that are remembered: 800 kB
 constexpr unsigned kColumns = 64;           ///< of a box, of 16 bits: the 128 bytes of the widest swizzle
 constexpr unsigned kBoxTokens[] = {16, 32}; ///< as abi::AttendArgs has them
 constexpr unsigned kTileTokens = 64;        ///< likewise
-constexpr unsigned long long kMostPages = 1u << 30; ///< no bound: a plan's pages are there
+/// Of a cache, or tokens where it has no pages: copies give zeros for what is behind.
+constexpr unsigned kMostPages = 1u << 30;
 
 /// A view of the cache, dimension by dimension, with the part of each that a copy takes.
 struct View {
@@ -121,7 +122,11 @@ std::size_t CacheBoxes::find(const Cache &cache) {
 }
 
 void CacheBoxes::fill(const device::Device &device, const spec::Variant &variant, const CacheLayouts &cache,
-                      abi::AttendArgs &args) {
+                      int cachePages, abi::AttendArgs &args) {
+  if (cachePages > static_cast<int>(kMostPages)) {
+    args.hasMaps = 0;
+    return;
+  }
   const Cache asked{args.k,
                     args.v,
                     {cache.k.pageStride, cache.k.tokenStride, cache.k.headStride, cache.v.pageStride,

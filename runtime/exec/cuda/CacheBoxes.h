@@ -21,8 +21,9 @@ void fillCacheBoxes(const device::Device &device, const spec::Variant &variant, 
 /// makes the maps of each once.
 class CacheBoxes {
 public:
+  /// `cachePages`: as CudaPointers. A cache that is known to have more than maps reach has none.
   void fill(const device::Device &device, const spec::Variant &variant, const CacheLayouts &cache,
-            abi::AttendArgs &args);
+            int cachePages, abi::AttendArgs &args);
 
 private:
   /// All that the maps depend on.

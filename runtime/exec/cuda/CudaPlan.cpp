@@ -392,7 +392,7 @@ Result<void> CudaPlan::launchPhases(const CudaKernels &kernels, const CudaPointe
                                     cu::Stream stream) {
   abi::AttendArgs attend = argsOf(kernels, pointers, isCaptured);
   if (kernels.readByTensorMap())
-    cacheBoxes_.fill(*kernels.device(), kernels.variant(), pointers.cache, attend);
+    cacheBoxes_.fill(*kernels.device(), kernels.variant(), pointers.cache, pointers.cachePages, attend);
   const spec::CacheSpec &cache = kernels.variant().cache; // another layer's may have other pages, or none
   if (pageCheck_ && cache.paged)
     if (auto launched = pageCheck_->launch(attend.items, room_.allItems(), attend.runs, pointers.pageTable,

@@ -53,7 +53,7 @@ TEST(CacheBoxesTest, TheMapsOfACacheAreMadeOnce) {
     args.v = v;
     args.hasMaps = 2;
     (void)countCalls();
-    boxes.fill(*gpu.device, gpu.variant, cache, args);
+    boxes.fill(*gpu.device, gpu.variant, cache, 0, args);
     EXPECT_EQ(args.hasMaps, 1);
     return countCalls()["cuTensorMapEncodeTiled"];
   };
@@ -79,13 +79,13 @@ TEST(CacheBoxesTest, WhatIsRememberedIsWhatWasMade) {
   first.k = again.k = pools;
   first.v = again.v = pools + 1;
   const CacheLayouts cache{{1024, 64, 16}, {1024, 64, 16}};
-  boxes.fill(*gpu.device, gpu.variant, cache, first);
-  boxes.fill(*gpu.device, gpu.variant, cache, again);
+  boxes.fill(*gpu.device, gpu.variant, cache, 0, first);
+  boxes.fill(*gpu.device, gpu.variant, cache, 0, again);
   EXPECT_EQ(std::memcmp(&first, &again, sizeof first), 0);
   fake_cuda::failAt("cuTensorMapEncodeTiled", 1);
   first.k = again.k = pools + 2;
-  boxes.fill(*gpu.device, gpu.variant, cache, first);
-  boxes.fill(*gpu.device, gpu.variant, cache, again);
+  boxes.fill(*gpu.device, gpu.variant, cache, 0, first);
+  boxes.fill(*gpu.device, gpu.variant, cache, 0, again);
   fake_cuda::failAt("cuTensorMapEncodeTiled", 0);
   EXPECT_EQ(again.hasMaps, 0); // what the driver has refused once it is not asked again
 }
@@ -98,12 +98,24 @@ TEST(CacheBoxesTest, AHostOfEverNewCachesIsServedToo) {
   std::vector<std::byte> pools(5000);
   for (const std::byte &pool : pools) {
     args.k = args.v = &pool;
-    boxes.fill(*gpu.device, gpu.variant, cache, args);
+    boxes.fill(*gpu.device, gpu.variant, cache, 0, args);
     EXPECT_EQ(args.hasMaps, 1);
   }
   (void)countCalls();
-  boxes.fill(*gpu.device, gpu.variant, cache, args);
+  boxes.fill(*gpu.device, gpu.variant, cache, 0, args);
   EXPECT_EQ(countCalls()["cuTensorMapEncodeTiled"], 0);
+}
+
+TEST(CacheBoxesTest, ACacheThatReachesBeyondTheMapsIsCopiedTokenByToken) {
+  const FakeGpu gpu;
+  CacheBoxes boxes;
+  const CacheLayouts cache{{1024, 64, 16}, {1024, 64, 16}};
+  constexpr int kReach = 1 << 30;
+  for (const int pages : {kReach, kReach + 1, 0}) {
+    abi::AttendArgs args{};
+    boxes.fill(*gpu.device, gpu.variant, cache, pages, args);
+    EXPECT_EQ(args.hasMaps != 0, pages <= kReach) << pages;
+  }
 }
 
 TEST(CacheBoxesTest, WhatTheDriverRefusesIsCopiedTokenByToken) {
