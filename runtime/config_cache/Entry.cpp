@@ -256,8 +256,8 @@ const std::string &kernelHash(DeviceKey::Kind kind) {
   return gpu;
 }
 
-std::string timestamp() {
-  const std::time_t now = std::time(nullptr);
+std::string timestamp(std::chrono::seconds ahead) {
+  const std::time_t now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now() + ahead);
   std::tm parts{};
   char text[32];
   gmtime_r(&now, &parts);

@@ -8,6 +8,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include <chrono>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -81,7 +82,7 @@ std::string codeOf(std::string_view text);
 /// of a CPU. Entries with another hash are stale: their times were those of other kernels.
 const std::string &kernelHash(DeviceKey::Kind kind);
 
-/// Now, as Provenance::date has it.
-std::string timestamp();
+/// Now, or so far ahead, as Provenance::date has it.
+std::string timestamp(std::chrono::seconds ahead = {});
 
 } // namespace deft::config_cache

@@ -4,15 +4,21 @@ namespace deft::config_cache {
 
 using nlohmann::json;
 
-EntryMap::EntryMap(DeviceKey::Kind kind) : hash_(kernelHash(kind)) {}
+EntryMap::EntryMap(DeviceKey::Kind kind)
+    : hash_(kernelHash(kind)), latest_(timestamp(std::chrono::hours(24))) {}
+
+const std::string &EntryMap::dateOf(const Entry &entry) const {
+  static const std::string none;
+  return entry.provenance.date <= latest_ ? entry.provenance.date : none;
+}
 
 bool EntryMap::isBetter(const Entry &b, const Entry &a) const {
   if (isFresh(a) != isFresh(b))
     return isFresh(b);
   if (a.isComplete != b.isComplete)
     return b.isComplete;
-  if (a.provenance.date != b.provenance.date)
-    return b.provenance.date > a.provenance.date;
+  if (dateOf(a) != dateOf(b))
+    return dateOf(b) > dateOf(a);
   if (a.measurement.tunedUs != b.measurement.tunedUs)
     return b.measurement.tunedUs < a.measurement.tunedUs;
   return toJson(b).dump() < toJson(a).dump();

@@ -14,7 +14,8 @@ public:
   explicit EntryMap(DeviceKey::Kind kind);
 
   /// Of each key the better one: fresher kernels, a whole search, a later date, a shorter time. A total order
-  /// up to equal texts, so that files merge to the same bytes in whatever order they come.
+  /// up to equal texts, so that files merge to the same bytes in whatever order they come. A date that is not
+  /// yet, by more than clocks differ, is none: it would win for good.
   void add(Entry entry);
   /// The entry takes the place of one that is there, by the conflict's rule.
   void put(const Entry &entry, Conflict conflict, WriteReport &report);
@@ -35,10 +36,12 @@ private:
   };
 
   bool isFresh(const Entry &entry) const { return entry.provenance.kernelHash == hash_; }
+  const std::string &dateOf(const Entry &entry) const;
   bool isBetter(const Entry &b, const Entry &a) const;
   bool staysFor(const Entry &old, const Entry &measured) const;
 
-  std::string hash_; ///< of today's kernels; making it reads all of them
+  std::string hash_;   ///< of today's kernels; making it reads all of them
+  std::string latest_; ///< date that counts
   std::map<std::string, Slot> byKey_;
 };
 

@@ -27,7 +27,7 @@ inline Entry someEntry(const TreeClass &treeClass = {14, 6, 3, 2, 0}, int chunkT
   entry.treeClass = treeClass;
   entry.config = someConfig(chunkTokens);
   entry.measurement = {20.5, 25.625, 0.01, 3};
-  entry.provenance = {"0.1.0", kernelHash(DeviceKey::Kind::Gpu), "2026-11-21T08:30:00Z", "580.00", ""};
+  entry.provenance = {"0.1.0", kernelHash(DeviceKey::Kind::Gpu), "2025-11-21T08:30:00Z", "580.00", ""};
   return entry;
 }
 

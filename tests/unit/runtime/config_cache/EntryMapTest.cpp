@@ -51,14 +51,31 @@ TEST(EntryMapTest, FreshKernelsCountMoreThanAWholeSearchAndThatMoreThanADate) {
   const Entry part = with([](Entry &e) { e.isComplete = false; });
   const Entry staleWhole = with([](Entry &e) {
     makeStale(e);
-    e.provenance.date = "2027-01-01T00:00:00Z";
+    e.provenance.date = "2025-12-24T00:00:00Z";
   });
   EXPECT_TRUE(areEqual(betterOf(part, staleWhole), part));
   const Entry laterPart = with([](Entry &e) {
     e.isComplete = false;
-    e.provenance.date = "2027-01-01T00:00:00Z";
+    e.provenance.date = "2025-12-24T00:00:00Z";
   });
   EXPECT_TRUE(areEqual(betterOf(someEntry(), laterPart), someEntry()));
+}
+
+TEST(EntryMapTest, ADateThatIsNotYetCountsAsNone) {
+  const auto slowerOf = [](const std::string &date) {
+    return with([&](Entry &e) {
+      e.provenance.date = date;
+      e.measurement.tunedUs += 1;
+    });
+  };
+  for (const char *date : {"9999-01-01T00:00:00Z", "soon"})
+    EXPECT_TRUE(areEqual(betterOf(someEntry(), slowerOf(date)), someEntry())) << date;
+  // Another machine's clock may be ahead by some hours.
+  const Entry ahead = slowerOf(timestamp(std::chrono::hours(12)));
+  EXPECT_TRUE(areEqual(betterOf(someEntry(), ahead), ahead));
+  // Of two without one the faster.
+  const Entry far = with([](Entry &e) { e.provenance.date = "9999-01-01T00:00:00Z"; });
+  EXPECT_TRUE(areEqual(betterOf(far, slowerOf("9999-12-31T00:00:00Z")), far));
 }
 
 TEST(EntryMapTest, KeysThatCameMoreThanOnceAreTold) {
