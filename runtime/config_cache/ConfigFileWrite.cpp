@@ -49,13 +49,6 @@ Result<void> makeFolderOf(const std::string &path, Place place) {
   return {};
 }
 
-/// Beside the file itself, whatever link it is named by: two names of one file are one lock.
-Result<FileLock> lockOf(const std::string &path) {
-  std::error_code failure;
-  const auto whole = std::filesystem::weakly_canonical(std::filesystem::absolute(path, failure), failure);
-  return FileLock::take((failure ? path : whole.string()) + ".lock");
-}
-
 support::Trust trustIn(Place place) {
   return place == Place::Cache ? support::Trust::Private : support::Trust::Anyone;
 }
@@ -106,7 +99,7 @@ Result<WriteReport> mergeInto(const std::string &path, Place place, const Config
                               Conflict conflict) {
   if (auto mergeable = checkMergeable(path, place, more.device); !mergeable)
     return mergeable.error(); // before a lock file lies beside what is not ours
-  const auto lock = lockOf(path);
+  const auto lock = FileLock::ofFile(path);
   if (!lock)
     return lock.error();
   WriteReport report;
@@ -153,7 +146,7 @@ Result<void> checkMergeable(const std::string &path, Place place, const DeviceKe
 }
 
 Result<int> removeEntries(const std::string &path, const std::function<bool(const Entry &)> &isUnwanted) {
-  const auto lock = lockOf(path);
+  const auto lock = FileLock::ofFile(path);
   if (!lock)
     return lock.error();
   FileReading reading = readConfigFile(path);

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstring>
 #include <fcntl.h>
+#include <filesystem>
 #include <sys/file.h>
 #include <thread>
 #include <unistd.h>
@@ -30,6 +31,12 @@ support::Result<FileLock> FileLock::take(const std::string &path, int patienceMs
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
   return lock;
+}
+
+support::Result<FileLock> FileLock::ofFile(const std::string &path) {
+  std::error_code failure;
+  const auto whole = std::filesystem::weakly_canonical(std::filesystem::absolute(path, failure), failure);
+  return take((failure ? path : whole.string()) + ".lock");
 }
 
 FileLock::~FileLock() {

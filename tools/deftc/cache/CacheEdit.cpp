@@ -1,3 +1,4 @@
+#include "runtime/config_cache/FileLock.h"
 #include "runtime/config_cache/VariantLegality.h"
 #include "tools/deftc/cache/CacheCommand.h"
 #include "tools/deftc/common/ConfigOptions.h"
@@ -46,26 +47,46 @@ Result<ConfigFile> mergeAll(const std::vector<std::string> &inputs) {
   return merged;
 }
 
+bool isThereAsFile(const std::string &path) {
+  std::error_code none;
+  return std::filesystem::is_regular_file(path, none);
+}
+
 /// What is there and no such file, or one of another version or device, is not overwritten.
 Result<void> checkReplaceable(Context &context, const std::string &path,
                               const config_cache::DeviceKey &device) {
   if (auto free = checkOutput(context, path); !free)
     return free;
-  std::error_code none;
-  return path != "-" && std::filesystem::is_regular_file(path, none)
+  return path != "-" && isThereAsFile(path)
              ? config_cache::checkMergeable(path, config_cache::Place::Named, device)
              : Result<void>();
+}
+
+/// What is to be written to the output that is named, if one is.
+Result<ConfigFile> mergeFor(Context &context, const MergeOptions &options) {
+  auto merged = mergeAll(options.inputs);
+  if (merged)
+    if (auto replaceable = checkReplaceable(context, options.output, merged->device); !replaceable)
+      return replaceable.error();
+  return merged;
 }
 
 /// To a file or the output alone, or into the user's own configs.
 int merge(Context &context, const MergeOptions &options) {
   // The inputs are not told to context.files: what is merged holds all that was in them, so that
   // `deftc cache merge FILE -o FILE` is a way to put a file in order.
-  const auto merged = mergeAll(options.inputs);
+  auto merged = mergeFor(context, options);
   if (!merged)
     return reportError(context, merged.error());
-  if (const auto replaceable = checkReplaceable(context, options.output, merged->device); !replaceable)
-    return reportError(context, replaceable.error());
+  if (options.output != "-" && isThereAsFile(options.output)) {
+    // Others may be writing it, and it may be one of the inputs.
+    const auto lock = config_cache::FileLock::ofFile(options.output);
+    if (!lock)
+      return reportError(context, lock.error());
+    merged = mergeFor(context, options);
+    return merged ? writeOutput(context, options.output, formatConfigFile(*merged))
+                  : reportError(context, merged.error());
+  }
   if (!options.output.empty())
     return writeOutput(context, options.output, formatConfigFile(*merged));
   const auto path = ownConfigsPath(merged->device);

@@ -1,5 +1,6 @@
 // classify, explain and cache, called as the program calls them, in a home of their own.
 #include "compiler/config/ConfigJson.h"
+#include "runtime/config_cache/FileLock.h"
 #include "runtime/config_cache/TreeClassifier.h"
 #include "runtime/module_cache/CubinCache.h"
 #include "tests/support/RunDeftc.h"
@@ -8,10 +9,14 @@
 #include "tests/unit/runtime/module_cache/TestFolder.h"
 #include "tuner/workload/Workload.h"
 
+#include <chrono>
 #include <ctime>
 #include <filesystem>
+#include <future>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <optional>
+#include <thread>
 
 namespace deft::cli {
 namespace {
@@ -320,6 +325,21 @@ TEST_F(CacheCommandTest, MergeDoesNotDependOnTheOrderAndRefusesToMix) {
   EXPECT_EQ(own.code, kExitOk) << own.err;
   EXPECT_THAT(own.out, HasSubstr("2 entries added, 0 replaced, 0 already there or better"));
   EXPECT_EQ(readText(userPath()), ab.out);
+}
+
+TEST_F(CacheCommandTest, AMergeWaitsForWhoeverWritesItsOutput) {
+  const std::string a = folder_.path("a.json"), b = folder_.path("b.json"), more = folder_.path("more.json");
+  write(a, {entryFor("few_shot")});
+  write(b, {entryFor("no_sharing")});
+  write(more, {entryFor("no_sharing"), entryFor("reasoning")});
+  std::optional lock = config_cache::FileLock::ofFile(b);
+  auto merge = std::async(std::launch::async, [&] { return runDeftc({"cache", "merge", a, b, "-o", b}); });
+  std::this_thread::sleep_for(std::chrono::milliseconds(300)); // as long as a merge takes many times over
+  writeText(b, readText(more));
+  lock.reset();
+  const Outcome merged = merge.get();
+  EXPECT_EQ(merged.code, kExitOk) << merged.err;
+  EXPECT_EQ(json::parse(readText(b))["entries"].size(), 3U) << "those of a, and what came meanwhile";
 }
 
 TEST_F(CacheCommandTest, PruneRemovesWhatIsNamedAndNoMore) {
