@@ -14,6 +14,21 @@
 
 namespace deft::cli {
 
+namespace {
+
+/// As --config, whose form is checked among the arguments: what is named has to be there and to be of use.
+support::Result<void> checkVariable(const std::string &path) {
+  std::error_code none;
+  const support::Result<void> checked = std::filesystem::exists(path, none)
+                                            ? config_cache::checkOverride(path)
+                                            : support::Result<void>(absentConfig(path));
+  if (checked)
+    return checked;
+  return support::Error{checked.error().code, checked.error().message, "DEFT_CONFIG_PATH names it"};
+}
+
+} // namespace
+
 void addConfigOption(CLI::App &command, std::string &path) {
   command
       .add_option("--config", path,
@@ -41,6 +56,9 @@ support::Result<void> readsConfigs(Context &context, const std::string &override
   if (std::error_code none; !overridePath.empty() && !std::filesystem::exists(overridePath, none))
     return absentConfig(overridePath);
   const config_cache::Places places = config_cache::defaultPlaces(overridePath);
+  if (overridePath.empty() && !places.overridePath.empty())
+    if (auto checked = checkVariable(places.overridePath); !checked)
+      return checked;
   if (auto read = context.files.reads(places.overridePath); !read)
     return read;
   for (const std::string &folder :

@@ -20,7 +20,8 @@ void addUntunedFlag(CLI::App &command, bool &isUntuned);
 /// A file of configs, or a config, that is named and not there.
 support::Error absentConfig(const std::string &path);
 
-/// Tells the command's files which ones configs are looked for in, as --config and the environment say.
+/// Tells the command's files which ones configs are looked for in, as --config and the environment say; an
+/// error where one of these names what is not there or cannot be used.
 support::Result<void> readsConfigs(Context &context, const std::string &overridePath);
 
 /// Which configs count.

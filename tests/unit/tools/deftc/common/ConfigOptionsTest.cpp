@@ -1,6 +1,7 @@
 #include "tools/deftc/common/ConfigOptions.h"
 
 #include "compiler/config/ConfigJson.h"
+#include "tests/support/SetVariable.h"
 #include "tests/unit/runtime/config_cache/ConfigTesting.h"
 #include "tests/unit/runtime/module_cache/TestFolder.h"
 
@@ -80,6 +81,19 @@ TEST(ConfigOptionsTest, AFileThatIsNoConfigIsRefusedWhereItIsNamed) {
   ASSERT_FALSE(absent);
   EXPECT_EQ(absent.error().code, support::ErrorCode::Environment) << "as of each file that is missing";
   EXPECT_TRUE(readsConfigs(context, folder.path("config.json")));
+
+  const auto ofVariable = [&](const std::string &name) {
+    const test::SetVariable variable("DEFT_CONFIG_PATH", name.empty() ? name : folder.path(name));
+    const auto read = readsConfigs(context, "");
+    return read ? support::Error{} : read.error();
+  };
+  EXPECT_EQ(ofVariable("none.json").message, absent.error().message) << "what is named is named";
+  EXPECT_EQ(ofVariable("none.json").hint, "DEFT_CONFIG_PATH names it");
+  EXPECT_EQ(ofVariable("broken.json").code, support::ErrorCode::Usage);
+  for (const char *name : {"", "config.json", "."})
+    EXPECT_EQ(ofVariable(name).message, "") << name;
+  const test::SetVariable broken("DEFT_CONFIG_PATH", folder.path("broken.json"));
+  EXPECT_TRUE(readsConfigs(context, folder.path("config.json"))) << "which goes first";
 }
 
 } // namespace
