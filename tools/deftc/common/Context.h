@@ -37,6 +37,7 @@ struct Context {
   bool errIsTerminal = false;
   FilesInUse files = {};      ///< of the command, told by what opens them
   std::istream *in = nullptr; ///< what `-` reads; null: the process's input
+  bool isInputRead = false;   ///< by a `-`: for another one there is nothing left
   bool isQuiet = false;       ///< no lines that say how far work is
   std::string command = {};   ///< as a shell takes it: "deftc run 'my spec.deft'"
 

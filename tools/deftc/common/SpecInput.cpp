@@ -6,6 +6,7 @@
 
 #include <filesystem>
 #include <iostream>
+#include <utility>
 
 namespace deft::cli {
 
@@ -18,6 +19,8 @@ constexpr const char *kStandardInput = "<stdin>";
 
 /// A text that is piped in; what it imports is looked for in the current folder.
 support::Result<spec::ImportedFile> readStandardInput(Context &context) {
+  if (std::exchange(context.isInputRead, true))
+    return Error{ErrorCode::Usage, "`-` stands for what is piped in, which can be read once", ""};
   std::istream &in = context.in ? *context.in : std::cin;
   std::string text(spec::kMaxFileBytes + 1, '\0');
   in.read(text.data(), static_cast<std::streamsize>(text.size()));

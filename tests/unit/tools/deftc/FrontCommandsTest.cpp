@@ -69,6 +69,11 @@ TEST(CheckTest, ADashIsWhatIsPipedIn) {
   EXPECT_EQ(wrong.code, kExitDiagnostics);
   EXPECT_THAT(wrong.err, HasSubstr("<stdin>:1:29: error:"));
   EXPECT_EQ(runWithInput({"check", "-"}, "import \"library.deft\";").code, kExitOk);
+  for (const char *command : {"check", "fmt"}) {
+    const Outcome twice = runWithInput({command, "-", "-"}, kPiped);
+    EXPECT_EQ(twice.code, kExitUsage) << command;
+    EXPECT_THAT(twice.err, HasSubstr("which can be read once")) << command;
+  }
 }
 
 TEST_F(FrontCommandsTest, CheckAsJsonGivesFindingsAndAttentions) {

@@ -40,13 +40,22 @@ TEST_F(SpecInputTest, WhatIsPipedInIsReadUpToTheLimit) {
       tooLarge(std::string(spec::kMaxFileBytes + 1, '\n'));
   for (std::istream *in : {static_cast<std::istream *>(&small), static_cast<std::istream *>(&large)}) {
     context.in = in;
+    context.isInputRead = false;
     const auto loaded = loadSpec(context, "-");
     ASSERT_TRUE(loaded) << loaded.error().message;
     EXPECT_EQ((*loaded)->variants.at(0).name, "a");
     EXPECT_EQ((*loaded)->path, "<stdin>");
   }
   context.in = &tooLarge;
+  context.isInputRead = false;
   EXPECT_EQ(load("-"), "the input has more than 1048576 bytes, the limit of a spec");
+}
+
+TEST_F(SpecInputTest, WhatIsPipedInIsThereOnce) {
+  std::istringstream in(kAttention);
+  context.in = &in;
+  EXPECT_EQ(load("-"), "loaded");
+  EXPECT_EQ(load("-"), "`-` stands for what is piped in, which can be read once");
 }
 
 TEST_F(SpecInputTest, DiagnosticsAreToldWhereTheyAreFoundAndNotAgain) {
