@@ -39,10 +39,8 @@ or of another program, is run again by
 int runCommand(Context &context, const RunOptions &options) {
   if (const auto writable = checkOutput(context, options.json); !writable)
     return reportError(context, writable.error());
-  if (!options.dump.empty())
-    for (const std::string &file : dumpFiles(options.dump))
-      if (const auto free = context.files.writes(file); !free)
-        return reportError(context, free.error());
+  if (const auto dumped = checkDump(context, options.dump); !dumped)
+    return reportError(context, dumped.error());
   if (const auto read = readsConfigs(context, options.config); !read)
     return reportError(context, read.error());
   const auto report = runSession(context, options);

@@ -11,9 +11,13 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
+#include <cstring>
+#include <fcntl.h>
 #include <filesystem>
 #include <optional>
+#include <unistd.h>
 
 namespace deft::cli {
 
@@ -50,6 +54,24 @@ Result<Numbering> renumber(const tree::KvTree &tree) {
   return result;
 }
 
+Error notMade(const std::string &folder, const std::string &why) {
+  return {ErrorCode::Environment, "cannot make the folder `" + folder + "`: " + why, ""};
+}
+
+/// Whether it can be made in what there is of its path.
+Result<void> checkMakeable(const std::string &folder) {
+  namespace fs = std::filesystem;
+  std::error_code failure;
+  fs::path there = fs::absolute(folder, failure);
+  while (!fs::exists(there, failure) && there.has_relative_path())
+    there = there.parent_path();
+  if (!fs::is_directory(there, failure))
+    return notMade(folder, std::strerror(ENOTDIR));
+  if (::faccessat(AT_FDCWD, there.c_str(), W_OK | X_OK, AT_EACCESS) != 0)
+    return notMade(folder, std::strerror(errno));
+  return {};
+}
+
 class Dump {
 public:
   Dump(Context &context, const std::string &folder, const spec::Variant &variant, const tree::KvTree &tree,
@@ -61,8 +83,7 @@ public:
     std::error_code error;
     std::filesystem::create_directories(folder_, error);
     if (error)
-      return Error{ErrorCode::Environment, "cannot make the folder `" + folder_ + "`: " + error.message(),
-                   ""};
+      return notMade(folder_, error.message());
     const auto numbered = renumber(tree_);
     if (!numbered)
       return numbered.error();
@@ -195,12 +216,23 @@ private:
 
 } // namespace
 
-std::vector<std::string> dumpFiles(const std::string &folder) {
-  std::vector<std::string> files;
+Result<void> checkDump(Context &context, const std::string &folder) {
+  if (folder.empty())
+    return {};
+  std::error_code none;
+  const bool isThere = std::filesystem::exists(folder, none);
+  if (!isThere || !std::filesystem::is_directory(folder, none))
+    if (auto makeable = checkMakeable(folder); !makeable)
+      return makeable;
   for (const char *name : {"tree.json", "spec.json", "q.npy", "k.npy", "v.npy", "out.npy", "lse.npy",
-                           "selected.npy", "sparse_out.npy"})
-    files.push_back((std::filesystem::path(folder) / name).string());
-  return files;
+                           "selected.npy", "sparse_out.npy"}) {
+    const std::string file = (std::filesystem::path(folder) / name).string();
+    if (auto free = context.files.writes(file); !free)
+      return free;
+    if (auto writable = isThere ? support::checkWritable(file) : Result<void>(); !writable)
+      return writable;
+  }
+  return {};
 }
 
 Result<void> dumpRun(Context &context, const std::string &folder, const spec::Variant &variant,

@@ -10,8 +10,9 @@
 
 namespace deft::cli {
 
-/// The files of a dump into this folder.
-std::vector<std::string> dumpFiles(const std::string &folder);
+/// Whether a dump into this folder takes the place of no file that is read, and can be expected to be
+/// written: to be asked before a run for it. An empty name is none.
+support::Result<void> checkDump(Context &context, const std::string &folder);
 
 /// Writes what another program needs to compute the result anew, into a folder that is made:
 ///   tree.json             the tree, without nodes that are no more: its node 3 is row block 3 of k and v

@@ -253,6 +253,25 @@ TEST_F(Dumped, ANumberThatTheTypeDoesNotHoldIsNamed) {
   }
 }
 
+// Nothing is computed for a dump that cannot be written: not even the spec is looked for.
+TEST(RunCommandTest, WhereADumpCannotBeWrittenIsSaidFirst) {
+  const module_cache::TestFolder folder;
+  module_cache::writeText(folder.path("file"), "");
+  std::filesystem::create_directories(folder.path("there/out.npy"));
+  for (const auto &[dump, says] :
+       {std::pair(folder.path("file"),
+                  "cannot make the folder `" + folder.path("file") + "`: Not a directory"),
+        {folder.path("file/below/it"), "cannot make the folder `" + folder.path("file/below/it") + "`: "},
+        {folder.path("there"), "cannot write `" + folder.path("there/out.npy") + "`: Is a directory"}}) {
+    const Outcome outcome = run("nowhere.deft", "random", {"--dump", dump});
+    EXPECT_EQ(outcome.code, kExitEnvironment);
+    EXPECT_THAT(outcome.err, HasSubstr(says));
+  }
+  EXPECT_THAT(run("nowhere.deft", "random", {"--dump", folder.path("new/below")}).err,
+              HasSubstr("nowhere.deft"));
+  EXPECT_FALSE(std::filesystem::exists(folder.path("new"))) << "it is made when there is something in it";
+}
+
 // What a mask hides is not read, and no run is faster than a read of what it reads.
 TEST(RunCommandTest, FiguresAreOfWhatWasRead) {
   std::string folder = testing::TempDir() + "/deft-run-XXXXXX";
