@@ -1,8 +1,9 @@
-"""What `tools/dev lint` compares with and which sources it then takes, in repositories made for it."""
+"""What `tools/dev lint` compares with and which sources it then takes, in repositories made for it; and its help."""
 
 import contextlib
 import io
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -136,6 +137,22 @@ class TidyTest(unittest.TestCase):
 
         failed, left, _ = self.check(["a.cpp", "b.cpp", "c.cpp"], takes_a_minute, 1.5, 1, lambda: clock["seconds"])
         self.assertEqual((seen, failed, left), (["a.cpp", "b.cpp"], [], ["c.cpp"]))
+
+
+class DevTest(unittest.TestCase):
+    def test_help_of_a_command_is_help_and_nothing_else(self):
+        """With so few programs that nothing could be installed, built or read."""
+        dev = Path(__file__).resolve().parents[2] / "tools" / "dev"
+        with tempfile.TemporaryDirectory() as folder:
+            for program in "bash", "cat", "dirname":
+                Path(folder, program).symlink_to(shutil.which(program))
+            for command in "build", "test", "fmt", "lint", "golden", "abi":
+                for word in "--help", "-h":
+                    done = subprocess.run(
+                        ["bash", dev, command, word], env={"PATH": folder}, capture_output=True, text=True, check=False
+                    )
+                    self.assertEqual((done.returncode, done.stderr), (0, ""), command)
+                    self.assertTrue(done.stdout.startswith("usage: tools/dev COMMAND\n"), command)
 
 
 if __name__ == "__main__":
