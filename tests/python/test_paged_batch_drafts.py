@@ -176,3 +176,18 @@ def test_what_has_no_drafts_takes_no_mask(att):
     with pytest.raises(deft.UsageError, match="request 2: 60 tokens and 5 drafts are in 5 pages, row 2 has room for 4"):
         batch.update(TABLES, [37, 40, 60], drafts=[1, 1, 5])
     batch.draft(np.ones((3, 1, 1), bool))  # of the step before: a call that fails changes nothing
+
+
+def test_an_invariant_batch_refuses_drafts_and_goes_on_without(att, arrays):
+    q, *cache = arrays
+    batch = deft.PagedBatch(att, max_requests=4, invariant=True)
+    for _ in range(2):  # before it has a plan, and with one
+        with pytest.raises(deft.UsageError, match="an invariant plan is not for requests with drafts"):
+            batch.update(TABLES, LENGTHS, drafts=[0, 1, 0])
+        batch.update(TABLES, LENGTHS)
+        assert batch.run(q[:3], *cache).shape == (3, 4, 64)
+    with pytest.raises(deft.UsageError, match="an invariant plan"):
+        batch.update(TABLES[:1], LENGTHS[:1], drafts=[1])
+    assert batch.run(q[:3], *cache).shape == (3, 4, 64)  # of the step before: a call that fails changes nothing
+    batch.update(TABLES, LENGTHS, drafts=[0, 0, 0])
+    assert batch.run(q[:0], *cache).shape == (0, 4, 64)

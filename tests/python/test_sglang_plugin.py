@@ -80,6 +80,8 @@ def runner(page_size, **more):
         server_args=SimpleNamespace(speculative_algorithm=None),
         use_mla_backend=False,
         page_size=page_size,
+        dtype=torch.float16,
+        kv_cache_dtype=torch.float16,
         device="cpu",
         token_to_kv_pool=Pool(512),
         req_to_token_pool=SimpleNamespace(req_to_token=torch.zeros(5, 96, dtype=torch.int32)),
@@ -204,6 +206,7 @@ def test_what_it_cannot_do_is_named(registry):
     for name, more in {
         "attention_arch": {"use_mla_backend": True},
         "speculative_algorithm": {"server_args": SimpleNamespace(speculative_algorithm="EAGLE")},
+        "kv_cache_dtype": {"kv_cache_dtype": torch.bfloat16},
         "disable_hybrid_swa_memory": {"token_to_kv_pool": SimpleNamespace(translate_loc_from_full_to_swa=None)},
     }.items():
         with pytest.raises(NotImplementedError, match=name):

@@ -168,7 +168,7 @@ def test_steps_of_decoding_that_replay_a_graph_are_kept_by_their_size():
 class Engine:
     """Two layers of a model as vLLM holds them."""
 
-    def __init__(self, **more):
+    def __init__(self, kv_dtype=torch.bfloat16):
         backend = importlib.import_module("deft.vllm.backend")
         self.backend = backend.DeftBackend
         impl = self.backend.get_impl_cls()
@@ -182,11 +182,11 @@ class Engine:
                 cudagraph_capture_sizes=[1, 2, 4],
             ),
             scheduler_config=SimpleNamespace(max_num_seqs=4),
-            model_config=SimpleNamespace(max_model_len=128),
+            model_config=SimpleNamespace(max_model_len=128, dtype=torch.bfloat16),
             cache_config=SimpleNamespace(num_gpu_blocks=10, block_size=PAGE),
             speculative_config=None,
         )
-        spec = SimpleNamespace(block_size=PAGE, dtype=torch.bfloat16)
+        spec = SimpleNamespace(block_size=PAGE, dtype=kv_dtype)
         self.builder = self.backend.get_builder_cls()(spec, list(layers), config, torch.device("cpu"))
         shape = self.backend.get_kv_cache_shape(10, PAGE, 2, 64)
         order = self.backend.get_kv_cache_stride_order()
@@ -258,3 +258,8 @@ def test_what_it_can_do_is_told_truly(registry):
     for name, value in {"alibi_slopes": [1.0], "sinks": [1.0], "attn_type": "encoder", "kv_cache_dtype": "fp8"}.items():
         with pytest.raises(NotImplementedError, match=name):
             impl(4, 64, 1.0, 2, **{name: value})
+
+
+def test_a_cache_of_another_type_is_named_before_the_first_step(registry):
+    with pytest.raises(NotImplementedError, match="kv_cache_dtype=torch.float16 .* of the model's type, torch.bfloat16"):
+        Engine(kv_dtype=torch.float16)

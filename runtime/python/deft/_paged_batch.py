@@ -161,6 +161,9 @@ class PagedBatch(OfThisProcess):
             one = given_rows["ids"] = _ids(on_host(ids))
             if one.count != lengths.count:
                 raise UsageError(f"ids has {one.count} entries, there are {lengths.count} requests")
+        most_drafts = _most(given_rows["drafts"]) if drafts is not None else None
+        if most_drafts and self._runs._options.invariant:  # which no plan of theirs is: said while nothing has changed
+            raise UsageError("an invariant plan is not for requests with drafts", "give each draft's query by a Tree")
         requests = sized(
             _abi.deft_paged_requests,
             table=addressof(table.pages),
@@ -169,7 +172,7 @@ class PagedBatch(OfThisProcess):
             **{name: one.address for name, one in given_rows.items()},
         )
         check(lib.deft_paged_batch_update(self._handle, byref(requests)))
-        self._most_drafts = _most(given_rows["drafts"]) if drafts is not None else None
+        self._most_drafts = most_drafts
         self._follow_step(table)
 
     def grow(self, block_tables: Any, seq_lens: Any, *, indptr: Any = None, host_tables: Any = None) -> None:

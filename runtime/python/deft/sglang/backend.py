@@ -23,6 +23,8 @@ class DeftAttnBackend(AttentionBackend):
         refuse_given("drafts are not asked for", speculative_algorithm=arguments.speculative_algorithm)
         if hasattr(runner.token_to_kv_pool, "translate_loc_from_full_to_swa"):
             raise outside("disable_hybrid_swa_memory", False, "all layers have the same pages")
+        if runner.kv_cache_dtype != runner.dtype:
+            raise outside("kv_cache_dtype", runner.kv_cache_dtype, f"K and V are of the model's type, {runner.dtype}")
         self.page_size = runner.page_size
         self.token_to_kv_pool = runner.token_to_kv_pool
         self._planner = Planner(

@@ -127,6 +127,9 @@ class DeftMetadataBuilder(AttentionMetadataBuilder[DeftMetadata]):
 
     def __init__(self, kv_cache_spec: Any, layer_names: list[str], vllm_config: Any, device: torch.device) -> None:
         super().__init__(kv_cache_spec, layer_names, vllm_config, device)
+        own, kept = vllm_config.model_config.dtype, kv_cache_spec.dtype
+        if kept != own:  # --kv-cache-dtype of another 16-bit type
+            raise outside("kv_cache_dtype", kept, f"K and V are of the model's type, {own}")
         _agree_with_other_ranks()
         compilation = vllm_config.compilation_config
         mode = compilation.cudagraph_mode
