@@ -32,6 +32,15 @@ void followTrees(const GpuAttention &attention, Plan::Impl &host) {
   host.chooser->pinKernels(loaded);
 }
 
+/// With tables for all drafts that the rest of the room may have: a request has a query at least, and an item
+/// reads drafts of some of them.
+exec::PlanRoom withDraftTables(exec::PlanRoom room) {
+  room.draftRequests = std::max(room.draftRequests, room.queries);
+  room.draftItems = std::max(room.draftItems, room.allItems());
+  room.draftParts = std::max(room.draftParts, room.allItems() + room.queries);
+  return room;
+}
+
 device::cu::Stream toInternal(GpuStream stream) { return static_cast<device::cu::Stream>(stream); }
 
 /// Everything that can be wrong with a run but its plan, before anything is enqueued.
@@ -108,6 +117,7 @@ struct GpuPlan::Impl {
   std::shared_ptr<TreeStamp> followed; ///< by device->watch()
   plan::Choice taken;                  ///< how the plan was cut that was taken last
   bool checksPages = false;            ///< runs are to say how many the cache has
+  bool isReserved = false;             ///< the room is that of reserve(), at least
   std::optional<exec::GrowthRules> growth;
 
   Impl(const GpuAttention &of, std::unique_ptr<exec::CudaPlan> on) : attention(of), device(std::move(on)) {}
@@ -134,6 +144,14 @@ struct GpuPlan::Impl {
     });
   }
 
+  /// The first drafts bring their tables: where room was reserved, for as many as it has.
+  support::Result<void> makeDraftTables() {
+    const exec::PlanRoom &room = device->room();
+    if (host.drafts.isEmpty() || room.draftRequests > 0 || !isReserved || device->isFixed())
+      return {};
+    return device->setRoom(withDraftTables(room));
+  }
+
   /// The host's plan is the tree's; the device's is to become it.
   Result<void> take() {
     if (followed != host.stamp) {
@@ -145,7 +163,9 @@ struct GpuPlan::Impl {
     if (growth)
       for (abi::DraftRequest &request : host.drafts.requests)
         request.mostGain = growth->slackAt(request.location);
-    auto written = device->write(host.plan, host.drafts);
+    auto written = makeDraftTables();
+    if (written)
+      written = device->write(host.plan, host.drafts);
     if (!written)
       host.stamp = nullptr; // it is on no device, so it is of no tree
     else
@@ -314,11 +334,9 @@ Result<void> GpuPlan::reserve(const GpuRoom &room) {
       return usage("a captured graph has fixed the plan's room", "make another plan, and capture again");
     exec::PlanRoom larger = impl_->device->room();
     larger.growTo(toInternal(room, larger.items.size()));
-    if (larger.draftRequests > 0) { // each has a query at least, and an item reads drafts of some of them
-      larger.draftRequests = std::max(larger.draftRequests, room.queries);
-      larger.draftItems = std::max(larger.draftItems, larger.allItems());
-      larger.draftParts = std::max(larger.draftParts, larger.allItems() + room.queries);
-    }
+    impl_->isReserved = true;
+    if (larger.draftRequests > 0)
+      larger = withDraftTables(std::move(larger));
     if (auto set = impl_->device->setRoom(larger); !set) {
       if (!impl_->device->hasPlan()) // memory could not be had: advance() makes it anew
         impl_->host.stamp = nullptr;

@@ -190,7 +190,9 @@ struct GpuRoomSize {
 /// a graph is captured that is to serve them. A tree whose best plan needs more is planned in a way for which
 /// this is enough; one whose paths have more than 32 nodes in the mean may not be, nor, where longestPath
 /// does not say how long they are, an invariant plan of long paths that many queries share. (A Tree has as
-/// many requests as it has leaves and nodes that queries end with.)
+/// many requests as it has leaves and nodes that queries end with.) The bytes are those of a plan without
+/// drafts: the tables of PagedRequests::drafts come with the first that has some, for all that there is room
+/// for.
 DEFT_API Result<GpuRoomSize> roomFor(const GpuAttention &attention, int requests, int queries,
                                      std::int64_t tokens, const GpuPlanOptions &options = {});
 

@@ -138,8 +138,9 @@ typedef struct deft_gpu_room_size {
 /// before a graph is captured that is to serve them. A tree whose best plan needs more is planned in a way
 /// for which this is enough; one whose paths have more than 32 nodes in the mean may not be, nor, where
 /// longest_path does not say how long they are, an invariant plan of long paths that many queries share. (A
-/// deft_tree has as many requests as it has leaves and nodes that queries end with.) `options` and
-/// `room_size` may be null.
+/// deft_tree has as many requests as it has leaves and nodes that queries end with.) The bytes are those of a
+/// plan without drafts: the tables of deft_paged_requests::drafts come with the first that has some, for all
+/// that there is room for. `options` and `room_size` may be null.
 DEFT_C_API deft_status deft_gpu_room_for(const deft_gpu_attention *attention, int32_t requests,
                                          int32_t queries, int64_t tokens,
                                          const deft_gpu_plan_options *options, deft_gpu_room *room,

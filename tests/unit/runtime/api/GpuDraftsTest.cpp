@@ -11,7 +11,9 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <numeric>
 #include <random>
+#include <span>
 #include <vector>
 
 namespace deft {
@@ -180,6 +182,34 @@ TEST_F(GpuDraftsTest, AGraphFollowsTreesAndLengthsThatOnlyTheDeviceHas) {
   noticed = plan.checkReplays();
   ASSERT_FALSE(noticed);
   EXPECT_THAT(noticed.error().message, HasSubstr("of request 2 in the mask of drafts"));
+}
+
+// Before any of them has a draft.
+TEST_F(GpuDraftsTest, RoomThatWasReservedForRequestsIsForTheirDraftsToo) {
+  constexpr int kMany = 40, kPages = 2;
+  std::vector<int> table(index(kMany * kPages));
+  std::iota(table.begin(), table.end(), 0);
+  const std::vector<int> lengths(index(kMany), kPageSize + 3);
+  const auto update = [&](std::span<const int> drafts) {
+    batch_.update({.table = {.entries = table, .rowStride = kPages}, .lengths = lengths, .drafts = drafts})
+        .value();
+  };
+  update({});
+  GpuPlan plan = batch_.plan(attention_).value();
+  plan.reserve(roomFor(attention_, kMany, kMany, kMany * kPages * kPageSize).value().room).value();
+  std::vector<int> drafts(index(kMany), 0);
+  drafts[0] = 1;
+  update(drafts);
+  if (const auto first = plan.advance(batch_.tree()); !first && first.error().code == ErrorCode::Environment)
+    GTEST_SKIP() << first.error().message;
+  else
+    ASSERT_TRUE(first) << first.error().text();
+  (void)fake_cuda::takeCalls();
+  std::fill(drafts.begin(), drafts.end(), 1);
+  update(drafts);
+  plan.advance(batch_.tree()).value();
+  for (const fake_cuda::Call &call : fake_cuda::takeCalls())
+    EXPECT_THAT(call.name, testing::Not(HasSubstr("Alloc"))) << "there was room";
 }
 
 TEST_F(GpuDraftsTest, ARunWaitsForTheMask) {
