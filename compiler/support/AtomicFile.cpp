@@ -123,6 +123,19 @@ Result<void> checkWritable(const std::string &path) {
   return {};
 }
 
+Result<void> checkWritableFolder(const std::string &folder) {
+  namespace fs = std::filesystem;
+  std::error_code none;
+  const bool isThere = fs::is_directory(folder, none);
+  fs::path there = fs::absolute(folder, none);
+  while (!fs::exists(there, none) && there.has_relative_path())
+    there = there.parent_path();
+  // Of what is no folder it asks for one.
+  if (::faccessat(AT_FDCWD, (there / "").c_str(), W_OK | X_OK, AT_EACCESS) != 0)
+    return systemError(isThere ? "write into" : "make the folder", folder);
+  return {};
+}
+
 Result<std::string> readFile(const std::string &path, std::size_t maxBytes) {
   Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   struct stat info{};

@@ -16,6 +16,8 @@ Result<void> writeFileAtomically(const std::string &path, std::string_view bytes
 
 /// Whether that can be expected to work: to be asked before long work for the file.
 Result<void> checkWritable(const std::string &path);
+/// Likewise, of files in a folder that is made, with its parents, where it is not there.
+Result<void> checkWritableFolder(const std::string &folder);
 
 /// The whole of a regular file. A file above `maxBytes` is an error, not a read.
 Result<std::string> readFile(const std::string &path, std::size_t maxBytes = std::size_t{1} << 32);

@@ -16,8 +16,8 @@ int writeTuneReport(Context &context, const std::vector<std::string> &journals, 
   for (const std::string &journal : journals)
     if (auto read = context.files.reads(journal); !read)
       return reportError(context, read.error());
-  if (auto free = context.files.writes(path); !free)
-    return reportError(context, free.error());
+  if (auto writable = checkOutput(context, path); !writable)
+    return reportError(context, writable.error());
   std::vector<report::SessionData> sessions;
   std::optional<Underway> underway(std::in_place, context, "making the report");
   for (const std::string &journal : journals) {

@@ -82,6 +82,8 @@ int runWorkloads(Context &context, const Options &options) {
   }
   if (auto read = context.files.readsFolder(options.records); !read)
     return reportError(context, read.error());
+  if (auto writable = checkOutput(context, options.output); !writable)
+    return reportError(context, writable.error());
   TreeOptions tree;
   tree.workload = fullName(options);
   tree.workloads = options.records;

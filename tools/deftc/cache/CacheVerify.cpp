@@ -5,6 +5,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include <algorithm>
 #include <ostream>
 
 namespace deft::cli {
@@ -58,15 +59,15 @@ bool verifyFile(Context &context, const FoundFile &found) {
 
 int verify(Context &context, const std::vector<std::string> &paths) {
   const std::vector<FoundFile> files = filesOf(paths);
-  bool isRight = true;
-  for (const FoundFile &found : files) {
+  int code = kExitOk;
+  for (const FoundFile &found : files)
     if (found.reading.state == FileState::Absent)
-      return reportError(context, absentConfig(found.path));
-    isRight &= verifyFile(context, found);
-  }
+      code = std::max(code, reportError(context, absentConfig(found.path)));
+    else if (!verifyFile(context, found))
+      code = std::max<int>(code, kExitDiagnostics);
   if (files.empty())
     context.out << "no configs are there\n";
-  return isRight ? kExitOk : kExitDiagnostics;
+  return code;
 }
 
 } // namespace

@@ -59,6 +59,8 @@ int emit(Context &context, const EmitterTable &table, const Options &options) {
                         "write it to a file with -o FILE"});
   if (auto read = context.files.reads(table.configFile()); !read)
     return reportError(context, read.error());
+  if (auto writable = checkOutput(context, options.output); !writable)
+    return reportError(context, writable.error());
   std::string path = options.spec, name = options.variant;
   if (auto split = splitName(path, name); !split)
     return reportError(context, split.error());

@@ -136,6 +136,8 @@ std::string textOf(Context &context, const plan::PlanReport &report,
 }
 
 int planCommand(Context &context, const Options &options) {
+  if (auto writable = checkOutput(context, options.output); !writable)
+    return reportError(context, writable.error());
   if (auto read = readsConfigs(context, options.config); !read)
     return reportError(context, read.error());
   const auto program = openProgram(context, options.input, options.variant);

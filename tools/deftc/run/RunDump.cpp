@@ -11,13 +11,9 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <cerrno>
 #include <cmath>
-#include <cstring>
-#include <fcntl.h>
 #include <filesystem>
 #include <optional>
-#include <unistd.h>
 
 namespace deft::cli {
 
@@ -54,24 +50,6 @@ Result<Numbering> renumber(const tree::KvTree &tree) {
   return result;
 }
 
-Error notMade(const std::string &folder, const std::string &why) {
-  return {ErrorCode::Environment, "cannot make the folder `" + folder + "`: " + why, ""};
-}
-
-/// Whether it can be made in what there is of its path.
-Result<void> checkMakeable(const std::string &folder) {
-  namespace fs = std::filesystem;
-  std::error_code failure;
-  fs::path there = fs::absolute(folder, failure);
-  while (!fs::exists(there, failure) && there.has_relative_path())
-    there = there.parent_path();
-  if (!fs::is_directory(there, failure))
-    return notMade(folder, std::strerror(ENOTDIR));
-  if (::faccessat(AT_FDCWD, there.c_str(), W_OK | X_OK, AT_EACCESS) != 0)
-    return notMade(folder, std::strerror(errno));
-  return {};
-}
-
 class Dump {
 public:
   Dump(Context &context, const std::string &folder, const spec::Variant &variant, const tree::KvTree &tree,
@@ -83,7 +61,8 @@ public:
     std::error_code error;
     std::filesystem::create_directories(folder_, error);
     if (error)
-      return notMade(folder_, error.message());
+      return Error{ErrorCode::Environment, "cannot make the folder `" + folder_ + "`: " + error.message(),
+                   ""};
     const auto numbered = renumber(tree_);
     if (!numbered)
       return numbered.error();
@@ -219,11 +198,10 @@ private:
 Result<void> checkDump(Context &context, const std::string &folder) {
   if (folder.empty())
     return {};
+  if (auto writable = support::checkWritableFolder(folder); !writable)
+    return writable;
   std::error_code none;
   const bool isThere = std::filesystem::exists(folder, none);
-  if (!isThere || !std::filesystem::is_directory(folder, none))
-    if (auto makeable = checkMakeable(folder); !makeable)
-      return makeable;
   for (const char *name : {"tree.json", "spec.json", "q.npy", "k.npy", "v.npy", "out.npy", "lse.npy",
                            "selected.npy", "sparse_out.npy"}) {
     const std::string file = (std::filesystem::path(folder) / name).string();

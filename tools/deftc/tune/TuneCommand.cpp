@@ -1,3 +1,4 @@
+#include "compiler/support/AtomicFile.h"
 #include "compiler/support/Utf8.h"
 #include "runtime/exec/cpu/Processors.h"
 #include "runtime/tree/TreeFile.h"
@@ -162,7 +163,11 @@ Result<void> checkFiles(Context &context, const Options &options) {
     return read;
   if (auto free = checkOutput(context, options.report); !free)
     return free;
-  return options.record.empty() ? Result<void>() : files.writesInto(options.record);
+  if (options.record.empty())
+    return {};
+  if (auto free = files.writesInto(options.record); !free)
+    return free;
+  return support::checkWritableFolder(options.record);
 }
 
 int runCalibrate(Context &context, const Options &options, const program::Program &program, int threads) {

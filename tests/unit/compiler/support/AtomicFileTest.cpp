@@ -97,6 +97,25 @@ TEST_F(AtomicFileTest, WhetherItCanBeWrittenIsKnownBefore) {
   EXPECT_FALSE(checkWritable(path("old/below")).ok());
 }
 
+TEST_F(AtomicFileTest, WhetherAFolderCanBeWrittenIntoIsKnownBefore) {
+  EXPECT_TRUE(checkWritableFolder(folder_.string()).ok());
+  EXPECT_TRUE(checkWritableFolder(path("new/below/it")).ok());
+  EXPECT_FALSE(fs::exists(path("new")));
+  ASSERT_TRUE(writeFileAtomically(path("file"), "x").ok());
+  for (const std::string &folder : {path("file"), path("file/below/it")}) {
+    const auto refused = checkWritableFolder(folder);
+    ASSERT_FALSE(refused.ok()) << folder;
+    EXPECT_EQ(refused.error().message, "cannot make the folder `" + folder + "`: Not a directory");
+  }
+  if (::geteuid() == 0)
+    return; // who may write everywhere
+  fs::permissions(folder_, fs::perms::owner_read | fs::perms::owner_exec);
+  EXPECT_EQ(checkWritableFolder(folder_.string()).error().message,
+            "cannot write into `" + folder_.string() + "`: Permission denied");
+  EXPECT_FALSE(checkWritableFolder(path("new")).ok());
+  fs::permissions(folder_, fs::perms::owner_all);
+}
+
 TEST_F(AtomicFileTest, FailureNamesThePathAndLeavesNothing) {
   fs::create_directory(folder_ / "d");
   fs::create_directory(folder_ / "d" / "inner");

@@ -282,7 +282,10 @@ TEST_F(CacheCommandTest, VerifyFindsWhatIsWrong) {
   const std::string text = readText(userPath());
   writeText(folder_.path("part.json"), text.substr(0, text.size() / 2));
   EXPECT_EQ(runDeftc({"cache", "verify", folder_.path("part.json")}).code, kExitDiagnostics);
-  EXPECT_EQ(runDeftc({"cache", "verify", folder_.path("nowhere.json")}).code, kExitEnvironment);
+  const Outcome both = runDeftc({"cache", "verify", folder_.path("nowhere.json"), folder_.path("part.json")});
+  EXPECT_EQ(both.code, kExitEnvironment);
+  EXPECT_THAT(both.err, HasSubstr("nowhere.json"));
+  EXPECT_THAT(both.out, HasSubstr("part.json")) << "what is there is looked at";
   std::filesystem::rename(userPath(), folder_.path("cache/configs/other.json"));
   EXPECT_THAT(runDeftc({"cache", "verify"}).out, HasSubstr("it should be called sm_90-132-nvidia_h200.json"));
 }

@@ -75,6 +75,20 @@ TEST(ContextTest, OutputsAreCheckedBeforeTheWork) {
   EXPECT_TRUE(module_cache::namesIn(folder.path()).empty()) << "nothing is written by asking";
 }
 
+TEST(ContextTest, CommandsCheckTheirOutputFirst) {
+  for (const std::vector<std::string> &command :
+       std::vector<std::vector<std::string>>{{"emit", "nowhere.deft", "--as", "json"},
+                                             {"plan", "nowhere.deft", "--tree", "nowhere.json"},
+                                             {"workloads", "nowhere"},
+                                             {"report", "nowhere.jsonl"}}) {
+    std::vector<std::string> arguments = command;
+    arguments.insert(arguments.end(), {"-o", "/no/such/folder/file"});
+    const auto outcome = run(arguments);
+    EXPECT_EQ(outcome.code, kExitEnvironment) << command.front();
+    EXPECT_EQ(outcome.err.find("error: cannot write `/no/such/folder/file`: "), 0U) << outcome.err;
+  }
+}
+
 TEST(ContextTest, AFullDiskIsAnErrorWhateverIsAskedFor) {
   for (const char *asked : {"--help", "--version", "specs"}) {
     std::ofstream full("/dev/full");

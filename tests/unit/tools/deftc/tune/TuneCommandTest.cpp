@@ -224,6 +224,10 @@ TEST_F(TuneCommandTest, WhatIsWrongIsSaidBeforeAnythingIsMeasured) {
               HasSubstr("is no axis with its values"));
   EXPECT_THAT(error({"--workload", "few_shot:step=1", "--record", folder.path("x")}),
               HasSubstr("add --strategy exhaustive"));
+  module_cache::writeText(folder.path("file"), "");
+  EXPECT_THAT(
+      error({"--workload", "few_shot:step=1", "--strategy", "exhaustive", "--record", folder.path("file")}),
+      HasSubstr("cannot make the folder `" + folder.path("file") + "`"));
   EXPECT_THAT(error({"--workload", "few_shot:step=1", "--axis", "tile_q=1"}),
               HasSubstr("nothing in the space can be used"));
   EXPECT_THAT(error({"--workload", "few_shot:step=1", "--journal", folder.path("one"), "--config-file",
