@@ -297,7 +297,7 @@ void addTuneCommand(CLI::App &app, Context &context) {
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   command->add_option("--threads", options->threads, "Of the CPU; all by default")->check(threads());
   command->add_option("--compilers", options->compilers, "Kernels that are compiled at a time")
-      ->check(atLeast(1));
+      ->check(between(1, exec::kMostThreads));
   command->add_option("--seed", options->seed, "Of workloads, inputs and the scattering")->check(seed());
   command->add_option("--journal", options->journal, "The file that the session is kept in, to go on with");
   command->add_flag("--fresh", options->isFresh, "Begin anew where a journal could be gone on with");
