@@ -1,8 +1,8 @@
 #include "tests/support/SetVariable.h"
+#include "tests/unit/runtime/module_cache/TestFolder.h"
 
 #include <deft/plan.hpp>
 
-#include <filesystem>
 #include <fstream>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -121,15 +121,14 @@ TEST(PlanTest, PlacesAreCheckedWhereAskedFor) {
 
 TEST(PlanTest, SaysWhichConfigItHasAndWhy) {
   const Family family = makeFamily();
-  const auto folder = std::filesystem::path(testing::TempDir()) / "deft_plan_configs";
-  std::filesystem::create_directories(folder);
-  const test::SetVariable noCache("DEFT_CACHE_DIR", (folder / "nothing").string());
+  const module_cache::TestFolder folder;
+  const test::SetVariable noCache("DEFT_CACHE_DIR", folder.path("nothing"));
   const Plan untuned = Plan::make(attention(), family.tree).value();
   EXPECT_EQ(untuned.choice().rule, "heuristic");
   EXPECT_EQ(untuned.choice().treeClass, "c1-t6-q1-s1-d1-f3");
   EXPECT_EQ(untuned.choice().file, "");
 
-  const std::string path = folder / "one.json";
+  const std::string path = folder.path("one.json");
   std::ofstream(path) << R"({"partition": "node", "chunk_tokens": 16, "phases": [{"name": "tiles",
     "rows_above": -1, "family": "sm80", "tile_q": 64, "tile_kv": 64, "stages": 2, "warps": 4}]})";
   const test::SetVariable configs("DEFT_CONFIG_PATH", path);
@@ -141,7 +140,6 @@ TEST(PlanTest, SaysWhichConfigItHasAndWhy) {
   const Plan asked = Plan::make(attention(), family.tree, {.chunkTokens = 64}).value();
   EXPECT_EQ(asked.summary().items, 3); // the program's word goes before the file's
   EXPECT_EQ(Plan::make(attention(), family.tree, {.invariant = true}).value().choice().rule, "heuristic");
-  std::filesystem::remove_all(folder);
 }
 
 TEST(PlanTest, ANegativeChunkIsAnError) {

@@ -1,6 +1,7 @@
 #include "runtime/exec/NpyWriter.h"
 
 #include "runtime/exec/Npy.h"
+#include "tests/unit/runtime/module_cache/TestFolder.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -12,7 +13,8 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 
 TEST(NpyWriterTest, WhatIsWrittenCanBeRead) {
-  const std::string path = testing::TempDir() + "/written.npy";
+  const module_cache::TestFolder folder;
+  const std::string path = folder.path("written.npy");
   auto writer = NpyWriter::create(path, {3});
   ASSERT_TRUE(writer);
   const float first[] = {1, -2.5f}, second[] = {3};
@@ -39,7 +41,8 @@ TEST(NpyWriterTest, HeaderIsWhatNumpyWrites) {
 }
 
 TEST(NpyWriterTest, MissingValuesAndMissingFoldersAreErrors) {
-  auto writer = NpyWriter::create(testing::TempDir() + "/short.npy", {2, 2});
+  const module_cache::TestFolder folder;
+  auto writer = NpyWriter::create(folder.path("short.npy"), {2, 2});
   ASSERT_TRUE(writer);
   const float three[] = {1, 2, 3};
   writer->append(three);

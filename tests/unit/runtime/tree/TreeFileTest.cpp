@@ -1,11 +1,11 @@
 #include "runtime/tree/TreeFile.h"
 #include "tests/support/Forest.h"
+#include "tests/unit/runtime/module_cache/TestFolder.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cstdio>
-#include <filesystem>
 
 namespace deft::tree {
 namespace {
@@ -188,8 +188,8 @@ TEST(TreeFileTest, DeepNestingIsAnErrorNotACrash) {
 }
 
 TEST(TreeFileTest, FilesRoundTripAndNameTheirPath) {
-  const auto folder = std::filesystem::path(::testing::TempDir());
-  const std::string path = (folder / "tree_file_test.json").string();
+  const module_cache::TestFolder folder;
+  const std::string path = folder.path("tree_file_test.json");
   ASSERT_TRUE(writeTreeFile(path, *parseTree(kExample)));
   const auto tree = readTreeFile(path);
   ASSERT_TRUE(tree);

@@ -1,10 +1,10 @@
 #include "tests/support/RunDeftc.h"
+#include "tests/unit/runtime/module_cache/TestFolder.h"
 #include "tuner/session/Journal.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <filesystem>
 #include <fstream>
 
 namespace deft::cli {
@@ -14,17 +14,9 @@ using testing::HasSubstr;
 
 class ReportCommandTest : public testing::Test {
 protected:
-  ReportCommandTest()
-      : folder_(std::filesystem::path(testing::TempDir()) /
-                (std::string("report_") + testing::UnitTest::GetInstance()->current_test_info()->name())) {
-    std::filesystem::remove_all(folder_);
-    std::filesystem::create_directories(folder_);
-  }
-  ~ReportCommandTest() override { std::filesystem::remove_all(folder_); }
-
   /// As a session writes it that was killed before its first class was done.
   std::string journal(const std::string &name) {
-    const std::string path = (folder_ / name).string();
+    const std::string path = folder_.path(name);
     auto opened = session::Journal::open(
         path,
         {{"event", "session"}, {"version", session::kJournalVersion}, {"identity", name}, {"variant", name}},
@@ -34,12 +26,11 @@ protected:
     return path;
   }
 
-  std::filesystem::path folder_;
+  module_cache::TestFolder folder_;
 };
 
 TEST_F(ReportCommandTest, JournalsBecomeOnePage) {
-  const std::string one = journal("one.jsonl"), two = journal("two.jsonl"),
-                    page = (folder_ / "page.html").string();
+  const std::string one = journal("one.jsonl"), two = journal("two.jsonl"), page = folder_.path("page.html");
   const test::Outcome outcome = test::runDeftc({"report", one, two, "-o", page});
   EXPECT_EQ(outcome.code, kExitOk) << outcome.err;
   EXPECT_THAT(outcome.out, HasSubstr("report: " + page));
@@ -60,12 +51,12 @@ TEST_F(ReportCommandTest, ATornLastLineIsLeftOut) {
 }
 
 TEST_F(ReportCommandTest, WhatIsNoJournalIsAnError) {
-  const std::string path = (folder_ / "note.txt").string();
+  const std::string path = folder_.path("note.txt");
   std::ofstream(path) << "hello\n";
   const test::Outcome outcome = test::runDeftc({"report", path});
   EXPECT_EQ(outcome.code, kExitDiagnostics);
   EXPECT_THAT(outcome.err, HasSubstr("is no journal of a tuning session"));
-  EXPECT_NE(test::runDeftc({"report", (folder_ / "nothing").string()}).code, kExitOk);
+  EXPECT_NE(test::runDeftc({"report", folder_.path("nothing")}).code, kExitOk);
   EXPECT_EQ(test::runDeftc({"report"}).code, kExitUsage);
 }
 

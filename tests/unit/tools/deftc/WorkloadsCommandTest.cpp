@@ -1,11 +1,11 @@
 #include "runtime/tree/TreeFile.h"
 #include "tests/support/RunDeftc.h"
+#include "tests/unit/runtime/module_cache/TestFolder.h"
 #include "tools/deftc/common/Context.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <filesystem>
 #include <fstream>
 #include <sstream>
 
@@ -14,7 +14,6 @@ namespace {
 
 using test::Outcome;
 
-namespace fs = std::filesystem;
 using testing::HasSubstr;
 
 Outcome run(std::vector<std::string> arguments) {
@@ -24,17 +23,13 @@ Outcome run(std::vector<std::string> arguments) {
 
 class WorkloadsCommandTest : public testing::Test {
 protected:
-  WorkloadsCommandTest()
-      : folder_(fs::path(testing::TempDir()) /
-                (std::string("workloads_") + testing::UnitTest::GetInstance()->current_test_info()->name())) {
-    fs::create_directories(folder_);
-    std::ofstream(folder_ / "search.json")
+  WorkloadsCommandTest() {
+    std::ofstream(folder_.path("search.json"))
         << R"({"format":"recorded-tree/1","name":"search","columns":["parent","tokens","first_step","last_step"],
                "trees":[{"nodes":[[-1,10,-9,0],[0,3,1,3],[0,5,1,5]]}]})";
   }
-  ~WorkloadsCommandTest() override { fs::remove_all(folder_); }
 
-  fs::path folder_;
+  module_cache::TestFolder folder_;
 };
 
 TEST_F(WorkloadsCommandTest, ListsOneALine) {
@@ -43,7 +38,7 @@ TEST_F(WorkloadsCommandTest, ListsOneALine) {
   EXPECT_THAT(outcome.out, HasSubstr("few_shot        one prompt, branches that sample from it"));
   EXPECT_THAT(outcome.out, HasSubstr("\nmixture         several workloads"));
   EXPECT_THAT(outcome.out, testing::Not(HasSubstr("\nsearch")));
-  EXPECT_THAT(run({"--workloads", folder_.string()}).out,
+  EXPECT_THAT(run({"--workloads", folder_.path()}).out,
               HasSubstr("search          recorded: 1 search, step by step\n"));
 }
 
@@ -57,7 +52,7 @@ TEST_F(WorkloadsCommandTest, DescribesOne) {
 }
 
 TEST_F(WorkloadsCommandTest, WritesTheTreeOfAStep) {
-  const std::string path = (folder_ / "tree.json").string();
+  const std::string path = folder_.path("tree.json");
   const Outcome outcome = run({"levels", "nodes=1,4", "tokens=100,10", "--step", "3", "-o", path});
   EXPECT_EQ(outcome.code, kExitOk) << outcome.err;
   const auto tree = tree::readTreeFile(path);
@@ -68,7 +63,7 @@ TEST_F(WorkloadsCommandTest, WritesTheTreeOfAStep) {
 }
 
 TEST_F(WorkloadsCommandTest, RecordedOnesToo) {
-  const Outcome outcome = run({"search", "--workloads", folder_.string(), "--step", "4", "-o", "-"});
+  const Outcome outcome = run({"search", "--workloads", folder_.path(), "--step", "4", "-o", "-"});
   ASSERT_EQ(outcome.code, kExitOk) << outcome.err;
   const auto tree = tree::parseTree(outcome.out);
   ASSERT_TRUE(tree);
@@ -90,7 +85,7 @@ TEST_F(WorkloadsCommandTest, ErrorsAreUsage) {
   EXPECT_EQ(run({"few_shot", "--step", "0"}).code, kExitUsage);
   EXPECT_EQ(run({"few_shot", "branch=4"}).code, kExitUsage);
   EXPECT_EQ(run({"-o", "tree.json"}).code, kExitUsage);
-  EXPECT_EQ(run({"--workloads", (folder_ / "missing").string()}).code, kExitEnvironment);
+  EXPECT_EQ(run({"--workloads", folder_.path("missing")}).code, kExitEnvironment);
 }
 
 } // namespace

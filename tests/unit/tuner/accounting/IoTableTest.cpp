@@ -1,30 +1,21 @@
 #include "tuner/accounting/IoTable.h"
 
+#include "tests/unit/runtime/module_cache/TestFolder.h"
+
 #include <gtest/gtest.h>
 
-#include <filesystem>
 #include <fstream>
 
 namespace deft::accounting {
 namespace {
 
-namespace fs = std::filesystem;
-
 class IoTableTest : public ::testing::Test {
 protected:
-  void SetUp() override {
-    folder_ =
-        fs::path(::testing::TempDir()) /
-        ("deft_io_table_" + std::string(::testing::UnitTest::GetInstance()->current_test_info()->name()));
-    fs::remove_all(folder_);
-    fs::create_directories(folder_);
-  }
-  void TearDown() override { fs::remove_all(folder_); }
   void write(const std::string &name, const std::string &text) const {
-    std::ofstream(folder_ / (name + ".json")) << text;
+    std::ofstream(folder_.path(name + ".json")) << text;
   }
 
-  fs::path folder_;
+  module_cache::TestFolder folder_;
 };
 
 /// The figures of DeFT's table for few-shot prompting.
@@ -62,7 +53,7 @@ TEST_F(IoTableTest, ReasoningIsTheMeanOverSearches) {
       R"({"format": "recorded-tree/1", "name": "k", "columns": ["parent", "tokens", "first_step", "last_step"],
             "trees": [{"nodes": [[-1, 10, -9, 0], [0, 2, 1, 2], [0, 4, 1, 4]]},
                       {"nodes": [[-1, 10, -9, 0], [0, 1, 1, 1]]}]})");
-  const auto table = countTable(folder_.string());
+  const auto table = countTable(folder_.path());
   ASSERT_TRUE(table) << table.error().message;
   ASSERT_EQ((*table)[1].rows.size(), 1U);
   const IoRow &row = (*table)[1].rows.front();
@@ -80,7 +71,7 @@ TEST_F(IoTableTest, SpeculationIsTheSumOverRuns) {
   write("speculative_t32", R"({"format": "token-tree/1", "name": "t", "parents": [-1, 0],
                                "records": [{"prompt_characters": 9, "accepted": [1, 1]},
                                            {"prompt_characters": 9, "accepted": [2]}]})");
-  const auto table = countTable(folder_.string());
+  const auto table = countTable(folder_.path());
   ASSERT_TRUE(table) << table.error().message;
   ASSERT_EQ((*table)[2].rows.size(), 1U);
   const IoRow &row = (*table)[2].rows.front();
@@ -92,7 +83,7 @@ TEST_F(IoTableTest, SpeculationIsTheSumOverRuns) {
 
 TEST_F(IoTableTest, ABrokenRecordIsAnError) {
   write("reasoning_set", "{");
-  const auto table = countTable(folder_.string());
+  const auto table = countTable(folder_.path());
   ASSERT_FALSE(table);
   EXPECT_NE(table.error().message.find("reasoning_set.json"), std::string::npos) << table.error().message;
 }

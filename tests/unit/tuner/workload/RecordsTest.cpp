@@ -1,10 +1,11 @@
 #include "tuner/workload/Workload.h"
 
+#include "tests/unit/runtime/module_cache/TestFolder.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <fstream>
 
 /// Records replayed, from a folder as users have them.
@@ -27,25 +28,21 @@ const char *const kDrafts = R"({"format":"token-tree/1","name":"drafts","parents
 class RecordsTest : public ::testing::Test {
 protected:
   RecordsTest() {
-    folder_ = std::filesystem::path(::testing::TempDir()) /
-              ("records_" + std::string(::testing::UnitTest::GetInstance()->current_test_info()->name()));
-    std::filesystem::create_directories(folder_);
     write("search.json", kSearch);
     write("drafts.json", kDrafts);
     write("other.json", "{\"format\": \"deftc-tree\"}");
     write("notes.txt", "no record");
   }
-  ~RecordsTest() override { std::filesystem::remove_all(folder_); }
 
-  void write(const std::string &name, const std::string &text) { std::ofstream(folder_ / name) << text; }
+  void write(const std::string &name, const std::string &text) { std::ofstream(folder_.path(name)) << text; }
 
   Workload mustMake(const std::string &name) {
-    auto workload = make(name, 0, folder_.string());
+    auto workload = make(name, 0, folder_.path());
     EXPECT_TRUE(workload) << workload.error().message;
     return std::move(*workload);
   }
 
-  std::filesystem::path folder_;
+  module_cache::TestFolder folder_;
 };
 
 /// The path lengths that the step's queries see, in their order.
@@ -57,7 +54,7 @@ std::vector<int> paths(const Workload &workload) {
 }
 
 TEST_F(RecordsTest, AreListedWithTheGeneratedOnes) {
-  const auto all = list(folder_.string());
+  const auto all = list(folder_.path());
   ASSERT_TRUE(all);
   std::vector<std::string> recorded;
   for (const Description &description : *all)
@@ -86,9 +83,9 @@ TEST_F(RecordsTest, ASearchIsReplayedStepByStep) {
 TEST_F(RecordsTest, AnyStepOfAnyTree) {
   EXPECT_THAT(paths(mustMake("search:tree=0,step=7")), ElementsAre(17, 17));
   EXPECT_THAT(paths(mustMake("search:tree=1,step=2")), ElementsAre(6));
-  EXPECT_EQ(make("search:tree=2", 0, folder_.string()).error().message,
+  EXPECT_EQ(make("search:tree=2", 0, folder_.path()).error().message,
             "workload `search`: parameter `tree` is `2`, must be an integer from 0 to 1");
-  EXPECT_EQ(make("search:tree=1,step=3", 0, folder_.string()).error().message,
+  EXPECT_EQ(make("search:tree=1,step=3", 0, folder_.path()).error().message,
             "step 3 of workload `search:tree=1`, which has steps 1 to 2");
 }
 
@@ -130,17 +127,17 @@ TEST_F(RecordsTest, ThePromptCanBeSaidInTokens) {
 
 TEST_F(RecordsTest, ABrokenRecordIsNamed) {
   write("search.json", R"({"format":"recorded-tree/1","name":"search"})");
-  const auto search = make("search", 0, folder_.string());
+  const auto search = make("search", 0, folder_.path());
   ASSERT_FALSE(search);
-  EXPECT_EQ(search.error().message, (folder_ / "search.json").string() + ": the record lacks `columns`");
-  EXPECT_FALSE(list(folder_.string()));
-  EXPECT_TRUE(make("drafts", 0, folder_.string()));
+  EXPECT_EQ(search.error().message, folder_.path("search.json") + ": the record lacks `columns`");
+  EXPECT_FALSE(list(folder_.path()));
+  EXPECT_TRUE(make("drafts", 0, folder_.path()));
 }
 
 TEST_F(RecordsTest, UnknownNamesAndFolders) {
-  EXPECT_EQ(make("serch", 0, folder_.string()).error().hint, "did you mean `search`?");
-  EXPECT_EQ(make("other", 0, folder_.string()).error().hint, "`deftc workloads` lists them");
-  const auto missing = list((folder_ / "missing").string());
+  EXPECT_EQ(make("serch", 0, folder_.path()).error().hint, "did you mean `search`?");
+  EXPECT_EQ(make("other", 0, folder_.path()).error().hint, "`deftc workloads` lists them");
+  const auto missing = list(folder_.path("missing"));
   ASSERT_FALSE(missing);
   EXPECT_EQ(missing.error().code, support::ErrorCode::Environment);
 }

@@ -3,6 +3,7 @@
 #include "runtime/device/Driver.h"
 #include "runtime/exec/cpu/Processors.h"
 #include "tests/support/RunDeftc.h"
+#include "tests/unit/runtime/module_cache/TestFolder.h"
 #include "tools/deftc/common/Context.h"
 
 #include <gmock/gmock.h>
@@ -161,17 +162,16 @@ TEST(PlanCommandTest, SvgIsWellFormedAndShowsEveryItem) {
 }
 
 TEST(PlanCommandTest, TreeFilesGiveNamesToNodesAndTheOutputGoesToAFile) {
-  const auto folder = std::filesystem::path(testing::TempDir());
-  const auto tree = folder / "deft_plan_tree.json", picture = folder / "deft_plan_tree.svg";
+  const module_cache::TestFolder folder;
+  const std::string tree = folder.path("tree.json"), picture = folder.path("tree.svg");
   std::ofstream(tree) << R"({"format": "deftc-tree", "version": 2,
     "nodes": [{"parent": -1, "tokens": 200, "name": "a <b> & \"c\""}, {"parent": 0, "tokens": 0},
               {"parent": 0, "tokens": 3}],
     "queries": [{"node": 1}, {"node": 0, "position": 0}]})";
-  const Outcome text = test::runDeftc({"plan", "llama3_8b", "--tree", tree.string()});
+  const Outcome text = test::runDeftc({"plan", "llama3_8b", "--tree", tree});
   EXPECT_EQ(text.code, kExitOk) << text.err;
   EXPECT_THAT(text.out, HasSubstr("a <b> & \"c\""));
-  const Outcome drawn =
-      test::runDeftc({"plan", "llama3_8b", "--tree", tree.string(), "--as", "svg", "-o", picture.string()});
+  const Outcome drawn = test::runDeftc({"plan", "llama3_8b", "--tree", tree, "--as", "svg", "-o", picture});
   EXPECT_EQ(drawn.code, kExitOk) << drawn.err;
   EXPECT_EQ(drawn.out, "");
   std::ostringstream svg;
@@ -179,18 +179,16 @@ TEST(PlanCommandTest, TreeFilesGiveNamesToNodesAndTheOutputGoesToAFile) {
   EXPECT_EQ(tagError(svg.str()), "");
   EXPECT_THAT(svg.str(), HasSubstr("a &lt;b&gt; &amp; &quot;c&quot;"));
   EXPECT_THAT(svg.str(), HasSubstr("1 node that no query sees is left out"));
-  std::filesystem::remove(tree);
-  std::filesystem::remove(picture);
 }
 
 TEST(PlanCommandTest, ATreeWithoutQueriesIsAnEmptyPlan) {
-  const auto tree = std::filesystem::path(testing::TempDir()) / "deft_plan_empty.json";
+  const module_cache::TestFolder folder;
+  const std::string tree = folder.path("empty.json");
   std::ofstream(tree) << R"({"format": "deftc-tree", "version": 1, "nodes": [], "queries": []})";
   for (const char *form : {"text", "json", "svg"}) {
-    const Outcome outcome = test::runDeftc({"plan", "llama3_8b", "--tree", tree.string(), "--as", form});
+    const Outcome outcome = test::runDeftc({"plan", "llama3_8b", "--tree", tree, "--as", form});
     EXPECT_EQ(outcome.code, kExitOk) << form << ": " << outcome.err;
   }
-  std::filesystem::remove(tree);
 }
 
 /// A chain of `count` nodes of 4 tokens; a query on each `step`th. Its file is gone with it.

@@ -1,6 +1,7 @@
 // What shells and man are told: made of the parser, and read by the shells themselves where they are
 // installed.
 #include "tests/support/RunDeftc.h"
+#include "tests/unit/runtime/module_cache/TestFolder.h"
 #include "tools/deftc/Commands.h"
 #include "tools/deftc/shell/Conventions.h"
 
@@ -9,7 +10,6 @@
 
 #include <array>
 #include <cstdio>
-#include <filesystem>
 #include <fstream>
 
 namespace deft::cli {
@@ -36,13 +36,11 @@ std::string outputOf(const std::string &command) {
 
 /// What bash offers for the last of the words.
 std::string completed(const std::string &words, int at) {
-  const std::string file = (std::filesystem::temp_directory_path() / "deft-completions.bash").string();
-  std::ofstream(file) << made("bash");
-  const std::string offered =
-      outputOf("bash -c 'source " + file + "; COMP_WORDS=(" + words + "); COMP_CWORD=" + std::to_string(at) +
-               "; _deftc; echo \"${COMPREPLY[@]}\"'");
-  std::filesystem::remove(file);
-  return offered;
+  const module_cache::TestFolder folder;
+  const std::string file = folder.path("deft-completions.bash");
+  module_cache::writeText(file, made("bash"));
+  return outputOf("bash -c 'source " + file + "; COMP_WORDS=(" + words +
+                  "); COMP_CWORD=" + std::to_string(at) + "; _deftc; echo \"${COMPREPLY[@]}\"'");
 }
 
 TEST(CompletionsTest, BashOffersCommandsOptionsAndValues) {
