@@ -38,8 +38,9 @@ int print(Context &context, const std::string &name, const std::string &output) 
   std::vector<std::string> names;
   for (const specs::EmbeddedSpec &spec : specs::embeddedSpecs())
     names.emplace_back(spec.name);
+  const std::string nearest = support::didYouMean(name, names);
   return reportError(context, {support::ErrorCode::Usage, "no shipped spec is called `" + name + "`",
-                               support::didYouMean(name, names)});
+                               nearest.empty() ? "`deftc specs` lists them" : nearest});
 }
 
 } // namespace

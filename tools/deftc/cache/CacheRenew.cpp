@@ -1,6 +1,7 @@
 #include "runtime/config_cache/VariantLegality.h"
 #include "tools/deftc/cache/CacheCommand.h"
 #include "tools/deftc/cache/EntryTiming.h"
+#include "tools/deftc/common/Arguments.h"
 #include "tools/deftc/common/Numbers.h"
 #include "tuner/regret/Renew.h"
 
@@ -139,8 +140,10 @@ void addCacheRenew(CLI::App &cache, Context &context) {
   command->add_option("SPEC", options->entries.input, "Whose entries; on trees that `deftc tune` has by name")
       ->required();
   addEntryTimingOptions(*command, options->entries);
-  command->add_option("-o,--output", options->output,
-                      "Write them to this file of configs; by default into your own configs");
+  command
+      ->add_option("-o,--output", options->output,
+                   "Write them to this file of configs; by default into your own configs")
+      ->check(keptFile());
   command->add_flag("--dry-run", options->isTrial, "Only time and say");
   command->footer("After an update of deftc what was tuned is stale and takes part in less.\n"
                   "Examples:\n  deftc cache renew llama3_8b\n  deftc cache renew llama3_8b --dry-run");

@@ -109,6 +109,13 @@ CLI::Validator threads() {
   return {check, "POSITIVE"};
 }
 
+CLI::Validator keptFile() {
+  const auto check = [](const std::string &path) -> std::string {
+    return path == "-" ? "`-` is the output, and this is kept in a file" : "";
+  };
+  return {check, ""};
+}
+
 Result<void> checkNames(const CLI::App &app, const std::vector<std::string> &arguments) {
   const CLI::App *at = &app;
   std::string path = app.get_name();

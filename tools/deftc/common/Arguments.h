@@ -22,6 +22,9 @@ CLI::Validator seed();
 /// How many threads: of more than this nobody gains, and the system may not give them.
 CLI::Validator threads();
 
+/// A file that is gone on with later: what goes to the output, `-`, would not be there.
+CLI::Validator keptFile();
+
 /// A command or an option that there is not, with the nearest one as a hint. CLI11 would say first what is
 /// missing, or print the help of what is there.
 support::Result<void> checkNames(const CLI::App &app, const std::vector<std::string> &arguments);

@@ -299,7 +299,8 @@ void addTuneCommand(CLI::App &app, Context &context) {
   command->add_option("--compilers", options->compilers, "Kernels that are compiled at a time")
       ->check(between(1, exec::kMostThreads));
   command->add_option("--seed", options->seed, "Of workloads, inputs and the scattering")->check(seed());
-  command->add_option("--journal", options->journal, "The file that the session is kept in, to go on with");
+  command->add_option("--journal", options->journal, "The file that the session is kept in, to go on with")
+      ->check(keptFile());
   command->add_flag("--fresh", options->isFresh, "Begin anew where a journal could be gone on with");
   command->add_flag("--from-related", options->fromRelated,
                     "Only measure again what is known of a class, on a GPU in each order: for this "
@@ -309,8 +310,10 @@ void addTuneCommand(CLI::App &app, Context &context) {
       "--as-given", options->asGiven,
       "Only for the trees that are given: without others like them, on which what is found has to be "
       "good, too, where a class has few");
-  command->add_option("--config-file", options->configFile,
-                      "Where the configs go; by default this device's file in the cache");
+  command
+      ->add_option("--config-file", options->configFile,
+                   "Where the configs go; by default this device's file in the cache")
+      ->check(keptFile());
   command->add_option("--note", options->note, "A remark that is kept with the configs")
       ->check(CLI::Validator(
           [](const std::string &text) { return support::isUtf8(text) ? std::string() : "it is not UTF-8"; },

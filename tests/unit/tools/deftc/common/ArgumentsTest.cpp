@@ -88,6 +88,17 @@ TEST(ArgumentsTest, WhatThereIsNotIsNamed) {
                 HasSubstr(std::string("--steps: `") + number + "` is not a whole number of at least 1"));
 }
 
+TEST(ArgumentsTest, WhatIsGoneOnWithLaterDoesNotGoToTheOutput) {
+  for (const std::vector<std::string> &command : std::vector<std::vector<std::string>>{
+           {"tune", "llama3_8b", "--workload", "few_shot", "--journal", "-"},
+           {"tune", "llama3_8b", "--workload", "few_shot", "--config-file", "-"},
+           {"cache", "renew", "llama3_8b", "-o", "-"}}) {
+    const auto outcome = run(command);
+    EXPECT_EQ(outcome.code, kExitUsage);
+    EXPECT_THAT(outcome.err, HasSubstr("`-` is the output, and this is kept in a file"));
+  }
+}
+
 TEST(ArgumentsTest, ASeedHas64Bits) {
   const auto seeded = [](const char *seed) {
     return run({"workloads", "few_shot", "--seed", seed, "-o", "-"});
