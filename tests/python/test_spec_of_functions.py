@@ -1,5 +1,6 @@
 """Functions become specs, and the specs compute what the functions do."""
 
+import functools
 import math
 
 import deft
@@ -57,6 +58,19 @@ def inverted(q_pos, kv_pos):
     return ~(kv_pos == 3) & ((kv_pos < 50) ^ (q_pos - kv_pos < 20))
 
 
+def by_quotients(s, head, q_pos, kv_pos):
+    return s - 0.25 * ((kv_pos - q_pos) // 16) + (q_pos - kv_pos) // -7 / 32 + np.floor_divide(kv_pos, head + 2) / 16
+
+
+def waves(s, head, q_pos, kv_pos):
+    return s * np.cos(q_pos * 0.25) + np.sin(kv_pos * 0.5) + np.floor(s * 2.0) - 2.0 ** -(head + 1) * np.power(0.5, kv_pos % 3)
+
+
+def neighbours(q_pos, kv_pos):
+    (q_row, q_column), (row, column) = divmod(q_pos, 8), divmod(kv_pos, 8)
+    return (abs(np.clip(q_row, 2, 11) - row) <= 2) & (abs(q_column - column) <= 3)
+
+
 def same(s, head, q_pos, kv_pos):
     return s
 
@@ -70,6 +84,8 @@ def test_every_function_here_computes_the_same_in_both_worlds(rng, family):
         (alibi_by_formula, None),
         (biased, None),
         (powers, None),
+        (by_quotients, None),
+        (waves, neighbours),
         (None, window),
         (None, blocks),
         (None, negative_remainder),
@@ -95,6 +111,38 @@ def test_flexattention_takes_its_own_signatures():
     assert "mask = tree && (q_pos >= kv_pos);" in att.spec
     assert att.captured == {"SLOPES": SLOPES.tolist()}
     assert attention(score=score_mod, mask=mask_mod).spec == att.spec
+
+
+def test_flexattentions_own_masks_are_taken_joined_and_as_methods():
+    torch = pytest.importorskip("torch")
+    flex = pytest.importorskip("torch.nn.attention.flex_attention")
+
+    class Windows:
+        def __init__(self, slopes):
+            self.slopes = slopes
+
+        def near(self, b, h, q_idx, kv_idx):
+            return q_idx - kv_idx < 8
+
+        def score(self, score, b, h, q_idx, kv_idx):
+            return score + self.slopes[h]
+
+    windows, first = Windows(torch.tensor(SLOPES)), torch.tensor([1, 2, 3, 4], dtype=torch.int32)
+    one_of = flex.or_masks(windows.near, lambda b, h, q_idx, kv_idx: kv_idx < first[h])
+    att = attention(score_mod=windows.score, mask_mod=flex.and_masks(flex.noop_mask, one_of))
+    assert "mask = tree && (q_pos - kv_pos < 8 || kv_pos < first[head]);" in att.spec
+    assert "score = s + array[head];" in att.spec
+    assert att.captured == {"array": SLOPES.tolist(), "first": [1, 2, 3, 4]}
+    blocks = attention(mask=lambda b, h, q_idx, kv_idx: torch.div(q_idx, 4, rounding_mode="floor") == kv_idx // 4)
+    assert "mask = tree && (q_pos - q_pos % 4 == kv_pos - kv_pos % 4);" in blocks.spec
+
+
+def test_what_partial_has_bound_is_captured_by_its_name():
+    def slanted(slopes, score, b, h, q_idx, kv_idx):
+        return score - slopes[h] * q_idx
+
+    att = attention(score_mod=functools.partial(slanted, SLOPES))
+    assert "param slopes : f32[query_heads];" in att.spec
 
 
 def test_captured_arrays_are_parameters_that_a_run_may_replace(rng, family):
@@ -142,6 +190,10 @@ def test_names_that_a_spec_may_not_declare_are_changed():
     tree = SLOPES
     att = attention(score=lambda s, head, q_pos, kv_pos: s + tree[head])
     assert "param tree_ : f32[query_heads];" in att.spec
+    t1 = σ = SLOPES
+    att = attention(score=lambda s, head, q_pos, kv_pos: s + t1[head] * (q_pos - kv_pos) * (q_pos - kv_pos))
+    assert "param t1 : f32[query_heads];" in att.spec and "let t2 = q_pos - kv_pos;" in att.spec
+    assert "param u3c3 : f32[query_heads];" in attention(score=lambda s, head, q_pos, kv_pos: s + σ[head]).spec
 
 
 @pytest.mark.parametrize(
@@ -151,9 +203,11 @@ def test_names_that_a_spec_may_not_declare_are_changed():
         (lambda s, head, q_pos, kv_pos: max(s, 0.0), "`if`, `and`"),
         (lambda s, head, q_pos, kv_pos: s + (1 < kv_pos < 5), "chain of comparisons"),
         (lambda s, head, q_pos, kv_pos: math.tanh(s), "a function of Python's math"),
-        (lambda s, head, q_pos, kv_pos: np.sin(s), "the function `sin`"),
+        (lambda s, head, q_pos, kv_pos: np.arctan(s), "the function `arctan`"),
         (lambda s, head, q_pos, kv_pos: s.cumsum(0), "`.cumsum` of `s`"),
-        (lambda s, head, q_pos, kv_pos: s + q_pos // 16, "the floor division `q_pos // 16`"),
+        (lambda s, head, q_pos, kv_pos: s // 16, "the floor division `//` of a number that is not whole"),
+        (lambda s, head, q_pos, kv_pos: s + q_pos // 0, "the floor division `q_pos // 0`"),
+        (lambda s, head, q_pos, kv_pos: s ** (q_pos - kv_pos), "the power `** q_pos - kv_pos`"),
         (lambda s, head, q_pos, kv_pos: s % 2.0, "the remainder `%` of a number that is not whole"),
         (lambda s, head, q_pos, kv_pos: s**2.5, "the power `** 2.5`"),
         (lambda s, head, q_pos, kv_pos: s + (q_pos & kv_pos), "the bitwise `&` of numbers"),

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 import math
 import types
+from contextvars import ContextVar
 from typing import Any
 
 from ._expr import F32, I32, Expr, call, lift, name, number, refuse
 
 _MOST_IN_TABLE = 1 << 16  # rule P3 of specs/LANGUAGE.md
+_LONGEST_NAME = 64 - 4  # rule L3, with room for a suffix
+
+#: Whose function is being traced.
+tracing: ContextVar[Captures] = ContextVar("tracing")
 
 # Names that a spec may not declare (rule F6 of specs/LANGUAGE.md).
 _TAKEN = set(
@@ -45,8 +52,12 @@ class Captures:
         self.declarations: list[str] = []
         self.values: dict[str, Any] = {}
 
+    def has(self, name: str) -> bool:
+        return name in self._names
+
     def _name_for(self, wanted: str, array: Any) -> tuple[str, bool]:
         """With whether it is new."""
+        wanted = "".join(letter if letter.isascii() else f"u{ord(letter):x}" for letter in wanted)[:_LONGEST_NAME]
         candidate, suffix = wanted + "_" * (wanted in _TAKEN), 1
         while candidate in self._names:
             if self._names[candidate] is array:
@@ -90,8 +101,10 @@ class Captures:
 
     def replace(self, wanted: str, value: Any, seen: dict[int, Any]) -> Any:
         """What stands for a captured value while the function is traced."""
-        if isinstance(value, types.FunctionType):
+        if isinstance(value, (types.FunctionType, types.MethodType, functools.partial)):
             return self.open(value, seen)
+        if type(value) in (tuple, list):  # as and_masks keeps its masks
+            return type(value)(self.replace(wanted, one, seen) for one in value)
         if isinstance(value, Expr) or not isinstance(getattr(value, "shape", None), tuple):
             return value
         if len(value.shape) == 0 and hasattr(value, "item"):
@@ -104,9 +117,13 @@ class Captures:
 
     def open(self, function: Any, seen: dict[int, Any] | None = None) -> Any:
         """The function with its arrays replaced, those of the functions that it calls, too."""
+        seen = {} if seen is None else seen
+        if isinstance(function, types.MethodType):
+            return types.MethodType(self.open(function.__func__, seen), function.__self__)
+        if isinstance(function, functools.partial):
+            return self._open_partial(function, seen)
         if not isinstance(function, types.FunctionType):
             return function
-        seen = {} if seen is None else seen
         if id(function) in seen:
             return seen[id(function)]
         seen[id(function)] = function  # where it calls itself
@@ -128,9 +145,25 @@ class Captures:
         opened = types.FunctionType(
             code, {**function.__globals__, **globals_}, function.__name__, defaults, tuple(cells) or None
         )
-        opened.__kwdefaults__ = function.__kwdefaults__
+        given = function.__kwdefaults__ or {}
+        opened.__kwdefaults__ = {key: self.replace(key, value, seen) for key, value in given.items()} or None
         seen[id(function)] = opened
         return opened
+
+    def _open_partial(self, function: Any, seen: dict[int, Any]) -> Any:
+        names = list(inspect.signature(function.func).parameters)
+        names += ["array"] * (len(function.args) - len(names))  # of *args
+        given = [self.replace(name, value, seen) for name, value in zip(names, function.args)]
+        by_name = {name: self.replace(name, value, seen) for name, value in function.keywords.items()}
+        return functools.partial(self.open(function.func, seen), *given, **by_name)
+
+
+def element_of(array: Any, index: Any) -> Expr:
+    """Of a tensor that is no variable of the function that is traced, but an attribute or an element of something."""
+    captures = tracing.get(None)
+    if captures is None:
+        raise refuse(f"an element at `{index}` outside of a function that deft.attention traces")
+    return captures.element("array", array, index)
 
 
 def _within(place: Expr) -> Expr:

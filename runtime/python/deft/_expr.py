@@ -78,14 +78,17 @@ class Expr:
     def __rfloordiv__(self, other: Any) -> Expr:
         return _floor_divide(other, self)
 
+    def __divmod__(self, other: Any) -> tuple[Expr, Expr]:
+        return self // other, self % other
+
+    def __rdivmod__(self, other: Any) -> tuple[Expr, Expr]:
+        return other // self, other % self
+
     def __pow__(self, other: Any) -> Expr:
         return _power(self, other)
 
     def __rpow__(self, other: Any) -> Expr:
-        base = lift(other)
-        if base.op == "number" and base.args[0] > 0:
-            return call("exp2", self * math.log2(base.args[0]))
-        raise refuse("a power whose exponent is no constant", "use exp2")
+        return _power(lift(other), self)
 
     def __neg__(self) -> Expr:
         value = number(self)
@@ -154,7 +157,7 @@ class Expr:
         raise refuse(f"int() of `{self}`")
 
     def __index__(self) -> int:
-        raise refuse(f"indexing by `{self}`", "only arrays that the function has captured, by the head")
+        raise refuse(f"indexing by `{self}`", "an array needs a name around the function: w = self.w")
 
     def __iter__(self) -> Iterator[Any]:
         raise refuse(f"a loop over `{self}`")
@@ -175,12 +178,14 @@ class Expr:
         raise refuse("the shift `<<`", "multiply")
 
     def __rshift__(self, other: Any) -> Expr:
-        raise refuse("the shift `>>`", "divide by `//` where both sides of a comparison are")
+        raise refuse("the shift `>>`", "divide by `//`")
 
     # Methods and functions of torch and numpy.
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
+        if name == "device":  # where new_ones shall be
+            return None
         from .lang import method
 
         return method(self, name)
@@ -265,7 +270,7 @@ def _arithmetic(op: str, left: Any, right: Any) -> Expr:
 def _times(left: Any, right: Any) -> Expr:
     left, right = number(left), number(right)
     for one, other in ((left, right), (right, left)):
-        if one.op == "//" and one.args[1] is other:
+        if _is_by_constant(one) and one.args[1] is other:
             return rounded_down(one)
     return Expr("*", (left, right), _common(left, right), left.is_natural and right.is_natural)
 
@@ -286,10 +291,15 @@ def _modulo(left: Any, right: Any) -> Expr:
 def _floor_divide(left: Any, right: Any) -> Expr:
     left, right = number(left), number(right)
     if left.kind != I32 or right.kind != I32:
-        raise refuse("the floor division `//` of a number that is not whole")
-    if right.op != "number" or right.args[0] <= 0:
-        raise refuse(f"the floor division `//` by `{right}`", "by positive constants only")
-    return Expr("//", (left, right), I32, left.is_natural)
+        raise refuse("the floor division `//` of a number that is not whole", "use floor of deft.lang, torch or numpy")
+    if right.op == "number" and right.args[0] == 0:
+        raise refuse(f"the floor division `{left} // 0`")
+    return Expr("//", (left, right), I32, left.is_natural and right.is_natural)
+
+
+def _is_by_constant(value: Expr) -> bool:
+    """A quotient `x // n` that can be said by `x - x % n`, of which plans see bounds as they do not of floor_div."""
+    return value.op == "//" and value.args[1].op == "number" and value.args[1].args[0] > 0
 
 
 def rounded_down(quotient: Expr) -> Expr:
@@ -314,7 +324,9 @@ def _power(base: Expr, exponent: Any) -> Expr:
         return call("rsqrt", base)
     if known == -1:
         return 1.0 / base
-    raise refuse(f"the power `** {power}`", "2, 3, 4, 0.5, -0.5 and -1 can be said")
+    if base.op == "number" and base.args[0] > 0:
+        return call("exp2", power * math.log2(base.args[0]))
+    raise refuse(f"the power `** {power}`", "2, 3, 4, 0.5, -0.5 and -1 can be said, and any of a constant above 0")
 
 
 def compare(op: str, left: Any, right: Any) -> Expr:
@@ -322,11 +334,11 @@ def compare(op: str, left: Any, right: Any) -> Expr:
     if left.kind == BOOL and right.kind == BOOL and op in ("==", "!="):
         return ~(left ^ right) if op == "==" else left ^ right
     left, right = number(left), number(right)
-    if left.op == "//" and right.op == "//" and left.args[1] is right.args[1]:
+    if _is_by_constant(left) and _is_by_constant(right) and left.args[1] is right.args[1]:
         left, right = rounded_down(left), rounded_down(right)
-    elif left.op == "//" and right.op == "number" and right.kind == I32:
+    elif _is_by_constant(left) and right.op == "number" and right.kind == I32:
         left, right = rounded_down(left), lift(right.args[0] * left.args[1].args[0])
-    elif right.op == "//" and left.op == "number" and left.kind == I32:
+    elif _is_by_constant(right) and left.op == "number" and left.kind == I32:
         left, right = lift(left.args[0] * right.args[1].args[0]), rounded_down(right)
     return Expr(op, (left, right), BOOL)
 

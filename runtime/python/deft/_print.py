@@ -40,10 +40,7 @@ class _Printer:
         if op in ("!", "neg"):
             return ("!" if op == "!" else "-") + self._at(args[0], _PRIMARY), _UNARY
         if op == "//":
-            raise refuse(
-                f"the floor division `{self._at(args[0], 6)} // {self._at(args[1], _UNARY)}` here",
-                "where both sides of a comparison are divided, or where it is multiplied again, it can be said",
-            )
+            return f"floor_div({self._at(args[0], _SELECT)}, {self._at(args[1], _SELECT)})", _PRIMARY
         if op == "batch":
             raise refuse("the batch index `b`", "a query stands in its tree; `depth` and `query` are in deft.lang")
         level = _PRECEDENCE[op]
@@ -77,4 +74,4 @@ def shared(roots: Sequence[Expr]) -> list[Expr]:
         if uses[id(expr)] == 1:
             stack.append((expr, True))
             stack += [(one, False) for one in reversed(list(expr.operands()))]
-    return [expr for expr in order if uses[id(expr)] > 1 and expr.op not in ("name", "number", "index", "//", "batch")]
+    return [expr for expr in order if uses[id(expr)] > 1 and expr.op not in ("name", "number", "index", "batch")]

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import inspect
+from itertools import count
 from typing import Any, Callable
 
 from ._attention import Attention, compile
-from ._captured import Captures
+from ._captured import Captures, tracing
 from ._errors import DiagnosticError, UsageError
 from ._expr import BOOL, F32, I32, Expr, lift, name, number, refuse
 from ._print import shared, text_of
@@ -101,7 +102,7 @@ def attention(
     if output is not None or lse:
         lines.append(f"output = {_dtype(output or dtype)}{' with lse' if lse else ''};")
     lines += captures.declarations
-    lines += _hooks(traced_score, traced_mask, bound)
+    lines += _hooks(traced_score, traced_mask, bound, captures)
     text = f"attention {name} {{\n" + "".join(f"  {line}\n" for line in lines) + "}\n"
     compiled = compile(text, name=name)
     compiled.captured.update(captures.values)
@@ -134,10 +135,18 @@ def _trace(what: str, function: Any, captures: Captures, arguments: dict[int, tu
     if taken is None:
         numbers = " or ".join(str(count) for count in arguments)
         raise UsageError(f"the {what} takes {_count(function)} arguments, not {numbers}", "see deft.attention")
+    before = tracing.set(captures)
     try:
         result = captures.open(function)(*taken)
     except DiagnosticError as error:
         raise DiagnosticError(f"the {what}: {error.message}", error.hint) from error
+    except IndexError as error:  # NumPy's, which has asked a traced value for its number
+        raise DiagnosticError(
+            f"the {what}: a spec cannot say an element of an array that is no variable around the function",
+            "give it a name of its own: w = self.w",
+        ) from error
+    finally:
+        tracing.reset(before)
     if result is None:
         raise DiagnosticError(f"the {what} gives nothing back")
     return number(result) if what == "score" else lift(result)
@@ -152,16 +161,17 @@ def _count(function: Any) -> int:
     )
 
 
-def _hooks(score: Expr | None, mask: Expr | None, bound: str) -> list[str]:
+def _hooks(score: Expr | None, mask: Expr | None, bound: str, captures: Captures) -> list[str]:
     """`let`s, the mask and the score."""
     if mask is not None and mask.kind != BOOL:
         raise refuse(f"the mask `{mask}`, which is a number", "compare it")
     roots = [expr for expr in (mask, score) if expr is not None]
     names: dict[int, str] = {}
     lines = []
+    free = (name for name in map("t{}".format, count(1)) if not captures.has(name))
     for expr in shared(roots):
         text = text_of(expr, names)
-        names[id(expr)] = f"t{len(names) + 1}"
+        names[id(expr)] = next(free)
         lines.append(f"let {names[id(expr)]} = {text};")
     if mask is not None and not (mask.op == "name" and mask.args[0] == "true"):
         text = text_of(mask, names)

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from typing import Any, Callable
 
+from ._captured import element_of
 from ._expr import F32, I32, Expr, call, compare, lift, logic, name, number, refuse, select
 
 inf = float("inf")
@@ -75,6 +76,32 @@ def absolute(value: Any) -> Expr:
     return call("abs", value)
 
 
+def floor(value: Any) -> Expr:
+    return call("floor", value)
+
+
+def sin(value: Any) -> Expr:
+    return call("sin", value)
+
+
+def cos(value: Any) -> Expr:
+    return call("cos", value)
+
+
+def floor_divide(left: Any, right: Any) -> Expr:
+    return lift(left) // right
+
+
+def _divide(left: Any, right: Any, *, rounding_mode: str | None = None) -> Expr:
+    """As torch.div."""
+    left, right = number(left), number(right)
+    if rounding_mode is None:
+        return left / right
+    if rounding_mode != "floor" and not (left.is_natural and right.is_natural):
+        raise refuse(f"a division that rounds by {rounding_mode!r}", 'rounding_mode="floor"')
+    return floor(left / right) if F32 in (left.kind, right.kind) else left // right
+
+
 def _clamp(value: Any, least: Any = None, most: Any = None, *, min: Any = None, max: Any = None) -> Expr:
     least, most = least if min is None else min, most if max is None else max
     value = number(value)
@@ -97,6 +124,17 @@ def _to(value: Any, dtype: Any = None, *_: Any, **__: Any) -> Expr:
     raise refuse(f"`{value}` as {dtype}")
 
 
+def _constant(number_: int) -> Callable[..., Any]:
+    """As a tensor's new_ones and new_zeros, by which torch's and_masks, or_masks and noop_mask begin."""
+
+    def make(_: Any, size: Any = (), *, dtype: Any = None, **__: Any) -> Expr:
+        if tuple(size) != ():
+            raise refuse(f"an array of shape {tuple(size)}")
+        return lift(bool(number_)) if str(dtype).rpartition(".")[2] == "bool" else lift(number_)
+
+    return make
+
+
 def _operator(method: str) -> Callable[..., Any]:
     return lambda left, right: getattr(lift(left), method)(right)
 
@@ -116,6 +154,9 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "sigmoid": sigmoid,
     "sqrt": sqrt,
     "rsqrt": rsqrt,
+    "floor": floor,
+    "sin": sin,
+    "cos": cos,
     "abs": absolute,
     "absolute": absolute,
     "fabs": absolute,
@@ -138,9 +179,14 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     **{name: _operator("__mul__") for name in ("mul", "multiply", "__mul__", "__rmul__")},
     **{name: _operator("__sub__") for name in ("sub", "subtract", "__sub__")},
     **{name: _operator("__rsub__") for name in ("rsub", "__rsub__")},
-    **{name: _operator("__truediv__") for name in ("div", "divide", "true_divide", "__truediv__", "__div__")},
+    **{name: _divide for name in ("div", "divide", "true_divide", "__truediv__", "__div__")},
     **{name: _operator("__rtruediv__") for name in ("__rtruediv__", "__rdiv__")},
-    **{name: _operator("__floordiv__") for name in ("floor_divide", "__floordiv__")},
+    **{name: floor_divide for name in ("floor_divide", "__floordiv__")},
+    "__rfloordiv__": lambda left, right: lift(right) // left,
+    "__getitem__": element_of,
+    "new_ones": _constant(1),
+    "new_zeros": _constant(0),
+    "divmod": lambda left, right: divmod(lift(left), right),
     **{name: _operator("__mod__") for name in ("remainder", "mod", "__mod__")},
     **{name: _operator("__pow__") for name in ("pow", "power", "__pow__")},
 }
