@@ -22,7 +22,7 @@ def good(family):
     "change, message",
     [
         ({"q": np.zeros((2, 4, 64), "float32")}, "q is float32, `a` takes float16"),
-        ({"k": np.zeros((114, 2, 64), "uint16")}, "k is of dtype 272"),
+        ({"k": np.zeros((114, 2, 64), "uint16")}, "k is uint16, `a` takes float16"),
         ({"q": np.zeros((3, 4, 64), "float16")}, "q is [3, 4, 64], it must be [queries, query_heads, head_dim] = [2, 4, 64]"),
         ({"q": np.zeros((2, 4, 128), "float16")[:, :, ::2]}, "has strides [512, 128, 2]"),
         ({"k": np.zeros((114, 2, 128), "float16")[:, :, ::2]}, "k has strides"),
@@ -33,7 +33,12 @@ def good(family):
         ({"out": np.zeros((2, 4, 64), "float32")}, "out is float32, `a` takes float16"),
         ({"out": np.zeros((2, 5, 64), "float16")}, "out is [2, 5, 64]"),
         ({"lse": np.zeros((2, 4), "float32")}, "gives no lse"),
-        ({"page_table": np.zeros(8, "int64")}, "page_table"),
+        ({"lse": np.zeros((2, 4), "float64"), "return_lse": True}, "gives no lse"),
+        ({"q": np.zeros((2, 4, 64))}, "q is float64, `a` takes float16"),
+        ({"page_table": np.zeros(8, "int64")}, "page_table is int64, it must be int32"),
+        ({"params": [1]}, "params is [1], it must be a mapping of names to values"),
+        ({"params": {1: 2}}, "params is {1: 2}, it must be a mapping of names to values"),
+        ({"params": {"cap": "30"}}, "the parameter cap is '30', it must be a number or an array"),
     ],
 )
 def test_a_wrong_tensor_is_named(family, good, change, message):
@@ -68,6 +73,19 @@ def objects(family, good):
         ("plan.run_sparse(att, **good)", "selection is an Attention, it must be a Selection"),
         ("plan.run_selecting(tree, **good)", "selection is a Tree, it must be a Selection"),
         ("deft.Selection('x')", "attention is a str, it must be an Attention"),
+        ("tree.set_queries(['abc'])", "a query is 'abc', it must be a node, or (node, position)"),
+        ("tree.set_queries([(0, 1, 2)])", "a query is (0, 1, 2), it must be a node, or (node, position)"),
+        ("tree.set_queries(None)", "queries is None, it must be a sequence of nodes, or of (node, position)"),
+        ("tree.path_tokens(2)", "there is no query 2, only 2"),
+        ("tree.path_tokens(-1)", "there is no query -1, only 2"),
+        ("deft.Tree.from_json(b'{}')", "json is a bytes, it must be a str"),
+        ("deft.compile(3)", "text is an int, it must be a str"),
+        ("deft.compile(path=3)", "path is an int, it must be a str or a path"),
+        ("deft.compile('a', attention=3)", "attention is an int, it must be a str"),
+        ("deft.load(None)", "path is None, it must be a str or a path"),
+        ("deft.set_log(3)", "the log is a int, it must be a function of a LogMessage, or None"),
+        ("deft.set_threads(-1)", "threads = -1, it must be from 0 to 2147483647"),
+        ("deft.merge_states([good['q'].astype('float64')], [])", "there are 1 outs and 0 lses"),
         ("deft.PagedBatch(tree, 1)", "attention is a Tree, it must be an Attention"),
         ("deft.tune(tree, 'few_shot')", "attention is a Tree, it must be an Attention"),
         ("deft.tune('llama3_8b', 'few_shot')", "attention is a str, it must be an Attention"),
@@ -227,3 +245,24 @@ def test_a_mask_is_not_left_out(good):
         deft._tensors.view("k", hidden)
     nothing = deft._tensors.view("k", np.ma.masked_array(good["k"]))
     assert nothing.data == good["k"].ctypes.data
+
+
+def test_what_a_run_lacks_is_named_as_python_gives_it(family, good):
+    paged = deft.compile("attention p { query_heads = 4; kv_heads = 2; head_dim = 64; dtype = f16; param w : f32[query_heads]; score = s * w[head]; }")
+    cache = np.zeros((8, 16, 2, 64), "float16")
+    with pytest.raises(deft.UsageError, match=r"the parameter w \(float32\[4\]\) is not given") as caught:
+        paged.run(family, good["q"], cache, cache, np.arange(8, dtype="int32"))
+    assert caught.value.hint == 'params={"w": ...}'
+    with pytest.raises(deft.UsageError, match="the page table has 0 pages") as caught:
+        paged.run(family, good["q"], cache, cache, params={"w": np.ones(4, "float32")})
+    assert caught.value.hint == "give page_table: the page of each page of the tree's locations"
+
+
+def test_the_name_of_a_file_is_no_spec():
+    for name in ("six.deft", "llama3_8b"):
+        with pytest.raises(deft.DiagnosticError) as caught:
+            deft.compile(name)
+        assert f"compile(path={name!r})" in caught.value.hint
+    with pytest.raises(deft.DiagnosticError) as caught:
+        deft.compile("attention a { query_head = 4; }")
+    assert "path=" not in str(caught.value)

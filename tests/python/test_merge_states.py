@@ -60,7 +60,8 @@ def zeros(*shape, dtype="float32"):
         ([zeros(1, 1, 2), zeros(1, 1, 2, dtype="float16")], [zeros(1, 1)] * 2, "out of state 1 is float16, the merge takes float32"),
         ([zeros(1, 1, 2), zeros(1, 1, 3)], [zeros(1, 1)] * 2, r"out of state 1 is \[1, 1, 3\]"),
         ([zeros(1, 1, 2)], [zeros(1, 2)], r"lse of state 0 is \[1, 2\]"),
-        ([zeros(1, 1, 2)], [zeros(1, 1, dtype="float64")], "lse of state 0"),
+        ([zeros(1, 1, 2)], [zeros(1, 1, dtype="float64")], r"lses\[0\] is float64, it must be float32"),
+        ([zeros(1, 1, 2, dtype="float64")], [zeros(1, 1)], r"outs\[0\] is float64, it must be float32, float16 or bfloat16"),
         ([zeros(2, 1, 4)[..., ::2]], [zeros(2, 1)], "out of state 0 .* it must be packed"),
     ],
 )

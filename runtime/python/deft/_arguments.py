@@ -3,6 +3,7 @@ bits; so both are looked at first, and an error names the argument."""
 
 from __future__ import annotations
 
+import os
 from array import array
 from ctypes import POINTER, c_char_p, c_int32, c_int64, c_size_t, c_uint64, sizeof
 from itertools import chain
@@ -57,6 +58,21 @@ def expect_whole(name: str, value: Any, kind: Any = c_int32, least: int | None =
     if not least <= number <= most:
         raise UsageError(f"{name} = {number}, it must be from {least} to {most}")
     return number
+
+
+def text_of(name: str, value: Any) -> bytes:
+    """As C has it."""
+    if not isinstance(value, str):
+        raise UsageError(f"{name} is {_kind_of(value)}, it must be a str")
+    return value.encode()
+
+
+def path_of(name: str, value: Any) -> bytes:
+    """Of a file, as C has it."""
+    try:
+        return os.fsencode(value)
+    except TypeError:
+        raise UsageError(f"{name} is {_kind_of(value)}, it must be a str or a path") from None
 
 
 def _expect_text(name: str, value: Any) -> None:

@@ -7,10 +7,10 @@ from ctypes import byref, c_int32
 from typing import TYPE_CHECKING, Any, Mapping, NamedTuple
 
 from . import _abi
-from ._arguments import expect
-from ._errors import UsageError
+from ._arguments import expect, path_of, text_of
+from ._errors import DiagnosticError, UsageError
 from ._library import Handle, OfThisProcess, check, lib, make, sized, take_text, to_bytes
-from ._params import freeze
+from ._params import freeze, merged
 from ._plan import Plan
 from ._plan_facts import PlanOptions
 from ._tensors import DTYPE_NAMES, view
@@ -85,6 +85,7 @@ class Attention(OfThisProcess):
         self.params = [self._param(index) for index in range(facts.param_count)]
         # Arrays that a Python function had captured; values given to a run go before them.
         self.captured: dict[str, Any] = dict(captured or {})
+        self._needed = frozenset(param.name for param in self.params if not param.has_default)
 
     def __copy__(self) -> Attention:
         return self
@@ -131,7 +132,7 @@ class Attention(OfThisProcess):
         they are; `out` and `lse` are made where they are not given. Plans for the tree are kept with it, and follow it.
         """
         expect("tree", tree, _abi.deft_tree)
-        frozen = freeze(params) if params else ()
+        frozen = freeze(merged({}, params)) if params else ()
         kept = tree._plans.get(self)
         if kept is None or kept[0] != frozen:
             plan = Plan(self, tree, params, PlanOptions(), device=_device_of(q), keeps_tree=False)
@@ -175,7 +176,7 @@ class Attention(OfThisProcess):
         kernel's translation unit, of a `phase` of the untuned config or of "merge"; "spec"."""
         if kind not in _SOURCES:
             raise UsageError(f"there is no source of kind `{kind}`", 'it is "cuda", "ir" or "spec"')
-        options = sized(_abi.deft_source_options, architecture=to_bytes(architecture), phase=to_bytes(phase))
+        options = sized(_abi.deft_source_options, architecture=to_bytes("architecture", architecture), phase=to_bytes("phase", phase))
         return take_text(lib.deft_attention_get_source, self._handle, _SOURCES[kind], byref(options))
 
     @property
@@ -219,23 +220,32 @@ def compile(
         raise UsageError("compile takes a spec's text, or path=")
     origin: dict[str, Any] = {"attention": attention}
     if path is not None:
-        options = sized(_abi.deft_compile_options, attention=to_bytes(attention))
-        made = make(lib.deft_attention_compile_file, os.fsencode(path), byref(options))
+        options = sized(_abi.deft_compile_options, attention=to_bytes("attention", attention))
+        made = make(lib.deft_attention_compile_file, path_of("path", path), byref(options))
         origin["path"] = os.path.abspath(path) if os.path.exists(path) else os.fspath(path)
     else:
         assert text is not None
         folder = None if import_folder is None else os.path.abspath(import_folder)
         options = sized(
-            _abi.deft_compile_options, attention=to_bytes(attention), name=to_bytes(name), import_folder=to_bytes(folder)
+            _abi.deft_compile_options,
+            attention=to_bytes("attention", attention),
+            name=to_bytes("name", name),
+            import_folder=to_bytes("import_folder", folder),
         )
-        made = make(lib.deft_attention_compile, text.encode(), byref(options))
+        spec = text_of("text", text)
+        try:
+            made = make(lib.deft_attention_compile, spec, byref(options))
+        except DiagnosticError as error:
+            if "{" in text or "\n" in text.strip():
+                raise
+            raise DiagnosticError(error.message, f"a file, or a shipped spec, is given by path=: compile(path={text!r})") from None
         origin.update(text=text, name=name, import_folder=folder)
     return Attention(Handle(made, lib.deft_attention_destroy), origin)
 
 
 def load(path: str | os.PathLike[str], *, attention: str | None = None) -> Attention:
     """Loads what `deftc build` made. A package holds native code: trust it like a program."""
-    made = make(lib.deft_attention_load_package, os.fsencode(path), to_bytes(attention))
+    made = make(lib.deft_attention_load_package, path_of("path", path), to_bytes("attention", attention))
     return Attention(
         Handle(made, lib.deft_attention_destroy), {"package": os.path.abspath(path), "attention": attention}
     )

@@ -11,7 +11,7 @@ from typing import Any, Callable, Mapping
 
 from . import _abi
 from ._arguments import check as check_arguments
-from ._arguments import checked_types
+from ._arguments import checked_types, text_of
 from ._errors import KINDS, InternalError
 
 FOLDER = Path(__file__).absolute().parent  # not resolved: in a build tree the package is links to its sources
@@ -66,8 +66,8 @@ def sized(kind: Any, **fields: Any) -> Any:
     return kind(size=sizeof(kind), **fields)
 
 
-def to_bytes(value: str | None) -> bytes | None:
-    return None if value is None else value.encode()
+def to_bytes(name: str, value: str | None) -> bytes | None:
+    return None if value is None else text_of(name, value)
 
 
 def make(function: Callable[..., int], *arguments: Any) -> int:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Callable
 
 from . import _abi
+from ._errors import UsageError
 from ._library import check, lib, sized
 
 
@@ -33,6 +34,9 @@ def set_log(function: Callable[[LogMessage], None] | None) -> None:
         check(lib.deft_set_log(None))
         _callback = None
         return
+
+    if not callable(function):
+        raise UsageError(f"the log is a {type(function).__name__}, it must be a function of a LogMessage, or None")
 
     def told(_: Any, message: int) -> None:
         of = cast(message, POINTER(_abi.deft_log_message)).contents

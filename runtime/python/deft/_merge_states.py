@@ -9,7 +9,7 @@ from . import _abi
 from ._errors import UsageError
 from ._gpu import gpu
 from ._library import check, lib, make
-from ._tensors import UINT16, Slot, View, is_read_only, make_like, stream_of, view
+from ._tensors import UINT16, Slot, View, dtype_text, is_read_only, make_like, stream_of, view
 
 _loaded: dict[tuple[int, int], Any] = {}  # of a GPU and a type; for as long as the process lives
 
@@ -58,7 +58,7 @@ def merge_states(
     for name, array in (("out", out), ("lse", lse)):
         if array is not None and is_read_only(array):
             raise UsageError(f"{name} may not be written to")
-    first = _floats(view("outs[0]", outs[0]))
+    first = _floats("outs[0]", view("outs[0]", outs[0]))
     if out is None:
         out = make_like(outs[0], first.shape, first.dtype)
     if lse is None:
@@ -70,12 +70,15 @@ def merge_states(
     states = _States(count)
     merged = _States(1)
     seen = [
-        (_floats(view(f"outs[{index}]", one, stream)), view(f"lses[{index}]", its_lse, stream))
+        (_floats(f"outs[{index}]", view(f"outs[{index}]", one, stream)), view(f"lses[{index}]", its_lse, stream))
         for index, (one, its_lse) in enumerate(zip(outs, lses))
     ]
+    for index, (_, its) in enumerate(seen):
+        if its.dtype != _abi.DEFT_F32:
+            raise UsageError(f"lses[{index}] is {dtype_text(its.dtype)}, it must be float32")
     for index, state in enumerate(seen):
         states.fill(index, *state)
-    into = _floats(view("out", out, stream)), view("lse", lse, stream)
+    into = _floats("out", view("out", out, stream)), view("lse", lse, stream)
     merged.fill(0, *into)
     if is_gpu:
         merge = _merge_of(first.device, first.dtype)
@@ -93,6 +96,10 @@ def _merge_of(device: int, dtype: int) -> Any:
     return merge
 
 
-def _floats(seen: View) -> View:
+def _floats(name: str, seen: View) -> View:
     """bfloat16 may come in uint16, because NumPy has no such type."""
-    return seen._replace(dtype=_abi.DEFT_BF16) if seen.dtype == UINT16 else seen
+    if seen.dtype in (_abi.DEFT_F32, _abi.DEFT_F16, _abi.DEFT_BF16):
+        return seen
+    if seen.dtype == UINT16:
+        return seen._replace(dtype=_abi.DEFT_BF16)
+    raise UsageError(f"{name} is {dtype_text(seen.dtype)}, it must be float32, float16 or bfloat16")

@@ -56,7 +56,9 @@ def _frozen(name: str, value: Any) -> tuple[Any, ...]:
         return (name, _list_of(name, value))
     if hasattr(value, "ndim") and value.ndim == 0:
         return (name, float(value))
-    seen = view(name, value)
+    if value is None or isinstance(value, (str, bytes)):
+        raise UsageError(f"the parameter {name} is {value!r}, it must be a number or an array")
+    seen = view(f"the parameter {name}", value)
     if seen.dtype not in _SETTERS:
         raise UsageError(f"the parameter {name} is {dtype_text(seen.dtype)}, it must be float32 or int32")
     if not is_packed(seen):
@@ -70,6 +72,23 @@ def _frozen(name: str, value: Any) -> tuple[Any, ...]:
 def freeze(values: Mapping[str, Any] | None) -> tuple[Any, ...]:
     """The values as something that a plan can be found by."""
     return tuple(_frozen(name, value) for name, value in sorted(values.items())) if values else ()
+
+
+def merged(values: Mapping[str, Any], params: Mapping[str, Any] | None) -> dict[str, Any]:
+    """`values`, but for what `params` has."""
+    if not params:
+        return dict(values)
+    if not hasattr(params, "keys") or not all(isinstance(name, str) for name in params):
+        raise UsageError(f"params is {params!r}, it must be a mapping of names to values", 'params={"cap": 30.0}')
+    return {**values, **params}
+
+
+def check_given(attention: Attention, values: Mapping[str, Any]) -> None:
+    """An error where a run lacks a parameter without a default."""
+    for param in attention.params:
+        if param.name in attention._needed and param.name not in values:
+            kind = f"{param.dtype}[{param.sized_by or param.length}]" if param.is_array else param.dtype
+            raise UsageError(f"the parameter {param.name} ({kind}) is not given", f'params={{"{param.name}": ...}}')
 
 
 def make_params(attention: Attention, frozen: tuple[Any, ...], device: int | None = None) -> Handle | None:

@@ -11,9 +11,9 @@ from ._arguments import expect
 from ._errors import UsageError
 from ._gpu import GpuHandle, GpuKernels
 from ._library import Handle, OfThisProcess, check, lib, sized, take_text
-from ._params import freeze, make_params
+from ._params import check_given, freeze, make_params, merged
 from ._plan_facts import ConfigChoice, PlanOptions, PlanSummary, read_choice, read_summary
-from ._tensors import UINT8, UINT16, Ints, Slot, View, ints, is_read_only, make_like, stream_of, view
+from ._tensors import DTYPE_NAMES, UINT8, UINT16, Ints, Slot, View, dtype_text, ints, is_read_only, make_like, stream_of, view
 from ._threads import runtime
 
 if TYPE_CHECKING:
@@ -186,7 +186,7 @@ class Runs(OfThisProcess):
     def __init__(self, attention: Attention, params: Mapping[str, Any] | None, options: PlanOptions) -> None:
         self._attention = attention
         self._options = options
-        self._values = {**attention.captured, **(params or {})}
+        self._values = merged(attention.captured, params)
         self._frozen = freeze(self._values)
         self._params = make_params(attention, self._frozen)
         self._host: HostPlan | None = None
@@ -283,34 +283,43 @@ class Runs(OfThisProcess):
         for name, array in (("out", out), ("lse", lse)):
             if array is not None and is_read_only(array):
                 raise UsageError(f"{name} may not be written to")
+        if (return_lse or lse is not None) and not attention.has_lse:
+            raise UsageError(f"`{attention.name}` gives no lse", "write `output = ... with lse` in the spec")
         rows = (plan.query_count(), attention.query_heads)
         if out is None:
             out = make_like(q, (*rows, attention.head_dim), attention._output_code)
         if lse is None and return_lse:
             lse = make_like(q, rows, _abi.DEFT_F32)
-        cache, output = attention._cache_code, attention._output_code
+        cache, name = attention._cache_code, attention.name
         table_view = None
         if table is not None:
             table_view = table_of(table, stream)
         call = self._spare_call()
         views = (
-            _bits_of(q_view, attention._code),
-            _bits_of(view("k", k, stream), cache),
-            _bits_of(view("v", v, stream), cache),
+            _bits_of("q", q_view, attention._code, name),
+            _bits_of("k", view("k", k, stream), cache, name),
+            _bits_of("v", view("v", v, stream), cache, name),
             table_view,
-            _bits_of(view("out", out, stream), output),
-            None if lse is None else view("lse", lse, stream),
+            _bits_of("out", view("out", out, stream), attention._output_code, name),
+            None if lse is None else _bits_of("lse", view("lse", lse, stream), _abi.DEFT_F32, name),
         )
         call.fill(*views)
         if params:
-            values = {**self._values, **params}
+            values = merged(self._values, params)
             frozen = freeze(values)
         else:
-            frozen = self._frozen
-        if is_gpu:
-            plan.run(call, frozen, stream, how)
-        else:
-            plan.run(call, make_params(attention, frozen) if params else self._params, how)
+            values, frozen = self._values, self._frozen
+        if attention._needed and not attention._needed <= values.keys():
+            check_given(attention, values)
+        try:
+            if is_gpu:
+                plan.run(call, frozen, stream, how)
+            else:
+                plan.run(call, make_params(attention, frozen) if params else self._params, how)
+        except UsageError as error:
+            if table is None and error.message.startswith("the page table has 0 pages"):
+                raise UsageError(error.message, "give page_table: the page of each page of the tree's locations") from None
+            raise
         self._calls.append(call)
         return (out, lse) if return_lse else out
 
@@ -322,17 +331,22 @@ def table_of(table: Any, stream: int = 0) -> View:
     if isinstance(table, (list, tuple)):
         row: Ints = ints("page_table", table)
         return View(row.address, _abi.DEFT_I32, (row.count,), None, _abi.DEFT_DEVICE_CPU, 0, row.owner)
-    return view("page_table", table, stream)
+    seen = view("page_table", table, stream)
+    if seen.dtype != _abi.DEFT_I32:
+        raise UsageError(f"page_table is {dtype_text(seen.dtype)}, it must be int32")
+    return seen
 
 
 _AS_INTEGERS = {(UINT16, _abi.DEFT_BF16), (UINT8, _abi.DEFT_F8_E4M3), (UINT8, _abi.DEFT_F8_E5M2)}
 
 
-def _bits_of(seen: View, code: int) -> View:
+def _bits_of(name: str, seen: View, code: int, attention: str) -> View:
     """bfloat16 may come in uint16 and 8-bit floats in uint8, because NumPy has no such types."""
+    if seen.dtype == code:
+        return seen
     if (seen.dtype, code) in _AS_INTEGERS:
         return seen._replace(dtype=code)
-    return seen
+    raise UsageError(f"{name} is {dtype_text(seen.dtype)}, `{attention}` takes {DTYPE_NAMES[code]}")
 
 
 def stream_or_current(stream: int | None, device: int) -> int:

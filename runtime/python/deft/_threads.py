@@ -6,6 +6,7 @@ import os
 from ctypes import byref
 
 from . import _abi
+from ._arguments import expect_whole
 from ._library import Handle, lib, make, sized
 
 _runtime: Handle | None = None
@@ -27,7 +28,7 @@ def runtime() -> Handle:
 def set_threads(threads: int) -> None:
     """How many threads run plans on the CPU from now on; 0: one for each processor that this process may use."""
     global _runtime, _threads
-    before, _threads = _threads, threads
+    before, _threads = _threads, expect_whole("threads", threads, least=0)
     try:
         _runtime = _made()
     except BaseException:

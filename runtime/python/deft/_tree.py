@@ -6,7 +6,7 @@ from ctypes import POINTER, byref, c_int32, c_size_t, c_void_p, cast
 from typing import Any, Iterable, NamedTuple
 
 from . import _abi
-from ._arguments import structs_of
+from ._arguments import expect_whole, structs_of, text_of
 from ._errors import UsageError
 from ._library import Handle, OfThisProcess, check, lib, make, sized, take_text
 from ._tree_picture import draw_tree
@@ -53,10 +53,14 @@ def _query(query: Any) -> tuple[Any, Any]:
         node, position = query
     except TypeError:  # a number, perhaps NumPy's
         return query, _abi.DEFT_WHOLE
+    except ValueError:
+        raise UsageError(f"a query is {query!r}, it must be a node, or (node, position)") from None
     return node, _position(position)
 
 
 def array_of_queries(queries: Iterable[int | tuple[int, int | None]]) -> Any:
+    if not hasattr(queries, "__iter__"):
+        raise UsageError(f"queries is {queries!r}, it must be a sequence of nodes, or of (node, position)")
     pairs = [(one, _abi.DEFT_WHOLE) if isinstance(one, int) else _query(one) for one in queries]
     return structs_of("queries", pairs, _abi.deft_query)
 
@@ -128,6 +132,9 @@ class TreeView(OfThisProcess):
 
     def path_tokens(self, query: int) -> int:
         """How many tokens a query sees."""
+        count = self.query_count
+        if not 0 <= expect_whole("query", query) < count:
+            raise UsageError(f"there is no query {query}, only {count}")
         return lib.deft_tree_path_tokens(self._handle, query)
 
     def to_json(self) -> str:
@@ -176,7 +183,7 @@ class Tree(TreeView):
     @classmethod
     def from_json(cls, json: str) -> Tree:
         """Reads what `deftc` reads, and to_json() writes."""
-        return cls._of(make(lib.deft_tree_parse, json.encode()))
+        return cls._of(make(lib.deft_tree_parse, text_of("json", json)))
 
     def _number(self, function: Any, *arguments: Any) -> int:
         number = c_int32()

@@ -15,6 +15,7 @@ from ._arguments import expect
 from ._errors import KINDS, InternalError, UsageError
 from ._html import html_table
 from ._library import FOLDER
+from ._params import merged
 from ._plan import device_index
 
 if TYPE_CHECKING:
@@ -139,7 +140,7 @@ def tune(
     index = device_index(device) if device is not None else None
     if index:
         raise UsageError(f"tuning takes the first GPU, not {index}", "set CUDA_VISIBLE_DEVICES")
-    values = {**attention.captured, **(params or {})}
+    values = merged(attention.captured, params)
     request = {
         "origin": attention._origin,
         "params": {name: _numbers_of(value) for name, value in values.items()},

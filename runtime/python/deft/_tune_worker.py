@@ -91,7 +91,7 @@ def _run(request: Any) -> None:
     attention = remake(request["origin"])
     options = dict(request["options"])
     for name in ("config_file", "journal", "records_folder", "note"):
-        options[name] = to_bytes(options[name])
+        options[name] = to_bytes(name, options[name])
     options["device"] = _DEVICES[options["device"]]
     tuner = Handle(
         make(lib.deft_tuner_make, attention, byref(sized(_abi.deft_tune_options, **options))), lib.deft_tuner_destroy
