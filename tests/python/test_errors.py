@@ -83,7 +83,7 @@ def objects(family, good):
         ("deft.compile(path=3)", "path is an int, it must be a str or a path"),
         ("deft.compile('a', attention=3)", "attention is an int, it must be a str"),
         ("deft.load(None)", "path is None, it must be a str or a path"),
-        ("deft.set_log(3)", "the log is a int, it must be a function of a LogMessage, or None"),
+        ("deft.set_log(3)", "the log is an int, it must be a function of a LogMessage, or None"),
         ("deft.set_threads(-1)", "threads = -1, it must be from 0 to 2147483647"),
         ("deft.merge_states([good['q'].astype('float64')], [])", "there are 1 outs and 0 lses"),
         ("deft.PagedBatch(tree, 1)", "attention is a Tree, it must be an Attention"),

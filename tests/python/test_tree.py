@@ -64,7 +64,11 @@ def test_a_picture_has_a_box_for_each_node(family):
     picture = family._repr_svg_()
     assert picture.startswith("<svg") and picture.count("<title>") == 3
     assert "node 2: 9 tokens at location 105, 1 queries" in picture
+    assert ">2: 9</text>" in picture and "dark edges: queries end there" in picture
     assert deft.Tree()._repr_svg_().startswith("<svg")
+    nowhere = deft.Tree()
+    nowhere.add_root(5)
+    assert "node 0: 5 tokens not placed, 0 queries" in nowhere._repr_svg_()
 
 
 def test_a_tree_goes_when_nobody_has_it(family):

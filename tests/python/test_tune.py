@@ -50,6 +50,16 @@ def test_ctrl_c_ends_the_run_and_its_result_comes_back(files):
         deft.compile(ATT), "few_shot", budget=300, device="cpu", threads=1, progress=interrupt, **files
     )
     assert result.end == "cancelled" and result.seconds < 200
+    unfinished = next(one for one in result.classes if not one.is_done)
+    assert f"{unfinished.tree_class}: the run ended before" in str(result)
+    assert f"<tr><td>{unfinished.tree_class}</td><td></td><td></td><td></td>" in result._repr_html_()
+
+
+def test_news_come_at_a_pace_that_can_be_read():
+    pace = deft._tune._Pace()
+    told = {"tree_class": "c1", "stage": "search", "measured": 0, "seconds_left": 8.0}
+    said = [told, {**told, "seconds_left": 7.9}, {**told, "measured": 4}, {**told, "measured": 4, "seconds_left": 7.8}]
+    assert [pace.is_due(one) for one in said] == [True, False, True, False]
 
 
 def test_what_is_wrong_is_an_error(files):
@@ -58,6 +68,15 @@ def test_what_is_wrong_is_an_error(files):
         deft.tune(att)
     with pytest.raises(deft.Error, match="no_such"):
         deft.tune(att, "no_such", device="cpu", **files)
+    for wrong, message in [
+        ({"budget": -3}, "budget is -3"),
+        ({"budget": "3s"}, "budget is '3s'"),
+        ({"candidates": -1}, "candidates = -1"),
+        ({"threads": -1}, "threads = -1"),
+        ({"trees": small_tree()}, "trees is a Tree, it must be a list of trees"),
+    ]:
+        with pytest.raises(deft.UsageError, match=message):
+            deft.tune(att, "few_shot", device="cpu", **wrong)
     with pytest.raises(deft.UsageError, match="first GPU"):
         deft.tune(att, "few_shot", device=1)
 

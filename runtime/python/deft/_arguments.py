@@ -30,7 +30,7 @@ def _with_article(name: str) -> str:
     return f"{'an' if name[0] in 'AEIOUaeiou' else 'a'} {name}"
 
 
-def _kind_of(value: Any) -> str:
+def kind_of(value: Any) -> str:
     return "None" if value is None else _with_article(type(value).__name__)
 
 
@@ -44,7 +44,7 @@ def expect(name: str, value: Any, kind: Any) -> None:
         pass
     wanted = "".join(part.capitalize() for part in kind.__name__.split("_")[1:])
     hint = getattr(value, "_instead_of", {}).get(wanted, "")
-    raise UsageError(f"{name} is {_kind_of(value)}, it must be {_with_article(wanted)}", hint)
+    raise UsageError(f"{name} is {kind_of(value)}, it must be {_with_article(wanted)}", hint)
 
 
 def expect_whole(name: str, value: Any, kind: Any = c_int32, least: int | None = None) -> int:
@@ -52,7 +52,7 @@ def expect_whole(name: str, value: Any, kind: Any = c_int32, least: int | None =
     try:
         number = index(value)
     except TypeError:
-        raise UsageError(f"{name} is {_kind_of(value)}, it must be a whole number") from None
+        raise UsageError(f"{name} is {kind_of(value)}, it must be a whole number") from None
     lowest, most = _LIMITS[kind]
     least = lowest if least is None else least
     if not least <= number <= most:
@@ -63,7 +63,7 @@ def expect_whole(name: str, value: Any, kind: Any = c_int32, least: int | None =
 def text_of(name: str, value: Any) -> bytes:
     """As C has it."""
     if not isinstance(value, str):
-        raise UsageError(f"{name} is {_kind_of(value)}, it must be a str")
+        raise UsageError(f"{name} is {kind_of(value)}, it must be a str")
     return value.encode()
 
 
@@ -72,12 +72,12 @@ def path_of(name: str, value: Any) -> bytes:
     try:
         return os.fsencode(value)
     except TypeError:
-        raise UsageError(f"{name} is {_kind_of(value)}, it must be a str or a path") from None
+        raise UsageError(f"{name} is {kind_of(value)}, it must be a str or a path") from None
 
 
 def _expect_text(name: str, value: Any) -> None:
     if value is not None and not isinstance(value, bytes):
-        raise UsageError(f"{name} is {_kind_of(value)}, it must be a str")
+        raise UsageError(f"{name} is {kind_of(value)}, it must be a str")
     if value is not None and b"\0" in value:
         raise UsageError(f"{name} has the character 0 at byte {value.index(0)}, where it would end")
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Callable
 
 from . import _abi
+from ._arguments import kind_of
 from ._errors import UsageError
 from ._library import check, lib, sized
 
@@ -36,7 +37,7 @@ def set_log(function: Callable[[LogMessage], None] | None) -> None:
         return
 
     if not callable(function):
-        raise UsageError(f"the log is a {type(function).__name__}, it must be a function of a LogMessage, or None")
+        raise UsageError(f"the log is {kind_of(function)}, it must be a function of a LogMessage, or None")
 
     def told(_: Any, message: int) -> None:
         of = cast(message, POINTER(_abi.deft_log_message)).contents

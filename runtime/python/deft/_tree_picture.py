@@ -5,12 +5,15 @@ from __future__ import annotations
 from math import sqrt
 from typing import TYPE_CHECKING
 
+from . import _abi
+
 if TYPE_CHECKING:
     from ._tree import Node, TreeView
 
 WIDTH, ROW, GAP, MARGIN = 900.0, 20.0, 2.0, 8.0
 TALLEST = 700.0
 COLOURS = ("#9cc3e6", "#b9dbb4", "#f3cf9b", "#d9bfe3", "#f0b7b3")
+LEGEND = "a box is a node (number: tokens), its width by the square root of its tokens; dark edges: queries end there"
 
 
 def draw_tree(tree: TreeView) -> str:
@@ -30,15 +33,20 @@ def draw_tree(tree: TreeView) -> str:
     for node, one in facts.items():
         x, y = left[one.depth], MARGIN + row * top[node]
         width, height = max(1.0, scale * (sqrt(one.tokens) + 2)), max(row * leaves[node] - GAP * min(1, row / 4), 0.5)
-        title = f"node {node}: {one.tokens} tokens at location {one.location}, {queries.get(node, 0)} queries"
+        place = "not placed" if one.location == _abi.DEFT_NOT_PLACED else f"at location {one.location}"
+        title = f"node {node}: {one.tokens} tokens {place}, {queries.get(node, 0)} queries"
         boxes.append(
             f'<rect x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}" fill="{COLOURS[node % len(COLOURS)]}" '
             f'stroke="#456" stroke-width="{1.6 if node in queries else 0.4}"><title>{title}</title></rect>'
         )
-        if height >= 11 and width >= 8 * len(f"{node}: {one.tokens}"):
+        label = next((text for text in (f"{node}: {one.tokens}", f"{node}") if 6.5 * len(text) + 6 <= width), "")
+        if height >= 11 and label:
             middle = y + min(height, 40) / 2 + 4
-            boxes.append(f'<text x="{x + 4:.1f}" y="{middle:.1f}" font-size="11">{node}: {one.tokens}</text>')
+            boxes.append(f'<text x="{x + 4:.1f}" y="{middle:.1f}" font-size="11">{label}</text>')
     height = 2 * MARGIN + row * total
+    if facts:
+        boxes.append(f'<text x="{MARGIN:.1f}" y="{height + 6:.1f}" font-size="11" fill="#667">{LEGEND}</text>')
+        height += 16
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH:.0f}" height="{height:.0f}" '
         f'viewBox="0 0 {WIDTH:.0f} {height:.0f}" font-family="sans-serif">'

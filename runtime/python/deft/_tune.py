@@ -8,10 +8,11 @@ import signal
 import subprocess
 import sys
 from dataclasses import dataclass, field
+from time import monotonic
 from typing import TYPE_CHECKING, Any, Callable, Iterable, Mapping
 
 from . import _abi
-from ._arguments import expect
+from ._arguments import expect, expect_whole, kind_of
 from ._errors import KINDS, InternalError, UsageError
 from ._html import html_table
 from ._library import FOLDER
@@ -56,6 +57,12 @@ class TunedClass:
     candidates: int  # that were measured
     rejected: int  # that failed, or were wrong
 
+    @property
+    def _outcome(self) -> str:
+        if not self.is_done:
+            return "the run ended before"
+        return "the untuned config stays" if self.keeps_untuned else ""
+
 
 @dataclass(frozen=True)
 class TuneResult:
@@ -74,10 +81,8 @@ class TuneResult:
     def __str__(self) -> str:
         lines = [f"{self.device}: {self.end} after {self.seconds:.0f} s, {self.measured} measurements"]
         for one in self.classes:
-            kept = ", the untuned config stays" if one.keeps_untuned else ""
-            lines.append(
-                f"  {one.tree_class}: {one.untuned_us:.1f} us untuned, {one.tuned_us:.1f} us tuned ({one.gain:.2f}x){kept}"
-            )
+            times = f"{one.untuned_us:.1f} us untuned, {one.tuned_us:.1f} us tuned ({one.gain:.2f}x)" if one.is_done else ""
+            lines.append(f"  {one.tree_class}: {', '.join(filter(None, (times, one._outcome)))}")
         return "\n".join([*lines, *(f"  warning: {warning}" for warning in self.warnings)])
 
     def _repr_html_(self) -> str:
@@ -85,11 +90,9 @@ class TuneResult:
         rows = [
             (
                 one.tree_class,
-                f"{one.untuned_us:.1f}",
-                f"{one.tuned_us:.1f}",
-                f"{one.gain:.2f}",
+                *((f"{one.untuned_us:.1f}", f"{one.tuned_us:.1f}", f"{one.gain:.2f}") if one.is_done else ("", "", "")),
                 str(one.candidates),
-                "" if one.is_done else "the run ended before",
+                one._outcome,
             )
             for one in self.classes
         ]
@@ -123,16 +126,23 @@ def tune(
 
     `workload` names trees as `deftc workloads` lists them ("few_shot", "few_shot:prompt=4000,branches=50"); `trees` are
     trees of one's own, and on `held_out` ones what is found has to be as good. `budget` is in seconds. `device` is "cpu"
-    or "cuda", by default a GPU if there is one. `progress` and `log` are called as the run goes on.
+    or "cuda", by default a GPU if there is one. `progress` is called where the class, the stage or a figure has changed, else
+    some times a second; `log` with what is said in words.
 
     Ctrl-C ends the run and keeps the classes that are done. The run is a process of its own, so this one may be using the
     GPU, though no measurement is worth much while it does.
     """
     expect("attention", attention, _abi.deft_attention)
-    trees, held_out = list(trees), list(held_out)
+    lists: dict[str, list[TreeView]] = {}
     for name, given in (("trees", trees), ("held_out", held_out)):
-        for place, tree in enumerate(given):
+        if not hasattr(given, "__iter__"):
+            raise UsageError(f"{name} is {kind_of(given)}, it must be a list of trees")
+        lists[name] = list(given)
+        for place, tree in enumerate(lists[name]):
             expect(f"{name}[{place}]", tree, _abi.deft_tree)
+    trees, held_out = lists.values()
+    if budget is not None and (not isinstance(budget, (int, float)) or not 0 <= budget <= 1e9):
+        raise UsageError(f"budget is {budget!r}, it must be seconds from 0 on", "0 or None sets no end")
     workloads = [workload] if isinstance(workload, str) else list(workload or ())
     own = [("", tree.to_json(), False) for tree in trees] + [("", tree.to_json(), True) for tree in held_out]
     if not workloads and not own:
@@ -154,8 +164,8 @@ def tune(
             "records_folder": _path(records_folder),
             "note": note,
             "device": "any" if device is None else "cpu" if index is None else "gpu",
-            "candidates": candidates,
-            "threads": threads,
+            "candidates": expect_whole("candidates", candidates, least=0),
+            "threads": expect_whole("threads", threads, least=0),
             "is_fresh": fresh,
             "from_related": from_related,
         },
@@ -193,6 +203,22 @@ def _start(request: Any) -> subprocess.Popen[str]:
     return worker
 
 
+class _Pace:
+    """A worker tells of each measurement, of which there are hundreds a second."""
+
+    def __init__(self) -> None:
+        self._last: Any = None
+        self._due = 0.0
+
+    def is_due(self, said: Mapping[str, Any]) -> bool:
+        figures = {**said, "seconds_left": None}
+        now = monotonic()
+        if figures == self._last and now < self._due:
+            return False
+        self._last, self._due = figures, now + 0.25
+        return True
+
+
 def _follow(
     worker: subprocess.Popen[str],
     progress: Callable[[TuneProgress], Any] | None,
@@ -201,6 +227,7 @@ def _follow(
     """Hands on what the worker says until it is done."""
     assert worker.stdout is not None
     ended: dict[str, Any] = {}
+    pace = _Pace()
     try:
         while True:
             try:
@@ -208,8 +235,9 @@ def _follow(
                 if not line:
                     break
                 said = json.loads(line)
-                if "progress" in said and progress is not None:
-                    progress(TuneProgress(**said["progress"]))
+                if "progress" in said:
+                    if progress is not None and pace.is_due(said["progress"]):
+                        progress(TuneProgress(**said["progress"]))
                 elif "note" in said and log is not None:
                     log(said["note"])
                 elif "summary" in said or "error" in said:
