@@ -346,6 +346,22 @@ def test_a_token_that_the_model_does_not_know_is_named_before_anything_is_done(t
         assert tree_of(decoder) == before
 
 
+def test_what_is_no_row_of_tokens_is_named():
+    model = make_model("llama")
+    decoder = TreeDecoder(model, pages=16)
+    for wrong, said in [
+        ({"input_ids": [3, 4]}, 'tokens is a dict, .*\n.*hand over its \\["input_ids"\\]'),
+        ("the sea", 'tokens is a str, .*\n.*hand over tokenizer\\(text\\)\\["input_ids"\\]'),
+        ([[3, 4]], "tokens is a list, it must be a row of whole numbers\n.*one at a time"),
+        (torch.tensor([3.0]), "tokens is a Tensor, it must be a row of whole numbers"),
+    ]:
+        with pytest.raises(deft.UsageError, match=said):
+            greedy(decoder, wrong, 4)
+    assert decoder.sequences.free_pages == 16
+    with pytest.raises(deft.UsageError, match="a LlamaModel gives no logits"):
+        TreeDecoder(model.model)
+
+
 def test_a_batch_of_prompts_is_not_taken_for_one_prompt():
     decoder = TreeDecoder(make_model("llama"), pages=16)
     root = decoder.prefill(torch.tensor([[3, 4, 5]]))
@@ -356,7 +372,7 @@ def test_a_batch_of_prompts_is_not_taken_for_one_prompt():
     branches = decoder.fork(root, 2)
     assert decoder.step(branches, torch.tensor([[3], [4]])).shape == (2, VOCABULARY)  # as torch.multinomial gives them
     for tokens in ([3.5], torch.tensor([3.5])):
-        with pytest.raises(TypeError):
+        with pytest.raises(deft.UsageError, match="it must be a row of whole numbers"):
             decoder.prefill(tokens)
 
 

@@ -69,4 +69,9 @@ def test_what_cannot_be_done_is_an_error_and_frees_the_cache(decoder):
         tree_search(decoder, PROMPT, lambda search: [Fork(search.thoughts[0], 2), Finish(search.thoughts[0])])
     with pytest.raises(deft.UsageError, match="pruned already"):
         tree_search(decoder, PROMPT, lambda search: [Prune(search.thoughts[0]), Prune(search.thoughts[0])])
+    for given in (None, ["go on"], 3):
+        with pytest.raises(deft.UsageError, match="it must be a list of Fork, Prune and Finish"):
+            tree_search(decoder, PROMPT, lambda search: given)
+    with pytest.raises(deft.UsageError, match="it must be a list of Fork"):
+        tree_search(decoder, PROMPT, lambda search: Prune(search.thoughts[0]))
     assert decoder.sequences.free_pages == 128

@@ -101,6 +101,22 @@ def test_an_end_among_the_guesses_ends_the_answer():
     assert found.tokens == expected[: expected.index(end) + 1]
 
 
+class Stubborn:
+    """Guesses something in place of what is certain."""
+
+    def begin(self, prompt):
+        pass
+
+    def guess(self, token, hidden):
+        return Guesses([token + 1 if token < 30 else token - 1, 4], [-1, 0])
+
+    def accepted(self, path):
+        pass
+
+    def end(self):
+        pass
+
+
 def test_wrong_drafters_are_refused():
     with pytest.raises(deft.UsageError, match="widths"):
         DraftModel(TreeDecoder(make_model("llama"), pages=8), ())
@@ -111,4 +127,6 @@ def test_wrong_drafters_are_refused():
     decoder = TreeDecoder(make_model("llama"), pages=8)
     with pytest.raises(deft.UsageError, match="keeps_hidden"):
         speculate(decoder, [3, 4], DraftHeads([len], [(0,)]), 4)
+    with pytest.raises(deft.UsageError, match="the drafter's first token and parent are"):
+        speculate(decoder, [3, 4], Stubborn(), 4)
     assert decoder.sequences.free_pages == 8

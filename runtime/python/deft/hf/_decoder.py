@@ -9,7 +9,7 @@ from typing import Any, Iterator, Mapping, Sequence
 
 import torch
 
-from .._arguments import expect_whole
+from .._arguments import expect_whole, kind_of
 from .._errors import UsageError
 from .._plan_facts import ConfigChoice, PlanSummary
 from .._sequence_tree import SequenceTree
@@ -62,6 +62,8 @@ class TreeDecoder:
         keeps_hidden: bool = False,
     ) -> None:
         self._prefill_chunk = expect_whole("prefill_chunk", prefill_chunk, least=1)
+        if model.get_output_embeddings() is None:
+            raise UsageError(f"a {type(model).__name__} gives no logits", "take the whole model: AutoModelForCausalLM")
         config = model.config.get_text_config()
         self.model = model
         self.kinds = heads_of_rank(layer_kinds(config), model)
@@ -294,7 +296,18 @@ def _keep(branches: Sequence[Branch], result: Result) -> None:
 
 def _checked(tokens: Tokens, vocabulary: int) -> list[int]:
     """All have an embedding in the model: a GPU that looks up another one is lost to the process."""
-    ids = [operator.index(token) for token in (tokens.flatten().tolist() if isinstance(tokens, torch.Tensor) else tokens)]
+    listed = tokens.flatten().tolist() if isinstance(tokens, torch.Tensor) else tokens
+    try:
+        ids = [operator.index(token) for token in listed]
+    except TypeError:
+        hint = ""
+        if isinstance(tokens, Mapping):
+            hint = 'hand over its ["input_ids"]'
+        elif isinstance(tokens, str):
+            hint = 'hand over tokenizer(text)["input_ids"]'
+        elif any(isinstance(one, (list, tuple, torch.Tensor)) for one in listed):
+            hint = "of several prompts one at a time"
+        raise UsageError(f"tokens is {kind_of(tokens)}, it must be a row of whole numbers", hint) from None
     for token in ids:
         if not 0 <= token < vocabulary:
             raise UsageError(f"there is no token {token} in a vocabulary of {vocabulary}")

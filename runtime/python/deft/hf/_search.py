@@ -97,7 +97,7 @@ def tree_search(
         search.thoughts = [Thought(i, None, one, 1) for i, one in enumerate(decoder.fork(root, thoughts))]
         for step in range(1, max_steps + 1):
             search.step = step
-            for action in list(policy(search)):
+            for action in _actions_of(policy, search):
                 _act(decoder, search, action)
                 search.events.append((step, action))
             active = search.active
@@ -105,6 +105,16 @@ def tree_search(
                 break
             _decode(decoder, active, ends, sampler)
     return search
+
+
+def _actions_of(policy: Policy, search: Search) -> list[Action]:
+    given = policy(search)
+    kinds = (Fork, Prune, Finish)
+    actions = list(given) if hasattr(given, "__iter__") and not isinstance(given, kinds) else None
+    if actions is None or not all(isinstance(one, kinds) for one in actions):
+        hint = "where nothing is to be done it returns []" if given is None else ""
+        raise UsageError(f"the policy gave {given!r}, it must be a list of Fork, Prune and Finish", hint)
+    return actions
 
 
 def _act(decoder: TreeDecoder, search: Search, action: Action) -> None:

@@ -6,6 +6,7 @@ from typing import Collection, NamedTuple, Protocol
 
 import torch
 
+from .._errors import UsageError
 from ._answers import ends_of, prompt_of
 from ._branch import Branch
 from ._decoder import Tokens, TreeDecoder
@@ -65,6 +66,7 @@ def speculate(
             token = _draw(sampler, sequence)
             while len(answer) < max_new_tokens:
                 guesses = drafter.guess(token, sequence.hidden)
+                _check_first(guesses, token)
                 branches = decoder.verify(sequence, guesses.tokens, guesses.parents)
                 path = [0]
                 while True:
@@ -85,6 +87,13 @@ def speculate(
         finally:
             drafter.end()
     return Speculation(answer, len(accepted), accepted)
+
+
+def _check_first(guesses: Guesses, token: int) -> None:
+    """Another one would be taken for what the model has chosen."""
+    first = (*guesses.tokens[:1], *guesses.parents[:1])
+    if first != (token, -1):
+        raise UsageError(f"the drafter's first token and parent are {first}, they must be {(token, -1)}")
 
 
 def _draw(sampler: Sampler, branch: Branch) -> int:
