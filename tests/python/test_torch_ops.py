@@ -150,6 +150,19 @@ def test_a_page_table_may_be_a_tensor_of_the_graph(paged, family):
     assert torch.equal(layer(q, k, v, table), plan.run(q, k, v, table))
 
 
+def test_a_plan_of_sequences_has_their_page_table_in_the_graph(paged):
+    sequences = deft.SequenceTree(pages=8)
+    answer = sequences.fork(sequences.add_root(20))
+    sequences.set_queries([answer])
+    plan, table = paged.plan(sequences), sequences.page_table
+    q, k, v = values(1, 4, 64), values(8, 16, 2, 64), values(8, 16, 2, 64)
+    layer = compiled(lambda q, k, v: plan.run(q, k, v, table))
+    for _ in range(3):
+        sequences.append(answer, 9)
+        plan.advance()
+        assert torch.equal(layer(q, k, v), plan.run(q, k, v, sequences.page_table))
+
+
 def test_operations_are_as_they_declare(att, family):
     plan = att.plan(family)
     q, k, v = step(2)

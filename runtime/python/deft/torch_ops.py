@@ -6,8 +6,8 @@
 
 `plan.run` and `batch.run` become these where torch looks at them; they may be called by hand, too. `runner` is the `number`
 of a Plan or a PagedBatch, which must be alive when the operation runs, and is then run as it is by then: a graph that was
-compiled once serves every step of a plan that advances, and every other plan. A batch has its own page table, `page_table` is
-None there. Operations have no gradient.
+compiled once serves every step of a plan that advances, and every other plan. A batch has its own page table, and so has a
+plan of a SequenceTree: `page_table` may be None there. Operations have no gradient.
 
 Registered by importing this, which the first plan or batch does where torch is imported already. Import it by hand before
 torch.export.load, and where torch comes later than the plan.
@@ -21,9 +21,12 @@ import torch
 
 from ._errors import UsageError
 from ._runners import runner_of
+from ._tensors import View
 
 
 def _run(runner: Any, q: Any, k: Any, v: Any, page_table: Any, **given: Any) -> Any:
+    if page_table is None and runner.takes_page_table:
+        page_table = getattr(runner._planned_tree(), "page_table", None)
     if page_table is None:
         return runner.run(q, k, v, **given)
     if not runner.takes_page_table:
@@ -94,6 +97,8 @@ def _(q: Any, k: Any, v: Any, page_table: Any, runner: int, out: Any, lse: Any) 
 def traced(runner: Any, q: Any, k: Any, v: Any, page_table: Any, out: Any, lse: Any, return_lse: bool) -> Any:
     """What a run is where torch looks at it."""
     number = runner.number
+    if isinstance(page_table, View):  # that of the plan's SequenceTree, which the operation asks for it
+        page_table = None
     dtype = getattr(torch, runner.attention.output_dtype)
     if out is None and lse is None:
         operation = attend_lse if return_lse else attend
