@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import accumulate
 from math import sqrt
 from typing import TYPE_CHECKING
 
@@ -24,15 +25,18 @@ def draw_tree(tree: TreeView) -> str:
     top, leaves = _rows(facts)
     # Square roots, so that a prompt of thousands of tokens leaves room for its branches.
     depths = max((node.depth for node in facts.values()), default=-1) + 1
-    widest = [max(sqrt(node.tokens) + 2 for node in facts.values() if node.depth == depth) for depth in range(depths)]
-    scale = (WIDTH - 2 * MARGIN - GAP * depths) / max(sum(widest), 1)
-    left = [MARGIN + scale * sum(widest[:depth]) + GAP * depth for depth in range(depths)]
+    widest = [0.0] * depths
+    for one in facts.values():
+        widest[one.depth] = max(widest[one.depth], sqrt(one.tokens) + 2)
+    gap = min(GAP, WIDTH / 4 / max(depths, 1))  # of thousands of levels boxes are still left
+    scale = (WIDTH - 2 * MARGIN - gap * depths) / max(sum(widest), 1)
+    left = [MARGIN + scale * before + gap * depth for depth, before in enumerate(accumulate(widest, initial=0.0))]
     total = sum(leaves[node] for node, one in facts.items() if one.parent is None)
     row = min(ROW, TALLEST / max(total, 1))
     boxes = []
     for node, one in facts.items():
         x, y = left[one.depth], MARGIN + row * top[node]
-        width, height = max(1.0, scale * (sqrt(one.tokens) + 2)), max(row * leaves[node] - GAP * min(1, row / 4), 0.5)
+        width, height = max(min(1.0, 4 * gap), scale * (sqrt(one.tokens) + 2)), max(row * leaves[node] - GAP * min(1, row / 4), 0.5)
         place = "not placed" if one.location == _abi.DEFT_NOT_PLACED else f"at location {one.location}"
         title = f"node {node}: {one.tokens} tokens {place}, {queries.get(node, 0)} queries"
         boxes.append(
