@@ -81,12 +81,15 @@ private:
     double sum = 0;
     for (const Column &column : columns_)
       sum += std::sqrt(column.mostTokens) + 2;
-    const double space = kWidth - 2 * kMargin - kGutter - kGap * static_cast<double>(columns_.size());
+    // Of hundreds of levels gaps alone would be wider than the picture.
+    const double count = static_cast<double>(std::max<std::size_t>(columns_.size(), 1));
+    const double gap = std::min(kGap, kWidth / 4 / count);
+    const double space = kWidth - 2 * kMargin - kGutter - gap * count;
     double x = kMargin + kGutter;
     for (Column &column : columns_) {
       column.x = x;
-      column.width = std::max(1.0, space * (std::sqrt(column.mostTokens) + 2) / sum);
-      x += column.width + kGap;
+      column.width = std::max(std::min(1.0, gap), space * (std::sqrt(column.mostTokens) + 2) / sum);
+      x += column.width + gap;
     }
   }
 

@@ -75,6 +75,22 @@ TEST(PlanPictureTest, WhatOnlyTheMaskItselfTellsIsHatchedToo) {
   EXPECT_EQ(count(some, "hidden by the mask"), 1) << "in the legend";
 }
 
+TEST(PlanPictureTest, HundredsOfLevelsStayWithinThePicture) {
+  tree::KvTree tree;
+  int node = tree.addNode(-1, 2).value();
+  for (int level = 1; level < 600; ++level)
+    node = tree.addNode(node, 2).value();
+  ASSERT_TRUE(tree.addQuery(node));
+  const std::string picture = drawPlan(reportOf(tree));
+  static const std::regex rect("<rect x=\"([0-9.]+)\" y=\"[0-9.]+\" width=\"([0-9.]+)\"");
+  double end = 0;
+  for (auto at = std::sregex_iterator(picture.begin(), picture.end(), rect); at != std::sregex_iterator();
+       ++at)
+    end = std::max(end, std::stod((*at)[1]) + std::stod((*at)[2]));
+  EXPECT_GT(end, 1000);
+  EXPECT_LE(end, 1280);
+}
+
 TEST(PlanPictureTest, LabelsDoNotCoverEachOther) {
   for (const auto &tree : {test::levelTree({1, 3, 9}, {300, 100, 40}), test::levelTree({1, 24}, {2000, 30}),
                            test::levelTree({2, 4, 8, 16}, {16, 16, 16, 16})}) {
