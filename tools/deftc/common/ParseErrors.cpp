@@ -55,6 +55,8 @@ Error missing(std::string text, const std::string &path, const std::string &help
             "`" + path + "` needs one of " + joined(splitAtCommas(text)) +
                 (given.empty() ? "" : ", and " + given + " were given"),
             help};
+  if (removePrefix(text, "At least 1 option from [") && removeSuffix(text, "]"))
+    return {ErrorCode::Usage, "`" + path + "` needs at least one of " + joined(splitAtCommas(text)), help};
   return {ErrorCode::Usage, "`" + path + "` needs " + text, help};
 }
 
@@ -66,7 +68,8 @@ Error notOneOf(const std::string &text, const std::string &help) {
   const std::string option = text.substr(0, colon), value = text.substr(colon + 2, list - colon - 2);
   const std::size_t begin = list + std::string(" not in {").size();
   const std::vector<std::string> known = splitAtCommas(text.substr(begin, text.size() - 1 - begin));
-  const std::string nearest = support::didYouMean(value, known);
+  const bool isCuda = value == "gpu" && std::ranges::find(known, "cuda") != known.end(); // `cpu` is nearer
+  const std::string nearest = isCuda ? "did you mean `cuda`?" : support::didYouMean(value, known);
   return {ErrorCode::Usage, option + " cannot be `" + value + "`",
           nearest.empty() ? "it is one of " + joined(known) : nearest};
 }

@@ -211,6 +211,7 @@ TEST_F(FrontCommandsTest, SpecsListsAllAndPrintsOne) {
   EXPECT_EQ(run({"specs", "mistral_7b", "-o", copy}).code, kExitOk);
   EXPECT_EQ(run({"check", copy}).code, kExitOk) << "a printed spec is a start";
   EXPECT_THAT(run({"specs", "mistral"}).err, HasSubstr("did you mean `mistral_7b`?"));
+  EXPECT_THAT(run({"specs", "nothing_like_it"}).err, HasSubstr("`deftc specs` lists them"));
 }
 
 TEST_F(FrontCommandsTest, EmitJsonAndAst) {

@@ -67,6 +67,11 @@ TEST(ParseErrorsTest, WhatTheParserFindsWrongIsAnErrorLikeAnyOther) {
             "error: `deftc specs` takes no `b`\n  = hint: see `deftc specs --help`\n");
   EXPECT_EQ(run({"run", "llama3_8b", "--backend", "cdua", "--workload", "few_shot"}).err,
             "error: --backend cannot be `cdua`\n  = hint: did you mean `cuda`?\n");
+  EXPECT_EQ(run({"run", "llama3_8b", "--backend", "gpu", "--workload", "few_shot"}).err,
+            "error: --backend cannot be `gpu`\n  = hint: did you mean `cuda`?\n");
+  EXPECT_EQ(run({"tune", "llama3_8b"}).err,
+            "error: `deftc tune` needs at least one of --workload, --tree, --calibrate"
+            "\n  = hint: see `deftc tune --help`\n");
 }
 
 } // namespace
