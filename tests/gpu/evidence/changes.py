@@ -15,8 +15,8 @@ def one_thing_changed(page, records):
     sweeps = record["sweeps"]
     page.heading("One thing changed at a time")
     page.add(f"{card_of(record['device'])}, commit {record['commit']} ({link(NAME)}): bf16, heads 32/8, head dim 128, pages of 16 but where said, untuned, a cold L2, each point checked against float64.")
-    page.table(["what", "from", "to", "us", "floor us"], [
-        [words, f"{points[0]['value']:,}", f"{points[-1]['value']:,}", ", ".join(us(point["us"]) for point in points), ", ".join(us(point["floor_us"]) for point in points)]
+    page.table(["what", "at", "us", "floor us"], [
+        [words, "; ".join(f"{point['value']:,}" for point in points), "; ".join(us(point["us"]) for point in points), "; ".join(us(point["floor_us"]) for point in points)]
         for name, words in WHAT.items() for points in [sweeps[name]]])
     first, last = sweeps["tokens"][-3], sweeps["tokens"][-1]
     added = (last["us"] - first["us"]) / (last["value"] - first["value"]) * 1000

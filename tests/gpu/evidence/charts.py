@@ -94,7 +94,7 @@ def points(title, x_name, y_name, series, log_x=True, log_y=True, lines=False):
     return svg(WIDTH, HEIGHT, body)
 
 
-BAR, BAR_GAP, NAME = 9, 7, 130
+BAR, BAR_GAP, NAME = 9, 7, 150
 
 
 def bars(title, unit, names, series, limit=None, line_at=None):
