@@ -4,6 +4,7 @@ usage: make.py draw      writes them
        make.py check     exit code 1 if they are not what `draw` makes
 """
 
+import re
 import sys
 from pathlib import Path
 
@@ -41,10 +42,23 @@ def evidence(records):
     page = Page()
     page.add("# Evidence", INTRODUCTION)
     page.add("\n".join(kernels.summary(records)))
+    place = len(page.lines)
     for section in SECTIONS:
         section(page, records)
     left_to_say(page)
+    page.lines[place:place] = contents(page.lines)
     return page
+
+
+def contents(lines):
+    """Links to the sections, for a page of some hundred lines."""
+    heads = [line[3:] for line in lines if line.startswith("## ")]
+    return ["In this page: " + " · ".join(f"[{head}](#{anchor_of(head)})" for head in heads) + ".", ""]
+
+
+def anchor_of(heading):
+    """As GitHub makes it."""
+    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
 
 
 def with_figures(readme, records):
