@@ -3,6 +3,7 @@
 import importlib.metadata
 import json
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -68,15 +69,24 @@ def test_the_tool_is_a_console_script_and_makes_packages(tmp_path):
 
 @pytest.mark.skipif(not IS_WHEEL, reason="this is a build tree, not a wheel")
 def test_the_wheel_needs_no_llvm_and_shows_none():
-    for file in (INSTALLED / "lib" / "libdeft.so", INSTALLED / "bin" / "deftc"):
+    for file in (Path(deft.get_library()), INSTALLED / "bin" / "deftc"):
         needed = subprocess.run(["ldd", file], check=True, capture_output=True, text=True).stdout
         names = {line.split()[0].rpartition("/")[2].partition(".so")[0] for line in needed.splitlines()}
         assert names <= {"linux-vdso", "libc", "libm", "libdl", "libpthread", "librt", "ld-linux-x86-64"}, needed
         versions = {tuple(map(int, found.split(b"."))) for found in re.findall(rb"GLIBC_(2\.\d+)", file.read_bytes())}
         assert max(versions) <= (2, 35), "Ubuntu 22.04"
-    assert b"_ZN4mlir" not in (INSTALLED / "lib" / "libdeft.so").read_bytes()
+    assert b"_ZN4mlir" not in (Path(deft.get_library())).read_bytes()
     assert (INSTALLED / "include" / "deft" / "deft.h").exists()
     assert (INSTALLED / "include" / "deft" / "version.h").exists()
+
+
+@pytest.mark.skipif(not IS_WHEEL or not shutil.which("cc"), reason="this is a build tree, or there is no C compiler")
+def test_a_program_in_c_is_linked_to_the_wheels_library_and_finds_it(tmp_path):
+    source, library = tmp_path / "host.c", Path(deft.get_library())
+    source.write_text("#include <deft/deft.h>\n#include <stdio.h>\nint main(void) { return puts(deft_version()) < 0; }\n")
+    command = ["cc", source, f"-I{deft.get_include()}", library, f"-Wl,-rpath,{library.parent}", "-o", tmp_path / "host"]
+    subprocess.run(command, check=True, capture_output=True)
+    assert subprocess.run([tmp_path / "host"], check=True, capture_output=True, text=True).stdout == f"{deft.__version__}\n"
 
 
 @pytest.mark.skipif(not IS_WHEEL, reason="this is a build tree, not a wheel")

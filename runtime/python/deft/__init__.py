@@ -16,6 +16,7 @@ from ._attention import Attention, Param, Selects, compile, load
 from ._doctor import Doctor, doctor
 from ._errors import DiagnosticError, Error, InternalError, MachineError, UsageError
 from ._library import FOLDER as _FOLDER
+from ._library import LIBRARY as _LIBRARY
 from ._library import lib as _lib
 from ._log import LogMessage, set_log, set_nvtx
 from ._merge_states import merge_states
@@ -44,8 +45,9 @@ def get_include() -> str:
 
 
 def get_library() -> str:
-    """The shared library of this package."""
-    return str(_FOLDER / "lib" / "libdeft.so")
+    """The shared library of this package. A program in C is linked to it by this path, and finds it where its run path has
+    the folder: `cc host.c -I$INCLUDE $LIBRARY -Wl,-rpath,$(dirname $LIBRARY)`."""
+    return str(_LIBRARY)
 
 
 __all__ = [

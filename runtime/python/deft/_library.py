@@ -32,8 +32,12 @@ def _checked(function: Any, parameters: Mapping[str, Any]) -> Callable[..., Any]
     return call
 
 
+#: libdeft.so in a build tree, in a wheel by the name that programs ask for which are linked to it: libdeft.so.0.2.
+LIBRARY = max((FOLDER / "lib").glob("libdeft.so*"), default=FOLDER / "lib" / "libdeft.so")
+
+
 def _load() -> Any:
-    loaded = ctypes.CDLL(str(FOLDER / "lib" / "libdeft.so"))
+    loaded = ctypes.CDLL(str(LIBRARY))
     functions = {}
     for name, (result, parameters) in _abi.FUNCTIONS.items():
         function = getattr(loaded, name)
