@@ -259,7 +259,7 @@ def test_what_a_run_lacks_is_named_as_python_gives_it(family, good):
 
 
 def test_the_name_of_a_file_is_no_spec():
-    for name in ("six.deft", "llama3_8b"):
+    for name in ("five.deft", "llama3_8b"):
         with pytest.raises(deft.DiagnosticError) as caught:
             deft.compile(name)
         assert f"compile(path={name!r})" in caught.value.hint
