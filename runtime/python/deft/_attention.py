@@ -47,6 +47,10 @@ class Attention(OfThisProcess):
     """A compiled attention. Made by deft.compile, deft.load and deft.attention; compiling takes some tenths of a second,
     so do it once. All threads may use one.
 
+    It has `name`, `query_heads`, `kv_heads`, `head_dim`, `page_size` (None: the cache is contiguous), `dtype` of q,
+    `cache_dtype` of k and v, `output_dtype`, `has_lse`, `params` (each a Param), and `captured`: the values of arrays that a
+    Python function had.
+
     >>> import deft, numpy
     >>> att = deft.compile(
     ...     "attention a { query_heads = 4; kv_heads = 2; head_dim = 64; dtype = f16; kv_cache = contiguous; }")
