@@ -73,6 +73,28 @@ def test_it_is_the_attention_of_each_request(generator, page_size, layout, dtype
     assert_close(out, batch.right(q)[0], lse, batch.right(q)[1])
 
 
+@pytest.mark.parametrize("asked", [{"disable_split_kv": True}, {"fixed_split_size": 64}])
+@pytest.mark.parametrize("each", [1, 3])
+def test_bits_do_not_depend_on_who_shares_a_prefix(generator, asked, each):
+    """Of a request that is long enough to be cut, with others that leave its pages here and there."""
+    page_size, pages = 16, 60
+    cache = torch.randn((pages + 20, 2, page_size, 2, 64), generator=generator).half()
+    first = torch.randn((each, 4, 64), generator=generator).half()
+    wrapper, bits = BatchDecodeWithPagedKVCacheWrapper(WORKSPACE), []
+    for left_at in ([], [7], [1, 20, 33, 59]):
+        batch = Batch(generator, requests=1)
+        batch.cache = cache
+        batch.rows = [list(range(pages)), *([*range(left), pages + number] for number, left in enumerate(left_at))]
+        batch.lengths = [len(row) * page_size - 5 for row in batch.rows]
+        batch.plan(wrapper, q_len_per_req=each, **asked)
+        q = torch.cat([first, torch.randn((each * len(left_at), 4, 64), generator=generator).half()])
+        out, lse = wrapper.run(q, cache, return_lse=True)
+        assert_close(out, batch.right(q, each)[0], lse, batch.right(q, each)[1])
+        bits.append((out[:each], lse[:each]))
+    for out, lse in bits[1:]:
+        assert torch.equal(out, bits[0][0]) and torch.equal(lse, bits[0][1])
+
+
 @pytest.mark.parametrize("cache_dtype", [torch.float8_e4m3fn, torch.float8_e5m2])
 def test_a_cache_of_8_bit_floats_has_scales(generator, cache_dtype):
     batch = Batch(generator)

@@ -165,7 +165,8 @@ class Attention(OfThisProcess):
     ) -> Plan:
         """The work list of the tree as it is now. Without `partition` and `chunk_tokens` it is made with what tuning has
         found, else with what the cost model takes for the cheapest. `chunk_tokens=0` keeps all workers busy. `invariant`:
-        the bits of a query's result do not depend on other requests. `runs_ahead`, `follows_lengths` and `slack` are for
+        the bits of a query's result do not depend on other requests, but on the nodes of its path: a branch that splits one
+        changes them. `runs_ahead`, `follows_lengths` and `slack` are for
         captured graphs (deft_gpu_plan_options). `budget`: on GPUs, tokens of a list of runs that select; without it, what
         the first run's selection has, where that selects. `check_pages`: on GPUs, a kernel more before each run looks at the
         pages that it will read, and Plan.check_replays says which entry of the page table names none of the cache's; runs on

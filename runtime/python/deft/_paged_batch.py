@@ -36,7 +36,8 @@ class Sharing(NamedTuple):
 
 class PagedBatch(OfThisProcess):
     """The requests of a step, and how they become those of the next one. Who shares what is found in the page tables, and
-    every shared page is read once. Takes time for what changed.
+    every shared page is read once. Takes time for what changed. Options are those of Attention.plan; the bits of an `invariant`
+    one depend on who shares a request's pages, since where others leave them its path is cut.
 
     >>> import deft, numpy
     >>> att = deft.compile("attention a { query_heads = 4; kv_heads = 2; head_dim = 64; dtype = f16; }")
