@@ -258,6 +258,19 @@ def test_what_a_run_lacks_is_named_as_python_gives_it(family, good):
     assert caught.value.hint == "give page_table: the page of each page of the tree's locations"
 
 
+def test_names_of_c_plus_plus_are_pythons(objects, good):
+    plan, tree = objects["plan"], objects["tree"]
+    with pytest.raises(deft.UsageError, match="threads is 1000000, not between"):
+        deft.set_threads(1000000)
+    with pytest.raises(deft.UsageError) as caught:
+        plan.run_sparse(objects["selection"], **good)
+    assert caught.value.hint == "call run_selecting first"
+    tree.append(max(tree.nodes))
+    with pytest.raises(deft.UsageError) as caught:
+        plan.run(**good)
+    assert caught.value.hint == "call advance(tree) first"
+
+
 def test_the_name_of_a_file_is_no_spec():
     for name in ("five.deft", "llama3_8b"):
         with pytest.raises(deft.DiagnosticError) as caught:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import re
 from ctypes import ArgumentError, byref, c_void_p, cast, sizeof, string_at
 from pathlib import Path
 from types import SimpleNamespace
@@ -50,11 +51,21 @@ def _load() -> Any:
 lib = _load()
 
 
+_NAME_OF_CPP = re.compile(r"\b[A-Z]\w*::(\w+)")
+
+
+def _as_python(text: str) -> str:
+    """Errors of usage name what C++ has: Runtime::runSelecting is run_selecting here."""
+    return _NAME_OF_CPP.sub(lambda name: re.sub("[A-Z]", lambda letter: f"_{letter[0].lower()}", name[1]), text)
+
+
 def check(status: int) -> None:
     """Raises what a call's status says."""
     if status:
         message = lib.deft_error_message().decode(errors="replace")
         hint = lib.deft_error_hint().decode(errors="replace")
+        if status == _abi.DEFT_USAGE:
+            message, hint = _as_python(message), _as_python(hint)
         raise KINDS.get(status, InternalError)(message, hint)
 
 
