@@ -3,6 +3,7 @@
 #include "compiler/config/ConfigJson.h"
 #include "compiler/kernels/Family.h"
 #include "compiler/support/JsonFields.h"
+#include "compiler/support/Numbers.h"
 #include "tuner/measure/Samples.h"
 #include "tuner/session/Journal.h"
 
@@ -66,8 +67,11 @@ private:
     if (const auto key = config_cache::deviceKeyFromJson(device))
       session_.key = *key;
     if (device.is_object()) {
-      session_.device += ", " + device.value("arch", "") + ", " + std::to_string(device.value("units", 0)) +
-                         (session_.backend == "cpu" ? " cores" : " multiprocessors");
+      const int units = device.value("units", 0);
+      session_.device +=
+          ", " + device.value("arch", "") + ", " +
+          (session_.backend == "cpu" ? support::counted(units, "thread", "threads")
+                                     : support::counted(units, "multiprocessor", "multiprocessors"));
     }
     if (event.contains("space_size"))
       readSize(event.at("space_size"));
