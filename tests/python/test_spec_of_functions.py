@@ -143,6 +143,8 @@ def test_what_partial_has_bound_is_captured_by_its_name():
 
     att = attention(score_mod=functools.partial(slanted, SLOPES))
     assert "param slopes : f32[query_heads];" in att.spec
+    halved = functools.partial(np.multiply, 0.5)
+    assert "score = 0.5 * s;" in attention(score=lambda s, head, q_pos, kv_pos: halved(s)).spec
 
 
 def test_captured_arrays_are_parameters_that_a_run_may_replace(rng, family):

@@ -151,8 +151,11 @@ class Captures:
         return opened
 
     def _open_partial(self, function: Any, seen: dict[int, Any]) -> Any:
-        names = list(inspect.signature(function.func).parameters)
-        names += ["array"] * (len(function.args) - len(names))  # of *args
+        try:
+            names = list(inspect.signature(function.func).parameters)
+        except ValueError:  # a function of C
+            names = []
+        names += ["array"] * (len(function.args) - len(names))  # those of *args, too
         given = [self.replace(name, value, seen) for name, value in zip(names, function.args)]
         by_name = {name: self.replace(name, value, seen) for name, value in function.keywords.items()}
         return functools.partial(self.open(function.func, seen), *given, **by_name)
