@@ -33,6 +33,28 @@ support::Result<PhaseConfig> sparsePhase(const KernelShape &shape, const target:
   return firstLegal(phases, shape, target);
 }
 
+std::vector<PhaseConfig> sparsePhases(const KernelShape &shape, const target::Target &target) {
+  constexpr int kMostWarps = 8, kMostTokensOfWarp = 32, kMostTokensOfRing = 384;
+  const auto byRule = sparsePhase(shape, target);
+  if (!byRule)
+    return {};
+  std::vector<PhaseConfig> phases{*byRule};
+  const int rows = shape.fewestRows(), rowWarps = rows / 16;
+  for (const int tokens : {16, 32, 64, 128})
+    for (int warps = rowWarps; warps <= kMostWarps && warps / rowWarps * 16 <= tokens; warps *= 2)
+      for (int stages = 2; stages <= 4 && tokens * stages <= kMostTokensOfRing; ++stages) {
+        const PhaseConfig phase{"sparse", -1, config::Family::Sm80, rows, tokens, stages, warps};
+        if (tokens <= kMostTokensOfWarp * warps && !haveSameSparseTile(phase, *byRule) &&
+            checkPhase(shape, phase, &target))
+          phases.push_back(phase);
+      }
+  return phases;
+}
+
+bool haveSameSparseTile(const PhaseConfig &a, const PhaseConfig &b) {
+  return a.tileQ == b.tileQ && a.tileKv == b.tileKv && a.stages == b.stages && a.warps == b.warps;
+}
+
 support::Result<PhaseConfig> unitedPhase(const KernelShape &shape, const target::Target &target) {
   constexpr int kMostOfSm90 = 128; // columns: with more there are no registers for what tells of tokens
   constexpr int kMostRows = 128, kLeastWarps = 4;

@@ -2,6 +2,8 @@
 
 #include "compiler/kernels/Family.h"
 
+#include <vector>
+
 namespace deft::kernels {
 
 /// The shape of the kernel that reads lists of tokens, which no config has: an item of it is one query, and
@@ -10,6 +12,13 @@ namespace deft::kernels {
 /// one does, whichever family computes that (tests/gpu/records/h200-select.json). Where that is too much for
 /// an architecture or a head dim, the next smaller one that is legal.
 support::Result<PhaseConfig> sparsePhase(const KernelShape &shape, const target::Target &target);
+
+/// What else may be faster by the shape and the device, and is legal; that of sparsePhase() stands first. As
+/// many warps as split a tile's rows and tokens by 16, up to eight, of which none has more than 32 tokens.
+std::vector<PhaseConfig> sparsePhases(const KernelShape &shape, const target::Target &target);
+
+/// Whether two of these are one kernel.
+bool haveSameSparseTile(const PhaseConfig &a, const PhaseConfig &b);
 
 /// Likewise of the kernel that reads unions of lists: a tile has the rows of as many queries as may be in
 /// one, up to 128 rows, so that a shared token is read once.

@@ -146,11 +146,13 @@ Result<KernelSet> compileKernels(CubinCache *cache, const nvrtc::Nvrtc &nvrtc,
 
 Result<KernelSet> compileLayers(CubinCache *cache, const nvrtc::Nvrtc &nvrtc,
                                 const codegen::cuda::VariantSource &source, const config::Config &config,
-                                const target::Target &target, const nvrtc::CompileOptions &options) {
+                                const target::Target &target, const nvrtc::CompileOptions &options,
+                                const config::PhaseConfig *sparseShape) {
   auto set = compileKernels(cache, nvrtc, source, config, target, options);
   if (!set || !source.selects())
     return set;
-  const auto sparsePhase = kernels::sparsePhase(source.shape(), target);
+  const auto sparsePhase =
+      sparseShape ? Result<config::PhaseConfig>(*sparseShape) : kernels::sparsePhase(source.shape(), target);
   if (!sparsePhase)
     return sparsePhase.error();
   const auto shape = codegen::cuda::SelectShape::of(target);
@@ -199,6 +201,21 @@ Result<KernelSet> compileLayers(CubinCache *cache, const nvrtc::Nvrtc &nvrtc,
   if (auto taken = compiling.takePhase(united, *unitedPhase, uniting.attend); !taken)
     return taken.error();
   return set;
+}
+
+Result<Kernel> compileSparse(CubinCache *cache, const nvrtc::Nvrtc &nvrtc,
+                             const codegen::cuda::VariantSource &source, const config::PhaseConfig &phase,
+                             const target::Target &target, const nvrtc::CompileOptions &options) {
+  constexpr auto kLayer = codegen::cuda::Layer::Sparse;
+  auto kernel = compileKernel(
+      cache, nvrtc, codegen::cuda::attendEntry(source, phase, kLayer),
+      codegen::cuda::instantiateAttend(source, phase, config::Order::FromRoot, kernels::families(), kLayer),
+      target.arch, options);
+  if (kernel) {
+    kernel->threads = 32 * phase.warps;
+    kernel->smemBytes = kernels::smemBytes(source.shape(), phase);
+  }
+  return kernel;
 }
 
 } // namespace deft::module_cache

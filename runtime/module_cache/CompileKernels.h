@@ -28,10 +28,18 @@ support::Result<package::KernelSet> compileKernels(CubinCache *cache, const nvrt
                                                    const config::Config &config, const target::Target &target,
                                                    const nvrtc::CompileOptions &options = {});
 
-/// And, where the variant selects, those of its other two attentions, too.
+/// And, where the variant selects, those of its other two attentions, too. `sparse`, one of
+/// kernels::sparsePhases(), is the shape of the kernel that reads lists; none: kernels::sparsePhase().
 support::Result<package::KernelSet> compileLayers(CubinCache *cache, const nvrtc::Nvrtc &nvrtc,
                                                   const codegen::cuda::VariantSource &source,
                                                   const config::Config &config, const target::Target &target,
-                                                  const nvrtc::CompileOptions &options = {});
+                                                  const nvrtc::CompileOptions &options = {},
+                                                  const config::PhaseConfig *sparse = nullptr);
+
+/// The kernel that reads lists, of this shape.
+support::Result<package::Kernel> compileSparse(CubinCache *cache, const nvrtc::Nvrtc &nvrtc,
+                                               const codegen::cuda::VariantSource &source,
+                                               const config::PhaseConfig &phase, const target::Target &target,
+                                               const nvrtc::CompileOptions &options = {});
 
 } // namespace deft::module_cache

@@ -9,8 +9,9 @@ using support::Result;
 
 Result<std::unique_ptr<CudaExecutor>> CudaExecutor::create(std::shared_ptr<device::Device> device,
                                                            const spec::Variant &variant,
-                                                           const package::KernelSet &kernels, int budget) {
-  auto loaded = CudaKernels::load(std::move(device), variant, kernels);
+                                                           const package::KernelSet &kernels, int budget,
+                                                           std::vector<config::SparseCut> sparseCuts) {
+  auto loaded = CudaKernels::load(std::move(device), variant, kernels, std::move(sparseCuts));
   if (!loaded)
     return loaded.error();
   CudaPlanOptions options;

@@ -12,11 +12,11 @@ namespace deft::exec {
 /// outputs. Calls are for one thread at a time. Servers use CudaPlan.
 class CudaExecutor {
 public:
-  /// `budget`: tokens of a list, where runs are to select; 0: none does.
-  static support::Result<std::unique_ptr<CudaExecutor>> create(std::shared_ptr<device::Device> device,
-                                                               const spec::Variant &variant,
-                                                               const package::KernelSet &kernels,
-                                                               int budget = 0);
+  /// `budget`: tokens of a list, where runs are to select; 0: none does. `sparseCuts` as CudaKernels has
+  /// them.
+  static support::Result<std::unique_ptr<CudaExecutor>>
+  create(std::shared_ptr<device::Device> device, const spec::Variant &variant,
+         const package::KernelSet &kernels, int budget = 0, std::vector<config::SparseCut> sparseCuts = {});
 
   /// Blocks that run at a time, of the phase that runs fewest: what plan::makePlan wants to know.
   int blocksAtOnce() const { return kernels_->blocksAtOnce(); }
@@ -36,6 +36,8 @@ public:
   /// The same, and the lists.
   support::Result<void> runSelecting(const plan::Plan &plan, CudaInputs &on, Outputs &outputs,
                                      Selection &selection);
+  /// How the plan cuts these lists; null: none selects.
+  const SparseSplit::Cut *sparseCut() const { return plan_->sparseCut(); }
   /// Over these lists, by the same plan.
   support::Result<void> runSparse(CudaInputs &on, Outputs &outputs);
 

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <utility>
 
 namespace deft::exec {
 
@@ -49,8 +50,14 @@ unsigned blocksFor(long long units, int mostBlocks) {
 Result<SelectingCudaKernels> SelectingCudaKernels::load(const std::shared_ptr<device::Device> &device,
                                                         const spec::Variant &variant,
                                                         const package::SelectingKernels &kernels,
-                                                        const config::Config &config) {
+                                                        const config::Config &config,
+                                                        std::vector<config::SparseCut> sparseCuts) {
   SelectingCudaKernels loaded;
+  loaded.sparseCuts_ = std::move(sparseCuts);
+  std::sort(loaded.sparseCuts_.begin(), loaded.sparseCuts_.end(),
+            [](const config::SparseCut &a, const config::SparseCut &b) {
+              return std::pair(a.budget, a.queries) < std::pair(b.budget, b.queries);
+            });
   auto done = inOrder([&] { return exec::load(device, kernels.select, loaded.kernels_); },
                       [&] { return exec::load(device, kernels.sparse, loaded.kernels_); },
                       [&] { return loadPhases(device, kernels.attend, loaded.kernels_); });
@@ -96,7 +103,8 @@ unsigned SelectingCudaKernels::sparseBlocks(int items) const {
 
 Result<std::shared_ptr<const CudaKernels>> CudaKernels::load(std::shared_ptr<device::Device> device,
                                                              const spec::Variant &variant,
-                                                             const package::KernelSet &kernels) {
+                                                             const package::KernelSet &kernels,
+                                                             std::vector<config::SparseCut> sparseCuts) {
   std::shared_ptr<CudaKernels> loaded(new CudaKernels(device, variant, kernels.config));
   if (variant.query.has_value() != kernels.query.has_value())
     return support::Error{support::ErrorCode::Internal,
@@ -111,7 +119,8 @@ Result<std::shared_ptr<const CudaKernels>> CudaKernels::load(std::shared_ptr<dev
     loaded->mostBlocks_.push_back(
         kernels::mostBlocks(kernels.config.phases[p], loaded->attend_[p].blocksAtOnce()));
   if (kernels.selecting) {
-    auto selecting = SelectingCudaKernels::load(device, variant, *kernels.selecting, kernels.config);
+    auto selecting = SelectingCudaKernels::load(device, variant, *kernels.selecting, kernels.config,
+                                                std::move(sparseCuts));
     if (!selecting)
       return selecting.error();
     loaded->selecting_.emplace(std::move(*selecting));

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "compiler/config/SparseCut.h"
 #include "compiler/package/KernelSet.h"
 #include "compiler/spec/Variant.h"
 #include "runtime/device/Device.h"
@@ -18,7 +19,8 @@ public:
   static support::Result<SelectingCudaKernels> load(const std::shared_ptr<device::Device> &device,
                                                     const spec::Variant &variant,
                                                     const package::SelectingKernels &kernels,
-                                                    const config::Config &config);
+                                                    const config::Config &config,
+                                                    std::vector<config::SparseCut> sparseCuts);
 
   /// Attends and gives what tokens are worth, in place of the full attention's kernel of the phase.
   const device::Kernel &attend(std::size_t phase) const { return kernels_[kFirstPhase + phase]; }
@@ -32,6 +34,8 @@ public:
   const config::PhaseConfig &sparsePhase() const { return sparsePhase_; }
   int sparseUnits() const { return sparseUnits_; } ///< of an item: a list each, or one for several
   unsigned sparseBlocks(int items) const;
+  /// What was measured for it: by rising budget and queries.
+  const std::vector<config::SparseCut> &sparseCuts() const { return sparseCuts_; }
 
   /// What reads the lists of several queries as one, of a shape of no queries where nothing does.
   const UnionShape &unionShape() const { return unionShape_; }
@@ -48,15 +52,18 @@ private:
   std::vector<int> mostBlocks_; ///< of a launch of each phase's
   int kvHeads_ = 0, sparseUnits_ = 0, mostSparseBlocks_ = 0, blocksOfList_ = 1, blocksOfUnion_ = 1;
   config::PhaseConfig sparsePhase_;
+  std::vector<config::SparseCut> sparseCuts_;
 };
 
 /// The kernels of one variant under one config, loaded on one device. Immutable: all threads and streams may
 /// use them at once.
 class CudaKernels {
 public:
-  static support::Result<std::shared_ptr<const CudaKernels>> load(std::shared_ptr<device::Device> device,
-                                                                  const spec::Variant &variant,
-                                                                  const package::KernelSet &kernels);
+  /// `sparseCuts`: into how large items lists of tokens are best cut for the kernel that reads them, where
+  /// somebody has measured that.
+  static support::Result<std::shared_ptr<const CudaKernels>>
+  load(std::shared_ptr<device::Device> device, const spec::Variant &variant,
+       const package::KernelSet &kernels, std::vector<config::SparseCut> sparseCuts = {});
 
   const std::shared_ptr<device::Device> &device() const { return device_; }
   const spec::Variant &variant() const { return variant_; }

@@ -86,7 +86,8 @@ Result<std::unique_ptr<CudaPlan>> CudaPlan::create(std::shared_ptr<const CudaKer
     if (options.growth)
       return usage("a plan that selects does not follow lengths on the device",
                    "which tokens a query's path has is for the host to say: make one plan for each");
-    auto selecting = PlanSelecting::create(*plan->kernels_, options.budget, options.isInvariant);
+    auto selecting = PlanSelecting::create(*plan->kernels_, options.budget, options.isInvariant,
+                                           options.sparseCuts ? &*options.sparseCuts : nullptr);
     if (!selecting)
       return selecting.error();
     plan->selecting_.emplace(std::move(*selecting));
@@ -196,6 +197,7 @@ Result<void> CudaPlan::write(const plan::Plan &plan, const plan::DraftTables &dr
     selecting_->write(selecting, room_, sections_, plan_.as<std::byte>(), slot.memory->as<std::byte>());
   slot.facts.queries = plan.queryCount();
   slot.facts.sparseItems = static_cast<int>(selecting.items.size());
+  slot.facts.sparseCut = selecting.cut;
   slot.facts.sparseMerged = static_cast<int>(selecting.mergeQuery.size());
   slot.facts.unions = static_cast<int>(selecting.unions.size());
   slot.facts.unitedItems = static_cast<int>(selecting.unitedItems.size());

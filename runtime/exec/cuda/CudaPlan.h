@@ -33,6 +33,8 @@ struct CudaPlanOptions {
   int budget = 0;
   /// Whether what is read of lists is cut alike for every number of queries.
   bool isInvariant = false;
+  /// What lists are cut by in place of what the kernels were loaded with; for who measures.
+  std::optional<std::vector<config::SparseCut>> sparseCuts = {};
 };
 
 /// The plan that a device has at hand, and the scratch memory of its runs. Plans have two buffers of
@@ -98,6 +100,11 @@ public:
   /// The plan on the device is of no tree any more: the next one is another's.
   void forget() { onDevice_.isValid = isWritten_ = false; }
 
+  /// How the lists of the plan on the device are cut, of those that are not read as unions; null: none
+  /// selects.
+  const SparseSplit::Cut *sparseCut() const { return selecting_ ? &onDevice_.sparseCut : nullptr; }
+  const SparseSplit *sparseSplit() const { return selecting_ ? &selecting_->split() : nullptr; }
+
   /// For tests: fills the scratch memory, also that of larger plans, with NaN, so that what is read there
   /// without having been written is seen. No run may be under way.
   support::Result<void> poison();
@@ -127,6 +134,7 @@ private:
     int mergedQueries = 0;
     bool areByHead = false;                            ///< as abi::AttendArgs has it
     int sparseItems = 0, sparseMerged = 0;             ///< of a plan that selects
+    SparseSplit::Cut sparseCut = {};                   ///< likewise
     int unions = 0, unitedItems = 0, largestUnion = 0; ///< likewise
     bool hasDrafts = false;
     bool needsMask = false; ///< of its drafts

@@ -12,7 +12,8 @@ using support::Error;
 using support::ErrorCode;
 using support::Result;
 
-Result<PlanSelecting> PlanSelecting::create(const CudaKernels &kernels, int budget, bool isInvariant) {
+Result<PlanSelecting> PlanSelecting::create(const CudaKernels &kernels, int budget, bool isInvariant,
+                                            const std::vector<config::SparseCut> *cuts) {
   const std::string &name = kernels.variant().name;
   if (!kernels.variant().select)
     return Error{ErrorCode::Usage, "`" + name + "` selects nothing",
@@ -21,12 +22,17 @@ Result<PlanSelecting> PlanSelecting::create(const CudaKernels &kernels, int budg
   if (!selecting)
     return Error{ErrorCode::Usage, "the kernels of `" + name + "` do not select",
                  "the package is from before GPUs selected: build it again"};
+  std::vector<config::SparseCut> tuned;
+  for (const config::SparseCut &cut : cuts ? *cuts : selecting->sparseCuts())
+    if (cut.budget == budget)
+      tuned.push_back(cut);
   return PlanSelecting(kernels, {.budget = budget,
                                  .tileTokens = selecting->sparsePhase().tileKv,
                                  .blocksOfItem = selecting->sparseUnits(),
                                  .blocksAtOnce = selecting->sparse().blocksAtOnce(),
                                  .isInvariant = isInvariant,
-                                 .unions = isInvariant ? UnionShape{} : selecting->unionShape()});
+                                 .unions = isInvariant ? UnionShape{} : selecting->unionShape(),
+                                 .tuned = std::move(tuned)});
 }
 
 int PlanSelecting::mostCounted() const {

@@ -5,6 +5,8 @@
 #include "runtime/exec/cuda/PlanRoom.h"
 
 #include <algorithm>
+#include <utility>
+#include <vector>
 
 namespace deft::exec {
 
@@ -14,8 +16,10 @@ namespace cu = device::cu;
 /// run that selects.
 class PlanSelecting {
 public:
-  /// An error where these kernels do not select.
-  static support::Result<PlanSelecting> create(const CudaKernels &kernels, int budget, bool isInvariant);
+  /// An error where these kernels do not select. `cuts` are in place of those that they were loaded with;
+  /// null: these.
+  static support::Result<PlanSelecting> create(const CudaKernels &kernels, int budget, bool isInvariant,
+                                               const std::vector<config::SparseCut> *cuts = nullptr);
 
   const SparseSplit &split() const { return split_; }
   /// Of which at most so many queries may be in unions.
@@ -50,7 +54,7 @@ public:
 
 private:
   PlanSelecting(const CudaKernels &kernels, SparseSplit split)
-      : lists_(kernels.variant().lists()), split_(split), worth_(kernels.device()),
+      : lists_(kernels.variant().lists()), split_(std::move(split)), worth_(kernels.device()),
         positions_(kernels.device()), places_(kernels.device()), counts_(kernels.device()),
         unionPositions_(kernels.device()), unionPlaces_(kernels.device()), unionReaders_(kernels.device()),
         unionCounts_(kernels.device()) {}

@@ -72,7 +72,7 @@ void addUnited(int index, const UnionShape &shape, SelectingTables &tables) {
 
 /// A query that reads its own lists.
 void addOwn(int query, int callerIndex, int budget, const SparseSplit::Cut &cut, SelectingTables &tables) {
-  const auto &[itemTokens, parts] = cut;
+  const int itemTokens = cut.itemTokens, parts = cut.parts;
   for (int part = 0; part < parts; ++part) {
     const int first = part * itemTokens;
     tables.items.push_back({.queryBegin = query,
@@ -97,26 +97,62 @@ SparseSplit::Cut SparseSplit::cutInto(int parts) const {
   return {tokens, divideUp(budget, tokens)};
 }
 
+std::int64_t SparseSplit::blocksOf(int queries) const {
+  return std::int64_t{blocksOfItem} * std::max(queries, 1);
+}
+
 int SparseSplit::mostParts(int queries) const {
-  const std::int64_t blocks = std::int64_t{blocksOfItem} * std::max(queries, 1);
+  const std::int64_t blocks = blocksOf(queries);
   const bool isUneven = blocks <= std::int64_t{kMostUnevenWaves} * blocksAtOnce;
   const auto most = std::max<std::int64_t>(blocksAtOnce / blocks, isUneven ? kMostUnevenParts : 1);
   return static_cast<int>(std::min<std::int64_t>(most, divideUp(budget, tileTokens)));
 }
 
+double SparseSplit::cost(const Cut &cut, int queries) const {
+  const std::int64_t waves = (blocksOf(queries) * cut.parts + blocksAtOnce - 1) / blocksAtOnce;
+  return static_cast<double>(waves * (cut.itemTokens + kWaveCosts) + kPartCosts * cut.parts +
+                             (cut.parts > 1 ? kMergeCosts : 0));
+}
+
+std::vector<SparseSplit::Cut> SparseSplit::cuts(int queries) const {
+  std::vector<Cut> all;
+  for (int parts = 1, most = mostParts(queries); parts <= most; ++parts)
+    if (const Cut next = cutInto(parts); all.empty() || next != all.back())
+      all.push_back(next);
+  std::stable_sort(all.begin(), all.end(),
+                   [&](const Cut &a, const Cut &b) { return cost(a, queries) < cost(b, queries); });
+  return all;
+}
+
+SparseSplit::Cut SparseSplit::cheapest(int queries) const {
+  Cut best = cutInto(1);
+  for (int parts = 2, most = mostParts(queries); parts <= most; ++parts)
+    if (const Cut other = cutInto(parts); cost(other, queries) < cost(best, queries))
+      best = other;
+  return best;
+}
+
 SparseSplit::Cut SparseSplit::cut(int queries) const {
   if (isInvariant)
     return cutInto(divideUp(budget, std::max(kInvariantTokens, tileTokens)));
-  const std::int64_t blocks = std::int64_t{blocksOfItem} * std::max(queries, 1);
-  const auto cost = [&](const Cut &cut) {
-    const std::int64_t waves = (blocks * cut.parts + blocksAtOnce - 1) / blocksAtOnce;
-    return waves * (cut.itemTokens + kWaveCosts) + kPartCosts * cut.parts + (cut.parts > 1 ? kMergeCosts : 0);
-  };
-  Cut best = cutInto(1);
-  for (int parts = 2, most = mostParts(queries); parts <= most; ++parts)
-    if (const Cut other = cutInto(parts); cost(other) < cost(best))
-      best = other;
-  return best;
+  const Cut byCosts = cheapest(queries);
+  // Fewer queries than it was measured for, down to the next number that was, may have it, too.
+  const auto measured =
+      std::lower_bound(tuned.begin(), tuned.end(), queries,
+                       [](const config::SparseCut &one, int wanted) { return one.queries < wanted; });
+  if (measured == tuned.end() || measured->itemTokens <= 0 || measured->queries > 2 * queries)
+    return byCosts;
+  const int tokens =
+      std::min(divideUp(measured->itemTokens, tileTokens), divideUp(budget, tileTokens)) * tileTokens;
+  const Cut other{tokens, divideUp(budget, tokens), true};
+  if (other.parts > mostParts(queries))
+    return byCosts;
+  // By the costs it may be the dearer one, by as much as they were wrong where it was measured, and no more:
+  // a few queries less, and the rule's cut may make a wave less that it did not make there.
+  const int there = measured->queries;
+  return cost(other, queries) * cost(cheapest(there), there) <= cost(byCosts, queries) * cost(other, there)
+             ? other
+             : byCosts;
 }
 
 int SparseSplit::mostItems(int queries) const {
@@ -147,13 +183,13 @@ SelectingTables selectingTables(const plan::Plan &plan, const SparseSplit &split
   }
   tables.unions = findUnions(plan, paths, split.unions, split.budget, mostUnited);
   const int unions = static_cast<int>(tables.unions.size());
-  const SparseSplit::Cut cut = split.cut(queries - tables.unitedQueries());
+  tables.cut = split.cut(queries - tables.unitedQueries());
   for (int query = 0, next = 0; query < queries;) {
     if (next < unions && tables.unions[static_cast<std::size_t>(next)].queryBegin == query) {
       query += tables.unions[static_cast<std::size_t>(next)].queryCount;
       addUnited(next++, split.unions, tables);
     } else {
-      addOwn(query, plan.callerIndex[static_cast<std::size_t>(query)], split.budget, cut, tables);
+      addOwn(query, plan.callerIndex[static_cast<std::size_t>(query)], split.budget, tables.cut, tables);
       ++query;
     }
   }

@@ -1,6 +1,10 @@
 #pragma once
 
+#include "compiler/config/SparseCut.h"
 #include "runtime/exec/cuda/Unions.h"
+
+#include <cstdint>
+#include <vector>
 
 /// What the kernels of a variant that selects read beside a plan (specs/LANGUAGE.md, rules K).
 namespace deft::exec {
@@ -14,17 +18,29 @@ struct SparseSplit {
   int blocksAtOnce = 1; ///< that the device holds
   bool isInvariant = false;
   UnionShape unions = {}; ///< of queries that share a path's beginning; an invariant plan has none
+  /// What was measured for this kernel: of this budget, by rising queries.
+  std::vector<config::SparseCut> tuned = {};
 
   struct Cut {
     int itemTokens, parts; ///< tokens of an item, and items of a query
+    bool isTuned = false;  ///< measured, and not what the costs say
+
+    bool operator==(const Cut &) const = default;
   };
+  /// The cheapest by costs, or what was measured for about so many queries.
   Cut cut(int queries) const;
+  /// All that cut() may choose from, by rising costs: of no more parts than fill a wave of blocks, or a few
+  /// for each query. So there is room for any of them, whatever was measured.
+  std::vector<Cut> cuts(int queries) const;
   /// For so many queries, or fewer.
   int mostItems(int queries) const;
 
 private:
+  std::int64_t blocksOf(int queries) const;
   int mostParts(int queries) const;
   Cut cutInto(int parts) const;
+  double cost(const Cut &cut, int queries) const;
+  Cut cheapest(int queries) const;
 };
 
 /// Positions that worth has room for.
@@ -38,6 +54,7 @@ struct SelectingTables {
   std::vector<abi::Item> unitedItems;      ///< of these
   std::vector<abi::Item> items;            ///< of the other queries, likewise
   int partials = 0;                        ///< of both
+  SparseSplit::Cut cut = {};               ///< of the latter, also where there are none
   std::vector<int> mergeQuery, mergeBegin{0}, mergeSlot; ///< as abi::MergeArgs has them
 
   int unitedQueries() const { return unions.empty() ? 0 : unions.back().before + unions.back().queryCount; }

@@ -32,6 +32,29 @@ TEST(SparsePhaseTest, EveryArchitectureHasOneForEveryShape) {
       }
 }
 
+TEST(SparsePhaseTest, WhatElseMayBeFasterIsLegalAndEachOnce) {
+  for (const target::Target &target : target::targets())
+    for (const int dim : {16, 128, 256})
+      for (const int ratio : {1, 16, 17, 64, 200}) {
+        const KernelShape shape{ratio, 1, spec::Tensors::alike(dim)};
+        const auto phases = sparsePhases(shape, target);
+        SCOPED_TRACE(std::string(target.arch) + ", " + std::to_string(dim) + ", " + std::to_string(ratio));
+        ASSERT_FALSE(phases.empty());
+        EXPECT_TRUE(haveSameSparseTile(phases.front(), *sparsePhase(shape, target)));
+        for (std::size_t i = 0; i < phases.size(); ++i) {
+          EXPECT_TRUE(checkPhase(shape, phases[i], &target).ok());
+          EXPECT_EQ(phases[i].tileQ, shape.fewestRows());
+          for (std::size_t j = 0; j < i; ++j)
+            EXPECT_FALSE(haveSameSparseTile(phases[i], phases[j]));
+        }
+      }
+  EXPECT_EQ(sparsePhases({32, 8, spec::Tensors::alike(128)}, *target::findTarget("sm_90a")).size(), 19u);
+  EXPECT_GT(sparsePhases({64, 2, spec::Tensors::alike(64)}, *target::findTarget("sm_90a")).size(), 5u);
+  spec::Tensors tensors = spec::Tensors::alike(128);
+  tensors.v.dim = tensors.out.dim = 64; // which no kernel serves
+  EXPECT_TRUE(sparsePhases({8, 8, tensors}, *target::findTarget("sm_80")).empty());
+}
+
 TEST(SparsePhaseTest, AUnionIsReadInTilesOfTheRowsOf32Queries) {
   const auto rowsOf = [](int queryHeads, int kvHeads, int dim) {
     const auto phase =

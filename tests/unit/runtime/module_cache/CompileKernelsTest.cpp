@@ -1,5 +1,7 @@
 #include "runtime/module_cache/CompileKernels.h"
 
+#include "compiler/kernels/SparsePhase.h"
+
 #include "compiler/codegen/cuda/Instantiate.h"
 #include "compiler/kernels/DefaultConfig.h"
 #include "compiler/kernels/Sm90.h"
@@ -109,6 +111,26 @@ TEST(KernelSetTest, AVariantThatSelectsHasTheKernelsOfItsOtherAttentions) {
   EXPECT_EQ(set->selecting->uniting->unite.threads, 1024);
   EXPECT_EQ(set->selecting->uniting->attend.entry, "deft_plain_united");
   EXPECT_EQ(set->selecting->uniting->attend.threads, 32 * set->selecting->uniting->phase.warps);
+}
+
+TEST(KernelSetTest, ListsAreReadByTheTileThatIsAskedFor) {
+  const auto nvrtc = nvrtc::Nvrtc::load();
+  if (!nvrtc)
+    GTEST_SKIP() << nvrtc.error().message;
+  codegen::cuda::VariantSource source = plain();
+  const target::Target &target = *target::findTarget("sm_80");
+  source.worthGroups = source.lists = source.kvHeads;
+  const config::PhaseConfig tile = kernels::sparsePhases(source.shape(), target).back();
+  const auto set = compileLayers(nullptr, **nvrtc, source, small(), target, {}, &tile);
+  ASSERT_TRUE(set) << set.error().message;
+  EXPECT_TRUE(kernels::haveSameSparseTile(set->selecting->sparsePhase, tile));
+  const auto alone = compileSparse(nullptr, **nvrtc, source, tile, target);
+  ASSERT_TRUE(alone) << alone.error().message;
+  EXPECT_EQ(alone->entry, set->selecting->sparse.entry);
+  EXPECT_EQ(alone->threads, 32 * tile.warps);
+  EXPECT_EQ(alone->threads, set->selecting->sparse.threads);
+  EXPECT_EQ(alone->smemBytes, set->selecting->sparse.smemBytes);
+  EXPECT_EQ(alone->resources.registers, set->selecting->sparse.resources.registers);
 }
 
 /// ptxas 13.0 takes the registers of the queries for those of the weights where both have as many and nothing

@@ -7,6 +7,7 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <set>
 
 namespace deft::exec {
 namespace {
@@ -105,6 +106,48 @@ TEST(PlanSelectingTest, ListsAndSparseOutputsAreThoseOfTheOracle) {
           united += call.kernel == "deft_small_united";
       }
   EXPECT_GT(united, 20);
+}
+
+/// Whatever a file names.
+TEST(PlanSelectingTest, SparseOutputsAreRightHoweverListsAreCut) {
+  std::set<int> cuts;
+  for (int itemTokens = 1; itemTokens <= 80; itemTokens += 7) {
+    SCOPED_TRACE(itemTokens);
+    const SelectingGpu gpu(70);
+    tree::KvTree tree = someTree(5);
+    const int queries = static_cast<int>(tree.queries().size());
+    const auto placement = tree::placeInCache(
+        tree, {.pageSize = pageSizeOf(gpu.variant), .order = tree::PlacementOrder::Scattered, .seed = 3});
+    const Inputs inputs = makeRandomInputs(gpu.variant, tree, *placement, {}, 3);
+    auto executor =
+        *CudaExecutor::create(gpu.device, gpu.variant, gpu.set, 70,
+                              {{35, queries, 16}, {70, queries + 1, 1}, {70, queries, itemTokens}});
+    CudaInputs on(gpu.device, gpu.variant);
+    ASSERT_TRUE(on.load(inputs).ok());
+    Outputs full, sparse;
+    Selection selection;
+    ASSERT_TRUE(executor->runSelecting(gpu.makePlan(tree), on, full, selection).ok());
+    ASSERT_TRUE(executor->poison().ok());
+    ASSERT_TRUE(executor->runSparse(on, sparse).ok());
+    reference::CheckOptions options;
+    options.selection = &selection;
+    const auto check = reference::check(gpu.variant, tree, inputs, sparse, options);
+    EXPECT_TRUE(check.passed()) << reference::explainFailure(check);
+    ASSERT_TRUE(executor->sparseCut());
+    EXPECT_TRUE(executor->sparseCut()->isTuned);
+    EXPECT_EQ(executor->sparseCut()->itemTokens, (itemTokens + 15) / 16 * 16);
+    cuts.insert(executor->sparseCut()->parts);
+  }
+  EXPECT_THAT(cuts, ElementsAre(1, 2, 3, 5));
+}
+
+TEST(PlanSelectingTest, WhoMeasuresCutsInPlaceOfWhatTheKernelsKnow) {
+  const SelectingGpu gpu(70);
+  const auto kernels = *CudaKernels::load(gpu.device, gpu.variant, gpu.set, {{70, 8, 32}});
+  EXPECT_EQ(PlanSelecting::create(*kernels, 70, false)->split().cut(8), (SparseSplit::Cut{32, 3, true}));
+  EXPECT_TRUE(PlanSelecting::create(*kernels, 60, false)->split().tuned.empty());
+  const std::vector<config::SparseCut> none;
+  EXPECT_FALSE(PlanSelecting::create(*kernels, 70, false, &none)->split().cut(8).isTuned);
 }
 
 TEST(PlanSelectingTest, ASelectionLeavesTheWorthAsItFoundIt) {

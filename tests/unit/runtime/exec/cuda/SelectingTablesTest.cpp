@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <random>
 
 namespace deft::exec {
 namespace {
@@ -77,6 +78,79 @@ TEST(SelectingTablesTest, ThereIsRoomForTheItemsOfEveryNumberOfQueriesBelow) {
           EXPECT_LE(most, split.mostItems(queries)) << budget << ", " << atOnce << ", " << queries;
         }
       }
+}
+
+TEST(SelectingTablesTest, AMeasuredCutIsForItsNumberOfQueries) {
+  SparseSplit split = splitOf(4096);
+  ASSERT_EQ(split.cut(8), (SparseSplit::Cut{704, 6}));
+  split.tuned = {{4096, 4, 0}, {4096, 8, 1024}, {4096, 32, 2048}};
+  EXPECT_EQ(split.cut(8), (SparseSplit::Cut{1024, 4, true}));
+  EXPECT_EQ(split.cut(32), (SparseSplit::Cut{2048, 2, true}));
+  EXPECT_EQ(split.cut(4), splitOf(4096).cut(4)); // for which the rule was the fastest
+  EXPECT_EQ(split.cut(3), splitOf(4096).cut(3));
+  EXPECT_EQ(split.cut(9), splitOf(4096).cut(9)); // far below 32
+  EXPECT_EQ(split.cut(64), splitOf(4096).cut(64));
+  split.isInvariant = true;
+  EXPECT_EQ(split.cut(8).itemTokens, 512);
+}
+
+TEST(SelectingTablesTest, FewerQueriesHaveItWhereTheCostsAreNoWorseForIt) {
+  SparseSplit split = splitOf(4096);
+  split.tuned = {{4096, 32, 1024}}; // 1,024 blocks, three waves; the rule has two of 1,408 tokens
+  int used = 0;
+  for (int queries = 16; queries < 32; ++queries) {
+    const SparseSplit::Cut cut = split.cut(queries);
+    used += cut.isTuned;
+    if (cut.isTuned)
+      EXPECT_EQ(cut, (SparseSplit::Cut{1024, 4, true}));
+    else
+      EXPECT_EQ(cut, splitOf(4096).cut(queries));
+  }
+  EXPECT_TRUE(split.cut(31).isTuned);
+  EXPECT_FALSE(split.cut(16).isTuned); // 384 blocks of 1,408 tokens are one wave, 512 of 1,024 two
+  EXPECT_GT(used, 1);
+  EXPECT_LT(used, 16);
+}
+
+TEST(SelectingTablesTest, AllCutsThatThereMayBeBeginWithTheChosenOne) {
+  const SparseSplit split = splitOf(4096);
+  for (const int queries : {1, 8, 24, 300}) {
+    const std::vector<SparseSplit::Cut> cuts = split.cuts(queries);
+    ASSERT_FALSE(cuts.empty());
+    EXPECT_EQ(cuts.front(), split.cut(queries));
+    for (std::size_t i = 0; i < cuts.size(); ++i) {
+      EXPECT_LE(queries * cuts[i].parts, split.mostItems(queries));
+      EXPECT_EQ(std::count(cuts.begin(), cuts.end(), cuts[i]), 1);
+    }
+  }
+  EXPECT_GT(split.cuts(1).size(), 10u);
+}
+
+/// Files may say anything.
+TEST(SelectingTablesTest, WhateverWasMeasuredItemsCoverListsAndThereIsRoomForThem) {
+  std::mt19937 random(7);
+  const auto upTo = [&](int most) { return std::uniform_int_distribution<>(1, most)(random); };
+  int tuned = 0;
+  for (int round = 0; round < 300; ++round) {
+    SparseSplit split{.budget = upTo(6000),
+                      .tileTokens = 16 << upTo(3),
+                      .blocksOfItem = upTo(32),
+                      .blocksAtOnce = upTo(800)};
+    for (int queries = upTo(20); queries < 300; queries += upTo(60))
+      split.tuned.push_back({split.budget, queries, upTo(2) == 1 ? upTo(10000) : upTo(200)});
+    const int room = upTo(300);
+    const int mostItems = split.mostItems(room);
+    for (int queries = 0; queries <= room; ++queries) {
+      const SparseSplit::Cut cut = split.cut(queries);
+      tuned += cut.isTuned;
+      ASSERT_GT(cut.itemTokens, 0);
+      ASSERT_EQ(cut.itemTokens % split.tileTokens, 0);
+      ASSERT_GE(cut.parts * cut.itemTokens, split.budget);
+      ASSERT_LT((cut.parts - 1) * cut.itemTokens, split.budget); // no item is empty
+      ASSERT_LE(std::int64_t{queries} * cut.parts, mostItems);
+    }
+  }
+  EXPECT_GT(tuned, 1000);
 }
 
 TEST(SelectingTablesTest, ItemsOfManyQueriesAndALargeBudgetAreCounted) {
