@@ -43,14 +43,14 @@ support::Result<config::Config> invariantConfig(const spec::Variant &variant, co
 }
 
 /// For trees like this one.
-support::Result<package::KernelSet> kernelsFor(const Gpu &gpu, const Attention &attention, const Tree &tree) {
-  const device::DeviceFacts &facts = gpu.impl().device->facts();
-  const Attention::Impl &impl = attention.impl();
+support::Result<package::KernelSet>
+kernelsFor(const Gpu &gpu, const Attention &attention,
+           const std::shared_ptr<const config_cache::ConfigCache> &configs, const Tree &tree) {
   auto placed = tree::placedTree(tree.impl().tree(), attention.pageSize());
   if (!placed)
     return placed.error();
-  auto choice = program::chooseKernels(impl.program, facts,
-                                       impl.configs->of(config_cache::DeviceKey::ofGpu(facts)), *placed);
+  auto choice =
+      program::chooseKernels(attention.impl().program, gpu.impl().device->facts(), configs, *placed);
   if (!choice)
     return choice.error();
   return std::move(choice->kernels);
@@ -121,15 +121,17 @@ Result<GpuAttention> GpuAttention::load(const Gpu &gpu, const Attention &attenti
       config = invariantConfig(program.variant(), std::move(*config));
     if (!config)
       return api::toPublic(config.error());
+    const auto configs = attention.impl().configs->of(config_cache::DeviceKey::ofGpu(facts));
     auto kernels = support::Result<package::KernelSet>(support::Error{});
     if (options.typicalTree && !options.invariant)
-      kernels = kernelsFor(gpu, attention, *options.typicalTree);
+      kernels = kernelsFor(gpu, attention, configs, *options.typicalTree);
     std::string warning; // a cache that cannot be written costs time at the next load, no more
     if (!kernels)        // no tree to choose for, or what was chosen cannot be made
-      kernels = program.cudaKernels(facts.major, facts.minor, *config, warning);
+      kernels = program.cudaKernels(facts.major, facts.minor, *config, warning, &configs->sparse());
     if (!kernels)
       return api::toPublic(kernels.error());
-    auto loaded = exec::CudaKernels::load(gpu.impl().device, program.variant(), *kernels);
+    auto loaded = exec::CudaKernels::load(gpu.impl().device, program.variant(), *kernels,
+                                          configs->sparse().cutsFor(program.variant(), *kernels));
     if (!loaded)
       return api::toPublic(loaded.error());
     return GpuAttention(std::make_shared<const Impl>(

@@ -3,6 +3,7 @@
 #include "compiler/config/ConfigJson.h"
 #include "compiler/support/GuardedFile.h"
 #include "runtime/config_cache/PriceFiles.h"
+#include "runtime/config_cache/SparseFiles.h"
 #include "runtime/module_cache/CubinCache.h"
 #include "runtime/tree/StrictJson.h"
 
@@ -119,8 +120,11 @@ Places defaultPlaces(const std::string &overridePath) {
   if (const auto cache = module_cache::defaultCacheFolder()) {
     places.userFolder = *cache + "/configs";
     places.userPrices = *cache + "/prices";
+    places.userSparse = *cache + "/sparse";
   }
   places.installedFolder = installedFolder();
+  if (!places.installedFolder.empty())
+    places.installedSparse = (fs::path(places.installedFolder).parent_path() / "sparse").string();
   return places;
 }
 
@@ -169,6 +173,9 @@ ConfigCache ConfigCache::load(const Places &places, const DeviceKey &device) {
   FoundPrices found = findPrices(places, device);
   cache.prices_ = std::move(found.prices);
   cache.notes_.insert(cache.notes_.end(), found.notes.begin(), found.notes.end());
+  FoundSparse sparse = findSparse(places, device);
+  cache.sparse_ = std::move(sparse.tuning);
+  cache.notes_.insert(cache.notes_.end(), sparse.notes.begin(), sparse.notes.end());
   return cache;
 }
 

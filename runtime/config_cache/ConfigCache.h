@@ -4,6 +4,7 @@
 #include "compiler/config/DevicePrices.h"
 #include "compiler/support/Result.h"
 #include "runtime/config_cache/ConfigFile.h"
+#include "runtime/config_cache/SparseTuning.h"
 
 #include <array>
 #include <functional>
@@ -30,11 +31,13 @@ struct Places {
   /// What `deftc tune --calibrate` found, one file of prices for each device by the same names; those that
   /// ship are in the program.
   std::string userPrices = {};
+  /// What was tuned for sparse layers, likewise; the latter beside installedFolder.
+  std::string userSparse = {}, installedSparse = {};
 };
 
-/// DEFT_CONFIG_PATH; the folders `configs` and `prices` of the cache (DEFT_CACHE_DIR, XDG_CACHE_HOME/deftc,
-/// HOME/.cache/deftc); share/deftc/configs beside the program or library that this code is in. An
-/// `overridePath` comes before the variable.
+/// DEFT_CONFIG_PATH; the folders `configs`, `prices` and `sparse` of the cache (DEFT_CACHE_DIR,
+/// XDG_CACHE_HOME/deftc, HOME/.cache/deftc); share/deftc/configs and sparse beside the program or library
+/// that this code is in. An `overridePath` comes before the variable.
 Places defaultPlaces(const std::string &overridePath = {});
 
 /// What is wrong with a file that somebody names as the override; loading would pass over it with a note.
@@ -79,6 +82,9 @@ public:
   /// By which what nobody tuned is chosen, and planned, on the device; none: nothing was loaded.
   const std::optional<config::DevicePrices> &prices() const { return prices_; }
 
+  /// Of layers that read lists of tokens.
+  const SparseTuning &sparse() const { return sparse_; }
+
   /// A copy without any: what is chosen where nothing is tuned, by this device's prices.
   ConfigCache withoutEntries() const;
   /// A copy without one entry: what would be chosen if it had never been tuned.
@@ -91,6 +97,7 @@ private:
   DeviceKey device_;
   std::optional<config::DevicePrices> prices_;
   std::vector<LoadedEntry> entries_;
+  SparseTuning sparse_;
   std::optional<config::Config> fixed_;
   std::string fixedPath_;
   std::vector<std::string> notes_;

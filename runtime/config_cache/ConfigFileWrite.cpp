@@ -3,6 +3,7 @@
 #include "compiler/support/AtomicFile.h"
 #include "runtime/config_cache/EntryMap.h"
 #include "runtime/config_cache/FileLock.h"
+#include "runtime/config_cache/SetAside.h"
 
 #include <filesystem>
 
@@ -14,26 +15,7 @@ using support::Result;
 
 namespace {
 
-/// Of new files; what is in the cache must not be written by others, or it would not be read again.
-constexpr unsigned kPrivateMode = 0644, kSharedMode = 0666;
-
-/// Keeps what a file that is no longer whole has beside it, so that nothing of it is lost; the copy's name.
-Result<std::string> setAside(const std::string &path) {
-  const support::GuardedFile broken =
-      support::readGuarded(path, support::kMostCachedBytes, support::Trust::Private);
-  if (broken.state != support::GuardedFile::State::Read)
-    return Error{ErrorCode::Environment, "cannot copy the broken `" + path + "` aside: " + broken.fault, ""};
-  for (int number = 1;; ++number) {
-    const std::string aside = path + ".broken-" + std::to_string(number);
-    constexpr int kMost = 1000;
-    std::error_code none;
-    if (std::filesystem::exists(aside, none) && number < kMost)
-      continue;
-    if (auto written = support::writeFileAtomically(aside, broken.bytes, kPrivateMode); !written)
-      return written.error();
-    return aside;
-  }
-}
+constexpr unsigned kSharedMode = 0666; ///< of new files that somebody names
 
 Result<void> makeFolderOf(const std::string &path, Place place) {
   std::error_code failure;
@@ -117,7 +99,7 @@ Result<WriteReport> mergeInto(const std::string &path, Place place, const Config
   report.added += static_cast<int>(file->kept.size() - kept);
   if (report.added + report.replaced == 0 && report.setAside.empty())
     return report;
-  const unsigned mode = place == Place::Cache ? kPrivateMode : kSharedMode;
+  const unsigned mode = place == Place::Cache ? kCachedMode : kSharedMode;
   if (auto written = support::writeFileAtomically(path, formatConfigFile(*file), mode); !written)
     return written.error();
   return report;

@@ -1,16 +1,10 @@
 #include "runtime/config_cache/Entry.h"
 
 #include "compiler/config/ConfigJson.h"
-#include "compiler/kernels/Family.h"
-#include "compiler/support/Hash.h"
-#include "runtime/nvrtc/Templates.h"
 #include "runtime/tree/StrictJson.h"
-#include "templates/deft/cpu_abi.h"
 
 #include <algorithm>
-#include <cctype>
 #include <cmath>
-#include <ctime>
 #include <limits>
 #include <utility>
 
@@ -30,14 +24,6 @@ json toJson(const Measurement &measurement) {
           {"untuned_us", measurement.untunedUs},
           {"spread", measurement.spread},
           {"trees", measurement.trees}};
-}
-
-json toJson(const Provenance &provenance) {
-  return {{"deftc_version", provenance.deftcVersion},
-          {"kernel_hash", provenance.kernelHash},
-          {"date", provenance.date},
-          {"driver", provenance.driver},
-          {"note", provenance.note}};
 }
 
 Result<void> readNumber(const json &object, const char *key, double least, double &out) {
@@ -68,27 +54,6 @@ Result<Measurement> measurementFromJson(const json &object) {
     return wrong("measurement: `trees` is " + std::to_string(*trees) + ", less than 1");
   measurement.trees = *trees;
   return measurement;
-}
-
-Result<Provenance> provenanceFromJson(const json &object) {
-  if (auto checked =
-          tree::checkKeys(object, "provenance", {"deftc_version", "kernel_hash", "date", "driver", "note"});
-      !checked)
-    return checked.error();
-  Provenance provenance;
-  const auto read = [&](const char *key, std::string &out) -> Result<void> {
-    auto text = tree::readString(object[key], std::string("provenance ") + key);
-    if (!text)
-      return text.error();
-    out = std::move(*text);
-    return {};
-  };
-  for (const auto &done :
-       {read("deftc_version", provenance.deftcVersion), read("kernel_hash", provenance.kernelHash),
-        read("date", provenance.date), read("driver", provenance.driver), read("note", provenance.note)})
-    if (!done)
-      return done.error();
-  return provenance;
 }
 
 Result<std::vector<Coordinates>> coordinatesFromJson(const json &list) {
@@ -208,61 +173,6 @@ Result<Entry> entryFromJson(const json &object, DeviceKey::Kind device) {
   entry.measurement = *measurement;
   entry.provenance = std::move(*provenance);
   return entry;
-}
-
-std::string codeOf(std::string_view text) {
-  std::string code;
-  for (std::size_t at = 0; at < text.size();) {
-    if (text.substr(at, 2) == "//")
-      at = std::min(text.find('\n', at), text.size());
-    else if (const char c = text[at++]; std::isspace(static_cast<unsigned char>(c)) == 0)
-      code += c;
-  }
-  return code;
-}
-
-namespace {
-
-std::string hashOfKernels(DeviceKey::Kind kind) {
-  constexpr std::size_t kDigits = 16;
-  support::Sha256 hash;
-  if (kind == DeviceKey::Kind::Cpu) {
-    // The code generator has no text to hash where it is not built in; packages carry its code by this
-    // version.
-    hash.update("cpu kernels " + std::to_string(abi::kCpuKernelVersion) + " of deftc " DEFT_VERSION);
-  } else {
-    std::string all;
-    for (const kernels::Family *family : kernels::families())
-      if (family->device == kind)
-        all += "#include \"deft/attend_" + std::string(family->name) + ".cuh\"\n";
-    for (const nvrtc::TemplateHeader &header : nvrtc::reachedHeaders(all + "#include \"deft/merge.cuh\"\n")) {
-      const std::string code = codeOf(header.text);
-      hash.update(std::string(header.name) + " " + std::to_string(code.size()) + "\n");
-      hash.update(code);
-    }
-  }
-  return hash.finishHex().substr(0, kDigits);
-}
-
-} // namespace
-
-const std::string &kernelHash(DeviceKey::Kind kind) {
-  // What it hashes is a part of this program, and every entry of a file is compared with it.
-  if (kind == DeviceKey::Kind::Cpu) {
-    static const std::string cpu = hashOfKernels(kind);
-    return cpu;
-  }
-  static const std::string gpu = hashOfKernels(kind);
-  return gpu;
-}
-
-std::string timestamp(std::chrono::seconds ahead) {
-  const std::time_t now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now() + ahead);
-  std::tm parts{};
-  char text[32];
-  gmtime_r(&now, &parts);
-  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts);
-  return text;
 }
 
 } // namespace deft::config_cache

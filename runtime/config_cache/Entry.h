@@ -3,12 +3,12 @@
 #include "compiler/config/Config.h"
 #include "compiler/support/Result.h"
 #include "runtime/config_cache/DeviceKey.h"
+#include "runtime/config_cache/Provenance.h"
 #include "runtime/config_cache/TreeClass.h"
 #include "runtime/config_cache/VariantSignature.h"
 
 #include <nlohmann/json_fwd.hpp>
 
-#include <chrono>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -25,17 +25,6 @@ struct Measurement {
 
   double gain() const { return tunedUs > 0 ? untunedUs / tunedUs : 1; }
   bool operator==(const Measurement &) const = default;
-};
-
-/// Where an entry comes from.
-struct Provenance {
-  std::string deftcVersion; ///< "0.1.0"
-  std::string kernelHash;   ///< of the kernels that were timed; see kernelHash()
-  std::string date;         ///< "2026-11-21T08:30:00Z"
-  std::string driver;       ///< of a GPU: what the driver calls itself; else empty
-  std::string note;         ///< for people
-
-  bool operator==(const Provenance &) const = default;
 };
 
 /// Trees are alike up to this distance: a tenth of a doubling.
@@ -74,15 +63,5 @@ nlohmann::json toJson(const Entry &entry);
 /// on selection. An unknown key, or a class of another version, is an error: what is not understood is not
 /// used.
 support::Result<Entry> entryFromJson(const nlohmann::json &json, DeviceKey::Kind device);
-
-/// What a compiler sees of a C++ text that has no literal with `//` in it: no comments and no layout.
-std::string codeOf(std::string_view text);
-
-/// Names the kernels of this build: device code of a GPU (its comments and layout apart), the code generator
-/// of a CPU. Entries with another hash are stale: their times were those of other kernels.
-const std::string &kernelHash(DeviceKey::Kind kind);
-
-/// Now, or so far ahead, as Provenance::date has it.
-std::string timestamp(std::chrono::seconds ahead = {});
 
 } // namespace deft::config_cache

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <filesystem>
 #include <sys/file.h>
+#include <system_error>
 #include <thread>
 #include <unistd.h>
 

@@ -15,8 +15,7 @@ public:
 
   static support::Result<FileLock> take(const std::string &path, int patienceMs = kPatienceMs);
 
-  /// That of a file of configs: in FILE.lock beside the file itself, whatever link it is named by. Two names
-  /// of one file are one lock.
+  /// The lock beside a file, whatever link the file is named by: two names of one file are one lock.
   static support::Result<FileLock> ofFile(const std::string &path);
 
   FileLock(FileLock &&other) noexcept : fd_(other.fd_) { other.fd_ = -1; }

@@ -13,10 +13,10 @@ support::Result<KernelChoice> chooseKernels(const Program &program, const device
                                        target::targetForDevice(facts.major, facts.minor), *untuned,
                                        facts.multiprocessors);
   };
-  KernelChoice choice{{}, chooserWith(configs), {}};
+  KernelChoice choice{{}, chooserWith(configs)};
   std::string warning;
   const auto kernelsOf = [&](const config_cache::Ruling &ruling) {
-    return program.cudaKernels(facts.major, facts.minor, ruling.config(), warning);
+    return program.cudaKernels(facts.major, facts.minor, ruling.config(), warning, &configs->sparse());
   };
   const config_cache::Ruling &ruling = choice.chooser.choose(first);
   const bool isTuned =
@@ -30,6 +30,7 @@ support::Result<KernelChoice> chooseKernels(const Program &program, const device
   if (!kernels)
     return kernels.error();
   choice.kernels = std::move(*kernels);
+  choice.sparseCuts = configs->sparse().cutsFor(program.variant(), choice.kernels);
   if (!warning.empty())
     choice.warnings.push_back(std::move(warning));
   return choice;

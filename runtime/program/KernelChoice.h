@@ -15,7 +15,8 @@ namespace deft::program {
 struct KernelChoice {
   package::KernelSet kernels;
   config_cache::ConfigChooser chooser; ///< of trees' configs; the first tree has got its one
-  std::vector<std::string> warnings;
+  std::vector<std::string> warnings = {};
+  std::vector<config::SparseCut> sparseCuts = {}; ///< that were tuned for the kernel that reads lists
 };
 
 /// The kernels of the config for trees like `first`. Where those of a tuned one cannot be made (no NVRTC

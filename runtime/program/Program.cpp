@@ -4,6 +4,7 @@
 #include "compiler/kernels/DefaultConfig.h"
 #include "compiler/package/Container.h"
 #include "runtime/config_cache/ConfigChooser.h"
+#include "runtime/config_cache/SparseTuning.h"
 #include "runtime/exec/Selection.h"
 #include "runtime/exec/cpu/SharedObject.h"
 #include "runtime/module_cache/CompileKernels.h"
@@ -135,6 +136,13 @@ Result<std::vector<config::Config>> Program::untunedConfigs(int major, int minor
   return kernels::defaultConfigs(*variant_, *target);
 }
 
+std::optional<config::PhaseConfig> Program::packagedSparsePhase(int major, int minor) const {
+  for (const package::KernelSet *kernels : packagedKernels(major, minor))
+    if (kernels->selecting)
+      return kernels->selecting->sparsePhase;
+  return {};
+}
+
 Result<package::KernelSet> Program::cudaKernels(int major, int minor, std::string &warning) const {
   const auto config = untunedConfig(major, minor);
   if (!config)
@@ -143,7 +151,8 @@ Result<package::KernelSet> Program::cudaKernels(int major, int minor, std::strin
 }
 
 Result<package::KernelSet> Program::cudaKernels(int major, int minor, const config::Config &config,
-                                                std::string &warning) const {
+                                                std::string &warning,
+                                                const config_cache::SparseTuning *tuned) const {
   const auto packagedFor = [&](auto serves) -> std::optional<package::KernelSet> {
     for (const package::KernelSet *packaged : packagedKernels(major, minor))
       if (serves(packaged->config, config)) {
@@ -171,7 +180,9 @@ Result<package::KernelSet> Program::cudaKernels(int major, int minor, const conf
     return nvrtc.error();
   }
   const auto cache = module_cache::CubinCache::openDefault();
-  auto kernels = module_cache::compileLayers(cache.get(), **nvrtc, *source, config, **target);
+  const auto sparse = tuned ? tuned->phaseFor(*variant_, **target) : std::nullopt;
+  auto kernels = module_cache::compileLayers(cache.get(), **nvrtc, *source, config, **target, {},
+                                             sparse ? &*sparse : nullptr);
   if (const auto found = cache->takeWarning())
     warning = *found;
   return kernels;

@@ -11,6 +11,10 @@
 #include <string_view>
 #include <vector>
 
+namespace deft::config_cache {
+class SparseTuning;
+}
+
 namespace deft::program {
 
 /// One variant and where its kernels come from: a spec, compiled now, or a package, compiled before.
@@ -56,9 +60,13 @@ public:
   support::Result<std::vector<config::Config>> untunedConfigs(int major, int minor) const;
 
   /// The kernels of a config: a package's where it has them; else by NVRTC and the cache of kernels, whose
-  /// warning (a folder that cannot be written) goes to `warning`.
+  /// warning (a folder that cannot be written) goes to `warning`. What is compiled of a variant that selects
+  /// reads lists by the tile that `tuned` has for it; null, or where that has none: by the rule's.
   support::Result<package::KernelSet> cudaKernels(int major, int minor, const config::Config &config,
-                                                  std::string &warning) const;
+                                                  std::string &warning,
+                                                  const config_cache::SparseTuning *tuned = nullptr) const;
+  /// The shape of the kernel that reads lists in a package's kernels for it; none: it has no such one.
+  std::optional<config::PhaseConfig> packagedSparsePhase(int major, int minor) const;
   /// The kernels of untunedConfig().
   support::Result<package::KernelSet> cudaKernels(int major, int minor, std::string &warning) const;
 

@@ -2,6 +2,7 @@
 #include "compiler/support/AtomicFile.h"
 #include "runtime/config_cache/ConfigFile.h"
 #include "runtime/config_cache/Rules.h"
+#include "runtime/config_cache/SparseFiles.h"
 #include "runtime/config_cache/VariantLegality.h"
 #include "tests/support/JsonBlocks.h"
 
@@ -30,7 +31,7 @@ TEST(DocumentTest, ItsFileIsReadAndWrittenAsItStands) {
   const auto text = support::readFile(DEFT_CONFIGS_DOCUMENT);
   ASSERT_TRUE(text) << text.error().message;
   const std::vector<std::string> blocks = test::jsonBlocks(*text);
-  ASSERT_EQ(blocks.size(), 2U);
+  ASSERT_EQ(blocks.size(), 3U);
   const FileReading reading = parseConfigFile(blocks[0], "CONFIGS.md");
   ASSERT_EQ(reading.state, FileState::Good) << reading.message;
   EXPECT_THAT(reading.file.notes, testing::IsEmpty());
@@ -39,6 +40,17 @@ TEST(DocumentTest, ItsFileIsReadAndWrittenAsItStands) {
   EXPECT_EQ(faultsOf(reading.file), "");
   const auto single = config::configFromJson(nlohmann::json::parse(blocks[1]), config::DeviceKind::Gpu);
   ASSERT_TRUE(single) << single.error().message;
+}
+
+TEST(DocumentTest, ItsFileOfSparseLayersIsReadAndWrittenAsItStands) {
+  const auto text = support::readFile(DEFT_CONFIGS_DOCUMENT);
+  ASSERT_TRUE(text) << text.error().message;
+  const std::string block = test::jsonBlocks(*text).back();
+  const SparseReading reading = parseSparseFile(block, "CONFIGS.md");
+  ASSERT_EQ(reading.state, FileState::Good) << reading.message;
+  EXPECT_THAT(reading.file.notes, testing::IsEmpty());
+  ASSERT_EQ(reading.file.entries.size(), 1U);
+  EXPECT_EQ(formatSparseFile(reading.file), block + "\n");
 }
 
 TEST(DocumentTest, ItNamesEveryRuleAndTheLimit) {

@@ -112,21 +112,5 @@ TEST(EntryTest, WhatCannotBeIsAnErrorThatSaysWhat) {
   EXPECT_THAT(errorWith("/config/partition", "nodes"), HasSubstr("nodes"));
 }
 
-TEST(EntryTest, KernelsOfACpuAndOfAGpuHaveHashesOfTheirOwn) {
-  EXPECT_EQ(kernelHash(DeviceKey::Kind::Gpu).size(), 16U);
-  EXPECT_EQ(kernelHash(DeviceKey::Kind::Gpu), kernelHash(DeviceKey::Kind::Gpu));
-  EXPECT_NE(kernelHash(DeviceKey::Kind::Gpu), kernelHash(DeviceKey::Kind::Cpu));
-}
-
-TEST(EntryTest, CommentsAndLayoutAreNoCode) {
-  EXPECT_EQ(codeOf("int a = b / c; // why\n\n  return a;//"), codeOf("int a=b/c;return a;"));
-  EXPECT_NE(codeOf("int a = b / c;"), codeOf("int a = b / d;"));
-}
-
-TEST(EntryTest, ATimestampSortsAsItReads) {
-  EXPECT_THAT(timestamp(),
-              testing::MatchesRegex("20[0-9][0-9]-[01][0-9]-[0-3][0-9]T[0-2][0-9]:[0-5][0-9]:[0-6][0-9]Z"));
-}
-
 } // namespace
 } // namespace deft::config_cache

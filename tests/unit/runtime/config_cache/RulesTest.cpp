@@ -322,6 +322,7 @@ TEST(PlacesTest, AreThoseOfTheEnvironment) {
   {
     const test::SetVariable configs("DEFT_CONFIG_PATH", "/some/configs");
     EXPECT_EQ(defaultPlaces().userFolder, "/some/cache/configs");
+    EXPECT_EQ(defaultPlaces().userSparse, "/some/cache/sparse");
     EXPECT_EQ(defaultPlaces().overridePath, "/some/configs");
     EXPECT_EQ(defaultPlaces("mine.json").overridePath, "mine.json");
   }

@@ -1,0 +1,217 @@
+#include "runtime/config_cache/SparseFiles.h"
+
+#include "compiler/support/AtomicFile.h"
+#include "compiler/support/GuardedFile.h"
+#include "runtime/config_cache/EntryMap.h"
+#include "runtime/config_cache/FileLock.h"
+#include "runtime/config_cache/SetAside.h"
+#include "runtime/tree/StrictJson.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+
+namespace deft::config_cache {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+using support::Error;
+using support::ErrorCode;
+using support::GuardedFile;
+using support::Result;
+using support::Trust;
+
+namespace {
+
+constexpr const char *kFormat = "deft-sparse";
+constexpr int kVersion = 1;
+
+SparseReading failed(FileState state, const std::string &path, const std::string &message) {
+  SparseReading reading;
+  reading.state = state;
+  reading.message = "`" + path + "`: " + message;
+  return reading;
+}
+
+SparseReading readSparseFile(const std::string &path, Trust trust) {
+  using State = GuardedFile::State;
+  const GuardedFile file = support::readGuarded(path, support::kMostCachedBytes, trust);
+  if (file.state == State::Read)
+    return parseSparseFile(file.bytes, path);
+  return failed(file.state == State::Absent      ? FileState::Absent
+                : file.state == State::Untrusted ? FileState::Untrusted
+                                                 : FileState::Unreadable,
+                path, file.fault);
+}
+
+/// An error where it must not be touched; else whether what is there counts.
+Result<bool> mayBeReplaced(const SparseReading &reading, const DeviceKey &device, const std::string &path,
+                           bool isNamed) {
+  switch (reading.state) {
+  case FileState::Good:
+    if (reading.file.device == device)
+      return true;
+    return Error{ErrorCode::Environment,
+                 "`" + path + "` is left as it is: it is of " + reading.file.device.text() + ", not of " +
+                     device.text(),
+                 ""};
+  case FileState::Absent:
+    return false;
+  case FileState::Broken:
+    if (!isNamed)
+      return false;
+    break;
+  case FileState::Unreadable:
+  case FileState::Untrusted:
+  case FileState::Unknown:
+    break;
+  }
+  return Error{ErrorCode::Environment, reading.message + "; it is left as it is", ""};
+}
+
+void put(const SparseEntry &entry, std::vector<SparseEntry> &all) {
+  SparseEntry merged = entry;
+  for (SparseEntry &other : all) {
+    if (keyOf(other) == keyOf(entry))
+      merged = withOlderCuts(std::move(merged), other);
+    else if (entry.isChosen && areOfSameLists(other, entry))
+      other.isChosen = false;
+  }
+  const auto same = std::find_if(all.begin(), all.end(),
+                                 [&](const SparseEntry &other) { return keyOf(other) == keyOf(entry); });
+  if (same == all.end()) {
+    all.push_back(std::move(merged));
+    return;
+  }
+  if (same->isFresh()) // a package's kernel is timed by itself, and stays what specs are compiled with
+    merged.isChosen |= same->isChosen;
+  *same = std::move(merged);
+}
+
+} // namespace
+
+SparseReading parseSparseFile(std::string_view text, const std::string &path) {
+  const auto document = tree::parseStrictJson(text);
+  if (!document)
+    return failed(FileState::Broken, path, document.error().message);
+  const json &root = *document;
+  // Another version may look any way beyond these two keys.
+  if (!root.is_object() || !root.contains("format") || root["format"] != kFormat)
+    return failed(FileState::Broken, path, std::string("its `format` is not ") + kFormat);
+  if (!root.contains("version") || !root["version"].is_number_integer())
+    return failed(FileState::Broken, path, "it does not say its version");
+  if (root["version"] != kVersion)
+    return failed(FileState::Unknown, path,
+                  "it is of version " + root["version"].dump() + ", this deftc knows " +
+                      std::to_string(kVersion));
+  if (auto checked = tree::checkKeys(root, "the file", {"format", "version", "device", "entries"}); !checked)
+    return failed(FileState::Broken, path, checked.error().message);
+  auto device = deviceKeyFromJson(root["device"]);
+  if (!device)
+    return failed(FileState::Broken, path, device.error().message);
+  if (!root["entries"].is_array())
+    return failed(FileState::Broken, path, "`entries` is not an array");
+  SparseReading reading;
+  reading.state = FileState::Good;
+  reading.file.device = std::move(*device);
+  for (const json &object : root["entries"]) {
+    if (auto entry = sparseEntryFromJson(object)) {
+      reading.file.entries.push_back(std::move(*entry));
+      continue;
+    } else if (reading.file.kept.empty()) { // one note a file is enough
+      reading.file.notes.push_back("`" + path + "`: an entry is not used: " + entry.error().message);
+    }
+    reading.file.kept.push_back(object);
+  }
+  return reading;
+}
+
+std::string formatSparseFile(const SparseFile &file) {
+  std::map<std::string, json> sorted;
+  for (const SparseEntry &entry : file.entries)
+    sorted.emplace(keyOf(entry), toJson(entry));
+  json entries = json::array();
+  for (const auto &[key, entry] : sorted)
+    entries.push_back(entry);
+  for (const json &object : file.kept)
+    entries.push_back(object);
+  return json{{"format", kFormat},
+              {"version", kVersion},
+              {"device", toJson(file.device)},
+              {"entries", entries}}
+             .dump(1) +
+         "\n";
+}
+
+FoundSparse findSparse(const Places &places, const DeviceKey &device) {
+  FoundSparse found;
+  std::vector<LoadedSparseEntry> entries;
+  const auto read = [&](const std::string &folder, Trust trust) {
+    std::error_code none;
+    if (folder.empty() || !fs::is_directory(folder, none))
+      return;
+    if (const std::string fault = trust == Trust::Private ? support::faultOfPrivateFolder(folder) : "";
+        !fault.empty()) {
+      found.notes.push_back("`" + folder + "`: " + fault + "; it is not used");
+      return;
+    }
+    const std::string path = folder + "/" + device.fileName();
+    SparseReading reading = readSparseFile(path, trust);
+    if (reading.state == FileState::Absent)
+      return;
+    if (reading.state != FileState::Good) {
+      found.notes.push_back(reading.message + "; it is not used");
+      return;
+    }
+    if (reading.file.device != device) {
+      found.notes.push_back("`" + path + "` is of " + reading.file.device.text() + "; it is not used");
+      return;
+    }
+    found.notes.insert(found.notes.end(), reading.file.notes.begin(), reading.file.notes.end());
+    for (SparseEntry &entry : reading.file.entries)
+      entries.push_back({std::move(entry), path});
+  };
+  read(places.userSparse, Trust::Private);
+  read(places.installedSparse, Trust::Anyone);
+  found.tuning = SparseTuning(std::move(entries));
+  return found;
+}
+
+Result<std::string> saveSparse(const Places &places, const DeviceKey &device,
+                               const std::vector<SparseEntry> &entries, const std::string &named) {
+  const bool isNamed = !named.empty();
+  if (!isNamed && places.userSparse.empty())
+    return Error{ErrorCode::Environment, "there is no place for what is tuned of sparse layers",
+                 "set DEFT_CACHE_DIR to a folder"};
+  if (!isNamed)
+    if (const std::string fault = support::makePrivateFolder(places.userSparse); !fault.empty())
+      return Error{ErrorCode::Environment, "`" + places.userSparse + "`: " + fault, ""};
+  const std::string path = isNamed ? named : places.userSparse + "/" + device.fileName();
+  const Trust trust = isNamed ? Trust::Anyone : Trust::Private;
+  if (auto free = mayBeReplaced(readSparseFile(path, trust), device, path, isNamed); !free)
+    return free.error(); // before a lock file lies beside what is not ours
+  if (auto writable = support::checkWritable(path); !writable)
+    return writable.error();
+  const auto lock = FileLock::ofFile(path);
+  if (!lock)
+    return lock.error();
+  SparseReading reading = readSparseFile(path, trust);
+  const auto counts = mayBeReplaced(reading, device, path, isNamed);
+  if (!counts)
+    return counts.error();
+  if (reading.state == FileState::Broken)
+    if (auto copied = setAside(path); !copied)
+      return copied.error();
+  SparseFile file = *counts ? std::move(reading.file) : SparseFile{};
+  file.device = device;
+  for (const SparseEntry &entry : entries)
+    put(entry, file.entries);
+  constexpr unsigned kSharedMode = 0666;
+  if (auto written =
+          support::writeFileAtomically(path, formatSparseFile(file), isNamed ? kSharedMode : kCachedMode);
+      !written)
+    return written.error();
+  return path;
+}
+
+} // namespace deft::config_cache

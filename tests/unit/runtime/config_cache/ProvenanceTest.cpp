@@ -1,0 +1,45 @@
+#include "runtime/config_cache/Provenance.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+namespace deft::config_cache {
+namespace {
+
+TEST(ProvenanceTest, ComesBackAsItWasWrittenAndWholeOnly) {
+  const Provenance provenance{"0.2.0", "0123456789abcdef", "2026-11-27T08:30:00Z", "CUDA 13.0", "a note"};
+  const nlohmann::json object = toJson(provenance);
+  const auto read = provenanceFromJson(object);
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(*read, provenance);
+  for (const auto &[key, value] : object.items()) {
+    nlohmann::json broken = object;
+    broken.erase(key);
+    EXPECT_FALSE(provenanceFromJson(broken)) << key;
+    broken = object;
+    broken[key] = 7;
+    EXPECT_FALSE(provenanceFromJson(broken)) << key;
+  }
+}
+
+TEST(ProvenanceTest, KernelsOfACpuAndOfAGpuHaveHashesOfTheirOwn) {
+  EXPECT_EQ(kernelHash(DeviceKey::Kind::Gpu).size(), 16U);
+  EXPECT_EQ(kernelHash(DeviceKey::Kind::Gpu), kernelHash(DeviceKey::Kind::Gpu));
+  EXPECT_NE(kernelHash(DeviceKey::Kind::Gpu), kernelHash(DeviceKey::Kind::Cpu));
+  EXPECT_EQ(sparseKernelHash().size(), 16U);
+  EXPECT_NE(sparseKernelHash(), kernelHash(DeviceKey::Kind::Gpu)); // which has family sm90, too
+}
+
+TEST(ProvenanceTest, CommentsAndLayoutAreNoCode) {
+  EXPECT_EQ(codeOf("int a = b / c; // why\n\n  return a;//"), codeOf("int a=b/c;return a;"));
+  EXPECT_NE(codeOf("int a = b / c;"), codeOf("int a = b / d;"));
+}
+
+TEST(ProvenanceTest, ATimestampSortsAsItReads) {
+  EXPECT_THAT(timestamp(),
+              testing::MatchesRegex("20[0-9][0-9]-[01][0-9]-[0-3][0-9]T[0-2][0-9]:[0-5][0-9]:[0-6][0-9]Z"));
+}
+
+} // namespace
+} // namespace deft::config_cache
