@@ -2,11 +2,13 @@
 #include "compiler/package/PackagedSpec.h"
 #include "compiler/support/AtomicFile.h"
 #include "compiler/target/Target.h"
+#include "runtime/config_cache/SparseFiles.h"
 #include "runtime/module_cache/CompileKernels.h"
 #include "runtime/program/Compiler.h"
 #include "tools/deftc/Commands.h"
 #include "tools/deftc/common/Gpus.h"
 #include "tools/deftc/common/Progress.h"
+#include "tools/deftc/common/SelectText.h"
 #include "tools/deftc/common/SpecInput.h"
 
 #include <CLI/CLI.hpp>
@@ -15,6 +17,7 @@
 #include <chrono>
 #include <filesystem>
 #include <iomanip>
+#include <optional>
 #include <ostream>
 #include <sstream>
 
@@ -85,6 +88,7 @@ public:
     package::PackagedVariant packaged{std::move(*source), {}};
     context_.out << variant.name << ": source\n";
     for (const target::Target *target : targets) {
+      const auto sparse = tunedSparse(variant, *target);
       const auto configs = kernels::defaultConfigs(variant, target);
       if (!configs)
         return Error{configs.error().code,
@@ -95,7 +99,8 @@ public:
         const auto compile = [&] {
           const Underway underway(context_,
                                   "compiling " + variant.name + " for " + std::string(target->arch));
-          return module_cache::compileLayers(cache_.get(), *nvrtc_, packaged.source, config, *target);
+          return module_cache::compileLayers(cache_.get(), *nvrtc_, packaged.source, config, *target, {},
+                                             sparse ? &*sparse : nullptr);
         };
         auto set = compile();
         if (!set)
@@ -150,6 +155,27 @@ public:
   std::string bytes() const { return package::writePackage(package_); }
 
 private:
+  /// The tile of the kernel that reads lists, where it was tuned on a GPU of this machine.
+  std::optional<config::PhaseConfig> tunedSparse(const spec::Variant &variant, const target::Target &target) {
+    const auto driver = device::Driver::load();
+    const auto gpus = variant.select && driver ? findGpus(**driver) : Result<std::vector<FoundGpu>>(Error{});
+    if (!gpus)
+      return {};
+    for (const FoundGpu &gpu : *gpus) {
+      if (gpu.target != &target)
+        continue;
+      const auto found =
+          config_cache::findSparse(config_cache::defaultPlaces(), config_cache::DeviceKey::ofGpu(gpu.facts));
+      const auto phase = found.tuning.phaseFor(variant, target);
+      if (!phase)
+        continue;
+      context_.out << variant.name << ": " << target.arch << ", sparse layers by " << sparseTileText(*phase)
+                   << ", as tuned on " << gpu.facts.name << '\n';
+      return phase;
+    }
+    return {};
+  }
+
   Context &context_;
   const LoadedSpec &spec_;
   package::Package package_;

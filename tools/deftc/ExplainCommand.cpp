@@ -6,6 +6,7 @@
 #include "tools/deftc/common/ProgramInput.h"
 #include "tools/deftc/common/Progress.h"
 #include "tools/deftc/common/SelectText.h"
+#include "tools/deftc/common/SparseChoice.h"
 #include "tools/deftc/common/TreeInput.h"
 
 #include <CLI/CLI.hpp>
@@ -47,7 +48,8 @@ void printCandidate(std::ostream &out, const Candidate &candidate) {
 }
 
 void print(Context &context, const Ruling &ruling, const ChosenDevice &device, const NamedTree &subject,
-           const config_cache::Places &places, const spec::Variant &variant) {
+           const config_cache::Places &places, const spec::Variant &variant,
+           const std::optional<SparseChoice> &sparse) {
   std::ostream &out = context.out;
   out << "variant   " << ruling.signature.text() << '\n'
       << "tree      " << subject.name << ": " << ruling.treeClass.text() << ", "
@@ -60,6 +62,8 @@ void print(Context &context, const Ruling &ruling, const ChosenDevice &device, c
   out << "places    " << placesText(places) << '\n';
   if (variant.select) // which has no say in the config: it is that of the full attention
     out << "select    " << selectText(*variant.select) << '\n';
+  if (sparse)
+    print(*sparse, out);
   if (!ruling.next.empty())
     out << "next\n";
   for (const Candidate &candidate : ruling.next)
@@ -115,11 +119,14 @@ int explain(Context &context, const Options &options) {
     const Underway underway(context, "planning");
     return chooser->explain(subject->tree);
   }();
+  const auto sparse = sparseChoice(*program, *device, places);
   if (!options.asJson) {
-    print(context, ruling, *device, *subject, places, program->variant());
+    print(context, ruling, *device, *subject, places, program->variant(), sparse);
     return kExitOk;
   }
   nlohmann::json result = toJson(ruling);
+  if (sparse)
+    result["sparse"] = toJson(*sparse);
   result["family"] = familyName(familyOf(ruling.treeClass));
   result["device"] = config_cache::toJson(device->key);
   result["tree"] = subject->name;

@@ -61,8 +61,8 @@ support::Result<void> readsConfigs(Context &context, const std::string &override
       return checked;
   if (auto read = context.files.reads(places.overridePath); !read)
     return read;
-  for (const std::string &folder :
-       {places.overridePath, places.userFolder, places.installedFolder, places.userPrices})
+  for (const std::string &folder : {places.overridePath, places.userFolder, places.installedFolder,
+                                    places.userPrices, places.userSparse, places.installedSparse})
     if (auto read = context.files.readsFolder(folder); !read)
       return read;
   return {};

@@ -21,6 +21,13 @@ struct RunTimes {
   int repeats = 0;
 };
 
+/// How a sparse layer runs on a GPU.
+struct SparseShape {
+  config::PhaseConfig tile;
+  int itemTokens = 0;      ///< into which its lists are cut
+  bool isTunedCut = false; ///< and not by the rule
+};
+
 /// Where `run` runs: what the command needs of it, in the order in which it is called.
 class RunBackend {
 public:
@@ -51,6 +58,8 @@ public:
   /// Over the lists that runSelecting gave last, which are these.
   virtual support::Result<RunTimes> runSparse(const exec::Selection &selection, exec::Outputs &outputs,
                                               int repeats) = 0;
+  /// Of that; none on a processor, which has neither tiles nor cuts.
+  virtual std::optional<SparseShape> sparseShape() const { return std::nullopt; }
 
   virtual const device::Ceilings *ceilings() const { return nullptr; }
 

@@ -15,9 +15,10 @@ namespace {
 class Cuda : public RunBackend {
 public:
   Cuda(std::shared_ptr<device::Device> device, const spec::Variant &variant,
-       config_cache::ConfigChooser chooser, std::unique_ptr<exec::CudaExecutor> executor, bool selects)
+       config_cache::ConfigChooser chooser, std::unique_ptr<exec::CudaExecutor> executor,
+       std::optional<config::PhaseConfig> sparseTile)
       : RunBackend(std::move(chooser)), device_(std::move(device)), inputs_(device_, variant),
-        executor_(std::move(executor)), selects_(selects) {}
+        executor_(std::move(executor)), sparseTile_(std::move(sparseTile)) {}
 
   std::string name() const override { return "cuda"; }
   std::string device() const override { return device_->facts().name; }
@@ -36,7 +37,7 @@ public:
     return timed(repeats, [&] { return executor_->enqueue(inputs_); });
   }
 
-  bool selects() const override { return selects_; }
+  bool selects() const override { return sparseTile_.has_value(); }
   Result<RunTimes> runSelecting(const plan::Plan &plan, exec::Outputs &outputs, exec::Selection &selection,
                                 int repeats) override {
     if (auto ran = executor_->runSelecting(plan, inputs_, outputs, selection); !ran)
@@ -47,6 +48,12 @@ public:
     if (auto ran = executor_->runSparse(inputs_, outputs); !ran)
       return ran.error();
     return timed(repeats, [&] { return executor_->enqueueSparse(inputs_); });
+  }
+  std::optional<SparseShape> sparseShape() const override {
+    const exec::SparseSplit::Cut *cut = executor_->sparseCut();
+    if (!sparseTile_ || !cut)
+      return std::nullopt;
+    return SparseShape{*sparseTile_, cut->itemTokens, cut->isTuned};
   }
 
 private:
@@ -63,7 +70,7 @@ private:
   std::shared_ptr<device::Device> device_;
   exec::CudaInputs inputs_;
   std::unique_ptr<exec::CudaExecutor> executor_;
-  bool selects_;
+  std::optional<config::PhaseConfig> sparseTile_; ///< none: the kernels do not select
 };
 
 } // namespace
@@ -90,11 +97,13 @@ Result<std::unique_ptr<RunBackend>> openCuda(Context &context, const RunSubject 
   if (variant.select && !selects)
     context.err << "warning: the kernels of `" << variant.name
                 << "` do not select: the package is from before GPUs did\n";
-  auto executor = exec::CudaExecutor::create(*device, variant, choice->kernels, selects ? subject.budget : 0);
+  auto executor = exec::CudaExecutor::create(*device, variant, choice->kernels, selects ? subject.budget : 0,
+                                             std::move(choice->sparseCuts));
   if (!executor)
     return executor.error();
   return std::unique_ptr<RunBackend>(
-      std::make_unique<Cuda>(*device, variant, std::move(choice->chooser), std::move(*executor), selects));
+      std::make_unique<Cuda>(*device, variant, std::move(choice->chooser), std::move(*executor),
+                             selects ? std::optional(choice->kernels.selecting->sparsePhase) : std::nullopt));
 }
 
 } // namespace deft::cli

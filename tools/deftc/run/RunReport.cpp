@@ -174,6 +174,8 @@ void printReport(const RunReport &report, std::ostream &out) {
     line("check", checkText(report));
   if (report.selected)
     line("select", selectionText(*report.selected, *v.select));
+  if (report.selected && report.selected->shape)
+    line("", sparseShapeText(*report.selected->shape));
   if (report.selected && report.selected->lists)
     line("", selectionCheckText(*report.selected));
 }

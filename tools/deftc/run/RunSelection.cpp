@@ -4,6 +4,7 @@
 #include "runtime/exec/Half.h"
 #include "runtime/exec/NpyWriter.h"
 #include "tools/deftc/common/Numbers.h"
+#include "tools/deftc/common/SelectText.h"
 
 #include <nlohmann/json.hpp>
 
@@ -40,6 +41,7 @@ Result<SelectionRun> runSelection(RunBackend &backend, const spec::Variant &vari
   if (!sparse)
     return sparse.error();
   run.sparseUs = sparse->medianUs;
+  run.shape = backend.sparseShape();
   if (!checks)
     return run;
   const std::vector<int> queries = reference::queriesToCheck(variant, tree, checks->mostRowTokens);
@@ -56,6 +58,11 @@ std::string selectionText(const SelectionRun &run, const spec::SelectSpec &selec
          " in the mean, by " + spec::toString(select.by) + "; " +
          withSeparators(std::llround(run.selectingUs)) + " us with the full attention, then " +
          withSeparators(std::llround(run.sparseUs)) + " us for a sparse layer";
+}
+
+std::string sparseShapeText(const SparseShape &shape) {
+  return sparseTileText(shape.tile) + "; items of " + withSeparators(shape.itemTokens) + " tokens, " +
+         (shape.isTunedCut ? "as tuned" : "by the rule");
 }
 
 std::string selectionCheckText(const SelectionRun &run) {
@@ -75,6 +82,12 @@ nlohmann::json toJson(const SelectionRun &run) {
                          {"mean_tokens", run.meanTokens()},
                          {"selecting_us", run.selectingUs},
                          {"sparse_us", run.sparseUs}};
+  if (run.shape)
+    json["sparse"] = {{"tile_kv", run.shape->tile.tileKv},
+                      {"stages", run.shape->tile.stages},
+                      {"warps", run.shape->tile.warps},
+                      {"item_tokens", run.shape->itemTokens},
+                      {"is_tuned_cut", run.shape->isTunedCut}};
   if (run.lists)
     json["check"] = {{"passed", run.passed()},
                      {"lists", run.lists->lists},

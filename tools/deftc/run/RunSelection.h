@@ -17,6 +17,7 @@ struct SelectionRun {
   exec::Selection selection;
   exec::Outputs sparse;
   double selectingUs = 0, sparseUs = 0; ///< medians
+  std::optional<SparseShape> shape;     ///< of the sparse run, on a GPU
   std::optional<reference::SelectionReport> lists;
   std::optional<reference::CheckReport> check; ///< of the sparse outputs, over these lists
 
@@ -33,6 +34,7 @@ support::Result<SelectionRun> runSelection(RunBackend &backend, const spec::Vari
 
 /// Of the last step. One line each: what was chosen and how long it took; the check.
 std::string selectionText(const SelectionRun &run, const spec::SelectSpec &select);
+std::string sparseShapeText(const SparseShape &shape);
 std::string selectionCheckText(const SelectionRun &run);
 std::string explainFailure(const SelectionRun &run);
 nlohmann::json toJson(const SelectionRun &run);

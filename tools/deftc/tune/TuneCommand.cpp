@@ -10,6 +10,7 @@
 #include "tools/deftc/common/Progress.h"
 #include "tools/deftc/tune/CatchInterrupts.h"
 #include "tools/deftc/tune/TuneCalibrate.h"
+#include "tools/deftc/tune/TuneSparse.h"
 #include "tools/deftc/tune/TuneSummary.h"
 #include "tuner/session/NamedSamples.h"
 
@@ -33,9 +34,13 @@ constexpr char kFooter[] = R"(Examples:
   deftc tune my.deftpkg --workload reasoning --workload speculative --backend cuda
   deftc tune my.deft --tree tree.json --axis partition=union,greedy --axis chunk_tokens=0,512
   deftc tune --calibrate --backend cpu     (a minute, for a machine that nobody tunes for)
+  deftc tune my.deft --sparse              (a minute; of an attention that selects, on a GPU)
 Families of trees, each several workloads at several sizes: few_shot, reasoning, speculative,
 multi_level, multi_document, no_sharing, forest; `all` is all of them. `rows` is the trees of
 `deftc bench`'s tables. A name with parameters, as `deftc workloads` takes it, is that workload alone.
+
+An attention that selects has sparse layers, which read lists of tokens: on a GPU their tile and the cut of
+their lists are tuned, too, behind the trees and within the same budget (a quarter of it, up to a minute).
 
 What was found is kept for this device, and `deftc run` and `deftc plan` use it. A session that was
 stopped, by its budget, Ctrl-C (the exit code is then 130) or worse, goes on where it was when the same
@@ -48,7 +53,7 @@ struct Options {
   std::vector<std::string> trees, workloads, params, axes;
   std::uint64_t seed = 0;
   int threads = 0, compilers = 0, candidates = 0, treesOfClass = 3;
-  bool isFresh = false, fromRelated = false, asGiven = false, isCalibrating = false;
+  bool isFresh = false, fromRelated = false, asGiven = false, isCalibrating = false, isSparseAlone = false;
 };
 
 /// "90s", "5m", "1h", "90".
@@ -191,6 +196,51 @@ int runCalibrate(Context &context, const Options &options, const program::Progra
   return calibrateMachine(context, {program.variant(), std::move(*params), std::move(*backend)}, how);
 }
 
+Result<sparse::TuneOptions> sparseOptions(const Options &options, int threads) {
+  sparse::TuneOptions tune;
+  tune.threads = threads;
+  tune.seed = options.seed;
+  tune.isFresh = options.isFresh;
+  tune.places = config_cache::defaultPlaces();
+  tune.note = options.note;
+  if (!options.isSparseAlone)
+    return tune; // the others are about the trees
+  tune.path = options.configFile;
+  for (const std::string &text : options.axes) {
+    auto axis = space::parseOverride(text);
+    if (!axis)
+      return axis.error();
+    tune.axes.push_back(std::move(*axis));
+  }
+  if (options.budget) {
+    const auto seconds = parseSeconds(*options.budget);
+    if (!seconds)
+      return seconds.error();
+    tune.seconds = *seconds;
+  }
+  return tune;
+}
+
+/// --sparse.
+int runSparse(Context &context, const Options &options, const program::Program &program, int threads) {
+  if (auto checked = sparse::checkSelects(program.variant()); !checked)
+    return reportError(context, checked.error());
+  if (options.backend == "cpu" || (options.backend.empty() && !measure::hasCuda()))
+    return reportError(context, {ErrorCode::Usage, "sparse layers are tuned on GPUs alone",
+                                 "on processors they have neither tiles nor cuts to tune"});
+  auto params = openParams(context, program.variant(), options.params);
+  if (!params)
+    return reportError(context, params.error());
+  const auto how = sparseOptions(options, threads);
+  return how ? tuneSparse(context, program, *params, *how) : reportError(context, how.error());
+}
+
+/// Of a session's budget what its sparse layers get.
+double sparseSeconds(double budgetSeconds) {
+  constexpr double kShare = 0.25, kMost = 60;
+  return std::min(kMost, kShare * budgetSeconds);
+}
+
 int runTune(Context &context, const Options &options) {
   if (const auto inUse = checkFiles(context, options); !inUse)
     return reportError(context, inUse.error());
@@ -204,6 +254,8 @@ int runTune(Context &context, const Options &options) {
   const int threads = options.threads > 0 ? options.threads : exec::usableProcessors();
   if (options.isCalibrating)
     return runCalibrate(context, options, *program, threads);
+  if (options.isSparseAlone)
+    return runSparse(context, options, *program, threads);
   session::TuneInput input;
   input.variant = program->variant();
   auto samples = makeSamples(context, program->variant(), options);
@@ -223,8 +275,18 @@ int runTune(Context &context, const Options &options) {
   if (!backend)
     return reportError(context, backend.error());
   input.backend = std::move(*backend);
+  // What is written elsewhere, or is a recording, is about the trees alone.
+  const bool hasSparse =
+      input.variant.select && input.backend.isGpu() && options.configFile.empty() && options.record.empty();
+  auto ofSparse = sparseOptions(options, threads);
+  if (!ofSparse)
+    return reportError(context, ofSparse.error());
+  if (hasSparse && tuneWith->budgetSeconds > 0) {
+    ofSparse->seconds = sparseSeconds(tuneWith->budgetSeconds);
+    tuneWith->budgetSeconds -= ofSparse->seconds;
+  }
 
-  const CatchInterrupts interrupts;
+  std::optional<CatchInterrupts> interrupts(std::in_place);
   Result<session::TuneReport> report = Error{};
   {
     Progress progress(context, "tuning");
@@ -249,7 +311,13 @@ int runTune(Context &context, const Options &options) {
   if (report->ended == session::Ended::Complete &&
       std::none_of(report->classes.begin(), report->classes.end(), isDone))
     return reportError(context, {ErrorCode::Environment, "no class could be tuned", ""});
-  return report->ended == session::Ended::Interrupted ? kExitSignal + interruptedBy : kExitOk;
+  if (report->ended == session::Ended::Interrupted)
+    return kExitSignal + interruptedBy;
+  if (!hasSparse)
+    return kExitOk;
+  context.out << '\n';
+  interrupts.reset(); // the next ones are for what comes
+  return tuneSparse(context, *program, input.params, *ofSparse);
 }
 
 } // namespace
@@ -271,6 +339,12 @@ void addTuneCommand(CLI::App &app, Context &context) {
                  "are chosen where nothing is tuned")
       ->excludes("--workload")
       ->excludes("--tree");
+  what->add_flag("--sparse", options->isSparseAlone,
+                 "None: of an attention that selects, tune the layers that read its lists, on a GPU; with "
+                 "--axis tile_kv, stages, warps")
+      ->excludes("--workload")
+      ->excludes("--tree")
+      ->excludes("--calibrate");
   what->require_option(1, 0);
   command->add_option("--workloads", options->recordsFolder, "A folder of recorded workloads");
   command->add_option("--backend", options->backend, "Where to tune; by default a GPU if there is one")

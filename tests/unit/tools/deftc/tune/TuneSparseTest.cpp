@@ -1,0 +1,130 @@
+// On the tests' driver, whose kernels compute on the host and always take as long.
+#include "tools/deftc/tune/TuneSparse.h"
+
+#include "compiler/package/Package.h"
+#include "compiler/support/AtomicFile.h"
+#include "runtime/config_cache/SparseFiles.h"
+#include "tests/support/RunDeftc.h"
+#include "tests/support/SetVariable.h"
+#include "tests/unit/runtime/module_cache/TestFolder.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include <cstdlib>
+
+namespace deft::cli {
+namespace {
+
+using test::Outcome;
+using testing::HasSubstr;
+using testing::Not;
+
+class TuneSparseTest : public testing::Test {
+protected:
+  /// A package whose lists have 80 tokens, and a tree of two queries.
+  void SetUp() override {
+    if (std::getenv("DEFT_EXPECT_FAKE_CUDA") == nullptr)
+      GTEST_SKIP() << "not on the tests' driver";
+    auto package = package::openPackage(DEFT_TEST_SELECTING_PACKAGE);
+    ASSERT_TRUE(package) << package.error().message;
+    std::string &text = package->specFiles[0].text;
+    const std::string budgets = "tune(24, 4096)";
+    ASSERT_NE(text.find(budgets), std::string::npos);
+    text.replace(text.find(budgets), budgets.size(), "80");
+    ASSERT_TRUE(support::writeFileAtomically(path_, package::writePackage(*package)).ok());
+    module_cache::writeText(tree_, R"({"nodes": [{"parent": -1, "tokens": 300}, {"parent": 0, "tokens": 20},
+      {"parent": 0, "tokens": 30}], "queries": [{"node": 1}, {"node": 2}]})");
+  }
+
+  Outcome tune(std::vector<std::string> more = {}) const {
+    more.insert(more.begin(), {"tune", path_});
+    return test::runDeftc(more);
+  }
+  Outcome run(std::vector<std::string> more = {}) const {
+    more.insert(more.begin(), {"run", path_, "--tree", tree_, "--backend", "cuda", "--repeat", "1"});
+    return test::runDeftc(more);
+  }
+  std::string file() const {
+    const auto names = module_cache::namesIn(folder_.path("cache/sparse"));
+    for (const std::string &name : names)
+      if (name.ends_with(".json"))
+        return folder_.path("cache/sparse/" + name);
+    return "";
+  }
+
+  module_cache::TestFolder folder_;
+  test::SetVariable cache_{"DEFT_CACHE_DIR", folder_.path("cache")};
+  test::SetVariable kernels_{"DEFT_FAKE_CUDA_VARIANT", "4,2,64,16,bf16,0.25,2,2"};
+  std::string path_ = folder_.path("p.deftpkg"), tree_ = folder_.path("tree.json");
+};
+
+TEST_F(TuneSparseTest, WhatIsTunedIsToldAndWhatRunsTakesIt) {
+  const Outcome before = run();
+  ASSERT_EQ(before.code, 0) << before.err;
+  EXPECT_THAT(before.out,
+              HasSubstr("tiles of 64 tokens, 2 stages, 4 warps; items of 64 tokens, by the rule"));
+
+  const Outcome tuned = tune({"--sparse"});
+  ASSERT_EQ(tuned.code, 0) << tuned.err;
+  EXPECT_THAT(tuned.out, HasSubstr("sparse layers, "));
+  EXPECT_THAT(tuned.out, HasSubstr("a package has one kernel for them, so only cuts are tuned"));
+  EXPECT_THAT(tuned.out, HasSubstr("  budget  queries    rule us  tuned us     gain  items of\n"));
+  EXPECT_THAT(tuned.out, HasSubstr("tokens, by the rule\n"));
+  EXPECT_THAT(tuned.out, HasSubstr("complete; 12 kinds of lists tuned, "));
+  ASSERT_NE(file(), "");
+  EXPECT_THAT(tuned.out, HasSubstr("kept in " + file()));
+  const Outcome again = tune({"--sparse"});
+  EXPECT_THAT(again.out, HasSubstr("complete; 0 kinds of lists tuned, 12 known before, "));
+
+  // All take as long here, so a cut that is faster has to be made up.
+  auto text = nlohmann::json::parse(module_cache::readText(file()));
+  ASSERT_EQ(text["entries"][0]["cuts"][1]["queries"], 2);
+  text["entries"][0]["cuts"][1]["item_tokens"] = 128;
+  module_cache::writeText(file(), text.dump());
+  const Outcome after = run({"--check"});
+  ASSERT_EQ(after.code, 0) << after.err;
+  EXPECT_THAT(after.out, HasSubstr("items of 128 tokens, as tuned"));
+  EXPECT_THAT(after.out, HasSubstr("right: "));
+  EXPECT_THAT(run({"--untuned"}).out, HasSubstr("items of 64 tokens, by the rule"));
+  const auto json = nlohmann::json::parse(run({"--json"}).out);
+  EXPECT_EQ(json["select"]["sparse"]["item_tokens"], 128);
+  EXPECT_EQ(json["select"]["sparse"]["is_tuned_cut"], true);
+
+  const Outcome told = test::runDeftc({"explain", path_, "--tree", tree_, "--backend", "cuda"});
+  ASSERT_EQ(told.code, 0) << told.err;
+  EXPECT_THAT(told.out, HasSubstr("sparse    tiles of 64 tokens, 2 stages, 4 warps, those of the package\n"));
+  EXPECT_THAT(told.out,
+              HasSubstr("budget 80: items of the rule's tokens for 1 query, 128 tokens for 2 queries, "));
+  EXPECT_THAT(told.out, HasSubstr(": " + file() + "\n"));
+  const auto toldJson = nlohmann::json::parse(
+      test::runDeftc({"explain", path_, "--tree", tree_, "--backend", "cuda", "--json"}).out);
+  EXPECT_EQ(toldJson["sparse"]["lists"][0]["cuts"][1]["item_tokens"], 128);
+}
+
+TEST_F(TuneSparseTest, ABudgetEndsItAndTheSameCommandGoesOn) {
+  const Outcome none = tune({"--sparse", "--budget", "0.001s"});
+  ASSERT_EQ(none.code, 0) << none.err;
+  EXPECT_THAT(none.out, HasSubstr("stopped by its budget; the same command goes on with it; 0 kinds"));
+  EXPECT_EQ(file(), "");
+}
+
+TEST_F(TuneSparseTest, OnProcessorsThereIsNothingToTune) {
+  const Outcome outcome = tune({"--sparse", "--backend", "cpu"});
+  EXPECT_EQ(outcome.code, kExitUsage);
+  EXPECT_THAT(outcome.err, HasSubstr("sparse layers are tuned on GPUs alone"));
+  EXPECT_THAT(outcome.err, HasSubstr("on processors they have neither tiles nor cuts to tune"));
+}
+
+TEST_F(TuneSparseTest, WhatSelectsNothingHasNone) {
+  const Outcome outcome = test::runDeftc({"tune", "llama3_8b", "--sparse"});
+  EXPECT_EQ(outcome.code, kExitUsage);
+  EXPECT_THAT(outcome.err, HasSubstr("has no sparse layers: it selects nothing"));
+  EXPECT_EQ(tune({"--sparse", "--workload", "few_shot"}).code, kExitUsage);
+  EXPECT_EQ(tune({"--sparse", "--calibrate"}).code, kExitUsage);
+  EXPECT_EQ(tune({"--sparse", "--axis", "tile_q=16"}).code, kExitUsage);
+}
+
+} // namespace
+} // namespace deft::cli
