@@ -56,6 +56,25 @@ def test_a_copy_and_its_json_are_trees_of_their_own(family):
         copied.append(1)
         assert (copied.tokens, family.tokens) == (115, 114)
     assert deft.Tree.from_json(family.to_json()).to_json() == family.to_json()
+    assert "location" not in family.to_json()
+
+
+def test_a_tree_is_planned_in_another_process_by_its_json_with_locations(rng, family):
+    family.prune(1)
+    family.place(family.fork(0, 40), 60)
+    family.add_query(family.nodes[0])
+    family.add_child(2, 1, location=0)
+    family.add_query(family.add_child(family.nodes[0], 3, location=3))  # its number is less than that of what stands before it
+    sent, nodes = deft.Tree.from_json(family.to_json(locations=True)), family.nodes
+    for number, node in zip(sent.nodes, map(family.node, nodes)):
+        assert sent.node(number) == node._replace(parent=None if node.parent is None else nodes.index(node.parent))
+    att = deft.compile("attention a { query_heads = 4; kv_heads = 2; head_dim = 16; dtype = f16; kv_cache = contiguous; }")
+    q, k, v = (rng.standard_normal(shape).astype("float16") for shape in ((3, 4, 16), (114, 2, 16), (114, 2, 16)))
+    assert (att.run(sent, q, k, v) == att.run(family, q, k, v)).all()
+    nowhere = deft.Tree()
+    nowhere.add_root(5)
+    with pytest.raises(deft.UsageError, match="node 0 is not placed"):
+        nowhere.to_json(locations=True)
     with pytest.raises(deft.DiagnosticError):
         deft.Tree.from_json("{")
 

@@ -30,7 +30,7 @@ class Plan(Runs):
     """
 
     takes_page_table = True
-    _sent_as = "send the tree's to_json(), and plan again"
+    _sent_as = "send the tree's to_json(locations=True), and plan again"
 
     def __init__(
         self,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ctypes import POINTER, byref, c_int32, c_size_t, c_void_p, cast
+from json import dumps
 from typing import Any, Iterable, NamedTuple
 
 from . import _abi
@@ -68,7 +69,7 @@ def array_of_queries(queries: Iterable[int | tuple[int, int | None]]) -> Any:
 class TreeView(OfThisProcess):
     """Looking at a tree that somebody else changes."""
 
-    _sent_as = "copy() is a Tree of its own, to_json() is what Tree.from_json reads"
+    _sent_as = "copy() is a Tree of its own, to_json(locations=True) is what Tree.from_json reads"
 
     def __init__(self, handle: Any) -> None:
         self._handle = handle
@@ -137,9 +138,23 @@ class TreeView(OfThisProcess):
             raise UsageError(f"there is no query {query}, only {count}")
         return lib.deft_tree_path_tokens(self._handle, query)
 
-    def to_json(self) -> str:
-        """As `deftc` reads trees."""
-        return take_text(lib.deft_tree_get_json, self._handle)
+    def to_json(self, *, locations: bool = False) -> str:
+        """As `deftc` reads trees. With `locations` it says where the nodes' tokens lie, too, for another process that plans it over
+        a cache like this one's; nodes are numbered anew then, in the order of `nodes`."""
+        if not locations:
+            return take_text(lib.deft_tree_get_json, self._handle)
+        numbers = {node: number for number, node in enumerate(self.nodes)}
+        nodes = []
+        for node in numbers:
+            facts = self.node(node)
+            if facts.location == _abi.DEFT_NOT_PLACED:
+                raise UsageError(f"node {node} is not placed, so it has no location", "place it, or leave locations out")
+            parent = -1 if facts.parent is None else numbers[facts.parent]
+            nodes.append({"parent": parent, "tokens": facts.tokens, "location": facts.location})
+        queries = [
+            {"node": numbers[node], **({} if position is None else {"position": position})} for node, position in self.queries
+        ]
+        return dumps({"format": "deftc-tree", "version": 2, "nodes": nodes, "queries": queries})
 
     def __repr__(self) -> str:
         return f"<deft.{type(self).__name__}: {len(self.nodes)} nodes, {self.query_count} queries, {self.tokens} tokens>"
