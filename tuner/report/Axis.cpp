@@ -30,6 +30,8 @@ double RatioAxis::at(double ratio) const {
   return bottom_ + (top_ - bottom_) * std::log(ratio / low_) / std::log(high_ / low_);
 }
 
+double RatioAxis::atOrEnd(double ratio) const { return at(std::clamp(ratio, low_, high_)); }
+
 void RatioAxis::draw(Svg &svg, double left, double right) const {
   std::vector<double> drawn = {at(1)};
   const auto hasSpace = [&](double y) {

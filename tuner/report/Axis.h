@@ -15,6 +15,8 @@ public:
   RatioAxis(std::span<const double> ratios, double bottom, double top);
 
   double at(double ratio) const;
+  /// Of a ratio that it was not made for, the nearer end.
+  double atOrEnd(double ratio) const;
   /// Lines and numbers, the line of 1 dashed and named.
   void draw(support::Svg &svg, double left, double right) const;
 

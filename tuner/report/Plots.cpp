@@ -90,8 +90,8 @@ void spreadBar(Svg &svg, double x, const RatioAxis &axis, const CandidateData &c
   constexpr double kEnd = 3;
   if (candidate.ratioSpread <= 0 || candidate.ratioSpread >= candidate.ratio)
     return;
-  const double low = axis.at(candidate.ratio - candidate.ratioSpread),
-               high = axis.at(candidate.ratio + candidate.ratioSpread);
+  const double low = axis.atOrEnd(candidate.ratio - candidate.ratioSpread),
+               high = axis.atOrEnd(candidate.ratio + candidate.ratioSpread);
   const std::string pen = "stroke=\"#555555\" stroke-width=\"1\"";
   svg.line(x, low, x, high, pen);
   svg.line(x - kEnd, low, x + kEnd, low, pen);

@@ -22,6 +22,14 @@ TEST(AxisTest, IsLogarithmicAndHoldsAllRatiosAndOne) {
   EXPECT_GE(axis.at(1), 0);
 }
 
+TEST(AxisTest, WhatIsBeyondAnEndIsThere) {
+  const std::vector<double> ratios = {0.5};
+  const RatioAxis axis(ratios, 100, 0);
+  EXPECT_NEAR(axis.atOrEnd(0.1), 100, 1e-9);
+  EXPECT_NEAR(axis.atOrEnd(9), 0, 1e-9);
+  EXPECT_EQ(axis.atOrEnd(0.7), axis.at(0.7));
+}
+
 /// The heights of the lines of an axis, by what is written beside them.
 std::map<std::string, double> ticksOf(const RatioAxis &axis) {
   support::Svg svg;
