@@ -349,6 +349,7 @@ def test_a_token_that_the_model_does_not_know_is_named_before_anything_is_done(t
 def test_what_is_no_row_of_tokens_is_named():
     model = make_model("llama")
     decoder = TreeDecoder(model, pages=16)
+    assert repr(decoder) == f"<deft.hf.TreeDecoder of LlamaForCausalLM: {len(decoder.kinds)} layers, 0 tokens, 16 pages free>"
     for wrong, said in [
         ({"input_ids": [3, 4]}, 'tokens is a dict, .*\n.*hand over its \\["input_ids"\\]'),
         ("the sea", 'tokens is a str, .*\n.*hand over tokenizer\\(text\\)\\["input_ids"\\]'),

@@ -100,6 +100,11 @@ class TreeDecoder:
             runs_ahead = Counter(self.kinds)
             self._steps = CapturedForward(parts, lambda: make_plans(runs_ahead))
 
+    def __repr__(self) -> str:
+        kept = self.sequences
+        name = type(self.model).__name__
+        return f"<deft.hf.TreeDecoder of {name}: {len(self.kinds)} layers, {kept.tokens} tokens, {kept.free_pages} pages free>"
+
     @property
     def sequences(self) -> SequenceTree:
         """The tree, for looking."""
