@@ -264,7 +264,10 @@ void Batch::takeOrder(const Requests &asked) {
   queryCounts_.resize(count);
   hasSeveralQueries_ = false;
   for (std::size_t i = 0; i < count; ++i) {
-    const int queries = queryIndptr.empty() ? 1 : queryIndptr[i + 1] - queryIndptr[i];
+    // A request's drafts are its queries, and come with their stand-ins.
+    const int queries = !asked.drafts.empty() ? 0
+                        : queryIndptr.empty() ? 1
+                                              : queryIndptr[i + 1] - queryIndptr[i];
     needsQueries_ |= members_[i] != requests_[i].member || queryCounts_[i] != queries;
     members_[i] = requests_[i].member;
     rows_[i] = requests_[i].row;

@@ -133,6 +133,9 @@ def test_a_step_without_drafts_has_nothing_to_say(att, arrays):
     batch.update(TABLES, LENGTHS, drafts=[0, 1, 0])
     batch.draft(np.ones((3, 1, 1), bool))
     assert batch.run(q[:1], *cache).shape == (1, 4, 64)
+    for drafts, queries in ([0, 0, 0], 0), (None, 3), ([0, 0, 0], 0), (None, 3):  # of the same requests, which have not grown
+        batch.update(TABLES, LENGTHS, drafts=drafts)
+        assert batch.run(q[:queries], *cache).shape == (queries, 4, 64)
 
 
 @pytest.mark.parametrize(

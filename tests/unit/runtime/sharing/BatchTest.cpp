@@ -62,6 +62,18 @@ TEST_F(BatchTest, FindsWhatIsShared) {
   EXPECT_EQ(batch_.tree().queries().size(), 3u);
 }
 
+TEST_F(BatchTest, AStepWhoseRequestsHaveNoDraftIsNoneWithoutDrafts) {
+  const std::vector<int> none = {0, 0, 0};
+  Requests asked = requests();
+  asked.drafts = none;
+  for (int time = 0; time < 2; ++time) {
+    ASSERT_TRUE(batch_.update(asked));
+    EXPECT_EQ(batch_.tree().queries().size(), 0u);
+    update(); // the same requests, with a query each
+    EXPECT_EQ(batch_.tree().queries().size(), 3u);
+  }
+}
+
 TEST_F(BatchTest, GrowthKeepsTheStructure) {
   const std::uint64_t structure = batch_.tree().structureGeneration();
   for (const int more : {1, 0, 1}) {
