@@ -256,6 +256,7 @@ void Batch::addNew(const int *table, std::span<const std::uint64_t> ids) {
 /// The batch's order, and how many queries each request has.
 void Batch::takeOrder(const Requests &asked) {
   const std::span<const int> queryIndptr = asked.queryIndptr;
+  const int queriesOfEach = asked.drafts.empty() ? 1 : 0; // drafts are their request's queries, all of them
   draftCounts_.assign(asked.drafts.begin(), asked.drafts.end());
   const std::size_t count = requests_.size();
   needsQueries_ |= count != members_.size();
@@ -264,10 +265,7 @@ void Batch::takeOrder(const Requests &asked) {
   queryCounts_.resize(count);
   hasSeveralQueries_ = false;
   for (std::size_t i = 0; i < count; ++i) {
-    // A request's drafts are its queries, and come with their stand-ins.
-    const int queries = !asked.drafts.empty() ? 0
-                        : queryIndptr.empty() ? 1
-                                              : queryIndptr[i + 1] - queryIndptr[i];
+    const int queries = queryIndptr.empty() ? queriesOfEach : queryIndptr[i + 1] - queryIndptr[i];
     needsQueries_ |= members_[i] != requests_[i].member || queryCounts_[i] != queries;
     members_[i] = requests_[i].member;
     rows_[i] = requests_[i].row;

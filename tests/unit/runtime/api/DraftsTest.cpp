@@ -172,6 +172,21 @@ TEST_F(DraftsApiTest, StepsOfASpeculativeDecoder) {
   run(plan).value();
 }
 
+TEST_F(DraftsApiTest, AStepWithoutADraftHasNoQueriesWhateverTheOneBeforeHad) {
+  begin({test::draftChain(1), test::draftChain(2)});
+  Plan plan = batch_.plan(attention_).value();
+  const auto queriesWith = [&](const std::vector<int> &drafts) {
+    drafts_ = drafts;
+    batch_.update(requests()).value();
+    plan.advance(batch_.tree()).value();
+    return plan.queryCount();
+  };
+  EXPECT_EQ(queriesWith({0, 0}), 0);
+  EXPECT_EQ(queriesWith({}), 2) << "of requests, one each";
+  EXPECT_EQ(queriesWith({0, 0}), 0);
+  EXPECT_EQ(queriesWith({0, 2}), 2);
+}
+
 TEST_F(DraftsApiTest, TheSummaryCountsNoStandIns) {
   begin({test::draftChain(100), test::draftChain(3)});
   EXPECT_EQ(batch_.summary().requestTokens, lengths_[0] + lengths_[1]);
