@@ -26,6 +26,7 @@
 #include <llvm/Config/AsmParsers.def>
 
 /// The optimiser asks for Polly, too.
+// NOLINTNEXTLINE(misc-definitions-in-headers): to be included once
 __attribute__((visibility("hidden"))) llvm::PassPluginLibraryInfo getPollyPluginInfo() {
   return {LLVM_PLUGIN_API_VERSION, "none", "", [](llvm::PassBuilder &) {}};
 }
