@@ -16,7 +16,7 @@ namespace {
 
 constexpr int kScreeningRounds = 3, kCutRounds = 5, kFinalRounds = 11;
 constexpr std::size_t kFinalists = 3; ///< beside the tile without tuning
-constexpr double kErrors = 2;         ///< a gain is clear that is above so many of its standard errors
+constexpr double kErrors = 3;         ///< a gain is clear that is above so many of its standard errors
 
 /// A tile and a cut.
 using Choice = std::pair<std::size_t, int>;

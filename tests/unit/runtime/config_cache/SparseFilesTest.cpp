@@ -33,7 +33,8 @@ protected:
   }
   std::vector<SparseEntry> entries() const {
     std::vector<SparseEntry> all;
-    for (const LoadedSparseEntry &loaded : findSparse(places_, h200()).tuning.entries())
+    const FoundSparse found = findSparse(places_, h200());
+    for (const LoadedSparseEntry &loaded : found.tuning.entries())
       all.push_back(loaded.entry);
     return all;
   }

@@ -70,14 +70,14 @@ TEST(SparseTuningTest, OneThatWasNotChosenAmongSeveralTellsCutsAlone) {
 }
 
 TEST(SparseTuningTest, TheFirstBudgetAndTheFirstFileDecide) {
-  SparseEntry small = someSparseEntry(1024, 32), large = someSparseEntry(4096, 128),
+  SparseEntry small = someSparseEntry(1024, 64), large = someSparseEntry(4096, 128),
               installed = someSparseEntry(4096, 64);
   for (SparseEntry *entry : {&small, &installed})
     entry->cuts.clear();
   const SparseTuning tuning = tuningOf({small, large, installed});
   EXPECT_EQ(tuning.phaseFor(selectingVariant({4096, 1024}), hopper())->tileKv, 128);
-  EXPECT_EQ(tuning.phaseFor(selectingVariant({1024, 4096}), hopper())->tileKv, 32);
-  EXPECT_EQ(tuning.phaseFor(selectingVariant({512, 1024}), hopper())->tileKv, 32);
+  EXPECT_EQ(tuning.phaseFor(selectingVariant({1024, 4096}), hopper())->tileKv, 64);
+  EXPECT_EQ(tuning.phaseFor(selectingVariant({512, 1024}), hopper())->tileKv, 64);
   EXPECT_FALSE(tuning.phaseFor(selectingVariant({512}), hopper()));
 }
 

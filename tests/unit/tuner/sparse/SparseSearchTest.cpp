@@ -76,7 +76,7 @@ TEST(SparseSearchTest, TheFastestTileOfAllListsAndTheFastestCutOfEachAreFound) {
 }
 
 TEST(SparseSearchTest, WhatIsWithinNoiseKeepsTheRule) {
-  for (const double noise : {0.0, 0.01, 0.05}) {
+  for (const double noise : {0.0, 0.01, 0.02}) {
     FormulaMachine machine(
         8, {64, 128, 256, 512},
         [](const Lists &, std::size_t tile, int itemTokens) {
@@ -88,7 +88,7 @@ TEST(SparseSearchTest, WhatIsWithinNoiseKeepsTheRule) {
     for (const TunedLists &one : result.lists)
       kept += one.itemTokens == 0;
     EXPECT_GE(kept, 4) << noise;
-    if (noise < 0.05) {
+    if (noise < 0.02) {
       EXPECT_EQ(result.tile, 0u);
       EXPECT_EQ(kept, 5);
       EXPECT_EQ(result.tileGain, 1);

@@ -34,8 +34,9 @@ protected:
     ASSERT_NE(text.find(budgets), std::string::npos);
     text.replace(text.find(budgets), budgets.size(), "80");
     ASSERT_TRUE(support::writeFileAtomically(path_, package::writePackage(*package)).ok());
-    module_cache::writeText(tree_, R"({"nodes": [{"parent": -1, "tokens": 300}, {"parent": 0, "tokens": 20},
-      {"parent": 0, "tokens": 30}], "queries": [{"node": 1}, {"node": 2}]})");
+    module_cache::writeText(tree_, R"({"format": "deft-tree", "version": 1,
+      "nodes": [{"parent": -1, "tokens": 320}, {"parent": -1, "tokens": 330}],
+      "queries": [{"node": 0}, {"node": 1}]})");
   }
 
   Outcome tune(std::vector<std::string> more = {}) const {
@@ -88,7 +89,7 @@ TEST_F(TuneSparseTest, WhatIsTunedIsToldAndWhatRunsTakesIt) {
   EXPECT_THAT(after.out, HasSubstr("items of 128 tokens, as tuned"));
   EXPECT_THAT(after.out, HasSubstr("right: "));
   EXPECT_THAT(run({"--untuned"}).out, HasSubstr("items of 64 tokens, by the rule"));
-  const auto json = nlohmann::json::parse(run({"--json"}).out);
+  const auto json = nlohmann::json::parse(run({"--json", "-"}).out);
   EXPECT_EQ(json["select"]["sparse"]["item_tokens"], 128);
   EXPECT_EQ(json["select"]["sparse"]["is_tuned_cut"], true);
 
