@@ -7,8 +7,10 @@
 
 #include "compiler/kernels/SparsePhase.h"
 
+#include <algorithm>
 #include <iomanip>
 #include <ostream>
+#include <utility>
 
 namespace deft::cli {
 namespace {
@@ -42,7 +44,11 @@ void print(const sparse::TuneReport &report, std::ostream &out) {
   if (!report.lists.empty())
     out << std::right << std::setw(8) << "budget" << std::setw(9) << "queries" << std::setw(11) << "rule us"
         << std::setw(10) << "tuned us" << std::setw(9) << "gain" << "  items of\n";
-  for (const sparse::TunedLists &one : report.lists)
+  std::vector<sparse::TunedLists> sorted = report.lists;
+  std::sort(sorted.begin(), sorted.end(), [](const sparse::TunedLists &a, const sparse::TunedLists &b) {
+    return std::pair(a.lists.budget, a.lists.queries) < std::pair(b.lists.budget, b.lists.queries);
+  });
+  for (const sparse::TunedLists &one : sorted)
     out << std::right << std::setw(8) << one.lists.budget << std::setw(9) << one.lists.queries
         << std::setw(11) << rounded(one.untunedUs, 2) << std::setw(10) << rounded(one.tunedUs, 2)
         << std::setw(8) << rounded(one.gain(), 3) << "x  "
