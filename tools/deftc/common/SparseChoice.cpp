@@ -53,14 +53,18 @@ void print(const SparseChoice &choice, std::ostream &out) {
       out << "cut by the rule\n";
       continue;
     }
-    const char *separator = "items of ";
-    for (const config_cache::TimedCut &cut : lists.cuts) {
-      out << separator
-          << (cut.itemTokens > 0 ? withSeparators(cut.itemTokens) + " tokens" : "the rule's tokens")
-          << " for " << counted(cut.queries, "query", "queries");
-      separator = ", ";
-    }
-    out << ": " << lists.path << '\n';
+    std::string text;
+    int byRule = 0;
+    for (const config_cache::TimedCut &cut : lists.cuts)
+      if (cut.itemTokens == 0)
+        ++byRule;
+      else
+        text += (text.empty() ? "items of " : ", ") + withSeparators(cut.itemTokens) + " tokens for " +
+                counted(cut.queries, "query", "queries");
+    if (byRule > 0)
+      text += (text.empty() ? "the rule's for " : ", the rule's for ") +
+              counted(byRule, "number of queries", "numbers of queries");
+    out << text << ": " << lists.path << '\n';
   }
 }
 

@@ -33,6 +33,8 @@ std::string tileText(const sparse::TuneReport &report) {
     return text + "; a package has one kernel for them, so only cuts are tuned";
   if (kernels::haveSameSparseTile(report.tile, report.untunedTile))
     text += ", the rule's";
+  else if (report.lists.empty())
+    text += ", chosen before";
   else
     text += ", " + rounded(report.tileGain, 3) + "x the rule's " + sparseTileText(report.untunedTile);
   return text + (report.tiles > 1 ? "; " + std::to_string(report.tiles) + " compared" : "");

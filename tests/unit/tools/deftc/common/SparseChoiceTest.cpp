@@ -68,7 +68,7 @@ TEST_F(SparseChoiceTest, WhatWasTunedIsToldWithItsFile) {
   EXPECT_EQ(text(),
             "sparse    tiles of 32 tokens, 3 stages, 1 warp, as tuned\n"
             "          budget 4096: cut by the rule\n"
-            "          budget 1024: items of 1,024 tokens for 1 query, the rule's tokens for 2 queries: " +
+            "          budget 1024: items of 1,024 tokens for 1 query, the rule's for 1 number of queries: " +
                 *path + "\n");
   const nlohmann::json json = toJson(*sparseChoice(program(), device_, places_));
   EXPECT_EQ(json["tile_kv"], 32);

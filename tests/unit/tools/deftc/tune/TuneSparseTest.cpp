@@ -100,8 +100,9 @@ TEST_F(TuneSparseTest, WhatIsTunedIsToldAndWhatRunsTakesIt) {
   const Outcome told = test::runDeftc({"explain", path_, "--tree", tree_, "--backend", "cuda"});
   ASSERT_EQ(told.code, 0) << told.err;
   EXPECT_THAT(told.out, HasSubstr("sparse    tiles of 64 tokens, 2 stages, 4 warps, those of the package\n"));
-  EXPECT_THAT(told.out,
-              HasSubstr("budget 80: items of the rule's tokens for 1 query, 64 tokens for 2 queries, "));
+  EXPECT_THAT(
+      told.out,
+      HasSubstr("budget 80: items of 64 tokens for 2 queries, the rule's for 11 numbers of queries: "));
   EXPECT_THAT(told.out, HasSubstr(": " + file() + "\n"));
   const auto toldJson = nlohmann::json::parse(
       test::runDeftc({"explain", path_, "--tree", tree_, "--backend", "cuda", "--json"}).out);
