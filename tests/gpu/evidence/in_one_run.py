@@ -3,6 +3,7 @@
 from records import card_of, link, mean, times, us
 
 NAMES = {"h200-peers.json": "h200-bench.json", "h100-peers.json": "h100-bench.json"}  # and the bench on such a card
+OF_OTHER_TREES = "h200-peers-other.json"
 WORDS = {"sdpa_by_path": "torch SDPA, each path by itself", "sdpa_by_level": "torch flash by level, merged", "flex": "FlexAttention, the tree as a mask",
          "fasttree": "FastTree", "deft_in_fasttree": "DeFT, rewritten in FastTree's artifact", "flashinfer_decode": "FlashInfer decode", "flashinfer_cascade": "FlashInfer cascade"}
 
@@ -13,7 +14,13 @@ def peers_in_one_run(page, records):
     found = [(name, record) for name in NAMES for record in [records.read(name)] if record]
     for name, record in found:
         of_one_card(page, name, record, records.rows(NAMES[name]))
-    page.command(found[0][1]["command"])
+    others = records.read(OF_OTHER_TREES)
+    if others:
+        page.add("Trees of the second suite at heads 32/8, likewise (FastTree's artifact has settings for ratios 1, 4 and 16 alone):")
+        of_one_card(page, OF_OTHER_TREES, others, {})
+    else:
+        page.no_record("peers on the second suite", "`tools/bench_peers --tree FILE` on trees that `deftc workloads` writes")
+    page.command(found[0][1]["command"], *([others["command"]] if others else []))
     if not any("flashinfer_decode" in times_of for _, record in found for times_of in record["rows"].values()):
         page.no_record("FlashInfer's wrappers, DeFT's own kernels and PAT in the same run as ours", "`tools/bench_peers` with FlashInfer installed, and `--peer FILE` for the others")
 

@@ -4,6 +4,7 @@ from records import card_of, link, mean, times, us
 
 NAME, IN_MODELS, RUNS = "h200-select.json", "h200-layers.jsonl", "h200-select-runs.json"
 TILES = "h200-sparse-tiles.jsonl", "h100-sparse-tiles.jsonl"
+TUNED = "h200-sparse-tuned.json"
 
 
 def selection(page, records):
@@ -45,9 +46,24 @@ def selection(page, records):
         over, before = ([row[which] / row[than] for row in rows] for which, than in (("rule_us", "best_us"), ("three_waves_us", "rule_us")))
         page.add(f"The tile and the cut of lists that rules choose for sparse layers, on an {card_of(rows[0]['card'])} ({link(name)}): {mean(over):.3f} times the best of up to four tiles and seventeen cuts each in the mean of {len(rows)} rows, "
                  f"{max(over):.2f} at most; cut into three waves of blocks, as before 8fe7bbdd, {mean(before):.2f} times the rules'.")
+    tuned_layers(page, records)
     cases = runs["random_cases"]
     page.add(f"Random trees, budgets, masks, scores, sinks and types, `{cases['command']}`, lists against a sort of float64 scores, outputs against float64 over the lists: {cases['cases']} cases with {cases['lists']:,} lists, {cases['wrong']} wrong.")
     for run in runs["runs"]:
         if run["sparse_us"] > run["full_us"]:
             page.loss(f"a sparse layer on {run['workload']} with random queries: {run['sparse_us'] / run['full_us']:.2f} times a full layer's time, which reads the prompt once, too")
-    page.command(record["command"], "tests/gpu/selection/agreeing_branches.py --deftc deftc llama3_8b_sparse.deftpkg", "tests/gpu/end_to_end.py alone --budget 4096 --without flat --without sdpa --output layers.jsonl")
+    page.command(record["command"], "tests/gpu/selection/agreeing_branches.py --deftc deftc llama3_8b_sparse.deftpkg", "tests/gpu/end_to_end.py alone --budget 4096 --without flat --without sdpa --output layers.jsonl", "deftc tune llama3_8b_sparse --sparse")
+
+
+def tuned_layers(page, records):
+    record = records.read(TUNED)
+    page.add(f"What `deftc tune --sparse` finds ({card_of(record['device'])}, commit {record['commit']}, {link(TUNED)}; these ship), bf16 with pages of 16, twelve numbers of queries from 1 to 64; gains over the rules, where a cut that is not clearly faster is the rule's:")
+    lines = []
+    for entry in record["entries"]:
+        gains = [cut["untuned_us"] / cut["tuned_us"] for cut in entry["cuts"]]
+        heads, kv_heads, dim = (part.lstrip("qkvd") for part in entry["signature"].split("-")[:3])
+        tokens, stages, warps = entry["tile"]
+        lines.append([f"{heads}/{kv_heads}", dim, f"{entry['budget']:,}", f"{tokens} tokens, {stages} stages, {warps} warps", f"{mean(gains):.3f}", times(max(gains)), times(min(gains))])
+        if min(gains) < 0.99:
+            page.loss(f"sparse layers of heads {heads}/{kv_heads} with head dim {dim}, budget {entry['budget']:,}: the tile that is best over all numbers of queries takes {1 / min(gains):.2f} times the rule's time for one")
+    page.table(["heads", "head dim", "budget", "tile", "gain, mean", "most", "least"], lines)

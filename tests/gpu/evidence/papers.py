@@ -1,23 +1,37 @@
 """Sections that put the papers' own tables beside ours. Their times are of other cards and whole runs; what compares is a ratio."""
 
-from records import link, mean, times
+from records import card_of, link, mean, times
 from kernels import BENCH, peer_us
+from steps import RECORDED_STEPS
+
+PARTITIONS = "h200-partitions.json"
 
 ROWS = ("FS_b20", "FS_b30", "FS_b50", "TOT_sorting", "TOT_document", "TOT_keyword", "TOT_set", "SP_t32", "SP_t64", "SP_t128", "SP_t256")
-STEPS = ("few_shot_b20", "few_shot_b30", "few_shot_b50", "reasoning", None, None, None, "speculative_t32", "speculative_t64", "speculative_t128", "speculative_t256")
+STEPS = ("few_shot_b20", "few_shot_b30", "few_shot_b50", "TOT_sorting", "TOT_document", "TOT_keyword", "TOT_set", "speculative_t32", "speculative_t64", "speculative_t128", "speculative_t256")
 
 
 def ratios(above, below):
     return [None if a is None or b is None else times(a / b) for a, b in zip(above, below)]
 
 
+def partitions_alone(page, records):
+    record = records.read(PARTITIONS)
+    if not record:
+        page.no_record("partitions beside one another on DeFT's trees (its table 6)", "`deftc bench deft rows.deftpkg --partition node`, then `node_chunk`, `flatten`")
+        return
+    page.add(f"Partitions alone, all by our kernels and untuned, over partition `query` with the chunks that fill the GPU, in one call ({card_of(record['device'])}, commit {record['commit']}, {link(PARTITIONS)}); "
+             "DeFT's *Node* is `node`, its *Node-Chunk* `node_chunk`:")
+    query = record["us"]["query"]
+    page.table(["", *ROWS], [[name, *(times(query[row] / us[row]) for row in ROWS)] for name, us in record["us"].items() if name != "query"])
+
+
 def deft(page, records):
     paper = records.published["deft"]
     rows = records.rows(BENCH, ("deft",))
-    steps = {row["row"]: row for row in records.read("h100-end-to-end.jsonl")}
+    steps = {row["row"]: row for name in ("h100-end-to-end.jsonl", RECORDED_STEPS) for row in records.read(name) or []}
     page.heading("DeFT's tables beside ours")
     page.add(f"{paper['source']}: {paper['card']}, {paper['model']}, {paper['unit']} ({link('published.json')}). Ours are single steps: kernels on an H200 ({link(BENCH)}), whole steps on an H100 "
-             f"({link('h100-end-to-end.jsonl')}). So seconds are not compared, only how much faster the tree is than a query-guided kernel on the same card.")
+             f"({link('h100-end-to-end.jsonl')}), those of the recorded searches on an H200 ({link(RECORDED_STEPS)}). So seconds are not compared, only how much faster the tree is than a query-guided kernel on the same card.")
     page.heading("Tables 6 and 16: attention over query-guided attention", 3)
     radix = paper["table_6"]["Radix Attention"]
     page.table(["", *paper["columns"]], [
@@ -25,19 +39,18 @@ def deft(page, records):
         ["deftc, H200", *(times(rows[name]["flat"]["raw_us"] / rows[name]["cold_us"]) for name in ROWS)],
         ["best published kernel, H200", *(times(rows[name]["flat"]["raw_us"] / rows[name]["peer"]["raw_us"]) for name in ROWS)]])
     page.add("**The difference.** Theirs is the mean of a run, in which trees grow and queries come and go, ours one recorded step of it; their query-guided kernel is SGLang's Triton kernel, "
-             "ours FlashInfer's on tensor cores. Of partitions alone there is no record of ours.")
-    page.no_record("partitions beside one another on DeFT's trees (its table 6)", "`deftc bench deft rows.deftpkg --partition node`, then `node_chunk`, `flatten`")
+             "ours FlashInfer's on tensor cores.")
+    partitions_alone(page, records)
     page.heading("Table 5: decoding, whole steps", 3)
     radix = paper["table_5"]["Radix Attention"]
     ours = [steps.get(name) for name in STEPS]
     page.table(["", *paper["columns"]], [
         ["DeFT-Flatten over Radix, A100", *ratios(radix, paper["table_5"]["DeFT-Flatten"])],
         ["their bound, without attention", *(times(bound) for bound in paper["table_5"]["upper bound"])],
-        ["deftc over flat, H100", *(times(row["flat"]["ms"] / row["tree"]["ms"]) if row else None for row in ours)],
+        ["deftc over flat, H100, recorded searches H200", *(times(row["flat"]["ms"] / row["tree"]["ms"]) if row else None for row in ours)],
         ["our bound, without attention", *(times(row["flat"]["ms"] / row["no attention"]["ms"]) if row else None for row in ours)]])
     page.add("**The difference.** Our flat plan runs by kernels as good as the tree's, in a graph, and a path of 4,200 tokens stays in its L2, so there is less to gain. "
-             "Reasoning is one tree of our own shape, not their sorting run. Three of their columns have no whole-step record of ours.")
-    page.no_record("whole steps on the recorded Tree-of-Thoughts runs (document, keyword, set, sorting)", "`tests/gpu/end_to_end.py` with those workloads")
+             "A recorded search is one step of it, theirs the whole run.")
     page.heading("Table 17: tokens of the cache that are read", 3)
     page.table(["", *paper["columns"]], [
         ["Radix over DeFT-Flatten, bytes of a run", *ratios(paper["table_17_cache_tb"]["Radix Attention"], paper["table_17_cache_tb"]["DeFT-Flatten"])],

@@ -81,7 +81,28 @@ def whole_steps(page, records):
     page.add("Torch is empty where it was not run, or had no room for its copies.")
     page.picture("steps", "Gains of whole steps", charts.bars("Whole steps: gain over the faster of flat and torch", "", names,
                                                              [("gain", gains), ("if attention took no time", bounds)], line_at=1))
-    page.command("tests/gpu/end_to_end.py few_shot_b20 --steps 20 --output steps.jsonl")
+    recorded_steps(page, records)
+    page.command("tests/gpu/end_to_end.py few_shot_b20 --steps 20 --output steps.jsonl",
+                 "deftc workloads --workloads DIR reasoning_sorting:tree=6 --step 1330 -o TOT_sorting.json",
+                 "tests/gpu/end_to_end.py --tree TOT_sorting.json --output steps.jsonl")
+
+
+RECORDED_STEPS = "h200-end-to-end-recorded.jsonl"
+
+
+def recorded_steps(page, records):
+    rows = records.read(RECORDED_STEPS)
+    if not rows:
+        page.no_record("whole steps on the recorded Tree-of-Thoughts runs (document, keyword, set, sorting)", "`tests/gpu/end_to_end.py --tree FILE` with trees of `deftc workloads`")
+        return
+    page.add(f"The same over one step each of the recorded Tree-of-Thoughts searches, those of the rows TOT_*; {card_of(rows[0]['device'])}, commit {rows[0]['commit']} ({link(RECORDED_STEPS)}):")
+    lines = []
+    for row in rows:
+        tree, flat, torch, rest = (row[way]["ms"] for way in ("tree", "flat", "sdpa", "no attention"))
+        lines.append([row["row"], times(tree), times(flat), times(torch), times(rest), times(min(flat, torch) / tree), times(min(flat, torch) / rest)])
+        if min(flat, torch) < tree:
+            page.loss(f"whole steps of {row['row']}: {min(flat, torch) / tree:.3f} of the faster of flat and torch")
+    page.table(["row", "tree ms", "flat ms", "torch ms", "no attention ms", "gain", "gain if attention took no time"], lines)
 
 
 def decoder_on_two_gpus(page, records):
