@@ -2,6 +2,7 @@
 
 #include "compiler/support/GuardedFile.h"
 #include "compiler/support/Result.h"
+#include "runtime/config_cache/DeviceFile.h"
 #include "runtime/config_cache/Entry.h"
 
 #include <nlohmann/json.hpp>
@@ -22,16 +23,6 @@ struct ConfigFile {
   /// Entries that this build does not understand, as they stand: not used, and written back.
   std::vector<nlohmann::json> kept;
   std::vector<std::string> notes; ///< what is wrong with them, and what else was strange
-};
-
-/// What a file turned out to be.
-enum class FileState {
-  Good,
-  Absent,
-  Broken,     ///< no JSON, or not of this format
-  Unreadable, ///< there, but it cannot be opened, is no regular file or is too large
-  Untrusted,  ///< in deftc's own cache, but of another user, or others may write it
-  Unknown,    ///< of another version: left alone
 };
 
 struct FileReading {

@@ -1,15 +1,14 @@
 #include "runtime/config_cache/SparseFiles.h"
 
 #include "compiler/support/AtomicFile.h"
-#include "compiler/support/GuardedFile.h"
 #include "runtime/config_cache/EntryMap.h"
 #include "runtime/config_cache/FileLock.h"
 #include "runtime/config_cache/SetAside.h"
-#include "runtime/tree/StrictJson.h"
 
 #include <algorithm>
 #include <filesystem>
 #include <map>
+#include <utility>
 
 namespace deft::config_cache {
 
@@ -17,31 +16,34 @@ namespace fs = std::filesystem;
 using nlohmann::json;
 using support::Error;
 using support::ErrorCode;
-using support::GuardedFile;
 using support::Result;
 using support::Trust;
 
 namespace {
 
-constexpr const char *kFormat = "deft-sparse";
-constexpr int kVersion = 1;
+constexpr FileFormat kFormat{"deft-sparse", "what was tuned for sparse layers", 1};
 
-SparseReading failed(FileState state, const std::string &path, const std::string &message) {
+SparseReading readingOf(DeviceFile document, const std::string &path) {
   SparseReading reading;
-  reading.state = state;
-  reading.message = "`" + path + "`: " + message;
+  reading.state = document.state;
+  reading.message = std::move(document.message);
+  if (document.state != FileState::Good)
+    return reading;
+  reading.file.device = std::move(document.device);
+  for (const json &object : document.entries) {
+    if (auto entry = sparseEntryFromJson(object)) {
+      reading.file.entries.push_back(std::move(*entry));
+      continue;
+    } else if (reading.file.kept.empty()) { // one note a file is enough
+      reading.file.notes.push_back("`" + path + "`: an entry is not used: " + entry.error().message);
+    }
+    reading.file.kept.push_back(object);
+  }
   return reading;
 }
 
 SparseReading readSparseFile(const std::string &path, Trust trust) {
-  using State = GuardedFile::State;
-  const GuardedFile file = support::readGuarded(path, support::kMostCachedBytes, trust);
-  if (file.state == State::Read)
-    return parseSparseFile(file.bytes, path);
-  return failed(file.state == State::Absent      ? FileState::Absent
-                : file.state == State::Untrusted ? FileState::Untrusted
-                                                 : FileState::Unreadable,
-                path, file.fault);
+  return readingOf(readDeviceFile(path, trust, kFormat), path);
 }
 
 /// An error where it must not be touched; else whether what is there counts.
@@ -91,39 +93,7 @@ void put(const SparseEntry &entry, std::vector<SparseEntry> &all) {
 } // namespace
 
 SparseReading parseSparseFile(std::string_view text, const std::string &path) {
-  const auto document = tree::parseStrictJson(text);
-  if (!document)
-    return failed(FileState::Broken, path, document.error().message);
-  const json &root = *document;
-  // Another version may look any way beyond these two keys.
-  if (!root.is_object() || !root.contains("format") || root["format"] != kFormat)
-    return failed(FileState::Broken, path, std::string("its `format` is not ") + kFormat);
-  if (!root.contains("version") || !root["version"].is_number_integer())
-    return failed(FileState::Broken, path, "it does not say its version");
-  if (root["version"] != kVersion)
-    return failed(FileState::Unknown, path,
-                  "it is of version " + root["version"].dump() + ", this deftc knows " +
-                      std::to_string(kVersion));
-  if (auto checked = tree::checkKeys(root, "the file", {"format", "version", "device", "entries"}); !checked)
-    return failed(FileState::Broken, path, checked.error().message);
-  auto device = deviceKeyFromJson(root["device"]);
-  if (!device)
-    return failed(FileState::Broken, path, device.error().message);
-  if (!root["entries"].is_array())
-    return failed(FileState::Broken, path, "`entries` is not an array");
-  SparseReading reading;
-  reading.state = FileState::Good;
-  reading.file.device = std::move(*device);
-  for (const json &object : root["entries"]) {
-    if (auto entry = sparseEntryFromJson(object)) {
-      reading.file.entries.push_back(std::move(*entry));
-      continue;
-    } else if (reading.file.kept.empty()) { // one note a file is enough
-      reading.file.notes.push_back("`" + path + "`: an entry is not used: " + entry.error().message);
-    }
-    reading.file.kept.push_back(object);
-  }
-  return reading;
+  return readingOf(parseDeviceFile(text, path, kFormat), path);
 }
 
 std::string formatSparseFile(const SparseFile &file) {
@@ -135,12 +105,7 @@ std::string formatSparseFile(const SparseFile &file) {
     entries.push_back(entry);
   for (const json &object : file.kept)
     entries.push_back(object);
-  return json{{"format", kFormat},
-              {"version", kVersion},
-              {"device", toJson(file.device)},
-              {"entries", entries}}
-             .dump(1) +
-         "\n";
+  return formatDeviceFile(kFormat, file.device, entries);
 }
 
 FoundSparse findSparse(const Places &places, const DeviceKey &device) {

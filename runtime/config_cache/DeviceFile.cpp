@@ -1,0 +1,77 @@
+#include "runtime/config_cache/DeviceFile.h"
+
+#include "runtime/tree/StrictJson.h"
+
+#include <utility>
+
+namespace deft::config_cache {
+
+using nlohmann::json;
+
+namespace {
+
+DeviceFile failed(FileState state, const std::string &path, const std::string &message) {
+  DeviceFile file;
+  file.state = state;
+  file.message = "`" + path + "`: " + message;
+  return file;
+}
+
+} // namespace
+
+DeviceFile parseDeviceFile(std::string_view text, const std::string &path, const FileFormat &format) {
+  auto document = tree::parseStrictJson(text);
+  if (!document)
+    return failed(FileState::Broken, path, document.error().message);
+  json &root = *document;
+  // Another version may look any way beyond these two keys.
+  if (!root.is_object() || !root.contains("format") || root["format"] != format.name)
+    return failed(FileState::Broken, path,
+                  std::string("it is no file of ") + format.what + ": its `format` is not " + format.name);
+  if (!root.contains("version") || !root["version"].is_number_integer())
+    return failed(FileState::Broken, path, "it does not say its version");
+  if (root["version"] != format.version)
+    return failed(FileState::Unknown, path,
+                  "it is of version " + root["version"].dump() + ", this deftc knows " +
+                      std::to_string(format.version));
+  if (auto checked = tree::checkKeys(root, "the file", {"format", "version", "device", "entries"}); !checked)
+    return failed(FileState::Broken, path, checked.error().message);
+  auto device = deviceKeyFromJson(root["device"]);
+  if (!device)
+    return failed(FileState::Broken, path, device.error().message);
+  if (!root["entries"].is_array())
+    return failed(FileState::Broken, path, "`entries` is not an array");
+  DeviceFile file;
+  file.state = FileState::Good;
+  file.device = std::move(*device);
+  file.entries = std::move(root["entries"]);
+  return file;
+}
+
+DeviceFile readDeviceFile(const std::string &path, support::Trust trust, const FileFormat &format) {
+  using State = support::GuardedFile::State;
+  const support::GuardedFile file = support::readGuarded(path, support::kMostCachedBytes, trust);
+  switch (file.state) {
+  case State::Absent:
+    return failed(FileState::Absent, path, "there is no such file");
+  case State::Unreadable:
+    return failed(FileState::Unreadable, path, file.fault);
+  case State::Untrusted:
+    return failed(FileState::Untrusted, path, file.fault);
+  case State::Read:
+    break;
+  }
+  return parseDeviceFile(file.bytes, path, format);
+}
+
+std::string formatDeviceFile(const FileFormat &format, const DeviceKey &device, const json &entries) {
+  // nlohmann's objects are sorted by key: the same entries give the same bytes.
+  return json{{"format", format.name},
+              {"version", format.version},
+              {"device", toJson(device)},
+              {"entries", entries}}
+             .dump(1) +
+         "\n";
+}
+
+} // namespace deft::config_cache

@@ -1,0 +1,43 @@
+#pragma once
+
+#include "compiler/support/GuardedFile.h"
+#include "runtime/config_cache/DeviceKey.h"
+
+#include <nlohmann/json.hpp>
+
+#include <string>
+#include <string_view>
+
+/// What the files have in common that are kept for a device: their format, its version, the device, entries.
+namespace deft::config_cache {
+
+/// What a file turned out to be.
+enum class FileState {
+  Good,
+  Absent,
+  Broken,     ///< no JSON, or not of this format
+  Unreadable, ///< there, but it cannot be opened, is no regular file or is too large
+  Untrusted,  ///< in deftc's own cache, but of another user, or others may write it
+  Unknown,    ///< of another version: left alone
+};
+
+struct FileFormat {
+  const char *name; ///< as the file says it
+  const char *what; ///< for people: a file of what it is
+  int version;
+};
+
+struct DeviceFile {
+  FileState state = FileState::Absent;
+  DeviceKey device;       ///< of a good one
+  nlohmann::json entries; ///< likewise: an array
+  std::string message;    ///< of any other
+};
+
+DeviceFile parseDeviceFile(std::string_view text, const std::string &path, const FileFormat &format);
+/// Waits for nobody and reads no more than support::kMostCachedBytes.
+DeviceFile readDeviceFile(const std::string &path, support::Trust trust, const FileFormat &format);
+std::string formatDeviceFile(const FileFormat &format, const DeviceKey &device,
+                             const nlohmann::json &entries);
+
+} // namespace deft::config_cache
