@@ -70,7 +70,7 @@ TEST(ParseErrorsTest, WhatTheParserFindsWrongIsAnErrorLikeAnyOther) {
   EXPECT_EQ(run({"run", "llama3_8b", "--backend", "gpu", "--workload", "few_shot"}).err,
             "error: --backend cannot be `gpu`\n  = hint: did you mean `cuda`?\n");
   EXPECT_EQ(run({"tune", "llama3_8b"}).err,
-            "error: `deftc tune` needs at least one of --workload, --tree, --calibrate"
+            "error: `deftc tune` needs at least one of --workload, --tree, --calibrate, --sparse"
             "\n  = hint: see `deftc tune --help`\n");
 }
 
