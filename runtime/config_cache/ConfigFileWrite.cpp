@@ -3,9 +3,8 @@
 #include "compiler/support/AtomicFile.h"
 #include "runtime/config_cache/EntryMap.h"
 #include "runtime/config_cache/FileLock.h"
+#include "runtime/config_cache/OwnFile.h"
 #include "runtime/config_cache/SetAside.h"
-
-#include <filesystem>
 
 namespace deft::config_cache {
 
@@ -15,46 +14,9 @@ using support::Result;
 
 namespace {
 
-constexpr unsigned kSharedMode = 0666; ///< of new files that somebody names
-
-Result<void> makeFolderOf(const std::string &path, Place place) {
-  std::error_code failure;
-  const std::string folder = std::filesystem::absolute(path, failure).parent_path().string();
-  if (place == Place::Cache) {
-    const std::string fault = support::makePrivateFolder(folder);
-    return fault.empty()
-               ? Result<void>()
-               : Error{ErrorCode::Environment, "cannot keep configs in `" + folder + "`: " + fault, ""};
-  }
-  if (std::filesystem::create_directories(folder, failure); failure)
-    return Error{ErrorCode::Environment, "cannot make the folder `" + folder + "`: " + failure.message(), ""};
-  return {};
-}
-
-support::Trust trustIn(Place place) {
-  return place == Place::Cache ? support::Trust::Private : support::Trust::Anyone;
-}
-
-/// Whether there is an empty file: nothing is lost when it is replaced.
-bool isEmptyFile(const std::string &path) {
-  std::error_code none;
-  return std::filesystem::is_regular_file(path, none) && std::filesystem::file_size(path, none) == 0;
-}
-
-/// What another version or device wrote, nobody can read, or is no file of configs, is not touched.
 Result<void> checkOwn(const FileReading &reading, const std::string &path, Place place,
                       const DeviceKey &device) {
-  if (reading.state == FileState::Good && reading.file.device != device)
-    return Error{ErrorCode::Environment,
-                 "`" + path + "` is left as it is: it is of " + reading.file.device.text() + ", not of " +
-                     device.text(),
-                 ""};
-  const bool isForeign = reading.state == FileState::Broken && place == Place::Named && !isEmptyFile(path);
-  if (isForeign || reading.state == FileState::Unknown || reading.state == FileState::Unreadable ||
-      reading.state == FileState::Untrusted)
-    return Error{ErrorCode::Environment, reading.message + "; it is left as it is",
-                 isForeign ? "name another file, or remove it first" : ""};
-  return {};
+  return checkOwn({reading.state, reading.file.device, reading.message}, path, place, device);
 }
 
 /// What is in a file that is about to be written: its entries, none when it is new; an error when it must not
@@ -99,8 +61,7 @@ Result<WriteReport> mergeInto(const std::string &path, Place place, const Config
   report.added += static_cast<int>(file->kept.size() - kept);
   if (report.added + report.replaced == 0 && report.setAside.empty())
     return report;
-  const unsigned mode = place == Place::Cache ? kCachedMode : kSharedMode;
-  if (auto written = support::writeFileAtomically(path, formatConfigFile(*file), mode); !written)
+  if (auto written = support::writeFileAtomically(path, formatConfigFile(*file), modeIn(place)); !written)
     return written.error();
   return report;
 }

@@ -1,8 +1,8 @@
 #include "runtime/config_cache/SparseFiles.h"
 
 #include "compiler/support/AtomicFile.h"
-#include "runtime/config_cache/EntryMap.h"
 #include "runtime/config_cache/FileLock.h"
+#include "runtime/config_cache/OwnFile.h"
 #include "runtime/config_cache/SetAside.h"
 
 #include <algorithm>
@@ -44,31 +44,6 @@ SparseReading readingOf(DeviceFile document, const std::string &path) {
 
 SparseReading readSparseFile(const std::string &path, Trust trust) {
   return readingOf(readDeviceFile(path, trust, kFormat), path);
-}
-
-/// An error where it must not be touched; else whether what is there counts.
-Result<bool> mayBeReplaced(const SparseReading &reading, const DeviceKey &device, const std::string &path,
-                           bool isNamed) {
-  switch (reading.state) {
-  case FileState::Good:
-    if (reading.file.device == device)
-      return true;
-    return Error{ErrorCode::Environment,
-                 "`" + path + "` is left as it is: it is of " + reading.file.device.text() + ", not of " +
-                     device.text(),
-                 ""};
-  case FileState::Absent:
-    return false;
-  case FileState::Broken:
-    if (!isNamed)
-      return false;
-    break;
-  case FileState::Unreadable:
-  case FileState::Untrusted:
-  case FileState::Unknown:
-    break;
-  }
-  return Error{ErrorCode::Environment, reading.message + "; it is left as it is", ""};
 }
 
 void put(const SparseEntry &entry, std::vector<SparseEntry> &all) {
@@ -144,37 +119,37 @@ FoundSparse findSparse(const Places &places, const DeviceKey &device) {
 
 Result<std::string> saveSparse(const Places &places, const DeviceKey &device,
                                const std::vector<SparseEntry> &entries, const std::string &named) {
-  const bool isNamed = !named.empty();
-  if (!isNamed && places.userSparse.empty())
+  const Place place = named.empty() ? Place::Cache : Place::Named;
+  if (place == Place::Cache && places.userSparse.empty())
     return Error{ErrorCode::Environment, "there is no place for what is tuned of sparse layers",
                  "set DEFT_CACHE_DIR to a folder"};
-  if (!isNamed)
-    if (const std::string fault = support::makePrivateFolder(places.userSparse); !fault.empty())
-      return Error{ErrorCode::Environment, "`" + places.userSparse + "`: " + fault, ""};
-  const std::string path = isNamed ? named : places.userSparse + "/" + device.fileName();
-  const Trust trust = isNamed ? Trust::Anyone : Trust::Private;
-  if (auto free = mayBeReplaced(readSparseFile(path, trust), device, path, isNamed); !free)
-    return free.error(); // before a lock file lies beside what is not ours
+  const std::string path = place == Place::Named ? named : places.userSparse + "/" + device.fileName();
+  const auto readOwn = [&]() -> Result<SparseReading> {
+    SparseReading reading = readSparseFile(path, trustIn(place));
+    if (auto own = checkOwn({reading.state, reading.file.device, reading.message}, path, place, device); !own)
+      return own.error();
+    return reading;
+  };
+  if (auto own = readOwn(); !own)
+    return own.error(); // before a lock file lies beside what is not ours
+  if (auto made = makeFolderOf(path, place); !made)
+    return made.error();
   if (auto writable = support::checkWritable(path); !writable)
     return writable.error();
   const auto lock = FileLock::ofFile(path);
   if (!lock)
     return lock.error();
-  SparseReading reading = readSparseFile(path, trust);
-  const auto counts = mayBeReplaced(reading, device, path, isNamed);
-  if (!counts)
-    return counts.error();
-  if (reading.state == FileState::Broken)
+  auto reading = readOwn();
+  if (!reading)
+    return reading.error();
+  if (reading->state == FileState::Broken && place == Place::Cache)
     if (auto copied = setAside(path); !copied)
       return copied.error();
-  SparseFile file = *counts ? std::move(reading.file) : SparseFile{};
+  SparseFile file = std::move(reading->file); // of what is not good there is nothing in it
   file.device = device;
   for (const SparseEntry &entry : entries)
     put(entry, file.entries);
-  constexpr unsigned kSharedMode = 0666;
-  if (auto written =
-          support::writeFileAtomically(path, formatSparseFile(file), isNamed ? kSharedMode : kCachedMode);
-      !written)
+  if (auto written = support::writeFileAtomically(path, formatSparseFile(file), modeIn(place)); !written)
     return written.error();
   return path;
 }

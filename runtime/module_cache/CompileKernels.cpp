@@ -160,10 +160,8 @@ Result<KernelSet> compileLayers(CubinCache *cache, const nvrtc::Nvrtc &nvrtc,
   auto attend = compiling.startPhases(codegen::cuda::Layer::Selecting);
   auto select =
       compiling.start(codegen::cuda::selectEntry(source), codegen::cuda::instantiateSelect(source, shape));
-  auto sparse =
-      compiling.start(codegen::cuda::attendEntry(source, *sparsePhase, codegen::cuda::Layer::Sparse),
-                      codegen::cuda::instantiateAttend(source, *sparsePhase, config::Order::FromRoot,
-                                                       kernels::families(), codegen::cuda::Layer::Sparse));
+  auto sparse = std::async(
+      std::launch::async, [&] { return compileSparse(cache, nvrtc, source, *sparsePhase, target, options); });
 
   using codegen::cuda::UniteShape;
   const auto uniteShape = UniteShape::of(target);
@@ -188,8 +186,10 @@ Result<KernelSet> compileLayers(CubinCache *cache, const nvrtc::Nvrtc &nvrtc,
           Compiling::take(select, codegen::cuda::SelectShape::kThreads, shape.smemBytes(), selecting.select);
       !taken)
     return taken.error();
-  if (auto taken = compiling.takePhase(sparse, *sparsePhase, selecting.sparse); !taken)
-    return taken.error();
+  auto compiledSparse = sparse.get();
+  if (!compiledSparse)
+    return compiledSparse.error();
+  selecting.sparse = std::move(*compiledSparse);
   if (!unites)
     return set;
   package::UnitingKernels &uniting = selecting.uniting.emplace();

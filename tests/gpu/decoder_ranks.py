@@ -25,23 +25,12 @@ import end_to_end
 
 WAYS = ("tree", "no attention")
 BEYOND_ROUNDING = 0.1  # of the largest logit: bf16 through all layers; a wrong path gives 1 and more
-SIZES = dict(
-    vocab_size=32000,
-    hidden_size=8192,
-    intermediate_size=28672,
-    num_attention_heads=64,
-    num_key_value_heads=8,
-    max_position_embeddings=131072,
-)
-TINY = dict(vocab_size=212, hidden_size=128, intermediate_size=192, num_attention_heads=8, num_key_value_heads=2)
+LARGE = dict(vocab_size=32000, hidden_size=8192, intermediate_size=28672, num_attention_heads=64)  # 8 KV heads
+TINY = dict(vocab_size=212)  # a multiple of the ranks: transformers deals the rows of lm_head evenly or not at all
 
 
 def write_model(folder, tiny, layers):
-    torch.manual_seed(0)
-    torch.set_default_dtype(torch.bfloat16)
-    config = transformers.LlamaConfig(**{**SIZES, **(TINY if tiny else {})}, num_hidden_layers=layers)
-    with torch.device("cpu" if tiny else "cuda"):
-        transformers.LlamaForCausalLM(config).save_pretrained(folder)
+    end_to_end.make_model(tiny, num_hidden_layers=layers, **(TINY if tiny else LARGE)).save_pretrained(folder)
 
 
 def rows_named(names):

@@ -287,7 +287,8 @@ def measure(model, row, way, options, fill=torch.Tensor.normal_):
     return {"ms": statistics.median(times), "spread_ms": quarters[2] - quarters[0], "plan": plan}, first
 
 
-def make_model(tiny):
+def make_model(tiny, **others):
+    """With random weights; `others` are sizes in place of these."""
     sizes = dict(
         vocab_size=128256,
         hidden_size=4096,
@@ -306,6 +307,7 @@ def make_model(tiny):
             num_attention_heads=8,
             num_key_value_heads=2,
         )
+    sizes.update(others)
     device = "cpu" if tiny else "cuda"
     torch.manual_seed(0)
     with torch.device(device):

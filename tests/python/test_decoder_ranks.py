@@ -1,28 +1,18 @@
 """The bench of decoders on several ranks: each rank's random K and V are its part of one GPU's, and what differs is told."""
 
-import importlib.util
-import sys
-from pathlib import Path
-
 import pytest
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
 pytest.importorskip("transformers", reason="transformers is not installed")
 
-SCRIPT = Path(__file__).resolve().parents[1] / "gpu" / "decoder_ranks.py"
-pytestmark = pytest.mark.skipif(not SCRIPT.exists(), reason="the tests lie without the repository")
+from gpu_scripts import load_script, needs_repository
+
+pytestmark = needs_repository
 
 
 @pytest.fixture(scope="module")
 def bench():
-    sys.path.insert(0, str(SCRIPT.parent))  # it imports its neighbour
-    spec = importlib.util.spec_from_file_location("decoder_ranks", SCRIPT)
-    module = importlib.util.module_from_spec(spec)
-    try:
-        spec.loader.exec_module(module)
-    finally:
-        sys.path.remove(str(SCRIPT.parent))
-    return module
+    return load_script("decoder_ranks")
 
 
 def filled(bench, rank, ranks, kv_heads=4):

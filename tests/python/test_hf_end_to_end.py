@@ -1,25 +1,21 @@
 """The bench of whole steps, on the CPU with a model of two small layers: its ways to attend agree."""
 
 import argparse
-import importlib.util
 import json
-from pathlib import Path
 
 import pytest
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
 pytest.importorskip("transformers", reason="transformers is not installed")
 
-SCRIPT = Path(__file__).resolve().parents[1] / "gpu" / "end_to_end.py"
-pytestmark = pytest.mark.skipif(not SCRIPT.exists(), reason="the tests lie without the repository")
+from gpu_scripts import load_script, needs_repository
+
+pytestmark = needs_repository
 
 
 @pytest.fixture(scope="module")
 def bench():
-    spec = importlib.util.spec_from_file_location("end_to_end", SCRIPT)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return load_script("end_to_end")
 
 
 @pytest.fixture(scope="module")

@@ -103,7 +103,6 @@ public:
   /// How the lists of the plan on the device are cut, of those that are not read as unions; null: none
   /// selects.
   const SparseSplit::Cut *sparseCut() const { return selecting_ ? &onDevice_.sparseCut : nullptr; }
-  const SparseSplit *sparseSplit() const { return selecting_ ? &selecting_->split() : nullptr; }
 
   /// For tests: fills the scratch memory, also that of larger plans, with NaN, so that what is read there
   /// without having been written is seen. No run may be under way.

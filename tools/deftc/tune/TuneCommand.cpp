@@ -96,21 +96,29 @@ Result<session::Backend> chooseBackend(const program::Program &program, const Op
   return session::cpuBackend(program, threads);
 }
 
-Result<session::TuneOptions> tuneOptions(const Options &options, int threads) {
-  session::TuneOptions tune;
-  tune.strategy = *search::strategyFromName(options.strategy);
+/// What --axis and --budget say; seconds stay where there is no budget.
+Result<void> readAxesAndBudget(const Options &options, std::vector<space::AxisOverride> &axes,
+                               double &seconds) {
   for (const std::string &text : options.axes) {
     auto axis = space::parseOverride(text);
     if (!axis)
       return axis.error();
-    tune.axes.push_back(std::move(*axis));
+    axes.push_back(std::move(*axis));
   }
-  if (options.budget) {
-    const auto seconds = parseSeconds(*options.budget);
-    if (!seconds)
-      return seconds.error();
-    tune.budgetSeconds = *seconds;
-  }
+  if (!options.budget)
+    return {};
+  const auto given = parseSeconds(*options.budget);
+  if (!given)
+    return given.error();
+  seconds = *given;
+  return {};
+}
+
+Result<session::TuneOptions> tuneOptions(const Options &options, int threads) {
+  session::TuneOptions tune;
+  tune.strategy = *search::strategyFromName(options.strategy);
+  if (auto read = readAxesAndBudget(options, tune.axes, tune.budgetSeconds); !read)
+    return read.error();
   if (!options.record.empty() && tune.strategy != search::StrategyKind::Exhaustive)
     return Error{ErrorCode::Usage, "--record needs every point of the space", "add --strategy exhaustive"};
   tune.mostCandidates = options.candidates;
@@ -206,18 +214,8 @@ Result<sparse::TuneOptions> sparseOptions(const Options &options, int threads) {
   if (!options.isSparseAlone)
     return tune; // the others are about the trees
   tune.path = options.configFile;
-  for (const std::string &text : options.axes) {
-    auto axis = space::parseOverride(text);
-    if (!axis)
-      return axis.error();
-    tune.axes.push_back(std::move(*axis));
-  }
-  if (options.budget) {
-    const auto seconds = parseSeconds(*options.budget);
-    if (!seconds)
-      return seconds.error();
-    tune.seconds = *seconds;
-  }
+  if (auto read = readAxesAndBudget(options, tune.axes, tune.seconds); !read)
+    return read.error();
   return tune;
 }
 

@@ -203,7 +203,7 @@ ExprPrinter::Text ExprPrinter::operation(Operation &op, Rounding rounding, const
           .Case([&](ParamOp param) { return Text{"p." + memberName(param.getName()), kAtom, 0}; })
           .Case([&](ParamOfTokenOp param) { return Text{"token." + memberName(param.getName()), kAtom, 0}; })
           .Case([&](ParamElementOp element) {
-            return Text{"p." + element.getName().str() + "_[" + textOf(in(0)).text + "]", kAtom, 0};
+            return Text{"p." + memberName(element.getName()) + "[" + textOf(in(0)).text + "]", kAtom, 0};
           })
           .Case([&](arith::AddIOp) { return wrapping(op, "+", kSum, ranges); })
           .Case([&](arith::SubIOp) { return wrapping(op, "-", kSum, ranges); })

@@ -230,6 +230,13 @@ TEST(HookEmitterTest, ParametersMayHaveTheNamesOfKeywordsAndMacros) {
     const ExprId read = builder.readParam(builder.param(name, ScalarType::F32, spec::Param::Shape::Scalar));
     score = builder.op(spec::ExprOp::Sub, ScalarType::F32, {read, score});
   }
+  for (const char *name : {"y", "_y", "__CUDA_ARCH_"}) {
+    const ExprId read =
+        builder.readParam(builder.param(name, ScalarType::F32, spec::Param::Shape::PerQueryHead));
+    score = builder.op(spec::ExprOp::Sub, ScalarType::F32, {read, score});
+  }
+  const ExprId element = builder.readTable(builder.table("_table", ScalarType::F32, 8), builder.integer(3));
+  score = builder.op(spec::ExprOp::Sub, ScalarType::F32, {element, score});
   builder.variant.score = score;
   samples.push_back(Sampler(7).sample(builder.variant));
   EXPECT_GT(expectSameBits(samples).total, 0);
