@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Are tuned configs still of the kernels that run? Where device code has changed and its machine code has not, entries
-are as good as new: compiles the kernels of every entry's config with the device code of a commit and of this tree, and
-compares what the GPU executes, byte by byte, with registers and memory.
+are as good as new: compiles the kernels of every entry with the device code of a commit and of this tree, and compares
+what the GPU executes, byte by byte, with registers and memory. A file of configs (tuner/configs), or of sparse layers
+(tuner/sparse/configs).
 
     tests/gpu/renew_entries.py --deftc DEFTC --before COMMIT [--before-deftc DEFTC] [--write] CONFIGS.json
 
@@ -54,9 +55,10 @@ def headers_of_commit(commit):
             for name in names if name.endswith((".cuh", ".h"))}
 
 
-def kernel_hash(headers):
-    """config_cache::kernelHash of a GPU: the code of all headers that a family's kernels or a merge reach."""
-    reached, pending = set(), [name for name in headers if re.fullmatch(r"deft/(attend_\w+|merge)\.cuh", name)]
+def kernel_hash(headers, family=r"\w+"):
+    """config_cache::kernelHash of a GPU: the code of all headers that a family's kernels or a merge reach. That of sparse
+    layers is of one family."""
+    reached, pending = set(), [name for name in headers if re.fullmatch(rf"deft/(attend_{family}|merge)\.cuh", name)]
     while pending:
         name = pending.pop()
         if name in headers and name not in reached:
@@ -134,11 +136,39 @@ def what_runs(elf):
     return found
 
 
-def emitted(deftc, spec, config, phase, folder):
+def is_sparse(entry):
+    return "budget" in entry
+
+
+def emitted(deftc, entry, phase, folder):
+    """The generated file of a kernel of the entry."""
+    spec, command = spec_of(entry["signature"]), [deftc, "emit", folder / "a.deft", "--as", "cuda", "--arch", "sm_90a"]
+    if is_sparse(entry):
+        spec = spec.replace(" }\n", f" select {{ budget = {entry['budget']}; }} }}\n")
+    else:
+        (folder / "config.json").write_text(json.dumps(entry["config"]), encoding="utf-8")
+        command += ["--config", folder / "config.json"]
     (folder / "a.deft").write_text(spec, encoding="utf-8")
-    (folder / "config.json").write_text(json.dumps(config), encoding="utf-8")
-    return subprocess.run([deftc, "emit", folder / "a.deft", "--as", "cuda", "--arch", "sm_90a", "--config",
-                           folder / "config.json", "--phase", phase], check=True, capture_output=True, text=True).stdout
+    text = subprocess.run([*command, "--phase", phase], check=True, capture_output=True, text=True).stdout
+    return with_tile(text, entry) if phase == "sparse" else text
+
+
+def with_tile(text, entry):
+    """A generated file of sparse layers with the entry's tile in place of another, whose shared memory it states."""
+    for name, key in (("kTileKv", "tile_kv"), ("kStages", "stages"), ("kWarps", "warps")):
+        text, found = re.subn(rf"(static constexpr int {name} =) \d+;", rf"\g<1> {entry[key]};", text)
+        assert found == 1, name
+    return re.sub(r"static_assert\(deft::\w+::smemBytes.*;\n", "", text)
+
+
+def phases_of(entry):
+    return ["sparse", "merge"] if is_sparse(entry) else [phase["name"] for phase in entry["config"]["phases"]] + ["merge"]
+
+
+def described(entry):
+    if is_sparse(entry):
+        return f"budget {entry['budget']}, tiles of {entry['tile_kv']} by {entry['warps']} warps"
+    return f"{entry['config']['phases'][0]['tile_q']} rows, order {entry['config'].get('order', 'root')}"
 
 
 def renewed(text, old_hash, new_hash, verdicts):
@@ -150,9 +180,10 @@ def renewed(text, old_hash, new_hash, verdicts):
 def main():
     arguments = parse_arguments()
     before, now = headers_of_commit(arguments.before), headers_of_tree()
-    old_hash, new_hash = kernel_hash(before), kernel_hash(now)
     text = arguments.configs.read_text(encoding="utf-8")
     every = json.loads(text)["entries"]
+    family = "sm80" if every and is_sparse(every[0]) else r"\w+"
+    old_hash, new_hash = kernel_hash(before, family), kernel_hash(now, family)
     entries = [entry for entry in every if entry["provenance"]["kernel_hash"] == old_hash]
     print(f"{len(entries)} of {len(every)} entries are of {arguments.before}'s device code, {old_hash}; "
           f"today's is {new_hash}")
@@ -165,19 +196,17 @@ def main():
         folder = pathlib.Path(name)
         texts = {}
         for entry in entries:
-            spec = spec_of(entry["signature"])
-            phases = [phase["name"] for phase in entry["config"]["phases"]] + ["merge"]
-            is_same = spec is not None
-            for phase in phases if spec else []:
-                key = (spec, phase, json.dumps(entry["config"]["phases"]), entry["config"].get("order"))
+            is_same = spec_of(entry["signature"]) is not None
+            for phase in phases_of(entry) if is_same else []:
+                key = (entry["signature"], phase, described(entry), json.dumps(entry.get("config", {}).get("phases")))
                 if key not in texts:
-                    old = emitted(arguments.before_deftc or arguments.deftc, spec, entry["config"], phase, folder)
-                    texts[key] = (old, emitted(arguments.deftc, spec, entry["config"], phase, folder))
+                    texts[key] = tuple(emitted(deftc, entry, phase, folder)
+                                       for deftc in (arguments.before_deftc or arguments.deftc, arguments.deftc))
                 if texts[key] not in same:
                     old, new = texts[key]
                     same[texts[key]] = old_compiler.sections(old, "sm_90a") == new_compiler.sections(new, "sm_90a")
-                    print(f"{entry['signature']} {phase}, {entry['config']['phases'][0]['tile_q']} rows, order "
-                          f"{entry['config'].get('order', 'root')}: {'same' if same[texts[key]] else 'DIFFERS'}", flush=True)
+                    print(f"{entry['signature']} {phase}, {described(entry)}: "
+                          f"{'same' if same[texts[key]] else 'DIFFERS'}", flush=True)
                 is_same = is_same and same[texts[key]]
             verdicts.append(is_same)
     print(f"{sum(same.values())} of {len(same)} kernels are the same; {sum(verdicts)} entries are as good as new, "

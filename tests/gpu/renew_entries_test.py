@@ -31,6 +31,21 @@ class RenewEntriesTest(unittest.TestCase):
                                     ("deft/a/x.cuh", "int y;\n", False), ("deft/merge.cuh", "", False)):
             self.assertEqual(renew_entries.kernel_hash({**HEADERS, name: text}) == was, is_same, name)
 
+    def test_sparse_layers_are_of_one_family(self):
+        headers = {**HEADERS, "deft/attend_b.cuh": "int b;\n"}
+        self.assertNotEqual(renew_entries.kernel_hash(headers), renew_entries.kernel_hash(HEADERS))
+        self.assertEqual(renew_entries.kernel_hash(headers, "a"), renew_entries.kernel_hash(HEADERS, "a"))
+
+    def test_a_sparse_kernel_has_the_tile_of_its_entry(self):
+        text = ("  static constexpr int kTileKv = 64;\n  static constexpr int kStages = 2;\n"
+                "  static constexpr int kWarps = 4;\nstatic_assert(deft::sm80::smemBytes<Config>() == 9, \"no\");\nx\n")
+        entry = {"budget": 1024, "tile_kv": 32, "stages": 3, "warps": 2}
+        self.assertEqual(renew_entries.with_tile(text, entry),
+                         "  static constexpr int kTileKv = 32;\n  static constexpr int kStages = 3;\n"
+                         "  static constexpr int kWarps = 2;\nx\n")
+        with self.assertRaises(AssertionError):
+            renew_entries.with_tile("int kTileKv;", entry)
+
     def test_a_signature_says_its_spec(self):
         spec = renew_entries.spec_of("q32-kv8-d128-bf16-p16nhd-plain")
         for part in ("query_heads = 32;", "kv_heads = 8;", "head_dim = 128;", "dtype = bf16;", "paged(page_size = 16)"):
