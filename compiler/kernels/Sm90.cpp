@@ -22,13 +22,22 @@ std::string number(int value) { return std::to_string(value); }
 /// Whether K and V are of 8 bits, and become q's type on their way.
 bool converts(const KernelShape &shape) { return shape.tensors.k.elementBytes() == 1; }
 
-/// Where bytes wait for that: two tiles of each copying warp, or of each pair. Twin:
-/// templates/deft/sm90/byte_cache.cuh.
-int stagingBytes(const KernelShape &shape, const PhaseConfig &phase) {
+/// Of half a tile of K and of V, as they are copied. Twin: templates/deft/sm90/byte_cache.cuh.
+int halfTileBytes(const KernelShape &shape) {
   const int columns = shape.tensors.k.dim / 16, low = columns > 2 ? 4 : columns;
-  const int halfBytes = low * ((columns + low - 1) / low) * 32 * 16;
-  const int halves = isLight(phase) || phase.stages == 2 ? 1 : 2;
-  return 4 * 2 * halves * 2 * halfBytes;
+  return 2 * low * ((columns + low - 1) / low) * 32 * 16;
+}
+
+/// Whether stages hold bytes, which the computing warps convert. Twin: templates/deft/sm90/layout.cuh.
+bool holdsBytes(const KernelShape &shape, const PhaseConfig &phase) {
+  return converts(shape) && isLight(phase) && shape.tensors.k.dim > 64;
+}
+/// Whether no GPU has run or timed such blocks: a schedule that names them gets them, and nobody else.
+bool isUntried(const KernelShape &shape, const PhaseConfig &phase) { return holdsBytes(shape, phase); }
+
+/// Where copying warps convert bytes, two tiles of each warp, or of each pair, wait for that.
+int stagingBytes(const KernelShape &shape, const PhaseConfig &phase) {
+  return 4 * 2 * (isLight(phase) || phase.stages == 2 ? 1 : 2) * halfTileBytes(shape);
 }
 
 /// Twin: templates/deft/sm90/layout.cuh.
@@ -49,10 +58,13 @@ int bytesOf(const KernelShape &shape, const PhaseConfig &phase) {
   const int pieceBytes =
       tileBytes(q, kGroupRows) + 32 + 64 * 8 + 2 * 8; // queries, item, facts of rows, barriers
   const int slotBytes = 64 + phase.tileKv * 12;       // facts of groups, records of tokens
-  const int stageBytes = tileBytes(tileOf(k), phase.tileKv) + tileBytes(tileOf(v), phase.tileKv) + slotBytes +
-                         2 * 8; // and barriers
+  const int tilesBytes = tileBytes(tileOf(k), phase.tileKv) + tileBytes(tileOf(v), phase.tileKv);
+  const int besideTiles = slotBytes + 2 * 8; // of a stage, with its barriers
   constexpr int kAlignment = 1024;
-  return phase.stages * stageBytes + roomBytes + pieces * pieceBytes + kAlignment +
+  const int unitBytes = roomBytes + pieces * pieceBytes + kAlignment;
+  if (holdsBytes(shape, phase)) // which become one tile
+    return phase.stages * (2 * halfTileBytes(shape) + besideTiles) + tilesBytes + unitBytes;
+  return phase.stages * (tilesBytes + besideTiles) + unitBytes +
          (converts(shape) ? stagingBytes(shape, phase) : 0);
 }
 int bytesOf(const Site &site) { return bytesOf(site.shape, site.phase); }
@@ -140,7 +152,7 @@ std::optional<PhaseConfig> sm90Phase(const KernelShape &shape, const target::Tar
   shallow.stages = 2;
   const auto candidates = isLight ? std::vector{light} : std::vector{deep, shallow};
   for (const PhaseConfig &phase : candidates)
-    if (!brokenRule({shape, phase, target, sm90}))
+    if (!isUntried(shape, phase) && !brokenRule({shape, phase, target, sm90}))
       return phase;
   return std::nullopt;
 }
@@ -209,10 +221,12 @@ std::vector<TunedPhases> tunedPhases(const KernelShape &shape) {
     above.rowsAbove = rowsThatHold(shape, {16, 32, 64});
     return std::vector{std::move(above), sm80Narrow(shape)};
   };
-  return {{"sm90", {wide}},
-          {"sm90_light", {light}},
-          {"sm90+sm80", besideNarrow(wide)},
-          {"sm90_light+sm80", besideNarrow(light)}};
+  std::vector<TunedPhases> all = {{"sm90", {wide}}, {"sm90+sm80", besideNarrow(wide)}};
+  if (!isUntried(shape, light.phase)) {
+    all.insert(all.begin() + 1, {"sm90_light", {light}});
+    all.push_back({"sm90_light+sm80", besideNarrow(light)});
+  }
+  return all;
 }
 
 } // namespace

@@ -42,8 +42,17 @@ template <class Query, class Value, bool = kIsConverted<Value>> struct WeightOf 
 template <class Query, class Value> struct WeightOf<Query, Value, true> {
   using Type = Query;
 };
+/// V's elements as the cache has them, where a config stands for one of bytes (sm90/byte_cache.cuh), too.
+template <class Config> struct StoredValueOf {
+  using Type = typename Config::Value;
+};
 template <class Config>
-using Weight = typename WeightOf<typename Config::Query, typename Config::Value>::Type;
+  requires requires { typename Config::StoredValue; }
+struct StoredValueOf<Config> {
+  using Type = typename Config::StoredValue;
+};
+template <class Config>
+using Weight = typename WeightOf<typename Config::Query, typename StoredValueOf<Config>::Type>::Type;
 
 /// What partials are stored as. Averages of values have the values' range, but a sum has at most the
 /// output's: f16 where both are f16, else bf16.

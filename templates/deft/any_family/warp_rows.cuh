@@ -23,7 +23,9 @@ template <class Config, class Variant> class WarpRows {
   using Forms = FormedScores<Config, Variant>;
   using Key = typename Config::Key;
   using Facts = TokenFacts<Config, Variant>;
-  static_assert(kIsSame<Query, Key> || kIsConverted<Key>, "products are of two of a kind");
+  static_assert(
+      kIsSame<Query, Key> || kIsConverted<Key> || requires { typename Config::StoredKey; },
+      "products are of two of a kind");
 
 public:
   /// Whether hooks want to know of the queries: setQueries or loadQueryFacts is to be called then.

@@ -44,11 +44,14 @@ public:
     }
     __syncthreads();
     // At most the launch bound's registers, 384 * 168 or 256 * 128; masks need more of them where scores are,
-    // few columns leave more for copying, which takes more of bytes, runs in shared memory more for the rest.
+    // few columns leave more for copying, which takes more where it converts bytes, and less where others do;
+    // runs in shared memory leave more for the rest.
     constexpr bool kIsLight = L::kGroups == 1;
     constexpr bool kIsLarge = Config::kValueDim > 128;
-    constexpr int kCopying = kHasBytes<Config>                                                         ? 120
-                             : Config::kValueDim <= 64                                                 ? 104
+    constexpr bool kFits = !kIsSame<typename Config::Query, typename Config::Key>; // WarpQueries
+    constexpr int kCopying = L::kHoldsBytes            ? 64
+                             : kHasBytes<Config>       ? (kFits ? 128 : 120)
+                             : Config::kValueDim <= 64 ? 104
                              : kIsLight && !kHasPositions<Config, Variant> && Config::kValueDim == 128 ? 64
                              : kIsLight || kIsLarge || WarpRows<Config, Variant>::kCapsLate            ? 72
                              : Variant::kHasMask                                                       ? 88

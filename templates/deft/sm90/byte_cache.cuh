@@ -3,16 +3,26 @@
 #include "deft/types.cuh"
 
 /// A cache of 8-bit floats, which wgmma could multiply with sums of fewer bits only: its elements become
-/// those of q's type on their way, so that the computing warps see the tiles that they know.
+/// factors of 16 bits before that.
 namespace deft::sm90 {
 
-/// A config as the computing warps know it, with K and V of q's type. 16 bits hold all numbers of both 8-bit
-/// types, bf16 as well as f16.
+/// What its elements become. f16 takes one instruction for two; queries of another type are fitted to it
+/// where they are in registers (WarpQueries), else bytes become what queries are.
+template <class Config> struct ByteFactor {
+  using Type = typename Config::Query;
+};
+template <class Config>
+  requires(Config::kKeyDim <= 128)
+struct ByteFactor<Config> {
+  using Type = f16;
+};
+
+/// A config as products know it, with K and V of 16 bits, which hold all numbers of both 8-bit types.
 template <class Config> struct OfBytes : Config {
   using StoredKey = typename Config::Key;
   using StoredValue = typename Config::Value;
-  using Key = typename Config::Query;
-  using Value = typename Config::Query;
+  using Key = typename ByteFactor<Config>::Type;
+  using Value = Key;
 };
 template <class Config, bool = kIsConverted<typename Config::Key>> struct FactoredOf {
   using Type = Config;
@@ -36,7 +46,7 @@ template <int kDim> struct BytePieces {
   static constexpr int kBytes = kTimes * 32 * 16;
 };
 
-/// Tiles that a copying warp has bytes of: the one that is converted, and the next.
+/// Tiles that a copying warp has bytes of where it converts them: the one that is converted, and the next.
 constexpr int kStagingSlots = 2;
 
 } // namespace deft::sm90

@@ -5,6 +5,7 @@
 #include "deft/ptx/mbarrier.cuh"
 #include "deft/ptx/mma_sync.cuh"
 #include "deft/ptx/wgmma.cuh"
+#include "deft/sm90/byte_products.cuh"
 #include "deft/sm90/dealt_runs.cuh"
 #include "deft/sm90/join.cuh"
 #include "deft/sm90/result_rows.cuh"
@@ -19,6 +20,7 @@
 namespace deft::sm90 {
 
 template <class Config, class Variant> class Consumer {
+  friend class ByteProducts<Config, Variant>;
   using L = Layout<Config>;
   using Rows = WarpRows<Config, Variant>;
   using Sums = WarpSums<Config, Variant>;
@@ -94,7 +96,10 @@ private:
     Places places;
     leavePiece<false>(rows, piece, 0, places);
     Sums sums;
-    wide(rows, queries, sums, 0, 0, 1);
+    if constexpr (L::kHoldsBytes)
+      ByteProducts<Config, Variant>(*this).attend(rows, queries, sums);
+    else
+      wide(rows, queries, sums, 0, 0, 1);
     leavePiece<true>(rows, piece, 0, places);
     sums.finish();
     const Results results(args_, places, rows, sums);
@@ -258,6 +263,7 @@ private:
       bool cut = isCut(rows, head, step);
       ptx::wgmmaWait<0>();
       ptx::wgmmaPin(s.tile);
+      queries.restore(s);
       score(rows, head, step, cut, s, common);
       worth.template give<Rows::kCapsLate>(rows, ring_.slot(step).records(), 0, s, common, cut);
       bool grows =
@@ -286,6 +292,7 @@ private:
         nextIsThere = isThere(step + 2);
         ptx::wgmmaWait<1>();
         ptx::wgmmaPin(s.tile);
+        queries.restore(s);
         score(rows, head, step + 1, cut, s, common);
         worth.template give<Rows::kCapsLate>(rows, ring_.slot(step + 1).records(), 0, s, common, cut);
         grows = weigh(rows, head.viewed.anyone, step + 1, cut, false, sums, s, common, factor);
@@ -440,6 +447,7 @@ private:
       ptx::mma16816<Key>(s.tile[0], a, b[0], b[1]);
       ptx::mma16816<Key>(s.tile[1], a, b[2], b[3]);
     }
+    queries.restore(s);
     const bool cut = seen == Rows::kCut;
     const auto hideGroup = [&](Fragment<2> &scores) {
       if (Rows::kCapsLate && viewed.anyone == viewed.everyone)

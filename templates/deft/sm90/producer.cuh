@@ -26,11 +26,14 @@ template <class Config, class Variant> class Producer {
   static constexpr int kGroup = 16;      ///< tokens of a bulk copy
   static constexpr bool kIsPaged = Config::kPageSize > 0;
   /// Whether a page (or the contiguous cache) has room for a group.
-  static constexpr bool kHasBulk = Config::kPageSize <= 1 || Config::kPageSize % kGroup == 0;
+  static constexpr bool kHasBulk =
+      !kHasBytes<Config> && (Config::kPageSize <= 1 || Config::kPageSize % kGroup == 0);
   static constexpr bool kHasWide = Config::kPageSize <= 1 || Config::kPageSize % (2 * kGroup) == 0;
   /// Whether a page has room for a tile, and a box for a row or for whole blocks of 64 columns of it.
-  static constexpr bool kHasTile = (Config::kKeyDim < 64 || Config::kKeyDim % 64 == 0) &&
+  static constexpr bool kHasTile = kHasBulk && (Config::kKeyDim < 64 || Config::kKeyDim % 64 == 0) &&
                                    (Config::kPageSize <= 1 || Config::kPageSize % Config::kTileKv == 0);
+  /// Whether tiles of 16 bits are made here of an 8-bit cache's bytes.
+  static constexpr bool kConverts = kHasBytes<Config> && !L::kHoldsBytes;
   /// Whether there are registers to copy a token's K and V together.
   static constexpr bool kCopiesBoth = !kReadsDealt<Config> && !Variant::kHasMask;
   static_assert(Config::kTileKv == 64, "a lane has two tokens");
@@ -75,7 +78,7 @@ public:
       int row = 0;
       do { // each place for rows has one warp, as each stage has one team; the first ones' differ
         if (piece % L::kQueryPieces == kWarps - 1 - warp_) {
-          if constexpr (kHasBytes<Config>)
+          if constexpr (kConverts)
             Bytes::finish(*this,
                           staged); // which the consumers may want before they have done with other queries
           copyQueries(item, units.kvHead(unit), row, piece);
@@ -88,13 +91,13 @@ public:
           break;
         continue;
       }
-      if constexpr (kHasBytes<Config>)
+      if constexpr (kConverts)
         Bytes::convertUnit(*this, item, units.kvHead(unit), step, step + tiles, staged);
       else
         copyUnit(item, units.kvHead(unit), step, step + tiles);
       step += tiles;
     }
-    if constexpr (kHasBytes<Config>)
+    if constexpr (kConverts)
       Bytes::finish(*this, staged);
   }
 
@@ -369,6 +372,13 @@ private:
   }
 
   __device__ __forceinline__ void copyHalf(const Source &source, int half, int kvHead, int step) const {
+    if constexpr (L::kHoldsBytes) {
+      const ByteCopy<Config> copier(lane_);
+      copier.start(args_, ring_.base + ring_.halfOfBytes(step, half),
+                   tokenPlace<Config>(args_.kCache, kvHead, source.page, source.inPage),
+                   tokenPlace<Config>(args_.vCache, kvHead, source.page, source.inPage));
+      return;
+    }
     const unsigned keys = ring_.keys(step);
     if constexpr (kHasBulk) {
       const unsigned to = keys + half * 32 * 128, full = ring_.full(step);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "deft/any_family/fitted_rows.cuh"
 #include "deft/ptx/ldmatrix.cuh"
 #include "deft/ptx/mbarrier.cuh"
 #include "deft/ptx/use_never.cuh"
@@ -33,6 +34,8 @@ public:
 #pragma unroll
     for (int k = 0; k < kSteps; ++k)
       ptx::ldmatrix4(query_[k], piece + L::offset(firstRow + lane % 16, 2 * k + lane / 16));
+    if constexpr (kFits)
+      fitted_.fit(query_);
   }
 
   /// Starts s = q . k for the 64 keys of a tile.
@@ -40,6 +43,12 @@ public:
 #pragma unroll
     for (int k = 0; k < kSteps; ++k)
       ptx::Wgmma<Key, 64>::template step<false>(s.tile, query_[k], keys + stepOf<Config>(k), k > 0);
+  }
+
+  /// Products as they would be of the queries as they came.
+  template <int kTiles> __device__ __forceinline__ void restore(Fragment<kTiles> &products) const {
+    if constexpr (kFits)
+      fitted_.restore(products);
   }
 
   /// The a operand of step k of mma.sync, where the warp has the piece's first rows.
@@ -60,7 +69,9 @@ public:
 
 private:
   static constexpr int kTileSteps = Config::kTileKv / 16; ///< of weights
+  static constexpr bool kFits = !kIsSame<typename Config::Query, Key>;
   unsigned query_[kSteps][4];
+  FittedRows<typename Config::Query> fitted_;
 };
 
 /// In shared memory, where they stay.
@@ -86,6 +97,7 @@ public:
     ptx::ldmatrix4(a, piece_ + L::offset(lane % 16, 2 * k + lane / 16));
   }
 
+  template <int kTiles> __device__ __forceinline__ void restore(Fragment<kTiles> &) const {}
   __device__ __forceinline__ void hold(unsigned) const {}
 
 private:

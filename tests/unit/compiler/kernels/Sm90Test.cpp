@@ -84,6 +84,34 @@ TEST(Sm90Test, TwoLightBlocksShareAMultiprocessor) {
             "a multiprocessor, which leaves each 115712");
 }
 
+/// Stages of light blocks hold an 8-bit cache's bytes where tiles of 16 bits leave no room for them. No GPU
+/// has run that, so that only who asks for it gets it.
+TEST(Sm90Test, LightBlocksOfManyColumnsHoldBytes) {
+  const target::Target *const hopper = target::findTarget("sm_90a");
+  const PhaseConfig light{"tiles", -1, config::Family::Sm90, 64, 64, 2, kSm90LightWarps};
+  const auto shapeOf = [](int dim) {
+    KernelShape shape{32, 8, spec::Tensors::alike(dim)};
+    shape.tensors.k.dtype = shape.tensors.v.dtype = spec::DType::F8E4M3;
+    return shape;
+  };
+  const auto hasLight = [&](int dim) {
+    const auto all = sm90.defaults(shapeOf(dim), hopper);
+    return std::ranges::any_of(all, [](const DefaultKernel &one) { return isLight(one.phase); });
+  };
+  const auto isTuned = [&](int dim) {
+    const auto all = sm90.tuned(shapeOf(dim));
+    return std::ranges::any_of(all, [](const TunedPhases &one) { return isLight(one.phases.front().phase); });
+  };
+  // Two stages of bytes, and a tile of K and of V.
+  EXPECT_EQ(smemBytes(shapeOf(128), light), 2 * (2 * 64 * 128 + 64 * 12 + 64 + 16) + 2 * 64 * 256 +
+                                                4 * 16 * 272 + 64 * 256 + 32 + 64 * 8 + 16 + 1024);
+  for (const int dim : {32, 64, 80, 128}) {
+    EXPECT_EQ(check(light, shapeOf(dim)), "legal") << dim;
+    EXPECT_EQ(hasLight(dim), dim <= 64) << dim;
+    EXPECT_EQ(isTuned(dim), dim <= 64) << dim;
+  }
+}
+
 TEST(Sm90Test, TheWidestHeadsAreTakenInTwoStages) {
   PhaseConfig tiles{"tiles", -1, config::Family::Sm90, 128, 64, 2, kSm90Warps};
   const auto bytes = [](int tile, int pieces) { // results leave 96 columns at a time

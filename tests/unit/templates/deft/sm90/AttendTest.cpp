@@ -72,7 +72,7 @@ TEST(Sm90AttendTest, LightBlocksAttend) {
   }
 }
 
-/// Bytes become tiles of q's type, in blocks of all kinds; three stages are no team's alone.
+/// Bytes become tiles of 16 bits, by copying warps; three stages are no team's alone.
 TEST(Sm90AttendTest, BytesAreConverted) {
   for (unsigned seed = 0; seed < 4; ++seed) {
     attendAll<Bytes<Wide<bf16, 128, 16, 2>, e4m3>>(seed);
@@ -82,6 +82,31 @@ TEST(Sm90AttendTest, BytesAreConverted) {
     attendAll<Bytes<Light<f16, 64, 16>, e4m3>>(seed);
     attendAll<Bytes<Dealt<Light<bf16, 64, 0>>, e5m2>>(seed);
     attendAll<Bytes<Wide<bf16, 64, 1>, e4m3>, test::WindowVariant>(seed, {300});
+  }
+  attendAll<Bytes<Wide<bf16, 192, 16, 2>, e4m3>>(0); // queries stay in shared memory, as they are
+}
+
+/// In light blocks of many columns computing warps convert them, each those of its own tokens.
+TEST(Sm90AttendTest, BytesThatStagesHoldAreConvertedByWhoComputes) {
+  for (unsigned seed = 0; seed < 6; ++seed) {
+    attendAll<Bytes<Light<bf16, 128, 1>, e4m3>>(seed);
+    attendAll<Bytes<Light<f16, 80, 0>, e5m2>>(seed);
+    attendAll<Bytes<Light<f16, 112, 64>, e4m3>>(seed);
+    attendAll<Bytes<Dealt<Light<f16, 128, 16>>, e4m3>>(seed);
+    attendAll<Bytes<Dealt<Light<bf16, 96, 0>>, e5m2>>(seed);
+    attendAll<Bytes<Light<bf16, 128, 16>, e4m3>, test::WindowVariant>(seed, {40});
+    attendAll<Bytes<Dealt<Light<f16, 128, 1>>, e4m3>, test::CappedVariant>(seed);
+  }
+}
+
+/// Queries that f16 would not hold are fitted to it, and their products are those of the queries as they
+/// came.
+TEST(Sm90AttendTest, QueriesOverBytesAreFitted) {
+  for (unsigned seed = 0; seed < 3; ++seed) {
+    attendAll<Bytes<Light<bf16, 128, 16>, e4m3>, test::LargeQueriesVariant>(seed);
+    attendAll<Bytes<Dealt<Light<bf16, 64, 0>>, e4m3>, test::SmallQueriesVariant>(seed);
+    attendAll<Bytes<Wide<bf16, 128, 1, 2>, e5m2>, test::LargeQueriesVariant>(seed);
+    attendAll<Bytes<Wide<bf16, 64, 16>, e4m3>, test::SmallQueriesVariant>(seed);
   }
 }
 

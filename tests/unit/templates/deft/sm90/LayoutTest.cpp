@@ -19,6 +19,11 @@ template <int kDim, class Base, int kStagesOf = Base::kStages> struct Config : B
   static constexpr int kKeyDim = kDim, kValueDim = kDim, kStages = kStagesOf;
 };
 
+template <class Base> struct Bytes : Base {
+  using Key = e4m3;
+  using Value = e4m3;
+};
+
 template <class C> void checkTile() {
   using L = Layout<C>;
   std::set<unsigned> places;
@@ -113,16 +118,26 @@ struct Section {
 template <class C> void checkRing() {
   using L = Layout<C>;
   std::vector<char> memory(L::kBytes);
-  const Ring<C> ring{1024, memory.data()};
+  const Ring<Factored<C>> ring{1024, memory.data()};
   const auto inMemory = [&](const void *at) {
     return 1024 + static_cast<unsigned>(static_cast<const char *>(at) - memory.data());
   };
   std::vector<Section> sections;
-  for (int stage = 0; stage < C::kStages; ++stage) {
+  const auto addTiles = [&](int stage) {
     for (unsigned tile : {ring.keys(stage), ring.values(stage)}) {
       EXPECT_EQ(tile % L::kAlignment, 0u);
       sections.push_back({tile, tile + L::kTileBytes});
     }
+  };
+  for (int stage = 0; stage < C::kStages; ++stage) {
+    if (stage < L::kTiles)
+      addTiles(stage);
+    if constexpr (L::kHoldsBytes)
+      for (int half = 0; half < 2; ++half) {
+        const unsigned bytes = 1024 + ring.halfOfBytes(stage, half);
+        EXPECT_EQ(bytes % 16, 0u);
+        sections.push_back({bytes, bytes + L::kHalfTileBytes});
+      }
     sections.push_back({inMemory(&ring.slot(stage)), inMemory(&ring.slot(stage) + 1)});
     EXPECT_EQ(inMemory(&ring.slot(stage)) % 16, 0u);
     for (unsigned barrier : {ring.full(stage), ring.empty(stage)})
@@ -166,6 +181,10 @@ TEST(LayoutTest, SectionsLieApartAndInside) {
   checkRing<Config<128, test::WideConfig>>();
   checkRing<Config<192, test::WideConfig, 2>>();
   checkRing<Config<256, test::WideConfig, 2>>();
+  checkRing<Bytes<Config<64, test::LightConfig>>>();
+  checkRing<Bytes<Config<80, test::LightConfig>>>();
+  checkRing<Bytes<Config<128, test::LightConfig>>>();
+  checkRing<Bytes<Config<128, test::WideConfig, 2>>>();
 }
 
 /// Rooms of results: eight lanes write 4 bytes of each of eight rows at once.
