@@ -32,7 +32,7 @@ int halfTileBytes(const KernelShape &shape) {
 bool holdsBytes(const KernelShape &shape, const PhaseConfig &phase) {
   return converts(shape) && isLight(phase) && shape.tensors.k.dim > 64;
 }
-/// Whether no GPU has run or timed such blocks: a schedule that names them gets them, and nobody else.
+/// Whether no GPU has run or timed such blocks: a config that names them gets them, and nobody else.
 bool isUntried(const KernelShape &shape, const PhaseConfig &phase) { return holdsBytes(shape, phase); }
 
 /// Where copying warps convert bytes, two tiles of each warp, or of each pair, wait for that.
