@@ -44,7 +44,8 @@ struct BlockShape {
   unsigned block = 0, blocks = 1;
   unsigned sharedBytes = 0; ///< dynamic
   /// 0: threads take turns in their order. Else their order is drawn anew each round; copies land at any time
-  /// where it is odd, and when nobody can go on without them where it is even.
+  /// where it is odd, and when nobody can go on without them where it is even. Of each four seeds the last
+  /// two let one warp after the other fall behind, as far as it can.
   unsigned seed = 0;
 };
 
@@ -158,6 +159,7 @@ private:
   std::string end();
   bool isDone() const;
   bool runRound();
+  void chooseLateWarp();
   void resume(unsigned thread);
   void switchTo(Fiber &from, Fiber &to);
   static void enter();
@@ -187,6 +189,8 @@ private:
   std::map<unsigned, Mbarrier> mbarriers_;
   std::vector<std::deque<std::vector<Copy>>> groups_; ///< of each thread; the last one is not committed
   std::vector<std::function<void()>> inFlight_;
+  int lateWarp_ = -1; ///< goes on only where no other one can
+  unsigned roundsOfLateWarp_ = 0;
   bool isLanding_ = false;
   std::string failure_;
 };

@@ -10,6 +10,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <set>
 
 namespace deft::test {
@@ -48,6 +50,30 @@ TEST(BlockTest, ASeedGivesTheOrderAgainAndAnotherSeedAnotherOne) {
   EXPECT_EQ(orderOf(0).front(), 0u);
   EXPECT_EQ(orderOf(5), orderOf(5));
   EXPECT_NE(orderOf(5), orderOf(6));
+}
+
+/// Else tests would not see that a barrier is missing between warps.
+TEST(BlockTest, SomeSeedsLetWarpsFallBehind) {
+  const auto mostApart = [](unsigned seed) {
+    std::array<int, 3> steps{};
+    int most = 0;
+    EXPECT_EQ(runBlock({.threads = 96, .seed = seed},
+                       [&] {
+                         for (int i = 0; i < 100; ++i) {
+                           __syncwarp();
+                           if (threadIdx.x % 32 == 0)
+                             ++steps[threadIdx.x / 32];
+                           const auto [least, largest] = std::ranges::minmax(steps);
+                           most = std::max(most, largest - least);
+                         }
+                       }),
+              "");
+    return most;
+  };
+  for (unsigned seed : {0u, 1u, 4u, 5u})
+    EXPECT_LE(mostApart(seed), 8) << seed;
+  for (unsigned seed : {2u, 3u, 6u, 7u})
+    EXPECT_GE(mostApart(seed), 20) << seed;
 }
 
 TEST(BlockTest, BlocksOfAClusterReadEachOther) {
