@@ -3,6 +3,7 @@
 #include "runtime/api/Convert.h"
 #include "runtime/api/GpuImpl.h"
 #include "runtime/api/TreeImpl.h"
+#include "runtime/plan/RoundedChunk.h"
 #include "runtime/sharing/Batch.h"
 
 #include <deft/paged_batch.hpp>
@@ -15,9 +16,9 @@ struct PagedBatch::Impl {
   sharing::Batch batch;
   Tree view; ///< looks at the tree of `batch`
 
-  Impl(int pageSize, bool checksEntries, int lastPage)
-      : batch(sharing::PageSize(pageSize), checksEntries, lastPage) {
-    view.mutableImpl().look(batch.tree(), &batch.drafted(), &batch.requestInPieces());
+  Impl(int pageSize, bool checksEntries, int lastPage, int sharingStep)
+      : batch(sharing::PageSize(pageSize), checksEntries, lastPage, sharingStep) {
+    view.mutableImpl().look(batch.tree(), &batch.drafted(), &batch.requestInPieces(), sharingStep);
   }
 };
 
@@ -79,9 +80,14 @@ Result<PagedBatch> PagedBatch::make(const PagedBatchOptions &options) {
   const std::int64_t pages = options.cachePages.value_or(kMostPages);
   if (auto checked = api::checkRange("PagedBatchOptions::cachePages", pages, 0, kMostPages); !checked)
     return checked.error();
+  if (auto checked = api::checkRange("PagedBatchOptions::invariantChunk", options.invariantChunk, 0,
+                                     tree::KvTree::kMaxTokens);
+      !checked)
+    return checked.error();
   return api::guarded([&]() -> Result<PagedBatch> {
     return PagedBatch(std::make_unique<Impl>(options.pageSize, options.checkEntries.value_or(kHasAssertions),
-                                             static_cast<int>(pages - 1)));
+                                             static_cast<int>(pages - 1),
+                                             std::max(plan::roundedChunk(options.invariantChunk), 1)));
   });
 }
 

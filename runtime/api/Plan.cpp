@@ -8,6 +8,7 @@
 #include "runtime/api/InvariantConfig.h"
 #include "runtime/api/ParamsImpl.h"
 #include "runtime/exec/cpu/Processors.h"
+#include "runtime/plan/RoundedChunk.h"
 #include "runtime/plan/report/PlanReport.h"
 #include "runtime/program/CpuConfig.h"
 #include "runtime/tree/Places.h"
@@ -17,9 +18,6 @@
 namespace deft {
 
 namespace {
-
-/// Tokens of a chunk that must not follow from the tree: enough that starting an item costs next to nothing.
-constexpr int kInvariantChunk = 512;
 
 spec::Partition partitionOf(Partition partition) {
   switch (partition) {
@@ -164,6 +162,8 @@ Result<void> Plan::Impl::makePlan(const Tree &tree, const plan::VariantFacts &kn
   needsMask = false;
   if (!tree.impl().drafted().empty())
     return makeDrafted(tree, known, fixed);
+  if (auto checked = checkChunk(tree); !checked)
+    return checked;
   if (const int request = tree.impl().requestInPieces(); request >= 0 && known.reach.seesPath())
     return api::usage(
         "`" + attention + "` is bound by `path`, and others share pages with new tokens of request " +
@@ -173,6 +173,25 @@ Result<void> Plan::Impl::makePlan(const Tree &tree, const plan::VariantFacts &kn
   if (!fixed)
     chooseConfig(tree, view);
   return api::toPublic(planner.makeOfRead(tree.impl().tree(), known, fixed ? *fixed : config, workers, plan));
+}
+
+/// Requests of a batch that share less than whole chunks have paths that are cut where others leave them.
+Result<void> Plan::Impl::checkChunk(const Tree &tree) const {
+  const std::optional<int> shared = tree.impl().sharingStep();
+  if (!options.invariant || !shared)
+    return {};
+  const int chunk = plan::roundedChunk(config.chunkTokens);
+  if (chunk <= 0 || *shared % chunk == 0) // a chunk of none is the planner's error
+    return {};
+  const std::string fitting = "PagedBatchOptions::invariantChunk = " + std::to_string(chunk);
+  if (*shared == 1)
+    return api::usage("an invariant plan needs a batch whose requests share whole chunks alone, else a "
+                      "request's bits depend on who shares its pages",
+                      fitting);
+  return api::usage("the batch's requests share multiples of " + std::to_string(*shared) +
+                        " tokens, which are no whole chunks of an invariant plan: these have " +
+                        std::to_string(chunk),
+                    fitting + ", or a PlanOptions::chunkTokens that divides " + std::to_string(*shared));
 }
 
 Result<void> Plan::Impl::letLeavesGrow(const Tree &tree) {

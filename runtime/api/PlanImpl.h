@@ -70,6 +70,7 @@ private:
   void chooseConfig(const Tree &tree, const plan::TreeView &view);
   /// The plan of a tree that may have stand-ins for drafts; with `fixed`, else with the chosen config.
   Result<void> makePlan(const Tree &tree, const plan::VariantFacts &known, const config::Config *fixed);
+  Result<void> checkChunk(const Tree &tree) const;
   Result<void> makeDrafted(const Tree &tree, const plan::VariantFacts &known, const config::Config *fixed);
   /// Leaves do not grow in items whose tokens stand in turn and are not dealt: such plans are made from the
   /// root.

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -60,6 +61,7 @@ struct Tree::Impl {
   Impl(const Impl &other) : Impl(other.tree()) {
     ownDrafted_ = other.drafted();
     ownInPieces_ = other.requestInPieces();
+    sharingStep_ = other.sharingStep();
   }
   Impl &operator=(const Impl &) = delete;
 
@@ -69,6 +71,7 @@ struct Tree::Impl {
   tree::KvTree &change() {
     ownDrafted_.clear();
     ownInPieces_ = -1;
+    sharingStep_ = {};
     return own_;
   }
   /// Requests with drafts, for which it has stand-ins.
@@ -80,10 +83,14 @@ struct Tree::Impl {
   /// other.
   int requestInPieces() const { return viewedInPieces_ ? *viewedInPieces_ : ownInPieces_; }
 
+  /// Of a batch: its requests share multiples of so many tokens.
+  const std::optional<int> &sharingStep() const { return sharingStep_; }
+
   /// Becomes a view of a tree that lives at least as long.
   void look(const tree::KvTree &at, const std::vector<tree::DraftedRequest> *drafted = nullptr,
-            const int *requestInPieces = nullptr) {
+            const int *requestInPieces = nullptr, std::optional<int> sharingStep = {}) {
     viewed_ = &at;
+    sharingStep_ = sharingStep;
     viewedDrafted_ = drafted;
     viewedInPieces_ = requestInPieces;
     noteChange();
@@ -96,6 +103,7 @@ private:
   const tree::KvTree *viewed_ = nullptr;
   std::vector<tree::DraftedRequest> ownDrafted_;
   int ownInPieces_ = -1;
+  std::optional<int> sharingStep_;
   const std::vector<tree::DraftedRequest> *viewedDrafted_ = nullptr;
   const int *viewedInPieces_ = nullptr;
 };

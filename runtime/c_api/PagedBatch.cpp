@@ -15,6 +15,8 @@ struct deft_paged_batch {
   deft_tree tree;
 };
 
+static_assert(DEFT_INVARIANT_CHUNK == deft::kInvariantChunk);
+
 namespace {
 
 /// An array of C; none where the pointer is null.
@@ -59,7 +61,8 @@ deft_status deft_paged_batch_make(const deft_paged_batch_options *options, deft_
     if (known->cache_pages < 0)
       return usage("deft_paged_batch_options::cache_pages is " + std::to_string(known->cache_pages) +
                    ", less than 0");
-    deft::PagedBatchOptions made{.pageSize = known->page_size, .checkEntries = *checks};
+    deft::PagedBatchOptions made{
+        .pageSize = known->page_size, .checkEntries = *checks, .invariantChunk = known->invariant_chunk};
     if (known->cache_pages > 0)
       made.cachePages = known->cache_pages;
     return deft::PagedBatch::make(made);

@@ -3,6 +3,7 @@
 #include "compiler/config/ConfigJson.h"
 #include "compiler/kernels/Legality.h"
 #include "runtime/plan/Coverage.h"
+#include "runtime/plan/RoundedChunk.h"
 #include "runtime/plan/Slope.h"
 #include "runtime/plan/WindowStarts.h"
 
@@ -32,12 +33,6 @@ Error tooManyRuns(const std::string &needed) {
                "the plan needs " + needed + " runs, at most " + std::to_string(TileList::kMostRuns) +
                    " can be planned",
                "plan fewer queries at a time; deep chains of short nodes are better one node each"};
-}
-
-/// A config's chunk as items have it; 0 stays 0.
-int roundedChunk(int chunkTokens) {
-  const int tokens = std::min(chunkTokens, tree::KvTree::kMaxTokens);
-  return (tokens + kChunkStep - 1) / kChunkStep * kChunkStep;
 }
 
 } // namespace

@@ -23,9 +23,9 @@ public:
   static constexpr int kLargestPage = std::numeric_limits<int>::max();
 
   /// With `checksEntries` pages that must not have changed are compared with what they were. `lastPage` is
-  /// the largest that an entry may name.
-  Batch(PageSize pageSize, bool checksEntries, int lastPage = kLargestPage)
-      : forest_(pageSize), checksEntries_(checksEntries), lastPage_(lastPage) {}
+  /// the largest that an entry may name. Requests share multiples of `step` tokens.
+  Batch(PageSize pageSize, bool checksEntries, int lastPage = kLargestPage, int step = 1)
+      : forest_(pageSize, step), checksEntries_(checksEntries), lastPage_(lastPage) {}
 
   /// Brings it to these requests, in their order. A request with the id of a known one is the same one, with
   /// the same pages and perhaps more, wherever its row is. Without ids a row's pages tell, compared with what

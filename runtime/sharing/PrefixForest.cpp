@@ -3,6 +3,7 @@
 #include "runtime/sharing/SamePages.h"
 
 #include <algorithm>
+#include <bit>
 #include <cassert>
 
 namespace deft::sharing {
@@ -48,7 +49,7 @@ void PrefixForest::remove(int member) {
   if (facts(lowest).firstEnd < 0 && node(lowest).firstChild < 0) {
     const int leaf = lowest;
     lowest = node(leaf).parent;
-    children_.erase(childKey(lowest, facts(leaf).firstPage));
+    leave(lowest, leaf);
     must(tree_.prune(leaf));
   }
   if (lowest >= 0 && isIdle(lowest))
@@ -62,7 +63,7 @@ void PrefixForest::grow(const int *table, int member, int tokens) {
   own.tokens = tokens;
   // Nobody else has the last page at this place, or has so much of it: what comes behind is nobody else's.
   if (facts(end).firstEnd == member && own.next < 0 && node(end).firstChild < 0 && end != emptyNode_)
-    return must(tree_.append(end, tokens - before));
+    return hasStep(end) ? must(tree_.append(end, tokens - before)) : growFirstStep(table, member);
   beginEdit();
   unlinkEnd(member);
   if (end == emptyNode_) {
@@ -74,13 +75,34 @@ void PrefixForest::grow(const int *table, int member, int tokens) {
     (void)joinToChild(end);
 }
 
+/// A leaf of less than a step, which nobody looked up. Children of a node have no step in common, so where
+/// another one has what this one's becomes, the member goes there.
+void PrefixForest::growFirstStep(const int *table, int member) {
+  const Member &own = members_[index(member)];
+  const int leaf = own.node, parent = node(leaf).parent, begin = node(leaf).position;
+  if (childOf(table, parent, own, begin) >= 0) {
+    beginEdit();
+    unlinkEnd(member);
+    must(tree_.prune(leaf));
+    goDown(table, member, parent, begin);
+    if (parent >= 0 && isIdle(parent))
+      (void)joinToChild(parent);
+    return;
+  }
+  must(tree_.append(leaf, own.tokens - begin - node(leaf).tokens));
+  if (hasStep(leaf)) {
+    facts(leaf).first = firstOf(table + own.firstEntry, begin);
+    enter(parent, leaf);
+  }
+}
+
 /// From the end of a node (-1: from nothing), where the member has `done` tokens, to its own end.
 void PrefixForest::goDown(const int *table, int member, int from, int done) {
   const Member &own = members_[index(member)];
   const int *const row = table + own.firstEntry;
   int end = from;
   while (done < own.tokens) {
-    const int child = children_.find(childKey(end, row[pageSize_.pageOf(done)]));
+    const int child = childOf(table, end, own, done);
     if (child < 0) {
       end = addNode(table, end, member, done);
       break;
@@ -88,6 +110,8 @@ void PrefixForest::goDown(const int *table, int member, int from, int done) {
     const int childEnd = node(child).position + node(child).tokens;
     const int *const other = table + members_[index(facts(child).namer)].firstEntry;
     done = commonTokens(row, other, done, std::min(childEnd, own.tokens));
+    if (step_ > 1)
+      done -= done % step_;
     end = done < childEnd ? cut(table, child, done - node(child).position) : child;
   }
   linkEnd(member, end);
@@ -99,9 +123,11 @@ int PrefixForest::addNode(const int *table, int parent, int member, int done) {
   const int added =
       must(tree_.addNode(parent, own.tokens - done, static_cast<int>(locationIn(member, done))));
   facts_.resize(std::max(facts_.size(), index(added) + 1));
-  const int page = table[own.firstEntry + pageSize_.pageOf(done)];
-  facts(added) = {.namer = member, .firstEnd = -1, .firstPage = page};
-  children_.set(childKey(parent, page), added);
+  facts(added) = {.namer = member};
+  if (hasStep(added)) {
+    facts(added).first = firstOf(table + own.firstEntry, done);
+    enter(parent, added);
+  }
   return added;
 }
 
@@ -111,11 +137,47 @@ int PrefixForest::cut(const int *table, int child, int tokens) {
   const int upper = must(tree_.split(child, tokens, Depths::Later));
   facts_.resize(std::max(facts_.size(), index(upper) + 1));
   NodeFacts &lower = facts(child);
-  facts(upper) = {.namer = lower.namer, .firstEnd = -1, .firstPage = lower.firstPage};
-  children_.set(childKey(parent, lower.firstPage), upper);
-  lower.firstPage = table[members_[index(lower.namer)].firstEntry + pageSize_.pageOf(node(child).position)];
-  children_.set(childKey(upper, lower.firstPage), child);
+  facts(upper) = {.namer = lower.namer, .firstEnd = -1, .first = lower.first};
+  children_.set(childKey(parent, lower.first), upper); // where `child` was found
+  if (hasStep(child)) {
+    lower.first = firstOf(table + members_[index(lower.namer)].firstEntry, node(child).position);
+    enter(upper, child);
+  }
   return upper;
+}
+
+int PrefixForest::firstOf(const int *row, int done) const {
+  if (step_ == 1)
+    return row[pageSize_.pageOf(done)];
+  std::uint32_t mixed = 0;
+  for (int page = pageSize_.pageOf(done), end = pageSize_.pagesFor(done + step_); page < end; ++page)
+    mixed = (std::rotl(mixed, 5) ^ static_cast<std::uint32_t>(row[page])) * 0x9e3779b9u;
+  return static_cast<int>(mixed);
+}
+
+/// Of two children whose steps give the same number by chance the first one is found.
+void PrefixForest::enter(int parent, int child) {
+  if (const std::uint64_t key = childKey(parent, facts(child).first); step_ == 1 || children_.find(key) < 0)
+    children_.set(key, child);
+}
+
+void PrefixForest::leave(int parent, int child) {
+  if (const std::uint64_t key = childKey(parent, facts(child).first);
+      step_ == 1 || (hasStep(child) && children_.find(key) == child))
+    children_.erase(key);
+}
+
+/// The child that has the member's next page, or all of its next step; -1: there is none.
+int PrefixForest::childOf(const int *table, int parent, const Member &member, int done) const {
+  if (member.tokens - done < step_)
+    return -1;
+  const int *const row = table + member.firstEntry;
+  const int child = children_.find(childKey(parent, firstOf(row, done)));
+  if (step_ == 1 || child < 0)
+    return child;
+  const int *const other = table + members_[index(facts(child).namer)].firstEntry;
+  const int begin = pageSize_.pageOf(done), pages = pageSize_.pagesFor(done + step_) - begin;
+  return samePages(row + begin, other + begin, pages) == pages ? child : -1;
 }
 
 /// How many tokens, at most `to`, two rows have in common that have more than `from` in common.
@@ -133,9 +195,10 @@ bool PrefixForest::isIdle(int number) const {
 int PrefixForest::joinToChild(int number) {
   const int child = node(number).firstChild, parent = node(number).parent;
   NodeFacts &lower = facts(child);
-  children_.erase(childKey(number, lower.firstPage));
-  lower.firstPage = facts(number).firstPage;
-  children_.set(childKey(parent, lower.firstPage), child);
+  leave(number, child);
+  leave(parent, number);
+  lower.first = facts(number).first;
+  enter(parent, child);
   facts(number).namer = lower.namer;
   placeAtNamer(number);
   must(tree_.join(number, Depths::Later));

@@ -25,9 +25,16 @@ namespace deft::sharing {
 /// compared to be sure.) Below a node that ends inside a page there is at most one child.
 ///
 /// The tree is kept as small as it can be: where nobody ends and no two go different ways, no node ends.
+///
+/// With a *step* of more than one token members share whole multiples of it alone, counted from their
+/// beginnings: all nodes begin at one, and what a member has behind the last one is a leaf of its own. So
+/// where a member's path may be cut is said by its length, whoever else is there. Below a node there may then
+/// be several children with the same first page, so a child is looked up by the pages of its first step.
+/// (What a leaf grows by behind that is compared with nothing: of members that come to have more steps in
+/// common later on each may read these.)
 class PrefixForest {
 public:
-  explicit PrefixForest(PageSize pageSize) : pageSize_(pageSize) {}
+  explicit PrefixForest(PageSize pageSize, int step = 1) : pageSize_(pageSize), step_(step) {}
 
   const tree::KvTree &tree() const { return tree_; }
   PageSize pageSize() const { return pageSize_; }
@@ -82,19 +89,28 @@ private:
   };
   struct NodeFacts {
     int namer = -1;
-    int firstEnd = -1;  ///< of the members that end here; -1: none
-    int firstPage = -1; ///< that its first token lies in
+    int firstEnd = -1; ///< of the members that end here; -1: none
+    int first = -1;    ///< what its parent finds it by: firstOf() its row
   };
 
   static std::size_t index(int number) { return static_cast<std::size_t>(number); }
-  static std::uint64_t childKey(int node, int page) {
-    return static_cast<std::uint64_t>(node + 1) << 32 | static_cast<std::uint32_t>(page);
+  static std::uint64_t childKey(int node, int first) {
+    return static_cast<std::uint64_t>(node + 1) << 32 | static_cast<std::uint32_t>(first);
   }
+  /// The page of the row that token `done` lies in; with a step a number that the pages of the step from
+  /// there on give, as others seldom do.
+  int firstOf(const int *row, int done) const;
+  /// Whether the node has a whole step; else nobody looks it up.
+  bool hasStep(int number) const { return node(number).tokens >= step_; }
+  void enter(int parent, int child);
+  void leave(int parent, int child);
+  int childOf(const int *table, int parent, const Member &member, int done) const;
   const tree::Node &node(int number) const { return tree_.nodes()[index(number)]; }
   NodeFacts &facts(int number) { return facts_[index(number)]; }
   const NodeFacts &facts(int number) const { return facts_[index(number)]; }
 
   void beginEdit();
+  void growFirstStep(const int *table, int member);
   void goDown(const int *table, int member, int from, int done);
   int addNode(const int *table, int parent, int member, int done);
   int cut(const int *table, int child, int tokens);
@@ -109,11 +125,12 @@ private:
   void placeAtNamer(int node);
 
   PageSize pageSize_;
+  int step_;
   tree::KvTree tree_;
   std::vector<NodeFacts> facts_; ///< of each node
   std::vector<Member> members_;
   std::vector<int> freeMembers_;
-  IndexMap children_; ///< childKey of a node and the first page of a child of it
+  IndexMap children_; ///< childKey of a node and the `first` of a child of it
   std::vector<int> standIns_;
   int emptyNode_ = -1;    ///< a root without tokens, for members without any; -1: there are none
   bool isEdited_ = false; ///< since settle()

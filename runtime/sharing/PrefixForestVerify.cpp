@@ -37,7 +37,7 @@ Result<void> PrefixForest::verify(const int *table) const {
       }
     }
   }
-  std::size_t nodes = 0;
+  std::size_t found = 0;
   for (int at = tree_.firstRoot(); at >= 0; at = tree_.nextInPreorder(at)) {
     const int parent = node(at).parent;
     if (node(at).depth != (parent < 0 ? 0 : node(parent).depth + 1))
@@ -50,7 +50,6 @@ Result<void> PrefixForest::verify(const int *table) const {
         return broken("nobody ends at the empty node", at);
       continue;
     }
-    ++nodes;
     const std::vector<int> &mayName = below[index(at)];
     if (std::find(mayName.begin(), mayName.end(), facts(at).namer) == mayName.end())
       return broken("somebody else names node", at);
@@ -58,12 +57,22 @@ Result<void> PrefixForest::verify(const int *table) const {
       return broken("wrong location of node", at);
     if (node(at).tokens == 0 || isIdle(at) || (node(at).firstChild < 0 && facts(at).firstEnd < 0))
       return broken("nobody needs node", at);
-    if (facts(at).firstPage != table[node(at).location / pageSize_.tokens()] ||
-        children_.find(childKey(parent, facts(at).firstPage)) != at)
+    const int firstEnd = facts(at).firstEnd;
+    const bool isOneMembers = firstEnd >= 0 && members_[index(firstEnd)].next < 0 && node(at).firstChild < 0;
+    if (node(at).position % step_ != 0 || (node(at).tokens % step_ != 0 && !isOneMembers))
+      return broken("part of a step is shared at node", at);
+    if (!hasStep(at))
+      continue;
+    const Member &namer = members_[index(facts(at).namer)];
+    const int first = firstOf(table + namer.firstEntry, node(at).position);
+    const int there = children_.find(childKey(parent, first));
+    if (facts(at).first != first || there < 0 || (step_ == 1 && there != at) ||
+        node(there).parent != parent || facts(there).first != first)
       return broken("nobody finds node", at);
+    found += there == at;
   }
-  if (nodes != children_.size() || ends != 0)
-    return broken("nodes or ends are not as many as", static_cast<int>(nodes));
+  if (found != children_.size() || ends != 0)
+    return broken("nodes or ends are not as many as", static_cast<int>(found));
   return {};
 }
 

@@ -171,3 +171,22 @@ def test_pages_that_the_cache_does_not_have_are_named(att):
     for wrong in (0, -1):
         with pytest.raises(deft.UsageError, match=f"cache_pages = {wrong}, it must be from 1 to"):
             deft.PagedBatch(att, max_requests=2, cache_pages=wrong)
+
+
+@pytest.mark.parametrize("chunk", [None, 48])
+def test_bits_of_an_invariant_batch_do_not_depend_on_who_shares_pages(att, rng, chunk):
+    """None of its pages, one, one and a half chunks, or all of them."""
+    mine, length = list(range(70)), 70 * PAGE - 3
+    k, v = bf16(rng, 75, PAGE, 2, 64), bf16(rng, 75, PAGE, 2, 64)
+    q = bf16(rng, 4, 4, 64)
+    bits = []
+    for shared in ((), (0,), (1,), (48,), (70,), (70, 4, 32)):
+        others = [mine[:pages] + [71 + i] * (70 - pages) for i, pages in enumerate(shared)]
+        batch = deft.PagedBatch(att, max_requests=4, invariant=True, chunk_tokens=chunk)
+        batch.update(np.array([mine, *others], "int32"), [length] + [length + 1] * len(others))
+        out, lse = batch.run(q[: 1 + len(others)], k, v, return_lse=True)
+        bits.append((out[0].tobytes(), lse[0].tobytes()))
+    assert len(set(bits)) == 1
+    # Of 3 others: all pages but the last chunk, none, and 32 pages.
+    whole = chunk or 512
+    assert batch.sharing().request_tokens - batch.sharing().tokens == sum(n * PAGE // whole * whole for n in (69, 4, 32))

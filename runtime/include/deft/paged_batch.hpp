@@ -100,6 +100,12 @@ struct PagedBatchOptions {
   /// has come. None: only negative ones are. Entries behind a request's last token are not read, whatever
   /// they are.
   std::optional<std::int64_t> cachePages = {};
+  /// For plans with PlanOptions::invariant, which are an error without: tokens of their chunks, or a multiple
+  /// (kInvariantChunk, where nothing says another number). Requests then share whole chunks alone, counted
+  /// from their beginnings, and each reads what it has behind them by itself: so a request's bits do not
+  /// depend on who shares its pages, and a step reads up to a chunk more for each. 0: every token that is
+  /// shared is read once.
+  int invariantChunk = 0;
 };
 
 /// What sharing saves: a step reads `tokens` in place of `requestTokens`.

@@ -24,6 +24,9 @@ enum class Partition {
   Auto,      ///< the cheapest by the cost model
 };
 
+/// Tokens of a chunk of an invariant plan: enough that starting an item costs next to nothing.
+inline constexpr int kInvariantChunk = 512;
+
 struct PlanOptions {
   /// None: that of the tuned config, else what the spec's schedule says, and Auto where it says nothing.
   std::optional<Partition> partition = {};
@@ -33,7 +36,9 @@ struct PlanOptions {
   /// How many threads will run the plan, at most 1,024; 0: as many as a Runtime has by default.
   int workers = 0;
   /// The bits of a query's result do not change when other requests join or leave the tree (that a branch
-  /// splits one of its nodes counts as a change). Takes partition Node; any other with it is an error.
+  /// splits one of its nodes counts as a change; in a PagedBatch with PagedBatchOptions::invariantChunk none
+  /// does). Takes partition Node; any other with it is an error. Chunks are of kInvariantChunk tokens, where
+  /// neither `chunkTokens` nor the spec says how many.
   bool invariant = false;
   /// What a mask hides from all queries is not planned and not read; where its bounds ask for parameters, as
   /// the width of a window, these are their values, and a run with others is an error. Null: the defaults; a

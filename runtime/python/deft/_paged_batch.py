@@ -36,8 +36,9 @@ class Sharing(NamedTuple):
 
 class PagedBatch(OfThisProcess):
     """The requests of a step, and how they become those of the next one. Who shares what is found in the page tables, and
-    every shared page is read once. Takes time for what changed. Options are those of Attention.plan; the bits of an `invariant`
-    one depend on who shares a request's pages, since where others leave them its path is cut.
+    every shared page is read once. Takes time for what changed. Options are those of Attention.plan. In an `invariant` one
+    requests share whole chunks of `chunk_tokens` alone (without it of 512), counted from their beginnings, and each reads what
+    it has behind them by itself: a request's bits do not depend on who shares its pages.
 
     >>> import deft, numpy
     >>> att = deft.compile("attention a { query_heads = 4; kv_heads = 2; head_dim = 64; dtype = f16; }")
@@ -77,11 +78,16 @@ class PagedBatch(OfThisProcess):
             raise UsageError(f"`{attention.name}` has a contiguous cache, a batch needs pages", "kv_cache = paged(...)")
         if check_entries not in _CHECKS:
             raise UsageError(f"check_entries is {check_entries!r}, it must be None, True or False")
+        shared_chunk = 0
+        if invariant:
+            chunk_tokens = _abi.DEFT_INVARIANT_CHUNK if chunk_tokens is None else chunk_tokens
+            shared_chunk = expect_whole("chunk_tokens", chunk_tokens, least=0)
         options = sized(
             _abi.deft_paged_batch_options,
             page_size=attention.page_size,
             check_entries=_CHECKS[check_entries],
             cache_pages=0 if cache_pages is None else expect_whole("cache_pages", cache_pages, c_int64, least=1),
+            invariant_chunk=shared_chunk,
         )
         self.max_requests = expect_whole("max_requests", max_requests, least=0)
         self._handle = Handle(make(lib.deft_paged_batch_make, byref(options)), lib.deft_paged_batch_destroy)

@@ -75,6 +75,13 @@ typedef struct deft_paged_batch_options {
   /// has come. 0: only negative ones are. Entries behind a request's last token are not read, whatever they
   /// are.
   int64_t cache_pages;
+  /// For plans with deft_plan_options::is_invariant, which are an error without: tokens of their chunks, or a
+  /// multiple (DEFT_INVARIANT_CHUNK, where nothing says another number). Requests then share whole chunks
+  /// alone, counted from their beginnings, and each reads what it has behind them by itself: so a request's
+  /// bits do not depend on who shares its pages, and a step reads up to a chunk more for each. 0: every token
+  /// that is shared is read once.
+  int32_t invariant_chunk;
+  int32_t reserved; ///< 0
 } deft_paged_batch_options;
 
 /// What sharing saves: a step reads `tokens` in place of `request_tokens`.

@@ -27,6 +27,9 @@ enum {
   DEFT_CHUNK_FILL = -1    ///< as large as keeps all workers busy
 };
 
+/// Tokens of a chunk of an invariant plan: enough that starting an item costs next to nothing.
+enum { DEFT_INVARIANT_CHUNK = 512 };
+
 /// All zero is all default.
 typedef struct deft_plan_options {
   size_t size; ///< sizeof(deft_plan_options)
@@ -41,7 +44,9 @@ typedef struct deft_plan_options {
   /// GPUs.
   int32_t workers;
   /// 1: the bits of a query's result do not change when other requests join or leave the tree (that a branch
-  /// splits one of its nodes counts as a change). Takes DEFT_PARTITION_NODE; any other with it is an error.
+  /// splits one of its nodes counts as a change; in a batch with deft_paged_batch_options::invariant_chunk
+  /// none does). Takes DEFT_PARTITION_NODE; any other with it is an error. Chunks are of DEFT_INVARIANT_CHUNK
+  /// tokens, where neither `chunk_tokens` nor the spec says how many.
   int32_t is_invariant;
   /// 1: making and advancing a plan fail where two nodes share slots of the cache, as they do when a host
   /// places one wrongly. The error names both nodes. Costs a sort of the nodes a step.

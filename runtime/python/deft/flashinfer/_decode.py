@@ -9,9 +9,8 @@ from typing import Any
 import torch
 
 from .._doors.outside import outside, refuse_given
-from .._doors.steps import PagedWork, Room, Steps, TreeWork
+from .._doors.steps import PagedWork, Room, Steps
 from .._doors.variant import Variant, make_variant, scale_of, soft_cap_of, window_of
-from .._tree import Tree
 from ._arguments import (
     as_int32,
     cache_word,
@@ -31,7 +30,7 @@ class BatchDecodeWithPagedKVCacheWrapper:
 
     Of the workspace only the device matters. `use_tensor_cores`, `enable_pdl` and `non_blocking` say how FlashInfer
     computes, and nothing here. `fixed_split_size` and `disable_split_kv` make results that do not depend on the other
-    requests, bit for bit; pages that requests share are then read by each, as who shares them would be told by the bits.
+    requests, bit for bit; of the pages that requests share whole chunks of 512 tokens are then read once, the rest by each.
     """
 
     def __init__(
@@ -152,12 +151,7 @@ class BatchDecodeWithPagedKVCacheWrapper:
         else:
             pages = as_int32("indices", indices).to(self.device).contiguous()
         invariant = bool(disable_split_kv) or fixed_split_size not in (None, -1)
-        work: PagedWork | TreeWork
-        if invariant:
-            work = TreeWork(pages, _each_alone(host_indptr, lengths, page_size, q_len_per_req))
-        else:
-            work = PagedWork(pages, host_indptr, lengths, queries)
-        self._steps.plan(work, variant, invariant=invariant)
+        self._steps.plan(PagedWork(pages, host_indptr, lengths, queries), variant, invariant=invariant)
         self._variant, self._batch_size = variant, batch_size
 
     begin_forward = plan
@@ -264,17 +258,6 @@ class BatchDecodeWithPagedKVCacheWrapper:
 
     def end_forward(self) -> None:
         """Does nothing, as FlashInfer's."""
-
-
-def _each_alone(indptr: torch.Tensor, lengths: torch.Tensor, page_size: int, queries: int) -> Tree:
-    """Requests as if they shared nothing: a prefix that others share is cut where they leave it, and its sums with it."""
-    tree = Tree()
-    asked: list[tuple[int, int | None]] = []
-    for first, tokens in zip(indptr.tolist(), lengths.tolist()):
-        root = tree.add_root(tokens, first * page_size)
-        asked += [(root, None if last == 0 else tokens - last) for last in reversed(range(queries))]
-    tree.set_queries(asked)
-    return tree
 
 
 class CUDAGraphBatchDecodeWithPagedKVCacheWrapper(BatchDecodeWithPagedKVCacheWrapper):

@@ -9,6 +9,7 @@
 
 #include <bit>
 #include <cmath>
+#include <optional>
 #include <random>
 #include <vector>
 
@@ -141,6 +142,54 @@ TEST_F(GpuPagedBatchTest, AGraphReadsTheEnginesOwnTable) {
   batch_.grow(table(), lengths_).value();
   ASSERT_EQ(cuGraphLaunch(executable, stream_), 0);
   EXPECT_FALSE(plan.checkReplays()); // the plan is of the step before, and that is noticed
+}
+
+/// Of a request of seven pages and a bit, with others that have none of its pages, half a chunk, one, one and
+/// a half, or all of them; planned anew, and by the plan that follows the batch.
+TEST_F(GpuPagedBatchTest, BitsOfAnInvariantPlanDoNotDependOnWhoSharesPages) {
+  constexpr int kChunk = 2 * kPageSize, kTokens = 7 * kPageSize + 5;
+  const GpuAttention attention =
+      GpuAttention::load(gpu_, loadPackage(DEFT_TEST_GPU_PACKAGE).value(), {.invariant = true}).value();
+  const GpuPlanOptions options{.plan = {.chunkTokens = kChunk, .invariant = true}};
+  PagedBatch batch = PagedBatch::make({.pageSize = kPageSize, .invariantChunk = kChunk}).value();
+  std::optional<GpuPlan> followed;
+  std::vector<Chunk> firstOut;
+  std::vector<float> firstLse;
+  const auto expectFirst = [&](GpuPlan &plan) {
+    plan.upload(stream_).value();
+    plan.run(attention, inputs(), outputs(), stream_).value();
+    const std::vector<float> lse(lse_.begin(), lse_.begin() + kQueryHeads);
+    ASSERT_NO_FATAL_FAILURE(expectRight());
+    constexpr int kElements = kQueryHeads * kHeadDim;
+    if (firstLse.empty())
+      firstOut = out_, firstLse = lse;
+    EXPECT_EQ(lse, firstLse);
+    for (int element = 0; element < kElements; ++element)
+      ASSERT_EQ(at(out_, element), at(firstOut, element)) << element;
+  };
+  for (const std::vector<int> &shared :
+       std::vector<std::vector<int>>{{}, {0}, {1}, {2}, {3}, {8}, {8, 3, 5, 1, 2}, {7}}) {
+    SCOPED_TRACE(testing::PrintToString(shared));
+    table_.assign(table_.size(), -1);
+    rows_ = {0}, lengths_ = {kTokens}, ids_ = {1};
+    for (int page = 0; page < kRow; ++page)
+      table_[static_cast<std::size_t>(page)] = page;
+    for (std::size_t i = 0; i < shared.size(); ++i) {
+      const int row = static_cast<int>(i) + 1;
+      for (int page = 0; page < kRow; ++page)
+        table_[static_cast<std::size_t>(row * kRow + page)] = page < shared[i] ? page : row * kRow + page;
+      rows_.push_back(row), lengths_.push_back(kTokens + row), ids_.push_back(++lastId_);
+    }
+    batch.update(requests()).value();
+    sendTable();
+    GpuPlan fresh = batch.plan(attention, options).value();
+    ASSERT_NO_FATAL_FAILURE(expectFirst(fresh));
+    if (followed)
+      followed->advance(batch.tree()).value();
+    else
+      followed = std::move(fresh);
+    ASSERT_NO_FATAL_FAILURE(expectFirst(*followed));
+  }
 }
 
 } // namespace

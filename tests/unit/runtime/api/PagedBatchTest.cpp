@@ -238,5 +238,73 @@ TEST_F(PagedBatchTest, AttentionsOfOtherPagesAreRefused) {
                 HasSubstr("PagedBatchOptions::pageSize is " + std::to_string(pageSize)));
 }
 
+/// Chunks of two pages; others have none of its pages, one, one and a half chunks, or all of them.
+TEST_F(PagedBatchTest, BitsOfAnInvariantPlanDoNotDependOnWhoSharesPages) {
+  constexpr int kChunk = 2 * kPageSize;
+  const PlanOptions options{.chunkTokens = kChunk, .invariant = true};
+  const std::vector<int> pages{3, 7, 9, 2, 13, 14};
+  queryIndptr_ = {0, 3};
+  lengths_ = {90}, ids_ = {10};
+  write(0, pages);
+  const auto batchOf = [&] {
+    PagedBatch batch = PagedBatch::make({.pageSize = kPageSize, .invariantChunk = kChunk}).value();
+    batch.update(requests()).value();
+    return batch;
+  };
+  PagedBatch batch = batchOf();
+  Plan followed = batch.plan(attention_, options).value();
+  const Computed alone = compute(followed);
+  EXPECT_EQ(alone.lse, compute(Plan::make(attention_, apart(), options).value()).lse); // as a tree of itself
+  const auto expectAsAlone = [&](const Plan &plan) {
+    Computed together = compute(plan);
+    together.out.resize(alone.out.size());
+    together.lse.resize(alone.lse.size());
+    EXPECT_EQ(together.out, alone.out);
+    EXPECT_EQ(together.lse, alone.lse);
+  };
+  for (const std::vector<int> &shared :
+       std::vector<std::vector<int>>{{0}, {1}, {3}, {6}, {6, 4, 1}, {5, 3, 2, 2}}) {
+    SCOPED_TRACE(testing::PrintToString(shared));
+    lengths_ = {90}, ids_ = {10}, queryIndptr_ = {0, 3};
+    for (std::size_t i = 0; i < shared.size(); ++i) {
+      const int row = static_cast<int>(i) + 1;
+      std::vector<int> own(pages.begin(), pages.begin() + shared[i]);
+      while (static_cast<int>(own.size()) < kRow) // of its own
+        own.push_back(15 + 4 * row);
+      write(row, own);
+      lengths_.push_back(83 + row);
+      ids_.push_back(100 * ids_.back() + static_cast<std::uint64_t>(shared[i]));
+      queryIndptr_.push_back(queryIndptr_.back() + 2);
+    }
+    expectAsAlone(batchOf().plan(attention_, options).value());
+    batch.update(requests()).value(); // and where they come and go
+    followed.advance(batch.tree()).value();
+    expectAsAlone(followed);
+  }
+  const SharingSummary summary = batch.summary(); // {5, 3, 2, 2}: two chunks with one, one with three
+  EXPECT_EQ(summary.requestTokens - summary.tokens, 2 * kChunk + 3 * kChunk);
+}
+
+TEST_F(PagedBatchTest, AnInvariantPlanIsOfABatchThatSharesWholeChunks) {
+  const auto why = [&](const PagedBatch &batch, const PlanOptions &options) {
+    const auto plan = batch.plan(attention_, options);
+    return plan ? "none" : plan.error().text();
+  };
+  const std::string unfit = why(batch_, {.invariant = true});
+  EXPECT_THAT(unfit, HasSubstr("an invariant plan needs a batch whose requests share whole chunks alone"));
+  EXPECT_THAT(unfit, HasSubstr("PagedBatchOptions::invariantChunk = 512"));
+  PagedBatch batch = PagedBatch::make({.pageSize = kPageSize, .invariantChunk = 500}).value();
+  EXPECT_EQ(why(batch, {.invariant = true}), "none") << "chunks are multiples of 16";
+  EXPECT_EQ(why(batch, {.chunkTokens = 128, .invariant = true}), "none");
+  EXPECT_EQ(why(batch, {.chunkTokens = 96}), "none");
+  const std::string other = why(batch, {.chunkTokens = 96, .invariant = true});
+  EXPECT_THAT(other,
+              HasSubstr("the batch's requests share multiples of 512 tokens, which are no whole chunks "
+                        "of an invariant plan: these have 96"));
+  EXPECT_THAT(other, HasSubstr("PagedBatchOptions::invariantChunk = 96"));
+  EXPECT_EQ(PagedBatch::make({.invariantChunk = -1}).error().message,
+            "PagedBatchOptions::invariantChunk is -1, not between 0 and 1073741824");
+}
+
 } // namespace
 } // namespace deft

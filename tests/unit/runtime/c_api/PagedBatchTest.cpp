@@ -131,9 +131,18 @@ TEST_F(PagedBatchTest, WrongOptionsAreNamed) {
   EXPECT_EQ(deft_paged_batch_update(small.get(), &requests), DEFT_USAGE);
   EXPECT_STREQ(deft_error_text(), "request 0: page 1 of row 0 is 6, and the cache has 6 pages");
   options.cache_pages = 0;
+  options.invariant_chunk = 96;
+  const auto whole = made<BatchHandle>(deft_paged_batch_make, &options);
+  auto invariant = sized<deft_plan_options>();
+  invariant.is_invariant = 1;
+  deft_plan *plan = nullptr;
+  EXPECT_EQ(deft_paged_batch_make_plan(whole.get(), attention.get(), &invariant, &plan), DEFT_USAGE);
+  EXPECT_THAT(deft_error_text(), HasSubstr("share multiples of 96 tokens"));
+  invariant.chunk_tokens = 48;
+  const auto planned = made<PlanHandle>(deft_paged_batch_make_plan, whole.get(), attention.get(), &invariant);
+  options.invariant_chunk = 0;
   options.page_size = 32;
   const auto other = made<BatchHandle>(deft_paged_batch_make, &options);
-  deft_plan *plan = nullptr;
   EXPECT_EQ(deft_paged_batch_make_plan(other.get(), attention.get(), nullptr, &plan), DEFT_USAGE);
   EXPECT_THAT(deft_error_text(), HasSubstr("pages of 32 tokens"));
 }

@@ -1,5 +1,5 @@
 /// Random histories of requests: forests against a plain trie of tokens, and the attention of each request
-/// against the oracle of it alone.
+/// against the oracle of it alone; where whole chunks alone are shared, against its bits alone.
 
 #include "runtime/exec/Half.h"
 #include "runtime/exec/RandomInputs.h"
@@ -97,13 +97,14 @@ public:
   /// Each request by itself, in its own row.
   KvTree apart() const {
     KvTree tree;
-    for (std::size_t i = 0; i < running.size(); ++i) {
-      const Sequence &sequence = running[i];
-      const int node =
-          tree.addNode(-1, sequence.tokens, static_cast<int>(firstEntry(sequence.row)) * pageSize_).value();
-      for (int q = 0; q < sequence.queries; ++q)
-        (void)tree.addQuery(node, std::max(sequence.tokens - sequence.queries + 1 + q, 0)).value();
-    }
+    for (const Sequence &sequence : running)
+      add(sequence, tree);
+    return tree;
+  }
+  /// One of them, without the others.
+  KvTree alone(std::size_t request) const {
+    KvTree tree;
+    add(running[request], tree);
     return tree;
   }
 
@@ -111,6 +112,12 @@ public:
   std::vector<int> entries;
 
 private:
+  void add(const Sequence &sequence, KvTree &tree) const {
+    const int node =
+        tree.addNode(-1, sequence.tokens, static_cast<int>(firstEntry(sequence.row)) * pageSize_).value();
+    for (int q = 0; q < sequence.queries; ++q)
+      (void)tree.addQuery(node, std::max(sequence.tokens - sequence.queries + 1 + q, 0)).value();
+  }
   int below(int n) { return static_cast<int>(random_() % static_cast<unsigned>(n)); }
   Sequence &any() { return running[static_cast<std::size_t>(below(static_cast<int>(running.size())))]; }
   std::int64_t firstEntry(int row) const {
@@ -206,19 +213,26 @@ private:
   std::vector<std::uint64_t> ids_;
 };
 
-/// Token by token, as slow and plain as it can be said.
+/// Token by token, as slow and plain as it can be said; or step by step, where these alone are shared.
 struct PlainTrie {
   int tokens = 0, nodes = 0;
 
-  PlainTrie(const std::vector<Sequence> &sequences, int pageSize) {
-    std::map<std::pair<int, std::pair<int, int>>, int> next; // of a token and what follows it; 0: the root
+  PlainTrie(const std::vector<Sequence> &sequences, int pageSize, int step = 1) {
+    using Tokens = std::vector<std::pair<int, int>>; // pages, and where in them
+    std::map<std::pair<int, Tokens>, int> next;      // of a step and what follows it; 0: the root
     std::vector<int> children(1), ends(1);
     for (const Sequence &sequence : sequences) {
       int at = 0;
-      for (int t = 0; t < sequence.tokens; ++t) {
-        const std::pair token(sequence.pages[static_cast<std::size_t>(t / pageSize)], t % pageSize);
-        const auto [found, isNew] = next.try_emplace({at, token}, static_cast<int>(children.size()));
+      for (int t = 0; t < sequence.tokens; t += step) {
+        const int count = std::min(step, sequence.tokens - t);
+        Tokens own;
+        for (int i = t; i < t + count; ++i)
+          own.emplace_back(sequence.pages[static_cast<std::size_t>(i / pageSize)], i % pageSize);
+        if (count < step) // nobody else's
+          own.emplace_back(static_cast<int>(&sequence - sequences.data()), -1);
+        const auto [found, isNew] = next.try_emplace({at, own}, static_cast<int>(children.size()));
         if (isNew) {
+          tokens += count;
           ++children[static_cast<std::size_t>(at)];
           children.push_back(0), ends.push_back(0);
         }
@@ -226,28 +240,63 @@ struct PlainTrie {
       }
       ++ends[static_cast<std::size_t>(at)];
     }
-    tokens = static_cast<int>(children.size()) - 1;
     nodes = ends[0] > 0; // requests without tokens
     for (std::size_t i = 1; i < children.size(); ++i)
       nodes += ends[i] > 0 || children[i] != 1;
   }
 };
 
+/// Of each query, by caller's index: position and tokens of what its partials are of, in the order in which
+/// they are merged. Its bits hang on nothing else.
+using Pieces = std::vector<std::vector<std::pair<int, int>>>;
+Pieces piecesOf(const plan::Plan &plan) {
+  std::vector<const abi::Item *> itemOf(static_cast<std::size_t>(plan.partialSlots));
+  for (const abi::Item &item : plan.items)
+    std::fill_n(itemOf.begin() + item.partialBegin, item.queryCount, &item);
+  Pieces pieces(plan.callerIndex.size());
+  for (std::size_t m = 0; m < plan.mergeQuery.size(); ++m) {
+    const int query = plan.callerIndex[static_cast<std::size_t>(plan.mergeQuery[m])];
+    for (int slot = plan.mergeBegin[m]; slot < plan.mergeBegin[m + 1]; ++slot) {
+      const abi::Item &item =
+          *itemOf[static_cast<std::size_t>(plan.mergeSlot[static_cast<std::size_t>(slot)])];
+      for (int run = item.runBegin; run < item.runBegin + item.runCount; ++run)
+        pieces[static_cast<std::size_t>(query)].emplace_back(
+            plan.runs[static_cast<std::size_t>(run)].position,
+            plan.runs[static_cast<std::size_t>(run)].tokens);
+    }
+  }
+  return pieces;
+}
+
+plan::Reach windowOf(int tokens) {
+  spec::VisibleBounds::Bound from;
+  from.at.qPos = 1;
+  from.at.rest.constant = 1 - tokens;
+  return plan::Reach::of({{{.from = {from}, .until = {}, .conditions = {}}}}, {});
+}
+
+struct Form {
+  int pageSize;
+  bool hasIds, isPacked;
+  int chunk = 0; ///< of invariant plans, which share nothing else; 0: plans are others
+};
+
 class History {
 public:
-  History(std::uint64_t seed, int pageSize, bool hasIds, bool isPacked)
-      : engine_(seed, pageSize, hasIds, isPacked), pageSize_(pageSize),
-        batch_(PageSize(pageSize), seed % 2 == 0), random_(seed) {
+  History(std::uint64_t seed, const Form &form)
+      : engine_(seed, form.pageSize, form.hasIds, form.isPacked), form_(form), batch_(emptyBatch(seed)),
+        planner_({.isInvariant = form.chunk > 0}), random_(seed) {
     variant_ = Kernel::variant();
     variant_.cache.paged = true;
-    variant_.cache.pageSize = pageSize;
+    variant_.cache.pageSize = form.pageSize;
     config::PhaseConfig phase;
     phase.tileQ = 16;
     phase.rowsAbove = -1;
     config_.phases = {phase};
-    config_.partition = seed % 3 == 0   ? spec::Partition::Greedy
-                        : seed % 3 == 1 ? spec::Partition::Union
-                                        : spec::Partition::Node;
+    config_.chunkTokens = form.chunk;
+    config_.partition = form.chunk > 0 || seed % 3 == 2 ? spec::Partition::Node
+                        : seed % 3 == 0                 ? spec::Partition::Greedy
+                                                        : spec::Partition::Union;
   }
 
   void step(bool isRun) {
@@ -257,20 +306,37 @@ public:
     ASSERT_TRUE(done) << done.error().message;
     const auto verified = batch_.forest().verify(engine_.entries.data());
     ASSERT_TRUE(verified) << verified.error().message;
-    const PlainTrie plain(engine_.running, pageSize_);
-    ASSERT_EQ(batch_.tree().tokens(), plain.tokens);
-    ASSERT_EQ(batch_.tree().aliveNodes(), plain.nodes);
+    const PlainTrie plain(engine_.running, form_.pageSize, std::max(form_.chunk, 1));
     const KvTree apart = engine_.apart();
+    if (form_.chunk > 0) { // what has grown alike may be read by each
+      ASSERT_GE(batch_.tree().tokens(), plain.tokens);
+      ASSERT_LE(batch_.tree().tokens(), apart.tokens());
+      Batch fresh = emptyBatch(0);
+      ASSERT_TRUE(fresh.update(engine_.requests()));
+      ASSERT_EQ(fresh.tree().tokens(), plain.tokens);
+      ASSERT_EQ(fresh.tree().aliveNodes(), plain.nodes);
+      shared_ += apart.tokens() - batch_.tree().tokens();
+    } else {
+      ASSERT_EQ(batch_.tree().tokens(), plain.tokens);
+      ASSERT_EQ(batch_.tree().aliveNodes(), plain.nodes);
+    }
     ASSERT_EQ(batch_.tree().queries().size(), apart.queries().size());
     for (std::size_t i = 0; i < apart.queries().size(); ++i)
       ASSERT_EQ(batch_.tree().pathTokens(batch_.tree().queries()[i]), apart.pathTokens(apart.queries()[i]));
+    if (form_.chunk > 0)
+      expectPiecesOfEachAlone();
     if (isRun)
       run(apart);
   }
 
   int grownInPlace() const { return grownInPlace_; }
+  std::int64_t shared() const { return shared_; }
 
 private:
+  Batch emptyBatch(std::uint64_t seed) const {
+    return Batch(PageSize(form_.pageSize), seed % 2 == 0, Batch::kLargestPage, std::max(form_.chunk, 1));
+  }
+
   void run(const KvTree &apart) {
     if (plan::advance(batch_.tree(), plan_) == plan::Advance::Done)
       ++grownInPlace_;
@@ -288,23 +354,64 @@ private:
         value = exec::bf16FromFloat(normal(random_));
     };
     fill(inputs.q, inputs.queryCount * 4 * 8);
-    fill(inputs.k, Engine::kPages * pageSize_ * 2 * 8);
-    fill(inputs.v, Engine::kPages * pageSize_ * 2 * 8);
+    fill(inputs.k, Engine::kPages * form_.pageSize * 2 * 8);
+    fill(inputs.v, Engine::kPages * form_.pageSize * 2 * 8);
     exec::Outputs outputs;
     const auto ran = exec::runCpu(Kernel::kernel(), variant_, plan_, inputs, outputs, 1);
     ASSERT_TRUE(ran) << ran.error().message;
     const auto report = reference::check(variant_, apart, inputs, outputs);
     ASSERT_TRUE(report.passed()) << reference::explainFailure(report);
+    if (form_.chunk > 0)
+      expectBitsOfEachAlone(inputs, outputs);
+  }
+
+  /// Also where a window leaves out chunks, which who sees less of them does not.
+  void expectPiecesOfEachAlone() {
+    for (const plan::Reach &reach : {plan::Reach(), windowOf(40)}) {
+      const auto facts = plan::VariantFacts::of(variant_, config::DeviceKind::Gpu, reach);
+      plan::Plan all, one;
+      ASSERT_TRUE(planner_.make(batch_.tree(), facts, config_, 4, all));
+      const Pieces together = piecesOf(all);
+      std::size_t query = 0; // the request's first
+      for (std::size_t i = 0; i < engine_.running.size(); ++i) {
+        ASSERT_TRUE(planner_.make(engine_.alone(i), facts, config_, 4, one));
+        for (const auto &alone : piecesOf(one))
+          ASSERT_EQ(together[query++], alone) << "request " << i;
+      }
+    }
+  }
+
+  void expectBitsOfEachAlone(const exec::Inputs &all, const exec::Outputs &together) {
+    std::size_t row = 0; // of the request's first query
+    for (std::size_t i = 0; i < engine_.running.size(); ++i) {
+      const KvTree alone = engine_.alone(i);
+      const std::size_t rows = alone.queries().size() * 4;
+      exec::Inputs inputs = all;
+      inputs.queryCount = static_cast<int>(alone.queries().size());
+      inputs.q.assign(all.q.begin() + static_cast<std::ptrdiff_t>(row * 8),
+                      all.q.begin() + static_cast<std::ptrdiff_t>((row + rows) * 8));
+      plan::Plan plan;
+      ASSERT_TRUE(
+          planner_.make(alone, plan::VariantFacts::of(variant_, config::DeviceKind::Cpu), config_, 4, plan));
+      exec::Outputs outputs;
+      ASSERT_TRUE(exec::runCpu(Kernel::kernel(), variant_, plan, inputs, outputs, 1));
+      for (std::size_t value = 0; value < rows * 8; ++value)
+        ASSERT_EQ(outputs.out[value], together.out[row * 8 + value]) << "request " << i;
+      for (std::size_t r = 0; r < rows; ++r)
+        ASSERT_EQ(outputs.lse[r], together.lse[row + r]) << "request " << i;
+      row += rows;
+    }
   }
 
   Engine engine_;
-  int pageSize_;
+  Form form_;
   Batch batch_;
   spec::Variant variant_;
   config::Config config_;
   plan::Planner planner_;
   plan::Plan plan_;
   int grownInPlace_ = 0;
+  std::int64_t shared_ = 0; ///< tokens, in all steps
   std::mt19937_64 random_;
 };
 
@@ -315,7 +422,7 @@ TEST_P(HistoriesTest, AreAsAPlainTrieSaysAndEachRequestAsIfAlone) {
   int grownInPlace = 0;
   for (std::uint64_t seed = 0; seed < 40; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
-    History history(seed, pageSize, hasIds, isPacked);
+    History history(seed, {pageSize, hasIds, isPacked});
     for (int step = 0; step < 50; ++step) {
       SCOPED_TRACE("step " + std::to_string(step));
       ASSERT_NO_FATAL_FAILURE(history.step(/*isRun=*/seed % 4 == 0 && step % 3 != 0));
@@ -331,6 +438,37 @@ INSTANTIATE_TEST_SUITE_P(EveryForm, HistoriesTest,
                            return "PagesOf" + std::to_string(std::get<0>(info.param)) +
                                   (std::get<1>(info.param) ? "WithIds" : "WithoutIds") +
                                   (std::get<2>(info.param) ? "BackToBack" : "AtEvenDistances");
+                         });
+
+class ChunkHistoriesTest : public testing::TestWithParam<std::tuple<int, int, bool>> {};
+
+/// Who joins, leaves, forks or grows has no say in a bit of anybody else's.
+TEST_P(ChunkHistoriesTest, WhereWholeChunksAreSharedAloneBitsAreThoseOfEachAlone) {
+  const auto [pageSize, chunk, hasIds] = GetParam();
+  int grownInPlace = 0;
+  std::int64_t shared = 0;
+  for (std::uint64_t seed = 0; seed < 16; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    History history(seed, {pageSize, hasIds, /*isPacked=*/seed % 4 < 2, chunk});
+    for (int step = 0; step < 50; ++step) {
+      SCOPED_TRACE("step " + std::to_string(step));
+      ASSERT_NO_FATAL_FAILURE(history.step(/*isRun=*/seed % 2 == 1 && step % 3 != 0));
+    }
+    grownInPlace += history.grownInPlace();
+    shared += history.shared();
+  }
+  EXPECT_GT(grownInPlace, 10);
+  EXPECT_GT(shared, 1000);
+}
+
+/// Chunks of whole pages, of parts of pages, and that end inside pages.
+INSTANTIATE_TEST_SUITE_P(EveryForm, ChunkHistoriesTest,
+                         testing::Combine(testing::Values(3, 16, 32), testing::Values(16, 48),
+                                          testing::Bool()),
+                         [](const auto &info) {
+                           return "PagesOf" + std::to_string(std::get<0>(info.param)) + "ChunksOf" +
+                                  std::to_string(std::get<1>(info.param)) +
+                                  (std::get<2>(info.param) ? "WithIds" : "WithoutIds");
                          });
 
 } // namespace

@@ -166,5 +166,41 @@ TEST_F(PrefixForestTest, QueriesGoWithTheStructureAndStayWithGrowth) {
   EXPECT_TRUE(forest_.tree().queries().empty());
 }
 
+/// Whole steps of 6 tokens, one and a half pages, alone are shared.
+class StepForestTest : public PrefixForestTest {
+protected:
+  StepForestTest() { forest_ = PrefixForest(PageSize(kPageSize), 6); }
+};
+
+TEST_F(StepForestTest, WhatIsBehindTheLastCommonStepIsReadByEach) {
+  insert(0, {1, 2, 3}, 12);
+  insert(1, {1, 2, 4}, 12); // 8 tokens in common
+  EXPECT_EQ(shape(), "6@0 (6@6 6@38)");
+  insert(2, {1, 2, 3}, 11); // 11 of the first one's
+  EXPECT_EQ(shape(), "6@0 (6@6 6@38 5@70)");
+  insert(3, {1, 5}, 8); // a page in common is no step
+  EXPECT_EQ(shape(), "6@0 (6@6 6@38 5@70) 8@96");
+}
+
+TEST_F(StepForestTest, EqualRowsShareAllButTheirEnds) {
+  const int first = insert(0, {1, 2}, 8), second = insert(1, {1, 2}, 8);
+  EXPECT_EQ(shape(), "6@0 (2@6 2@38)");
+  remove(first);
+  EXPECT_EQ(shape(), "8@32");
+  grow(second, 12);
+  write(1, {1, 2, 3});
+  insert(2, {1, 2, 3}, 12);
+  EXPECT_EQ(shape(), "12@32");
+}
+
+TEST_F(StepForestTest, ALeafThatGrowsToAnothersStepGoesThere) {
+  write(0, {1, 2, 3});
+  const int first = insert(0, {1, 2, 3}, 8), second = insert(1, {1, 2, 3}, 8);
+  grow(first, 12);
+  EXPECT_EQ(shape(), "6@0 (6@6 2@38)");
+  grow(second, 13);
+  EXPECT_EQ(shape(), "12@0 (1@44)");
+}
+
 } // namespace
 } // namespace deft::sharing
