@@ -2,6 +2,30 @@
 
 namespace deft::c {
 
+namespace {
+
+/// DLPack's type codes, as its header has them.
+const char *kindOf(int code) {
+  switch (code) {
+  case 0:
+    return "int";
+  case 1:
+    return "uint";
+  case 2:
+    return "float";
+  case 4:
+    return "bfloat";
+  case 5:
+    return "complex";
+  case 6:
+    return "bool";
+  default:
+    return nullptr;
+  }
+}
+
+} // namespace
+
 deft_dtype dtypeOf(DType dtype) {
   switch (dtype) {
   case DType::F16:
@@ -32,10 +56,16 @@ std::string dtypeName(deft_dtype dtype) {
     return "float8_e4m3fn";
   case DEFT_F8_E5M2:
     return "float8_e5m2";
+  case 0:
+    return "no dtype (0)";
   default:
-    return "of dtype " + std::to_string(dtype) + " (DLPack's code " + std::to_string(dtype >> 8) + ", " +
-           std::to_string(dtype & 0xff) + " bits)";
+    break;
   }
+  const int code = dtype >> 8, bits = dtype & 0xff;
+  const std::string size = std::to_string(bits) + " bits";
+  const char *const kind = kindOf(code);
+  return kind ? std::string(kind) + " of " + size
+              : "of a type that has no name here, DLPack's code " + std::to_string(code) + " with " + size;
 }
 
 } // namespace deft::c

@@ -24,9 +24,16 @@ TEST(DtypesTest, BitsAreThoseOfTheElements) {
   EXPECT_EQ(dtypeName(DEFT_F32), "float32");
 }
 
-TEST(DtypesTest, ATypeWithoutANameIsToldByItsNumber) {
-  const int float64 = 2 << 8 | 64;
-  EXPECT_EQ(dtypeName(static_cast<deft_dtype>(float64)), "of dtype 576 (DLPack's code 2, 64 bits)");
+TEST(DtypesTest, ATypeWithoutANameIsToldByItsKindAndBits) {
+  const auto named = [](int code, int bits) { return dtypeName(static_cast<deft_dtype>(code << 8 | bits)); };
+  EXPECT_EQ(named(2, 64), "float of 64 bits");
+  EXPECT_EQ(named(0, 64), "int of 64 bits");
+  EXPECT_EQ(named(1, 8), "uint of 8 bits");
+  EXPECT_EQ(named(4, 32), "bfloat of 32 bits");
+  EXPECT_EQ(named(5, 128), "complex of 128 bits");
+  EXPECT_EQ(named(6, 8), "bool of 8 bits");
+  EXPECT_EQ(named(17, 4), "of a type that has no name here, DLPack's code 17 with 4 bits");
+  EXPECT_EQ(named(0, 0), "no dtype (0)");
 }
 
 } // namespace

@@ -52,7 +52,7 @@ TEST_F(CQuantizeTest, WrongCallsSayWhatIsWrong) {
   shape.from = DEFT_BF16;
   shape.to = 0;
   EXPECT_EQ(quantize(), DEFT_USAGE);
-  EXPECT_THAT(deft_error_text(), HasSubstr("deft_quantize_shape::to is of dtype 0"));
+  EXPECT_THAT(deft_error_text(), HasSubstr("deft_quantize_shape::to is no dtype (0)"));
   shape.to = DEFT_F16;
   EXPECT_EQ(quantize(), DEFT_USAGE);
   EXPECT_THAT(deft_error_text(), HasSubstr("QuantizeShape::to has 16 bits"));
