@@ -2,6 +2,7 @@
 
 #include "compiler/config/ConfigJson.h"
 #include "compiler/spec/Limits.h"
+#include "compiler/spec/Names.h"
 #include "compiler/support/NearestName.h"
 
 #include <algorithm>
@@ -57,6 +58,15 @@ LegalRange legalRange(Knob knob) {
   }
 }
 
+/// With the nearest of those that there are, else all of them.
+Error unknown(const char *what, const std::string &name, const std::vector<std::string> &known) {
+  std::string hint = support::didYouMean(name, known);
+  if (hint.empty())
+    for (const std::string &one : known)
+      hint += (hint.empty() ? "it is one of " : ", ") + one;
+  return {ErrorCode::Usage, "no " + std::string(what) + " `" + name + "`", hint};
+}
+
 } // namespace
 
 const char *knobName(Knob knob) { return kKnobs[static_cast<std::size_t>(knob)].name; }
@@ -99,12 +109,15 @@ Result<int> valueFromName(const Axis &axis, std::string_view text) {
   if (axis.knob == Knob::Partition) {
     if (const auto partition = config::partitionFromName(text))
       return static_cast<int>(*partition);
-    return Error{ErrorCode::Usage, "no partition `" + name + "`", ""};
+    return unknown("partition", name, spec::partitionNames());
   }
   if (axis.knob == Knob::Order) {
     if (const auto order = config::orderFromName(text))
       return static_cast<int>(*order);
-    return Error{ErrorCode::Usage, "no order `" + name + "`", "from_root, alternate or mixed"};
+    std::vector<std::string> known;
+    for (const config::Order order : config::kAllOrders)
+      known.push_back(config::orderName(order));
+    return unknown("order", name, known);
   }
   if (axis.knob == Knob::Cost) {
     std::vector<std::string> known;
@@ -113,7 +126,7 @@ Result<int> valueFromName(const Axis &axis, std::string_view text) {
         return static_cast<int>(i);
       known.emplace_back(kPresets[i].name);
     }
-    return Error{ErrorCode::Usage, "no prices `" + name + "`", support::didYouMean(name, known)};
+    return unknown("prices", name, known);
   }
   int value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);

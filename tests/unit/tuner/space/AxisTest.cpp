@@ -58,6 +58,17 @@ TEST(AxisTest, WhatIsNoValueIsSaid) {
   const auto near = valueFromName(axisOf(Knob::Cost), "dear_item");
   ASSERT_FALSE(near);
   EXPECT_EQ(near.error().hint, "did you mean `dear_items`?");
+  const auto hint = [](Knob knob, const char *text) {
+    const auto value = valueFromName(axisOf(knob), text);
+    return value ? "a value" : value.error().hint;
+  };
+  EXPECT_EQ(hint(Knob::Partition, "fltten"), "did you mean `flatten`?");
+  EXPECT_EQ(hint(Knob::Partition, "rows"),
+            "it is one of query, node, node_chunk, flatten, cascade, greedy, union, auto");
+  EXPECT_EQ(hint(Knob::Order, "mixd"), "did you mean `mixed`?");
+  EXPECT_EQ(hint(Knob::Order, "backwards"), "it is one of from_root, alternate, mixed");
+  EXPECT_EQ(hint(Knob::Cost, "x"),
+            "it is one of machine, dear_items, cheap_items, dear_rereads, dear_partials");
 }
 
 TEST(AxisTest, PresetsChangeThePricesThatTheyName) {

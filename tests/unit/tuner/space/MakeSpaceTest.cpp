@@ -65,7 +65,7 @@ TEST(MakeSpaceTest, OverridesReplaceValuesAndNameWhatIsWrong) {
   EXPECT_EQ(space.configOf(space.points()[0]).chunkTokens, 0); // in order, whatever order was given
   EXPECT_EQ(space.configOf(space.points()[1]).chunkTokens, 512);
   EXPECT_EQ(errorOf({"tiles=1"}).substr(0, 39), "no axis `tiles` | the space has chunk_t");
-  EXPECT_EQ(errorOf({"partition=unoin"}), "no partition `unoin` | ");
+  EXPECT_EQ(errorOf({"partition=unoin"}), "no partition `unoin` | did you mean `union`?");
   EXPECT_EQ(errorOf({"chunk_tokens=many"}), "`many` is not a number for chunk_tokens | ");
   EXPECT_EQ(errorOf({"chunk_tokens=-5"}), "chunk_tokens = -5 is not between 0 and 16777216 | ");
   EXPECT_EQ(errorOf({"chunk_tokens=0,16777217"}), "chunk_tokens = 16777217 is not between 0 and 16777216 | ");
