@@ -77,6 +77,7 @@ TensorType Attention::k() const { return toPublic(impl_->variant().tensors.k); }
 TensorType Attention::v() const { return toPublic(impl_->variant().tensors.v); }
 TensorType Attention::out() const { return toPublic(impl_->variant().tensors.out); }
 bool Attention::valueInKey() const { return impl_->variant().tensors.valueInKey; }
+bool Attention::seesPath() const { return impl_->variant().bound == spec::MaskBound::Path; }
 int Attention::headDim() const { return k().dim; }
 DType Attention::dtype() const { return k().dtype; }
 DType Attention::outputDtype() const { return out().dtype; }

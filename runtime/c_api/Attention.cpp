@@ -78,6 +78,7 @@ deft_status deft_attention_get_facts(const deft_attention *handle, deft_attentio
     known.key_dtype = dtypeOf(attention.k().dtype);
     known.value_dtype = dtypeOf(attention.v().dtype);
     known.value_in_key = attention.valueInKey();
+    known.sees_path = attention.seesPath();
     return writeSized("deft_attention_facts", known, facts);
   });
 }

@@ -194,3 +194,18 @@ def test_an_invariant_batch_refuses_drafts_and_goes_on_without(att, arrays):
     assert batch.run(q[:3], *cache).shape == (3, 4, 64)  # of the step before: a call that fails changes nothing
     batch.update(TABLES, LENGTHS, drafts=[0, 0, 0])
     assert batch.run(q[:0], *cache).shape == (0, 4, 64)
+
+
+def test_a_batch_bound_by_path_refuses_drafts_and_goes_on_without(arrays):
+    q, *cache = arrays
+    att = deft.compile("attention both_ways { query_heads = 4; kv_heads = 2; head_dim = 64; mask = path; }")
+    assert att.sees_path
+    batch = deft.PagedBatch(att, max_requests=4)
+    for _ in range(2):  # before it has a plan, and with one
+        with pytest.raises(deft.UsageError, match="`both_ways` is bound by `path`, and a plan with drafts by their tree"):
+            batch.update(TABLES[:1], LENGTHS[:1], drafts=[1])
+        batch.update(TABLES, LENGTHS)
+        assert batch.run(q[:3], *cache).shape == (3, 4, 64)
+    with pytest.raises(deft.UsageError, match="bound by `path`"):
+        batch.update(TABLES[:1], LENGTHS[:1], drafts=[1])
+    assert batch.run(q[:3], *cache).shape == (3, 4, 64)  # of the step before: a call that fails changes nothing

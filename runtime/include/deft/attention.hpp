@@ -89,6 +89,8 @@ public:
   DType outputDtype() const; ///< out's
   /// Whether the spec says `with lse`: only then a run can give the log-sum-exp. Never for sigmoid attention.
   bool hasLse() const;
+  /// Whether the mask is bound by `path`: a query may see tokens of its path behind its own.
+  bool seesPath() const;
   int pageSize() const; ///< tokens of a page; 0: the cache is contiguous
   /// The strides that the spec's `kv_cache` means: pages (or tokens) packed without gaps.
   CacheStrides strides() const;

@@ -142,7 +142,7 @@ public:
   /// makes it that of the next one. An attention whose pages have another size is an error, and so is one
   /// that reads `depth`: that depends on who else shares a request's pages. Under a mask bound by `path` all
   /// new tokens of a request are on the path of each; it is an error where others share pages with some of
-  /// them, and where there are drafts.
+  /// them, and where there are drafts (Attention::seesPath tells it before).
   Result<Plan> plan(const Attention &attention, const PlanOptions &options = {}) const;
   Result<GpuPlan> plan(const GpuAttention &attention, const GpuPlanOptions &options = {}) const;
 

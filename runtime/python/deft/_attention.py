@@ -48,8 +48,8 @@ class Attention(OfThisProcess):
     so do it once. All threads may use one.
 
     It has `name`, `query_heads`, `kv_heads`, `head_dim`, `page_size` (None: the cache is contiguous), `dtype` of q,
-    `cache_dtype` of k and v, `output_dtype`, `has_lse`, `params` (each a Param), and `captured`: the values of arrays that a
-    Python function had.
+    `cache_dtype` of k and v, `output_dtype`, `has_lse`, `sees_path` (its mask is bound by `path`), `params` (each a Param), and
+    `captured`: the values of arrays that a Python function had.
 
     >>> import deft, numpy
     >>> att = deft.compile(
@@ -80,6 +80,7 @@ class Attention(OfThisProcess):
         self.head_dim: int = facts.head_dim
         self.page_size: int | None = facts.page_size or None  # None: the cache is contiguous
         self.has_lse = bool(facts.has_lse)
+        self.sees_path = bool(facts.sees_path)
         self._code: int = facts.query_dtype
         self._cache_code: int = facts.key_dtype
         self._output_code: int = facts.output_dtype

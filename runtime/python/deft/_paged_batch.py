@@ -171,6 +171,9 @@ class PagedBatch(OfThisProcess):
         most_drafts = _most(given_rows["drafts"]) if drafts is not None else None
         if most_drafts and self._runs._options.invariant:  # which no plan of theirs is: said while nothing has changed
             raise UsageError("an invariant plan is not for requests with drafts", "give each draft's query by a Tree")
+        if most_drafts and self.attention.sees_path:  # likewise
+            bound = f"`{self.attention.name}` is bound by `path`, and a plan with drafts by their tree"
+            raise UsageError(bound, "give each draft's query by a Tree")
         requests = sized(
             _abi.deft_paged_requests,
             table=addressof(table.pages),

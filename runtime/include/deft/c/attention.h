@@ -63,6 +63,8 @@ typedef struct deft_attention_facts {
   deft_dtype key_dtype;
   deft_dtype value_dtype;
   int32_t value_in_key; ///< 1: a token's value is the beginning of its key, and a run's `v` is not read
+  int32_t sees_path;    ///< 1: the mask is bound by `path`: a query may see tokens of its path behind its own
+  int32_t reserved;     ///< 0
 } deft_attention_facts;
 
 DEFT_C_API deft_status deft_attention_get_facts(const deft_attention *attention, deft_attention_facts *facts);

@@ -79,6 +79,7 @@ TEST(AttentionTest, FactsAreThoseOfTheSpec) {
   EXPECT_EQ(attention.v(), bf16);
   EXPECT_EQ(attention.out(), bf16);
   EXPECT_FALSE(attention.valueInKey());
+  EXPECT_FALSE(attention.seesPath());
   EXPECT_TRUE(attention.hasLse());
   EXPECT_EQ(attention.strides().page, 16 * 2 * 64);
   EXPECT_EQ(attention.strides().token, 2 * 64);

@@ -28,6 +28,7 @@ TEST(PagedBatchSpecsTest, NewTokensSeeEachOtherUnderPath) {
     query_heads = 2; kv_heads = 1; head_dim = 16; kv_cache = paged(page_size = 16, order = nhd);
     mask = path; output = bf16 with lse; })")
                                   .value();
+  EXPECT_TRUE(attention.seesPath());
   const std::vector<int> lengths{40, 60}, indptr{0, 8, 13};
   std::vector<int> entries{0, 1, 2, 3, 0, 1, 4, 5};
   PagedBatch batch = PagedBatch::make({.pageSize = 16}).value();

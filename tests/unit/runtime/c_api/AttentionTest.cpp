@@ -36,6 +36,7 @@ TEST(AttentionTest, FactsAreThoseOfTheSpec) {
   EXPECT_EQ(facts.key_dtype, DEFT_BF16);
   EXPECT_EQ(facts.value_dtype, DEFT_BF16);
   EXPECT_EQ(facts.value_in_key, 0);
+  EXPECT_EQ(facts.sees_path, 0);
   auto info = sized<deft_param_info>();
   EXPECT_EQ(deft_attention_get_param(attention.get(), 0, &info), DEFT_USAGE);
   EXPECT_STREQ(deft_error_text(), "there is no parameter 0, `host_program` has 0");
