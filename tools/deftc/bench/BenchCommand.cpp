@@ -123,6 +123,10 @@ int benchIo(Context &context, const KernelBenchFlags &options) {
   return options.json.empty() ? kExitOk : writeOutput(context, options.json, toJson(*table).dump(2) + "\n");
 }
 
+/// Of the examples' specs.
+constexpr const char *kWhereRowsAre =
+    "The attentions of published rows are in the folder tests/bench of deftc's sources; no package has them.";
+
 /// Rows of specs and trees that no table has.
 void addOwn(CLI::App &bench, Context &context) {
   struct Own {
@@ -133,6 +137,7 @@ void addOwn(CLI::App &bench, Context &context) {
       bench.add_subcommand("own", "Your own attentions on your own trees on the GPU, beside the floor");
   auto own = std::make_shared<Own>();
   addKernelFlags(command, own->flags);
+  command->get_option("SPEC")->description("Specs or packages with an attention each");
   auto *what = command->add_option_group("trees", "What they run on");
   what->add_option("--workload", own->workloads,
                    "A workload, as `deftc workloads` lists them; may be repeated")
@@ -145,6 +150,9 @@ void addOwn(CLI::App &bench, Context &context) {
   command->footer("Example:\n  deftc bench own my.deft --tree tree.json --workload few_shot:branches=20\n"
                   "`deftc compare` puts partitions and specs side by side, on a CPU, too.");
   context.onRun(command, [&context, own] {
+    if (own->flags.specs.empty())
+      return reportError(context, {support::ErrorCode::Usage, "which spec to run is not said",
+                                   "give a spec, like llama3_8b, or a package"});
     const auto rows = OwnRows::make(context, own->flags.specs, own->workloads, own->trees);
     return rows ? benchKernels(context, own->flags, {{"own", rows->rows()}}, false)
                 : reportError(context, rows.error());
@@ -156,15 +164,17 @@ void addOwn(CLI::App &bench, Context &context) {
 void addBenchCommand(CLI::App &app, Context &context) {
   CLI::App *bench = app.add_subcommand("bench", "Measure and count, beside published figures");
   bench->require_subcommand(1);
-  bench->footer("Examples:\n  deftc bench own my.deft --tree tree.json --workload few_shot\n"
-                "  deftc bench fasttree tests/bench/kernel_rows.deft --quick\n"
-                "  deftc bench all tests/bench/*.deft --workloads DIR --json rows.json");
+  bench->footer(std::string("Examples:\n  deftc bench own llama3_8b --tree tree.json --workload few_shot\n"
+                            "  deftc bench fasttree tests/bench/kernel_rows.deft --quick\n"
+                            "  deftc bench all tests/bench/*.deft --workloads DIR --json rows.json\n") +
+                kWhereRowsAre);
   const auto addSuite = [&](const char *name, const char *what, const char *spec,
                             std::vector<BenchSuite> suites, bool withVariants) {
     CLI::App *suite = bench->add_subcommand(name, what);
     auto flags = std::make_shared<KernelBenchFlags>();
     addKernelFlags(suite, *flags);
-    suite->footer(std::string("Example:\n  deftc bench ") + name + " " + spec + " --json rows.json");
+    suite->footer(std::string("Example:\n  deftc bench ") + name + " " + spec + " --json rows.json\n" +
+                  kWhereRowsAre);
     context.onRun(suite, [&context, flags, suites = std::move(suites), withVariants] {
       return benchKernels(context, *flags, suites, withVariants);
     });
@@ -193,9 +203,11 @@ void addBenchCommand(CLI::App &app, Context &context) {
   auto io = std::make_shared<bool>(false);
   deft->add_flag("--io", *io,
                  "Bytes moved over decoding runs, counted from the plans of their steps; no GPU");
-  deft->footer(
-      "Examples:\n  deftc bench deft --io --workloads DIR --json io.json     (DIR holds recorded workloads)\n"
-      "  deftc bench deft tests/bench/kernel_rows.deft --workloads DIR");
+  deft->footer(std::string("Examples:\n"
+                           "  deftc bench deft --io --workloads DIR --json io.json     (DIR holds recorded "
+                           "workloads)\n"
+                           "  deftc bench deft tests/bench/kernel_rows.deft --workloads DIR\n") +
+               kWhereRowsAre);
   context.onRun(deft, [&context, io, flags = flags, deftRows] {
     return *io ? benchIo(context, *flags) : benchKernels(context, *flags, {deftRows}, false);
   });

@@ -127,7 +127,7 @@ private:
 
 void addKernelFlags(CLI::App *command, KernelBenchFlags &flags) {
   command->add_option("SPEC", flags.specs,
-                      "Specs or packages with the rows' attentions (tests/bench/*.deft)");
+                      "Specs or packages with the rows' attentions (tests/bench/*.deft of deftc's sources)");
   command->add_option("--workloads", flags.workloads, "The folder of recorded workloads");
   command->add_option("--only", flags.only, "Rows whose name contains this");
   command->add_option("--partition", flags.partition, "In place of the config's")
@@ -157,8 +157,9 @@ void addKernelFlags(CLI::App *command, KernelBenchFlags &flags) {
 int benchKernels(Context &context, const KernelBenchFlags &flags, const std::vector<BenchSuite> &suites,
                  bool withVariants) {
   if (flags.specs.empty())
-    return reportError(context, {ErrorCode::Usage, "which spec to run is not said",
-                                 "give a spec, like tests/bench/kernel_rows.deft, or a package"});
+    return reportError(context,
+                       {ErrorCode::Usage, "which spec to run is not said",
+                        "give a spec, like tests/bench/kernel_rows.deft of deftc's sources, or a package"});
   if (const auto writable = checkOutput(context, flags.json); !writable)
     return reportError(context, writable.error());
   if (const auto read = context.files.readsFolder(flags.workloads); !read)

@@ -93,6 +93,23 @@ TEST(BenchTest, TimesOfAnotherCardAreNotComparedWith) {
   EXPECT_THAT(summaryText(bench::summarize(scoresOf(runs))), testing::Not(HasSubstr("peer")));
 }
 
+/// A package has none of the files that the examples name.
+TEST(BenchTest, WhereTheSpecsOfRowsAreIsSaid) {
+  const std::vector<std::vector<std::string>> calls = {
+      {"bench"}, {"bench", "fasttree"}, {"bench", "all"}, {"bench", "deft"}};
+  for (std::vector<std::string> call : calls) {
+    call.emplace_back("--help");
+    EXPECT_THAT(test::runDeftc(call).out,
+                HasSubstr("are in the folder tests/bench of deftc's sources; no package has them"));
+  }
+  EXPECT_THAT(test::runDeftc({"bench", "flat"}).err,
+              HasSubstr("tests/bench/kernel_rows.deft of deftc's sources, or a package"));
+  const test::Outcome own = test::runDeftc({"bench", "own", "--workload", "few_shot"});
+  EXPECT_EQ(own.code, kExitUsage);
+  EXPECT_THAT(own.err, HasSubstr("give a spec, like llama3_8b, or a package"));
+  EXPECT_THAT(test::runDeftc({"bench", "own", "--help"}).out, testing::Not(HasSubstr("tests/bench")));
+}
+
 TEST(BenchTest, TheSuitesNeedASpecAndAGpu) {
   for (const char *suite : {"fasttree", "deft", "flat", "other", "windows", "ragged", "variants", "all"})
     EXPECT_EQ(test::runDeftc({"bench", suite}).code, kExitUsage) << suite;
