@@ -350,3 +350,15 @@ def test_wider_integers_do_not_wrap_on_their_way_into_a_buffer(generator):
     wrong[2] = -(2**32) + 1
     with pytest.raises(ValueError, match=r"indices\[2\] is -4294967295"):
         wrapper.plan(batch.indptr, wrong, batch.last_page_len, 4, batch.kv_heads, batch.head_dim, batch.page_size)
+
+
+@pytest.mark.parametrize("more", [{}, {"window_left": 4, "logits_soft_cap": 30.0}])
+def test_errors_name_the_wrapper_and_what_it_was_planned_with(generator, more):
+    batch = Batch(generator)
+    wrapper = BatchDecodeWithPagedKVCacheWrapper(WORKSPACE)
+    batch.plan(wrapper, **more)
+    planned = "num_qo_heads=4, num_kv_heads=2, head_dim=64, page_size=16, q_data_type=f16"
+    planned += "".join(f", {name}={more[name]}" for name in ("logits_soft_cap", "window_left") if more)
+    with pytest.raises(ValueError) as raised:
+        wrapper.run(batch.q(generator).float(), batch.cache)
+    assert f"q is float32, BatchDecodeWithPagedKVCacheWrapper ({planned}) takes float16" in str(raised.value)

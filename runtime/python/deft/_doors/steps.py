@@ -11,7 +11,7 @@ from .._paged_batch import PagedBatch
 from .._plan import Plan
 from .._runs import GpuPlan
 from .._tree import Tree
-from .variant import Variant, attention_of
+from .variant import Variant, attention_of, speaking_of
 
 _MOST_REQUESTS = 1 << 23  # of a batch
 
@@ -106,8 +106,11 @@ class _PlannedTree:
 class Steps:
     """The step that was planned last, for all variants that run it: those of a model's layers, or of a run's own scale."""
 
-    def __init__(self, device: torch.device, room: Room | None = None, runs_ahead: int = 0) -> None:
-        """`runs_ahead`: the most runs that a replayed graph makes of a step, where the host goes on to the next one meanwhile."""
+    def __init__(self, caller: str, device: torch.device, room: Room | None = None, runs_ahead: int = 0) -> None:
+        """`caller`: whose arguments became variants, for errors.
+
+        `runs_ahead`: the most runs that a replayed graph makes of a step, where the host goes on to the next one meanwhile."""
+        self._caller = caller
         self._device = device
         self._room = room
         self._runs_ahead = runs_ahead
@@ -124,9 +127,10 @@ class Steps:
             shapes = {variant.shape for variant in variants}
             self._planned = {known: planned for known, planned in self._planned.items() if known.shape in shapes}
         self._work, self._invariant = work, invariant
-        for planned in self._planned.values():
-            planned.follow(work)
-            self._upload(planned)
+        for variant, planned in self._planned.items():
+            with speaking_of(self._caller, variant):
+                planned.follow(work)
+                self._upload(planned)
         for variant in variants:
             self._of(variant)
 
@@ -135,10 +139,11 @@ class Steps:
         if planned is None:
             if self._work is None:
                 raise RuntimeError("nothing is planned yet: call plan before run")
-            planned = self._work.plan(attention_of(variant), self._invariant, self._runs_ahead)
-            if self._device.type == "cuda" and self._room:
-                planned.gpu_plan(self._index()).reserve(*self._room)
-            self._upload(planned)
+            with speaking_of(self._caller, variant):
+                planned = self._work.plan(attention_of(variant), self._invariant, self._runs_ahead)
+                if self._device.type == "cuda" and self._room:
+                    planned.gpu_plan(self._index()).reserve(*self._room)
+                self._upload(planned)
             self._planned[variant] = planned
         return planned
 
@@ -154,4 +159,6 @@ class Steps:
 
     def run(self, variant: Variant, q: Any, k: Any, v: Any, out: Any = None, lse: Any = None) -> Any:
         """out, or (out, lse) where there is an `lse` to write to."""
-        return self._of(variant).run(q, k, v, out, lse)
+        planned = self._of(variant)
+        with speaking_of(self._caller, variant):
+            return planned.run(q, k, v, out, lse)

@@ -7,8 +7,10 @@ import functools
 import math
 
 from .._attention import Attention, compile
+from .._errors import Error
 from .outside import outside
 
+_NAME = "door"  # of every attention that is made here
 _LEAST_F32, _MOST_F32 = 2.0**-126, 2.0**128 - 2.0**104
 _LAST_POSITION = 2**31 - 2  # a path has at most 2^31 - 1 tokens
 
@@ -49,7 +51,38 @@ class Variant:
             lines.append(f"score = {self.soft_cap!r} * tanh(s / {self.soft_cap!r});")
         if self.window_left >= 0:
             lines.append(f"mask = tree && kv_pos > q_pos - {self.window_left + 1};")
-        return "attention door {\n" + "".join(f"  {line}\n" for line in lines) + "}\n"
+        return f"attention {_NAME} {{\n" + "".join(f"  {line}\n" for line in lines) + "}\n"
+
+    def words(self) -> str:
+        """The arguments that it was made of, as FlashInfer and the engines name them."""
+        given: dict[str, object] = {
+            "num_qo_heads": self.query_heads,
+            "num_kv_heads": self.kv_heads,
+            "head_dim": self.head_dim,
+            "page_size": self.page_size,
+            "q_data_type": self.dtype,
+        }
+        if self.cache_dtype:
+            given["kv_data_type"] = self.cache_dtype
+        if self.soft_cap > 0:
+            given["logits_soft_cap"] = self.soft_cap
+        if self.window_left >= 0:
+            given["window_left"] = self.window_left
+        return ", ".join(f"{name}={value}" for name, value in given.items())
+
+
+class speaking_of:
+    """deft's errors name an attention; of one that was made of arguments they name whose these are, and what they were."""
+
+    def __init__(self, caller: str, variant: Variant) -> None:
+        self._caller, self._variant = caller, variant
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, Error) and f"`{_NAME}`" in str(error):
+            known = f"{self._caller} ({self._variant.words()})"
+            raise type(error)(*(text.replace(f"`{_NAME}`", known) for text in (error.message, error.hint))) from None
 
 
 @functools.lru_cache(maxsize=256)
@@ -114,4 +147,4 @@ def scale_of(sm_scale: float | None, head_dim: int, *factors: float | None) -> f
 
 @functools.lru_cache(maxsize=256)
 def attention_of(variant: Variant) -> Attention:
-    return compile(variant.spec(), name="door")
+    return compile(variant.spec(), name=_NAME)

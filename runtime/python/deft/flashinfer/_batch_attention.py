@@ -10,7 +10,7 @@ import torch
 from .._doors.outside import outside, refuse_given
 from .._doors.queries import work_of
 from .._doors.steps import Steps
-from .._doors.variant import Variant, attention_of, make_variant, scale_of, soft_cap_of
+from .._doors.variant import Variant, attention_of, make_variant, scale_of, soft_cap_of, speaking_of
 from ._arguments import as_int32, cache_word, check_layout, host_ints, one_dtype_word
 from ._run import run as run_step
 
@@ -20,7 +20,7 @@ class BatchAttention:
 
     def __init__(self, kv_layout: str = "NHD", device: Any = "cuda") -> None:
         self._kv_layout = check_layout(kv_layout)
-        self._steps = Steps(torch.device(device))
+        self._steps = Steps(type(self).__name__, torch.device(device))
         self._device = torch.device(device)
         self._variant: Variant | None = None
 
@@ -64,7 +64,9 @@ class BatchAttention:
         pages = as_int32("kv_indices", kv_indices).to(self._device).contiguous()
         given = {"kv_indptr": kv_indptr, "kv_len_arr": kv_len_arr, "qo_indptr": qo_indptr}
         requests = [host_ints(name, values) for name, values in given.items()]
-        self._steps.plan(work_of(attention_of(variant), pages, *requests, causal), variant)
+        with speaking_of(type(self).__name__, variant):
+            work = work_of(attention_of(variant), pages, *requests, causal)
+        self._steps.plan(work, variant)
         self._variant = variant
 
     def run(

@@ -69,7 +69,7 @@ class MultiLevelCascadeAttentionWrapper:
         self._use_cuda_graph = use_cuda_graph
         self._device = float_workspace_buffer.device
         self._variant: Variant | None = None
-        self._steps = Steps(self._device)
+        self._steps = Steps(type(self).__name__, self._device)
         self._buffers: list[tuple[int, int]] = []  # of each level for graphs: most groups, most pages
         self._pages: torch.Tensor | None = None  # of all levels, where captured runs read them
         if use_cuda_graph:
@@ -149,7 +149,8 @@ class MultiLevelCascadeAttentionWrapper:
         tree = tree_of(levels, page_size, causal)
         if self._use_cuda_graph and self._variant is None:
             requests = sum(groups for groups, _ in self._buffers)
-            self._steps = Steps(self._device, Room(requests, tree.query_count, sum(most for _, most in self._buffers) * page_size))
+            room = Room(requests, tree.query_count, sum(most for _, most in self._buffers) * page_size)
+            self._steps = Steps(type(self).__name__, self._device, room)
         self._steps.plan(TreeWork(pages, tree), variant)
         self._variant = variant
 

@@ -69,7 +69,7 @@ class BatchDecodeWithPagedKVCacheWrapper:
                     f"paged_kv_indptr_buffer has {len(paged_kv_indptr_buffer)} entries, it must have {self._batch_size + 1}"
                 )
             self._pages = paged_kv_indices_buffer
-        self._steps = Steps(self.device)
+        self._steps = Steps(type(self).__name__, self.device)
 
     @property
     def use_tensor_cores(self) -> bool:
@@ -167,7 +167,7 @@ class BatchDecodeWithPagedKVCacheWrapper:
         if len(indices) > len(buffer):
             raise ValueError(f"indices has {len(indices)} entries, paged_kv_indices_buffer has {len(buffer)}")
         if self._variant is None:
-            self._steps = Steps(self.device, Room(batch_size, batch_size * q_len_per_req, len(buffer) * page_size))
+            self._steps = Steps(type(self).__name__, self.device, Room(batch_size, batch_size * q_len_per_req, len(buffer) * page_size))
         pages = buffer[: len(indices)]
         if indices.data_ptr() != pages.data_ptr():
             pages.copy_(as_int32("indices", indices))

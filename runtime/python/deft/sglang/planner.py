@@ -42,13 +42,16 @@ def variant_of(layer: Any, page_size: int, dtype: torch.dtype) -> Variant:
     )
 
 
+_CALLER = "a layer of SGLang"  # in errors
+
+
 class Planner:
     """The steps that run eagerly, and those that replay a graph, of each size one."""
 
     def __init__(self, device: torch.device, req_to_token: torch.Tensor, page_size: int, tokens: int) -> None:
         self._device, self._page_size, self._tokens = device, page_size, tokens
         self._req_to_token = req_to_token  # the slot of each token, a row for each place of a request
-        self._eager = Steps(device)
+        self._eager = Steps(_CALLER, device)
         self._of_graphs: dict[int, Steps] = {}
         self._pages: torch.Tensor | None = None  # where captured runs read them
 
@@ -82,6 +85,6 @@ class Planner:
         pages = self._pages[:size, : table.shape[1]]
         pages.copy_(table)
         if size not in self._of_graphs:
-            self._of_graphs[size] = Steps(self._device, Room(size, size, self._tokens))
+            self._of_graphs[size] = Steps(_CALLER, self._device, Room(size, size, self._tokens))
         self._of_graphs[size].plan(PagedWork(pages, None, lengths))
         return self._of_graphs[size]

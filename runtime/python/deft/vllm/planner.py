@@ -36,6 +36,9 @@ def work_of(common: Any, page_size: int, lengths_are_exact: bool) -> tuple[Paged
     return PagedWork(table, None, lengths, starts, on_host(table, pages)), int(starts[-1])
 
 
+_CALLER = "a layer of vLLM"  # in errors
+
+
 class Planner:
     """The steps of one group of layers: those that run eagerly, and those that replay a graph, of each size one."""
 
@@ -51,7 +54,7 @@ class Planner:
         self._device, self._page_size, self._layers = device, page_size, layers
         self._graph_sizes, self._tokens = frozenset(graph_sizes), tokens
         self._lengths_are_exact = lengths_are_exact
-        self._eager = Steps(device)
+        self._eager = Steps(_CALLER, device)
         self._of_graphs: dict[int, Steps] = {}
 
     def plan(self, common: Any, variants: Iterable[Variant]) -> DeftMetadata:
@@ -60,7 +63,7 @@ class Planner:
         size = common.num_reqs
         if common.max_query_len == 1 and common.num_actual_tokens == size and size in self._graph_sizes:
             if size not in self._of_graphs:
-                self._of_graphs[size] = Steps(self._device, Room(size, size, self._tokens), self._layers)
+                self._of_graphs[size] = Steps(_CALLER, self._device, Room(size, size, self._tokens), self._layers)
             steps = self._of_graphs[size]
         steps.plan(work, *variants)
         return DeftMetadata(steps, queries, common.slot_mapping)
