@@ -108,7 +108,7 @@ TEST_F(ConfigFileTest, AnEntryThatIsNotUnderstoodIsNotUsedAndNotLost) {
 TEST_F(ConfigFileTest, AKeyThatStandsTwiceIsUsedOnce) {
   json file = json::parse(fileText({someEntry(kOne, 128)}));
   Entry later = someEntry(kOne, 512);
-  later.provenance.date = "2025-12-24T00:00:00Z";
+  later.provenance.date = "2001-12-24T00:00:00Z";
   for (const bool isFirst : {true, false}) {
     json both = file;
     both["entries"].insert(isFirst ? both["entries"].begin() : both["entries"].end(), toJson(later));
@@ -159,9 +159,9 @@ TEST_F(ConfigFileTest, MergingDoesNotDependOnTheOrder) {
     files[i].device = h200();
     Entry entry = someEntry(kOne, 64 * (i + 1));
     entry.measurement.tunedUs = i == 2 ? 19 : 20; // the shortest of the latest
-    entry.provenance.date = i == 0 ? "2025-01-01T00:00:00Z" : "2025-02-02T00:00:00Z";
+    entry.provenance.date = i == 0 ? "2001-01-01T00:00:00Z" : "2001-02-02T00:00:00Z";
     if (i == 3) { // the latest of all, but of other kernels
-      entry.provenance.date = "2025-03-03T00:00:00Z";
+      entry.provenance.date = "2001-03-03T00:00:00Z";
       entry.provenance.kernelHash = "old";
     }
     files[i].entries = {entry, someEntry({i, 1, 1, 1, 1})};

@@ -164,7 +164,7 @@ TEST_F(ConfigFileWriteTest, TheCacheIsNotWrittenWhereOthersMayWrite) {
 TEST_F(ConfigFileWriteTest, WhatWasCutShortDoesNotTakeThePlaceOfAWholeSearch) {
   Entry whole = someEntry(kOne, 128), cut = someEntry(kOne, 512);
   cut.isComplete = false;
-  cut.provenance.date = "2025-12-24T00:00:00Z";
+  cut.provenance.date = "2001-12-24T00:00:00Z";
   write({whole});
   const auto stays = mergeWrite(path(), Place::Cache, h200(), {cut});
   ASSERT_TRUE(stays);
@@ -194,7 +194,7 @@ TEST_F(ConfigFileWriteTest, EntriesAreRemovedByAQuestion) {
 
 TEST_F(ConfigFileWriteTest, AMergeWriteKeepsTheBetterEntry) {
   Entry old = someEntry(kOne, 128), young = someEntry(kOne, 512);
-  young.provenance.date = "2025-12-24T00:00:00Z";
+  young.provenance.date = "2001-12-24T00:00:00Z";
   write({young});
   EXPECT_EQ(mergeWrite(path(), Place::Cache, h200(), {old}, Conflict::Merge)->unchanged, 1);
   EXPECT_EQ(entries()[0].config.chunkTokens, 512);

@@ -40,7 +40,7 @@ TEST(EntryMapTest, TheBetterOneOfAKeyIsKept) {
   const std::vector<Entry> worse{
       with(makeStale),
       with([](Entry &e) { e.isComplete = false; }),
-      with([](Entry &e) { e.provenance.date = "2025-01-01T00:00:00Z"; }),
+      with([](Entry &e) { e.provenance.date = "2001-01-01T00:00:00Z"; }),
       with([](Entry &e) { e.measurement.tunedUs += 1; }),
   };
   for (const Entry &entry : worse)
@@ -51,12 +51,12 @@ TEST(EntryMapTest, FreshKernelsCountMoreThanAWholeSearchAndThatMoreThanADate) {
   const Entry part = with([](Entry &e) { e.isComplete = false; });
   const Entry staleWhole = with([](Entry &e) {
     makeStale(e);
-    e.provenance.date = "2025-12-24T00:00:00Z";
+    e.provenance.date = "2001-12-24T00:00:00Z";
   });
   EXPECT_TRUE(areEqual(betterOf(part, staleWhole), part));
   const Entry laterPart = with([](Entry &e) {
     e.isComplete = false;
-    e.provenance.date = "2025-12-24T00:00:00Z";
+    e.provenance.date = "2001-12-24T00:00:00Z";
   });
   EXPECT_TRUE(areEqual(betterOf(someEntry(), laterPart), someEntry()));
 }
