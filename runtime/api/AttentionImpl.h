@@ -14,7 +14,8 @@ struct Attention::Impl {
   support::Result<exec::CpuKernel> cpuKernel; ///< an error only of a package, which may be meant for GPUs
   std::vector<ParamInfo> params;
   std::optional<SelectionInfo> selects;
-  std::shared_ptr<api::ConfigCaches> configs = std::make_shared<api::ConfigCaches>();
+  std::shared_ptr<api::ConfigCaches> configs =
+      std::make_shared<api::ConfigCaches>(program.variant().select.has_value());
 
   spec::VisibleBounds bounds = {}; ///< of the mask
 

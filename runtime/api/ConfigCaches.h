@@ -9,16 +9,18 @@
 
 namespace deft::api {
 
-/// Tuned configs, read once for each device: a plan is made every step, and files are slow. Any thread may
-/// call.
+/// Tuned configs for one attention, read once for each device: a plan is made every step, and files are slow.
+/// Any thread may call.
 class ConfigCaches {
 public:
+  explicit ConfigCaches(bool hasSparse) : hasSparse_(hasSparse) {}
+
   std::shared_ptr<const config_cache::ConfigCache> of(const config_cache::DeviceKey &device) {
     const std::lock_guard lock(mutex_);
     std::shared_ptr<const config_cache::ConfigCache> &cache = caches_[device.fileName()];
     if (!cache)
       cache = std::make_shared<const config_cache::ConfigCache>(
-          config_cache::ConfigCache::load(config_cache::defaultPlaces(), device));
+          config_cache::ConfigCache::load(config_cache::defaultPlaces(), device, hasSparse_));
     return cache;
   }
 
@@ -36,6 +38,7 @@ public:
   }
 
 private:
+  bool hasSparse_; ///< it selects
   std::mutex mutex_;
   config_cache::DeviceKey cpu_; ///< its name is read out of a file
   std::map<std::string, std::shared_ptr<const config_cache::ConfigCache>> caches_;

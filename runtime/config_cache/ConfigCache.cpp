@@ -7,7 +7,6 @@
 #include "runtime/module_cache/CubinCache.h"
 #include "runtime/tree/StrictJson.h"
 
-#include <algorithm>
 #include <cstdlib>
 #include <dlfcn.h>
 #include <filesystem>
@@ -72,16 +71,8 @@ void findInFolder(const std::string &folder, const std::string &prefix, Origin o
       files.push_back({origin, folder, {FileState::Untrusted, {}, "`" + folder + "`: " + fault}});
       return;
     }
-  std::vector<std::string> paths;
-  std::error_code error;
-  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
-    const std::string name = it->path().filename().string();
-    if (name.starts_with(prefix) && name.ends_with(".json"))
-      paths.push_back(it->path().string());
-  }
-  std::sort(paths.begin(), paths.end());
   const auto trust = origin == Origin::User ? support::Trust::Private : support::Trust::Anyone;
-  for (const std::string &path : paths)
+  for (const std::string &path : deviceFilesIn(folder, prefix))
     files.push_back({origin, path, readConfigFile(path, trust)});
 }
 
@@ -159,7 +150,7 @@ support::Result<void> checkOverride(const std::string &path) {
 std::vector<FoundFile> findFiles(const Places &places) { return findFiles(places, ""); }
 
 /// Only files whose name begins like the device's: those of other devices are not even opened.
-ConfigCache ConfigCache::load(const Places &places, const DeviceKey &device) {
+ConfigCache ConfigCache::load(const Places &places, const DeviceKey &device, bool hasSparse) {
   ConfigCache cache;
   cache.device_ = device;
   if (const support::GuardedFile file = readNamed(places.overridePath); isRead(file))
@@ -173,6 +164,8 @@ ConfigCache ConfigCache::load(const Places &places, const DeviceKey &device) {
   FoundPrices found = findPrices(places, device);
   cache.prices_ = std::move(found.prices);
   cache.notes_.insert(cache.notes_.end(), found.notes.begin(), found.notes.end());
+  if (!hasSparse)
+    return cache;
   FoundSparse sparse = findSparse(places, device);
   cache.sparse_ = std::move(sparse.tuning);
   cache.notes_.insert(cache.notes_.end(), sparse.notes.begin(), sparse.notes.end());

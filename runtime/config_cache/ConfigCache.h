@@ -70,7 +70,8 @@ class ConfigCache {
 public:
   /// Knows nothing.
   ConfigCache() = default;
-  static ConfigCache load(const Places &places, const DeviceKey &device);
+  /// `hasSparse`: for variants that select, so what was tuned for their sparse layers is read, too.
+  static ConfigCache load(const Places &places, const DeviceKey &device, bool hasSparse = false);
 
   const DeviceKey &device() const { return device_; }
   /// By origin, path and key; the same key may be there several times.
@@ -82,7 +83,7 @@ public:
   /// By which what nobody tuned is chosen, and planned, on the device; none: nothing was loaded.
   const std::optional<config::DevicePrices> &prices() const { return prices_; }
 
-  /// Of layers that read lists of tokens.
+  /// Of layers that read lists of tokens; nothing where it was not asked for.
   const SparseTuning &sparse() const { return sparse_; }
 
   /// A copy without any: what is chosen where nothing is tuned, by this device's prices.

@@ -2,6 +2,8 @@
 
 #include "runtime/tree/StrictJson.h"
 
+#include <algorithm>
+#include <filesystem>
 #include <utility>
 
 namespace deft::config_cache {
@@ -72,6 +74,19 @@ std::string formatDeviceFile(const FileFormat &format, const DeviceKey &device, 
               {"entries", entries}}
              .dump(1) +
          "\n";
+}
+
+std::vector<std::string> deviceFilesIn(const std::string &folder, const std::string &prefix) {
+  namespace fs = std::filesystem;
+  std::vector<std::string> paths;
+  std::error_code error;
+  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
+    const std::string name = it->path().filename().string();
+    if (name.starts_with(prefix) && name.ends_with(".json"))
+      paths.push_back(it->path().string());
+  }
+  std::sort(paths.begin(), paths.end());
+  return paths;
 }
 
 } // namespace deft::config_cache

@@ -7,6 +7,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 /// What the files have in common that are kept for a device: their format, its version, the device, entries.
 namespace deft::config_cache {
@@ -39,5 +40,8 @@ DeviceFile parseDeviceFile(std::string_view text, const std::string &path, const
 DeviceFile readDeviceFile(const std::string &path, support::Trust trust, const FileFormat &format);
 std::string formatDeviceFile(const FileFormat &format, const DeviceKey &device,
                              const nlohmann::json &entries);
+
+/// Paths of a folder's files whose names begin so and end in .json, sorted.
+std::vector<std::string> deviceFilesIn(const std::string &folder, const std::string &prefix = {});
 
 } // namespace deft::config_cache

@@ -70,7 +70,8 @@ support::Result<void> readsConfigs(Context &context, const std::string &override
 
 std::shared_ptr<const config_cache::ConfigCache> loadConfigs(Context &context, const ConfigSource &source,
                                                              const config_cache::DeviceKey &device) {
-  auto cache = config_cache::ConfigCache::load(config_cache::defaultPlaces(source.overridePath), device);
+  auto cache = config_cache::ConfigCache::load(config_cache::defaultPlaces(source.overridePath), device,
+                                               source.hasSparse);
   for (const std::string &note : cache.notes())
     context.err << "warning: " << printable(note) << '\n';
   return std::make_shared<config_cache::ConfigCache>(source.isUntuned ? cache.withoutEntries()
@@ -80,7 +81,8 @@ std::shared_ptr<const config_cache::ConfigCache> loadConfigs(Context &context, c
 support::Result<config_cache::ConfigChooser> chooserFor(Context &context, const program::Program &program,
                                                         const ChosenDevice &device,
                                                         const std::string &overridePath) {
-  auto configs = loadConfigs(context, {overridePath}, device.key);
+  const bool hasSparse = device.target && program.variant().select.has_value();
+  auto configs = loadConfigs(context, {overridePath, false, hasSparse}, device.key);
   if (!device.target) {
     auto untuned = program::cpuConfig(program.variant(), device.key.units);
     if (!untuned)

@@ -28,6 +28,7 @@ support::Result<void> readsConfigs(Context &context, const std::string &override
 struct ConfigSource {
   std::string overridePath;
   bool isUntuned = false; ///< none, whatever was tuned: the analytic choice, by the device's prices
+  bool hasSparse = false; ///< also what was tuned for sparse layers: of an attention that selects
 };
 
 /// The configs for a device, as --config and the environment say; what is wrong with files is printed as

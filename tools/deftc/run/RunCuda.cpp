@@ -84,9 +84,11 @@ Result<std::unique_ptr<RunBackend>> openCuda(Context &context, const RunSubject 
   if (!device)
     return absent(device.error());
   const device::DeviceFacts &facts = (*device)->facts();
-  auto choice = program::chooseKernels(
-      subject.program, facts, loadConfigs(context, subject.configs, config_cache::DeviceKey::ofGpu(facts)),
-      subject.firstTree);
+  ConfigSource source = subject.configs;
+  source.hasSparse = subject.program.variant().select.has_value();
+  auto choice = program::chooseKernels(subject.program, facts,
+                                       loadConfigs(context, source, config_cache::DeviceKey::ofGpu(facts)),
+                                       subject.firstTree);
   if (!choice)
     return choice.error();
   for (const std::string &warning : choice->warnings)

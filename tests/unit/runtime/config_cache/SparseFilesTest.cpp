@@ -56,8 +56,18 @@ TEST_F(SparseFilesTest, WhatIsSavedIsFoundForItsDevice) {
   EXPECT_EQ(findSparse(places_, h200()).tuning.entries()[0].path, path());
   EXPECT_TRUE(findSparse(places_, h100()).tuning.entries().empty());
   EXPECT_TRUE(findSparse(places_, h200()).notes.empty());
-  EXPECT_EQ(ConfigCache::load(places_, h200()).sparse().entries().size(), 1u);
-  EXPECT_TRUE(ConfigCache::load(places_, h200()).withoutEntries().sparse().entries().empty());
+  const ConfigCache cache = ConfigCache::load(places_, h200(), /*hasSparse=*/true);
+  EXPECT_EQ(cache.sparse().entries().size(), 1u);
+  EXPECT_TRUE(cache.withoutEntries().sparse().entries().empty());
+}
+
+TEST_F(SparseFilesTest, OnlyForVariantsThatSelectTheFileIsRead) {
+  save({someSparseEntry()});
+  EXPECT_TRUE(ConfigCache::load(places_, h200()).sparse().entries().empty());
+  writeText(path(), "{");
+  EXPECT_THAT(ConfigCache::load(places_, h200()).notes(), testing::IsEmpty());
+  EXPECT_THAT(ConfigCache::load(places_, h200(), /*hasSparse=*/true).notes(),
+              testing::ElementsAre(EndsWith("; it is not used")));
 }
 
 TEST_F(SparseFilesTest, TheSameEntriesGiveTheSameBytes) {
