@@ -85,6 +85,13 @@ bool SparseEntry::isOf(const config::PhaseConfig &tile) const {
 
 bool SparseEntry::isFresh() const { return provenance.kernelHash == sparseKernelHash(); }
 
+double SparseEntry::gain() const {
+  double sum = 0;
+  for (const TimedCut &cut : cuts)
+    sum += std::log(cut.untunedUs / cut.tunedUs);
+  return cuts.empty() ? 1 : std::exp(sum / static_cast<double>(cuts.size()));
+}
+
 bool areOfSameLists(const SparseEntry &a, const SparseEntry &b) {
   return a.signature == b.signature && a.by == b.by && a.budget == b.budget;
 }

@@ -37,6 +37,8 @@ struct SparseEntry {
   bool isOf(const config::PhaseConfig &tile) const;
   /// Timed with today's kernels.
   bool isFresh() const;
+  /// Of its cuts, as they are read now, over the rule's tile and cut: the geometric mean; 1 of none.
+  double gain() const;
   bool operator==(const SparseEntry &) const = default;
 };
 

@@ -1,11 +1,7 @@
 #include "runtime/config_cache/SparseFiles.h"
 
-#include "compiler/support/AtomicFile.h"
-#include "runtime/config_cache/FileLock.h"
-#include "runtime/config_cache/OwnFile.h"
-#include "runtime/config_cache/SetAside.h"
+#include "runtime/tree/StrictJson.h"
 
-#include <algorithm>
 #include <filesystem>
 #include <map>
 #include <utility>
@@ -14,9 +10,6 @@ namespace deft::config_cache {
 
 namespace fs = std::filesystem;
 using nlohmann::json;
-using support::Error;
-using support::ErrorCode;
-using support::Result;
 using support::Trust;
 
 namespace {
@@ -42,33 +35,21 @@ SparseReading readingOf(DeviceFile document, const std::string &path) {
   return reading;
 }
 
-SparseReading readSparseFile(const std::string &path, Trust trust) {
-  return readingOf(readDeviceFile(path, trust, kFormat), path);
-}
-
-void put(const SparseEntry &entry, std::vector<SparseEntry> &all) {
-  SparseEntry merged = entry;
-  for (SparseEntry &other : all) {
-    if (keyOf(other) == keyOf(entry))
-      merged = withOlderCuts(std::move(merged), other);
-    else if (entry.isChosen && areOfSameLists(other, entry))
-      other.isChosen = false;
-  }
-  const auto same = std::find_if(all.begin(), all.end(),
-                                 [&](const SparseEntry &other) { return keyOf(other) == keyOf(entry); });
-  if (same == all.end()) {
-    all.push_back(std::move(merged));
-    return;
-  }
-  if (same->isFresh()) // a package's kernel is timed by itself, and stays what specs are compiled with
-    merged.isChosen |= same->isChosen;
-  *same = std::move(merged);
-}
-
 } // namespace
 
 SparseReading parseSparseFile(std::string_view text, const std::string &path) {
   return readingOf(parseDeviceFile(text, path, kFormat), path);
+}
+
+SparseReading readSparseFile(const std::string &path, Trust trust) {
+  return readingOf(readDeviceFile(path, trust, kFormat), path);
+}
+
+bool saysSparse(const std::string &path) {
+  const support::GuardedFile file = support::readGuarded(path, support::kMostCachedBytes, Trust::Anyone);
+  const auto document = tree::parseStrictJson(file.bytes);
+  return document && document->is_object() && document->contains("format") &&
+         (*document)["format"] == kFormat.name;
 }
 
 std::string formatSparseFile(const SparseFile &file) {
@@ -81,6 +62,23 @@ std::string formatSparseFile(const SparseFile &file) {
   for (const json &object : file.kept)
     entries.push_back(object);
   return formatDeviceFile(kFormat, file.device, entries);
+}
+
+std::vector<FoundSparseFile> findSparseFiles(const Places &places) {
+  std::vector<FoundSparseFile> files;
+  std::error_code none;
+  if (fs::is_directory(places.userSparse, none)) {
+    if (const std::string fault = support::faultOfPrivateFolder(places.userSparse); !fault.empty())
+      files.push_back({Origin::User,
+                       places.userSparse,
+                       {FileState::Untrusted, {}, "`" + places.userSparse + "`: " + fault}});
+    else
+      for (const std::string &path : deviceFilesIn(places.userSparse))
+        files.push_back({Origin::User, path, readSparseFile(path, Trust::Private)});
+  }
+  for (const std::string &path : deviceFilesIn(places.installedSparse))
+    files.push_back({Origin::Installed, path, readSparseFile(path)});
+  return files;
 }
 
 FoundSparse findSparse(const Places &places, const DeviceKey &device) {
@@ -115,43 +113,6 @@ FoundSparse findSparse(const Places &places, const DeviceKey &device) {
   read(places.installedSparse, Trust::Anyone);
   found.tuning = SparseTuning(std::move(entries));
   return found;
-}
-
-Result<std::string> saveSparse(const Places &places, const DeviceKey &device,
-                               const std::vector<SparseEntry> &entries, const std::string &named) {
-  const Place place = named.empty() ? Place::Cache : Place::Named;
-  if (place == Place::Cache && places.userSparse.empty())
-    return Error{ErrorCode::Environment, "there is no place for what is tuned of sparse layers",
-                 "set DEFT_CACHE_DIR to a folder"};
-  const std::string path = place == Place::Named ? named : places.userSparse + "/" + device.fileName();
-  const auto readOwn = [&]() -> Result<SparseReading> {
-    SparseReading reading = readSparseFile(path, trustIn(place));
-    if (auto own = checkOwn({reading.state, reading.file.device, reading.message}, path, place, device); !own)
-      return own.error();
-    return reading;
-  };
-  if (auto own = readOwn(); !own)
-    return own.error(); // before a lock file lies beside what is not ours
-  if (auto made = makeFolderOf(path, place); !made)
-    return made.error();
-  if (auto writable = support::checkWritable(path); !writable)
-    return writable.error();
-  const auto lock = FileLock::ofFile(path);
-  if (!lock)
-    return lock.error();
-  auto reading = readOwn();
-  if (!reading)
-    return reading.error();
-  if (reading->state == FileState::Broken && place == Place::Cache)
-    if (auto copied = setAside(path); !copied)
-      return copied.error();
-  SparseFile file = std::move(reading->file); // of what is not good there is nothing in it
-  file.device = device;
-  for (const SparseEntry &entry : entries)
-    put(entry, file.entries);
-  if (auto written = support::writeFileAtomically(path, formatSparseFile(file), modeIn(place)); !written)
-    return written.error();
-  return path;
 }
 
 } // namespace deft::config_cache

@@ -3,6 +3,7 @@
 #include "runtime/config_cache/ConfigCache.h"
 #include "runtime/config_cache/SparseTuning.h"
 
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -26,7 +27,21 @@ struct SparseReading {
 };
 
 SparseReading parseSparseFile(std::string_view text, const std::string &path);
+/// Waits for nobody and reads no more than support::kMostCachedBytes.
+SparseReading readSparseFile(const std::string &path, support::Trust trust = support::Trust::Anyone);
+/// Whether it says of itself that it is such a file, whatever else is in it.
+bool saysSparse(const std::string &path);
 std::string formatSparseFile(const SparseFile &file);
+
+struct FoundSparseFile {
+  Origin origin = Origin::User;
+  std::string path;
+  SparseReading reading;
+};
+
+/// All there are, of whatever device: by origin, then path. Of a user's folder that is not to be trusted the
+/// folder stands for all that is in it.
+std::vector<FoundSparseFile> findSparseFiles(const Places &places);
 
 struct FoundSparse {
   SparseTuning tuning;
@@ -42,5 +57,19 @@ FoundSparse findSparse(const Places &places, const DeviceKey &device);
 support::Result<std::string> saveSparse(const Places &places, const DeviceKey &device,
                                         const std::vector<SparseEntry> &entries,
                                         const std::string &path = {});
+
+/// At least one file; what is in all of them, by a rule that does not know their order: as saveSparse would
+/// have put one entry over the other, those of today's kernels last, then by date, then by text. Devices that
+/// differ are an error.
+support::Result<SparseFile> mergeSparseFiles(const std::vector<SparseFile> &files);
+/// Merges a whole file into the one at `path`, so.
+support::Result<WriteReport> mergeIntoSparse(const std::string &path, Place place, const SparseFile &more);
+/// Whether that can be expected to work.
+support::Result<void> checkSparseMergeable(const std::string &path, Place place, const DeviceKey &device);
+
+/// Takes out the entries that are unwanted, under the file's lock; how many. Those that this build does not
+/// understand stay.
+support::Result<int> removeSparseEntries(const std::string &path,
+                                         const std::function<bool(const SparseEntry &)> &isUnwanted);
 
 } // namespace deft::config_cache

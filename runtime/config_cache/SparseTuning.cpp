@@ -20,6 +20,10 @@ std::optional<config::PhaseConfig> legalPhase(const SparseEntry &entry, const sp
 
 } // namespace
 
+bool isLegal(const SparseEntry &entry, const target::Target &target) {
+  return legalPhase(entry, entry.signature.variant(), target).has_value();
+}
+
 const LoadedSparseEntry *SparseTuning::chosenFor(const spec::Variant &variant,
                                                  const target::Target &target) const {
   if (!variant.select)

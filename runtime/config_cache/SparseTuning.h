@@ -17,6 +17,10 @@ struct LoadedSparseEntry {
   std::string path; ///< of its file
 };
 
+/// Whether the tile is among those that may be compiled for the target, by all that the entry knows of its
+/// attention.
+bool isLegal(const SparseEntry &entry, const target::Target &target);
+
 /// What was tuned for the sparse layers of one device: the strongest entries first. What cannot be used, of
 /// other kernels or with a tile that is not legal, is passed over.
 class SparseTuning {

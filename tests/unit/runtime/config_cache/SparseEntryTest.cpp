@@ -6,6 +6,8 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include <cmath>
+
 namespace deft::config_cache {
 namespace {
 
@@ -77,6 +79,14 @@ TEST(SparseEntryTest, OlderCutsStayOfTheSameKernelsAlone) {
   EXPECT_EQ(merged.cuts[2], older.cuts[2]);
   older.provenance.kernelHash = "old";
   EXPECT_EQ(withOlderCuts(newer, older), newer);
+}
+
+TEST(SparseEntryTest, ItsGainIsTheMeanOfItsCuts) {
+  SparseEntry entry = someSparseEntry();
+  entry.cuts = {{1, 128, 10, 20, 0}, {2, 0, 30, 30, 0}, {3, 0, 40, 80, 0}, {4, 0, 7, 7, 0}};
+  EXPECT_NEAR(entry.gain(), std::sqrt(2), 1e-9);
+  entry.cuts.clear();
+  EXPECT_EQ(entry.gain(), 1);
 }
 
 } // namespace

@@ -8,7 +8,9 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <filesystem>
+#include <set>
 #include <thread>
 
 namespace deft::config_cache {
@@ -208,6 +210,118 @@ TEST_F(SparseFilesTest, TwoWritersLoseNothing) {
   write(200);
   other.join();
   EXPECT_EQ(entries().size(), 2u * kEach);
+}
+
+TEST_F(SparseFilesTest, AllFilesThereAreAreFound) {
+  save({someSparseEntry()});
+  writeText(folder_.path("sparse/broken.json"), "{");
+  places_.installedSparse = folder_.path("share");
+  fs::create_directory(places_.installedSparse);
+  writeText(places_.installedSparse + "/" + h100().fileName(), formatSparseFile({h100(), {}, {}, {}}));
+  const std::vector<FoundSparseFile> files = findSparseFiles(places_);
+  ASSERT_EQ(files.size(), 3u);
+  EXPECT_EQ(files[0].reading.state, FileState::Broken);
+  EXPECT_EQ(files[1].path, path());
+  EXPECT_EQ(files[1].reading.file.entries, std::vector{someSparseEntry()});
+  EXPECT_EQ(files[2].origin, Origin::Installed);
+  EXPECT_EQ(files[2].reading.file.device, h100());
+  fs::permissions(places_.userSparse, fs::perms::group_write, fs::perm_options::add);
+  EXPECT_EQ(findSparseFiles(places_).front().path, places_.userSparse);
+  EXPECT_EQ(findSparseFiles(places_).front().reading.state, FileState::Untrusted);
+  EXPECT_EQ(findSparseFiles(places_).size(), 2u);
+  EXPECT_TRUE(findSparseFiles({}).empty());
+}
+
+TEST_F(SparseFilesTest, AFileSaysWhatItIsHoweverWrongTheRestIs) {
+  const std::string one = folder_.path("one.json");
+  for (const auto &[text, isSparse] : {std::pair<const char *, bool>{"{}", false},
+                                       {"", false},
+                                       {"[]", false},
+                                       {R"({"format": "deftc-configs"})", false},
+                                       {R"({"format": "deft-sparse"})", true}}) {
+    writeText(one, text);
+    EXPECT_EQ(saysSparse(one), isSparse) << text;
+  }
+  EXPECT_FALSE(saysSparse(folder_.path("nowhere.json")));
+}
+
+SparseEntry ofDay(SparseEntry entry, const std::string &day) {
+  entry.provenance.date = day + "T08:30:00Z";
+  return entry;
+}
+
+SparseFile fileWith(std::vector<SparseEntry> entries) { return {h200(), std::move(entries), {}, {}}; }
+
+TEST_F(SparseFilesTest, FilesMergeToTheSameInWhateverOrderTheyCome) {
+  SparseEntry monday = ofDay(someSparseEntry(), "2001-11-23"),
+              tuesday = ofDay(someSparseEntry(), "2001-11-24"),
+              wednesday = ofDay(someSparseEntry(4096, 64), "2001-11-25");
+  tuesday.cuts = {{1, 256, 12, 13, 0}, {2, 256, 14, 15, 0}};
+  SparseFile strange = fileWith({wednesday});
+  strange.kept = {json{{"of", "tomorrow"}}};
+  std::vector<SparseFile> files{fileWith({monday}), fileWith({tuesday}), strange};
+  std::vector<std::size_t> order{0, 1, 2};
+  std::set<std::string> texts;
+  do {
+    const auto merged = mergeSparseFiles({files[order[0]], files[order[1]], files[order[2]]});
+    ASSERT_TRUE(merged) << merged.error().message;
+    texts.insert(formatSparseFile(*merged));
+  } while (std::next_permutation(order.begin(), order.end()));
+  ASSERT_EQ(texts.size(), 1u);
+  const SparseFile merged = parseSparseFile(*texts.begin(), "merged").file;
+  EXPECT_EQ(merged.kept.size(), 1u);
+  ASSERT_EQ(merged.entries.size(), 2u); // by key: 128 tokens a tile before 64
+  EXPECT_FALSE(merged.entries[0].isChosen) << "the later one is";
+  EXPECT_TRUE(merged.entries[1].isChosen);
+  ASSERT_EQ(merged.entries[0].cuts.size(), 4u) << "those of both days";
+  EXPECT_EQ(merged.entries[0].cuts[0], tuesday.cuts[0]);
+  const auto mixed = mergeSparseFiles({files[0], {h100(), {}, {}, {}}});
+  ASSERT_FALSE(mixed);
+  EXPECT_THAT(mixed.error().message, HasSubstr("do not mix"));
+}
+
+TEST_F(SparseFilesTest, TodaysKernelsCountMoreThanTheDateAndADateToComeForNone) {
+  SparseEntry stale = ofDay(someSparseEntry(), "2001-11-26"), fresh = ofDay(someSparseEntry(), "2001-11-23");
+  stale.provenance.kernelHash = "0123456789abcdef";
+  stale.cuts = {{7, 128, 1, 2, 0}};
+  EXPECT_EQ(mergeSparseFiles({fileWith({stale}), fileWith({fresh})})->entries, std::vector{fresh});
+  const SparseEntry never = ofDay(someSparseEntry(4096, 64), "9999-01-01");
+  const auto merged = mergeSparseFiles({fileWith({never}), fileWith({fresh})});
+  for (const SparseEntry &entry : merged->entries)
+    EXPECT_EQ(entry.isChosen, entry.tileKv == 128) << keyOf(entry);
+}
+
+TEST_F(SparseFilesTest, AMergeIntoAFileSaysWhatBecameOfIt) {
+  save({someSparseEntry(4096), someSparseEntry(2048)});
+  SparseEntry more = someSparseEntry(4096);
+  more.provenance.date = timestamp();
+  more.cuts = {{3, 128, 1, 2, 0}};
+  const auto report =
+      mergeIntoSparse(path(), Place::Cache, fileWith({more, someSparseEntry(2048), someSparseEntry(1024)}));
+  ASSERT_TRUE(report) << report.error().message;
+  EXPECT_EQ(report->added, 1);
+  EXPECT_EQ(report->replaced, 1);
+  EXPECT_EQ(report->unchanged, 1);
+  ASSERT_EQ(entries().size(), 3u);
+  writeText(path(), "{");
+  EXPECT_EQ(mergeIntoSparse(path(), Place::Cache, fileWith({more}))->setAside, path() + ".broken-1");
+  EXPECT_FALSE(mergeIntoSparse(path(), Place::Cache, {h100(), {}, {}, {}}));
+}
+
+TEST_F(SparseFilesTest, EntriesAreTakenOutAndWhatIsNotUnderstoodStays) {
+  save({someSparseEntry(4096), someSparseEntry(1024)});
+  json file = json::parse(readText(path()));
+  file["entries"].push_back({{"of", "tomorrow"}});
+  writeText(path(), file.dump());
+  const auto isUnwanted = [](const SparseEntry &entry) { return entry.budget == 1024; };
+  EXPECT_EQ(*removeSparseEntries(path(), isUnwanted), 1);
+  EXPECT_EQ(*removeSparseEntries(path(), isUnwanted), 0);
+  EXPECT_EQ(entries(), std::vector{someSparseEntry(4096)});
+  EXPECT_THAT(readText(path()), HasSubstr("tomorrow"));
+  EXPECT_EQ(*removeSparseEntries(folder_.path("nowhere.json"), isUnwanted), 0);
+  writeText(path(), "{");
+  EXPECT_FALSE(removeSparseEntries(path(), isUnwanted));
+  EXPECT_EQ(readText(path()), "{");
 }
 
 } // namespace

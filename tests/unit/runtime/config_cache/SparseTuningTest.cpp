@@ -93,5 +93,12 @@ TEST(SparseTuningTest, CutsAreThoseOfTheKernelsTileOfEveryBudget) {
   EXPECT_TRUE(tuning.cutsFor(selectingVariant(), {}).empty());
 }
 
+TEST(SparseTuningTest, WhichTilesAreLegalIsToldWithoutTheSpec) {
+  EXPECT_TRUE(isLegal(someSparseEntry(), hopper()));
+  SparseEntry entry = someSparseEntry();
+  entry.stages = 8;
+  EXPECT_FALSE(isLegal(entry, hopper()));
+}
+
 } // namespace
 } // namespace deft::config_cache
