@@ -14,7 +14,7 @@ using support::Result;
 
 namespace {
 
-constexpr FileFormat kFormat{"deftc-configs", "configs", kFileVersion};
+constexpr FileFormat kFormat{kConfigsFormat, "configs", kFileVersion};
 /// At most so many notes are made of what is wrong with a file.
 constexpr std::size_t kMostNotes = 8;
 

@@ -15,6 +15,7 @@
 /// One file of configs: those of one device model. specs/CONFIGS.md has the format.
 namespace deft::config_cache {
 
+inline constexpr char kConfigsFormat[] = "deftc-configs"; ///< as a file says it
 inline constexpr int kFileVersion = 1;
 
 struct ConfigFile {

@@ -12,6 +12,8 @@
 /// the format.
 namespace deft::config_cache {
 
+inline constexpr char kSparseFormat[] = "deft-sparse"; ///< as a file says it
+
 struct SparseFile {
   DeviceKey device;
   std::vector<SparseEntry> entries;

@@ -1,6 +1,7 @@
 #include "tools/deftc/cache/CacheCommand.h"
 
 #include "tools/deftc/Commands.h"
+#include "tools/deftc/cache/CacheSparse.h"
 #include "tools/deftc/common/Numbers.h"
 
 #include <CLI/CLI.hpp>
@@ -15,6 +16,7 @@ namespace deft::cli {
 using config_cache::Entry;
 using config_cache::FileState;
 using config_cache::FoundFile;
+using config_cache::FoundSparseFile;
 using nlohmann::json;
 
 std::string stateName(FileState state) {
@@ -46,16 +48,29 @@ std::vector<FoundFile> filesOf(const std::vector<std::string> &paths) {
   std::vector<FoundFile> files;
   for (const std::string &path : paths)
     for (FoundFile &found : config_cache::findFiles({path, {}, {}}))
-      files.push_back(std::move(found));
+      if (found.reading.state != FileState::Broken || !config_cache::saysSparse(found.path))
+        files.push_back(std::move(found));
   return files;
 }
 
-support::Result<std::string> ownConfigsPath(const config_cache::DeviceKey &device) {
-  const config_cache::Places places = config_cache::defaultPlaces();
-  if (places.userFolder.empty())
+namespace {
+
+/// The user's own file of a device in a folder of the cache.
+support::Result<std::string> ownPath(const std::string &folder, const config_cache::DeviceKey &device) {
+  if (folder.empty())
     return support::Error{support::ErrorCode::Environment, "no place for configs: HOME is not set",
                           "set DEFT_CACHE_DIR, or give --output"};
-  return places.userFolder + "/" + device.fileName();
+  return folder + "/" + device.fileName();
+}
+
+} // namespace
+
+support::Result<std::string> ownConfigsPath(const config_cache::DeviceKey &device) {
+  return ownPath(config_cache::defaultPlaces().userFolder, device);
+}
+
+support::Result<std::string> ownSparsePath(const config_cache::DeviceKey &device) {
+  return ownPath(config_cache::defaultPlaces().userSparse, device);
 }
 
 namespace {
@@ -67,8 +82,9 @@ constexpr char kFooter[] = R"(Examples:
   deftc cache merge monday.json tuesday.json -o both.json
   deftc cache prune --stale
   deftc cache kernels list
-There are two caches. Tuned configs: `deftc tune` fills it, `deftc explain` tells what comes out of it, and
-specs/CONFIGS.md describes the files and the rules; all commands here but `kernels` are about it. Compiled
+There are two caches. Tuned configs, and what was tuned for sparse layers: `deftc tune` fills it, `deftc explain`
+tells what comes out of it, and specs/CONFIGS.md describes the files and the rules; all commands here but
+`kernels` are about it, `regret` and `renew` of them about configs alone. Compiled
 kernels: `deftc cache kernels` is about it; it can be deleted at any time.)";
 
 int list(Context &context, bool asJson) {
@@ -83,7 +99,8 @@ int list(Context &context, bool asJson) {
     const auto cut = std::count_if(file.entries.begin(), file.entries.end(),
                                    [](const Entry &entry) { return !entry.isComplete; });
     if (asJson) {
-      array.push_back({{"path", found.path},
+      array.push_back({{"format", config_cache::kConfigsFormat},
+                       {"path", found.path},
                        {"origin", originName(found.origin)},
                        {"state", stateName(found.reading.state)},
                        {"device", isGood ? toJson(file.device) : json(nullptr)},
@@ -100,9 +117,15 @@ int list(Context &context, bool asJson) {
                            : stateName(found.reading.state) + ", not used")
                 << "\n           " << found.path << '\n';
   }
+  const std::vector<FoundSparseFile> sparse = sparseFilesOf({});
+  for (const FoundSparseFile &found : sparse)
+    if (asJson)
+      array.push_back(listedJson(found));
+    else
+      printListed(found, context.out);
   if (asJson)
     context.out << array.dump(2) << '\n';
-  else if (files.empty())
+  else if (files.empty() && sparse.empty())
     context.out << "no configs are there; `deftc tune` makes some\n";
   if (!asJson)
     context.out << "places     " << placesText(places) << "\nkernels    " << compiledKernelsText()
@@ -139,6 +162,39 @@ void printEntry(std::ostream &out, const Entry &entry, const config_cache::Devic
       << configText(entry.config) << '\n';
 }
 
+/// Of no family of trees; how many.
+int showSparse(Context &context, const ShowOptions &options, json &array) {
+  int shown = 0;
+  if (!options.family.empty())
+    return shown;
+  for (const FoundSparseFile &found : sparseFilesOf({})) {
+    const config_cache::SparseFile &file = found.reading.file;
+    if (found.reading.state != FileState::Good || !isNamed(file.device, options.device))
+      continue;
+    std::string last;
+    for (const config_cache::SparseEntry &entry : file.entries) {
+      const std::string signature = entry.signature.text();
+      if (signature.find(options.variant) == std::string::npos)
+        continue;
+      ++shown;
+      if (options.asJson) {
+        json object = shownJson(entry);
+        object["device"] = toJson(file.device);
+        object["path"] = found.path;
+        array.push_back(std::move(object));
+        continue;
+      }
+      if (last.empty())
+        context.out << file.device.text() << ", " << originName(found.origin) << ", " << found.path << '\n';
+      if (signature != last)
+        context.out << signature << '\n';
+      last = signature;
+      printShown(entry, context.out);
+    }
+  }
+  return shown;
+}
+
 int show(Context &context, const ShowOptions &options) {
   json array = json::array();
   int shown = 0;
@@ -153,6 +209,7 @@ int show(Context &context, const ShowOptions &options) {
       ++shown;
       if (options.asJson) {
         json object = toJson(entry);
+        object["format"] = config_cache::kConfigsFormat;
         object["device"] = toJson(file.device);
         object["path"] = found.path;
         object["stale"] = isStale(entry, file.device);
@@ -167,6 +224,7 @@ int show(Context &context, const ShowOptions &options) {
       printEntry(context.out, entry, file.device);
     }
   }
+  shown += showSparse(context, options, array);
   if (options.asJson)
     context.out << array.dump(2) << '\n';
   else if (shown == 0)
@@ -175,7 +233,8 @@ int show(Context &context, const ShowOptions &options) {
 }
 
 void addList(CLI::App &cache, Context &context) {
-  CLI::App *command = cache.add_subcommand("list", "The files of tuned configs that there are");
+  CLI::App *command =
+      cache.add_subcommand("list", "The files of tuned configs, and of sparse layers, that there are");
   auto asJson = std::make_shared<bool>(false);
   command->add_flag("--json", *asJson, "Print JSON");
   command->footer("Example:\n  deftc cache list");
@@ -183,7 +242,8 @@ void addList(CLI::App &cache, Context &context) {
 }
 
 void addShow(CLI::App &cache, Context &context) {
-  CLI::App *command = cache.add_subcommand("show", "The entries of tuned configs, with what they gained");
+  CLI::App *command =
+      cache.add_subcommand("show", "The entries of tuned configs and sparse layers, with what they gained");
   auto options = std::make_shared<ShowOptions>();
   command->add_option("DEVICE", options->device, "Only of devices with this in their name");
   command->add_option("--variant", options->variant, "Only of variants with this in their signature");

@@ -1,6 +1,7 @@
 #include "runtime/config_cache/FileLock.h"
 #include "runtime/config_cache/VariantLegality.h"
 #include "tools/deftc/cache/CacheCommand.h"
+#include "tools/deftc/cache/CacheSparse.h"
 #include "tools/deftc/common/ConfigOptions.h"
 #include "tools/deftc/common/Numbers.h"
 
@@ -8,7 +9,9 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <functional>
 #include <ostream>
+#include <variant>
 
 namespace deft::cli {
 
@@ -16,6 +19,8 @@ using config_cache::ConfigFile;
 using config_cache::Entry;
 using config_cache::FileState;
 using config_cache::FoundFile;
+using config_cache::SparseEntry;
+using config_cache::SparseFile;
 using support::Error;
 using support::ErrorCode;
 using support::Result;
@@ -27,24 +32,68 @@ struct MergeOptions {
   std::string output;
 };
 
-Result<ConfigFile> mergeAll(const std::vector<std::string> &inputs) {
+/// A file of either kind.
+using AnyFile = std::variant<ConfigFile, SparseFile>;
+
+const config_cache::DeviceKey &deviceOf(const AnyFile &file) {
+  return std::visit([](const auto &one) -> const config_cache::DeviceKey & { return one.device; }, file);
+}
+
+std::string textOf(const AnyFile &file) {
+  const auto *sparse = std::get_if<SparseFile>(&file);
+  return sparse ? formatSparseFile(*sparse) : formatConfigFile(std::get<ConfigFile>(file));
+}
+
+/// The file that was read of a path; an error where it is not good.
+template <typename Reading>
+auto goodOf(Reading reading, const std::string &path) -> Result<decltype(reading.file)> {
+  if (reading.state == FileState::Absent)
+    return absentConfig(path);
+  if (reading.state != FileState::Good)
+    return Error{reading.state == FileState::Unreadable ? ErrorCode::Environment : ErrorCode::Diagnostics,
+                 reading.message, ""};
+  return std::move(reading.file);
+}
+
+Result<AnyFile> mergeConfigs(const std::vector<std::string> &inputs) {
   ConfigFile merged;
   bool isFirst = true;
   for (const std::string &input : inputs) {
-    const config_cache::FileReading reading = config_cache::readConfigFile(input);
-    if (reading.state == FileState::Absent)
-      return absentConfig(input);
-    if (reading.state == FileState::Unreadable)
-      return Error{ErrorCode::Environment, reading.message, ""};
-    if (reading.state != FileState::Good)
-      return Error{ErrorCode::Diagnostics, reading.message, ""};
-    auto sum = mergeFiles(isFirst ? reading.file : merged, reading.file);
+    const auto file = goodOf(config_cache::readConfigFile(input), input);
+    if (!file)
+      return file.error();
+    auto sum = mergeFiles(isFirst ? *file : merged, *file);
     if (!sum)
       return sum.error();
     merged = std::move(*sum);
     isFirst = false;
   }
-  return merged;
+  return AnyFile(std::move(merged));
+}
+
+Result<AnyFile> mergeSparse(const std::vector<std::string> &inputs) {
+  std::vector<SparseFile> files;
+  for (const std::string &input : inputs) {
+    auto file = goodOf(config_cache::readSparseFile(input), input);
+    if (!file)
+      return file.error();
+    files.push_back(std::move(*file));
+  }
+  auto merged = mergeSparseFiles(files);
+  return merged ? Result<AnyFile>(std::move(*merged)) : merged.error();
+}
+
+Result<AnyFile> mergeAll(const std::vector<std::string> &inputs) {
+  const auto sparse = std::find_if(inputs.begin(), inputs.end(), config_cache::saysSparse),
+             other = std::find_if_not(inputs.begin(), inputs.end(), config_cache::saysSparse);
+  if (sparse == inputs.end())
+    return mergeConfigs(inputs);
+  if (other == inputs.end())
+    return mergeSparse(inputs);
+  if (std::error_code none; !std::filesystem::exists(*other, none))
+    return absentConfig(*other);
+  return Error{ErrorCode::Usage, "`" + *sparse + "` is of sparse layers, `" + *other + "` is not",
+               "merge files of one kind"};
 }
 
 bool isThereAsFile(const std::string &path) {
@@ -53,25 +102,26 @@ bool isThereAsFile(const std::string &path) {
 }
 
 /// What is there and no such file, or one of another version or device, is not overwritten.
-Result<void> checkReplaceable(Context &context, const std::string &path,
-                              const config_cache::DeviceKey &device) {
+Result<void> checkReplaceable(Context &context, const std::string &path, const AnyFile &file) {
   if (auto free = checkOutput(context, path); !free)
     return free;
-  return path != "-" && isThereAsFile(path)
-             ? config_cache::checkMergeable(path, config_cache::Place::Named, device)
-             : Result<void>();
+  if (path == "-" || !isThereAsFile(path))
+    return {};
+  return std::holds_alternative<SparseFile>(file)
+             ? config_cache::checkSparseMergeable(path, config_cache::Place::Named, deviceOf(file))
+             : config_cache::checkMergeable(path, config_cache::Place::Named, deviceOf(file));
 }
 
 /// What is to be written to the output that is named, if one is.
-Result<ConfigFile> mergeFor(Context &context, const MergeOptions &options) {
+Result<AnyFile> mergeFor(Context &context, const MergeOptions &options) {
   auto merged = mergeAll(options.inputs);
   if (merged)
-    if (auto replaceable = checkReplaceable(context, options.output, merged->device); !replaceable)
+    if (auto replaceable = checkReplaceable(context, options.output, *merged); !replaceable)
       return replaceable.error();
   return merged;
 }
 
-/// To a file or the output alone, or into the user's own configs.
+/// To a file or the output alone, or into the user's own.
 int merge(Context &context, const MergeOptions &options) {
   // The inputs are not told to context.files: what is merged holds all that was in them, so that
   // `deftc cache merge FILE -o FILE` is a way to put a file in order.
@@ -84,15 +134,18 @@ int merge(Context &context, const MergeOptions &options) {
     if (!lock)
       return reportError(context, lock.error());
     merged = mergeFor(context, options);
-    return merged ? writeOutput(context, options.output, formatConfigFile(*merged))
+    return merged ? writeOutput(context, options.output, textOf(*merged))
                   : reportError(context, merged.error());
   }
   if (!options.output.empty())
-    return writeOutput(context, options.output, formatConfigFile(*merged));
-  const auto path = ownConfigsPath(merged->device);
+    return writeOutput(context, options.output, textOf(*merged));
+  const auto *sparse = std::get_if<SparseFile>(&*merged);
+  const auto path = sparse ? ownSparsePath(sparse->device) : ownConfigsPath(deviceOf(*merged));
   if (!path)
     return reportError(context, path.error());
-  const auto report = mergeWrite(*path, config_cache::Place::Cache, *merged);
+  constexpr auto kOwn = config_cache::Place::Cache;
+  const auto report = sparse ? config_cache::mergeIntoSparse(*path, kOwn, *sparse)
+                             : mergeWrite(*path, kOwn, std::get<ConfigFile>(*merged));
   if (!report)
     return reportError(context, report.error());
   context.out << *path << ": " << counted(report->added, "entry", "entries") << " added, " << report->replaced
@@ -113,46 +166,69 @@ bool isLegal(const Entry &entry, const config_cache::DeviceKey &device) {
   return config_cache::legalityFor(variant, targetOf(device))(entry.config).ok();
 }
 
+bool isUnwanted(const Entry &entry, const config_cache::DeviceKey &device, const PruneOptions &options) {
+  return options.all || (options.stale && isStale(entry, device)) ||
+         (options.illegal && !isLegal(entry, device));
+}
+
+bool isUnwanted(const SparseEntry &entry, const config_cache::DeviceKey &device,
+                const PruneOptions &options) {
+  return options.all || (options.stale && isStale(entry)) ||
+         (options.illegal && !faultOf(entry, device).empty());
+}
+
+Result<int> removeFrom(const std::string &path, const std::function<bool(const Entry &)> &which) {
+  return config_cache::removeEntries(path, which);
+}
+
+Result<int> removeFrom(const std::string &path, const std::function<bool(const SparseEntry &)> &which) {
+  return config_cache::removeSparseEntries(path, which);
+}
+
+/// One file of either kind; the exit code.
+template <typename OneEntry, typename Found>
+int pruneFile(Context &context, const Found &found, const PruneOptions &options) {
+  if (found.reading.state == FileState::Absent)
+    return reportError(context, absentConfig(found.path));
+  if (found.reading.state != FileState::Good) {
+    context.err << "warning: " << found.reading.message << "; it is left as it is\n";
+    return options.paths.empty() ? kExitOk : kExitDiagnostics;
+  }
+  const auto &file = found.reading.file;
+  const std::function<bool(const OneEntry &)> goes = [&](const OneEntry &entry) {
+    return entry.signature.text().find(options.variant) != std::string::npos &&
+           isUnwanted(entry, file.device, options);
+  };
+  const auto removed =
+      options.isTrial
+          ? Result<int>(static_cast<int>(std::count_if(file.entries.begin(), file.entries.end(), goes)))
+          : removeFrom(found.path, goes);
+  if (!removed)
+    return reportError(context, removed.error());
+  context.out << found.path << ": " << counted(*removed, "entry", "entries")
+              << (options.isTrial ? " would be removed, " : " removed, ")
+              << static_cast<long long>(file.entries.size()) - *removed << " left";
+  if (const auto kept = static_cast<long long>(file.kept.size()); kept > 0)
+    context.out << ", beside " << kept << " that " << (kept == 1 ? "is" : "are") << " not understood";
+  context.out << '\n';
+  return kExitOk;
+}
+
 int prune(Context &context, const PruneOptions &options) {
   if (!options.stale && !options.illegal && !options.all)
     return reportError(
         context, {ErrorCode::Usage, "it is not said what is to go", "give --stale, --illegal or --all"});
   int code = kExitOk;
-  for (const FoundFile &found : filesOf(options.paths)) {
-    if (options.paths.empty() && found.origin != config_cache::Origin::User)
-      continue; // what was installed, or is named by a variable, is not ours to change
-    if (found.reading.state == FileState::Absent) {
-      code = reportError(context, absentConfig(found.path));
-      continue;
-    }
-    if (found.reading.state != FileState::Good) {
-      context.err << "warning: " << found.reading.message << "; it is left as it is\n";
-      if (!options.paths.empty())
-        code = std::max<int>(code, kExitDiagnostics);
-      continue;
-    }
-    const config_cache::DeviceKey &device = found.reading.file.device;
-    const auto isUnwanted = [&](const Entry &entry) {
-      return entry.signature.text().find(options.variant) != std::string::npos &&
-             (options.all || (options.stale && isStale(entry, device)) ||
-              (options.illegal && !isLegal(entry, device)));
-    };
-    const std::vector<Entry> &entries = found.reading.file.entries;
-    const auto removed =
-        options.isTrial
-            ? Result<int>(static_cast<int>(std::count_if(entries.begin(), entries.end(), isUnwanted)))
-            : config_cache::removeEntries(found.path, isUnwanted);
-    if (!removed) {
-      code = reportError(context, removed.error());
-      continue;
-    }
-    context.out << found.path << ": " << counted(*removed, "entry", "entries")
-                << (options.isTrial ? " would be removed, " : " removed, ")
-                << static_cast<long long>(entries.size()) - *removed << " left";
-    if (const auto kept = static_cast<long long>(found.reading.file.kept.size()); kept > 0)
-      context.out << ", beside " << kept << " that " << (kept == 1 ? "is" : "are") << " not understood";
-    context.out << '\n';
-  }
+  // What was installed, or is named by a variable, is not ours to change.
+  const auto isOurs = [&](const auto &found) {
+    return !options.paths.empty() || found.origin == config_cache::Origin::User;
+  };
+  for (const FoundFile &found : filesOf(options.paths))
+    if (isOurs(found))
+      code = std::max(code, pruneFile<Entry>(context, found, options));
+  for (const config_cache::FoundSparseFile &found : sparseFilesOf(options.paths))
+    if (isOurs(found))
+      code = std::max(code, pruneFile<SparseEntry>(context, found, options));
   return code;
 }
 
@@ -160,19 +236,21 @@ int prune(Context &context, const PruneOptions &options) {
 
 void addCacheMerge(CLI::App &cache, Context &context) {
   CLI::App *command = cache.add_subcommand(
-      "merge", "Join files of tuned configs of one device; the result does not depend on their order");
+      "merge",
+      "Join files of tuned configs, or of sparse layers, of one device; the result does not depend on "
+      "their order");
   auto options = std::make_shared<MergeOptions>();
   command->add_option("FILE", options->inputs, "The files")->required();
   command->add_option("-o,--output", options->output,
-                      "Write them to this file, - for the output; by default they go into your own configs");
+                      "Write them to this file, - for the output; by default they go into your own");
   command->footer("Example:\n  deftc cache merge monday.json tuesday.json -o both.json");
   context.onRun(command, [&context, options] { return merge(context, *options); });
 }
 
 void addCachePrune(CLI::App &cache, Context &context) {
-  CLI::App *command = cache.add_subcommand("prune", "Remove entries of tuned configs");
+  CLI::App *command = cache.add_subcommand("prune", "Remove entries of tuned configs and of sparse layers");
   auto options = std::make_shared<PruneOptions>();
-  command->add_option("PATH", options->paths, "Files, or folders of them; by default your own configs");
+  command->add_option("PATH", options->paths, "Files, or folders of them; by default your own");
   command->add_flag("--stale", options->stale, "Those that were timed with other kernels");
   command->add_flag("--illegal", options->illegal, "Those that cannot be used");
   command->add_flag("--all", options->all, "All");

@@ -1,5 +1,6 @@
 #include "runtime/config_cache/VariantLegality.h"
 #include "tools/deftc/cache/CacheCommand.h"
+#include "tools/deftc/cache/CacheSparse.h"
 #include "tools/deftc/cache/EntryTiming.h"
 #include "tools/deftc/common/Arguments.h"
 #include "tools/deftc/common/Numbers.h"
@@ -79,6 +80,21 @@ void print(Context &context, const regret::Renewal &renewal) {
   context.out << " (" << rounded(renewal.before, 2) << " when it was tuned)\n";
 }
 
+/// Entries of sparse layers are not timed again one by one: a new search takes no longer.
+void tellStaleSparse(Context &context, const EntryTiming &timing) {
+  const spec::Variant &variant = timing.program()->variant();
+  if (!variant.select || !timing.device().target)
+    return;
+  const auto found = config_cache::findSparse(config_cache::defaultPlaces(), timing.device().key);
+  const std::vector<config_cache::LoadedSparseEntry> &entries = found.tuning.entries();
+  const auto stale = std::count_if(entries.begin(), entries.end(), [&](const auto &loaded) {
+    return loaded.entry.isOf(variant) && isStale(loaded.entry);
+  });
+  if (stale > 0)
+    context.out << counted(stale, "entry of sparse layers is stale", "entries of sparse layers are stale")
+                << ": `deftc tune SPEC --sparse` finds them again\n";
+}
+
 int renewCommand(Context &context, const Options &options) {
   const auto timing = EntryTiming::open(context, options.entries);
   if (!timing)
@@ -87,6 +103,7 @@ int renewCommand(Context &context, const Options &options) {
   if (!to)
     return reportError(context, to.error());
   const StaleEntries stale(*timing);
+  tellStaleSparse(context, *timing);
   if (stale.legal.empty()) {
     context.out << "no entry of " << timing->program()->variant().name << " for "
                 << timing->device().key.text() << " is stale" << (stale.illegal > 0 ? " and can be used" : "")

@@ -1,5 +1,6 @@
 #include "runtime/config_cache/VariantLegality.h"
 #include "tools/deftc/cache/CacheCommand.h"
+#include "tools/deftc/cache/CacheSparse.h"
 #include "tools/deftc/common/ConfigOptions.h"
 #include "tools/deftc/common/Numbers.h"
 
@@ -45,12 +46,7 @@ bool verifyFile(Context &context, const FoundFile &found) {
       isRight = false;
     }
   }
-  // A file under another name is read only where it is given by --config.
-  const std::string name = found.path.substr(found.path.rfind('/') + 1);
-  if (found.origin != config_cache::Origin::Override && name != file.device.fileName()) {
-    context.out << "`" << found.path << "`: it should be called " << file.device.fileName() << '\n';
-    isRight = false;
-  }
+  isRight &= isNamedRight(context, found.path, found.origin, file.device);
   context.out << found.path << ": " << (isRight ? "ok, " : "not ok, ")
               << counted(static_cast<long long>(file.entries.size()), "entry", "entries") << " of "
               << file.device.text() << (stale > 0 ? ", " + std::to_string(stale) + " stale" : "") << '\n';
@@ -65,16 +61,29 @@ int verify(Context &context, const std::vector<std::string> &paths) {
       code = std::max(code, reportError(context, absentConfig(found.path)));
     else if (!verifyFile(context, found))
       code = std::max<int>(code, kExitDiagnostics);
-  if (files.empty())
+  const std::vector<config_cache::FoundSparseFile> sparse = sparseFilesOf(paths);
+  for (const config_cache::FoundSparseFile &found : sparse)
+    if (!verifyFile(context, found))
+      code = std::max<int>(code, kExitDiagnostics);
+  if (files.empty() && sparse.empty())
     context.out << "no configs are there\n";
   return code;
 }
 
 } // namespace
 
+bool isNamedRight(Context &context, const std::string &path, config_cache::Origin origin,
+                  const config_cache::DeviceKey &device) {
+  const std::string name = path.substr(path.rfind('/') + 1);
+  if (origin == config_cache::Origin::Override || name == device.fileName())
+    return true;
+  context.out << "`" << path << "`: it should be called " << device.fileName() << '\n';
+  return false;
+}
+
 void addCacheVerify(CLI::App &cache, Context &context) {
   CLI::App *command = cache.add_subcommand(
-      "verify", "Check files of tuned configs; the exit code is 1 when one is not right");
+      "verify", "Check files of tuned configs and sparse layers; the exit code is 1 when one is not right");
   auto paths = std::make_shared<std::vector<std::string>>();
   command->add_option("PATH", *paths, "Files, or folders of them; by default all that there are");
   command->footer("Example:\n  deftc cache verify both.json");

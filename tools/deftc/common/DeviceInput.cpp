@@ -1,5 +1,6 @@
 #include "tools/deftc/common/DeviceInput.h"
 
+#include "runtime/config_cache/SparseFiles.h"
 #include "runtime/device/Device.h"
 #include "runtime/exec/cpu/Processors.h"
 
@@ -36,17 +37,21 @@ Result<DeviceKey> thisGpu() {
 /// Of the devices that there are files for, the one whose name or file name has `part` in it.
 Result<DeviceKey> namedDevice(const DeviceOptions &options, const config_cache::Places &places) {
   std::vector<DeviceKey> fitting, all;
-  for (const config_cache::FoundFile &found : config_cache::findFiles(places)) {
+  const auto see = [&](const auto &found) {
     const DeviceKey &key = found.reading.file.device;
     const bool isOfBackend =
         options.backend.empty() || (options.backend == "cpu") == (key.kind == DeviceKey::Kind::Cpu);
     if (found.reading.state != config_cache::FileState::Good || !isOfBackend ||
         std::find(all.begin(), all.end(), key) != all.end())
-      continue;
+      return;
     all.push_back(key);
     if (isNamed(key, options.device))
       fitting.push_back(key);
-  }
+  };
+  for (const config_cache::FoundFile &found : config_cache::findFiles(places))
+    see(found);
+  for (const config_cache::FoundSparseFile &found : config_cache::findSparseFiles(places))
+    see(found);
   if (fitting.size() == 1)
     return fitting.front();
   std::string known;

@@ -41,6 +41,21 @@ std::optional<SparseChoice> sparseChoice(const program::Program &program, const 
   return choice;
 }
 
+std::string cutsText(const std::vector<config_cache::TimedCut> &cuts) {
+  std::string text;
+  int byRule = 0;
+  for (const config_cache::TimedCut &cut : cuts)
+    if (cut.itemTokens == 0)
+      ++byRule;
+    else
+      text += (text.empty() ? "items of " : ", ") + withSeparators(cut.itemTokens) + " tokens for " +
+              counted(cut.queries, "query", "queries");
+  if (byRule > 0)
+    text += (text.empty() ? "the rule's for " : ", the rule's for ") +
+            counted(byRule, "number of queries", "numbers of queries");
+  return text;
+}
+
 void print(const SparseChoice &choice, std::ostream &out) {
   out << "sparse    " << sparseTileText(choice.tile) << ", "
       << (choice.isPackaged     ? "those of the package"
@@ -53,18 +68,7 @@ void print(const SparseChoice &choice, std::ostream &out) {
       out << "cut by the rule\n";
       continue;
     }
-    std::string text;
-    int byRule = 0;
-    for (const config_cache::TimedCut &cut : lists.cuts)
-      if (cut.itemTokens == 0)
-        ++byRule;
-      else
-        text += (text.empty() ? "items of " : ", ") + withSeparators(cut.itemTokens) + " tokens for " +
-                counted(cut.queries, "query", "queries");
-    if (byRule > 0)
-      text += (text.empty() ? "the rule's for " : ", the rule's for ") +
-              counted(byRule, "number of queries", "numbers of queries");
-    out << text << ": " << lists.path << '\n';
+    out << cutsText(lists.cuts) << ": " << lists.path << '\n';
   }
 }
 

@@ -31,6 +31,9 @@ struct SparseChoice {
 std::optional<SparseChoice> sparseChoice(const program::Program &program, const ChosenDevice &device,
                                          const config_cache::Places &places);
 
+/// "items of 1,024 tokens for 8 queries, the rule's for 11 numbers of queries".
+std::string cutsText(const std::vector<config_cache::TimedCut> &cuts);
+
 /// A line for the tile and one for each budget.
 void print(const SparseChoice &choice, std::ostream &out);
 nlohmann::json toJson(const SparseChoice &choice);
