@@ -55,6 +55,11 @@ bool haveSameSparseTile(const PhaseConfig &a, const PhaseConfig &b) {
   return a.tileQ == b.tileQ && a.tileKv == b.tileKv && a.stages == b.stages && a.warps == b.warps;
 }
 
+std::string sparseTileText(const PhaseConfig &tile) {
+  return "tiles of " + std::to_string(tile.tileKv) + " tokens, " + std::to_string(tile.stages) + " stages, " +
+         std::to_string(tile.warps) + (tile.warps == 1 ? " warp" : " warps");
+}
+
 support::Result<PhaseConfig> unitedPhase(const KernelShape &shape, const target::Target &target) {
   constexpr int kMostOfSm90 = 128; // columns: with more there are no registers for what tells of tokens
   constexpr int kMostRows = 128, kLeastWarps = 4;

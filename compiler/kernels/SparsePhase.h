@@ -2,6 +2,7 @@
 
 #include "compiler/kernels/Family.h"
 
+#include <string>
 #include <vector>
 
 namespace deft::kernels {
@@ -19,6 +20,9 @@ std::vector<PhaseConfig> sparsePhases(const KernelShape &shape, const target::Ta
 
 /// Whether two of these are one kernel.
 bool haveSameSparseTile(const PhaseConfig &a, const PhaseConfig &b);
+
+/// "tiles of 64 tokens, 2 stages, 4 warps".
+std::string sparseTileText(const PhaseConfig &tile);
 
 /// Likewise of the kernel that reads unions of lists: a tile has the rows of as many queries as may be in
 /// one, up to 128 rows, so that a shared token is read once.

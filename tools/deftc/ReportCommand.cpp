@@ -12,6 +12,20 @@
 
 namespace deft::cli {
 
+int writeTunePage(Context &context, const std::vector<report::SessionData> &sessions,
+                  const std::string &path) {
+  if (auto writable = checkOutput(context, path); !writable)
+    return reportError(context, writable.error());
+  std::optional<Underway> underway(std::in_place, context, "making the report");
+  const std::string page = report::renderPage(sessions, report::winningPlan);
+  underway.reset();
+  if (const int code = writeOutput(context, path, page); code != kExitOk)
+    return code;
+  if (path != "-")
+    context.out << "report: " << path << " (" << bytesOf(static_cast<double>(page.size())) << ")\n";
+  return kExitOk;
+}
+
 int writeTuneReport(Context &context, const std::vector<std::string> &journals, const std::string &path) {
   for (const std::string &journal : journals)
     if (auto read = context.files.reads(journal); !read)
@@ -19,7 +33,7 @@ int writeTuneReport(Context &context, const std::vector<std::string> &journals, 
   if (auto writable = checkOutput(context, path); !writable)
     return reportError(context, writable.error());
   std::vector<report::SessionData> sessions;
-  std::optional<Underway> underway(std::in_place, context, "making the report");
+  std::optional<Underway> underway(std::in_place, context, "reading journals");
   for (const std::string &journal : journals) {
     auto session = report::readSession(journal);
     if (!session) {
@@ -28,13 +42,8 @@ int writeTuneReport(Context &context, const std::vector<std::string> &journals, 
     }
     sessions.push_back(std::move(*session));
   }
-  const std::string page = report::renderPage(sessions, report::winningPlan);
   underway.reset();
-  if (const int code = writeOutput(context, path, page); code != kExitOk)
-    return code;
-  if (path != "-")
-    context.out << "report: " << path << " (" << bytesOf(static_cast<double>(page.size())) << ")\n";
-  return kExitOk;
+  return writeTunePage(context, sessions, path);
 }
 
 void addReportCommand(CLI::App &app, Context &context) {

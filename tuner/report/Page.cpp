@@ -5,6 +5,7 @@
 #include "runtime/config_cache/TreeClass.h"
 #include "tuner/report/Plots.h"
 #include "tuner/report/ResultText.h"
+#include "tuner/report/SparseSection.h"
 
 #include <algorithm>
 
@@ -70,9 +71,14 @@ std::string spaceText(const SessionData &session) {
   return text;
 }
 
+/// `deftc tune --sparse`: no tree was tuned for.
+bool isOfSparseAlone(const SessionData &session) { return session.sparse && session.classes.empty(); }
+
 std::string facts(const SessionData &session) {
-  std::string work = endText(session) + "; " + counted(session.made, "measurement", "measurements") +
-                     " made, " + withSeparators(session.reused) + " reused";
+  std::string work = endText(session);
+  if (!isOfSparseAlone(session))
+    work += "; " + counted(session.made, "measurement", "measurements") + " made, " +
+            withSeparators(session.reused) + " reused";
   if (session.seconds > 0)
     work += ", " + rounded(session.seconds, 0) + " s";
   if (session.resumed > 0)
@@ -231,11 +237,16 @@ std::string renderPage(const std::vector<SessionData> &sessions, const PlanPictu
           "config's, measured in the "
           "same rounds. Move over a point to read its config.</p>\n";
   for (const SessionData &session : sessions) {
+    const std::string result = isOfSparseAlone(session) ? resultText(*session.sparse) : resultText(session);
     page += "<h2>" + escaped(session.variant + " on " + session.device) + "</h2>\n<p class=\"result\">" +
-            escaped(resultText(session)) + "</p>\n";
+            escaped(result) + "</p>\n";
     if (!session.command.empty())
       page += "<p>Made, and gone on with, by <code>" + escaped(session.command) + "</code></p>\n";
-    page += facts(session) + overview(session);
+    page += facts(session);
+    if (!isOfSparseAlone(session))
+      page += overview(session);
+    if (session.sparse)
+      page += sparseSection(*session.sparse);
     for (const ClassData &one : session.classes)
       page += classSection(session, one, winningPlan);
   }

@@ -6,6 +6,7 @@
 #include "compiler/support/Numbers.h"
 #include "tuner/measure/Samples.h"
 #include "tuner/session/Journal.h"
+#include "tuner/sparse/ReportJson.h"
 
 #include <algorithm>
 #include <cmath>
@@ -37,6 +38,8 @@ public:
       readEnd(event);
     else if (kind == "class")
       readClass(event);
+    else if (kind == "sparse")
+      return readSparse(event);
     else
       return readOfClass(kind, event);
     return {};
@@ -94,6 +97,15 @@ private:
     session_.made += event.value("made", 0);
     session_.reused += event.value("reused", 0);
     session_.seconds += event.value("seconds", 0.0);
+  }
+
+  /// The last one knows what those before it found.
+  Result<void> readSparse(const json &event) {
+    auto report = sparse::tuneReportFromJson(event);
+    if (!report)
+      return report.error();
+    session_.sparse = std::move(*report);
+    return {};
   }
 
   void readClass(const json &event) {

@@ -3,6 +3,7 @@
 #include "compiler/config/Config.h"
 #include "compiler/support/Result.h"
 #include "runtime/config_cache/DeviceKey.h"
+#include "tuner/sparse/TuneSparse.h"
 
 #include <nlohmann/json_fwd.hpp>
 
@@ -64,6 +65,7 @@ struct SessionData {
   std::string ended; ///< "complete", "budget", "interrupted"; empty: it was killed, or runs still
   int made = 0, reused = 0;
   double seconds = 0;
+  std::optional<sparse::TuneReport> sparse; ///< of the layers that read lists, where they were tuned, too
 };
 
 /// An error where an event lacks what its kind must have.

@@ -4,6 +4,7 @@
 #include "compiler/support/Hash.h"
 #include "runtime/tree/StrictJson.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <ctime>
@@ -86,6 +87,23 @@ Result<int> openLocked(const std::string &path) {
   return cannot("lock", path, number);
 }
 
+/// By its last event, behind which only sparse layers are tuned.
+bool isOfCompleteSession(const std::vector<json> &events) {
+  const auto last = std::find_if(events.rbegin(), events.rend(),
+                                 [](const json &event) { return event["event"] != "sparse"; });
+  return last != events.rend() && (*last)["event"] == "end" && last->value("reason", "") == "complete";
+}
+
+/// False where not all of it was; errno says why, 0 that there was no room.
+bool writeWhole(int descriptor, const std::string &line) {
+  ssize_t written;
+  do {
+    errno = 0;
+    written = ::write(descriptor, line.data(), line.size());
+  } while (written < 0 && errno == EINTR);
+  return written == static_cast<ssize_t>(line.size());
+}
+
 } // namespace
 
 std::vector<json> parseJournal(std::string_view text, std::size_t *bytes) {
@@ -146,8 +164,7 @@ Result<Journal> Journal::open(const std::string &path, const json &session, bool
   const bool isEmpty = text->find('\n') == std::string::npos && text->starts_with(begin);
   if (!isEmpty && (events.empty() || events.front()["event"] != "session"))
     return Error{ErrorCode::Environment, "`" + path + "` is no journal of a tuning session", kAnother};
-  const bool isComplete =
-      !events.empty() && events.back()["event"] == "end" && events.back().value("reason", "") == "complete";
+  const bool isComplete = isOfCompleteSession(events);
   if (!isEmpty && (isComplete || isFresh)) {
     const std::string aside = nameAside(path);
     if (::rename(path.c_str(), aside.c_str()) != 0)
@@ -208,13 +225,21 @@ void Journal::write(const json &event) {
   note(event);
   if (!warning_.empty())
     return;
-  const std::string line = lineOf(event);
-  ssize_t written;
-  do
-    written = ::write(descriptor_, line.data(), line.size());
-  while (written < 0 && errno == EINTR);
-  if (written != static_cast<ssize_t>(line.size()))
-    warning_ = cannot("write", path_, written < 0 ? errno : ENOSPC).message;
+  if (!writeWhole(descriptor_, lineOf(event)))
+    warning_ = cannot("write", path_, errno != 0 ? errno : ENOSPC).message;
+}
+
+Result<void> appendToJournal(const std::string &path, const json &event) {
+  if (auto read = readJournal(path); !read)
+    return read.error();
+  const auto descriptor = openLocked(path);
+  if (!descriptor)
+    return descriptor.error();
+  const bool isWritten = writeWhole(*descriptor, lineOf(event));
+  const int number = errno;
+  (void)::fsync(*descriptor);
+  ::close(*descriptor);
+  return isWritten ? Result<void>() : cannot("write", path, number != 0 ? number : ENOSPC);
 }
 
 void Journal::sync() { (void)::fsync(descriptor_); }

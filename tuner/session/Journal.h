@@ -41,6 +41,7 @@
 ///   done       class, entry (config_cache::toJson), winner, gain, gain_error, held_out_gain (null: no such
 ///              trees), candidates, rejected, is_cut (the search had no more time), note, seconds
 ///   end        reason ("complete", "budget", "interrupted", "not saved"), made, reused, seconds
+///   sparse     what was tuned behind it of layers that read lists (sparse::toJson)
 namespace deft::session {
 
 inline constexpr int kJournalVersion = 1;
@@ -101,6 +102,9 @@ private:
   std::map<std::pair<std::string, std::string>, nlohmann::json> candidates_;
   std::map<std::string, nlohmann::json> done_;
 };
+
+/// Appends an event behind a session that has ended.
+support::Result<void> appendToJournal(const std::string &path, const nlohmann::json &event);
 
 /// The events of a journal's text, up to the first broken line. `bytes`: of that text.
 std::vector<nlohmann::json> parseJournal(std::string_view text, std::size_t *bytes = nullptr);

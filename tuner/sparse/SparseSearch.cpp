@@ -69,9 +69,12 @@ private:
   bool isOver() const { return options_.isOver && options_.isOver(); }
 
   void tell(const Lists &lists, const std::string &what) const {
-    if (options_.progress)
-      options_.progress("budget " + std::to_string(lists.budget) + ", " + std::to_string(lists.queries) +
-                        (lists.queries == 1 ? " query: " : " queries: ") + what);
+    if (!options_.progress)
+      return;
+    const auto done = static_cast<int>(times_.size()), all = static_cast<int>(options_.lists.size());
+    options_.progress({"budget " + std::to_string(lists.budget) + ", " + std::to_string(lists.queries) +
+                           (lists.queries == 1 ? " query: " : " queries: ") + what,
+                       done, all - done});
   }
 
   /// So many times each, in turning order. False: it was over before all were.

@@ -9,12 +9,18 @@
 
 namespace deft::sparse {
 
+/// How far a tuning is.
+struct Status {
+  std::string text;       ///< what it does now
+  int done = 0, left = 0; ///< lists
+};
+
 struct SearchOptions {
   std::vector<Lists> lists; ///< what is tuned, the most important first
   /// The tile that was chosen before, of which the rest of the cuts are asked; none: it is chosen, too.
   std::optional<std::size_t> tile;
-  std::function<bool()> isOver;                           ///< asked between measurements; null: never
-  std::function<void(const std::string &)> progress = {}; ///< how far it is; null: nobody wants to know
+  std::function<bool()> isOver;                      ///< asked between measurements; null: never
+  std::function<void(const Status &)> progress = {}; ///< null: nobody wants to know
 };
 
 /// What became of some lists, with the tile that was chosen.

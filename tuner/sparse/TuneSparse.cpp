@@ -51,6 +51,7 @@ public:
   Result<TuneReport> run() {
     if (auto checked = checkAxes(options_.axes); !checked)
       return checked.error();
+    search_.lists = options_.lists.empty() ? listsOf(variant_) : options_.lists;
     auto device = device::Device::open();
     if (!device)
       return device.error();
@@ -73,7 +74,7 @@ public:
 private:
   void tell(const std::string &text) const {
     if (listener_.progress)
-      listener_.progress(text);
+      listener_.progress({text, 0, static_cast<int>(search_.lists.size())});
   }
 
   bool isCancelled() const { return listener_.isCancelled && listener_.isCancelled(); }
@@ -105,7 +106,6 @@ private:
 
   /// What this device's entries say already: of the tile that was chosen, or the package's.
   void findKnown() {
-    search_.lists = options_.lists.empty() ? listsOf(variant_) : options_.lists;
     if (options_.isFresh || !options_.path.empty() || !options_.axes.empty())
       return;
     const auto tuning = config_cache::findSparse(options_.places, report_.device).tuning;
@@ -120,10 +120,11 @@ private:
       if (!found)
         return false;
       const auto &cuts = found->entry.cuts;
-      const bool isKnown = std::any_of(cuts.begin(), cuts.end(),
-                                       [&](const auto &cut) { return cut.queries == lists.queries; });
-      report_.known += isKnown ? 1 : 0;
-      return isKnown;
+      const auto cut = std::find_if(cuts.begin(), cuts.end(),
+                                    [&](const auto &one) { return one.queries == lists.queries; });
+      if (cut != cuts.end())
+        report_.known.push_back({lists, cut->itemTokens, 0, cut->tunedUs, cut->untunedUs, cut->spread});
+      return cut != cuts.end();
     });
   }
 
@@ -262,6 +263,11 @@ private:
 };
 
 } // namespace
+
+double shareOfBudget(double seconds) {
+  constexpr double kShare = 0.25, kMost = 60;
+  return std::min(kMost, kShare * seconds);
+}
 
 Result<void> checkSelects(const spec::Variant &variant) {
   if (variant.select)

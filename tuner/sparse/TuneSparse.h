@@ -29,8 +29,8 @@ struct TuneOptions {
 
 /// What the caller wants to hear.
 struct Listener {
-  std::function<void(const std::string &)> progress;
-  std::function<bool()> isCancelled; ///< asked between measurements
+  std::function<void(const Status &)> progress = {};
+  std::function<bool()> isCancelled = {}; ///< asked between measurements
 };
 
 enum class Ended { Complete, Budget, Interrupted };
@@ -43,19 +43,23 @@ struct TuneReport {
   bool isPackaged = false;       ///< the tile is the package's, so only cuts were tuned
   double tileGain = 1;           ///< over the untuned tile, in the mean
   std::vector<TunedLists> lists; ///< that are done now
-  int known = 0;                 ///< lists that were done before, and are not among these
+  /// That were done before, and are not among these: as their entries have them, so without `cutUntuned`.
+  std::vector<TunedLists> known;
   Ended ended = Ended::Complete;
   double seconds = 0;
   std::string path; ///< of the file; empty: nothing was done
   std::vector<std::string> notes;
 };
 
+/// Of a budget of seconds for trees and sparse layers what the latter get; 0: there is none.
+double shareOfBudget(double seconds);
+
 /// An error where the variant has no sparse layers.
 support::Result<void> checkSelects(const spec::Variant &variant);
 
 /// Compiles what may be faster than the rule's tile (of a package nothing: it has one kernel that reads
 /// lists), times it on this process's GPU and keeps what is found for this device. Where it was over before
-/// all was done, the next call goes on. Opens CUDA in this process: no child may use it then.
+/// all was done, the next call goes on. Opens CUDA in this process: no child may use it then (TuneApart.h).
 support::Result<TuneReport> tune(const program::Program &program, const std::vector<exec::ParamValue> &params,
                                  const TuneOptions &options, const Listener &listener = {});
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "compiler/config/Config.h"
+#include "compiler/kernels/SparsePhase.h"
 #include "compiler/spec/Names.h"
 
 #include <string>
@@ -19,10 +19,6 @@ inline std::string selectText(const spec::SelectSpec &select) {
          std::to_string(select.keepLast) + " of the path among them";
 }
 
-/// "tiles of 64 tokens, 2 stages, 4 warps": of the kernel that reads lists.
-inline std::string sparseTileText(const config::PhaseConfig &tile) {
-  return "tiles of " + std::to_string(tile.tileKv) + " tokens, " + std::to_string(tile.stages) + " stages, " +
-         std::to_string(tile.warps) + (tile.warps == 1 ? " warp" : " warps");
-}
+using kernels::sparseTileText;
 
 } // namespace deft::cli

@@ -230,13 +230,15 @@ int runSparse(Context &context, const Options &options, const program::Program &
   if (!params)
     return reportError(context, params.error());
   const auto how = sparseOptions(options, threads);
-  return how ? tuneSparse(context, program, *params, *how) : reportError(context, how.error());
-}
-
-/// Of a session's budget what its sparse layers get.
-double sparseSeconds(double budgetSeconds) {
-  constexpr double kShare = 0.25, kMost = 60;
-  return std::min(kMost, kShare * budgetSeconds);
+  if (!how)
+    return reportError(context, how.error());
+  const auto report = tuneSparse(context, program, *params, *how);
+  if (!report)
+    return reportError(context, report.error());
+  if (!options.report.empty())
+    if (const int code = writeSparsePage(context, program, *report, options.report); code != kExitOk)
+      return code;
+  return exitCodeOf(*report);
 }
 
 int runTune(Context &context, const Options &options) {
@@ -280,7 +282,7 @@ int runTune(Context &context, const Options &options) {
   if (!ofSparse)
     return reportError(context, ofSparse.error());
   if (hasSparse && tuneWith->budgetSeconds > 0) {
-    ofSparse->seconds = sparseSeconds(tuneWith->budgetSeconds);
+    ofSparse->seconds = sparse::shareOfBudget(tuneWith->budgetSeconds);
     tuneWith->budgetSeconds -= ofSparse->seconds;
   }
 
@@ -300,22 +302,28 @@ int runTune(Context &context, const Options &options) {
   for (const std::string &warning : report->warnings)
     context.err << "warning: " << warning << '\n';
   const int notSaved = report->notSaved ? reportError(context, *report->notSaved) : kExitOk;
-  if (!options.report.empty())
-    if (const int code = writeTuneReport(context, {report->journal}, options.report); code != kExitOk)
-      return code;
-  if (notSaved != kExitOk)
-    return notSaved;
   const auto isDone = [](const session::ClassReport &one) { return one.isDone; };
-  if (report->ended == session::Ended::Complete &&
-      std::none_of(report->classes.begin(), report->classes.end(), isDone))
-    return reportError(context, {ErrorCode::Environment, "no class could be tuned", ""});
-  if (report->ended == session::Ended::Interrupted)
-    return kExitSignal + interruptedBy;
-  if (!hasSparse)
-    return kExitOk;
-  context.out << '\n';
-  interrupts.reset(); // the next ones are for what comes
-  return tuneSparse(context, *program, input.params, *ofSparse);
+  const bool hasNone = report->ended == session::Ended::Complete &&
+                       std::none_of(report->classes.begin(), report->classes.end(), isDone);
+  int code = notSaved;
+  if (code == kExitOk && hasNone)
+    code = reportError(context, {ErrorCode::Environment, "no class could be tuned", ""});
+  else if (code == kExitOk && report->ended == session::Ended::Interrupted)
+    code = kExitSignal + interruptedBy;
+  if (code == kExitOk && hasSparse) {
+    context.out << '\n';
+    interrupts.reset(); // the next ones are for what comes
+    if (const auto sparse = tuneSparse(context, *program, input.params, *ofSparse); !sparse) {
+      code = reportError(context, sparse.error());
+    } else {
+      keepInJournal(context, *sparse, report->journal);
+      code = exitCodeOf(*sparse);
+    }
+  }
+  if (!options.report.empty())
+    if (const int written = writeTuneReport(context, {report->journal}, options.report); written != kExitOk)
+      return written;
+  return code;
 }
 
 } // namespace

@@ -4,8 +4,16 @@
 #include "tools/deftc/common/Progress.h"
 #include "tools/deftc/common/SelectText.h"
 #include "tools/deftc/tune/CatchInterrupts.h"
+#include "tools/deftc/tune/TuneSummary.h"
+#include "tuner/report/SessionData.h"
+#include "tuner/session/Journal.h"
+#include "tuner/sparse/ReportJson.h"
+#include "tuner/sparse/TuneApart.h"
 
 #include "compiler/kernels/SparsePhase.h"
+#include "compiler/support/Utf8.h"
+
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <iomanip>
@@ -59,8 +67,8 @@ void print(const sparse::TuneReport &report, std::ostream &out) {
         << '\n';
   out << (report.lists.empty() ? "" : "\n") << endText(report.ended) << "; "
       << counted(std::ssize(report.lists), "kind of lists", "kinds of lists") << " tuned";
-  if (report.known > 0)
-    out << ", " << report.known << " known before";
+  if (!report.known.empty())
+    out << ", " << report.known.size() << " known before";
   out << ", " << rounded(report.seconds, 1) << " s\n";
   if (!report.path.empty())
     out << "kept in " << report.path << '\n';
@@ -68,23 +76,51 @@ void print(const sparse::TuneReport &report, std::ostream &out) {
 
 } // namespace
 
-int tuneSparse(Context &context, const program::Program &program, const std::vector<exec::ParamValue> &params,
-               const sparse::TuneOptions &options) {
+support::Result<sparse::TuneReport> tuneSparse(Context &context, const program::Program &program,
+                                               const std::vector<exec::ParamValue> &params,
+                                               const sparse::TuneOptions &options) {
   const CatchInterrupts interrupts;
   support::Result<sparse::TuneReport> report = support::Error{};
   {
     Progress progress(context, "tuning sparse layers");
     sparse::Listener listener;
-    listener.progress = [&](const std::string &text) { progress.say(text); };
+    listener.progress = [&](const sparse::Status &status) { progress.say(status.text); };
     listener.isCancelled = [] { return interruptedBy != 0; };
-    report = sparse::tune(program, params, options, listener);
+    report = sparse::tuneApart(program, params, options, listener);
   }
   if (!report)
-    return reportError(context, report.error());
+    return report;
   print(*report, context.out);
   for (const std::string &note : report->notes)
     context.err << "warning: " << note << '\n';
-  return report->ended == sparse::Ended::Interrupted ? kExitSignal + interruptedBy : kExitOk;
+  return report;
+}
+
+int exitCodeOf(const sparse::TuneReport &report) {
+  return report.ended == sparse::Ended::Interrupted ? kExitSignal + interruptedBy : kExitOk;
+}
+
+void keepInJournal(Context &context, const sparse::TuneReport &report, const std::string &journal) {
+  if (const auto kept = session::appendToJournal(journal, sparse::sparseEvent(report)); !kept)
+    context.err << "warning: " << kept.error().message << '\n';
+}
+
+int writeSparsePage(Context &context, const program::Program &program, const sparse::TuneReport &report,
+                    const std::string &path) {
+  const nlohmann::json head = {
+      {"event", "session"},
+      {"variant", program.variant().name},
+      {"signature", report.signature.text()},
+      {"device", toJson(report.device)},
+      {"deftc", DEFT_VERSION},
+      {"kernel_hash", config_cache::sparseKernelHash()},
+      {"backend", "cuda"},
+      {"command", support::isUtf8(context.command) ? context.command : std::string()}};
+  const nlohmann::json end = {
+      {"event", "end"}, {"reason", endName(report.ended)}, {"seconds", report.seconds}};
+  auto session = report::sessionOf({head, sparse::sparseEvent(report), end}, "");
+  return session ? writeTunePage(context, {std::move(*session)}, path)
+                 : reportError(context, session.error());
 }
 
 } // namespace deft::cli

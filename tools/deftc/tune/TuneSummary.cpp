@@ -1,7 +1,6 @@
 #include "tools/deftc/tune/TuneSummary.h"
 
 #include "tools/deftc/common/Numbers.h"
-#include "tuner/report/SessionData.h"
 
 #include <iomanip>
 #include <ostream>

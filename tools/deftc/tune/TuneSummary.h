@@ -1,6 +1,7 @@
 #pragma once
 
 #include "tools/deftc/common/Context.h"
+#include "tuner/report/SessionData.h"
 #include "tuner/session/Tune.h"
 
 #include <iosfwd>
@@ -12,7 +13,11 @@ namespace deft::cli {
 /// A table of the classes, and what the session did.
 void printTuneSummary(const session::TuneReport &report, std::ostream &out);
 
-/// Renders journals of tuning sessions as one self-contained page; the exit code.
+/// Writes sessions as one self-contained page; the exit code.
+int writeTunePage(Context &context, const std::vector<report::SessionData> &sessions,
+                  const std::string &path);
+
+/// Likewise of journals.
 int writeTuneReport(Context &context, const std::vector<std::string> &journals, const std::string &path);
 
 } // namespace deft::cli

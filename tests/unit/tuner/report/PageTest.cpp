@@ -1,6 +1,8 @@
 #include "tuner/report/Page.h"
 
 #include "tests/unit/tuner/report/Events.h"
+#include "tests/unit/tuner/sparse/SomeReport.h"
+#include "tuner/sparse/ReportJson.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -125,6 +127,28 @@ TEST(PageTest, SeveralSessionsFollowEachOther) {
   two.variant = "another";
   const std::string text = renderPage({one, two});
   EXPECT_LT(text.find("<h2>llama3_8b"), text.find("<h2>another"));
+}
+
+TEST(PageTest, SparseLayersStandBesideTheClasses) {
+  EXPECT_THAT(page(), Not(HasSubstr("Sparse layers")));
+  std::vector<nlohmann::json> events = sessionEvents();
+  events.push_back(sparse::sparseEvent(sparse::someReport()));
+  const std::string text = renderPage({*sessionOf(events, "a.jsonl")});
+  EXPECT_THAT(text, HasSubstr("<h3>Sparse layers</h3>"));
+  EXPECT_THAT(text, HasSubstr("3 kinds of lists are tuned, 1.046 times as fast as by the rules"));
+  EXPECT_THAT(text, HasSubstr("<th class=\"n\">held out</th>"));
+}
+
+TEST(PageTest, OfSparseLayersAloneThereIsNoTableOfClasses) {
+  std::vector<nlohmann::json> events = {sessionEvents().front(),
+                                        sparse::sparseEvent(sparse::someReport()),
+                                        {{"event", "end"}, {"reason", "budget"}, {"seconds", 31}}};
+  events[0].erase("space_size");
+  const std::string text = renderPage({*sessionOf(events, "")});
+  EXPECT_THAT(text, HasSubstr("<p class=\"result\">Lists are read by tiles of 32 tokens"));
+  EXPECT_THAT(text, HasSubstr("<td>stopped by its budget, 31 s</td>"));
+  EXPECT_THAT(text, Not(HasSubstr("held out")));
+  EXPECT_THAT(text, Not(HasSubstr("before its first class")));
 }
 
 } // namespace

@@ -1,6 +1,8 @@
 #include "tuner/report/SessionData.h"
 
 #include "tests/unit/tuner/report/Events.h"
+#include "tests/unit/tuner/sparse/SomeReport.h"
+#include "tuner/sparse/ReportJson.h"
 
 #include <gtest/gtest.h>
 
@@ -105,6 +107,24 @@ TEST(SessionDataTest, ConfigsReadAsPeopleSayThem) {
   for (config::PhaseConfig &phase : config.phases)
     phase.family = config::Family::Cpu;
   EXPECT_EQ(configText(config), "union, chunk 256, 128 rows");
+}
+
+TEST(SessionDataTest, OfSparseLayersTheLastTuningCounts) {
+  EXPECT_FALSE(session().sparse);
+  std::vector<json> events = sessionEvents();
+  sparse::TuneReport report = sparse::someReport();
+  events.push_back(sparse::sparseEvent(report));
+  report.seconds = 7;
+  events.push_back(sparse::sparseEvent(report));
+  const auto data = sessionOf(events, "a.jsonl");
+  ASSERT_TRUE(data) << data.error().message;
+  ASSERT_TRUE(data->sparse);
+  EXPECT_EQ(data->sparse->seconds, 7);
+  EXPECT_EQ(data->ended, "budget") << "the session's";
+  events.back().erase("lists");
+  const auto wrong = sessionOf(events, "a.jsonl");
+  ASSERT_FALSE(wrong);
+  EXPECT_TRUE(wrong.error().message.starts_with("journal `a.jsonl`: ")) << wrong.error().message;
 }
 
 } // namespace

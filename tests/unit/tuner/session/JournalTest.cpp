@@ -281,5 +281,28 @@ TEST_F(JournalTest, ReadingSaysWhatIsWrong) {
             "journal `" + path() + "` has version 7, this deftc reads version 1");
 }
 
+TEST_F(JournalTest, WhatIsTunedBehindASessionDoesNotBeginItAgain) {
+  const json sparse = {{"event", "sparse"}, {"lists", json::array()}};
+  EXPECT_FALSE(appendToJournal(path(), sparse)) << "there is none";
+  EXPECT_FALSE(fs::exists(path()));
+  for (const char *reason : {"budget", "complete"}) {
+    {
+      auto journal = open();
+      ASSERT_TRUE(journal.ok()) << journal.error().message;
+      journal->write({{"event", "end"}, {"reason", reason}});
+      EXPECT_FALSE(appendToJournal(path(), sparse)) << "the session has it";
+    }
+    const auto appended = appendToJournal(path(), sparse);
+    ASSERT_TRUE(appended) << appended.error().message;
+    EXPECT_EQ(readJournal(path())->back(), sparse);
+  }
+  EXPECT_EQ(countAside(), 0) << "one that its budget ended goes on";
+  EXPECT_FALSE(open()->isResumed());
+  EXPECT_EQ(countAside(), 1) << "one that is complete does not";
+  const std::string letter = folder.path("letter");
+  std::ofstream(letter) << "dear";
+  EXPECT_FALSE(appendToJournal(letter, sparse));
+}
+
 } // namespace
 } // namespace deft::session

@@ -152,11 +152,15 @@ TEST(SparseSearchTest, AFaultOfTheMachineIsOneOfTheSearch) {
 
 TEST(SparseSearchTest, ProgressSaysOnWhichLists) {
   FormulaMachine machine(2, {64, 128}, [](const Lists &, std::size_t, int) { return 10.0; });
-  std::vector<std::string> told;
-  found(machine, {{{1024, 1}}, {}, {}, [&](const std::string &text) { told.push_back(text); }});
+  std::vector<Status> told;
+  found(machine, {{{1024, 1}, {1024, 3}}, {}, {}, [&](const Status &status) { told.push_back(status); }});
   ASSERT_FALSE(told.empty());
-  EXPECT_EQ(told.front(), "budget 1024, 1 query: which of 2 tiles");
-  EXPECT_EQ(told.back(), "budget 1024, 1 query: the best of each tile");
+  EXPECT_EQ(told.front().text, "budget 1024, 1 query: which of 2 tiles");
+  EXPECT_EQ(told.front().done, 0);
+  EXPECT_EQ(told.front().left, 2);
+  EXPECT_EQ(told.back().text, "budget 1024, 3 queries: the best of each tile");
+  EXPECT_EQ(told.back().done, 1);
+  EXPECT_EQ(told.back().left, 1);
 }
 
 } // namespace

@@ -71,12 +71,14 @@ TEST_F(TuneSparseTest, WhatIsKnownIsNotAskedAgainUnlessItIsWanted) {
   tuned(package());
   options_.lists = {{24, 1}, {24, 2}};
   const TuneReport more = tuned(package());
-  EXPECT_EQ(more.known, 1);
+  ASSERT_EQ(more.known.size(), 1u);
+  EXPECT_EQ(more.known[0].lists, (Lists{24, 1}));
+  EXPECT_GT(more.known[0].tunedUs, 0);
   ASSERT_EQ(more.lists.size(), 1u);
   EXPECT_EQ(more.lists[0].lists.queries, 2);
   EXPECT_EQ(kept(more)[0].entry.cuts.size(), 2u);
   const TuneReport none = tuned(package());
-  EXPECT_EQ(none.known, 2);
+  EXPECT_EQ(none.known.size(), 2u);
   EXPECT_TRUE(none.lists.empty());
   options_.isFresh = true;
   EXPECT_EQ(tuned(package()).lists.size(), 2u);
@@ -93,8 +95,8 @@ TEST_F(TuneSparseTest, CtrlCKeepsWhatIsDone) {
   EXPECT_EQ(kept(report)[0].entry.cuts.size(), report.lists.size());
   const TuneReport rest = tuned(package());
   EXPECT_EQ(rest.ended, Ended::Complete);
-  EXPECT_EQ(rest.known, static_cast<int>(report.lists.size()));
-  EXPECT_EQ(rest.known + rest.lists.size(), 3u);
+  EXPECT_EQ(rest.known.size(), report.lists.size());
+  EXPECT_EQ(rest.known.size() + rest.lists.size(), 3u);
 }
 
 TEST_F(TuneSparseTest, ABudgetOfSecondsIsKept) {
@@ -110,7 +112,7 @@ TEST_F(TuneSparseTest, WhatIsNamedGetsTheEntriesAndKnowsNone) {
   tuned(package());
   options_.path = folder_.path("mine.json");
   const TuneReport report = tuned(package());
-  EXPECT_EQ(report.known, 0);
+  EXPECT_TRUE(report.known.empty());
   EXPECT_EQ(report.path, options_.path);
   const auto reading = config_cache::parseSparseFile(module_cache::readText(options_.path), options_.path);
   EXPECT_EQ(reading.file.entries.size(), 1u);

@@ -1,11 +1,10 @@
 // On the tests' driver, whose kernels compute on the host and always take as long.
 #include "tools/deftc/tune/TuneSparse.h"
 
-#include "compiler/package/Package.h"
-#include "compiler/support/AtomicFile.h"
-#include "runtime/config_cache/SparseFiles.h"
+#include "runtime/nvrtc/Nvrtc.h"
 #include "tests/support/RunDeftc.h"
 #include "tests/support/SetVariable.h"
+#include "tests/support/SmallBudget.h"
 #include "tests/unit/runtime/module_cache/TestFolder.h"
 
 #include <gmock/gmock.h>
@@ -28,13 +27,7 @@ protected:
   void SetUp() override {
     if (std::getenv("DEFT_EXPECT_FAKE_CUDA") == nullptr)
       GTEST_SKIP() << "not on the tests' driver";
-    auto package = package::openPackage(DEFT_TEST_SELECTING_PACKAGE);
-    ASSERT_TRUE(package) << package.error().message;
-    std::string &text = package->specFiles[0].text;
-    const std::string budgets = "tune(24, 4096)";
-    ASSERT_NE(text.find(budgets), std::string::npos);
-    text.replace(text.find(budgets), budgets.size(), "80");
-    ASSERT_TRUE(support::writeFileAtomically(path_, package::writePackage(*package)).ok());
+    test::writeWithSmallBudget(DEFT_TEST_SELECTING_PACKAGE, path_);
     module_cache::writeText(tree_, R"({"format": "deftc-tree", "version": 1,
       "nodes": [{"parent": -1, "tokens": 320}, {"parent": -1, "tokens": 330}],
       "queries": [{"node": 0}, {"node": 1}]})");
@@ -71,8 +64,12 @@ TEST_F(TuneSparseTest, WhatIsTunedIsToldAndWhatRunsTakesIt) {
   EXPECT_THAT(before.out,
               HasSubstr("tiles of 64 tokens, 2 stages, 4 warps; items of 128 tokens, by the rule"));
 
-  const Outcome tuned = tune({"--sparse"});
+  const std::string page = folder_.path("page.html");
+  const Outcome tuned = tune({"--sparse", "--report", page});
   ASSERT_EQ(tuned.code, 0) << tuned.err;
+  EXPECT_THAT(tuned.out, HasSubstr("report: " + page));
+  EXPECT_THAT(module_cache::readText(page), HasSubstr("<h2>host_selecting on "));
+  EXPECT_THAT(module_cache::readText(page), HasSubstr("12 kinds of lists are tuned, "));
   EXPECT_THAT(tuned.out, HasSubstr("sparse layers, "));
   EXPECT_THAT(tuned.out, HasSubstr("a package has one kernel for them, so only cuts are tuned"));
   EXPECT_THAT(tuned.out, HasSubstr("  budget  queries    rule us  tuned us     gain  items of\n"));
@@ -107,6 +104,25 @@ TEST_F(TuneSparseTest, WhatIsTunedIsToldAndWhatRunsTakesIt) {
   const auto toldJson = nlohmann::json::parse(
       test::runDeftc({"explain", path_, "--tree", tree_, "--backend", "cuda", "--json"}).out);
   EXPECT_EQ(toldJson["sparse"]["lists"][0]["cuts"][1]["item_tokens"], 64);
+}
+
+TEST_F(TuneSparseTest, BehindTreesItIsKeptInTheirJournal) {
+  if (const auto nvrtc = nvrtc::Nvrtc::load(); !nvrtc)
+    GTEST_SKIP() << nvrtc.error().message;
+  const std::string journal = folder_.path("journal.jsonl"), page = folder_.path("page.html");
+  std::vector<std::string> trees{"--tree",       tree_,      "--backend", "cuda",  "--as-given",
+                                 "--candidates", "1",        "--journal", journal, "--report",
+                                 page,           "--budget", "8s"};
+  for (const char *one : {"partition=node", "chunk_tokens=0", "shape=sm80", "tile_q=16", "tile_kv=64",
+                          "stages=2", "warps=4", "prices=machine"}) // few kernels to compile
+    trees.insert(trees.end(), {"--axis", one});
+  const Outcome tuned = tune(trees);
+  ASSERT_EQ(tuned.code, 0) << tuned.err;
+  EXPECT_THAT(tuned.out, HasSubstr("\nsparse layers, "));
+  EXPECT_THAT(module_cache::readText(page), HasSubstr("<h3>Sparse layers</h3>"));
+  const Outcome report = test::runDeftc({"report", journal, "-o", "-"});
+  EXPECT_THAT(report.out, HasSubstr("Lists are read by tiles of 64 tokens, 2 stages, 4 warps, those of the "
+                                    "package, so only cuts are tuned. "));
 }
 
 TEST_F(TuneSparseTest, ABudgetEndsItAndTheSameCommandGoesOn) {
