@@ -94,6 +94,36 @@ int32_t endOf(deft::TuneEnd end) {
   return DEFT_TUNE_COMPLETE;
 }
 
+template <typename T> deft_tuned_sparse *makeSparse(Made<T> &made, const deft::TunedSparse &of) {
+  auto *const sparse = made.template add<deft_tuned_sparse>();
+  sparse->size = sizeof *sparse;
+  sparse->file = made.text(of.file);
+  auto **const lists = made.template add<deft_tuned_lists *>(of.lists.size());
+  for (std::size_t i = 0; i < of.lists.size(); ++i) {
+    const deft::TunedLists &one = of.lists[i];
+    lists[i] = made.template add<deft_tuned_lists>();
+    *lists[i] = {sizeof(deft_tuned_lists),
+                 one.untunedUs,
+                 one.tunedUs,
+                 one.gain,
+                 one.budget,
+                 one.queries,
+                 one.itemTokens,
+                 0};
+  }
+  sparse->list_count = of.lists.size();
+  sparse->lists = lists;
+  sparse->tile_gain = of.tileGain;
+  sparse->seconds = of.seconds;
+  sparse->tile_tokens = of.tileTokens;
+  sparse->stages = of.stages;
+  sparse->warps = of.warps;
+  sparse->is_packaged = of.isPackaged;
+  sparse->known = of.known;
+  sparse->end = endOf(of.end);
+  return sparse;
+}
+
 deft_tune_summary *makeSummary(const deft::TuneSummary &of) {
   Made<deft_tune_summary> made;
   made->size = sizeof(deft_tune_summary);
@@ -116,6 +146,7 @@ deft_tune_summary *makeSummary(const deft::TuneSummary &of) {
   made->end = endOf(of.end);
   made->measured = of.measured;
   made->reused = of.reused;
+  made->sparse = of.sparse ? makeSparse(made, *of.sparse) : nullptr;
   return made.release();
 }
 

@@ -1,3 +1,4 @@
+import ctypes
 import json
 import os
 import signal
@@ -5,6 +6,7 @@ import signal
 import deft
 import numpy as np
 import pytest
+from deft import _tune_worker
 
 ATT = "attention a { query_heads = 2; kv_heads = 1; head_dim = 16; kv_cache = contiguous; }"
 
@@ -85,3 +87,47 @@ def test_arrays_of_parameters_are_handed_on_as_one_row():
     assert deft._tune._numbers_of(np.arange(4, dtype="int32").reshape(2, 2)) == [0, 1, 2, 3]
     assert deft._tune._numbers_of(np.float32(2)) == 2.0
     assert deft._tune._numbers_of([1, 2]) == [1, 2]
+
+
+def test_what_became_of_sparse_layers_is_read_and_shown():
+    abi = deft._abi
+    kinds = [
+        deft._library.sized(
+            abi.deft_tuned_lists, budget=4096, queries=8, item_tokens=1024, untuned_us=44.0, tuned_us=40.0, gain=1.1
+        ),
+        deft._library.sized(abi.deft_tuned_lists, budget=1024, queries=1, untuned_us=10.0, tuned_us=10.0, gain=1.0),
+    ]
+    pointers = (ctypes.c_void_p * len(kinds))(*(ctypes.addressof(one) for one in kinds))
+    seen = deft._library.sized(
+        abi.deft_tuned_sparse,
+        file=b"/cache/sparse/gpu.json",
+        list_count=len(kinds),
+        lists=ctypes.addressof(pointers),
+        tile_gain=1.02,
+        seconds=31.5,
+        tile_tokens=32,
+        stages=3,
+        warps=2,
+        known=4,
+        end=abi.DEFT_TUNE_BUDGET,
+    )
+    said = _tune_worker._sparse_of(ctypes.addressof(seen))
+    assert _tune_worker._sparse_of(None) is None
+    empty = {"measured": 0, "reused": 0, "config_file": "", "journal": "", "classes": [], "warnings": []}
+    summary = {"device": "a GPU", "end": "budget", "seconds": 31.5, "sparse": said, **empty}
+    result = deft._tune._result_of(json.loads(json.dumps(summary)))
+    sparse = result.sparse
+    assert (sparse.tile_tokens, sparse.is_packaged, sparse.known, sparse.end) == (32, False, 4, "budget")
+    assert sparse.lists[0] == deft.TunedLists(4096, 8, 1024, 44.0, 40.0, 1.1)
+    told = "sparse layers: tiles of 32 tokens, 3 stages, 2 warps; 2 kinds of lists tuned, 4 known before, budget after 32 s"
+    assert told in str(result) and str(result).startswith("a GPU: budget after 32 s")
+    html = result._repr_html_()
+    assert html.count("<table>") == 1 and f"<caption>{told}</caption>" in html
+    assert "<tr><td>4096</td><td>8</td><td>44.0</td><td>40.0</td><td>1.10</td><td>1024 tokens</td></tr>" in html
+    assert "<td>1.00</td><td>as by the rule</td>" in html
+
+
+def test_without_trees_sparse_layers_alone_are_tuned_which_processors_have_not(files):
+    selecting = deft.compile(ATT.removesuffix("}") + "select { budget = 64; } }")
+    with pytest.raises(deft.UsageError, match="there is no tree to tune for"):
+        deft.tune(selecting, device="cpu", **files)

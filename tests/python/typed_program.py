@@ -135,6 +135,9 @@ def tuning(att: deft.Attention) -> deft.TuneResult:
     result = deft.tune(att, workload=["few_shot"], budget=60, progress=watch)
     assert_type(result.classes, list[deft.TunedClass])
     assert_type(result.classes[0].gain, float)
+    if result.sparse is not None:
+        assert_type(result.sparse, deft.TunedSparse)
+        assert_type(result.sparse.lists, list[deft.TunedLists])
     return result
 
 

@@ -7,6 +7,7 @@
 #include "runtime/exec/Params.h"
 #include "runtime/exec/cpu/Processors.h"
 #include "runtime/tree/CachePlacement.h"
+#include "tuner/api/TuneSparse.h"
 #include "tuner/session/NamedSamples.h"
 #include "tuner/session/Tune.h"
 #include "tuner/workload/Families.h"
@@ -213,13 +214,26 @@ Result<TuneSummary> Tuner::run(const TuneListener &listener) {
     if (!backend)
       return api::toPublic(backend.error());
     input.backend = std::move(*backend);
-    const auto report =
-        session::tune(input, toInternal(impl_->options, impl_->threads), toInternal(listener));
+    const program::Program &program = impl_->attention.impl().program;
+    const bool selects = input.variant.select && input.backend.isGpu();
+    if (selects && input.samples.empty())
+      return api::tuneSparseAlone(program, input.params, api::sparseOptions(impl_->options, impl_->threads),
+                                  listener);
+    session::TuneOptions options = toInternal(impl_->options, impl_->threads);
+    const bool hasSparse = selects && options.configPath.empty();
+    sparse::TuneOptions ofSparse = api::sparseOptions(impl_->options, impl_->threads);
+    ofSparse.seconds = sparse::shareOfBudget(options.budgetSeconds);
+    if (hasSparse)
+      options.budgetSeconds -= ofSparse.seconds;
+    const auto report = session::tune(input, options, toInternal(listener));
     if (!report)
       return api::toPublic(report.error());
     if (report->notSaved)
       return api::toPublic(*report->notSaved);
-    return toPublic(*report);
+    TuneSummary summary = toPublic(*report);
+    if (hasSparse && report->ended != session::Ended::Interrupted)
+      api::tuneSparseBehind(summary, program, input.params, ofSparse, listener);
+    return summary;
   });
 }
 

@@ -18,8 +18,9 @@
 ///   tuner.addWorkload("few_shot").value();        // or a family of them that the library knows
 ///   auto summary = tuner.run().value();
 ///
-/// What is found is kept in a file for this device, and plans of attentions that are compiled or loaded
-/// afterwards are made with it: ConfigChoice::rule is then "exact". See specs/CONFIGS.md.
+/// An attention that selects has sparse layers, which are tuned on a GPU behind the trees, or alone where
+/// there are none. What is found is kept in a file for this device, and plans of attentions that are compiled
+/// or loaded afterwards are made with it: ConfigChoice::rule is then "exact". See specs/CONFIGS.md.
 namespace deft {
 
 enum class TuneDevice {
@@ -47,13 +48,13 @@ struct TuneOptions {
   bool fromRelated = false;
 };
 
-/// How far a run is.
+/// How far a run is. Of sparse layers, whose stage is "sparse", it has `measured`, `left` and `secondsLeft`.
 struct TuneProgress {
   int classIndex = 0; ///< of trees that are alike
   int classes = 0;
   std::string treeClass;
-  std::string stage; ///< "compile" (before the first class), "search", "final", "confirm"
-  int measured = 0;  ///< configs of the class
+  std::string stage; ///< "compile" (before the first class), "search", "final", "confirm", "sparse"
+  int measured = 0;  ///< configs of the class; kinds of lists
   int left = 0;      ///< at most
   double bestUs = 0; ///< microseconds; 0: not known yet
   double untunedUs = 0;
@@ -86,6 +87,26 @@ struct TunedClass {
 
 enum class TuneEnd { Complete, Budget, Cancelled };
 
+/// What became of lists of so many tokens that so many queries read, in sparse layers.
+struct TunedLists {
+  int budget = 0, queries = 0;
+  int itemTokens = 0;                ///< of the items that they are cut into; 0: the rule's cut stays
+  double untunedUs = 0, tunedUs = 0; ///< of a layer by the rules, and as it is read now
+  double gain = 1;                   ///< untuned over tuned
+};
+
+/// What became of the sparse layers of an attention that selects.
+struct TunedSparse {
+  int tileTokens = 0, stages = 0, warps = 0; ///< of the kernel that reads lists
+  bool isPackaged = false;                   ///< it is the package's, so only cuts were tuned
+  double tileGain = 1;                       ///< over the rule's tile, in the geometric mean of all lists
+  std::vector<TunedLists> lists;             ///< that were tuned by this run
+  int known = 0;                             ///< lists that were tuned before
+  TuneEnd end = TuneEnd::Complete;
+  double seconds = 0;
+  std::string file; ///< where they are; empty: nothing was found
+};
+
 struct TuneSummary {
   std::string device;
   std::vector<TunedClass> classes;
@@ -93,11 +114,13 @@ struct TuneSummary {
   int measured = 0; ///< measurements of this run
   int reused = 0;   ///< of earlier ones, out of the journal
   double seconds = 0;
-  std::string configFile, journal; ///< where they are
+  std::string configFile, journal; ///< where they are; empty where there were no trees
   std::vector<std::string> warnings;
+  std::optional<TunedSparse> sparse; ///< none: the attention selects nothing, or the run did not come to it
 };
 
-/// Tunes one attention for trees. For one thread at a time.
+/// Tunes one attention for trees, and on a GPU the sparse layers of one that selects. For one thread at a
+/// time.
 ///
 /// A run measures in child processes, so that a config that faults or hangs costs no more than its time. They
 /// are forked: run() is for a process that has not used CUDA, because its children could not (an Environment
@@ -124,6 +147,10 @@ public:
 
   /// Searches class after class, and keeps each that is done. What a config does wrong is part of the
   /// summary; an error is what keeps a run from starting or from saving its results.
+  ///
+  /// Then come the sparse layers, if there are any and the device is a GPU: of a budget they get a quarter,
+  /// up to a minute, and all of it where there are no trees. With trees and a `configFile` they are left out:
+  /// it is a file of configs. What keeps them from being tuned is a warning, and an error only without trees.
   Result<TuneSummary> run(const TuneListener &listener = {});
 
   struct Impl;

@@ -29,7 +29,7 @@ from ._sequence_tree import SequenceTree, TokenCopy
 from ._spec_of_functions import attention
 from ._threads import get_threads, set_threads
 from ._tree import Node, Query, Stretch, Tree
-from ._tune import TunedClass, TuneProgress, TuneResult, tune
+from ._tune import TunedClass, TunedLists, TunedSparse, TuneProgress, TuneResult, tune
 
 __version__: str = _lib.deft_version().decode()
 
@@ -76,6 +76,8 @@ __all__ = [
     "TuneProgress",
     "TuneResult",
     "TunedClass",
+    "TunedLists",
+    "TunedSparse",
     "UsageError",
     "attention",
     "compile",

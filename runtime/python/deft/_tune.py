@@ -29,13 +29,13 @@ class TuneProgress:
     """How far a run is."""
 
     tree_class: str  # of trees that are alike
-    stage: str  # "compile" (before the first class), "search", "final", "confirm"
+    stage: str  # "compile" (before the first class), "search", "final", "confirm"; "sparse", which is about lists
     best_us: float  # 0: not known yet
     untuned_us: float
     seconds_left: float  # of the budget; below 0: there is none
     class_index: int
     classes: int
-    measured: int  # configs of the class
+    measured: int  # configs of the class; kinds of lists
     left: int  # at most
 
 
@@ -65,24 +65,60 @@ class TunedClass:
 
 
 @dataclass(frozen=True)
+class TunedLists:
+    """What became of lists of so many tokens that so many queries read, in sparse layers."""
+
+    budget: int
+    queries: int
+    item_tokens: int  # of the items that they are cut into; 0: the rule's cut stays
+    untuned_us: float  # of a layer by the rules
+    tuned_us: float
+    gain: float  # untuned over tuned
+
+
+@dataclass(frozen=True)
+class TunedSparse:
+    """What became of the sparse layers of an attention that selects."""
+
+    tile_tokens: int  # of the kernel that reads lists
+    stages: int
+    warps: int
+    is_packaged: bool  # it is the package's, so only cuts were tuned
+    tile_gain: float  # over the rule's tile, in the geometric mean of all lists
+    known: int  # lists that were tuned before
+    end: str  # "complete", "budget" or "cancelled"
+    seconds: float
+    file: str  # where they are; empty: nothing was found
+    lists: list[TunedLists] = field(default_factory=list)  # that were tuned by this run
+
+    def __str__(self) -> str:
+        tile = f"tiles of {self.tile_tokens} tokens, {self.stages} stages, {self.warps} warps"
+        known = f", {self.known} known before" if self.known else ""
+        return f"sparse layers: {tile}; {len(self.lists)} kinds of lists tuned{known}, {self.end} after {self.seconds:.0f} s"
+
+
+@dataclass(frozen=True)
 class TuneResult:
-    """What a run found. In a notebook it shows itself as a table."""
+    """What a run found. In a notebook it shows itself as tables."""
 
     device: str
     end: str  # "complete", "budget" or "cancelled"
     seconds: float
     measured: int  # measurements of this run
     reused: int  # of earlier ones, out of the journal
-    config_file: str  # where the results are
+    config_file: str  # where the results are; empty, as the journal, where there were no trees
     journal: str
     classes: list[TunedClass] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
+    sparse: TunedSparse | None = None  # none: the attention selects nothing, or the run did not come to it
 
     def __str__(self) -> str:
         lines = [f"{self.device}: {self.end} after {self.seconds:.0f} s, {self.measured} measurements"]
         for one in self.classes:
             times = f"{one.untuned_us:.1f} us untuned, {one.tuned_us:.1f} us tuned ({one.gain:.2f}x)" if one.is_done else ""
             lines.append(f"  {one.tree_class}: {', '.join(filter(None, (times, one._outcome)))}")
+        if self.sparse:
+            lines.append(f"  {self.sparse}")
         return "\n".join([*lines, *(f"  warning: {warning}" for warning in self.warnings)])
 
     def _repr_html_(self) -> str:
@@ -96,8 +132,21 @@ class TuneResult:
             )
             for one in self.classes
         ]
-        about = f"{self.device}, {self.end} after {self.seconds:.0f} s; kept in {self.config_file}"
-        return html_table(about, heads, rows)
+        about = f"{self.device}, {self.end} after {self.seconds:.0f} s"
+        of_classes = html_table(f"{about}; kept in {self.config_file}", heads, rows) if self.config_file else ""
+        if self.sparse is None:
+            return of_classes or html_table(about, heads, rows)
+        heads = ("budget", "queries", "by the rules, us", "tuned, us", "gain", "items of")
+        rows = [
+            (
+                *map(str, (one.budget, one.queries)),
+                *(f"{us:.1f}" for us in (one.untuned_us, one.tuned_us)),
+                f"{one.gain:.2f}",
+                f"{one.item_tokens} tokens" if one.item_tokens else "as by the rule",
+            )
+            for one in self.sparse.lists
+        ]
+        return of_classes + html_table(str(self.sparse), heads, rows)
 
 
 def tune(
@@ -122,7 +171,9 @@ def tune(
     log: Callable[[str], Any] | None = None,
 ) -> TuneResult:
     """Finds the fastest configs for trees like those to come, and keeps them for this device: attentions that are
-    compiled or loaded afterwards make their plans with them.
+    compiled or loaded afterwards make their plans with them. Of an attention that selects the sparse layers are tuned,
+    too, on a GPU and behind the trees, or alone where neither a workload nor trees are given; with a `config_file` only
+    the trees are.
 
     `workload` names trees as `deftc workloads` lists them ("few_shot", "few_shot:prompt=4000,branches=50"); `trees` are
     trees of one's own, and on `held_out` ones what is found has to be as good. `budget` is in seconds. `device` is "cpu"
@@ -145,7 +196,7 @@ def tune(
         raise UsageError(f"budget is {budget!r}, it must be seconds from 0 on", "0 or None sets no end")
     workloads = [workload] if isinstance(workload, str) else list(workload or ())
     own = [("", tree.to_json(), False) for tree in trees] + [("", tree.to_json(), True) for tree in held_out]
-    if not workloads and not own:
+    if not workloads and not own and attention.selects is None:
         raise UsageError("there is nothing to tune for", "give a workload or trees")
     index = device_index(device) if device is not None else None
     if index:
@@ -255,6 +306,12 @@ def _follow(
         raise KINDS.get(ended["status"], InternalError)(ended["error"], ended["hint"])
     if "summary" not in ended:
         raise InternalError(f"the process that tunes ended with {code}")
-    summary = ended["summary"]
-    summary["classes"] = [TunedClass(**one) for one in summary["classes"]]
-    return TuneResult(**summary)
+    return _result_of(ended["summary"])
+
+
+def _result_of(summary: dict[str, Any]) -> TuneResult:
+    classes = [TunedClass(**one) for one in summary["classes"]]
+    sparse = summary["sparse"]
+    if sparse is not None:
+        sparse = TunedSparse(**{**sparse, "lists": [TunedLists(**one) for one in sparse["lists"]]})
+    return TuneResult(**{**summary, "classes": classes, "sparse": sparse})

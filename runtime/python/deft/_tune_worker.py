@@ -27,6 +27,8 @@ _PROGRESS = ("best_us", "untuned_us", "seconds_left", "class_index", "classes", 
 _CLASS = ("untuned_us", "tuned_us", "gain", "held_out_gain", "trees", "candidates", "rejected")
 _CLASS_TEXTS = ("tree_class", "config", "note")
 _CLASS_FLAGS = ("is_done", "keeps_untuned", "is_complete")
+_SPARSE = ("tile_tokens", "stages", "warps", "tile_gain", "known", "seconds")
+_LISTS = ("budget", "queries", "item_tokens", "untuned_us", "tuned_us", "gain")
 
 
 def _say(**what: Any) -> None:
@@ -69,6 +71,20 @@ def _class_of(one: Any) -> dict[str, Any]:
     }
 
 
+def _sparse_of(pointer: int | None) -> dict[str, Any] | None:
+    if not pointer:
+        return None
+    seen = cast(pointer, POINTER(_abi.deft_tuned_sparse))[0]
+    lists = cast(seen.lists, POINTER(POINTER(_abi.deft_tuned_lists)))
+    return {
+        **{name: getattr(seen, name) for name in _SPARSE},
+        "is_packaged": bool(seen.is_packaged),
+        "end": _ENDS[seen.end],
+        "file": _words(seen.file),
+        "lists": [{name: getattr(lists[i][0], name) for name in _LISTS} for i in range(seen.list_count)],
+    }
+
+
 def _summary_of(pointer: int) -> dict[str, Any]:
     seen = cast(pointer, POINTER(_abi.deft_tune_summary))[0]
     classes = cast(seen.classes, POINTER(POINTER(_abi.deft_tuned_class)))
@@ -83,6 +99,7 @@ def _summary_of(pointer: int) -> dict[str, Any]:
         "journal": _words(seen.journal),
         "classes": [_class_of(classes[i][0]) for i in range(seen.class_count)],
         "warnings": [_words(warnings[i]) for i in range(seen.warning_count)],
+        "sparse": _sparse_of(seen.sparse),
     }
 
 

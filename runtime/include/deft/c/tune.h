@@ -5,7 +5,8 @@
 
 /// Finding the fastest configs on this machine: what `deftc tune` does, inside a program. What is found is
 /// kept in a file for this device, and plans of attentions that are compiled or loaded afterwards are made
-/// with it: deft_config_choice::rule is then "exact". See specs/CONFIGS.md.
+/// with it: deft_config_choice::rule is then "exact". An attention that selects has sparse layers, which are
+/// tuned on a GPU behind the trees, or alone where there are none. See specs/CONFIGS.md.
 
 DEFT_C_BEGIN
 
@@ -37,17 +38,18 @@ typedef struct deft_tune_options {
   int32_t reserved; ///< 0
 } deft_tune_options;
 
-/// How far a run is. Its texts are there during the call only.
+/// How far a run is. Its texts are there during the call only. Of sparse layers, whose stage is "sparse", it
+/// has `measured`, `left` and `seconds_left`.
 typedef struct deft_tune_progress {
   size_t size;            ///< fields that do not lie within it are not there
   const char *tree_class; ///< of trees that are alike
-  const char *stage;      ///< "compile" (before the first class), "search", "final", "confirm"
+  const char *stage;      ///< "compile" (before the first class), "search", "final", "confirm", "sparse"
   double best_us;         ///< microseconds; 0: not known yet
   double untuned_us;
   double seconds_left; ///< of the budget; below 0: there is none
   int32_t class_index;
   int32_t classes;
-  int32_t measured; ///< configs of the class
+  int32_t measured; ///< configs of the class; kinds of lists
   int32_t left;     ///< at most
 } deft_tune_progress;
 
@@ -81,12 +83,40 @@ typedef struct deft_tuned_class {
 
 enum { DEFT_TUNE_COMPLETE = 0, DEFT_TUNE_BUDGET = 1, DEFT_TUNE_CANCELLED = 2 };
 
+/// What became of lists of so many tokens that so many queries read, in sparse layers.
+typedef struct deft_tuned_lists {
+  size_t size;
+  double untuned_us; ///< of a layer by the rules
+  double tuned_us;
+  double gain; ///< untuned over tuned
+  int32_t budget;
+  int32_t queries;
+  int32_t item_tokens; ///< of the items that they are cut into; 0: the rule's cut stays
+  int32_t reserved;    ///< 0
+} deft_tuned_lists;
+
+/// What became of the sparse layers of an attention that selects.
+typedef struct deft_tuned_sparse {
+  size_t size;
+  const char *file;  ///< where they are; empty: nothing was found
+  size_t list_count; ///< that were tuned by this run
+  const deft_tuned_lists *const *lists;
+  double tile_gain; ///< over the rule's tile, in the geometric mean of all lists
+  double seconds;
+  int32_t tile_tokens; ///< of the kernel that reads lists
+  int32_t stages;
+  int32_t warps;
+  int32_t is_packaged; ///< 1: it is the package's, so only cuts were tuned
+  int32_t known;       ///< lists that were tuned before
+  int32_t end;         ///< DEFT_TUNE_COMPLETE, _BUDGET or _CANCELLED
+} deft_tuned_sparse;
+
 /// Made by the library: deft_free gives all of it back. Fields that do not lie within its size, or within
-/// that of a class, are not there.
+/// that of what it points to, are not there.
 typedef struct deft_tune_summary {
   size_t size;
   const char *device;
-  const char *config_file; ///< where the results are
+  const char *config_file; ///< where the results are; empty, as the journal, where there were no trees
   const char *journal;
   size_t class_count;
   const deft_tuned_class *const *classes;
@@ -97,6 +127,8 @@ typedef struct deft_tune_summary {
   int32_t measured; ///< measurements of this run
   int32_t reused;   ///< of earlier ones, out of the journal
   int32_t reserved; ///< 0
+  /// Null: the attention selects nothing, or the run did not come to it.
+  const deft_tuned_sparse *sparse;
 } deft_tune_summary;
 
 /// Tunes one attention for trees. For one thread at a time.
@@ -125,7 +157,10 @@ DEFT_C_API deft_status deft_tuner_set_params(deft_tuner *tuner, const deft_param
 DEFT_C_API const char *deft_tuner_family(int32_t index);
 
 /// Searches class after class, and keeps each that is done. What a config does wrong is part of the summary;
-/// an error is what keeps a run from starting or from saving its results. `listener` may be null; `*summary`
+/// an error is what keeps a run from starting or from saving its results. Then come the sparse layers, if
+/// there are any and the device is a GPU: of a budget they get a quarter, up to a minute, and all of it where
+/// there are no trees. With trees and a `config_file` they are left out: it is a file of configs. What keeps
+/// them from being tuned is a warning, and an error only without trees. `listener` may be null; `*summary`
 /// is the caller's: deft_free.
 DEFT_C_API deft_status deft_tuner_run(deft_tuner *tuner, const deft_tune_listener *listener,
                                       deft_tune_summary **summary);
