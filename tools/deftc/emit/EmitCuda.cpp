@@ -97,7 +97,8 @@ void addCudaEmitters(CLI::App &emit, EmitterTable &table) {
                       "For cuda, ptx, cubin and sass: the kernel; a phase of the schedule (the first "
                       "without it), or merge; queries where q has a hook; of an attention that selects "
                       "PHASE_selecting, select, "
-                      "sparse, unite or united, too");
+                      "sparse, unite or united, too. As all are of the default config, sparse has the "
+                      "rule's tile, whatever was tuned");
   CLI::Option *config =
       emit.add_option("--config", options->config,
                       "For cuda, ptx, cubin and sass: a file with a config, in place of the default one");

@@ -1,6 +1,9 @@
 // build, doctor and emit --as cuda|ptx|cubin, called as the program calls them.
 #include "compiler/package/Package.h"
+#include "runtime/config_cache/SparseFiles.h"
 #include "tests/support/RunDeftc.h"
+#include "tests/unit/runtime/config_cache/ConfigTesting.h"
+#include "tests/unit/runtime/config_cache/SparseTesting.h"
 #include "tools/deftc/common/Context.h"
 
 #include <gmock/gmock.h>
@@ -10,6 +13,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <regex>
 #include <sstream>
 
 namespace deft::cli {
@@ -84,6 +88,21 @@ TEST_F(KernelCommandsTest, EmitCudaShowsThePhaseAndTheArchitectureAskedFor) {
   EXPECT_NE(run({"emit", "llama3_8b", "--as", "cuda", "--arch", "sm_86", "--phase", "narrow"}).out,
             run({"emit", "llama3_8b", "--as", "cuda", "--arch", "sm_100", "--phase", "narrow"}).out)
       << "less shared memory";
+}
+
+TEST_F(KernelCommandsTest, EmitShowsSparseLayersByTheRulesTileWhateverWasTuned) {
+  const std::vector<std::string> sparse{"emit", "llama3_8b_sparse", "--as", "cuda", "--phase", "sparse"};
+  config_cache::SparseEntry tuned = config_cache::someSparseEntry(); // of the same attention
+  ASSERT_EQ(tuned.tileKv, 128);
+  ASSERT_TRUE(saveSparse(config_cache::defaultPlaces(), config_cache::h200(), {tuned}).ok());
+  const Outcome shown = run(sparse);
+  EXPECT_EQ(shown.code, kExitOk) << shown.err;
+  EXPECT_THAT(shown.out, StartsWith("// deft_llama3_8b_sparse_sparse: "));
+  EXPECT_THAT(shown.out, HasSubstr("kTileKv = 64;"));
+  std::string help = run({"emit", "--help"}).out;
+  help = std::regex_replace(help, std::regex("\\s+"), " ");
+  EXPECT_THAT(help,
+              HasSubstr("As all are of the default config, sparse has the rule's tile, whatever was tuned"));
 }
 
 TEST_F(KernelCommandsTest, EmitCudaShowsTheKernelOfAConfig) {
