@@ -4,6 +4,7 @@
 #include "runtime/config_cache/EntryMap.h"
 #include "runtime/config_cache/FileLock.h"
 #include "runtime/config_cache/OwnFile.h"
+#include "runtime/config_cache/RemoveEntries.h"
 #include "runtime/config_cache/SetAside.h"
 
 namespace deft::config_cache {
@@ -89,20 +90,8 @@ Result<void> checkMergeable(const std::string &path, Place place, const DeviceKe
 }
 
 Result<int> removeEntries(const std::string &path, const std::function<bool(const Entry &)> &isUnwanted) {
-  const auto lock = FileLock::ofFile(path);
-  if (!lock)
-    return lock.error();
-  FileReading reading = readConfigFile(path);
-  if (reading.state == FileState::Absent)
-    return 0;
-  if (reading.state != FileState::Good)
-    return Error{ErrorCode::Environment, reading.message + "; it is left as it is", ""};
-  const auto removed = static_cast<int>(std::erase_if(reading.file.entries, isUnwanted));
-  if (removed == 0)
-    return 0;
-  if (auto written = support::writeFileAtomically(path, formatConfigFile(reading.file)); !written)
-    return written.error();
-  return removed;
+  return removeFrom(
+      path, [](const std::string &file) { return readConfigFile(file); }, formatConfigFile, isUnwanted);
 }
 
 } // namespace deft::config_cache

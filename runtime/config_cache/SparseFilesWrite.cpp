@@ -4,6 +4,7 @@
 #include "runtime/config_cache/EntryMap.h"
 #include "runtime/config_cache/FileLock.h"
 #include "runtime/config_cache/OwnFile.h"
+#include "runtime/config_cache/RemoveEntries.h"
 #include "runtime/config_cache/SetAside.h"
 
 #include <algorithm>
@@ -153,20 +154,8 @@ Result<WriteReport> mergeIntoSparse(const std::string &path, Place place, const 
 
 Result<int> removeSparseEntries(const std::string &path,
                                 const std::function<bool(const SparseEntry &)> &isUnwanted) {
-  const auto lock = FileLock::ofFile(path);
-  if (!lock)
-    return lock.error();
-  SparseReading reading = readSparseFile(path);
-  if (reading.state == FileState::Absent)
-    return 0;
-  if (reading.state != FileState::Good)
-    return Error{ErrorCode::Environment, reading.message + "; it is left as it is", ""};
-  const auto removed = static_cast<int>(std::erase_if(reading.file.entries, isUnwanted));
-  if (removed == 0)
-    return 0;
-  if (auto written = support::writeFileAtomically(path, formatSparseFile(reading.file)); !written)
-    return written.error();
-  return removed;
+  return removeFrom(
+      path, [](const std::string &file) { return readSparseFile(file); }, formatSparseFile, isUnwanted);
 }
 
 } // namespace deft::config_cache
