@@ -44,6 +44,15 @@ def test_what_is_found_is_kept_and_told(files):
     assert "<table>" in result._repr_html_() and result.classes[0].tree_class in str(result)
 
 
+@pytest.fixture
+def ctrl_c():
+    """As in a program that somebody started: what a shell runs in the background ignores it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("ctrl_c")
 def test_ctrl_c_ends_the_run_and_its_result_comes_back(files):
     def interrupt(progress):
         os.kill(os.getpid(), signal.SIGINT)  # at the first news: later the run may have ended
