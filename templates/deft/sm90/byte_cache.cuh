@@ -6,13 +6,14 @@
 /// factors of 16 bits before that.
 namespace deft::sm90 {
 
-/// What its elements become. f16 takes one instruction for two; queries of another type are fitted to it
-/// where they are in registers (WarpQueries), else bytes become what queries are.
+/// What its elements become: what queries are, but f16, which takes one instruction for two, where queries of
+/// another type can be fitted to it (WarpQueries): in registers, of which blocks of few columns have none
+/// left.
 template <class Config> struct ByteFactor {
   using Type = typename Config::Query;
 };
 template <class Config>
-  requires(Config::kKeyDim <= 128)
+  requires(Config::kKeyDim > 64 && Config::kKeyDim <= 128)
 struct ByteFactor<Config> {
   using Type = f16;
 };

@@ -104,9 +104,10 @@ TEST(Sm90AttendTest, BytesThatStagesHoldAreConvertedByWhoComputes) {
 TEST(Sm90AttendTest, QueriesOverBytesAreFitted) {
   for (unsigned seed = 0; seed < 3; ++seed) {
     attendAll<Bytes<Light<bf16, 128, 16>, e4m3>, test::LargeQueriesVariant>(seed);
-    attendAll<Bytes<Dealt<Light<bf16, 64, 0>>, e4m3>, test::SmallQueriesVariant>(seed);
+    attendAll<Bytes<Dealt<Light<bf16, 96, 0>>, e4m3>, test::SmallQueriesVariant>(seed);
     attendAll<Bytes<Wide<bf16, 128, 1, 2>, e5m2>, test::LargeQueriesVariant>(seed);
-    attendAll<Bytes<Wide<bf16, 64, 16>, e4m3>, test::SmallQueriesVariant>(seed);
+    attendAll<Bytes<Wide<bf16, 80, 16, 2>, e4m3>, test::SmallQueriesVariant>(seed);
+    attendAll<Bytes<Wide<bf16, 64, 16>, e4m3>, test::LargeQueriesVariant>(seed); // bytes become bf16
   }
 }
 
