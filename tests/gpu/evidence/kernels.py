@@ -226,7 +226,6 @@ def tuned(page, records):
     page.table(["attention", "trees", "mean", "best", "worst"], [
         [entry["of"].split("#")[-1], entry["trees"], times(entry["mean"], 3), times(entry["best"], 3), times(entry["worst"], 3)] for entry in held["summaries"]])
     tuned_elsewhere(page, records)
-    page.no_record("tuned against untuned on a processor", "`deftc run SPEC --backend cpu --tree FILE` with and without `--untuned`, after `deftc tune` there")
 
 
 def tuned_elsewhere(page, records):
