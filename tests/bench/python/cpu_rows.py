@@ -79,6 +79,7 @@ def compared(arguments, environment, tree):
     for row in chosen:
         times["tuned_us" if row["tuned"] else "untuned_us"] = row["median_us"]
     times["flat_us"] = min(row["median_us"] for row in rows if row["partition"] == "query")
+    times["spread"] = max((row["most_us"] - row["least_us"]) / 2 / row["median_us"] for row in rows)
     times["partition"] = next((row["partition"] for row in chosen if row["tuned"]), chosen[0]["partition"])
     return times
 
@@ -113,6 +114,7 @@ def main():
             row = {"tree": tree, **compared(arguments, environment, tree)}
             for dtype in ("bfloat16", "float32") if torch else ():
                 row[f"torch_{dtype}_us"] = torch_us(torch, getattr(torch, dtype), requests, tokens, arguments.rounds)
+            record["spread"] = max(record.get("spread", 0), row.pop("spread"))  # half of a row's range, over its median
             record["rows"].append(row)
             print("  ".join(f"{key} {value:.0f}" if isinstance(value, float) else f"{key} {value}"
                             for key, value in row.items()), flush=True)
