@@ -19,7 +19,7 @@ constexpr int kGroupRows = 64;    ///< of a warpgroup
 
 std::string number(int value) { return std::to_string(value); }
 
-/// Whether K and V are of 8 bits, and become q's type on their way.
+/// Whether K and V are of 8 bits, and become factors of 16 bits before products.
 bool converts(const KernelShape &shape) { return shape.tensors.k.elementBytes() == 1; }
 
 /// Of half a tile of K and of V, as they are copied. Twin: templates/deft/sm90/byte_cache.cuh.

@@ -2,8 +2,7 @@
 #include "tuner/sparse/TuneApart.h"
 
 #include "runtime/config_cache/SparseFiles.h"
-#include "tests/support/SetVariable.h"
-#include "tests/unit/runtime/module_cache/TestFolder.h"
+#include "tests/unit/tuner/sparse/OnTestsDriver.h"
 #include "tuner/measure/Machine.h"
 
 #include <gmock/gmock.h>
@@ -14,24 +13,7 @@ namespace {
 
 using testing::HasSubstr;
 
-class TuneApartTest : public testing::Test {
-protected:
-  TuneApartTest() {
-    options_.lists = {{24, 1}, {24, 2}, {24, 3}};
-    options_.places.userSparse = folder_.path("sparse");
-  }
-
-  static program::Program package() {
-    auto program = program::Program::fromPackage(DEFT_TEST_SELECTING_PACKAGE, "", "");
-    EXPECT_TRUE(program) << program.error().message;
-    return std::move(*program);
-  }
-
-  test::SetVariable kernels_{"DEFT_FAKE_CUDA_VARIANT", "4,2,64,16,bf16,0.25,2,2"};
-  module_cache::TestFolder folder_;
-  test::SetVariable cache_{"DEFT_CACHE_DIR", folder_.path("cache")};
-  TuneOptions options_;
-};
+class TuneApartTest : public OnTestsDriver {};
 
 TEST_F(TuneApartTest, FindsAndKeepsTheSameAndLeavesCudaToOthers) {
   std::vector<Status> told;

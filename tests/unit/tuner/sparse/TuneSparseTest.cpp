@@ -3,8 +3,7 @@
 
 #include "runtime/config_cache/SparseFiles.h"
 #include "runtime/nvrtc/Nvrtc.h"
-#include "tests/support/SetVariable.h"
-#include "tests/unit/runtime/module_cache/TestFolder.h"
+#include "tests/unit/tuner/sparse/OnTestsDriver.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -16,19 +15,8 @@ namespace {
 
 using testing::HasSubstr;
 
-class TuneSparseTest : public testing::Test {
+class TuneSparseTest : public OnTestsDriver {
 protected:
-  TuneSparseTest() {
-    options_.lists = {{24, 1}, {24, 2}, {24, 3}};
-    options_.places.userSparse = folder_.path("sparse");
-  }
-
-  static program::Program package() {
-    auto program = program::Program::fromPackage(DEFT_TEST_SELECTING_PACKAGE, "", "");
-    EXPECT_TRUE(program) << program.error().message;
-    return std::move(*program);
-  }
-
   TuneReport tuned(const program::Program &program, const Listener &listener = {}) const {
     auto report = tune(program, {}, options_, listener);
     EXPECT_TRUE(report) << report.error().message;
@@ -38,11 +26,6 @@ protected:
   std::vector<config_cache::LoadedSparseEntry> kept(const TuneReport &report) const {
     return config_cache::findSparse(options_.places, report.device).tuning.entries();
   }
-
-  test::SetVariable kernels_{"DEFT_FAKE_CUDA_VARIANT", "4,2,64,16,bf16,0.25,2,2"};
-  module_cache::TestFolder folder_;
-  test::SetVariable cache_{"DEFT_CACHE_DIR", folder_.path("cache")};
-  TuneOptions options_;
 };
 
 TEST_F(TuneSparseTest, OfAPackageCutsAreTunedForItsTile) {
