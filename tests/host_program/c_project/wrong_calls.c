@@ -145,7 +145,8 @@ static void wrong_tensors(const deft_attention *attention) {
   v_tensor.shape = one_page;
   RUN_FAILS("v is [1, 16, 2, 64], and k has 2 pages");
   out_tensor.dtype = 0x7f08;
-  RUN_FAILS("out is of a type that has no name here, DLPack's code 127 with 8 bits, `host_program` takes bfloat16");
+  RUN_FAILS(
+      "out is of a type that has no name here, DLPack's code 127 with 8 bits, `host_program` takes bfloat16");
   out_tensor.data = (char *)out + 1;
   RUN_FAILS("out does not begin at a multiple of 2 bytes");
   inputs.k = NULL;
