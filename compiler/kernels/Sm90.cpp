@@ -30,10 +30,8 @@ int halfTileBytes(const KernelShape &shape) {
 
 /// Whether stages hold bytes, which the computing warps convert. Twin: templates/deft/sm90/layout.cuh.
 bool holdsBytes(const KernelShape &shape, const PhaseConfig &phase) {
-  return converts(shape) && isLight(phase) && shape.tensors.k.dim > 64;
+  return converts(shape) && isLight(phase) && shape.tensors.k.dim > 64 && shape.tensors.k.dim <= 128;
 }
-/// Whether no GPU has run or timed such blocks: a config that names them gets them, and nobody else.
-bool isUntried(const KernelShape &shape, const PhaseConfig &phase) { return holdsBytes(shape, phase); }
 
 /// Where copying warps convert bytes, two tiles of each warp, or of each pair, wait for that.
 int stagingBytes(const KernelShape &shape, const PhaseConfig &phase) {
@@ -61,10 +59,12 @@ int bytesOf(const KernelShape &shape, const PhaseConfig &phase) {
   const int tilesBytes = tileBytes(tileOf(k), phase.tileKv) + tileBytes(tileOf(v), phase.tileKv);
   const int besideTiles = slotBytes + 2 * 8; // of a stage, with its barriers
   constexpr int kAlignment = 1024;
-  const int unitBytes = roomBytes + pieces * pieceBytes + kAlignment;
-  if (holdsBytes(shape, phase)) // which become one tile
-    return phase.stages * (2 * halfTileBytes(shape) + besideTiles) + tilesBytes + unitBytes;
-  return phase.stages * (tilesBytes + besideTiles) + unitBytes +
+  const int unitBytes = pieces * pieceBytes + kAlignment;
+  if (holdsBytes(shape, phase)) { // in rows of 128; they become one tile, whose values results follow
+    const int tileAndRooms = tilesBytes / 2 + std::max(tilesBytes / 2, roomBytes);
+    return phase.stages * (2 * phase.tileKv * 128 + besideTiles) + tileAndRooms + unitBytes;
+  }
+  return phase.stages * (tilesBytes + besideTiles) + roomBytes + unitBytes +
          (converts(shape) ? stagingBytes(shape, phase) : 0);
 }
 int bytesOf(const Site &site) { return bytesOf(site.shape, site.phase); }
@@ -152,7 +152,7 @@ std::optional<PhaseConfig> sm90Phase(const KernelShape &shape, const target::Tar
   shallow.stages = 2;
   const auto candidates = isLight ? std::vector{light} : std::vector{deep, shallow};
   for (const PhaseConfig &phase : candidates)
-    if (!isUntried(shape, phase) && !brokenRule({shape, phase, target, sm90}))
+    if (!brokenRule({shape, phase, target, sm90}))
       return phase;
   return std::nullopt;
 }
@@ -221,12 +221,10 @@ std::vector<TunedPhases> tunedPhases(const KernelShape &shape) {
     above.rowsAbove = rowsThatHold(shape, {16, 32, 64});
     return std::vector{std::move(above), sm80Narrow(shape)};
   };
-  std::vector<TunedPhases> all = {{"sm90", {wide}}, {"sm90+sm80", besideNarrow(wide)}};
-  if (!isUntried(shape, light.phase)) {
-    all.insert(all.begin() + 1, {"sm90_light", {light}});
-    all.push_back({"sm90_light+sm80", besideNarrow(light)});
-  }
-  return all;
+  return {{"sm90", {wide}},
+          {"sm90_light", {light}},
+          {"sm90+sm80", besideNarrow(wide)},
+          {"sm90_light+sm80", besideNarrow(light)}};
 }
 
 } // namespace

@@ -83,7 +83,8 @@ public:
     const long long tokens = kPage > 1 ? kPage : kPlaces;
     for (auto *boxes : {&kBoxes_, &vBoxes_}) {
       const abi::CacheLayout &cache = boxes == &kBoxes_ ? kLayout_ : vLayout_;
-      const long long tokenBytes = 2 * (kPage == 1 ? cache.pageStride : cache.tokenStride);
+      constexpr int kBytes = static_cast<int>(sizeof(Key)), kColumns = kKeyDim * kBytes / 2; // of 16 bits
+      const long long tokenBytes = kBytes * (kPage == 1 ? cache.pageStride : cache.tokenStride);
       const void *tensor = boxes == &kBoxes_ ? args_.k : args_.v;
       for (int box = 0; box < 3; ++box) {
         CopyBox &made = (*boxes)[static_cast<std::size_t>(box)];
@@ -95,17 +96,17 @@ public:
           made.box[made.rank++] = taken;
         };
         if (box < 2) {
-          dimension(kKeyDim, 2, 64); // and kValueDim
-          dimension(kKvHeads, 2 * cache.headStride, 1);
+          dimension(kColumns, 2, 64); // and kValueDim
+          dimension(kKvHeads, kBytes * cache.headStride, 1);
           dimension(tokens, tokenBytes, 16 << box);
         } else {
-          dimension(std::min(kKeyDim, 64), 2, 64);
+          dimension(std::min(kColumns, 64), 2, 64);
           dimension(tokens, tokenBytes, 64);
-          dimension((kKeyDim + 63) / 64, 128, (kKeyDim + 63) / 64);
-          dimension(kKvHeads, 2 * cache.headStride, 1);
+          dimension((kColumns + 63) / 64, 128, (kColumns + 63) / 64);
+          dimension(kKvHeads, kBytes * cache.headStride, 1);
         }
         if (kPage > 1)
-          dimension(kPlaces / kPage, 2 * cache.pageStride, 1);
+          dimension(kPlaces / kPage, kBytes * cache.pageStride, 1);
         (boxes == &kBoxes_ ? args_.kBoxes : args_.vBoxes)[box] = made.map();
       }
     }

@@ -10,7 +10,8 @@ namespace {
 namespace cu = device::cu;
 
 constexpr std::size_t kMostCaches = 1024;   ///< that are remembered: 800 kB
-constexpr unsigned kColumns = 64;           ///< of a box, of 16 bits: the 128 bytes of the widest swizzle
+constexpr unsigned kColumnBytes = 2;        ///< those of 8 bits come in pairs
+constexpr unsigned kColumns = 64;           ///< of a box: the 128 bytes of the widest swizzle
 constexpr unsigned kBoxTokens[] = {16, 32}; ///< as abi::AttendArgs has them
 constexpr unsigned kTileTokens = 64;        ///< likewise
 /// Of a cache, or tokens where it has no pages: copies give zeros for what is behind.
@@ -21,58 +22,59 @@ struct View {
   unsigned rank = 0;
   unsigned long long sizes[5], strideBytes[5];
   unsigned box[5];
-  int elementBytes;
 
-  explicit View(const spec::TensorType &tensor) : elementBytes(tensor.elementBytes()) {}
-  void add(unsigned long long size, long long strideElements, unsigned taken) {
+  void add(unsigned long long size, unsigned long long bytes, unsigned taken) {
     sizes[rank] = size;
-    strideBytes[rank] = static_cast<unsigned long long>(elementBytes * strideElements);
+    strideBytes[rank] = bytes;
     box[rank++] = taken;
   }
 };
 
-/// Dimensions of both kinds of views: the tokens of a page, and pages. Where a page is one token, or the
-/// whole cache, tokens are all there is.
-struct Tokens {
+/// K or V. Strides of the layout count elements.
+struct Tensor {
+  const spec::TensorType &type;
+  int heads;
   int pageSize; ///< 0: no pages
-  const abi::CacheLayout &cache;
+  const abi::CacheLayout &layout;
 
-  void addTo(View &view, unsigned taken) const {
+  unsigned long long bytes(long long elements) const {
+    return static_cast<unsigned long long>(type.elementBytes() * elements);
+  }
+  unsigned columns() const { return static_cast<unsigned>(type.rowBytes()) / kColumnBytes; }
+  /// Whether a row is a box, or whole ones.
+  bool hasWholeBoxes() const { return columns() < kColumns || columns() % kColumns == 0; }
+
+  void addHeadsTo(View &view) const { view.add(static_cast<unsigned>(heads), bytes(layout.headStride), 1); }
+  /// The tokens of a page, and pages. Where a page is one token, or the whole cache, tokens are all there is.
+  void addTokensTo(View &view, unsigned taken) const {
     view.add(pageSize > 1 ? static_cast<unsigned>(pageSize) : kMostPages,
-             pageSize == 1 ? cache.pageStride : cache.tokenStride, taken);
+             bytes(pageSize == 1 ? layout.pageStride : layout.tokenStride), taken);
   }
   void addPagesTo(View &view) const {
     if (pageSize > 1)
-      view.add(kMostPages, cache.pageStride, 1);
+      view.add(kMostPages, bytes(layout.pageStride), 1);
   }
 };
 
-/// The KV heads of K or of V.
-struct Heads {
-  int count;
-  const spec::TensorType &tensor;
-};
-
 /// So many tokens of a KV head and 64 of its columns.
-View boxView(const Heads &heads, const Tokens &tokens, unsigned taken) {
-  View view(heads.tensor);
-  view.add(static_cast<unsigned>(heads.tensor.dim), 1, kColumns);
-  view.add(static_cast<unsigned>(heads.count), tokens.cache.headStride, 1);
-  tokens.addTo(view, taken);
-  tokens.addPagesTo(view);
+View boxView(const Tensor &tensor, unsigned taken) {
+  View view;
+  view.add(tensor.columns(), kColumnBytes, kColumns);
+  tensor.addHeadsTo(view);
+  tensor.addTokensTo(view, taken);
+  tensor.addPagesTo(view);
   return view;
 }
 
 /// All columns of a tile's tokens, in blocks of 64; where there are fewer, the copy fills up with zeros.
-View tileView(const Heads &heads, const Tokens &tokens) {
-  const auto dim = static_cast<unsigned>(heads.tensor.dim);
-  const unsigned blocks = (dim + kColumns - 1) / kColumns;
-  View view(heads.tensor);
-  view.add(std::min(dim, kColumns), 1, kColumns);
-  tokens.addTo(view, kTileTokens);
-  view.add(blocks, kColumns, blocks);
-  view.add(static_cast<unsigned>(heads.count), tokens.cache.headStride, 1);
-  tokens.addPagesTo(view);
+View tileView(const Tensor &tensor) {
+  const unsigned columns = tensor.columns(), blocks = (columns + kColumns - 1) / kColumns;
+  View view;
+  view.add(std::min(columns, kColumns), kColumnBytes, kColumns);
+  tensor.addTokensTo(view, kTileTokens);
+  view.add(blocks, kColumns * kColumnBytes, blocks);
+  tensor.addHeadsTo(view);
+  tensor.addPagesTo(view);
   return view;
 }
 
@@ -85,29 +87,27 @@ void fillCacheBoxes(const device::Device &device, const spec::Variant &variant, 
   const auto hasRoomFor = [&](unsigned count) {
     return pageSize <= 1 || pageSize % static_cast<int>(count) == 0;
   };
-  const bool isOfBytes = variant.tensors.k.elementBytes() == 1; // which are converted on their way
-  if (device.facts().major < 9 || isOfBytes || !hasRoomFor(kBoxTokens[0]))
+  // Bytes of longer rows are converted on their way.
+  const bool comeByBoxes = variant.tensors.k.elementBytes() == 2 || variant.tensors.k.dim <= 128;
+  if (device.facts().major < 9 || !comeByBoxes || !hasRoomFor(kBoxTokens[0]))
     return;
-  const auto encode = [&](abi::TensorMap &map, const void *pool, const spec::TensorType &tensor,
+  const auto encode = [&](abi::TensorMap &map, const void *pool, const spec::TensorType &type,
                           const View &view) {
     const unsigned steps[5] = {1, 1, 1, 1, 1};
     return device.api().tensorMapEncodeTiled(
-               &map, tensor.dtype == spec::DType::F16 ? cu::kTensorFloat16 : cu::kTensorBfloat16, view.rank,
+               &map, type.dtype == spec::DType::BF16 ? cu::kTensorBfloat16 : cu::kTensorFloat16, view.rank,
                const_cast<void *>(pool), view.sizes, view.strideBytes + 1, view.box, steps,
                cu::kTensorNoInterleave, cu::kTensorSwizzle128, cu::kTensorPromote128,
                cu::kTensorFillZeros) == cu::kSuccess;
   };
   const auto encodeAll = [&](abi::TensorMap(&maps)[3], const void *pool, const abi::CacheLayout &layout,
-                             const spec::TensorType &tensor) {
-    const Tokens tokens{pageSize, layout};
-    const Heads heads{variant.kvHeads, tensor};
+                             const spec::TensorType &type) {
+    const Tensor tensor{type, variant.kvHeads, pageSize, layout};
     for (int i = 0; i < 2; ++i)
-      if (!encode(maps[i], pool, tensor, boxView(heads, tokens, kBoxTokens[i])))
+      if (!encode(maps[i], pool, type, boxView(tensor, kBoxTokens[i])))
         return false; // strides that are no multiples of 16 bytes, for example
-    const int columns = static_cast<int>(kColumns);
-    const bool hasColumns = tensor.dim < columns || tensor.dim % columns == 0;
-    const bool hasTile = hasColumns && hasRoomFor(kTileTokens);
-    return !hasTile || encode(maps[2], pool, tensor, tileView(heads, tokens));
+    const bool hasTile = tensor.hasWholeBoxes() && hasRoomFor(kTileTokens);
+    return !hasTile || encode(maps[2], pool, type, tileView(tensor));
   };
   if (!encodeAll(args.kBoxes, args.k, cache.k, variant.tensors.k) ||
       !encodeAll(args.vBoxes, args.v, cache.v, variant.tensors.v))

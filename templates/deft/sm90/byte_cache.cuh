@@ -36,8 +36,18 @@ template <class Config> using Factored = typename FactoredOf<Config>::Type;
 /// Whether it stands for one of bytes.
 template <class Config> constexpr bool kHasBytes = requires { typename Config::StoredKey; };
 
-/// Of half a tile of K or of V, as the copying warps share it out: a lane has one of four columns of 16 bytes
-/// of a token, or of two, time after time.
+/// What the cache has of K; elements of V are as large.
+template <class Config> struct StoredKeyOf {
+  using Type = typename Config::Key;
+};
+template <class Config>
+  requires kHasBytes<Config>
+struct StoredKeyOf<Config> {
+  using Type = typename Config::StoredKey;
+};
+
+/// Of half a tile of K or of V, as warps share it out: a lane has one of four columns of 16 bytes of a token,
+/// or of two, time after time.
 template <int kDim> struct BytePieces {
   static constexpr int kColumns = kDim / 16;
   static constexpr int kLow = kColumns > 2 ? 4 : kColumns; ///< columns at a time

@@ -6,33 +6,48 @@
 
 namespace deft::sm90 {
 
-/// How a warp turns bytes, as ByteCopy has left them, into rows of tiles. Columns of 16 bits are written
-/// without conflicts: of a block's 64, eight lanes write every other one for two tokens.
-template <class Config> class ByteConversion {
+/// How a warp turns bytes into rows of tiles: those of a block's rows, which a stage has, or as ByteCopy has
+/// left them. Columns of 16 bits are written without conflicts: of a block's 64, eight lanes write every
+/// other one for two tokens.
+template <class Config, bool kInRows> class ByteConversion {
   using L = Layout<Config>;
   using Pieces = BytePieces<Config::kKeyDim>; // and kValueDim
   using Factor = typename Config::Key;
+  static_assert(!kInRows || (Pieces::kLow == 4 && Pieces::kAcross == 2), "a row has 128 bytes at most");
 
 public:
   __device__ __forceinline__ explicit ByteConversion(int lane)
-      : from_(lane * 16), column_(lane % Pieces::kLow),
-        to_(L::offset(lane / Pieces::kLow, 2 * (lane % Pieces::kLow))) {}
+      : from_(firstByte(lane)), column_(lane % Pieces::kLow), to_(firstElement(lane)) {}
 
-  /// `kTimes` pieces a lane, to rows of a tile from one that the swizzle begins anew with.
+  /// Where a lane's first piece is read and written, of bytes and in a tile.
+  static __device__ __forceinline__ int firstByte(int lane) {
+    return kInRows ? tokenOf(lane) * 128 + ((lane % 4) ^ tokenOf(lane)) * 16 : lane * 16;
+  }
+  static __device__ __forceinline__ unsigned firstElement(int lane) {
+    return L::offset(tokenOf(lane), 2 * (lane % Pieces::kLow));
+  }
+
+  /// `kTimes` pieces a lane, to rows of a tile from one that the swizzle begins anew with, and so `bytes`
+  /// where they are rows.
   template <class Element, int kTimes = Pieces::kTimes>
   __device__ __forceinline__ void convert(const char *bytes, char *rows) const {
     // A lane's tokens lie a swizzle's rows or two apart, so that its columns do by numbers known here.
     static_assert(Pieces::kTokens % 8 == 0);
     constexpr int kAtOnce = kTimes % 4 == 0 ? 4 : kTimes % 2 == 0 ? 2 : 1;
-    const char *from = bytes + from_;
+    const char *from = bytes + from_, *fromNext = bytes + (from_ ^ 64); // of a row's next four columns
     char *to = rows + to_, *toNext = rows + (to_ ^ 16);
 #pragma unroll
     for (int first = 0; first < kTimes; first += kAtOnce) {
       uint4 pieces[kAtOnce]; // all of them first: what is written may be what is read, for all the compiler
                              // knows
 #pragma unroll
-      for (int i = 0; i < kAtOnce; ++i)
-        pieces[i] = *reinterpret_cast<const uint4 *>(from + (first + i) * 512);
+      for (int i = 0; i < kAtOnce; ++i) {
+        const int number = first + i;
+        const char *piece = !kInRows          ? from + number * 512
+                            : number % 2 == 0 ? from + number / 2 * Pieces::kTokens * 128
+                                              : fromNext + number / 2 * Pieces::kTokens * 128;
+        pieces[i] = *reinterpret_cast<const uint4 *>(piece);
+      }
 #pragma unroll
       for (int i = 0; i < kAtOnce; ++i) {
         const int across = (first + i) % Pieces::kAcross;
@@ -46,6 +61,12 @@ public:
   }
 
 private:
+  /// Of a swizzle's rows, or of more. Eight lanes have two tokens: where bytes are rows, such as the swizzle
+  /// moves apart in what is read as in what is written.
+  static __device__ __forceinline__ int tokenOf(int lane) {
+    return kInRows ? lane / 8 ^ lane / 4 % 2 * 5 : lane / Pieces::kLow;
+  }
+
   __device__ __forceinline__ bool isThere(int across) const {
     return Pieces::kColumns % Pieces::kLow == 0 || across * Pieces::kLow + column_ < Pieces::kColumns;
   }

@@ -20,7 +20,6 @@ template <class Config, class Variant> class ByteProducts {
   using By = Consumer<Config, Variant>;
   using L = Layout<Config>;
   using Rows = typename By::Rows;
-  static constexpr int kKeyBytes = BytePieces<Config::kKeyDim>::kBytes;
   static constexpr int kTimes = BytePieces<Config::kKeyDim>::kTimes / 2; ///< pieces of 16 tokens, a lane
 
 public:
@@ -79,6 +78,7 @@ public:
       queries.hold(by_.ring_.base);
       mayMultiply = true;
     }
+    awaitAll(); // results are put in order where values are
   }
 
 private:
@@ -96,23 +96,21 @@ private:
     if (step >= by_.endStep_)
       return;
     by_.acquire(step);
-    conversion_.template convert<typename Config::StoredKey, kTimes>(bytes(step), rows(by_.ring_.keys(step)));
+    conversion_.template convert<typename Config::StoredKey, kTimes>(rows(by_.ring_.staged(step)),
+                                                                     rows(by_.ring_.keys(step)));
   }
   __device__ __forceinline__ void convertValues(int step) const {
-    conversion_.template convert<typename Config::StoredValue, kTimes>(bytes(step) + kKeyBytes,
-                                                                       rows(by_.ring_.values(step)));
+    conversion_.template convert<typename Config::StoredValue, kTimes>(
+        rows(by_.ring_.staged(step) + L::kStagedValueOffset), rows(by_.ring_.values(step)));
   }
 
-  /// Of the warp's 16 tokens: keys, and their rows in a tile.
-  __device__ __forceinline__ const char *bytes(int step) const {
-    return by_.ring_.shared + by_.ring_.halfOfBytes(step, by_.warp_ / 2) + by_.warp_ % 2 * (kTimes * 512);
-  }
+  /// Of the warp's 16 tokens.
   __device__ __forceinline__ char *rows(unsigned tile) const {
     return by_.ring_.shared + (tile - by_.ring_.base) + by_.warp_ * 16 * 128;
   }
 
   const By &by_;
-  const ByteConversion<Config> conversion_;
+  const ByteConversion<Config, /*kInRows=*/true> conversion_;
 };
 
 } // namespace deft::sm90

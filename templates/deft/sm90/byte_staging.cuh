@@ -39,7 +39,7 @@ private:
   const Ring<Config> &ring_;
   const unsigned staging_; ///< from the block's shared memory on, of the warp
   const ByteCopy<Config> copy_;
-  const ByteConversion<Config> conversion_;
+  const ByteConversion<Config, /*kInRows=*/false> conversion_;
 };
 
 } // namespace deft::sm90

@@ -43,15 +43,16 @@ template <class Config> struct LayoutOf {
   /// Whether stages have an 8-bit cache's bytes, which computing warps convert into the one tile that there
   /// is: in light blocks of so many columns that two stages of tiles leave no room for bytes. Else copying
   /// warps convert, and stages are tiles.
-  static constexpr bool kHoldsBytes = kHasBytes<Config> && kGroups == 1 && Config::kKeyDim > 64;
+  static constexpr bool kHoldsBytes =
+      kHasBytes<Config> && kGroups == 1 && Config::kKeyDim > 64 && Config::kKeyDim <= 128;
   static constexpr int kTiles = kHoldsBytes ? 1 : Config::kStages;
   static constexpr int kValueOffset = kTiles * kTileBytes;
 
   /// For each warp of a warpgroup a room in which the other warpgroup's sums wait for its own, or 16 rows of
   /// results of each warpgroup are put in order for memory: all columns at a time, where these are few enough
   /// for shared memory and registers. Rows of results are padded to an odd number of 16-byte columns: eight
-  /// of them are written without conflicts.
-  static constexpr int kRoomOffset = 2 * kTiles * kTileBytes;
+  /// of them are written without conflicts. Where there is one tile, they lie where its values were.
+  static constexpr int kRoomOffset = kHoldsBytes ? kValueOffset : 2 * kTiles * kTileBytes;
   static constexpr int kRoomColumns = Config::kValueDim <= 128 ? Config::kValueDim : 96;
   static constexpr int kRowBytes = 2 * kRoomColumns + 16;
   /// Where those end that share a room with column tile `first`.
@@ -64,17 +65,26 @@ template <class Config> struct LayoutOf {
   static constexpr int kFactsOffset = 16 * kRoomColumns * 4; ///< in a room: maxima and sums
   static_assert(kGroups == 1 || kFactsOffset + 32 * 16 == kRoomBytes);
 
-  static constexpr int kQueryOffset = kRoomOffset + 4 * kRoomBytes;
+  static constexpr int kRoomsEnd = kRoomOffset + 4 * kRoomBytes;
+  static constexpr int kTilesEnd = kRoomsEnd > 2 * kTiles *kTileBytes ? kRoomsEnd : 2 * kTiles *kTileBytes;
+
+  /// What stages hold of K and of V: tiles, or their bytes, a token's in a row of a block.
+  static constexpr int kStagedColumns = kHoldsBytes ? kColumns / 2 : kColumns; ///< of 16 bytes
+  static constexpr int kStagedBytes = kHoldsBytes ? kBlockBytes : kTileBytes;
+  static constexpr int kStagedOffset = kHoldsBytes ? kTilesEnd : 0;
+  static constexpr int kStagedValueOffset = Config::kStages * kStagedBytes;
+
+  static constexpr int kQueryOffset = kHoldsBytes ? kStagedOffset + 2 * kStagedValueOffset : kTilesEnd;
   static constexpr int kSlotOffset =
       kQueryOffset + kQueryPieces * (kTileBytes + static_cast<int>(sizeof(PieceHead)));
   static constexpr int kBarrierOffset = kSlotOffset + Config::kStages * static_cast<int>(sizeof(TileSlot));
 
-  /// Where bytes of K and V wait for their conversion: stages, or tiles of each copying warp. Keys come
-  /// before values in each half of a tile.
+  /// Where bytes of K and V wait for copying warps to convert them: tiles of each such warp. Keys come before
+  /// values in each half of a tile.
   static constexpr int kStagingOffset = kBarrierOffset + 2 * (Config::kStages + kQueryPieces) * 8;
   static constexpr int kHalfTileBytes = 2 * BytePieces<Config::kKeyDim>::kBytes;
-  static constexpr int kWaitingHalves = kHoldsBytes ? 2 * Config::kStages : 4 * kStagingSlots * 2 / kTeam;
-  static constexpr int kStagingBytes = kHasBytes<Config> ? kWaitingHalves * kHalfTileBytes : 0;
+  static constexpr int kStagingBytes =
+      kHasBytes<Config> && !kHoldsBytes ? 4 * kStagingSlots * 2 / kTeam * kHalfTileBytes : 0;
 
   static constexpr int kAlignment = 1024; ///< of the swizzle; the launch gives 16
   static_assert(kQueryOffset % kAlignment == 0);
@@ -111,9 +121,9 @@ template <class Config> struct Ring {
     return L::kTiles == 1 ? base : base + step % Config::kStages * L::kTileBytes;
   }
   __device__ __forceinline__ unsigned values(int step) const { return keys(step) + L::kValueOffset; }
-  /// Where a stage's bytes of half a tile begin, from the block's memory on.
-  __device__ __forceinline__ unsigned halfOfBytes(int step, int half) const {
-    return L::kStagingOffset + (step % Config::kStages * 2 + half) * L::kHalfTileBytes;
+  /// What a stage has of K; of V, that lies L::kStagedValueOffset behind.
+  __device__ __forceinline__ unsigned staged(int step) const {
+    return base + L::kStagedOffset + step % Config::kStages * L::kStagedBytes;
   }
   __device__ __forceinline__ TileSlot &slot(int step) const {
     return *reinterpret_cast<TileSlot *>(shared + L::kSlotOffset + step % Config::kStages * sizeof(TileSlot));

@@ -18,22 +18,22 @@ namespace deft::sm90 {
 template <class Config, class Variant> class Producer {
   using Params = typename Variant::Params;
   using L = Layout<Config>;
-  using Rows = RowCopy<Config>;
+  using Rows = RowCopy<Config>; ///< of queries
+  using Cached = RowCopy<Config, typename StoredKeyOf<Config>::Type, L::kStagedColumns>;
   using Bytes = ByteTiles<Config, Variant>;
   friend Bytes;
   static constexpr int kWarps = 4;
   static constexpr int kTeam = L::kTeam; ///< the first warp of a team tells of its tile, each copies a part
   static constexpr int kGroup = 16;      ///< tokens of a bulk copy
   static constexpr bool kIsPaged = Config::kPageSize > 0;
-  /// Whether a page (or the contiguous cache) has room for a group.
-  static constexpr bool kHasBulk =
-      !kHasBytes<Config> && (Config::kPageSize <= 1 || Config::kPageSize % kGroup == 0);
-  static constexpr bool kHasWide = Config::kPageSize <= 1 || Config::kPageSize % (2 * kGroup) == 0;
-  /// Whether a page has room for a tile, and a box for a row or for whole blocks of 64 columns of it.
-  static constexpr bool kHasTile = kHasBulk && (Config::kKeyDim < 64 || Config::kKeyDim % 64 == 0) &&
-                                   (Config::kPageSize <= 1 || Config::kPageSize % Config::kTileKv == 0);
   /// Whether tiles of 16 bits are made here of an 8-bit cache's bytes.
   static constexpr bool kConverts = kHasBytes<Config> && !L::kHoldsBytes;
+  /// Whether a page (or the contiguous cache) has room for a group.
+  static constexpr bool kHasBulk = !kConverts && (Config::kPageSize <= 1 || Config::kPageSize % kGroup == 0);
+  static constexpr bool kHasWide = Config::kPageSize <= 1 || Config::kPageSize % (2 * kGroup) == 0;
+  /// Whether a page has room for a tile, and a box for a row or for whole blocks of 64 columns of it.
+  static constexpr bool kHasTile = kHasBulk && (L::kStagedColumns < 8 || L::kStagedColumns % 8 == 0) &&
+                                   (Config::kPageSize <= 1 || Config::kPageSize % Config::kTileKv == 0);
   /// Whether there are registers to copy a token's K and V together.
   static constexpr bool kCopiesBoth = !kReadsDealt<Config> && !Variant::kHasMask;
   static_assert(Config::kTileKv == 64, "a lane has two tokens");
@@ -355,12 +355,12 @@ private:
   __device__ __forceinline__ void copyTile(const Source &source, int kvHead, int step) const {
     if (!ptx::electOne())
       return;
-    const unsigned to = ring_.keys(step), full = ring_.full(step);
-    ptx::mbarrierExpectBytes(full, 2 / kTeam * L::kTileBytes);
+    const unsigned to = ring_.staged(step), full = ring_.full(step);
+    ptx::mbarrierExpectBytes(full, 2 / kTeam * L::kStagedBytes);
     if (isMine(0))
       copyPart(to, args_.kBoxes[2], full, kvHead, source);
     if (isMine(1))
-      copyPart(to + L::kValueOffset, args_.vBoxes[2], full, kvHead, source);
+      copyPart(to + L::kStagedValueOffset, args_.vBoxes[2], full, kvHead, source);
   }
 
   static __device__ __forceinline__ void copyPart(unsigned to, const abi::TensorMap &map, unsigned full,
@@ -372,14 +372,7 @@ private:
   }
 
   __device__ __forceinline__ void copyHalf(const Source &source, int half, int kvHead, int step) const {
-    if constexpr (L::kHoldsBytes) {
-      const ByteCopy<Config> copier(lane_);
-      copier.start(args_, ring_.base + ring_.halfOfBytes(step, half),
-                   tokenPlace<Config>(args_.kCache, kvHead, source.page, source.inPage),
-                   tokenPlace<Config>(args_.vCache, kvHead, source.page, source.inPage));
-      return;
-    }
-    const unsigned keys = ring_.keys(step);
+    const unsigned keys = ring_.staged(step);
     if constexpr (kHasBulk) {
       const unsigned to = keys + half * 32 * 128, full = ring_.full(step);
       if (source.bulk & 4) {
@@ -399,7 +392,7 @@ private:
   template <int kBox>
   __device__ __forceinline__ void copyBox(unsigned to, unsigned full, int kvHead,
                                           const Source &source) const {
-    constexpr int kBlocks = L::kTileBytes / L::kBlockBytes;
+    constexpr int kBlocks = L::kStagedBytes / L::kBlockBytes;
     if (!ptx::electOne())
       return;
     ptx::mbarrierExpectBytes(full, 2 * kBlocks * (kGroup << kBox) * 128);
@@ -408,11 +401,11 @@ private:
       const unsigned block = to + b * L::kBlockBytes;
       if constexpr (Config::kPageSize <= 1) {
         ptx::tensorCopy(block, args_.kBoxes[kBox], full, b * 64, kvHead, source.page);
-        ptx::tensorCopy(block + L::kValueOffset, args_.vBoxes[kBox], full, b * 64, kvHead, source.page);
+        ptx::tensorCopy(block + L::kStagedValueOffset, args_.vBoxes[kBox], full, b * 64, kvHead, source.page);
       } else {
         ptx::tensorCopy(block, args_.kBoxes[kBox], full, b * 64, kvHead, source.inPage, source.page);
-        ptx::tensorCopy(block + L::kValueOffset, args_.vBoxes[kBox], full, b * 64, kvHead, source.inPage,
-                        source.page);
+        ptx::tensorCopy(block + L::kStagedValueOffset, args_.vBoxes[kBox], full, b * 64, kvHead,
+                        source.inPage, source.page);
       }
     }
   }
@@ -426,7 +419,7 @@ private:
       copyTokensOf<2>(source, half, keys, args_.k, key);
     } else {
       copyTokensOf<1>(source, half, keys, args_.k, key);
-      copyTokensOf<1>(source, half, keys + L::kValueOffset, args_.v,
+      copyTokensOf<1>(source, half, keys + L::kStagedValueOffset, args_.v,
                       tokenPlace<Config>(args_.vCache, kvHead, source.page, source.inPage));
     }
   }
@@ -435,7 +428,7 @@ private:
   template <int kTensors>
   __device__ __forceinline__ void copyTokensOf(const Source &source, int half, unsigned to,
                                                const void *tensor, unsigned own) const {
-    const Rows copier(lane_);
+    const Cached copier(lane_);
     // Groups, and fours of their rows: otherwise some kernels spill.
     constexpr int kGroupsAtOnce = Config::kKeyDim > 128 ? 2 : 1, kFoursAtOnce = 3 - kGroupsAtOnce;
     const char *column = copier.column(tensor), *values = kTensors > 1 ? copier.column(args_.v) : nullptr;
@@ -444,12 +437,12 @@ private:
       if (source.bulk >> group & 1)
         continue;
 #pragma unroll kFoursAtOnce
-      for (int token = 0; token < kGroup; token += Rows::kRows) {
+      for (int token = 0; token < kGroup; token += Cached::kRows) {
         const unsigned place = __shfl_sync(~0u, own, group * kGroup + token + copier.row());
         const int row = half * 32 + group * kGroup + token;
         copier.copy(to, row, column, place);
         if constexpr (kTensors > 1)
-          copier.copy(to + L::kValueOffset, row, values, place);
+          copier.copy(to + L::kStagedValueOffset, row, values, place);
       }
     }
   }

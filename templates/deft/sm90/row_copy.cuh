@@ -9,10 +9,11 @@ namespace deft::sm90 {
 
 /// Copies rows of one head into a tile or a piece of queries by cp.async, four rows by a warp at a time: a
 /// lane has the same row of the four and the same 16-byte column of each block of 64 columns every time, so
-/// that almost nothing is left to compute for a copy.
-template <class Config> class RowCopy {
-  using L = Layout<Config>;
-
+/// that almost nothing is left to compute for a copy. A row has kColumns columns of 16 bytes, of elements as
+/// large as Element's; blocks of its columns are kBlockBytes apart.
+template <class Config, class Element = typename Config::Key, int kColumns = Layout<Config>::kColumns,
+          int kBlockBytes = Layout<Config>::kBlockBytes>
+class RowCopy {
 public:
   static constexpr int kRows = 4;
 
@@ -36,13 +37,13 @@ public:
   /// The lane's part of rows [first, first + kRows) of `tile`, from the row at `place`; `first` is a multiple
   /// of kRows.
   __device__ __forceinline__ void copy(unsigned tile, int first, const char *column, unsigned place) const {
-    const char *source = atPlace<Config, typename Config::Key>(column, place); // and of the others: Layout
-    // L::offset(first + row_, column_), of which the compiler knows what changes with `first`.
+    const char *source = atPlace<Config, Element>(column, place);
+    // Layout::offset(first + row_, column_), of which the compiler knows what changes with `first`.
     const unsigned to = tile + first * 128 + row_ * 128 + ((column_ ^ row_) ^ (first & 4)) * 16;
 #pragma unroll
-    for (int c = 0; c < L::kColumns; c += 8)
-      if (c + 8 <= L::kColumns || column_ < L::kColumns - c)
-        ptx::cpAsync16(to + c / 8 * L::kBlockBytes, source + c * 16);
+    for (int c = 0; c < kColumns; c += 8)
+      if (c + 8 <= kColumns || column_ < kColumns - c)
+        ptx::cpAsync16(to + c / 8 * kBlockBytes, source + c * 16);
   }
 
 private:

@@ -9,9 +9,11 @@ namespace deft::exec {
 namespace {
 
 /// Which copies a cache of so many tokens a page gets (0: contiguous), and how many maps were made for them.
-std::pair<bool, int> boxesOf(int pageSize, int ordinal = 0, int dim = 80) {
+std::pair<bool, int> boxesOf(int pageSize, int ordinal = 0, int dim = 80,
+                             spec::DType dtype = spec::DType::BF16) {
   FakeGpu gpu(ordinal);
   gpu.variant.tensors = spec::Tensors::alike(dim);
+  gpu.variant.tensors.k.dtype = gpu.variant.tensors.v.dtype = dtype;
   gpu.variant.cache.paged = pageSize > 0;
   gpu.variant.cache.pageSize = pageSize;
   (void)countCalls();
@@ -33,6 +35,14 @@ TEST(CacheBoxesTest, WholeTilesWherePagesAndColumnsHaveRoomForThem) {
     EXPECT_EQ(boxesOf(pageSize, 0, 128), std::pair(true, 4)) << pageSize;
   EXPECT_EQ(boxesOf(1, 0, 80), std::pair(true, 4));
   EXPECT_EQ(boxesOf(1, 0, 32), std::pair(true, 6)); // the box has room for all columns
+}
+
+/// Half as many columns: pairs of bytes.
+TEST(CacheBoxesTest, BytesComeByBoxesWhereOneHoldsARow) {
+  for (const int dim : {80, 112, 128})
+    EXPECT_EQ(boxesOf(1, 0, dim, spec::DType::F8E4M3), std::pair(true, 6)) << dim;
+  EXPECT_EQ(boxesOf(16, 0, 128, spec::DType::F8E5M2), std::pair(true, 4));
+  EXPECT_EQ(boxesOf(1, 0, 144, spec::DType::F8E4M3), std::pair(false, 0)); // copying warps convert those
 }
 
 TEST(CacheBoxesTest, PagesThatABoxWouldLeaveAreCopiedTokenByToken) {

@@ -10,12 +10,13 @@ namespace {
 
 using test::draw;
 
-template <class E, int kDim, int kPage> struct Light : test::LightConfig {
+template <class E, int kDim, int kPage, int kStagesOf = test::LightConfig::kStages>
+struct Light : test::LightConfig {
   using Query = E;
   using Key = E;
   using Value = E;
   using Output = E;
-  static constexpr int kKeyDim = kDim, kValueDim = kDim, kPageSize = kPage;
+  static constexpr int kKeyDim = kDim, kValueDim = kDim, kPageSize = kPage, kStages = kStagesOf;
 };
 template <class E, int kDim, int kPage, int kStagesOf = 4> struct Wide : test::WideConfig {
   using Query = E;
@@ -90,6 +91,8 @@ TEST(Sm90AttendTest, BytesAreConverted) {
 TEST(Sm90AttendTest, BytesThatStagesHoldAreConvertedByWhoComputes) {
   for (unsigned seed = 0; seed < 6; ++seed) {
     attendAll<Bytes<Light<bf16, 128, 1>, e4m3>>(seed);
+    attendAll<Bytes<Light<f16, 128, 64, 3>, e4m3>>(seed);
+    attendAll<Bytes<Dealt<Light<bf16, 128, 1, 3>>, e5m2>>(seed);
     attendAll<Bytes<Light<f16, 80, 0>, e5m2>>(seed);
     attendAll<Bytes<Light<f16, 112, 64>, e4m3>>(seed);
     attendAll<Bytes<Dealt<Light<f16, 128, 16>>, e4m3>>(seed);

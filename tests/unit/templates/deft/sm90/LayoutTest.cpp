@@ -2,7 +2,7 @@
 
 #include "deft/ptx/block.cuh"
 #include "deft/ptx/ldmatrix.cuh"
-#include "deft/sm90/layout.cuh"
+#include "deft/sm90/byte_conversion.cuh"
 #include "deft/sm90/warp_queries.cuh"
 #include "tests/device/Conflicts.h"
 #include "tests/device/DeviceConfig.h"
@@ -114,7 +114,7 @@ struct Section {
 };
 
 /// All that the ring names lies in the block's memory, apart from each other, and tiles at multiples of the
-/// swizzle.
+/// swizzle. Rooms of results may lie where the one tile's values do.
 template <class C> void checkRing() {
   using L = Layout<C>;
   std::vector<char> memory(L::kBytes);
@@ -133,11 +133,12 @@ template <class C> void checkRing() {
     if (stage < L::kTiles)
       addTiles(stage);
     if constexpr (L::kHoldsBytes)
-      for (int half = 0; half < 2; ++half) {
-        const unsigned bytes = 1024 + ring.halfOfBytes(stage, half);
-        EXPECT_EQ(bytes % 16, 0u);
-        sections.push_back({bytes, bytes + L::kHalfTileBytes});
+      for (unsigned bytes : {ring.staged(stage), ring.staged(stage) + L::kStagedValueOffset}) {
+        EXPECT_EQ(bytes % L::kAlignment, 0u);
+        sections.push_back({bytes, bytes + L::kStagedBytes});
       }
+    else
+      EXPECT_EQ(ring.staged(stage), ring.keys(stage));
     sections.push_back({inMemory(&ring.slot(stage)), inMemory(&ring.slot(stage) + 1)});
     EXPECT_EQ(inMemory(&ring.slot(stage)) % 16, 0u);
     for (unsigned barrier : {ring.full(stage), ring.empty(stage)})
@@ -157,7 +158,9 @@ template <class C> void checkRing() {
   for (int warp = 0; warp < 4; ++warp) {
     const unsigned room = 1024 + L::kRoomOffset + warp * L::kRoomBytes;
     EXPECT_EQ(room % 16, 0u);
-    sections.push_back({room, room + L::kRoomBytes});
+    const unsigned begin = L::kHoldsBytes ? std::max(room, ring.values(0) + L::kTileBytes) : room;
+    if (begin < room + L::kRoomBytes)
+      sections.push_back({begin, room + L::kRoomBytes});
   }
   std::sort(sections.begin(), sections.end(),
             [](const Section &a, const Section &b) { return a.begin < b.begin; });
@@ -184,7 +187,33 @@ TEST(LayoutTest, SectionsLieApartAndInside) {
   checkRing<Bytes<Config<64, test::LightConfig>>>();
   checkRing<Bytes<Config<80, test::LightConfig>>>();
   checkRing<Bytes<Config<128, test::LightConfig>>>();
+  checkRing<Bytes<Config<128, test::LightConfig, 3>>>();
   checkRing<Bytes<Config<128, test::WideConfig, 2>>>();
+}
+
+/// Eight lanes read 16 bytes each at once, and write as many; what else a lane has lies a whole number of
+/// banks' rows behind, or apart by the same bits as everybody's.
+template <class C, bool kInRows> void checkConversion() {
+  using Conversion = ByteConversion<Factored<C>, kInRows>;
+  std::set<int> pieces;
+  for (int lane = 0; lane < 32; lane += 8) {
+    std::set<unsigned> read, written; // banks of 16 bytes
+    for (int i = lane; i < lane + 8; ++i) {
+      pieces.insert(Conversion::firstByte(i));
+      read.insert(static_cast<unsigned>(Conversion::firstByte(i)) / 16 % 8);
+      written.insert(Conversion::firstElement(i) / 16 % 8);
+    }
+    EXPECT_EQ(read.size(), 8u) << C::kKeyDim << " " << kInRows << " " << lane;
+    EXPECT_EQ(written.size(), 8u) << C::kKeyDim << " " << kInRows << " " << lane;
+  }
+  EXPECT_EQ(pieces.size(), 32u) << C::kKeyDim << " " << kInRows;
+}
+
+TEST(LayoutTest, BytesAreConvertedWithoutConflicts) {
+  checkConversion<Bytes<Config<128, test::LightConfig>>, true>();
+  checkConversion<Bytes<Config<80, test::LightConfig>>, true>();
+  checkConversion<Bytes<Config<64, test::LightConfig>>, false>();
+  checkConversion<Bytes<Config<128, test::WideConfig, 2>>, false>();
 }
 
 /// Rooms of results: eight lanes write 4 bytes of each of eight rows at once.
