@@ -8,7 +8,7 @@ def _caches(case):
 
 
 def _integers(case, values):
-    return case.torch.tensor(values, dtype=case.torch.int32, device="cuda")
+    return case.torch.tensor(list(values), dtype=case.torch.int32, device="cuda")
 
 
 def _starts(counts):
@@ -31,6 +31,21 @@ def decode(case):
                  kv_data_type=torch.float16)
     caches = _caches(case)
     return lambda: wrapper.run(case.q, caches)
+
+
+def persistent(case):
+    """The kernel whose blocks live on, each query over its own path."""
+    import flashinfer
+    torch, tree = case.torch, case.tree
+    queries = range(len(tree.ends))
+    lengths = [tree.length(query) for query in queries]
+    wrapper = flashinfer.BatchAttention("NHD")
+    wrapper.plan(_integers(case, range(len(tree.ends) + 1)), _integers(case, _starts(lengths)),
+                 _integers(case, [place for query in queries for place in tree.places(query)]), _integers(case, lengths),
+                 case.heads, case.kv_heads, case.dim, case.dim, 1, q_data_type=torch.float16, kv_data_type=torch.float16)
+    caches, out = _caches(case), torch.empty_like(case.q)
+    lse = torch.empty(case.q.shape[:2], device="cuda")
+    return lambda: wrapper.run(case.q, caches, out, lse)[0]
 
 
 def cascade(case):
@@ -56,4 +71,4 @@ def cascade(case):
     return lambda: wrapper.run(case.q, caches)
 
 
-PEERS = {"flashinfer_decode": decode, "flashinfer_cascade": cascade}
+PEERS = {"flashinfer_decode": decode, "flashinfer_persistent": persistent, "flashinfer_cascade": cascade}
