@@ -4,8 +4,10 @@ from records import card_of, link, mean, times, us
 
 NAMES = {"h200-peers.json": "h200-bench.json", "h100-peers.json": "h100-bench.json"}  # and the bench on such a card
 OF_OTHER_TREES = "h200-peers-other.json"
+OF_HEAD_DIMS = "h100-peers-head-dims.json"
 WORDS = {"sdpa_by_path": "torch SDPA, each path by itself", "sdpa_by_level": "torch flash by level, merged", "flex": "FlexAttention, the tree as a mask",
-         "fasttree": "FastTree", "deft_in_fasttree": "DeFT, rewritten in FastTree's artifact", "flashinfer_decode": "FlashInfer decode", "flashinfer_cascade": "FlashInfer cascade"}
+         "fasttree": "FastTree", "deft_in_fasttree": "DeFT, rewritten in FastTree's artifact", "flashinfer_decode": "FlashInfer decode, tensor cores",
+         "flashinfer_persistent": "FlashInfer persistent", "flashinfer_cascade": "FlashInfer cascade"}
 
 
 def peers_in_one_run(page, records):
@@ -20,16 +22,36 @@ def peers_in_one_run(page, records):
         of_one_card(page, OF_OTHER_TREES, others, {})
     else:
         page.no_record("peers on the second suite", "`tools/bench_peers --tree FILE` on trees that `deftc workloads` writes")
-    page.command(found[0][1]["command"], *([others["command"]] if others else []))
-    if not any("flashinfer_decode" in times_of for _, record in found for times_of in record["rows"].values()):
-        page.no_record("FlashInfer's wrappers, DeFT's own kernels and PAT in the same run as ours", "`tools/bench_peers` with FlashInfer installed, and `--peer FILE` for the others")
+    head_dims = records.read(OF_HEAD_DIMS)
+    if head_dims:
+        page.add("Head dims 64 and 256:")
+        of_one_card(page, OF_HEAD_DIMS, head_dims, {})
+    else:
+        page.no_record("head dims 64 and 256 beside peers in the same run", "`tools/bench_peers --heads 64/8 --dim 64`, `--heads 16/8 --dim 256`")
+    page.command(*(record["command"].split(", ")[0] for record in [found[0][1], others, head_dims] if record))
+    first_results(page, found)
+    page.no_record("DeFT's own kernels and PAT in the same run as ours", "`tools/bench_peers --peer FILE`")
+
+
+def first_results(page, found):
+    """What somebody waits for who has just installed it: the first row's, where nothing was compiled before."""
+    timed = [(name, record, seconds) for name, record in found
+             for seconds in [{peer: times_of["first_s"] for peer, times_of in next(iter(record["rows"].values())).items() if "first_s" in times_of}] if seconds]
+    if not timed:
+        page.no_record("the time to compile kernels (NVRTC) beside FlashInfer's JIT", "`tools/bench_peers` where FlashInfer is installed and nothing has been compiled")
+        return
+    name, record, seconds = timed[0]
+    page.add(f"From nothing to a first result, with empty caches of compiled kernels and 16 processors ({card_of(record['device'])}, {link(name)}): what is compiled, planned and run then.")
+    page.table(["", "seconds"], [[WORDS.get(peer, peer), times(took)] for peer, took in sorted(seconds.items(), key=lambda entry: entry[1])])
 
 
 def of_one_card(page, name, record, bench):
     rows = record["rows"]
     names = [peer for peer in WORDS if any(peer in times_of for times_of in rows.values())]
     card = card_of(record["device"])
-    page.add(f"{card}, torch {record['torch']}, {record['artifact']}, {record['date']} ({link(name)}):")
+    versions = ", ".join([f"torch {record['torch']}", *(found for found in [record.get("artifact")] if found),
+                          *(f"FlashInfer {found}" for found in [record.get("flashinfer")] if found)])
+    page.add(f"{card}, {versions}, {record['date']} ({link(name)}):")
     page.table(["tree", "deftc", *(WORDS[peer] for peer in names)], [
         [row, us(found["deftc"]["us"]), *(us(found.get(peer, {}).get("us")) for peer in names)] for row, found in rows.items()])
     page.table(["peer", "rows", "times deftc's time, mean", "least"], [

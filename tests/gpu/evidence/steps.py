@@ -57,7 +57,6 @@ def plans(page, records):
         if peer["median_ms"] * 1000 < ordered[len(ordered) // 2]:
             page.loss(f"a first plan: {ordered[len(ordered) // 2]:.0f} us in the median of the 57 rows beside {peer['median_ms'] * 1000:.0f} of {peer['program']} ({peer['language']})")
     page.command("gpu_plan_bench --benchmark_filter='(write|plan|advance).*AndUpload' --benchmark_min_time=0.15")
-    page.no_record("the time to compile kernels (NVRTC) beside FlashInfer's JIT", "`nvrtc_bench` where the peer is installed")
 
 
 def whole_steps(page, records):
