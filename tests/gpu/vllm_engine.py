@@ -109,7 +109,7 @@ def workloads():
     }
 
 
-def work(backend, mode, dtype, layers, repeat, ranks, model):
+def work(backend, mode, dtype, layers, repeat, ranks, model, kv_cache_dtype):
     os.environ.update(VLLM_ENABLE_V1_MULTIPROCESSING="0", VLLM_NO_USAGE_STATS="1", HF_HUB_OFFLINE="1",
                       VLLM_USE_FLASHINFER_SAMPLER="0")
     import torch
@@ -124,10 +124,10 @@ def work(backend, mode, dtype, layers, repeat, ranks, model):
         more["compilation_config"].update(mode=0, cudagraph_mode="FULL_DECODE_ONLY")
     began = time.perf_counter()
     llm = vllm.LLM(str(folder), load_format="auto" if model else "dummy", tensor_parallel_size=ranks, skip_tokenizer_init=True, dtype=dtype, attention_backend=backend,
-                   max_model_len=8192, max_num_seqs=32, kv_cache_memory_bytes=8 << 30, generation_config="vllm", **more)
+                   kv_cache_dtype=kv_cache_dtype, max_model_len=8192, max_num_seqs=32, kv_cache_memory_bytes=8 << 30, generation_config="vllm", **more)
     if not model:
         llm.apply_model(give_weights)
-    result = {"backend": backend, "ranks": ranks, "mode": mode, "dtype": dtype, "layers": layers, "start_s": round(time.perf_counter() - began, 1),
+    result = {"backend": backend, "ranks": ranks, "mode": mode, "dtype": dtype, "kv_cache_dtype": kv_cache_dtype, "layers": layers, "start_s": round(time.perf_counter() - began, 1),
               "device": torch.cuda.get_device_name(), "vllm": vllm.__version__, "torch": torch.__version__, "rates": {}}
 
     prepared = workloads()
@@ -178,7 +178,7 @@ def compare(own, other):
 
 def run_worker(options, backend, mode, ranks=1):
     with tempfile.NamedTemporaryFile(suffix=".json") as file:
-        command = [sys.executable, __file__, "--worker", backend, mode, "--out", file.name, "--dtype", options.dtype,
+        command = [sys.executable, __file__, "--worker", backend, mode, "--out", file.name, "--dtype", options.dtype, "--kv-cache-dtype", options.kv_cache_dtype,
                    "--layers", str(options.layers), "--repeat", str(options.repeat), "--ranks", str(ranks),
                    "--model", options.model]
         done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
@@ -233,6 +233,7 @@ def run_ranks(options):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--dtype", choices=sorted(TIES), default="bfloat16")
+    parser.add_argument("--kv-cache-dtype", default="auto", help="auto, fp8, fp8_e5m2: of both backends, each rounds differently")
     parser.add_argument("--layers", type=int, default=8)
     parser.add_argument("--repeat", type=int, default=2)
     parser.add_argument("--modes", default="eager,graphs", help="eager, graphs (of whole steps), default (vLLM's own choice)")
@@ -248,7 +249,7 @@ def main():
     parser.add_argument("--model", default="", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.worker:
-        result = work(*options.worker, options.dtype, options.layers, options.repeat, options.ranks, options.model)
+        result = work(*options.worker, options.dtype, options.layers, options.repeat, options.ranks, options.model, options.kv_cache_dtype)
         options.out.write_text(json.dumps(result))
         return 0
     try:

@@ -55,15 +55,16 @@ def mode(name):
 class Pool:
     """A slot for each token, of two layers."""
 
-    def __init__(self, slots):
-        self.buffers = [[torch.zeros(slots, 2, 64, dtype=torch.float16) for _ in range(2)] for _ in range(2)]
+    def __init__(self, slots, dtype=torch.float16):
+        self.dtype = dtype
+        self.buffers = [[torch.zeros(slots, 2, 64, dtype=dtype) for _ in range(2)] for _ in range(2)]
 
     def get_kv_buffer(self, layer):
         return self.buffers[layer]
 
     def set_kv_buffer(self, layer, slots, k, v, k_scale=None, v_scale=None):
-        for buffer, new in zip(self.buffers[layer.layer_id], (k, v)):
-            buffer[slots] = new
+        for buffer, new, scale in zip(self.buffers[layer.layer_id], (k, v), (k_scale, v_scale)):
+            buffer[slots] = (new if scale is None else new / scale).to(self.dtype)
 
 
 def layer(number, **more):
@@ -135,14 +136,18 @@ class Requests:
             out_cache_loc=slots,
         )
 
-    def check(self, backend, batch, generator, forward):
-        for one in LAYERS:
+    def check(self, backend, batch, generator, forward, layers=LAYERS):
+        for one in layers:
             q, k, v = (torch.randn(len(batch.out_cache_loc), heads, 64, generator=generator).half() for heads in (4, 2, 2))
             out = forward(q.flatten(1), k, v, one, batch).view(-1, 4, 64)
             table, first = self.made.req_to_token_pool.req_to_token, 0
             for i in self.active:
                 slots = table[self.rows[i], : self.lengths[i]].long()
-                own = [buffer[slots] for buffer in self.made.token_to_kv_pool.get_kv_buffer(one.layer_id)]
+                pool, scales = self.made.token_to_kv_pool, (one.k_scale, one.v_scale)
+                own = [
+                    buffer[slots] if pool.dtype == torch.float16 else buffer[slots].float() * (1 if scale is None else scale)
+                    for buffer, scale in zip(pool.get_kv_buffer(one.layer_id), scales)
+                ]
                 seen = range(self.lengths[i] - self.counts[i] + 1, self.lengths[i] + 1)
                 end = first + self.counts[i]
                 right, _ = plain(q[first:end], *own, seen, soft_cap=one.logit_cap, window_left=one.sliding_window_size)
@@ -171,6 +176,32 @@ def test_prompts_and_decoding(registry, page_size, form):
         requests.check(backend, batch, generator, backend.forward_decode)
     (planned, _) = backend._steps._planned.values()
     assert planned._batch.sharing().tokens == sum(requests.lengths) - 16
+
+
+def scaled(number, k_scale, v_scale):
+    """As SGLang holds them: on the device, and as the host's numbers."""
+    return layer(number, k_scale=torch.tensor(k_scale), v_scale=torch.tensor(v_scale), k_scale_float=k_scale, v_scale_float=v_scale)
+
+
+@pytest.mark.parametrize("dtype", [torch.float8_e4m3fn, torch.float8_e5m2])
+def test_caches_of_8_bit_floats_have_scales_of_their_layers_or_none(registry, dtype):
+    backend, made = make(8, kv_cache_dtype=dtype, token_to_kv_pool=Pool(512, dtype))
+    generator = torch.Generator().manual_seed(19)
+    requests = Requests(made, 8)
+    for layers in [scaled(0, 0.5, 2.0), scaled(1, 1.5, 0.25)], [layer(0), layer(1, sliding_window_size=6, logit_cap=4.0)]:
+        for counts, kind in ([17, 17, 9], "extend"), ([1, 1, 1], "decode"):
+            batch = requests.step(counts, generator, kind)
+            backend.init_forward_metadata(batch)
+            requests.check(backend, batch, generator, getattr(backend, f"forward_{kind}"), layers)
+        requests.lengths = [0, 0, 0]
+
+
+def test_a_scale_that_only_the_device_knows_is_named(registry):
+    from deft.sglang.planner import scales_of
+
+    assert scales_of(layer(0)) == (1.0, 1.0)
+    with pytest.raises(NotImplementedError, match="v_scale=.* does not wait for the device"):
+        scales_of(layer(0, k_scale=torch.tensor(2.0), k_scale_float=2.0, v_scale=torch.tensor(2.0)))
 
 
 @pytest.mark.parametrize("doors", ["newer", "older"])
@@ -215,11 +246,11 @@ def test_what_it_cannot_do_is_named(registry):
 
     for name, value in {"v_head_dim": 32, "is_cross_attention": True, "attn_type": "encoder_only"}.items():
         with pytest.raises(NotImplementedError, match=name):
-            variant_of(layer(0, **{name: value}), 1, torch.float16)
+            variant_of(layer(0, **{name: value}), 1, torch.float16, torch.float16)
     with pytest.raises(NotImplementedError, match="logit_capping_method"):
-        variant_of(layer(0, logit_cap=1.0, logit_capping_method="other"), 1, torch.float16)
+        variant_of(layer(0, logit_cap=1.0, logit_capping_method="other"), 1, torch.float16, torch.float16)
     with pytest.raises(NotImplementedError, match="kv_cache_dtype"):
-        variant_of(layer(0), 1, torch.float8_e4m3fn)
+        variant_of(layer(0), 1, torch.float16, torch.uint8)
     backend, _ = make(1)
     with pytest.raises(NotImplementedError, match="sinks"):
         backend.forward_decode(None, None, None, None, None, sinks=[1.0])

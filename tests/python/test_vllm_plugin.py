@@ -13,6 +13,7 @@ from engine_fakes import Support, forget, install
 from plain_attention import assert_close, pages_of, plain
 
 PAGE = 16
+IN_BYTES = {"fp8": torch.float8_e4m3fn, "fp8_e5m2": torch.float8_e5m2}
 
 
 def ints(values):
@@ -41,6 +42,8 @@ def registry(monkeypatch):
             self.kv_cache_spec, self.layer_names, self.vllm_config, self.device = kv_cache_spec, layer_names, vllm_config, device
 
     def write(key, value, k_cache, v_cache, slots, dtype, k_scale, v_scale):
+        if dtype in IN_BYTES:
+            key, value = ((new / scale).to(IN_BYTES[dtype]).view(torch.uint8) for new, scale in ((key, k_scale), (value, v_scale)))
         for row, slot in enumerate(slots.tolist()):
             if slot >= 0:
                 k_cache[slot // PAGE, slot % PAGE], v_cache[slot // PAGE, slot % PAGE] = key[row], value[row]
@@ -168,12 +171,24 @@ def test_steps_of_decoding_that_replay_a_graph_are_kept_by_their_size():
 class Engine:
     """Two layers of a model as vLLM holds them."""
 
-    def __init__(self, kv_dtype=torch.bfloat16):
+    def __init__(self, kv_dtype=torch.bfloat16, kept="auto"):
         backend = importlib.import_module("deft.vllm.backend")
         self.backend = backend.DeftBackend
         impl = self.backend.get_impl_cls()
-        self.impls = [impl(4, 64, 0.125, 2), impl(4, 64, 0.125, 2, sliding_window=9, logits_soft_cap=5.0)]
-        layers = {f"layer{i}": SimpleNamespace(impl=impl, _k_scale=None, _v_scale=None) for i, impl in enumerate(self.impls)}
+        self.impls = [
+            impl(4, 64, 0.125, 2, kv_cache_dtype=kept),
+            impl(4, 64, 0.125, 2, sliding_window=9, logits_soft_cap=5.0, kv_cache_dtype=kept),
+        ]
+        layers = {
+            f"layer{i}": SimpleNamespace(
+                impl=impl,
+                _k_scale=torch.tensor(0.5 + i),
+                _v_scale=torch.tensor(0.25 + i),
+                _k_scale_float=0.5 + i,
+                _v_scale_float=0.25 + i,
+            )
+            for i, impl in enumerate(self.impls)
+        }
         self.layers = list(layers.values())
         config = SimpleNamespace(
             compilation_config=SimpleNamespace(
@@ -192,12 +207,22 @@ class Engine:
         order = self.backend.get_kv_cache_stride_order()
         back = [order.index(i) for i in range(len(order))]
         self.caches = [
-            torch.zeros([shape[i] for i in order], dtype=torch.bfloat16).permute(*back) for _ in self.layers
+            torch.zeros([shape[i] for i in order], dtype=kv_dtype).permute(*back) for _ in self.layers
         ]
 
 
-def test_a_step_writes_the_cache_and_computes_each_layer(registry):
-    engine = Engine()
+@pytest.mark.parametrize("kept", ["auto", "fp8", "fp8_e5m2"])
+def test_a_step_writes_the_cache_and_computes_each_layer(registry, kept):
+    engine = Engine(torch.uint8 if kept in IN_BYTES else torch.bfloat16, kept)
+
+    def caches_of(impl, layer, cache):
+        """K and V as numbers."""
+        parts = impl._caches(cache)
+        if kept not in IN_BYTES:
+            return parts
+        scales = layer._k_scale_float, layer._v_scale_float
+        return [part.view(IN_BYTES[kept]).float() * scale for part, scale in zip(parts, scales)]
+
     generator = torch.Generator().manual_seed(11)
     table = torch.full((4, 8), -1, dtype=torch.int32)
     for row, pages in enumerate(([3, 1, 2], [3, 1, 7], [5])):
@@ -217,7 +242,7 @@ def test_a_step_writes_the_cache_and_computes_each_layer(registry):
         for impl, layer, cache in zip(engine.impls, engine.layers, engine.caches):
             q, k, v = (torch.randn(total + padded, heads, 64, generator=generator).bfloat16() for heads in (4, 2, 2))
             if counts == [0, 37, 9]:  # the shared pages have the same tokens
-                old = impl._caches(cache)
+                old = caches_of(impl, layer, cache)
                 for new, part in zip((k, v), old):
                     new[: 2 * PAGE] = part[ints([3, 1]).long()].flatten(0, 1)
             impl.do_kv_cache_update(layer, k, v, cache, ints(slots))
@@ -227,7 +252,7 @@ def test_a_step_writes_the_cache_and_computes_each_layer(registry):
             window = -1 if impl.sliding_window is None else impl.sliding_window - 1
             first = 0
             for row in rows:
-                own = [pages_of(part, table[row], lengths[row], "NHD") for part in impl._caches(cache)]
+                own = [pages_of(part, table[row], lengths[row], "NHD") for part in caches_of(impl, layer, cache)]
                 end = first + counts[row]
                 seen = range(lengths[row] - counts[row] + 1, lengths[row] + 1)
                 right, _ = plain(q[first:end], *own, seen, soft_cap=impl.logits_soft_cap or 0.0, window_left=window)
@@ -255,7 +280,7 @@ def test_what_it_can_do_is_told_truly(registry):
     assert [size for size in (8, 16, 64, 72, 256, 512) if backend.supports_head_size(size)] == [16, 64, 256]
     assert engine.builder._cudagraph_support is Support.UNIFORM_SINGLE_TOKEN_DECODE
     impl = backend.get_impl_cls()
-    for name, value in {"alibi_slopes": [1.0], "sinks": [1.0], "attn_type": "encoder", "kv_cache_dtype": "fp8"}.items():
+    for name, value in {"alibi_slopes": [1.0], "sinks": [1.0], "attn_type": "encoder", "kv_cache_dtype": "fp8_ds_mla"}.items():
         with pytest.raises(NotImplementedError, match=name):
             impl(4, 64, 1.0, 2, **{name: value})
 

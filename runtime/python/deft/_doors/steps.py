@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Mapping, NamedTuple, Protocol
 
 import torch
 
@@ -11,7 +11,7 @@ from .._paged_batch import PagedBatch
 from .._plan import Plan
 from .._runs import GpuPlan
 from .._tree import Tree
-from .variant import Variant, attention_of, speaking_of
+from .variant import Scales, Variant, attention_of, speaking_of
 
 _MOST_REQUESTS = 1 << 23  # of a batch
 
@@ -29,7 +29,7 @@ class Planned(Protocol):
 
     def follow(self, work: Any) -> None: ...
     def gpu_plan(self, device: int) -> GpuPlan: ...
-    def run(self, q: Any, k: Any, v: Any, out: Any, lse: Any) -> Any: ...
+    def run(self, q: Any, k: Any, v: Any, out: Any, lse: Any, params: Mapping[str, Any] | None) -> Any: ...
 
 
 class PagedWork(NamedTuple):
@@ -73,8 +73,8 @@ class _PlannedPages:
     def gpu_plan(self, device: int) -> GpuPlan:
         return self._batch._runs._gpu_plan(device)
 
-    def run(self, q: Any, k: Any, v: Any, out: Any, lse: Any) -> Any:
-        return self._batch.run(q, k, v, out=out, lse=lse, return_lse=lse is not None)
+    def run(self, q: Any, k: Any, v: Any, out: Any, lse: Any, params: Mapping[str, Any] | None) -> Any:
+        return self._batch.run(q, k, v, out=out, lse=lse, return_lse=lse is not None, params=params)
 
 
 class _PlannedTree:
@@ -98,9 +98,9 @@ class _PlannedTree:
     def gpu_plan(self, device: int) -> GpuPlan:
         return self._planned(device)._gpu_plan(device)
 
-    def run(self, q: Any, k: Any, v: Any, out: Any, lse: Any) -> Any:
+    def run(self, q: Any, k: Any, v: Any, out: Any, lse: Any, params: Mapping[str, Any] | None) -> Any:
         plan = self._planned(q.device)
-        return plan.run(q, k, v, self._work.pages, out=out, lse=lse, return_lse=lse is not None)
+        return plan.run(q, k, v, self._work.pages, out=out, lse=lse, return_lse=lse is not None, params=params)
 
 
 class Steps:
@@ -157,8 +157,10 @@ class Steps:
             if plan.needs_upload:
                 plan.upload(torch.cuda.current_stream(self._device).cuda_stream)
 
-    def run(self, variant: Variant, q: Any, k: Any, v: Any, out: Any = None, lse: Any = None) -> Any:
-        """out, or (out, lse) where there is an `lse` to write to."""
+    def run(
+        self, variant: Variant, q: Any, k: Any, v: Any, out: Any = None, lse: Any = None, scales: Scales | None = None
+    ) -> Any:
+        """out, or (out, lse) where there is an `lse` to write to. `scales`: where the variant has some."""
         planned = self._of(variant)
         with speaking_of(self._caller, variant):
-            return planned.run(q, k, v, out, lse)
+            return planned.run(q, k, v, out, lse, scales._asdict() if scales else None)

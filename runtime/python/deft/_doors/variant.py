@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
+from typing import NamedTuple
 
 from .._attention import Attention, compile
 from .._errors import Error
@@ -28,6 +29,7 @@ class Variant:
     scale: float
     soft_cap: float  # 0: none
     window_left: int  # tokens before the query's own that it sees; -1: all
+    has_scales: bool = False  # of K and of V, a number each, which a run is given (Scales)
 
     @functools.cached_property  # asked for at each step
     def shape(self) -> tuple[object, ...]:
@@ -45,10 +47,16 @@ class Variant:
             f"scale = {self.scale!r};",
             f"dtype = {self.dtype};",
             f"kv_cache = paged({cache});",
-            f"output = {self.output_dtype} with lse;",
         ]
+        score, output = "s", ""
+        if self.has_scales:
+            lines += ["param k_scale : f32;", "param v_scale : f32;"]
+            score, output = "s * k_scale", "x * v_scale as "
+        lines.append(f"output = {output}{self.output_dtype} with lse;")
         if self.soft_cap > 0:
-            lines.append(f"score = {self.soft_cap!r} * tanh(s / {self.soft_cap!r});")
+            score = f"{self.soft_cap!r} * tanh({score} / {self.soft_cap!r})"
+        if score != "s":
+            lines.append(f"score = {score};")
         if self.window_left >= 0:
             lines.append(f"mask = tree && kv_pos > q_pos - {self.window_left + 1};")
         return f"attention {_NAME} {{\n" + "".join(f"  {line}\n" for line in lines) + "}\n"
@@ -69,6 +77,13 @@ class Variant:
         if self.window_left >= 0:
             given["window_left"] = self.window_left
         return ", ".join(f"{name}={value}" for name, value in given.items())
+
+
+class Scales(NamedTuple):
+    """What elements of an 8-bit cache are multiplied by to be those of K and of V."""
+
+    k_scale: float
+    v_scale: float
 
 
 class speaking_of:
@@ -99,6 +114,7 @@ def make_variant(
     logits_soft_cap: float | None,
     window_left: int,
     cache_dtype: str = "",
+    has_scales: bool = False,
 ) -> Variant:
     """Of the arguments as FlashInfer and the engines name them."""
     if head_dim % 16 or not 16 <= head_dim <= 256:
@@ -117,6 +133,7 @@ def make_variant(
         scale_of(sm_scale, head_dim),
         soft_cap_of(logits_soft_cap),
         window_of(window_left),
+        has_scales,
     )
 
 

@@ -7,9 +7,10 @@ from typing import Any
 import torch
 from sglang.srt.layers.attention.base_attn_backend import AttentionBackend
 
+from .._doors.dtypes import CACHE_DTYPES
 from .._doors.outside import outside, refuse_given
 from .._doors.steps import Steps
-from .planner import Planner, variant_of
+from .planner import Planner, scales_of, variant_of
 
 
 class DeftAttnBackend(AttentionBackend):
@@ -23,8 +24,8 @@ class DeftAttnBackend(AttentionBackend):
         refuse_given("drafts are not asked for", speculative_algorithm=arguments.speculative_algorithm)
         if hasattr(runner.token_to_kv_pool, "translate_loc_from_full_to_swa"):
             raise outside("disable_hybrid_swa_memory", False, "all layers have the same pages")
-        if runner.kv_cache_dtype != runner.dtype:
-            raise outside("kv_cache_dtype", runner.kv_cache_dtype, f"K and V are of the model's type, {runner.dtype}")
+        if runner.kv_cache_dtype != runner.dtype and runner.kv_cache_dtype not in CACHE_DTYPES:
+            raise outside("kv_cache_dtype", runner.kv_cache_dtype, f"K and V are of the model's type, {runner.dtype}, or 8-bit floats")
         self.page_size = runner.page_size
         self.token_to_kv_pool = runner.token_to_kv_pool
         self._planner = Planner(
@@ -102,7 +103,8 @@ class DeftAttnBackend(AttentionBackend):
         assert self._steps is not None
         rows = q.reshape(-1, layer.tp_q_head_num, layer.qk_head_dim)  # a view, with the strides of the projections
         out = torch.empty(rows.shape, dtype=rows.dtype, device=rows.device)
-        self._steps.run(variant_of(layer, self.page_size, caches[0].dtype), rows, *caches, out)
+        variant = variant_of(layer, self.page_size, rows.dtype, caches[0].dtype)
+        self._steps.run(variant, rows, *caches, out, scales=scales_of(layer) if variant.has_scales else None)
         return out.view(rows.shape[0], -1)
 
     def forward_decode(

@@ -6,14 +6,14 @@ from typing import Any
 
 import torch
 
-from .._doors.dtypes import SPEC_DTYPES
+from .._doors.dtypes import CACHE_DTYPES, SPEC_DTYPES
 from .._doors.outside import outside
 from .._doors.steps import PagedWork, Room, Steps
-from .._doors.variant import Variant, make_variant
+from .._doors.variant import Scales, Variant, make_variant
 
 
-def variant_of(layer: Any, page_size: int, dtype: torch.dtype) -> Variant:
-    """Of a RadixAttention."""
+def variant_of(layer: Any, page_size: int, dtype: torch.dtype, cache_dtype: torch.dtype) -> Variant:
+    """Of a RadixAttention, q of `dtype`."""
     if layer.v_head_dim != layer.qk_head_dim:
         raise outside("v_head_dim", layer.v_head_dim, f"V is as wide as K, {layer.qk_head_dim}")
     if layer.is_cross_attention:
@@ -24,9 +24,9 @@ def variant_of(layer: Any, page_size: int, dtype: torch.dtype) -> Variant:
         raise outside("logit_capping_method", layer.logit_capping_method, "a cap is that of tanh")
     if getattr(layer, "xai_temperature_len", -1) > 0:
         raise outside("xai_temperature_len", layer.xai_temperature_len, "a score does not depend on how long a request is")
-    if dtype not in SPEC_DTYPES:
-        raise outside("kv_cache_dtype", dtype, "K and V are of 16 bits here: scales are not passed on")
-    word = SPEC_DTYPES[dtype]
+    word, in_bytes = SPEC_DTYPES[dtype], CACHE_DTYPES.get(cache_dtype, "")
+    if cache_dtype != dtype and not in_bytes:
+        raise outside("kv_cache_dtype", cache_dtype, f"K and V are of q's type, {dtype}, or 8-bit floats")
     return make_variant(
         query_heads=layer.tp_q_head_num,
         kv_heads=layer.tp_k_head_num,
@@ -39,7 +39,21 @@ def variant_of(layer: Any, page_size: int, dtype: torch.dtype) -> Variant:
         logits_soft_cap=layer.logit_cap,
         # SGLang counts the tokens before the query's own.
         window_left=-1 if layer.sliding_window_size is None else layer.sliding_window_size,
+        cache_dtype=in_bytes,
+        has_scales=bool(in_bytes),
     )
+
+
+def scales_of(layer: Any) -> Scales:
+    """Of a RadixAttention over an 8-bit cache, as the host knows them; without any, elements were written as they are."""
+
+    def known(name: str) -> float:
+        number = getattr(layer, f"{name}_float", None)
+        if number is None and getattr(layer, name, None) is not None:
+            raise outside(name, "a tensor", f"its number is not in {name}_float, and a step does not wait for the device")
+        return 1.0 if number is None else float(number)
+
+    return Scales(known("k_scale"), known("v_scale"))
 
 
 _CALLER = "a layer of SGLang"  # in errors

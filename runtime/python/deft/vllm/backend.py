@@ -20,20 +20,21 @@ from vllm.v1.attention.backends.utils import get_kv_cache_layout
 from .._doors.dtypes import SPEC_DTYPES
 from .._doors.outside import outside, refuse_given
 from .._doors.ranks import agree_on_configs
-from .._doors.variant import Variant, make_variant
+from .._doors.variant import Scales, Variant, make_variant
 from .host_tables import listen
 from .planner import DeftMetadata, Planner
 
 listen()  # vLLM imports this before its model runner makes block tables
 
 _KEPT_AS_IT_IS = ("auto", "float16", "bfloat16")
+_KEPT_IN_BYTES = {"fp8": "fp8_e4m3", "fp8_e4m3": "fp8_e4m3", "fp8_e5m2": "fp8_e5m2"}  # as a spec says it
 
 
 class DeftBackend(AttentionBackend):
     accept_output_buffer: bool = True
     forward_includes_kv_cache_update: bool = False
     supported_dtypes: ClassVar[list[torch.dtype]] = [torch.float16, torch.bfloat16]
-    supported_kv_cache_dtypes: ClassVar[list[Any]] = list(_KEPT_AS_IT_IS)
+    supported_kv_cache_dtypes: ClassVar[list[Any]] = [*_KEPT_AS_IT_IS, *_KEPT_IN_BYTES]
 
     @staticmethod
     def get_name() -> str:
@@ -128,8 +129,8 @@ class DeftMetadataBuilder(AttentionMetadataBuilder[DeftMetadata]):
     def __init__(self, kv_cache_spec: Any, layer_names: list[str], vllm_config: Any, device: torch.device) -> None:
         super().__init__(kv_cache_spec, layer_names, vllm_config, device)
         own, kept = vllm_config.model_config.dtype, kv_cache_spec.dtype
-        if kept != own:  # --kv-cache-dtype of another 16-bit type
-            raise outside("kv_cache_dtype", kept, f"K and V are of the model's type, {own}")
+        if kept != own and kept.itemsize > 1:  # --kv-cache-dtype of another 16-bit type
+            raise outside("kv_cache_dtype", kept, f"K and V are of the model's type, {own}, or of 8 bits")
         _agree_with_other_ranks()
         compilation = vllm_config.compilation_config
         mode = compilation.cudagraph_mode
@@ -152,7 +153,7 @@ class DeftMetadataBuilder(AttentionMetadataBuilder[DeftMetadata]):
     def _variants(self) -> frozenset[Variant]:
         """Of the layers, which are there once the first step is planned."""
         layers = self.vllm_config.compilation_config.static_forward_context
-        size, dtype = self.kv_cache_spec.block_size, self.kv_cache_spec.dtype
+        size, dtype = self.kv_cache_spec.block_size, self.vllm_config.model_config.dtype
         return frozenset(layers[name].impl.variant(size, dtype) for name in self.layer_names)
 
     def build(self, common_prefix_len: int, common_attn_metadata: Any, fast_build: bool = False) -> DeftMetadata:
@@ -180,8 +181,9 @@ class DeftImpl(AttentionImpl):
         refuse_given("a layer of vLLM has no place for a parameter of a spec", alibi_slopes=alibi_slopes, sinks=sinks)
         if attn_type != AttentionType.DECODER:
             raise outside("attn_type", attn_type, "a query sees no token behind its own")
-        if kv_cache_dtype not in _KEPT_AS_IT_IS:
-            raise outside("kv_cache_dtype", kv_cache_dtype, "K and V are of 16 bits here: scales are not passed on")
+        if kv_cache_dtype not in _KEPT_AS_IT_IS and kv_cache_dtype not in _KEPT_IN_BYTES:
+            known = ", ".join([*_KEPT_AS_IT_IS, *_KEPT_IN_BYTES])
+            raise outside("kv_cache_dtype", kv_cache_dtype, f"it is one of {known}")
         self.num_heads, self.head_size, self.scale = num_heads, head_size, float(scale)
         self.num_kv_heads = num_heads if num_kv_heads is None else num_kv_heads
         self.sliding_window, self.logits_soft_cap = sliding_window, logits_soft_cap
@@ -189,7 +191,9 @@ class DeftImpl(AttentionImpl):
         self.kv_sharing_target_layer_name = kv_sharing_target_layer_name
 
     def variant(self, page_size: int, dtype: torch.dtype) -> Variant:
+        """`dtype`: of q."""
         word = SPEC_DTYPES[dtype]
+        in_bytes = _KEPT_IN_BYTES.get(self.kv_cache_dtype, "")
         return make_variant(
             query_heads=self.num_heads,
             kv_heads=self.num_kv_heads,
@@ -202,6 +206,8 @@ class DeftImpl(AttentionImpl):
             logits_soft_cap=self.logits_soft_cap,
             # vLLM counts the query's own token.
             window_left=-1 if self.sliding_window is None else self.sliding_window - 1,
+            cache_dtype=in_bytes,
+            has_scales=bool(in_bytes),
         )
 
     def _caches(self, kv_cache: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
@@ -233,5 +239,8 @@ class DeftImpl(AttentionImpl):
         k, v = self._caches(kv_cache)
         q = query.view(shape)[: attn_metadata.queries]  # of rows that may have K and V, too
         out = output.view(shape)[: attn_metadata.queries]
-        attn_metadata.steps.run(self.variant(k.shape[1], k.dtype), q, k, v, out)
+        variant = self.variant(k.shape[1], q.dtype)
+        # As the host knows them when a graph is captured, for all its replays.
+        scales = Scales(layer._k_scale_float, layer._v_scale_float) if variant.has_scales else None
+        attn_metadata.steps.run(variant, q, k, v, out, scales=scales)
         return output
