@@ -3,8 +3,12 @@
 from records import card_of, link, mean, times, us
 
 NAMES = {"h200-peers.json": "h200-bench.json", "h100-peers.json": "h100-bench.json"}  # and the bench on such a card
-OF_OTHER_TREES = "h200-peers-other.json"
-OF_HEAD_DIMS = "h100-peers-head-dims.json"
+# Records without a bench beside them: what they show, and what is missing without them.
+FURTHER = (
+    ("h200-peers-other.json", "Trees of the second suite at heads 32/8, likewise (FastTree's artifact has settings for ratios 1, 4 and 16 alone):",
+     "peers on the second suite", "`tools/bench_peers --tree FILE` on trees that `deftc workloads` writes"),
+    ("h100-peers-head-dims.json", "Head dims 64 and 256:",
+     "head dims 64 and 256 beside peers in the same run", "`tools/bench_peers --heads 64/8 --dim 64`, `--heads 16/8 --dim 256`"))
 WORDS = {"sdpa_by_path": "torch SDPA, each path by itself", "sdpa_by_level": "torch flash by level, merged", "flex": "FlexAttention, the tree as a mask",
          "fasttree": "FastTree", "deft_in_fasttree": "DeFT, rewritten in FastTree's artifact", "flashinfer_decode": "FlashInfer decode, tensor cores",
          "flashinfer_persistent": "FlashInfer persistent", "flashinfer_cascade": "FlashInfer cascade"}
@@ -16,19 +20,16 @@ def peers_in_one_run(page, records):
     found = [(name, record) for name in NAMES for record in [records.read(name)] if record]
     for name, record in found:
         of_one_card(page, name, record, records.rows(NAMES[name]))
-    others = records.read(OF_OTHER_TREES)
-    if others:
-        page.add("Trees of the second suite at heads 32/8, likewise (FastTree's artifact has settings for ratios 1, 4 and 16 alone):")
-        of_one_card(page, OF_OTHER_TREES, others, {})
-    else:
-        page.no_record("peers on the second suite", "`tools/bench_peers --tree FILE` on trees that `deftc workloads` writes")
-    head_dims = records.read(OF_HEAD_DIMS)
-    if head_dims:
-        page.add("Head dims 64 and 256:")
-        of_one_card(page, OF_HEAD_DIMS, head_dims, {})
-    else:
-        page.no_record("head dims 64 and 256 beside peers in the same run", "`tools/bench_peers --heads 64/8 --dim 64`, `--heads 16/8 --dim 256`")
-    page.command(*(record["command"].split(", ")[0] for record in [found[0][1], others, head_dims] if record))
+    commands = [found[0][1]["command"]]
+    for name, words, what, command in FURTHER:
+        record = records.read(name)
+        if record:
+            page.add(words)
+            of_one_card(page, name, record, {})
+            commands.append(record["command"])
+        else:
+            page.no_record(what, command)
+    page.command(*(command.split(", ")[0] for command in commands))
     first_results(page, found)
     page.no_record("DeFT's own kernels and PAT in the same run as ours", "`tools/bench_peers --peer FILE`")
 
