@@ -55,6 +55,37 @@ def make_classes():
     return BlockTables, GPUModelRunner
 
 
+def make_later_classes():
+    """As of 0.33: blocks are the caches', and what lies below a window becomes the null block where it is gathered."""
+    earlier, runner = make_classes()
+
+    class BlockTables(earlier):
+        def __init__(self, requests, pages, reach=0):
+            super().__init__(requests, pages)
+            self._sliding_window_reach = [reach]
+            del self.blocks_per_kv_block
+
+        def append_block_ids(self, req_index, new_block_ids, overwrite):
+            start = 0 if overwrite else int(self.num_blocks.np[0, req_index])
+            end = start + len(new_block_ids[0])
+            self.whole[req_index, start:end] = torch.tensor(new_block_ids[0], dtype=torch.int32)
+            self.num_blocks.np[0, req_index] = end
+
+        def gather_block_tables(self, idx_mapping, num_reqs_padded, out=None, out_ptrs=None, num_computed_tokens=None):
+            (table,) = super().gather_block_tables(idx_mapping, num_reqs_padded, out, out_ptrs)
+            if num_computed_tokens is not None and self._sliding_window_reach[0]:
+                table[: len(idx_mapping), 0] = 0
+            return (table,)
+
+    class GPUModelRunner(runner):
+        def prepare_attn(self, input_batch):
+            return self.block_tables.gather_block_tables(
+                input_batch.idx_mapping, num_reqs_padded=input_batch.padded, num_computed_tokens=torch.zeros(8)
+            )
+
+    return BlockTables, GPUModelRunner
+
+
 @pytest.fixture
 def install(monkeypatch):
     monkeypatch.setattr(host_tables, "_by_pointer", {})
@@ -141,6 +172,21 @@ def test_a_table_that_is_written_to_behind_its_back_is_not_believed(runner, capl
     assert "not what the host knows" in caplog.text
     made.prepare_attn(batch(0))
     assert on_host(table[:1, :2], pages_of(2)) is None
+
+
+def test_tables_of_later_releases_are_known_but_for_those_of_windows(install):
+    tables, runner = make_later_classes()
+    install(tables={"BlockTables": tables}, runner={"GPUModelRunner": runner})
+    listen()
+    for reach in (0, 32):
+        made = runner(tables(4, 6, reach))
+        made.block_tables.append_block_ids(2, ([7, 8, 9],), overwrite=True)
+        (table,) = made.prepare_attn(batch(2))
+        known = on_host(table[:1, :3], pages_of(3))
+        if reach:
+            assert known is None and table[0, :3].tolist() == [0, 8, 9]
+        else:
+            assert known.tolist() == [[7, 8, 9]]
 
 
 def test_tables_that_are_older_than_the_listener_are_not_known(install):

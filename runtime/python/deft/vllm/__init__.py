@@ -1,6 +1,6 @@
 """deft as an attention backend of vLLM: `--attention-backend CUSTOM`, once this package is installed beside it.
 
-Written for vLLM's doors as they are from 0.22 to 0.26, and seen with 0.26 on a GPU; with the others it is experimental.
+Written for vLLM's doors as they are from 0.22 to 0.33, and seen with 0.26 on a GPU; with the others it is experimental.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _log = logging.getLogger("vllm.deft")  # vLLM shows what is below its own name
 
 def register() -> None:
     """vLLM calls it in each of its processes (entry point `vllm.general_plugins`)."""
-    if not is_written_for("vllm", (0, 22), (0, 26), _log):
+    if not is_written_for("vllm", (0, 22), (0, 33), _log):
         return
     from vllm.v1.attention.backends.registry import AttentionBackendEnum, register_backend
 

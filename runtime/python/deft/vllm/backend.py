@@ -15,7 +15,6 @@ from vllm.v1.attention.backend import (
     AttentionType,
     MultipleOf,
 )
-from vllm.v1.attention.backends.utils import get_kv_cache_layout
 
 from .._doors.dtypes import SPEC_DTYPES
 from .._doors.outside import outside, refuse_given
@@ -49,18 +48,20 @@ class DeftBackend(AttentionBackend):
         return DeftMetadataBuilder
 
     @staticmethod
-    def get_supported_kernel_block_sizes() -> list[Any]:
+    def get_supported_kernel_block_sizes(kv_cache_spec: Any = None) -> list[Any]:
         return [MultipleOf(16)]
 
     @staticmethod
     def get_kv_cache_shape(
         num_blocks: int, block_size: int, num_kv_heads: int, head_size: int, cache_dtype_str: str = "auto"
     ) -> tuple[int, ...]:
-        """V beside K in each row of a head."""
+        """V beside K in each row of a head, as releases since 0.29 have it without asking."""
         return (num_blocks, num_kv_heads, block_size, 2 * head_size)
 
     @staticmethod
     def get_kv_cache_stride_order(include_num_layers_dimension: bool = False) -> tuple[int, ...]:
+        from vllm.v1.attention.backends.utils import get_kv_cache_layout  # of the releases that ask
+
         if include_num_layers_dimension:
             raise NotImplementedError
         return (0, 2, 1, 3) if get_kv_cache_layout() == "NHD" else (0, 1, 2, 3)
@@ -112,6 +113,10 @@ class DeftBackend(AttentionBackend):
     @classmethod
     def supports_kv_connector(cls) -> bool:
         return False
+
+    @classmethod
+    def supports_device_cpu_query_lens_mismatch(cls) -> bool:
+        return False  # plans are made of the host's lengths
 
 
 @functools.cache

@@ -95,24 +95,31 @@ def _made(tables: Any, *arguments: Any, **more: Any) -> None:
 
 
 def _appended(tables: Any, req_index: int, new_block_ids: Any, overwrite: bool) -> None:
+    splits = getattr(tables, "blocks_per_kv_block", None)  # since 0.32 a table's blocks are those of the caches
+    writes_nothing = getattr(tables, "redirect_writes_to_null_block", False)
     for group, (mirror, blocks) in enumerate(zip(_mirrors(tables), new_block_ids)):
-        split = tables.blocks_per_kv_block[group]
+        split = 1 if splits is None else splits[group]
         pages = [block * split + part for block in blocks for part in range(split)] if split > 1 else list(blocks)
-        mirror.write(req_index, int(tables.num_blocks.np[group, req_index]), pages)
+        mirror.write(req_index, int(tables.num_blocks.np[group, req_index]), [0] * len(pages) if writes_nothing else pages)
 
 
 def _announce(runner: Any, input_batch: Any) -> None:
     runner.block_tables.deft_announced = (input_batch.idx_mapping, input_batch.idx_mapping_np)
 
 
-def _gathered(tables: Any, idx_mapping: Any, num_reqs_padded: int, out: Any = None, out_ptrs: Any = None) -> None:
+def _gathered(
+    tables: Any, idx_mapping: Any, num_reqs_padded: int, out: Any = None, out_ptrs: Any = None, num_computed_tokens: Any = None
+) -> None:
     if out is not None:
         return  # not the tables that are known
     announced = getattr(tables, "deft_announced", None)
     tables.deft_announced = None
     is_known = announced is not None and announced[0] is idx_mapping and tables.cp_size == 1
-    for mirror in _mirrors(tables):
-        mirror.order = announced[1] if is_known else None
+    # Since 0.33 what lies below a window is the null block in what is gathered, by lengths that the GPU has.
+    reaches = getattr(tables, "_sliding_window_reach", ()) if num_computed_tokens is not None else ()
+    for group, mirror in enumerate(_mirrors(tables)):
+        is_cut = group < len(reaches) and reaches[group] > 0
+        mirror.order = announced[1] if is_known and not is_cut else None
 
 
 def _forget_order(tables: Any, *arguments: Any, **more: Any) -> None:
@@ -142,20 +149,26 @@ def listen() -> None:
 
 
 def _hook(*places: tuple[str, str, str, Any, Any, Any]) -> None:
-    """All of them or none. A place: module, class, method, what is called before it and behind it, and a function of the
-    arguments that it must have."""
+    """All of them or none. A place: module, class, method, what is called before it and behind it, and a function whose
+    arguments it must have, but for the last ones with defaults."""
     found = []
     for module, kind, method, ahead, behind, like in places:
         owner = getattr(sys.modules.get(module), kind, None)
         original = getattr(owner, method, None)
         if original is None or hasattr(original, "deft_hook"):
             return
-        if like and [*inspect.signature(original).parameters][1:] != [*inspect.signature(like).parameters][1:]:
+        if like and not _takes(like, original):
             _log.info("%s.%s has other arguments than are known, so steps wait until block tables are read", kind, method)
             return
         found.append((owner, method, original, ahead, behind))
     for owner, method, original, ahead, behind in found:
         setattr(owner, method, _hooked(original, ahead, behind))
+
+
+def _takes(like: Callable[..., Any], original: Callable[..., Any]) -> bool:
+    known, asked = ([*inspect.signature(one).parameters.values()][1:] for one in (like, original))
+    needed = sum(parameter.default is parameter.empty for parameter in known)
+    return needed <= len(asked) and [one.name for one in asked] == [one.name for one in known[: len(asked)]]
 
 
 def _hooked(original: Callable[..., Any], ahead: Any, behind: Any) -> Callable[..., Any]:

@@ -1,0 +1,152 @@
+#!/usr/bin/env python3
+"""Does the plug-in fit the vLLM that is installed?
+
+Registers it, asks vLLM's own checks what they say of it, listens to vLLM's model runners, and computes a step with vLLM's own
+metadata. Needs vLLM, deft and no GPU. Prints what it saw; exit code 1 where something is not as the plug-in has it.
+
+  python3 tests/python/vllm_release.py
+"""
+
+import dataclasses
+import inspect
+import sys
+from types import SimpleNamespace
+
+import torch
+
+HEADS, KV_HEADS, DIM, PAGE, TOKENS = 4, 2, 64, 16, 20
+SEEN = []
+
+
+def see(what, is_right):
+    SEEN.append(bool(is_right))
+    print(f"{'ok   ' if is_right else 'WRONG'} {what}", flush=True)
+
+
+def registered():
+    import deft.vllm
+    from vllm.v1.attention.backends.registry import AttentionBackendEnum
+
+    deft.vllm.register()
+    custom = AttentionBackendEnum.CUSTOM
+    see("CUSTOM is deft", custom.is_overridden() and custom.get_path() == deft.vllm.BACKEND)
+    return custom.get_class()
+
+
+def check_classes(backend):
+    from vllm.v1.attention import backend as doors
+
+    own = {backend: doors.AttentionBackend, backend.get_impl_cls(): doors.AttentionImpl, backend.get_builder_cls(): doors.AttentionMetadataBuilder}
+    for mine, theirs in own.items():
+        missing = sorted(getattr(mine, "__abstractmethods__", ()))
+        see(f"{mine.__name__} has all that {theirs.__name__} asks for {missing or ''}", not missing)
+        for name, method in vars(mine).items():
+            wanted = inspect.getattr_static(theirs, name, None)
+            if name.startswith("_") or isinstance(wanted, property) or not callable(getattr(theirs, name, None)):
+                continue
+            asked, taken = (inspect.signature(getattr(one, name)).parameters for one in (theirs, mine))
+            takes_all = any(parameter.kind is parameter.VAR_POSITIONAL for parameter in taken.values())
+            if not takes_all and [*asked] != [*taken][: len(asked)]:
+                see(f"{mine.__name__}.{name} takes {[*taken]}, it is given {[*asked]}", False)
+
+
+def check_configurations(backend):
+    given = {
+        "head_size": 128, "dtype": torch.bfloat16, "kv_cache_dtype": "auto", "block_size": 16, "use_mla": False, "has_sink": False,
+        "use_sparse": False, "use_mm_prefix": False, "use_per_head_quant_scales": False,
+        "device_capability": SimpleNamespace(major=9, minor=0), "attn_type": "decoder",
+    }  # fmt: skip
+    for kept in ("auto", "bfloat16", "fp8", "fp8_e5m2"):
+        reasons = backend.validate_configuration(**{**given, "kv_cache_dtype": kept})
+        see(f"kv_cache_dtype {kept} is taken {reasons or ''}", not reasons)
+    known = inspect.signature(backend.validate_configuration).parameters
+    refused = {"has_sink": True, "use_mla": True, "kv_cache_dtype": "fp8_ds_mla", "use_kv_connector": True, "use_dcp": True,
+               "use_adaptive_verification": True}  # fmt: skip
+    for name, value in refused.items():
+        if name in known:
+            see(f"{name}={value} is refused", backend.validate_configuration(**{**given, name: value}))
+
+
+def check_hooks():
+    import vllm.v1.worker.block_table as first
+    import vllm.v1.worker.gpu.block_table as second
+    from deft.vllm.host_tables import listen
+    from vllm.v1.worker.gpu.model_runner import GPUModelRunner
+
+    listen()
+    for owner, names in (
+        (second.BlockTables, ("__init__", "append_block_ids", "gather_block_tables", "get_dummy_block_tables")),
+        (GPUModelRunner, ("prepare_attn",)),
+        (first.BlockTable, ("get_device_tensor",)),
+    ):
+        for name in names:
+            see(f"{owner.__name__}.{name} is listened to", hasattr(getattr(owner, name), "deft_hook"))
+
+
+def stand_in_of_the_engine(layer):
+    """What a builder asks of vLLM's config."""
+    return SimpleNamespace(
+        compilation_config=SimpleNamespace(
+            static_forward_context={"layer": layer},
+            cudagraph_mode=SimpleNamespace(has_full_cudagraphs=lambda: True),
+            cudagraph_capture_sizes=[1, 2],
+        ),
+        scheduler_config=SimpleNamespace(max_num_seqs=4),
+        model_config=SimpleNamespace(max_model_len=128, dtype=torch.bfloat16),
+        cache_config=SimpleNamespace(num_gpu_blocks=10, block_size=PAGE),
+        speculative_config=None,
+    )
+
+
+def check_step(backend, monkey):
+    from vllm.v1.attention.backend import CommonAttentionMetadata
+    from vllm.v1.kv_cache_interface import FullAttentionSpec
+
+    monkey.get_tp_group = lambda: SimpleNamespace(world_size=1)  # nobody has made groups of processes
+    impl = backend.get_impl_cls()(HEADS, DIM, DIM**-0.5, KV_HEADS)
+    layer = SimpleNamespace(impl=impl)
+    spec = FullAttentionSpec(block_size=PAGE, num_kv_heads=KV_HEADS, head_size=DIM, dtype=torch.bfloat16)
+    builder = backend.get_builder_cls()(spec, ["layer"], stand_in_of_the_engine(layer), torch.device("cpu"))
+
+    def ints(values):
+        return torch.tensor(values, dtype=torch.int32)
+
+    pages = [3, 1]
+    given = {
+        "query_start_loc": ints([0, TOKENS]), "query_start_loc_cpu": ints([0, TOKENS]), "seq_lens": ints([TOKENS]), "num_reqs": 1,
+        "num_actual_tokens": TOKENS, "max_query_len": TOKENS, "max_seq_len": TOKENS, "block_table_tensor": ints([pages + [0, 0]]),
+        "slot_mapping": torch.tensor([pages[i // PAGE] * PAGE + i % PAGE for i in range(TOKENS)]), "causal": True,
+        "seq_lens_cpu_upper_bound": ints([TOKENS]),
+    }  # fmt: skip
+    known = {field.name for field in dataclasses.fields(CommonAttentionMetadata)}
+    see(f"metadata of a step has {sorted(set(given) - known) or 'all that is read'}", set(given) <= known)
+    metadata = builder.build(0, CommonAttentionMetadata(**{name: value for name, value in given.items() if name in known}))
+    q, k, v = (torch.randn(TOKENS, heads, DIM).bfloat16() for heads in (HEADS, KV_HEADS, KV_HEADS))
+    cache = torch.zeros(10, PAGE, KV_HEADS, 2 * DIM, dtype=torch.bfloat16).permute(0, 2, 1, 3)  # as vLLM views it
+    for part, new in zip(impl._caches(cache), (k, v)):
+        for token, slot in enumerate(given["slot_mapping"].tolist()):
+            part[slot // PAGE, slot % PAGE] = new[token]
+    output = torch.zeros(TOKENS, HEADS * DIM, dtype=torch.bfloat16)
+    impl.forward(layer, q, k, v, cache, metadata, output)
+    keys, values = (x.float().repeat_interleave(HEADS // KV_HEADS, 1) for x in (k, v))
+    scores = torch.einsum("qhd,khd->hqk", q.float(), keys) * DIM**-0.5
+    hidden = torch.ones(TOKENS, TOKENS, dtype=torch.bool).triu(1)
+    right = torch.einsum("hqk,khd->qhd", scores.masked_fill(hidden, float("-inf")).softmax(-1), values)
+    error = (output.view(right.shape).float() - right).abs().max().item()
+    see(f"a step is computed, largest error {error:.2g}", error < 0.02)
+
+
+def main():
+    import vllm
+
+    print(f"vllm {vllm.__version__}, torch {torch.__version__}")
+    backend = registered()
+    check_classes(backend)
+    check_configurations(backend)
+    check_hooks()
+    check_step(backend, sys.modules[backend.__module__])
+    return 0 if all(SEEN) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
