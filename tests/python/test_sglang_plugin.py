@@ -37,11 +37,11 @@ def test_it_registers_itself_once_and_says_that_it_is_experimental(registry, cap
     assert "deft is there; it is experimental" in caplog.text
 
 
-@pytest.mark.parametrize("version", ["0.5.11", "0.5.18", "0.6.0"])
+@pytest.mark.parametrize("version", ["0.5.11", "0.5.24", "0.6.0"])
 def test_releases_that_it_was_not_written_for_are_left_alone(registry, monkeypatch, caplog, version):
     monkeypatch.setattr("deft._doors.releases.version", lambda package: version)
     deft.sglang.register()
-    assert not registry.made and f"it is for 0.5.12 to 0.5.17, installed is {version}" in caplog.text
+    assert not registry.made and f"it is for 0.5.12 to 0.5.23, installed is {version}" in caplog.text
 
 
 def mode(name):
@@ -194,6 +194,16 @@ def test_caches_of_8_bit_floats_have_scales_of_their_layers_or_none(registry, dt
             backend.init_forward_metadata(batch)
             requests.check(backend, batch, generator, getattr(backend, f"forward_{kind}"), layers)
         requests.lengths = [0, 0, 0]
+
+
+def test_a_pool_of_another_layout_is_named(registry):
+    pool = Pool(512)
+    backend, made = make(8, token_to_kv_pool=pool)
+    batch = Requests(made, 8).step([3, 0, 0], None, "extend")
+    backend.init_forward_metadata(batch)
+    pool.buffers = [[buffer.view(-1, 8, 2, 64).transpose(1, 2) for buffer in layer] for layer in pool.buffers]
+    with pytest.raises(NotImplementedError, match=r"kv_cache_layout=\(64, 2, 8, 64\)"):
+        backend.forward_extend(torch.zeros(3, 256).half(), None, None, layer(0), batch)
 
 
 def test_a_scale_that_only_the_device_knows_is_named(registry):

@@ -1,7 +1,7 @@
 """deft as an attention backend of SGLang: `--attention-backend deft`, or `--decode-attention-backend deft` with another for
 prompts, once this package is installed beside it.
 
-Experimental: written for SGLang's doors as they are from 0.5.12 to 0.5.17, and not yet seen with SGLang on a GPU.
+Experimental: written for SGLang's doors as they are from 0.5.12 to 0.5.23, and not yet seen with SGLang on a GPU.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _log = logging.getLogger("sglang.deft")
 
 def register() -> None:
     """SGLang calls it in each of its processes (entry point `sglang.srt.plugins`)."""
-    if not is_written_for("sglang", (0, 5, 12), (0, 5, 17), _log):
+    if not is_written_for("sglang", (0, 5, 12), (0, 5, 23), _log):
         return
     from sglang.srt import server_args
     from sglang.srt.layers.attention.attention_registry import register_attention_backend

@@ -88,6 +88,12 @@ class DeftAttnBackend(AttentionBackend):
         """As the one above, of older releases."""
         self._plan_graph(bs, forward_mode, req_pool_indices, seq_lens if seq_lens_cpu is None else seq_lens_cpu)
 
+    def _pages(self, buffer: torch.Tensor, layer: Any) -> torch.Tensor:
+        slot = (layer.tp_k_head_num, layer.qk_head_dim)
+        if buffer.shape[1:] != slot:  # other layouts of the pool have four dimensions, or five
+            raise outside("kv_cache_layout", tuple(buffer.shape), f"a slot of the pool is {list(slot)}, heads by head dim")
+        return buffer.view(-1, self.page_size, *slot)
+
     def _forward(
         self, q: Any, k: Any, v: Any, layer: Any, forward_batch: Any, save_kv_cache: bool = True, **more: Any
     ) -> torch.Tensor:
@@ -96,10 +102,7 @@ class DeftAttnBackend(AttentionBackend):
             self.token_to_kv_pool.set_kv_buffer(
                 layer, forward_batch.out_cache_loc, k, v, layer.k_scale, layer.v_scale
             )
-        caches = [
-            buffer.view(-1, self.page_size, layer.tp_k_head_num, layer.qk_head_dim)
-            for buffer in self.token_to_kv_pool.get_kv_buffer(layer.layer_id)
-        ]
+        caches = [self._pages(buffer, layer) for buffer in self.token_to_kv_pool.get_kv_buffer(layer.layer_id)]
         assert self._steps is not None
         rows = q.reshape(-1, layer.tp_q_head_num, layer.qk_head_dim)  # a view, with the strides of the projections
         out = torch.empty(rows.shape, dtype=rows.dtype, device=rows.device)

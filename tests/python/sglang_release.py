@@ -1,0 +1,154 @@
+#!/usr/bin/env python3
+"""Does the plug-in fit the SGLang that is installed?
+
+Registers it, and computes prompts and steps with SGLang's own pools, layers and modes of a batch, on processors. Needs SGLang, deft
+and no GPU. Prints what it saw; exit code 1 where something is not as the plug-in has it.
+
+  python3 tests/python/sglang_release.py
+"""
+
+import importlib.metadata
+import inspect
+import sys
+from types import SimpleNamespace
+
+import torch
+from plain_attention import plain
+from release_checks import Checks
+
+HEADS, KV_HEADS, DIM, PAGE, SLOTS = 4, 2, 64, 8, 512
+ROWS = [3, 1, 4]  # of the table, that requests have
+see = Checks()
+
+
+def registered():
+    import deft.sglang
+    from sglang.srt import server_args
+    from sglang.srt.layers.attention.attention_registry import ATTENTION_BACKENDS
+
+    deft.sglang.register()
+    see("deft is among the attention backends", deft.sglang.NAME in ATTENTION_BACKENDS)
+    see("and among the choices of --attention-backend", deft.sglang.NAME in server_args.ATTENTION_BACKEND_CHOICES)
+    return ATTENTION_BACKENDS[deft.sglang.NAME]
+
+
+def check_methods(backend):
+    from sglang.srt.layers.attention.base_attn_backend import AttentionBackend
+
+    for name in ("init_forward_metadata", "init_cuda_graph_state", "get_cuda_graph_seq_len_fill_value", "forward_decode", "forward_extend"):
+        asked, taken = ([*inspect.signature(getattr(kind, name)).parameters] for kind in (AttentionBackend, type(backend)))
+        as_it_is = [one for one in asked if one != "kwargs"]
+        see(f"{name} takes {as_it_is[1:]}", as_it_is == taken[: len(as_it_is)])
+    known = hasattr(AttentionBackend, "init_forward_metadata_out_graph")
+    asked = inspect.signature(AttentionBackend.init_forward_metadata_out_graph).parameters if known else {}
+    see(f"a graph's steps are announced with {[*asked][1:] or 'the doors of older releases'}", [*asked][:3] in ([], ["self", "forward_batch", "in_capture"]))
+
+
+class Requests:
+    """Two that share a prompt and one that does not, on SGLang's tables."""
+
+    def __init__(self, dtype):
+        from sglang.srt.mem_cache.memory_pool import MHATokenToKVPool, ReqToTokenPool
+
+        self.pool = MHATokenToKVPool(SLOTS, PAGE, dtype, KV_HEADS, DIM, 2, "cpu", False)
+        self.table = ReqToTokenPool(5, 96, "cpu", False)
+        self.lengths = [0, 0, 0]
+        page = 1
+        for number, row in enumerate(ROWS):
+            shared = 2 * PAGE if number == 1 else 0
+            self.table.req_to_token[row, :shared] = self.table.req_to_token[ROWS[0], :shared]
+            for first in range(shared, 6 * PAGE, PAGE):
+                self.table.req_to_token[row, first : first + PAGE] = torch.arange(PAGE) + page * PAGE
+                page += 1
+
+    def runner(self, dtype):
+        return SimpleNamespace(
+            server_args=SimpleNamespace(speculative_algorithm=None),
+            use_mla_backend=False,
+            page_size=PAGE,
+            dtype=torch.float16,
+            kv_cache_dtype=dtype,
+            device="cpu",
+            token_to_kv_pool=self.pool,
+            req_to_token_pool=self.table,
+            max_total_num_tokens=SLOTS,
+        )
+
+    def step(self, counts, mode):
+        before, self.lengths = self.lengths, [length + count for length, count in zip(self.lengths, counts)]
+        self.active, self.counts = [i for i in range(3) if counts[i]], counts
+        lengths = torch.tensor([self.lengths[i] for i in self.active])
+        slots = [self.table.req_to_token[ROWS[i], before[i] : self.lengths[i]] for i in self.active]
+        return SimpleNamespace(
+            forward_mode=mode,
+            batch_size=len(self.active),
+            req_pool_indices=torch.tensor([ROWS[i] for i in self.active]),
+            seq_lens=lengths,
+            seq_lens_cpu=lengths,
+            extend_seq_lens=torch.tensor([counts[i] for i in self.active]),
+            extend_seq_lens_cpu=[counts[i] for i in self.active],
+            out_cache_loc=torch.cat(slots).long(),
+        )
+
+    def right(self, q, layer, scales):
+        """Of each query, of what the pool has."""
+        first, rows = 0, []
+        for i in self.active:
+            slots = self.table.req_to_token[ROWS[i], : self.lengths[i]].long()
+            own = [part[slots].float() * scale for part, scale in zip(self.pool.get_kv_buffer(layer.layer_id), scales)]
+            seen = range(self.lengths[i] - self.counts[i] + 1, self.lengths[i] + 1)
+            end = first + self.counts[i]
+            rows.append(plain(q[first:end], *own, seen, window_left=layer.sliding_window_size)[0].float())
+            first = end
+        return torch.cat(rows)
+
+
+def layers_of(scales):
+    from sglang.srt.layers.radix_attention import RadixAttention
+
+    made = [RadixAttention(HEADS, DIM, DIM**-0.5, KV_HEADS, 0), RadixAttention(HEADS, DIM, DIM**-0.5, KV_HEADS, 1, sliding_window_size=6)]
+    if scales != (1.0, 1.0):
+        for layer in made:
+            layer.k_scale, layer.v_scale = map(torch.tensor, scales)
+            layer.k_scale_float, layer.v_scale_float = scales
+    return made
+
+
+def check_steps(make, dtype, scales):
+    from sglang.srt.model_executor.forward_batch_info import ForwardMode
+
+    requests = Requests(dtype)
+    backend = make(requests.runner(dtype))
+    worst = 0.0
+    # A prompt, one that has its first pages, which are not computed again, another prompt, and steps of all.
+    for counts, mode in (
+        ([20, 0, 0], ForwardMode.EXTEND),
+        ([0, 5, 7], ForwardMode.EXTEND),
+        ([1, 1, 1], ForwardMode.DECODE),
+        ([1, 1, 1], ForwardMode.DECODE),
+    ):
+        if counts[1] == 5:
+            requests.lengths[1] = 2 * PAGE
+        batch = requests.step(counts, mode)
+        backend.init_forward_metadata(batch)
+        for layer in layers_of(scales):
+            q, k, v = (torch.randn(len(batch.out_cache_loc), heads, DIM).half() for heads in (HEADS, KV_HEADS, KV_HEADS))
+            out = backend.forward(q.flatten(1), k, v, layer, batch)
+            worst = max(worst, (out.view(q.shape).float() - requests.right(q, layer, scales)).abs().max().item())
+    see(f"caches of {dtype}, scales {scales}: largest error {worst:.2g}", worst < 0.02)
+    return backend
+
+
+def main():
+    print(f"sglang {importlib.metadata.version('sglang')}, torch {torch.__version__}")
+    make = registered()
+    backend = check_steps(make, torch.float16, (1.0, 1.0))
+    check_methods(backend)
+    for dtype in (torch.float8_e4m3fn, torch.float8_e5m2):
+        for scales in ((1.0, 1.0), (0.5, 2.0)):
+            check_steps(make, dtype, scales)
+    return see.exit_code
+
+
+if __name__ == "__main__":
+    sys.exit(main())
