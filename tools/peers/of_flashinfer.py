@@ -28,7 +28,7 @@ def decode(case):
     wrapper.plan(_integers(case, _starts(map(tree.length, queries))),
                  _integers(case, [place for query in queries for place in tree.places(query)]),
                  _integers(case, [1] * len(tree.ends)), case.heads, case.kv_heads, case.dim, 1, q_data_type=torch.float16,
-                 kv_data_type=torch.float16)
+                 kv_data_type=case.k.dtype)
     caches = _caches(case)
     return lambda: wrapper.run(case.q, caches)
 
@@ -42,7 +42,7 @@ def persistent(case):
     wrapper = flashinfer.BatchAttention("NHD")
     wrapper.plan(_integers(case, range(len(tree.ends) + 1)), _integers(case, _starts(lengths)),
                  _integers(case, [place for query in queries for place in tree.places(query)]), _integers(case, lengths),
-                 case.heads, case.kv_heads, case.dim, case.dim, 1, q_data_type=torch.float16, kv_data_type=torch.float16)
+                 case.heads, case.kv_heads, case.dim, case.dim, 1, q_data_type=torch.float16, kv_data_type=case.k.dtype)
     caches, out = _caches(case), torch.empty_like(case.q)
     lse = torch.empty(case.q.shape[:2], device="cuda")
     return lambda: wrapper.run(case.q, caches, out, lse)[0]
@@ -72,3 +72,4 @@ def cascade(case):
 
 
 PEERS = {"flashinfer_decode": decode, "flashinfer_persistent": persistent, "flashinfer_cascade": cascade}
+TAKE_BYTES = {"flashinfer_decode", "flashinfer_persistent"}

@@ -6,7 +6,7 @@ def prepare(case):
     torch = case.torch
     attention = deft.compile(
         f"attention bench {{ query_heads = {case.heads}; kv_heads = {case.kv_heads}; head_dim = {case.dim}; dtype = f16;"
-        " kv_cache = paged(page_size = 1); }")
+        f" kv_cache = paged(page_size = 1{', dtype = fp8_e4m3' if case.is_of_bytes else ''}); }}")
     tree, nodes = deft.Tree(), []
     for node in case.tree.nodes:
         nodes.append(tree.add_root(node.tokens, location=node.first) if node.parent < 0
@@ -21,3 +21,4 @@ def prepare(case):
 
 
 PEERS = {"deftc": prepare}
+TAKE_BYTES = {"deftc"}
