@@ -10,9 +10,8 @@ namespace deft::sm90 {
 /// Copies rows of one head into a tile or a piece of queries by cp.async, four rows by a warp at a time: a
 /// lane has the same row of the four and the same 16-byte column of each block of 64 columns every time, so
 /// that almost nothing is left to compute for a copy. A row has kColumns columns of 16 bytes, of elements as
-/// large as Element's; blocks of its columns are kBlockBytes apart.
-template <class Config, class Element = typename Config::Key, int kColumns = Layout<Config>::kColumns,
-          int kBlockBytes = Layout<Config>::kBlockBytes>
+/// large as Element's.
+template <class Config, class Element = typename Config::Key, int kColumns = Layout<Config>::kColumns>
 class RowCopy {
 public:
   static constexpr int kRows = 4;
@@ -43,7 +42,7 @@ public:
 #pragma unroll
     for (int c = 0; c < kColumns; c += 8)
       if (c + 8 <= kColumns || column_ < kColumns - c)
-        ptx::cpAsync16(to + c / 8 * kBlockBytes, source + c * 16);
+        ptx::cpAsync16(to + c / 8 * Layout<Config>::kBlockBytes, source + c * 16);
   }
 
 private:
