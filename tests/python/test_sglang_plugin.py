@@ -261,6 +261,8 @@ def test_what_it_cannot_do_is_named(registry):
         variant_of(layer(0, logit_cap=1.0, logit_capping_method="other"), 1, torch.float16, torch.float16)
     with pytest.raises(NotImplementedError, match="kv_cache_dtype"):
         variant_of(layer(0), 1, torch.float16, torch.uint8)
+    with pytest.raises(NotImplementedError, match="dtype=torch.float32"):
+        variant_of(layer(0), 1, torch.float32, torch.float32)
     backend, _ = make(1)
     with pytest.raises(NotImplementedError, match="sinks"):
         backend.forward_decode(None, None, None, None, None, sinks=[1.0])

@@ -37,7 +37,7 @@ def check_classes(backend):
     for mine, theirs in own.items():
         missing = sorted(getattr(mine, "__abstractmethods__", ()))
         see(f"{mine.__name__} has all that {theirs.__name__} asks for {missing or ''}", not missing)
-        for name, method in vars(mine).items():
+        for name in vars(mine):
             wanted = inspect.getattr_static(theirs, name, None)
             if name.startswith("_") or isinstance(wanted, property) or not callable(getattr(theirs, name, None)):
                 continue

@@ -47,7 +47,7 @@ def draw(torch, tree, heads, kv_heads, dim, seed, of_bytes=False):
 
 
 def rows_of(case, cache, places):
-    """8-bit floats are picked as bytes: torch has no index of them on a GPU."""
+    """8-bit floats are picked as bytes, which every torch can pick."""
     return cache.view(case.torch.uint8)[places].view(cache.dtype) if case.is_of_bytes else cache[places]
 
 

@@ -24,6 +24,8 @@ def variant_of(layer: Any, page_size: int, dtype: torch.dtype, cache_dtype: torc
         raise outside("logit_capping_method", layer.logit_capping_method, "a cap is that of tanh")
     if getattr(layer, "xai_temperature_len", -1) > 0:
         raise outside("xai_temperature_len", layer.xai_temperature_len, "a score does not depend on how long a request is")
+    if dtype not in SPEC_DTYPES:
+        raise outside("dtype", dtype, "q is float16 or bfloat16")
     word, in_bytes = SPEC_DTYPES[dtype], CACHE_DTYPES.get(cache_dtype, "")
     if cache_dtype != dtype and not in_bytes:
         raise outside("kv_cache_dtype", cache_dtype, f"K and V are of q's type, {dtype}, or 8-bit floats")
