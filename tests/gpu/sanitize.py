@@ -79,7 +79,9 @@ def parse_arguments():
     parser.add_argument("--record", required=True, type=pathlib.Path)
     parser.add_argument("--commit", default="unknown", help="of the sources")
     parser.add_argument("--sanitizer", default="compute-sanitizer", help="the program")
-    parser.add_argument("--only", default="", help="runs whose name contains this: " + ", ".join(run.name for run in RUNS))
+    parser.add_argument("--only", action="append", metavar="NAME",
+                        help="runs whose name contains this; may be said again: " + ", ".join(run.name for run in RUNS))
+    parser.add_argument("--family", choices=("sm80", "sm90"), help="kernels of this family alone, in runs of both")
     parser.add_argument("--one-by-one", action="store_true", help="not at the same time")
     parser.add_argument("--seconds", type=int, default=30, help="after so long a run starts no kernel's cases any more")
     parser.add_argument("--logs", type=pathlib.Path, help="keep what the tools wrote in this folder")
@@ -175,6 +177,8 @@ def run_and_stop(line, seconds):
 def run_tool(arguments, run):
     cases = [arguments.random_cases, str(arguments.package), "--seed", str(arguments.seed), "--configs", "1", "--line-info",
              "--no-large-pool", "--seconds", str(arguments.seconds), *run.cases]
+    if arguments.family and "--family" not in run.cases:
+        cases += ["--family", arguments.family]
     line = [arguments.sanitizer, "--tool", run.tool, "--print-limit", "200", "--show-backtrace", "device", *run.options, *cases]
     start = time.monotonic()
     text, code = run_and_stop(line, arguments.seconds + PATIENCE.get(run.tool, 60))
@@ -211,7 +215,7 @@ def describe(result):
 
 def main():
     arguments = parse_arguments()
-    runs = [run for run in RUNS if arguments.only in run.name]
+    runs = [run for run in RUNS if any(name in run.name for name in arguments.only or [""])]
     with concurrent.futures.ThreadPoolExecutor(1 if arguments.one_by_one else max(len(runs), 1)) as pool:
         results = list(pool.map(lambda run: run_tool(arguments, run), runs))
     version = subprocess.run([arguments.sanitizer, "--version"], capture_output=True, text=True).stdout.strip().splitlines()

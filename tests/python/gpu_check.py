@@ -12,6 +12,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import deft
 import torch
+from deft._doors.steps import PagedWork, Room, Steps
+from deft._doors.variant import Scales, make_variant
 
 HEADS, KV_HEADS, DIM, PAGE = 32, 8, 128, 16
 SPEC = f"attention a {{ query_heads = {HEADS}; kv_heads = {KV_HEADS}; head_dim = {DIM}; output = bf16 with lse; }}"
@@ -218,6 +220,32 @@ def check_merged_states(att, paths, q, k, v, table):
     return [*results, check("a captured merge", into, right)]
 
 
+def check_scales_of_layers(tables, lengths, ends, q, k, v, in_order):
+    """An engine's layers over a cache of 8-bit floats, each with scales of its own, planned before the first one runs."""
+    variant = make_variant(
+        query_heads=HEADS, kv_heads=KV_HEADS, head_dim=DIM, page_size=PAGE, kv_layout="NHD", dtype="bf16", output_dtype="bf16",
+        sm_scale=None, logits_soft_cap=None, window_left=-1, cache_dtype="fp8_e4m3", has_scales=True)
+    bytes_of_k, bytes_of_v = (cache.to(torch.float8_e4m3fn) for cache in (k, v))
+    layers = {Scales(0.5, 2.0): torch.empty_like(q), Scales(2.0, 0.25): torch.empty_like(q)}
+    steps = Steps("a layer", q.device, Room(len(lengths), len(lengths), 4096), runs_ahead=len(layers))
+    steps.plan(PagedWork(tables, None, lengths), variant)
+
+    def step():
+        for scales, out in layers.items():
+            steps.run(variant, q, bytes_of_k, bytes_of_v, out, scales=scales)
+
+    graph = captured(step)
+    results = []
+    for extra in range(2):
+        steps.plan(PagedWork(tables, None, [length + extra for length in lengths]), variant)
+        graph.replay()
+        paths = [[*path, *range(path[-1] + 1, path[-1] + 1 + extra)] for path in ends]
+        for scales, out in layers.items():
+            right = expected(paths, q, bytes_of_k.float() * scales.k_scale, bytes_of_v.float() * scales.v_scale, in_order)
+            results.append(check(f"8-bit floats in a captured graph, {scales}, {extra} tokens later", out, right))
+    return results
+
+
 def check_pages(att, tree, paths, q, k, v, table):
     """An entry that names no page of the cache is told of. What is read there all the same is the rest of the whole cache."""
     plan = att.plan(tree, device=q.device, check_pages=True)
@@ -325,6 +353,7 @@ def main():
         longer = [[*path, int(tables[r, n // PAGE]) * PAGE + n % PAGE] for r, (path, n) in enumerate(zip(ends, lengths))]
         results.append(check("its requests with a token more", batch.run(q[:4], k, v), expected(longer, q, k, v, in_order)))
     assert batch.sharing().tokens < batch.sharing().request_tokens
+    results += check_scales_of_layers(tables, lengths, ends, q[:4], k, v, in_order)
 
     results += check_parameters_on_the_device(tree, paths(1), q, k, v, table)
     results += check_selection(tree, paths(1), q, k, v, table)

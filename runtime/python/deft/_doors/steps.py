@@ -24,6 +24,14 @@ class Room(NamedTuple):
     tokens: int
 
 
+class _How(NamedTuple):
+    """What a plan is made with."""
+
+    params: Mapping[str, Any] | None = None  # where runs bring their own: those that kernels are loaded with
+    invariant: bool = False
+    runs_ahead: int = 0
+
+
 class Planned(Protocol):
     """A step as one attention runs it."""
 
@@ -41,16 +49,16 @@ class PagedWork(NamedTuple):
     query_indptr: Any = None
     host_pages: Any = None  # what `pages` hold, where the host knows it
 
-    def make_batch(self, attention: Attention, invariant: bool = False, runs_ahead: int = 0) -> PagedBatch:
-        batch = PagedBatch(attention, _MOST_REQUESTS, invariant=invariant, runs_ahead=runs_ahead)
+    def make_batch(self, attention: Attention, how: _How = _How()) -> PagedBatch:
+        batch = PagedBatch(attention, _MOST_REQUESTS, **how._asdict())
         self.bring(batch)
         return batch
 
     def bring(self, batch: PagedBatch) -> None:
         batch.update(self.pages, self.lengths, self.query_indptr, indptr=self.indptr, host_tables=self.host_pages)
 
-    def plan(self, attention: Attention, invariant: bool, runs_ahead: int) -> Planned:
-        return _PlannedPages(attention, invariant, runs_ahead, self)
+    def plan(self, attention: Attention, how: _How) -> Planned:
+        return _PlannedPages(attention, how, self)
 
 
 class TreeWork(NamedTuple):
@@ -59,13 +67,13 @@ class TreeWork(NamedTuple):
     pages: torch.Tensor
     tree: Tree
 
-    def plan(self, attention: Attention, invariant: bool, runs_ahead: int) -> Planned:
-        return _PlannedTree(attention, invariant, runs_ahead, self)
+    def plan(self, attention: Attention, how: _How) -> Planned:
+        return _PlannedTree(attention, how, self)
 
 
 class _PlannedPages:
-    def __init__(self, attention: Attention, invariant: bool, runs_ahead: int, work: PagedWork) -> None:
-        self._batch = work.make_batch(attention, invariant, runs_ahead)
+    def __init__(self, attention: Attention, how: _How, work: PagedWork) -> None:
+        self._batch = work.make_batch(attention, how)
 
     def follow(self, work: PagedWork) -> None:
         work.bring(self._batch)
@@ -78,16 +86,13 @@ class _PlannedPages:
 
 
 class _PlannedTree:
-    def __init__(self, attention: Attention, invariant: bool, runs_ahead: int, work: TreeWork) -> None:
-        self._attention, self._invariant, self._runs_ahead = attention, invariant, runs_ahead
-        self._work = work
+    def __init__(self, attention: Attention, how: _How, work: TreeWork) -> None:
+        self._attention, self._how, self._work = attention, how, work
         self._plan: Plan | None = None
 
     def _planned(self, device: Any) -> Plan:
         if self._plan is None:
-            self._plan = self._attention.plan(
-                self._work.tree, device=device, invariant=self._invariant, runs_ahead=self._runs_ahead
-            )
+            self._plan = self._attention.plan(self._work.tree, device=device, **self._how._asdict())
         return self._plan
 
     def follow(self, work: TreeWork) -> None:
@@ -140,7 +145,8 @@ class Steps:
             if self._work is None:
                 raise RuntimeError("nothing is planned yet: call plan before run")
             with speaking_of(self._caller, variant):
-                planned = self._work.plan(attention_of(variant), self._invariant, self._runs_ahead)
+                how = _How(variant.first_values, self._invariant, self._runs_ahead)
+                planned = self._work.plan(attention_of(variant), how)
                 if self._device.type == "cuda" and self._room:
                     planned.gpu_plan(self._index()).reserve(*self._room)
                 self._upload(planned)
@@ -161,6 +167,8 @@ class Steps:
         self, variant: Variant, q: Any, k: Any, v: Any, out: Any = None, lse: Any = None, scales: Scales | None = None
     ) -> Any:
         """out, or (out, lse) where there is an `lse` to write to. `scales`: where the variant has some."""
+        if variant.has_scales and scales is None:  # those that it was planned with are nobody's
+            raise RuntimeError("a run over a cache of 8-bit floats is given their scales")
         planned = self._of(variant)
         with speaking_of(self._caller, variant):
             return planned.run(q, k, v, out, lse, scales._asdict() if scales else None)

@@ -36,6 +36,11 @@ class Variant:
         """What a plan and a captured graph stay with; the rest may change from run to run."""
         return dataclasses.astuple(self)[:8]
 
+    @property
+    def first_values(self) -> dict[str, float] | None:
+        """Of parameters, with which a GPU's kernels are loaded as a step is planned: each run brings its own."""
+        return Scales(1.0, 1.0)._asdict() if self.has_scales else None
+
     def spec(self) -> str:
         cache = f"page_size = {self.page_size}, order = {self.kv_layout.lower()}"
         if self.cache_dtype:
