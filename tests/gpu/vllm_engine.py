@@ -2,7 +2,7 @@
 """An offline vLLM engine with deft's attention beside the same engine with its own (FLASH_ATTN).
 
 A Llama of `--layers` layers of Llama-3-8B's dimensions with random weights, once for each backend, eagerly and with CUDA
-graphs of decoding. Needs vLLM (0.22 to 0.26), the deftc wheel beside it and a GPU; nothing is downloaded.
+graphs of decoding. Needs vLLM (0.22 to 0.33), the deftc wheel beside it and a GPU; nothing is downloaded.
 
 - Tokens: 32 greedy requests that share 500 tokens and have 1 to 63 of their own, 64 tokens each. Where the two backends
   choose different tokens, the gap in the own backend's log probabilities says whether that was a tie in --dtype.

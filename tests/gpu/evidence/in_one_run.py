@@ -8,7 +8,9 @@ FURTHER = (
     ("h200-peers-other.json", "Trees of the second suite at heads 32/8, likewise (FastTree's artifact has settings for ratios 1, 4 and 16 alone):",
      "peers on the second suite", "`tools/bench_peers --tree FILE` on trees that `deftc workloads` writes"),
     ("h100-peers-head-dims.json", "Head dims 64 and 256:",
-     "head dims 64 and 256 beside peers in the same run", "`tools/bench_peers --heads 64/8 --dim 64`, `--heads 16/8 --dim 256`"))
+     "head dims 64 and 256 beside peers in the same run", "`tools/bench_peers --heads 64/8 --dim 64`, `--heads 16/8 --dim 256`"),
+    *((f"{card}-peers-fp8.json", f"Caches of e4m3 under q of f16, by those that read them ({card.upper()}):",
+       f"8-bit caches beside FlashInfer in the same run on an {card.upper()}", "`tools/bench_peers --fp8`") for card in ("h200", "h100")))
 WORDS = {"sdpa_by_path": "torch SDPA, each path by itself", "sdpa_by_level": "torch flash by level, merged", "flex": "FlexAttention, the tree as a mask",
          "fasttree": "FastTree", "deft_in_fasttree": "DeFT, rewritten in FastTree's artifact", "flashinfer_decode": "FlashInfer decode, tensor cores",
          "flashinfer_persistent": "FlashInfer persistent", "flashinfer_cascade": "FlashInfer cascade"}
@@ -29,7 +31,7 @@ def peers_in_one_run(page, records):
             commands.append(record["command"])
         else:
             page.no_record(what, command)
-    page.command(*(command.split(", ")[0] for command in commands))
+    page.command(*dict.fromkeys(command.split(", ")[0] for command in commands))
     first_results(page, found)
     page.no_record("DeFT's own kernels and PAT in the same run as ours", "`tools/bench_peers --peer FILE`")
 

@@ -206,7 +206,20 @@ def caches_of_8_bits(page, records):
         page.loss(f"8-bit caches ({card}) take more than 1.05 times the time of 16-bit ones on {len(slower)} of {len(ratio)} rows, {max(ratio.values()):.2f} times at worst; "
                   f"where bytes bind {mean(ratio[row] for row in bound):.2f} in the mean, 0.60 was the aim")
     page.table(["card", "rows", "how many", "mean", "best", "worst"], lines)
+    kernels_over_bytes(page, records)
     page.command(record["command"].split("; the same of the attentions of ")[0])
+
+
+def kernels_over_bytes(page, records):
+    """Whether the untuned choice takes the fastest of the kernels that a tree chooses from."""
+    name = "h100-fp8-kernels.json"
+    record = records.read(name)
+    kinds = ("wide", "light", "dealing")
+    over = {row["row"]: row["untuned_us"] / min(row[f"{kind}_us"] for kind in kinds) for row in record["rows"]}
+    fastest = [min(kinds, key=lambda kind: row[f"{kind}_us"]) for row in record["rows"]]
+    worst = max(over, key=over.get)
+    page.add(f"Of {len(over)} rows on the {card_of(record['device'])} ({link(name)}) wide blocks are fastest on {fastest.count('wide')}, light ones on {fastest.count('light')}, "
+             f"light ones that deal on {fastest.count('dealing')}; the untuned choice takes {times(mean(over.values()))} of the fastest's time in the mean, {times(over[worst])} at worst ({worst}).")
 
 
 def query_hook(page, records):
@@ -218,6 +231,8 @@ def query_hook(page, records):
         [row["row"], us(row["plain_us"]), us(row["hook_us"]), us(row["hook_us"] - row["plain_us"])] for row in record["rows"]])
     worst = max(record["rows"], key=lambda row: row["hook_us"] / row["plain_us"])
     page.loss(f"a hook `query` on {worst['row']}: {worst['hook_us'] / worst['plain_us']:.2f} times the time without; 1.03 was the aim")
+    page.no_record("a hook `key` beside keys as they are; 1.3 on rows bound by bytes is the aim",
+                   "`deftc bench fasttree tests/bench/kernel_rows.deft` and the same of `key_rows.deft` in one call")
 
 
 def tuned(page, records):

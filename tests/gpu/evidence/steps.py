@@ -161,7 +161,8 @@ def engine(page, records):
     page.table(["layers", "mode", "type", "n16: own / deft", "few_shot", "alone"], lines)
     engine_on_two_gpus(page, records)
     page.command("python3 tests/gpu/vllm_engine.py --layers 32 --modes graphs", "python3 tests/gpu/vllm_engine.py --tensor-parallel 2 --modes graphs")
-    page.no_record("SGLang with the plug-in on a GPU", "`--attention-backend deft` in SGLang 0.5.12 to 0.5.17")
+    page.no_record("SGLang with the plug-in on a GPU", "`--attention-backend deft` in SGLang 0.5.12 to 0.5.23")
+    page.no_record("a cache of 8-bit floats in an engine on a GPU", "`tests/gpu/vllm_engine.py --kv-cache-dtype fp8`")
     page.no_record("a trained model in an engine", "`tests/gpu/vllm_engine.py` with a checkpoint")
 
 
