@@ -31,7 +31,7 @@ def test_a_step_is_planned_before_a_run_brings_its_scales(monkeypatch, given, ro
         steps.plan(PagedWork(table, None, [length, 9]), variant)
 
 
-def test_a_run_without_its_scales_is_told(monkeypatch):
+def test_a_run_without_its_scales_is_told():
     steps = Steps("a layer", torch.device("cpu"))
     steps.plan(PagedWork(torch.tensor([[1, 2]], dtype=torch.int32), None, [20]))
     with pytest.raises(RuntimeError, match="is given their scales"):
