@@ -1,4 +1,6 @@
-"""What doors ask of a GPU as they plan a step, on the tests' driver, which takes the host's memory for a GPU's."""
+"""Steps of doors over caches of 8-bit floats, whose scales come with each run.
+
+What planning asks of a GPU is seen on the tests' driver, which takes the host's memory for a GPU's (ctest -R python.gpu_calls)."""
 
 import os
 from types import SimpleNamespace
@@ -10,9 +12,6 @@ torch = pytest.importorskip("torch")
 from deft._doors.steps import PagedWork, Room, Steps  # noqa: E402
 from deft._doors.variant import make_variant  # noqa: E402
 
-if "DEFT_EXPECT_FAKE_CUDA" not in os.environ:
-    pytest.skip("the tests' driver is not there: ctest -R python.gpu_calls", allow_module_level=True)
-
 
 def variant_of(**given):
     heads = {"query_heads": 4, "kv_heads": 2, "head_dim": 64, "page_size": 16, "kv_layout": "NHD"}
@@ -20,6 +19,7 @@ def variant_of(**given):
     return make_variant(**heads, **rest, dtype="bf16", output_dtype="bf16", **given)
 
 
+@pytest.mark.skipif("DEFT_EXPECT_FAKE_CUDA" not in os.environ, reason="the tests' driver is not there: ctest -R python.gpu_calls")
 @pytest.mark.parametrize("room", [None, Room(4, 4, 4096)])
 @pytest.mark.parametrize("given", [{}, {"cache_dtype": "fp8_e4m3", "has_scales": True}])
 def test_a_step_is_planned_before_a_run_brings_its_scales(monkeypatch, given, room):
