@@ -34,12 +34,13 @@ std::pair<ParamAttr, unsigned> AttentionOp::findParam(StringRef name) {
 
 /// `mask (%s: f32, ...) { ... }`, for each region that is not empty.
 mlir::ParseResult parseHooks(mlir::OpAsmParser &parser, mlir::Region &query, mlir::Region &key,
-                             mlir::Region &mask, mlir::Region &score, mlir::Region &sink,
-                             mlir::Region &output, mlir::Region &tile) {
+                             mlir::Region &mask, mlir::Region &score, mlir::Region &valueFactor,
+                             mlir::Region &sink, mlir::Region &output, mlir::Region &tile) {
   for (auto [keyword, region] : {std::pair{"query", &query},
                                  {"key", &key},
                                  {"mask", &mask},
                                  {"score", &score},
+                                 {"value_factor", &valueFactor},
                                  {"sink", &sink},
                                  {"output", &output},
                                  {"tile", &tile}}) {
@@ -54,12 +55,13 @@ mlir::ParseResult parseHooks(mlir::OpAsmParser &parser, mlir::Region &query, mli
 }
 
 void printHooks(mlir::OpAsmPrinter &printer, AttentionOp, mlir::Region &query, mlir::Region &key,
-                mlir::Region &mask, mlir::Region &score, mlir::Region &sink, mlir::Region &output,
-                mlir::Region &tile) {
+                mlir::Region &mask, mlir::Region &score, mlir::Region &valueFactor, mlir::Region &sink,
+                mlir::Region &output, mlir::Region &tile) {
   for (auto [keyword, region] : {std::pair{"query", &query},
                                  {"key", &key},
                                  {"mask", &mask},
                                  {"score", &score},
+                                 {"value_factor", &valueFactor},
                                  {"sink", &sink},
                                  {"output", &output},
                                  {"tile", &tile}}) {
@@ -87,10 +89,13 @@ spec::Tensors AttentionOp::tensors() {
   return {read(getQ()), read(getK()), read(getV()), read(getOut()), getValueInKey()};
 }
 
+bool isOfTokens(ParamShape shape) {
+  return shape == ParamShape::PerToken || shape == ParamShape::PerTokenAndHead;
+}
+
 int AttentionOp::tokenParams() {
-  return static_cast<int>(llvm::count_if(getParams().getAsRange<ParamAttr>(), [](ParamAttr param) {
-    return param.getShape() == ParamShape::PerToken;
-  }));
+  return static_cast<int>(llvm::count_if(getParams().getAsRange<ParamAttr>(),
+                                         [](ParamAttr param) { return isOfTokens(param.getShape()); }));
 }
 
 llvm::LogicalResult AttentionOp::verify() {
@@ -127,15 +132,17 @@ static StringRef indexNameOf(ParamShape shape) {
   }
 }
 
-/// A token's element is read where there is a token: by masks and scores.
+/// A token's element is read where there is a token: by masks, scores and factors of V.
 static llvm::LogicalResult verifyTokenUse(AttentionOp attention, ParamOfTokenOp op, ParamShape shape) {
-  if (shape != ParamShape::PerToken)
+  if (!isOfTokens(shape))
     return op.emitOpError() << "reads parameter `" << op.getName()
                             << "` as an array over tokens, which it is not";
   mlir::Region *region = op->getParentRegion();
-  if (region != &attention.getMask() && region != &attention.getScore())
+  if (region != &attention.getMask() && region != &attention.getScore() &&
+      region != &attention.getValueFactor())
     return op.emitOpError() << "reads parameter `" << op.getName()
-                            << "` of a token where there is none: outside of `mask` and `score`";
+                            << "` of a token where there is none: outside of `mask`, `score` and "
+                               "`value_factor`";
   return mlir::success();
 }
 
@@ -162,7 +169,7 @@ static llvm::LogicalResult verifyParamUse(AttentionOp attention, mlir::Operation
                             << ", it is " << (scalar ? "an array" : "a scalar");
   if (scalar || param.getShape() == ParamShape::Table || op.getParentRegion() == &attention.getTile())
     return mlir::success();
-  if (param.getShape() == ParamShape::PerToken)
+  if (isOfTokens(param.getShape()))
     return op.emitOpError() << "reads parameter `" << name << "`, an array over tokens, by an index";
   const StringRef index = indexNameOf(param.getShape());
   const auto names = argNames(attention, *op.getParentRegion());
@@ -208,13 +215,19 @@ static llvm::LogicalResult verifyHook(AttentionOp attention, mlir::Region &regio
         return (*argument.user_begin())->emitOpError()
                << "reads `" << elementArgNames()[number]
                << "` in region `output`, which has one element of a row at a time";
-  if (name == "sink")
+  const auto usesOnly = [&](llvm::ArrayRef<unsigned> allowed, StringRef why) -> llvm::LogicalResult {
     for (mlir::BlockArgument argument : region.getArguments())
       if (unsigned number = argument.getArgNumber();
-          number != kArgHead && number != kArgKvHead && !argument.use_empty())
+          !llvm::is_contained(allowed, number) && !argument.use_empty())
         return (*argument.user_begin())->emitOpError()
-               << "reads `" << hookArgNames()[number]
-               << "` in region `sink`, which is the same for all rows of a head";
+               << "reads `" << hookArgNames()[number] << "` in region `" << name << "`, which " << why;
+    return mlir::success();
+  };
+  if (name == "sink" && mlir::failed(usesOnly({kArgHead, kArgKvHead}, "is the same for all rows of a head")))
+    return mlir::failure();
+  if (name == "value_factor" &&
+      mlir::failed(usesOnly({kArgKvPos, kArgKvHead, kArgDepth}, "is the same for all rows of a KV head")))
+    return mlir::failure();
   for (mlir::Operation &op : region.front()) {
     if (op.getNumRegions() != 0 || !mlir::isMemoryEffectFree(&op))
       return op.emitOpError() << "may not stand in region `" << name
@@ -232,6 +245,7 @@ llvm::LogicalResult AttentionOp::verifyRegions() {
       mlir::failed(verifyHook(*this, getOutput(), "output", {f32})) ||
       mlir::failed(verifyHook(*this, getMask(), "mask", {i1})) ||
       mlir::failed(verifyHook(*this, getScore(), "score", {f32})) ||
+      mlir::failed(verifyHook(*this, getValueFactor(), "value_factor", {f32})) ||
       mlir::failed(verifyHook(*this, getSink(), "sink", {f32})) ||
       mlir::failed(verifyHook(*this, getTile(), "tile", {i1, i1})))
     return mlir::failure();

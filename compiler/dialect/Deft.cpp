@@ -11,11 +11,11 @@
 namespace deft::dialect {
 // The text form of the regions, in Attention.cpp; the generated operations call it.
 mlir::ParseResult parseHooks(mlir::OpAsmParser &parser, mlir::Region &query, mlir::Region &key,
-                             mlir::Region &mask, mlir::Region &score, mlir::Region &sink,
-                             mlir::Region &output, mlir::Region &tile);
+                             mlir::Region &mask, mlir::Region &score, mlir::Region &valueFactor,
+                             mlir::Region &sink, mlir::Region &output, mlir::Region &tile);
 void printHooks(mlir::OpAsmPrinter &printer, AttentionOp, mlir::Region &query, mlir::Region &key,
-                mlir::Region &mask, mlir::Region &score, mlir::Region &sink, mlir::Region &output,
-                mlir::Region &tile);
+                mlir::Region &mask, mlir::Region &score, mlir::Region &valueFactor, mlir::Region &sink,
+                mlir::Region &output, mlir::Region &tile);
 } // namespace deft::dialect
 
 #define GET_ATTRDEF_CLASSES

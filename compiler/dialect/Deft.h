@@ -20,7 +20,7 @@
 
 namespace deft::dialect {
 
-/// Arguments of the regions `mask`, `score` and `sink`, in their order.
+/// Arguments of the regions `mask`, `score`, `value_factor` and `sink`, in their order.
 enum HookArg : unsigned {
   kArgS,
   kArgQPos,
@@ -80,6 +80,9 @@ enum TileArg : unsigned {
 /// positions never leaves i32, and the usual masks need no wider arithmetic.
 constexpr int64_t kPositionLimit = int64_t{1} << 30;
 
+/// Whether a token has elements of such a parameter.
+bool isOfTokens(ParamShape shape);
+
 /// The names that the text form and the emitters use.
 llvm::ArrayRef<llvm::StringLiteral> hookArgNames();
 llvm::ArrayRef<llvm::StringLiteral> elementArgNames();
@@ -88,8 +91,8 @@ llvm::ArrayRef<llvm::StringLiteral> tileArgNames();
 /// Those of a region of `op`.
 llvm::ArrayRef<llvm::StringLiteral> argNames(AttentionOp op, mlir::Region &region);
 
-/// Adds the block of `mask`, `score` or `sink` (of `query` or `output`, of `key`, of `tile`) with its
-/// arguments to an empty region.
+/// Adds the block of `mask`, `score`, `value_factor` or `sink` (of `query` or `output`, of `key`, of `tile`)
+/// with its arguments to an empty region.
 mlir::Block &addHookBlock(mlir::Region &region, mlir::Location location);
 mlir::Block &addElementBlock(mlir::Region &region, mlir::Location location);
 mlir::Block &addKeyBlock(mlir::Region &region, mlir::Location location);

@@ -21,10 +21,11 @@ class DeftEnum<string name, string summary, list<I32EnumAttrCase> cases> : I32En
 
 def PageOrder : DeftEnum<"PageOrder", "order of slot and KV head in a page", [
   I32EnumAttrCase<"Nhd", 0, "nhd">, I32EnumAttrCase<"Hnd", 1, "hnd">]>;
-def ParamShape : DeftEnum<"ParamShape", "one value, one for each query or KV head, for each token or query, or a table", [
+def ParamShape : DeftEnum<"ParamShape", "one value, one for each query or KV head, for each token, query or token and KV head, or a table", [
   I32EnumAttrCase<"Scalar", 0, "scalar">, I32EnumAttrCase<"PerQueryHead", 1, "per_query_head">,
   I32EnumAttrCase<"PerKvHead", 2, "per_kv_head">, I32EnumAttrCase<"Table", 3, "table">,
-  I32EnumAttrCase<"PerToken", 4, "per_token">, I32EnumAttrCase<"PerQuery", 5, "per_query">]>;
+  I32EnumAttrCase<"PerToken", 4, "per_token">, I32EnumAttrCase<"PerQuery", 5, "per_query">,
+  I32EnumAttrCase<"PerTokenAndHead", 6, "per_token_and_head">]>;
 def Normalize : DeftEnum<"Normalize", "how scores become weights", [
   I32EnumAttrCase<"Softmax", 0, "softmax">, I32EnumAttrCase<"Sigmoid", 1, "sigmoid">]>;
 def Partition : DeftEnum<"Partition", "how a plan groups KV with queries", [

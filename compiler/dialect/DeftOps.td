@@ -31,6 +31,9 @@ def AttentionOp : DeftOp<"attention", [IsolatedFromAbove, Symbol,
     `sink` yields a logit, f32, that joins the denominator of each row once. Of the same arguments it uses `head` and `kv_head`
     alone. Where it is empty there is none.
 
+    `value_factor` yields what a token's V is multiplied by, f32. Of the same arguments it uses `kv_pos`, `kv_head` and `depth`
+    alone. Where it is empty, V stays as it is.
+
     `query` yields an element of q before q.k, `output` one of the normalised row, f32. Their arguments are always all of
       (x, x_half, x_pair, x_rms: f32, dim: i32, q_pos: i32, head: i32, kv_head: i32, query: i32):
     the element, that half a row further on, its neighbour of an even and an odd one, the row's root mean square, and the
@@ -49,12 +52,12 @@ def AttentionOp : DeftOp<"attention", [IsolatedFromAbove, Symbol,
                        CacheAttr:$cache, F64Attr:$scale,
                        NormalizeAttr:$normalize, TypedArrayAttrBase<ParamAttr, "parameters">:$params,
                        OptionalAttr<ScheduleAttr>:$schedule, OptionalAttr<SelectAttr>:$select, UnitAttr:$path);
-  let regions = (region AnyRegion:$query, AnyRegion:$key, AnyRegion:$mask, AnyRegion:$score, AnyRegion:$sink, AnyRegion:$output,
-                        AnyRegion:$tile);
+  let regions = (region AnyRegion:$query, AnyRegion:$key, AnyRegion:$mask, AnyRegion:$score, AnyRegion:$value_factor, AnyRegion:$sink,
+                        AnyRegion:$output, AnyRegion:$tile);
   let assemblyFormat = [{
     $sym_name `query_heads` $query_heads `kv_heads` $kv_heads `q` $q `k` $k `v` $v
     (`value_in_key` $value_in_key^)? `out` $out (`lse` $lse^)? `cache` $cache `scale` $scale `normalize` `` $normalize ` ` `\n` ` ` ` ` `params` $params
-    (`\n` ` ` ` ` `schedule` $schedule^)? (`\n` ` ` ` ` `select` $select^)? (`\n` ` ` ` ` `path` $path^)? attr-dict-with-keyword custom<Hooks>($query, $key, $mask, $score, $sink, $output, $tile)
+    (`\n` ` ` ` ` `schedule` $schedule^)? (`\n` ` ` ` ` `select` $select^)? (`\n` ` ` ` ` `path` $path^)? attr-dict-with-keyword custom<Hooks>($query, $key, $mask, $score, $value_factor, $sink, $output, $tile)
   }];
   let hasVerifier = 1;
   let hasRegionVerifier = 1;
@@ -65,6 +68,7 @@ def AttentionOp : DeftOp<"attention", [IsolatedFromAbove, Symbol,
     bool hasOutput() { return !getOutput().empty(); }
     bool hasMask() { return !getMask().empty(); }
     bool hasScore() { return !getScore().empty(); }
+    bool hasValueFactor() { return !getValueFactor().empty(); }
     bool hasSink() { return !getSink().empty(); }
     bool hasTile() { return !getTile().empty(); }
     bool hasTokenParams() { return tokenParams() > 0; }
@@ -93,7 +97,8 @@ def ParamElementOp : DeftOp<"param_element", [Pure]> {
 def ParamOfTokenOp : DeftOp<"param_of_token", [Pure]> {
   let summary = "the element of a per-token parameter that belongs to the token";
   let description = [{
-    Where the token's slot of the cache is, a kernel knows and no region: kernels fetch the value as they fetch the token.
+    Where the token's slot of the cache is, a kernel knows and no region: kernels fetch the value as they fetch the token, that of the
+    KV head at hand where each has one.
   }];
   let arguments = (ins StrAttr:$name);
   let results = (outs AnyTypeOf<[F32, I32]>:$result);

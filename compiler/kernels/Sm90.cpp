@@ -76,6 +76,11 @@ constexpr PhaseRule kRules[] = {
        return "there is a hook `key`; family sm90 multiplies keys as they are copied";
      },
      useOtherFamily},
+    {"value factor", [](const Site &site) { return !site.shape.hasValueFactor; },
+     [](const Site &) -> std::string {
+       return "V has a factor of each token; family sm90 multiplies it by the weights alone";
+     },
+     useOtherFamily},
     kNoTokenParams,
     {"threads", [](const Site &site) { return site.phase.warps == kSm90Warps || isLight(site.phase); },
      [](const Site &site) {

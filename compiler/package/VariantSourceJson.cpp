@@ -34,6 +34,8 @@ json toJson(const codegen::cuda::VariantSource &source) {
     object["has_query"] = true;
   if (source.hasKey)
     object["has_key"] = true;
+  if (source.hasValueFactor)
+    object["has_value_factor"] = true;
   return object;
 }
 
@@ -54,6 +56,7 @@ support::Result<codegen::cuda::VariantSource> variantSourceFromJson(const json &
     source.hasOutput = object.contains("has_output") && boolean(object, "has_output");
     source.hasQuery = object.contains("has_query") && boolean(object, "has_query");
     source.hasKey = object.contains("has_key") && boolean(object, "has_key");
+    source.hasValueFactor = object.contains("has_value_factor") && boolean(object, "has_value_factor");
     for (const json &param : array(object, "params", spec::kMaxParams)) {
       require(param.is_string(), "an element of `params` is not a string");
       source.params.push_back(param.get<std::string>());

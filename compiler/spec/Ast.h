@@ -45,7 +45,7 @@ struct AstFormal {
   AstType type;
 };
 
-/// `mask f(...) = e;` yields bool; those of `score`, `query`, `key` and `output` yield f32.
+/// `mask f(...) = e;` yields bool; those of `score`, `query`, `key`, `value` and `output` yield f32.
 struct AstFunction {
   Ident kind;
   ScalarType result() const { return kind.text == "mask" ? ScalarType::Bool : ScalarType::F32; }

@@ -38,7 +38,7 @@ public:
     case AstExprKind::Name:
       return e.name.text;
     case AstExprKind::Index:
-      return "(index " + e.name.text + " " + expr(e.operands[0]) + ")";
+      return list("index " + e.name.text, e.operands);
     case AstExprKind::Unary:
     case AstExprKind::Binary:
       return list(e.name.text, e.operands);

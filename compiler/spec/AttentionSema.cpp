@@ -31,6 +31,7 @@ Variant AttentionSema::run() {
   checkScale();
   checkQuery();
   checkKey();
+  checkValue();
   checkMask();
   checkScore();
   checkNormalize();
@@ -329,6 +330,30 @@ void AttentionSema::checkKey() {
                          "it is the same for all queries; what depends on one belongs into `score`");
 }
 
+void AttentionSema::checkValue() {
+  std::optional<Keyed> hook = keyed("value");
+  if (!hook)
+    return;
+  std::optional<ExprId> value =
+      exprs_.evaluateAs(hook->expr, hook->scope, ScalarType::F32, "an element of the value");
+  const auto mayRead = [](Builtin builtin) { return builtin == Builtin::X || mayReadInValueFactor(builtin); };
+  if (!value || !exprs_.checkReads(*value, hook->expr, hook->scope, mayRead,
+                                   "`value` may read `x`, `kv_pos`, `depth`, `kv_head` and parameters of "
+                                   "tokens and KV heads only",
+                                   "rows are sums of V: what is the same for all tokens of one belongs into "
+                                   "`output`"))
+    return;
+  const auto factor = exprs_.factorOfElement(*value);
+  if (!factor)
+    reporter_
+        .error(parsed_.arena[hook->expr].range, "`value` must be `x` multiplied by what does not read it")
+        .withHint(
+            "rows are sums of V, in which a token has one factor; what is made of elements belongs into "
+            "`output`");
+  else
+    variant_.valueFactor = *factor;
+}
+
 std::optional<ExprId> AttentionSema::rowHook(const char *key, const char *what, bool (*mayRead)(Builtin),
                                              const char *problem, const char *hint) {
   std::optional<Keyed> hook = keyed(key);
@@ -452,8 +477,8 @@ void AttentionSema::checkOutput() {
 
 void AttentionSema::finishExprs() {
   std::vector<ExprId *> roots;
-  for (std::optional<ExprId> *root :
-       {&variant_.mask, &variant_.score, &variant_.sigmoidBias, &variant_.sink, &variant_.output})
+  for (std::optional<ExprId> *root : {&variant_.mask, &variant_.score, &variant_.sigmoidBias, &variant_.sink,
+                                      &variant_.valueFactor, &variant_.output})
     if (*root)
       roots.push_back(&**root);
   std::vector<Expr> exprs = withPositions(exprs_.exprs(), roots, variant_.query, variant_.key);

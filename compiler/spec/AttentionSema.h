@@ -24,6 +24,7 @@ private:
   void checkOwnDeclarations();
   void checkQuery();
   void checkKey();
+  void checkValue();
   /// What a hook of rows gives in the place of their elements; none: it gives them back, or is wrong.
   std::optional<ExprId> rowHook(const char *key, const char *what, bool (*mayRead)(Builtin),
                                 const char *problem, const char *hint);

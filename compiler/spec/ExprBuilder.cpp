@@ -216,6 +216,7 @@ std::optional<Builtin> nameRead(const Expr &expr, const std::vector<Param> &para
   case Param::Shape::PerKvHead:
     return Builtin::KvHead;
   case Param::Shape::PerToken:
+  case Param::Shape::PerTokenAndHead:
     return Builtin::Depth;
   case Param::Shape::PerQuery:
     return Builtin::Query;

@@ -57,7 +57,8 @@ private:
 std::vector<Expr> compactExprs(const std::vector<Expr> &exprs, const std::vector<ExprId *> &roots);
 
 /// The name that a node reads; of an array's element the one that indexes it, and of a token's the depth,
-/// which is of tokens and nothing else, too. None: it reads no name.
+/// which is of tokens and nothing else, too. (Where a token is known, so is the KV head.) None: it reads no
+/// name.
 std::optional<Builtin> nameRead(const Expr &expr, const std::vector<Param> &params);
 
 /// What a hook may read, of the names of an attention.
@@ -71,6 +72,9 @@ inline bool mayReadInElement(Builtin builtin) { return isOfElement(builtin) && b
 inline bool mayReadInQuery(Builtin builtin) { return mayReadInOutput(builtin) || mayReadInElement(builtin); }
 inline bool mayReadInKey(Builtin builtin) {
   return mayReadInElement(builtin) || builtin == Builtin::KvPos || builtin == Builtin::KvHead;
+}
+inline bool mayReadInValueFactor(Builtin builtin) {
+  return builtin == Builtin::KvPos || builtin == Builtin::Depth || builtin == Builtin::KvHead;
 }
 inline bool mayReadOfPair(Builtin builtin) { return !isOfElement(builtin); } ///< a query and a token
 

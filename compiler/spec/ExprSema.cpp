@@ -206,7 +206,6 @@ std::optional<ExprId> ExprSema::evaluateConditional(const AstExpr &expr, const S
 
 std::optional<ExprId> ExprSema::evaluateIndex(const AstExpr &expr, const Scope &scope) {
   std::optional<int> array = arrayParamNamed(expr, scope);
-  const AstExpr &index = ast(expr.operands[0]);
   if (!array) {
     Found found = lookUp(expr.name.text, scope);
     bool known = found.declaration || parseBuiltin(expr.name.text) ||
@@ -218,23 +217,31 @@ std::optional<ExprId> ExprSema::evaluateIndex(const AstExpr &expr, const Scope &
     return std::nullopt;
   }
   const Param &param = params_[*array];
-  if (param.shape == Param::Shape::Table) {
+  if (param.shape == Param::Shape::Table && expr.operands.size() == 1) {
     const int slot = *array;
     std::optional<ExprId> place = evaluate(expr.operands[0], scope);
     if (!place || !requireNumber(expr.operands[0], *place, expr.name.text + "[]"))
       return std::nullopt;
     return builder_.tableElement(slot, params_[slot], *place, expr.range);
   }
+  std::string written;
+  const AstExpr *hidden = nullptr; // `token` is a word here alone, and may have been declared
+  for (const AstExprId operand : expr.operands) {
+    const AstExpr &index = ast(operand);
+    const std::string name = index.kind == AstExprKind::Name ? index.name.text : "?";
+    written += (written.empty() ? "" : ", ") + name;
+    if ((scope.arguments && scope.arguments->count(name)) || lookUp(name, scope).declaration != nullptr)
+      hidden = &index;
+  }
   const char *wanted = indexName(param.shape);
-  // `token` is a word here alone, and may have been declared.
-  bool hidden =
-      (scope.arguments && scope.arguments->count(wanted)) || lookUp(wanted, scope).declaration != nullptr;
-  if (index.kind != AstExprKind::Name || index.name.text != wanted || hidden) {
+  if (written != wanted || hidden) {
+    SourceRange indices = ast(expr.operands.front()).range;
+    indices.end = ast(expr.operands.back()).range.end;
     support::Diagnostic &report =
-        reporter_.error(index.range, "`" + expr.name.text + "` has one element for each of `" +
-                                         toString(param.shape) + "` and is indexed by `" + wanted + "` only");
-    if (index.name.text == wanted)
-      report.withHint("this `" + std::string(wanted) + "` is declared, and hides that one");
+        reporter_.error(indices, "`" + expr.name.text + "` has one element for each of `" +
+                                     toString(param.shape) + "` and is indexed by `" + wanted + "` only");
+    if (written == wanted)
+      report.withHint("this `" + hidden->name.text + "` is declared, and hides that one");
     return std::nullopt;
   }
   return builder_.param(*array, param, expr.range);
@@ -316,6 +323,50 @@ bool ExprSema::checkReadsHeadOnly(ExprId value, AstExprId expr, const Scope &sco
   return checkReads(value, expr, scope, mayReadInSink,
                     what + " may read `head`, `kv_head` and parameters only",
                     "it is the same for all queries and tokens of a head");
+}
+
+std::optional<std::optional<ExprId>> ExprSema::factorOfElement(ExprId product) {
+  const auto isElement = [](const Expr &e) { return e.op == ExprOp::Builtin && e.builtin == Builtin::X; };
+  const auto readsElement = [&](ExprId id) { return reaches(exprs_, id, isElement); };
+  struct Step {
+    ExprId made;                 ///< what it makes of the one below
+    std::optional<ExprId> other; ///< its second operand
+  };
+  std::vector<Step> steps; // from the product down to `x`
+  for (ExprId at = product; !isElement(exprs_[at]);) {
+    const Expr &expr = exprs_[at];
+    const bool isDivision = expr.op == ExprOp::Div;
+    if (expr.op == ExprOp::Neg) {
+      steps.push_back({at, std::nullopt});
+      at = expr.operands[0];
+    } else if (expr.op == ExprOp::Mul || isDivision) {
+      const bool inFirst = readsElement(expr.operands[0]), inSecond = readsElement(expr.operands[1]);
+      if (inFirst == inSecond || (isDivision && inSecond))
+        return std::nullopt;
+      steps.push_back({at, expr.operands[inFirst ? 1 : 0]});
+      at = expr.operands[inFirst ? 0 : 1];
+    } else {
+      return std::nullopt;
+    }
+  }
+  std::optional<ExprId> factor;
+  for (auto step = steps.rbegin(); step != steps.rend(); ++step) {
+    const ExprOp op = exprs_[step->made].op;
+    const SourceRange range = exprs_[step->made].range;
+    if (op == ExprOp::Mul && !factor) {
+      factor = step->other;
+      continue;
+    }
+    std::vector<ExprId> operands = {factor ? *factor : builder_.constant(ScalarType::F32, 1, range)};
+    if (step->other)
+      operands.push_back(*step->other);
+    factor = apply(op, ScalarType::F32, std::move(operands), range);
+    if (!factor)
+      return std::nullopt;
+  }
+  if (factor && builder_.isConstant(*factor) && builder_[*factor].value == 1)
+    factor.reset();
+  return std::optional(factor);
 }
 
 bool ExprSema::knows(const Ident &name, const Scope &scope) const {

@@ -38,15 +38,17 @@ constexpr Word<Builtin> kBuiltins[] = {{Builtin::S, "s"},
                                        {Builtin::XRms, "x_rms"},
                                        {Builtin::Dim, "dim"},
                                        {Builtin::Pos, "pos"}};
-constexpr Word<Param::Shape> kShapes[] = {
-    {Param::Shape::Scalar, "scalar"},      {Param::Shape::PerQueryHead, "query_heads"},
-    {Param::Shape::PerKvHead, "kv_heads"}, {Param::Shape::Table, "table"},
-    {Param::Shape::PerToken, "tokens"},    {Param::Shape::PerQuery, "queries"}};
-constexpr Word<Param::Shape> kIndices[] = {{Param::Shape::PerQueryHead, "head"},
-                                           {Param::Shape::PerKvHead, "kv_head"},
-                                           {Param::Shape::Table, "i"},
-                                           {Param::Shape::PerToken, "token"},
-                                           {Param::Shape::PerQuery, "query"}};
+constexpr Word<Param::Shape> kShapes[] = {{Param::Shape::Scalar, "scalar"},
+                                          {Param::Shape::PerQueryHead, "query_heads"},
+                                          {Param::Shape::PerKvHead, "kv_heads"},
+                                          {Param::Shape::Table, "table"},
+                                          {Param::Shape::PerToken, "tokens"},
+                                          {Param::Shape::PerQuery, "queries"},
+                                          {Param::Shape::PerTokenAndHead, "tokens, kv_heads"}};
+constexpr Word<Param::Shape> kIndices[] = {
+    {Param::Shape::PerQueryHead, "head"}, {Param::Shape::PerKvHead, "kv_head"},
+    {Param::Shape::Table, "i"},           {Param::Shape::PerToken, "token"},
+    {Param::Shape::PerQuery, "query"},    {Param::Shape::PerTokenAndHead, "token, kv_head"}};
 
 struct OpWord {
   ExprOp value;
@@ -176,9 +178,9 @@ std::vector<std::string> functionNames() {
 }
 
 const std::vector<std::string> &attentionKeys() {
-  static const std::vector<std::string> keys = {"query_heads", "kv_heads", "head_dim", "dtype", "kv_cache",
-                                                "query",       "key",      "scale",    "mask",  "score",
-                                                "normalize",   "output",   "schedule", "select"};
+  static const std::vector<std::string> keys = {
+      "query_heads", "kv_heads", "head_dim", "dtype",     "kv_cache", "query",    "key",   "value",
+      "scale",       "mask",     "score",    "normalize", "output",   "schedule", "select"};
   return keys;
 }
 
@@ -186,6 +188,8 @@ bool isReservedWord(std::string_view text) {
   static constexpr std::array kKeywords = {"attention", "import", "param", "let", "tree", "true",
                                            "false",     "inf",    "f32",   "i32", "bool", "tune"};
   const std::optional<Builtin> builtin = parseBuiltin(text);
+  if (text == "value") // which came later than many specs, and is a key where a property begins alone
+    return false;
   auto is = [&](const auto &word) { return text == word; };
   return std::any_of(kKeywords.begin(), kKeywords.end(), is) ||
          std::any_of(attentionKeys().begin(), attentionKeys().end(), is) ||

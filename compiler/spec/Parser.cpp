@@ -87,7 +87,8 @@ std::optional<Ident> Parser::takeNewName(const std::string &what, bool mayHideBu
 }
 
 bool Parser::isFunctionKind(const Token &token) {
-  return token.is("mask") || token.is("score") || token.is("query") || token.is("key") || token.is("output");
+  return token.is("mask") || token.is("score") || token.is("query") || token.is("key") || token.is("value") ||
+         token.is("output");
 }
 
 /// Whether a token that begins a line begins an item there, rather than going on with an expression.
@@ -203,8 +204,8 @@ void Parser::parseTopItem(AstFile &file) {
   if (peek().is("param"))
     report.withHint("parameters are declared inside of an attention");
   else if (isWord)
-    report.withHint(
-        support::didYouMean(word, {"attention", "import", "mask", "score", "query", "key", "output", "let"}));
+    report.withHint(support::didYouMean(
+        word, {"attention", "import", "mask", "score", "query", "key", "value", "output", "let"}));
   take();
   recoverAtTop();
 }
@@ -295,7 +296,8 @@ bool Parser::parseProperty(AstAttention &attention) {
   return expectSemicolon();
 }
 
-/// ( "mask" | "score" | "query" | "key" | "output" ) name "(" [ formal { "," formal } ] ")" "=" expr ";"
+/// ( "mask" | "score" | "query" | "key" | "value" | "output" ) name "(" [ formal { "," formal } ] ")" "="
+/// expr ";"
 std::optional<AstFunction> Parser::parseFunction() {
   AstFunction function;
   const Token &kind = take();
@@ -393,13 +395,18 @@ std::optional<AstType> Parser::parseType(bool mayBeBool) {
     if (!shape || *shape == Param::Shape::Scalar || *shape == Param::Shape::Table) {
       sink_
           .error(count->range,
-                 "an array has one element for each of `query_heads`, `kv_heads`, `tokens` or `queries`, "
-                 "not `" +
+                 "an array has one element for each of `query_heads`, `kv_heads`, `tokens`, `queries` "
+                 "or `tokens, kv_heads`, not `" +
                      count->text + "`")
           .withHint(support::didYouMean(count->text, {"query_heads", "kv_heads", "tokens", "queries"}));
       return std::nullopt;
     }
     type.shape = *shape;
+    if (type.shape == Param::Shape::PerToken && accept(",")) {
+      if (!expect("kv_heads"))
+        return std::nullopt;
+      type.shape = Param::Shape::PerTokenAndHead;
+    }
     return closeArray(type, word->range, first);
   }
   type.range = rangeFrom(first);

@@ -173,10 +173,15 @@ std::optional<AstExprId> Parser::parseCallOrName() {
     take();
   } else if (accept("[")) {
     expr.kind = AstExprKind::Index;
-    std::optional<AstExprId> index = parseExpr();
-    if (!index || !expect("]"))
+    constexpr std::size_t kMostIndices = 2; // of what has elements for tokens and KV heads
+    do {
+      std::optional<AstExprId> index = parseExpr();
+      if (!index)
+        return std::nullopt;
+      expr.operands.push_back(*index);
+    } while (expr.operands.size() < kMostIndices && accept(","));
+    if (!expect("]"))
       return std::nullopt;
-    expr.operands = {*index};
   }
   expr.range = join(expr.range, previousRange());
   return addExpr(std::move(expr));

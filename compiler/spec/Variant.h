@@ -30,15 +30,18 @@ struct Param {
     PerQueryHead = 1,
     PerKvHead = 2,
     Table = 3,
-    PerToken = 4, ///< one for each slot of the cache
-    PerQuery = 5, ///< one for each query, in the caller's order
+    PerToken = 4,        ///< one for each slot of the cache
+    PerQuery = 5,        ///< one for each query, in the caller's order
+    PerTokenAndHead = 6, ///< for each slot of the cache, one for each KV head
   } shape = Shape::Scalar;
   std::optional<double> defaultValue; ///< scalars only; none: must be given at run time
   support::SourceRange range;
   int size = 0; ///< elements of a table
 
+  /// Whether a token has elements of it.
+  bool isOfTokens() const { return shape == Shape::PerToken || shape == Shape::PerTokenAndHead; }
   /// Whether it has as many elements as a run has slots or queries, which no spec says.
-  bool isSizedByRun() const { return shape == Shape::PerToken || shape == Shape::PerQuery; }
+  bool isSizedByRun() const { return isOfTokens() || shape == Shape::PerQuery; }
 };
 
 /// The names an expression may read.
@@ -71,10 +74,11 @@ inline ScalarType typeOf(Builtin builtin) {
 /// Their numbers and those of the enumerations above are in hashes that are kept
 /// (config_cache::VariantSignature): a new one takes the next number that is free, wherever it stands.
 enum class ExprOp {
-  Constant = 0,     ///< value
-  Builtin = 1,      ///< builtin
-  Param = 2,        ///< params[param], a scalar
-  ParamElement = 3, ///< params[param][head, kv_head, query or the token], by the parameter's shape
+  Constant = 0, ///< value
+  Builtin = 1,  ///< builtin
+  Param = 2,    ///< params[param], a scalar
+  ParamElement =
+      3, ///< params[param][head, kv_head, query, the token, or token and KV head], by the parameter's shape
   Neg = 4,
   Not = 5,
   ToF32 = 6, ///< one operand; ToF32 converts i32
@@ -204,6 +208,8 @@ struct Variant {
   std::optional<ExprId> query;       ///< f32, of an element of q before q.k; none: as it is
   std::optional<ExprId> output;      ///< f32, of an element of a normalised row; none: as it is
   std::optional<ExprId> key;         ///< f32, of an element of K before q.k; none: as it is
+  /// f32 of a token and its KV head, by which the token's V is multiplied; none: V is as it is.
+  std::optional<ExprId> valueFactor;
   Normalize normalize = Normalize::Softmax;
   std::optional<ExprId> sigmoidBias; ///< f32, may not read s; none: 0. Sigmoid only
   std::optional<ExprId> sink; ///< f32 of head, kv_head and parameters; none: there is none. Softmax only
@@ -212,12 +218,16 @@ struct Variant {
   support::SourceRange range;       ///< the name in `attention NAME`
 
   int ratio() const { return queryHeads / kvHeads; }
-  /// Its arrays over tokens, of which each token that is read has a value.
+  /// Its arrays over tokens, of which each token that is read has a value, for each KV head or for all.
   int tokenParams() const {
     int count = 0;
     for (const Param &param : params)
-      count += param.shape == Param::Shape::PerToken ? 1 : 0;
+      count += param.isOfTokens() ? 1 : 0;
     return count;
+  }
+  /// Of a parameter that is sized by a run, the elements that a slot or a query has.
+  int elementsOf(const Param &param) const {
+    return param.shape == Param::Shape::PerTokenAndHead ? kvHeads : 1;
   }
   /// Lists of selected tokens that a query has, and the one that a query head reads.
   int lists() const {

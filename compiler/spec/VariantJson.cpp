@@ -116,7 +116,7 @@ Json toJson(const Variant &v) {
     json["bound"] = toString(v.bound);
   const std::pair<const char *, const std::optional<ExprId> *> roots[] = {
       {"query", &v.query}, {"mask", &v.mask},     {"score", &v.score}, {"sigmoid_bias", &v.sigmoidBias},
-      {"sink", &v.sink},   {"output", &v.output}, {"key", &v.key}};
+      {"sink", &v.sink},   {"output", &v.output}, {"key", &v.key},     {"value_factor", &v.valueFactor}};
   for (auto [key, root] : roots)
     if (*root)
       json[key] = **root;

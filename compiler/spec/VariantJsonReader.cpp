@@ -249,6 +249,7 @@ Variant readVariant(const Json &json) {
   v.sink = readRoot(json, "sink", v, ScalarType::F32, mayReadInSink);
   v.output = readRoot(json, "output", v, ScalarType::F32, mayReadInOutput);
   v.key = readRoot(json, "key", v, ScalarType::F32, mayReadInKey);
+  v.valueFactor = readRoot(json, "value_factor", v, ScalarType::F32, mayReadInValueFactor);
   require(!v.sink || v.normalize == Normalize::Softmax, "sigmoid has no sink");
   if (json.contains("schedule"))
     v.schedule = readSchedule(json["schedule"]);

@@ -10,7 +10,8 @@ namespace {
 struct AnnotateUniformityPass : impl::AnnotateUniformityPassBase<AnnotateUniformityPass> {
   void runOnOperation() override {
     dialect::AttentionOp attention = getOperation();
-    for (mlir::Region *hook : {&attention.getMask(), &attention.getScore(), &attention.getSink()}) {
+    for (mlir::Region *hook :
+         {&attention.getMask(), &attention.getScore(), &attention.getValueFactor(), &attention.getSink()}) {
       UniformityAnalysis analysis(*hook);
       for (mlir::Operation &op : hook->getOps())
         if (op.getNumResults() != 0)

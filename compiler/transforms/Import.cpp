@@ -82,6 +82,8 @@ private:
       return ParamShape::PerToken;
     case spec::Param::Shape::PerQuery:
       return ParamShape::PerQuery;
+    case spec::Param::Shape::PerTokenAndHead:
+      return ParamShape::PerTokenAndHead;
     }
     llvm_unreachable("unknown parameter shape");
   }
@@ -141,6 +143,8 @@ AttentionOp importVariant(mlir::ModuleOp module, const spec::Variant &variant, L
       }
       return score;
     });
+  if (variant.valueFactor)
+    addHook(addHookBlock(op.getValueFactor(), location), importing(*variant.valueFactor));
   if (variant.sink)
     addHook(addHookBlock(op.getSink(), location), importing(*variant.sink));
   if (variant.output)

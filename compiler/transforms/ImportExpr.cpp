@@ -79,7 +79,7 @@ Value ExprImporter::buildLeaf(const spec::Expr &expr) {
   Type type = scalarType(builder_.getContext(), expr.type);
   if (expr.op == ExprOp::Param)
     return dialect::ParamOp::create(builder_, location_, type, param.name);
-  if (param.shape == spec::Param::Shape::PerToken)
+  if (param.isOfTokens())
     return dialect::ParamOfTokenOp::create(builder_, location_, type, param.name);
   Value index = argument(param.shape == spec::Param::Shape::PerQueryHead ? spec::Builtin::Head
                          : param.shape == spec::Param::Shape::PerQuery   ? spec::Builtin::Query

@@ -23,8 +23,8 @@ std::vector<ParamInfo> describeParams(const spec::Variant &variant) {
   for (const spec::Param &param : variant.params)
     params.push_back({param.name, param.type == spec::ScalarType::F32, exec::paramLength(variant, param),
                       param.shape != spec::Param::Shape::Scalar, param.defaultValue.has_value(),
-                      param.shape == spec::Param::Shape::PerToken,
-                      param.shape == spec::Param::Shape::PerQuery});
+                      param.isOfTokens(), param.shape == spec::Param::Shape::PerQuery,
+                      variant.elementsOf(param)});
   return params;
 }
 

@@ -26,8 +26,12 @@ Result<void> check(const QuantizeShape &shape, const void *from, std::span<const
   if (!isWide(shape.from) || isWide(shape.to))
     return usage(isWide(shape.from) ? "QuantizeShape::to has 16 bits" : "QuantizeShape::from has 8 bits",
                  "from F16 or BF16 to F8E4M3 or F8E5M2");
-  if (scales.size() != 1 && scales.size() != static_cast<std::size_t>(shape.kvHeads))
-    return usage(std::to_string(scales.size()) + " scales, not 1 or " + std::to_string(shape.kvHeads));
+  const auto heads = static_cast<std::size_t>(shape.kvHeads),
+             rows = static_cast<std::size_t>(shape.tokens) * heads;
+  if (scales.size() != 1 && scales.size() != heads && (scales.size() != rows || rows == 0))
+    return usage(std::to_string(scales.size()) + " scales, not 1, " + std::to_string(heads) + " or " +
+                     std::to_string(rows),
+                 "one for all, one for each KV head, or one for each KV head of each token");
   for (std::size_t i = 0; i < scales.size(); ++i)
     if (!(scales[i] > 0) || !std::isfinite(scales[i]))
       return usage("scale " + std::to_string(i) + " is " + std::to_string(scales[i]) +

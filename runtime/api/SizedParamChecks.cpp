@@ -26,19 +26,24 @@ std::int64_t slotsRead(const plan::Plan &plan, std::span<const int> pageTable, i
 
 Result<void> checkCounts(const Attention &attention, std::span<const std::size_t> counts, std::int64_t slots,
                          const char *ofSlots, int queries) {
-  const auto &params = attention.impl().variant().params;
+  const spec::Variant &variant = attention.impl().variant();
+  const auto &params = variant.params;
   for (std::size_t i = 0; i < params.size() && i < counts.size(); ++i) {
     if (!params[i].isSizedByRun())
       continue;
-    const bool isOfTokens = params[i].shape == spec::Param::Shape::PerToken;
-    const std::int64_t wanted = isOfTokens ? slots : queries;
-    if (static_cast<std::int64_t>(counts[i]) < wanted)
+    const bool isOfTokens = params[i].isOfTokens();
+    const std::int64_t all = isOfTokens ? slots : queries;
+    const int each = variant.elementsOf(params[i]);
+    if (static_cast<std::int64_t>(counts[i]) < all * each)
       return usage("parameter `" + params[i].name + "` (" + exec::paramTypeName(params[i]) + ") has " +
                        std::to_string(counts[i]) + " values, " + (isOfTokens ? ofSlots : "the plan has ") +
-                       std::to_string(wanted) + (isOfTokens ? " slots" : " queries"),
-                   isOfTokens ? "it has one for each slot of the cache: [page][slot in the page], or [token] "
-                                "of a contiguous one"
-                              : "it has one for each query, in the order of the tree's");
+                       std::to_string(all) + (isOfTokens ? " slots" : " queries") +
+                       (each > 1 ? " of " + std::to_string(each) + " KV heads" : ""),
+                   !isOfTokens ? "it has one for each query, in the order of the tree's"
+                   : each > 1  ? "it has one for each KV head of each slot of the cache: [page][slot in the "
+                                 "page][KV head], or [token][KV head] of a contiguous one"
+                               : "it has one for each slot of the cache: [page][slot in the page], or "
+                                 "[token] of a contiguous one");
   }
   return {};
 }

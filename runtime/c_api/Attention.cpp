@@ -99,6 +99,7 @@ deft_status deft_attention_get_param(const deft_attention *attention, int32_t in
     known.sized_by = param.isOfTokens    ? DEFT_SIZED_BY_TOKENS
                      : param.isOfQueries ? DEFT_SIZED_BY_QUERIES
                                          : DEFT_SIZED_BY_SPEC;
+    known.elements = param.elements;
     return writeSized("deft_param_info", known, info);
   });
 }

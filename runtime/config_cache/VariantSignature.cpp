@@ -48,13 +48,15 @@ std::string hooksText(const spec::Variant &variant) {
     add("bound " + number(variant.bound));
   if (variant.key)
     addRoot("key ", variant.key);
+  if (variant.valueFactor)
+    addRoot("value factor ", variant.valueFactor);
   add(number(variant.normalize));
   return text;
 }
 
 std::string hooksOf(const spec::Variant &variant) {
   if (!variant.mask && !variant.score && !variant.sigmoidBias && !variant.sink && !variant.query &&
-      !variant.output && !variant.key && variant.bound == spec::MaskBound::Tree)
+      !variant.output && !variant.key && !variant.valueFactor && variant.bound == spec::MaskBound::Tree)
     return variant.normalize == spec::Normalize::Softmax ? kPlain : "sigmoid";
   return support::sha256Hex(hooksText(variant)).substr(0, kHashDigits);
 }

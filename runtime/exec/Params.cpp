@@ -95,6 +95,7 @@ int paramLength(const spec::Variant &variant, const spec::Param &param) {
   case spec::Param::Shape::Table:
     return param.size;
   case spec::Param::Shape::PerToken:
+  case spec::Param::Shape::PerTokenAndHead:
   case spec::Param::Shape::PerQuery:
     return 0;
   case spec::Param::Shape::Scalar:

@@ -17,7 +17,7 @@ struct QuantizeShape {
 };
 
 /// to = from / scale, divided in f32, to nearest even; what is too large becomes the largest number, and NaN
-/// stays NaN. `scales` has one for all KV heads, or one each.
+/// stays NaN. `scales` has one for all KV heads, one each, or one for each KV head of each token.
 void quantize(const QuantizeShape &shape, const void *from, std::span<const float> scales, void *to);
 
 } // namespace deft::exec

@@ -24,7 +24,7 @@ template <class T> class Elements {
 public:
   Elements(std::vector<T> given, std::uint64_t base) : given_(std::move(given)), base_(base) {}
 
-  /// Of the token or query of this number.
+  /// Of this number, of all that tokens or queries have.
   T at(std::size_t index) const {
     if (!given_.empty())
       return given_.size() == 1 ? given_.front() : given_[index];
@@ -33,10 +33,11 @@ public:
     else
       return static_cast<T>(scramble(base_ ^ index) % kDocuments);
   }
-  /// Where none is given, tokens that follow each other are mostly of one document.
-  T ofToken(std::size_t index) const {
+  /// Of the `each` elements of a token one. Where none is given, tokens that follow each other are mostly of
+  /// one document.
+  T ofToken(std::size_t token, std::size_t each, std::size_t one) const {
     const bool isDocument = given_.empty() && !std::is_same_v<T, float>;
-    return at(isDocument ? index / kDocumentTokens : index);
+    return at((isDocument ? token / kDocumentTokens : token) * each + one);
   }
 
   static T ofNoToken() {
@@ -50,14 +51,17 @@ private:
 };
 
 template <class T>
-std::vector<T> ofSlots(const Elements<T> &elements, const tree::KvTree &tree,
+std::vector<T> ofSlots(const Elements<T> &elements, std::size_t each, const tree::KvTree &tree,
                        const tree::CachePlacement &placement) {
-  std::vector<T> slots(static_cast<std::size_t>(placement.poolTokens()), Elements<T>::ofNoToken());
-  std::size_t index = 0;
+  std::vector<T> slots(static_cast<std::size_t>(placement.poolTokens()) * each, Elements<T>::ofNoToken());
+  std::size_t token = 0;
   for (const tree::Node &node : tree.nodes())
-    for (int t = 0; t < node.tokens; ++t, ++index)
-      slots[static_cast<std::size_t>(cacheSlotOf(placement.pageTable.data(), placement.pageSize,
-                                                 node.location + t))] = elements.ofToken(index);
+    for (int t = 0; t < node.tokens; ++t, ++token) {
+      const auto slot = static_cast<std::size_t>(
+          cacheSlotOf(placement.pageTable.data(), placement.pageSize, node.location + t));
+      for (std::size_t one = 0; one < each; ++one)
+        slots[slot * each + one] = elements.ofToken(token, each, one);
+    }
   return slots;
 }
 
@@ -76,14 +80,18 @@ Result<void> checkSizedParams(const spec::Variant &variant, const tree::KvTree &
     const spec::Param &param = variant.params[i];
     if (!param.isSizedByRun())
       continue;
-    const bool isOfTokens = param.shape == spec::Param::Shape::PerToken;
-    const auto wanted = isOfTokens ? static_cast<std::size_t>(tree.tokens()) : tree.queries().size();
+    const bool isOfTokens = param.isOfTokens();
+    const auto all = isOfTokens ? static_cast<std::size_t>(tree.tokens()) : tree.queries().size();
+    const int each = variant.elementsOf(param);
     const std::size_t given = countOf(params[i]);
-    if (given > 1 && given != wanted)
+    if (given > 1 && given != all * static_cast<std::size_t>(each))
       return Error{ErrorCode::Usage,
                    "parameter `" + param.name + "` has " + std::to_string(given) + " values, the tree has " +
-                       std::to_string(wanted) + (isOfTokens ? " tokens" : " queries"),
-                   isOfTokens ? "give one for each token, node after node, or one for all" : ""};
+                       std::to_string(all) + (isOfTokens ? " tokens" : " queries") +
+                       (each > 1 ? " of " + std::to_string(each) + " KV heads" : ""),
+                   !isOfTokens ? ""
+                   : each > 1  ? "give one for each KV head of each token, node after node, or one for all"
+                               : "give one for each token, node after node, or one for all"};
   }
   return {};
 }
@@ -98,8 +106,9 @@ std::vector<ParamValue> placeSizedParams(const spec::Variant &variant, const tre
       continue;
     const auto place = [&]<class T>(std::vector<T> &values) {
       const Elements<T> elements(std::move(values), scramble(scramble(seed) + 16 + i));
-      values = param.shape == spec::Param::Shape::PerToken ? ofSlots(elements, tree, placement)
-                                                           : ofQueries(elements, tree.queries().size());
+      values = param.isOfTokens()
+                   ? ofSlots(elements, static_cast<std::size_t>(variant.elementsOf(param)), tree, placement)
+                   : ofQueries(elements, tree.queries().size());
     };
     if (param.type == spec::ScalarType::F32)
       place(params[i].f32);

@@ -8,12 +8,12 @@
 #include <cstdint>
 #include <vector>
 
-/// Arrays with an element for each slot of the cache or each query (LANGUAGE.md, rules P4 and P5), where
+/// Arrays with elements for each slot of the cache or each query (LANGUAGE.md, rules P4 to P6), where
 /// inputs are made for a tree. What is given for them counts the tree's tokens, not the cache's slots.
 namespace deft::exec {
 
-/// Whether what is given fits: nothing, which means random values; one value for all; or one for each token,
-/// in the order of the nodes, or for each query.
+/// Whether what is given fits: nothing, which means random values; one value for all; or one for each token
+/// (and of it for each KV head, where tokens have one of each), in the order of the nodes, or for each query.
 support::Result<void> checkSizedParams(const spec::Variant &variant, const tree::KvTree &tree,
                                        const std::vector<ParamValue> &params);
 

@@ -38,16 +38,14 @@ public:
     // Weights below the normal numbers may become 0. They are taken relative to a reference: the largest one
     // is then 1/64 at least, because the first tile of 64 tokens has a sum of at least 1.
     constexpr double kLeastNormal = 0x1p-126;
-    double largest = variant.normalize == spec::Normalize::Softmax ? 0 : 1;
-    if (variant.normalize == spec::Normalize::Softmax)
-      for (const double weight : weights.ofToken)
-        largest = std::max(largest, 64 * weight);
+    const double largest = variant.normalize == spec::Normalize::Softmax ? 64 * weights.topWeight : 1;
     ofToken_ = largest * std::max(roundings_.weight.absolute, kLeastNormal);
     ofColumn_ = roundings_.partial.absolute + roundings_.output.absolute + 2 * kLeastNormal;
   }
 
-  double of(double sum, int tokens) const {
-    return tokens == 0 ? 0 : relative_ * sum + tokens * ofToken_ + ofColumn_;
+  /// `size`: of the summands, their signs aside.
+  double of(double size, int tokens) const {
+    return tokens == 0 ? 0 : relative_ * size + tokens * ofToken_ + ofColumn_;
   }
 
 private:
@@ -156,13 +154,15 @@ private:
     for (int c = 0; c < tensor.dim; ++c) {
       const int first = std::min(stretch.begin + c * counting.columnTokens_, std::min(stretch.end, end)),
                 last = std::min({first + counting.columnTokens_, stretch.end, end});
-      double sum = 0;
-      for (int t = first; t < last; ++t)
+      double sum = 0, size = 0;
+      for (int t = first; t < last; ++t) {
         sum += weights.ofToken[t];
+        size += std::fabs(weights.ofToken[t]);
+      }
       const int column = (c + kvHead) % tensor.dim;
-      const auto [written, allowed] = asWritten({sum, tolerance.of(sum, last - first)}, column, site);
+      const auto [written, allowed] = asWritten({sum, tolerance.of(size, last - first)}, column, site);
       for (int t = first; t < last; ++t)
-        if (const double weight = weights.ofToken[t]; weight > 0) {
+        if (const double weight = weights.ofToken[t]; weight != 0) {
           ++report.pairs;
           report.told += std::fabs(asWritten({sum - weight, 0}, column, site).is - written) > 2 * allowed;
         }

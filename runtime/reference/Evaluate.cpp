@@ -204,8 +204,12 @@ std::size_t Evaluator::placeOf(const Expr &expr, const Site &site) const {
   case spec::Param::Shape::Table:
     return static_cast<std::size_t>(placeInTable(expr.operands[0], param.size));
   case spec::Param::Shape::PerToken:
-    return static_cast<std::size_t>(
+  case spec::Param::Shape::PerTokenAndHead: {
+    const auto slot = static_cast<std::size_t>(
         exec::cacheSlotOf(inputs_.pageTable.data(), exec::pageSizeOf(variant_), site.location));
+    const auto each = static_cast<std::size_t>(variant_.elementsOf(param));
+    return each == 1 ? slot : slot * each + static_cast<std::size_t>(site.kvHead);
+  }
   case spec::Param::Shape::PerQuery:
     return static_cast<std::size_t>(site.query);
   case spec::Param::Shape::Scalar:
@@ -218,7 +222,7 @@ Evaluator::Value Evaluator::readParam(const Expr &expr, const Site &site) const 
   const spec::Param &param = variant_.params[expr.param];
   const exec::ParamValue &value = inputs_.params[expr.param];
   const int pageSize = exec::pageSizeOf(variant_);
-  if (param.shape == spec::Param::Shape::PerToken && !inputs_.hasPage(site.location, pageSize))
+  if (param.isOfTokens() && !inputs_.hasPage(site.location, pageSize))
     return {}; // of a token that the mask hides whatever this is: its page has been freed
   const std::size_t index = placeOf(expr, site);
   return param.type == ScalarType::F32 ? Value{round(value.f32[index]), 0} : Value{0, value.i32[index]};

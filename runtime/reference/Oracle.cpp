@@ -161,6 +161,20 @@ double softmax(std::vector<double> &scores, double sink, const Evaluator &evalua
   return top + std::log(sum);
 }
 
+/// From weights of tokens to what their V is multiplied by. What weighs nothing stays so.
+void multiplyByFactors(const spec::Variant &variant, const std::vector<Token> &tokens,
+                       std::vector<double> &weights, Evaluator &evaluate, Site site) {
+  if (!variant.valueFactor)
+    return;
+  for (std::size_t t = 0; t < tokens.size(); ++t)
+    if (weights[t] != 0) {
+      site.kvPos = tokens[t].position;
+      site.depth = tokens[t].depth;
+      site.location = tokens[t].location;
+      weights[t] = evaluate.round(weights[t] * evaluate.f32(*variant.valueFactor, site));
+    }
+}
+
 void sigmoid(std::vector<double> &scores, const Evaluator &evaluate) {
   for (double &score : scores)
     score = evaluate.round(1 / (1 + std::exp(-score)));
@@ -253,6 +267,7 @@ std::vector<Row> evaluateGroup(const spec::Variant &variant, const tree::KvTree 
     if (isExact && keys.areEitherWay())
       row.lseNoise += std::max(distance(1), distance(-1));
 
+    multiplyByFactors(variant, tokens, weights, evaluate, site);
     row.out.assign(valueDim, 0.0);
     RowNoise noise(variant);
     for (std::size_t t = 0; t < tokens.size(); ++t) {
@@ -351,6 +366,9 @@ Weights weightsOfZeroKeys(const spec::Variant &variant, const tree::KvTree &tree
   for (const double score : weights.ofToken)
     weights.topScore = std::max(weights.topScore, score);
   weights.lse = normalize(variant, weights.ofToken, evaluate, site);
+  for (const double weight : weights.ofToken)
+    weights.topWeight = std::max(weights.topWeight, weight);
+  multiplyByFactors(variant, tokens, weights.ofToken, evaluate, site);
   return weights;
 }
 

@@ -37,9 +37,10 @@ std::vector<double> evaluateScores(const spec::Variant &variant, const tree::KvT
 /// What a row gives to each token where all keys are 0, or, with a hook `key` and none of q, all queries:
 /// what masks, scores and the normalization make of s = 0. K is not read.
 struct Weights {
-  std::vector<double>
-      ofToken;    ///< by position on the query's path; softmax: they sum to 1, with the sink's, or are all 0
-  double lse = 0; ///< as Row's
+  std::vector<double> ofToken; ///< by position on the query's path, with the factors that V has of each
+                               ///< token; before these a softmax's sum to 1, with the sink's, or are all 0
+  double topWeight = 0; ///< the largest, before factors
+  double lse = 0;       ///< as Row's
   double topScore = -std::numeric_limits<double>::infinity();
 };
 Weights weightsOfZeroKeys(const spec::Variant &variant, const tree::KvTree &tree, const exec::Inputs &inputs,

@@ -267,28 +267,36 @@ private:
   }
 
   /// What hooks are told of a token beside its position and depth: its elements of arrays over tokens.
-  auto elementsOf(const ItemToken &token) const {
+  auto elementsOf(const ItemToken &token, int kvHead) const {
     const long long slot =
         kPage == 0 ? token.place
                    : pageTable_[static_cast<std::size_t>(token.place / std::max(kPage, 1))] * kPage +
                          token.place % std::max(kPage, 1);
     std::array<int, 8> words{};
-    Variant::forEachTokenArray(params_, [&](int i, const void *array) {
-      words[static_cast<std::size_t>(i)] = static_cast<const int *>(array)[slot];
+    Variant::forEachElement(params_, slot, kvHead, [&](int i, const void *element) {
+      words[static_cast<std::size_t>(i)] = *static_cast<const int *>(element);
     });
     return Variant::token(words.data(), 1);
   }
   bool sees(const typename Variant::Row &row, const ItemToken &token, int kvHead) const {
     if constexpr (requires { typename Variant::Token; })
-      return Variant::mask(params_, row, token.position, token.depth, kvHead, elementsOf(token));
+      return Variant::mask(params_, row, token.position, token.depth, kvHead, elementsOf(token, kvHead));
     else
       return Variant::mask(params_, row, token.position, token.depth, kvHead);
   }
   float scoreOf(const typename Variant::Row &row, float s, const ItemToken &token, int kvHead) const {
     if constexpr (requires { typename Variant::Token; })
-      return Variant::score(params_, row, s, token.position, token.depth, kvHead, elementsOf(token));
+      return Variant::score(params_, row, s, token.position, token.depth, kvHead, elementsOf(token, kvHead));
     else
       return Variant::score(params_, row, s, token.position, token.depth, kvHead);
+  }
+  double valueFactorOf(const ItemToken &token, int kvHead) const {
+    if constexpr (!HasValueFactor<Variant>)
+      return 1;
+    else if constexpr (requires { typename Variant::Token; })
+      return Variant::valueFactor(params_, token.position, token.depth, kvHead, elementsOf(token, kvHead));
+    else
+      return Variant::valueFactor(params_, token.position, token.depth, kvHead);
   }
 
   void compare(const TestItem &made) {
@@ -298,7 +306,7 @@ private:
       for (int head = 0; head < kHeads; ++head) {
         const int kvHead = head / Config::kRatio, qPos = queryPos_[static_cast<std::size_t>(at)];
         const typename Variant::Row row = Variant::row(params_, qPos, head, kvHead, caller);
-        std::vector<double> scores;
+        std::vector<double> scores, factors;
         std::vector<long long> rows;
         for (std::size_t t = 0; t < tokens.size(); ++t) {
           const ItemToken &token = tokens[t];
@@ -311,6 +319,7 @@ private:
             if (!sees(row, token, kvHead))
               continue;
           rows.push_back(rowOf(vLayout_, token.place, kvHead));
+          factors.push_back(valueFactorOf(token, kvHead));
           const std::vector<double> key = keyOf(token, kvHead);
           double product = 0;
           for (int d = 0; d < kKeyDim; ++d)
@@ -342,7 +351,7 @@ private:
                   Variant::output(params_, static_cast<float>(x), d, qPos, head, kvHead, caller));
           return x;
         };
-        compareRow(scores, rows, isPartial, place, sink, written);
+        compareRow(scores, rows, factors, isPartial, place, sink, written);
         if (::testing::Test::HasFailure()) {
           ADD_FAILURE() << "seed " << seed_ << " query " << query << " of " << made.item.queryCount
                         << " head " << head << " tokens " << rows.size() << " of " << made.item.tokens;
@@ -366,8 +375,9 @@ private:
   }
 
   template <class Written>
-  void compareRow(const std::vector<double> &scores, const std::vector<long long> &rows, bool isPartial,
-                  long long place, double sink, const Written &written) const {
+  void compareRow(const std::vector<double> &scores, const std::vector<long long> &rows,
+                  const std::vector<double> &factors, bool isPartial, long long place, double sink,
+                  const Written &written) const {
     const bool isEmpty = scores.empty() && sink == -kInfinity;
     double top = isEmpty ? 0 : sink;
     for (double score : scores)
@@ -386,7 +396,7 @@ private:
     for (int d = 0; d < kValueDim; ++d) {
       double want = 0, size = 0;
       for (std::size_t t = 0; t < rows.size(); ++t) {
-        const double part = weights[t] * element<Value>(args_.v, rows[t] + d);
+        const double part = weights[t] * factors[t] * element<Value>(args_.v, rows[t] + d);
         want += part;
         size += std::abs(part);
       }

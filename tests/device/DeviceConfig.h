@@ -119,9 +119,10 @@ struct TokensVariant : PlainVariant {
   static constexpr bool kIsCapped = false, kHasOneCap = false, kIsSloped = false;
 
   static Token token(const int *words, int stride) { return {words[0], std::bit_cast<float>(words[stride])}; }
-  template <class Visit> static void forEachTokenArray(const Params &p, const Visit &visit) {
-    visit(0, p.document);
-    visit(1, p.gain);
+  template <class Visit>
+  static void forEachElement(const Params &p, long long slot, int, const Visit &visit) {
+    visit(0, p.document + slot);
+    visit(1, p.gain + slot);
   }
   static Row row(const Params &, int, int, int, int query) { return {query % 3}; }
   static float score(const Params &, const Row &, float s, int, int, int, const Token &token) {
@@ -131,6 +132,42 @@ struct TokensVariant : PlainVariant {
     return token.document < 0 || token.document == row.own;
   }
   static TileVisibility tile(const Params &, const TileBounds &) { return {true, false}; }
+};
+/// Scales of K and V for each KV head of a token, and a factor of V by where the token is.
+struct ScaledRowsVariant : PlainVariant {
+  struct Params {
+    const float *keyScale, *valueScale; ///< [slot][2]
+  };
+  struct Token {
+    float keyScale, valueScale;
+  };
+  static constexpr bool kHasScore = true;
+  static constexpr bool kIsCapped = false, kHasOneCap = false, kIsSloped = false;
+
+  static Token token(const int *words, int stride) {
+    return {std::bit_cast<float>(words[0]), std::bit_cast<float>(words[stride])};
+  }
+  template <class Visit>
+  static void forEachElement(const Params &p, long long slot, int kvHead, const Visit &visit) {
+    visit(0, p.keyScale + slot * 2 + kvHead);
+    visit(1, p.valueScale + slot * 2 + kvHead);
+  }
+  static Row row(const Params &, int, int, int, int) { return {}; }
+  static float score(const Params &, const Row &, float s, int, int, int, const Token &token) {
+    return s * token.keyScale;
+  }
+  static float valueFactor(const Params &, int kvPos, int depth, int kvHead, const Token &token) {
+    return token.valueScale * static_cast<float>(1 + kvPos % 3 + depth + kvHead);
+  }
+};
+/// A factor of V that no array is asked for.
+struct WeighedValuesVariant : PlainVariant {
+  static float valueFactor(const Params &, int kvPos, int depth, int kvHead) {
+    return 0.25f * static_cast<float>(1 + kvPos % 3 + depth - 2 * kvHead);
+  }
+};
+template <class Base> struct SigmoidOf : Base {
+  static constexpr bool kSigmoid = true;
 };
 /// A logit for each head that only the denominator sees.
 struct SunkVariant : PlainVariant {
@@ -178,8 +215,6 @@ struct LargeQueriesVariant : PlainVariant {
 struct SmallQueriesVariant : PlainVariant {
   static constexpr float kQueryUnit = 0x1p-30f, kScale = 0x1p27f;
 };
-struct SigmoidVariant : PlainVariant {
-  static constexpr bool kSigmoid = true;
-};
+using SigmoidVariant = SigmoidOf<PlainVariant>;
 
 } // namespace deft::test

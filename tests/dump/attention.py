@@ -1,7 +1,8 @@
 """Attention over a tree, from a dump alone, in float64: knows nothing of deftc but what the files mean.
 
 A case says with Python functions what its spec says in its own language: `sees(at)` and `score(s, at)`, where `at`
-has q_pos, kv_pos, depth, head, kv_head, query and token (its row of k and v), and params, as lists; and `sink(head)`. `made(q, at)` and `written(row, at)` are its
+has q_pos, kv_pos, depth, head, kv_head, query and token (its row of k and v), and params, as lists; and `sink(head)` and `factor(at)`, of a
+token's v. `made(q, at)` and `written(row, at)` are its
 hooks `query` and `output`, of whole rows, where `at` has q_pos, head, kv_head and query; `keyed(k, at)` is `key`, where
 `at` has kv_pos and kv_head.
 """
@@ -51,7 +52,7 @@ class Dump:
 
 def rows(
     dump, scale, sees=lambda at: True, score=lambda s, at: s, sigmoid_bias=None, sink=None,
-    made=lambda q, at: q, written=lambda row, at: row, keyed=lambda k, at: k, sees_path=False,
+    made=lambda q, at: q, written=lambda row, at: row, keyed=lambda k, at: k, factor=lambda at: 1.0, sees_path=False,
 ):  # fmt: skip
     """For each query and head: the output, and the log-sum-exp (None for sigmoid attention)."""
     heads, kv_heads = dump.q.shape[1], dump.k.shape[1]
@@ -70,7 +71,8 @@ def rows(
                 if sees(at):
                     s = scale * sum(map(operator.mul, q, keyed(dump.k.row(token, kv_head), at)))
                     scores.append(score(s, at))
-                    values.append(dump.v.row(token, kv_head))
+                    times = factor(at)
+                    values.append([times * x for x in dump.v.row(token, kv_head)])
             if sigmoid_bias is not None:
                 weights, lse = [1 / (1 + math.exp(-(s + sigmoid_bias))) for s in scores], None
             elif scores or sink:

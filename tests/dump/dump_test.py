@@ -183,6 +183,22 @@ class DumpTest(unittest.TestCase):
                     score=lambda s, at: s + at.params["gain"][at.token],
                 )  # fmt: skip
 
+    def test_rows_of_tokens_have_scales(self):
+        spec = HEAD % (6, 2) + (
+            "param ks : f32[tokens, kv_heads]; param vs : f32[tokens, kv_heads]; param gain : f32[tokens];"
+            "score = s * ks[token, kv_head]; value = x * vs[token, kv_head] / (1 + abs(gain[token])); %s }"
+        )
+        of_row = lambda name, at: at.params[name][2 * at.token + at.kv_head]  # noqa: E731
+        formula = {
+            "score": lambda s, at: s * of_row("ks", at),
+            "factor": lambda at: of_row("vs", at) / (1 + abs(at.params["gain"][at.token])),
+        }
+        for partition in ("query", "node", "union"):
+            with self.subTest(partition=partition):
+                options = ("--partition", partition, "--pages", "scattered", "--chunk", "16")
+                self.check(spec % "output = bf16 with lse;", *options, **formula)
+                self.check(spec % "normalize = sigmoid(-1.0);", *options, sigmoid_bias=-1.0, has_lse=False, **formula)
+
     def test_arrays_over_tokens_come_back_with_the_inputs_that_they_were_dumped_with(self):
         spec = HEAD % (4, 2) + (
             "param doc : i32[tokens]; param own : i32[queries]; mask = doc[token] == own[query]; output = bf16 with lse; }"

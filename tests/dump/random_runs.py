@@ -28,7 +28,9 @@ sys.path.insert(0, str(Path(__file__).parent))
 from npy import Array  # noqa: E402
 
 PARTITIONS = ("query", "node", "node_chunk", "flatten", "cascade", "greedy", "union", "auto")
-SIZED = {"i32[tokens]": "token", "f32[tokens]": "token", "i32[queries]": "query"}  # by a run; and what indexes them
+# By a run; and what indexes them.
+SIZED = {"i32[tokens]": "token", "f32[tokens]": "token", "i32[queries]": "query", "f32[tokens, kv_heads]": "token, kv_head"}
+OF_VALUES = ("f32", "f32[kv_heads]", "f32[tokens]", "f32[tokens, kv_heads]")  # what a factor of V may read
 INTS = ("q_pos", "kv_pos", "head", "kv_head", "depth", "query")
 
 
@@ -40,7 +42,8 @@ class Maker:
 
     def int_leaf(self):
         roll = self.rng.random()
-        scalars = [name for name, kind in self.params.items() if kind in ("i32", "i32[kv_heads]", *SIZED)]
+        sized = [kind for kind in SIZED if kind.startswith("i32")]
+        scalars = [name for name, kind in self.params.items() if kind in ("i32", "i32[kv_heads]", *sized)]
         if roll < 0.25:
             value = self.rng.choice([0, 1, 2, 3, 5, 8, 16, 31, 64, 100])
             return str(value), lambda at: np.int32(value)
@@ -141,6 +144,18 @@ class Maker:
         return f"({a} - {slope} * abs(q_pos - kv_pos))", lambda at: f(at) - slope * np.abs(at["q_pos"] - at["kv_pos"])
 
 
+    def factor(self):
+        """Of a token's V."""
+        arrays = [name for name, kind in self.params.items() if kind in OF_VALUES]
+        if not arrays:
+            return "(1 + 0.5 * (kv_pos % 3) - depth)", lambda at: 1 + 0.5 * np.fmod(at["kv_pos"], 3) - at["depth"]
+        name = self.rng.choice(arrays)
+        kind = self.params[name]
+        if kind == "f32[kv_heads]":
+            return f"{name}[kv_head]", lambda at: at[name][at["kv_head"]]
+        return name if kind == "f32" else f"{name}[{SIZED[kind]}]", lambda at: at[name]
+
+
 class Attention:
     """What the `index`-th attention of a seed is: its text, and its formula."""
 
@@ -159,6 +174,7 @@ class Attention:
         self.sigmoid = rng.choice([0.0, -1.5]) if rng.random() < 0.15 else None
         self.page = rng.choice([None, 1, 4, 16, 16, 16, 64])
         order = rng.choice(["nhd", "hnd"])
+        self.value_text, self.factor = maker.factor() if rng.random() < 0.3 else (None, None)
         lines = [f"query_heads = {self.heads};", f"kv_heads = {self.kv_heads};", f"head_dim = {self.dim};"]
         lines += [f"dtype = {self.dtype};", f"scale = {self.scale!r};"]
         lines += ["kv_cache = " + ("contiguous;" if self.page is None else f"paged(page_size = {self.page}, order = {order});")]
@@ -170,6 +186,8 @@ class Attention:
             lines.append(f"mask = {' && '.join(conditions)};")
         if self.score_text:
             lines.append(f"score = {self.score_text};")
+        if self.value_text:
+            lines.append(f"value = x * {self.value_text};")
         if self.sigmoid is None:
             lines.append(f"output = {self.dtype} with lse;")
         else:
@@ -243,7 +261,9 @@ def wrong_rows(attention, tree, dump, params):
         }  # fmt: skip
         for name, kind in attention.params.items():
             if kind in SIZED:
-                at[name] = params[name][rows][None, :] if SIZED[kind] == "token" else params[name][index]
+                by = SIZED[kind]
+                at[name] = (params[name][index] if by == "query" else params[name][rows][None, :] if by == "token"
+                            else params[name].reshape(-1, attention.kv_heads)[rows][:, kv_of].T)  # fmt: skip
         keys, values = k[rows][:, kv_of], v[rows][:, kv_of]  # [token][head][dim]
         at["s"] = np.einsum("hd,thd->ht", q[index], keys) * attention.scale
         with np.errstate(all="ignore"):
@@ -258,12 +278,14 @@ def wrong_rows(attention, tree, dump, params):
                 total = raised.sum(axis=1, keepdims=True)
                 weights = raised / np.where(total == 0, 1, total)
                 lse = np.where(total > 0, np.log(total) + most, -np.inf)[:, 0]
+            if attention.factor:
+                weights = weights * np.broadcast_to(attention.factor(at), weights.shape)
         expected = np.einsum("ht,thd->hd", weights, values)
         reach = np.sqrt(np.einsum("ht,thd->h", weights**2, values**2))
         error = np.linalg.norm(out[index] - expected, axis=1)
         # The output's rounding, the weights' rounding (independent from token to token), float32 sums and exponentials of
         # scores that cancel. In multiples of these, 3 is beyond what is ever seen.
-        cancelled = np.einsum("ht,th->h", weights, np.linalg.norm(values, axis=2))
+        cancelled = np.einsum("ht,th->h", np.abs(weights), np.linalg.norm(values, axis=2))
         allowed = 3 * (rounding * (np.linalg.norm(expected, axis=1) / 2 + reach) + 2e-5 * cancelled + 1e-6)
         for head in np.flatnonzero(~(error <= allowed)):
             wrong.append(f"query {index}, head {head}: off by {error[head]:.3g}, allowed {allowed[head]:.3g}, {count} tokens")

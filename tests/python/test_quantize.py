@@ -14,6 +14,9 @@ def test_rows_are_divided_by_the_scale_of_their_head(rng, dtype, source):
     assert found.dtype == right.dtype and np.array_equal(found.view("uint8"), right.view("uint8"))
     one = deft.quantize(cache.view("uint16") if source != "float16" else cache, 0.5, dtype)
     assert np.array_equal(one.view("uint8"), (cache.astype("float32") / 0.5).astype(one.dtype).view("uint8"))
+    each = rng.uniform(0.1, 4, (5, 16, 2)).astype("float32")
+    of_tokens = (cache.astype("float32") / each[..., None]).astype(getattr(ml_dtypes, dtype))
+    assert np.array_equal(deft.quantize(cache, each, dtype).view("uint8"), of_tokens.view("uint8"))
     bits = np.empty(cache.shape, "uint8")
     assert deft.quantize(cache, scales, dtype, out=bits) is bits and np.array_equal(bits, right.view("uint8"))
 
@@ -43,10 +46,10 @@ ROWS = np.zeros((3, 2, 16), "float16")
         ({"values": ROWS[0, 0]}, r"values has shape \[16\], it must be \[..., kv_heads, dim\]"),
         ({"values": 3}, "values is a int, not an array"),
         ({"dtype": "float16"}, "dtype is 'float16', it must be one of float8_e4m3fn, float8_e5m2"),
-        ({"scales": [1.0, 2.0, 3.0]}, "3 scales, not 1 or 2"),
+        ({"scales": [1.0, 2.0, 3.0]}, "3 scales, not 1, 2 or 6"),
         ({"scales": [1.0, 0.0]}, "scale 1 is 0.0.*, not finite and above 0"),
-        ({"scales": "x"}, "scales is 'x', it must be a number, or a row of one for each KV head"),
-        ({"scales": np.ones((2, 2))}, "it must be a number, or a row"),
+        ({"scales": "x"}, "scales is 'x', it must be a number, a row of one for each KV head, or an array"),
+        ({"scales": np.ones((2, 2))}, r"scales has shape \[2, 2\], it must be a number, one for each KV head, or of shape \[3, 2\]"),
         ({"out": np.zeros((3, 2, 8), "uint8")}, r"out is uint8 of shape \[3, 2, 8\], it must be float8_e4m3fn of shape \[3, 2, 16\]"),
         ({"out": np.zeros((3, 2, 16), "float16")}, "out is float16 of shape"),
     ],

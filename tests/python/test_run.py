@@ -153,6 +153,25 @@ def test_arrays_over_tokens_lie_like_the_pages(family, rng):
         att.run(family, q, k, v, table, params={**given, "own": [2]})
 
 
+def test_rows_of_tokens_have_scales(family, rng):
+    att = deft.compile(
+        f"attention a {{ {SHAPE} dtype = f16; param ks : f32[tokens, kv_heads]; param vs : f32[tokens, kv_heads];"
+        "  score = s * ks[token, kv_head]; value = x * vs[token, kv_head]; }"
+    )
+    assert [(param.sized_by, param.elements) for param in att.params] == [("tokens", KV_HEADS)] * 2
+    table = np.array([5, 0, 7, 2, 6, 1, 3, 4], "int32")
+    q, k, v = values(rng, 2, HEADS, DIM), values(rng, 8, 16, KV_HEADS, DIM), values(rng, 8, 16, KV_HEADS, DIM)
+    ks, vs = (rng.uniform(0.5, 2, (8, 16, KV_HEADS)).astype("float32") for _ in range(2))
+    scaled = lambda cache, scales: dense((cache.astype("float32") * scales[..., None]), table)  # noqa: E731
+    expected = evaluate(family, q, scaled(k, ks), scaled(v, vs), DIM**-0.5)[0]
+    given = {"ks": ks, "vs": vs}
+    assert_close(att.run(family, q, k, v, table, params=given), expected, "float16")
+    with pytest.raises(deft.UsageError, match=r"`ks` \(f32\[tokens, kv_heads\]\) has 224 values, the run reads the first 128 slots of 2 KV heads"):
+        att.run(family, q, k, v, table, params={**given, "ks": ks[:7]})
+    with pytest.raises(deft.UsageError, match=r"the parameter vs \(float32\[tokens, kv_heads\]\) is not given"):
+        att.run(family, q, k, v, table, params={"ks": ks})
+
+
 def test_a_list_is_of_the_type_that_its_parameter_is_declared_with(family, rng):
     att = deft.compile(
         f"attention a {{ {SHAPE} dtype = f16; kv_cache = contiguous; param far : f32[2]; param near : i32[2];"

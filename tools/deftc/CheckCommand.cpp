@@ -25,6 +25,7 @@ std::string summary(const spec::Variant &v) {
       {v.score.has_value(), "score"},
       {v.query.has_value(), "query hook"},
       {v.key.has_value(), "key hook"},
+      {v.valueFactor.has_value(), "value hook"},
       {v.output.has_value(), "output hook"},
       {v.sink.has_value(), "sink"},
       {v.normalize == spec::Normalize::Sigmoid, "sigmoid"},

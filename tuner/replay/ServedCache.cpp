@@ -42,14 +42,18 @@ void copyTokens(const TokenCopy &copy, const tree::CachePlacement &placement, st
     return static_cast<std::size_t>(page) * static_cast<std::size_t>(placement.pageSize) +
            static_cast<std::size_t>(slot % placement.pageSize);
   };
-  const auto copyElements = [&](auto &elements) {
+  const auto copyElements = [&](auto &elements, std::size_t each) {
+    const auto first = [&](std::int64_t slot) {
+      return elements.begin() + static_cast<std::ptrdiff_t>(slotAt(slot) * each);
+    };
     for (int token = 0; token < copy.tokens && !elements.empty(); ++token)
-      elements[slotAt(copy.to + token)] = elements[slotAt(copy.from + token)];
+      std::copy_n(first(copy.from + token), each, first(copy.to + token));
   };
   for (std::size_t i = 0; i < variant.params.size(); ++i)
-    if (variant.params[i].shape == spec::Param::Shape::PerToken) {
-      copyElements(inputs.params[i].f32);
-      copyElements(inputs.params[i].i32);
+    if (const spec::Param &param = variant.params[i]; param.isOfTokens()) {
+      const auto each = static_cast<std::size_t>(variant.elementsOf(param));
+      copyElements(inputs.params[i].f32, each);
+      copyElements(inputs.params[i].i32, each);
     }
 }
 

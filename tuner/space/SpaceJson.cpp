@@ -77,15 +77,22 @@ json toJson(const Space &space) {
                  {"shapes", std::move(shapes)}};
   if (kernel.hasKeyHook)
     object["key_hook"] = true;
+  if (kernel.tokenParams > 0)
+    object["token_params"] = kernel.tokenParams;
+  if (kernel.hasValueFactor)
+    object["value_factor"] = true;
   return object;
 }
 
 Result<Space> spaceFromJson(const json &object) try {
-  const kernels::KernelShape kernel{object.at("query_heads").get<int>(), object.at("kv_heads").get<int>(),
+  const kernels::KernelShape kernel{object.at("query_heads").get<int>(),
+                                    object.at("kv_heads").get<int>(),
                                     object.contains("tensors")
                                         ? spec::readTensors(object.at("tensors"))
                                         : spec::Tensors::alike(object.at("head_dim").get<int>()),
-                                    object.value("key_hook", false)};
+                                    object.value("key_hook", false),
+                                    object.value("token_params", 0),
+                                    object.value("value_factor", false)};
   if (kernel.kvHeads <= 0 || kernel.queryHeads % kernel.kvHeads != 0)
     return bad(std::to_string(kernel.queryHeads) + " query heads over " + std::to_string(kernel.kvHeads));
   const std::string arch = object.at("target").get<std::string>();

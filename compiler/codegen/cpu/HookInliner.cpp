@@ -57,7 +57,9 @@ mlir::FailureOr<Value> emitOfToken(Emitter &e, dialect::AttentionOp attention, d
   auto address = slotAddress(e, attention, *op, op.getName(), params);
   if (failed(address))
     return mlir::failure();
-  return tokens(op.getType(), e.load(e.pointerType(), *address));
+  const bool isOfHeads =
+      attention.findParam(op.getName()).first.getShape() == dialect::ParamShape::PerTokenAndHead;
+  return tokens(op.getType(), e.load(e.pointerType(), *address), isOfHeads);
 }
 
 /// The arithmetic of a math op, or null when the op has an instruction of its own.

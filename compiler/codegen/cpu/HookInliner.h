@@ -21,8 +21,10 @@ public:
                                               mlir::Value params);
   /// Emits the rest and gives what the region yields: `arguments` holds those that were null. A yielded value
   /// that follows from scalars alone is a scalar.
-  /// `tokens` gives, of an array over tokens, the elements of those at hand; null: the region reads none.
-  using TokenElements = llvm::function_ref<mlir::Value(mlir::Type element, mlir::Value array)>;
+  /// `tokens` gives, of an array over tokens, the elements of those at hand, those of the KV head at hand
+  /// where each has one; null: the region reads none.
+  using TokenElements =
+      llvm::function_ref<mlir::Value(mlir::Type element, mlir::Value array, bool isOfHeads)>;
   mlir::FailureOr<llvm::SmallVector<mlir::Value>> apply(Emitter &e, llvm::ArrayRef<mlir::Value> arguments,
                                                         TokenElements tokens = nullptr) const;
 

@@ -57,7 +57,7 @@ private:
     Value weights;   ///< address
     Value rowNumber; ///< within the call, i32 vector
     Value kept;      ///< address of its scores, where they are kept
-    std::optional<InlinedHook> mask, score;
+    std::optional<InlinedHook> mask, score, valueFactor;
   };
 
   void emitGroup(Value index) {
@@ -88,6 +88,8 @@ private:
       group.mask = prepare(context_.attention.getMask(), arguments);
     if (context_.attention.hasScore())
       group.score = prepare(context_.attention.getScore(), arguments);
+    if (context_.attention.hasValueFactor())
+      group.valueFactor = prepare(context_.attention.getValueFactor(), arguments);
     if (failed_)
       return;
     if (context_.isSigmoid())
@@ -113,8 +115,8 @@ private:
     arguments[dialect::kArgS] = s;
     arguments[dialect::kArgKvPos] = quad.kvPos;
     arguments[dialect::kArgDepth] = quad.depth;
-    auto yielded = hook.apply(e, arguments, [&](mlir::Type element, Value array) {
-      return elementsOfTokens(element, array, quad.token);
+    auto yielded = hook.apply(e, arguments, [&](mlir::Type element, Value array, bool isOfHeads) {
+      return elementsOfTokens(element, array, isOfHeads, quad.token);
     });
     failed_ |= failed(yielded);
     return failed_ ? s : e.spread(yielded->front());
@@ -143,16 +145,19 @@ private:
     return e.shuffle(tokens, tokens, lanes);
   }
 
-  /// Of an array over tokens those of the quad that begins at `token`, for each row.
-  Value elementsOfTokens(mlir::Type element, Value array, Value token) {
+  /// Of an array over tokens those of the quad that begins at `token`, and of the call's KV head where each
+  /// has one, for each row.
+  Value elementsOfTokens(mlir::Type element, Value array, bool isOfHeads, Value token) {
     llvm::SmallVector<std::int64_t> lanes;
     for (int lane = 0; lane < e.lanes(); ++lane)
       lanes.push_back(lane % kQuad);
     Value elements = mlir::arith::ConstantOp::create(e.builder(), e.location(),
                                                      e.builder().getZeroAttr(e.vectorOf(element, kQuad)));
     for (std::int64_t t = 0; t < kQuad; ++t) {
-      Value slot = e.loadAt(e.i64Type(), slots_, e.add(token, e.i64(t)));
-      elements = mlir::vector::InsertOp::create(e.builder(), e.location(), e.loadAt(element, array, slot),
+      Value place = e.loadAt(e.i64Type(), slots_, e.add(token, e.i64(t)));
+      if (isOfHeads)
+        place = e.add(e.mul(place, e.i64(context_.attention.getKvHeads())), e.toI64(kvHead_));
+      elements = mlir::vector::InsertOp::create(e.builder(), e.location(), e.loadAt(element, array, place),
                                                 elements, t);
     }
     return e.shuffle(elements, elements, lanes);
@@ -173,8 +178,19 @@ private:
     return e.at(group.weights, e.f32Type(), e.mul(i, e.i64(e.lanes())));
   }
 
-  /// As bf16 the weights of a quad take half the room of its scores, so they never reach scores still unread.
+  /// What is left of entry i of the list to whom multiplies V: `weights`, by which V is averaged, and factors
+  /// that tokens have. What weighs nothing stays so: no one need have written its factor.
   void storeWeights(const Group &group, Value i, Value weights) {
+    if (group.valueFactor) {
+      Value factors = apply(*group.valueFactor, weights, quadOf(i));
+      Value none = e.f32Like(weights, 0.0f);
+      weights = e.select(e.compare(CmpFPredicate::OEQ, weights, none), none, e.mul(weights, factors));
+    }
+    storeRoundedWeights(group, i, weights);
+  }
+
+  /// As bf16 the weights of a quad take half the room of its scores, so they never reach scores still unread.
+  void storeRoundedWeights(const Group &group, Value i, Value weights) {
     if (!context_.dotsValuePairs()) {
       e.store(weights, weightsAt(group, i));
       return;
@@ -182,16 +198,21 @@ private:
     e.store(e.narrowWeights(weights), e.at(group.weights, e.i16Type(), e.mul(i, e.i64(e.lanes()))));
   }
 
+  /// Entry i of the list.
+  Quad quadOf(Value i) {
+    Value token = e.mul(e.toI64(e.loadAt(e.i32Type(), pass_.quads, i)), e.i64(kQuad));
+    return {token, loadTokens(kvPos_, token), loadTokens(depth_, token)};
+  }
+
   /// The final scores of entry i of the list; -inf where a row does not see a token.
   Value finalScores(const Group &group, Value i, bool special) {
     Value s = e.mul(e.load(e.vectorOf(e.f32Type()), weightsAt(group, i)),
                     e.f32(static_cast<float>(context_.attention.getScale().convertToDouble())));
-    Value token = e.mul(e.toI64(e.loadAt(e.i32Type(), pass_.quads, i)), e.i64(kQuad));
-    const Quad quad{token, loadTokens(kvPos_, token), loadTokens(depth_, token)};
+    const Quad quad = quadOf(i);
     Value visible;
     if (special) {
-      visible = e.bitAnd(e.compare(CmpIPredicate::sge, group.rowNumber, loadTokens(rowLow_, token)),
-                         e.compare(CmpIPredicate::slt, group.rowNumber, loadTokens(rowHigh_, token)));
+      visible = e.bitAnd(e.compare(CmpIPredicate::sge, group.rowNumber, loadTokens(rowLow_, quad.token)),
+                         e.compare(CmpIPredicate::slt, group.rowNumber, loadTokens(rowHigh_, quad.token)));
       if (group.mask)
         visible = e.bitAnd(visible, apply(*group.mask, s, quad));
     }

@@ -21,6 +21,7 @@ struct VariantSource {
   bool hasOutput = false;          ///< a hook of the output, likewise
   bool hasQuery = false;           ///< a hook of q, which a kernel of its own applies before the others
   bool hasKey = false;             ///< a hook of K, which attend kernels apply to each tile
+  bool hasValueFactor = false;     ///< a factor of each token's V, likewise
   int worthGroups = 0;             ///< of a query's heads, and its lists, where the spec selects
   int lists = 0;                   ///< as many as groups, or one of all
   std::vector<std::string> params; ///< names, in the order of their slots
@@ -35,7 +36,9 @@ struct VariantSource {
   bool selects() const { return lists > 0; }
   /// Whether the lists of several queries may be read as one: all rows of a KV head read one list then.
   bool unites() const { return selects() && lists <= kvHeads; }
-  kernels::KernelShape shape() const { return {queryHeads, kvHeads, tensors, hasKey, tokenParams}; }
+  kernels::KernelShape shape() const {
+    return {queryHeads, kvHeads, tensors, hasKey, tokenParams, hasValueFactor};
+  }
 };
 
 } // namespace deft::codegen::cuda

@@ -45,6 +45,9 @@ struct ParamInfo {
   /// without heads and dims, [page][slot in the page], or [token] of a contiguous cache; or for each query
   /// (`[queries]`), in the caller's order.
   bool isOfTokens = false, isOfQueries = false;
+  /// Of each slot or query: 1, or as many as KV heads (`[tokens, kv_heads]`), side by side whatever the order
+  /// of the cache's pages.
+  int elements = 1;
 };
 
 /// Which rows of a query share a list of selected tokens.

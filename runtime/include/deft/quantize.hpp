@@ -11,7 +11,8 @@
 ///   deft::quantize({.tokens = n, .kvHeads = 8, .dim = 128}, keys, scales, cache).value();
 ///
 /// An attention reads what the bits mean; the scale is the caller's to give back: K's as a parameter that
-/// `score` multiplies `s` by, V's in what uses the output.
+/// `score` multiplies `s` by, V's as one that `output` or, where each token has its own, `value` multiplies
+/// by.
 namespace deft {
 
 struct QuantizeShape {
@@ -24,7 +25,8 @@ struct QuantizeShape {
 
 /// to = from / scale, divided in f32, to nearest even; what is too large becomes the largest number
 /// (infinities, too), and NaN stays NaN. `from` and `to` are [token][kvHead][dim], packed, and do not
-/// overlap. `scales` has one for all KV heads, or one each, finite and above 0.
+/// overlap. `scales` has one for all KV heads, one each, or one for each KV head of each token
+/// ([token][kvHead]), finite and above 0.
 DEFT_API Result<void> quantize(const QuantizeShape &shape, const void *from, std::span<const float> scales,
                                void *to);
 

@@ -31,7 +31,8 @@ class Param(NamedTuple):
     length: int  # 1, one value a query head or KV head, or a table's; 0: see sized_by
     is_array: bool
     has_default: bool  # else a run fails that does not give it
-    sized_by: str | None = None  # "tokens": one value a slot of the cache; "queries": one a query
+    sized_by: str | None = None  # "tokens": `elements` values a slot of the cache; "queries": one a query
+    elements: int = 1  # of [tokens, kv_heads]: the number of KV heads
 
 
 class Selects(NamedTuple):
@@ -103,7 +104,8 @@ class Attention(OfThisProcess):
         info = sized(_abi.deft_param_info)
         check(lib.deft_attention_get_param(self._handle, index, byref(info)))
         name, dtype = info.name.decode(), DTYPE_NAMES[info.dtype]
-        return Param(name, dtype, info.length, bool(info.is_array), bool(info.has_default), _SIZED_BY.get(info.sized_by))
+        has = bool(info.is_array), bool(info.has_default)
+        return Param(name, dtype, info.length, *has, _SIZED_BY.get(info.sized_by), info.elements)
 
     @property
     def selects(self) -> Selects | None:

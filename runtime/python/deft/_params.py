@@ -87,7 +87,8 @@ def check_given(attention: Attention, values: Mapping[str, Any]) -> None:
     """An error where a run lacks a parameter without a default."""
     for param in attention.params:
         if param.name in attention._needed and param.name not in values:
-            kind = f"{param.dtype}[{param.sized_by or param.length}]" if param.is_array else param.dtype
+            sizes = f"{param.sized_by or param.length}" + (", kv_heads" if param.elements > 1 else "")
+            kind = f"{param.dtype}[{sizes}]" if param.is_array else param.dtype
             raise UsageError(f"the parameter {param.name} ({kind}) is not given", f'params={{"{param.name}": ...}}')
 
 

@@ -18,8 +18,9 @@ def quantize(values: Any, scales: Any = 1.0, dtype: Any = "float8_e4m3fn", *, ou
     """`values` / `scales` as 8-bit floats, to nearest even; what is too large becomes the largest number, NaN stays NaN.
 
     `values` are float16 or bfloat16 on the host, packed, [..., kv_heads, dim]: rows of K or V, or a cache whose tokens have
-    their heads side by side. There is one scale, or one for each KV head, finite and above 0. The scale is the caller's to
-    give back: K's as a parameter that `score` multiplies `s` by, V's in what uses the output. `dtype` is that of the cache
+    their heads side by side. There is one scale, one for each KV head, or one for each KV head of each token ([..., kv_heads],
+    as `values` has them), finite and above 0. The scale is the caller's to give back: K's as a parameter that `score`
+    multiplies `s` by, V's as one that `output` or, where each token has its own, `value` multiplies by. `dtype` is that of the cache
     ("float8_e4m3fn", "float8_e5m2"; Attention.cache_dtype). NumPy has them by ml_dtypes; where that is missing the result is
     their bits, in uint8.
 
@@ -54,16 +55,19 @@ def quantize(values: Any, scales: Any = 1.0, dtype: Any = "float8_e4m3fn", *, ou
     shape = sized(
         _abi.deft_quantize_shape, tokens=math.prod(tokens), kv_heads=heads, dim=dim, to=code, **{"from": source}
     )
-    numbers = _scales_of(scales)
+    numbers = _scales_of(scales, seen.shape[:-1])
     check(lib.deft_quantize(byref(shape), seen.data, numbers, len(numbers), to.data))
     return given
 
 
-def _scales_of(scales: Any) -> Any:
-    """An array of C."""
-    listed = scales.tolist() if hasattr(scales, "tolist") else scales
+def _scales_of(scales: Any, rows: tuple[int, ...]) -> Any:
+    """An array of C. `rows` is the shape of those that have one of their own each."""
+    own = tuple(getattr(scales, "shape", ()))
+    if len(own) > 1 and own != tuple(rows):
+        raise UsageError(f"scales has shape {list(own)}, it must be a number, one for each KV head, or of shape {list(rows)}")
+    listed = (scales.reshape(-1) if len(own) > 1 else scales).tolist() if hasattr(scales, "tolist") else scales
     numbers = list(listed) if isinstance(listed, (list, tuple)) else [listed]
     try:
         return (c_float * len(numbers))(*numbers)
     except TypeError:
-        raise UsageError(f"scales is {scales!r}, it must be a number, or a row of one for each KV head") from None
+        raise UsageError(f"scales is {scales!r}, it must be a number, a row of one for each KV head, or an array") from None

@@ -21,6 +21,10 @@ template <class Config> struct TokenBytes {
   static constexpr int kRecord = TokenRecords::kBytes + 4 * TokenArrays<Config>::kCount;
 };
 
+/// Whether V has a factor of each token.
+template <class Variant>
+concept HasValueFactor = requires { &Variant::valueFactor; };
+
 /// What hooks are told of a token.
 template <class Config, class Variant, bool kHasElements = (TokenArrays<Config>::kCount > 0)>
 struct TokenFacts {
@@ -38,6 +42,9 @@ struct TokenFacts {
                                          const typename Variant::Row &row, float s, int kvHead) const {
     return Variant::score(params, row, s, position, depth, kvHead);
   }
+  __device__ __forceinline__ float valueFactor(const typename Variant::Params &params, int kvHead) const {
+    return Variant::valueFactor(params, position, depth, kvHead);
+  }
 };
 template <class Config, class Variant> struct TokenFacts<Config, Variant, true> {
   int position, depth;
@@ -53,6 +60,9 @@ template <class Config, class Variant> struct TokenFacts<Config, Variant, true> 
   __device__ __forceinline__ float score(const typename Variant::Params &params,
                                          const typename Variant::Row &row, float s, int kvHead) const {
     return Variant::score(params, row, s, position, depth, kvHead, token);
+  }
+  __device__ __forceinline__ float valueFactor(const typename Variant::Params &params, int kvHead) const {
+    return Variant::valueFactor(params, position, depth, kvHead, token);
   }
 };
 

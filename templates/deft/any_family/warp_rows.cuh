@@ -35,8 +35,9 @@ public:
   static constexpr bool kNeedsQuery =
       Variant::kHasMask || (Variant::kHasScore && !(Form::kHasOneCap && !Form::kIsSloped));
   /// Whether they want to know of tokens, positions and depths.
-  static constexpr bool kNeedsToken =
-      Variant::kHasMask || (Variant::kHasScore && (Form::kIsSloped || !Form::kIsKnown));
+  static constexpr bool kNeedsToken = Variant::kHasMask ||
+                                      (Variant::kHasScore && (Form::kIsSloped || !Form::kIsKnown)) ||
+                                      HasValueFactor<Variant>;
   static constexpr bool kFoldScale = Forms::kFoldScale;
   /// From the scores that `score` leaves to base 2.
   static constexpr float kUnit = kFoldScale ? Variant::kScale * kLog2e : kLog2e;
@@ -188,6 +189,19 @@ public:
       forms_.addSlopes(tokens, group * 16 + fragmentColumn(lane_), s);
     if constexpr (!Form::kIsKnown)
       callHook(tokens, group, s);
+  }
+
+  /// From weights of a group of 16 tokens to what their V is multiplied by. What weighs nothing stays so: no
+  /// one need have written its factor.
+  __device__ __forceinline__ void multiplyByFactors(const TokenRecords &tokens, int group,
+                                                    Fragment<2> &weights) const
+    requires HasValueFactor<Variant>
+  {
+    const int first = group * 16 + fragmentColumn(lane_);
+    weights.forEach([&](float &x, int, int token) {
+      const Facts facts(tokens, first + token, tokens.position[first + token], tokens.depth[first + token]);
+      x = x != 0.f ? x * facts.valueFactor(params_, kvHead_) : 0.f;
+    });
   }
 
   /// What is done about scores as their form says, where kCapsLate.

@@ -53,8 +53,10 @@ template <class Config, class Variant> class Attend {
 
   static constexpr int kColumnElements = 16 / static_cast<int>(sizeof(Query)); ///< of the 16 bytes of a copy
   static constexpr bool kConverts = kIsConverted<Key>; ///< keys and values, from 8 bits to f16
-  /// A sigmoid's weights may be small beside 1, and as f16 have bits down to 2^-24 only.
-  static constexpr float kWeightUnit = Variant::kSigmoid && kConverts ? 32768.f : 1.f;
+  /// A sigmoid's weights may be small beside 1, and as f16 have bits down to 2^-24 only. What they are
+  /// multiplied by may be large.
+  static constexpr float kWeightUnit =
+      Variant::kSigmoid && kConverts && !HasValueFactor<Variant> ? 32768.f : 1.f;
 
   static_assert(Config::kTileQ % 16 == 0 && Config::kRatio <= Config::kTileQ, "a query's rows fit the tile");
   static_assert(Config::kWarps % kRowWarps == 0, "warps split the rows evenly");
@@ -155,10 +157,9 @@ private:
         make_uint2(cursor.place(args_.kCache, kvHead_), cursor.place(args_.vCache, kvHead_));
     cursor.record(slot.records, threadIdx.x);
     if constexpr (TokenArrays<Config>::kCount > 0) { // of the group of copies that is committed next
-      const long long at = cursor.slot();
       const unsigned elements = ptx::sharedAddress(slot.records.elements + threadIdx.x);
-      Variant::forEachTokenArray(rows_.params(), [&](int i, const void *array) {
-        ptx::cpAsync4(elements + i * Config::kTileKv * 4, static_cast<const int *>(array) + at);
+      Variant::forEachElement(rows_.params(), cursor.slot(), kvHead_, [&](int i, const void *element) {
+        ptx::cpAsync4(elements + i * Config::kTileKv * 4, element);
       });
     }
   }
@@ -287,8 +288,13 @@ private:
     }
 #pragma unroll
     for (int g = 0; g < kGroups; ++g) {
-      if (seen[g])
-        multiplyValues(values, tokenWarp_ * kGroups + g, s.template part<2>(2 * g));
+      if (!seen[g])
+        continue;
+      const int group = tokenWarp_ * kGroups + g;
+      Fragment<2> &weights = s.template part<2>(2 * g);
+      if constexpr (HasValueFactor<Variant>)
+        rows_.multiplyByFactors(tokens, group, weights);
+      multiplyValues(values, group, weights);
     }
   }
 

@@ -87,6 +87,20 @@ std::vector<Hook> hooks(Random &random, int dim = 64, int heads = 1) {
        "  param doc   : i32[tokens];\n  param own   : i32[queries];\n  param gain  : "
        "f32[tokens];\n  mask        = tree && sliding_window(" +
            n + ") && doc[token] != own[query];\n  score       = s * (1 + abs(gain[token]));\n"},
+      {"scaled_rows", "  param k_scale : f32[tokens, kv_heads];\n  param v_scale : f32[tokens, kv_heads];\n  "
+                      "score       = s * (0.5 + abs(k_scale[token, kv_head]));\n  value       = x * (0.125 "
+                      "+ abs(v_scale[token, kv_head]));\n"},
+      {"signed_values_in_window",
+       "  param v_scale : f32[tokens, kv_heads];\n  param gain  : f32[tokens];\n  mask        = tree && "
+       "sliding_window(" +
+           n + ");\n  value       = -x * v_scale[token, kv_head] / (1 + abs(gain[token]));\n"},
+      {"values_by_position",
+       "  param by_head : f32[kv_heads];\n  value       = x * (1 + by_head[kv_head] * by_head[kv_head] + "
+       "0.25 * (kv_pos % 3) + 0.125 * depth);\n  normalize   = softmax with sink(0.5 * head);\n"},
+      {"sigmoid_of_scaled_values",
+       "  param v_scale : f32[tokens, kv_heads];\n  value       = x * v_scale[token, kv_head];\n  normalize  "
+       " = sigmoid(-2.5);\n",
+       false},
       {"bent_query", "  param bend  : f32[queries];\n  query       = x + 0.25 * bend[query];\n"},
       {"sigmoid_of_tokens", "  param gain  : f32[tokens];\n  normalize   = sigmoid(gain[token] - 2.5);\n",
        false},

@@ -87,7 +87,7 @@ mask(%s: f32, %q_pos: i32, %kv_pos: i32, %head: i32, %kv_head: i32, %depth: i32,
 deft.attention @a query_heads 8 kv_heads 2 q vector<64xbf16> k vector<64xbf16> v vector<64xbf16> out vector<64xbf16>
   cache <page_size = 16, order = nhd> scale 1.0 normalize softmax params [#deft.param<name = "w", type = f32, shape = per_token>]
 output(%x: f32, %x_half: f32, %x_pair: f32, %x_rms: f32, %dim: i32, %q_pos: i32, %head: i32, %kv_head: i32, %query: i32) {
-  // expected-error@+1 {{reads parameter `w` of a token where there is none: outside of `mask` and `score`}}
+  // expected-error@+1 {{reads parameter `w` of a token where there is none: outside of `mask`, `score` and `value_factor`}}
   %0 = deft.param_of_token "w" : f32
   deft.yield %0 : f32
 }
@@ -97,7 +97,7 @@ output(%x: f32, %x_half: f32, %x_pair: f32, %x_rms: f32, %dim: i32, %q_pos: i32,
 deft.attention @a query_heads 8 kv_heads 2 q vector<64xbf16> k vector<64xbf16> v vector<64xbf16> out vector<64xbf16>
   cache <page_size = 16, order = nhd> scale 1.0 normalize softmax params [#deft.param<name = "w", type = f32, shape = per_token>]
 sink(%s: f32, %q_pos: i32, %kv_pos: i32, %head: i32, %kv_head: i32, %depth: i32, %query: i32) {
-  // expected-error@+1 {{reads parameter `w` of a token where there is none: outside of `mask` and `score`}}
+  // expected-error@+1 {{reads parameter `w` of a token where there is none: outside of `mask`, `score` and `value_factor`}}
   %0 = deft.param_of_token "w" : f32
   deft.yield %0 : f32
 }
@@ -282,5 +282,15 @@ deft.attention @a query_heads 8 kv_heads 2 q vector<64xbf16> k vector<64xbf16> v
 key(%x: f32, %x_half: f32, %x_pair: f32, %x_rms: f32, %dim: i32, %kv_pos: i32, %kv_head: i32) {
   // expected-error@+1 {{reads parameter `p` by `head`, which the region does not have}}
   %0 = deft.param_element "p"[%kv_head] : f32
+  deft.yield %0 : f32
+}
+
+// -----
+
+deft.attention @a query_heads 8 kv_heads 2 q vector<64xbf16> k vector<64xbf16> v vector<64xbf16> out vector<64xbf16>
+  cache <page_size = 16, order = nhd> scale 1.0 normalize softmax params [#deft.param<name = "w", type = f32, shape = per_query_head>]
+value_factor(%s: f32, %q_pos: i32, %kv_pos: i32, %head: i32, %kv_head: i32, %depth: i32, %query: i32) {
+  // expected-error@+1 {{reads `head` in region `value_factor`, which is the same for all rows of a KV head}}
+  %0 = deft.param_element "w"[%head] : f32
   deft.yield %0 : f32
 }

@@ -98,3 +98,14 @@ mask(%s: f32, %q_pos: i32, %kv_pos: i32, %head: i32, %kv_head: i32, %depth: i32,
   %2 = arith.cmpi eq, %0, %1 : i32
   deft.yield %2 : i1
 }
+
+// CHECK-LABEL: deft.attention @of_rows
+// CHECK: params [#deft.param<name = "vs", type = f32, shape = per_token_and_head>]
+// CHECK-NEXT: value_factor(
+deft.attention @of_rows query_heads 8 kv_heads 2 q vector<64xbf16> k vector<64xbf16> v vector<64xbf16> out vector<64xbf16>
+  cache <page_size = 16, order = nhd> scale 1.0 normalize softmax params [#deft.param<name = "vs", type = f32, shape = per_token_and_head>]
+value_factor(%s: f32, %q_pos: i32, %kv_pos: i32, %head: i32, %kv_head: i32, %depth: i32, %query: i32) {
+  // CHECK: deft.param_of_token "vs" : f32
+  %0 = deft.param_of_token "vs" : f32
+  deft.yield %0 : f32
+}

@@ -90,11 +90,13 @@ private:
     return exec::NpyWriter::create(folder_ + "/" + name + ".npy", shape);
   }
 
-  /// As other programs read it: a value for each token of the tree, as in k.npy, and for each of its queries.
+  /// As other programs read it: values for each token of the tree, as in k.npy, and for each of its queries.
   exec::ParamValue valueOf(std::size_t param, const Numbering &numbered) const {
     const exec::ParamValue &value = inputs_.params[param];
-    if (variant_.params[param].shape == spec::Param::Shape::PerToken)
-      return {ofTokens(value.f32, numbered), ofTokens(value.i32, numbered)};
+    if (variant_.params[param].isOfTokens()) {
+      const auto each = static_cast<std::size_t>(variant_.elementsOf(variant_.params[param]));
+      return {ofTokens(value.f32, each, numbered), ofTokens(value.i32, each, numbered)};
+    }
     exec::ParamValue result = value;
     if (variant_.params[param].isSizedByRun()) { // the queries of one of several steps
       result.f32.resize(std::min(value.f32.size(), tree_.queries().size()));
@@ -103,13 +105,17 @@ private:
     return result;
   }
 
-  template <class T> std::vector<T> ofTokens(const std::vector<T> &slots, const Numbering &numbered) const {
+  template <class T>
+  std::vector<T> ofTokens(const std::vector<T> &slots, std::size_t each, const Numbering &numbered) const {
     std::vector<T> values;
     for (const int node : numbered.oldNode) {
       const tree::Node &own = tree_.nodes()[static_cast<std::size_t>(node)];
-      for (int t = 0; t < own.tokens && !slots.empty(); ++t)
-        values.push_back(slots[static_cast<std::size_t>(
-            exec::cacheSlotOf(inputs_.pageTable.data(), exec::pageSizeOf(variant_), own.location + t))]);
+      for (int t = 0; t < own.tokens && !slots.empty(); ++t) {
+        const auto slot = static_cast<std::size_t>(
+            exec::cacheSlotOf(inputs_.pageTable.data(), exec::pageSizeOf(variant_), own.location + t));
+        for (std::size_t one = 0; one < each; ++one)
+          values.push_back(slots[slot * each + one]);
+      }
     }
     return values;
   }

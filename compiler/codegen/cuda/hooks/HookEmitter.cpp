@@ -21,7 +21,7 @@ public:
   std::string emit() {
     emitParams();
     std::string row = rowHook(), score = scoreHook() + formHook(), mask = maskHook(), tile = tileHook(),
-                sink = sinkHook(), elements = elementHooks(), token = tokenHooks();
+                value = valueHook(), sink = sinkHook(), elements = elementHooks(), token = tokenHooks();
     text_ += "struct Variant {\n";
     text_ += "  using Params = ::Params;\n";
     constant("bool", "kHasMask", op_.hasMask() ? "true" : "false");
@@ -44,7 +44,7 @@ public:
     }
     if (op_.hasKey())
       constant("bool", "kKeyReadsRms", op_.getKey().getArgument(kKeyXRms).use_empty() ? "false" : "true");
-    text_ += token + row + score + mask + tile + sink + elements + "};\n";
+    text_ += token + row + score + mask + value + tile + sink + elements + "};\n";
     return std::move(text_);
   }
 
@@ -157,6 +157,13 @@ private:
                     tokenFormal() + ")");
   }
 
+  /// Asked for where no row is: it is the same for all.
+  std::string valueHook() {
+    return hookWithoutRow(op_.getValueFactor(),
+                          "float valueFactor(const Params &p, int kv_pos, int depth, int kv_head" +
+                              tokenFormal() + ")");
+  }
+
   /// What hooks read of a token of arrays over tokens, last among their arguments.
   std::string tokenFormal() { return op_.hasTokenParams() ? ", const Token &token" : ""; }
 
@@ -167,30 +174,36 @@ private:
     std::string members, words, arrays;
     int count = 0;
     for (auto param : op_.getParams().getAsRange<ParamAttr>()) {
-      if (param.getShape() != ParamShape::PerToken)
+      if (!isOfTokens(param.getShape()))
         continue;
       const std::string name = memberName(param.getName()), number = std::to_string(count++);
       const std::string word = "words[" + number + " * stride]";
       members += "    " + typeName(param.getType()) + " " + name + ";\n";
       words +=
           (words.empty() ? "" : ", ") + (param.getType().isF32() ? "__int_as_float(" + word + ")" : word);
-      arrays += "    visit(" + number + ", p." + name + ");\n";
+      const bool isOfHeads = param.getShape() == ParamShape::PerTokenAndHead;
+      const std::string place =
+          isOfHeads ? "slot * " + std::to_string(op_.getKvHeads()) + " + kv_head" : "slot";
+      arrays += "    visit(" + number + ", p." + name + " + " + place + ");\n";
     }
     return "\n  struct Token {\n" + members + "  };\n\n" + kInlined +
            "Token token(const int *words, int stride) {\n    return {" + words + "};\n  }\n\n" +
            "  template <class Visit>\n" + kInlined +
-           "void forEachTokenArray(const Params &p, const Visit &visit) {\n" + arrays + "  }\n";
+           "void forEachElement(const Params &p, long long slot, int kv_head, const Visit &visit) {\n" +
+           arrays + "  }\n";
   }
 
   /// Asked for once a row, by kernels that keep no `Row` for it.
   std::string sinkHook() {
-    Region &region = op_.getSink();
+    return hookWithoutRow(op_.getSink(), "float sink(const Params &p, int head, int kv_head)");
+  }
+
+  std::string hookWithoutRow(Region &region, const std::string &signature) {
     if (region.empty())
       return "";
     ExprPrinter printer;
     bindArguments(printer, region);
-    return "\n" + std::string(kInlined) + "float sink(const Params &p, int head, int kv_head) {\n" +
-           returned(printer, region) + "  }\n";
+    return "\n" + (kInlined + signature) + " {\n" + returned(printer, region) + "  }\n";
   }
 
   /// Of q, by the kernel before the others, of K, and of what is written.
@@ -292,6 +305,7 @@ support::Result<VariantSource> emitVariantSource(AttentionOp attention) {
     source.lists = by == SelectBy::Query ? 1 : source.worthGroups;
   }
   source.tokenParams = attention.tokenParams();
+  source.hasValueFactor = attention.hasValueFactor();
   source.hasOutput = attention.hasOutput();
   source.hasQuery = attention.hasQuery();
   source.hasKey = attention.hasKey();

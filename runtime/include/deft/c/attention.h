@@ -73,7 +73,8 @@ DEFT_C_API deft_status deft_attention_get_facts(const deft_attention *attention,
 enum {
   DEFT_SIZED_BY_SPEC = 0,    ///< deft_param_info::length
   DEFT_SIZED_BY_TOKENS = 1,  ///< `[tokens]`, one for each slot of the cache: [page][slot in the page], or
-                             ///< [token] of a contiguous one
+                             ///< [token] of a contiguous one; `[tokens, kv_heads]`, one for each KV head of
+                             ///< each slot, side by side (deft_param_info::elements)
   DEFT_SIZED_BY_QUERIES = 2, ///< `[queries]`, one for each query
 };
 
@@ -86,7 +87,7 @@ typedef struct deft_param_info {
   int32_t is_array;    ///< 0 or 1
   int32_t has_default; ///< 0: a run fails that does not give it
   int32_t sized_by;    ///< DEFT_SIZED_BY_...
-  int32_t reserved;    ///< 0
+  int32_t elements;    ///< of each slot or query that it is sized by: 1, or as many as KV heads
 } deft_param_info;
 
 /// `index` is from 0 to param_count - 1, in the order of the spec.

@@ -5,7 +5,8 @@
 /// Rows of 16-bit floats become rows of a cache of 8-bit floats, in the host's memory.
 ///
 /// An attention reads what the bits mean; the scale is the caller's to give back: K's as a parameter that
-/// `score` multiplies `s` by, V's in what uses the output.
+/// `score` multiplies `s` by, V's as one that `output` or, where each token has its own, `value` multiplies
+/// by.
 
 DEFT_C_BEGIN
 
@@ -21,7 +22,8 @@ typedef struct deft_quantize_shape {
 
 /// to = from / scale, divided in float32, to nearest even; what is too large becomes the largest number
 /// (infinities, too), and NaN stays NaN. `from` and `to` do not overlap. There is one scale for all KV heads
-/// (scale_count is 1), or one each, finite and above 0.
+/// (scale_count is 1), one each, or one for each KV head of each token ([token][kv_head]), finite and above
+/// 0.
 DEFT_C_API deft_status deft_quantize(const deft_quantize_shape *shape, const void *from, const float *scales,
                                      size_t scale_count, void *to);
 

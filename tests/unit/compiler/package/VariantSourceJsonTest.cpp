@@ -32,13 +32,13 @@ TEST(VariantSourceJsonTest, RoundTripKeepsEveryMember) {
 
 TEST(VariantSourceJsonTest, HooksOfElementsAreToldWhereTheyAre) {
   VariantSource source = test::sampleSource();
-  for (const char *key : {"has_query", "has_key", "has_output"})
+  for (const char *key : {"has_query", "has_key", "has_value_factor", "has_output"})
     EXPECT_FALSE(toJson(source).contains(key));
-  source.hasQuery = source.hasKey = source.hasOutput = true;
+  source.hasQuery = source.hasKey = source.hasValueFactor = source.hasOutput = true;
   const auto read = variantSourceFromJson(toJson(source));
   ASSERT_TRUE(read) << read.error().message;
   EXPECT_TRUE(read->hasQuery && read->hasKey && read->hasOutput);
-  EXPECT_TRUE(read->shape().hasKeyHook);
+  EXPECT_TRUE(read->shape().hasKeyHook && read->shape().hasValueFactor);
 }
 
 TEST(VariantSourceJsonTest, ArraysOverTokensAreCountedWhereThereAreAny) {

@@ -196,6 +196,33 @@ TEST(AttentionSemaTest, ArraysOverTokensAndQueriesAreReadOfWhatIsAtHand) {
   EXPECT_EQ(describe(v, *v.query), "(mul:f32 x (to_f32:f32 own[]))");
 }
 
+// Rules P6, H8 and H9.
+TEST(AttentionSemaTest, AValueIsItsElementTimesAFactorOfItsToken) {
+  const auto factorOf = [](const std::string &value) {
+    const Compiled compiled =
+        compile("value twice(a: f32[tokens, kv_heads]) = 2 * a[token, kv_head];" +
+                attention("param ks : f32[tokens, kv_heads]; param gain : f32[tokens]; let y = x;"
+                          "score = s * ks[token, kv_head] + gain[token]; value = " +
+                          value + ";"));
+    EXPECT_EQ(compiled.findings, "");
+    const Variant &v = compiled.only();
+    EXPECT_EQ(v.params[0].shape, Param::Shape::PerTokenAndHead);
+    EXPECT_EQ(v.elementsOf(v.params[0]), v.kvHeads);
+    EXPECT_EQ(v.elementsOf(v.params[1]), 1);
+    EXPECT_EQ(v.tokenParams(), 2);
+    return v.valueFactor ? describe(v, *v.valueFactor) : "none";
+  };
+  EXPECT_EQ(factorOf("x * ks[token, kv_head]"), "ks[]");
+  EXPECT_EQ(factorOf("gain[token] * (ks[token, kv_head] * y)"), "(mul:f32 ks[] gain[])");
+  EXPECT_EQ(factorOf("-x / gain[token]"), "(div:f32 -1f gain[])");
+  EXPECT_EQ(factorOf("x * twice(ks) * (kv_pos + depth)"),
+            "(mul:f32 (mul:f32 2f ks[]) (to_f32:f32 (add:i32 kv_pos depth)))");
+  EXPECT_EQ(factorOf("x"), "none");
+  EXPECT_EQ(factorOf("x / 2 * 2"), "none");
+  // A word where a property begins, and free elsewhere, as it was before there was such a property.
+  EXPECT_EQ(compile(attention("param value : f32; score = s * value;")).findings, "");
+}
+
 TEST(AttentionSemaTest, FunctionsTakeArraysOverTokensAndQueries) {
   const Compiled compiled =
       compile("mask same(doc: i32[tokens], own: i32[queries]) = doc[token] == own[query];" +

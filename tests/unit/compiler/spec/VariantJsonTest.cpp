@@ -205,6 +205,20 @@ TEST(VariantJsonTest, AnotherVersionSaysSo) {
   EXPECT_EQ(read.error().message, "the variant has version 2, this deftc reads version 3");
 }
 
+// Rules P6, H9.
+TEST(VariantJsonTest, FactorsOfValuesAreKept) {
+  const Variant variant = compile(attention("param vs : f32[tokens, kv_heads]; param gate : f32[query_heads];"
+                                            "value = x * vs[token, kv_head]; score = s * gate[head];"))
+                              .only();
+  nlohmann::json json = nlohmann::json::parse(toJson(variant).dump());
+  const auto read = variantFromJson(json);
+  ASSERT_TRUE(read.ok()) << read.error().message;
+  EXPECT_EQ(read->params[0].shape, Param::Shape::PerTokenAndHead);
+  EXPECT_EQ(read->valueFactor, variant.valueFactor);
+  json["value_factor"] = json["score"];
+  EXPECT_EQ(variantFromJson(json).error().message, "`value_factor` reads what it may not");
+}
+
 // Rule H4.
 TEST(VariantJsonTest, HooksOfElementsAreCheckedAgain) {
   nlohmann::json json = nlohmann::json::parse(

@@ -31,7 +31,7 @@ TEST(QuantizeTest, ErrorsSayWhatIsWrong) {
   QuantizeShape narrow = kShape;
   narrow.from = DType::F8E5M2;
   EXPECT_EQ(errorOf(narrow, {&one, 1}, rows.data()), "QuantizeShape::from has 8 bits");
-  EXPECT_EQ(errorOf(kShape, {}, rows.data()), "0 scales, not 1 or 2");
+  EXPECT_EQ(errorOf(kShape, {}, rows.data()), "0 scales, not 1, 2 or 4");
   EXPECT_EQ(errorOf(kShape, {&one, 1}, nullptr), "from is null");
   for (const float bad : {0.f, -1.f, std::numeric_limits<float>::infinity()})
     EXPECT_NE(errorOf(kShape, {&bad, 1}, rows.data()).find("not finite and above 0"), std::string::npos);

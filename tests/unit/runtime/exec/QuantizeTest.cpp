@@ -36,6 +36,11 @@ TEST(QuantizeTest, DividesByTheScaleOfTheHead) {
   }
 }
 
+TEST(QuantizeTest, DividesByTheScaleOfTheHeadOfTheToken) {
+  EXPECT_EQ(quantized(DType::BF16, DType::F8E4M3, {1, 1, 1, 1}, {1, 2, 4, 0.5f}, 2, 1),
+            (std::vector<std::uint8_t>{0x38, 0x30, 0x28, 0x40}));
+}
+
 TEST(QuantizeTest, SaturatesAndKeepsNaN) {
   const float infinity = std::numeric_limits<float>::infinity();
   const auto codes = quantized(DType::BF16, DType::F8E4M3,

@@ -70,6 +70,28 @@ TEST_F(SizedParamsTest, WhatIsGivenForTokensLiesInTheirSlotsAndOtherSlotsShow) {
     }
 }
 
+// Rule P6.
+TEST_F(SizedParamsTest, ATokenHasAnElementForEachKvHead) {
+  build_.variant.kvHeads = 2;
+  build_.variant.queryHeads = 4;
+  build_.param("scale", ScalarType::F32, Shape::PerTokenAndHead);
+  std::vector<ParamValue> given(4);
+  for (int i = 0; i < 2 * static_cast<int>(tree_.tokens()); ++i)
+    given[3].f32.push_back(static_cast<float>(i));
+  const auto params = place(given);
+  ASSERT_EQ(params[3].f32.size(), 2 * static_cast<std::size_t>(placement_.poolTokens()));
+  const std::vector<std::size_t> slots = this->slots();
+  for (std::size_t token = 0; token < slots.size(); ++token)
+    for (const std::size_t head : {0u, 1u})
+      EXPECT_EQ(params[3].f32[2 * slots[token] + head], static_cast<float>(2 * token + head));
+  given[3].f32.pop_back();
+  const auto checked = checkSizedParams(build_.variant, tree_, given);
+  ASSERT_FALSE(checked.ok());
+  EXPECT_EQ(checked.error().message, "parameter `scale` has " + std::to_string(2 * tree_.tokens() - 1) +
+                                         " values, the tree has " + std::to_string(tree_.tokens()) +
+                                         " tokens of 2 KV heads");
+}
+
 TEST_F(SizedParamsTest, ATokensRandomValueDoesNotHangOnWhereItLies) {
   const auto here = place(std::vector<ParamValue>(3));
   const std::vector<std::size_t> before = slots();

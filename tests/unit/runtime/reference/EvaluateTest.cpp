@@ -202,6 +202,26 @@ TEST(EvaluateTest, ArraysOverTokensAndQueriesAreReadAtTheirSlotsAndIndices) {
   EXPECT_EQ(evaluate.f32(doc, site), 0);
 }
 
+// Rule P6.
+TEST(EvaluateTest, KvHeadsOfATokenHaveElementsSideBySide) {
+  VariantBuilder build;
+  build.variant.kvHeads = 3;
+  build.variant.queryHeads = 6;
+  build.variant.cache.pageSize = 4;
+  const auto scale =
+      build.readParam(build.param("scale", ScalarType::F32, spec::Param::Shape::PerTokenAndHead));
+  exec::Inputs inputs;
+  inputs.pageTable = {1, 0};
+  inputs.params.resize(1);
+  for (int i = 0; i < 24; ++i)
+    inputs.params[0].f32.push_back(static_cast<float>(i));
+  Evaluator evaluate(build.variant, inputs, Precision::Exact);
+  Site site;
+  site.kvHead = 2;
+  site.location = 1; // slot 5
+  EXPECT_EQ(evaluate.f32(scale, site), 17);
+}
+
 TEST(EvaluateTest, PlainRoundsEveryStepToTheDtype) {
   VariantBuilder build;
   const auto sum = build.op(ExprOp::Add, ScalarType::F32, {build.constant(256), build.constant(1)});

@@ -111,13 +111,20 @@ TEST(SpaceTest, PricesChangeWhatPlansAreMadeByAndNothingElse) {
 }
 
 TEST(SpaceTest, RoundTripThroughJson) {
-  for (const target::Target *target : {static_cast<const target::Target *>(nullptr), &hopper()}) {
-    const Space space = make(llama(), target);
-    const auto again = spaceFromJson(toJson(space));
-    ASSERT_TRUE(again.ok()) << again.error().message;
-    EXPECT_EQ(toJson(*again), toJson(space));
-    EXPECT_EQ(again->size().legal, space.size().legal);
-  }
+  spec::Variant scaled = llama(); // which fewer kernels take
+  scaled.params.push_back(
+      {"scales", spec::ScalarType::F32, spec::Param::Shape::PerTokenAndHead, std::nullopt, {}, 0});
+  scaled.valueFactor = 0;
+  for (const spec::Variant &variant : {llama(), scaled})
+    for (const target::Target *target : {static_cast<const target::Target *>(nullptr), &hopper()}) {
+      const Space space = make(variant, target);
+      const auto again = spaceFromJson(toJson(space));
+      ASSERT_TRUE(again.ok()) << again.error().message;
+      EXPECT_EQ(toJson(*again), toJson(space));
+      EXPECT_EQ(again->size().legal, space.size().legal);
+      EXPECT_EQ(again->kernel().tokenParams, variant.tokenParams());
+      EXPECT_EQ(again->kernel().hasValueFactor, variant.valueFactor.has_value());
+    }
 }
 
 TEST(SpaceTest, JsonThatIsNoSpaceIsAnError) {

@@ -1,5 +1,5 @@
-// Hooks of q, of K and of the output, from text to results: each with finished rows and merged ones, beside
-// masks, sinks and sigmoids, over caches of 16 and of 8 bits.
+// Hooks of q, of K, of V and of the output, from text to results: each with finished rows and merged ones,
+// beside masks, sinks and sigmoids, over caches of 16 and of 8 bits.
 #include "compiler/driver/Compilation.h"
 #include "compiler/spec/CompileSpec.h"
 #include "compiler/support/Render.h"
@@ -52,11 +52,22 @@ const std::vector<std::string> &hookTexts() {
       "kv_cache = paged(page_size = 16, order = hnd, dtype = f16); key = x_half * rsqrt(x_rms * x_rms) + "
       "0.5;",
       "mask = tree && kv_pos > q_pos - 8 && q_pos % 2 == 0; output = 3 * x + 1;",
+      "param ks : f32[tokens, kv_heads]; param vs : f32[tokens, kv_heads]; score = s * ks[token, kv_head]; "
+      "value = x * vs[token, kv_head]; output = bf16 with lse;",
+      "kv_cache = paged(page_size = 4, order = hnd, dtype = fp8_e4m3); param ks : f32[tokens, kv_heads]; "
+      "param vs : f32[tokens, kv_heads]; score = s * ks[token, kv_head]; value = x * (0.5 + abs(vs[token, "
+      "kv_head]));",
+      "param gain : f32[tokens]; value = -x * gain[token] * (1 + kv_pos % 3 + depth + kv_head); mask = tree "
+      "&& "
+      "sliding_window(40);",
+      "param vs : f32[tokens, kv_heads]; value = x * vs[token, kv_head]; normalize = sigmoid(-1); output = 2 "
+      "* "
+      "x;",
   };
   return texts;
 }
 
-// Rules H1, H2, H3, H6, H7.
+// Rules H1, H2, H3, H6, H7, H8, P6.
 TEST(ElementHooksTest, AreAppliedToEachRowOnceHoweverItsTokensAreCut) {
   std::string text;
   for (std::size_t i = 0; i < hookTexts().size(); ++i)

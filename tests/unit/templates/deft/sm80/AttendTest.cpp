@@ -175,6 +175,32 @@ TEST(Sm80AttendTest, ElementsOfTokensComeWithThem) {
   }
 }
 
+/// One element for each KV head of each slot of a case's cache.
+struct RowScales {
+  std::vector<float> keys, values;
+
+  explicit RowScales(unsigned seed) {
+    std::mt19937 random(seed);
+    for (int i = 0; i < 2 * 640; ++i) {
+      keys.push_back(static_cast<float>(draw(random, -8, 8)) / 8);
+      values.push_back(static_cast<float>(draw(random, -8, 8)) / 8);
+    }
+  }
+  test::ScaledRowsVariant::Params params() const { return {keys.data(), values.data()}; }
+};
+TEST(Sm80AttendTest, RowsOfTokensHaveScales) {
+  using Sigmoid = test::SigmoidOf<test::ScaledRowsVariant>;
+  for (unsigned seed = 0; seed < 4; ++seed) {
+    const RowScales scales(seed);
+    attendAll<OfTokens<Narrow<f16, 64, 0>>, test::ScaledRowsVariant>(seed, scales.params());
+    attendAll<OfTokens<Wide<bf16, 64, 1>>, test::ScaledRowsVariant>(seed, scales.params());
+    attendAll<OfTokens<Narrow<f16, 192, 16>>, test::ScaledRowsVariant>(seed, scales.params());
+    attendAll<OfTokens<FewBytes<bf16, e4m3, 128, 16>>, test::ScaledRowsVariant>(seed, scales.params());
+    attendAll<OfTokens<FewBytes<f16, e5m2, 64, 16>>, Sigmoid>(seed, scales.params());
+    attendAll<Wide<f16, 64, 16>, test::WeighedValuesVariant>(seed);
+  }
+}
+
 /// Of rows that are finished, and not of those that go to a partial.
 TEST(Sm80AttendTest, SinksJoinFinishedRows) {
   for (unsigned seed = 0; seed < 4; ++seed) {
@@ -272,6 +298,9 @@ TEST(Sm80AttendTest, ListsAreAttended) {
     attendLists<OfTokens<Sparse<Narrow<f16, 64, 16>, 2>>, test::TokensVariant>(seed, arrays.params());
     attendLists<OfTokens<Sparse<Wide<bf16, 64, 1>, 8>>, test::TokensVariant>(seed, arrays.params());
     attendLists<OfTokens<Sparse<Narrow<f16, 64, 0>, 1>>, test::TokensVariant>(seed, arrays.params());
+    attendLists<OfTokens<Sparse<Narrow<f16, 64, 16>, 2>>, test::ScaledRowsVariant>(seed,
+                                                                                   RowScales(seed).params());
+    attendLists<Sparse<Wide<bf16, 64, 1>, 8>, test::WeighedValuesVariant>(seed);
   }
 }
 
