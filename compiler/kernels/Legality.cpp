@@ -113,14 +113,6 @@ std::string unlikeTensors(const Site &site) {
   return "k has elements of " + number(tensors.k.elementBytes()) + " bytes; " + family + " takes 2";
 }
 
-bool hasNoTokenParams(const Site &site) { return site.shape.tokenParams == 0; }
-
-std::string tellTokenParams(const Site &site) {
-  const int count = site.shape.tokenParams;
-  return "the attention has " + number(count) + (count == 1 ? " array" : " arrays") +
-         " over tokens; family " + std::string(site.family.name) + " fetches none";
-}
-
 const PhaseRule *brokenRule(const PhaseSite &site) {
   const auto firstOf = [&](std::span<const PhaseRule> rules) -> const PhaseRule * {
     const auto broken =

@@ -24,12 +24,6 @@ inline constexpr PhaseRule kAlikeTensorsOrBytes = {"tensors", hasAlikeTensorsOrB
 /// A hint for rules: what other families serve the shape there.
 std::string useOtherFamily(const PhaseSite &site);
 
-/// A rule of families that do not fetch elements of arrays over tokens.
-bool hasNoTokenParams(const PhaseSite &site);
-std::string tellTokenParams(const PhaseSite &site);
-inline constexpr PhaseRule kNoTokenParams = {"arrays over tokens", hasNoTokenParams, tellTokenParams,
-                                             useOtherFamily};
-
 support::Result<void> checkPhase(const KernelShape &shape, const PhaseConfig &phase,
                                  const target::Target *target, Families all = families());
 /// Every phase, and that they are ordered, hold a query, end with one that serves all items, and are named

@@ -55,7 +55,8 @@ int bytesOf(const KernelShape &shape, const PhaseConfig &phase) {
   const int pieces = queriesStay && q.dim <= 192 ? 2 * groups : groups;
   const int pieceBytes =
       tileBytes(q, kGroupRows) + 32 + 64 * 8 + 2 * 8; // queries, item, facts of rows, barriers
-  const int slotBytes = 64 + phase.tileKv * 12;       // facts of groups, records of tokens
+  // Facts of groups, and of tokens records and elements.
+  const int slotBytes = 64 + phase.tileKv * (12 + 4 * shape.tokenParams);
   const int tilesBytes = tileBytes(tileOf(k), phase.tileKv) + tileBytes(tileOf(v), phase.tileKv);
   const int besideTiles = slotBytes + 2 * 8; // of a stage, with its barriers
   constexpr int kAlignment = 1024;
@@ -76,12 +77,6 @@ constexpr PhaseRule kRules[] = {
        return "there is a hook `key`; family sm90 multiplies keys as they are copied";
      },
      useOtherFamily},
-    {"value factor", [](const Site &site) { return !site.shape.hasValueFactor; },
-     [](const Site &) -> std::string {
-       return "V has a factor of each token; family sm90 multiplies it by the weights alone";
-     },
-     useOtherFamily},
-    kNoTokenParams,
     {"threads", [](const Site &site) { return site.phase.warps == kSm90Warps || isLight(site.phase); },
      [](const Site &site) {
        return "warps is " + number(site.phase.warps) + "; a block of family sm90 has " + number(kSm90Warps) +
@@ -189,9 +184,12 @@ bool dealsInLightBlocks(const KernelShape &shape) {
   return 16 % shape.ratio() == 0 && dim <= 128;
 }
 
-/// First the kernel that most trees are served best by.
+/// First the kernel that most trees are served best by. What tokens have of their own was not measured yet:
+/// by default family sm80 serves it, and a config may ask for this one.
 std::vector<DefaultKernel> defaults(const KernelShape &shape, const target::Target *target) {
   std::vector<DefaultKernel> all;
+  if (shape.hasTokenValues())
+    return all;
   if (const auto first = preferredSm90(shape, target))
     all.push_back({*first});
   else

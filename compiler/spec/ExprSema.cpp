@@ -217,7 +217,11 @@ std::optional<ExprId> ExprSema::evaluateIndex(const AstExpr &expr, const Scope &
     return std::nullopt;
   }
   const Param &param = params_[*array];
-  if (param.shape == Param::Shape::Table && expr.operands.size() == 1) {
+  if (param.shape == Param::Shape::Table) {
+    if (expr.operands.size() != 1) {
+      reporter_.error(expr.range, "`" + expr.name.text + "` is a table, which takes one index");
+      return std::nullopt;
+    }
     const int slot = *array;
     std::optional<ExprId> place = evaluate(expr.operands[0], scope);
     if (!place || !requireNumber(expr.operands[0], *place, expr.name.text + "[]"))

@@ -74,11 +74,10 @@ inline ScalarType typeOf(Builtin builtin) {
 /// Their numbers and those of the enumerations above are in hashes that are kept
 /// (config_cache::VariantSignature): a new one takes the next number that is free, wherever it stands.
 enum class ExprOp {
-  Constant = 0, ///< value
-  Builtin = 1,  ///< builtin
-  Param = 2,    ///< params[param], a scalar
-  ParamElement =
-      3, ///< params[param][head, kv_head, query, the token, or token and KV head], by the parameter's shape
+  Constant = 0,     ///< value
+  Builtin = 1,      ///< builtin
+  Param = 2,        ///< params[param], a scalar
+  ParamElement = 3, ///< params[param][what its shape is indexed by]
   Neg = 4,
   Not = 5,
   ToF32 = 6, ///< one operand; ToF32 converts i32

@@ -39,8 +39,8 @@ std::vector<double> evaluateScores(const spec::Variant &variant, const tree::KvT
 struct Weights {
   std::vector<double> ofToken; ///< by position on the query's path, with the factors that V has of each
                                ///< token; before these a softmax's sum to 1, with the sink's, or are all 0
-  double topWeight = 0; ///< the largest, before factors
-  double lse = 0;       ///< as Row's
+  double topWeight = 0;        ///< the largest, before factors
+  double lse = 0;              ///< as Row's
   double topScore = -std::numeric_limits<double>::infinity();
 };
 Weights weightsOfZeroKeys(const spec::Variant &variant, const tree::KvTree &tree, const exec::Inputs &inputs,

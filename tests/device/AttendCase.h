@@ -15,6 +15,8 @@
 
 namespace deft::test {
 
+constexpr int kCasePlaces = 640; ///< tokens of a case's cache
+
 /// A launch of an attend kernel on random items and random numbers, and what has to come of it, in double
 /// precision and one token after the other. The largest error of a result is that of rounding to the type; a
 /// token that is missed or seen twice shows in the logarithm of a row's sum.
@@ -25,7 +27,7 @@ template <class Config, class Variant> class AttendCase {
   static constexpr int kKeyDim = Config::kKeyDim, kValueDim = Config::kValueDim;
   static constexpr int kHeads = Config::kQueryHeads, kKvHeads = Config::kKvHeads;
   static constexpr int kPage = Config::kPageSize;
-  static constexpr int kPlaces = 640; ///< tokens of the cache
+  static constexpr int kPlaces = kCasePlaces;
   static constexpr bool kReadsLists = ItemLists<Config>::kAreThere;
   static constexpr int kUnitsOfItem = ItemLists<Config>::kAreTold ? 1 : kKvHeads;
 

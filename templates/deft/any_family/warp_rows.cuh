@@ -191,17 +191,19 @@ public:
       callHook(tokens, group, s);
   }
 
-  /// From weights of a group of 16 tokens to what their V is multiplied by. What weighs nothing stays so: no
-  /// one need have written its factor.
+  /// From weights to what V is multiplied by, for groups of 16 tokens from the one given, where tokens have
+  /// factors of their own. What weighs nothing stays so: no one need have written its factor.
+  template <int kTiles>
   __device__ __forceinline__ void multiplyByFactors(const TokenRecords &tokens, int group,
-                                                    Fragment<2> &weights) const
-    requires HasValueFactor<Variant>
-  {
-    const int first = group * 16 + fragmentColumn(lane_);
-    weights.forEach([&](float &x, int, int token) {
-      const Facts facts(tokens, first + token, tokens.position[first + token], tokens.depth[first + token]);
-      x = x != 0.f ? x * facts.valueFactor(params_, kvHead_) : 0.f;
-    });
+                                                    Fragment<kTiles> &weights) const {
+    if constexpr (HasValueFactor<Variant>) {
+      const int first = group * 16 + fragmentColumn(lane_);
+      weights.forEach([&](float &x, int, int token) {
+        const int at = first + token;
+        const Facts facts(tokens, at, tokens.position[at], tokens.depth[at]);
+        x = x != 0.f ? x * facts.valueFactor(params_, kvHead_) : 0.f;
+      });
+    }
   }
 
   /// What is done about scores as their form says, where kCapsLate.

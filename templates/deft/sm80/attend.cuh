@@ -286,15 +286,11 @@ private:
       softmax_.step(s, rescale);
       out_.scaleRows(rescale);
     }
+    rows_.multiplyByFactors(tokens, tokenWarp_ * kGroups, s);
 #pragma unroll
     for (int g = 0; g < kGroups; ++g) {
-      if (!seen[g])
-        continue;
-      const int group = tokenWarp_ * kGroups + g;
-      Fragment<2> &weights = s.template part<2>(2 * g);
-      if constexpr (HasValueFactor<Variant>)
-        rows_.multiplyByFactors(tokens, group, weights);
-      multiplyValues(values, group, weights);
+      if (seen[g])
+        multiplyValues(values, tokenWarp_ * kGroups + g, s.template part<2>(2 * g));
     }
   }
 

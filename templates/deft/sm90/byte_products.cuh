@@ -67,6 +67,7 @@ public:
       worth.template give<Rows::kCapsLate>(rows, slot.records(), 0, s, common, cut);
       if (by_.weigh(rows, head.viewed.anyone, step, cut, step == by_.firstStep_, sums, s, common, factor))
         sums.out.scaleRows(factor);
+      rows.multiplyByFactors(slot.records(), 0, s);
 #pragma unroll
       for (int g = 0; g < By::kGroups; ++g)
         packOperand<typename Config::Value>(s.template part<2>(2 * g), weights[g]);

@@ -2,6 +2,7 @@
 
 #include "deft/sm90/byte_staging.cuh"
 #include "deft/sm90/run_window.cuh"
+#include "deft/sm90/tile_elements.cuh"
 
 namespace deft::sm90 {
 
@@ -18,6 +19,7 @@ public:
     Token token[2];
     TokenBounds bounds;
     bool isHidden, isDealt;
+    typename TileElements<Config, Variant>::Loaded elements;
     int slot = 0;  ///< of the warp's staging
     int step = -1; ///< none is
   };
@@ -62,9 +64,11 @@ public:
         }
       }
       ptx::cpAsyncCommit();
-      Staged next{{tile.token[0], tile.token[1]}, bounds, isHidden, isDealt, slot, step};
+      Staged next{{tile.token[0], tile.token[1]}, bounds, isHidden, isDealt, {}, slot, step};
       if (isHidden)
         next.token[0].visible = next.token[1].visible = kNobody;
+      else if (by.member() == 0)
+        by.elements().load(by.slotsOf(tile).of, kvHead, next.elements);
       step = ownFrom(step + 1);
       look(); // pages come while the bytes before are converted
       convert<1>(by, staging, staged);
@@ -101,8 +105,10 @@ private:
         if (by.isMine(half))
           staging.convert(staged.slot, half, step);
     }
-    if (by.member() == 0)
+    if (by.member() == 0) {
+      by.elements().store(staged.elements, step);
       by.tell(staged.token, staged.bounds, /*isGathered=*/true, staged.isDealt, step);
+    }
     ptx::mbarrierArrive(by.ring_.full(step));
   }
 };

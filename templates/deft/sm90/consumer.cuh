@@ -271,6 +271,7 @@ private:
       for (;;) {
         if (grows)
           sums.out.scaleRows(factor);
+        rows.multiplyByFactors(ring_.slot(step).records(), 0, s);
 #pragma unroll
         for (int g = 0; g < kGroups; ++g)
           packOperand<Value>(s.template part<2>(2 * g), weights[g]);
@@ -477,6 +478,7 @@ private:
       if (sums.weigh(s, {}, factor))
         sums.out.scaleRows(factor);
     }
+    rows.multiplyByFactors(tokens, group, s);
     unsigned p[4];
     packOperand<Value>(s, p);
     const int valueToken = group * 16 + lane_ % 16;

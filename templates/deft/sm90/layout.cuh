@@ -77,7 +77,10 @@ template <class Config> struct LayoutOf {
   static constexpr int kQueryOffset = kHoldsBytes ? kStagedOffset + 2 * kStagedValueOffset : kTilesEnd;
   static constexpr int kSlotOffset =
       kQueryOffset + kQueryPieces * (kTileBytes + static_cast<int>(sizeof(PieceHead)));
-  static constexpr int kBarrierOffset = kSlotOffset + Config::kStages * static_cast<int>(sizeof(TileSlot));
+  /// What is told of a tile, and behind it the elements of its tokens, where there are arrays over tokens.
+  static constexpr int kSlotBytes =
+      static_cast<int>(sizeof(TileSlot)) + TokenArrays<Config>::kCount * TileSlot::kTokens * 4;
+  static constexpr int kBarrierOffset = kSlotOffset + Config::kStages * kSlotBytes;
 
   /// Where bytes of K and V wait for copying warps to convert them: tiles of each such warp. Keys come before
   /// values in each half of a tile.
@@ -126,7 +129,7 @@ template <class Config> struct Ring {
     return base + L::kStagedOffset + step % Config::kStages * L::kStagedBytes;
   }
   __device__ __forceinline__ TileSlot &slot(int step) const {
-    return *reinterpret_cast<TileSlot *>(shared + L::kSlotOffset + step % Config::kStages * sizeof(TileSlot));
+    return *reinterpret_cast<TileSlot *>(shared + L::kSlotOffset + step % Config::kStages * L::kSlotBytes);
   }
 
   __device__ __forceinline__ unsigned pieceFull(int piece) const {

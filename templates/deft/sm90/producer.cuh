@@ -20,6 +20,7 @@ template <class Config, class Variant> class Producer {
   using L = Layout<Config>;
   using Rows = RowCopy<Config>; ///< of queries
   using Cached = RowCopy<Config, typename StoredKeyOf<Config>::Type, L::kStagedColumns>;
+  using Elements = TileElements<Config, Variant>;
   using Bytes = ByteTiles<Config, Variant>;
   friend Bytes;
   static constexpr int kWarps = 4;
@@ -195,9 +196,12 @@ private:
         ptx::mbarrierWait(ring_.empty(step), (step / Config::kStages - 1) & 1);
       if (!isHidden)
         copy(low, high, kvHead, step);
-      if (member() == 0)
+      if (member() == 0) {
+        if (!isHidden)
+          elements().copy(slotsOf(tile).of, kvHead, step);
         tell(tile.token, tokens, (low.bulk & high.bulk & 3) != 3, isDealt,
              step); // while they are on their way
+      }
       ptx::mbarrierArriveAfterCopies(ring_.full(step));
     }
   }
@@ -301,6 +305,17 @@ private:
         tile.page[half] = args_.pageTable[static_cast<unsigned>(tile.token[half].place) / Config::kPageSize];
     }
   }
+
+  /// Of the cache, where the lane's two tokens lie.
+  struct Slots {
+    long long of[2];
+  };
+  static __device__ __forceinline__ Slots slotsOf(const Tile &tile) {
+    const Source low = placeOf(tile, 0), high = placeOf(tile, 1);
+    constexpr int kPage = Config::kPageSize > 1 ? Config::kPageSize : 1;
+    return {1ll * low.page * kPage + low.inPage, 1ll * high.page * kPage + high.inPage};
+  }
+  __device__ __forceinline__ Elements elements() const { return {params_, ring_, lane_}; }
 
   static __device__ __forceinline__ Source placeOf(const Tile &tile, int half) {
     const Token &token = tile.token[half];

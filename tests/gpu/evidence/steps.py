@@ -141,15 +141,12 @@ def engine_on_two_gpus(page, records):
     page.table(["on", "n16: own / deft", "few_shot", "alone"], lines)
 
 
-def engine(page, records):
-    name = "h100-vllm.json"
-    record = records.read(name)
-    page.heading("In vLLM")
-    page.add(f"{card_of(record['device'])}, vLLM {record['vllm']}, torch {record['torch']}, {record['date']} ({link(name)}): generated tokens a second beside vLLM's own FLASH_ATTN, in the same engine, Llama-3-8B's "
-             "dimensions with random weights. `n16`: 16 samples of one prompt of 4,096 tokens; `few_shot`: 32 requests that share 4,096; `alone`: 32 of 1,024 that share nothing.")
+def engine_lines(page, name, record):
+    """A line for each run of deft's that has one of the own backend beside it."""
     lines, own = [], {}
     for run in record["runs"]:
-        place = (run["layers"], run["mode"], run["dtype"])
+        cache = run.get("kv_cache_dtype", "auto").replace("auto", "16 bits")
+        place = (card_of(record["device"]), run["layers"], run["mode"], run["dtype"], cache)
         if run.get("backend") == "FLASH_ATTN":
             own[place] = run
         elif run.get("backend") == "CUSTOM" and run.get("rates") and place in own:
@@ -157,12 +154,28 @@ def engine(page, records):
             lines.append([*place, *(f"{own[place]['rates'][row]['tokens_s']:,.0f} / {run['rates'][row]['tokens_s']:,.0f} ({ratio:.2f})" for row, ratio in ratios.items())])
             for row, ratio in ratios.items():
                 if ratio < 1:
-                    page.loss(f"vLLM, {place[0]} layers, {place[1]}, {place[2]}, `{row}`: {ratio:.2f} times FLASH_ATTN's tokens a second")
-    page.table(["layers", "mode", "type", "n16: own / deft", "few_shot", "alone"], lines)
+                    page.loss(f"vLLM ({place[0]}), {place[1]} layers, {place[2]}, {place[3]}, cache of {cache}, `{row}`: {ratio:.2f} times FLASH_ATTN's tokens a second")
+    return lines
+
+
+def engine(page, records):
+    names = "h100-vllm.json", "h200-vllm.json"
+    both = [records.read(name) for name in names]
+    page.heading("In vLLM")
+    where = "; ".join(f"{card_of(record['device'])}, vLLM {record['vllm']}, torch {record['torch']}, {record['date']} ({link(name)})" for name, record in zip(names, both))
+    page.add(f"{where}: generated tokens a second beside vLLM's own FLASH_ATTN, in the same engine, Llama-3-8B's "
+             "dimensions with random weights. `n16`: 16 samples of one prompt of 4,096 tokens; `few_shot`: 32 requests that share 4,096; `alone`: 32 of 1,024 that share nothing.")
+    page.table(["card", "layers", "mode", "type", "cache", "n16: own / deft", "few_shot", "alone"],
+               [line for name, record in zip(names, both) for line in engine_lines(page, name, record)])
+    kernels = both[1]["profile"]["kernels_us"]
+    page.add(f"On the H200 a step of 8 layers is the host's: in the profile of `few_shot` a layer's attention takes FLASH_ATTN {kernels['FLASH_ATTN']['attend']} and {kernels['FLASH_ATTN']['combine']} us, "
+             f"deft {kernels['CUSTOM']['attend']} us and a merge that is launched beside it and ends {kernels['CUSTOM']['merge']} us after its own start, while vLLM's Python takes " +
+             " and ".join(f"{a} or {b} ms" for a, b in both[1]["profile"]["median_step_ms"].values()) + " a step, in the median of two generations each.")
     engine_on_two_gpus(page, records)
     page.command("python3 tests/gpu/vllm_engine.py --layers 32 --modes graphs", "python3 tests/gpu/vllm_engine.py --tensor-parallel 2 --modes graphs")
     page.no_record("SGLang with the plug-in on a GPU", "`--attention-backend deft` in SGLang 0.5.12 to 0.5.23")
-    page.no_record("a cache of 8-bit floats in an engine on a GPU", "`tests/gpu/vllm_engine.py --kv-cache-dtype fp8`")
+    page.no_record("whose error the difference is between deft and FLASH_ATTN over a cache of 8-bit floats in vLLM (the latter rounds q to 8 bits, too)",
+                   "`tests/gpu/vllm_engine.py --kv-cache-dtype fp8 --backends FLASH_ATTN,TRITON_ATTN,CUSTOM` and each beside 16 bits")
     page.no_record("a trained model in an engine", "`tests/gpu/vllm_engine.py` with a checkpoint")
 
 

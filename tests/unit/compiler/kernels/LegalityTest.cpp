@@ -75,15 +75,14 @@ TEST(LegalityTest, SharedMemoryCountsBytes) {
 }
 
 /// The ring counts K and V apart, accumulators are as wide as V, and queries as K.
-/// Their values come with tiles of family sm80, in 4 bytes a token each; family sm90 fetches none.
-TEST(LegalityTest, ArraysOverTokensAreOfFamilySm80) {
+/// Their values come with tiles, in 4 bytes a token each.
+TEST(LegalityTest, ArraysOverTokensTakeRoomOfTiles) {
   const PhaseConfig tiles{"tiles", -1, config::Family::Sm90, 128, 64, 2, kSm90Warps};
   KernelShape shape = kLlama;
   shape.tokenParams = 1;
   EXPECT_EQ(check(narrow(), shape), "legal");
-  EXPECT_EQ(check(tiles, shape),
-            "phase `tiles`: the attention has 1 array over tokens; family sm90 fetches none");
-  EXPECT_EQ(checkPhase(shape, tiles, target::findTarget("sm_90a")).error().hint, "use family sm80");
+  EXPECT_EQ(check(tiles, shape), "legal");
+  EXPECT_EQ(smemBytes(shape, tiles) - smemBytes(kLlama, tiles), 2 * 64 * 4);
   EXPECT_EQ(smemBytes(shape, narrow()) - smemBytes(kLlama, narrow()), 4 * 64 * 4);
   shape.tokenParams = 32; // 32 kB in a ring of 4 slots of 64 tokens
   EXPECT_EQ(check(narrow(), shape, "sm_86"),

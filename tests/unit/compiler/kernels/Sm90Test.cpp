@@ -44,10 +44,6 @@ TEST(Sm90Test, ThereIsOneShapeOfBlockAndALightOne) {
             "phase `tiles`: head_dim is 16, less than family sm90's 32");
   EXPECT_EQ(check(tiles, {32, 8, spec::Tensors::alike(128), /*hasKeyHook=*/true}),
             "phase `tiles`: there is a hook `key`; family sm90 multiplies keys as they are copied");
-  KernelShape withFactors{32, 8, spec::Tensors::alike(128)};
-  withFactors.hasValueFactor = true;
-  EXPECT_EQ(check(tiles, withFactors), "phase `tiles`: V has a factor of each token; family sm90 multiplies "
-                                       "it by the weights alone");
   const auto with = [&](auto change) {
     PhaseConfig phase = tiles;
     change(phase);

@@ -2,6 +2,7 @@
 
 #include "deft/attend_sm80.cuh"
 #include "tests/device/DeviceConfig.h"
+#include "tests/device/TokenValues.h"
 
 #include <gtest/gtest.h>
 
@@ -146,57 +147,26 @@ TEST(Sm80AttendTest, MasksAndScoresAreHeard) {
   }
 }
 
-/// Arrays over tokens, fetched into shared memory with the tokens that they are of.
-template <class Base> struct OfTokens : Base {
-  static constexpr int kTokenParams = 2;
-};
-/// One element for each slot of a case's cache.
-struct TokenArrays {
-  std::vector<int> document;
-  std::vector<float> gain;
-
-  explicit TokenArrays(unsigned seed) {
-    std::mt19937 random(seed);
-    for (int slot = 0; slot < 640; ++slot) {
-      document.push_back(draw(random, -1, 2));
-      gain.push_back(static_cast<float>(draw(random, -8, 8)) / 8);
-    }
-  }
-  test::TokensVariant::Params params() const { return {document.data(), gain.data()}; }
-};
 TEST(Sm80AttendTest, ElementsOfTokensComeWithThem) {
   for (unsigned seed = 0; seed < 6; ++seed) {
-    const TokenArrays arrays(seed);
-    attendAll<OfTokens<Narrow<f16, 64, 0>>, test::TokensVariant>(seed, arrays.params());
-    attendAll<OfTokens<Narrow<bf16, 128, 16>>, test::TokensVariant>(seed, arrays.params());
-    attendAll<OfTokens<Wide<f16, 64, 1>>, test::TokensVariant>(seed, arrays.params());
-    attendAll<OfTokens<Narrow<f16, 192, 16>>, test::TokensVariant>(seed, arrays.params());
-    attendAll<OfTokens<FewBytes<bf16, e4m3, 128, 16>>, test::TokensVariant>(seed, arrays.params());
+    const test::Documents arrays(seed);
+    attendAll<test::OfTokens<Narrow<f16, 64, 0>>, test::TokensVariant>(seed, arrays.params());
+    attendAll<test::OfTokens<Narrow<bf16, 128, 16>>, test::TokensVariant>(seed, arrays.params());
+    attendAll<test::OfTokens<Wide<f16, 64, 1>>, test::TokensVariant>(seed, arrays.params());
+    attendAll<test::OfTokens<Narrow<f16, 192, 16>>, test::TokensVariant>(seed, arrays.params());
+    attendAll<test::OfTokens<FewBytes<bf16, e4m3, 128, 16>>, test::TokensVariant>(seed, arrays.params());
   }
 }
 
-/// One element for each KV head of each slot of a case's cache.
-struct RowScales {
-  std::vector<float> keys, values;
-
-  explicit RowScales(unsigned seed) {
-    std::mt19937 random(seed);
-    for (int i = 0; i < 2 * 640; ++i) {
-      keys.push_back(static_cast<float>(draw(random, -8, 8)) / 8);
-      values.push_back(static_cast<float>(draw(random, -8, 8)) / 8);
-    }
-  }
-  test::ScaledRowsVariant::Params params() const { return {keys.data(), values.data()}; }
-};
 TEST(Sm80AttendTest, RowsOfTokensHaveScales) {
   using Sigmoid = test::SigmoidOf<test::ScaledRowsVariant>;
   for (unsigned seed = 0; seed < 4; ++seed) {
-    const RowScales scales(seed);
-    attendAll<OfTokens<Narrow<f16, 64, 0>>, test::ScaledRowsVariant>(seed, scales.params());
-    attendAll<OfTokens<Wide<bf16, 64, 1>>, test::ScaledRowsVariant>(seed, scales.params());
-    attendAll<OfTokens<Narrow<f16, 192, 16>>, test::ScaledRowsVariant>(seed, scales.params());
-    attendAll<OfTokens<FewBytes<bf16, e4m3, 128, 16>>, test::ScaledRowsVariant>(seed, scales.params());
-    attendAll<OfTokens<FewBytes<f16, e5m2, 64, 16>>, Sigmoid>(seed, scales.params());
+    const test::RowScales scales(seed);
+    attendAll<test::OfTokens<Narrow<f16, 64, 0>>, test::ScaledRowsVariant>(seed, scales.params());
+    attendAll<test::OfTokens<Wide<bf16, 64, 1>>, test::ScaledRowsVariant>(seed, scales.params());
+    attendAll<test::OfTokens<Narrow<f16, 192, 16>>, test::ScaledRowsVariant>(seed, scales.params());
+    attendAll<test::OfTokens<FewBytes<bf16, e4m3, 128, 16>>, test::ScaledRowsVariant>(seed, scales.params());
+    attendAll<test::OfTokens<FewBytes<f16, e5m2, 64, 16>>, Sigmoid>(seed, scales.params());
     attendAll<Wide<f16, 64, 16>, test::WeighedValuesVariant>(seed);
   }
 }
@@ -247,8 +217,8 @@ TEST(Sm80AttendTest, TokensAreGivenTheirWorth) {
     attendAll<GivingWorth<Narrow<f16, 64, 0>, 2>, test::SlopedVariant>(seed);
     attendAll<GivingWorth<Narrow<f16, 64, 0>, 2>, test::HookVariant>(seed);
     attendAll<GivingWorth<Narrow<f16, 64, 0>, 2>, test::SigmoidVariant>(seed);
-    attendAll<GivingWorth<OfTokens<Narrow<f16, 64, 16>>, 2>, test::TokensVariant>(seed,
-                                                                                  TokenArrays(seed).params());
+    attendAll<GivingWorth<test::OfTokens<Narrow<f16, 64, 16>>, 2>, test::TokensVariant>(
+        seed, test::Documents(seed).params());
     attendAll<GivingWorth<OfHeads<Wide<f16, 64, 0>, 1>, 2>>(seed);
     attendAll<GivingWorth<OfHeads<Wide<f16, 64, 0>, 3>, 2>>(seed);
     attendAll<GivingWorth<OfHeads<Wide<f16, 64, 0>, 6>, 2>>(seed);
@@ -294,12 +264,12 @@ TEST(Sm80AttendTest, ListsAreAttended) {
     attendLists<Sparse<Narrow<f16, 64, 16>, 2>, test::KeyedVariant>(seed);
     attendLists<Sparse<Wide<f16, 64, 1>, 8>, test::KeyedWindowVariant>(seed, {300});
     attendLists<Sparse<Narrow<bf16, 128, 0>, 1>, test::TurnedVariant<128>>(seed);
-    const TokenArrays arrays(seed);
-    attendLists<OfTokens<Sparse<Narrow<f16, 64, 16>, 2>>, test::TokensVariant>(seed, arrays.params());
-    attendLists<OfTokens<Sparse<Wide<bf16, 64, 1>, 8>>, test::TokensVariant>(seed, arrays.params());
-    attendLists<OfTokens<Sparse<Narrow<f16, 64, 0>, 1>>, test::TokensVariant>(seed, arrays.params());
-    attendLists<OfTokens<Sparse<Narrow<f16, 64, 16>, 2>>, test::ScaledRowsVariant>(seed,
-                                                                                   RowScales(seed).params());
+    const test::Documents arrays(seed);
+    attendLists<test::OfTokens<Sparse<Narrow<f16, 64, 16>, 2>>, test::TokensVariant>(seed, arrays.params());
+    attendLists<test::OfTokens<Sparse<Wide<bf16, 64, 1>, 8>>, test::TokensVariant>(seed, arrays.params());
+    attendLists<test::OfTokens<Sparse<Narrow<f16, 64, 0>, 1>>, test::TokensVariant>(seed, arrays.params());
+    attendLists<test::OfTokens<Sparse<Narrow<f16, 64, 16>, 2>>, test::ScaledRowsVariant>(
+        seed, test::RowScales(seed).params());
     attendLists<Sparse<Wide<bf16, 64, 1>, 8>, test::WeighedValuesVariant>(seed);
   }
 }

@@ -2,6 +2,7 @@
 
 #include "deft/attend_sm90.cuh"
 #include "tests/device/DeviceConfig.h"
+#include "tests/device/TokenValues.h"
 
 #include <gtest/gtest.h>
 
@@ -152,6 +153,34 @@ TEST(Sm90AttendTest, MasksAndScoresAreHeard) {
     attendAll<Wide<f16, 64, 0>, test::SlopedVariant>(seed);
     attendAll<Light<f16, 64, 0>, test::HookVariant>(seed);
     attendAll<Wide<f16, 64, 0>, test::SigmoidVariant>(seed);
+  }
+}
+
+TEST(Sm90AttendTest, ElementsOfTokensComeWithThem) {
+  for (unsigned seed = 0; seed < 3; ++seed) {
+    const test::Documents arrays(seed);
+    attendAll<test::OfTokens<Light<f16, 64, 0>>, test::TokensVariant>(seed, arrays.params());
+    attendAll<test::OfTokens<Wide<bf16, 128, 16>>, test::TokensVariant>(seed, arrays.params());
+    attendAll<test::OfTokens<Dealt<Light<f16, 128, 1>>>, test::TokensVariant>(seed, arrays.params());
+    attendAll<test::OfTokens<Bytes<Light<bf16, 128, 16>, e4m3>>, test::TokensVariant>(seed, arrays.params());
+    attendAll<test::OfTokens<Bytes<Wide<f16, 64, 1>, e4m3>>, test::TokensVariant>(seed, arrays.params());
+  }
+}
+
+TEST(Sm90AttendTest, RowsOfTokensHaveScales) {
+  using Scaled = test::ScaledRowsVariant;
+  for (unsigned seed = 0; seed < 3; ++seed) {
+    const test::RowScales scales(seed);
+    attendAll<test::OfTokens<Light<f16, 64, 16>>, Scaled>(seed, scales.params());
+    attendAll<test::OfTokens<Wide<bf16, 128, 0>>, Scaled>(seed, scales.params());
+    attendAll<test::OfTokens<Dealt<Wide<f16, 128, 1>>>, Scaled>(seed, scales.params());
+    attendAll<test::OfTokens<Wide<f16, 192, 16, 2>>, Scaled>(seed, scales.params());
+    attendAll<test::OfTokens<Bytes<Light<bf16, 128, 1>, e4m3>>, Scaled>(seed, scales.params());
+    attendAll<test::OfTokens<Bytes<Dealt<Light<f16, 96, 64>>, e5m2>>, Scaled>(seed, scales.params());
+    attendAll<test::OfTokens<Bytes<Dealt<Light<bf16, 64, 0>>, e4m3>>, Scaled>(seed, scales.params());
+    attendAll<test::OfTokens<Bytes<Wide<bf16, 128, 16, 2>, e4m3>>, test::SigmoidOf<Scaled>>(seed,
+                                                                                            scales.params());
+    attendAll<Light<f16, 128, 16>, test::WeighedValuesVariant>(seed);
   }
 }
 
