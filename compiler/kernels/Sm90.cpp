@@ -72,9 +72,16 @@ int bytesOf(const Site &site) { return bytesOf(site.shape, site.phase); }
 
 constexpr PhaseRule kRules[] = {
     kAlikeTensorsOrBytes,
-    {"key hook", [](const Site &site) { return !site.shape.hasKeyHook; },
-     [](const Site &) -> std::string {
-       return "there is a hook `key`; family sm90 multiplies keys as they are copied";
+    {"key hook",
+     [](const Site &site) {
+       return !site.shape.hasKeyHook || (isLight(site.phase) && !converts(site.shape));
+     },
+     [](const Site &site) -> std::string {
+       return converts(site.shape)
+                  ? "the hook `key` is applied in the room of what it is made of; family sm90 "
+                    "has 1 byte for each of k's elements, and needs 2"
+                  : "there is a hook `key`; family sm90 makes keys in blocks of " + number(kSm90LightWarps) +
+                        " warps alone";
      },
      useOtherFamily},
     {"threads", [](const Site &site) { return site.phase.warps == kSm90Warps || isLight(site.phase); },
@@ -184,11 +191,11 @@ bool dealsInLightBlocks(const KernelShape &shape) {
   return 16 % shape.ratio() == 0 && dim <= 128;
 }
 
-/// First the kernel that most trees are served best by. What tokens have of their own was not measured yet:
-/// by default family sm80 serves it, and a config may ask for this one.
+/// First the kernel that most trees are served best by. What tokens have of their own, and keys that are
+/// made, were not measured yet: by default family sm80 serves them, and a config may ask for this one.
 std::vector<DefaultKernel> defaults(const KernelShape &shape, const target::Target *target) {
   std::vector<DefaultKernel> all;
-  if (shape.hasTokenValues())
+  if (shape.hasTokenValues() || shape.hasKeyHook)
     return all;
   if (const auto first = preferredSm90(shape, target))
     all.push_back({*first});

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "deft/abi.h"
+#include "deft/any_family/key_hook.cuh"
 #include "deft/any_family/plan_ahead.cuh"
 #include "deft/any_family/sigmoid_weight.cuh"
 #include "deft/any_family/warp_rows.cuh"
@@ -13,7 +14,6 @@
 #include "deft/ptx/mma_sync.cuh"
 #include "deft/sm80/byte_tiles.cuh"
 #include "deft/sm80/fitted_queries.cuh"
-#include "deft/sm80/key_hook.cuh"
 #include "deft/sm80/selected_cursor.cuh"
 #include "deft/sm80/shared_layout.cuh"
 #include "deft/sm80/softmax.cuh"
@@ -248,8 +248,8 @@ private:
   // --- one tile --------------------------------------------------------------------------------
 
   __device__ __forceinline__ void makeKeys(int tile) const {
-    KeyHook<Config, Variant>::apply(rows_.params(), shared_ + (keysOf(tile) - base_), tokenSlot(tile).records,
-                                    kvHead_);
+    KeyHook<Config, Variant, KeyRows, kThreads, Config::kTileKv>::apply(
+        rows_.params(), shared_ + (keysOf(tile) - base_), tokenSlot(tile).records, kvHead_, 0);
     __syncthreads();
   }
 

@@ -1,8 +1,8 @@
 #pragma once
 
+#include "deft/any_family/key_hook.cuh"
 #include "deft/any_family/warp_rows.cuh"
 #include "deft/select/path_places.cuh"
-#include "deft/sm80/key_hook.cuh"
 #include "deft/sm80/token_cursor.cuh"
 
 /// Sparse attention: an item's tokens are a part of a list (abi::Selected), another one for each KV head.

@@ -8,6 +8,7 @@
 #include "deft/sm90/byte_products.cuh"
 #include "deft/sm90/dealt_runs.cuh"
 #include "deft/sm90/join.cuh"
+#include "deft/sm90/key_making.cuh"
 #include "deft/sm90/result_rows.cuh"
 #include "deft/sm90/units.cuh"
 #include "deft/sm90/warp_queries.cuh"
@@ -29,6 +30,7 @@ template <class Config, class Variant> class Consumer {
   using Value = typename Config::Value;
   using Results = ResultRows<Config, Variant>;
   using Queries = WarpQueries<Config>;
+  using Keys = KeyMaking<Config, Variant>;
   using Places = typename Results::Places;
   using Params = typename Variant::Params;
   static constexpr int kSteps = Config::kKeyDim / 16;         ///< of q . k
@@ -256,7 +258,7 @@ private:
           release(step, stride);
           continue;
         }
-      fenceGathered(head);
+      Keys::show(ring_, rows, head, step, warp_);
       turns.begin();
       startKeys(queries, keys, s);
       turns.end();
@@ -284,7 +286,7 @@ private:
         if (!head.viewed.isSeen(queryLo, queryEnd) ||
             (kDeals<Config> && head.kind == TileFacts::Head::kDealt))
           break;
-        fenceGathered(head);
+        Keys::show(ring_, rows, head, step + 1, warp_);
         turns.begin();
         startKeys(queries, keysOf(step + 1), s);
         startValues(weights, step, sums.out);
@@ -310,12 +312,6 @@ private:
       queries.hold(ring_.base);
       release(step, stride);
     }
-  }
-
-  /// Before wgmma reads what cp.async has written.
-  __device__ __forceinline__ void fenceGathered(const TileFacts::Head &head) const {
-    if (head.isGathered)
-      ptx::fenceAsyncProxy();
   }
 
   /// Whether some rows of the warp do not see all of the tile.
@@ -438,6 +434,7 @@ private:
     if (seen == Rows::kHidden)
       return;
     const TokenRecords tokens = ring_.slot(step).records();
+    Keys::make(ring_, rows, step, group);
     Fragment<2> s{};
     const int keyToken = group * 16 + lane_ % 8 + lane_ / 16 * 8;
 #pragma unroll

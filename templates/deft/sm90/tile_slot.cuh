@@ -1,5 +1,6 @@
 #pragma once
 
+#include "deft/any_family/key_hook.cuh"
 #include "deft/any_family/worth.cuh"
 #include "deft/ptx/mbarrier.cuh"
 
@@ -18,7 +19,7 @@ template <class Config> constexpr bool kDeals = kReadsDealt<Config> && Config::k
 /// Whether tokens have positions and depths. Where nobody asks, kernels for dealt tokens need the registers.
 template <class Config, class Variant>
 constexpr bool kHasPositions =
-    !kReadsDealt<Config> || WarpRows<Config, Variant>::kNeedsToken || kGivesWorth<Config>;
+    !kReadsDealt<Config> || WarpRows<Config, Variant>::kNeedsToken || kGivesWorth<Config> || HasKey<Variant>;
 
 /// Who sees some tokens: intervals of queries as first | end << 16.
 struct alignas(8) Viewed {

@@ -43,7 +43,9 @@ TEST(Sm90Test, ThereIsOneShapeOfBlockAndALightOne) {
   EXPECT_EQ(check(tiles, {8, 8, spec::Tensors::alike(16)}),
             "phase `tiles`: head_dim is 16, less than family sm90's 32");
   EXPECT_EQ(check(tiles, {32, 8, spec::Tensors::alike(128), /*hasKeyHook=*/true}),
-            "phase `tiles`: there is a hook `key`; family sm90 multiplies keys as they are copied");
+            "phase `tiles`: there is a hook `key`; family sm90 makes keys in blocks of 8 warps alone");
+  const PhaseConfig light{"tiles", -1, config::Family::Sm90, 64, 64, 2, kSm90LightWarps};
+  EXPECT_EQ(check(light, {32, 8, spec::Tensors::alike(128), /*hasKeyHook=*/true}), "legal");
   const auto with = [&](auto change) {
     PhaseConfig phase = tiles;
     change(phase);

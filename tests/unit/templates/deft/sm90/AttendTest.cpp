@@ -184,6 +184,18 @@ TEST(Sm90AttendTest, RowsOfTokensHaveScales) {
   }
 }
 
+/// By the warps that multiply them, once each.
+TEST(Sm90AttendTest, KeysAreWhatTheirHookMakesOfThem) {
+  for (unsigned seed = 0; seed < 4; ++seed) {
+    attendAll<Light<f16, 64, 0>, test::KeyedVariant>(seed);
+    attendAll<Light<f16, 128, 16, 3>, test::KeyedVariant>(seed);
+    attendAll<Dealt<Light<f16, 48, 16>>, test::KeyedVariant>(seed);
+    attendAll<Light<f16, 80, 64>, test::KeyedWindowVariant>(seed, {300});
+    attendAll<Light<bf16, 128, 1>, test::TurnedVariant<128>>(seed);
+    attendAll<Dealt<Light<bf16, 96, 0, 3>>, test::TurnedVariant<96>>(seed);
+  }
+}
+
 /// Of rows that are finished, and not of those that go to a partial.
 TEST(Sm90AttendTest, SinksJoinFinishedRows) {
   for (unsigned seed = 0; seed < 4; ++seed) {

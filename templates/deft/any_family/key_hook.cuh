@@ -1,22 +1,22 @@
 #pragma once
 
+#include "deft/any_family/formed_scores.cuh"
 #include "deft/ptx/convert.cuh"
-#include "deft/sm80/shared_layout.cuh"
 
-/// The hook `key`: a tile of K in shared memory becomes what it makes of it, in place, by all warps of the
-/// block, before any of them multiplies it.
-namespace deft::sm80 {
+/// The hook `key`: K in shared memory becomes what it makes of it, in place, before anybody multiplies it.
+namespace deft {
 
 template <class Variant>
 concept HasKey =
     requires(const typename Variant::Params &params) { Variant::key(params, 0.f, 0.f, 0.f, 0.f, 0, 0, 0); };
 
-/// A thread has two columns of 8 elements of a row, half a row apart: all partners of each other. Which ones
-/// they are stays the same from row to row, so what depends on dims alone is computed once a tile.
-template <class Config, class Variant> class KeyHook {
+/// Of kTokens tokens, by kThreads threads. Rows says where a column of 8 elements of a token's row lies.
+///
+/// A thread has two such columns, half a row apart: all partners of each other. Which ones they are stays the
+/// same from row to row, so what depends on dims alone is computed once a tile.
+template <class Config, class Variant, class Rows, int kThreads, int kTokens> class KeyHook {
   using Query = typename Config::Query;
   using Key = typename Config::Key;
-  using Rows = RowLayout<Key, Config::kKeyDim>;
   static_assert(sizeof(Key) == 2 && kIsSame<Query, Key>, "what is made has its room");
 
   static constexpr int kHalf = Rows::kColumns / 2; ///< columns of half a row
@@ -30,19 +30,19 @@ template <class Config, class Variant> class KeyHook {
     return lanes;
   }
   static constexpr int kLanes = lanesOf(kHalf);
-  static constexpr int kRowsAtOnce = 32 * Config::kWarps / kLanes;
+  static constexpr int kRowsAtOnce = kThreads / kLanes;
 
 public:
-  /// `keys`: the tile, of whose tokens `tokens` tells the positions. Whoever reads it then waits for the
-  /// block.
+  /// Of the tokens from `begin` on of a tile `keys`, of which `tokens` tells the positions. Whoever reads
+  /// them then waits for all that make some.
   static __device__ __forceinline__ void apply(const typename Variant::Params &params, char *keys,
-                                               const TokenRecords &tokens, int kvHead) {
+                                               const TokenRecords &tokens, int kvHead, int begin) {
     const int column = static_cast<int>(threadIdx.x % kLanes);
     const bool hasColumn = kLanes == kHalf || column < kHalf;
 #pragma unroll 1
-    for (int first = 0; first < Config::kTileKv; first += kRowsAtOnce) { // all lanes of a warp, or none
-      const int token = first + static_cast<int>(threadIdx.x / kLanes);
-      const bool isThere = hasColumn && (Config::kTileKv % kRowsAtOnce == 0 || token < Config::kTileKv);
+    for (int first = 0; first < kTokens; first += kRowsAtOnce) { // all lanes of a warp, or none
+      const int at = first + static_cast<int>(threadIdx.x % kThreads / kLanes), token = begin + at;
+      const bool isThere = hasColumn && (kTokens % kRowsAtOnce == 0 || at < kTokens);
       uint4 *const low = reinterpret_cast<uint4 *>(keys + Rows::offset(isThere ? token : 0, column)),
                    *const high =
                        reinterpret_cast<uint4 *>(keys + Rows::offset(isThere ? token : 0, column + kHalf));
@@ -111,4 +111,4 @@ private:
   }
 };
 
-} // namespace deft::sm80
+} // namespace deft

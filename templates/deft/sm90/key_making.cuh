@@ -1,0 +1,48 @@
+#pragma once
+
+#include "deft/any_family/key_hook.cuh"
+#include "deft/ptx/named_barrier.cuh"
+#include "deft/ptx/wgmma.cuh"
+#include "deft/sm90/layout.cuh"
+
+/// Keys before the computing warps multiply them: as they were copied, or as a hook makes them, in their
+/// room.
+namespace deft::sm90 {
+
+template <class Config, class Variant> class KeyMaking {
+  using L = Layout<Config>;
+  static constexpr int kAll = 1; ///< named barrier of the computing warps
+  static_assert(!HasKey<Variant> || (L::kGroups == 1 && !kHasBytes<Factored<Config>>),
+                "each key is made once, and has room for what it becomes");
+
+  struct TileRows {
+    static constexpr int kColumns = L::kColumns;
+
+    static __device__ __forceinline__ unsigned offset(int row, int column) { return L::offset(row, column); }
+  };
+
+public:
+  /// A group of 16 tokens of a tile, by the warp that then multiplies it.
+  static __device__ __forceinline__ void make(const Ring<Config> &ring, const WarpRows<Config, Variant> &rows,
+                                              int step, int group) {
+    if constexpr (HasKey<Variant>) {
+      KeyHook<Config, Variant, TileRows, 32, 16>::apply(rows.params(),
+                                                        ring.shared + (ring.keys(step) - ring.base),
+                                                        ring.slot(step).records(), rows.kvHead(), 16 * group);
+      __syncwarp();
+    }
+  }
+
+  /// A tile, to wgmma, which sees what threads have written by a fence alone: each warp has made its group,
+  /// and all wait for each other.
+  static __device__ __forceinline__ void show(const Ring<Config> &ring, const WarpRows<Config, Variant> &rows,
+                                              const TileFacts::Head &head, int step, int warp) {
+    make(ring, rows, step, warp);
+    if (HasKey<Variant> || head.isGathered)
+      ptx::fenceAsyncProxy();
+    if constexpr (HasKey<Variant>)
+      ptx::namedBarrierSync(kAll, 128);
+  }
+};
+
+} // namespace deft::sm90
