@@ -237,7 +237,7 @@ def key_hook(page, records):
     name = "h200-key-hook.json"
     record = records.read(name)
     page.heading("A hook that makes keys")
-    page.add(f"{card_of(record['device'])}, commit {record['commit']} ({link(name)}): FastTree's trees with `key` turning keys where they are read, which family sm80 alone does, over the same with keys as they are, which family "
+    page.add(f"{card_of(record['device'])}, commit {record['commit']} ({link(name)}): FastTree's trees with `key` turning keys where they are read, by family sm80, over the same with keys as they are, which family "
              "sm90 reads; both untuned.")
     ratio = {row["row"]: row["key_us"] / row["plain_us"] for row in record["rows"]}
     bound = [row["row"] for row in record["rows"] if row["plain_us"] <= BOUND_BY_BYTES * row["plain_floor_us"]]
