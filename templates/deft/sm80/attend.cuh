@@ -53,8 +53,7 @@ template <class Config, class Variant> class Attend {
 
   static constexpr int kColumnElements = 16 / static_cast<int>(sizeof(Query)); ///< of the 16 bytes of a copy
   static constexpr bool kConverts = kIsConverted<Key>; ///< keys and values, from 8 bits to f16
-  /// A sigmoid's weights may be small beside 1, and as f16 have bits down to 2^-24 only. What they are
-  /// multiplied by may be large.
+  /// A sigmoid's weights may be small beside 1, with bits down to 2^-24 as f16; factors of V may be large.
   static constexpr float kWeightUnit =
       Variant::kSigmoid && kConverts && !HasValueFactor<Variant> ? 32768.f : 1.f;
 
@@ -286,12 +285,12 @@ private:
       softmax_.step(s, rescale);
       out_.scaleRows(rescale);
     }
-    rows_.multiplyByFactors(tokens, tokenWarp_ * kGroups, s);
 #pragma unroll
-    for (int g = 0; g < kGroups; ++g) {
-      if (seen[g])
+    for (int g = 0; g < kGroups; ++g)
+      if (seen[g]) {
+        rows_.multiplyByFactors(tokens, tokenWarp_ * kGroups + g, s.template part<2>(2 * g));
         multiplyValues(values, tokenWarp_ * kGroups + g, s.template part<2>(2 * g));
-    }
+      }
   }
 
   /// s += q . k for 16 tokens: two n8 tiles from one ldmatrix a k-step.
