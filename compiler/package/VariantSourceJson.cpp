@@ -42,6 +42,7 @@ json toJson(const codegen::cuda::VariantSource &source) {
 support::Result<codegen::cuda::VariantSource> variantSourceFromJson(const json &object) {
   using namespace support;
   try {
+    const auto flag = [&](const char *key) { return object.contains(key) && boolean(object, key); };
     codegen::cuda::VariantSource source;
     source.name = identifier(object, "name", spec::kMaxNameLength);
     source.queryHeads = integer(object, "query_heads", 1, spec::kMaxHeads);
@@ -53,10 +54,10 @@ support::Result<codegen::cuda::VariantSource> variantSourceFromJson(const json &
     source.normalize = word(object, "normalize", spec::parseNormalize);
     source.hasSink = boolean(object, "has_sink");
     require(!source.hasSink || source.normalize == spec::Normalize::Softmax, "sigmoid has no sink");
-    source.hasOutput = object.contains("has_output") && boolean(object, "has_output");
-    source.hasQuery = object.contains("has_query") && boolean(object, "has_query");
-    source.hasKey = object.contains("has_key") && boolean(object, "has_key");
-    source.hasValueFactor = object.contains("has_value_factor") && boolean(object, "has_value_factor");
+    source.hasOutput = flag("has_output");
+    source.hasQuery = flag("has_query");
+    source.hasKey = flag("has_key");
+    source.hasValueFactor = flag("has_value_factor");
     for (const json &param : array(object, "params", spec::kMaxParams)) {
       require(param.is_string(), "an element of `params` is not a string");
       source.params.push_back(param.get<std::string>());

@@ -343,14 +343,7 @@ void AttentionSema::checkValue() {
                                    "rows are sums of V: what is the same for all tokens of one belongs into "
                                    "`output`"))
     return;
-  const auto factor = exprs_.factorOfElement(*value);
-  if (!factor)
-    reporter_
-        .error(parsed_.arena[hook->expr].range, "`value` must be `x` multiplied by what does not read it")
-        .withHint(
-            "rows are sums of V, in which a token has one factor; what is made of elements belongs into "
-            "`output`");
-  else
+  if (const auto factor = exprs_.factorOfElement(*value, hook->expr))
     variant_.valueFactor = *factor;
 }
 

@@ -329,29 +329,36 @@ bool ExprSema::checkReadsHeadOnly(ExprId value, AstExprId expr, const Scope &sco
                     "it is the same for all queries and tokens of a head");
 }
 
-std::optional<std::optional<ExprId>> ExprSema::factorOfElement(ExprId product) {
+std::optional<std::optional<ExprId>> ExprSema::factorOfElement(ExprId value, AstExprId expr) {
   const auto isElement = [](const Expr &e) { return e.op == ExprOp::Builtin && e.builtin == Builtin::X; };
   const auto readsElement = [&](ExprId id) { return reaches(exprs_, id, isElement); };
   struct Step {
     ExprId made;                 ///< what it makes of the one below
     std::optional<ExprId> other; ///< its second operand
   };
+  const auto isNone = [&] {
+    reporter_.error(ast(expr).range, "`value` must be `x` multiplied by what does not read it")
+        .withHint(
+            "rows are sums of V, in which a token has one factor; what is made of elements belongs into "
+            "`output`");
+    return std::nullopt;
+  };
   std::vector<Step> steps; // from the product down to `x`
-  for (ExprId at = product; !isElement(exprs_[at]);) {
-    const Expr &expr = exprs_[at];
-    const bool isDivision = expr.op == ExprOp::Div;
-    if (expr.op == ExprOp::Neg) {
+  for (ExprId at = value; !isElement(exprs_[at]);) {
+    const Expr &part = exprs_[at];
+    const bool isDivision = part.op == ExprOp::Div;
+    if (part.op == ExprOp::Neg) {
       steps.push_back({at, std::nullopt});
-      at = expr.operands[0];
-    } else if (expr.op == ExprOp::Mul || isDivision) {
-      const bool inFirst = readsElement(expr.operands[0]), inSecond = readsElement(expr.operands[1]);
-      if (inFirst == inSecond || (isDivision && inSecond))
-        return std::nullopt;
-      steps.push_back({at, expr.operands[inFirst ? 1 : 0]});
-      at = expr.operands[inFirst ? 0 : 1];
-    } else {
-      return std::nullopt;
+      at = part.operands[0];
+      continue;
     }
+    if (part.op != ExprOp::Mul && !isDivision)
+      return isNone();
+    const bool inFirst = readsElement(part.operands[0]), inSecond = readsElement(part.operands[1]);
+    if (inFirst == inSecond || (isDivision && inSecond))
+      return isNone();
+    steps.push_back({at, part.operands[inFirst ? 1 : 0]});
+    at = part.operands[inFirst ? 0 : 1];
   }
   std::optional<ExprId> factor;
   for (auto step = steps.rbegin(); step != steps.rend(); ++step) {

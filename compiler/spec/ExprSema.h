@@ -56,9 +56,9 @@ public:
   bool checkReadsNoElement(ExprId value, AstExprId expr, const Scope &scope, const std::string &what);
   /// Reports reading anything but heads and parameters, likewise.
   bool checkReadsHeadOnly(ExprId value, AstExprId expr, const Scope &scope, const std::string &what);
-  /// By what a product multiplies the element `x`; the inner one is none where that is 1. None: it is no
+  /// By what `value` multiplies the element `x`; the inner one is none where that is 1. Reports what is no
   /// product of `x` and others that do not read it.
-  std::optional<std::optional<ExprId>> factorOfElement(ExprId product);
+  std::optional<std::optional<ExprId>> factorOfElement(ExprId value, AstExprId expr);
   /// Whether a name is the bound `path`: what is declared hides it, which came later than many specs.
   bool isPathBound(const AstExpr &expr, const Scope &scope) const;
   /// Whether a name means something here, or would if its declaration could be read.

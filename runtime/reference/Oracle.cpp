@@ -126,15 +126,21 @@ Site siteOf(const spec::Variant &variant, const tree::KvTree &tree, int query, i
   return site;
 }
 
+/// The same at a token.
+Site siteAt(Site row, const Token &token) {
+  row.kvPos = token.position;
+  row.depth = token.depth;
+  row.location = token.location;
+  return row;
+}
+
 /// Final scores of one row, of the product of q with each token's key; -inf where a token is hidden.
 template <class Product>
 std::vector<double> scoresOf(const spec::Variant &variant, const std::vector<Token> &tokens,
-                             const Product &product, Evaluator &evaluate, Site site) {
+                             const Product &product, Evaluator &evaluate, const Site &row) {
   std::vector<double> scores(tokens.size());
   for (std::size_t t = 0; t < tokens.size(); ++t) {
-    site.kvPos = tokens[t].position;
-    site.depth = tokens[t].depth;
-    site.location = tokens[t].location;
+    Site site = siteAt(row, tokens[t]);
     site.s = evaluate.round(evaluate.round(product(t)) * variant.scale);
     const bool isVisible = !variant.mask || evaluate.boolean(*variant.mask, site);
     scores[t] = !isVisible ? -kInfinity : variant.score ? evaluate.f32(*variant.score, site) : site.s;
@@ -163,16 +169,12 @@ double softmax(std::vector<double> &scores, double sink, const Evaluator &evalua
 
 /// From weights of tokens to what their V is multiplied by. What weighs nothing stays so.
 void multiplyByFactors(const spec::Variant &variant, const std::vector<Token> &tokens,
-                       std::vector<double> &weights, Evaluator &evaluate, Site site) {
+                       std::vector<double> &weights, Evaluator &evaluate, const Site &row) {
   if (!variant.valueFactor)
     return;
   for (std::size_t t = 0; t < tokens.size(); ++t)
-    if (weights[t] != 0) {
-      site.kvPos = tokens[t].position;
-      site.depth = tokens[t].depth;
-      site.location = tokens[t].location;
-      weights[t] = evaluate.round(weights[t] * evaluate.f32(*variant.valueFactor, site));
-    }
+    if (weights[t] != 0)
+      weights[t] = evaluate.round(weights[t] * evaluate.f32(*variant.valueFactor, siteAt(row, tokens[t])));
 }
 
 void sigmoid(std::vector<double> &scores, const Evaluator &evaluate) {

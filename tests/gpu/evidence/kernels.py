@@ -186,6 +186,13 @@ def variants(page, records):
 BOUND_BY_BYTES = 1.2  # times its floor that a row of 16 bits takes at most
 
 
+def of_group(words, ratio, rows):
+    """What a table says of some rows' ratios: how many, their mean, the least and the largest."""
+    found = {row: ratio[row] for row in rows}
+    ends = (min(found, key=found.get), max(found, key=found.get))
+    return [words, len(rows), times(mean(found.values())), *(f"{times(found[row])} ({row})" for row in ends)]
+
+
 def caches_of_8_bits(page, records):
     page.heading("Caches of 8-bit floats")
     page.add("FastTree's trees with `dtype = fp8_e4m3` caches over the same with f16, both untuned, in one call. Half the memory; of the time, where the 16-bit kernel takes at most "
@@ -198,10 +205,7 @@ def caches_of_8_bits(page, records):
         card = card_of(record["device"])
         groups = [("all", list(ratio)), ("bytes bind", bound),
                   *((heads, [row for row in ratio if row.endswith(ending)]) for heads, ending in (("32/8", "_g4"), ("32/32", "_g1"), ("16/1", "_g16")))]
-        for words, rows in groups:
-            found = {row: ratio[row] for row in rows}
-            lines.append([f"{card} ({link(name)})", words, len(rows), times(mean(found.values())),
-                          *(f"{times(found[row])} ({row})" for row in (min(found, key=found.get), max(found, key=found.get)))])
+        lines += [[f"{card} ({link(name)})", *of_group(words, ratio, rows)] for words, rows in groups]
         slower = [row for row in ratio if ratio[row] > 1.05]
         page.loss(f"8-bit caches ({card}) take more than 1.05 times the time of 16-bit ones on {len(slower)} of {len(ratio)} rows, {max(ratio.values()):.2f} times at worst; "
                   f"where bytes bind {mean(ratio[row] for row in bound):.2f} in the mean, 0.60 was the aim")
@@ -241,11 +245,8 @@ def key_hook(page, records):
              "sm90 reads; both untuned.")
     ratio = {row["row"]: row["key_us"] / row["plain_us"] for row in record["rows"]}
     bound = [row["row"] for row in record["rows"] if row["plain_us"] <= BOUND_BY_BYTES * row["plain_floor_us"]]
-    lines = []
-    for words, rows in (("all that were come to", list(ratio)), (f"without the hook at most {BOUND_BY_BYTES} times the floor", bound)):
-        found = {row: ratio[row] for row in rows}
-        lines.append([words, len(rows), times(mean(found.values())), *(f"{times(found[row])} ({row})" for row in (min(found, key=found.get), max(found, key=found.get)))])
-    page.table(["rows", "how many", "mean", "best", "worst"], lines)
+    page.table(["rows", "how many", "mean", "best", "worst"],
+               [of_group("all that were come to", ratio, list(ratio)), of_group(f"without the hook at most {BOUND_BY_BYTES} times the floor", ratio, bound)])
     flat = next(one for one in record["trial"] if one["tree"].startswith("no_sharing"))
     page.add(f"Where nothing is shared (`{flat['tree']}`, {flat['heads']}) it is {flat['key_us'] / flat['plain_us']:.2f} times the time: {us(flat['plain_us'])} and {us(flat['key_us'])} us.")
     page.loss(f"a hook `key` where bytes bind: {mean(ratio[row] for row in bound):.2f} times the time without in the mean of {len(bound)} rows, {max(ratio[row] for row in bound):.2f} at worst; 1.3 was the aim")

@@ -141,7 +141,7 @@ def engine_on_two_gpus(page, records):
     page.table(["on", "n16: own / deft", "few_shot", "alone"], lines)
 
 
-def engine_lines(page, name, record):
+def engine_lines(page, record):
     """A line for each run of deft's that has one of the own backend beside it."""
     lines, own = [], {}
     for run in record["runs"]:
@@ -166,7 +166,7 @@ def engine(page, records):
     page.add(f"{where}: generated tokens a second beside vLLM's own FLASH_ATTN, in the same engine, Llama-3-8B's "
              "dimensions with random weights. `n16`: 16 samples of one prompt of 4,096 tokens; `few_shot`: 32 requests that share 4,096; `alone`: 32 of 1,024 that share nothing.")
     page.table(["card", "layers", "mode", "type", "cache", "n16: own / deft", "few_shot", "alone"],
-               [line for name, record in zip(names, both) for line in engine_lines(page, name, record)])
+               [line for record in both for line in engine_lines(page, record)])
     kernels = both[1]["profile"]["kernels_us"]
     page.add(f"On the H200 a step of 8 layers is the host's: in the profile of `few_shot` a layer's attention takes FLASH_ATTN {kernels['FLASH_ATTN']['attend']} and {kernels['FLASH_ATTN']['combine']} us, "
              f"deft {kernels['CUSTOM']['attend']} us and a merge that is launched beside it and ends {kernels['CUSTOM']['merge']} us after its own start, while vLLM's Python takes " +
@@ -174,7 +174,7 @@ def engine(page, records):
     engine_on_two_gpus(page, records)
     page.command("python3 tests/gpu/vllm_engine.py --layers 32 --modes graphs", "python3 tests/gpu/vllm_engine.py --tensor-parallel 2 --modes graphs")
     page.no_record("SGLang with the plug-in on a GPU", "`--attention-backend deft` in SGLang 0.5.12 to 0.5.23")
-    page.no_record("whose error the difference is between deft and FLASH_ATTN over a cache of 8-bit floats in vLLM (the latter rounds q to 8 bits, too)",
+    page.no_record("whose error the difference is between deft and FLASH_ATTN over a cache of 8-bit floats in vLLM (which by vLLM's code is given q in 8 bits, too)",
                    "`tests/gpu/vllm_engine.py --kv-cache-dtype fp8 --backends FLASH_ATTN,TRITON_ATTN,CUSTOM` and each beside 16 bits")
     page.no_record("a trained model in an engine", "`tests/gpu/vllm_engine.py` with a checkpoint")
 

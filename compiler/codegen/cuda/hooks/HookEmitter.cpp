@@ -71,7 +71,7 @@ private:
   }
 
   void bindArguments(ExprPrinter &printer, Region &region) {
-    for (auto [argument, name] : llvm::zip(region.getArguments(), hookArgNames()))
+    for (auto [argument, name] : llvm::zip(region.getArguments(), argNames(op_, region)))
       printer.bind(argument, name.str());
   }
 
@@ -198,33 +198,24 @@ private:
     return hookWithoutRow(op_.getSink(), "float sink(const Params &p, int head, int kv_head)");
   }
 
+  /// Of q, by the kernel before the others, of K, and of what is written.
+  std::string elementHooks() {
+    return hookWithoutRow(op_.getQuery(),
+                          "float query(const Params &p, float x, float x_half, float x_pair, float x_rms, "
+                          "int dim, int q_pos, int head, int kv_head, int query)") +
+           hookWithoutRow(op_.getKey(),
+                          "float key(const Params &p, float x, float x_half, float x_pair, float x_rms, "
+                          "int dim, int kv_pos, int kv_head)") +
+           hookWithoutRow(op_.getOutput(),
+                          "float output(const Params &p, float x, int dim, int q_pos, int head, "
+                          "int kv_head, int query)");
+  }
+
   std::string hookWithoutRow(Region &region, const std::string &signature) {
     if (region.empty())
       return "";
     ExprPrinter printer;
     bindArguments(printer, region);
-    return "\n" + (kInlined + signature) + " {\n" + returned(printer, region) + "  }\n";
-  }
-
-  /// Of q, by the kernel before the others, of K, and of what is written.
-  std::string elementHooks() {
-    return elementHook(op_.getQuery(),
-                       "float query(const Params &p, float x, float x_half, float x_pair, float x_rms, "
-                       "int dim, int q_pos, int head, int kv_head, int query)") +
-           elementHook(op_.getKey(),
-                       "float key(const Params &p, float x, float x_half, float x_pair, float x_rms, "
-                       "int dim, int kv_pos, int kv_head)") +
-           elementHook(op_.getOutput(),
-                       "float output(const Params &p, float x, int dim, int q_pos, int head, "
-                       "int kv_head, int query)");
-  }
-
-  std::string elementHook(Region &region, const std::string &signature) {
-    if (region.empty())
-      return "";
-    ExprPrinter printer;
-    for (auto [argument, name] : llvm::zip(region.getArguments(), argNames(op_, region)))
-      printer.bind(argument, name.str());
     return "\n" + (kInlined + signature) + " {\n" + returned(printer, region) + "  }\n";
   }
 
