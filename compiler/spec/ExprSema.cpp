@@ -244,7 +244,7 @@ std::optional<ExprId> ExprSema::evaluateIndex(const AstExpr &expr, const Scope &
     support::Diagnostic &report =
         reporter_.error(indices, "`" + expr.name.text + "` has one element for each of `" +
                                      toString(param.shape) + "` and is indexed by `" + wanted + "` only");
-    if (written == wanted)
+    if (hidden && written == wanted)
       report.withHint("this `" + hidden->name.text + "` is declared, and hides that one");
     return std::nullopt;
   }

@@ -35,14 +35,13 @@ std::int32_t builtinI32(Builtin builtin, const Site &site) {
     return site.query;
   case Builtin::Dim:
     return site.dim;
-  case Builtin::S:
+  case Builtin::S: // f32, as are the next four
   case Builtin::X:
   case Builtin::XHalf:
   case Builtin::XPair:
   case Builtin::XRms:
-    break; // f32
-  case Builtin::Pos:
-    break; // no Variant's
+  case Builtin::Pos: // no Variant's
+    break;
   }
   return 0;
 }
