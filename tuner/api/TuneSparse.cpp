@@ -1,6 +1,7 @@
 #include "tuner/api/TuneSparse.h"
 
 #include "runtime/api/Convert.h"
+#include "tuner/api/TuneEnd.h"
 #include "tuner/session/Journal.h"
 #include "tuner/sparse/ReportJson.h"
 #include "tuner/sparse/TuneApart.h"
@@ -14,18 +15,6 @@ namespace deft::api {
 
 namespace {
 
-TuneEnd toPublic(sparse::Ended ended) {
-  switch (ended) {
-  case sparse::Ended::Budget:
-    return TuneEnd::Budget;
-  case sparse::Ended::Interrupted:
-    return TuneEnd::Cancelled;
-  case sparse::Ended::Complete:
-    break;
-  }
-  return TuneEnd::Complete;
-}
-
 TunedSparse toPublic(const sparse::TuneReport &report) {
   TunedSparse own;
   own.tileTokens = report.tile.tileKv;
@@ -37,7 +26,7 @@ TunedSparse toPublic(const sparse::TuneReport &report) {
     own.lists.push_back(
         {one.lists.budget, one.lists.queries, one.itemTokens, one.untunedUs, one.tunedUs, one.gain()});
   own.known = static_cast<int>(report.known.size());
-  own.end = toPublic(report.ended);
+  own.end = toTuneEnd(report.ended);
   own.seconds = report.seconds;
   own.file = report.path;
   return own;

@@ -7,6 +7,7 @@
 #include "runtime/exec/Params.h"
 #include "runtime/exec/cpu/Processors.h"
 #include "runtime/tree/CachePlacement.h"
+#include "tuner/api/TuneEnd.h"
 #include "tuner/api/TuneSparse.h"
 #include "tuner/session/NamedSamples.h"
 #include "tuner/session/Tune.h"
@@ -104,24 +105,12 @@ TunedClass toPublic(const session::ClassReport &report) {
   return own;
 }
 
-TuneEnd toPublic(session::Ended ended) {
-  switch (ended) {
-  case session::Ended::Budget:
-    return TuneEnd::Budget;
-  case session::Ended::Interrupted:
-    return TuneEnd::Cancelled;
-  case session::Ended::Complete:
-    break;
-  }
-  return TuneEnd::Complete;
-}
-
 TuneSummary toPublic(const session::TuneReport &report) {
   TuneSummary summary;
   summary.device = report.device.text();
   for (const session::ClassReport &one : report.classes)
     summary.classes.push_back(toPublic(one));
-  summary.end = toPublic(report.ended);
+  summary.end = api::toTuneEnd(report.ended);
   summary.measured = report.made;
   summary.reused = report.reused;
   summary.seconds = report.seconds;
@@ -231,7 +220,7 @@ Result<TuneSummary> Tuner::run(const TuneListener &listener) {
     if (report->notSaved)
       return api::toPublic(*report->notSaved);
     TuneSummary summary = toPublic(*report);
-    if (hasSparse && report->ended != session::Ended::Interrupted)
+    if (hasSparse && report->ended != measure::Ended::Interrupted)
       api::tuneSparseBehind(summary, program, input.params, ofSparse, listener);
     return summary;
   });

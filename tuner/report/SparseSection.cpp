@@ -55,7 +55,7 @@ std::string resultText(const sparse::TuneReport &report) {
   std::string text = tileText(report);
   if (all.empty())
     return text + "No lists were tuned" +
-           (report.ended == sparse::Ended::Complete ? "." : " before it ended.");
+           (report.ended == measure::Ended::Complete ? "." : " before it ended.");
   double sum = 0, least = all.front().gain(), most = least;
   for (const TunedLists &one : all) {
     sum += std::log(one.gain());
@@ -69,9 +69,9 @@ std::string resultText(const sparse::TuneReport &report) {
   if (all.size() > 1)
     text += " in the geometric mean (" + rounded(least, 3) + " to " + rounded(most, 3) + ")";
   text += "; " + counted(own, "has", "have") + " a cut of " + (own == 1 ? "its" : "their") + " own.";
-  if (report.ended == sparse::Ended::Budget)
+  if (report.ended == measure::Ended::Budget)
     text += " It was stopped by its budget.";
-  if (report.ended == sparse::Ended::Interrupted)
+  if (report.ended == measure::Ended::Interrupted)
     text += " It was interrupted.";
   return text;
 }

@@ -109,15 +109,7 @@ Result<Journal> openJournal(const SessionFacts &facts, const Listener &listener,
 }
 
 const char *endReason(Ended ended, bool isSaved) {
-  switch (ended) {
-  case Ended::Budget:
-    return "budget";
-  case Ended::Interrupted:
-    return "interrupted";
-  case Ended::Complete:
-    break;
-  }
-  return isSaved ? "complete" : "not saved";
+  return ended == Ended::Complete && !isSaved ? "not saved" : toString(ended);
 }
 
 Error notSaved(const Error &fault, const Journal &journal) {

@@ -4,6 +4,7 @@
 #include "runtime/config_cache/ConfigCache.h"
 #include "runtime/config_cache/VariantLegality.h"
 #include "runtime/program/Program.h"
+#include "tuner/measure/Ended.h"
 #include "tuner/measure/MeasureService.h"
 #include "tuner/search/Strategy.h"
 #include "tuner/space/MakeSpace.h"
@@ -111,7 +112,7 @@ struct ClassReport {
   std::string note; ///< why the untuned stays, whose config was preferred
 };
 
-enum class Ended { Complete, Budget, Interrupted };
+using measure::Ended;
 
 struct TuneReport {
   config_cache::DeviceKey device;

@@ -56,24 +56,12 @@ std::vector<TunedLists> listsFrom(const json &array) {
 
 Ended endFrom(const json &name) {
   for (const Ended ended : {Ended::Budget, Ended::Interrupted})
-    if (name == endName(ended))
+    if (name == toString(ended))
       return ended;
   return Ended::Complete;
 }
 
 } // namespace
-
-const char *endName(Ended ended) {
-  switch (ended) {
-  case Ended::Budget:
-    return "budget";
-  case Ended::Interrupted:
-    return "interrupted";
-  case Ended::Complete:
-    break;
-  }
-  return "complete";
-}
 
 json toJson(const TuneReport &report) {
   return {{"device", toJson(report.device)},
@@ -85,7 +73,7 @@ json toJson(const TuneReport &report) {
           {"tile_gain", report.tileGain},
           {"lists", listsJson(report.lists)},
           {"known", listsJson(report.known)},
-          {"ended", endName(report.ended)},
+          {"ended", toString(report.ended)},
           {"seconds", report.seconds},
           {"path", report.path},
           {"notes", report.notes}};

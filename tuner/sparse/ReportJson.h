@@ -7,9 +7,6 @@
 /// What a tuning of sparse layers found out, as child processes say it and journals keep it.
 namespace deft::sparse {
 
-/// "complete", "budget", "interrupted".
-const char *endName(Ended ended);
-
 nlohmann::json toJson(const TuneReport &report);
 /// The same as an event of a session's journal (tuner/session/Journal.h).
 nlohmann::json sparseEvent(const TuneReport &report);

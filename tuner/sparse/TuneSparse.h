@@ -3,6 +3,7 @@
 #include "runtime/config_cache/ConfigCache.h"
 #include "runtime/exec/Inputs.h"
 #include "runtime/program/Program.h"
+#include "tuner/measure/Ended.h"
 #include "tuner/space/MakeSpace.h"
 #include "tuner/sparse/SparseSearch.h"
 
@@ -33,7 +34,7 @@ struct Listener {
   std::function<bool()> isCancelled = {}; ///< asked between measurements
 };
 
-enum class Ended { Complete, Budget, Interrupted };
+using measure::Ended;
 
 struct TuneReport {
   config_cache::DeviceKey device;

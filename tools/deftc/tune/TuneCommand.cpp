@@ -303,12 +303,12 @@ int runTune(Context &context, const Options &options) {
     context.err << "warning: " << warning << '\n';
   const int notSaved = report->notSaved ? reportError(context, *report->notSaved) : kExitOk;
   const auto isDone = [](const session::ClassReport &one) { return one.isDone; };
-  const bool hasNone = report->ended == session::Ended::Complete &&
+  const bool hasNone = report->ended == measure::Ended::Complete &&
                        std::none_of(report->classes.begin(), report->classes.end(), isDone);
   int code = notSaved;
   if (code == kExitOk && hasNone)
     code = reportError(context, {ErrorCode::Environment, "no class could be tuned", ""});
-  else if (code == kExitOk && report->ended == session::Ended::Interrupted)
+  else if (code == kExitOk && report->ended == measure::Ended::Interrupted)
     code = kExitSignal + interruptedBy;
   if (code == kExitOk && hasSparse) {
     context.out << '\n';

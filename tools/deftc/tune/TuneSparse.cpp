@@ -23,18 +23,6 @@
 namespace deft::cli {
 namespace {
 
-const char *endText(sparse::Ended ended) {
-  switch (ended) {
-  case sparse::Ended::Complete:
-    return "complete";
-  case sparse::Ended::Budget:
-    return "stopped by its budget; the same command goes on with it";
-  case sparse::Ended::Interrupted:
-    return "interrupted; the same command goes on with it";
-  }
-  return "";
-}
-
 std::string tileText(const sparse::TuneReport &report) {
   std::string text = sparseTileText(report.tile);
   if (report.isPackaged)
@@ -97,7 +85,7 @@ support::Result<sparse::TuneReport> tuneSparse(Context &context, const program::
 }
 
 int exitCodeOf(const sparse::TuneReport &report) {
-  return report.ended == sparse::Ended::Interrupted ? kExitSignal + interruptedBy : kExitOk;
+  return report.ended == measure::Ended::Interrupted ? kExitSignal + interruptedBy : kExitOk;
 }
 
 void keepInJournal(Context &context, const sparse::TuneReport &report, const std::string &journal) {
@@ -117,7 +105,7 @@ int writeSparsePage(Context &context, const program::Program &program, const spa
       {"backend", "cuda"},
       {"command", support::isUtf8(context.command) ? context.command : std::string()}};
   const nlohmann::json end = {
-      {"event", "end"}, {"reason", endName(report.ended)}, {"seconds", report.seconds}};
+      {"event", "end"}, {"reason", toString(report.ended)}, {"seconds", report.seconds}};
   auto session = report::sessionOf({head, sparse::sparseEvent(report), end}, "");
   return session ? writeTunePage(context, {std::move(*session)}, path)
                  : reportError(context, session.error());

@@ -6,21 +6,17 @@
 #include <ostream>
 
 namespace deft::cli {
-namespace {
-
-const char *endText(session::Ended ended) {
+const char *endText(measure::Ended ended) {
   switch (ended) {
-  case session::Ended::Complete:
+  case measure::Ended::Complete:
     return "complete";
-  case session::Ended::Budget:
+  case measure::Ended::Budget:
     return "stopped by its budget; the same command goes on with it";
-  case session::Ended::Interrupted:
+  case measure::Ended::Interrupted:
     return "interrupted; the same command goes on with it";
   }
   return "";
 }
-
-} // namespace
 
 void printTuneSummary(const session::TuneReport &report, std::ostream &out) {
   out << report.device.text() << ", " << report.signature.text() << "\n\n";

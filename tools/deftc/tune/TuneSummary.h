@@ -10,6 +10,9 @@
 
 namespace deft::cli {
 
+/// In a summary: and how to go on.
+const char *endText(measure::Ended ended);
+
 /// A table of the classes, and what the session did.
 void printTuneSummary(const session::TuneReport &report, std::ostream &out);
 
