@@ -259,6 +259,32 @@ def check_pages(att, tree, paths, q, k, v, table):
     return [*results, is_error("a page that the cache does not have", plan.check_replays, str(fewer))]
 
 
+def check_reserved(att, q, k, v, table):
+    """A graph that is captured of one query serves as many as there was room reserved for."""
+    tree = deft.Tree()
+    prompt = tree.add_root(600, location=0)
+    tree.set_queries([prompt])
+    plan, out = att.plan(tree, device=q.device), torch.zeros_like(q)
+    room = plan.reserve(requests=len(q), queries=len(q), tokens=2000)
+    print(f"    a plan with that room takes {room.device_bytes / 1024:.0f} KiB of the GPU")
+    plan.upload()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        plan.run(q, k, v, table, out=out)
+    paths, results = [range(600)], []
+    for leaves in (0, len(q)):
+        if leaves:
+            tree.set_queries([tree.add_child(prompt, 20 + i, location=608 + 32 * i) for i in range(leaves)])
+            paths = [[*range(600), *range(608 + 32 * i, 608 + 32 * i + 20 + i)] for i in range(leaves)]
+            plan.advance(tree)
+            plan.upload()
+        graph.replay()
+        right = expected([list(path) for path in paths], q, k, v, table)
+        results.append(check(f"a graph with room that was reserved, {len(paths)} queries", out[: len(paths)], right))
+    plan.check_replays()
+    return results
+
+
 def is_error(name, call, said):
     try:
         call()
@@ -339,6 +365,7 @@ def main():
     graph.replay()
     results.append(check("its replay after a step", captured, expected(paths(1), q, k, v, table)))
     plan.check_replays()
+    results += check_reserved(att, q, k, v, table)
 
     tables = torch.arange(4 * 8, dtype=torch.int32, device=device).reshape(4, 8)
     tables[1:, :4] = tables[0, :4]

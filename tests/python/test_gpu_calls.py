@@ -183,21 +183,80 @@ def test_rows_on_a_gpu_are_not_quantized():
         deft.quantize(OnGpu(np.zeros((2, 1, 8), "float16")), out=np.zeros((2, 1, 8), "uint8"))
 
 
-def items_of(plan):
+def room_of(plan):
     room = deft._library.sized(deft._abi.deft_gpu_room)
-    deft._library.check(deft._library.lib.deft_gpu_plan_get_room(plan.handle, byref(room)))
-    return room.items
+    deft._library.check(deft._library.lib.deft_gpu_plan_get_room(plan._gpu_plan(0).handle, byref(room)))
+    return room.queries, room.items, room.runs, room.partials
+
+
+def small_tree():
+    tree = deft.Tree()
+    tree.add_query(tree.add_root(40, location=0))
+    return tree
 
 
 def test_room_is_for_plans_that_are_cut_as_this_one(att):
-    tree = deft.Tree()
-    tree.add_query(tree.add_root(40, location=0))
-    items = []
+    tree, items = small_tree(), []
     for options in {}, {"chunk_tokens": 64}:
-        plan = att.plan(tree, device=0, **options)._gpu_plan(0)
+        plan = att.plan(tree, device=0, **options)
         plan.reserve(4, 4, 1_000_000)
-        items.append(items_of(plan))
+        items.append(room_of(plan)[1])
     assert items[0] < 1_000_000 // 64 <= items[1]  # a piece of at most 64 tokens is an item
+
+
+def test_what_was_reserved_serves_larger_trees(att):
+    tree = small_tree()
+    plans = [att.plan(tree, device="cuda") for _ in range(2)]
+    plans[1].reserve(8, 8, 4096)
+    had = [room_of(plan) for plan in plans]
+    for place in range(1, 8):
+        tree.add_query(tree.add_child(0, 512, location=place * 512))
+    for plan in plans:
+        plan.advance(tree)
+    has = [room_of(plan) for plan in plans]
+    assert has[0] > had[0] and has[1] == had[1]
+
+
+def test_reserving_tells_the_memory_that_it_takes(att):
+    plan = att.plan(small_tree(), device=0)
+    small, large = plan.reserve(4, 4, 1000), plan.reserve(64, 64, 100_000)
+    assert 0 < small.device_bytes < large.device_bytes and 0 < small.host_bytes < large.host_bytes
+
+
+def test_a_batch_reserves_behind_its_first_update(att, rng):
+    batch = deft.PagedBatch(att, max_requests=4)
+    with pytest.raises(deft.UsageError, match="the batch has no requests yet"):
+        batch.reserve(4, 4, 1000)
+    batch.update(TABLES, LENGTHS)
+    assert batch.reserve(4, 40, 1000).device_bytes > 0
+    assert room_of(batch._runs)[0] == 40
+    step = Step(rng, len(LENGTHS))
+    assert_close(step.run(batch), expected_of_requests(step.q, step.k, step.v, TABLES, LENGTHS)[0], "bfloat16")
+
+
+def test_paths_of_invariant_plans_take_the_room_that_their_length_asks_for(att):
+    plan = att.plan(small_tree(), device=0, invariant=True)
+    plan.reserve(8, 8, 100_000)
+    had = room_of(plan)
+    plan.reserve(8, 8, 100_000, longest_path=100_000)
+    assert room_of(plan) > had
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"requests": -1}, "requests = -1, it must be from 0"),
+        ({"queries": 1.5}, "queries is a float"),
+        ({"tokens": -1}, "tokens = -1, it must be from 0"),
+        ({"longest_path": -1}, "longest_path = -1, it must be from 0"),
+        ({"device": "cpu"}, "a plan of the processor needs no room"),
+        ({"device": "tpu"}, "there is no device `tpu`"),
+    ],
+)
+def test_what_cannot_be_reserved_is_named(att, arguments, message):
+    plan = att.plan(small_tree(), device=0)
+    with pytest.raises(deft.UsageError, match=message):
+        plan.reserve(**{"requests": 4, "queries": 4, "tokens": 1000, **arguments})
 
 
 def test_values_of_parameters_that_come_and_go_leave_the_plan_s_own(att, monkeypatch):

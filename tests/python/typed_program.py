@@ -105,6 +105,12 @@ def batches() -> deft.Sharing:
     return batch.sharing()
 
 
+def reserved(plan: deft.Plan, batch: deft.PagedBatch) -> deft.PlanRoom:
+    """For which a GPU would be needed."""
+    assert_type(batch.reserve(2, 2, 100).host_bytes, int)
+    return plan.reserve(2, 2, 100, longest_path=60, device="cuda:0")
+
+
 def states() -> Floats:
     parts = [np.full((2, 4, 64), value, np.float16) for value in (1, 3)]
     out, lse = deft.merge_states(parts, [np.zeros((2, 4), np.float32)] * 2)

@@ -22,7 +22,7 @@ from ._log import LogMessage, set_log, set_nvtx
 from ._merge_states import merge_states
 from ._paged_batch import PagedBatch, Sharing
 from ._plan import Plan
-from ._plan_facts import ConfigChoice, PlanSummary
+from ._plan_facts import ConfigChoice, PlanRoom, PlanSummary
 from ._quantize import quantize
 from ._selection import NodeTokens, Selection
 from ._sequence_tree import SequenceTree, TokenCopy
@@ -64,6 +64,7 @@ __all__ = [
     "PagedBatch",
     "Param",
     "Plan",
+    "PlanRoom",
     "PlanSummary",
     "Query",
     "Selection",

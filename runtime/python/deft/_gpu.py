@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Callable
 
 from . import _abi
+from ._errors import UsageError
 from ._library import Handle, lib, make, sized
 from ._params import make_params
 
@@ -52,6 +53,27 @@ def _give_back() -> None:
         except IndexError:  # another thread may have given back the last one
             return
         destroy(value)
+
+
+def _current_gpu() -> int:
+    """What "cuda" is to torch, whose tensors the runs will take; without it, the first."""
+    torch = sys.modules.get("torch")
+    return int(torch.cuda.current_device()) if torch is not None and torch.cuda.is_initialized() else 0
+
+
+def device_index(device: Any) -> int | None:
+    """None: the host. Takes 0, "cuda", "cuda:1", and torch's devices."""
+    if device is None or isinstance(device, int):
+        return device
+    name = str(device)
+    if name == "cpu":
+        return None
+    if name == "cuda":
+        return _current_gpu()
+    kind, _, index = name.partition(":")
+    if kind != "cuda" or not index.isdigit():
+        raise UsageError(f"there is no device `{name}`", 'it is "cpu", "cuda", "cuda:1" or a number')
+    return int(index)
 
 
 def gpu(index: int) -> Handle:

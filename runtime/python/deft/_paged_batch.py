@@ -13,7 +13,7 @@ from ._drafts import DraftMask, int32_view, place_of, words_of
 from ._errors import UsageError
 from ._gpu import GpuKernels
 from ._library import Handle, OfThisProcess, check, lib, make, sized
-from ._plan_facts import ConfigChoice, PlanOptions, PlanSummary
+from ._plan_facts import ConfigChoice, PlanOptions, PlanRoom, PlanSummary
 from ._runs import Runs
 from ._runners import is_traced, number_of
 from ._tensors import Ints, View, dtype_text, ints, view
@@ -271,6 +271,14 @@ class PagedBatch(OfThisProcess):
     def upload(self, stream: int | None = None) -> None:
         """On GPUs: puts the plan on the stream for runs and replayed graphs behind it."""
         self._runs._upload(stream)
+
+    def reserve(
+        self, requests: int, queries: int, tokens: int, *, longest_path: int = 0, device: Any = "cuda"
+    ) -> PlanRoom:
+        """As Plan.reserve, of the batches to come; behind the first update. Tables of drafts come with the first that has
+        some, and are not counted."""
+        self._check_has_requests()
+        return self._runs._reserve(requests, queries, tokens, longest_path, device)
 
     def follow(self, lengths: Any, stream: int | None = None) -> None:
         """As Plan.follow, of the batch's queries; requests with drafts have `lengths` in draft."""

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import sys
 import weakref
 from typing import TYPE_CHECKING, Any, Mapping
 
 from . import _abi
 from ._arguments import expect
 from ._errors import UsageError
-from ._gpu import GpuKernels
+from ._gpu import GpuKernels, device_index
 from ._library import lib, make
-from ._plan_facts import ConfigChoice, PlanOptions, PlanSummary
+from ._plan_facts import ConfigChoice, PlanOptions, PlanRoom, PlanSummary
 from ._runners import is_traced, number_of
 from ._runs import How, Runs
 
@@ -46,7 +45,7 @@ class Plan(Runs):
         self._tree = weakref.ref(tree)
         self._kept = tree if keeps_tree else None
         self.number = number_of(self)  # of this process, by which torch's graphs name it
-        index = _current_gpu() if str(device) == "cuda" else device_index(device)
+        index = device_index(device)
         if index is None:
             self._host_plan()
         else:
@@ -146,6 +145,17 @@ class Plan(Runs):
         run does it by itself, except in a graph."""
         self._upload(stream)
 
+    def reserve(
+        self, requests: int, queries: int, tokens: int, *, longest_path: int = 0, device: Any = "cuda"
+    ) -> PlanRoom:
+        """On a GPU, before a graph is captured that is to serve larger trees: room for the plans of all trees of at most so
+        many requests (leaves, and nodes that queries end with), with so many queries in all, and of so many tokens, a shared
+        one counted once, whoever shares what. Without it a graph has the room of the tree that it was captured with, and
+        `advance` to one that needs more is an error. `longest_path`: tokens of a path at most, for plans with `budget` and
+        invariant ones. Waits for the GPU; the next run, or `upload` before a graph is replayed, brings the plan anew. Gives
+        the memory that the room takes."""
+        return self._reserve(requests, queries, tokens, longest_path, device)
+
     def check_replays(self) -> None:
         """An error where a replayed graph has run while the tree had changed since the upload, where `follow` has met a length
         that the plan does not serve, or, with `check_pages`, a run a page that the cache does not have. Told once; what is
@@ -178,22 +188,3 @@ class Plan(Runs):
 
     def _repr_svg_(self) -> str:
         return self._any().picture(self._planned_tree())
-
-
-def _current_gpu() -> int:
-    """What "cuda" is to torch, whose tensors the runs will take; without it, the first."""
-    torch = sys.modules.get("torch")
-    return int(torch.cuda.current_device()) if torch is not None and torch.cuda.is_initialized() else 0
-
-
-def device_index(device: Any) -> int | None:
-    """None: the host. Takes 0, "cuda", "cuda:1", and torch's devices."""
-    if device is None or isinstance(device, int):
-        return device
-    name = str(device)
-    if name == "cpu":
-        return None
-    kind, _, index = name.partition(":")
-    if kind != "cuda" or not (index.isdigit() or index == ""):
-        raise UsageError(f"there is no device `{name}`", 'it is "cpu", "cuda", "cuda:1" or a number')
-    return int(index or 0)

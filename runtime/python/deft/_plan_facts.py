@@ -28,6 +28,13 @@ class PlanSummary(NamedTuple):
     merged_queries: int  # queries whose result is merged of several partials
 
 
+class PlanRoom(NamedTuple):
+    """Memory of a plan that has room for larger trees."""
+
+    device_bytes: int
+    host_bytes: int  # page-locked
+
+
 class ConfigChoice(NamedTuple):
     """Which config a plan was made with, and why."""
 

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import sys
-from ctypes import addressof, byref, c_int32
+from ctypes import addressof, byref, c_int32, c_int64
 from typing import TYPE_CHECKING, Any, Callable, Mapping, NamedTuple
 
 from . import _abi
-from ._arguments import expect
+from ._arguments import expect, expect_whole
 from ._errors import UsageError
-from ._gpu import GpuHandle, GpuKernels
+from ._gpu import GpuHandle, GpuKernels, device_index
 from ._library import Handle, OfThisProcess, check, lib, sized, take_text
 from ._params import check_given, freeze, make_params, merged
-from ._plan_facts import ConfigChoice, PlanOptions, PlanSummary, read_choice, read_summary
+from ._plan_facts import ConfigChoice, PlanOptions, PlanRoom, PlanSummary, read_choice, read_summary
 from ._tensors import DTYPE_NAMES, UINT8, UINT16, Ints, Slot, View, dtype_text, ints, is_read_only, make_like, stream_of, view
 from ._threads import runtime
 
@@ -120,14 +120,16 @@ class GpuPlan:
         check(lib.deft_gpu_plan_upload(self.handle, stream))
         self.needs_upload = False
 
-    def reserve(self, requests: int, queries: int, tokens: int) -> None:
-        """Room for the plans of all batches of at most so many, before a graph is captured. An upload follows."""
-        room = sized(_abi.deft_gpu_room)
+    def reserve(self, requests: int, queries: int, tokens: int, longest_path: int = 0) -> PlanRoom:
+        """As Plan.reserve."""
+        room, size = sized(_abi.deft_gpu_room), sized(_abi.deft_gpu_room_size)
         of_host = self.options.struct(None)
         options = self.options.gpu_struct(of_host)  # a plan that may not cut as it likes needs room of its own
-        check(lib.deft_gpu_room_for(self.kernels.loaded, requests, queries, tokens, byref(options), byref(room), None))
+        options.longest_path = longest_path
+        check(lib.deft_gpu_room_for(self.kernels.loaded, requests, queries, tokens, byref(options), byref(room), byref(size)))
         check(lib.deft_gpu_plan_reserve(self.handle, byref(room)))
         self.needs_upload = True
+        return PlanRoom(size.device_bytes, size.host_bytes)
 
     def _upload_if_needed(self, stream: int) -> None:
         if self.needs_upload:
@@ -233,6 +235,15 @@ class Runs(OfThisProcess):
     def _upload(self, stream: int | None) -> None:
         for device, plan in self._gpus.items():
             plan.upload(stream_or_current(stream, device))
+
+    def _reserve(self, requests: int, queries: int, tokens: int, longest_path: int, device: Any) -> PlanRoom:
+        most = [expect_whole(name, value, least=0) for name, value in (("requests", requests), ("queries", queries))]
+        most.append(expect_whole("tokens", tokens, c_int64, least=0))
+        path = expect_whole("longest_path", longest_path, least=0)
+        index = device_index(device)
+        if index is None:
+            raise UsageError("a plan of the processor needs no room", 'device="cuda" is where graphs are')
+        return self._gpu_plan(index).reserve(*most, path)
 
     def _check_replays(self) -> None:
         for plan in self._gpus.values():

@@ -17,7 +17,7 @@ from ._errors import KINDS, InternalError, UsageError
 from ._html import html_table
 from ._library import FOLDER
 from ._params import merged
-from ._plan import device_index
+from ._gpu import device_index
 
 if TYPE_CHECKING:
     from ._attention import Attention
