@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import math
+import sys
 import types
 from contextvars import ContextVar
 from typing import Any
@@ -17,11 +18,11 @@ _LONGEST_NAME = 64 - 4  # rule L3, with room for a suffix
 #: Whose function is being traced.
 tracing: ContextVar[Captures] = ContextVar("tracing")
 
-# Names that a spec may not declare (rule F6 of specs/LANGUAGE.md).
+# Names that a spec may not declare (rule F6 of specs/LANGUAGE.md), or which would be hidden.
 _TAKEN = set(
     "attention import param let mask score schedule tree path true false inf tune f32 i32 bool query_heads kv_heads head_dim scale "
-    "dtype kv_cache normalize output key s q_pos kv_pos head kv_head depth query min max abs exp exp2 log log2 tanh sigmoid sqrt "
-    "rsqrt floor floor_div sin cos select".split()
+    "dtype kv_cache normalize output key value s q_pos kv_pos head kv_head depth query min max abs exp exp2 log log2 tanh sigmoid "
+    "sqrt rsqrt floor floor_div sin cos select x x_half x_pair x_rms dim pos token".split()
 )
 
 
@@ -43,11 +44,12 @@ class CapturedArray:
 class Captures:
     """The parameters of one spec."""
 
-    def __init__(self, query_heads: int, kv_heads: int, head: Expr, kv_head: Expr) -> None:
+    def __init__(self, query_heads: int, kv_heads: int, head: Expr, kv_head: Expr, query: Expr, token: Expr) -> None:
         self._indices = {
             id(head): ("query_heads", query_heads, "head"),
             id(kv_head): ("kv_heads", kv_heads, "kv_head"),
         }
+        self._kv_heads, self._kv_head, self._query, self._token = kv_heads, kv_head, query, token
         self._names: dict[str, Any] = {}  # of parameters -> the array that it is
         self.declarations: list[str] = []
         self.values: dict[str, Any] = {}
@@ -69,9 +71,16 @@ class Captures:
 
     def element(self, wanted: str, array: Any, index: Any) -> Expr:
         shape = tuple(array.shape)
+        indices = index if isinstance(index, tuple) else (index,)
+        if indices and indices[0] is self._token:
+            return self._token_element(wanted, array, indices[1:])
+        if index is self._query:
+            if len(shape) != 1:
+                raise refuse(f"`{wanted}[query]` of shape {list(shape)}", "it has one number for each query")
+            return self._read(wanted, array, "queries", index)
         known = self._indices.get(id(index))
         if known is None:
-            return self._table_element(wanted, array, index if isinstance(index, tuple) else (index,))
+            return self._table_element(wanted, array, indices)
         heads, count, written = known
         if shape != (count,):
             raise refuse(f"`{wanted}[{written}]` of shape {list(shape)}", f"there are {count} {heads}")
@@ -90,14 +99,29 @@ class Captures:
             place = _within(place) * count + call("min", call("max", _within(number(one)), lift(0)), lift(count - 1))
         return self._read(wanted, array, str(size), place)
 
-    def _read(self, wanted: str, array: Any, size: str, index: Expr) -> Expr:
+    def _token_element(self, wanted: str, array: Any, more: tuple[Any, ...]) -> Expr:
+        """Of an array that is laid out like the cache's pages; of each KV head, or of none."""
+        shape, token = tuple(array.shape), name("token", I32)
+        if not more:
+            return self._read(wanted, array, "tokens", token)
+        if len(more) != 1 or more[0] is not self._kv_head:
+            raise refuse(f"`{wanted}[token, ...]` at another place than kv_head", "array[lang.token, lang.kv_head]")
+        if shape[-1:] != (self._kv_heads,):
+            raise refuse(f"`{wanted}[token, kv_head]` of shape {list(shape)}", f"there are {self._kv_heads} kv_heads")
+        return self._read(wanted, array, "tokens, kv_heads", token, self._kv_head)
+
+    def _read(self, wanted: str, array: Any, size: str, *index: Expr) -> Expr:
         """`size` as the declaration has it."""
         kind = _kind_of(wanted, array)
         parameter, is_new = self._name_for(wanted, array)
+        declaration = f"param {parameter} : {kind}[{size}];"
         if is_new:
-            self.declarations.append(f"param {parameter} : {kind}[{size}];")
-            self.values[parameter] = _values_of(array, kind)
-        return Expr("index", (parameter, index), kind)
+            self.declarations.append(declaration)
+            are_many = size.startswith(("tokens", "queries"))
+            self.values[parameter] = _copy_of(wanted, array, kind) if are_many else _values_of(array, kind)
+        elif declaration not in self.declarations:
+            raise refuse(f"`{wanted}` by two kinds of index", "give it a second name: other = array.copy()")
+        return Expr("index", (parameter, *index), kind)
 
     def replace(self, wanted: str, value: Any, seen: dict[int, Any]) -> Any:
         """What stands for a captured value while the function is traced."""
@@ -189,6 +213,19 @@ def _kind_of(wanted: str, array: Any) -> str:
     if kind in ("int8", "int16", "int32", "int64", "uint8"):
         return I32
     raise refuse(f"the captured array `{wanted}` of {kind}", "its numbers are floating point, or integers of 32 bits")
+
+
+def _copy_of(wanted: str, array: Any, kind: str) -> Any:
+    """As it is now, where it lies, of the type that a run is given."""
+    word = {F32: "float32", I32: "int32"}[kind]
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(array, torch.Tensor):
+        own = array.detach().to(getattr(torch, word), copy=True).contiguous()
+    else:
+        own = array.astype(word).copy()
+    if kind == I32 and not bool((own == array).all()):
+        raise refuse(f"the captured array `{wanted}`, of which a number does not fit into 32 bits")
+    return own
 
 
 def _values_of(array: Any, kind: str) -> list[Any]:

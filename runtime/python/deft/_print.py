@@ -31,7 +31,7 @@ class _Printer:
         if op == "number":
             return _number(args[0])
         if op == "index":
-            return f"{args[0]}[{self._at(args[1], _SELECT)}]", _PRIMARY
+            return f"{args[0]}[{', '.join(self._at(one, _SELECT) for one in args[1:])}]", _PRIMARY
         if op == "call":
             return f"{args[0]}({', '.join(self._at(one, _SELECT) for one in args[1:])})", _PRIMARY
         if op == "?:":
@@ -43,6 +43,8 @@ class _Printer:
             return f"floor_div({self._at(args[0], _SELECT)}, {self._at(args[1], _SELECT)})", _PRIMARY
         if op == "batch":
             raise refuse("the batch index `b`", "a query stands in its tree; `depth` and `query` are in deft.lang")
+        if op == "token":
+            raise refuse("`token`, but as an index of an array", "its position is kv_pos")
         level = _PRECEDENCE[op]
         left = level + 1 if op in _NO_CHAINS else level
         return f"{self._at(args[0], left)} {op} {self._at(args[1], level + 1)}", level
@@ -74,4 +76,4 @@ def shared(roots: Sequence[Expr]) -> list[Expr]:
         if uses[id(expr)] == 1:
             stack.append((expr, True))
             stack += [(one, False) for one in reversed(list(expr.operands()))]
-    return [expr for expr in order if uses[id(expr)] > 1 and expr.op not in ("name", "number", "index", "batch")]
+    return [expr for expr in order if uses[id(expr)] > 1 and expr.op not in ("name", "number", "index", "batch", "token")]

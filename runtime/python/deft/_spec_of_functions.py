@@ -1,17 +1,17 @@
-"""An attention whose score and mask are Python functions."""
+"""An attention whose score, mask and other hooks are Python functions."""
 
 from __future__ import annotations
 
 import inspect
 from itertools import count
-from typing import Any, Callable
+from typing import Any, Callable, Sequence
 
 from ._attention import Attention, compile
 from ._captured import Captures, tracing
 from ._errors import DiagnosticError, UsageError
 from ._expr import BOOL, F32, I32, Expr, lift, name, number, refuse
 from ._print import shared, text_of
-from .lang import kv_head
+from .lang import depth, kv_head, query, token
 
 _S = name("s", F32)
 _HEAD = name("head", I32, True)
@@ -19,7 +19,17 @@ _HEAD = name("head", I32, True)
 _Q_POS = name("q_pos", I32, True)
 _KV_POS = name("kv_pos", I32, True)
 _BATCH = Expr("batch", (), I32, True)
+#: What hooks of elements and a sink are called with, by the names of their arguments. Which hook may read which, the language says.
+_BY_NAME = {one.args[0]: one for one in (_HEAD, _Q_POS, _KV_POS, kv_head, depth, query)} | {
+    "x": name("x", F32),
+    "x_half": name("x_half", F32),
+    "x_pair": name("x_pair", F32),
+    "x_rms": name("x_rms", F32, True),
+    "dim": name("dim", I32, True),
+    "pos": name("pos", I32, True),
+}
 _CACHE_DTYPES = {"float8_e4m3fn": "fp8_e4m3", "fp8_e4m3": "fp8_e4m3", "float8_e5m2": "fp8_e5m2", "fp8_e5m2": "fp8_e5m2"}
+_QUERY = query
 _DTYPES = {"f16": "f16", "float16": "f16", "bf16": "bf16", "bfloat16": "bf16"}
 
 
@@ -32,10 +42,15 @@ def attention(
     mask: Callable[..., Any] | None = None,
     score_mod: Callable[..., Any] | None = None,
     mask_mod: Callable[..., Any] | None = None,
+    query: Callable[..., Any] | None = None,
+    key: Callable[..., Any] | None = None,
+    value: Callable[..., Any] | None = None,
     name: str = "traced",
     dtype: Any = "bf16",
     output: Any = None,
+    output_dtype: Any = None,
     lse: bool = False,
+    sink: Any = None,
     scale: float | None = None,
     page_size: int | None = 16,
     order: str = "nhd",
@@ -43,14 +58,21 @@ def attention(
     sigmoid: bool | float = False,
     bound: str = "tree",
 ) -> Attention:
-    """Compiles an attention whose score and mask are Python functions. They are called once, on values that note what is
-    done to them; `spec` of what comes back shows what became of them.
+    """Compiles an attention whose score, mask and other hooks are Python functions. They are called once, on values that note
+    what is done to them; `spec` of what comes back shows what became of them.
 
     `score(s, head, q_pos, kv_pos)` takes the place of s = q.k * scale, `mask(q_pos, kv_pos)` says which tokens of its path
     a query sees. FlexAttention's `score_mod(score, b, h, q_idx, kv_idx)` and `mask_mod(b, h, q_idx, kv_idx)` are taken as
     they are, under either name: they are told by their number of arguments. Functions of torch, NumPy and deft.lang can be
     used; what the language cannot say is an error that names it. An array that a function has captured, with a number for
-    each head, becomes a parameter of its name, with these values where a run gives no others.
+    each head, becomes a parameter of its name, with these values where a run gives no others; so do one over the cache's tokens
+    (`doc[lang.token]`, `scale[lang.token, lang.kv_head]`) and one over queries (`own[lang.query]`).
+
+    `query`, `key` and `output` make something of each element of q, of K where it is read, and of a row of results, `value`
+    multiplies V by a factor that tokens have, and `sink` (a function of `head`, an array or a number) is a logit that only the
+    denominator sees. They are called by the names of their arguments: `x`, the element, `x_half` and `x_pair`, its rotary
+    partners, `x_rms`, `dim`, `pos`, `head`, `kv_head`, `q_pos`, `kv_pos`; rules H of the language say which hook reads which.
+    `output` is a dtype, or such a function, whose result is of `output_dtype`.
 
     `page_size=None` is a contiguous cache. `cache_dtype` is that of K and V where it is another than q's: with pages, and
     8-bit floats, too (torch.float8_e4m3fn, "fp8_e5m2"). `sigmoid` is True, or a bias, for sigmoid attention.
@@ -79,11 +101,23 @@ def attention(
     <BLANKLINE>
     """
     kv_heads = query_heads if kv_heads is None else kv_heads
-    captures = Captures(query_heads, kv_heads, _HEAD, kv_head)
+    captures = Captures(query_heads, kv_heads, _HEAD, kv_head, _QUERY, token)
     if bound not in ("tree", "path"):
         raise UsageError(f"there is no bound {bound!r} of a mask", "tree and path")
-    traced_score = _trace("score", _only("score", score, score_mod), captures, _SCORE_ARGUMENTS)
-    traced_mask = _trace("mask", _only("mask", mask, mask_mod), captures, _MASK_ARGUMENTS)
+    makes_output = _is_function(output)
+    if output_dtype is not None and not makes_output and output is not None:
+        raise UsageError("both output and output_dtype are dtypes")
+    if sink is not None and sigmoid is not False:
+        raise UsageError("a sigmoid has no sink")
+    hooks = {
+        "mask": _trace("mask", _only("mask", mask, mask_mod), captures, _MASK_ARGUMENTS),
+        "score": _trace("score", _only("score", score, score_mod), captures, _SCORE_ARGUMENTS),
+        "query": _trace_by_name("query", query, captures),
+        "key": _trace_by_name("key", key, captures),
+        "value": _trace_by_name("value", value, captures),
+        "output": _trace_by_name("output", output if makes_output else None, captures),
+        "sink": _sink(sink, captures),
+    }
     lines = [f"query_heads = {query_heads};", f"kv_heads = {kv_heads};", f"head_dim = {head_dim};"]
     kind = _dtype(dtype)
     if kind != "bf16":
@@ -99,10 +133,11 @@ def attention(
         lines.append(f"scale = {float(scale)!r};")
     if sigmoid is not False:
         lines.append("normalize = sigmoid;" if sigmoid is True else f"normalize = sigmoid({float(sigmoid)!r});")
-    if output is not None or lse:
-        lines.append(f"output = {_dtype(output or dtype)}{' with lse' if lse else ''};")
+    written = _dtype((None if makes_output else output) or output_dtype or dtype)
+    if not makes_output and (output is not None or output_dtype is not None or lse):
+        lines.append(f"output = {written}{' with lse' if lse else ''};")
     lines += captures.declarations
-    lines += _hooks(traced_score, traced_mask, bound, captures)
+    lines += _hooks(hooks, bound, f" as {written}{' with lse' if lse else ''}", captures)
     text = f"attention {name} {{\n" + "".join(f"  {line}\n" for line in lines) + "}\n"
     compiled = compile(text, name=name)
     compiled.captured.update(captures.values)
@@ -131,10 +166,38 @@ _MASK_ARGUMENTS = {2: (_Q_POS, _KV_POS), 4: (_BATCH, _HEAD, _Q_POS, _KV_POS)}
 def _trace(what: str, function: Any, captures: Captures, arguments: dict[int, tuple[Expr, ...]]) -> Expr | None:
     if function is None:
         return None
-    taken = arguments.get(_count(function))
+    taken = arguments.get(len(_needed(function)))
     if taken is None:
         numbers = " or ".join(str(count) for count in arguments)
-        raise UsageError(f"the {what} takes {_count(function)} arguments, not {numbers}", "see deft.attention")
+        raise UsageError(f"the {what} takes {len(_needed(function))} arguments, not {numbers}", "see deft.attention")
+    return _call(what, function, captures, taken)
+
+
+def _trace_by_name(what: str, function: Any, captures: Captures) -> Expr | None:
+    if function is None:
+        return None
+    if not _is_function(function):
+        raise UsageError(f"{what} is {function!r}, it must be a function")
+    names = _needed(function)
+    unknown = next((name for name in names if name not in _BY_NAME), None)
+    if unknown is not None:
+        raise UsageError(f"the {what} has an argument `{unknown}`", f"it is called by names: {', '.join(_BY_NAME)}")
+    return _call(what, function, captures, [_BY_NAME[name] for name in names])
+
+
+def _sink(sink: Any, captures: Captures) -> Expr | None:
+    if sink is None or _is_function(sink):
+        return _trace_by_name("sink", sink, captures)
+    if isinstance(getattr(sink, "shape", None), tuple) and len(sink.shape) > 0:
+        return captures.element("sinks", sink, _HEAD)
+    return number(sink)
+
+
+def _is_function(what: Any) -> bool:
+    return callable(what) and not isinstance(what, type)
+
+
+def _call(what: str, function: Any, captures: Captures, taken: Sequence[Expr]) -> Expr:
     before = tracing.set(captures)
     try:
         result = captures.open(function)(*taken)
@@ -149,23 +212,25 @@ def _trace(what: str, function: Any, captures: Captures, arguments: dict[int, tu
         tracing.reset(before)
     if result is None:
         raise DiagnosticError(f"the {what} gives nothing back")
-    return number(result) if what == "score" else lift(result)
+    return lift(result) if what == "mask" else number(result)
 
 
-def _count(function: Any) -> int:
-    """How many arguments it must be given."""
+def _needed(function: Any) -> list[str]:
+    """The arguments that it must be given."""
     parameters = inspect.signature(function).parameters.values()
-    return sum(
-        parameter.default is parameter.empty and parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD)
-        for parameter in parameters
-    )
+    return [
+        one.name
+        for one in parameters
+        if one.default is one.empty and one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)
+    ]
 
 
-def _hooks(score: Expr | None, mask: Expr | None, bound: str, captures: Captures) -> list[str]:
-    """`let`s, the mask and the score."""
+def _hooks(hooks: dict[str, Expr | None], bound: str, written: str, captures: Captures) -> list[str]:
+    """`let`s, and what they serve; `written` is how an output goes on."""
+    mask = hooks["mask"]
     if mask is not None and mask.kind != BOOL:
         raise refuse(f"the mask `{mask}`, which is a number", "compare it")
-    roots = [expr for expr in (mask, score) if expr is not None]
+    roots = [expr for expr in hooks.values() if expr is not None]
     names: dict[int, str] = {}
     lines = []
     free = (name for name in map("t{}".format, count(1)) if not captures.has(name))
@@ -178,6 +243,12 @@ def _hooks(score: Expr | None, mask: Expr | None, bound: str, captures: Captures
         lines.append(f"mask = {bound} && ({text});")
     elif bound != "tree":
         lines.append(f"mask = {bound};")
-    if score is not None and score is not _S:
-        lines.append(f"score = {text_of(score, names)};")
+    for what in ("score", "query", "key", "value"):
+        expr = hooks[what]
+        if expr is not None and expr is not (_S if what == "score" else _BY_NAME["x"]):
+            lines.append(f"{what} = {text_of(expr, names)};")
+    if (sink := hooks["sink"]) is not None:
+        lines.append(f"normalize = softmax with sink({text_of(sink, names)});")
+    if (output := hooks["output"]) is not None:
+        lines.append(f"output = {text_of(output, names)}{written};")
     return lines

@@ -24,8 +24,9 @@ from ._expr import F32, I32, Expr, call, compare, lift, logic, name, number, ref
 
 inf = float("inf")
 depth = name("depth", I32, True)  # of the token's node, a root's being 0
-query = name("query", I32, True)  # the query's index in the caller's order
+query = name("query", I32, True)  # the query's index in the caller's order; of an array, own[query], one number for each
 kv_head = name("kv_head", I32, True)
+token = Expr("token", (), I32)  # an index alone, of one number for each slot of the cache: doc[token], or k_scale[token, kv_head]
 
 
 def where(condition: Any, yes: Any, no: Any) -> Expr:
