@@ -143,6 +143,15 @@ def test_tensors_of_an_object_are_indexed_by_tokens(run, rng):
     assert (run(attention(score=Scales().score)) == run(text, params=given)).all()
 
 
+@pytest.mark.parametrize(
+    "selects", [deft.Selects((64,)), deft.Selects((32, 64), "query"), deft.Selects(budgets=[96], by="query_head", keep_first=4, keep_last=8)]
+)
+def test_layers_select_as_it_is_said(selects):
+    att = attention(select=selects, mask=lambda q_pos, kv_pos: q_pos - kv_pos < 512)
+    assert att.selects == selects._replace(budgets=tuple(selects.budgets))
+    assert attention(select=att.selects).selects == att.selects
+
+
 def test_captured_names_do_not_hide_those_of_hooks(run):
     x, value = np.arange(HEADS, dtype="float32"), np.ones(HEADS, "float32")
     att = attention(output=functools.partial(lambda x, head, by: x * by[head], by=x), score=lambda s, h, q_pos, kv_pos: s * value[h])
@@ -177,6 +186,10 @@ ONE = np.zeros(HEADS, "float32")
         ({"output": "bf16", "output_dtype": "f16"}, "both output and output_dtype are dtypes"),
         ({"sink": 1.0, "sigmoid": True}, "a sigmoid has no sink"),
         ({"sink": "high"}, "a spec cannot say a str"),
+        ({"select": 64}, "select is 64, it must be a deft.Selects"),
+        ({"select": deft.Selects((0,))}, "a budget of select = 0, it must be from 1"),
+        ({"select": deft.Selects((64,), "head")}, "by"),
+        ({"select": deft.Selects(())}, "budget"),
     ],
 )
 def test_what_cannot_be_said_is_named(hooks, message):

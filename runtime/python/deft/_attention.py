@@ -39,9 +39,9 @@ class Selects(NamedTuple):
     """What a spec's `select` says."""
 
     budgets: tuple[int, ...]  # tokens of a list: those that a host may choose from
-    by: str  # "kv_head", "query_head" or "query"
-    keep_first: int  # tokens of the path that are in every list, from its beginning
-    keep_last: int  # and from its end
+    by: str = "kv_head"  # or "query_head" or "query"
+    keep_first: int = 0  # tokens of the path that are in every list, from its beginning
+    keep_last: int = 0  # and from its end
 
 
 class Attention(OfThisProcess):

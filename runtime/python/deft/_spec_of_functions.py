@@ -6,7 +6,8 @@ import inspect
 from itertools import count
 from typing import Any, Callable, Sequence
 
-from ._attention import Attention, compile
+from ._arguments import expect_whole
+from ._attention import Attention, Selects, compile
 from ._captured import Captures, tracing
 from ._errors import DiagnosticError, UsageError
 from ._expr import BOOL, F32, I32, Expr, lift, name, number, refuse
@@ -57,6 +58,7 @@ def attention(
     cache_dtype: Any = None,
     sigmoid: bool | float = False,
     bound: str = "tree",
+    select: Selects | None = None,
 ) -> Attention:
     """Compiles an attention whose score, mask and other hooks are Python functions. They are called once, on values that note
     what is done to them; `spec` of what comes back shows what became of them.
@@ -76,6 +78,8 @@ def attention(
 
     `page_size=None` is a contiguous cache. `cache_dtype` is that of K and V where it is another than q's: with pages, and
     8-bit floats, too (torch.float8_e4m3fn, "fp8_e5m2"). `sigmoid` is True, or a bias, for sigmoid attention.
+
+    `select=deft.Selects(budgets=(1024,))` is for layers that choose tokens, and layers that read these alone.
 
     `bound="path"` is for masks that show a query tokens behind its own, such as
     `lambda q_pos, kv_pos: (kv_pos <= q_pos) | (kv_pos < 512)`: the mask decides on all tokens of the query's path, to the end of
@@ -136,6 +140,8 @@ def attention(
     written = _dtype((None if makes_output else output) or output_dtype or dtype)
     if not makes_output and (output is not None or output_dtype is not None or lse):
         lines.append(f"output = {written}{' with lse' if lse else ''};")
+    if select is not None:
+        lines.append(_select_block(select))
     lines += captures.declarations
     lines += _hooks(hooks, bound, f" as {written}{' with lse' if lse else ''}", captures)
     text = f"attention {name} {{\n" + "".join(f"  {line}\n" for line in lines) + "}\n"
@@ -150,6 +156,15 @@ def _dtype(dtype: Any, more: dict[str, str] | None = None) -> str:
     if word is None:
         raise UsageError(f"there is no attention of dtype {dtype}", " and ".join(dict.fromkeys(known.values())))
     return word
+
+
+def _select_block(select: Selects) -> str:
+    if not isinstance(select, Selects):
+        raise UsageError(f"select is {select!r}, it must be a deft.Selects", "deft.Selects(budgets=(1024,))")
+    budgets = [str(expect_whole("a budget of select", budget, least=1)) for budget in select.budgets]
+    kept = [f"{name} = {expect_whole(name, getattr(select, name), least=0)};" for name in ("keep_first", "keep_last")]
+    budget = budgets[0] if len(budgets) == 1 else f"tune({', '.join(budgets)})"
+    return f"select {{ budget = {budget}; by = {select.by}; {' '.join(kept)} }}"
 
 
 def _only(what: str, one: Any, other: Any) -> Any:
