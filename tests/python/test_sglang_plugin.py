@@ -29,12 +29,10 @@ def registry(monkeypatch):
     forget(monkeypatch, "deft.sglang.backend")
 
 
-def test_it_registers_itself_once_and_says_that_it_is_experimental(registry, caplog):
-    with caplog.at_level(logging.INFO):
-        deft.sglang.register()
-        deft.sglang.register()
+def test_it_registers_itself_once(registry):
+    deft.sglang.register()
+    deft.sglang.register()
     assert list(registry.made) == ["deft"] and registry.choices == ["triton", "deft"]
-    assert "deft is there; it is experimental" in caplog.text
 
 
 @pytest.mark.parametrize("version", ["0.5.11", "0.5.24", "0.6.0"])
@@ -96,6 +94,21 @@ def make(page_size, **more):
     deft.sglang.register()
     made = runner(page_size, **more)
     return importlib.import_module("deft.sglang")._make(made), made
+
+
+def test_it_says_that_it_is_experimental_once_it_is_chosen(registry, caplog):
+    with caplog.at_level(logging.INFO):
+        deft.sglang.register()
+        assert caplog.text == ""
+        make(page_size=8)
+    assert "the attention backend is deft; it is experimental" in caplog.text
+
+
+def test_graphs_have_room_for_the_rows_that_fill_them_up(registry):
+    backend, made = make(page_size=8)
+    backend.init_cuda_graph_state(4, 4)
+    steps = backend._planner.plan_graph(torch.tensor([1, 2]), torch.tensor([1, 1]))
+    assert steps._room == (2, 2, made.max_total_num_tokens + 8)
 
 
 LAYERS = [layer(0), layer(1, sliding_window_size=6, logit_cap=4.0)]

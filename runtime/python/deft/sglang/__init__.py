@@ -25,10 +25,11 @@ def register() -> None:
     register_attention_backend(NAME)(_make)
     if NAME not in server_args.ATTENTION_BACKEND_CHOICES:
         server_args.add_attention_backend_choices([NAME])
-    _log.info("the attention backend %s is there; it %s", NAME, standing("sglang"))
 
 
 def _make(runner: Any) -> Any:
     from .backend import DeftAttnBackend
 
+    # Not sooner: SGLang loads plug-ins before it says what is shown of its log.
+    _log.info("the attention backend is %s; it %s", NAME, standing("sglang"))
     return DeftAttnBackend(runner)

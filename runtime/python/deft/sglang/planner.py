@@ -101,6 +101,8 @@ class Planner:
         pages = self._pages[:size, : table.shape[1]]
         pages.copy_(table)
         if size not in self._of_graphs:
-            self._of_graphs[size] = Steps(_CALLER, self._device, Room(size, size, self._tokens))
+            # Rows that fill a graph up are of a page beside those of the pool.
+            room = Room(size, size, self._tokens + self._page_size)
+            self._of_graphs[size] = Steps(_CALLER, self._device, room)
         self._of_graphs[size].plan(PagedWork(pages, None, lengths))
         return self._of_graphs[size]
