@@ -6,7 +6,7 @@ import signal
 import deft
 import numpy as np
 import pytest
-from deft import _tune_worker
+from deft import _tune_worker, lang
 
 ATT = "attention a { query_heads = 2; kv_heads = 1; head_dim = 16; kv_cache = contiguous; }"
 
@@ -90,6 +90,16 @@ def test_what_is_wrong_is_an_error(files):
             deft.tune(att, "few_shot", device="cpu", **wrong)
     with pytest.raises(deft.UsageError, match="first GPU"):
         deft.tune(att, "few_shot", device=1)
+
+
+def test_arrays_over_tokens_are_drawn_for_the_trees_that_are_tuned(files):
+    doc, own = np.zeros(16, "int32"), np.zeros(2, "int32")
+    shape = {"query_heads": 2, "kv_heads": 1, "head_dim": 16, "page_size": None}
+    att = deft.attention(**shape, mask=lambda q_pos, kv_pos: doc[lang.token] == own[lang.query])
+    options = {"trees": [small_tree()], "budget": 20, "device": "cpu", "candidates": 2, "threads": 1, **files}
+    assert deft.tune(att, **options).measured > 0
+    with pytest.raises(deft.UsageError, match="doc is an array over tokens, whose numbers tuning draws"):
+        deft.tune(att, params={"doc": doc}, **options)
 
 
 def test_arrays_of_parameters_are_handed_on_as_one_row():

@@ -49,7 +49,7 @@ class Captures:
             id(head): ("query_heads", query_heads, "head"),
             id(kv_head): ("kv_heads", kv_heads, "kv_head"),
         }
-        self._kv_heads, self._kv_head, self._query, self._token = kv_heads, kv_head, query, token
+        self._kv_head, self._query, self._token = kv_head, query, token
         self._names: dict[str, Any] = {}  # of parameters -> the array that it is
         self.declarations: list[str] = []
         self.values: dict[str, Any] = {}
@@ -106,8 +106,9 @@ class Captures:
             return self._read(wanted, array, "tokens", token)
         if len(more) != 1 or more[0] is not self._kv_head:
             raise refuse(f"`{wanted}[token, ...]` at another place than kv_head", "array[lang.token, lang.kv_head]")
-        if shape[-1:] != (self._kv_heads,):
-            raise refuse(f"`{wanted}[token, kv_head]` of shape {list(shape)}", f"there are {self._kv_heads} kv_heads")
+        heads, count, _ = self._indices[id(self._kv_head)]
+        if shape[-1:] != (count,):
+            raise refuse(f"`{wanted}[token, kv_head]` of shape {list(shape)}", f"there are {count} {heads}")
         return self._read(wanted, array, "tokens, kv_heads", token, self._kv_head)
 
     def _read(self, wanted: str, array: Any, size: str, *index: Expr) -> Expr:

@@ -237,13 +237,16 @@ class Runs(OfThisProcess):
             plan.upload(stream_or_current(stream, device))
 
     def _reserve(self, requests: int, queries: int, tokens: int, longest_path: int, device: Any) -> PlanRoom:
-        most = [expect_whole(name, value, least=0) for name, value in (("requests", requests), ("queries", queries))]
-        most.append(expect_whole("tokens", tokens, c_int64, least=0))
-        path = expect_whole("longest_path", longest_path, least=0)
+        room = (
+            expect_whole("requests", requests, least=0),
+            expect_whole("queries", queries, least=0),
+            expect_whole("tokens", tokens, c_int64, least=0),
+            expect_whole("longest_path", longest_path, least=0),
+        )
         index = device_index(device)
         if index is None:
             raise UsageError("a plan of the processor needs no room", 'device="cuda" is where graphs are')
-        return self._gpu_plan(index).reserve(*most, path)
+        return self._gpu_plan(index).reserve(*room)
 
     def _check_replays(self) -> None:
         for plan in self._gpus.values():

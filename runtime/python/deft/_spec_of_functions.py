@@ -108,9 +108,10 @@ def attention(
     captures = Captures(query_heads, kv_heads, _HEAD, kv_head, _QUERY, token)
     if bound not in ("tree", "path"):
         raise UsageError(f"there is no bound {bound!r} of a mask", "tree and path")
-    makes_output = _is_function(output)
-    if output_dtype is not None and not makes_output and output is not None:
+    made, output = (output, None) if _is_function(output) else (None, output)
+    if output is not None and output_dtype is not None:
         raise UsageError("both output and output_dtype are dtypes")
+    output = output_dtype if output is None else output
     if sink is not None and sigmoid is not False:
         raise UsageError("a sigmoid has no sink")
     hooks = {
@@ -119,7 +120,7 @@ def attention(
         "query": _trace_by_name("query", query, captures),
         "key": _trace_by_name("key", key, captures),
         "value": _trace_by_name("value", value, captures),
-        "output": _trace_by_name("output", output if makes_output else None, captures),
+        "output": _trace_by_name("output", made, captures),
         "sink": _sink(sink, captures),
     }
     lines = [f"query_heads = {query_heads};", f"kv_heads = {kv_heads};", f"head_dim = {head_dim};"]
@@ -137,13 +138,13 @@ def attention(
         lines.append(f"scale = {float(scale)!r};")
     if sigmoid is not False:
         lines.append("normalize = sigmoid;" if sigmoid is True else f"normalize = sigmoid({float(sigmoid)!r});")
-    written = _dtype((None if makes_output else output) or output_dtype or dtype)
-    if not makes_output and (output is not None or output_dtype is not None or lse):
-        lines.append(f"output = {written}{' with lse' if lse else ''};")
+    written = f"{_dtype(output or dtype)}{' with lse' if lse else ''}"
+    if made is None and (output is not None or lse):
+        lines.append(f"output = {written};")
     if select is not None:
         lines.append(_select_block(select))
     lines += captures.declarations
-    lines += _hooks(hooks, bound, f" as {written}{' with lse' if lse else ''}", captures)
+    lines += _hooks(hooks, bound, written, captures)
     text = f"attention {name} {{\n" + "".join(f"  {line}\n" for line in lines) + "}\n"
     compiled = compile(text, name=name)
     compiled.captured.update(captures.values)
@@ -241,7 +242,7 @@ def _needed(function: Any) -> list[str]:
 
 
 def _hooks(hooks: dict[str, Expr | None], bound: str, written: str, captures: Captures) -> list[str]:
-    """`let`s, and what they serve; `written` is how an output goes on."""
+    """`let`s, and what they serve; `written` is what an output becomes."""
     mask = hooks["mask"]
     if mask is not None and mask.kind != BOOL:
         raise refuse(f"the mask `{mask}`, which is a number", "compare it")
@@ -265,5 +266,5 @@ def _hooks(hooks: dict[str, Expr | None], bound: str, written: str, captures: Ca
     if (sink := hooks["sink"]) is not None:
         lines.append(f"normalize = softmax with sink({text_of(sink, names)});")
     if (output := hooks["output"]) is not None:
-        lines.append(f"output = {text_of(output, names)}{written};")
+        lines.append(f"output = {text_of(output, names)} as {written};")
     return lines

@@ -202,6 +202,11 @@ def tune(
     if index:
         raise UsageError(f"tuning takes the first GPU, not {index}", "set CUDA_VISIBLE_DEVICES")
     values = merged(attention.captured, params)
+    for param in attention.params:
+        if param.sized_by and param.name in (params or ()):
+            raise UsageError(f"{param.name} is an array over {param.sized_by}, whose numbers tuning draws for trees of its own")
+        if param.sized_by:
+            values.pop(param.name, None)
     request = {
         "origin": attention._origin,
         "params": {name: _numbers_of(value) for name, value in values.items()},

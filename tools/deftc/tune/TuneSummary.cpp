@@ -6,6 +6,7 @@
 #include <ostream>
 
 namespace deft::cli {
+
 const char *endText(measure::Ended ended) {
   switch (ended) {
   case measure::Ended::Complete:
