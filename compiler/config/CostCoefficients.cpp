@@ -34,7 +34,7 @@ struct Price {
   bool isNew = false;   ///< there are files without it, which were written when it was nothing
   bool isOften = false; ///< it is what it is by default nearly always, and left out then
 };
-constexpr std::array<Price, 16> kPrices{{
+constexpr std::array<Price, 17> kPrices{{
     {"cache_gb_s", &CostCoefficients::cacheGBs, kRate},
     {"again_gb_s", &CostCoefficients::againGBs, kRate},
     {"partial_gb_s", &CostCoefficients::partialGBs, kRate},
@@ -49,6 +49,7 @@ constexpr std::array<Price, 16> kPrices{{
     {"slot_us", &CostCoefficients::slotUs, kTime, true},
     {"light_step", &CostCoefficients::lightStep, kFactor, false, true},
     {"light_item", &CostCoefficients::lightItem, kFactor, false, true},
+    {"key_us", &CostCoefficients::keyUs, kTime, false, true},
     {"turn_step", &CostCoefficients::turnStep, kFactor, false, true},
     {"merged_share", &CostCoefficients::mergedShare, kFactor, true},
 }};

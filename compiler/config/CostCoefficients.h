@@ -26,6 +26,7 @@ struct CostCoefficients {
   double slotUs = 0.06;           ///< more, of each partial of the query that has most, from the ninth on
   double lightStep = 1.7;         ///< step_us of a light block over a wide one's: two share a multiprocessor
   double lightItem = 0.5;         ///< item_us, the same: the other block is at work meanwhile
+  double keyUs = 0.55;            ///< more, of a step whose keys a hook makes on a GPU
   double turnStep = 0.5; ///< of a step, saved where a tile of many rows' tokens and a dealt one take turns
   /// Of a plan's time, more that counts where whole plans are compared and something is merged: of plans that
   /// were up to 3 % cheaper by the model with partials, some took 7 to 14 % longer

@@ -13,8 +13,6 @@ struct KernelShape {
   int tokenParams = 0;         ///< arrays over tokens, of which each token that is read has a value
   bool hasValueFactor = false; ///< V is not summed up by the weights alone
 
-  /// Whether tokens have something of their own beside their vectors.
-  bool hasTokenValues() const { return tokenParams > 0 || hasValueFactor; }
   int ratio() const { return queryHeads / kvHeads; }
   /// The least multiple of 16 that holds the rows of one query.
   int fewestRows() const { return (ratio() + 15) / 16 * 16; }

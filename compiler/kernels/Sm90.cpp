@@ -166,8 +166,11 @@ std::optional<PhaseConfig> sm90Phase(const KernelShape &shape, const target::Tar
 
 /// Light blocks where every head has its own keys: rows are many queries then, which have less in common
 /// (measured at 32/32, docs/kernels.md#light: 3 % faster in the mean of 15 trees, 15 % slower to 10 %
-/// faster); and with 64 columns, of which reading twice costs least (3 to 27 % faster on five trees).
-bool prefersLight(const KernelShape &shape) { return shape.ratio() == 1 || shape.tensors.k.dim <= 64; }
+/// faster); with 64 columns, of which reading twice costs least (3 to 27 % faster on five trees); and where
+/// keys are made, as only they do.
+bool prefersLight(const KernelShape &shape) {
+  return shape.ratio() == 1 || shape.tensors.k.dim <= 64 || shape.hasKeyHook;
+}
 
 /// The kernel of the family that most trees are served best by. None where every head has its own keys and
 /// light blocks do not fit, because two stages of wide ones keep too few bytes of single rows under way (head
@@ -191,12 +194,9 @@ bool dealsInLightBlocks(const KernelShape &shape) {
   return 16 % shape.ratio() == 0 && dim <= 128;
 }
 
-/// First the kernel that most trees are served best by. What tokens have of their own, and keys that are
-/// made, were not measured yet: by default family sm80 serves them, and a config may ask for this one.
+/// First the kernel that most trees are served best by.
 std::vector<DefaultKernel> defaults(const KernelShape &shape, const target::Target *target) {
   std::vector<DefaultKernel> all;
-  if (shape.hasTokenValues() || shape.hasKeyHook)
-    return all;
   if (const auto first = preferredSm90(shape, target))
     all.push_back({*first});
   else

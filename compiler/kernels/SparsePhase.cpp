@@ -64,8 +64,7 @@ support::Result<PhaseConfig> unitedPhase(const KernelShape &shape, const target:
   constexpr int kMostOfSm90 = 128; // columns: with more there are no registers for what tells of tokens
   constexpr int kMostRows = 128, kLeastWarps = 4;
   const PhaseConfig hopper{"united", -1, config::Family::Sm90, kMostRows, 64, /*stages=*/4, /*warps=*/12};
-  // What tokens have of their own was not measured yet.
-  if (shape.tensors.v.dim <= kMostOfSm90 && !shape.hasTokenValues() && checkPhase(shape, hopper, &target))
+  if (shape.tensors.v.dim <= kMostOfSm90 && checkPhase(shape, hopper, &target))
     return hopper;
   std::vector<PhaseConfig> phases;
   const int fewest = shape.fewestRows();

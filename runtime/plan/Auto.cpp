@@ -35,6 +35,7 @@ std::uint64_t classOf(const TreeView &view, const VariantFacts &facts, const con
   hash.addSize(static_cast<double>(view.readTokens));
   hash.addSize(static_cast<double>(view.pathTokens));
   hash.add(view.isClipped ? 1 : 0);
+  hash.add(facts.makesKeys ? 1 : 0);
   const spec::Tensors &tensors = facts.tensors;
   for (int fact : {facts.ratio, facts.kvHeads, tensors.cacheBytes(), tensors.pairFlops(),
                    tensors.q.rowBytes(), tensors.out.rowBytes(), blocks, config.chunkTokens})
@@ -43,9 +44,10 @@ std::uint64_t classOf(const TreeView &view, const VariantFacts &facts, const con
     for (int number : {phase.rowsAbove, static_cast<int>(phase.family), phase.tileQ, phase.tileKv})
       hash.add(number);
   const config::CostCoefficients &cost = config.cost;
-  for (double price : {cost.cacheGBs, cost.againGBs, cost.partialGBs, cost.blockGflops, cost.wgmmaBlockGflops,
-                       cost.stepUs, cost.itemUs, cost.runUs, cost.maskUs, cost.launchUs, cost.mergeUs,
-                       cost.slotUs, cost.lightStep, cost.lightItem, cost.turnStep, cost.mergedShare})
+  for (double price :
+       {cost.cacheGBs, cost.againGBs, cost.partialGBs, cost.blockGflops, cost.wgmmaBlockGflops, cost.stepUs,
+        cost.itemUs, cost.runUs, cost.maskUs, cost.launchUs, cost.mergeUs, cost.slotUs, cost.lightStep,
+        cost.lightItem, cost.keyUs, cost.turnStep, cost.mergedShare})
     hash.add(price);
   hash.add(cost.rowStep);
   hash.add(cost.tokenStep);

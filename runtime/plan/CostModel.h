@@ -57,6 +57,7 @@ private:
   struct Step { ///< of a tile with so many queries, one KV head
     double us = 0;
     double itemUs = 0; ///< of the item that it is in
+    double keyUs = 0;  ///< of us, what its keys take that are made
     double gflop = 0;
     int tokens = 0;
     int firstGroup = 0;  ///< two groups of warps have rows of their own: queries below are of the first

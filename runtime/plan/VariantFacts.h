@@ -16,7 +16,8 @@ struct VariantFacts {
   int kvHeads = 1;
   // What bytes and products are counted by; the work list itself does not depend on them:
   spec::Tensors tensors = spec::Tensors::alike(128);
-  int partialBytes = 2; ///< of a partial's value: f16 or bf16 (deft::Partial), float32 on a CPU
+  int partialBytes = 2;   ///< of a partial's value: f16 or bf16 (deft::Partial), float32 on a CPU
+  bool makesKeys = false; ///< a GPU's kernels make keys by a hook, tile by tile
   /// Tokens of a page in a GPU's cache; 0: it is contiguous, or not to be asked for. Where a copy engine
   /// takes pieces of pages, they come first in items (RunOrder); prices do not depend on it.
   int pageSize = 0;
@@ -38,6 +39,7 @@ struct VariantFacts {
             .kvHeads = variant.kvHeads,
             .tensors = variant.tensors,
             .partialBytes = isGpu ? 2 : 4,
+            .makesKeys = isGpu && variant.key.has_value(),
             .pageSize = isGpu && variant.cache.paged ? variant.cache.pageSize : 0,
             .trimStep = isGpu ? std::min(kGroup, page & -page) : 1,
             .reach = std::move(reach)};

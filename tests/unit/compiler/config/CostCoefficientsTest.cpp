@@ -28,7 +28,7 @@ TEST(CostCoefficientsTest, RoundTripKeepsEveryMember) {
 TEST(CostCoefficientsTest, EveryMemberIsReadFromItsOwnKey) {
   // Each key changed alone must change the value, and come back under the same key.
   CostCoefficients cost = processorPrices(2);
-  cost.lightStep = cost.lightItem = 3; // else left out
+  cost.lightStep = cost.lightItem = cost.keyUs = cost.turnStep = 3; // else left out
   const json original = toJson(cost);
   for (const auto &[key, value] : original.items()) {
     json changed = original;

@@ -1,9 +1,13 @@
 #include "compiler/kernels/DefaultConfig.h"
+#include "compiler/config/ConfigJson.h"
 #include "compiler/kernels/Legality.h"
 #include "compiler/kernels/SharedMemory.h"
 #include "compiler/kernels/Sm90.h"
 
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include <vector>
 
 namespace deft::kernels {
 namespace {
@@ -152,14 +156,31 @@ TEST(DefaultConfigTest, HopperGetsOneKernelOfItsFamilyFromHeadDim32) {
   EXPECT_EQ(singles->phases[0].family, config::Family::Sm80);
 }
 
-TEST(DefaultConfigTest, HopperTakesFamilySm80WhereThereAreArraysOverTokens) {
+TEST(DefaultConfigTest, ArraysOverTokensAreForTheKernelsOfAllOthers) {
   spec::Variant variant = variantOf(32, 8, 128);
   variant.params.push_back({"doc", spec::ScalarType::I32, spec::Param::Shape::PerToken, {}, {}, 0});
-  const auto configs = defaultConfigs(variant, target::findTarget("sm_90a"));
-  ASSERT_TRUE(configs) << configs.error().message;
-  for (const config::Config &config : *configs)
-    for (const config::PhaseConfig &phase : config.phases)
-      EXPECT_EQ(phase.family, config::Family::Sm80);
+  const auto configsOf = [](const spec::Variant &variant) {
+    std::vector<nlohmann::json> all;
+    for (const config::Config &config : *defaultConfigs(variant, target::findTarget("sm_90a")))
+      all.push_back(config::toJson(config));
+    return all;
+  };
+  EXPECT_EQ(configsOf(variant), configsOf(variantOf(32, 8, 128)));
+}
+
+TEST(DefaultConfigTest, KeysAreMadeByLightBlocksAloneOnHopper) {
+  const auto configsOf = [](int headDim) {
+    spec::Variant variant = variantOf(32, 8, headDim);
+    variant.key = 0;
+    return *defaultConfigs(variant, target::findTarget("sm_90a"));
+  };
+  const auto configs = configsOf(128);
+  ASSERT_EQ(configs.size(), 2u);
+  EXPECT_FALSE(isDealt(configs[0]));
+  EXPECT_TRUE(isDealt(configs[1]));
+  for (const config::Config &config : configs)
+    EXPECT_TRUE(config.phases.size() == 1 && isLight(config.phases[0]));
+  EXPECT_EQ(configsOf(192)[0].phases[0].family, config::Family::Sm80); // two light blocks do not fit
 }
 
 TEST(DefaultConfigTest, HopperHasWideAndLightBlocksForATreeToChooseFrom) {

@@ -78,6 +78,10 @@ TEST(SparsePhaseTest, AUnionIsReadByWgmmaWhereItCan) {
   EXPECT_EQ(familyOf("sm_90a", 192, false), config::Family::Sm80);
   EXPECT_EQ(familyOf("sm_90a", 128, true), config::Family::Sm80);
   EXPECT_EQ(familyOf("sm_120", 128, false), config::Family::Sm80);
+  KernelShape weighed{32, 8, spec::Tensors::alike(128)};
+  weighed.tokenParams = 1;
+  weighed.hasValueFactor = true;
+  EXPECT_EQ(unitedPhase(weighed, *target::findTarget("sm_90a"))->family, config::Family::Sm90);
 }
 
 TEST(SparsePhaseTest, EveryArchitectureHasOneForUnionsOfEveryShape) {

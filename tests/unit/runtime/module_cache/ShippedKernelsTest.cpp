@@ -15,8 +15,10 @@ namespace deft::module_cache {
 namespace {
 
 /// What kernels that deal tokens may keep in memory, of a thread, with three times as many bytes of loads:
-/// one with a mask does, and those over 8-bit caches (docs/kernels.md#spills).
-int mostDealtSpills(const spec::Variant &variant) { return variant.tensors.k.elementBytes() == 1 ? 48 : 24; }
+/// one with a mask does, and those over 8-bit caches or that make keys (docs/kernels.md#spills).
+int mostDealtSpills(const spec::Variant &variant) {
+  return variant.tensors.k.elementBytes() == 1 || variant.key ? 48 : 24;
+}
 
 /// Every kernel of every shipped spec under its default config, for one architecture; where there are kernels
 /// that deal tokens, those of all default configs, too.

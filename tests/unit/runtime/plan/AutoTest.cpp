@@ -308,7 +308,10 @@ TEST(AutoTest, ClassesTellApartWhatDecides) {
   config::Config shaped = autoConfig();
   shaped.phases[0].tileKv = 32;
   add(tree, facts, shaped, 264);
-  EXPECT_EQ(keys.size(), 10U);
+  VariantFacts making = facts;
+  making.makesKeys = true;
+  add(tree, making, autoConfig(), 264);
+  EXPECT_EQ(keys.size(), 11U);
 }
 
 TEST(AutoMemoryTest, ForgetsTheOldest) {

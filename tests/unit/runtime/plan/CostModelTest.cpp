@@ -202,5 +202,26 @@ TEST(CostModelTest, TilesThatAreReadInTurnSaveAPartOfAStep) {
   EXPECT_NEAR(costOf(tree, facts, config, 132).longestUs, apart - 16 * 0.5 * stepUs, 1e-9);
 }
 
+/// 16 tiles that all see, and 64 leaves of 32 tokens, of which a dealt tile has 16 of each warp.
+TEST(CostModelTest, KeysThatAreMadeCostMoreOfATileAndLessOfADealtOne) {
+  const tree::KvTree tree = test::levelTree({1, 64}, {1024, 32});
+  config::Config config;
+  config.partition = spec::Partition::Union;
+  config.chunkTokens = 1 << 16;
+  config.phases = {
+      {.name = "light", .family = config::Family::Sm90, .tileQ = 64, .tileKv = 64, .stages = 2, .warps = 8}};
+  config.cost.turnStep = 0;
+  config.cost.keyUs = 0.5;
+  const VariantFacts facts{1, 8, spec::Tensors::alike(128)};
+  VariantFacts making = facts;
+  making.makesKeys = true;
+  const auto keysUs = [&] {
+    return costOf(tree, making, config, 132).longestUs - costOf(tree, facts, config, 132).longestUs;
+  };
+  EXPECT_NEAR(keysUs(), (16 + 32) * 0.5, 1e-9);
+  config.order = config::Order::Mixed;
+  EXPECT_NEAR(keysUs(), (16 + 0.4 * 32) * 0.5, 1e-9);
+}
+
 } // namespace
 } // namespace deft::plan
