@@ -11,6 +11,11 @@ graphs of decoding. Needs vLLM (0.22 to 0.33), the deftc wheel beside it and a G
 
   tests/gpu/vllm_engine.py [--dtype bfloat16] [--layers 8] [--modes eager,graphs] [--tensor-parallel 2 [--ranks-only]] [--json FILE]
 
+The first of --backends is what the others are held against. A backend may name its cache: `CUSTOM:fp8`. So which of two caches of
+8 bits is nearer to 16, and how far the two are apart, is told by
+
+  tests/gpu/vllm_engine.py --modes graphs --backends FLASH_ATTN,CUSTOM,CUSTOM:fp8,FLASH_ATTN:fp8 --pairs
+
 With --tensor-parallel N, on a machine of as many GPUs, the weights lie in a file that each rank takes its part of, and a run
 of deft on one GPU comes first, whose tokens those on N are held against; with --ranks-only, those of the own backend on N.
 
@@ -18,6 +23,7 @@ Exit code 1: a token differs that was no tie. 3: no vLLM or no GPU.
 """
 
 import argparse
+import itertools
 import json
 import os
 import random
@@ -161,8 +167,11 @@ def work(backend, mode, dtype, layers, repeat, ranks, model, kv_cache_dtype):
 
 
 def compare(own, other):
-    """What the other's tokens are beside those of the own backend."""
+    """What the other's tokens are beside those of the own backend. What follows a token that differs has another text, so of log
+    probabilities the mean is of the first token's alone, which all requests have."""
     differ, worst_gap, worst_difference, agreed = 0, 0.0, 0.0, 0
+    firsts = [abs(mine[0][str(token[0])] - theirs[0][str(token[0])])
+              for token, mine, theirs in zip(own["tokens"], own["logprobs"], other["logprobs"]) if str(token[0]) in theirs[0]]
     for mine, theirs, my_logs, their_logs in zip(own["tokens"], other["tokens"], own["logprobs"], other["logprobs"]):
         for step, (a, b) in enumerate(zip(mine, theirs)):
             if a != b:
@@ -173,12 +182,15 @@ def compare(own, other):
             agreed += 1
             worst_difference = max(worst_difference, abs(my_logs[step][str(a)] - their_logs[step][str(a)]))
     return {"requests": len(own["tokens"]), "requests_that_differ": differ, "tokens_that_agree": agreed,
-            "gap_where_they_differ": round(worst_gap, 5), "logprob_difference": round(worst_difference, 5)}
+            "gap_where_they_differ": round(worst_gap, 5), "logprob_difference": round(worst_difference, 5),
+            "first_logprob_difference": round(sum(firsts) / max(1, len(firsts)), 5)}
 
 
 def run_worker(options, backend, mode, ranks=1):
+    """`backend`: its name, or NAME:CACHE."""
+    backend, _, cache = backend.partition(":")
     with tempfile.NamedTemporaryFile(suffix=".json") as file:
-        command = [sys.executable, __file__, "--worker", backend, mode, "--out", file.name, "--dtype", options.dtype, "--kv-cache-dtype", options.kv_cache_dtype,
+        command = [sys.executable, __file__, "--worker", backend, mode, "--out", file.name, "--dtype", options.dtype, "--kv-cache-dtype", cache or options.kv_cache_dtype,
                    "--layers", str(options.layers), "--repeat", str(options.repeat), "--ranks", str(ranks),
                    "--model", options.model]
         done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
@@ -194,7 +206,8 @@ def run_worker(options, backend, mode, ranks=1):
 def show(mode, name, compared):
     print(f"{mode}: {name}: {compared['requests'] - compared['requests_that_differ']} of {compared['requests']} requests have "
           f"the same tokens, {compared['tokens_that_agree']} tokens agree, gap where they differ "
-          f"{compared['gap_where_they_differ']}, log probabilities differ by up to {compared['logprob_difference']}", flush=True)
+          f"{compared['gap_where_they_differ']}, log probabilities differ by up to {compared['logprob_difference']}, "
+          f"{compared['first_logprob_difference']} in the mean of first tokens", flush=True)
 
 
 def rates_text(result):
@@ -230,6 +243,45 @@ def run_ranks(options):
     return right, record
 
 
+def held_against(mode, own_name, own, name, other):
+    compared = compare(own, other)
+    show(mode, f"{name} beside {own_name}", compared)
+    alike = [sum(1 for _ in itertools.takewhile(lambda two: two[0] == two[1], zip(mine, theirs)))
+             for mine, theirs in zip(own["few_shot_tokens"], other["few_shot_tokens"])]  # tokens, until one differs
+    same = sum(count == len(mine) for count, mine in zip(alike, own["few_shot_tokens"]))
+    ratios = {rate: round(other["rates"][rate]["tokens_s"] / own["rates"][rate]["tokens_s"], 3) for rate in own["rates"]}
+    print(f"{mode}: {name}: few_shot: {same} of {len(alike)} requests have the same tokens, {min(alike)} of a request at least; "
+          f"throughput as a multiple: {ratios}", flush=True)
+    return {"mode": mode, "dtype": other["dtype"], "backend": name, "beside": own_name, "compared": compared, "few_shot_same": same,
+            "few_shot_alike": alike, "ratios": ratios}
+
+
+def run_all(options):
+    """Whether an engine failed, or deft's tokens are not those of the first backend over the same kind of cache; and the record."""
+    failed, record, first = False, [], None
+    names = options.backends.split(",")
+    for mode in options.modes.split(","):
+        seen = {}
+        for name in names:
+            result = run_worker(options, name, mode)
+            if result is None:
+                failed = True
+                continue
+            print(f"{mode}: {name}: {rates_text(result)}; started in {result['start_s']} s", flush=True)
+            record.append(without_tokens(result))
+            for other_name, other in seen.items():
+                if other_name != names[0] and not options.pairs:
+                    continue
+                record.append(held_against(mode, other_name, other, name, result))
+                is_alike = other_name == names[0] and other["kv_cache_dtype"] == result["kv_cache_dtype"]
+                failed |= result["backend"] == DEFT and is_alike and record[-1]["compared"]["gap_where_they_differ"] > TIES[options.dtype]
+            seen[name] = result
+        if names[0] in seen and first:
+            show(mode, f"{names[0]} beside itself in the first mode", compare(first, seen[names[0]]))
+        first = first or seen.get(names[0])
+    return failed, record
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--dtype", choices=sorted(TIES), default="bfloat16")
@@ -237,7 +289,8 @@ def main():
     parser.add_argument("--layers", type=int, default=8)
     parser.add_argument("--repeat", type=int, default=2)
     parser.add_argument("--modes", default="eager,graphs", help="eager, graphs (of whole steps), default (vLLM's own choice)")
-    parser.add_argument("--backends", default=f"{OWN},{DEFT}", help="others, such as TRITON_ATTN, show what two backends differ by")
+    parser.add_argument("--backends", default=f"{OWN},{DEFT}", help="NAME or NAME:CACHE; others, such as TRITON_ATTN, show what two backends differ by")
+    parser.add_argument("--pairs", action="store_true", help="each backend beside each, not beside the first alone")
     parser.add_argument("--tensor-parallel", type=int, default=1, help="how many GPUs")
     parser.add_argument("--ranks-only", action="store_true", help="with --tensor-parallel: no run on one GPU")
     parser.add_argument("--json", type=Path)
@@ -266,32 +319,7 @@ def main():
         if options.json:
             options.json.write_text(json.dumps(record, indent=1) + "\n")
         return int(not right)
-    failed, record, first = False, [], None
-    for mode in options.modes.split(","):
-        seen = {}
-        for backend in options.backends.split(","):
-            result = seen[backend] = run_worker(options, backend, mode)
-            if result is None:
-                failed = True
-                continue
-            print(f"{mode}: {backend}: {rates_text(result)}; started in {result['start_s']} s", flush=True)
-            record.append(without_tokens(result))
-        own = seen.pop(OWN, None)
-        if own and first:
-            show(mode, f"{OWN} beside itself in the first mode", compare(first, own))
-        first = first or own
-        for backend, other in seen.items():
-            if not own or not other:
-                continue
-            compared = compare(own, other)
-            show(mode, f"{backend} beside {OWN}", compared)
-            failed |= backend == DEFT and compared["gap_where_they_differ"] > TIES[options.dtype]
-            same = sum(a == b for a, b in zip(own["few_shot_tokens"], other["few_shot_tokens"]))
-            ratios = {name: round(other["rates"][name]["tokens_s"] / own["rates"][name]["tokens_s"], 3) for name in own["rates"]}
-            print(f"{mode}: {backend}: few_shot: {same} of 32 requests have the same 256 tokens; throughput as a multiple: "
-                  f"{ratios}", flush=True)
-            record.append({"mode": mode, "dtype": options.dtype, "backend": backend, "compared": compared,
-                           "few_shot_same": same, "ratios": ratios})
+    failed, record = run_all(options)
     if options.json:
         options.json.write_text(json.dumps(record, indent=1) + "\n")
     return int(failed)

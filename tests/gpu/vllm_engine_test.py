@@ -1,7 +1,11 @@
 #!/usr/bin/env python3
 """vllm_engine.py compares tokens as it says, and its prompts share what it says."""
 
+import argparse
+import io
 import unittest
+from contextlib import redirect_stdout
+from unittest import mock
 
 import vllm_engine
 
@@ -16,11 +20,38 @@ class Compare(unittest.TestCase):
         other = seen([[1, 2, 3], [4, 9, 6]], [[{"1": -1.5}, {"2": -1.0}, {"3": -1.0}], [{"4": -1.0}, {"9": -1.0}, {"6": -1}]])
         self.assertEqual(vllm_engine.compare(own, other), {
             "requests": 2, "requests_that_differ": 1, "tokens_that_agree": 4, "gap_where_they_differ": 0.25,
-            "logprob_difference": 0.5})
+            "logprob_difference": 0.5, "first_logprob_difference": 0.25})
+
+    def test_a_first_token_that_the_other_does_not_name_is_not_in_the_mean(self):
+        own = seen([[1], [2]], [[{"1": -1.0}], [{"2": -1.0}]])
+        other = seen([[1], [3]], [[{"1": -1.5}], [{"3": -1.0}]])
+        self.assertEqual(vllm_engine.compare(own, other)["first_logprob_difference"], 0.5)
 
     def test_a_token_that_the_own_backend_does_not_name_is_no_tie(self):
         compared = vllm_engine.compare(seen([[1]], [[{"1": -1.0}]]), seen([[7]], [[{"7": -1.0}]]))
         self.assertGreater(compared["gap_where_they_differ"], max(vllm_engine.TIES.values()))
+
+
+class Runs(unittest.TestCase):
+    def run_all(self, backends, caches, tokens, pairs=False):
+        """Of engines that give these tokens, in their order."""
+        results = iter([{"backend": backend, "kv_cache_dtype": cache, "dtype": "bfloat16", "tokens": [[token]], "logprobs": [[{str(token): -1.0}]],
+                         "few_shot_tokens": [[token]], "start_s": 1, "rates": {"n16": {"tokens_s": 10.0, "step_ms": 1.0}}}
+                        for backend, cache, token in zip(backends, caches, tokens)])
+        options = argparse.Namespace(backends=",".join(f"{b}:{c}" for b, c in zip(backends, caches)), modes="graphs", pairs=pairs, dtype="bfloat16")
+        with mock.patch.object(vllm_engine, "run_worker", lambda *_: next(results)), redirect_stdout(io.StringIO()):
+            failed, record = vllm_engine.run_all(options)
+        return failed, [(entry["backend"], entry["beside"]) for entry in record if "beside" in entry]
+
+    def test_another_token_over_the_same_cache_is_a_failure_and_over_another_is_not(self):
+        own, deft = "FLASH_ATTN", "CUSTOM"
+        self.assertEqual(self.run_all([own, deft], ["auto", "auto"], [1, 1]), (False, [("CUSTOM:auto", "FLASH_ATTN:auto")]))
+        self.assertTrue(self.run_all([own, deft], ["auto", "auto"], [1, 2])[0])
+        self.assertFalse(self.run_all([own, deft], ["auto", "fp8"], [1, 2])[0])
+
+    def test_pairs_are_all_of_two(self):
+        _, pairs = self.run_all(["A", "B", "C"], ["x", "x", "x"], [1, 1, 1], pairs=True)
+        self.assertEqual(pairs, [("B:x", "A:x"), ("C:x", "A:x"), ("C:x", "B:x")])
 
 
 class Workloads(unittest.TestCase):

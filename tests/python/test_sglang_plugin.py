@@ -96,12 +96,19 @@ def make(page_size, **more):
     return importlib.import_module("deft.sglang")._make(made), made
 
 
-def test_it_says_that_it_is_experimental_once_it_is_chosen(registry, caplog):
+def test_it_says_which_release_it_was_seen_with_once_it_is_chosen(registry, caplog):
     with caplog.at_level(logging.INFO):
         deft.sglang.register()
         assert caplog.text == ""
         make(page_size=8)
-    assert "the attention backend is deft; it is experimental" in caplog.text
+    assert "the attention backend is deft; it was seen with sglang 0.5.17 on a GPU" in caplog.text
+
+
+def test_with_another_release_it_says_that_it_is_experimental(registry, monkeypatch, caplog):
+    monkeypatch.setattr("deft._doors.releases.version", lambda package: "0.5.14")
+    with caplog.at_level(logging.INFO):
+        make(page_size=8)
+    assert "it is experimental: it was seen with sglang 0.5.17 on a GPU, not with 0.5.14" in caplog.text
 
 
 def test_graphs_have_room_for_the_rows_that_fill_them_up(registry):

@@ -153,7 +153,8 @@ class Plan(Runs):
         one counted once, whoever shares what. Without it a graph has the room of the tree that it was captured with, and
         `advance` to one that needs more is an error. `longest_path`: tokens of a path at most, for plans with `budget` and
         invariant ones. Waits for the GPU; the next run, or `upload` before a graph is replayed, brings the plan anew. Gives
-        the memory that the room takes."""
+        the memory that the room takes. Runs are given the rows of the tree as it is, so a graph that is captured of few and serves
+        more has the first rows of tensors that hold all: `run(q[:1], ..., out=out[:1])`."""
         return self._reserve(requests, queries, tokens, longest_path, device)
 
     def check_replays(self) -> None:

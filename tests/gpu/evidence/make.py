@@ -21,7 +21,7 @@ from records import Page, Records
 ROOT = Path(__file__).resolve().parents[3]
 BEGIN, END = "<!-- figures: made by tests/gpu/evidence/make.py -->\n", "<!-- end of figures -->\n"
 SECTIONS = (kernels.published_rows, in_one_run.peers_in_one_run, kernels.no_sharing, kernels.second_suite, kernels.scaling, changes.one_thing_changed,
-            kernels.tuned, cards.other_cards, kernels.windows, kernels.variants, kernels.query_hook, kernels.key_hook, kernels.caches_of_8_bits, layers.selection, processors.on_a_processor, steps.new_tokens, steps.drafts, steps.plans, steps.whole_steps, steps.decoder_on_two_gpus, steps.engine, papers.deft,
+            kernels.tuned, cards.other_cards, kernels.windows, kernels.variants, kernels.query_hook, kernels.key_hook, kernels.token_arrays, kernels.caches_of_8_bits, layers.selection, processors.on_a_processor, steps.new_tokens, steps.drafts, steps.plans, steps.whole_steps, steps.decoder_on_two_gpus, steps.engine, steps.engine_sglang, papers.deft,
             papers.fasttree, steps.right)
 INTRODUCTION = """What deftc was seen to do, and where it loses. `tests/gpu/evidence/make.py draw` makes this page of the [records](../tests/gpu/records/README.md); a test fails
 where it is not what the records say, so there is no figure here that a record does not hold. Cards differ by some per cent, and clocks by the day: ratios say more than microseconds.

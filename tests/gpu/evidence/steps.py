@@ -143,18 +143,20 @@ def engine_on_two_gpus(page, records):
 
 def engine_lines(page, record):
     """A line for each run of deft's that has one of the own backend beside it."""
-    lines, own = [], {}
-    for run in record["runs"]:
+    def place_of(run):
         cache = run.get("kv_cache_dtype", "auto").replace("auto", "16 bits")
-        place = (card_of(record["device"]), run["layers"], run["mode"], run["dtype"], cache)
-        if run.get("backend") == "FLASH_ATTN":
-            own[place] = run
-        elif run.get("backend") == "CUSTOM" and run.get("rates") and place in own:
+        return card_of(record["device"]), run["layers"], run["mode"], run["dtype"], cache
+
+    timed = [run for run in record["runs"] if run.get("rates")]
+    lines, own = [], {place_of(run): run for run in timed if run["backend"] == "FLASH_ATTN"}
+    for run in timed:
+        place = place_of(run)
+        if run["backend"] == "CUSTOM" and place in own:
             ratios = {row: run["rates"][row]["tokens_s"] / own[place]["rates"][row]["tokens_s"] for row in run["rates"]}
             lines.append([*place, *(f"{own[place]['rates'][row]['tokens_s']:,.0f} / {run['rates'][row]['tokens_s']:,.0f} ({ratio:.2f})" for row, ratio in ratios.items())])
             for row, ratio in ratios.items():
                 if ratio < 1:
-                    page.loss(f"vLLM ({place[0]}), {place[1]} layers, {place[2]}, {place[3]}, cache of {cache}, `{row}`: {ratio:.2f} times FLASH_ATTN's tokens a second")
+                    page.loss(f"vLLM ({place[0]}), {place[1]} layers, {place[2]}, {place[3]}, cache of {place[4]}, `{row}`: {ratio:.2f} times FLASH_ATTN's tokens a second")
     return lines
 
 
@@ -173,10 +175,40 @@ def engine(page, records):
              " and ".join(f"{a} or {b} ms" for a, b in both[1]["profile"]["median_step_ms"].values()) + " a step, in the median of two generations each.")
     engine_on_two_gpus(page, records)
     page.command("python3 tests/gpu/vllm_engine.py --layers 32 --modes graphs", "python3 tests/gpu/vllm_engine.py --tensor-parallel 2 --modes graphs")
-    page.no_record("SGLang with the plug-in on a GPU", "`--attention-backend deft` in SGLang 0.5.12 to 0.5.23")
-    page.no_record("whose error the difference is between deft and FLASH_ATTN over a cache of 8-bit floats in vLLM (which by vLLM's code is given q in 8 bits, too)",
-                   "`tests/gpu/vllm_engine.py --kv-cache-dtype fp8 --backends FLASH_ATTN,TRITON_ATTN,CUSTOM` and each beside 16 bits")
+    caches_of_an_engine(page, both[1])
+    page.no_record("random cases on a GPU of what family sm90 chooses for keys that are made at head dims above 80 (56 cases under memcheck beside) and arrays over tokens at head dims above 112",
+                   "`tests/gpu/random_cases PACKAGE --family sm90` of `--write-spec` with `--hook turned_keys` and others")
+    page.no_record("SGLang with several ranks or an 8-bit cache on a GPU", "`tests/gpu/sglang_engine.py`")
     page.no_record("a trained model in an engine", "`tests/gpu/vllm_engine.py` with a checkpoint")
+
+
+def caches_of_an_engine(page, record):
+    """Which backend's 8-bit cache is nearest to 16 bits."""
+    page.add("Over 8-bit caches, log probabilities of the first tokens of 32 requests beside FLASH_ATTN over 16 bits, 8 layers, random weights:")
+    page.table(["backend, cache", "difference in the mean", "at most"],
+               [[pair["b"].replace(":auto", ", 16 bits").replace(":", ", "), f"{pair['first_token_mean']:.3f}", f"{pair['first_token_max']:.2f}"] for pair in record["pairs"] if pair["a"] == "FLASH_ATTN:auto"])
+
+
+def engine_sglang(page, records):
+    name = "h200-sglang.json"
+    record = records.read(name)
+    page.heading("In SGLang")
+    page.add(f"{card_of(record['device'])}, SGLang {record['sglang']}, torch {record['torch']}, {record['date']} ({link(name)}): the same requests beside SGLang's own fa3.")
+    lines, own = [], {}
+    for run in record["runs"]:
+        place = (run["layers"], run["mode"])
+        if run["backend"] == "fa3":
+            own[place] = run["rates"]
+        elif run.get("rates"):
+            ratios = {row: rate["tokens_s"] / own[place][row]["tokens_s"] for row, rate in run["rates"].items()}
+            lines.append([*place, *(f"{own[place][row]['tokens_s']:,.0f} / {run['rates'][row]['tokens_s']:,.0f} ({ratio:.2f})" for row, ratio in ratios.items())])
+            for row, ratio in ratios.items():
+                if ratio < 1:
+                    page.loss(f"SGLang, {place[0]} layers, {place[1]}, `{row}`: {ratio:.2f} times fa3's tokens a second")
+    page.table(["layers", "mode", "n16: own / deft", "few_shot", "alone"], lines)
+    gaps = [run["compared"]["gap_where_they_differ"] for run in record["runs"] if run.get("compared")]
+    page.add(f"Greedy tokens are fa3's but for ties: gaps of at most {max(gaps)} in log probability.")
+    page.command("python3 tests/gpu/sglang_engine.py --layers 32 --modes graphs --backends fa3,deft")
 
 
 def right(page, records):

@@ -25,11 +25,9 @@ def is_written_for(package: str, first: tuple[int, ...], last: tuple[int, ...], 
     return False
 
 
-def standing(package: str, seen: tuple[int, ...] | None = None) -> str:
+def standing(package: str, seen: tuple[int, ...]) -> str:
     """What a plug-in says of itself once it is loaded. `seen`: the release whose engine ran with it on a GPU."""
-    if seen is None:
-        return "is experimental: it has not been seen with the engine on a GPU"
-    installed = version(package)
+    installed, name = version(package), f"{package} {'.'.join(map(str, seen))}"
     if _numbers(installed, len(seen)) == seen:
-        return f"was seen with {package} {'.'.join(map(str, seen))} on a GPU"
-    return f"is experimental: it was seen with {package} {'.'.join(map(str, seen))} on a GPU, not with {installed}"
+        return f"was seen with {name} on a GPU"
+    return f"is experimental: it was seen with {name} on a GPU, not with {installed}"

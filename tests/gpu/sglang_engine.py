@@ -1,0 +1,184 @@
+#!/usr/bin/env python3
+"""An offline SGLang engine with deft's attention beside the same engine with its own (fa3, triton).
+
+A Llama of `--layers` layers of Llama-3-8B's dimensions with random weights, which lie in a file that every engine reads, once
+for each backend, eagerly and with CUDA graphs. Needs SGLang (0.5.12 to 0.5.23), deft with its entry point `sglang.srt.plugins`
+beside it and a GPU; nothing is downloaded. The model, the requests and the comparison are those of vllm_engine.py.
+
+- Tokens: 32 greedy requests that share 500 tokens and have 1 to 63 of their own, 64 tokens each. Where two backends choose
+  different tokens, the gap in the first one's log probabilities says whether that was a tie in --dtype.
+- Throughput, prompts in the prefix cache: 16 samples of one prompt of 4,096 tokens (n16); 32 requests on 4,096 shared
+  tokens with 32 of their own (few_shot); 32 requests of 1,024 tokens that share nothing (alone).
+
+  tests/gpu/sglang_engine.py [--dtype bfloat16] [--layers 8] [--modes eager,graphs] [--backends fa3,triton,deft] [--json FILE]
+
+The first of --backends that runs and is not deft is what the others are held against.
+
+Exit code 1: an engine failed, or a token of deft's differs that was no tie. 3: no SGLang or no GPU.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from vllm_engine import TIES, compare, config, held_against, rates_text, show, without_tokens, workloads, write_weights
+
+DEFT = "deft"
+MOST_REQUESTS = 32
+GRAPH_SIZES = [1, 2, 4, 8, 16, 24, MOST_REQUESTS]
+CACHE_TOKENS = 65536  # 8 GiB of 32 layers in 16 bits
+
+
+def graphs_of(mode):
+    """Arguments of an engine: eager, graphs (of decoding alone), or default (of prompts as well, as SGLang has it)."""
+    if mode == "eager":
+        return {"disable_cuda_graph": True}
+    prompts = {"prefill": {"backend": "disabled"}} if mode == "graphs" else {}
+    return {"cuda_graph_config": {"decode": {"bs": GRAPH_SIZES}, **prompts}}
+
+
+def arguments_of(backend, mode, options):
+    return {
+        "model_path": options.model, "skip_tokenizer_init": True, "dtype": options.dtype, "kv_cache_dtype": options.kv_cache_dtype,
+        "attention_backend": backend, "sampling_backend": "pytorch", "grammar_backend": "none", "page_size": options.page_size,
+        "context_length": 8192, "max_running_requests": MOST_REQUESTS, "max_total_tokens": CACHE_TOKENS,
+        "mem_fraction_static": 0.7, "random_seed": 0, "log_level": "info", **graphs_of(mode),
+    }
+
+
+def logprobs_of(output):
+    """Of each generated token: the chosen one and the best five, by token."""
+    known = output["meta_info"]
+    steps = zip(known["output_top_logprobs"], known["output_token_logprobs"], strict=True)
+    return [{token: logprob for logprob, token, _ in [*best, chosen]} for best, chosen in steps]
+
+
+def work(backend, mode, options):
+    os.environ.update(SGLANG_IS_FLASHINFER_AVAILABLE="false", HF_HUB_OFFLINE="1")
+    import sglang
+    import torch
+
+    began = time.perf_counter()
+    engine = sglang.Engine(**arguments_of(backend, mode, options))
+    result = {"backend": backend, "mode": mode, "dtype": options.dtype, "kv_cache_dtype": options.kv_cache_dtype, "layers": options.layers,
+              "page_size": options.page_size, "start_s": round(time.perf_counter() - began, 1), "sglang": sglang.__version__,
+              "torch": torch.__version__, "device": torch.cuda.get_device_name() if torch.cuda.is_available() else "cpu", "rates": {}}
+    prepared = workloads()
+
+    def generate(name, **asked):
+        prompts, samples, length = prepared[name]
+        params = {"n": samples, "temperature": float(samples > 1), "max_new_tokens": length, "ignore_eos": True}
+        began = time.perf_counter()
+        outputs = engine.generate(input_ids=prompts, sampling_params=params, **asked)
+        taken = time.perf_counter() - began
+        return outputs, taken, sum(len(output["output_ids"]) for output in outputs)
+
+    outputs, _, _ = generate("tokens", return_logprob=True, top_logprobs_num=5)
+    result["tokens"] = [output["output_ids"] for output in outputs]
+    result["logprobs"] = [logprobs_of(output) for output in outputs]
+    for name in ("n16", "few_shot", "alone"):
+        generate(name)  # fills the prefix cache, makes kernels
+        times = []
+        for _ in range(options.repeat):
+            outputs, taken, count = generate(name)
+            times.append(taken)
+        taken = min(times)
+        result["rates"][name] = {"tokens_s": round(count / taken, 1), "step_ms": round(1e3 * taken / prepared[name][2], 3),
+                                 "times_s": [round(one, 3) for one in times],
+                                 "cached_tokens": sum(output["meta_info"]["cached_tokens"] for output in outputs)}
+        if name == "few_shot":
+            result["few_shot_tokens"] = [output["output_ids"] for output in outputs]
+    engine.shutdown()
+    return result
+
+
+def run_worker(options, backend, mode):
+    with tempfile.NamedTemporaryFile(suffix=".json") as file:
+        command = [sys.executable, __file__, "--worker", backend, mode, "--out", file.name, "--model", options.model, "--dtype", options.dtype,
+                   "--kv-cache-dtype", options.kv_cache_dtype, "--layers", str(options.layers), "--repeat", str(options.repeat),
+                   "--page-size", str(options.page_size)]
+        try:
+            done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=options.timeout)
+            code, said = done.returncode, done.stdout
+        except subprocess.TimeoutExpired as late:
+            code, said = "a time-out", (late.stdout or b"").decode(errors="replace")
+        if options.log:
+            lines = [line for line in said.splitlines() if "deft" in line.lower() or "attention" in line.lower()]
+            print("\n".join(line[:400] for line in lines[-12:]), flush=True)
+        if code != 0:
+            print(f"{backend} {mode} failed with {code}:\n" + said[-options.tail:], flush=True)
+            return None
+        return json.loads(Path(file.name).read_text())
+
+
+def run_all(options):
+    failed, record, first = False, [], None
+    for mode in options.modes.split(","):
+        seen = []
+        for backend in options.backends.split(","):
+            result = run_worker(options, backend, mode)
+            if result is None:
+                failed = True
+                continue
+            seen.append(result)
+            print(f"{mode}: {backend}: {rates_text(result)}; started in {result['start_s']} s", flush=True)
+            record.append(without_tokens(result))
+        own = next((result for result in seen if result["backend"] != DEFT), None)
+        if own is None:
+            continue
+        if first and first["backend"] == own["backend"]:
+            show(mode, f"{own['backend']} beside itself in the first mode", compare(first, own))
+        first = first or own
+        for other in seen:
+            if other is not own:
+                record.append(held_against(mode, own["backend"], own, other["backend"], other))
+                failed |= other["backend"] == DEFT and record[-1]["compared"]["gap_where_they_differ"] > TIES[options.dtype]
+    return failed, record
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--dtype", choices=sorted(TIES), default="bfloat16")
+    parser.add_argument("--kv-cache-dtype", default="auto", help="auto, fp8_e4m3, fp8_e5m2: of all backends, each rounds differently")
+    parser.add_argument("--layers", type=int, default=8)
+    parser.add_argument("--repeat", type=int, default=2)
+    parser.add_argument("--page-size", type=int, default=16)
+    parser.add_argument("--modes", default="eager,graphs", help="eager, graphs (of decoding), default (of prompts as well)")
+    parser.add_argument("--backends", default=f"fa3,triton,{DEFT}")
+    parser.add_argument("--json", type=Path)
+    parser.add_argument("--log", action="store_true", help="what the engines say of attention")
+    parser.add_argument("--tail", type=int, default=6000, help="characters of the output of an engine that fails")
+    parser.add_argument("--timeout", type=int, default=400, help="seconds an engine may take")
+    parser.add_argument("--worker", nargs=2, help=argparse.SUPPRESS)
+    parser.add_argument("--out", type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("--model", default="", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.worker:
+        options.out.write_text(json.dumps(work(*options.worker, options)))
+        return 0
+    try:
+        import sglang.version
+        import torch
+    except ImportError as error:
+        print(f"skipped: {error}")
+        return 3
+    if not torch.cuda.is_available():
+        print("skipped: no GPU")
+        return 3
+    with tempfile.TemporaryDirectory() as folder:
+        options.model = folder
+        (Path(folder) / "config.json").write_text(json.dumps(config(options.layers, options.dtype)))
+        write_weights(Path(folder), options.layers, options.dtype)
+        failed, record = run_all(options)
+    if options.json:
+        options.json.write_text(json.dumps(record, indent=1) + "\n")
+    return int(failed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
