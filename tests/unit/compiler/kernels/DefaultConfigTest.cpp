@@ -161,7 +161,8 @@ TEST(DefaultConfigTest, ArraysOverTokensAreForTheKernelsOfAllOthers) {
   variant.params.push_back({"doc", spec::ScalarType::I32, spec::Param::Shape::PerToken, {}, {}, 0});
   const auto configsOf = [](const spec::Variant &variant) {
     std::vector<nlohmann::json> all;
-    for (const config::Config &config : *defaultConfigs(variant, target::findTarget("sm_90a")))
+    const auto configs = defaultConfigs(variant, target::findTarget("sm_90a"));
+    for (const config::Config &config : *configs)
       all.push_back(config::toJson(config));
     return all;
   };
