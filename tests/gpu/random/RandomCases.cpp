@@ -16,6 +16,7 @@
 #include "tests/gpu/random/Backend.h"
 #include "tests/gpu/random/Cases.h"
 #include "tests/gpu/random/CheckPool.h"
+#include "tests/gpu/random/Random.h"
 #include "tests/gpu/random/Specs.h"
 #include "tests/support/CommandLine.h"
 
@@ -30,6 +31,7 @@
 #include <future>
 #include <iostream>
 #include <thread>
+#include <utility>
 
 namespace deft::gpu_test {
 namespace {
@@ -95,6 +97,7 @@ public:
         hasInvariant |= work.isInvariant;
       }
     }
+    shuffle();
   }
 
   Tally run() {
@@ -158,6 +161,13 @@ public:
   double seconds() const { return secondsSince(start_); }
 
 private:
+  /// So that a run that ends early has seen some of everything. What a case is does not depend on it.
+  void shuffle() {
+    Random random(options_.cases.seed, 899);
+    for (std::size_t left = work_.size(); left > 1; --left)
+      std::swap(work_[left - 1], work_[static_cast<std::size_t>(random.below(static_cast<int>(left)))]);
+  }
+
   using Clock = std::chrono::steady_clock;
   static double secondsSince(Clock::time_point start) {
     return std::chrono::duration<double>(Clock::now() - start).count();
@@ -298,7 +308,7 @@ int main(int argc, char **argv) {
                  "Trees of each variant for invariant plans");
   app.add_option("--configs", options.compiler.otherConfigs, "Configs of each variant beside the default");
   app.add_option("--most-queries", options.cases.mostQueries, "Of a token tree");
-  app.add_option("--seconds", options.seconds, "Start nothing new after so long");
+  app.add_option("--seconds", options.seconds, "Start nothing new after so long; the order is the seed's, so that some of everything is seen");
   app.add_option("--only", options.only, "Variants whose name contains this");
   app.add_option("--family", options.family, "Configs all of whose kernels are of this family")
       ->check(CLI::IsMember(familyNames()));
