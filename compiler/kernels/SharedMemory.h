@@ -17,6 +17,6 @@ inline int halfSmem(const target::Target &target) { return target.smemPerSm / 2 
 inline constexpr int kMergeWarps = 4;
 
 /// Likewise of the kernel that applies a hook of q. Twin: deft::kQueryWarps.
-inline constexpr int kQueryWarps = 4;
+inline constexpr int kQueryWarps = 16;
 
 } // namespace deft::kernels

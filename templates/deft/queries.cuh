@@ -2,6 +2,7 @@
 
 #include "deft/hook_math.cuh"
 #include "deft/ptx/convert.cuh"
+#include "deft/ptx/dependent_launch.cuh"
 #include "deft/query_abi.h"
 #include "deft/types.cuh"
 
@@ -9,7 +10,8 @@
 /// partners half a head away come from shared memory.
 namespace deft {
 
-constexpr int kQueryWarps = 4; ///< of a block
+/// Of a block. Many, so that few multiprocessors have one: on the others the attention begins at once.
+constexpr int kQueryWarps = 16;
 
 template <class Config, class Variant> class QueryRow {
   using Query = typename Config::Query;
@@ -76,6 +78,7 @@ private:
 template <class Config, class Variant>
 __device__ __forceinline__ void makeQueries(const abi::QueryArgs &args,
                                             const typename Variant::Params &params) {
+  ptx::allowDependents(); // which wait for all rows where they read the first
   using Row = QueryRow<Config, Variant>;
   __shared__ typename Row::Shared rows[kQueryWarps];
   const int warp = threadIdx.x / 32, all = args.queries * Config::kQueryHeads;

@@ -287,11 +287,14 @@ int cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, cu::Function, int, 
 int cuLaunchKernelEx(const cu::LaunchConfig *config, cu::Function function, void **params, void **) {
   const unsigned gridX = config->grid[0];
   const cu::Stream stream = config->stream;
-  int cluster = 1;
-  for (unsigned i = 0; i < config->attributeCount; ++i)
-    if (config->attributes[i].id == cu::kLaunchClusterDimension)
-      cluster = config->attributes[i].value[0];
-  Call call{.name = "cuLaunchKernel", .stream = stream, .blocks = gridX, .cluster = cluster};
+  Call call{.name = "cuLaunchKernel", .stream = stream, .blocks = gridX};
+  for (unsigned i = 0; i < config->attributeCount; ++i) {
+    const cu::LaunchAttribute &attribute = config->attributes[i];
+    if (attribute.id == cu::kLaunchClusterDimension)
+      call.cluster = attribute.value[0];
+    if (attribute.id == cu::kLaunchProgrammaticSerialization)
+      call.isDependent = attribute.value[0] != 0;
+  }
   {
     const std::lock_guard lock(state().mutex);
     call.kernel = state().functions[function];
@@ -331,7 +334,7 @@ int cuLaunchKernelEx(const cu::LaunchConfig *config, cu::Function function, void
   } else if (call.kernel.ends_with("_select")) {
     const auto args = readArgs<deft::abi::SelectArgs>(params);
     takeArgs(args);
-    const unsigned lists = gridX / static_cast<unsigned>(cluster);
+    const unsigned lists = gridX / static_cast<unsigned>(call.cluster);
     work = [args, lists] { select(variantNow(), args, lists); };
   } else if (call.kernel.ends_with("_unite")) {
     const auto args = readArgs<deft::abi::UniteArgs>(params);

@@ -21,6 +21,7 @@ struct Call {
   std::string kernel = {}; ///< launched
   unsigned blocks = 0;
   int cluster = 1;                  ///< blocks
+  bool isDependent = false;         ///< may begin before the kernel before it has ended
   std::vector<std::byte> args = {}; ///< the first argument's first bytes, as many as any kernel takes
   const void *context = nullptr;    ///< current on the calling thread
 

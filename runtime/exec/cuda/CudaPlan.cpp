@@ -413,7 +413,10 @@ Result<void> CudaPlan::launchPhases(const CudaKernels &kernels, const CudaPointe
     const device::Kernel &kernel = selecting ? selecting->attend(p) : kernels.attend(p);
     const unsigned blocks =
         selecting ? selecting->attendBlocks(p, attend.itemCount) : kernels.attendBlocks(p, attend.itemCount);
-    if (auto launched = kernel.launch(blocks, params, stream); !launched)
+    const bool isBehindQueries = p == 0 && kernels.query() != nullptr;
+    if (auto launched = isBehindQueries ? kernel.launchDependent(blocks, params, stream)
+                                        : kernel.launch(blocks, params, stream);
+        !launched)
       return launched;
   }
   return {};

@@ -5,6 +5,7 @@
 #include "deft/any_family/formed_scores.cuh"
 #include "deft/any_family/sinks.cuh"
 #include "deft/any_family/token_values.cuh"
+#include "deft/ptx/dependent_launch.cuh"
 
 /// What a warp knows of its 16 rows and of the tokens before it, and what follows from both: which
 /// tokens the rows see, and the final scores.
@@ -116,6 +117,12 @@ public:
   __device__ __forceinline__ int callerIndex(int row) const {
     return args_.callerIndex[queryBegin_ + row / Config::kRatio];
   }
+  /// Before a row of q is read. Rows that a hook makes are made by the kernel before (queries.cuh), beside
+  /// whose end this one begins; what a run had before that has ended.
+  static __device__ __forceinline__ void awaitQueries() {
+    if constexpr (requires { &Variant::query; })
+      ptx::awaitKernelBefore();
+  }
   __device__ __forceinline__ const Query *queryRow(int row) const {
     return static_cast<const Query *>(args_.q) + static_cast<long long>(callerIndex(row)) * args_.qStride +
            headOf(row) * Config::kKeyDim;
@@ -123,6 +130,7 @@ public:
 
   /// The warp's queries as the a operand of m16k16 steps, straight from global memory.
   template <int kSteps> __device__ __forceinline__ void loadQueries(unsigned (&query)[kSteps][4]) const {
+    awaitQueries();
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
       const Query *from = queryRow(clamped(row(r))) + fragmentColumn(lane_);

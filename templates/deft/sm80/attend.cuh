@@ -9,7 +9,6 @@
 #include "deft/ptx/block.cuh"
 #include "deft/ptx/convert.cuh"
 #include "deft/ptx/cp_async.cuh"
-#include "deft/ptx/dependent_launch.cuh"
 #include "deft/ptx/ldmatrix.cuh"
 #include "deft/ptx/mma_sync.cuh"
 #include "deft/sm80/byte_tiles.cuh"
@@ -85,6 +84,8 @@ public:
       // head dim 192 does not have on sm_100.
       __syncthreads();
     }
+    // Without a unit, too: who comes next counts on their maker's end.
+    WarpRows<Config, Variant>::awaitQueries();
   }
 
 private:
@@ -114,6 +115,7 @@ private:
         rows_.loadQueries(query_);
     } else {
       constexpr int kColumns = QueryRows::kColumns;
+      rows_.awaitQueries();
       for (int i = threadIdx.x; i < Config::kTileQ * kColumns; i += kThreads) {
         const int row = i / kColumns, column = i % kColumns;
         ptx::cpAsync16(base_ + Layout::kQueryOffset + QueryRows::offset(row, column),

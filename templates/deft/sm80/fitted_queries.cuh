@@ -19,6 +19,7 @@ public:
   /// The warp's queries in registers, straight from global memory.
   template <class Rows, int kSteps>
   __device__ __forceinline__ void load(const Rows &rows, int lane, unsigned (&query)[kSteps][4]) {
+    rows.awaitQueries();
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
       const Query *from = rows.queryRow(rows.clamped(rows.row(r))) + 2 * fragmentColumn(lane);
@@ -39,6 +40,7 @@ public:
     using Layout = SharedLayout<Config>;
     constexpr int kSteps = Config::kKeyDim / 16;
     static_assert(kSteps <= 16, "a lane has 16 elements");
+    rows.awaitQueries();
     for (int i = threadIdx.x; i < Config::kTileQ * 16; i += 32 * Config::kWarps) {
       const int row = i / 16, k = i % 16;
       uint4 first = make_uint4(0u, 0u, 0u, 0u), second = first;

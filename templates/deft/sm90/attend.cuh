@@ -63,6 +63,8 @@ public:
     } else {
       ptx::takeRegisters<kComputing>();
       Consumer<Config, Variant>::run(args, params, ring);
+      // Without a unit, too: who comes next counts on their maker's end. Copying warps would spill for it.
+      WarpRows<Config, Variant>::awaitQueries();
     }
   }
 };

@@ -150,6 +150,7 @@ private:
       ptx::mbarrierWait(ring_.pieceEmpty(piece), (piece / L::kQueryPieces - 1) & 1);
     if (lane_ == 0)
       head.item = item;
+    WarpRows<Config, Variant>::awaitQueries();
 #pragma unroll
     for (int i = 0; i < kRounds; ++i) {
       head.callerIndex[i * 32 + lane_] = callers[i];

@@ -234,6 +234,7 @@ def query_hook(page, records):
     page.table(["tree", "q as it is, us", "made, us", "more, us"], [
         [row["row"], us(row["plain_us"]), us(row["hook_us"]), us(row["hook_us"] - row["plain_us"])] for row in record["rows"]])
     worst = max(record["rows"], key=lambda row: row["hook_us"] / row["plain_us"])
+    page.no_record("a hook `query` whose kernel the attention begins beside, as it does since", "`deftc run tests/bench/query_rows.deft#HEADS --workload TREE --repeat 15 --untuned` and the same of kernel_rows.deft")
     page.loss(f"a hook `query` on {worst['row']}: {worst['hook_us'] / worst['plain_us']:.2f} times the time without; 1.03 was the aim")
 
 

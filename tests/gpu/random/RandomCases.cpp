@@ -308,7 +308,9 @@ int main(int argc, char **argv) {
                  "Trees of each variant for invariant plans");
   app.add_option("--configs", options.compiler.otherConfigs, "Configs of each variant beside the default");
   app.add_option("--most-queries", options.cases.mostQueries, "Of a token tree");
-  app.add_option("--seconds", options.seconds, "Start nothing new after so long; the order is the seed's, so that some of everything is seen");
+  app.add_option(
+      "--seconds", options.seconds,
+      "Start nothing new after so long; the order is the seed's, so that some of everything is seen");
   app.add_option("--only", options.only, "Variants whose name contains this");
   app.add_option("--family", options.family, "Configs all of whose kernels are of this family")
       ->check(CLI::IsMember(familyNames()));

@@ -11,6 +11,7 @@
 namespace deft::exec {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Pair;
 using ::testing::UnorderedElementsAre;
@@ -225,6 +226,27 @@ TEST(CudaPlanTest, AHookOfTheQueryIsAppliedOnceBeforeTheAttention) {
     }
     EXPECT_EQ(calls.back().argsAs<abi::MergeArgs>().queryPos, args.queryPos);
   }
+}
+
+/// Of a plan's attend kernels the first alone: the others begin once it has ended, and the merge beside the
+/// last.
+TEST(CudaPlanTest, TheAttentionBeginsBesideTheKernelThatMakesItsQueries) {
+  const auto dependents = [](bool hasQuery) {
+    const FakeGpu gpu(0, 2, false, hasQuery);
+    const cu::Stream stream = makeStream(gpu);
+    const auto plan = gpu.makeDevicePlan({});
+    FakeStep step(gpu, someTree(60), 4);
+    EXPECT_TRUE(plan->write(gpu.makePlan(step.tree)).ok());
+    EXPECT_TRUE(plan->upload(stream).ok());
+    (void)fake_cuda::takeCalls();
+    EXPECT_TRUE(plan->run(*gpu.kernels, step.pointers(), stream).ok());
+    std::vector<bool> are;
+    for (const fake_cuda::Call &call : fake_cuda::takeCalls())
+      are.push_back(call.isDependent);
+    return are;
+  };
+  EXPECT_THAT(dependents(true), ElementsAre(false, true, false, true));
+  EXPECT_THAT(dependents(false), ElementsAre(false, false, true));
 }
 
 TEST(CudaPlanTest, AGraphAppliesAHookOfTheQueryToAsManyAsThePlanHas) {
