@@ -17,7 +17,6 @@ The first of --backends that runs and is not deft is what the others are held ag
 Exit code 1: an engine failed, or a token of deft's differs that was no tie. 3: no SGLang or no GPU.
 """
 
-import argparse
 import json
 import os
 import subprocess
@@ -26,7 +25,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from vllm_engine import TIES, compare, config, held_against, rates_text, show, without_tokens, workloads, write_weights
+from vllm_engine import TIES, can_run, compare, config, held_against, parser_of, rates_text, show, without_tokens, workloads, write_weights
 
 DEFT = "deft"
 MOST_REQUESTS = 32
@@ -142,33 +141,16 @@ def run_all(options):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--dtype", choices=sorted(TIES), default="bfloat16")
-    parser.add_argument("--kv-cache-dtype", default="auto", help="auto, fp8_e4m3, fp8_e5m2: of all backends, each rounds differently")
-    parser.add_argument("--layers", type=int, default=8)
-    parser.add_argument("--repeat", type=int, default=2)
+    parser = parser_of(__doc__)
     parser.add_argument("--page-size", type=int, default=16)
     parser.add_argument("--modes", default="eager,graphs", help="eager, graphs (of decoding), default (of prompts as well)")
     parser.add_argument("--backends", default=f"fa3,triton,{DEFT}")
-    parser.add_argument("--json", type=Path)
-    parser.add_argument("--log", action="store_true", help="what the engines say of attention")
-    parser.add_argument("--tail", type=int, default=6000, help="characters of the output of an engine that fails")
     parser.add_argument("--timeout", type=int, default=400, help="seconds an engine may take")
-    parser.add_argument("--worker", nargs=2, help=argparse.SUPPRESS)
-    parser.add_argument("--out", type=Path, help=argparse.SUPPRESS)
-    parser.add_argument("--model", default="", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.worker:
         options.out.write_text(json.dumps(work(*options.worker, options)))
         return 0
-    try:
-        import sglang.version
-        import torch
-    except ImportError as error:
-        print(f"skipped: {error}")
-        return 3
-    if not torch.cuda.is_available():
-        print("skipped: no GPU")
+    if not can_run("sglang"):
         return 3
     with tempfile.TemporaryDirectory() as folder:
         options.model = folder

@@ -23,6 +23,7 @@ Exit code 1: a token differs that was no tie. 3: no vLLM or no GPU.
 """
 
 import argparse
+import importlib
 import itertools
 import json
 import os
@@ -282,37 +283,51 @@ def run_all(options):
     return failed, record
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+def parser_of(about):
+    """What the programs for engines are all told."""
+    parser = argparse.ArgumentParser(description=about.split("\n")[0])
     parser.add_argument("--dtype", choices=sorted(TIES), default="bfloat16")
-    parser.add_argument("--kv-cache-dtype", default="auto", help="auto, fp8, fp8_e5m2: of both backends, each rounds differently")
+    parser.add_argument("--kv-cache-dtype", default="auto", help="auto, fp8_e4m3, fp8_e5m2: of all backends, each rounds differently")
     parser.add_argument("--layers", type=int, default=8)
     parser.add_argument("--repeat", type=int, default=2)
-    parser.add_argument("--modes", default="eager,graphs", help="eager, graphs (of whole steps), default (vLLM's own choice)")
-    parser.add_argument("--backends", default=f"{OWN},{DEFT}", help="NAME or NAME:CACHE; others, such as TRITON_ATTN, show what two backends differ by")
-    parser.add_argument("--pairs", action="store_true", help="each backend beside each, not beside the first alone")
-    parser.add_argument("--tensor-parallel", type=int, default=1, help="how many GPUs")
-    parser.add_argument("--ranks-only", action="store_true", help="with --tensor-parallel: no run on one GPU")
     parser.add_argument("--json", type=Path)
     parser.add_argument("--log", action="store_true", help="what the engines say of attention")
     parser.add_argument("--tail", type=int, default=6000, help="characters of the output of an engine that fails")
     parser.add_argument("--worker", nargs=2, help=argparse.SUPPRESS)
     parser.add_argument("--out", type=Path, help=argparse.SUPPRESS)
-    parser.add_argument("--ranks", type=int, default=1, help=argparse.SUPPRESS)
     parser.add_argument("--model", default="", help=argparse.SUPPRESS)
+    return parser
+
+
+def can_run(engine):
+    """Whether it is installed and has a GPU; else the reason is said."""
+    try:
+        import torch
+
+        importlib.import_module(engine + ".version")
+    except ImportError as error:
+        print(f"skipped: {error}")
+        return False
+    if not torch.cuda.is_available():
+        print("skipped: no GPU")
+        return False
+    return True
+
+
+def main():
+    parser = parser_of(__doc__)
+    parser.add_argument("--modes", default="eager,graphs", help="eager, graphs (of whole steps), default (vLLM's own choice)")
+    parser.add_argument("--backends", default=f"{OWN},{DEFT}", help="NAME or NAME:CACHE; others, such as TRITON_ATTN, show what two backends differ by")
+    parser.add_argument("--pairs", action="store_true", help="each backend beside each, not beside the first alone")
+    parser.add_argument("--tensor-parallel", type=int, default=1, help="how many GPUs")
+    parser.add_argument("--ranks-only", action="store_true", help="with --tensor-parallel: no run on one GPU")
+    parser.add_argument("--ranks", type=int, default=1, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.worker:
         result = work(*options.worker, options.dtype, options.layers, options.repeat, options.ranks, options.model, options.kv_cache_dtype)
         options.out.write_text(json.dumps(result))
         return 0
-    try:
-        import torch
-        import vllm.version
-    except ImportError as error:
-        print(f"skipped: {error}")
-        return 3
-    if not torch.cuda.is_available():
-        print("skipped: no GPU")
+    if not can_run("vllm"):
         return 3
     if options.tensor_parallel > 1:
         right, record = run_ranks(options)
