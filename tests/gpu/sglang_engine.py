@@ -25,7 +25,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from vllm_engine import TIES, can_run, compare, config, held_against, parser_of, rates_text, show, without_tokens, workloads, write_weights
+from vllm_engine import TIES, can_run, compare, config, held_against, kept, parser_of, rates_text, show, without_tokens, workloads, write_weights
 
 DEFT = "deft"
 MOST_REQUESTS = 32
@@ -156,10 +156,7 @@ def main():
         options.model = folder
         (Path(folder) / "config.json").write_text(json.dumps(config(options.layers, options.dtype)))
         write_weights(Path(folder), options.layers, options.dtype)
-        failed, record = run_all(options)
-    if options.json:
-        options.json.write_text(json.dumps(record, indent=1) + "\n")
-    return int(failed)
+        return kept(options, *run_all(options))
 
 
 if __name__ == "__main__":

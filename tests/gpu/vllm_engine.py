@@ -314,6 +314,13 @@ def can_run(engine):
     return True
 
 
+def kept(options, failed, record):
+    """The record, where one was asked for; the exit code."""
+    if options.json:
+        options.json.write_text(json.dumps(record, indent=1) + "\n")
+    return int(failed)
+
+
 def main():
     parser = parser_of(__doc__)
     parser.add_argument("--modes", default="eager,graphs", help="eager, graphs (of whole steps), default (vLLM's own choice)")
@@ -331,13 +338,8 @@ def main():
         return 3
     if options.tensor_parallel > 1:
         right, record = run_ranks(options)
-        if options.json:
-            options.json.write_text(json.dumps(record, indent=1) + "\n")
-        return int(not right)
-    failed, record = run_all(options)
-    if options.json:
-        options.json.write_text(json.dumps(record, indent=1) + "\n")
-    return int(failed)
+        return kept(options, not right, record)
+    return kept(options, *run_all(options))
 
 
 if __name__ == "__main__":

@@ -17,7 +17,8 @@ namespace deft::fake_cuda {
 namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
-constexpr int kMergeWarps = 4; ///< of a block, as deft::kMergeWarps
+constexpr int kMergeWarps = 4;  ///< of a block, as deft::kMergeWarps
+constexpr int kQueryWarps = 16; ///< likewise, as deft::kQueryWarps
 
 struct Row {
   std::vector<float> sum;
@@ -337,7 +338,7 @@ void merge(const Variant &variant, const abi::MergeArgs &args, unsigned blocks) 
 void makeQueries(const Variant &variant, const abi::QueryArgs &args, unsigned blocks) {
   const spec::DType dtype = variant.isBf16 ? spec::DType::BF16 : spec::DType::F16;
   const Values q(variant, args.q);
-  const int rows = args.queries * variant.queryHeads, warps = static_cast<int>(blocks) * kMergeWarps;
+  const int rows = args.queries * variant.queryHeads, warps = static_cast<int>(blocks) * kQueryWarps;
   for (int warp = 0; warp < warps; ++warp)
     for (int row = warp; row < rows; row += warps) {
       const long long caller = args.callerIndex[row / variant.queryHeads];
