@@ -1,77 +1,103 @@
 #pragma once
 
 #include "deft/hook_math.cuh"
-#include "deft/ptx/convert.cuh"
+#include "deft/partner_columns.cuh"
 #include "deft/ptx/dependent_launch.cuh"
 #include "deft/query_abi.h"
 #include "deft/types.cuh"
 
-/// The hook `query` for rows of q: a warp takes one row after the other. A lane has pairs of neighbours;
-/// partners half a head away come from shared memory.
+/// The hook `query` for rows of q: a warp takes some heads of one query after the other.
 namespace deft {
 
 /// Of a block. Many, so that few multiprocessors have one: on the others the attention begins at once.
 constexpr int kQueryWarps = 16;
 
-template <class Config, class Variant> class QueryRow {
+template <class Config, class Variant> class QueryRows {
   using Query = typename Config::Query;
-  static constexpr int kPairs = Config::kKeyDim / 2;
-  static constexpr int kPerLane = (kPairs + 31) / 32;
+  static constexpr int kWidth = 4; ///< of a column; any head dim is some pairs of these
+  static constexpr int kHalf = Config::kKeyDim / (2 * kWidth); ///< columns of half a row
+  static constexpr int kLanes = lanesOfRow(kHalf);
+  static_assert(Config::kKeyDim % (2 * kWidth) == 0 && kLanes <= 32, "a row has the lanes of a warp");
+  static constexpr int kAtOnce = 32 / kLanes; ///< rows
+  /// Rows of a lane, all of which are under way before the first is made: few for an attention of few queries
+  /// to fill the multiprocessors, more for what depends on a query and dims alone to be computed for many.
+  static constexpr int kSteps = 4;
 
 public:
-  /// Of a warp: the row's elements.
-  using Shared = float2[kPairs];
+  /// Of one query, of a warp.
+  static constexpr int kHeads = kAtOnce * kSteps;
 
-  __device__ __forceinline__ QueryRow(const abi::QueryArgs &args, const typename Variant::Params &params,
-                                      int query, int head)
-      : params_(params), qPos_(args.queryPos[query]), caller_(args.callerIndex[query]), head_(head),
-        lane_(threadIdx.x % 32),
-        from_(reinterpret_cast<const unsigned *>(static_cast<const Query *>(args.q) +
-                                                 static_cast<long long>(caller_) * args.qStride +
-                                                 head * Config::kKeyDim)),
-        to_(reinterpret_cast<unsigned *>(static_cast<Query *>(args.made) +
-                                         (static_cast<long long>(caller_) * Config::kQueryHeads + head) *
-                                             Config::kKeyDim)) {}
+  __device__ __forceinline__ QueryRows(const abi::QueryArgs &args, const typename Variant::Params &params,
+                                       int query)
+      : params_(params), qPos_(args.queryPos[query]), caller_(args.callerIndex[query]),
+        hasColumn_(kLanes == kHalf || threadIdx.x % kLanes < kHalf),
+        column_(hasColumn_ ? static_cast<int>(threadIdx.x % kLanes) : 0),
+        row_(static_cast<int>(threadIdx.x % 32 / kLanes)),
+        from_(static_cast<const Query *>(args.q) + static_cast<long long>(caller_) * args.qStride),
+        to_(static_cast<Query *>(args.made) +
+            static_cast<long long>(caller_) * Config::kQueryHeads * Config::kKeyDim) {}
 
-  __device__ __forceinline__ void make(Shared &row) const {
-    float2 own[kPerLane];
-    float squares = 0.f;
+  /// The heads from `first` on, as far as there are any. A lane without a column, or beyond the heads, makes
+  /// another's: hooks may read arrays by dim and head.
+  __device__ __forceinline__ void make(int first) const {
+    uint2 low[kSteps], high[kSteps];
 #pragma unroll
-    for (int i = 0; i < kPerLane; ++i) {
-      const int pair = i * 32 + lane_;
-      own[i] = pair < kPairs ? ptx::unpack2<Query>(from_[pair]) : make_float2(0.f, 0.f);
-      squares = fmaf(own[i].x, own[i].x, fmaf(own[i].y, own[i].y, squares));
-      if (pair < kPairs)
-        row[pair] = own[i];
+    for (int step = 0; step < kSteps; ++step) {
+      low[step] = *at(from_, headOf(first, step), column_);
+      high[step] = *at(from_, headOf(first, step), column_ + kHalf);
     }
 #pragma unroll
-    for (int step = 16; step > 0; step /= 2)
-      squares += __shfl_xor_sync(~0u, squares, step);
-    const float rms = sqrtf(squares * (1.f / Config::kKeyDim));
-    __syncwarp();
+    for (int step = 0; step < kSteps; ++step) {
+      const int head = headOf(first, step);
+      Own a, b;
+      a.unpack({low[step].x, low[step].y});
+      b.unpack({high[step].x, high[step].y});
+      float rms = 0.f;
+      if constexpr (Variant::kQueryReadsRms)
+        rms = rootMeanSquare<kLanes, Config::kKeyDim>(hasColumn_ ? a.squares() + b.squares() : 0.f);
+      low[step] = made(a, b, rms, column_ * kWidth, head);
+      high[step] = made(b, a, rms, (column_ + kHalf) * kWidth, head);
+    }
+    // Behind all of them: for all that is known of a store it may change an array that the hook reads.
 #pragma unroll
-    for (int i = 0; i < kPerLane; ++i) {
-      const int pair = i * 32 + lane_;
-      if (pair >= kPairs)
+    for (int step = 0; step < kSteps; ++step) {
+      if (!hasColumn_ || first + step * kAtOnce + row_ >= Config::kQueryHeads)
         continue;
-      const float2 x = own[i], half = row[pair < kPairs / 2 ? pair + kPairs / 2 : pair - kPairs / 2];
-      to_[pair] = ptx::pack2<Query>(element(x.x, half.x, x.y, rms, 2 * pair),
-                                    element(x.y, half.y, x.x, rms, 2 * pair + 1));
+      *at(to_, headOf(first, step), column_) = low[step];
+      *at(to_, headOf(first, step), column_ + kHalf) = high[step];
     }
-    __syncwarp(); // before the next row comes
   }
 
 private:
-  static_assert(Config::kKeyDim % 4 == 0, "a pair's partners are a pair");
+  using Own = Column<Query, kWidth>;
 
-  __device__ __forceinline__ float element(float x, float half, float pair, float rms, int dim) const {
-    return Variant::query(params_, x, half, pair, rms, dim, qPos_, head_, head_ / Config::kRatio, caller_);
+  /// The last one where there is none.
+  __device__ __forceinline__ int headOf(int first, int step) const {
+    return min(first + step * kAtOnce + row_, Config::kQueryHeads - 1);
+  }
+  static __device__ __forceinline__ const uint2 *at(const Query *row, int head, int column) {
+    return reinterpret_cast<const uint2 *>(row + head * Config::kKeyDim) + column;
+  }
+  static __device__ __forceinline__ uint2 *at(Query *row, int head, int column) {
+    return reinterpret_cast<uint2 *>(row + head * Config::kKeyDim) + column;
+  }
+
+  /// A column of the row from `dim` on.
+  __device__ __forceinline__ uint2 made(const Own &own, const Own &half, float rms, int dim, int head) const {
+    unsigned words[2];
+    makeColumn(own, half, words, [&](float x, float other, float pair, int i) {
+      return Variant::query(params_, x, other, pair, rms, dim + i, qPos_, head, head / Config::kRatio,
+                            caller_);
+    });
+    return make_uint2(words[0], words[1]);
   }
 
   const typename Variant::Params &params_;
-  const int qPos_, caller_, head_, lane_;
-  const unsigned *from_;
-  unsigned *to_;
+  const int qPos_, caller_;
+  const bool hasColumn_;
+  const int column_, row_;
+  const Query *from_;
+  Query *to_;
 };
 
 /// The whole launch.
@@ -79,14 +105,14 @@ template <class Config, class Variant>
 __device__ __forceinline__ void makeQueries(const abi::QueryArgs &args,
                                             const typename Variant::Params &params) {
   ptx::allowDependents(); // which wait for all rows where they read the first
-  using Row = QueryRow<Config, Variant>;
-  __shared__ typename Row::Shared rows[kQueryWarps];
-  const int warp = threadIdx.x / 32, all = args.queries * Config::kQueryHeads;
-  for (int at = blockIdx.x * kQueryWarps + warp; at < all; at += gridDim.x * kQueryWarps) {
-    const int query = at / Config::kQueryHeads;
+  using Rows = QueryRows<Config, Variant>;
+  constexpr int kParts = (Config::kQueryHeads + Rows::kHeads - 1) / Rows::kHeads; // of a query
+  const int all = args.queries * kParts;
+  for (int at = blockIdx.x * kQueryWarps + threadIdx.x / 32; at < all; at += gridDim.x * kQueryWarps) {
+    const int query = at / kParts;
     if (args.callerIndex[query] < 0)
       break; // the plan has fewer than the graph was captured for
-    Row(args, params, query, at % Config::kQueryHeads).make(rows[warp]);
+    Rows(args, params, query).make(at % kParts * Rows::kHeads);
   }
 }
 

@@ -151,8 +151,9 @@ unsigned CudaKernels::mergeBlocks(int mergedQueries) const {
 }
 
 unsigned CudaKernels::queryBlocks(int queries) const {
-  const long long rows = static_cast<long long>(queries) * variant_.queryHeads;
-  const long long blocks = (rows + kernels::kQueryWarps - 1) / kernels::kQueryWarps;
+  const int heads = kernels::queryHeadsOfWarp(variant_.tensors.k.dim);
+  const long long warps = static_cast<long long>(queries) * ((variant_.queryHeads + heads - 1) / heads);
+  const long long blocks = (warps + kernels::kQueryWarps - 1) / kernels::kQueryWarps;
   return static_cast<unsigned>(std::clamp<long long>(blocks, 1, kMergeWaves * query_.front().blocksAtOnce()));
 }
 

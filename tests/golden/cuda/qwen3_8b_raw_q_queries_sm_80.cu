@@ -14,6 +14,7 @@ struct Variant {
   static constexpr bool kHasScore = false;
   static constexpr bool kSigmoid = false;
   static constexpr float kScale = 0.088388346f;
+  static constexpr bool kQueryReadsRms = true;
 
   struct Row {
   };
@@ -25,18 +26,18 @@ struct Variant {
 
   static __device__ __forceinline__ float query(const Params &p, float x, float x_half, float x_pair, float x_rms, int dim, int q_pos, int head, int kv_head, int query) {
 #line 19 "library.deft"
-    const float v0 = rsqrtf(__fadd_rn(__fmul_rn(x_rms, x_rms), 1e-06f));
+    const float v0 = rsqrtf(x_rms * x_rms + 1e-06f);
 #line 22 "library.deft"
-    const float v1 = __fmul_rn(__fmul_rn(x_half, v0), p.weight_[min(max((dim + 64) % 128, 0), 127)]);
+    const float v1 = x_half * v0 * p.weight_[min(max((dim + 64) % 128, 0), 127)];
 #line 32 "library.deft"
-    const float v2 = __fmul_rn(float(q_pos), exp2f(__fdiv_rn(__fmul_rn(float(dim % 64), -19.931568f), 64.f)));
+    const float v2 = float(q_pos) * exp2f(float(dim % 64) * -19.931568f / 64.f);
 #line 27 "library.deft"
-    const float v3 = __fmul_rn(__fmul_rn(__fmul_rn(x, v0), p.weight_[min(max(dim, 0), 127)]), cosf(v2));
+    const float v3 = x * v0 * p.weight_[min(max(dim, 0), 127)] * deft::cosFast(v2);
 #line 27 "library.deft"
-    return __fadd_rn(v3, __fmul_rn(dim < 64 ? -v1 : v1, sinf(v2)));
+    return v3 + (dim < 64 ? -v1 : v1) * deft::sinFast(v2);
   }
 };
-#line 40 "deft_qwen3_8b_raw_q_queries.cu"
+#line 41 "deft_qwen3_8b_raw_q_queries.cu"
 
 struct Config {
   using Query = deft::bf16;
@@ -53,7 +54,7 @@ struct Config {
 
 } // namespace
 
-static_assert(deft::kQueryWarps == 16, "host and device disagree on the block");
+static_assert(deft::kQueryWarps == 16 && deft::QueryRows<Config, Variant>::kHeads == 8, "host and device disagree on the block");
 
 extern "C" __global__ void __launch_bounds__(32 * deft::kQueryWarps)
 deft_qwen3_8b_raw_q_queries(const __grid_constant__ deft::abi::QueryArgs args,

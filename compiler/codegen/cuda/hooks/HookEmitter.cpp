@@ -42,8 +42,10 @@ public:
       constant("bool", "kHasOneCap", form_.hasOneCap ? "true" : "false");
       constant("bool", "kIsSloped", form_.isSloped ? "true" : "false");
     }
+    if (op_.hasQuery())
+      constant("bool", "kQueryReadsRms", readsRms(op_.getQuery()));
     if (op_.hasKey())
-      constant("bool", "kKeyReadsRms", op_.getKey().getArgument(kKeyXRms).use_empty() ? "false" : "true");
+      constant("bool", "kKeyReadsRms", readsRms(op_.getKey()));
     text_ += token + row + score + mask + value + tile + sink + elements + "};\n";
     return std::move(text_);
   }
@@ -53,6 +55,11 @@ public:
 private:
   void constant(const std::string &type, const std::string &name, const std::string &value) {
     text_ += "  static constexpr " + type + " " + name + " = " + value + ";\n";
+  }
+
+  /// Whether a hook of elements asks for the root mean square of its row.
+  static const char *readsRms(Region &region) {
+    return region.getArgument(kElementXRms).use_empty() ? "false" : "true";
   }
 
   /// A slot of 8 bytes, as abi::ParamSlot.
@@ -76,8 +83,9 @@ private:
   }
 
   Rounding roundingOf(Region &region) {
-    const bool isExact = &region == &op_.getMask() || &region == &op_.getTile() || &region == &op_.getQuery();
-    return isExact ? Rounding::Exact : &region == &op_.getKey() ? Rounding::Fast : Rounding::Fused;
+    const bool isExact = &region == &op_.getMask() || &region == &op_.getTile(),
+               isOfElements = &region == &op_.getQuery() || &region == &op_.getKey();
+    return isExact ? Rounding::Exact : isOfElements ? Rounding::Fast : Rounding::Fused;
   }
 
   /// `struct Row` and the hook that fills it. What both regions compute alike is kept once.

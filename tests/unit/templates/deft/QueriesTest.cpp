@@ -15,15 +15,20 @@ namespace {
 
 using test::draw;
 
-template <class E, int kDim> struct Config : test::DeviceConfig {
+template <class E, int kDim, int kHeads> struct Config : test::DeviceConfig {
   using Query = E;
-  static constexpr int kKeyDim = kDim, kQueryHeads = 6, kRatio = 3;
+  static constexpr int kKeyDim = kDim, kQueryHeads = kHeads, kRatio = 3;
 };
 
-/// Of all that the hook may read.
-struct Variant : test::PlainVariant {
+/// Of all that the hook may read. Never asked for a place that a row does not have: arrays by head or dim end
+/// there.
+template <class C> struct Variant : test::PlainVariant {
+  static constexpr bool kQueryReadsRms = true;
+
   static float query(const Params &, float x, float half, float pair, float rms, int dim, int qPos, int head,
                      int kvHead, int query) {
+    EXPECT_TRUE(head >= 0 && head < C::kQueryHeads && dim >= 0 && dim < C::kKeyDim)
+        << "head " << head << " dim " << dim;
     return x - 2.f * half + 0.5f * pair + rms +
            static_cast<float>(dim % 7 + qPos % 5 + head + 2 * kvHead - query);
   }
@@ -31,9 +36,8 @@ struct Variant : test::PlainVariant {
 
 /// Rows in any order, with room between them, by as many blocks; of a plan that has fewer than the launch is
 /// for.
-template <class E, int kDim> void makeAll(unsigned seed) {
-  using C = Config<E, kDim>;
-  constexpr int kHeads = C::kQueryHeads;
+template <class E, int kDim, int kHeads = 6> void makeAll(unsigned seed) {
+  using C = Config<E, kDim, kHeads>;
   std::mt19937 random(seed);
   std::normal_distribution<float> normal(0, 2);
   const int queries = draw(random, 1, 5), stride = kHeads * kDim + draw(random, 0, 2) * 16;
@@ -52,7 +56,7 @@ template <class E, int kDim> void makeAll(unsigned seed) {
   const unsigned blocks = static_cast<unsigned>(draw(random, 1, 4));
   for (unsigned block = 0; block < blocks; ++block)
     ASSERT_EQ(test::runBlock({.threads = 32 * kQueryWarps, .block = block, .blocks = blocks, .seed = seed},
-                             [&] { makeQueries<C, Variant>(args, {}); }),
+                             [&] { makeQueries<C, Variant<C>>(args, {}); }),
               "");
   const auto *from = reinterpret_cast<const std::uint16_t *>(q.data());
   const auto *got = reinterpret_cast<const std::uint16_t *>(made.data());
@@ -64,7 +68,7 @@ template <class E, int kDim> void makeAll(unsigned seed) {
       for (int d = 0; d < kDim; ++d)
         squares += static_cast<double>(at(d)) * at(d);
       for (int d = 0; d < kDim; ++d) {
-        const float want = Variant::query(
+        const float want = Variant<C>::query(
             {}, at(d), at((d + kDim / 2) % kDim), at(d ^ 1), static_cast<float>(std::sqrt(squares / kDim)), d,
             queryPos[static_cast<std::size_t>(i)], head, head / C::kRatio, query);
         EXPECT_NEAR(ptx::toFloat<E>(got[(query * kHeads + head) * kDim + d]), want,
@@ -76,10 +80,14 @@ template <class E, int kDim> void makeAll(unsigned seed) {
 
 TEST(QueriesTest, EachElementIsMadeOfItselfItsPartnersAndItsPlace) {
   for (unsigned seed = 0; seed < 6; ++seed) {
+    makeAll<f16, 8>(seed);
     makeAll<f16, 32>(seed);
     makeAll<bf16, 48>(seed);
+    makeAll<bf16, 72, 45>(seed);
     makeAll<bf16, 128>(seed);
+    makeAll<f16, 128, 21>(seed);
     makeAll<f16, 208>(seed);
+    makeAll<bf16, 256, 3>(seed);
   }
 }
 
