@@ -12,6 +12,14 @@ namespace deft {
 /// Of a block. Many, so that few multiprocessors have one: on the others the attention begins at once.
 constexpr int kQueryWarps = 16;
 
+/// Of packages from before hooks told: it may.
+template <class Variant> constexpr __device__ bool queryReadsRms() {
+  if constexpr (requires { Variant::kQueryReadsRms; })
+    return Variant::kQueryReadsRms;
+  else
+    return true;
+}
+
 template <class Config, class Variant> class QueryRows {
   using Query = typename Config::Query;
   static constexpr int kWidth = 4; ///< of a column; any head dim is some pairs of these
@@ -53,7 +61,7 @@ public:
       a.unpack({low[step].x, low[step].y});
       b.unpack({high[step].x, high[step].y});
       float rms = 0.f;
-      if constexpr (Variant::kQueryReadsRms)
+      if constexpr (queryReadsRms<Variant>())
         rms = rootMeanSquare<kLanes, Config::kKeyDim>(hasColumn_ ? a.squares() + b.squares() : 0.f);
       low[step] = made(a, b, rms, column_ * kWidth, head);
       high[step] = made(b, a, rms, (column_ + kHalf) * kWidth, head);

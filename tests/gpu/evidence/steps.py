@@ -176,8 +176,6 @@ def engine(page, records):
     engine_on_two_gpus(page, records)
     page.command("python3 tests/gpu/vllm_engine.py --layers 32 --modes graphs", "python3 tests/gpu/vllm_engine.py --tensor-parallel 2 --modes graphs")
     caches_of_an_engine(page, both[1])
-    page.no_record("random cases on a GPU of what family sm90 chooses for keys that are made at head dims above 80 (56 cases under memcheck beside) and arrays over tokens at head dims above 112",
-                   "`tests/gpu/random_cases PACKAGE --family sm90` of `--write-spec` with `--hook turned_keys` and others")
     page.no_record("SGLang with several ranks or an 8-bit cache on a GPU", "`tests/gpu/sglang_engine.py`")
     page.no_record("a trained model in an engine", "`tests/gpu/vllm_engine.py` with a checkpoint")
 
