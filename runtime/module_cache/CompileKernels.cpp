@@ -2,6 +2,7 @@
 
 #include "compiler/codegen/cuda/Instantiate.h"
 #include "compiler/codegen/cuda/InstantiateSelect.h"
+#include "compiler/kernels/BlocksBeside.h"
 #include "compiler/kernels/Legality.h"
 #include "compiler/kernels/SharedMemory.h"
 #include "compiler/kernels/SparsePhase.h"

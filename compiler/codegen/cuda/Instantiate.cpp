@@ -2,6 +2,7 @@
 
 #include "compiler/codegen/cuda/InstantiateSelect.h"
 #include "compiler/codegen/cuda/TextBuilder.h"
+#include "compiler/kernels/BlocksBeside.h"
 #include "compiler/kernels/SharedMemory.h"
 #include "compiler/kernels/SparsePhase.h"
 

@@ -1,7 +1,7 @@
 #include "runtime/exec/cuda/CudaKernels.h"
 
+#include "compiler/kernels/BlocksBeside.h"
 #include "compiler/kernels/Occupancy.h"
-#include "compiler/kernels/SharedMemory.h"
 #include "compiler/kernels/SparsePhase.h"
 #include "compiler/support/InOrder.h"
 
