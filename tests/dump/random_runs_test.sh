@@ -4,5 +4,5 @@ set -euo pipefail
 python=$1 deftc=$2 folder=$3
 here=$(dirname "$0")
 "$python" -c 'import numpy' 2>/dev/null || { echo "NumPy is not there"; exit 77; }
-"$python" "$here/random_runs.py" build "$deftc" "$folder" --seed 1 --specs 6
+"$python" "$here/random_runs.py" build "$deftc" "$folder" --seed 1 --specs 12
 "$python" "$here/random_runs.py" run "$deftc" "$folder" --runs 48
