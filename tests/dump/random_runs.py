@@ -200,8 +200,8 @@ class Attention:
         self.params.update(self.hooks.params)
         lines = [f"query_heads = {self.heads};", f"kv_heads = {self.kv_heads};", f"head_dim = {self.dim};"]
         lines += [f"dtype = {self.dtype};", f"scale = {self.scale!r};"]
-        cache = "contiguous" if self.page is None else f"paged(page_size = {self.page}, order = {order}" + (f", dtype = {of_bytes})" if of_bytes else ")")
-        lines.append(f"kv_cache = {cache};")
+        of_pages = f"page_size = {self.page}, order = {order}" + (f", dtype = {of_bytes}" if of_bytes else "")
+        lines.append(f"kv_cache = {'contiguous' if self.page is None else f'paged({of_pages})'};")
         lines += [f"param {name} : {kind};" for name, kind in self.params.items()]
         bound = rng.choice(["", "tree", "path"])
         self.sees_path = bound == "path"
