@@ -13,7 +13,7 @@ inline constexpr int kMergeWarps = 4;
 inline constexpr int kQueryWarps = 16;
 
 /// Heads of a query that a warp of that kernel makes: four rounds of as many rows as have a lane for each 8
-/// elements. Twin: deft::QueryRows::kHeads.
+/// elements. Twin: deft::QueryHeads::kHeads.
 constexpr int queryHeadsOfWarp(int keyDim) {
   return 4 * 32 / static_cast<int>(std::bit_ceil(static_cast<unsigned>(keyDim / 8)));
 }

@@ -12,7 +12,7 @@ namespace deft {
 /// Of a block. Many, so that few multiprocessors have one: on the others the attention begins at once.
 constexpr int kQueryWarps = 16;
 
-/// Of packages from before hooks told: it may.
+/// Whether the hook asks for the root mean square of its row; those of packages from before hooks told may.
 template <class Variant> constexpr __device__ bool queryReadsRms() {
   if constexpr (requires { Variant::kQueryReadsRms; })
     return Variant::kQueryReadsRms;
@@ -20,7 +20,7 @@ template <class Variant> constexpr __device__ bool queryReadsRms() {
     return true;
 }
 
-template <class Config, class Variant> class QueryRows {
+template <class Config, class Variant> class QueryHeads {
   using Query = typename Config::Query;
   static constexpr int kWidth = 4; ///< of a column; any head dim is some pairs of these
   static constexpr int kHalf = Config::kKeyDim / (2 * kWidth); ///< columns of half a row
@@ -35,8 +35,8 @@ public:
   /// Of one query, of a warp.
   static constexpr int kHeads = kAtOnce * kSteps;
 
-  __device__ __forceinline__ QueryRows(const abi::QueryArgs &args, const typename Variant::Params &params,
-                                       int query)
+  __device__ __forceinline__ QueryHeads(const abi::QueryArgs &args, const typename Variant::Params &params,
+                                        int query)
       : params_(params), qPos_(args.queryPos[query]), caller_(args.callerIndex[query]),
         hasColumn_(kLanes == kHalf || threadIdx.x % kLanes < kHalf),
         column_(hasColumn_ ? static_cast<int>(threadIdx.x % kLanes) : 0),
@@ -51,8 +51,9 @@ public:
     uint2 low[kSteps], high[kSteps];
 #pragma unroll
     for (int step = 0; step < kSteps; ++step) {
-      low[step] = *at(from_, headOf(first, step), column_);
-      high[step] = *at(from_, headOf(first, step), column_ + kHalf);
+      const auto *const row = columnsOf<const uint2>(from_, headOf(first, step));
+      low[step] = row[column_];
+      high[step] = row[column_ + kHalf];
     }
 #pragma unroll
     for (int step = 0; step < kSteps; ++step) {
@@ -69,25 +70,30 @@ public:
     // Behind all of them: for all that is known of a store it may change an array that the hook reads.
 #pragma unroll
     for (int step = 0; step < kSteps; ++step) {
-      if (!hasColumn_ || first + step * kAtOnce + row_ >= Config::kQueryHeads)
+      const int head = wantedHead(first, step);
+      if (!hasColumn_ || head >= Config::kQueryHeads)
         continue;
-      *at(to_, headOf(first, step), column_) = low[step];
-      *at(to_, headOf(first, step), column_ + kHalf) = high[step];
+      auto *const row = columnsOf<uint2>(to_, head);
+      row[column_] = low[step];
+      row[column_ + kHalf] = high[step];
     }
   }
 
 private:
   using Own = Column<Query, kWidth>;
 
+  /// Which may be beyond the heads.
+  __device__ __forceinline__ int wantedHead(int first, int step) const {
+    return first + step * kAtOnce + row_;
+  }
   /// The last one where there is none.
   __device__ __forceinline__ int headOf(int first, int step) const {
-    return min(first + step * kAtOnce + row_, Config::kQueryHeads - 1);
+    return min(wantedHead(first, step), Config::kQueryHeads - 1);
   }
-  static __device__ __forceinline__ const uint2 *at(const Query *row, int head, int column) {
-    return reinterpret_cast<const uint2 *>(row + head * Config::kKeyDim) + column;
-  }
-  static __device__ __forceinline__ uint2 *at(Query *row, int head, int column) {
-    return reinterpret_cast<uint2 *>(row + head * Config::kKeyDim) + column;
+  /// A head's row.
+  template <class Words, class Element>
+  static __device__ __forceinline__ Words *columnsOf(Element *heads, int head) {
+    return reinterpret_cast<Words *>(heads + head * Config::kKeyDim);
   }
 
   /// A column of the row from `dim` on.
@@ -113,14 +119,14 @@ template <class Config, class Variant>
 __device__ __forceinline__ void makeQueries(const abi::QueryArgs &args,
                                             const typename Variant::Params &params) {
   ptx::allowDependents(); // which wait for all rows where they read the first
-  using Rows = QueryRows<Config, Variant>;
-  constexpr int kParts = (Config::kQueryHeads + Rows::kHeads - 1) / Rows::kHeads; // of a query
+  using Heads = QueryHeads<Config, Variant>;
+  constexpr int kParts = (Config::kQueryHeads + Heads::kHeads - 1) / Heads::kHeads; // of a query
   const int all = args.queries * kParts;
   for (int at = blockIdx.x * kQueryWarps + threadIdx.x / 32; at < all; at += gridDim.x * kQueryWarps) {
     const int query = at / kParts;
     if (args.callerIndex[query] < 0)
       break; // the plan has fewer than the graph was captured for
-    Rows(args, params, query).make(at % kParts * Rows::kHeads);
+    Heads(args, params, query).make(at % kParts * Heads::kHeads);
   }
 }
 

@@ -10,8 +10,9 @@ import math
 import numpy as np
 
 
-def partner(rows, dim, are_neighbours):
+def partner(rows, are_neighbours):
     """Of each element: its neighbour, or that half a row away."""
+    dim = rows.shape[-1]
     places = np.arange(dim)
     return rows[..., places ^ 1 if are_neighbours else (places + dim // 2) % dim]
 
@@ -28,18 +29,18 @@ def turned(rng, dim):
     def made(rows, at):
         real = rows.dtype.type
         angles = np.asarray(at["pos"])[..., None].astype(real) * np.exp2(real(-base) * of_place.astype(real) / real(half))
-        others = partner(rows, dim, are_neighbours)
+        others = partner(rows, are_neighbours)
         return rows * np.cos(angles) + np.where(of_first, -others, others) * np.sin(angles)
 
     return f"x * cos({angle}) + ({is_first} ? -{other} : {other}) * sin({angle})", made
 
 
-def mixed(rng, dim):
+def mixed(rng):
     a, b, c = (rng.choice([-1.0, 0.25, 0.5]) for _ in range(3))
 
     def made(rows, at):
         real = rows.dtype.type
-        return real(a) * rows + real(b) * partner(rows, dim, False) + real(c) * partner(rows, dim, True)
+        return real(a) * rows + real(b) * partner(rows, False) + real(c) * partner(rows, True)
 
     return f"{a} * x + {b} * x_half + {c} * x_pair", made
 
@@ -51,7 +52,7 @@ class Hooks:
         self.dim, self.params = dim, {}
         self.query_text, self.query = self.of_rows(rng, "head") if rng.random() < 0.35 else (None, None)
         self.key_text, self.key = self.of_rows(rng, "kv_head") if may_make_keys and rng.random() < 0.3 else (None, None)
-        self.output_text, self.output = self.of_output(rng) if rng.random() < 0.3 else ("x", None)
+        self.output_text, self.output = self.of_output(rng) if rng.random() < 0.3 else (None, None)
 
     def param(self, kind):
         name = f"e{len(self.params)}"
@@ -71,7 +72,7 @@ class Hooks:
     def of_rows(self, rng, head):
         """Of q, or of K: a row made anew, times what its place or its head says."""
         roll = rng.random()
-        text, base = turned(rng, self.dim) if roll < 0.5 else self.normed() if roll < 0.75 else mixed(rng, self.dim)
+        text, base = turned(rng, self.dim) if roll < 0.5 else self.normed() if roll < 0.75 else mixed(rng)
         roll = rng.random()
         if roll < 0.5:
             return text, base
@@ -80,8 +81,9 @@ class Hooks:
             return f"({text}) * {name}[{head}]", lambda rows, at: base(rows, at) * at[name][at[head]][..., None].astype(rows.dtype)
 
         def warmer(rows, at):
-            steps = np.floor_divide(np.maximum(np.asarray(at["pos"]), 0), 16)[..., None].astype(rows.dtype)
-            return base(rows, at) * (rows.dtype.type(1) + rows.dtype.type(0.1) * np.log(rows.dtype.type(1) + steps))
+            real = rows.dtype.type
+            steps = np.floor_divide(np.maximum(np.asarray(at["pos"]), 0), 16)[..., None].astype(real)
+            return base(rows, at) * (real(1) + real(0.1) * np.log(real(1) + steps))
 
         return f"({text}) * (1 + 0.1 * log(1 + floor_div(max(pos, 0), 16)))", warmer
 

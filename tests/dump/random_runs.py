@@ -12,6 +12,7 @@ the lines above say which run and how to make it again.
 """
 
 import argparse
+import functools
 import json
 import math
 import random
@@ -217,7 +218,9 @@ class Attention:
             lines.append(f"normalize = softmax with sink({self.sink_text});")
         if self.sigmoid is not None:
             lines.append(f"normalize = sigmoid({self.sigmoid});")
-        lines.append(f"output = {self.hooks.output_text} as {self.dtype}{' with lse' if self.sigmoid is None else ''};")
+        made = f"{self.hooks.output_text} as " if self.hooks.output_text else ""
+        if made or self.sigmoid is None:
+            lines.append(f"output = {made}{self.dtype}{' with lse' if self.sigmoid is None else ''};")
         self.text = f"attention a {{\n  " + "\n  ".join(lines) + "\n}\n"
 
 
@@ -270,6 +273,42 @@ def path_of(tree, begins, query, is_whole):
     return np.array(rows, dtype=np.int64), np.array(depths, dtype=np.int32), q_pos
 
 
+def products(attention, q, k, of_row):
+    """scale times q.k for each head and token, and how far it may be off: by elements that hooks may round the other way."""
+    count = len(k)
+    of_token = {**of_row, "kv_head": np.broadcast_to(np.arange(attention.kv_heads), (count, attention.kv_heads)),
+                "pos": np.broadcast_to(np.arange(count)[:, None], (count, attention.kv_heads))}  # fmt: skip
+    q, q_off = made_rows(attention.hooks.query, q, of_row, attention.dtype)
+    k, k_off = (rows[:, of_row["kv_head"]] for rows in made_rows(attention.hooks.key, k, of_token, attention.dtype))
+    dot = functools.partial(np.einsum, "hd,thd->ht")
+    return dot(q, k) * attention.scale, (dot(q_off, np.abs(k)) + dot(np.abs(q), k_off)) * attention.scale
+
+
+def weigh(attention, at, of_row, product, product_off):
+    """What each token's V is multiplied by, the lse (of sigmoid None), and how far scores may be off."""
+
+    def score(s):
+        return np.broadcast_to(attention.score({**at, "s": s}) if attention.score else s, s.shape)
+
+    with np.errstate(all="ignore"):
+        s = score(product)
+        seen = np.broadcast_to(attention.mask(at) if attention.mask else True, s.shape) & (s != -np.inf)
+        s_off = np.where(seen, np.maximum(np.abs(score(product + product_off) - s), np.abs(score(product - product_off) - s)), 0)
+        s = np.where(seen, s, -np.inf)
+        if attention.sigmoid is not None:
+            weights, lse = np.where(s == -np.inf, 0.0, 1 / (1 + np.exp(-(s + attention.sigmoid)))), None
+        else:
+            sink = attention.sink(of_row)[:, None] if attention.sink else -np.inf
+            most = np.maximum(s.max(axis=1, keepdims=True, initial=-np.inf), sink)
+            raised = np.where(s == -np.inf, 0.0, np.exp(s - np.where(most == -np.inf, 0, most)))
+            total = raised.sum(axis=1, keepdims=True) + np.where(most == -np.inf, 0, np.exp(sink - most))
+            weights = raised / np.where(total == 0, 1, total)
+            lse = np.where(total > 0, np.log(total) + most, -np.inf)[:, 0]
+        if attention.factor:
+            weights = weights * np.broadcast_to(attention.factor(at), weights.shape)
+    return weights, lse, s_off
+
+
 def wrong_rows(attention, tree, dump, params):
     """A sentence for each (query, head) whose output or lse is further off than rounding explains."""
     q, k, v, out = (dump.arrays[name] for name in ("q", "k", "v", "out"))
@@ -290,36 +329,10 @@ def wrong_rows(attention, tree, dump, params):
                 by = SIZED[kind]
                 at[name] = (params[name][index] if by == "query" else params[name][rows][None, :] if by == "token"
                             else params[name].reshape(-1, attention.kv_heads)[rows][:, kv_of].T)  # fmt: skip
-        hooks, of_row = attention.hooks, {**at, "head": heads, "kv_head": kv_of, "pos": np.full(attention.heads, q_pos)}
-        made, made_off = made_rows(hooks.query, q[index], of_row, attention.dtype)
-        kv_heads = np.arange(attention.kv_heads)
-        of_token = {**params, "kv_head": np.broadcast_to(kv_heads, (count, attention.kv_heads)),
-                    "pos": np.broadcast_to(np.arange(count)[:, None], (count, attention.kv_heads))}  # fmt: skip
-        keys, keys_off = (rows_of[:, kv_of] for rows_of in made_rows(hooks.key, k[rows], of_token, attention.dtype))
-        values = v[rows][:, kv_of]  # as keys: [token][head][dim]
-        product = np.einsum("hd,thd->ht", made, keys) * attention.scale
-        product_off = (np.einsum("hd,thd->ht", made_off, np.abs(keys)) + np.einsum("hd,thd->ht", np.abs(made), keys_off)) * attention.scale
-
-        def score(s, at=at):
-            at["s"] = s
-            return np.broadcast_to(attention.score(at) if attention.score else s, s.shape)
-
-        with np.errstate(all="ignore"):
-            s = score(product)
-            seen = np.broadcast_to(attention.mask(at) if attention.mask else True, s.shape) & (s != -np.inf)
-            s_off = np.where(seen, np.maximum(np.abs(score(product + product_off) - s), np.abs(score(product - product_off) - s)), 0)
-            s = np.where(seen, s, -np.inf)
-            if attention.sigmoid is not None:
-                weights, lse = np.where(s == -np.inf, 0.0, 1 / (1 + np.exp(-(s + attention.sigmoid)))), None
-            else:
-                sink = attention.sink({**at, "head": heads, "kv_head": kv_of})[:, None] if attention.sink else -np.inf
-                most = np.maximum(s.max(axis=1, keepdims=True, initial=-np.inf), sink)
-                raised = np.where(s == -np.inf, 0.0, np.exp(s - np.where(most == -np.inf, 0, most)))
-                total = raised.sum(axis=1, keepdims=True) + np.where(most == -np.inf, 0, np.exp(sink - most))
-                weights = raised / np.where(total == 0, 1, total)
-                lse = np.where(total > 0, np.log(total) + most, -np.inf)[:, 0]
-            if attention.factor:
-                weights = weights * np.broadcast_to(attention.factor(at), weights.shape)
+        of_row = {**at, "head": heads, "kv_head": kv_of, "pos": np.full(attention.heads, q_pos)}
+        product, product_off = products(attention, q[index], k[rows], of_row)
+        weights, lse, s_off = weigh(attention, at, of_row, product, product_off)
+        values = v[rows][:, kv_of]  # [token][head][dim]
         expected = np.einsum("ht,thd->hd", weights, values)
         reach = np.sqrt(np.einsum("ht,thd->h", weights**2, values**2))
         # The output's rounding, the weights' rounding (independent from token to token), float32 sums and exponentials of
@@ -328,10 +341,11 @@ def wrong_rows(attention, tree, dump, params):
         cancelled = np.einsum("ht,th->h", np.abs(weights), lengths)
         moved = 2 * np.einsum("ht,th->h", np.abs(weights) * s_off, lengths)
         off = 3 * (rounding * reach + 2e-5 * cancelled) + moved
-        if hooks.output:
-            slope = np.abs(hooks.output(expected + 1, of_row) - hooks.output(expected, of_row)).max(axis=1)
+        if attention.hooks.output:
+            written = attention.hooks.output(expected, of_row)
+            slope = np.abs(attention.hooks.output(expected + 1, of_row) - written).max(axis=1)
             off = slope * (off + 1.5 * rounding * np.linalg.norm(expected, axis=1))
-            expected = hooks.output(expected, of_row)
+            expected = written
         error = np.linalg.norm(out[index] - expected, axis=1)
         allowed = off + 3 * (rounding * np.linalg.norm(expected, axis=1) / 2 + 1e-6)
         for head in np.flatnonzero(~(error <= allowed)):

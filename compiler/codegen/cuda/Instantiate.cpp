@@ -180,7 +180,7 @@ std::string instantiateQueries(const VariantSource &source) {
   headConfig(text, source);
   endConfig(text);
   text.line("static_assert(deft::kQueryWarps == " + std::to_string(kernels::kQueryWarps) +
-            " && deft::QueryRows<Config, Variant>::kHeads == " +
+            " && deft::QueryHeads<Config, Variant>::kHeads == " +
             std::to_string(kernels::queryHeadsOfWarp(source.tensors.k.dim)) +
             ", \"host and device disagree on the block\");");
   text.line("");

@@ -54,7 +54,7 @@ struct Config {
 
 } // namespace
 
-static_assert(deft::kQueryWarps == 16 && deft::QueryRows<Config, Variant>::kHeads == 8, "host and device disagree on the block");
+static_assert(deft::kQueryWarps == 16 && deft::QueryHeads<Config, Variant>::kHeads == 8, "host and device disagree on the block");
 
 extern "C" __global__ void __launch_bounds__(32 * deft::kQueryWarps)
 deft_qwen3_8b_raw_q_queries(const __grid_constant__ deft::abi::QueryArgs args,
