@@ -28,13 +28,10 @@ constexpr int kNoTokens = -1; ///< in place of where an item's tokens begin
 /// on.
 struct Unions {
   const Union *unions;
-  int *positions; ///< as Selected's
-  /// As Selected's; where items are told, pages of one: a token's row is so many of the token's strides from
-  /// the first one's.
-  int *places;
-  unsigned *readers;      ///< the queries of the union whose list has the token: bit i, query queryBegin + i
-  int *counts;            ///< [union][list]
-  const int *callerIndex; ///< of each query of the plan's order
+  int *positions, *places; ///< as Selected's
+  unsigned *readers;       ///< the queries of the union whose list has the token: bit i, query queryBegin + i
+  int *counts;             ///< [union][list]
+  const int *callerIndex;  ///< of each query of the plan's order
 };
 
 /// What deft_<variant>_unite is launched with: for each list of each union a block, or a cluster.
@@ -42,8 +39,7 @@ struct UniteArgs {
   const Selected *selected; ///< whose page table is not set
   Unions unions;
   const int *pageTable;
-  Item *items;    ///< of unions, to be told what they have; null: the kernel that reads them finds it itself
-  int pageTokens; ///< where they are: the page's stride by the token's
+  Item *items; ///< of unions, into which their tokens are written; null: the kernel that reads them finds it
 };
 
 // An item of a union (abi.h) has its queries and a part of the union's tokens: equal ones, cut on the device,

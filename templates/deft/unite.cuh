@@ -164,7 +164,7 @@ private:
     PathPlaces<Config> path(selected_, callerIndex_[0]);
 #pragma unroll 4
     for (int at = blockBegin + threadIdx.x; at < blockBegin + warps.all; at += kThreads)
-      places_[at] = told(path.placeOf(positions_[at]));
+      places_[at] = path.placeOf(positions_[at]);
     count_ += blocks.all;
   }
 
@@ -189,20 +189,9 @@ private:
     count_ += own.all;
     for (int at = ownBegin + rank_ * stride_ + first_; at < listCount_; at += Peers::kBlocks * stride_) {
       positions_[to + at] = listPositions_[at];
-      places_[to + at] = told(listPlaces_[at]);
+      places_[to + at] = listPlaces_[at];
       readers_[to + at] = 1u << query_;
     }
-  }
-
-  /// A place as items want it.
-  __device__ __forceinline__ int told(int place) const {
-    if constexpr (Config::kPageSize > 0) {
-      const unsigned token = static_cast<unsigned>(place);
-      if (args_.items != nullptr)
-        return static_cast<int>(token / Config::kPageSize) * args_.pageTokens +
-               static_cast<int>(token % Config::kPageSize);
-    }
-    return place;
   }
 
   __device__ __forceinline__ void tellItems(const abi::Union &one) const {

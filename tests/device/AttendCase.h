@@ -40,11 +40,20 @@ public:
     std::iota(pageTable_.begin(), pageTable_.end(), 0);
     if (draw(random_, 0, 1) == 0) // pages in no order, or as they lie
       std::shuffle(pageTable_.begin(), pageTable_.end(), random_);
+    for (std::size_t place = 1; place < pageTable_.size(); ++place)
+      if (draw(random_, 0, 7) == 0) // one page at two places that follow each other
+        pageTable_[place] = pageTable_[place - 1];
     args_.pageTable = pageTable_.data();
     args_.k = aligned(k_);
-    if (draw(random_, 0, 2) == 0) { // V beside K in each token
+    const int shared = draw(random_, 0, 3); // K and V in one tensor
+    if (shared == 0) {                      // side by side in each token
       kLayout_ = vLayout_ = drawLayout(kKeyDim + kValueDim);
       args_.v = static_cast<const std::byte *>(args_.k) + kKeyDim * sizeof(Key);
+    } else if (shared == 1 && kPage > 0 && kKeyDim == kValueDim) { // or page by page
+      kLayout_ = drawLayout(kKeyDim);
+      args_.v = static_cast<const std::byte *>(args_.k) + kLayout_.pageStride * sizeof(Key);
+      kLayout_.pageStride *= 2;
+      vLayout_ = kLayout_;
     } else {
       kLayout_ = drawLayout(kKeyDim + draw(random_, 0, 2) * kRowUnit<Config>);
       vLayout_ = drawLayout(kValueDim + draw(random_, 0, 2) * kRowUnit<Config>);

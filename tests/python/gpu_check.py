@@ -285,6 +285,58 @@ def check_reserved(att, q, k, v, table):
     return results
 
 
+def check_beside_processor(name, cases, device):
+    """Each case computes out and lse of tensors: those of the GPU are to be those of a processor."""
+    out, lse = ([torch.cat([case(where)[at].float().cpu() for case in cases]) for where in (device, "cpu")] for at in (0, 1))
+    return [check(name, *out), check(f"its lse, {name}", *lse)]
+
+
+def check_repeated_pages(device):
+    """A request with one page at two places that follow each other, under a window that begins inside a page."""
+    att = deft.compile(
+        "attention w { query_heads = 4; kv_heads = 1; head_dim = 64; dtype = bf16; mask = sliding_window(17); "
+        "kv_cache = paged(page_size = 32, order = hnd); output = bf16 with lse; }")
+    k, v = (torch.randn(128, 1, 32, 64).bfloat16() for _ in range(2))
+    q, table = torch.randn(1, 4, 64).bfloat16(), torch.tensor([[110, 43, 80, 20, 117, 117]], dtype=torch.int32)
+
+    def case_of(length):
+        def run(where):
+            batch = deft.PagedBatch(att, max_requests=1, partition="flatten")
+            batch.update(table, [length])
+            return batch.run(q.to(where), k.to(where), v.to(where), return_lse=True)
+
+        return run
+
+    return check_beside_processor("a page at two places, under a window", [case_of(length) for length in range(161, 193)], device)
+
+
+def check_arrays_of_sparse_layers(device):
+    """Values of tokens where siblings read a union of lists, in both orders of a page: lists hold all that is seen."""
+    results = []
+    for order, page in (("nhd", 2), ("hnd", 2), ("hnd", 16)):
+        att = deft.compile(
+            "attention a { query_heads = 2; kv_heads = 2; head_dim = 64; dtype = f16; output = bf16 with lse; "
+            f"kv_cache = paged(page_size = {page}, order = {order}); param p : f32[tokens]; mask = kv_pos >= q_pos - 15; "
+            "score = s + tanh(p[token]); select { budget = 61; by = kv_head; keep_last = 1; } }")
+        pages, tokens = 512 // page, 500
+        shape = (pages, page, 2, 64) if order == "nhd" else (pages, 2, page, 64)
+        k, v, q = torch.randn(shape).half(), torch.randn(shape).half(), torch.randn(2, 2, 64).half()
+        values, table = torch.randn(512), torch.randperm(pages).int()
+        tree = deft.Tree()
+        root = tree.add_root(tokens, location=0)
+        tree.set_queries([root, root])
+
+        def run(where):
+            lists = deft.Selection(att)
+            plan = att.plan(tree, device=where, budget=61, params={"p": values.to(where)})
+            given = [tensor.to(where) for tensor in (q, k, v, table)]
+            plan.run_selecting(lists, *given)
+            return plan.run_sparse(lists, *given, return_lse=True)
+
+        results += check_beside_processor(f"values of tokens in a sparse layer, {order}, pages of {page}", [run], device)
+    return results
+
+
 def is_error(name, call, said):
     try:
         call()
@@ -388,6 +440,8 @@ def main():
     results += check_lengths(att, tree, lambda extra=0: paths(1 + extra), q, k, v, table)
     results += check_merged_states(att, paths(1), q, k, v, table)
     results += check_pages(att, tree, paths(1), q, k, v, table)
+    results += check_repeated_pages(device)
+    results += check_arrays_of_sparse_layers(device)
 
     for name, bad, said in (
         ("k on the host", {"k": k.cpu()}, "k is in memory of the CPU"),

@@ -148,7 +148,7 @@ void attendRow(const Variant &variant, const abi::AttendArgs &args, const abi::I
                                                              : tokensOfRuns(variant, args, item, query);
   for (const Token &token : tokens) {
     const auto placeIn = [&](const abi::CachePlaces &cache) {
-      const int size = areTold(args, layer) ? 1 : variant.pageSize;
+      const int size = variant.pageSize;
       const auto elements = [&](unsigned units) {
         return units * (variant.headDim % abi::kStrideElements == 0 ? 16LL : 8LL);
       };
@@ -288,8 +288,6 @@ void unite(const Variant &variant, const abi::UniteArgs &args, unsigned blocks) 
         }
       });
     const auto write = [&](int position, int place, unsigned readers) {
-      if (args.items != nullptr && variant.pageSize > 0)
-        place = place / variant.pageSize * args.pageTokens + place % variant.pageSize;
       args.unions.positions[to] = position;
       args.unions.places[to] = place;
       args.unions.readers[to++] = readers;

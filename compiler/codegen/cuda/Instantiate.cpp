@@ -102,7 +102,7 @@ std::string instantiateAttend(const VariantSource &source, const config::PhaseCo
   pasteHooks(text, source, entry);
   headConfig(text, source);
   const bool isTold = layer == Layer::United && kernels::areToldItems(phase);
-  text.constant("kPageSize", isTold ? 1 : source.pageSize);
+  text.constant("kPageSize", source.pageSize);
   text.constant("kTileQ", phase.tileQ);
   text.constant("kTileKv", phase.tileKv);
   text.constant("kStages", phase.stages);

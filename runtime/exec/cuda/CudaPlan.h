@@ -148,11 +148,10 @@ private:
   };
 
   explicit CudaPlan(std::shared_ptr<const CudaKernels> kernels);
-  /// Which lists the device has: the page table and the cache that they were made with.
+  /// Which lists the device has: the page table that they were made with.
   struct Lists {
     bool areThere = false;
     const int *pageTable = nullptr;
-    int pageTokens = 0; ///< PlanSelecting::pageTokensOf()
   };
   /// Lists of queries, and of partials for each, as abi::MergeArgs has them.
   struct Merged {

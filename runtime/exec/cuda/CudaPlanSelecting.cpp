@@ -55,19 +55,15 @@ Result<void> CudaPlan::runSelecting(const CudaKernels &kernels, const CudaPointe
   Lists &lists = *isCaptured ? capturedLists_ : lists_;
   lists = {};
   const int unions = *isCaptured ? room_.unions() : onDevice_.unions;
-  const auto pageTokens =
-      unions > 0 ? selecting_->pageTokensOf(argsOf(kernels, pointers, *isCaptured)) : Result<int>(0);
-  if (!pageTokens)
-    return pageTokens.error();
   auto launched = inOrder(
       [&] { return launchPhases(kernels, pointers, kernels.selecting(), *isCaptured, stream); },
       [&] { return launchMerge(kernels, pointers, mergedQueries(*isCaptured), *isCaptured, stream); },
       [&] {
         return selecting_->select(kernels, *isCaptured ? room_.queries : onDevice_.queries, unions, room_,
-                                  sections_, plan_.as<std::byte>(), pointers.pageTable, *pageTokens, stream);
+                                  sections_, plan_.as<std::byte>(), pointers.pageTable, stream);
       });
   if (launched)
-    lists = {true, pointers.pageTable, *pageTokens};
+    lists = {true, pointers.pageTable};
   return launched;
 }
 
@@ -99,13 +95,6 @@ Result<void> CudaPlan::runSparse(const CudaKernels &kernels, const CudaPointers 
     return reinterpret_cast<const abi::Item *>(plan_.as<std::byte>() + section);
   };
   if (const int items = *isCaptured ? room_.unitedItems : onDevice_.unitedItems; items > 0) {
-    const auto pageTokens = selecting_->pageTokensOf(attend);
-    if (!pageTokens)
-      return pageTokens.error();
-    if (*pageTokens != lists.pageTokens)
-      return usage("the run's cache has its pages " + std::to_string(*pageTokens) +
-                       " tokens apart, that of the one that selected " + std::to_string(lists.pageTokens),
-                   "lists say where tokens lie: select and read them in caches of one layout");
     abi::AttendArgs united = attend;
     selecting_->point(sections_, plan_.as<std::byte>(), united);
     united.items = itemsAt(sections_.unitedItems);

@@ -123,33 +123,17 @@ void PlanSelecting::write(const SelectingTables &tables, const PlanRoom &room, c
   copy(sections.sparseMergeSlot, tables.mergeSlot);
 }
 
-Result<int> PlanSelecting::pageTokensOf(const abi::AttendArgs &args) const {
-  const abi::CachePlaces &k = args.kCache, &v = args.vCache;
-  if (!split_.unions.isTold || args.pageTable == nullptr)
-    return 0;
-  if (k.tokenStride == 0 || k.pageStride % k.tokenStride != 0 || v.tokenStride == 0 ||
-      v.pageStride % v.tokenStride != 0 || k.pageStride / k.tokenStride != v.pageStride / v.tokenStride)
-    return Error{
-        ErrorCode::Usage,
-        "queries read their lists as one, and the pages of K and V are not the same number of tokens "
-        "apart",
-        "let a page's stride be a multiple of a token's, or make the plan invariant"};
-  return static_cast<int>(k.pageStride / k.tokenStride);
-}
-
 void PlanSelecting::point(const PlanSections &sections, std::byte *plan, abi::AttendArgs &attend) const {
   if (!split_.unions.isTold)
     return;
   attend.runs =
       reinterpret_cast<const abi::Run *>(plan + sections.selected + sizeof(abi::Selected)); // abi::Unions
   attend.pageTable = unionPlaces_.as<int>();
-  attend.kCache.pageStride = attend.kCache.tokenStride;
-  attend.vCache.pageStride = attend.vCache.tokenStride;
 }
 
 Result<void> PlanSelecting::select(const CudaKernels &kernels, int queries, int unions, const PlanRoom &room,
                                    const PlanSections &sections, std::byte *plan, const int *pageTable,
-                                   int pageTokens, cu::Stream stream) const {
+                                   cu::Stream stream) const {
   const SelectingCudaKernels &own = *kernels.selecting();
   const spec::SelectSpec &select = *kernels.variant().select;
   abi::SelectArgs args{selectedAt(room, sections, plan), queries, select.keepFirst, select.keepLast};
@@ -164,8 +148,7 @@ Result<void> PlanSelecting::select(const CudaKernels &kernels, int queries, int 
       .selected = reinterpret_cast<const abi::Selected *>(plan + sections.selected),
       .unions = unionsAt(sections, plan),
       .pageTable = pageTable,
-      .items = split_.unions.isTold ? reinterpret_cast<abi::Item *>(plan + sections.unitedItems) : nullptr,
-      .pageTokens = pageTokens};
+      .items = split_.unions.isTold ? reinterpret_cast<abi::Item *>(plan + sections.unitedItems) : nullptr};
   void *uniteParams[] = {&unite};
   return own.unite().launchClusters(static_cast<unsigned>(unions * lists_ * own.blocksOfUnion()),
                                     own.blocksOfUnion(), uniteParams, stream);

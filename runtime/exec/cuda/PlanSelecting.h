@@ -39,13 +39,9 @@ public:
              std::byte *onDevice, std::byte *to) const;
 
   /// Makes the lists of so many queries out of what their tokens are worth, and so many unions of them.
-  /// `pageTokens` is pageTokensOf() the cache.
   support::Result<void> select(const CudaKernels &kernels, int queries, int unions, const PlanRoom &room,
                                const PlanSections &sections, std::byte *plan, const int *pageTable,
-                               int pageTokens, cu::Stream stream) const;
-  /// Of a cache that unions are read of: a page's stride by a token's, an error where kernels want that and
-  /// there is no such number.
-  support::Result<int> pageTokensOf(const abi::AttendArgs &args) const;
+                               cu::Stream stream) const;
   /// What attend kernels of unions ask for beside what those of lists do.
   void point(const PlanSections &sections, std::byte *plan, abi::AttendArgs &attend) const;
 

@@ -1,12 +1,11 @@
 #pragma once
 
+#include "deft/any_family/row_place.cuh"
 #include "deft/any_family/warp_rows.cuh"
 #include "deft/union_abi.h"
 
 /// Rows that attend to the tokens of unions (abi::Unions), of which each says which queries read it.
 namespace deft {
-
-template <class Config> constexpr bool kReadsUnions = requires { requires Config::kReadsUnions; };
 
 /// The same config, of tokens that lie in runs: what rows are of it holds for those of unions, too.
 template <class Config> struct OfRuns : Config {

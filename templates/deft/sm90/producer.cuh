@@ -26,11 +26,11 @@ template <class Config, class Variant> class Producer {
   static constexpr int kWarps = 4;
   static constexpr int kTeam = L::kTeam; ///< the first warp of a team tells of its tile, each copies a part
   static constexpr int kGroup = 16;      ///< tokens of a bulk copy
-  static constexpr bool kIsPaged = Config::kPageSize > 0;
   /// Whether tiles of 16 bits are made here of an 8-bit cache's bytes.
   static constexpr bool kConverts = kHasBytes<Config> && !L::kHoldsBytes;
   /// Whether a page (or the contiguous cache) has room for a group.
-  static constexpr bool kHasBulk = !kConverts && (Config::kPageSize <= 1 || Config::kPageSize % kGroup == 0);
+  static constexpr bool kHasBulk =
+      !kConverts && !kReadsUnions<Config> && (Config::kPageSize <= 1 || Config::kPageSize % kGroup == 0);
   static constexpr bool kHasWide = Config::kPageSize <= 1 || Config::kPageSize % (2 * kGroup) == 0;
   /// Whether a page has room for a tile, and a box for a row or for whole blocks of 64 columns of it.
   static constexpr bool kHasTile = kHasBulk && (L::kStagedColumns < 8 || L::kStagedColumns % 8 == 0) &&
@@ -110,7 +110,7 @@ private:
   /// A lane's two tokens of a tile, 32 apart.
   struct Tile {
     Token token[2]; ///< where pages are single tokens, their place is the page
-    int page[2];    ///< where they are not
+    int page[2];    ///< where they have several
   };
 
   /// Where a lane's token of a half lies, and what the copy engine brings of the half.
@@ -300,10 +300,13 @@ private:
   __device__ __forceinline__ void lookUpPages(Tile &tile) const {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      if constexpr (Config::kPageSize == 1)
-        tile.token[half].place = args_.pageTable[tile.token[half].place];
-      else if constexpr (kIsPaged)
-        tile.page[half] = args_.pageTable[static_cast<unsigned>(tile.token[half].place) / Config::kPageSize];
+      int &place = tile.token[half].place;
+      if constexpr (Config::kPageSize == 1 || kReadsUnions<Config>) // of unions: the token's slot
+        place = args_.pageTable[place];
+      if constexpr (Config::kPageSize > 1) {
+        const unsigned page = static_cast<unsigned>(place) / Config::kPageSize;
+        tile.page[half] = kReadsUnions<Config> ? static_cast<int>(page) : args_.pageTable[page];
+      }
     }
   }
 
@@ -329,13 +332,12 @@ private:
   }
 
   __device__ __forceinline__ Source sourceOf(const Tile &tile, int half) const {
-    const Token &token = tile.token[half];
     Source source = placeOf(tile, half);
     if constexpr (kHasBulk) {
-      // Lanes whose token follows that of the lane before.
-      const unsigned follows =
-          __ballot_sync(~0u, isNext(token.place, source.page, __shfl_up_sync(~0u, token.place, 1),
-                                    __shfl_up_sync(~0u, source.page, 1)));
+      // Lanes whose token lies behind that of the lane before. That it comes next on the path does not say
+      // so: a request may have one page at two places that follow each other.
+      const unsigned follows = __ballot_sync(
+          ~0u, isNext(source, __shfl_up_sync(~0u, source.page, 1), __shfl_up_sync(~0u, source.inPage, 1)));
       if (args_.hasMaps)
         source.bulk = ((follows & 0xfffe) == 0xfffe ? 1 : 0) |
                       ((follows & 0xfffe0000) == 0xfffe0000 ? 2 : 0) |
@@ -344,10 +346,10 @@ private:
     return source;
   }
 
-  static __device__ __forceinline__ bool isNext(int place, int page, int placeBefore, int pageBefore) {
-    if constexpr (Config::kPageSize == 1)
-      return page == pageBefore + 1;
-    return place == placeBefore + 1 && (!kIsPaged || page == pageBefore);
+  static __device__ __forceinline__ bool isNext(const Source &source, int pageBefore, int inPageBefore) {
+    if constexpr (Config::kPageSize <= 1)
+      return source.page == pageBefore + 1;
+    return source.page == pageBefore && source.inPage == inPageBefore + 1;
   }
 
   __device__ __forceinline__ void copy(const Source &low, const Source &high, int kvHead, int step) const {

@@ -160,6 +160,13 @@ void breakUp(Random &random, std::vector<int> &pageTable) {
       std::swap(pageTable[at], pageTable[at + kPiece - 1]);
 }
 
+/// One page at two places that follow each other, as where a request repeats itself.
+void repeatPages(Random &random, std::vector<int> &pageTable) {
+  for (std::size_t at = 1; at < pageTable.size(); ++at)
+    if (random.oneIn(3) && pageTable[at - 1] >= 0 && pageTable[at] >= 0) // else nobody sees it
+      pageTable[at] = pageTable[at - 1];
+}
+
 } // namespace
 
 void runRandomCases(const Subject &subject, const CaseOptions &options, CheckPool &pool) {
@@ -174,7 +181,7 @@ void runRandomCases(const Subject &subject, const CaseOptions &options, CheckPoo
     CaseTree made = randomTree(random, index + (subject.variantIndex + subject.configIndex) * options.trees,
                                pageSize, options.mostQueries);
     const config::Config config = randomPlanning(random, subject.config, index + subject.variantIndex);
-    const std::string pages = random.of({"in order", "in pieces", "scattered", "scattered"});
+    const std::string pages = random.of({"in order", "in pieces", "repeated", "scattered", "scattered"});
     const bool isScattered = pages == "scattered";
     const CaseName name = nameOf(subject, index, made.kind, config, pages);
     auto placement = tree::placeInCache(
@@ -193,6 +200,8 @@ void runRandomCases(const Subject &subject, const CaseOptions &options, CheckPoo
     finished.inputs =
         exec::makeRandomInputs(subject.variant, made.tree, *placement, std::move(*params), random.seed());
     test::freeUnseenPages(subject.variant, made.tree, finished.inputs);
+    if (pages == "repeated")
+      repeatPages(random, finished.inputs.pageTable);
     const bool areSpread = random.oneIn(3);
     finished.name.facts["strides"] = areSpread ? "apart" : "packed";
     if (areSpread)
@@ -214,10 +223,11 @@ void runRandomCases(const Subject &subject, const CaseOptions &options, CheckPoo
       pool.count(name, "a second run gives other bits");
       continue;
     }
-    if (auto counted = count(subject, plan, index, finished, made.tree); !counted) {
-      pool.count(name, counted.error().message);
-      continue;
-    }
+    if (pages != "repeated") // there one vector is that of several tokens
+      if (auto counted = count(subject, plan, index, finished, made.tree); !counted) {
+        pool.count(name, counted.error().message);
+        continue;
+      }
     finished.tree = std::move(made.tree);
     pool.add(std::move(finished));
   }

@@ -42,13 +42,13 @@ using support::Result;
 constexpr int kSkipped = 77;
 
 struct Options {
-  std::string package, writeSpec, hook, json, only, family, backend = "cuda", commit, compileFor;
+  std::string package, writeSpec, json, only, family, backend = "cuda", commit, compileFor;
   CompilerOptions compiler;
   int every = 1; ///< variants whose index, less `from`, it divides
   int from = 0;
   double seconds = 240;
   bool noLargePool = false;
-  bool isOfBytes = false;
+  SpecOptions spec;
   CaseOptions cases;
 };
 
@@ -296,12 +296,15 @@ int main(int argc, char **argv) {
   app.add_option("PACKAGE", options.package, "A package of the spec that --write-spec wrote");
   auto *const writeSpec =
       app.add_option("--write-spec", options.writeSpec, "Write the random spec to this file, and end");
-  app.add_option("--hook", options.hook,
+  app.add_option("--hook", options.spec.hook,
                  "The mask or score of all attentions of that spec, like softcap; elements: all hooks of q "
                  "and the output")
       ->check(CLI::IsMember(hookNames()))
       ->needs(writeSpec);
-  app.add_flag("--bytes", options.isOfBytes, "All caches of that spec are of 8-bit floats")->needs(writeSpec);
+  app.add_flag("--bytes", options.spec.isOfBytes, "All caches of that spec are of 8-bit floats")
+      ->needs(writeSpec);
+  app.add_flag("--select", options.spec.selects, "All attentions of that spec select: for selection_cases")
+      ->needs(writeSpec);
   app.add_option("--seed", options.cases.seed, "Of everything");
   app.add_option("--trees", options.cases.trees, "Trees of each variant and config");
   app.add_option("--invariant-trees", options.cases.invariantTrees,
@@ -331,7 +334,8 @@ int main(int argc, char **argv) {
   }
   if (!options.writeSpec.empty()) {
     std::ofstream file(options.writeSpec);
-    file << randomSpec(options.cases.seed, options.every, options.hook, options.isOfBytes);
+    options.spec.every = options.every;
+    file << randomSpec(options.cases.seed, options.spec);
     return file ? 0 : 1;
   }
   return run(options, deft::test::commandLine(argc, argv));

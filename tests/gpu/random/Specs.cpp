@@ -147,6 +147,16 @@ std::string layout(Random &random, const std::string &dtype) {
          ", order = " + random.of({"nhd", "hnd"}) + ofDtype + ")";
 }
 
+/// Of a generator of its own, too. Lists that siblings read as one are the most common ones.
+std::string selection(std::uint64_t seed, int index) {
+  Random random(seed, static_cast<std::uint64_t>(3000 + index));
+  const int first = random.of({0, 0, 1, 4}), last = random.of({0, 1, 8, 30});
+  const std::string few = std::to_string(first + last + random.between(1, 60));
+  return "  select { budget = tune(" + few + ", " + std::to_string(random.between(100, 600)) +
+         "); by = " + random.of({"kv_head", "kv_head", "query", "query_head"}) +
+         "; keep_first = " + std::to_string(first) + "; keep_last = " + std::to_string(last) + "; }\n";
+}
+
 } // namespace
 
 std::vector<std::string> hookNames() {
@@ -158,29 +168,31 @@ std::vector<std::string> hookNames() {
   return names;
 }
 
-std::string randomSpec(std::uint64_t seed, int every, const std::string &only, bool isOfBytes) {
+std::string randomSpec(std::uint64_t seed, const SpecOptions &options) {
   std::string text = "// Random attentions of seed " + std::to_string(seed) + ".\nimport \"library.deft\";\n";
   int index = 0;
   for (const int dim :
        {32, 48, 64, 80, 96, 112, 128, 144, 160, 192, 224, 256, 8, 24, 40, 72, 88, 120, 136, 248})
     for (int ratio = 1; ratio <= 16; ++ratio, ++index) {
-      if (index % every != 0)
+      if (index % options.every != 0)
         continue;
       Random random(seed, static_cast<std::uint64_t>(index));
       // Half of all are plain: hooks are tried on every head dim, and plain kernels with every ratio.
       const std::vector<Hook> all = hooks(random, dim, ratio * 8);
       const auto named =
-          std::find_if(all.begin(), all.end(), [&](const Hook &one) { return one.name == only; });
+          std::find_if(all.begin(), all.end(), [&](const Hook &one) { return one.name == options.hook; });
       const Hook &drawn = random.oneIn(2)
                               ? all[0]
                               : all[static_cast<std::size_t>(random.below(static_cast<int>(all.size())))];
       const std::vector<Hook> elements = ofElements(all);
       const Hook &hook = named != all.end() ? *named
-                         : only == kElements
-                             ? elements[static_cast<std::size_t>(index / every) % elements.size()]
+                         : options.hook == kElements
+                             ? elements[static_cast<std::size_t>(index / options.every) % elements.size()]
                              : drawn;
       if (hasKey(hook) && dim % 16 != 0)
         continue; // no GPU's family makes keys of such rows
+      if (options.selects && hook.text.find("path &&") != std::string::npos)
+        continue;
       const int kvHeads = random.between(1, ratio <= 2 ? 8 : ratio <= 5 ? 4 : 2);
       const std::string dtype = random.of({"f16", "bf16"});
       text += "\nattention d" + std::to_string(dim) + "_r" + std::to_string(ratio) + "_" + hook.name + " {\n";
@@ -191,8 +203,9 @@ std::string randomSpec(std::uint64_t seed, int every, const std::string &only, b
       // Of a generator of its own: other draws stay what they are.
       Random bytes(seed, static_cast<std::uint64_t>(2000 + index));
       const std::string cacheDtype = // no GPU's family makes keys of bytes
-          dim % 16 == 0 && (isOfBytes || bytes.oneIn(4)) && !hasKey(hook) ? bytes.of({"fp8_e4m3", "fp8_e5m2"})
-                                                                          : std::string();
+          dim % 16 == 0 && (options.isOfBytes || bytes.oneIn(4)) && !hasKey(hook)
+              ? bytes.of({"fp8_e4m3", "fp8_e5m2"})
+              : std::string();
       text += "  kv_cache    = " + layout(random, cacheDtype) + ";\n" + hook.text;
       const bool hasLse = hook.hasLse && !random.oneIn(8);
       const std::string outputDtype = hasLse && random.oneIn(6) ? random.of({"f16", "bf16"}) : dtype;
@@ -202,6 +215,8 @@ std::string randomSpec(std::uint64_t seed, int every, const std::string &only, b
       if (hook.name == "softcap") // of scores that are about 1 otherwise, and take one way of several
         if (Random scales(seed, static_cast<std::uint64_t>(1000 + index)); scales.oneIn(2))
           text += std::string("  scale       = ") + scales.of({"0.01", "0.3", "0.6"}) + ";\n";
+      if (options.selects)
+        text += selection(seed, index);
       text += "}\n";
     }
   return text;

@@ -9,6 +9,7 @@
 #include "runtime/tree/CachePlacement.h"
 #include "tests/gpu/random/Trees.h"
 #include "tests/gpu/selection/Layers.h"
+#include "tests/support/SpreadInputs.h"
 
 #include <CLI/CLI.hpp>
 
@@ -167,6 +168,8 @@ private:
       return !placement ? placement.error().message : params.error().message;
     Finished done{nameOf(subject, turn) + " (" + made.kind + ")", &variant, {}, {}, {}, {}};
     done.inputs = exec::makeRandomInputs(variant, made.tree, *placement, std::move(*params), random.seed());
+    if (random.oneIn(3))
+      done.inputs = test::spreadInputs(variant, std::move(done.inputs), random.seed());
     done.isWorthAlike = random.oneIn(4);
     if (done.isWorthAlike) // all scores are one number, and the position breaks the tie
       std::fill(done.inputs.q.begin(), done.inputs.q.end(), std::uint16_t{0});
@@ -268,7 +271,9 @@ int run(const Options &options) {
 int main(int argc, char **argv) {
   deft::gpu_test::Options options;
   CLI::App app("Random cases of attentions that select, against the oracle");
-  app.add_option("PACKAGE", options.package, "Of cases.deft")->required();
+  app.add_option("PACKAGE", options.package,
+                 "Of cases.deft, or of what random_cases --write-spec --select wrote")
+      ->required();
   app.add_option("--backend", options.backend, "cuda, or cpu to try the cases themselves");
   app.add_option("--seed", options.seed, "Of everything");
   app.add_option("--trees", options.trees, "Of each variant, config and budget");

@@ -96,18 +96,11 @@ template <class C> void expectUnions(unsigned seed) {
     items.resize(items.size() + static_cast<std::size_t>(unions[u].parts * C::kKvHeads));
   }
   const bool areTold = seed % 2 == 0;
-  const int pageTokens = C::kPageSize * draw(random, 1, 3); // further apart than their tokens take
-  const auto told = [&](int place) {
-    return areTold && C::kPageSize > 0
-               ? place / std::max(C::kPageSize, 1) * pageTokens + place % std::max(C::kPageSize, 1)
-               : place;
-  };
   const abi::UniteArgs args{.selected = &selected,
                             .unions = {unions.data(), ofPositions.data(), ofPlaces.data(), readers.data(),
                                        ofCounts.data(), caller.data()},
                             .pageTable = table.data(),
-                            .items = areTold ? items.data() : nullptr,
-                            .pageTokens = pageTokens};
+                            .items = areTold ? items.data() : nullptr};
   constexpr unsigned kBlocks = C::Peers::kBlocks;
   const auto blocks = static_cast<unsigned>(unions.size()) * C::kLists * kBlocks;
   for (unsigned block = 0; block < blocks; block += kBlocks)
@@ -135,10 +128,10 @@ template <class C> void expectUnions(unsigned seed) {
           const std::size_t at = from * static_cast<std::size_t>(budget) + static_cast<std::size_t>(slot);
           if (positions[at] < one.sharedEnd) {
             Token &token =
-                shared.try_emplace(positions[at], Token{positions[at], told(places[at]), 0u}).first->second;
+                shared.try_emplace(positions[at], Token{positions[at], places[at], 0u}).first->second;
             token.readers |= 1u << i;
           } else {
-            own.push_back({positions[at], told(places[at]), 1u << i});
+            own.push_back({positions[at], places[at], 1u << i});
           }
         }
       }

@@ -3,6 +3,7 @@
 #include "deft/attend_sm90.cuh"
 #include "deft/sm90/united_lists.cuh"
 #include "tests/device/DeviceConfig.h"
+#include "tests/device/TokenValues.h"
 
 #include <gtest/gtest.h>
 
@@ -11,12 +12,12 @@ namespace {
 
 using test::draw;
 
-template <class E, int kDim, int kOfQuery> struct United : test::WideConfig {
+template <class E, int kDim, int kOfQuery, int kPage = 16> struct United : test::WideConfig {
   using Query = E;
   using Key = E;
   using Value = E;
   using Output = E;
-  static constexpr int kKeyDim = kDim, kValueDim = kDim, kPageSize = 1, kLists = kOfQuery;
+  static constexpr int kKeyDim = kDim, kValueDim = kDim, kPageSize = kPage, kLists = kOfQuery;
   static constexpr bool kIsDealt = true, kReadsUnions = true;
 };
 template <class Base> struct OfOneHead : Base {
@@ -45,9 +46,22 @@ void attendUnions(unsigned seed, const typename Variant::Params &params = {}) {
 TEST(Sm90UnitedListsTest, UnionsAreAttended) {
   for (unsigned seed = 0; seed < 6; ++seed) {
     attendUnions<United<bf16, 128, 2>>(seed);
-    attendUnions<OfOneHead<United<f16, 64, 2>>>(seed); // 32 queries
+    attendUnions<OfOneHead<United<f16, 64, 2, 1>>>(seed); // 32 queries
     attendUnions<United<f16, 64, 1>, test::WindowVariant>(seed, {300});
-    attendUnions<United<f16, 64, 2>, test::HookVariant>(seed);
+    attendUnions<United<f16, 64, 2, 0>, test::HookVariant>(seed);
+  }
+}
+
+/// What arrays have of a token lies by its slot, wherever the cache has the token's rows.
+TEST(Sm90UnitedListsTest, ArraysOverTokensAreReadBySlots) {
+  for (unsigned seed = 0; seed < 4; ++seed) {
+    const test::Documents arrays(seed);
+    const test::RowScales scales(seed);
+    attendUnions<test::OfTokens<United<bf16, 64, 2, 2>>, test::TokensVariant>(seed, arrays.params());
+    attendUnions<test::OfTokens<United<f16, 128, 1, 16>>, test::TokensVariant>(seed, arrays.params());
+    attendUnions<test::OfTokens<United<f16, 64, 2, 0>>, test::TokensVariant>(seed, arrays.params());
+    attendUnions<test::OfTokens<United<f16, 64, 2, 1>>, test::ScaledRowsVariant>(seed, scales.params());
+    attendUnions<test::OfTokens<United<bf16, 64, 2, 32>>, test::ScaledRowsVariant>(seed, scales.params());
   }
 }
 
