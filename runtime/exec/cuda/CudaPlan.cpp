@@ -172,16 +172,11 @@ Result<void> CudaPlan::write(const plan::Plan &plan, const plan::DraftTables &dr
                    "add the drafts to the host's tree, or make the plan without a budget");
     selecting = selecting_->tablesOf(plan, isFixed_ ? room_.unitedQueries : plan.queryCount());
   }
-  auto fits = room_.check(plan, drafts);
-  if (fits)
-    fits = room_.check(selecting);
-  if (!fits) {
+  if (auto fits = room_.check(plan, drafts, selecting); !fits) {
     if (isFixed_)
       return fits;
     PlanRoom room = room_;
-    room.growFor(plan, drafts);
-    if (selecting_)
-      room.growFor(selecting);
+    room.growFor(plan, drafts, selecting);
     if (auto grown = setRoom(room); !grown)
       return grown;
   }
@@ -216,10 +211,8 @@ Result<void> CudaPlan::write(const plan::Plan &plan, const plan::DraftTables &dr
 }
 
 PlanRoom CudaPlan::roomOf(const plan::Plan &plan) {
-  PlanRoom room = PlanRoom::of(plan);
-  if (selecting_)
-    room.setFor(selecting_->tablesOf(plan, plan.queryCount()));
-  return room;
+  return PlanRoom::of(plan, {},
+                      selecting_ ? selecting_->tablesOf(plan, plan.queryCount()) : SelectingTables{});
 }
 
 Result<bool> CudaPlan::isCapturing(cu::Stream stream) const {

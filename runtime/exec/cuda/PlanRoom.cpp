@@ -43,72 +43,123 @@ void copyTo(std::byte *to, const auto &values) {
     std::memcpy(to, values.data(), values.size() * sizeof(values[0]));
 }
 
+/// What is counted.
+struct Counted {
+  const plan::Plan &plan;
+  const plan::DraftTables &drafts;
+  const SelectingTables &selecting;
+};
+struct Count {
+  int PlanCounts::*room;
+  const char *what;
+  int (*of)(const Counted &);
+  bool isInAllPlans = true;               ///< else plans without them want no room for them
+  int (*most)(const Counted &) = nullptr; ///< while leaves grow; null: they stay as many
+};
+constexpr bool kOfSome = false;
+constexpr Count kCounts[] = {
+    {&PlanCounts::queries, "queries", [](const Counted &in) { return in.plan.queryCount(); }},
+    {&PlanCounts::runs, "runs", [](const Counted &in) { return sizeOf(in.plan.runs); }, true,
+     [](const Counted &in) { return std::max(sizeOf(in.plan.runs), in.plan.mostRuns); }},
+    {&PlanCounts::mergedQueries, "merged queries",
+     [](const Counted &in) { return sizeOf(in.plan.mergeQuery); }},
+    {&PlanCounts::mergeSlots, "merged partials", [](const Counted &in) { return sizeOf(in.plan.mergeSlot); }},
+    {&PlanCounts::partialSlots, "partials", [](const Counted &in) { return in.plan.partialSlots; }},
+    {&PlanCounts::draftRequests, "requests with drafts",
+     [](const Counted &in) { return sizeOf(in.drafts.requests); }, kOfSome},
+    {&PlanCounts::draftItems, "items with drafts", [](const Counted &in) { return sizeOf(in.drafts.items); },
+     kOfSome},
+    {&PlanCounts::draftParts, "parts of drafts", [](const Counted &in) { return sizeOf(in.drafts.parts); },
+     kOfSome},
+    {&PlanCounts::positions, "tokens on a path", [](const Counted &in) { return in.selecting.positions; },
+     kOfSome},
+    {&PlanCounts::stretches, "stretches of paths",
+     [](const Counted &in) { return sizeOf(in.selecting.stretches); }, kOfSome},
+    {&PlanCounts::unitedQueries, "queries that read their lists as one",
+     [](const Counted &in) { return in.selecting.unitedQueries(); }, kOfSome},
+};
+static_assert(sizeof kCounts / sizeof(Count) == sizeof(PlanCounts) / sizeof(int),
+              "each of PlanCounts has a row");
+
+/// In the order in which they lie.
+struct Section {
+  std::size_t SectionPlaces::*begin;
+  std::size_t bytes; ///< of an element
+  int (*count)(const PlanRoom &);
+  bool (*isThere)(const PlanRoom &) = [](const PlanRoom &) { return true; };
+};
+constexpr auto kOne = [](const PlanRoom &) { return 1; };
+constexpr auto kQueries = [](const PlanRoom &room) { return room.queries; };
+constexpr auto kQueryEnds = [](const PlanRoom &room) { return room.queries + 1; };
+constexpr auto kItems = [](const PlanRoom &room) { return room.allItems(); };
+constexpr auto kRuns = [](const PlanRoom &room) { return room.runs; };
+constexpr auto kGrows = [](const PlanRoom &room) { return room.growsOnDevice; };
+constexpr auto kHasDrafts = [](const PlanRoom &room) { return room.draftRequests > 0; };
+constexpr auto kSelects = [](const PlanRoom &room) { return room.budget > 0; };
+constexpr Section kSections[] = {
+    {&PlanSections::runsOfPlan, kAlignment, kOne},
+    {&PlanSections::callerIndex, sizeof(int), kQueries},
+    {&PlanSections::queryPos, sizeof(int), kQueries},
+    {&PlanSections::mergeQuery, sizeof(int), [](const PlanRoom &room) { return room.mergedQueries; }},
+    {&PlanSections::mergeBegin, sizeof(int), [](const PlanRoom &room) { return room.mergedQueries + 1; }},
+    {&PlanSections::mergeSlot, sizeof(int), [](const PlanRoom &room) { return room.mergeSlots; }},
+    {&PlanSections::items, sizeof(abi::Item), kItems},
+    {&PlanSections::growingLeaves, sizeof(abi::GrowingLeaf), kQueries, kGrows},
+    {&PlanSections::growingItems, sizeof(int), kItems, kGrows},
+    {&PlanSections::grownQueries, sizeof(abi::Grown), kQueries, kGrows},
+    {&PlanSections::grownRuns, sizeof(abi::Grown), kRuns, kGrows},
+    {&PlanSections::draftRequests, sizeof(abi::DraftRequest),
+     [](const PlanRoom &room) { return room.draftRequests; }, kHasDrafts},
+    {&PlanSections::draftItems, sizeof(abi::DraftItem), [](const PlanRoom &room) { return room.draftItems; },
+     kHasDrafts},
+    {&PlanSections::draftParts, sizeof(abi::DraftPart), [](const PlanRoom &room) { return room.draftParts; },
+     kHasDrafts},
+    {&PlanSections::queryAt, sizeof(int), kQueries, kHasDrafts},
+    {&PlanSections::selected, sizeof(abi::Selected) + sizeof(abi::Unions), kOne, kSelects},
+    {&PlanSections::stretchBegin, sizeof(int), kQueryEnds, kSelects},
+    {&PlanSections::stretches, sizeof(abi::PathStretch), [](const PlanRoom &room) { return room.stretches; },
+     kSelects},
+    {&PlanSections::sparseItems, sizeof(abi::Item), [](const PlanRoom &room) { return room.sparseItems; },
+     kSelects},
+    {&PlanSections::sparseMergeQuery, sizeof(int), kQueries, kSelects},
+    {&PlanSections::sparseMergeBegin, sizeof(int), kQueryEnds, kSelects},
+    {&PlanSections::sparseMergeSlot, sizeof(int), [](const PlanRoom &room) { return room.sparsePartials; },
+     kSelects},
+    {&PlanSections::unions, sizeof(abi::Union), [](const PlanRoom &room) { return room.unions() + 1; },
+     kSelects},
+    {&PlanSections::unitedItems, sizeof(abi::Item), [](const PlanRoom &room) { return room.unitedItems; },
+     kSelects},
+    {&PlanSections::runs, sizeof(abi::Run), kRuns},
+};
+static_assert(sizeof kSections / sizeof(Section) == sizeof(SectionPlaces) / sizeof(std::size_t),
+              "each of SectionPlaces has a row");
+
 } // namespace
 
-PlanRoom PlanRoom::of(const plan::Plan &plan, const plan::DraftTables &drafts) {
-  PlanRoom room{.queries = plan.queryCount(),
-                .runs = sizeOf(plan.runs),
-                .mergedQueries = sizeOf(plan.mergeQuery),
-                .mergeSlots = sizeOf(plan.mergeSlot),
-                .partialSlots = plan.partialSlots,
-                .items = {},
-                .draftRequests = sizeOf(drafts.requests),
-                .draftItems = sizeOf(drafts.items),
-                .draftParts = sizeOf(drafts.parts)};
+PlanRoom PlanRoom::of(const plan::Plan &plan, const plan::DraftTables &drafts,
+                      const SelectingTables &selecting) {
+  PlanRoom room;
+  for (const Count &count : kCounts)
+    room.*count.room = count.of({plan, drafts, selecting});
   for (const plan::Plan::Phase &phase : plan.phases)
     room.items.push_back(phase.itemCount);
   return room;
 }
 
-void PlanRoom::setFor(const SelectingTables &selecting) {
-  positions = selecting.positions;
-  stretches = sizeOf(selecting.stretches);
-  unitedQueries = selecting.unitedQueries();
-}
-
-Result<void> PlanRoom::check(const SelectingTables &selecting) const {
-  if (selecting.positions > positions)
-    return tooMany(selecting.positions, "tokens on a path", positions);
-  if (sizeOf(selecting.stretches) > stretches)
-    return tooMany(sizeOf(selecting.stretches), "stretches of paths", stretches);
-  if (selecting.unitedQueries() > unitedQueries)
-    return tooMany(selecting.unitedQueries(), "queries that read their lists as one", unitedQueries);
-  return {};
-}
-
-void PlanRoom::growFor(const SelectingTables &selecting) {
-  grow(positions, selecting.positions);
-  grow(stretches, sizeOf(selecting.stretches));
-  if (selecting.unitedQueries() > 0)
-    grow(unitedQueries, selecting.unitedQueries());
-}
-
-Result<void> PlanRoom::check(const plan::Plan &plan, const plan::DraftTables &drafts) const {
+Result<void> PlanRoom::check(const plan::Plan &plan, const plan::DraftTables &drafts,
+                             const SelectingTables &selecting) const {
   if (plan.phases.size() != items.size())
     return Error{ErrorCode::Internal,
                  "the plan has " + std::to_string(plan.phases.size()) + " phases, there is room for " +
                      std::to_string(items.size()),
                  ""};
-  if (plan.queryCount() > queries)
-    return tooMany(plan.queryCount(), "queries", queries);
+  for (const Count &count : kCounts)
+    if (const int has = count.of({plan, drafts, selecting}); has > this->*count.room)
+      return tooMany(has, count.what, this->*count.room);
   for (std::size_t p = 0; p < items.size(); ++p)
     if (plan.phases[p].itemCount > items[p])
       return tooMany(plan.phases[p].itemCount,
                      items.size() == 1 ? "items" : "items in phase " + std::to_string(p), items[p]);
-  if (sizeOf(plan.runs) > runs)
-    return tooMany(sizeOf(plan.runs), "runs", runs);
-  if (sizeOf(plan.mergeQuery) > mergedQueries)
-    return tooMany(sizeOf(plan.mergeQuery), "merged queries", mergedQueries);
-  if (sizeOf(plan.mergeSlot) > mergeSlots)
-    return tooMany(sizeOf(plan.mergeSlot), "merged partials", mergeSlots);
-  if (plan.partialSlots > partialSlots)
-    return tooMany(plan.partialSlots, "partials", partialSlots);
-  if (sizeOf(drafts.requests) > draftRequests)
-    return tooMany(sizeOf(drafts.requests), "requests with drafts", draftRequests);
-  if (sizeOf(drafts.items) > draftItems)
-    return tooMany(sizeOf(drafts.items), "items with drafts", draftItems);
-  if (sizeOf(drafts.parts) > draftParts)
-    return tooMany(sizeOf(drafts.parts), "parts of drafts", draftParts);
   return {};
 }
 
@@ -149,81 +200,36 @@ Result<void> PlanRoom::checkCounted(const spec::Variant &variant) const {
 }
 
 void PlanRoom::growTo(const PlanRoom &other) {
-  queries = std::max(queries, other.queries);
-  runs = std::max(runs, other.runs);
-  mergedQueries = std::max(mergedQueries, other.mergedQueries);
-  mergeSlots = std::max(mergeSlots, other.mergeSlots);
-  partialSlots = std::max(partialSlots, other.partialSlots);
+  for (const Count &count : kCounts)
+    this->*count.room = std::max(this->*count.room, other.*count.room);
   items.resize(std::max(items.size(), other.items.size()));
   for (std::size_t p = 0; p < other.items.size(); ++p)
     items[p] = std::max(items[p], other.items[p]);
-  draftRequests = std::max(draftRequests, other.draftRequests);
-  draftItems = std::max(draftItems, other.draftItems);
-  draftParts = std::max(draftParts, other.draftParts);
-  positions = std::max(positions, other.positions);
-  stretches = std::max(stretches, other.stretches);
-  unitedQueries = std::max(unitedQueries, other.unitedQueries);
 }
 
-void PlanRoom::growFor(const plan::Plan &plan, const plan::DraftTables &drafts) {
-  grow(queries, plan.queryCount());
-  grow(runs, std::max(sizeOf(plan.runs), plan.mostRuns));
-  grow(mergedQueries, sizeOf(plan.mergeQuery));
-  grow(mergeSlots, sizeOf(plan.mergeSlot));
-  grow(partialSlots, plan.partialSlots);
+void PlanRoom::growFor(const plan::Plan &plan, const plan::DraftTables &drafts,
+                       const SelectingTables &selecting) {
+  const Counted counted{plan, drafts, selecting};
+  for (const Count &count : kCounts)
+    if (count.isInAllPlans || count.of(counted) > 0)
+      grow(this->*count.room, count.most ? count.most(counted) : count.of(counted));
   items.resize(plan.phases.size());
   for (std::size_t p = 0; p < items.size(); ++p)
     grow(items[p], plan.phases[p].itemCount);
-  if (drafts.isEmpty())
-    return;
-  grow(draftRequests, sizeOf(drafts.requests));
-  grow(draftItems, sizeOf(drafts.items));
-  grow(draftParts, sizeOf(drafts.parts));
 }
 
 PlanSections PlanSections::of(const PlanRoom &room) {
   PlanSections sections;
-  std::size_t end = kAlignment; // runsOfPlan stands alone at the front
-  const auto section = [&](std::size_t &begin, int count, std::size_t bytes) {
-    begin = end;
-    end = aligned(end + static_cast<std::size_t>(count) * bytes);
-  };
-  section(sections.callerIndex, room.queries, sizeof(int));
-  section(sections.queryPos, room.queries, sizeof(int));
-  section(sections.mergeQuery, room.mergedQueries, sizeof(int));
-  section(sections.mergeBegin, room.mergedQueries + 1, sizeof(int));
-  section(sections.mergeSlot, room.mergeSlots, sizeof(int));
+  for (const Section &section : kSections) {
+    sections.*section.begin = sections.end;
+    if (section.isThere(room))
+      sections.end = aligned(sections.end + static_cast<std::size_t>(section.count(room)) * section.bytes);
+  }
   int items = 0;
   for (const int most : room.items) {
     sections.itemBegin.push_back(items);
     items += most;
   }
-  section(sections.items, items, sizeof(abi::Item));
-  if (room.growsOnDevice) {
-    section(sections.growingLeaves, room.queries, sizeof(abi::GrowingLeaf));
-    section(sections.growingItems, items, sizeof(int));
-    section(sections.grownQueries, room.queries, sizeof(abi::Grown));
-    section(sections.grownRuns, room.runs, sizeof(abi::Grown));
-  }
-  if (room.draftRequests > 0) {
-    section(sections.draftRequests, room.draftRequests, sizeof(abi::DraftRequest));
-    section(sections.draftItems, room.draftItems, sizeof(abi::DraftItem));
-    section(sections.draftParts, room.draftParts, sizeof(abi::DraftPart));
-    section(sections.queryAt, room.queries, sizeof(int));
-  }
-  if (room.budget > 0) {
-    section(sections.selected, 1, sizeof(abi::Selected) + sizeof(abi::Unions));
-    section(sections.stretchBegin, room.queries + 1, sizeof(int));
-    section(sections.stretches, room.stretches, sizeof(abi::PathStretch));
-    section(sections.sparseItems, room.sparseItems, sizeof(abi::Item));
-    section(sections.sparseMergeQuery, room.queries, sizeof(int));
-    section(sections.sparseMergeBegin, room.queries + 1, sizeof(int));
-    section(sections.sparseMergeSlot, room.sparsePartials, sizeof(int));
-    section(sections.unions, room.unions() + 1, sizeof(abi::Union));
-    section(sections.unitedItems, room.unitedItems, sizeof(abi::Item));
-  }
-  section(sections.runs, room.runs, sizeof(abi::Run));
-  sections.end = end;
   return sections;
 }
 

@@ -16,55 +16,62 @@
 /// What only the host reads, leaves and tails, is left out.
 namespace deft::exec {
 
-/// The most that a plan may have.
-struct PlanRoom {
+/// What trees decide: a plan has so many of each, and room for so many at most. The table of PlanRoom.cpp
+/// says how plans count them; one that is missing there does not compile.
+struct PlanCounts {
   int queries = 0;
   int runs = 0;
   int mergedQueries = 0;
   int mergeSlots = 0;
-  int partialSlots = 0;       ///< not in the plan's memory, but in the scratch memory beside it
-  std::vector<int> items;     ///< of each phase
-  bool growsOnDevice = false; ///< there are tables for PlanGrowth, too
-
+  int partialSlots = 0; ///< not in the plan's memory, but in the scratch memory beside it
   // Of plans with drafts, plan::DraftTables; no requests: there are no tables for them.
   int draftRequests = 0;
   int draftItems = 0;
   int draftParts = 0;
+  // Of plans that select.
+  int positions = 0;     ///< that a path has
+  int stretches = 0;     ///< of all paths
+  int unitedQueries = 0; ///< that read their lists as one with others
+};
 
-  // Of plans that select; a budget of 0: nothing is selected.
-  int budget = 0;    ///< tokens of a list
-  int positions = 0; ///< that a path has
-  int stretches = 0; ///< of all paths
+/// The most that a plan may have.
+struct PlanRoom : PlanCounts {
+  std::vector<int> items;     ///< of each phase
+  bool growsOnDevice = false; ///< there are tables for PlanGrowth, too
+
+  // What follows from the counts of plans that select (PlanSelecting::completeRoom); a budget of 0: nothing
+  // is selected.
+  int budget = 0; ///< tokens of a list
   int sparseItems = 0;
-  int unitedQueries = 0;  ///< that read their lists as one with others
-  int unitedItems = 0;    ///< of these
+  int unitedItems = 0;    ///< of united queries
   int sparsePartials = 0; ///< of both
 
   int unions() const { return unitedQueries / 2; }
   int allItems() const { return std::accumulate(items.begin(), items.end(), 0); }
 
-  static PlanRoom of(const plan::Plan &plan, const plan::DraftTables &drafts = {});
-  /// Of what it selects, too.
-  void setFor(const SelectingTables &selecting);
+  /// Just what the plan has.
+  static PlanRoom of(const plan::Plan &plan, const plan::DraftTables &drafts = {},
+                     const SelectingTables &selecting = {});
 
   /// An error where kernels of the variant, which count in 32 bits, could not count all that there is room
   /// for.
   support::Result<void> checkCounted(const spec::Variant &variant) const;
 
   /// The first thing of which the plan has more than there is room for.
-  support::Result<void> check(const plan::Plan &plan, const plan::DraftTables &drafts = {}) const;
-  support::Result<void> check(const SelectingTables &selecting) const;
+  support::Result<void> check(const plan::Plan &plan, const plan::DraftTables &drafts = {},
+                              const SelectingTables &selecting = {}) const;
 
   /// At least what the other one has of everything.
   void growTo(const PlanRoom &other);
 
   /// Enough for the plan and for what this had, with room to grow where the plan has more.
-  void growFor(const plan::Plan &plan, const plan::DraftTables &drafts = {});
-  void growFor(const SelectingTables &selecting);
+  void growFor(const plan::Plan &plan, const plan::DraftTables &drafts = {},
+               const SelectingTables &selecting = {});
 };
 
-/// Where the sections begin, in bytes.
-struct PlanSections {
+/// Where the sections begin, in bytes. The table of PlanRoom.cpp says what each has and in which order they
+/// lie; one that is missing there does not compile.
+struct SectionPlaces {
   std::size_t runsOfPlan = 0; ///< an abi::MergeArgs::runsOfPlan, 0 in a new plan
   std::size_t callerIndex = 0, queryPos = 0, mergeQuery = 0, mergeBegin = 0, mergeSlot = 0, items = 0;
   std::size_t growingLeaves = 0, growingItems = 0, grownQueries = 0,
@@ -74,6 +81,8 @@ struct PlanSections {
   std::size_t sparseItems = 0, sparseMergeQuery = 0, sparseMergeBegin = 0, sparseMergeSlot = 0;
   std::size_t unions = 0, unitedItems = 0; ///< of unions, so many and one that ends them
   std::size_t runs = 0;                    ///< last, and only as much as there is of it is copied
+};
+struct PlanSections : SectionPlaces {
   std::size_t end = 0;
   std::vector<int> itemBegin; ///< of each phase, within the items
 

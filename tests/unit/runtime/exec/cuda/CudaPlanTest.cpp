@@ -155,7 +155,8 @@ TEST(CudaPlanTest, AGraphComputesThePlanThatWasUploadedLast) {
   for (const int phases : {1, 2}) {
     const FakeGpu gpu(0, phases);
     const cu::Stream stream = makeStream(gpu);
-    PlanRoom room{64, 2000, 64, 4000, 4000, {}};
+    PlanRoom room{
+        {.queries = 64, .runs = 2000, .mergedQueries = 64, .mergeSlots = 4000, .partialSlots = 4000}, {}};
     room.items.assign(static_cast<std::size_t>(phases), 600);
     const auto plan = gpu.makeDevicePlan({.room = room});
     // All steps read and write the same memory, as a captured graph does: so one set of inputs, many trees

@@ -65,7 +65,7 @@ TEST(PlanRoomTest, IsForNoMoreThanKernelsCount) {
   variant.tensors = spec::Tensors::alike(64);
   variant.select = spec::SelectSpec{.budget = {}, .by = spec::SelectBy::QueryHead, .range = {}};
   const auto messageWith = [&](auto &&change) {
-    PlanRoom room{.queries = 1 << 24, .mergedQueries = 1 << 24, .partialSlots = 1 << 25, .items = {1 << 25}};
+    PlanRoom room{{.queries = 1 << 24, .mergedQueries = 1 << 24, .partialSlots = 1 << 25}, {1 << 25}};
     change(room);
     const auto checked = room.checkCounted(variant);
     return checked ? "none" : checked.error().message;
