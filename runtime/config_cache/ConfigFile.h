@@ -16,7 +16,7 @@
 namespace deft::config_cache {
 
 inline constexpr char kConfigsFormat[] = "deftc-configs"; ///< as a file says it
-inline constexpr int kFileVersion = 1;
+inline constexpr int kFileVersion = 2;
 
 struct ConfigFile {
   DeviceKey device;

@@ -9,7 +9,8 @@
 #include <string_view>
 #include <vector>
 
-/// What the files have in common that are kept for a device: their format, its version, the device, entries.
+/// What the files have in common that are kept for a device: their format, its version, the device, entries,
+/// and the hashes of the kernels that these are of, each once.
 namespace deft::config_cache {
 
 /// What a file turned out to be.
@@ -38,8 +39,7 @@ struct DeviceFile {
 DeviceFile parseDeviceFile(std::string_view text, const std::string &path, const FileFormat &format);
 /// Waits for nobody and reads no more than support::kMostCachedBytes.
 DeviceFile readDeviceFile(const std::string &path, support::Trust trust, const FileFormat &format);
-std::string formatDeviceFile(const FileFormat &format, const DeviceKey &device,
-                             const nlohmann::json &entries);
+std::string formatDeviceFile(const FileFormat &format, const DeviceKey &device, nlohmann::json entries);
 
 /// Paths of a folder's files whose names begin so and end in .json, sorted.
 std::vector<std::string> deviceFilesIn(const std::string &folder, const std::string &prefix = {});

@@ -14,7 +14,7 @@ using support::Trust;
 
 namespace {
 
-constexpr FileFormat kFormat{kSparseFormat, "what was tuned for sparse layers", 1};
+constexpr FileFormat kFormat{kSparseFormat, "what was tuned for sparse layers", 2};
 
 SparseReading readingOf(DeviceFile document, const std::string &path) {
   SparseReading reading;

@@ -171,20 +171,29 @@ def described(entry):
     return f"{entry['config']['phases'][0]['tile_q']} rows, order {entry['config'].get('order', 'root')}"
 
 
-def renewed(text, old_hash, new_hash, verdicts):
-    """The text with the new hash in those entries of the old one whose verdict is true; all else to the byte."""
-    remaining = iter(verdicts)
-    return re.sub(f'"{old_hash}"', lambda found: f'"{new_hash}"' if next(remaining) else found[0], text)
+def hash_of(entry, file):
+    """Of a file of version 1 each entry has its own; later ones have its place in a list."""
+    named = entry["provenance"]["kernel_hash"]
+    return named if isinstance(named, str) else file["kernel_hashes"][named]
+
+
+def renewed(file, new_hash, entries):
+    """The file's text where these entries of it are of the new hash; hashes that nobody has any more are gone."""
+    hashes = [new_hash if any(entry is one for one in entries) else hash_of(entry, file) for entry in file["entries"]]
+    listed = list(dict.fromkeys(hashes))
+    for entry, named in zip(file["entries"], hashes):
+        entry["provenance"]["kernel_hash"] = listed.index(named)
+    return json.dumps({**file, "kernel_hashes": listed, "version": 2}, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
 
 
 def main():
     arguments = parse_arguments()
     before, now = headers_of_commit(arguments.before), headers_of_tree()
-    text = arguments.configs.read_text(encoding="utf-8")
-    every = json.loads(text)["entries"]
+    file = json.loads(arguments.configs.read_text(encoding="utf-8"))
+    every = file["entries"]
     family = "sm80" if every and is_sparse(every[0]) else r"\w+"
     old_hash, new_hash = kernel_hash(before, family), kernel_hash(now, family)
-    entries = [entry for entry in every if entry["provenance"]["kernel_hash"] == old_hash]
+    entries = [entry for entry in every if hash_of(entry, file) == old_hash]
     print(f"{len(entries)} of {len(every)} entries are of {arguments.before}'s device code, {old_hash}; "
           f"today's is {new_hash}")
     if not entries or old_hash == new_hash:
@@ -212,7 +221,8 @@ def main():
     print(f"{sum(same.values())} of {len(same)} kernels are the same; {sum(verdicts)} entries are as good as new, "
           f"{len(verdicts) - sum(verdicts)} are to be tuned again")
     if arguments.write:
-        arguments.configs.write_text(renewed(text, old_hash, new_hash, verdicts), encoding="utf-8")
+        proven = [entry for entry, is_same in zip(entries, verdicts) if is_same]
+        arguments.configs.write_text(renewed(file, new_hash, proven), encoding="utf-8")
     return 0 if all(verdicts) else 1
 
 

@@ -1,5 +1,6 @@
 """Checks renew_entries.py, without a GPU or a compiler."""
 
+import json
 import struct
 import unittest
 
@@ -63,9 +64,14 @@ class RenewEntriesTest(unittest.TestCase):
         self.assertNotEqual(runs(), runs(registers=160))
 
     def test_only_what_was_proven_is_renewed(self):
-        text = '[{"kernel_hash": "old"}, {"kernel_hash": "other"},\n {"kernel_hash": "old"}]'
-        self.assertEqual(renew_entries.renewed(text, "old", "new", [False, True]),
-                         '[{"kernel_hash": "old"}, {"kernel_hash": "other"},\n {"kernel_hash": "new"}]')
+        for hashes, named in ((None, ("old", "other", "old")), (["old", "other"], (0, 1, 0))):
+            file = {"entries": [{"provenance": {"kernel_hash": name}, "class": at} for at, name in enumerate(named)]}
+            if hashes:
+                file["kernel_hashes"] = hashes
+            self.assertEqual([renew_entries.hash_of(entry, file) for entry in file["entries"]], ["old", "other", "old"])
+            made = json.loads(renew_entries.renewed(file, "new", file["entries"][2:]))
+            self.assertEqual(made["kernel_hashes"], ["old", "other", "new"])
+            self.assertEqual([entry["provenance"]["kernel_hash"] for entry in made["entries"]], [0, 1, 2])
 
 
 if __name__ == "__main__":

@@ -336,8 +336,9 @@ private:
     if constexpr (kHasBulk) {
       // Lanes whose token lies behind that of the lane before. That it comes next on the path does not say
       // so: a request may have one page at two places that follow each other.
-      const unsigned follows = __ballot_sync(
-          ~0u, isNext(source, __shfl_up_sync(~0u, source.page, 1), __shfl_up_sync(~0u, source.inPage, 1)));
+      const int inPage = Config::kPageSize > 1 ? source.inPage : source.page;
+      const unsigned follows = __ballot_sync(~0u, isNext(inPage, source.page, __shfl_up_sync(~0u, inPage, 1),
+                                                         __shfl_up_sync(~0u, source.page, 1)));
       if (args_.hasMaps)
         source.bulk = ((follows & 0xfffe) == 0xfffe ? 1 : 0) |
                       ((follows & 0xfffe0000) == 0xfffe0000 ? 2 : 0) |
@@ -346,10 +347,10 @@ private:
     return source;
   }
 
-  static __device__ __forceinline__ bool isNext(const Source &source, int pageBefore, int inPageBefore) {
+  static __device__ __forceinline__ bool isNext(int inPage, int page, int inPageBefore, int pageBefore) {
     if constexpr (Config::kPageSize <= 1)
-      return source.page == pageBefore + 1;
-    return source.page == pageBefore && source.inPage == inPageBefore + 1;
+      return page == pageBefore + 1;
+    return page == pageBefore && inPage == inPageBefore + 1;
   }
 
   __device__ __forceinline__ void copy(const Source &low, const Source &high, int kvHead, int step) const {

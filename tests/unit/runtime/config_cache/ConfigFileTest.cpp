@@ -70,14 +70,14 @@ TEST_F(ConfigFileTest, WhatIsNoFileOfConfigsSaysSo) {
   EXPECT_EQ(message(R"({"format": "deftc-tree"})"),
             "`x`: it is no file of configs: its `format` is not deftc-configs");
   EXPECT_EQ(message(R"({"format": "deftc-configs"})"), "`x`: it does not say its version");
-  EXPECT_EQ(message(R"({"format": "deftc-configs", "version": 2, "anything": [1]})"),
-            "`x`: it is of version 2, this deftc knows 1");
+  EXPECT_EQ(message(R"({"format": "deftc-configs", "version": 3, "anything": [1]})"),
+            "`x`: it is of version 3, this deftc knows 2");
   EXPECT_THAT(message(R"({"format": "deftc-configs", "version": 1, "device": {}, "entries": []})"),
               HasSubstr("device"));
   json file = json::parse(fileText({}));
   file["entries"] = 7;
   EXPECT_EQ(message(file.dump()), "`x`: `entries` is not an array");
-  EXPECT_EQ(parseConfigFile(R"({"format": "deftc-configs", "version": 2})", "x").state, FileState::Unknown);
+  EXPECT_EQ(parseConfigFile(R"({"format": "deftc-configs", "version": 3})", "x").state, FileState::Unknown);
 }
 
 TEST_F(ConfigFileTest, AnEntryThatIsNotUnderstoodIsNotUsedAndNotLost) {

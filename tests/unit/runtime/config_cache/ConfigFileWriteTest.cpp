@@ -57,7 +57,7 @@ TEST_F(ConfigFileWriteTest, TwoNamesOfAFileAreOneLock) {
 TEST_F(ConfigFileWriteTest, FilesOfOtherVersionsAndDevicesAreLeftAlone) {
   fs::create_directories(folder_.path("configs"));
   json other = json::parse(fileText({someEntry(kOne)}));
-  other["version"] = 2;
+  other["version"] = 3;
   for (const std::string &text : {other.dump(), [] {
                                     ConfigFile file;
                                     file.device = h100();

@@ -44,6 +44,37 @@ TEST(DeviceFileTest, OneOfAnotherVersionIsUnknownWhateverElseItHas) {
   EXPECT_EQ(file.message, "`x`: it is of version 4, this deftc knows 3");
 }
 
+nlohmann::json entryOf(const nlohmann::json &hash) { return {{"provenance", {{"kernel_hash", hash}}}}; }
+
+TEST(DeviceFileTest, EachHashStandsOnce) {
+  const nlohmann::json entries = {entryOf("new"), entryOf("old"), entryOf("new"), {{"dish", "soup"}}};
+  const std::string text = formatDeviceFile(kFormat, someDevice(), entries);
+  const nlohmann::json file = nlohmann::json::parse(text);
+  EXPECT_EQ(file["kernel_hashes"], nlohmann::json({"new", "old"}));
+  EXPECT_EQ(file["entries"], nlohmann::json({entryOf(0), entryOf(1), entryOf(0), {{"dish", "soup"}}}));
+  EXPECT_EQ(parseDeviceFile(text, "x", kFormat).entries, entries);
+}
+
+TEST(DeviceFileTest, TheFirstVersionHasThemInItsEntries) {
+  nlohmann::json file = nlohmann::json::parse(formatDeviceFile(kFormat, someDevice(), {entryOf("old")}));
+  file.erase("kernel_hashes");
+  file["entries"] = {entryOf("old"), entryOf("older")};
+  file["version"] = 1;
+  const DeviceFile read = parseDeviceFile(file.dump(), "x", kFormat);
+  ASSERT_EQ(read.state, FileState::Good) << read.message;
+  EXPECT_EQ(read.entries, file["entries"]);
+}
+
+TEST(DeviceFileTest, AHashThatTheListDoesNotHaveIsNone) {
+  nlohmann::json file = nlohmann::json::parse(formatDeviceFile(kFormat, someDevice(), {entryOf("old")}));
+  file["entries"] = {entryOf(0), entryOf(1), entryOf(-1)};
+  const DeviceFile read = parseDeviceFile(file.dump(), "x", kFormat);
+  ASSERT_EQ(read.state, FileState::Good) << read.message;
+  EXPECT_EQ(read.entries, nlohmann::json({entryOf("old"), entryOf(nullptr), entryOf(nullptr)}));
+  file["kernel_hashes"] = "old";
+  EXPECT_EQ(parseDeviceFile(file.dump(), "x", kFormat).message, "`x`: `kernel_hashes` is not an array");
+}
+
 TEST(DeviceFileTest, EntriesAreAnArray) {
   const std::string text = formatDeviceFile(kFormat, someDevice(), nlohmann::json::object());
   EXPECT_EQ(parseDeviceFile(text, "x", kFormat).message, "`x`: `entries` is not an array");

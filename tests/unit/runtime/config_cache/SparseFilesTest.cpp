@@ -128,7 +128,7 @@ TEST_F(SparseFilesTest, ForeignFilesAreNotUsed) {
     return noteOf();
   };
   EXPECT_THAT(noteWith("format", "deftc-configs"), HasSubstr("its `format` is not deft-sparse"));
-  EXPECT_THAT(noteWith("version", 2), HasSubstr("it is of version 2, this deftc knows 1"));
+  EXPECT_THAT(noteWith("version", 3), HasSubstr("it is of version 3, this deftc knows 2"));
   EXPECT_THAT(noteWith("device", toJson(h100())), HasSubstr("H100"));
   EXPECT_THAT(noteWith("entries", 7), HasSubstr("`entries` is not an array"));
   EXPECT_THAT(noteWith("more", 7), EndsWith("; it is not used"));
@@ -163,7 +163,7 @@ TEST_F(SparseFilesTest, ABrokenFileIsSetAsideAndOneOfAnotherVersionOrDeviceIsLef
   save({someSparseEntry()});
   EXPECT_EQ(readText(path() + ".broken-1"), "{");
   json other = whole;
-  other["version"] = 2;
+  other["version"] = 3;
   json foreign = whole;
   foreign["device"] = toJson(h100());
   for (const std::string &text : {other.dump(), foreign.dump()}) {

@@ -131,7 +131,7 @@ TEST_F(CacheSparseTest, VerifyFindsWhatIsWrong) {
   std::filesystem::rename(userPath(), folder_.path("cache/sparse/other.json"));
   EXPECT_THAT(runDeftc({"cache", "verify"}).out, HasSubstr("it should be called sm_90-132-nvidia_h200.json"));
   const std::string named = folder_.path("named.json");
-  writeText(named, R"({"format": "deft-sparse", "version": 2})");
+  writeText(named, R"({"format": "deft-sparse", "version": 3})");
   const Outcome unknown = runDeftc({"cache", "verify", named});
   EXPECT_EQ(unknown.code, kExitDiagnostics);
   EXPECT_EQ(unknown.out, "`" + named + "`: it is of version 2, this deftc knows 1\n");

@@ -171,7 +171,7 @@ TEST_F(TuneCommandTest, StaleEntriesAreTimedAgainWithoutASearch) {
       path = file.path().string();
   auto file = nlohmann::json::parse(module_cache::readText(path));
   ASSERT_EQ(file["entries"].size(), 1U);
-  const std::string today = file["entries"][0]["provenance"]["kernel_hash"];
+  const std::string today = file["kernel_hashes"][0];
   file["entries"][0]["provenance"]["kernel_hash"] = "0123456789abcdef";
   module_cache::writeText(path, file.dump());
   const std::string before = module_cache::readText(path);
@@ -185,8 +185,10 @@ TEST_F(TuneCommandTest, StaleEntriesAreTimedAgainWithoutASearch) {
   EXPECT_EQ(renewed.code, 0) << renewed.err;
   EXPECT_THAT(renewed.out, HasSubstr("few-shot: "));
   EXPECT_THAT(renewed.out, HasSubstr(" when it was tuned)\n1 entry renewed in " + path));
-  const auto entry = nlohmann::json::parse(module_cache::readText(path))["entries"][0];
-  EXPECT_EQ(entry["provenance"]["kernel_hash"], today);
+  const auto after = nlohmann::json::parse(module_cache::readText(path));
+  EXPECT_EQ(after["kernel_hashes"], nlohmann::json({today}));
+  const auto &entry = after["entries"][0];
+  EXPECT_EQ(entry["provenance"]["kernel_hash"], 0);
   EXPECT_THAT(entry["provenance"]["note"].get<std::string>(), HasSubstr("renewed"));
   EXPECT_GT(entry["measurement"]["tuned_us"], 0);
   EXPECT_THAT(renew({}).out, HasSubstr(" is stale\n"));
