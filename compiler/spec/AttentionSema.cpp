@@ -1,5 +1,6 @@
 #include "compiler/spec/AttentionSema.h"
 
+#include "compiler/spec/ForeignWords.h"
 #include "compiler/spec/Limits.h"
 #include "compiler/spec/Names.h"
 #include "compiler/spec/Positions.h"
@@ -169,7 +170,9 @@ std::optional<DType> AttentionSema::dtypeOf(const Ident &word) {
         .withHint("write `kv_cache = paged(dtype = " + word.text + ")`");
   else
     reporter_.error(word.range, "unknown dtype `" + word.text + "`, it is f16 or bf16")
-        .withHint(support::didYouMean(word.text, dtypeNames()));
+        .withHint(isForeignFp8(word.text)
+                      ? "8-bit floats are for caches: `kv_cache = paged(dtype = fp8_e4m3)`, or `fp8_e5m2`"
+                      : suggest(word.text, {"f16", "bf16"}));
   return std::nullopt;
 }
 
@@ -234,7 +237,7 @@ void AttentionSema::checkCache() {
       reporter_
           .error(cache.dtype->range, "unknown dtype `" + cache.dtype->text +
                                          "` of a cache, it is f16, bf16, fp8_e4m3 or fp8_e5m2")
-          .withHint(support::didYouMean(cache.dtype->text, dtypeNames()));
+          .withHint(suggest(cache.dtype->text, dtypeNames()));
   }
 }
 

@@ -1,4 +1,5 @@
 #include "compiler/spec/ExprSema.h"
+#include "compiler/spec/ForeignWords.h"
 #include "compiler/spec/Names.h"
 #include "compiler/support/NearestName.h"
 
@@ -59,6 +60,10 @@ void ExprSema::unknownFunction(const AstExpr &call, const Scope &scope, Place pl
   };
   if (isIn(library, name)) {
     report.withHint("it is in the library: `import \"library.deft\";`");
+    return;
+  }
+  if (const std::string hint = hintForOperator(name); !hint.empty()) {
+    report.withHint(hint);
     return;
   }
   std::vector<std::string> all = visible;

@@ -1,6 +1,6 @@
 #include "compiler/spec/ExprSema.h"
+#include "compiler/spec/ForeignWords.h"
 #include "compiler/spec/Names.h"
-#include "compiler/support/NearestName.h"
 
 #include <limits>
 #include <utility>
@@ -66,7 +66,7 @@ void ExprSema::unknownName(const AstExpr &expr, const Scope &scope) {
   if (parsed_.brokenNames.count(expr.name.text))
     return;
   reporter_.error(expr.name.range, "unknown name `" + expr.name.text + "`")
-      .withHint(support::didYouMean(expr.name.text, visibleNames(scope, /*functions=*/false)));
+      .withHint(suggest(expr.name.text, visibleNames(scope, /*functions=*/false)));
 }
 
 bool ExprSema::isPathBound(const AstExpr &expr, const Scope &scope) const {

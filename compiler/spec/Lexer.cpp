@@ -41,8 +41,8 @@ private:
   }
 
   Token &push(TokenKind kind, std::size_t begin, std::string_view text) {
-    tokens_.push_back({kind, rangeFrom(begin), text, 0, lineStart_, false});
-    lineStart_ = false;
+    tokens_.push_back({kind, rangeFrom(begin), text, 0, lineStart_, false, sawDivision_});
+    lineStart_ = sawDivision_ = false;
     return tokens_.back();
   }
 
@@ -52,12 +52,33 @@ private:
         lineStart_ |= peek() == '\n';
         ++at_;
       } else if (peek() == '/' && peek(1) == '/') {
-        while (at_ < text_.size() && peek() != '\n')
-          ++at_;
+        const std::size_t begin = at_;
+        skipLine();
+        sawDivision_ |=
+            !lineStart_ && isBehindOperand() && isRestOfDivision(text_.substr(begin + 2, at_ - begin - 2));
       } else {
         return;
       }
     }
+  }
+
+  void skipLine() {
+    while (at_ < text_.size() && peek() != '\n')
+      ++at_;
+  }
+
+  bool isBehindOperand() const {
+    if (tokens_.empty())
+      return false;
+    const Token &last = tokens_.back();
+    return last.kind == TokenKind::Name || last.kind == TokenKind::Integer || last.kind == TokenKind::Float ||
+           last.is(")") || last.is("]");
+  }
+
+  /// What other languages divide by behind `//`.
+  static bool isRestOfDivision(std::string_view comment) {
+    const std::size_t first = comment.find_first_not_of(" \t"), last = comment.find_last_not_of(" \t\r");
+    return first != std::string_view::npos && (isDigit(comment[first]) || comment[last] == ';');
   }
 
   void next() {
@@ -70,6 +91,8 @@ private:
       return string(begin);
     if (peek() == '/' && peek(1) == '*')
       return blockComment(begin);
+    if (peek() == '#')
+      return hashComment(begin);
     if (peek() == '?') {
       ++at_;
       push(TokenKind::Punctuator, begin, text_.substr(begin, 1));
@@ -157,10 +180,20 @@ private:
   void blockComment(std::size_t begin) {
     std::size_t end = text_.find("*/", begin + 2);
     at_ = begin + 2;
-    sink_.error(rangeFrom(begin), "`/*` does not start a comment")
-        .withHint("comments start with `//` and end with the line");
+    noComment(begin, "`/*`");
     if (end != std::string_view::npos)
       at_ = end + 2;
+  }
+
+  void hashComment(std::size_t begin) {
+    ++at_;
+    noComment(begin, "`#`");
+    skipLine();
+  }
+
+  void noComment(std::size_t begin, const std::string &what) {
+    sink_.error(rangeFrom(begin), what + " does not start a comment")
+        .withHint("comments start with `//` and end with the line");
   }
 
   bool startsToken(char c) const {
@@ -204,7 +237,7 @@ private:
   std::uint32_t file_;
   support::DiagnosticSink &sink_;
   std::size_t at_ = 0;
-  bool lineStart_ = true;
+  bool lineStart_ = true, sawDivision_ = false;
   std::vector<Token> tokens_;
 };
 

@@ -17,6 +17,9 @@ struct Token {
   double number = 0;     ///< Integer, Float
   bool firstOnLine = false;
   bool isUnclosed = false; ///< a string that took the rest of its line
+  /// Between it and the operand before is a comment that reads like the rest of a division, as in `kv_pos //
+  /// 16;`.
+  bool followsDivision = false;
 
   bool is(std::string_view punctuatorOrWord) const {
     return (kind == TokenKind::Punctuator || kind == TokenKind::Name) && text == punctuatorOrWord;

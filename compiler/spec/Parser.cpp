@@ -1,5 +1,6 @@
 #include "compiler/spec/Parser.h"
 
+#include "compiler/spec/ForeignWords.h"
 #include "compiler/spec/Limits.h"
 #include "compiler/spec/Names.h"
 #include "compiler/spec/ParserImpl.h"
@@ -52,7 +53,17 @@ support::Diagnostic &Parser::errorExpected(const std::string &what) {
     return report;
   }
   std::string got = token.kind == TokenKind::String ? "a string" : "`" + std::string(token.text) + "`";
-  return sink_.error(token.range, "expected " + what + ", got " + got);
+  return sink_.error(token.range, "expected " + what + ", got " + got).withHint(hintOfOtherLanguages());
+}
+
+/// What the next token is in the expressions of other languages; "": nothing.
+std::string Parser::hintOfOtherLanguages() const {
+  const Token &token = peek();
+  if (token.followsDivision)
+    return "`//` begins a comment; `floor_div(a, b)` divides and rounds down";
+  if (token.is("*") && at_ > 0 && tokens_[at_ - 1].is("*"))
+    return "there is no `**`; a square is `x * x`, other powers are `exp2(y * log2(x))`";
+  return token.kind == TokenKind::Name ? hintForOperator(token.text) : "";
 }
 
 /// A missing `;` is reported where it belongs, after the last token, when the next token starts a line.
@@ -61,7 +72,7 @@ bool Parser::expectSemicolon() {
     return true;
   if (at_ > 0 && (peek().firstOnLine || peek().is("}")) && peek().kind != TokenKind::End) {
     std::uint32_t end = previousRange().end;
-    sink_.error({file_, end, end}, "expected `;`");
+    sink_.error({file_, end, end}, "expected `;`").withHint(hintOfOtherLanguages());
     return true;
   }
   errorExpected("`;`");
@@ -268,8 +279,7 @@ bool Parser::parseProperty(AstAttention &attention) {
   if (std::find(keys.begin(), keys.end(), key->text) == keys.end()) {
     std::vector<std::string> words = keys;
     words.insert(words.end(), {"param", "let"});
-    sink_.error(key->range, "unknown key `" + key->text + "`")
-        .withHint(support::didYouMean(key->text, words));
+    sink_.error(key->range, "unknown key `" + key->text + "`").withHint(suggest(key->text, words));
     return false;
   }
   AstProperty property{*key, {}, {}};
@@ -347,8 +357,15 @@ std::optional<AstParam> Parser::parseParam() {
   take();
   AstParam param;
   std::optional<Ident> name = takeNewName("the name of the parameter");
-  if (!name || !expect(":"))
+  if (!name)
     return std::nullopt;
+  if (!accept(":")) {
+    const bool hasNumber =
+        peek().is("=") && (peek(1).kind == TokenKind::Integer || peek(1).kind == TokenKind::Float);
+    errorExpected("`:`").withHint("a parameter has a type, f32 or i32: `param " + name->text + " : f32" +
+                                  (hasNumber ? " = " + std::string(peek(1).text) : "") + ";`");
+    return std::nullopt;
+  }
   param.name = *name;
   std::optional<AstType> type = parseType(/*mayBeBool=*/false);
   if (!type)
@@ -372,7 +389,8 @@ std::optional<AstType> Parser::parseType(bool mayBeBool) {
     return std::nullopt;
   std::optional<ScalarType> scalar = parseScalarType(word->text);
   if (!scalar || (*scalar == ScalarType::Bool && !mayBeBool)) {
-    sink_.error(word->range, "`" + word->text + "` is not " + known);
+    sink_.error(word->range, "`" + word->text + "` is not " + known)
+        .withHint(suggest(word->text, {"f32", "i32"}));
     return std::nullopt;
   }
   AstType type{*scalar, Param::Shape::Scalar, first};
@@ -398,7 +416,7 @@ std::optional<AstType> Parser::parseType(bool mayBeBool) {
                  "an array has one element for each of `query_heads`, `kv_heads`, `tokens`, `queries` "
                  "or `tokens, kv_heads`, not `" +
                      count->text + "`")
-          .withHint(support::didYouMean(count->text, {"query_heads", "kv_heads", "tokens", "queries"}));
+          .withHint(suggest(count->text, {"query_heads", "kv_heads", "tokens", "queries"}));
       return std::nullopt;
     }
     type.shape = *shape;

@@ -140,7 +140,10 @@ std::optional<AstExprId> Parser::parsePrimary() {
     take();
     return addExpr(std::move(expr));
   }
-  if (token.kind == TokenKind::Name && !startsItem(token, peek(1)))
+  const bool isOtherNot =
+      token.is("not") && (peek(1).kind == TokenKind::Name || peek(1).kind == TokenKind::Integer ||
+                          peek(1).kind == TokenKind::Float);
+  if (token.kind == TokenKind::Name && !startsItem(token, peek(1)) && !isOtherNot)
     return parseCallOrName();
   errorExpected("an expression");
   return std::nullopt;

@@ -26,6 +26,7 @@ private:
   support::SourceRange previousRange() const;
   support::SourceRange rangeFrom(support::SourceRange first) const;
   support::Diagnostic &errorExpected(const std::string &what);
+  std::string hintOfOtherLanguages() const;
   std::optional<Ident> takeName(const std::string &what);
   std::optional<Ident> takeNewName(const std::string &what, bool mayHideBuiltin = false);
   void recoverInBlock();

@@ -56,6 +56,26 @@ TEST(LexerTest, CommentsEndWithTheLineAndTheFile) {
   EXPECT_EQ(lexed.tokens[1].range.begin, 11u);
 }
 
+TEST(LexerTest, ACommentLikeTheRestOfADivisionIsRemembered) {
+  const auto follows = [](const std::string &text) {
+    Lexed lexed;
+    words(lexed, text);
+    return lexed.tokens.back().followsDivision; // the end
+  };
+  for (const char *text : {"a // 16", "a //16;", "f(x) // 2 blocks", "p[i] // size;", "4 // page_size ;\r\n"})
+    EXPECT_TRUE(follows(text)) << text;
+  for (const char *text :
+       {"a // pages", "a; // 16", "a +\n// 16;", "a\n// 16", "// 16", "a // \n", "a // 2\nb"})
+    EXPECT_FALSE(follows(text)) << text;
+}
+
+TEST(LexerTest, WhatFollowsAHashIsTakenForAComment) {
+  Lexed lexed;
+  EXPECT_EQ(words(lexed, "a # b ? $\nc"), "a c <end>");
+  ASSERT_EQ(lexed.sink.errorCount(), 1u);
+  EXPECT_EQ(lexed.sink.diagnostics()[0].message, "`#` does not start a comment");
+}
+
 TEST(LexerTest, ARunOfWrongCharactersIsOneFinding) {
   Lexed lexed;
   EXPECT_EQ(words(lexed, "a @#$@# b"), "a b <end>");
