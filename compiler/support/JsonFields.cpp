@@ -1,8 +1,16 @@
 #include "compiler/support/JsonFields.h"
 
+#include <algorithm>
+
 namespace deft::support {
 
 using Json = nlohmann::json;
+
+namespace {
+
+constexpr int kNumberTooLarge = 406;
+
+} // namespace
 
 void require(bool condition, const std::string &message) {
   if (!condition)
@@ -64,12 +72,32 @@ std::string identifier(const Json &json, const char *key, std::size_t longest) {
   return value;
 }
 
+/// Of "[json.exception.parse_error.101] parse error at line 1, column 8: syntax error while parsing object
+/// key - unexpected '}'; expected string literal" it is what follows the dash. What was read last is left
+/// out: it may be megabytes of a string, and places say as much.
+std::string reasonOf(const Json::exception &error) {
+  std::string text = error.what();
+  if (error.id == kNumberTooLarge) // ... number overflow parsing '1e999'
+    return "a number is too large";
+  const std::size_t dash = text.find(" - ");
+  if (dash == std::string::npos)
+    return "it is not understood";
+  const bool isBeforeKey = text.find("object key") < dash;
+  text = text.substr(dash + 3);
+  const std::size_t lastRead = text.find("; last read: ");
+  text = text.substr(0, lastRead);
+  if (isBeforeKey && lastRead != std::string::npos)
+    text += "; expected string literal";
+  std::replace(text.begin(), text.end(), '\'', '`');
+  std::replace(text.begin(), text.end(), ';', ',');
+  return text;
+}
+
 std::string faultText(const Json::exception &error) {
   if (const auto *parse = dynamic_cast<const Json::parse_error *>(&error))
-    return "it is not valid JSON, at byte " + std::to_string(parse->byte);
+    return "it is not valid JSON, at byte " + std::to_string(parse->byte) + ": " + reasonOf(error);
   if (dynamic_cast<const Json::type_error *>(&error))
     return "a value in it is of a wrong type";
-  constexpr int kNumberTooLarge = 406;
   return error.id == kNumberTooLarge ? "a number in it is too large" : "a key or an element of it is missing";
 }
 

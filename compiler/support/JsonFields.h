@@ -39,8 +39,12 @@ template <typename Parse> auto word(const nlohmann::json &json, const char *key,
 /// A text that may become part of a kernel's name and of generated text.
 std::string identifier(const nlohmann::json &json, const char *key, std::size_t longest);
 
-/// What is wrong with a document that was read by nlohmann's own means: the kind of fault, without the
-/// library's text.
+/// Why a text is no JSON, or a number in it is too large, without the library's frame around it: "unexpected
+/// `}`, expected string literal".
+std::string reasonOf(const nlohmann::json::exception &error);
+
+/// What is wrong with a document that was read by nlohmann's own means: the kind of fault, and of a text that
+/// is no JSON the place and the reason.
 std::string faultText(const nlohmann::json::exception &error);
 
 } // namespace deft::support

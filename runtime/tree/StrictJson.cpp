@@ -1,5 +1,6 @@
 #include "runtime/tree/StrictJson.h"
 
+#include "compiler/support/JsonFields.h"
 #include "compiler/support/NearestName.h"
 #include "runtime/tree/TreeError.h"
 
@@ -25,11 +26,15 @@ std::string lineAndColumn(std::string_view text, std::size_t byte) {
   return std::to_string(line) + ":" + std::to_string(column);
 }
 
-/// Finds a key that stands twice in its object. The callback of a parser would, too, but takes quadratic time
-/// over long arrays.
-struct KeyWatch : nlohmann::json_sax<json> {
+/// Finds what is wrong with a text, and a key that stands twice in its object. The callback of a parser
+/// would, too, but takes quadratic time over long arrays.
+struct Watch : nlohmann::json_sax<json> {
+  explicit Watch(std::string_view whole) : text(whole) {}
+
+  std::string_view text;
   std::vector<std::set<std::string>> open;
   std::string repeated;
+  std::string fault; ///< empty: there is none
 
   bool start_object(std::size_t) override {
     open.emplace_back();
@@ -53,7 +58,12 @@ struct KeyWatch : nlohmann::json_sax<json> {
   bool binary(json::binary_t &) override { return true; }
   bool start_array(std::size_t) override { return true; }
   bool end_array() override { return true; }
-  bool parse_error(std::size_t, const std::string &, const json::exception &) override { return false; }
+  bool parse_error(std::size_t byte, const std::string &, const json::exception &error) override {
+    const std::string place = lineAndColumn(text, byte), reason = support::reasonOf(error);
+    const bool isGrammar = dynamic_cast<const json::parse_error *>(&error) != nullptr;
+    fault = isGrammar ? "not valid JSON at " + place + ": " + reason : reason + ", it ends at " + place;
+    return false;
+  }
 };
 
 } // namespace
@@ -79,18 +89,12 @@ bool isNestedTooDeep(std::string_view text) {
 Result<json> parseStrictJson(std::string_view text) {
   if (isNestedTooDeep(text))
     return wrong("it is nested too deep");
-  try {
-    KeyWatch keys;
-    (void)json::sax_parse(text, &keys); // what else is wrong, the next line says
-    json parsed = json::parse(text);
-    if (!keys.repeated.empty())
-      return wrong("key `" + keys.repeated + "` stands twice in one object");
-    return parsed;
-  } catch (const json::parse_error &error) {
-    return wrong("not valid JSON at " + lineAndColumn(text, error.byte));
-  } catch (const json::exception &) {
-    return wrong("a number is too large"); // the grammar's only other failure
-  }
+  Watch watch(text);
+  if (!json::sax_parse(text, &watch))
+    return wrong(watch.fault);
+  if (!watch.repeated.empty())
+    return wrong("key `" + watch.repeated + "` stands twice in one object");
+  return json::parse(text, nullptr, /*allow_exceptions=*/false);
 }
 
 Result<void> checkKeys(const json &object, const std::string &where,

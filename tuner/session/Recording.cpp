@@ -3,6 +3,7 @@
 #include "compiler/config/ConfigJson.h"
 #include "compiler/support/AtomicFile.h"
 #include "compiler/support/JsonFields.h"
+#include "runtime/tree/StrictJson.h"
 
 #include <nlohmann/json.hpp>
 
@@ -99,10 +100,12 @@ Result<Recording> readRecording(const std::string &path) {
   const auto text = support::readFile(path);
   if (!text)
     return text.error();
-  const json object = json::parse(*text, nullptr, false);
-  if (!object.is_object())
+  const auto object = tree::parseStrictJson(*text);
+  if (!object)
+    return bad("`" + path + "`: " + object.error().message);
+  if (!object->is_object())
     return bad("`" + path + "` is no JSON object");
-  auto recording = recordingFromJson(object);
+  auto recording = recordingFromJson(*object);
   if (!recording)
     return Error{recording.error().code, "`" + path + "`: " + recording.error().message, ""};
   return recording;

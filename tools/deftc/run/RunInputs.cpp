@@ -8,6 +8,7 @@
 #include "runtime/exec/Params.h"
 #include "runtime/exec/RandomInputs.h"
 #include "runtime/exec/SizedParams.h"
+#include "runtime/tree/StrictJson.h"
 #include "tools/deftc/common/ProgramInput.h"
 #include "tools/deftc/common/Progress.h"
 
@@ -137,10 +138,12 @@ Result<json> paramsOf(const std::string &path) {
   const auto text = support::readFile(path, kMostBytes);
   if (!text)
     return text.error();
-  const json document = json::parse(*text, nullptr, /*allow_exceptions=*/false);
-  if (!document.is_object() || !document.contains("params") || !document.at("params").is_object())
+  const auto document = tree::parseStrictJson(*text);
+  if (!document)
+    return Error{ErrorCode::Diagnostics, "`" + path + "`: " + document.error().message, ""};
+  if (!document->is_object() || !document->contains("params") || !document->at("params").is_object())
     return Error{ErrorCode::Diagnostics, "`" + path + "` is not what --dump writes: it has no `params`", ""};
-  return document.at("params");
+  return document->at("params");
 }
 
 /// All that stands there is of the variant: a name that is not would be a value that nobody uses.

@@ -258,8 +258,9 @@ TEST(PackageTest, FaultsOfAManifestAreNamed) {
     const auto read = readPackage(writeContainer(sections), "p");
     return read ? "read" : read.error().message;
   };
-  EXPECT_EQ(errorOf("not json"),
-            "package `p` is malformed: section `manifest.json`: it is not valid JSON, at byte 2");
+  EXPECT_EQ(
+      errorOf("not json"),
+      "package `p` is malformed: section `manifest.json`: it is not valid JSON, at byte 2: invalid literal");
   auto manifest = nlohmann::json::parse(readContainer(writePackage(sample()), "p")->front().bytes);
   manifest["variants"][0]["kernels"][0]["attend"][0]["threads"] = 5000;
   EXPECT_EQ(errorOf(manifest.dump()), "package `p` is malformed: `threads` = 5000 is not between 1 and 1024");

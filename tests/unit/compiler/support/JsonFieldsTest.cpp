@@ -44,7 +44,7 @@ TEST(JsonFieldsTest, FieldsAreReadByTypeAndRange) {
 
 TEST(JsonFieldsTest, FaultsAreInOurWords) {
   EXPECT_EQ(faultOf([] { parseDocument("{\"a\": }", "the file"); }),
-            "the file: it is not valid JSON, at byte 7");
+            "the file: it is not valid JSON, at byte 7: unexpected `}`, expected `[`, `{`, or a literal");
   EXPECT_EQ(faultOf([] { parseDocument("1e999", "the file"); }), "the file: a number in it is too large");
   const auto textOf = [](const std::function<void()> &read) {
     try {
@@ -57,6 +57,26 @@ TEST(JsonFieldsTest, FaultsAreInOurWords) {
   const json object = {{"a", 1}};
   EXPECT_EQ(textOf([&] { (void)object.at("b"); }), "a key or an element of it is missing");
   EXPECT_EQ(textOf([&] { (void)object.at("a").get<std::string>(); }), "a value in it is of a wrong type");
+}
+
+TEST(JsonFieldsTest, WhyATextIsNoJsonIsSaidWithoutTheLibrarysFrame) {
+  const auto reason = [](const std::string &text) {
+    try {
+      const json ignored = json::parse(text);
+    } catch (const json::exception &error) {
+      return reasonOf(error);
+    }
+    return std::string("none");
+  };
+  EXPECT_EQ(reason("[1, 2"), "unexpected end of input, expected `]`");
+  EXPECT_EQ(reason("{\"a\": 1,}"), "unexpected `}`, expected string literal");
+  EXPECT_EQ(reason("{a: 1}"), "invalid literal, expected string literal");
+  EXPECT_EQ(reason("[NaN]"), "invalid literal");
+  EXPECT_EQ(reason("[1.]"), "invalid number, expected digit after `.`");
+  EXPECT_EQ(reason("[\"" + std::string(100000, 'x')), "invalid string: missing closing quote");
+  EXPECT_EQ(reason("[\"; last read: - \n\"]"),
+            "invalid string: control character U+000A (LF) must be escaped to \\u000A or \\n");
+  EXPECT_EQ(reason("1e999"), "a number is too large");
 }
 
 } // namespace

@@ -17,8 +17,11 @@ TEST(StrictJsonTest, ReadsWhatIsJson) {
 }
 
 TEST(StrictJsonTest, WhatIsNoJsonIsNamedByLineAndColumn) {
-  EXPECT_EQ(messageOf("{\n  \"a\": 1,\n  x\n}"), "not valid JSON at 3:3");
-  EXPECT_EQ(messageOf(""), "not valid JSON at 1:1");
+  EXPECT_EQ(messageOf("{\n  \"a\": 1,\n  x\n}"),
+            "not valid JSON at 3:3: invalid literal, expected string literal");
+  EXPECT_EQ(messageOf(""), "not valid JSON at 1:1: unexpected end of input, expected `[`, `{`, or a literal");
+  EXPECT_EQ(messageOf("{\"a\": [1 2]}"), "not valid JSON at 1:10: unexpected number literal, expected `]`");
+  EXPECT_EQ(messageOf("{\"a\": 1,}"), "not valid JSON at 1:9: unexpected `}`, expected string literal");
 }
 
 TEST(StrictJsonTest, AKeyThatStandsTwiceInOneObjectIsAnError) {
@@ -27,7 +30,7 @@ TEST(StrictJsonTest, AKeyThatStandsTwiceInOneObjectIsAnError) {
 }
 
 TEST(StrictJsonTest, NumbersBeyondAllTypesAreErrors) {
-  EXPECT_EQ(messageOf("[1e999]"), "a number is too large");
+  EXPECT_EQ(messageOf("[1e999]"), "a number is too large, it ends at 1:6");
 }
 
 TEST(StrictJsonTest, BracketsNestAHundredDeepAndThoseOfStringsDoNotCount) {

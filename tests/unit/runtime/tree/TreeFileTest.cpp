@@ -62,8 +62,9 @@ struct Bad {
 
 TEST(TreeFileTest, ErrorsNameThePlace) {
   const Bad cases[] = {
-      {"{", "not valid JSON at 1:2"},
-      {"{\n  \"format\": \"deftc-tree\"\n  \"version\"", "not valid JSON at 3:11"},
+      {"{", "not valid JSON at 1:2: unexpected end of input, expected string literal"},
+      {"{\n  \"format\": \"deftc-tree\"\n  \"version\"",
+       "not valid JSON at 3:11: unexpected string literal, expected `}`"},
       {"[]", "not a tree file"},
       {R"({"format":"deftc-plan","version":1})", "not a tree file"},
       {R"({"format":"deftc-tree"})", "the tree file lacks `version`"},

@@ -94,6 +94,10 @@ TEST_F(RecordingTest, WhatIsNoRecordingIsSaid) {
   module_cache::writeText(folder.path("list"), "[]");
   EXPECT_EQ(readRecording(folder.path("list")).error().message,
             "recorded space: `" + folder.path("list") + "` is no JSON object");
+  module_cache::writeText(folder.path("torn"), "{\n \"a\"");
+  EXPECT_EQ(readRecording(folder.path("torn")).error().message,
+            "recorded space: `" + folder.path("torn") +
+                "`: not valid JSON at 2:5: unexpected end of input, expected `:`");
   EXPECT_FALSE(readRecording(folder.path("none")));
 }
 

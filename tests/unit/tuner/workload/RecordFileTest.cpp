@@ -49,7 +49,7 @@ TEST(RecordFileTest, ErrorsNameThePlace) {
   const std::pair<std::string, const char *> cases[] = {
       {"[]", "not a recorded workload"},
       {"{}", "not a recorded workload"},
-      {"{", "not valid JSON at 1:2"},
+      {"{", "not valid JSON at 1:2: unexpected end of input, expected string literal"},
       {R"({"format":"recorded-tree/2"})",
        R"(format is "recorded-tree/2", this program reads "recorded-tree/1" and "token-tree/1")"},
       {R"({"format":7})", R"(format is 7, this program reads "recorded-tree/1" and "token-tree/1")"},
