@@ -1,6 +1,7 @@
 #include "compiler/support/AtomicFile.h"
 
 #include "compiler/support/Descriptor.h"
+#include "compiler/support/WriteAll.h"
 
 #include <atomic>
 #include <cerrno>
@@ -8,6 +9,7 @@
 #include <cstring>
 #include <fcntl.h>
 #include <filesystem>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -19,16 +21,14 @@ Error systemError(const char *what, const std::string &path) {
       ErrorCode::Environment, std::string("cannot ") + what + " `" + path + "`: " + std::strerror(errno), {}};
 }
 
-bool writeAll(int fd, std::string_view bytes) {
-  while (!bytes.empty()) {
-    ssize_t written = ::write(fd, bytes.data(), bytes.size());
-    if (written < 0 && errno == EINTR)
-      continue;
-    if (written < 0)
-      return false;
-    bytes.remove_prefix(static_cast<std::size_t>(written));
-  }
-  return true;
+/// With the two numbers where the file is larger than this process may make one.
+Error cannotWrite(const std::string &path, std::size_t bytes) {
+  Error error = systemError("write", path);
+  rlimit limit{};
+  if (errno == EFBIG && ::getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < bytes)
+    error.hint = "it has " + std::to_string(bytes) + " bytes, this process may write " +
+                 std::to_string(limit.rlim_cur) + " (`ulimit -f`)";
+  return error;
 }
 
 /// Whether a name is that of an open file, as /dev/stdout leads to.
@@ -94,7 +94,7 @@ Result<void> writeFileAtomically(const std::string &path, std::string_view bytes
   constexpr mode_t kPermissions = 07777;
   if (!writeAll(file.get(), bytes) || (isThere && ::fchmod(file.get(), old.st_mode & kPermissions) != 0) ||
       ::fsync(file.get()) != 0 || file.close() != 0 || ::rename(temporary.c_str(), place.c_str()) != 0) {
-    Error error = systemError("write", path);
+    Error error = cannotWrite(path, bytes.size());
     ::unlink(temporary.c_str());
     return error;
   }
@@ -137,31 +137,12 @@ Result<void> checkWritableFolder(const std::string &folder) {
 }
 
 Result<std::string> readFile(const std::string &path, std::size_t maxBytes) {
-  Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  struct stat info{};
-  if (file.get() < 0 || ::fstat(file.get(), &info) != 0)
-    return systemError("read", path);
-  if (S_ISDIR(info.st_mode)) {
-    errno = EISDIR;
-    return systemError("read", path);
-  }
-  // Pipes and devices have no size, so the limit is held while reading.
-  std::string bytes;
-  char buffer[1 << 16];
-  for (;;) {
-    ssize_t got = ::read(file.get(), buffer, sizeof buffer);
-    if (got < 0 && errno == EINTR)
-      continue;
-    if (got < 0)
-      return systemError("read", path);
-    if (got == 0)
-      return bytes;
-    bytes.append(buffer, static_cast<std::size_t>(got));
-    if (bytes.size() > maxBytes)
-      return Error{ErrorCode::Diagnostics,
-                   "`" + path + "` has more than the limit of " + std::to_string(maxBytes) + " bytes",
-                   {}};
-  }
+  const OpenedFile opened = openNamed(path);
+  if (opened.fault.empty())
+    return readOpened(opened.file.get(), path, maxBytes);
+  const bool isPipe = opened.file.get() >= 0 && S_ISFIFO(opened.info.st_mode);
+  return Error{ErrorCode::Environment, "cannot read `" + path + "`: " + opened.fault,
+               isPipe ? "what comes through a pipe is read as /dev/stdin or `<(command)`" : ""};
 }
 
 } // namespace deft::support

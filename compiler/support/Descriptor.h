@@ -17,9 +17,13 @@ public:
       errno = kept;
     }
   }
-  Descriptor(const Descriptor &) = delete;
-  Descriptor &operator=(const Descriptor &) = delete;
+  Descriptor(Descriptor &&other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  Descriptor &operator=(Descriptor &&other) noexcept {
+    std::swap(fd_, other.fd_);
+    return *this;
+  }
   int get() const { return fd_; }
+  int release() { return std::exchange(fd_, -1); } ///< which somebody else closes now
   int close() { return ::close(std::exchange(fd_, -1)); }
 
 private:

@@ -1,10 +1,11 @@
 #include "compiler/support/GuardedFile.h"
 
-#include "compiler/support/Descriptor.h"
+#include "compiler/support/OpenedFile.h"
 
+#include <cerrno>
 #include <cstring>
 #include <fcntl.h>
-#include <sys/stat.h>
+#include <unistd.h>
 
 namespace deft::support {
 namespace {
@@ -19,55 +20,46 @@ std::string faultOfOwner(const struct stat &info) {
 }
 
 std::string faultOfFolder(const struct stat &info) {
+  if (S_ISLNK(info.st_mode))
+    return "it is a link, which is not followed here";
   return S_ISDIR(info.st_mode) ? faultOfOwner(info) : "it is not a folder";
 }
 
 GuardedFile failed(GuardedFile::State state, std::string fault) { return {state, {}, std::move(fault)}; }
 
-GuardedFile systemFault() {
-  const bool isAbsent = errno == ENOENT || errno == ENOTDIR;
-  return failed(isAbsent ? GuardedFile::State::Absent : GuardedFile::State::Unreadable, std::strerror(errno));
-}
-
-GuardedFile readAt(int folder, const char *name, int flags, std::size_t maxBytes, Trust trust) {
+GuardedFile readAt(int folder, const char *name, Links links, std::size_t maxBytes, Trust trust) {
   using State = GuardedFile::State;
-  // O_NONBLOCK: opening a pipe in the place of a file must not hang the process.
-  const Descriptor file(::openat(folder, name, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC | flags));
-  struct stat info{};
-  if (file.get() < 0 || ::fstat(file.get(), &info) != 0)
-    return systemFault();
-  if (S_ISDIR(info.st_mode))
-    return failed(State::Unreadable, "it is a folder");
-  if (!S_ISREG(info.st_mode))
-    return failed(State::Unreadable, "it is a pipe or a device, not a regular file");
-  if (trust == Trust::Private)
-    if (std::string fault = faultOfOwner(info); !fault.empty())
-      return failed(State::Untrusted, std::move(fault));
-  const auto size = static_cast<std::size_t>(info.st_size);
-  if (size > maxBytes)
+  OpenedFile opened = openRegular(folder, name, links);
+  if (!opened.fault.empty())
+    return failed(opened.isAbsent ? State::Absent : State::Unreadable, std::move(opened.fault));
+  if (std::string fault = faultOfTrust(opened.info, trust); !fault.empty())
+    return failed(State::Untrusted, std::move(fault));
+  if (const auto size = static_cast<std::size_t>(opened.info.st_size); size > maxBytes)
     return failed(State::Unreadable, "it has " + std::to_string(size) + " bytes, more than the limit of " +
                                          std::to_string(maxBytes));
-  std::string bytes(size, '\0');
-  std::size_t done = 0;
-  while (done < size) {
-    const ssize_t got = ::read(file.get(), bytes.data() + done, size - done);
-    if (got < 0 && errno == EINTR)
-      continue;
-    if (got < 0)
-      return systemFault();
-    if (got == 0) // somebody cut it meanwhile
-      break;
-    done += static_cast<std::size_t>(got);
-  }
-  bytes.resize(done);
-  return {State::Read, std::move(bytes), {}};
+  auto bytes = readOpened(opened.file.get(), name, maxBytes);
+  if (!bytes)
+    return failed(State::Unreadable, bytes.error().message);
+  return {State::Read, std::move(*bytes), {}};
 }
 
 } // namespace
 
+std::string faultOfTrust(const struct stat &info, Trust trust) {
+  switch (trust) {
+  case Trust::Anyone:
+    break;
+  case Trust::NotPublic:
+    return (info.st_mode & S_IWOTH) != 0 ? "anyone may write it" : "";
+  case Trust::Private:
+    return faultOfOwner(info);
+  }
+  return {};
+}
+
 std::string faultOfPrivateFolder(const std::string &path) {
   struct stat info{};
-  return ::stat(path.c_str(), &info) == 0 ? faultOfFolder(info) : std::strerror(errno);
+  return ::lstat(path.c_str(), &info) == 0 ? faultOfFolder(info) : std::strerror(errno);
 }
 
 bool isPrivateFolder(int folder) {
@@ -92,11 +84,12 @@ std::string makePrivateFolder(const std::string &path) {
 }
 
 GuardedFile readGuarded(const std::string &path, std::size_t maxBytes, Trust trust) {
-  return readAt(AT_FDCWD, path.c_str(), 0, maxBytes, trust);
+  return readAt(AT_FDCWD, path.c_str(), trust == Trust::Private ? Links::Refused : Links::Followed, maxBytes,
+                trust);
 }
 
 GuardedFile readGuardedIn(int folder, const char *name, std::size_t maxBytes, Trust trust) {
-  return readAt(folder, name, O_NOFOLLOW, maxBytes, trust);
+  return readAt(folder, name, Links::Refused, maxBytes, trust);
 }
 
 } // namespace deft::support

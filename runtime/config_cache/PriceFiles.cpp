@@ -83,6 +83,10 @@ Result<std::string> savePrices(const Places &places, const DeviceKey &device, co
   if (const std::string fault = support::makePrivateFolder(places.userPrices); !fault.empty())
     return Error{ErrorCode::Environment, "`" + places.userPrices + "`: " + fault, ""};
   const std::string path = places.userPrices + "/" + device.fileName();
+  using State = GuardedFile::State;
+  if (const GuardedFile old = support::readGuarded(path, support::kMostCachedBytes, support::Trust::Private);
+      old.state == State::Unreadable || old.state == State::Untrusted)
+    return Error{ErrorCode::Environment, "`" + path + "`: " + old.fault + "; it is left as it is", ""};
   nlohmann::json object = config::toJson(prices);
   object["calibration"] = calibration;
   if (auto written = support::writeFileAtomically(path, object.dump(2) + "\n", 0600); !written)

@@ -19,8 +19,8 @@ Result<std::string> setAside(const std::string &path) {
   for (int number = 1;; ++number) {
     const std::string aside = path + ".broken-" + std::to_string(number);
     constexpr int kMost = 1000;
-    std::error_code none;
-    if (std::filesystem::exists(aside, none) && number < kMost)
+    std::error_code none; // a link that leads nowhere has the name, too
+    if (std::filesystem::exists(std::filesystem::symlink_status(aside, none)) && number < kMost)
       continue;
     if (auto written = support::writeFileAtomically(aside, broken.bytes, kCachedMode); !written)
       return written.error();

@@ -1,11 +1,12 @@
 #include "runtime/exec/NpyReader.h"
 
+#include "compiler/support/OpenedFile.h"
 #include "runtime/exec/NpyHeader.h"
 
 #include <bit>
 #include <cerrno>
 #include <cstring>
-#include <filesystem>
+#include <fcntl.h>
 
 namespace deft::exec {
 
@@ -17,7 +18,7 @@ static_assert(std::endian::native == std::endian::little, "values are read as th
 
 namespace {
 
-Error cannotRead(const std::string &path, const char *why) {
+Error cannotRead(const std::string &path, const std::string &why) {
   return {ErrorCode::Environment, "cannot read `" + path + "`: " + why, ""};
 }
 
@@ -51,37 +52,35 @@ Result<NpyReader> NpyReader::open(const std::string &path, const NpyShape &shape
   constexpr std::size_t kMostHeader = std::size_t{1} << 16;
   NpyReader reader;
   reader.path_ = path;
-  std::error_code error;
-  if (std::filesystem::is_directory(path, error))
-    return cannotRead(path, std::strerror(EISDIR));
-  errno = 0;
-  reader.file_.open(path, std::ios::binary);
+  support::OpenedFile opened = support::openRegular(AT_FDCWD, path.c_str(), support::Links::Followed);
+  if (!opened.fault.empty())
+    return cannotRead(path, opened.fault);
+  reader.file_.reset(::fdopen(opened.file.get(), "rb"));
   if (!reader.file_)
     return cannotRead(path, std::strerror(errno));
+  opened.file.release();
   std::string head(kMostHeader, '\0');
-  reader.file_.read(head.data(), static_cast<std::streamsize>(head.size()));
-  head.resize(static_cast<std::size_t>(reader.file_.gcount()));
+  head.resize(std::fread(head.data(), 1, head.size(), reader.file_.get()));
   const auto header = parseNpyHeader(head);
   if (!header)
     return Error{ErrorCode::Diagnostics, "`" + path + "`: " + header.error().message, ""};
   if (auto like = checkLike(path, *header, shape); !like)
     return like.error();
-  reader.file_.clear();
-  reader.file_.seekg(0, std::ios::end);
-  const auto bytes = static_cast<long long>(reader.file_.tellg()) - static_cast<long long>(header->dataBegin);
+  const auto bytes = static_cast<long long>(opened.info.st_size) - static_cast<long long>(header->dataBegin);
   const long long wanted = valuesOf(shape.lengths) * static_cast<long long>(sizeof(float));
   if (bytes != wanted)
     return Error{ErrorCode::Diagnostics,
                  "`" + path + "` holds " + std::to_string(bytes) + " bytes of values, its shape " +
                      shapeText(shape.lengths) + " says " + std::to_string(wanted),
                  ""};
-  reader.file_.seekg(static_cast<std::streamoff>(header->dataBegin));
+  if (::fseeko(reader.file_.get(), static_cast<off_t>(header->dataBegin), SEEK_SET) != 0)
+    return cannotRead(path, std::strerror(errno));
   return reader;
 }
 
 Result<void> NpyReader::read(std::span<float> values) {
-  file_.read(reinterpret_cast<char *>(values.data()), static_cast<std::streamsize>(values.size_bytes()));
-  return file_ ? Result<void>() : cannotRead(path_, "it ends too early");
+  const std::size_t got = std::fread(values.data(), sizeof(float), values.size(), file_.get());
+  return got == values.size() ? Result<void>() : cannotRead(path_, "it ends too early");
 }
 
 } // namespace deft::exec

@@ -2,7 +2,8 @@
 
 #include "compiler/support/Result.h"
 
-#include <fstream>
+#include <cstdio>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -26,8 +27,12 @@ public:
   support::Result<void> read(std::span<float> values);
 
 private:
+  struct Close {
+    void operator()(std::FILE *file) const { std::fclose(file); }
+  };
+
   std::string path_;
-  std::ifstream file_;
+  std::unique_ptr<std::FILE, Close> file_;
 };
 
 } // namespace deft::exec

@@ -2,6 +2,7 @@
 
 #include "compiler/support/Descriptor.h"
 #include "compiler/support/GuardedFile.h"
+#include "compiler/support/WriteAll.h"
 
 #include <cerrno>
 #include <ctime>
@@ -67,16 +68,8 @@ TemporaryFolder::~TemporaryFolder() {
 
 bool TemporaryFolder::write(const char *name, std::string_view bytes) {
   Descriptor file(::open((path_ + "/" + name).c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
-  if (file.get() < 0)
+  if (file.get() < 0 || !support::writeAll(file.get(), bytes))
     return false;
-  while (!bytes.empty()) {
-    const ssize_t written = ::write(file.get(), bytes.data(), bytes.size());
-    if (written < 0 && errno == EINTR)
-      continue;
-    if (written < 0)
-      return false;
-    bytes.remove_prefix(static_cast<std::size_t>(written));
-  }
   return file.close() == 0; // a network file system may report a full disk only here
 }
 

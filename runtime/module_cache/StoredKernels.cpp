@@ -1,10 +1,12 @@
 #include "runtime/module_cache/StoredKernels.h"
 
+#include "compiler/support/GuardedFile.h"
+#include "compiler/support/OpenedFile.h"
+
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <sys/stat.h>
 #include <tuple>
 
@@ -27,10 +29,7 @@ bool isKey(const std::string &name) {
 /// The line behind its comment's stroke, without what a terminal would obey.
 std::string firstLine(const std::string &path) {
   constexpr std::size_t kMost = 160;
-  std::ifstream file(path);
-  std::string line(kMost, '\0');
-  file.read(line.data(), static_cast<std::streamsize>(kMost));
-  line.resize(static_cast<std::size_t>(file.gcount()));
+  std::string line = support::beginningOf(path, kMost, support::Links::Refused);
   line = line.substr(0, line.find('\n'));
   line = line.substr(std::min(line.size(), line.starts_with("// ") ? std::size_t{3} : 0));
   std::erase_if(line, [](char c) { return c < ' ' || c > '~'; });
@@ -38,8 +37,8 @@ std::string firstLine(const std::string &path) {
 }
 
 int registersOf(const std::string &path) {
-  std::ifstream file(path);
-  const json report = json::parse(file, nullptr, /*allow_exceptions=*/false);
+  const auto text = support::readGuarded(path, support::kMostCachedBytes, support::Trust::Private).bytes;
+  const json report = json::parse(text, nullptr, /*allow_exceptions=*/false);
   const bool isThere = report.is_object() && report.contains("registers") && report["registers"].is_number();
   return isThere ? report["registers"].get<int>() : 0;
 }

@@ -3,6 +3,7 @@
 #include "compiler/codegen/cuda/Instantiate.h"
 #include "compiler/kernels/DefaultConfig.h"
 #include "compiler/package/Container.h"
+#include "compiler/support/OpenedFile.h"
 #include "runtime/config_cache/ConfigChooser.h"
 #include "runtime/config_cache/SparseTuning.h"
 #include "runtime/exec/Selection.h"
@@ -10,8 +11,6 @@
 #include "runtime/module_cache/CompileKernels.h"
 #include "runtime/program/Compiler.h"
 
-#include <filesystem>
-#include <fstream>
 #include <optional>
 
 namespace deft::program {
@@ -34,12 +33,8 @@ Result<const target::Target *> targetFor(int major, int minor) {
 } // namespace
 
 bool Program::isPackage(const std::string &path) {
-  // Of a pipe the bytes that are looked at would be gone.
-  if (std::error_code none; !std::filesystem::is_regular_file(path, none))
-    return false;
-  std::ifstream file(path, std::ios::binary);
-  char head[8] = {};
-  return file.read(head, sizeof head) && package::looksLikePackage({head, sizeof head});
+  constexpr std::size_t kMagicBytes = 8;
+  return package::looksLikePackage(support::beginningOf(path, kMagicBytes));
 }
 
 Result<Program> Program::fromSpec(std::shared_ptr<const LoadedSpec> spec, const std::string &variantName,

@@ -1,5 +1,7 @@
 #include "tuner/session/EntryFile.h"
 
+#include "runtime/config_cache/OwnFile.h"
+
 #include <algorithm>
 #include <filesystem>
 
@@ -29,7 +31,8 @@ Result<EntryFile> EntryFile::open(const TuneOptions &options, const config_cache
 bool EntryFile::isOfAnotherSchedule(const Entry &entry) const {
   if (!isOfSchedule_)
     return false;
-  const config_cache::FileReading reading = config_cache::readConfigFile(path_);
+  const config_cache::FileReading reading =
+      config_cache::readConfigFile(path_, config_cache::trustIn(place_));
   return std::any_of(reading.file.entries.begin(), reading.file.entries.end(), [&](const Entry &old) {
     return keyOf(old) == keyOf(entry) && !old.keepsDefault &&
            old.provenance.kernelHash == entry.provenance.kernelHash && !isOfSchedule_(old.config) &&

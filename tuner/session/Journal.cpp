@@ -1,7 +1,10 @@
 #include "tuner/session/Journal.h"
 
 #include "compiler/support/AtomicFile.h"
+#include "compiler/support/GuardedFile.h"
 #include "compiler/support/Hash.h"
+#include "compiler/support/OpenedFile.h"
+#include "compiler/support/WriteAll.h"
 #include "runtime/tree/StrictJson.h"
 
 #include <algorithm>
@@ -17,7 +20,9 @@
 
 namespace deft::session {
 
+using config_cache::Place;
 using nlohmann::json;
+using support::Descriptor;
 using support::Error;
 using support::ErrorCode;
 using support::Result;
@@ -56,28 +61,53 @@ std::string nameAside(const std::string &path) {
   const std::filesystem::path whole(path);
   const std::string stem = (whole.parent_path() / whole.stem()).string() + "-" + date;
   std::string name = stem + whole.extension().string();
-  for (int i = 2; std::filesystem::exists(name); ++i)
+  std::error_code none; // a link that leads nowhere has the name, too
+  for (int i = 2; std::filesystem::exists(std::filesystem::symlink_status(name, none)); ++i)
     name = stem + "-" + std::to_string(i) + whole.extension().string();
   return name;
 }
 
-bool isStillAt(int descriptor, const std::string &path) {
-  struct stat own{}, there{};
-  return ::fstat(descriptor, &own) == 0 && ::stat(path.c_str(), &there) == 0 && own.st_dev == there.st_dev &&
-         own.st_ino == there.st_ino;
+bool isStillAt(const struct stat &own, const std::string &path) {
+  struct stat there{};
+  return ::stat(path.c_str(), &there) == 0 && own.st_dev == there.st_dev && own.st_ino == there.st_ino;
 }
 
-Result<int> openLocked(const std::string &path) {
+Error noJournal(const std::string &path) {
+  return {ErrorCode::Environment, "`" + path + "` is no file for a journal", kAnother};
+}
+
+/// What others can have written decides which config is taken for the fastest.
+Error notTrusted(const std::string &path, const std::string &fault) {
+  return {ErrorCode::Environment, "journal `" + path + "` is not trusted: " + fault,
+          std::string("remove it, or ") + kAnother};
+}
+
+support::Trust trustIn(Place place) {
+  return place == Place::Cache ? support::Trust::Private : support::Trust::NotPublic;
+}
+
+/// With the journal's lock. Links in the cache are not followed.
+Result<Descriptor> openLocked(const std::string &path, Place place) {
+  const int links = place == Place::Cache ? O_NOFOLLOW : 0;
   int number = 0;
   for (;;) {
-    const int descriptor = ::open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
-    if (descriptor < 0)
+    Descriptor file(
+        ::open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | links, 0644));
+    if (file.get() < 0 && errno == ELOOP && links != 0)
+      return notTrusted(path, "it is a link");
+    if (file.get() < 0)
+      return errno == EISDIR || errno == ENXIO ? noJournal(path) : cannot("open", path, errno);
+    struct stat own{};
+    if (::fstat(file.get(), &own) != 0)
       return cannot("open", path, errno);
-    const bool isLocked = ::flock(descriptor, LOCK_EX | LOCK_NB) == 0;
+    if (!S_ISREG(own.st_mode))
+      return noJournal(path);
+    if (const std::string fault = support::faultOfTrust(own, trustIn(place)); !fault.empty())
+      return notTrusted(path, fault);
+    const bool isLocked = ::flock(file.get(), LOCK_EX | LOCK_NB) == 0;
     number = errno;
-    if (isLocked && isStillAt(descriptor, path))
-      return descriptor;
-    ::close(descriptor);
+    if (isLocked && isStillAt(own, path))
+      return file;
     if (!isLocked) // else another session has put it aside meanwhile
       break;
   }
@@ -94,14 +124,16 @@ bool isOfCompleteSession(const std::vector<json> &events) {
   return last != events.rend() && (*last)["event"] == "end" && last->value("reason", "") == "complete";
 }
 
-/// False where not all of it was; errno says why, 0 that there was no room.
-bool writeWhole(int descriptor, const std::string &line) {
-  ssize_t written;
-  do {
-    errno = 0;
-    written = ::write(descriptor, line.data(), line.size());
-  } while (written < 0 && errno == EINTR);
-  return written == static_cast<ssize_t>(line.size());
+Result<void> makeFolderOf(const std::string &path, Place place) {
+  const std::string folder = std::filesystem::path(path).parent_path().string();
+  std::error_code failure;
+  if (place == Place::Cache) {
+    if (const std::string fault = support::makePrivateFolder(folder); !fault.empty())
+      return Error{ErrorCode::Environment, "cannot keep journals in `" + folder + "`: " + fault, kAnother};
+  } else if (!folder.empty() && (std::filesystem::create_directories(folder, failure), failure)) {
+    return cannot("make the folder of", path, failure.value());
+  }
+  return {};
 }
 
 } // namespace
@@ -140,21 +172,17 @@ Result<std::vector<json>> readJournal(const std::string &path) try {
   return strange(path);
 }
 
-Result<Journal> Journal::open(const std::string &path, const json &session, bool isFresh) try {
-  std::error_code failure;
-  if (const auto folder = std::filesystem::path(path).parent_path(); !folder.empty())
-    if (std::filesystem::create_directories(folder, failure); failure)
-      return cannot("make the folder of", path, failure.value());
-  if (struct stat info{}; ::stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode))
-    return Error{ErrorCode::Environment, "`" + path + "` is no file for a journal", kAnother};
+Result<Journal> Journal::open(const std::string &path, const json &session, bool isFresh, Place place) try {
+  if (auto made = makeFolderOf(path, place); !made)
+    return made.error();
+  auto file = openLocked(path, place);
+  if (!file)
+    return file.error();
   Journal journal;
   journal.path_ = path;
-  auto descriptor = openLocked(path);
-  if (!descriptor)
-    return descriptor.error();
-  journal.descriptor_ = *descriptor;
+  journal.file_ = std::move(*file);
 
-  const auto text = support::readFile(path);
+  const auto text = support::readOpened(journal.file_.get(), path, support::kMostFileBytes);
   if (!text)
     return text.error();
   std::size_t bytes = 0;
@@ -169,10 +197,10 @@ Result<Journal> Journal::open(const std::string &path, const json &session, bool
     const std::string aside = nameAside(path);
     if (::rename(path.c_str(), aside.c_str()) != 0)
       return cannot("rename", path, errno);
-    auto anew = openLocked(path);
+    auto anew = openLocked(path, place);
     if (!anew)
       return anew.error();
-    ::close(std::exchange(journal.descriptor_, *anew));
+    journal.file_ = std::move(*anew);
   } else if (!isEmpty) {
     const json &first = events.front();
     if (first.value("version", 0) != kJournalVersion ||
@@ -185,7 +213,7 @@ Result<Journal> Journal::open(const std::string &path, const json &session, bool
       journal.note(event);
     journal.isResumed_ = true;
     return journal;
-  } else if (::ftruncate(journal.descriptor_, 0) != 0) {
+  } else if (::ftruncate(journal.file_.get(), 0) != 0) {
     return cannot("empty", path, errno);
   }
   journal.write(session);
@@ -203,46 +231,32 @@ Result<void> Journal::cut(const std::string &text, std::size_t bytes) {
     if (auto kept = support::writeFileAtomically(setAside_, text); !kept)
       return kept;
   }
-  if (::ftruncate(descriptor_, static_cast<off_t>(bytes)) != 0)
+  if (::ftruncate(file_.get(), static_cast<off_t>(bytes)) != 0)
     return cannot("cut the torn end of", path_, errno);
   return {};
-}
-
-Journal::Journal(Journal &&other) noexcept
-    : path_(std::move(other.path_)), warning_(std::move(other.warning_)),
-      setAside_(std::move(other.setAside_)), descriptor_(std::exchange(other.descriptor_, -1)),
-      isResumed_(other.isResumed_), measured_(std::move(other.measured_)),
-      checked_(std::move(other.checked_)), rejected_(std::move(other.rejected_)),
-      batches_(std::move(other.batches_)), candidates_(std::move(other.candidates_)),
-      done_(std::move(other.done_)) {}
-
-Journal::~Journal() {
-  if (descriptor_ >= 0)
-    ::close(descriptor_);
 }
 
 void Journal::write(const json &event) {
   note(event);
   if (!warning_.empty())
     return;
-  if (!writeWhole(descriptor_, lineOf(event)))
-    warning_ = cannot("write", path_, errno != 0 ? errno : ENOSPC).message;
+  if (!support::writeAll(file_.get(), lineOf(event)))
+    warning_ = cannot("write", path_, errno).message;
 }
 
 Result<void> appendToJournal(const std::string &path, const json &event) {
   if (auto read = readJournal(path); !read)
     return read.error();
-  const auto descriptor = openLocked(path);
-  if (!descriptor)
-    return descriptor.error();
-  const bool isWritten = writeWhole(*descriptor, lineOf(event));
-  const int number = errno;
-  (void)::fsync(*descriptor);
-  ::close(*descriptor);
-  return isWritten ? Result<void>() : cannot("write", path, number != 0 ? number : ENOSPC);
+  const auto file = openLocked(path, Place::Named); // the session that has just ended has looked at the place
+  if (!file)
+    return file.error();
+  if (!support::writeAll(file->get(), lineOf(event)))
+    return cannot("write", path, errno);
+  (void)::fsync(file->get());
+  return {};
 }
 
-void Journal::sync() { (void)::fsync(descriptor_); }
+void Journal::sync() { (void)::fsync(file_.get()); }
 
 void Journal::note(const json &event) {
   const std::string kind = event["event"];

@@ -1,6 +1,8 @@
 #pragma once
 
+#include "compiler/support/Descriptor.h"
 #include "compiler/support/Result.h"
+#include "runtime/config_cache/ConfigFile.h"
 
 #include <nlohmann/json.hpp>
 
@@ -54,10 +56,10 @@ public:
   /// that is complete, or `isFresh`, is put aside (its name with its date) and begun anew; one of another
   /// identity, one that another process has open, and a file that is no journal are errors. What follows a
   /// broken line is put aside, too, unless that is the last one, which a session was killed in.
-  static support::Result<Journal> open(const std::string &path, const nlohmann::json &session, bool isFresh);
-  Journal(Journal &&other) noexcept;
-  Journal &operator=(Journal &&) = delete;
-  ~Journal();
+  /// One in the cache has to be this user's alone and no link, as all files there; one that somebody names is
+  /// taken through links and whoever owns it, but not where anyone may write it.
+  static support::Result<Journal> open(const std::string &path, const nlohmann::json &session, bool isFresh,
+                                       config_cache::Place place = config_cache::Place::Named);
 
   const std::string &path() const { return path_; }
   bool isResumed() const { return isResumed_; }
@@ -93,7 +95,7 @@ private:
   void note(const nlohmann::json &event);
 
   std::string path_, warning_, setAside_;
-  int descriptor_ = -1;
+  support::Descriptor file_{-1};
   bool isResumed_ = false;
   std::map<std::tuple<std::string, std::string, int, int>, std::vector<double>> measured_;
   std::set<std::pair<std::string, std::string>> checked_;

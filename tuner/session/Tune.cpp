@@ -95,7 +95,9 @@ Result<Journal> openJournal(const SessionFacts &facts, const Listener &listener,
   const auto path = journalPath(facts.options, head);
   if (!path)
     return path.error();
-  auto journal = Journal::open(*path, head, facts.options.isFresh);
+  using config_cache::Place;
+  auto journal = Journal::open(*path, head, facts.options.isFresh,
+                               facts.options.journal.empty() ? Place::Cache : Place::Named);
   if (!journal)
     return journal.error();
   if (!journal->setAside().empty())

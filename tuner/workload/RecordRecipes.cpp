@@ -1,10 +1,10 @@
+#include "compiler/support/OpenedFile.h"
 #include "tuner/workload/Recipes.h"
 #include "tuner/workload/RecordFile.h"
 #include "tuner/workload/TokenTreeGenerator.h"
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 
 namespace deft::workload {
 
@@ -136,10 +136,8 @@ Result<Recipe> readRecord(const std::string &path) {
 }
 
 bool isRecordFile(const std::string &path) {
-  std::ifstream file(path, std::ios::binary);
-  std::string begin(4096, '\0');
-  file.read(begin.data(), static_cast<std::streamsize>(begin.size()));
-  begin.resize(static_cast<std::size_t>(file.gcount()));
+  constexpr std::size_t kMost = 4096;
+  const std::string begin = support::beginningOf(path, kMost);
   return begin.find("\"recorded-tree/") != std::string::npos ||
          begin.find("\"token-tree/") != std::string::npos;
 }

@@ -1,5 +1,6 @@
 #include "runtime/exec/cpu/SharedObject.h"
 
+#include "compiler/support/WriteAll.h"
 #include "runtime/exec/cpu/SharedObjectFile.h"
 
 #include <dlfcn.h>
@@ -38,17 +39,7 @@ public:
   MemoryFile(const MemoryFile &) = delete;
   MemoryFile &operator=(const MemoryFile &) = delete;
 
-  bool write(std::string_view bytes) const {
-    while (!bytes.empty()) {
-      const ssize_t written = ::write(descriptor_, bytes.data(), bytes.size());
-      if (written < 0 && errno == EINTR)
-        continue;
-      if (written <= 0)
-        return false;
-      bytes.remove_prefix(static_cast<std::size_t>(written));
-    }
-    return true;
-  }
+  bool write(std::string_view bytes) const { return support::writeAll(descriptor_, bytes); }
   /// A name that no other library has. dlopen gives back what it has loaded under the very same name without
   /// looking at the file, and the number of a descriptor comes again when it is closed. So the file's own
   /// number is in the name, too: its bits, as parts of a path that lead nowhere.

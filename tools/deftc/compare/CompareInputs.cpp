@@ -1,11 +1,11 @@
 #include "tools/deftc/compare/CompareInputs.h"
 
+#include "compiler/support/OpenedFile.h"
 #include "runtime/exec/Params.h"
 #include "tools/deftc/common/ProgramInput.h"
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 
 namespace deft::cli {
 
@@ -15,18 +15,11 @@ using support::Result;
 
 namespace {
 
-/// A tree by what is in the file: its name may be any. A pipe can be read but once, so it is no tree here;
-/// with
-/// --tree it may be one.
+/// A tree by what is in the file: its name may be any. What is piped in can be read but once, so it is no
+/// tree here; with --tree it may be one.
 bool isTreeFile(const std::string &path) {
-  if (std::error_code none; !std::filesystem::is_regular_file(path, none))
-    return false;
   constexpr std::size_t kMost = 4096;
-  std::ifstream file(path, std::ios::binary);
-  std::string head(kMost, '\0');
-  file.read(head.data(), static_cast<std::streamsize>(head.size()));
-  head.resize(static_cast<std::size_t>(file.gcount()));
-  return head.find("\"deftc-tree\"") != std::string::npos;
+  return support::beginningOf(path, kMost).find("\"deftc-tree\"") != std::string::npos;
 }
 
 bool hasParamOf(const spec::Variant &variant, const std::string &assignment) {

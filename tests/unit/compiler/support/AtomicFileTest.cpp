@@ -2,8 +2,11 @@
 
 #include <fcntl.h>
 #include <filesystem>
+#include <fstream>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <thread>
 #include <unistd.h>
 
@@ -66,7 +69,7 @@ TEST_F(AtomicFileTest, ALinkStaysAndItsFileIsWritten) {
 TEST_F(AtomicFileTest, WhatIsNoFileIsWrittenIntoAndNotReplaced) {
   ASSERT_EQ(::mkfifo(path("pipe").c_str(), 0600), 0);
   std::string got;
-  std::thread reader([&] { got = *readFile(path("pipe")); });
+  std::thread reader([&] { std::getline(std::ifstream(path("pipe")), got); });
   EXPECT_TRUE(writeFileAtomically(path("pipe"), "through").ok());
   reader.join();
   EXPECT_EQ(got, "through");
@@ -150,8 +153,41 @@ TEST_F(AtomicFileTest, ReadingTooMuchAFolderOrNothingIsAnError) {
   auto tooMuch = readFile(path("f"), 4);
   ASSERT_FALSE(tooMuch.ok());
   EXPECT_NE(tooMuch.error().message.find("limit of 4 bytes"), std::string::npos);
-  EXPECT_FALSE(readFile(folder_.string()).ok());
+  EXPECT_EQ(readFile(folder_.string()).error().message,
+            "cannot read `" + folder_.string() + "`: it is a folder");
   EXPECT_FALSE(readFile(path("absent")).ok());
+}
+
+TEST_F(AtomicFileTest, APipeWithANameIsNotWaitedFor) {
+  ASSERT_EQ(::mkfifo(path("pipe").c_str(), 0600), 0);
+  const auto read = readFile(path("pipe"));
+  ASSERT_FALSE(read.ok());
+  EXPECT_EQ(read.error().message, "cannot read `" + path("pipe") + "`: it is a pipe, not a file");
+  EXPECT_EQ(read.error().hint, "what comes through a pipe is read as /dev/stdin or `<(command)`");
+}
+
+TEST_F(AtomicFileTest, AFileBeyondTheLimitOfTheProcessIsAnErrorAndLeavesNothing) {
+  ASSERT_TRUE(writeFileAtomically(path("f"), "old").ok());
+  const std::string report = path("report"), file = path("f");
+  const pid_t child = ::fork();
+  if (child == 0) { // which SIGXFSZ would end
+    const rlimit limit{4096, RLIM_INFINITY};
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+    const auto written = writeFileAtomically(file, std::string(100000, 'x'));
+    if (written.ok())
+      ::_exit(1);
+    std::ofstream(report) << written.error().message << '\n' << written.error().hint;
+    ::_exit(0);
+  }
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFEXITED(status)) << "signal " << WTERMSIG(status);
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+  EXPECT_EQ(*readFile(report), "cannot write `" + file +
+                                   "`: File too large\n"
+                                   "it has 100000 bytes, this process may write 4096 (`ulimit -f`)");
+  EXPECT_EQ(*readFile(file), "old");
+  EXPECT_EQ(fileCount(), 2u);
 }
 
 } // namespace

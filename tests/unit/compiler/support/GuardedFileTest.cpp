@@ -44,9 +44,10 @@ TEST_F(GuardedFileTest, WhatCannotBeReadSaysWhy) {
   EXPECT_EQ(readGuarded(path("file/below"), 4, Trust::Anyone).state, State::Absent);
   EXPECT_EQ(readGuarded(path("file"), 3, Trust::Anyone).fault, "it has 4 bytes, more than the limit of 3");
   EXPECT_EQ(readGuarded(folder_, 4, Trust::Anyone).fault, "it is a folder");
-  EXPECT_EQ(readGuarded("/dev/zero", 4, Trust::Anyone).fault, "it is a pipe or a device, not a regular file");
+  EXPECT_EQ(readGuarded("/dev/zero", 4, Trust::Anyone).fault, "it is a device, not a file");
   ASSERT_EQ(::mkfifo(path("pipe").c_str(), 0600), 0);
   EXPECT_EQ(readGuarded(path("pipe"), 4, Trust::Anyone).state, State::Unreadable);
+  EXPECT_EQ(readGuarded(path("pipe"), 4, Trust::Anyone).fault, "it is a pipe, not a file");
 }
 
 TEST_F(GuardedFileTest, WhatOthersMayWriteIsNotTrusted) {
@@ -55,6 +56,8 @@ TEST_F(GuardedFileTest, WhatOthersMayWriteIsNotTrusted) {
     EXPECT_EQ(readGuarded(path("file"), 4, Trust::Private).state, State::Untrusted);
     EXPECT_EQ(readGuarded(path("file"), 4, Trust::Private).fault, "other users may write it");
     EXPECT_EQ(readGuarded(path("file"), 4, Trust::Anyone).state, State::Read);
+    const bool isPublic = (mode & S_IWOTH) != 0;
+    EXPECT_EQ(readGuarded(path("file"), 4, Trust::NotPublic).fault, isPublic ? "anyone may write it" : "");
   }
 }
 
@@ -64,7 +67,17 @@ TEST_F(GuardedFileTest, InAFolderNoLinkIsFollowed) {
   EXPECT_TRUE(isPrivateFolder(folder.get()));
   EXPECT_EQ(readGuardedIn(folder.get(), "file", 4, Trust::Private).bytes, "text");
   EXPECT_EQ(readGuardedIn(folder.get(), "link", 4, Trust::Private).state, State::Unreadable);
-  EXPECT_EQ(readGuarded(path("link"), 4, Trust::Private).bytes, "text"); // it is the user's own
+  EXPECT_EQ(readGuardedIn(folder.get(), "link", 4, Trust::Private).fault,
+            "it is a link, which is not followed here");
+}
+
+TEST_F(GuardedFileTest, OnlyWhatSomebodyNamesMayBeALink) {
+  fs::create_symlink(path("file"), path("link"));
+  EXPECT_EQ(readGuarded(path("link"), 4, Trust::Anyone).bytes, "text");
+  EXPECT_EQ(readGuarded(path("link"), 4, Trust::NotPublic).bytes, "text");
+  EXPECT_EQ(readGuarded(path("link"), 4, Trust::Private).state, State::Unreadable);
+  fs::create_symlink(path("nowhere"), path("lost"));
+  EXPECT_EQ(readGuarded(path("lost"), 4, Trust::Private).state, State::Unreadable) << "there is something";
 }
 
 TEST_F(GuardedFileTest, FoldersAreMadePrivate) {
@@ -78,6 +91,10 @@ TEST_F(GuardedFileTest, FoldersAreMadePrivate) {
   ASSERT_EQ(::chmod(path("a/b").c_str(), 0777), 0);
   EXPECT_EQ(makePrivateFolder(path("a/b")), "other users may write it");
   EXPECT_EQ(faultOfPrivateFolder(path("file")), "it is not a folder");
+  EXPECT_EQ(makePrivateFolder(path("c")), "");
+  fs::create_symlink(path("c"), path("link"));
+  EXPECT_EQ(makePrivateFolder(path("link")), "it is a link, which is not followed here");
+  EXPECT_EQ(makePrivateFolder(path("link/below")), "") << "where the cache is may be a link";
   EXPECT_NE(faultOfPrivateFolder(path("none")), "");
   EXPECT_NE(makePrivateFolder(path("file/below")), "");
 }

@@ -67,7 +67,17 @@ TEST_F(ConfigCacheTest, APipeInThePlaceOfAFileIsNotWaitedFor) {
     return load().entries().empty() && load().notes().size() == 1 ? 0 : 1;
   });
   EXPECT_EQ(status, 0);
-  expectNotUsed(path(), "it is a pipe or a device, not a regular file");
+  expectNotUsed(path(), "it is a pipe, not a file");
+}
+
+TEST_F(ConfigCacheTest, ALinkInThePlaceOfAFileOrOfTheFolderIsNotFollowed) {
+  const std::string theirs = folder_.path("theirs.json");
+  fs::rename(path(), theirs);
+  fs::create_symlink(theirs, path());
+  expectNotUsed(path(), "it is a link, which is not followed here");
+  fs::rename(places_.userFolder, folder_.path("elsewhere"));
+  fs::create_symlink(folder_.path("elsewhere"), places_.userFolder);
+  expectNotUsed(places_.userFolder, "it is a link, which is not followed here");
 }
 
 TEST_F(ConfigCacheTest, AFileBeyondTheLimitIsNotRead) {
@@ -89,7 +99,7 @@ TEST_F(ConfigCacheTest, AnOverrideThatNeverEndsIsNotRead) {
                  : 1;
     });
     EXPECT_EQ(status, 0) << endless;
-    expectNotUsed(endless, "it is a pipe or a device, not a regular file");
+    expectNotUsed(endless, endless == pipe ? "it is a pipe, not a file" : "it is a device, not a file");
   }
   places_.overridePath = folder_.path("large.json");
   module_cache::writeText(places_.overridePath, "{");

@@ -1,6 +1,7 @@
 #include "runtime/config_cache/PriceFiles.h"
 
 #include "compiler/kernels/DefaultConfig.h"
+#include "compiler/support/AtomicFile.h"
 #include "runtime/config_cache/ConfigChooser.h"
 #include "tests/support/Forest.h"
 #include "tests/support/VariantBuilder.h"
@@ -74,6 +75,19 @@ TEST_F(PriceFilesTest, WhatSomebodyElseMayWriteIsNotUsed) {
   const FoundPrices found = findPrices(places_, h200());
   EXPECT_NE(found.prices.plans.itemUs, 77);
   EXPECT_EQ(found.notes.size(), 1U);
+}
+
+TEST_F(PriceFilesTest, ALinkIsNeitherReadNorWrittenThrough) {
+  const std::string path = save(h200(), 77), theirs = folder_.path("theirs.json");
+  std::filesystem::rename(path, theirs);
+  std::filesystem::create_symlink(theirs, path);
+  const std::string before = *support::readFile(theirs);
+  EXPECT_NE(findPrices(places_, h200()).prices.plans.itemUs, 77);
+  const auto saved = savePrices(places_, h200(), {}, {});
+  ASSERT_FALSE(saved);
+  EXPECT_EQ(saved.error().message,
+            "`" + path + "`: it is a link, which is not followed here; it is left as it is");
+  EXPECT_EQ(*support::readFile(theirs), before);
 }
 
 TEST_F(PriceFilesTest, TheUntunedChoiceIsPlannedAndComparedByThem) {

@@ -6,7 +6,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <fstream>
+#include <sys/stat.h>
 
 namespace deft::exec {
 namespace {
@@ -93,7 +95,11 @@ TEST_F(NpyReaderTest, WhatIsNoArrayIsAnErrorAtEveryLength) {
   }
   EXPECT_EQ(errorOf(NpyReader::open("/nowhere/q.npy", shape_)).message,
             "cannot read `/nowhere/q.npy`: No such file or directory");
-  EXPECT_THAT(errorOf(NpyReader::open(folder_.path(), shape_)).message, HasSubstr("Is a directory"));
+  EXPECT_THAT(errorOf(NpyReader::open(folder_.path(), shape_)).message, HasSubstr("it is a folder"));
+  std::filesystem::remove(path());
+  ASSERT_EQ(::mkfifo(path().c_str(), 0600), 0); // nobody writes into it: nothing is waited for
+  EXPECT_EQ(errorOf(NpyReader::open(path(), shape_)).message,
+            "cannot read `" + path() + "`: it is a pipe, not a file");
 }
 
 } // namespace

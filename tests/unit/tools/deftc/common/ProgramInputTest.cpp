@@ -4,10 +4,11 @@
 
 #include <gtest/gtest.h>
 
-#include <fstream>
+#include <chrono>
 #include <sstream>
 #include <sys/stat.h>
 #include <thread>
+#include <unistd.h>
 
 namespace deft::cli {
 namespace {
@@ -36,13 +37,25 @@ TEST_F(ProgramInputTest, ASpecAShippedOneAndAPackageAreTaken) {
   EXPECT_FALSE(context.files.writes(DEFT_TEST_PACKAGE)) << "it has been read";
 }
 
-TEST_F(ProgramInputTest, ASpecMayComeThroughAPipe) {
+TEST_F(ProgramInputTest, ASpecMayComeThroughAnOpenPipe) {
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  const std::string name = "/dev/fd/" + std::to_string(ends[0]); // as `<(command)` is called
+  std::thread writer([&] {
+    const std::string text = "attention piped { query_heads = 8; kv_heads = 4; head_dim = 64; }\n";
+    std::this_thread::sleep_for(std::chrono::milliseconds(50)); // which the reader waits for
+    EXPECT_EQ(::write(ends[1], text.data(), text.size()), static_cast<ssize_t>(text.size()));
+    ::close(ends[1]);
+  });
+  EXPECT_EQ(variantOf(name), "piped") << "whoever looks whether it is a package must not take its beginning";
+  writer.join();
+  ::close(ends[0]);
+}
+
+TEST_F(ProgramInputTest, APipeWithANameIsNotWaitedFor) {
   const std::string pipe = folder.path("pipe");
   ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
-  std::thread writer(
-      [&] { std::ofstream(pipe) << "attention piped { query_heads = 8; kv_heads = 4; head_dim = 64; }\n"; });
-  EXPECT_EQ(variantOf(pipe), "piped") << "whoever looks whether it is a package must not take its beginning";
-  writer.join();
+  EXPECT_EQ(variantOf(pipe), "cannot read `" + pipe + "`: it is a pipe, not a file");
 }
 
 TEST_F(ProgramInputTest, FilesOfParametersAreRead) {
