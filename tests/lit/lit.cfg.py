@@ -5,7 +5,8 @@ import lit.formats
 
 config.name = "deft"
 config.test_format = lit.formats.ShTest(execute_external=False)
-config.suffixes = [".mlir", ".deft"]
+config.suffixes = [".mlir", ".deft", ".test"]
+config.excludes = ["Inputs"]
 config.test_source_root = os.path.dirname(__file__)
 config.test_exec_root = os.path.join(config.deft_binary_dir, "tests", "lit")
 
