@@ -27,9 +27,11 @@ OpenedFile open(int folder, const char *name, Links links) {
   if (opened.file.get() >= 0 && ::fstat(opened.file.get(), &opened.info) == 0)
     return opened;
   opened.isAbsent = errno == ENOENT || errno == ENOTDIR;
-  opened.fault = links == Links::Refused && errno == ELOOP ? "it is a link, which is not followed here"
-                 : errno == ENXIO                          ? faultOfKind(S_IFSOCK) // which cannot be opened
-                                                           : std::strerror(errno);
+  opened.fault = std::strerror(errno);
+  if (errno == ELOOP && links == Links::Refused)
+    opened.fault = "it is a link, which is not followed here";
+  else if (::fstatat(folder, name, &opened.info, 0) == 0 && S_ISSOCK(opened.info.st_mode))
+    opened.fault = faultOfKind(opened.info.st_mode); // it cannot even be opened
   return opened;
 }
 

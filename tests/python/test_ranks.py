@@ -77,6 +77,10 @@ def test_what_others_may_write_is_not_handed_on(tmp_path, monkeypatch):
     (folder / "own.json").chmod(0o600)
     (folder / "of_a_group.json").write_text("2")
     (folder / "of_a_group.json").chmod(0o620)
+    (tmp_path / "theirs.json").write_text("3")
+    (tmp_path / "theirs.json").chmod(0o600)
+    (folder / "link.json").symlink_to(tmp_path / "theirs.json")
+    os.mkfifo(folder / "pipe.json", 0o600)
     assert _Known.read().user == {"own.json": b"1"}
     folder.chmod(0o770)
     assert _Known.read().user == {}

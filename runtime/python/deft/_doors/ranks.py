@@ -105,7 +105,7 @@ def cache_folder() -> Path:
 
 
 def _files(place: Path, is_private: bool) -> dict[str, bytes]:
-    """A file, or those of a folder. What the library would not trust, because others may write it, is left out."""
+    """A file, or those of a folder. What the library would not trust is left out: what others may write, and links."""
     found = sorted(place.glob("*.json")) if place.is_dir() else [place]
     if is_private and not _is_ours(place):
         return {}
@@ -118,7 +118,7 @@ def _files(place: Path, is_private: bool) -> dict[str, bytes]:
 
 def _is_ours(place: Path) -> bool:
     try:
-        info = place.stat()
+        info = place.lstat()
     except OSError:
         return False
-    return info.st_uid == os.getuid() and not info.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+    return not stat.S_ISLNK(info.st_mode) and info.st_uid == os.getuid() and not info.st_mode & (stat.S_IWGRP | stat.S_IWOTH)

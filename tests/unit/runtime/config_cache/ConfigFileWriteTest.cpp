@@ -54,6 +54,26 @@ TEST_F(ConfigFileWriteTest, TwoNamesOfAFileAreOneLock) {
   EXPECT_TRUE(entries().empty());
 }
 
+TEST_F(ConfigFileWriteTest, InTheCacheNothingIsWrittenThroughALink) {
+  write({someEntry(kOne)});
+  const std::string theirs = folder_.path("theirs.json");
+  for (const bool isThere : {true, false}) {
+    if (isThere)
+      fs::rename(path(), theirs);
+    else
+      fs::remove(theirs); // the link leads nowhere, and a file there would be new
+    fs::remove(path());
+    fs::create_symlink(theirs, path());
+    const std::string before = isThere ? readText(theirs) : "";
+    const auto written = mergeWrite(path(), Place::Cache, h200(), {someEntry(kTwo)});
+    ASSERT_FALSE(written);
+    EXPECT_EQ(written.error().message,
+              "`" + path() + "`: it is a link, which is not followed here; it is left as it is");
+    EXPECT_EQ(fs::exists(theirs) ? readText(theirs) : "", before);
+    EXPECT_FALSE(fs::exists(theirs + ".lock"));
+  }
+}
+
 TEST_F(ConfigFileWriteTest, FilesOfOtherVersionsAndDevicesAreLeftAlone) {
   fs::create_directories(folder_.path("configs"));
   json other = json::parse(fileText({someEntry(kOne)}));

@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
 namespace deft::config_cache {
 namespace {
 
@@ -19,6 +21,18 @@ TEST(SetAsideTest, EachTimeItIsAnotherCopyAndTheFileStays) {
     EXPECT_EQ(module_cache::readText(path), text);
   }
   EXPECT_FALSE(setAside(folder.path("none.json")));
+}
+
+TEST(SetAsideTest, NothingIsReadOrWrittenThroughALink) {
+  const module_cache::TestFolder folder;
+  const std::string path = folder.path("file.json"), theirs = folder.path("theirs");
+  module_cache::writeText(path, "one");
+  std::filesystem::create_symlink(theirs, path + ".broken-1"); // which leads nowhere yet
+  EXPECT_EQ(*setAside(path), path + ".broken-2");
+  EXPECT_FALSE(std::filesystem::exists(theirs));
+  std::filesystem::rename(path, theirs);
+  std::filesystem::create_symlink(theirs, path);
+  EXPECT_FALSE(setAside(path));
 }
 
 } // namespace

@@ -144,6 +144,22 @@ TEST_F(SparseFilesTest, WhatSomebodyElseMayWriteIsNeitherUsedNorWritten) {
   EXPECT_THAT(noteOf(), EndsWith("; it is not used"));
 }
 
+TEST_F(SparseFilesTest, ALinkIsNeitherReadNorWrittenThrough) {
+  save({someSparseEntry()});
+  const std::string theirs = folder_.path("theirs.json");
+  fs::rename(path(), theirs);
+  fs::create_symlink(theirs, path());
+  const std::string before = readText(theirs);
+  EXPECT_EQ(noteOf(), "`" + path() + "`: it is a link, which is not followed here; it is not used");
+  EXPECT_FALSE(saveSparse(places_, h200(), {someSparseEntry()}));
+  EXPECT_EQ(readText(theirs), before);
+  fs::remove(path());
+  fs::rename(folder_.path("sparse"), folder_.path("elsewhere"));
+  fs::create_symlink(folder_.path("elsewhere"), folder_.path("sparse"));
+  EXPECT_FALSE(saveSparse(places_, h200(), {someSparseEntry()}));
+  EXPECT_FALSE(fs::exists(folder_.path("elsewhere/" + h200().fileName())));
+}
+
 TEST_F(SparseFilesTest, AnEntryThatIsNotUnderstoodIsKept) {
   save({someSparseEntry()});
   json file = json::parse(readText(path()));

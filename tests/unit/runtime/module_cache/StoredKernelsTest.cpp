@@ -5,6 +5,9 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <sys/stat.h>
+
 namespace deft::module_cache {
 namespace {
 
@@ -28,6 +31,21 @@ TEST(StoredKernelsTest, EntriesAreListedWithWhatTheyAre) {
   EXPECT_EQ(kernels[0].registers, 168);
   EXPECT_GT(kernels[0].bytes, 200);
   EXPECT_EQ(kernels[1].what, "");
+}
+
+TEST(StoredKernelsTest, PipesAndLinksInThePlaceOfFilesAreNotRead) {
+  const TestFolder folder;
+  const auto cache = CubinCache::open(folder.path());
+  cache->store(kFirst, "// what it is\n", {"cubin", {.entry = "k", .registers = 168}});
+  const std::string entry = cache->folder() + "/" + kFirst, source = entry + "/kernel.cu";
+  std::filesystem::rename(source, folder.path("theirs"));
+  std::filesystem::create_symlink(folder.path("theirs"), source);
+  std::filesystem::remove(entry + "/report.json");
+  ASSERT_EQ(::mkfifo((entry + "/report.json").c_str(), 0600), 0); // nobody writes into it
+  const auto kernels = storedKernels(cache->folder());
+  ASSERT_EQ(kernels.size(), 1u);
+  EXPECT_EQ(kernels[0].what, "");
+  EXPECT_EQ(kernels[0].registers, 0);
 }
 
 TEST(StoredKernelsTest, WhatIsRemovedIsCompiledAgain) {

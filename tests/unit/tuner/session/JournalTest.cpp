@@ -189,6 +189,65 @@ TEST_F(JournalTest, APipeIsNoPlaceForOne) {
   EXPECT_EQ(journal.error().message, "`" + path() + "` is no file for a journal");
 }
 
+class CachedJournalTest : public JournalTest {
+protected:
+  CachedJournalTest() {
+    EXPECT_TRUE(openCached().ok());
+    fs::rename(path(), theirs);
+  }
+  support::Result<Journal> openCached() const {
+    return Journal::open(path(), kSession, /*isFresh=*/true, config_cache::Place::Cache);
+  }
+  /// Nothing has become of what a link leads to, nor of the link.
+  void expectUntouched(const std::string &text) const {
+    EXPECT_EQ(*support::readFile(theirs), text);
+    EXPECT_EQ(module_cache::namesIn(folder.path()), (std::vector<std::string>{"deep", "theirs.jsonl"}));
+  }
+
+  const std::string theirs = folder.path("theirs.jsonl");
+};
+
+TEST_F(CachedJournalTest, ALinkInThePlaceOfOneIsNotFollowed) {
+  fs::create_symlink(theirs, path());
+  const std::string before = *support::readFile(theirs);
+  const auto journal = openCached();
+  ASSERT_FALSE(journal.ok());
+  EXPECT_EQ(journal.error().message, "journal `" + path() + "` is not trusted: it is a link");
+  expectUntouched(before);
+  EXPECT_TRUE(fs::is_symlink(path()));
+  EXPECT_TRUE(open(kSession, /*isFresh=*/true).ok()) << "one that somebody names is";
+}
+
+TEST_F(CachedJournalTest, ALinkThatLeadsNowhereMakesNoFileThere) {
+  fs::create_symlink(folder.path("new"), path());
+  EXPECT_FALSE(openCached().ok());
+  EXPECT_FALSE(fs::exists(folder.path("new")));
+}
+
+TEST_F(CachedJournalTest, ALinkInThePlaceOfTheFolderIsNotFollowed) {
+  fs::rename(theirs, path());
+  const std::string whole = fs::path(path()).parent_path().string();
+  fs::rename(whole, folder.path("elsewhere"));
+  fs::create_symlink(folder.path("elsewhere"), whole);
+  const auto journal = openCached();
+  ASSERT_FALSE(journal.ok());
+  EXPECT_EQ(journal.error().message,
+            "cannot keep journals in `" + whole + "`: it is a link, which is not followed here");
+  EXPECT_EQ(countAside(), 0);
+}
+
+TEST_F(CachedJournalTest, OneThatOthersMayWriteIsNotTrusted) {
+  fs::rename(theirs, path());
+  fs::permissions(path(), fs::perms(0660));
+  EXPECT_EQ(openCached().error().message,
+            "journal `" + path() + "` is not trusted: other users may write it");
+  EXPECT_TRUE(open().ok()) << "one that somebody names may be a group's";
+  fs::permissions(path(), fs::perms(0666));
+  EXPECT_FALSE(openCached().ok());
+  EXPECT_EQ(open().error().message, "journal `" + path() + "` is not trusted: anyone may write it");
+  EXPECT_EQ(countAside(), 0);
+}
+
 TEST_F(JournalTest, ACompleteOneIsPutAside) {
   {
     auto journal = open();

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <sys/stat.h>
 
 /// Records replayed, from a folder as users have them.
 namespace deft::workload {
@@ -132,6 +133,13 @@ TEST_F(RecordsTest, ABrokenRecordIsNamed) {
   EXPECT_EQ(search.error().message, folder_.path("search.json") + ": the record lacks `columns`");
   EXPECT_FALSE(list(folder_.path()));
   EXPECT_TRUE(make("drafts", 0, folder_.path()));
+}
+
+TEST_F(RecordsTest, PipesInTheFolderAreNotWaitedFor) {
+  ASSERT_EQ(::mkfifo(folder_.path("pipe.json").c_str(), 0600), 0);
+  EXPECT_TRUE(list(folder_.path()));
+  EXPECT_TRUE(make("drafts", 0, folder_.path()));
+  EXPECT_FALSE(make("pipe", 0, folder_.path()));
 }
 
 TEST_F(RecordsTest, UnknownNamesAndFolders) {
