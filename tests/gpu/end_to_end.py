@@ -196,7 +196,7 @@ class DenseDecoder:
     @torch.no_grad()
     def step(self, tokens):
         device = self.model.device
-        self.places = self.lengths.to(device)
+        self.places = self.lengths.to(device, copy=True)  # on the CPU it would count up with them
         self.lengths += 1
         seen = int(self.lengths.max())
         # A mask only where lengths differ: without one torch takes its faster kernels.
