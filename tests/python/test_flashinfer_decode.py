@@ -80,7 +80,7 @@ def test_bits_do_not_depend_on_who_shares_a_prefix(generator, asked, each):
     page_size, pages = 16, 60
     cache = torch.randn((pages + 20, 2, page_size, 2, 64), generator=generator).half()
     first = torch.randn((each, 4, 64), generator=generator).half()
-    wrapper, bits = BatchDecodeWithPagedKVCacheWrapper(WORKSPACE), []
+    wrapper, bits = BatchDecodeWithPagedKVCacheWrapper(WORKSPACE, use_tensor_cores=True), []
     for left_at in ([], [7], [1, 20, 33, 59]):
         batch = Batch(generator, requests=1)
         batch.cache = cache
@@ -135,7 +135,7 @@ def test_a_cache_may_be_a_pair_and_a_step_follows_a_step(generator):
 
 def test_q_may_be_the_beginning_of_wider_rows_and_v_lie_in_a_way_of_its_own(generator):
     batch = Batch(generator)
-    wrapper = BatchDecodeWithPagedKVCacheWrapper(WORKSPACE)
+    wrapper = BatchDecodeWithPagedKVCacheWrapper(WORKSPACE, use_tensor_cores=True)
     batch.plan(wrapper)
     rows = torch.randn(len(batch.rows), 4 + 2 * 2, 64, generator=generator).to(batch.dtype)  # q, K and V of a token
     q = rows[:, :4]
@@ -164,7 +164,7 @@ def test_windows_caps_and_scales(generator, more):
 def test_several_queries_of_a_request_see_up_to_their_own_token(generator):
     batch = Batch(generator)
     batch.lengths = [max(length, 3) for length in batch.lengths]
-    wrapper = BatchDecodeWithPagedKVCacheWrapper(WORKSPACE)
+    wrapper = BatchDecodeWithPagedKVCacheWrapper(WORKSPACE, use_tensor_cores=True)
     batch.plan(wrapper, q_len_per_req=3, window_left=9)
     q = batch.q(generator, each=3)
     assert_close(wrapper.run(q, batch.cache), batch.right(q, each=3, window_left=9)[0])
@@ -291,6 +291,17 @@ def test_a_last_page_that_is_fuller_than_a_page_or_empty_is_named(generator, in_
         wrapper.plan(batch.indptr, batch.indices, last, 4, 2, 64, 16)
     with pytest.raises(ValueError, match="indptr has 6 entries, there must be 7 for 6 requests"):
         wrapper.plan(batch.indptr[:-1], batch.indices, batch.last_page_len, 4, 2, 64, 16)
+
+
+@pytest.mark.parametrize("window", [1.5, 17.0, "17", None])
+def test_a_window_that_is_no_whole_number_is_named(generator, window):
+    batch = Batch(generator)
+    wrapper = BatchDecodeWithPagedKVCacheWrapper(WORKSPACE)
+    batch.plan(wrapper, window_left=17)
+    with pytest.raises(ValueError, match=f"window_left is {window!r}, it must be a whole number"):
+        batch.plan(wrapper, window_left=window)
+    with pytest.raises(ValueError, match=f"window_left is {window!r}, it must be a whole number"):
+        wrapper.forward(batch.q(generator), batch.cache, window_left=window)
 
 
 @pytest.mark.parametrize("window", [-7, 2**31 - 2, 2**31 - 1, 2**40])

@@ -125,32 +125,50 @@ class Steps:
 
     def plan(self, work: PagedWork | TreeWork, *variants: Variant, invariant: bool = False) -> None:
         """Of the variants that will run; one that is not named is planned for when it first runs, which cannot be captured.
-        Those that ran before are planned for as well, if they have the shapes of these."""
-        if invariant != self._invariant or type(work) is not type(self._work):
-            self._planned.clear()
-        if variants:
-            shapes = {variant.shape for variant in variants}
-            self._planned = {known: planned for known, planned in self._planned.items() if known.shape in shapes}
-        self._work, self._invariant = work, invariant
-        for variant, planned in self._planned.items():
+        Those that ran before are planned for as well, if they have the shapes of these. Where it raises, the step before is
+        still the one that runs, and nothing has been put on the GPU."""
+        is_of_another_kind = invariant != self._invariant or type(work) is not type(self._work)
+        shapes = {variant.shape for variant in variants}
+        planned = {
+            known: one
+            for known, one in self._planned.items()
+            if not is_of_another_kind and (not shapes or known.shape in shapes)
+        }
+        followed: list[Planned] = []
+        try:
+            for variant, one in planned.items():
+                followed.append(one)
+                with speaking_of(self._caller, variant):
+                    one.follow(work)
+            for variant in variants:
+                if variant not in planned:
+                    planned[variant] = self._make(variant, work, invariant)
+        except BaseException:
+            for one in followed:
+                one.follow(self._work)
+            raise
+        self._work, self._invariant, self._planned = work, invariant, planned
+        for variant, one in planned.items():
             with speaking_of(self._caller, variant):
-                planned.follow(work)
-                self._upload(planned)
-        for variant in variants:
-            self._of(variant)
+                self._upload(one)
+
+    def _make(self, variant: Variant, work: PagedWork | TreeWork, invariant: bool) -> Planned:
+        with speaking_of(self._caller, variant):
+            planned = work.plan(attention_of(variant), _How(variant.first_values, invariant, self._runs_ahead))
+            if self._device.type == "cuda":
+                on_gpu = planned.gpu_plan(self._index())
+                if self._room:
+                    on_gpu.reserve(*self._room)
+            return planned
 
     def _of(self, variant: Variant) -> Planned:
         planned = self._planned.get(variant)
         if planned is None:
             if self._work is None:
                 raise RuntimeError("nothing is planned yet: call plan before run")
+            planned = self._planned[variant] = self._make(variant, self._work, self._invariant)
             with speaking_of(self._caller, variant):
-                how = _How(variant.first_values, self._invariant, self._runs_ahead)
-                planned = self._work.plan(attention_of(variant), how)
-                if self._device.type == "cuda" and self._room:
-                    planned.gpu_plan(self._index()).reserve(*self._room)
                 self._upload(planned)
-            self._planned[variant] = planned
         return planned
 
     def _index(self) -> int:
@@ -168,7 +186,7 @@ class Steps:
     ) -> Any:
         """out, or (out, lse) where there is an `lse` to write to. `scales`: where the variant has some."""
         if variant.has_scales and scales is None:  # those that it was planned with are nobody's
-            raise RuntimeError("a run over a cache of 8-bit floats is given their scales")
+            raise RuntimeError("a run of an attention with scales is given them")
         planned = self._of(variant)
         with speaking_of(self._caller, variant):
             return planned.run(q, k, v, out, lse, scales._asdict() if scales else None)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
+import operator
 from typing import NamedTuple
 
 from .._attention import Attention, compile
@@ -29,12 +30,32 @@ class Variant:
     scale: float
     soft_cap: float  # 0: none
     window_left: int  # tokens before the query's own that it sees; -1: all
-    has_scales: bool = False  # of K and of V, a number each, which a run is given (Scales)
+    has_scales: bool = False  # of scores and of V, a number each, which a run is given (Scales)
 
     @functools.cached_property  # asked for at each step
     def shape(self) -> tuple[object, ...]:
         """What a plan and a captured graph stay with; the rest may change from run to run."""
         return dataclasses.astuple(self)[:8]
+
+    @functools.cached_property
+    def scaled(self) -> Variant:
+        """This for runs with any scales."""
+        return self if self.has_scales else dataclasses.replace(self, has_scales=True)
+
+    def running_at(self, scale: float) -> Variant:
+        """Which of the two, this or `scaled`, a run with `scale` takes."""
+        return self if scale == self.scale else self.scaled
+
+    def at_scale_of(self, other: Variant | None) -> Variant:
+        """`other` if only its scale differs: runs then bring the factor between the two, and one attention serves both."""
+        return other if other is not None and dataclasses.replace(self, scale=other.scale) == other else self
+
+    def factor_to(self, scale: float) -> float:
+        """What scores of this are multiplied by to be those of `scale`."""
+        factor = scale / self.scale
+        if not _LEAST_F32 <= factor <= _MOST_F32:
+            raise outside("sm_scale", scale, f"its attention is of {self.scale:.4g}, and float32 has no number for the factor")
+        return factor
 
     @property
     def first_values(self) -> dict[str, float] | None:
@@ -85,7 +106,7 @@ class Variant:
 
 
 class Scales(NamedTuple):
-    """What elements of an 8-bit cache are multiplied by to be those of K and of V."""
+    """What scores and the output are multiplied by: the scales of K and of V where elements of an 8-bit cache need some."""
 
     k_scale: float
     v_scale: float
@@ -105,7 +126,7 @@ class speaking_of:
             raise type(error)(*(text.replace(f"`{_NAME}`", known) for text in (error.message, error.hint))) from None
 
 
-@functools.lru_cache(maxsize=256)
+@functools.lru_cache(maxsize=256, typed=True)  # a window of 17.0 is an error, also behind one of 17
 def make_variant(
     *,
     query_heads: int,
@@ -153,8 +174,12 @@ def soft_cap_of(logits_soft_cap: float | None) -> float:
 
 
 def window_of(window_left: int) -> int:
-    """-1: none, which one that reaches from every position to the first is, too."""
-    return window_left if 0 <= window_left < _LAST_POSITION else -1
+    """-1: none. So is one that reaches from every position to the first."""
+    try:
+        tokens = operator.index(window_left)
+    except TypeError:
+        raise ValueError(f"window_left is {window_left!r}, it must be a whole number of tokens, or -1 for none") from None
+    return tokens if 0 <= tokens < _LAST_POSITION else -1
 
 
 def scale_of(sm_scale: float | None, head_dim: int, *factors: float | None) -> float:
@@ -162,8 +187,8 @@ def scale_of(sm_scale: float | None, head_dim: int, *factors: float | None) -> f
     for factor in factors:
         if factor is not None:
             scale *= float(factor)
-    if not 0 < scale < math.inf:
-        raise outside("sm_scale", scale, "it is greater than 0")
+    if not _LEAST_F32 <= scale <= _MOST_F32:
+        raise outside("sm_scale", scale, f"with the scales of q and K it is from {_LEAST_F32:.4g} to {_MOST_F32:.4g}")
     return scale
 
 

@@ -9,6 +9,8 @@ import torch
 from .._doors.dtypes import CACHE_DTYPES, SPEC_DTYPES
 from .._doors.outside import outside
 
+_MOST_TOKENS = 2**31 - 1  # of a request
+
 
 def check_layout(kv_layout: str) -> str:
     if kv_layout not in ("NHD", "HND"):
@@ -25,6 +27,13 @@ def check_backend(backend: str) -> None:
     """Which of FlashInfer's kernels is taken says nothing here, but some names ask for more than kernels."""
     if backend not in ("auto", "fa2", "fa3"):
         raise outside("backend", backend, "its page tables and its caches are others")
+
+
+def check_workspace(name: str, buffer: torch.Tensor) -> None:
+    """Nothing is written there, but a caller who leaves one that FlashInfer refuses finds out here as well."""
+    past = buffer.data_ptr() % 16 if buffer.numel() else 0
+    if past:
+        raise ValueError(f"{name} must be 16-byte aligned, its address is {past} past a multiple of 16")
 
 
 def dtype_word(argument: str, dtype: Any) -> str:
@@ -73,12 +82,24 @@ def lengths_of(indptr: torch.Tensor, last_page_len: torch.Tensor, page_size: int
     requests = len(last_page_len)
     if len(indptr) != requests + 1:
         raise ValueError(f"indptr has {len(indptr)} entries, there must be {requests + 1} for {requests} requests")
-    pages = indptr.diff()
-    wrong = (pages > 0) & ((last_page_len < 1) | (last_page_len > page_size))
-    if bool(wrong.any()):
-        request = int(wrong.nonzero()[0])
+    pages = indptr.to(torch.int64).diff()
+    request = _first(pages < 0)
+    if request is not None:
+        ends = [int(end) for end in indptr[request : request + 2]]
+        raise ValueError(f"request {request}: its pages go from {ends[0]} to {ends[1]}, indptr must not fall")
+    request = _first((pages > 0) & ((last_page_len < 1) | (last_page_len > page_size)))
+    if request is not None:
         raise ValueError(f"request {request}: {int(last_page_len[request])} tokens in its last page, must be 1 to {page_size}")
-    return torch.where(pages > 0, (pages - 1) * page_size + last_page_len, 0).to(torch.int32)
+    lengths = torch.where(pages > 0, (pages - 1) * page_size + last_page_len, 0)
+    request = _first(lengths > _MOST_TOKENS)
+    if request is not None:
+        has = f"{int(pages[request])} pages of {page_size} with {int(lengths[request])} tokens"
+        raise ValueError(f"request {request}: {has}, it can have at most {_MOST_TOKENS}")
+    return lengths.to(torch.int32)
+
+
+def _first(wrong: torch.Tensor) -> int | None:
+    return int(wrong.nonzero()[0]) if bool(wrong.any()) else None
 
 
 def as_int32(name: str, values: torch.Tensor) -> torch.Tensor:
@@ -89,9 +110,8 @@ def as_int32(name: str, values: torch.Tensor) -> torch.Tensor:
         raise ValueError(f"{name} is {values.dtype}, it must be torch.int32")
     wide = values.to(torch.int64)
     converted = wide.to(torch.int32)
-    wrong = converted != wide
-    if bool(wrong.any()):
-        place = int(wrong.nonzero()[0])
+    place = _first(converted != wide)
+    if place is not None:
         raise ValueError(f"{name}[{place}] is {int(wide[place])}, which does not fit into int32")
     return converted
 

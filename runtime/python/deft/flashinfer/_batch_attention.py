@@ -23,6 +23,7 @@ class BatchAttention:
         self._steps = Steps(type(self).__name__, torch.device(device))
         self._device = torch.device(device)
         self._variant: Variant | None = None
+        self._sm_scale = 0.0  # of the plan; the attention may be of another one, which runs make up for
 
     def plan(
         self,
@@ -59,6 +60,7 @@ class BatchAttention:
             sm_scale=sm_scale,
             logits_soft_cap=logits_soft_cap,
             window_left=-1,
+            has_scales=bool(cache_word(kv_data_type)),
         )
         # Where a plan reads it until the next one; FlashInfer's keeps the caller's, too.
         pages = as_int32("kv_indices", kv_indices).to(self._device).contiguous()
@@ -66,8 +68,9 @@ class BatchAttention:
         requests = [host_ints(name, values) for name, values in given.items()]
         with speaking_of(type(self).__name__, variant):
             work = work_of(attention_of(variant), pages, *requests, causal)
-        self._steps.plan(work, variant)
-        self._variant = variant
+        planned = variant.at_scale_of(self._variant)
+        self._steps.plan(work, planned.running_at(variant.scale))
+        self._variant, self._sm_scale = planned, variant.scale
 
     def run(
         self,
@@ -92,6 +95,5 @@ class BatchAttention:
             if variant.soft_cap <= 0:
                 raise ValueError(f"logits_soft_cap is {logits_soft_cap}, it was planned without one")
             variant = dataclasses.replace(variant, soft_cap=soft_cap)
-        if k_scale is not None:
-            variant = dataclasses.replace(variant, scale=scale_of(variant.scale, variant.head_dim, k_scale))
-        return run_step(self._steps, variant, q, kv_cache, out, lse, True, v_scale)
+        score_scale = variant.factor_to(scale_of(self._sm_scale, variant.head_dim, k_scale))
+        return run_step(self._steps, variant, q, kv_cache, out, lse, True, score_scale, v_scale)

@@ -11,7 +11,16 @@ from .._doors.outside import outside
 from .._doors.steps import Room, Steps, TreeWork
 from .._doors.variant import Variant, make_variant, window_of
 from .._tree import Tree
-from ._arguments import as_int32, cache_word, check_layout, check_position_encoding, host_ints, lengths_of, one_dtype_word
+from ._arguments import (
+    as_int32,
+    cache_word,
+    check_layout,
+    check_position_encoding,
+    check_workspace,
+    host_ints,
+    lengths_of,
+    one_dtype_word,
+)
 from ._run import run as run_step
 
 
@@ -64,11 +73,13 @@ class MultiLevelCascadeAttentionWrapper:
         paged_kv_indices_buf_arr: Sequence[torch.Tensor] | None = None,
         paged_kv_last_page_len_buf_arr: Sequence[torch.Tensor] | None = None,
     ) -> None:
+        check_workspace("float_workspace_buffer", float_workspace_buffer)
         self._num_levels = num_levels
         self._kv_layout = check_layout(kv_layout)
         self._use_cuda_graph = use_cuda_graph
         self._device = float_workspace_buffer.device
         self._variant: Variant | None = None
+        self._sm_scale = 0.0  # of the plan; the attention may be of another one, which runs make up for
         self._steps = Steps(type(self).__name__, self._device)
         self._buffers: list[tuple[int, int]] = []  # of each level for graphs: most groups, most pages
         self._pages: torch.Tensor | None = None  # of all levels, where captured runs read them
@@ -92,6 +103,9 @@ class MultiLevelCascadeAttentionWrapper:
         self, float_workspace_buffer: torch.Tensor, int_workspace_buffers: Sequence[torch.Tensor]
     ) -> None:
         """Nothing lies there."""
+        check_workspace("float_workspace_buffer", float_workspace_buffer)
+        for buffer in int_workspace_buffers:
+            check_workspace("int_workspace_buffer", buffer)
 
     def plan(
         self,
@@ -136,6 +150,7 @@ class MultiLevelCascadeAttentionWrapper:
             sm_scale=sm_scale,
             logits_soft_cap=logits_soft_cap,
             window_left=-1,
+            has_scales=bool(cache_word(kv_data_type)),
         )
         first_pages = self._first_pages(paged_kv_indices_arr)
         levels = []
@@ -145,14 +160,18 @@ class MultiLevelCascadeAttentionWrapper:
             except ValueError as error:
                 raise ValueError(f"level {number}: {error}") from None
         indices = [as_int32(f"paged_kv_indices_arr[{number}]", level) for number, level in enumerate(paged_kv_indices_arr)]
-        pages = self._place(indices, first_pages)
+        pages = torch.cat([level.to(self._device) for level in indices]) if self._pages is None else self._pages
         tree = tree_of(levels, page_size, causal)
         if self._use_cuda_graph and self._variant is None:
             requests = sum(groups for groups, _ in self._buffers)
             room = Room(requests, tree.query_count, sum(most for _, most in self._buffers) * page_size)
             self._steps = Steps(type(self).__name__, self._device, room)
-        self._steps.plan(TreeWork(pages, tree), variant)
-        self._variant = variant
+        planned = variant.at_scale_of(self._variant)
+        self._steps.plan(TreeWork(pages, tree), planned.running_at(variant.scale))
+        if self._pages is not None:  # now that nothing can be refused: until here a replay is one of the step before
+            for level, first in zip(indices, first_pages):
+                self._pages[first : first + len(level)].copy_(level)
+        self._variant, self._sm_scale = planned, variant.scale
 
     begin_forward = plan
 
@@ -166,18 +185,10 @@ class MultiLevelCascadeAttentionWrapper:
             rooms = [most for _, most in self._buffers]
         return list(accumulate(rooms[:-1], initial=0))
 
-    def _place(self, indices: Sequence[torch.Tensor], first_pages: list[int]) -> torch.Tensor:
-        """The pages of all levels in one tensor."""
-        if self._pages is None:
-            return torch.cat([level.to(self._device) for level in indices])
-        for level, first in zip(indices, first_pages):
-            self._pages[first : first + len(level)].copy_(level)
-        return self._pages
-
     def run(self, q: torch.Tensor, paged_kv_cache: Any) -> torch.Tensor:
         if self._variant is None:
             raise RuntimeError("nothing is planned yet: call plan before run")
-        return run_step(self._steps, self._variant, q, paged_kv_cache)
+        return run_step(self._steps, self._variant, q, paged_kv_cache, score_scale=self._variant.factor_to(self._sm_scale))
 
     forward = run
 

@@ -17,10 +17,12 @@ from ._arguments import (
     check_backend,
     check_layout,
     check_position_encoding,
+    check_workspace,
     dtype_word,
     host_ints,
     lengths_of,
     one_dtype_word,
+    split_cache,
 )
 from ._run import run as run_step
 
@@ -28,9 +30,10 @@ from ._run import run as run_step
 class BatchDecodeWithPagedKVCacheWrapper:
     """As flashinfer.BatchDecodeWithPagedKVCacheWrapper, and pages that requests share are read once.
 
-    Of the workspace only the device matters. `use_tensor_cores`, `enable_pdl` and `non_blocking` say how FlashInfer
-    computes, and nothing here. `fixed_split_size` and `disable_split_kv` make results that do not depend on the other
-    requests, bit for bit; of the pages that requests share whole chunks of 512 tokens are then read once, the rest by each.
+    Of the workspace only the device matters. `enable_pdl` and `non_blocking` say how FlashInfer computes, and nothing here;
+    of `use_tensor_cores` all that is left is what FlashInfer refuses without it: several queries of a request, and V with
+    strides of its own. `fixed_split_size` and `disable_split_kv` make results that do not depend on the other requests, bit
+    for bit; of the pages that requests share whole chunks of 512 tokens are then read once, the rest by each.
     """
 
     def __init__(
@@ -44,14 +47,19 @@ class BatchDecodeWithPagedKVCacheWrapper:
         paged_kv_last_page_len_buffer: torch.Tensor | None = None,
         backend: str = "auto",
         jit_args: list[Any] | None = None,
+        jit_kwargs: dict[str, Any] | None = None,
     ) -> None:
         check_backend(backend)
-        refuse_given("specs take the place of FlashInfer's kernels", jit_args=jit_args)
+        refuse_given("specs take the place of FlashInfer's kernels", jit_args=jit_args, jit_kwargs=jit_kwargs)
+        check_workspace("float_workspace_buffer", float_workspace_buffer)
         self._kv_layout = check_layout(kv_layout)
         self._use_cuda_graph = use_cuda_graph
         self._use_tensor_cores = use_tensor_cores
+        self._backend = backend
         self.device = float_workspace_buffer.device
         self._variant: Variant | None = None
+        self._sm_scale = 0.0  # of the plan; the attention may be of another one, which runs make up for
+        self._q_len_per_req = 1
         self._pages: torch.Tensor | None = None
         self._batch_size = 0
         if use_cuda_graph:
@@ -81,6 +89,8 @@ class BatchDecodeWithPagedKVCacheWrapper:
 
     def reset_workspace_buffer(self, float_workspace_buffer: torch.Tensor, int_workspace_buffer: torch.Tensor) -> None:
         """Nothing lies there."""
+        check_workspace("float_workspace_buffer", float_workspace_buffer)
+        check_workspace("int_workspace_buffer", int_workspace_buffer)
 
     def plan(
         self,
@@ -110,16 +120,19 @@ class BatchDecodeWithPagedKVCacheWrapper:
         *,
         window_right: int = 0,
         is_causal: bool | None = None,
+        use_token_head_sf: bool = False,
     ) -> None:
-        """The requests of the step. As FlashInfer's, it waits for what it reads of a GPU, and cannot be captured."""
+        """The requests of the step. As FlashInfer's, it waits for what it reads of a GPU, and cannot be captured. Where it
+        raises, the step before is still the one that runs and that graphs replay."""
         check_position_encoding(pos_encoding_mode)
         refuse_given("the pages are those of indptr and indices", block_tables=block_tables)
+        refuse_given("scales of tokens are not read", use_token_head_sf=use_token_head_sf)
         if window_right != 0:
             raise outside("window_right", window_right, "a query sees no token behind its own")
         if is_causal is not None and is_causal != (q_len_per_req > 1):
             raise outside("is_causal", is_causal, f"q_len_per_req is {q_len_per_req}")
-        if q_len_per_req < 1:
-            raise ValueError(f"q_len_per_req is {q_len_per_req}, it must be at least 1")
+        batch_size = len(last_page_len)
+        self._check_shape(batch_size, len(indices), q_len_per_req)
         if data_type is not None:
             q_data_type = data_type if q_data_type is None else q_data_type
             kv_data_type = data_type if kv_data_type is None else kv_data_type
@@ -137,41 +150,51 @@ class BatchDecodeWithPagedKVCacheWrapper:
             sm_scale=sm_scale,
             logits_soft_cap=logits_soft_cap,
             window_left=window_left,
+            has_scales=bool(cache_word(kv_data_type)),
         )
-        batch_size = len(last_page_len)
         host_indptr = host_ints("indptr", indptr)
         lengths = lengths_of(host_indptr, host_ints("last_page_len", last_page_len), page_size)
         queries = None
         if q_len_per_req > 1:
             if batch_size and int(lengths.min()) < q_len_per_req:
-                raise ValueError(f"q_len_per_req is {q_len_per_req}, a request has {int(lengths.min())} tokens")
+                asked = f"q_len_per_req is {q_len_per_req}, a request has {int(lengths.min())} tokens"
+                raise ValueError(f"{asked}: its first queries would have an empty KV range")
             queries = torch.arange(batch_size + 1, dtype=torch.int32) * q_len_per_req
-        if self._use_cuda_graph:
-            pages = self._fill_buffer(indices, batch_size, page_size, q_len_per_req)
-        else:
-            pages = as_int32("indices", indices).to(self.device).contiguous()
+        given = as_int32("indices", indices)
+        on_host = given.cpu().contiguous()  # what planning reads
+        pages = given.to(self.device).contiguous() if self._pages is None else self._pages[: len(given)]
+        if self._pages is not None and self._variant is None:
+            room = Room(batch_size, batch_size * q_len_per_req, len(self._pages) * page_size)
+            self._steps = Steps(type(self).__name__, self.device, room)
+        planned = variant.at_scale_of(self._variant)
         invariant = bool(disable_split_kv) or fixed_split_size not in (None, -1)
-        self._steps.plan(PagedWork(pages, host_indptr, lengths, queries), variant, invariant=invariant)
-        self._variant, self._batch_size = variant, batch_size
+        work = PagedWork(pages, host_indptr, lengths, queries, on_host)
+        self._steps.plan(work, planned.running_at(variant.scale), invariant=invariant)
+        # Now that nothing can be refused: until here a replay is one of the step before.
+        if self._pages is not None and pages.data_ptr() != given.data_ptr():
+            pages.copy_(given)
+        self._variant, self._sm_scale, self._batch_size = planned, variant.scale, batch_size
+        self._q_len_per_req = q_len_per_req
 
     begin_forward = plan
 
-    def _fill_buffer(
-        self, indices: torch.Tensor, batch_size: int, page_size: int, q_len_per_req: int
-    ) -> torch.Tensor:
-        """The pages where captured runs read them."""
-        buffer = self._pages
-        assert buffer is not None
+    def _check_shape(self, batch_size: int, index_count: int, q_len_per_req: int) -> None:
+        """What the wrapper was made with, which FlashInfer's callers cannot go beyond."""
+        if q_len_per_req < 1:
+            raise ValueError(f"q_len_per_req is {q_len_per_req}, it must be at least 1")
+        if q_len_per_req > 1 and not self._use_tensor_cores:
+            raise ValueError(f"q_len_per_req is {q_len_per_req}, more than 1 takes a wrapper with use_tensor_cores=True")
+        if q_len_per_req > 1 and self._backend == "fa3":
+            raise outside("backend", self._backend, f"q_len_per_req is {q_len_per_req}, more than 1 is for fa2")
+        if self._pages is None:
+            return
         if batch_size != self._batch_size:
             raise ValueError(f"there are {batch_size} requests, the wrapper for CUDA graphs was made for {self._batch_size}")
-        if len(indices) > len(buffer):
-            raise ValueError(f"indices has {len(indices)} entries, paged_kv_indices_buffer has {len(buffer)}")
-        if self._variant is None:
-            self._steps = Steps(type(self).__name__, self.device, Room(batch_size, batch_size * q_len_per_req, len(buffer) * page_size))
-        pages = buffer[: len(indices)]
-        if indices.data_ptr() != pages.data_ptr():
-            pages.copy_(as_int32("indices", indices))
-        return pages
+        if index_count > len(self._pages):
+            raise ValueError(f"indices has {index_count} entries, paged_kv_indices_buffer has {len(self._pages)}")
+        if self._variant is not None and q_len_per_req != self._q_len_per_req:
+            had = f"it is frozen at {self._q_len_per_req} by the first plan"
+            raise ValueError(f"q_len_per_req is {q_len_per_req}, {had} of a wrapper for CUDA graphs")
 
     def run(
         self,
@@ -200,9 +223,10 @@ class BatchDecodeWithPagedKVCacheWrapper:
         refuse_given("scales of blocks of a cache are not read", kv_cache_sf=kv_cache_sf)
         if window_left is not None and window_of(window_left) != variant.window_left:
             raise ValueError(f"window_left is {window_left}, it was planned as {variant.window_left}")
-        if q_len_per_req is not None and len(q) != self._batch_size * q_len_per_req:
-            raise ValueError(f"q has {len(q)} rows, there are {self._batch_size} requests of {q_len_per_req} queries")
-        return self._run(variant, q, paged_kv_cache, q_scale, k_scale, v_scale, out, lse, return_lse)
+        if q_len_per_req not in (None, self._q_len_per_req):
+            raise ValueError(f"q_len_per_req is {q_len_per_req}, it was planned as {self._q_len_per_req}")
+        scale = scale_of(self._sm_scale, variant.head_dim, q_scale, k_scale)
+        return self._run(variant, scale, q, paged_kv_cache, v_scale, out, lse, return_lse)
 
     run_return_lse = functools.partialmethod(run, return_lse=True)
 
@@ -214,19 +238,22 @@ class BatchDecodeWithPagedKVCacheWrapper:
     def _run(
         self,
         variant: Variant,
+        scale: float,
         q: torch.Tensor,
         cache: Any,
-        q_scale: float | None,
-        k_scale: float | None,
         v_scale: float | None,
         out: torch.Tensor | None = None,
         lse: torch.Tensor | None = None,
         return_lse: bool = False,
     ) -> Any:
-        if q_scale is not None or k_scale is not None:
-            scale = scale_of(variant.scale, variant.head_dim, q_scale, k_scale)
-            variant = dataclasses.replace(variant, scale=scale)
-        return run_step(self._steps, variant, q, cache, out, lse, return_lse, v_scale)
+        if len(q) != self._batch_size * self._q_len_per_req:
+            planned = f"{self._batch_size} requests with q_len_per_req={self._q_len_per_req} are planned"
+            raise ValueError(f"q has {len(q)} rows, {planned}")
+        k, v = split_cache(cache, self._kv_layout)
+        if not self._use_tensor_cores and k.stride() != v.stride():
+            lie = f"K and V must have identical strides without use_tensor_cores=True, they have {k.stride()} and {v.stride()}"
+            raise ValueError(lie)
+        return run_step(self._steps, variant, q, (k, v), out, lse, return_lse, variant.factor_to(scale), v_scale)
 
     def forward(
         self,
@@ -246,13 +273,9 @@ class BatchDecodeWithPagedKVCacheWrapper:
         """The older door: what plan was told of window, cap and scale is told again, and this is what counts."""
         check_position_encoding(pos_encoding_mode)
         planned = self._planned()
-        variant = dataclasses.replace(
-            planned,
-            window_left=window_of(window_left),
-            soft_cap=soft_cap_of(logits_soft_cap),
-            scale=scale_of(sm_scale, planned.head_dim),
-        )
-        return self._run(variant, q, paged_kv_cache, q_scale, k_scale, v_scale, return_lse=return_lse)
+        variant = dataclasses.replace(planned, window_left=window_of(window_left), soft_cap=soft_cap_of(logits_soft_cap))
+        scale = scale_of(sm_scale, planned.head_dim, q_scale, k_scale)
+        return self._run(variant, scale, q, paged_kv_cache, v_scale, return_lse=return_lse)
 
     forward_return_lse = functools.partialmethod(forward, return_lse=True)
 
@@ -285,6 +308,8 @@ class CUDAGraphBatchDecodeWithPagedKVCacheWrapper(BatchDecodeWithPagedKVCacheWra
 
 def fast_decode_plan(wrapper: BatchDecodeWithPagedKVCacheWrapper, indptr: torch.Tensor, *args: Any, **kwargs: Any) -> None:
     """As flashinfer.fast_decode_plan: plan with the indptr that the host has already."""
+    if wrapper._variant is None and kwargs.get("q_len_per_req", 1) > 1:
+        raise ValueError(f"q_len_per_req is {kwargs['q_len_per_req']}, more than 1 needs a prior plan of the wrapper")
     on_host = kwargs.pop("global_override_indptr_cpu", None)
     kwargs.pop("global_override_indptr_host", None)
     type(wrapper).plan(wrapper, indptr if on_host is None else on_host, *args, **kwargs)

@@ -99,10 +99,12 @@ class Planner:
         size = len(lengths)
         table = self._table(rows, int(lengths.max()) if size else 0)
         pages = self._pages[:size, : table.shape[1]]
-        pages.copy_(table)
+        # What planning reads, laid out as `pages`, which change when nothing can be refused any more.
+        on_host = torch.empty((size, self._pages.shape[1]), dtype=torch.int32)[:, : table.shape[1]].copy_(table)
         if size not in self._of_graphs:
             # Rows that fill a graph up are of a page beside those of the pool.
             room = Room(size, size, self._tokens + self._page_size)
             self._of_graphs[size] = Steps(_CALLER, self._device, room)
-        self._of_graphs[size].plan(PagedWork(pages, None, lengths))
+        self._of_graphs[size].plan(PagedWork(pages, None, lengths, host_pages=on_host))
+        pages.copy_(table)
         return self._of_graphs[size]
