@@ -1,11 +1,6 @@
 # DEFT_CARRY_AWAY: the library and the tool are made to be carried away. They have all that they need inside, but the
 # C library: LLVM, MLIR, zlib, zstd and the C++ library, each no more than is used, and nothing of it can be seen. Objects are
 # the same as without (ccache has them); only links differ.
-if(DEFT_CARRY_AWAY AND DEFT_ENABLE_COMPILER)
-  find_library(DEFT_ZLIB_ARCHIVE libz.a REQUIRED)
-  find_library(DEFT_ZSTD_ARCHIVE libzstd.a REQUIRED)
-endif()
-
 # deft_carry_away(TARGET): for each of the two.
 function(deft_carry_away target)
   if(DEFT_CARRY_AWAY)

@@ -53,8 +53,6 @@ function(deft_version_in result file pattern)
   set(${result} ${version} PARENT_SCOPE)
 endfunction()
 
-find_package(CLI11 REQUIRED) # its version; tools/deftc has asked in its own folder
-find_path(DEFT_ASIO_INCLUDE_DIR asio/version.hpp)
 deft_version_in(asio_version "${DEFT_ASIO_INCLUDE_DIR}/asio/version.hpp" "([0-9]+\\.[0-9]+\\.[0-9]+)")
 string(REGEX MATCH "^[0-9]+" compiler_major ${CMAKE_CXX_COMPILER_VERSION})
 set(doc /usr/share/doc)
@@ -76,7 +74,7 @@ if(DEFT_CARRY_AWAY AND DEFT_ENABLE_COMPILER)
   deft_version_in(zlib_version "${DEFT_ZLIB_INCLUDE_DIR}/zlib.h" "#define ZLIB_VERSION \"([0-9.]+)")
   deft_version_in(zstd_version "${DEFT_ZSTD_INCLUDE_DIR}/zstd.h"
     "ZSTD_VERSION_MAJOR +([0-9]+).*ZSTD_VERSION_MINOR +([0-9]+).*ZSTD_VERSION_RELEASE +([0-9]+)")
-  deft_linked_in("LLVM, MLIR and LLD" "${DEFT_LLVM_VERSION}" "Apache-2.0 WITH LLVM-exception" pkg:github/llvm/llvm-project
+  deft_linked_in("LLVM, MLIR and LLD" "${LLVM_PACKAGE_VERSION}" "Apache-2.0 WITH LLVM-exception" pkg:github/llvm/llvm-project
     "the IR, its passes, native code and its linker" ${doc}/llvm-22-dev/copyright ${apache})
   deft_linked_in(zlib ${zlib_version} Zlib pkg:github/madler/zlib "asked for by LLVM" ${doc}/zlib1g-dev/copyright)
   deft_linked_in(Zstandard ${zstd_version} BSD-3-Clause pkg:github/facebook/zstd "asked for by LLVM"

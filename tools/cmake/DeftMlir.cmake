@@ -3,8 +3,6 @@
 # MLIR's static libraries inside, and none of it can be seen. With libMLIR.so it could not be hidden: MLIR keeps
 # the identities of traits and interfaces in variables of inline functions, which the two would have to share by name.
 # What is carried to machines without LLVM has LLVM's static libraries inside, too: DEFT_CARRY_AWAY.
-find_package(MLIR REQUIRED CONFIG PATHS /usr/lib/llvm-22 NO_DEFAULT_PATH)
-set(DEFT_LLVM_VERSION ${LLVM_PACKAGE_VERSION} CACHE INTERNAL "Of LLVM and MLIR, which are looked for in compiler/ alone")
 list(APPEND CMAKE_MODULE_PATH ${MLIR_CMAKE_DIR} ${LLVM_CMAKE_DIR})
 include(TableGen)
 include(AddLLVM)
@@ -12,13 +10,9 @@ include(AddMLIR) # not HandleLLVMOptions: it turns exceptions off
 
 # The linker of CPU kernels, lld_deps, before mlir_deps: what it asks for is in LLVM's libraries, whichever these are, and
 # in zlib and zstd, which shared ones hide.
-find_library(DEFT_LLD_ELF liblldELF.a PATHS ${LLVM_LIBRARY_DIR} NO_DEFAULT_PATH REQUIRED)
-find_library(DEFT_LLD_COMMON liblldCommon.a PATHS ${LLVM_LIBRARY_DIR} NO_DEFAULT_PATH REQUIRED)
 add_library(lld_deps INTERFACE)
 target_link_libraries(lld_deps INTERFACE ${DEFT_LLD_ELF} ${DEFT_LLD_COMMON})
 if(NOT DEFT_CARRY_AWAY)
-  find_library(DEFT_ZLIB z REQUIRED)
-  find_library(DEFT_ZSTD zstd REQUIRED)
   target_link_libraries(lld_deps INTERFACE ${DEFT_ZLIB} ${DEFT_ZSTD})
 endif()
 
@@ -37,7 +31,7 @@ if(DEFT_CARRY_AWAY)
   set(deft_llvm ${deft_mlir_archives} ${deft_llvm_archives})
   string(REPLACE ";" "," deft_llvm "${deft_llvm}")
   target_link_libraries(mlir_deps INTERFACE $<LINK_GROUP:RESCAN,${deft_llvm}>
-    ${DEFT_ZLIB_ARCHIVE} ${DEFT_ZSTD_ARCHIVE} ${CMAKE_DL_LIBS} Threads::Threads)
+    ${DEFT_ZLIB} ${DEFT_ZSTD} ${CMAKE_DL_LIBS} Threads::Threads)
 else()
   string(REPLACE ";" "," deft_mlir_archives "${deft_mlir_archives}")
   target_link_libraries(mlir_deps INTERFACE

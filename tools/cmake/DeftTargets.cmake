@@ -3,7 +3,6 @@
 include(DeftToolchain)
 include(DeftCuda)
 find_package(Threads REQUIRED)
-find_package(nlohmann_json REQUIRED)
 
 add_library(deft_options INTERFACE)
 target_include_directories(deft_options INTERFACE

@@ -1,5 +1,5 @@
 # shellcheck shell=bash disable=SC2034
-# What tools/quickstart, tools/test and tools/dev share: install what is missing, configure, build. Sourced, not run.
+# What tools/setup, tools/quickstart, tools/test and tools/dev share: install what is missing, configure, build. Sourced, not run.
 # Every step looks first and skips what is there, so that a second run needs no network and no rights.
 
 deft_root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
@@ -91,7 +91,7 @@ deft_check_tools() {
     command -v "$tool" >/dev/null || missing+=("$tool")
   done
   [[ -n ${MLIR_DIR:-} || -d /usr/lib/llvm-22/lib/cmake/lld ]] ||
-    missing+=("LLVM, MLIR and LLD 22 with their CMake files (set MLIR_DIR to where MLIRConfig.cmake lies)")
+    missing+=("LLVM, MLIR and LLD 22 with their CMake files (set MLIR_DIR to the folder of MLIRConfig.cmake)")
   if [[ ${#missing[@]} -gt 0 ]]; then
     local list
     list=$(printf ', %s' "${missing[@]}")
@@ -168,6 +168,13 @@ deft_ensure_pip() {
   (deft_install_packages python3-pip ca-certificates)
 }
 
+# deft_setup [PACKAGE ...]: all that a build takes from the machine, and these packages.
+deft_setup() {
+  deft_say "setting up"
+  deft_setup_packages "${deft_packages[@]}" "$@"
+  deft_setup_cuda
+}
+
 # One job a core, fewer where memory is short: a file that includes MLIR takes up to 1.2 GiB.
 deft_jobs() {
   local cores memory_kib jobs
@@ -179,7 +186,8 @@ deft_jobs() {
   echo "$jobs"
 }
 
-# deft_build PRESET [TARGET ...]
+# deft_build PRESET [TARGET ...]; deft_configure: what developers' builds have that users' have not.
+deft_configure=()
 deft_build() {
   local preset=$1 started=$SECONDS log
   shift
@@ -188,7 +196,7 @@ deft_build() {
   log=build/$preset.configure.log
   mkdir -p build
   printf '+ %s\n' "cmake --preset $preset"
-  cmake --preset "$preset" ${MLIR_DIR:+"-DMLIR_DIR=$MLIR_DIR"} >"$log" 2>&1 || {
+  cmake --preset "$preset" "${deft_configure[@]}" ${MLIR_DIR:+"-DMLIR_DIR=$MLIR_DIR"} >"$log" 2>&1 || {
     tail -n 30 "$log" >&2
     deft_fail "CMake could not configure the preset $preset (its last lines are above, all of it is in $log)"
   }
