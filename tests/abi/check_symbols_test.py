@@ -17,6 +17,7 @@ DEFT_0.2 {
   global:
     deft_new;
 } DEFT_0.1;
+DEFT_PRIVATE { global: deft_command_line; };
 DEFT_CXX_0.1 { global: _ZN4deft[0-9][A-Z]*;
 };
 """
@@ -28,6 +29,7 @@ NM = """
 0000000000001000 T deft_tree_make@@DEFT_0.1
 0000000000001000 T deft_new@@DEFT_0.2
 0000000000001000 T _ZN4deft4TreeC1Ev@@DEFT_CXX_0.1
+0000000000001000 T deft_command_line@@DEFT_PRIVATE
 0000000000001000 T _ZN4deft11hasCompilerEv@@DEFT_CXX_0.1
 """
 
@@ -61,6 +63,11 @@ class CheckSymbolsTest(unittest.TestCase):
     def test_the_inside_must_be_hidden(self):
         for name in ("_ZN4mlir6OpTrait", "_ZN4llvm5Value", "_ZN4deft3jit7ProgramE", "_ZSt4cout", "helper"):
             self.assertIn("can be seen from outside", self.faults(f"1 u {name}@@DEFT_CXX_0.1")[0])
+
+    def test_what_deftc_calls_is_private(self):
+        for version in ("", "@@DEFT_0.1"):
+            self.assertIn("can be seen from outside", self.faults(f"1 T deft_command_line{version}")[0])
+        self.assertIn("can be seen from outside", self.faults("1 T deft_other@@DEFT_PRIVATE")[0])
 
     def test_local_symbols_are_nobodys(self):
         self.assertEqual(self.faults("1 t _ZNSt6vectorIiE@@DEFT_0.1\n1 r _ZTSSt19_Sp@@DEFT_0.1"), [])

@@ -44,7 +44,7 @@ ELSEWHERE = (
     Elsewhere("runtime/api", "Doctor", "DoctorTest", "what runtime/doctor says"),
     Elsewhere("runtime/program", "KernelChoice", "GpuTest", "which kernels a GPU is given"),
     # The command line: a command is tested by calling it.
-    Elsewhere("tools/deftc", "main", "CommandsTest", "hands in the process's streams"),
+    Elsewhere("tools/deftc", "CommandLine main", "CommandsTest", "hands in the process's streams"),
     Elsewhere("tools/deftc", "BenchKernels BenchMachine BenchReport BenchTable", "BenchTest", "deftc bench"),
     Elsewhere("tools/deftc", "RunBackend RunCpu RunCuda RunDump RunInputs RunReport RunSelection RunSession StepChecks StepInputs", "RunCommandTest", "deftc run"),
     Elsewhere("tools/deftc", "CompareInputs CompareSession", "CompareCommandTest", "deftc compare"),

@@ -30,7 +30,7 @@ set(CPACK_DEBIAN_PACKAGE_SECTION science)
 set(CPACK_DEBIAN_PACKAGE_CONFLICTS ${deft_other_package})
 set(CPACK_DEBIAN_PACKAGE_REPLACES ${deft_other_package})
 # Nothing but the C library (tests/packaging/bare_root asks the binaries); NVRTC and the driver are loaded where they are there.
-set(CPACK_DEBIAN_PACKAGE_DEPENDS "libc6 (>= 2.35)")
+set(CPACK_DEBIAN_PACKAGE_DEPENDS "libc6 (>= 2.34)")
 set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
 set(CPACK_DEBIAN_PACKAGE_CONTROL_EXTRA ${CMAKE_CURRENT_LIST_DIR}/deb/triggers)
 include(CPack)
