@@ -16,6 +16,11 @@ if(DEFT_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
     CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1 CCACHE_IGNOREOPTIONS=-fmacro-prefix-map=* ${DEFT_CCACHE})
 endif()
 
+option(DEFT_WARNINGS_ARE_ERRORS "A warning fails the build, as tools/test and tools/dev want it" OFF)
+if(DEFT_WARNINGS_ARE_ERRORS)
+  list(PREPEND CMAKE_CXX_COMPILER_LAUNCHER ${PROJECT_SOURCE_DIR}/tools/cmake/warnings_are_errors)
+endif()
+
 foreach(linker mold lld gold)
   check_linker_flag(CXX -fuse-ld=${linker} DEFT_HAS_LINKER_${linker})
   if(DEFT_HAS_LINKER_${linker})
