@@ -21,6 +21,15 @@ WriteAhead aheadOfTails(const Plan &plan) {
   return {plan.runs.data() + first, plan.runs.size() - first};
 }
 
+/// Whether the leaf's queries lose tokens in the middle of a run, where they would still be read, though the
+/// host may have freed their page.
+bool opensGap(const Plan &plan, const Plan::Leaf &leaf, int more) {
+  if (leaf.followBegin == leaf.followEnd || plan.strictChunk > 0)
+    return false;
+  const int qPos = plan.queryPos[static_cast<std::size_t>(leaf.followBegin)];
+  return plan.reach.opensGap(qPos, qPos + more);
+}
+
 /// What leaves have gained, if the plan can follow. Asks for the lines of its runs by the way.
 bool findGained(const tree::KvTree &tree, const Plan &plan, std::span<int> allGained) {
   constexpr int kLinesOfLeaf = 2; // it has one to four runs as a rule
@@ -33,7 +42,8 @@ bool findGained(const tree::KvTree &tree, const Plan &plan, std::span<int> allGa
     if (static_cast<std::size_t>(leaf.node) >= nodeCount || !nodes[leaf.node].isAlive)
       return false; // a plan of another tree
     const int tokens = nodes[leaf.node].tokens, more = tokens - leaf.tokens;
-    if (more != 0 && (leaf.canGrow == 0 || tokens - leaf.plannedTokens > Planner::kMostGrowth))
+    if (more != 0 && (leaf.canGrow == 0 || tokens - leaf.plannedTokens > Planner::kMostGrowth ||
+                      opensGap(plan, leaf, more)))
       return false;
     *gained++ = more;
   }

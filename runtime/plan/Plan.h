@@ -41,6 +41,7 @@ struct Plan {
     int queryBegin, queryEnd; ///< who reads there
     int headBegin, headEnd;   ///< the runs that begin there, in windowHeads
     int shortest, longest;    ///< tokens of these runs
+    int others;               ///< runs that begin there, too, and keep their beginnings
     int first;                ///< of those in a row where one begins in another's runs: the one farthest up
     bool isInside;            ///< of a run that stays as it is: what is lost here is still read there
   };

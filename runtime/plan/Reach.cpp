@@ -141,7 +141,29 @@ Reach Reach::of(const VisibleBounds &bounds, const ParamRanges &params) {
       reach.hasRisingEnd_ |= edge.isRising() && !edge.isBehindAll();
     reach.intervals_.push_back(std::move(own));
   }
+  reach.findGaps();
   return reach;
+}
+
+/// Ends that rise are no matter: with them no plan follows a query (VisibleTree).
+void Reach::findGaps() {
+  for (const Interval &one : intervals_) {
+    std::int64_t end = kNowhere;
+    for (const Edge &edge : one.until)
+      if (!edge.isRising())
+        end = std::min(end, edge.at(0));
+    for (const Interval &other : intervals_) {
+      const auto isBehind = [&](std::int64_t qPos) { return startOf(other, static_cast<int>(qPos)) > end; };
+      if (isBehind(0) || !isBehind(kMostPosition))
+        continue;
+      std::int64_t before = 0, behind = kMostPosition; // starts do not fall
+      while (behind - before > 1) {
+        const std::int64_t middle = before + (behind - before) / 2;
+        (isBehind(middle) ? behind : before) = middle;
+      }
+      gapsFrom_.push_back(static_cast<int>(behind));
+    }
+  }
 }
 
 std::int64_t Reach::startOf(const Interval &interval, int qPos) {
@@ -176,14 +198,26 @@ Reach Reach::widened(int below, int above) const {
   return wide;
 }
 
-int Reach::firstFrom(int qPos, int position) const {
+int Reach::firstFrom(std::span<const int> qPos, int growth, int position) const {
   if (isAll_)
-    return position < endOfBound(qPos) ? position : kNowhere;
+    return std::any_of(qPos.begin(), qPos.end(), [&](int own) { return position < endOfBound(own + growth); })
+               ? position
+               : kNowhere;
   std::int64_t first = kNowhere;
-  for (const Interval &interval : intervals_)
-    if (const std::int64_t start = std::max<std::int64_t>(startOf(interval, qPos), position);
-        start < endOf(interval, qPos))
-      first = std::min(first, start);
+  for (const Interval &interval : intervals_) {
+    std::int64_t firstHere = kNowhere;
+    int least = kNowhere; // of those to whom it shows something: to later ones it shows nothing earlier
+    for (const int own : qPos) {
+      if (own >= least)
+        continue;
+      const std::int64_t start = std::max<std::int64_t>(startOf(interval, own + growth), position);
+      if (start < endOf(interval, own + growth)) {
+        firstHere = start;
+        least = own;
+      }
+    }
+    first = std::min(first, firstHere);
+  }
   return static_cast<int>(first);
 }
 

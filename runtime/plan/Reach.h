@@ -2,9 +2,11 @@
 
 #include "compiler/spec/VisibleBounds.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <optional>
+#include <span>
 #include <vector>
 
 namespace deft::plan {
@@ -57,7 +59,10 @@ public:
   /// The mask's bound is `path`.
   bool seesPath() const { return seesPath_; }
   /// The first position from `position` on that a query at q_pos can see, or kNowhere.
-  int firstFrom(int qPos, int position) const;
+  int firstFrom(int qPos, int position) const { return firstFrom(std::span(&qPos, 1), 0, position); }
+  /// The same of several queries, once each has gained so many tokens. Where a mask has gaps, any of them may
+  /// be the one that sees it.
+  int firstFrom(std::span<const int> qPos, int growth, int position) const;
   /// No query of this q_pos, or of a later one, sees a token before that.
   int lowest(int qPos) const;
   /// Past the last position that a query at q_pos can see; 0 where it sees none.
@@ -71,6 +76,12 @@ public:
   /// Whether they see what earlier ones at the same place of the path did not, though it was there and not
   /// behind those.
   bool hasRisingEnd() const { return hasRisingEnd_; }
+  /// Whether a query whose q_pos rises from `before` to `now` loses tokens between others that it goes on to
+  /// see: its window leaves a sink.
+  bool opensGap(int before, int now) const {
+    return std::any_of(gapsFrom_.begin(), gapsFrom_.end(),
+                       [&](int qPos) { return before < qPos && qPos <= now; });
+  }
 
   bool operator==(const Reach &) const = default;
 
@@ -104,6 +115,7 @@ private:
   };
   class Resolver;
 
+  void findGaps();
   static std::int64_t startOf(const Interval &interval, int qPos);
   std::int64_t endOf(const Interval &interval, int qPos) const;
   std::int64_t endOfBound(int qPos) const {
@@ -113,6 +125,7 @@ private:
   bool isAll_ = true, seesPath_ = false;
   bool hasRisingStart_ = false, hasRisingEnd_ = false;
   std::vector<Interval> intervals_;
+  std::vector<int> gapsFrom_; ///< the first q_pos where one interval begins behind the fixed end of another
 };
 
 } // namespace deft::plan

@@ -1,5 +1,6 @@
 #include "runtime/plan/VisibleTree.h"
 
+#include "runtime/plan/Planner.h"
 #include "runtime/plan/Segments.h"
 #include "runtime/plan/Slope.h"
 
@@ -172,9 +173,18 @@ void VisibleTree::open(const tree::KvTree &tree, int index, int above, bool canG
     Place &place = view_->places.back();
     addQueries(place, begin, next, stretches_[s].begin);
     if (isLast && node.firstChild < 0 && !own_.empty())
-      addLeaf(place, node, canGrow && stretches_[s].end == node.tokens);
+      addLeaf(place, node, canGrow && stretches_[s].end == node.tokens && showsGrowthOf(node));
   }
   open_.push_back({index, firstPlace, view_->placeCount(), above, canGrow});
+}
+
+/// Whether queries at the leaf's end are shown all that a plan follows in place. What is hidden, as behind a
+/// prefix that alone is seen, may be on no page.
+bool VisibleTree::showsGrowthOf(const tree::Node &leaf) {
+  const int end = leaf.position + leaf.tokens, last = end + Planner::kMostGrowth - 1;
+  reach_->find(end, last, seen_);
+  return std::any_of(seen_.begin(), seen_.end(),
+                     [&](const Positions &stretch) { return stretch.begin <= end && last < stretch.end; });
 }
 
 /// Finds the stretches of the node, counted from its beginning, that its readers see, all taken together.

@@ -59,6 +59,7 @@ private:
   void addStretches(const tree::Node &node, int firstQPos, int lastQPos);
   void addPlace(const tree::Node &node, int index, int above, const Positions &stretch);
   void addQueries(Place &place, std::size_t begin, std::size_t end, int stretchBegin);
+  bool showsGrowthOf(const tree::Node &leaf);
   void addLeaf(Place &place, const tree::Node &node, bool canGrow);
   int nextSeen(const tree::KvTree &tree, int sibling) const;
 

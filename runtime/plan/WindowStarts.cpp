@@ -13,16 +13,21 @@ namespace deft::plan {
 
 namespace {
 
-int leastQPos(const Plan &plan, int queryBegin, int queryEnd) {
-  return *std::min_element(plan.queryPos.begin() + queryBegin, plan.queryPos.begin() + queryEnd);
+std::span<const int> positionsOf(const Plan &plan, int queryBegin, int queryEnd) {
+  return std::span(plan.queryPos)
+      .subspan(static_cast<std::size_t>(queryBegin), static_cast<std::size_t>(queryEnd - queryBegin));
+}
+std::span<const int> positionsOf(const Plan &plan, const Plan::WindowHead &head) {
+  const int first = plan.items[static_cast<std::size_t>(head.item)].queryBegin;
+  const abi::Run &run = plan.runs[static_cast<std::size_t>(head.run)];
+  return positionsOf(plan, first + run.queryBegin, first + run.queryEnd);
 }
 
 /// Whether one of the run's readers sees nothing of it, once all have gained so many tokens.
 bool losesAReader(const Plan &plan, const Plan::WindowHead &head, int growth) {
-  const abi::Item &item = plan.items[static_cast<std::size_t>(head.item)];
   const abi::Run &run = plan.runs[static_cast<std::size_t>(head.run)];
-  const int *const first = plan.queryPos.data() + item.queryBegin;
-  return std::any_of(first + run.queryBegin, first + run.queryEnd, [&](int qPos) {
+  const std::span<const int> readers = positionsOf(plan, head);
+  return std::any_of(readers.begin(), readers.end(), [&](int qPos) {
     return plan.reach.firstFrom(qPos + growth, run.position) >= run.position + run.tokens;
   });
 }
@@ -57,6 +62,7 @@ void groupHeads(Plan &plan) {
                                 run.tokens,
                                 run.tokens,
                                 0,
+                                0,
                                 false};
     if (plan.windowStarts.empty() || placeOf(plan.windowStarts.back()) != placeOf(run)) {
       plan.windowStarts.push_back(own);
@@ -82,6 +88,7 @@ void linkStarts(Plan &plan) {
       end = 0;
     }
     start.first = first;
+    start.others = start.headBegin - start.headEnd; // which are met below
     end = std::max(end, start.location + start.longest);
   }
   const auto isBefore = [](const Plan::WindowStart &start, const std::pair<int, int> &place) {
@@ -89,13 +96,17 @@ void linkStarts(Plan &plan) {
   };
   for (const abi::Run &run : plan.runs) {
     const auto own = std::lower_bound(starts.begin(), starts.end(), placeOf(run), isBefore);
-    if (own != starts.end() && placeOf(*own) == placeOf(run))
+    if (own != starts.end() && placeOf(*own) == placeOf(run)) {
+      ++own->others;
       continue;
+    }
     for (auto start = own;
          start != starts.end() && areOfOneNode(*start, run) && start->location < run.location + run.tokens;
          ++start)
       start->isInside = true;
   }
+  for (Plan::WindowStart &start : starts)
+    start.isInside |= start.others > 0;
 }
 
 /// Tokens that nobody reads any more.
@@ -127,13 +138,15 @@ void findWindowStarts(int mostGrowth, Plan &plan) {
     const abi::Item &item = plan.items[i];
     for (int r = item.runBegin; r < item.runBegin + item.runCount; ++r) {
       const abi::Run &run = plan.runs[static_cast<std::size_t>(r)];
-      const auto loses = [&](int qPos) {
-        return plan.reach.firstFrom(qPos + mostGrowth, run.position) > run.position;
+      if (run.slope != 0) // its first tokens may be all that its first readers read in the item
+        continue;
+      const auto lose = [&](std::span<const int> readers) {
+        return plan.reach.firstFrom(readers, mostGrowth, run.position) > run.position;
       };
       const Plan::WindowHead head{static_cast<int>(i), r};
-      if (loses(last) && (plan.strictChunk > 0 ? losesAReader(plan, head, mostGrowth)
-                                               : loses(leastQPos(plan, item.queryBegin + run.queryBegin,
-                                                                 item.queryBegin + run.queryEnd))))
+      // Where the last of all queries sees its beginning most runs have a reader who does.
+      if (lose({&last, 1}) &&
+          (plan.strictChunk > 0 ? losesAReader(plan, head, mostGrowth) : lose(positionsOf(plan, head))))
         plan.windowHeads.push_back(head);
     }
   }
@@ -149,8 +162,8 @@ bool findWindowMoves(const Plan &plan, std::span<int> moved) {
                         [&](const Plan::WindowHead &head) { return losesAReader(plan, head, 0); });
   for (std::size_t s = 0; s < plan.windowStarts.size(); ++s) {
     const Plan::WindowStart &start = plan.windowStarts[s];
-    const int least = leastQPos(plan, start.queryBegin, start.queryEnd);
-    const int first = plan.reach.firstFrom(least, start.position);
+    const int first = plan.reach.firstFrom(positionsOf(plan, start.queryBegin, start.queryEnd), /*growth=*/0,
+                                           start.position);
     if (first == Reach::kNowhere || first - start.position >= start.shortest)
       return false;
     const int location = (start.location + first - start.position) & -plan.trimStep;
@@ -182,7 +195,7 @@ int moveWindowStarts(Plan &plan, std::span<const int> allMoved) {
       if (item.dealtTiles > 0)
         countDealt(item, {runs + item.runBegin, static_cast<std::size_t>(item.runCount)});
     }
-    most = std::max(most, moved * (start.headEnd - start.headBegin));
+    most += moved * (start.headEnd - start.headBegin); // all of which may be an item's
     start.location += moved;
     start.position += moved;
     start.shortest -= moved;

@@ -16,7 +16,7 @@ void findWindowStarts(int mostGrowth, Plan &plan);
 /// time for a new plan.
 bool findWindowMoves(const Plan &plan, std::span<int> moved);
 
-/// Moves each window start so far. Returns the most tokens that an item has lost.
+/// Moves each window start so far. Returns how many tokens an item has lost at most.
 int moveWindowStarts(Plan &plan, std::span<const int> allMoved);
 
 } // namespace deft::plan

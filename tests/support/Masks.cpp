@@ -71,6 +71,22 @@ std::vector<NamedMask> modelMasks() {
     return m.is(ExprOp::And, m.is(ExprOp::Gt, m.kv(), m.i32(ExprOp::Sub, m.q(), m.integer(50))),
                 m.is(ExprOp::Lt, m.kv(), m.i32(ExprOp::Sub, m.q(), m.integer(10))));
   });
+  const auto distanceIs = [](MaskWriter &m, ExprOp kind, int distance) {
+    return m.is(kind, m.kv(), m.i32(ExprOp::Sub, m.q(), m.integer(distance)));
+  };
+  add("window and one token far behind", [&](MaskWriter &m) {
+    return m.is(ExprOp::Or, distanceIs(m, ExprOp::Eq, 15), distanceIs(m, ExprOp::Gt, 3));
+  });
+  add("window and a band behind it", [&](MaskWriter &m) {
+    return m.is(ExprOp::Or, m.is(ExprOp::And, distanceIs(m, ExprOp::Gt, 50), distanceIs(m, ExprOp::Lt, 30)),
+                distanceIs(m, ExprOp::Gt, 8));
+  });
+  add("sink, band and window", [&](MaskWriter &m) {
+    return m.is(ExprOp::Or, m.is(ExprOp::Lt, m.kv(), m.integer(3)),
+                m.is(ExprOp::Or,
+                     m.is(ExprOp::And, distanceIs(m, ExprOp::Ge, 40), distanceIs(m, ExprOp::Le, 35)),
+                     distanceIs(m, ExprOp::Ge, 5)));
+  });
   add("nothing", [](MaskWriter &m) { return m.is(ExprOp::Lt, m.kv(), m.integer(0)); });
   add("everything but the last blocks", [](MaskWriter &m) {
     return m.is(ExprOp::Lt, m.kv(), m.i32(ExprOp::Max, m.integer(16), m.blockOf(m.q(), m.integer(16))));
@@ -102,12 +118,42 @@ std::vector<NamedMask> modelMasks() {
         ExprOp::Or, past(m),
         m.is(ExprOp::And, m.is(ExprOp::Ge, m.kv(), m.integer(30)), m.is(ExprOp::Lt, m.kv(), m.integer(50))));
   });
+  addOfPath("window behind a stretch that all see", [&](MaskWriter &m) {
+    return m.is(ExprOp::Or,
+                m.is(ExprOp::And, past(m),
+                     m.is(ExprOp::And, m.is(ExprOp::Ge, m.kv(), m.integer(20)), m.window(m.integer(15)))),
+                m.is(ExprOp::Ge, m.kv(), m.integer(45)));
+  });
   addOfPath("blocks both ways", [](MaskWriter &m) {
     return m.is(ExprOp::Eq, m.blockOf(m.kv(), m.integer(16)), m.blockOf(m.q(), m.integer(16)));
   });
   addOfPath("delayed on a path",
             [](MaskWriter &m) { return m.is(ExprOp::Le, m.kv(), m.i32(ExprOp::Sub, m.q(), m.integer(5))); });
   return masks;
+}
+
+spec::Variant randomBands(unsigned seed) {
+  std::mt19937 random(seed);
+  const auto below = [&](unsigned n) { return static_cast<int>(random() % n); };
+  MaskWriter m;
+  const auto behind = [&](int distance) { return m.i32(ExprOp::Sub, m.q(), m.integer(distance)); };
+  const auto band = [&] {
+    const int near = below(30);
+    const ExprId starts[] = {behind(near + below(25)), m.integer(below(60)),
+                             m.blockOf(m.q(), m.integer(2 + below(30)))};
+    const ExprId ends[] = {behind(near), m.integer(below(90)), behind(below(3))};
+    const ExprId from = m.is(ExprOp::Ge, m.kv(), starts[below(3)]),
+                 until = m.is(ExprOp::Le, m.kv(), ends[below(3)]);
+    const int sides = below(5);
+    return sides == 0 ? from : sides == 1 ? until : m.is(ExprOp::And, from, until);
+  };
+  ExprId mask = band();
+  for (int more = below(3); more > 0; --more)
+    mask = m.is(ExprOp::Or, mask, band());
+  m.variant.mask = mask;
+  if (below(3) == 0)
+    m.variant.bound = spec::MaskBound::Path;
+  return m.variant;
 }
 
 spec::Variant randomMask(unsigned seed) {

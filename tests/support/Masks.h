@@ -16,6 +16,10 @@ struct NamedMask {
 /// Windows, sinks, chunks, switches and ends, of small numbers.
 std::vector<NamedMask> modelMasks();
 
+/// One to three intervals of kv_pos, which end and begin at distances from the query, at positions or at
+/// blocks: windows, sinks, bands and gaps between them. The bound of a third is `path`.
+spec::Variant randomBands(unsigned seed);
+
 /// Any expression of the language as a mask, in the bounds of a third `path`. The same seed gives the same
 /// one everywhere.
 spec::Variant randomMask(unsigned seed);

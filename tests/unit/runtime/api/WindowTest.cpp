@@ -7,6 +7,8 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <span>
+#include <utility>
 #include <vector>
 
 namespace deft {
@@ -96,6 +98,31 @@ TEST(WindowTest, PagesThatNobodySeesMayBeGone) {
     ASSERT_TRUE(ran) << "step " << step << ": " << ran.error().text();
     problem.expectSeen(kWindow);
   }
+}
+
+// Where a mask has a gap, not the reader with the least q_pos says where what is read begins.
+TEST(WindowTest, ALeafThatNobodyReadsTakesNothingFromOthers) {
+  Problem problem;
+  problem.tree = Tree();
+  const int root = problem.tree.addRoot(12, 0).value();
+  const int first = problem.tree.addChild(root, 4, 16).value(),
+            second = problem.tree.addChild(root, 15, 32).value(),
+            third = problem.tree.addChild(root, 1, 64).value();
+  for (const int node : {first, root, second})
+    (void)problem.tree.addQuery(node).value();
+  problem.q.assign(3 * 4 * 64, 0);
+  problem.out.assign(problem.q.size(), 0);
+  problem.lse.assign(3 * 4, 0);
+  const Attention attention = compile("mask = kv_pos == q_pos - 15 || kv_pos > q_pos - 3;");
+  Plan plan = Plan::make(attention, problem.tree).value();
+  ASSERT_TRUE(problem.tree.append(third, 1));
+  ASSERT_EQ(plan.advance(problem.tree).value(), Advanced::InPlace);
+  const auto ran = problem.run(attention, plan);
+  ASSERT_TRUE(ran) << ran.error().text();
+  for (const auto &[query, tokens] : {std::pair(0, 4), {1, 3}, {2, 4}})
+    EXPECT_THAT(std::span(problem.lse).subspan(static_cast<std::size_t>(4 * query), 4),
+                Each(testing::FloatNear(std::log(static_cast<float>(tokens)), 1e-4F)))
+        << "query " << query;
 }
 
 TEST(WindowTest, APlanHasTheParametersThatItWasMadeWith) {

@@ -166,6 +166,33 @@ TEST(ReachTest, MasksOfModelsAreKnownToTheToken) {
   }
 }
 
+/// What one of several queries sees first, whatever the mask's gaps.
+TEST(ReachTest, OfSeveralQueriesTheOneCountsThatSeesFarthestUp) {
+  int decidedByLater = 0;
+  for (unsigned seed = 0; seed < 3000; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    const spec::Variant variant = seed % 2 == 0 ? test::randomBands(seed) : test::randomMask(seed);
+    std::mt19937 random(seed);
+    const Reach reach = exec::reachOf(variant, someParams(variant, random).params);
+    std::vector<int> qPos(1 + random() % 5);
+    for (int &own : qPos)
+      own = static_cast<int>(random() % 60) - 1;
+    const int growth = static_cast<int>(random() % 9);
+    for (int position = 0; position < 60; ++position) {
+      int first = Reach::kNowhere;
+      for (const int own : qPos)
+        first = std::min(first, reach.firstFrom(own + growth, position));
+      ASSERT_EQ(reach.firstFrom(qPos, growth, position), first) << "position " << position;
+      const int least = *std::min_element(qPos.begin(), qPos.end());
+      decidedByLater += first < reach.firstFrom(least + growth, position) ? 1 : 0;
+    }
+  }
+  EXPECT_GT(decidedByLater, 1000);
+  EXPECT_EQ(Reach().firstFrom(std::vector{3, 8}, 0, 8), 8);
+  EXPECT_EQ(Reach().firstFrom(std::vector{3, 8}, 1, 10), Reach::kNowhere);
+  EXPECT_EQ(Reach().firstFrom(std::vector<int>{}, 0, 0), Reach::kNowhere);
+}
+
 /// A mask `kv_pos > q_pos - w` with the parameter w.
 spec::Variant windowOfParam(spec::Param::Shape shape = spec::Param::Shape::Scalar) {
   test::VariantBuilder builder;
@@ -175,6 +202,31 @@ spec::Variant windowOfParam(spec::Param::Shape shape = spec::Param::Shape::Scala
   builder.variant.mask =
       builder.op(spec::ExprOp::Gt, spec::ScalarType::Bool, {builder.read(spec::Builtin::KvPos), start});
   return builder.variant;
+}
+
+/// A query that sees more stretches than one that comes before it has lost what was between them.
+TEST(ReachTest, GapsThatOpenAreKnown) {
+  int opened = 0;
+  std::vector<Positions> before, now;
+  for (unsigned seed = 0; seed < 4000; ++seed) {
+    const Reach reach = Reach::ofDefaults(test::randomBands(seed));
+    if (reach.hasRisingEnd())
+      continue;
+    for (int qPos = 0; qPos < 120; ++qPos) {
+      reach.find(qPos, qPos, before);
+      reach.find(qPos + 1, qPos + 1, now);
+      bool isOpened = false;
+      for (std::size_t i = 0; i + 1 < now.size(); ++i)
+        isOpened |= std::any_of(before.begin(), before.end(), [&](const Positions &stretch) {
+          return stretch.begin < now[i].end && now[i].end < std::min(stretch.end, qPos + 1);
+        });
+      ASSERT_TRUE(!isOpened || reach.opensGap(qPos, qPos + 1)) << "seed " << seed << ", q_pos " << qPos;
+      opened += isOpened ? 1 : 0;
+    }
+  }
+  EXPECT_GT(opened, 100);
+  const Reach window = exec::reachOf(windowOfParam(), {{{}, {10}}});
+  EXPECT_FALSE(window.opensGap(0, 1000));
 }
 
 TEST(ReachTest, AParameterWithoutAValueBoundsNothing) {

@@ -141,6 +141,35 @@ TEST(WindowStartsTest, WindowsOfNodesThatSharePlacesMoveByThemselves) {
   EXPECT_EQ(one.plan.readTokens, 36);
 }
 
+/// Of kv_pos == q_pos - 15 || kv_pos > q_pos - 3 the reader with the least q_pos sees the end of the run, and
+/// another one its beginning.
+TEST(WindowStartsTest, UnderAMaskWithAGapAnyReaderMayKeepTheBeginning) {
+  const auto at = [](int rest) {
+    spec::VisibleBounds::Bound bound; // q_pos + rest
+    bound.at.qPos = 1;
+    bound.at.rest.constant = rest;
+    return bound;
+  };
+  Windowed one({15, 11, 26});
+  one.plan.trimStep = 1;
+  one.plan.reach = Reach::of({{{.from = {at(-15)}, .until = {at(-14)}, .conditions = {}},
+                               {.from = {at(-2)}, .until = {}, .conditions = {}}}},
+                             {});
+  one.addItem(0, 3, {{0, 0, 12, 0, 3}});
+  one.find();
+  ASSERT_EQ(one.plan.windowStarts.size(), 1U);
+  ASSERT_TRUE(one.grow(0));
+  EXPECT_THAT(one.begins(), ElementsAre(0)) << "the first query sees token 0";
+  one.plan.queryPos[0] += 4; // and then token 4, and the second one from 9 on
+  ASSERT_TRUE(one.grow(0));
+  EXPECT_THAT(one.begins(), ElementsAre(4));
+  one.plan.queryPos[0] += 10; // nothing of the run
+  ASSERT_TRUE(one.grow(0));
+  EXPECT_THAT(one.begins(), ElementsAre(9));
+  EXPECT_TRUE(one.grow(2)) << "the second one sees from 11 on";
+  EXPECT_FALSE(one.grow(1)) << "and then none of them sees a token of the run";
+}
+
 TEST(WindowStartsTest, DealtTilesAreCountedAnew) {
   Windowed one({56, 40, 40, 40});
   one.addItem(
