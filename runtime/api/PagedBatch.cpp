@@ -16,8 +16,8 @@ struct PagedBatch::Impl {
   sharing::Batch batch;
   Tree view; ///< looks at the tree of `batch`
 
-  Impl(int pageSize, bool checksEntries, int lastPage, int sharingStep)
-      : batch(sharing::PageSize(pageSize), checksEntries, lastPage, sharingStep) {
+  Impl(int pageSize, bool checksEntries, int lastPage, int sharingStep, bool seesPath)
+      : batch(sharing::PageSize(pageSize), checksEntries, lastPage, sharingStep, seesPath) {
     view.mutableImpl().look(batch.tree(), &batch.drafted(), &batch.requestInPieces(), sharingStep);
   }
 };
@@ -85,9 +85,9 @@ Result<PagedBatch> PagedBatch::make(const PagedBatchOptions &options) {
       !checked)
     return checked.error();
   return api::guarded([&]() -> Result<PagedBatch> {
-    return PagedBatch(std::make_unique<Impl>(options.pageSize, options.checkEntries.value_or(kHasAssertions),
-                                             static_cast<int>(pages - 1),
-                                             std::max(plan::roundedChunk(options.invariantChunk), 1)));
+    return PagedBatch(std::make_unique<Impl>(
+        options.pageSize, options.checkEntries.value_or(kHasAssertions), static_cast<int>(pages - 1),
+        std::max(plan::roundedChunk(options.invariantChunk), 1), options.seesPath));
   });
 }
 

@@ -61,8 +61,10 @@ deft_status deft_paged_batch_make(const deft_paged_batch_options *options, deft_
     if (known->cache_pages < 0)
       return usage("deft_paged_batch_options::cache_pages is " + std::to_string(known->cache_pages) +
                    ", less than 0");
-    deft::PagedBatchOptions made{
-        .pageSize = known->page_size, .checkEntries = *checks, .invariantChunk = known->invariant_chunk};
+    deft::PagedBatchOptions made{.pageSize = known->page_size,
+                                 .checkEntries = *checks,
+                                 .invariantChunk = known->invariant_chunk,
+                                 .seesPath = known->sees_path != 0};
     if (known->cache_pages > 0)
       made.cachePages = known->cache_pages;
     return deft::PagedBatch::make(made);

@@ -31,6 +31,12 @@ private:
   bool isCalledOff_ = false;
 };
 
+/// Whether a request has more than one query.
+bool haveSeveral(std::span<const int> queryIndptr) {
+  return std::adjacent_find(queryIndptr.begin(), queryIndptr.end(),
+                            [](int begin, int end) { return end - begin > 1; }) != queryIndptr.end();
+}
+
 } // namespace
 
 Result<void> Batch::update(const Requests &asked) {
@@ -39,6 +45,8 @@ Result<void> Batch::update(const Requests &asked) {
     return rows.error();
   if (auto read = readRequests(asked, *rows, requests_); !read)
     return read;
+  if (auto checked = checkDrafts(asked.drafts); !checked)
+    return checked;
   const int *const table = asked.table.entries.data();
   ++step_;
   if (auto found = findMembers(asked); !found)
@@ -48,18 +56,14 @@ Result<void> Batch::update(const Requests &asked) {
   if (auto checked = checkNewPages(table); !checked)
     return checked;
 
-  OnLeave undo([&] { dropAll(); }); // half of an edit is worse than nothing
-  hasIds_ = !asked.ids.empty();
-  needsQueries_ = hasGrown_ = false;
-  forest_.removeStandIns();
-  dropUnseen();
-  keepKnown();
-  growKnown(table);
-  addNew(table, asked.ids);
-  takeOrder(asked);
-  makeQueries();
-  undo.callOff();
-  return {};
+  return edit(haveSeveral(asked.queryIndptr), [&] {
+    hasIds_ = !asked.ids.empty();
+    dropUnseen();
+    keepKnown();
+    growKnown(table);
+    addNew(table, asked.ids);
+    takeOrder(asked);
+  });
 }
 
 Result<void> Batch::grow(const PageTable &pages, std::span<const int> lengths) {
@@ -93,14 +97,40 @@ Result<void> Batch::grow(const PageTable &pages, std::span<const int> lengths) {
   if (auto checked = checkNewPages(table); !checked)
     return checked;
 
+  return edit(hasSeveralQueries_, [&] {
+    keepKnown();
+    growKnown(table);
+  });
+}
+
+template <typename Change> Result<void> Batch::edit(bool hasSeveralQueries, Change &&change) {
+  std::optional<Batch> before; // whether a request is in pieces the changed forest says
+  if (seesPath_ && hasSeveralQueries)
+    before = *this;
   OnLeave undo([&] { dropAll(); }); // half of an edit is worse than nothing
   needsQueries_ = hasGrown_ = false;
   forest_.removeStandIns();
-  keepKnown();
-  growKnown(table);
+  change();
   makeQueries();
   undo.callOff();
-  return {};
+  if (!before || requestInPieces_ < 0)
+    return {};
+  const int refused = requestInPieces_;
+  *this = std::move(*before);
+  return wrongRequest(static_cast<std::size_t>(refused),
+                      "others share pages with its new tokens, whose queries are in several nodes then: "
+                      "under `path` each would see its own node's tokens alone",
+                      "give new tokens that see each other pages of their own");
+}
+
+Result<void> Batch::checkDrafts(std::span<const int> drafts) const {
+  const auto drafted = std::find_if(drafts.begin(), drafts.end(), [](int count) { return count > 0; });
+  if (!seesPath_ || drafted == drafts.end())
+    return {};
+  return wrongRequest(
+      static_cast<std::size_t>(drafted - drafts.begin()),
+      "it has drafts, which are bound by their tree, and the batch is for masks bound by `path`",
+      "give each draft's query by a Tree");
 }
 
 /// Who the requests are among those that are known. Nothing is changed but what only this step means.

@@ -23,9 +23,11 @@ public:
   static constexpr int kLargestPage = std::numeric_limits<int>::max();
 
   /// With `checksEntries` pages that must not have changed are compared with what they were. `lastPage` is
-  /// the largest that an entry may name. Requests share multiples of `step` tokens.
-  Batch(PageSize pageSize, bool checksEntries, int lastPage = kLargestPage, int step = 1)
-      : forest_(pageSize, step), checksEntries_(checksEntries), lastPage_(lastPage) {}
+  /// the largest that an entry may name. Requests share multiples of `step` tokens. With `seesPath` a step is
+  /// an error that has drafts, or a request in pieces: a mask bound by `path` serves neither.
+  Batch(PageSize pageSize, bool checksEntries, int lastPage = kLargestPage, int step = 1,
+        bool seesPath = false)
+      : forest_(pageSize, step), checksEntries_(checksEntries), lastPage_(lastPage), seesPath_(seesPath) {}
 
   /// Brings it to these requests, in their order. A request with the id of a known one is the same one, with
   /// the same pages and perhaps more, wherever its row is. Without ids a row's pages tell, compared with what
@@ -57,6 +59,9 @@ private:
   Known &known(int member) { return known_[static_cast<std::size_t>(member)]; }
   bool keepsCopies() const { return checksEntries_ || !hasIds_; }
   void dropAll();
+  support::Result<void> checkDrafts(std::span<const int> drafts) const;
+  /// Changes forest and queries, in whole or not at all.
+  template <typename Change> support::Result<void> edit(bool hasSeveralQueries, Change &&change);
   support::Result<void> findMembers(const Requests &requests);
   support::Result<void> findRewritten(const int *table, bool hasIds);
   support::Result<void> checkEntries(const int *table, const std::string &promise) const;
@@ -72,6 +77,7 @@ private:
   PrefixForest forest_;
   bool checksEntries_;
   int lastPage_;
+  bool seesPath_;
   bool hasIds_ = true; ///< in the last step; else a request's id is its row
   std::uint64_t step_ = 0;
   std::vector<Known> known_;

@@ -190,3 +190,27 @@ def test_bits_of_an_invariant_batch_do_not_depend_on_who_shares_pages(att, rng, 
     # Of 3 others: all pages but the last chunk, none, and 32 pages.
     whole = chunk or 512
     assert batch.sharing().request_tokens - batch.sharing().tokens == sum(n * PAGE // whole * whole for n in (69, 4, 32))
+
+
+PATH = "attention both_ways { query_heads = 4; kv_heads = 2; head_dim = 64; mask = path && (kv_pos <= q_pos || kv_pos < 300); }"
+
+
+@pytest.mark.parametrize("runs_before", [False, True])
+def test_a_step_that_a_mask_bound_by_path_does_not_serve_changes_nothing(rng, runs_before):
+    tables = np.array([[0, 1, 2, 3], [0, 1, 4, 5]], "int32")
+    k, v = bf16(rng, 6, PAGE, 2, 64), bf16(rng, 6, PAGE, 2, 64)
+    q = bf16(rng, 13, 4, 64)
+    batch = deft.PagedBatch(deft.compile(PATH), max_requests=2)
+    batch.update(tables, [40, 60], [0, 8, 13])
+    before = batch.run(q, k, v) if runs_before else None
+    shared = np.array([[0, 1, 4, 3], [0, 1, 4, 5]], "int32")
+    for change in (lambda: batch.update(shared, [52, 64], [0, 8, 13]), lambda: batch.update(tables, [40, 60], [0, 8, 40])):
+        with pytest.raises(deft.UsageError, match="request [01]: others share pages with its new tokens") as caught:
+            change()
+        assert caught.value.hint == "give new tokens that see each other pages of their own"
+        assert batch.sharing() == deft.Sharing(2, 100, 68)
+        after = batch.run(q, k, v)
+        before = after if before is None else before
+        assert (after == before).all()
+    batch.grow(tables, [41, 61])
+    assert batch.sharing() == deft.Sharing(2, 102, 70)

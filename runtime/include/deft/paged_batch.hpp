@@ -106,6 +106,12 @@ struct PagedBatchOptions {
   /// depend on who shares its pages, and a step reads up to a chunk more for each. 0: every token that is
   /// shared is read once.
   int invariantChunk = 0;
+  /// For attentions whose mask is bound by `path` (Attention::seesPath()), which show a query tokens behind
+  /// its own: steps that they do not serve are errors of update() and grow(), which change nothing, and not
+  /// of the plan's, which comes when the batch has changed. These are steps with drafts, and those in which
+  /// others share pages with some of a request's new tokens. Costs a copy of what the batch knows in each
+  /// step in which a request has several queries.
+  bool seesPath = false;
 };
 
 /// What sharing saves: a step reads `tokens` in place of `requestTokens`.

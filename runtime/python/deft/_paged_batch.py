@@ -88,6 +88,7 @@ class PagedBatch(OfThisProcess):
             check_entries=_CHECKS[check_entries],
             cache_pages=0 if cache_pages is None else expect_whole("cache_pages", cache_pages, c_int64, least=1),
             invariant_chunk=shared_chunk,
+            sees_path=attention.sees_path,
         )
         self.max_requests = expect_whole("max_requests", max_requests, least=0)
         self._handle = Handle(make(lib.deft_paged_batch_make, byref(options)), lib.deft_paged_batch_destroy)
@@ -142,6 +143,9 @@ class PagedBatch(OfThisProcess):
         `drafts` (int32, in place of query_indptr): how many drafts of each request, at most 256, lie behind its `seq_lens`
         tokens. They are its queries, all of them, and `draft` says which of them see which.
 
+        An error leaves the batch as it was, unless it is a plan's, of which a captured graph has no room for these requests:
+        then they are the batch's, and runs say so again until the next update.
+
         Tables and lengths may lie on a GPU as torch's tensors; planning then takes a copy, and waits for it. It does not for
         a table of which the caller knows on the host what it will hold by the time runs read it: `host_tables`, of the
         same shape and strides.
@@ -171,9 +175,6 @@ class PagedBatch(OfThisProcess):
         most_drafts = _most(given_rows["drafts"]) if drafts is not None else None
         if most_drafts and self._runs._options.invariant:  # which no plan of theirs is: said while nothing has changed
             raise UsageError("an invariant plan is not for requests with drafts", "give each draft's query by a Tree")
-        if most_drafts and self.attention.sees_path:  # likewise
-            bound = f"`{self.attention.name}` is bound by `path`, and a plan with drafts by their tree"
-            raise UsageError(bound, "give each draft's query by a Tree")
         requests = sized(
             _abi.deft_paged_requests,
             table=addressof(table.pages),
@@ -196,7 +197,7 @@ class PagedBatch(OfThisProcess):
     def _follow_step(self, table: BlockTable) -> None:
         self._table = table.seen
         self._on_device.clear()
-        self._runs._advance(self._runs._planned_tree())
+        self._runs._follow_batch()
 
     def draft(self, bits: Any, depths: Any = None, lengths: Any = None, *, stream: int | None = None) -> None:
         """For a batch with drafts, before the runs of each step: which of them see which. Each sees itself, what is above it in
@@ -222,6 +223,8 @@ class PagedBatch(OfThisProcess):
     def _check_has_requests(self) -> None:
         if self._table is None:
             raise UsageError("the batch has no requests yet", "call update first")
+        if self._runs._is_behind:  # says again why, if nothing has changed since
+            self._runs._follow_batch()
 
     def run(
         self,
@@ -318,9 +321,15 @@ class _BatchRuns(Runs):
         super().__init__(attention, params, options)
         self._batch = batch
         self._mask = DraftMask()
+        self._is_behind = False  # the plans could not follow the batch's last step
 
     def _planned_tree(self) -> Any:
         return _Borrowed(lib.deft_paged_batch_get_tree(self._batch), self._batch)
+
+    def _follow_batch(self) -> None:
+        self._is_behind = True
+        self._advance(self._planned_tree())
+        self._is_behind = False
 
     def _make_host(self, options: Any) -> int:
         return make(lib.deft_paged_batch_make_plan, self._batch, self._attention, options)

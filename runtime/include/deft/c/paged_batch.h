@@ -81,7 +81,12 @@ typedef struct deft_paged_batch_options {
   /// bits do not depend on who shares its pages, and a step reads up to a chunk more for each. 0: every token
   /// that is shared is read once.
   int32_t invariant_chunk;
-  int32_t reserved; ///< 0
+  /// 1: for attentions whose mask is bound by `path` (deft_attention_facts::sees_path), which show a query
+  /// tokens behind its own. Steps that they do not serve are errors of an update or a growth then, which
+  /// change nothing, and not of the plan's, which comes when the batch has changed. These are steps with
+  /// drafts, and those in which others share pages with some of a request's new tokens. Costs a copy of what
+  /// the batch knows in each step in which a request has several queries.
+  int32_t sees_path;
 } deft_paged_batch_options;
 
 /// What sharing saves: a step reads `tokens` in place of `request_tokens`.

@@ -61,6 +61,18 @@ TEST(PagedBatchSpecsTest, NewTokensSeeEachOtherUnderPath) {
   EXPECT_NE(refused.error().message.find("others share pages with new tokens of request 0"),
             std::string::npos)
       << refused.error().message;
+  // A batch that knows of the mask refuses the step, and its plan stays that of the one before.
+  PagedBatch careful = PagedBatch::make({.pageSize = 16, .seesPath = true}).value();
+  const std::vector<int> apart{0, 1, 2, 3, 0, 1, 4, 5};
+  careful.update({.table = {.entries = apart, .rowStride = 4}, .lengths = lengths, .queryIndptr = indptr})
+      .value();
+  Plan kept = careful.plan(attention).value();
+  const auto unchanged = careful.update(
+      {.table = {.entries = entries, .rowStride = 4}, .lengths = longer, .queryIndptr = indptr});
+  ASSERT_FALSE(unchanged);
+  EXPECT_EQ(unchanged.error().hint, "give new tokens that see each other pages of their own");
+  EXPECT_TRUE(kept.isCurrent());
+  EXPECT_EQ(kept.advance(careful.tree()).value(), Advanced::Nothing);
   Tree copy = shared.tree();
   EXPECT_FALSE(Plan::make(attention, copy)) << "it is of the same requests";
   copy.clearQueries();

@@ -155,5 +155,19 @@ TEST_F(PagedBatchTest, ItsTreeIsChangedThroughItAlone) {
   EXPECT_EQ(deft_tree_query_count(tree), 3);
 }
 
+TEST_F(PagedBatchTest, ABatchForMasksBoundByPathRefusesWhatTheyDoNotServe) {
+  auto options = sized<deft_paged_batch_options>();
+  options.page_size = 16;
+  options.sees_path = 1;
+  batch = made<BatchHandle>(deft_paged_batch_make, &options);
+  ASSERT_EQ(update(), DEFT_OK) << deft_error_text();
+  const std::vector<int32_t> indptr = {0, 1, 10, 11}; // the second one's last 9 tokens, 6 of which all have
+  requests.query_indptr = indptr.data();
+  EXPECT_EQ(update(), DEFT_USAGE);
+  EXPECT_THAT(deft_error_message(), HasSubstr("request 1: others share pages with its new tokens"));
+  EXPECT_EQ(deft_tree_query_count(deft_paged_batch_get_tree(batch.get())), 3);
+  EXPECT_EQ(summary().tokens, 44);
+}
+
 } // namespace
 } // namespace deft::c_test

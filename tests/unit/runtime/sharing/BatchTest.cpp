@@ -228,5 +228,77 @@ TEST_F(BatchTest, WrongStepsChangeNothing) {
   EXPECT_EQ(nodes(), 4);
 }
 
+/// Of a batch for masks bound by `path`, which show a request's new tokens to each other.
+class BoundByPathTest : public BatchTest {
+protected:
+  BoundByPathTest() {
+    batch_ = Batch(PageSize(kPageSize), /*checksEntries=*/true, Batch::kLargestPage, 1, /*seesPath=*/true);
+    queryIndptr_ = {0, 1, 3, 4}; // the second one's last two tokens
+    update();
+  }
+
+  /// What a step that is refused must leave as it was.
+  std::string state() const {
+    std::string state = std::to_string(batch_.tree().generation());
+    const auto add = [&](std::int64_t number) { state += " " + std::to_string(number); };
+    for (const tree::Query &query : batch_.tree().queries())
+      add(query.node), add(query.position), add(batch_.tree().pathTokens(query));
+    for (const int member : batch_.members())
+      add(member), add(batch_.forest().tokens(member)), add(batch_.forest().firstEntry(member));
+    for (int node = batch_.tree().firstRoot(); node >= 0; node = batch_.tree().nextInPreorder(node))
+      add(node), add(batch_.tree().nodes()[static_cast<std::size_t>(node)].location),
+          add(batch_.tree().nodes()[static_cast<std::size_t>(node)].tokens);
+    return state;
+  }
+};
+
+TEST_F(BoundByPathTest, AStepInWhichOthersShareNewTokensIsRefusedAndChangesNothing) {
+  const std::string before = state();
+  const auto entries = entries_;
+  for (const bool comes : {false, true}) { // with a request that comes, in a row that another one leaves
+    if (comes)
+      ids_ = {73, 71, 72};
+    write(0, comes ? std::vector{1, 2, 4, 6} : std::vector{1, 2, 3, 6});
+    write(2, {1, 2, 4, 7});
+    lengths_ = {14, 11, 10}, ids_[2] = 74;
+    EXPECT_EQ(whyNotUpdated().substr(0, 65),
+              "request 1: others share pages with its new tokens, whose queries ");
+    EXPECT_EQ(state(), before);
+  }
+  ids_ = {70, 71, 72}, entries_ = entries, lengths_ = {10, 11, 12};
+  update();
+  EXPECT_EQ(batch_.tree().queries().size(), 4u);
+}
+
+TEST_F(BoundByPathTest, NeitherDoesOneThatOnlyGrows) {
+  write(2, {1, 2, 4});
+  ids_ = {70, 71, 74}, lengths_ = {9, 11, 9};
+  update(); // the third one's 9 tokens are the second one's first ones
+  const std::string before = state();
+  lengths_ = {9, 12, 11};
+  const auto refused = batch_.grow(table(), lengths_);
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().message, HasSubstr("request 1: others share pages with its new tokens"));
+  EXPECT_EQ(state(), before);
+  isRight();
+  lengths_ = {9, 12, 10};
+  grow();
+}
+
+TEST_F(BoundByPathTest, DraftsAreRefusedBeforeAnythingChanges) {
+  const std::string before = state();
+  const std::vector<int> drafts = {0, 2, 0};
+  queryIndptr_.clear();
+  lengths_ = {10, 10, 11};
+  Requests asked = requests();
+  asked.drafts = drafts;
+  const auto refused = batch_.update(asked);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(
+      refused.error().message,
+      "request 1: it has drafts, which are bound by their tree, and the batch is for masks bound by `path`");
+  EXPECT_EQ(state(), before);
+}
+
 } // namespace
 } // namespace deft::sharing
