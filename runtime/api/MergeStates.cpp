@@ -57,6 +57,42 @@ Result<abi::StatesArgs> argsOf(const StateShape &shape, std::span<const State> s
   return args;
 }
 
+/// What a merge reads or writes: rows without gaps.
+struct Memory {
+  const void *begin = nullptr;
+  std::int64_t bytes = 0;
+
+  bool overlaps(const Memory &other) const {
+    const auto from = reinterpret_cast<std::uintptr_t>(begin),
+               with = reinterpret_cast<std::uintptr_t>(other.begin);
+    return from < with + static_cast<std::uintptr_t>(other.bytes) &&
+           with < from + static_cast<std::uintptr_t>(bytes);
+  }
+};
+
+/// A row is written behind all that is read of it, so what is written may be what is read, but not another
+/// row's.
+Result<void> checkApart(const abi::StatesArgs &args, exec::StateType type) {
+  const std::int64_t outBytes = args.rows * args.dim * (type == exec::StateType::F32 ? 4 : 2);
+  const std::int64_t lseBytes = args.lse ? args.rows * 4 : 0;
+  const Memory out{args.out, outBytes}, lse{args.lse, lseBytes};
+  const auto refuse = [](const std::string &written, const std::string &read) {
+    return usage(written + " of the merged state overlaps with " + read,
+                 "it may be all of a state's own " + written + ", or has memory of its own");
+  };
+  for (int i = 0; i < args.count; ++i) {
+    const Memory stateOut{args.outs[i], outBytes}, stateLse{args.lses[i], args.rows * 4};
+    const std::string of = " of state " + std::to_string(i);
+    if ((out.overlaps(stateOut) && out.begin != stateOut.begin) || out.overlaps(stateLse))
+      return refuse("out", (out.overlaps(stateLse) ? "lse" : "out") + of);
+    if ((lse.overlaps(stateLse) && lse.begin != stateLse.begin) || lse.overlaps(stateOut))
+      return refuse("lse", (lse.overlaps(stateOut) ? "out" : "lse") + of);
+  }
+  if (out.overlaps(lse))
+    return refuse("lse", "its out");
+  return {};
+}
+
 /// The kernel reads 16 bytes at a time.
 Result<void> checkPieces(const abi::StatesArgs &args, exec::StateType type) {
   if (const int piece = exec::StateMerge::piece(type); args.dim % piece != 0)
@@ -83,6 +119,8 @@ Result<void> mergeStates(const StateShape &shape, std::span<const State> states,
     const auto args = argsOf(shape, states, to);
     if (!args)
       return args.error();
+    if (auto checked = checkApart(*args, *type); !checked)
+      return checked;
     exec::mergeStates(*args, *type);
     return {};
   });
@@ -114,6 +152,8 @@ Result<void> GpuStateMerge::run(const StateShape &shape, std::span<const State> 
     if (!args)
       return args.error();
     if (auto checked = checkPieces(*args, *type); !checked)
+      return checked;
+    if (auto checked = checkApart(*args, *type); !checked)
       return checked;
     return api::toPublic(impl_->merge.launch(*args, static_cast<device::cu::Stream>(stream)));
   });

@@ -38,6 +38,13 @@ Result<void> check(const QuantizeShape &shape, const void *from, std::span<const
                    ", not finite and above 0");
   if (shape.tokens > 0 && (!from || !to))
     return usage(std::string(from ? "to" : "from") + " is null");
+  // Elements of 16 bits become elements of 8: one that is written where others are still to be read is in
+  // their way.
+  const auto elements =
+      static_cast<std::uintptr_t>(shape.tokens) * heads * static_cast<std::uintptr_t>(shape.dim);
+  const auto read = reinterpret_cast<std::uintptr_t>(from), written = reinterpret_cast<std::uintptr_t>(to);
+  if (written < read + 2 * elements && read < written + elements)
+    return usage("to overlaps with from", "give it memory of its own");
   return {};
 }
 

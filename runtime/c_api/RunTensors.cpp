@@ -1,6 +1,7 @@
 #include "runtime/c_api/RunTensors.h"
 
 #include "runtime/c_api/Dtypes.h"
+#include "runtime/c_api/Overlap.h"
 #include "runtime/c_api/Sized.h"
 
 #include <algorithm>
@@ -169,6 +170,43 @@ private:
   std::string taker_; ///< of the tensors, for errors
 };
 
+/// What is read and written at once has to lie apart.
+class Memory {
+public:
+  void reads(std::string name, const Checked &tensor, deft_dtype dtype) {
+    read_.push_back({std::move(name), extentOf(tensor, dtype)});
+  }
+  void writes(std::string name, const Checked &tensor, deft_dtype dtype) {
+    written_.push_back({std::move(name), extentOf(tensor, dtype)});
+  }
+
+  Result<void> checkApart() const {
+    for (std::size_t i = 0; i < written_.size(); ++i) {
+      for (const Named &read : read_)
+        if (overlap(written_[i].extent, read.extent))
+          return usage(written_[i].name + " overlaps with " + read.name,
+                       "it is written while that is read: give it memory of its own");
+      for (std::size_t k = 0; k < i; ++k)
+        if (overlap(written_[i].extent, written_[k].extent))
+          return usage(written_[i].name + " overlaps with " + written_[k].name,
+                       "both are written: give each memory of its own");
+    }
+    return {};
+  }
+
+private:
+  struct Named {
+    std::string name;
+    Extent extent;
+  };
+
+  static Extent extentOf(const Checked &tensor, deft_dtype dtype) {
+    return {reinterpret_cast<std::uintptr_t>(tensor.data), (dtype & 0xff) / 8, tensor.shape, tensor.strides};
+  }
+
+  std::vector<Named> read_, written_;
+};
+
 /// The caches as the spec orders their dimensions, and where the strides of tokens, heads and pages stand.
 struct CacheShape {
   Dimensions dimensions;
@@ -204,7 +242,7 @@ struct CacheShape {
 
 /// K and V, as far as they are given, and their strides.
 Result<void> checkCaches(const TensorCheck &check, const Attention &attention, const deft_inputs &inputs,
-                         RunTensors &tensors) {
+                         RunTensors &tensors, Memory &memory) {
   for (const auto &[name, given, type, data, to] :
        {std::tuple("k", inputs.k, attention.k(), &tensors.k, &tensors.strides),
         std::tuple("v", inputs.v, attention.v(), &tensors.v, &tensors.vStrides)}) {
@@ -222,6 +260,7 @@ Result<void> checkCaches(const TensorCheck &check, const Attention &attention, c
       return usage("v is " + listText(cache->shape) + ", and k has " + std::to_string(*tensors.cachePages) +
                        " " + shape.dimensions[0].name,
                    "a token has its key and its value at one place of the page table");
+    memory.reads(name, *cache, dtypeOf(type.dtype));
     *data = cache->data;
     *to = *strides;
     tensors.cachePages = pages;
@@ -286,6 +325,7 @@ Result<RunTensors> checkTensors(const Attention &attention, int queries, const R
     return outputs.error();
   const TensorCheck check(place, "`" + attention.name() + "`");
   RunTensors tensors;
+  Memory memory;
   tensors.params = inputs->params;
   const Dimensions rows = {{"queries", queries}, {"query_heads", attention.queryHeads()}};
   const auto rowsOf = [&](const TensorType &tensor) {
@@ -297,15 +337,17 @@ Result<RunTensors> checkTensors(const Attention &attention, int queries, const R
     const auto q = check.checkRows("q", inputs->q, dtypeOf(attention.q().dtype), rowsOf(attention.q()));
     if (!q)
       return q.error();
+    memory.reads("q", *q, dtypeOf(attention.q().dtype));
     tensors.q = q->data;
     tensors.qStride = q->strides[0];
   }
-  if (auto checked = checkCaches(check, attention, *inputs, tensors); !checked)
+  if (auto checked = checkCaches(check, attention, *inputs, tensors, memory); !checked)
     return checked.error();
   if (inputs->page_table) {
     const auto table = check.checkPacked("page_table", inputs->page_table, DEFT_I32, {{"entries", -1}});
     if (!table)
       return table.error();
+    memory.reads("page_table", *table, DEFT_I32);
     tensors.pageTable = {static_cast<const int *>(table->data), static_cast<std::size_t>(table->shape[0])};
   }
   if (outputs->out) {
@@ -313,6 +355,7 @@ Result<RunTensors> checkTensors(const Attention &attention, int queries, const R
         check.checkRows("out", outputs->out, dtypeOf(attention.out().dtype), rowsOf(attention.out()));
     if (!out)
       return out.error();
+    memory.writes("out", *out, dtypeOf(attention.out().dtype));
     tensors.out = out->data;
     tensors.outStride = out->strides[0];
   }
@@ -320,8 +363,11 @@ Result<RunTensors> checkTensors(const Attention &attention, int queries, const R
     const auto lse = check.checkPacked("lse", outputs->lse, DEFT_F32, rows);
     if (!lse)
       return lse.error();
+    memory.writes("lse", *lse, DEFT_F32);
     tensors.lse = static_cast<float *>(lse->data);
   }
+  if (auto apart = memory.checkApart(); !apart)
+    return apart.error();
   return tensors;
 }
 

@@ -70,6 +70,25 @@ def test_wrong_states_are_named(outs, lses, message):
         deft.merge_states(outs, lses)
 
 
+def test_what_is_written_is_a_state_or_none():
+    memory = zeros(40)
+    outs, lses = [memory[:8].reshape(2, 1, 4), zeros(2, 1, 4)], [memory[8:10].reshape(2, 1), zeros(2, 1)]
+    for out, lse, message in (
+        (memory[4:12], None, "out of the merged state overlaps with lse of state 0"),
+        (memory[10:18], memory[7:9], "lse of the merged state overlaps with out of state 0"),
+        (memory[10:18], memory[17:19], "lse of the merged state overlaps with its out"),
+    ):
+        given = {"out": out.reshape(2, 1, 4), "lse": None if lse is None else lse.reshape(2, 1)}
+        with pytest.raises(deft.UsageError, match=message):
+            deft.merge_states(outs, lses, **given)
+    lses[0] = zeros(2, 1)
+    with pytest.raises(deft.UsageError, match="out of the merged state overlaps with out of state 0") as caught:
+        deft.merge_states(outs, lses, out=memory[1:9].reshape(2, 1, 4))
+    assert caught.value.hint == "it may be all of a state's own out, or has memory of its own"
+    merged, _ = deft.merge_states(outs, lses, out=outs[1], lse=lses[0])
+    assert merged is outs[1]
+
+
 def test_what_may_not_be_written_to_is_named():
     fixed = zeros(1, 1, 2)
     fixed.flags.writeable = False

@@ -33,7 +33,7 @@ struct State {
   const float *lse = nullptr;
 };
 
-/// `out` and `lse` may be those of one of the states, or overlap with none.
+/// `out` and `lse` may be those of a state, all of them; any other overlap is an error.
 struct MergedState {
   void *out = nullptr;
   float *lse = nullptr; ///< null: not wanted

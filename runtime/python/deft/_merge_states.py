@@ -42,7 +42,7 @@ def merge_states(
     on nothing but what is merged and its order.
 
     `outs` are [queries, query_heads, head_dim], packed: float32, float16 or bfloat16, all of one type and shape. `out` and
-    `lse` may be those of one of the states. Where arrays lie on a GPU, the merge is put on the stream and is not waited for.
+    `lse` may be those of a state, all of them; any other overlap is an error. Where arrays lie on a GPU, the merge is put on the stream and is not waited for.
     The first of a GPU and a type loads its kernel; those behind it can be captured.
 
     >>> import deft, numpy

@@ -19,8 +19,9 @@ typedef struct deft_state {
   const deft_tensor *lse;
 } deft_state;
 
-/// Of the CPU's memory. All `out` have one shape and one type. `to` may be one of the states, or overlaps
-/// with none; its lse may be null: not wanted. A row that no state has seen a token of is (0, -inf).
+/// Of the CPU's memory. All `out` have one shape and one type. `out` and `lse` of `to` may be those of a
+/// state, all of them; any other overlap is an error. Its lse may be null: not wanted. A row that no state
+/// has seen a token of is (0, -inf).
 DEFT_C_API deft_status deft_merge_states(const deft_state *states, size_t count, const deft_state *to);
 
 /// A merge of states in a GPU's memory, of one type of `out`. Immutable; all threads and streams may use one.

@@ -21,9 +21,9 @@ typedef struct deft_quantize_shape {
 } deft_quantize_shape;
 
 /// to = from / scale, divided in float32, to nearest even; what is too large becomes the largest number
-/// (infinities, too), and NaN stays NaN. `from` and `to` do not overlap. There is one scale for all KV heads
-/// (scale_count is 1), one each, or one for each KV head of each token ([token][kv_head]), finite and above
-/// 0.
+/// (infinities, too), and NaN stays NaN. `from` and `to` must not overlap. There is one scale for all KV
+/// heads (scale_count is 1), one each, or one for each KV head of each token ([token][kv_head]), finite and
+/// above 0.
 DEFT_C_API deft_status deft_quantize(const deft_quantize_shape *shape, const void *from, const float *scales,
                                      size_t scale_count, void *to);
 

@@ -67,7 +67,8 @@ typedef struct deft_inputs {
   const struct deft_params *params;
 } deft_inputs;
 
-/// Where a run writes. Every element is written.
+/// Where a run writes. Every element is written. What overlaps with an input, or with the other one, is an
+/// error; heads of one row of which some are read and others written do not.
 typedef struct deft_outputs {
   size_t size;            ///< sizeof(deft_outputs)
   const deft_tensor *out; ///< [queries, query_heads, head_dim], of the output dtype, laid out as q may be

@@ -88,5 +88,29 @@ TEST(MergeStatesTest, WrongCallsAreNamed) {
   EXPECT_EQ(error(mergeStates({.rows = 0, .dim = 1}, std::vector<State>(2), {})), "none");
 }
 
+TEST(MergeStatesTest, WhatIsWrittenMayBeAStateButNoOtherRows) {
+  std::vector<float> memory(64, 1.0F);
+  const auto at = [&](std::size_t place) { return memory.data() + place; };
+  const StateShape shape{.rows = 2, .dim = 4, .type = StateType::F32};
+  const State states[] = {{at(0), at(8)}, {at(10), at(18)}};
+  const auto merged = [&](std::size_t out, std::size_t lse) {
+    const auto result = mergeStates(shape, states, {at(out), at(lse)});
+    return result ? "none" : result.error().message;
+  };
+  EXPECT_EQ(merged(0, 8), "none");
+  EXPECT_EQ(merged(10, 8), "none");
+  EXPECT_EQ(merged(20, 28), "none");
+  EXPECT_EQ(merged(4, 28), "out of the merged state overlaps with lse of state 0");
+  EXPECT_EQ(merged(14, 28), "out of the merged state overlaps with lse of state 1");
+  EXPECT_EQ(merged(20, 9), "lse of the merged state overlaps with lse of state 0");
+  EXPECT_EQ(merged(20, 11), "lse of the merged state overlaps with out of state 1");
+  EXPECT_EQ(merged(20, 27), "lse of the merged state overlaps with its out");
+  const State apart[] = {{at(0), at(40)}, {at(16), at(48)}};
+  const auto shifted = mergeStates(shape, apart, {at(4), at(56)});
+  ASSERT_FALSE(shifted);
+  EXPECT_EQ(shifted.error().message, "out of the merged state overlaps with out of state 0");
+  EXPECT_EQ(shifted.error().hint, "it may be all of a state's own out, or has memory of its own");
+}
+
 } // namespace
 } // namespace deft

@@ -37,5 +37,17 @@ TEST(QuantizeTest, ErrorsSayWhatIsWrong) {
     EXPECT_NE(errorOf(kShape, {&bad, 1}, rows.data()).find("not finite and above 0"), std::string::npos);
 }
 
+TEST(QuantizeTest, WhatIsWrittenIsNotWhatIsRead) {
+  std::vector<std::uint16_t> memory(64);
+  const float scale = 1;
+  const QuantizeShape shape{.tokens = 2, .kvHeads = 1, .dim = 16, .from = DType::F16, .to = DType::F8E4M3};
+  auto *const bytes = reinterpret_cast<std::uint8_t *>(memory.data());
+  const auto refused = quantize(shape, memory.data(), {&scale, 1}, bytes + 63);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().message, "to overlaps with from");
+  EXPECT_FALSE(quantize(shape, memory.data() + 8, {&scale, 1}, bytes));
+  EXPECT_TRUE(quantize(shape, memory.data(), {&scale, 1}, bytes + 64));
+}
+
 } // namespace
 } // namespace deft

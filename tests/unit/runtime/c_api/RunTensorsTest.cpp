@@ -178,5 +178,38 @@ TEST_F(RunTensorsTest, HeadsMayStandBeforeSlots) {
   EXPECT_THAT(out, Each(0x3c00)); // 1 in f16
 }
 
+TEST_F(RunTensorsTest, WhatIsWrittenOverlapsWithNothing) {
+  const std::string hint = "\n  = hint: it is written while that is read: give it memory of its own";
+  const auto refused = [&](const std::string &what) {
+    EXPECT_EQ(run(), DEFT_USAGE);
+    EXPECT_EQ(deft_error_text(), what);
+  };
+  outTensor.data = k.data() + 64;
+  refused("out overlaps with k" + hint);
+  outTensor.data = v.data() + v.size() - 1; // its last element alone
+  refused("out overlaps with v" + hint);
+  outTensor.data = q.data();
+  refused("out overlaps with q" + hint);
+  outTensor.data = out.data();
+  std::vector<uint16_t> both(out.size() + 16);
+  outTensor.data = both.data();
+  lseTensor.data = both.data() + out.size() - 2;
+  refused("lse overlaps with out\n  = hint: both are written: give each memory of its own");
+  lseTensor.data = both.data() + out.size();
+  EXPECT_EQ(run(), DEFT_OK) << deft_error_text();
+  lseTensor.data = pages.data();
+  refused("lse overlaps with page_table" + hint);
+}
+
+TEST_F(RunTensorsTest, HeadsOfARowMayBeReadAndOthersWritten) {
+  std::vector<uint16_t> fused(2 * 512);
+  const std::vector<int64_t> wide = {512, 64, 1};
+  qTensor = tensor(fused.data(), DEFT_BF16, rows, &wide);
+  outTensor = tensor(fused.data() + 256, DEFT_BF16, rows, &wide);
+  EXPECT_EQ(run(), DEFT_OK) << deft_error_text();
+  outTensor.data = fused.data() + 192;
+  EXPECT_EQ(run(), DEFT_USAGE);
+}
+
 } // namespace
 } // namespace deft::c_test
