@@ -56,12 +56,17 @@ kernelsFor(const Gpu &gpu, const Attention &attention,
   return std::move(choice->kernels);
 }
 
+Result<void> checkAreOf(const Attention &attention, const Params &params) {
+  if (&params.impl().attention.impl() != &attention.impl())
+    return usage("the parameters are those of another attention");
+  return {};
+}
+
 Result<std::shared_ptr<const exec::CudaParams>> uploadParams(const Gpu &gpu, const Attention &attention,
                                                              const Params &params) {
-  const Params::Impl &impl = params.impl();
-  if (&impl.attention.impl() != &attention.impl())
-    return usage("the parameters are those of another attention");
-  const auto given = impl.all();
+  if (auto checked = checkAreOf(attention, params); !checked)
+    return checked.error();
+  const auto given = params.impl().all();
   if (!given)
     return given.error();
   std::vector<exec::ParamValue> values;
@@ -113,8 +118,11 @@ Result<GpuAttention> GpuAttention::load(const Gpu &gpu, const Attention &attenti
     const program::Program &program = attention.impl().program;
     const device::DeviceFacts &facts = gpu.impl().device->facts();
     const Params given = options.params ? *options.params : Params(attention);
+    if (auto checked = checkAreOf(attention, given); !checked)
+      return checked.error();
+    const bool areAllGiven = given.impl().all().ok(); // else runs are with others
     auto params = uploadParams(gpu, attention, given);
-    if (!params)
+    if (areAllGiven && !params)
       return params.error();
     auto config = program.untunedConfig(facts.major, facts.minor);
     if (config && options.invariant)
@@ -135,7 +143,7 @@ Result<GpuAttention> GpuAttention::load(const Gpu &gpu, const Attention &attenti
     if (!loaded)
       return api::toPublic(loaded.error());
     return GpuAttention(std::make_shared<const Impl>(
-        Impl{gpu, attention, std::move(*loaded), std::move(*params), given.impl().reach()}));
+        Impl{gpu, attention, std::move(*loaded), std::move(params), given.impl().reach()}));
   });
 }
 
@@ -145,7 +153,7 @@ Result<GpuAttention> GpuAttention::withParams(const Params &params) const {
     if (!uploaded)
       return uploaded.error();
     auto impl = std::make_shared<Impl>(*impl_);
-    impl->params = std::move(*uploaded);
+    impl->params = std::move(uploaded);
     impl->reach = params.impl().reach();
     return GpuAttention(std::move(impl));
   });

@@ -18,8 +18,8 @@ struct GpuAttention::Impl {
   Gpu gpu;
   Attention attention;
   std::shared_ptr<const exec::CudaKernels> kernels;
-  std::shared_ptr<const exec::CudaParams> params;
-  plan::Reach reach; ///< of the mask, with these parameters
+  Result<std::shared_ptr<const exec::CudaParams>> params; ///< an error: one has no value, so nothing runs
+  plan::Reach reach;                                      ///< of the mask, with these parameters
 };
 
 /// For plans of so many phases: a query may be merged, of all partials that there are.

@@ -51,6 +51,9 @@ Result<exec::CudaPointers> checkedPointers(const Plan::Impl &host, bool checksPa
   if (outputs.lse && !variant.withLse)
     return usage("`" + variant.name + "` gives no lse",
                  "write `output = ... with lse` in the spec, or leave GpuOutputs::lse null");
+  const auto &params = attention.impl().params;
+  if (!params)
+    return params.error();
   if (auto checked = host.checkReach(attention.impl().reach, variant.name); !checked)
     return checked.error();
   if (host.options.invariant) // another layer's kernels may have been loaded for other plans
@@ -85,8 +88,8 @@ Result<exec::CudaPointers> checkedPointers(const Plan::Impl &host, bool checksPa
   if (checksPages && !inputs.cachePages)
     return usage("GpuInputs::cachePages is not given, and the plan checks pages",
                  "leave out GpuPlanOptions::checksPages, or say how many the cache has");
-  if (auto checked = api::checkSizedParams(attention.attention(), attention.impl().params->counts(),
-                                           inputs.cachePages, host.plan);
+  if (auto checked =
+          api::checkSizedParams(attention.attention(), (*params)->counts(), inputs.cachePages, host.plan);
       !checked)
     return checked.error();
   constexpr std::int64_t kMostPages =
@@ -104,7 +107,7 @@ Result<exec::CudaPointers> checkedPointers(const Plan::Impl &host, bool checksPa
   pointers.outStride = outputs.outStride;
   pointers.out = outputs.out;
   pointers.lse = outputs.lse;
-  pointers.params = attention.impl().params.get();
+  pointers.params = params->get();
   return pointers;
 }
 

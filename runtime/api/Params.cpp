@@ -116,8 +116,8 @@ Result<std::vector<const exec::ParamValue *>> Params::Impl::all() const {
     if (!value) {
       const spec::Param &param = attention.impl().variant().params[given.size()];
       return usage("parameter `" + param.name + "` (" + exec::paramTypeName(param) + ") needs a value",
-                   "give it with Params::set and hand the Params in with Inputs::params, or where a GPU's "
-                   "attention is loaded");
+                   "give it with Params::set and hand the Params in with Inputs::params, of a GPU's "
+                   "attention where it is loaded or with GpuAttention::withParams");
     }
     given.push_back(&*value);
   }

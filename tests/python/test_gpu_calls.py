@@ -37,10 +37,10 @@ class Step:
         self.q, self.k, self.v = (rng.standard_normal(shape).astype(ml_dtypes.bfloat16) for shape in shapes)
         self.out = np.zeros_like(self.q)
 
-    def run(self, batch, pages=TABLES):
+    def run(self, batch, pages=TABLES, **given):
         # A batch takes copies of a table to a GPU by torch; this one is there already.
         batch._table = batch._table._replace(data=pages.ctypes.data, device_type=deft._abi.DEFT_DEVICE_CUDA)
-        batch.run(OnGpu(self.q), OnGpu(self.k), OnGpu(self.v), out=OnGpu(self.out))
+        batch.run(OnGpu(self.q), OnGpu(self.k), OnGpu(self.v), out=OnGpu(self.out), **given)
         return self.out
 
 
@@ -319,3 +319,54 @@ def test_ids_on_a_gpu_are_named(att):
     batch = deft.PagedBatch(att, max_requests=4)
     with pytest.raises(deft.UsageError, match="ids is on a GPU, it is read on the host"):
         batch.update(TABLES, LENGTHS, ids=OnGpu(np.arange(3, dtype="uint64")))
+
+
+WINDOW = f"attention a {{ {HEADS} param w : i32; mask = kv_pos > q_pos - w; }}"
+
+
+@pytest.mark.parametrize("given", [None, {"w": 100}])
+def test_a_batch_has_its_values_from_the_constructor_or_from_runs(rng, given):
+    """As on a processor."""
+    att, step = deft.compile(WINDOW), Step(rng, 3)
+    on_host, on_gpu = (deft.PagedBatch(att, max_requests=4, params=given) for _ in range(2))
+    for batch in (on_host, on_gpu):
+        batch.update(TABLES, LENGTHS)
+    for params in (given, {"w": 100}) if given else ({"w": 100}, {"w": 90}):
+        on_host.run(step.q, step.k, step.v, params=params)
+        step.run(on_gpu, params=params)
+        assert_close(step.out, expected_of_requests(step.q, step.k, step.v, TABLES, LENGTHS)[0], "bfloat16")
+    if given is None:
+        for run in (lambda: on_host.run(step.q, step.k, step.v), lambda: step.run(on_gpu)):
+            with pytest.raises(deft.UsageError, match=r"the parameter w \(int32\) is not given") as caught:
+                run()
+            assert caught.value.hint == 'params={"w": ...}'
+
+
+def test_a_batch_whose_plan_has_no_room_says_so_until_it_has(att, rng, monkeypatch):
+    batch, step = deft.PagedBatch(att, max_requests=4), Step(rng, 3)
+    batch.update(TABLES, LENGTHS)
+    step.run(batch)
+    advance, calls = deft._runs.GpuPlan.advance, []
+
+    def has_no_room(plan, tree):
+        calls.append(plan)
+        if len(calls) < 3:
+            raise deft.UsageError("the plan has no room")
+        return advance(plan, tree)
+
+    monkeypatch.setattr(deft._runs.GpuPlan, "advance", has_no_room)
+    grown = [length + 1 for length in LENGTHS]
+    with pytest.raises(deft.UsageError, match="the plan has no room"):
+        batch.grow(TABLES, grown)
+    with pytest.raises(deft.UsageError, match="the plan has no room"):
+        step.run(batch)
+    assert_close(step.run(batch), expected_of_requests(step.q, step.k, step.v, TABLES, grown)[0], "bfloat16")
+
+
+def test_what_is_written_on_a_gpu_overlaps_with_nothing_that_is_read(att, rng):
+    batch, step = deft.PagedBatch(att, max_requests=4), Step(rng, 3)
+    batch.update(TABLES, LENGTHS)
+    for name, out in (("q", step.q), ("k", step.k.reshape(-1)[8:][: step.q.size]), ("v", step.v.reshape(-1)[-step.q.size :])):
+        step.out = out.reshape(step.q.shape)
+        with pytest.raises(deft.UsageError, match=f"out overlaps with {name}"):
+            step.run(batch)

@@ -80,7 +80,8 @@ struct GpuLoadOptions {
   /// of those that a package has (or of the default ones) the cheaper for it by the cost model. Its nodes
   /// need not be placed. Null: the first.
   const Tree *typicalTree = nullptr;
-  const Params *params = nullptr; ///< null: the defaults
+  /// Null: the defaults. What has no value yet gets one by GpuAttention::withParams() before a run.
+  const Params *params = nullptr;
   /// For plans with PlanOptions::invariant: one kernel, whose sums have the same order whoever shares them.
   bool invariant = false;
 };

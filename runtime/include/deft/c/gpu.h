@@ -56,7 +56,8 @@ typedef struct deft_gpu_load_options {
   /// of those that a package has (or of the default ones) the cheaper for it by the cost model. Null: the
   /// first.
   const deft_tree *typical_tree;
-  const deft_params *params; ///< null: the defaults
+  /// Null: the defaults. What has no value yet gets one by deft_gpu_attention_with_params before a run.
+  const deft_params *params;
   /// 1: for plans with deft_plan_options::is_invariant: one kernel, whose sums have the same order whoever
   /// shares them.
   int32_t is_invariant;

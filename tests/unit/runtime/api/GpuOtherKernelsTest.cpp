@@ -35,5 +35,31 @@ TEST_F(GpuOtherKernelsTest, AGpuThatIsOpenedTwiceIsOne) {
   EXPECT_TRUE(isRight());
 }
 
+/// As on a processor: a plan bounds what is seen by the values that are known, and a run needs all.
+TEST_F(GpuOtherKernelsTest, KernelsAreLoadedWithoutValuesAndRunWithThem) {
+  const auto compiled = compileSpec(
+      "attention a { query_heads = 4; kv_heads = 2; head_dim = 64; kv_cache = paged(page_size = 16);"
+      "  output = bf16 with lse; scale = 0.25; param w : i32; mask = tree && kv_pos > q_pos - w; }");
+  if (!compiled)
+    GTEST_SKIP() << compiled.error().text(); // without the compiler
+  const auto loaded = GpuAttention::load(gpu_, *compiled);
+  if (!loaded && loaded.error().code == ErrorCode::Environment)
+    GTEST_SKIP() << loaded.error().text(); // without NVRTC
+  ASSERT_TRUE(loaded) << loaded.error().text();
+  auto plan = GpuPlan::make(*loaded, tree()).value();
+  table_.upload(sequences_, stream_).value();
+  plan.upload(stream_).value();
+  const auto unsaid = plan.run(*loaded, inputs(), outputs(), stream_);
+  ASSERT_FALSE(unsaid);
+  EXPECT_EQ(unsaid.error().message, "parameter `w` (i32) needs a value");
+  for (const int w : {1 << 20, 7}) {
+    Params params(*compiled);
+    params.set("w", w).value();
+    const auto given = loaded->withParams(params).value();
+    const auto ran = plan.run(given, inputs(), outputs(), stream_);
+    EXPECT_TRUE(ran) << ran.error().text();
+  }
+}
+
 } // namespace
 } // namespace deft
