@@ -1,5 +1,7 @@
 """Attention over a tree in float64, one query after the other: knows of deft only what a tree says of itself."""
 
+import inspect
+
 import numpy as np
 
 
@@ -17,7 +19,7 @@ def path(tree, query):
 
 
 def evaluate(tree, q, k, v, scale, score=None, mask=None):
-    """`k` and `v` are [tokens, kv_heads, head_dim]; score(s, head, q_pos, kv_pos) and mask(q_pos, kv_pos) take arrays."""
+    """`k` and `v` are [tokens, kv_heads, head_dim]; score and mask take arrays, by their names: `s`, `head`, `q_pos`, `kv_pos`."""
     q, k, v = (np.asarray(array).astype(np.float64) for array in (q, k, v))
     queries, heads, _ = q.shape
     out = np.zeros((queries, heads, v.shape[-1]))
@@ -32,9 +34,9 @@ def evaluate(tree, q, k, v, scale, score=None, mask=None):
             kv_head = head // (heads // k.shape[1])
             s = k[seen, kv_head] @ q[i, head] * scale
             if score:
-                s = score(s, head, q_pos, kv_pos)
+                s = by_name(score, s=s, head=head, q_pos=q_pos, kv_pos=kv_pos)
             if mask:
-                s = np.where(mask(q_pos, kv_pos), s, -np.inf)
+                s = np.where(by_name(mask, head=head, q_pos=q_pos, kv_pos=kv_pos), s, -np.inf)
             most = s.max()
             if most == -np.inf:
                 continue
@@ -42,6 +44,11 @@ def evaluate(tree, q, k, v, scale, score=None, mask=None):
             lse[i, head] = np.log(weights.sum()) + most
             out[i, head] = weights @ v[seen, kv_head] / weights.sum()
     return out, lse
+
+
+def by_name(function, **values):
+    """The function of those of the values that it names."""
+    return function(**{name: values[name] for name in inspect.signature(function).parameters if name in values})
 
 
 def dense(pages, table):

@@ -1,6 +1,7 @@
 """Functions become specs, and the specs compute what the functions do."""
 
 import functools
+import inspect
 import math
 
 import deft
@@ -75,6 +76,18 @@ def same(s, head, q_pos, kv_pos):
     return s
 
 
+def shuffled(rng, function):
+    """The same with its arguments in another order, some of them by FlexAttention's names."""
+    if function is None:
+        return None
+    names = [*inspect.signature(function).parameters]
+    flex = {"s": "score", "head": "h", "q_pos": "q_idx", "kv_pos": "kv_idx"}
+    called = {name: flex[name] if rng.random() < 0.3 else name for name in names}
+    order = ", ".join(rng.permutation([*called.values()]))
+    given = ", ".join(f"{name}={own}" for name, own in called.items())
+    return eval(f"lambda {order}: function({given})", {"function": function})
+
+
 def test_every_function_here_computes_the_same_in_both_worlds(rng, family):
     q = rng.standard_normal((2, HEADS, DIM)).astype("float16")
     k, v = (rng.standard_normal((114, 2, DIM)).astype("float16") for _ in range(2))
@@ -97,6 +110,7 @@ def test_every_function_here_computes_the_same_in_both_worlds(rng, family):
         att = attention(score=score, mask=mask)
         out = att.run(family, q, k, v)
         assert_close(out, evaluate(family, q, k, v, DIM**-0.5, score, mask)[0], "float16")
+        assert attention(score=shuffled(rng, score), mask=shuffled(rng, mask)).spec == att.spec
 
 
 def test_flexattention_takes_its_own_signatures():
@@ -230,13 +244,79 @@ def test_what_a_spec_cannot_say_is_named(score, message):
     assert message in str(caught.value)
 
 
-def test_a_function_of_other_arguments_is_an_error():
-    with pytest.raises(deft.UsageError, match="takes 3 arguments, not 2 or 4"):
-        attention(mask=lambda a, b, c: a < b)
+def test_arguments_are_bound_by_name_in_any_order():
+    assert "mask = tree && (q_pos - kv_pos < 128);" in attention(mask=lambda kv_pos, q_pos: q_pos - kv_pos < 128).spec
+    assert "mask = tree && (kv_pos < 9 || head < 2);" in attention(mask=lambda head, kv_pos: (kv_pos < 9) | (head < 2)).spec
+    turned = attention(score=lambda s, kv_pos, q_pos, head: s - SLOPES[head] * (q_pos - kv_pos))
+    assert turned.spec == attention(score=alibi).spec
+    assert "score = s * 2;" in attention(score=lambda s: s * 2).spec
+    assert "score = s + kv_head - depth * query;" in attention(score=lambda query, s, depth, kv_head: s + kv_head - depth * query).spec
+    assert "score = s + (kv_pos - q_pos);" in attention(score_mod=lambda kv_idx, q_idx, score: score + (kv_idx - q_idx)).spec
+    assert "mask = tree && (depth < 2);" in attention(mask=lambda: lang.depth < 2).spec
+
+
+def test_what_has_a_default_or_is_bound_keeps_it():
+    def slanted(slope, s, q_pos, kv_pos, head=3):
+        return s - slope * (q_pos - kv_pos) + head
+
+    bound = functools.partial(slanted, 0.5)
+    expected = "score = s - 0.5 * (q_pos - kv_pos) + 3;"
+    assert expected in attention(score=bound).spec
+    assert expected in attention(score=functools.partial(slanted, slope=0.5)).spec  # the others are then given by name
+    assert "score = s + 1;" in attention(score=lambda s, *, b=1: s + b).spec
+
+    @functools.wraps(window)
+    def wrapped(*arguments):
+        return ~window(*arguments)
+
+    assert "mask = tree && (!(q_pos - kv_pos < 32 || kv_pos < 4));" in attention(mask=wrapped).spec
+
+
+@pytest.mark.parametrize(
+    "hooks, message, hint",
+    [
+        ({"mask": lambda a, kv_pos: a < 3}, "the mask has an unknown argument `a`", "rename `a` to `q_pos`; "),
+        ({"mask": lambda a, b: a < b}, "the mask has an unknown argument `a`", "rename `a` to `q_pos` and `b` to `kv_pos`; "),
+        ({"mask": lambda k, q: q < k}, "the mask has unknown arguments `k` and `q`", "rename `k` to `kv_pos` and `q` to `q_pos`; "),
+        ({"mask": lambda kv_pos, a: a < 3}, "the mask has an unknown argument `a`", "arguments are bound by name"),
+        ({"mask": lambda qpos, kvpos: qpos < kvpos}, "`qpos` and `kvpos`", "rename `qpos` to `q_pos` and `kvpos` to `kv_pos`; "),
+        ({"mask": lambda a, b, c: a < b}, "unknown arguments `a` and `c`", "arguments are bound by name: q_pos, kv_pos, head"),
+        ({"mask": lambda s, kv_pos: s < 1}, "an unknown argument `s`", ", or as FlexAttention calls them: b, h, q_idx, kv_idx"),
+        ({"score": lambda s, h, q, k: s}, "unknown arguments `q` and `k`", "rename `q` to `q_pos` and `k` to `kv_pos`; "),
+        ({"score": lambda x, b, h, i, j: x}, "`x`, `i` and `j`", "rename `x` to `s` and `i` to `q_pos` and `j` to `kv_pos`; "),
+        ({"score": lambda s, *rest: s}, "the score has the arguments `*rest`, which have no names", "functools.wraps"),
+        ({"score": divmod}, "", "arguments are bound by name: s, q_pos, kv_pos, head, kv_head, depth, query, or as FlexAttention calls them: b, score, h, "),
+        ({"score": 3}, "score is 3, it must be a function", ""),
+    ],
+)
+def test_an_argument_of_another_name_is_an_error(hooks, message, hint):
+    with pytest.raises(deft.UsageError) as caught:
+        attention(**hooks)
+    assert message in caught.value.message and hint in caught.value.hint, str(caught.value)
+    assert caught.value.hint.startswith("rename") == hint.startswith("rename")
+
+
+def test_a_hook_that_is_no_bool_or_twice_there_is_an_error():
     with pytest.raises(deft.DiagnosticError, match="which is a number"):
         attention(mask=lambda q_pos, kv_pos: q_pos - kv_pos)
     with pytest.raises(deft.UsageError, match="both score and score_mod"):
         attention(score=same, score_mod=same)
+
+
+def test_quotients_that_no_number_is_too_large_for():
+    assert "mask = tree && (floor_div(q_pos, 65536) < 40000);" in attention(mask=lambda q_pos: q_pos // 65536 < 40000).spec
+    assert "mask = tree && (floor_div(kv_pos, 65536) > -40000);" in attention(mask=lambda kv_pos: -40000 < kv_pos // 65536).spec
+    assert "mask = tree && (q_pos - q_pos % 65536 < 2147418112);" in attention(mask=lambda q_pos: q_pos // 65536 < 32767).spec
+
+
+def test_a_position_before_the_first_has_pythons_remainder():
+    near = "mask = path && (t1 - t1 % 16 - 16 == kv_pos - kv_pos % 16);"
+    spec = attention(bound="path", mask=lambda q_pos, kv_pos: q_pos // 16 == kv_pos // 16).spec
+    assert "let t1 = q_pos + 16;" in spec and near in spec
+    assert "mask = path && ((q_pos + 4) % 4 == 3);" in attention(bound="path", mask=lambda q_pos: q_pos % 4 == 3).spec
+    assert "mask = tree && (q_pos % 4 == 3);" in attention(mask=lambda q_pos: q_pos % 4 == 3).spec  # there are no tokens before it
+    assert "output = x + (q_pos + 4) % 4 as" in attention(output=lambda x, q_pos: x + q_pos % 4).spec  # but a row there is
+    assert "score = s + (q_pos + 1) % 4;" in attention(bound="path", score=lambda s, q_pos: s + (q_pos + 1) % 4).spec
 
 
 def test_everything_else_of_a_spec_can_be_said():

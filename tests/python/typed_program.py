@@ -16,7 +16,7 @@ def attentions() -> deft.Attention:
     traced = deft.attention(
         query_heads=4,
         head_dim=64,
-        score=lambda s, head, q_pos, kv_pos: 30.0 * lang.tanh(s / 30.0),
+        score=lambda s: 30.0 * lang.tanh(s / 30.0),
         mask_mod=lambda b, h, q_idx, kv_idx: q_idx - kv_idx < 128,
         dtype="f16",
     )

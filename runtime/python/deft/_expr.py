@@ -10,6 +10,8 @@ from ._errors import DiagnosticError
 
 I32, F32, BOOL = "i32", "f32", "bool"
 _LARGEST = 2**31 - 1
+_MOST_POSITIONS = 2**30  # rule V2 of specs/LANGUAGE.md
+_NATURAL = ("exp", "exp2", "sigmoid", "sqrt", "rsqrt")  # functions whose results are 0 or more
 _INTERNED: weakref.WeakValueDictionary[Any, Expr] = weakref.WeakValueDictionary()
 
 
@@ -20,23 +22,29 @@ def refuse(what: str, hint: str = "") -> DiagnosticError:
 class Expr:
     """One operation. Equal operations on equal operands are one object, so identity is equality."""
 
-    __slots__ = ("op", "args", "kind", "is_natural", "__weakref__")
+    __slots__ = ("op", "args", "kind", "least", "__weakref__")
     op: str  # "name", "number", "index", "call", "?:", "!", "neg", "//", or an operator as it is written
     args: tuple[Any, ...]
     kind: str
-    is_natural: bool  # known to be 0 or more
+    least: int | None  # a number that it is never below; None: none is known
     __array_priority__ = 1000
 
-    def __new__(cls, op: str, args: tuple[Any, ...], kind: str, is_natural: bool = False) -> Expr:
-        key = (op, kind, tuple((id(one), "") if isinstance(one, Expr) else (one, type(one).__name__) for one in args))
+    def __new__(cls, op: str, args: tuple[Any, ...], kind: str, least: int | None = None) -> Expr:
+        operands = tuple((id(one), "") if isinstance(one, Expr) else (one, type(one).__name__) for one in args)
+        key = (op, kind, least, operands)
         known = _INTERNED.get(key)
         if known is None:
             known = super().__new__(cls)
-            known.op, known.args, known.kind, known.is_natural = op, args, kind, is_natural
+            known.op, known.args, known.kind, known.least = op, args, kind, least
             _INTERNED[key] = known
         return known
 
     __hash__ = object.__hash__
+
+    @property
+    def is_natural(self) -> bool:
+        """Known to be 0 or more."""
+        return self.least is not None and self.least >= 0
 
     def operands(self) -> Iterator[Expr]:
         return (one for one in self.args if isinstance(one, Expr))
@@ -214,8 +222,8 @@ class Expr:
     __repr__ = __str__
 
 
-def name(text: str, kind: str, is_natural: bool = False) -> Expr:
-    return Expr("name", (text,), kind, is_natural)
+def name(text: str, kind: str, least: int | None = None) -> Expr:
+    return Expr("name", (text,), kind, least)
 
 
 def lift(value: Any) -> Expr:
@@ -229,11 +237,11 @@ def lift(value: Any) -> Expr:
     if isinstance(value, int):
         if abs(value) > _LARGEST:
             raise refuse(f"the number {value}", f"the largest is {_LARGEST}")
-        return Expr("number", (value,), I32, value >= 0)
+        return Expr("number", (value,), I32, value)
     if isinstance(value, float):
         if math.isnan(value):
             raise refuse("the number nan")
-        return Expr("number", (value,), F32, value >= 0)
+        return Expr("number", (value,), F32, 0 if value >= 0 else None)
     if hasattr(value, "shape"):
         raise refuse(
             f"an array of shape {tuple(value.shape)}",
@@ -259,12 +267,23 @@ def select(condition: Any, yes: Any, no: Any) -> Expr:
     if yes.kind == BOOL and no.kind == BOOL:
         return (condition & yes) | (~condition & no)
     yes, no = number(yes), number(no)
-    return Expr("?:", (condition, yes, no), _common(yes, no), yes.is_natural and no.is_natural)
+    return Expr("?:", (condition, yes, no), _common(yes, no), _smallest(yes, no))
+
+
+def _smallest(*values: Expr) -> int | None:
+    """What none of the values is below."""
+    known = [value.least for value in values if value.least is not None]
+    return min(known) if len(known) == len(values) else None
 
 
 def _arithmetic(op: str, left: Any, right: Any) -> Expr:
     left, right = number(left), number(right)
-    return Expr(op, (left, right), _common(left, right), op == "+" and left.is_natural and right.is_natural)
+    least = None
+    if op == "+" and left.least is not None and right.least is not None:
+        least = left.least + right.least
+    elif op == "-" and left.least is not None and _is_whole_number(right):
+        least = left.least - right.args[0]
+    return Expr(op, (left, right), _common(left, right), least)
 
 
 def _times(left: Any, right: Any) -> Expr:
@@ -272,20 +291,32 @@ def _times(left: Any, right: Any) -> Expr:
     for one, other in ((left, right), (right, left)):
         if _is_by_constant(one) and one.args[1] is other:
             return rounded_down(one)
-    return Expr("*", (left, right), _common(left, right), left.is_natural and right.is_natural)
+    return Expr("*", (left, right), _common(left, right), 0 if left.is_natural and right.is_natural else None)
 
 
 def _modulo(left: Any, right: Any) -> Expr:
+    """Python's, of the sign of its right operand. The language's has the sign of its left one."""
     left, right = number(left), number(right)
     if left.kind != I32 or right.kind != I32:
         raise refuse("the remainder `%` of a number that is not whole")
     if not right.is_natural:
         raise refuse(f"the remainder `%` by `{right}`, which may be negative")
-    remainder = Expr("%", (left, right), I32, left.is_natural)
-    if left.is_natural:
-        return remainder
-    # The language's has the sign of its left operand, Python's that of its right one.
-    return Expr("%", (Expr("+", (remainder, right), I32, True), right), I32, True)
+    if (raised := _raised(left, right)) is not None:
+        left = raised
+    remainder = Expr("%", (left, right), I32, 0 if left.is_natural else None)
+    return remainder if left.is_natural else select(remainder < 0, Expr("+", (remainder, right), I32, 0), remainder)
+
+
+def _raised(value: Expr, divisor: Expr) -> Expr | None:
+    """`value + divisor`, from 0 on, which has the same remainder; of a position that may be -1. Planners see bounds in its
+    remainder as they do not in a choice of two."""
+    if value.op != "name" or value.least is None or value.least >= 0 or not _is_whole_number(divisor):
+        return None
+    return value + divisor if -value.least <= divisor.args[0] <= _MOST_POSITIONS else None
+
+
+def _is_whole_number(value: Expr) -> bool:
+    return value.op == "number" and value.kind == I32
 
 
 def _floor_divide(left: Any, right: Any) -> Expr:
@@ -294,7 +325,7 @@ def _floor_divide(left: Any, right: Any) -> Expr:
         raise refuse("the floor division `//` of a number that is not whole", "use floor of deft.lang, torch or numpy")
     if right.op == "number" and right.args[0] == 0:
         raise refuse(f"the floor division `{left} // 0`")
-    return Expr("//", (left, right), I32, left.is_natural and right.is_natural)
+    return Expr("//", (left, right), I32, 0 if left.is_natural and right.is_natural else None)
 
 
 def _is_by_constant(value: Expr) -> bool:
@@ -305,6 +336,8 @@ def _is_by_constant(value: Expr) -> bool:
 def rounded_down(quotient: Expr) -> Expr:
     """(x // n) * n."""
     value, divisor = quotient.args
+    if (raised := _raised(value, divisor)) is not None:
+        return raised - raised % divisor - divisor
     return _arithmetic("-", value, _modulo(value, divisor))
 
 
@@ -336,11 +369,19 @@ def compare(op: str, left: Any, right: Any) -> Expr:
     left, right = number(left), number(right)
     if _is_by_constant(left) and _is_by_constant(right) and left.args[1] is right.args[1]:
         left, right = rounded_down(left), rounded_down(right)
-    elif _is_by_constant(left) and right.op == "number" and right.kind == I32:
-        left, right = rounded_down(left), lift(right.args[0] * left.args[1].args[0])
-    elif _is_by_constant(right) and left.op == "number" and left.kind == I32:
-        left, right = lift(left.args[0] * right.args[1].args[0]), rounded_down(right)
+    elif (multiple := _multiple_for(left, right)) is not None:
+        left, right = rounded_down(left), multiple
+    elif (multiple := _multiple_for(right, left)) is not None:
+        left, right = multiple, rounded_down(right)
     return Expr(op, (left, right), BOOL)
+
+
+def _multiple_for(quotient: Expr, value: Expr) -> Expr | None:
+    """What `x // n` rounded to a multiple of n is compared with, where `x // n` is with a number."""
+    if not _is_by_constant(quotient) or not _is_whole_number(value):
+        return None
+    multiple = value.args[0] * quotient.args[1].args[0]
+    return lift(multiple) if abs(multiple) <= _LARGEST else None
 
 
 def logic(op: str, written: str, left: Any, right: Any) -> Expr:
@@ -356,9 +397,11 @@ def logic(op: str, written: str, left: Any, right: Any) -> Expr:
 
 def call(function: str, *values: Any) -> Expr:
     args = tuple(number(value) for value in values)
-    if function in ("min", "max", "abs"):
-        natural = function == "abs" or all(one.is_natural for one in args) or (
-            function == "max" and any(one.is_natural for one in args)
-        )
-        return Expr("call", (function, *args), _common(*args), natural)
-    return Expr("call", (function, *args), F32, function in ("exp", "exp2", "sigmoid", "sqrt", "rsqrt"))
+    if function == "abs":
+        return Expr("call", (function, *args), _common(*args), 0)
+    if function == "min":
+        return Expr("call", (function, *args), _common(*args), _smallest(*args))
+    if function == "max":
+        least = max((one.least for one in args if one.least is not None), default=None)
+        return Expr("call", (function, *args), _common(*args), least)
+    return Expr("call", (function, *args), F32, 0 if function in _NATURAL else None)

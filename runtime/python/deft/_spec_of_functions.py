@@ -2,33 +2,19 @@
 
 from __future__ import annotations
 
-import inspect
 from itertools import count
-from typing import Any, Callable, Sequence
+from typing import Any, Callable
 
 from ._arguments import expect_whole
 from ._attention import Attention, Selects, compile
 from ._captured import Captures, tracing
 from ._errors import DiagnosticError, UsageError
-from ._expr import BOOL, F32, I32, Expr, lift, name, number, refuse
+from ._expr import BOOL, Expr, lift, number, refuse
+from ._hook_arguments import HEAD, S, X, arguments_of
 from ._print import shared, text_of
-from .lang import depth, kv_head, query, token
+from ._tensors import dtype_word
+from .lang import kv_head, query, token
 
-_S = name("s", F32)
-_HEAD = name("head", I32, True)
-# -1 where there is nothing before: under `tree` no token is there that anything could be asked for, and `path` takes 0 tokens of a root.
-_Q_POS = name("q_pos", I32, True)
-_KV_POS = name("kv_pos", I32, True)
-_BATCH = Expr("batch", (), I32, True)
-#: What hooks of elements and a sink are called with, by the names of their arguments. Which hook may read which, the language says.
-_BY_NAME = {one.args[0]: one for one in (_HEAD, _Q_POS, _KV_POS, kv_head, depth, query)} | {
-    "x": name("x", F32),
-    "x_half": name("x_half", F32),
-    "x_pair": name("x_pair", F32),
-    "x_rms": name("x_rms", F32, True),
-    "dim": name("dim", I32, True),
-    "pos": name("pos", I32, True),
-}
 _CACHE_DTYPES = {"float8_e4m3fn": "fp8_e4m3", "fp8_e4m3": "fp8_e4m3", "float8_e5m2": "fp8_e5m2", "fp8_e5m2": "fp8_e5m2"}
 _QUERY = query
 _DTYPES = {"f16": "f16", "float16": "f16", "bf16": "bf16", "bfloat16": "bf16"}
@@ -63,17 +49,20 @@ def attention(
     """Compiles an attention whose score, mask and other hooks are Python functions. They are called once, on values that note
     what is done to them; `spec` of what comes back shows what became of them.
 
-    `score(s, head, q_pos, kv_pos)` takes the place of s = q.k * scale, `mask(q_pos, kv_pos)` says which tokens of its path
-    a query sees. FlexAttention's `score_mod(score, b, h, q_idx, kv_idx)` and `mask_mod(b, h, q_idx, kv_idx)` are taken as
-    they are, under either name: they are told by their number of arguments. Functions of torch, NumPy and deft.lang can be
-    used; what the language cannot say is an error that names it. An array that a function has captured, with a number for
+    Arguments are bound by name, in any order: a function has those that it reads. `score` gives what takes the place of
+    `s`, q.k * scale, and `mask` whether a query sees a token of its path; both may read `q_pos`, `kv_pos`, `head`, `kv_head`,
+    `depth` and `query`. FlexAttention's names are known (`score`, `b`, `h`, `q_idx`, `kv_idx`), so its functions are taken as
+    they are, as `score_mod` and `mask_mod` or as `score` and `mask`. An argument with a default keeps it.
+
+    Functions of torch, NumPy and deft.lang can be used, `//` and `%` are Python's; what the language cannot say is an error
+    that names it. An array that a function has captured, with a number for
     each head, becomes a parameter of its name, with these values where a run gives no others; so do one over the cache's tokens
     (`doc[lang.token]`, `scale[lang.token, lang.kv_head]`) and one over queries (`own[lang.query]`).
 
     `query`, `key` and `output` make something of each element of q, of K where it is read, and of a row of results, `value`
     multiplies V by a factor that tokens have, and `sink` (a function of `head`, an array or a number) is a logit that only the
-    denominator sees. They are called by the names of their arguments: `x`, the element, `x_half` and `x_pair`, its rotary
-    partners, `x_rms`, `dim`, `pos`, `head`, `kv_head`, `q_pos`, `kv_pos`; rules H of the language say which hook reads which.
+    denominator sees. They may read `x`, the element, `x_half` and `x_pair`, its rotary partners, `x_rms`, `dim`, `pos`, `head`,
+    `kv_head`, `q_pos`, `kv_pos`; rules H of the language say which hook reads which, and an error lists them.
     `output` is a dtype, or such a function, whose result is of `output_dtype`.
 
     `page_size=None` is a contiguous cache. `cache_dtype` is that of K and V where it is another than q's: with pages, and
@@ -105,7 +94,7 @@ def attention(
     <BLANKLINE>
     """
     kv_heads = query_heads if kv_heads is None else kv_heads
-    captures = Captures(query_heads, kv_heads, _HEAD, kv_head, _QUERY, token)
+    captures = Captures(query_heads, kv_heads, HEAD, kv_head, _QUERY, token)
     if bound not in ("tree", "path"):
         raise UsageError(f"there is no bound {bound!r} of a mask", "tree and path")
     made, output = (output, None) if _is_function(output) else (None, output)
@@ -114,15 +103,16 @@ def attention(
     output = output_dtype if output is None else output
     if sink is not None and sigmoid is not False:
         raise UsageError("a sigmoid has no sink")
-    hooks = {
-        "mask": _trace("mask", _only("mask", mask, mask_mod), captures, _MASK_ARGUMENTS),
-        "score": _trace("score", _only("score", score, score_mod), captures, _SCORE_ARGUMENTS),
-        "query": _trace_by_name("query", query, captures),
-        "key": _trace_by_name("key", key, captures),
-        "value": _trace_by_name("value", value, captures),
-        "output": _trace_by_name("output", made, captures),
-        "sink": _sink(sink, captures),
+    functions = {
+        "mask": _only("mask", mask, mask_mod),
+        "score": _only("score", score, score_mod),
+        "query": query,
+        "key": key,
+        "value": value,
+        "output": made,
     }
+    hooks = {what: _trace(what, function, captures, bound) for what, function in functions.items()}
+    hooks["sink"] = _sink(sink, captures, bound)
     lines = [f"query_heads = {query_heads};", f"kv_heads = {kv_heads};", f"head_dim = {head_dim};"]
     kind = _dtype(dtype)
     if kind != "bf16":
@@ -153,7 +143,7 @@ def attention(
 
 def _dtype(dtype: Any, more: dict[str, str] | None = None) -> str:
     known = {**_DTYPES, **(more or {})}
-    word = known.get(str(getattr(dtype, "__name__", dtype)).rpartition(".")[2])
+    word = known.get(dtype_word(dtype))
     if word is None:
         raise UsageError(f"there is no attention of dtype {dtype}", " and ".join(dict.fromkeys(known.values())))
     return word
@@ -174,49 +164,15 @@ def _only(what: str, one: Any, other: Any) -> Any:
     return other if one is None else one
 
 
-# By their number.
-_SCORE_ARGUMENTS = {4: (_S, _HEAD, _Q_POS, _KV_POS), 5: (_S, _BATCH, _HEAD, _Q_POS, _KV_POS)}
-_MASK_ARGUMENTS = {2: (_Q_POS, _KV_POS), 4: (_BATCH, _HEAD, _Q_POS, _KV_POS)}
-
-
-def _trace(what: str, function: Any, captures: Captures, arguments: dict[int, tuple[Expr, ...]]) -> Expr | None:
-    if function is None:
-        return None
-    taken = arguments.get(len(_needed(function)))
-    if taken is None:
-        numbers = " or ".join(str(count) for count in arguments)
-        raise UsageError(f"the {what} takes {len(_needed(function))} arguments, not {numbers}", "see deft.attention")
-    return _call(what, function, captures, taken)
-
-
-def _trace_by_name(what: str, function: Any, captures: Captures) -> Expr | None:
+def _trace(what: str, function: Any, captures: Captures, bound: str) -> Expr | None:
     if function is None:
         return None
     if not _is_function(function):
         raise UsageError(f"{what} is {function!r}, it must be a function")
-    names = _needed(function)
-    unknown = next((name for name in names if name not in _BY_NAME), None)
-    if unknown is not None:
-        raise UsageError(f"the {what} has an argument `{unknown}`", f"it is called by names: {', '.join(_BY_NAME)}")
-    return _call(what, function, captures, [_BY_NAME[name] for name in names])
-
-
-def _sink(sink: Any, captures: Captures) -> Expr | None:
-    if sink is None or _is_function(sink):
-        return _trace_by_name("sink", sink, captures)
-    if isinstance(getattr(sink, "shape", None), tuple) and len(sink.shape) > 0:
-        return captures.element("sinks", sink, _HEAD)
-    return number(sink)
-
-
-def _is_function(what: Any) -> bool:
-    return callable(what) and not isinstance(what, type)
-
-
-def _call(what: str, function: Any, captures: Captures, taken: Sequence[Expr]) -> Expr:
+    taken = arguments_of(what, function, bound)
     before = tracing.set(captures)
     try:
-        result = captures.open(function)(*taken)
+        result = captures.open(function)(*taken.by_place, **taken.by_name)
     except DiagnosticError as error:
         raise DiagnosticError(f"the {what}: {error.message}", error.hint) from error
     except IndexError as error:  # NumPy's, which has asked a traced value for its number
@@ -231,14 +187,16 @@ def _call(what: str, function: Any, captures: Captures, taken: Sequence[Expr]) -
     return lift(result) if what == "mask" else number(result)
 
 
-def _needed(function: Any) -> list[str]:
-    """The arguments that it must be given."""
-    parameters = inspect.signature(function).parameters.values()
-    return [
-        one.name
-        for one in parameters
-        if one.default is one.empty and one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)
-    ]
+def _sink(sink: Any, captures: Captures, bound: str) -> Expr | None:
+    if sink is None or _is_function(sink):
+        return _trace("sink", sink, captures, bound)
+    if isinstance(getattr(sink, "shape", None), tuple) and len(sink.shape) > 0:
+        return captures.element("sinks", sink, HEAD)
+    return number(sink)
+
+
+def _is_function(what: Any) -> bool:
+    return callable(what) and not isinstance(what, type)
 
 
 def _hooks(hooks: dict[str, Expr | None], bound: str, written: str, captures: Captures) -> list[str]:
@@ -261,7 +219,7 @@ def _hooks(hooks: dict[str, Expr | None], bound: str, written: str, captures: Ca
         lines.append(f"mask = {bound};")
     for what in ("score", "query", "key", "value"):
         expr = hooks[what]
-        if expr is not None and expr is not (_S if what == "score" else _BY_NAME["x"]):
+        if expr is not None and expr is not (S if what == "score" else X):
             lines.append(f"{what} = {text_of(expr, names)};")
     if (sink := hooks["sink"]) is not None:
         lines.append(f"normalize = softmax with sink({text_of(sink, names)});")

@@ -27,6 +27,13 @@ DTYPE_NAMES = {
 _NOT_NUMPYS = {DTYPE_NAMES[code]: code for code in (_abi.DEFT_BF16, _abi.DEFT_F8_E4M3, _abi.DEFT_F8_E5M2)}
 
 
+
+
+def dtype_word(dtype: Any) -> str:
+    """The name of a dtype, without its library's: of a text, of a class as ml_dtypes has, or of torch's or NumPy's objects."""
+    return str(getattr(dtype, "__name__", dtype)).rpartition(".")[2]
+
+
 class View(NamedTuple):
     """What an array is, without its elements."""
 

@@ -4,7 +4,7 @@ NumPy and torch have for them, and the names that a token and a query have.
 >>> import deft
 >>> from deft import lang
 >>> att = deft.attention(query_heads=8, kv_heads=2, head_dim=64,
-...                      score=lambda s, head, q_pos, kv_pos: 30.0 * lang.tanh(s / 30.0))
+...                      score=lambda s: 30.0 * lang.tanh(s / 30.0))
 >>> print(att.spec)
 attention traced {
   query_heads = 8;
@@ -23,9 +23,9 @@ from ._captured import element_of
 from ._expr import F32, I32, Expr, call, compare, lift, logic, name, number, refuse, select
 
 inf = float("inf")
-depth = name("depth", I32, True)  # of the token's node, a root's being 0
-query = name("query", I32, True)  # the query's index in the caller's order; of an array, own[query], one number for each
-kv_head = name("kv_head", I32, True)
+depth = name("depth", I32, 0)  # of the token's node, a root's being 0
+query = name("query", I32, 0)  # the query's index in the caller's order; of an array, own[query], one number for each
+kv_head = name("kv_head", I32, 0)
 token = Expr("token", (), I32)  # an index alone, of one number for each slot of the cache: doc[token], or k_scale[token, kv_head]
 
 
