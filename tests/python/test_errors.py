@@ -128,6 +128,12 @@ def test_no_function_of_the_library_takes_a_handle_of_another_kind(objects):
         ("deft.set_threads(2**32 + 1)", "threads = 4294967297, "),
         ("deft.set_threads(1.5)", "threads is a float, it must be a whole number"),
         ("att.plan(tree, workers=2**32 + 1)", "workers = 4294967297, "),
+        ("att.plan(tree, workers=-1)", "workers = -1, it must be from 0 to"),
+        ("att.plan(tree, runs_ahead=-1)", "runs_ahead = -1, it must be from 0 to"),
+        ("att.plan(tree, slack=-5)", "slack = -5, it must be from 0 to"),
+        ("att.plan(tree, budget=2.5)", "budget is a float, it must be a whole number"),
+        ("deft.PagedBatch(batch.attention, 8, runs_ahead=-1)", "runs_ahead = -1, it must be from 0 to"),
+        ("deft.PagedBatch(batch.attention, 8, slack=-5)", "slack = -5, it must be from 0 to"),
         ("att.plan(tree, chunk_tokens=2**32 + 16)", "chunk_tokens = 4294967312, "),
         ("batch.update(np.zeros((1, 1), 'int32'), [2**32 + 5])", "seq_lens[0] = 4294967301, "),
         ("batch.update(np.zeros((1, 1), 'int32'), [5.0])", "seq_lens[0] is a float, it must be a whole number"),
@@ -167,6 +173,22 @@ def test_a_text_does_not_end_at_a_character_0(objects, good, call, name):
 
 
 @pytest.mark.parametrize(
+    "call, name",
+    [
+        ("deft.compile('\\ud800')", "text"),
+        ("deft.compile(text, name='\\ud800')", "name"),
+        ("deft.compile(path='\\ud800')", "path"),
+        ("deft.load('\\ud800')", "path"),
+        ("deft.Tree.from_json('\\ud800')", "json"),
+        ("att.run(tree, **good, params={'\\ud800': 1})", "the name of a parameter"),
+    ],
+)
+def test_half_a_character_is_named(objects, good, call, name):
+    with pytest.raises(deft.UsageError, match=rf"^{name} has '\\ud800' at character 0, which is half of a character"):
+        eval(call, {"deft": deft, "text": ATT, "good": good, **objects})
+
+
+@pytest.mark.parametrize(
     "name, hint",
     [("att", "`spec` is its text"), ("tree", "to_json"), ("plan", "plan again"), ("batch", "update it"), ("selection", "another")],
 )
@@ -185,6 +207,40 @@ def test_an_array_that_may_not_be_written_is_no_out(family, good):
     out.flags.writeable = False
     with pytest.raises(deft.UsageError, match="out may not be written to"):
         deft.compile(ATT).run(family, **good, out=out)
+
+
+@pytest.mark.parametrize("makes", ["numpy", "torch"])
+def test_what_is_written_overlaps_with_nothing_that_is_read(family, good, makes):
+    if makes == "torch":
+        own = pytest.importorskip("torch").from_numpy
+    else:
+        own = lambda array: array  # noqa: E731
+    att = deft.compile(ATT.replace("dtype = f16;", "dtype = f16; output = f16 with lse;"))
+    q, k, v = (good[name] for name in "qkv")
+    memory = np.zeros(k.size, "float16")
+    read = {"q": q, "k": memory.reshape(k.shape), "v": v}
+    run = lambda **given: att.run(family, **{name: own(array) for name, array in {**read, **given}.items()})  # noqa: E731
+    for out, message in (
+        (memory[3 * 128 : 3 * 128 + q.size].reshape(q.shape), "out overlaps with k"),
+        (v.reshape(-1)[-q.size :].reshape(q.shape), "out overlaps with v"),
+        (q, "out overlaps with q"),
+    ):
+        with pytest.raises(deft.UsageError, match=message) as caught:
+            run(out=out)
+        assert caught.value.hint == "it is written while that is read: give it memory of its own"
+    with pytest.raises(deft.UsageError, match="lse overlaps with k"):
+        run(lse=memory[:16].view("float32").reshape(2, 4))
+    both = np.zeros(q.size + 16, "float16")
+    out, lse = both[: q.size].reshape(q.shape), both[-16:].view("float32").reshape(2, 4)
+    run(out=out, lse=lse)
+    with pytest.raises(deft.UsageError, match="lse overlaps with out"):
+        run(out=out, lse=both[-18:-2].view("float32").reshape(2, 4))
+    # Heads of the same rows.
+    rows = np.zeros((2, 10, 64), "float16")
+    read["q"] = rows[:, :4]
+    run(out=rows[:, 4:8])
+    with pytest.raises(deft.UsageError, match="out overlaps with q"):
+        run(out=rows[:, 3:7])
 
 
 def test_a_wrong_spec_has_its_place_and_a_caret():

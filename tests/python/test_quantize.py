@@ -27,6 +27,11 @@ def test_what_is_too_large_becomes_the_largest_number():
     assert found[0, 0] == 448 and found[0, 1] == -448 and np.isnan(found[0, 2])
 
 
+@pytest.mark.parametrize("dtype", [ml_dtypes.float8_e5m2, np.dtype(ml_dtypes.float8_e5m2), "float8_e5m2", "fp8_e5m2"])
+def test_a_dtype_is_a_name_or_what_its_library_has(dtype):
+    assert deft.quantize(ROWS, 1.0, dtype).dtype == ml_dtypes.float8_e5m2
+
+
 def test_rows_of_torch_become_rows_of_torch():
     torch = pytest.importorskip("torch")
     rows = torch.randn(3, 2, 16, dtype=torch.bfloat16)
@@ -45,6 +50,9 @@ ROWS = np.zeros((3, 2, 16), "float16")
         ({"values": ROWS[..., ::2]}, r"values has strides \[32, 16, 2\], it must be packed"),
         ({"values": ROWS[0, 0]}, r"values has shape \[16\], it must be \[..., kv_heads, dim\]"),
         ({"values": 3}, "values is a int, not an array"),
+        ({"dtype": np.float16}, "dtype is <class 'numpy.float16'>, it must be one of float8_e4m3fn, float8_e5m2"),
+        ({"dtype": ml_dtypes.float8_e4m3}, "it must be one of float8_e4m3fn, float8_e5m2"),
+        ({"out": ROWS.view("uint8").reshape(-1)[96:].reshape(3, 2, 16)}, "to overlaps with from"),
         ({"dtype": "float16"}, "dtype is 'float16', it must be one of float8_e4m3fn, float8_e5m2"),
         ({"scales": [1.0, 2.0, 3.0]}, "3 scales, not 1, 2 or 6"),
         ({"scales": [1.0, 0.0]}, "scale 1 is 0.0.*, not finite and above 0"),

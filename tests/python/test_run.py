@@ -172,6 +172,37 @@ def test_rows_of_tokens_have_scales(family, rng):
         att.run(family, q, k, v, table, params={"ks": ks})
 
 
+@pytest.mark.parametrize(
+    "cache, declared, shape, wanted",
+    [
+        ("", "f32[tokens, kv_heads]", (2, 128), r"\[2, 128\], it must be \[pages, page_size, kv_heads\] = \[any, 16, 2\]"),
+        ("", "f32[tokens, kv_heads]", (8, 2, 16), r"\[8, 2, 16\], it must be"),
+        ("", "f32[tokens, kv_heads]", (128, 2), None),
+        ("", "f32[tokens, kv_heads]", (8, 16, 2), None),
+        ("", "f32[tokens, kv_heads]", (1, 8, 16, 2), None),
+        ("", "f32[tokens, kv_heads]", (256,), None),
+        ("", "f32[tokens]", (16, 8), r"\[16, 8\], it must be \[pages, page_size\] = \[any, 16\]"),
+        ("", "f32[tokens]", (8, 16), None),
+        ("", "f32[tokens]", (8, 16, 1), None),
+        ("", "f32[queries]", (2, 2), r"\[2, 2\], it must be \[queries\] = \[any\]"),
+        ("", "f32[queries]", (2, 1), None),
+        ("kv_cache = contiguous;", "f32[tokens, kv_heads]", (2, 114), r"it must be \[tokens, kv_heads\] = \[any, 2\]"),
+        ("kv_cache = contiguous;", "f32[tokens, kv_heads]", (114, 2), None),
+        ("kv_cache = contiguous;", "f32[tokens]", (57, 2), r"it must be \[tokens\] = \[any\]"),
+    ],
+)
+def test_arrays_of_the_cache_have_its_shape(family, cache, declared, shape, wanted):
+    index = declared[declared.index("[") :].replace("tokens", "token").replace("queries", "query").replace("kv_heads", "kv_head")
+    att = deft.compile(f"attention a {{ {SHAPE} dtype = f16; {cache} param w : {declared}; score = s * w{index}; }}")
+    kv = np.zeros((114, KV_HEADS, DIM) if cache else (8, 16, KV_HEADS, DIM), "float16")
+    given = np.zeros((2, HEADS, DIM), "float16"), kv, kv, None if cache else np.arange(8, dtype="int32")
+    if wanted is None:
+        att.run(family, *given, params={"w": np.ones(shape, "float32")})
+        return
+    with pytest.raises(deft.UsageError, match=f"the parameter w has shape .*{wanted}"):
+        att.run(family, *given, params={"w": np.ones(shape, "float32")})
+
+
 def test_a_list_is_of_the_type_that_its_parameter_is_declared_with(family, rng):
     att = deft.compile(
         f"attention a {{ {SHAPE} dtype = f16; kv_cache = contiguous; param far : f32[2]; param near : i32[2];"

@@ -64,7 +64,14 @@ def text_of(name: str, value: Any) -> bytes:
     """As C has it."""
     if not isinstance(value, str):
         raise UsageError(f"{name} is {kind_of(value)}, it must be a str")
-    return value.encode()
+    try:
+        return value.encode()
+    except UnicodeEncodeError as error:
+        raise _not_encoded(name, error) from None
+
+
+def _not_encoded(name: str, error: UnicodeEncodeError) -> UsageError:
+    return UsageError(f"{name} has {error.object[error.start]!r} at character {error.start}, which is half of a character")
 
 
 def path_of(name: str, value: Any) -> bytes:
@@ -73,6 +80,8 @@ def path_of(name: str, value: Any) -> bytes:
         return os.fsencode(value)
     except TypeError:
         raise UsageError(f"{name} is {kind_of(value)}, it must be a str or a path") from None
+    except UnicodeEncodeError as error:
+        raise _not_encoded(name, error) from None
 
 
 def _expect_text(name: str, value: Any) -> None:

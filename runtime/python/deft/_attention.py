@@ -136,7 +136,7 @@ class Attention(OfThisProcess):
         q is [queries, query_heads, head_dim]. k and v are the cache of one layer as the spec's `kv_cache` orders it:
         [tokens, kv_heads, head_dim] where it is contiguous, else [pages, page_size, kv_heads, head_dim] (or heads before
         slots), with the page of each page of the tree's locations in `page_table` (int32). Arrays are read and written as
-        they are; `out` and `lse` are made where they are not given. Plans for the tree are kept with it, and follow it.
+        they are; `out` and `lse` are made where they are not given, and must not overlap with what is read. Plans for the tree are kept with it, and follow it.
         """
         expect("tree", tree, _abi.deft_tree)
         frozen = freeze(merged({}, params)) if params else ()

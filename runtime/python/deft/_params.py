@@ -10,13 +10,13 @@ from numbers import Integral
 from typing import TYPE_CHECKING, Any, Mapping, NamedTuple, Sequence
 
 from . import _abi
-from ._arguments import row_of
+from ._arguments import row_of, text_of
 from ._errors import UsageError
 from ._library import Handle, check, lib, make
 from ._tensors import dtype_text, is_packed, view
 
 if TYPE_CHECKING:
-    from ._attention import Attention
+    from ._attention import Attention, Param
 
 _SETTERS = {_abi.DEFT_F32: "deft_params_set_f32", _abi.DEFT_I32: "deft_params_set_i32"}
 _DTYPES = {_abi.DEFT_F32: "float32", _abi.DEFT_I32: "int32"}
@@ -28,9 +28,17 @@ class _OnDevice:
 
     data: int
     dtype: int
-    count: int
+    shape: tuple[int, ...]
     device: int
     owner: Any = field(compare=False)  # whose memory is alive as long as something is found by this
+
+
+class _Array(NamedTuple):
+    """Of the host's memory."""
+
+    dtype: int
+    elements: bytes
+    shape: tuple[int, ...]
 
 
 class _List(NamedTuple):
@@ -49,7 +57,7 @@ def _list_of(name: str, values: Sequence[Any]) -> _List:
 
 
 def _frozen(name: str, value: Any) -> tuple[Any, ...]:
-    """A value that can be compared: a number, numbers, (type, elements as bytes), or a place on a GPU."""
+    """A value that can be compared: a number, numbers, an array's elements, or a place on a GPU."""
     if isinstance(value, (bool, int, float)):
         return (name, float(value))
     if isinstance(value, (list, tuple)):
@@ -63,10 +71,9 @@ def _frozen(name: str, value: Any) -> tuple[Any, ...]:
         raise UsageError(f"the parameter {name} is {dtype_text(seen.dtype)}, it must be float32 or int32")
     if not is_packed(seen):
         raise UsageError(f"the parameter {name} of shape {list(seen.shape)} is not packed, it has strides {seen.strides}")
-    count = math.prod(seen.shape)
     if seen.device_type != _abi.DEFT_DEVICE_CPU:
-        return (name, _OnDevice(seen.data, seen.dtype, count, seen.device, value))
-    return (name, seen.dtype, ctypes.string_at(seen.data, 4 * count))
+        return (name, _OnDevice(seen.data, seen.dtype, seen.shape, seen.device, value))
+    return (name, _Array(seen.dtype, ctypes.string_at(seen.data, 4 * math.prod(seen.shape)), seen.shape))
 
 
 def freeze(values: Mapping[str, Any] | None) -> tuple[Any, ...]:
@@ -98,33 +105,57 @@ def make_params(attention: Attention, frozen: tuple[Any, ...], device: int | Non
         return None
     params = Handle(make(lib.deft_params_make, attention), lib.deft_params_destroy)
     declared = {param.name: param for param in attention.params}
-    for name, *value in frozen:
-        if isinstance(value[0], _OnDevice):
-            _set_on_device(params, declared.get(name), name, value[0], device)
-            continue
-        if isinstance(value[0], _List):
-            _set_list(params, declared.get(name), name, value[0])
-            continue
-        if len(value) == 1:
-            check(lib.deft_params_set(params, name.encode(), value[0]))
-            continue
-        kind, data = value
-        check(getattr(lib, _SETTERS[kind])(params, name.encode(), data, len(data) // 4))
+    for name, value in frozen:
+        param, known_as = declared.get(name), text_of("the name of a parameter", name)
+        if isinstance(value, (_OnDevice, _Array)) and param is not None:
+            _check_shape(attention, param, value.shape)
+        if isinstance(value, _OnDevice):
+            _check_place(param, name, value, device)
+            check(lib.deft_params_set_device(params, known_as, value.data, math.prod(value.shape)))
+        elif isinstance(value, _Array):
+            check(getattr(lib, _SETTERS[value.dtype])(params, known_as, value.elements, len(value.elements) // 4))
+        elif isinstance(value, _List):
+            _set_list(params, param, name, known_as, value)
+        else:
+            check(lib.deft_params_set(params, known_as, value))
     return params
 
 
-def _set_list(params: Handle, declared: Any, name: str, values: _List) -> None:
+def _check_shape(attention: Attention, param: Param, shape: tuple[int, ...]) -> None:
+    """Arrays over tokens and queries are read as they lie. One of several dimensions has those of the cache, or of its slots."""
+    if param.sized_by is None:
+        return
+    inner = {"kv_heads": attention.kv_heads} if param.elements > 1 else {}
+    slots = {"page_size": attention.page_size} if attention.page_size and param.sized_by == "tokens" else {}
+    longer = tuple(size for size in shape if size != 1)
+    if len(longer) <= 1 or any(_ends_with(longer, known) for known in (inner, {**slots, **inner})):
+        return
+    first = "pages" if slots else param.sized_by
+    known = {**slots, **inner}
+    sizes = ", ".join(["any", *(str(size) for size in known.values())])
+    raise UsageError(
+        f"the parameter {param.name} has shape {list(shape)}, it must be [{', '.join([first, *known])}] = [{sizes}]",
+        "or one row, of which each number stands where that of its slot would" if param.sized_by == "tokens" else "",
+    )
+
+
+def _ends_with(shape: tuple[int, ...], known: Mapping[str, int]) -> bool:
+    """Whether these are all dimensions but the first. Those of one element do not count."""
+    inner = tuple(size for size in known.values() if size != 1)
+    return shape[len(shape) - len(inner) :] == inner and len(shape) <= len(inner) + 1
+
+
+def _set_list(params: Handle, declared: Param | None, name: str, known_as: bytes, values: _List) -> None:
     doubles = memoryview(values.doubles).cast("d")
     if values.are_whole and declared is not None and declared.dtype == "int32":
         whole = row_of(f"the parameter {name}", [int(one) for one in doubles])
-        check(lib.deft_params_set_i32(params, name.encode(), whole, len(whole)))
+        check(lib.deft_params_set_i32(params, known_as, whole, len(whole)))
     else:
-        check(lib.deft_params_set_f32(params, name.encode(), (ctypes.c_float * len(doubles))(*doubles), len(doubles)))
+        check(lib.deft_params_set_f32(params, known_as, (ctypes.c_float * len(doubles))(*doubles), len(doubles)))
 
 
-def _set_on_device(params: Handle, declared: Any, name: str, place: _OnDevice, device: int | None) -> None:
+def _check_place(declared: Param | None, name: str, place: _OnDevice, device: int | None) -> None:
     if declared is not None and declared.dtype != _DTYPES[place.dtype]:
         raise UsageError(f"the parameter {name} is {declared.dtype}, not {_DTYPES[place.dtype]}")
     if device is not None and device != place.device:
         raise UsageError(f"the parameter {name} is on GPU {place.device}, the run is on GPU {device}")
-    check(lib.deft_params_set_device(params, name.encode(), place.data, place.count))

@@ -56,6 +56,12 @@ class PlanOptions(NamedTuple):
     budget: int | None = None
     check_pages: bool = False
 
+    def checked(self) -> PlanOptions:
+        """With numbers that can be meant, on whatever device the plan will be; else an error."""
+        given = {name: getattr(self, name) for name in ("workers", "runs_ahead", "slack", "budget")}
+        numbers = {name: expect_whole(name, value, least=0) for name, value in given.items() if value is not None}
+        return self._replace(**numbers)
+
     def struct(self, params: Handle | None) -> Any:
         if self.partition is not None and self.partition not in PARTITIONS:
             raise UsageError(f"there is no partition `{self.partition}`", f"it is one of {', '.join(PARTITIONS)}")

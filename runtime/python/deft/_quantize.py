@@ -9,9 +9,10 @@ from typing import Any
 from . import _abi
 from ._errors import UsageError
 from ._library import check, lib, sized
-from ._tensors import DTYPE_NAMES, UINT8, UINT16, dtype_text, is_packed, is_read_only, make_like, strides_text, view
+from ._tensors import DTYPE_NAMES, UINT8, UINT16, dtype_text, dtype_word, is_packed, is_read_only, make_like, strides_text, view
 
 _TYPES = {DTYPE_NAMES[code]: code for code in (_abi.DEFT_F8_E4M3, _abi.DEFT_F8_E5M2)}
+_BY_SPECS = {"fp8_e4m3": "float8_e4m3fn", "fp8_e5m2": "float8_e5m2"}  # as the language has them
 
 
 def quantize(values: Any, scales: Any = 1.0, dtype: Any = "float8_e4m3fn", *, out: Any = None) -> Any:
@@ -21,7 +22,7 @@ def quantize(values: Any, scales: Any = 1.0, dtype: Any = "float8_e4m3fn", *, ou
     their heads side by side. There is one scale, one for each KV head, or one for each KV head of each token ([..., kv_heads],
     as `values` has them), finite and above 0. The scale is the caller's to give back: K's as a parameter that `score`
     multiplies `s` by, V's as one that `output` or, where each token has its own, `value` multiplies by. `dtype` is that of the cache
-    ("float8_e4m3fn", "float8_e5m2"; Attention.cache_dtype). NumPy has them by ml_dtypes; where that is missing the result is
+    ("float8_e4m3fn", "float8_e5m2", or a library's own; Attention.cache_dtype). NumPy has them by ml_dtypes; where that is missing the result is
     their bits, in uint8.
 
     >>> import deft, numpy
@@ -30,7 +31,8 @@ def quantize(values: Any, scales: Any = 1.0, dtype: Any = "float8_e4m3fn", *, ou
     array([[[56],
             [56]]], dtype=uint8)
     """
-    code = _TYPES.get(str(dtype).rpartition(".")[2])
+    word = dtype_word(dtype)
+    code = _TYPES.get(_BY_SPECS.get(word, word))
     if code is None:
         raise UsageError(f"dtype is {dtype!r}, it must be one of {', '.join(_TYPES)}")
     seen = view("values", values)

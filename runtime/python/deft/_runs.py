@@ -187,7 +187,7 @@ class Runs(OfThisProcess):
 
     def __init__(self, attention: Attention, params: Mapping[str, Any] | None, options: PlanOptions) -> None:
         self._attention = attention
-        self._options = options
+        self._options = options.checked()
         self._values = merged(attention.captured, params)
         self._frozen = freeze(self._values)
         self._params = make_params(attention, self._frozen)

@@ -11,6 +11,7 @@ from ctypes import POINTER, byref, cast
 from typing import Any
 
 from . import _abi
+from ._arguments import text_of
 from ._attention import remake
 from ._errors import KINDS, Error
 from ._library import Handle, check, lib, make, sized, to_bytes
@@ -117,9 +118,9 @@ def _run(request: Any) -> None:
     if params is not None:
         check(lib.deft_tuner_set_params(tuner, params))
     for name in request["workloads"]:
-        check(lib.deft_tuner_add_workload(tuner, name.encode()))
+        check(lib.deft_tuner_add_workload(tuner, text_of("a workload's name", name)))
     for name, tree, is_held_out in request["trees"]:
-        check(lib.deft_tuner_add_tree(tuner, Tree.from_json(tree), name.encode() or None, is_held_out))
+        check(lib.deft_tuner_add_tree(tuner, Tree.from_json(tree), text_of("a tree's name", name) or None, is_held_out))
     summary = make(lib.deft_tuner_run, tuner, byref(listener.struct))
     try:
         _say(summary=_summary_of(summary))
