@@ -8,6 +8,7 @@ QUICK, UNTUNED = "h200-bench-quick.json", "h200-bench-quick-untuned.json"  # of 
 H100, H100_UNTUNED = "h100-bench.json", "h100-bench-untuned.json"  # of one call
 README_ROWS = (("few-shot, 20 branches", "FS_b20"), ("reasoning, three levels", "RS_3lvl"),
                ("speculative, 64 drafts", "SP_t64"), ("nine levels, 1,024 leaves", "F9_10_g4"), ("no sharing", "flat_256x1k"))
+RECORDED = ("speculative_", "reasoning_")  # workloads that are replayed from a folder of recordings
 
 
 def peer_us(row):
@@ -35,7 +36,10 @@ def summary(records):
         row = rows[name]
         queries = row["contiguous"]["chosen"]["bytes"]["outputs"] // (32 * 128 * 2)
         lines.append(f"| {words} (`{name}`) | {queries:,} | {tokens_of(row):,} | **{us(row['cold_us'])}** | {us(row['floor_us'])} | {us(peer_us(row))} |")
-    return lines + ["", f"Over all {len(compared)} trees with published figures: {over_peers(compared):.2f} times faster than the best of these, slower on "
+    peers, last = records.published["kernels"], README_ROWS[-1][1]
+    return lines + ["", f"*Best published*: the fastest of the published kernels on that tree, run by us on another {card_of(peers['card'])} on {peers['date']} and scaled by "
+                    f"{bench['ceilings']['read_scale']:.3f}, what a plain read takes on the two cards. The last row is not one of the {len(compared)} below; its peer took {us(rows[last]['peer']['raw_us'])} unscaled.",
+                    "", f"Over the {len(compared)} published trees: {over_peers(compared):.2f} times faster than the best of these, slower on "
                     f"{slower or 'none'}, {over_floor(compared):.2f} times the floor. No sharing: {over_floor(flat):.2f} times the floor."]
 
 
@@ -64,7 +68,12 @@ def published_rows(page, records):
         [name, row["workload"], row["heads"], f"{tokens_of(row):,}", us(row["cold_us"]), us(row["floor_us"]), us(peer_us(row)),
          row["peer"]["name"], times(peer_us(row) / row["cold_us"]), us(row["flat"]["raw_us"])] for name, row in rows.items()])
     page.add("The query-guided column is unscaled. Rows whose floor counts flops take the matrix rate of that day's card.")
-    page.command("deftc build tests/bench/kernel_rows.deft --arch sm_90a -o rows.deftpkg",
+    recorded = [name for name, row in rows.items() if row["workload"].startswith(RECORDED)]
+    page.add(f"**Recordings.** {len(recorded)} of the {len(rows)} rows ({', '.join(f'`{name}`' for name in recorded)}) replay Medusa token trees and Tree-of-Thoughts searches that DeFT's authors "
+             "recorded and publish under the MIT licence ([LINs-lab/DeFT](https://github.com/LINs-lab/DeFT), `dataset/generation`). This repository does not hold them: the second command below makes "
+             "the folder `DIR` from a clone. Without it the bench leaves these rows out.")
+    page.command("git clone https://github.com/LINs-lab/DeFT", "tests/gpu/recorded_workloads.py DeFT DIR",
+                 "deftc build tests/bench/kernel_rows.deft --arch sm_90a -o rows.deftpkg",
                  "deftc bench all rows.deftpkg --workloads DIR --commit COMMIT --json bench.json")
     for name, row in rows.items():
         if row["cold_us"] > peer_us(row):

@@ -63,6 +63,25 @@ class MakeTest(unittest.TestCase):
             page = make.evidence(Records(Path(folder))).text()
         self.assertIn("| tuned against untuned on an H100 |", page.split("| no record of |")[1])
 
+    def test_row_of_a_processor_that_is_slower_is_a_loss_within_the_spread_as_well(self):
+        def spread(record, share):
+            record["spread"] = share
+        losses = [self.changed(lambda record, share=share: spread(record, share), "processor-rows.json").split("## Where it loses")[1]
+                  for share in (0.01, 0.19)]
+        loss = "- on a processor path by path takes 0.86 of our time on no_sharing:requests=8,tokens=1000"
+        self.assertIn(loss + "\n", losses[0])
+        self.assertIn(loss + " (times of one row spread by 19 % there)\n", losses[1])
+
+    def test_rows_that_need_recordings_are_named_with_the_way_to_get_them(self):
+        page = self.changed(lambda bench: None)
+        [recordings] = [line for line in page.splitlines() if line.startswith("**Recordings.** ")]
+        self.assertIn("8 of the 57 rows (`SP_t32`, `SP_t64`, `SP_t128`, `SP_t256`, `TOT_document`,", recordings)
+        self.assertIn("tests/gpu/recorded_workloads.py DeFT DIR\n", page)
+
+    def test_figures_say_how_the_best_published_came_to_be(self):
+        readme = (make.ROOT / "README.md").read_text(encoding="utf-8")
+        self.assertRegex(readme, r"\*Best published\*: .*, run by us on .* scaled by 1\.065, .* not one of the 57 .* 261\.0 unscaled")
+
     def test_bench_of_another_card_has_its_line(self):
         with tempfile.TemporaryDirectory() as folder:
             shutil.copytree(FOLDER, folder, dirs_exist_ok=True)

@@ -21,15 +21,20 @@ def on_a_processor(page, records):
     gains = {row["tree"]: row["untuned_us"] / row["tuned_us"] for row in rows if row["tuned_us"]}
     if gains:
         page.add(f"The untuned choice takes {mean(gains.values()):.3f} times what was tuned in the mean of the {len(gains)} trees that have a tuned config, {min(gains.values()):.3f} to {max(gains.values()):.3f}.")
-    is_loss = 1 - record["spread"]
     for tree, gain in gains.items():
-        if gain < is_loss:
-            page.loss(f"on a processor what was tuned takes {1 / gain:.3f} times the untuned choice's time on {tree}")
+        if gain < 1:
+            page.loss(f"on a processor what was tuned takes {1 / gain:.3f} times the untuned choice's time on {tree}{within_spread(gain, record)}")
     for row in rows:
         for name, us in (("path by path", row["flat_us"]), ("torch", torch_us(row))):
-            if us < is_loss * best(row):
-                page.loss(f"on a processor {row['tree']} takes {best(row) / us:.2f} times the time of {name}")
+            if us < best(row):
+                ratio = us / best(row)
+                page.loss(f"on a processor {name} takes {times(ratio)} of our time on {row['tree']}{within_spread(ratio, record)}")
     page.command(record["command"])
+
+
+def within_spread(ratio, record):
+    """A loss is listed however small it is; this says where the machine alone may have made it."""
+    return f" (times of one row spread by {100 * record['spread']:.0f} % there)" if ratio > 1 - record["spread"] else ""
 
 
 def best(row):
