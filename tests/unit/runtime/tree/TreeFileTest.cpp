@@ -88,7 +88,7 @@ TEST(TreeFileTest, ErrorsNameThePlace) {
       {withNodes(R"({"parent":-1,"tokens":4294967296})"), "nodes[0].tokens is 4294967296, must fit 32 bits"},
       {withNodes(R"({"parent":-1,"tokens":-4294967296})"),
        "nodes[0].tokens is -4294967296, must fit 32 bits"},
-      {withNodes(R"({"parent":-1,"tokens":1e999})"), "a number is too large"},
+      {withNodes(R"({"parent":-1,"tokens":1e999})"), "a number is too large, it ends at 1:71"},
       {withNodes(R"({"parent":-1,"tokens":-1})"), "nodes[0]: -1 tokens in node 0, must be 0 to 1073741824"},
       {withNodes(R"({"parent":0,"tokens":1})"), "nodes[0]: parent 0 of node 0 is not an earlier node"},
       {withNodes(R"({"parent":-1,"tokens":1},{"parent":2,"tokens":1},{"parent":0,"tokens":1})"),
