@@ -79,7 +79,7 @@ Error noJournal(const std::string &path) {
 /// What others can have written decides which config is taken for the fastest.
 Error notTrusted(const std::string &path, const std::string &fault) {
   return {ErrorCode::Environment, "journal `" + path + "` is not trusted: " + fault,
-          std::string("remove it, or ") + kAnother};
+          std::string("remove it, make it yours alone, as `chmod go-w` does, or ") + kAnother};
 }
 
 support::Trust trustIn(Place place) {
@@ -129,7 +129,8 @@ Result<void> makeFolderOf(const std::string &path, Place place) {
   std::error_code failure;
   if (place == Place::Cache) {
     if (const std::string fault = support::makePrivateFolder(folder); !fault.empty())
-      return Error{ErrorCode::Environment, "cannot keep journals in `" + folder + "`: " + fault, kAnother};
+      return Error{ErrorCode::Environment, "cannot keep journals in `" + folder + "`: " + fault,
+                   std::string("make it yours alone, as `chmod go-w` does, or ") + kAnother};
   } else if (!folder.empty() && (std::filesystem::create_directories(folder, failure), failure)) {
     return cannot("make the folder of", path, failure.value());
   }
