@@ -23,7 +23,8 @@ def main():
         return 77
     environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
     if len(sys.argv) > 1:
-        environment["PYTHONPATH"] = str(Path(sys.argv[1]).resolve())
+        before = os.environ.get("PYTHONPATH")  # where torch may be
+        environment["PYTHONPATH"] = os.pathsep.join([str(Path(sys.argv[1]).resolve()), *([before] if before else [])])
     # What imports torch when it is read: scripts, and what tests of deft.hf share.
     scripts = ("gpu_check.py", "hf_models.py", "hf_plain_lists.py", "hf_ranks.py", "hf_real_model.py")
     left_out = [f"--ignore={HERE / name}" for name in scripts]
