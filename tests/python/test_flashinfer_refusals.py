@@ -5,6 +5,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from deft.flashinfer import (
+    BatchAttention,
     BatchDecodeWithPagedKVCacheWrapper,
     CUDAGraphBatchDecodeWithPagedKVCacheWrapper,
     MultiLevelCascadeAttentionWrapper,
@@ -12,6 +13,7 @@ from deft.flashinfer import (
 )
 from deft.flashinfer._arguments import lengths_of
 from plain_attention import assert_close
+from test_flashinfer_batch_attention import Mixed
 from test_flashinfer_cascade import TWO, Levels
 from test_flashinfer_decode import WORKSPACE, Batch
 
@@ -193,6 +195,26 @@ def test_a_workspace_lies_at_a_multiple_of_16_bytes():
             reset(shifted, number)
     wrapper.reset_workspace_buffer(aligned, aligned)
     cascade.reset_workspace_buffer(aligned, [aligned])
+
+
+def test_kernels_for_other_strides_are_there_without_being_loaded(generator):
+    levels, mixed, batch = Levels(generator, *TWO), Mixed(generator), Batch(generator)
+    given = [
+        (levels, MultiLevelCascadeAttentionWrapper(2, WORKSPACE)),
+        (mixed, BatchAttention(device="cpu")),
+        (batch, BatchDecodeWithPagedKVCacheWrapper(WORKSPACE, use_tensor_cores=True)),
+    ]
+    for case, wrapper in given:
+        with pytest.raises(RuntimeError, match="must complete"):
+            wrapper.prewarm_paged_kv_stride_variant()
+        case.plan(wrapper)
+        wrapper.prewarm_paged_kv_stride_variant()
+        with pytest.raises(ValueError, match="variant must be 'independent'"):
+            wrapper.prewarm_paged_kv_stride_variant("equal")
+    plain = BatchDecodeWithPagedKVCacheWrapper(WORKSPACE)
+    batch.plan(plain)
+    with pytest.raises(RuntimeError, match="tensor-core decode"):
+        plain.prewarm_paged_kv_stride_variant()
 
 
 def test_scales_of_tokens_are_outside(generator):

@@ -36,6 +36,15 @@ def check_workspace(name: str, buffer: torch.Tensor) -> None:
         raise ValueError(f"{name} must be 16-byte aligned, its address is {past} past a multiple of 16")
 
 
+def check_stride_variant(variant: str, is_planned: bool) -> None:
+    """FlashInfer loads another kernel where K and V have different strides, which is not to be within a capture; kernels here
+    take any, so there is nothing to load."""
+    if variant != "independent":
+        raise ValueError(f"variant must be 'independent', it is {variant!r}")
+    if not is_planned:
+        raise RuntimeError("plan() must complete before a paged-KV-stride variant is loaded")
+
+
 def dtype_word(argument: str, dtype: Any) -> str:
     """As a spec writes it."""
     found = getattr(torch, dtype) if isinstance(dtype, str) else dtype

@@ -11,7 +11,7 @@ from .._doors.outside import outside, refuse_given
 from .._doors.queries import work_of
 from .._doors.steps import Steps
 from .._doors.variant import Variant, attention_of, make_variant, scale_of, soft_cap_of, speaking_of
-from ._arguments import as_int32, cache_word, check_layout, host_ints, one_dtype_word
+from ._arguments import as_int32, cache_word, check_layout, check_stride_variant, host_ints, one_dtype_word
 from ._run import run as run_step
 
 
@@ -71,6 +71,10 @@ class BatchAttention:
         planned = variant.at_scale_of(self._variant)
         self._steps.plan(work, planned.running_at(variant.scale))
         self._variant, self._sm_scale = planned, variant.scale
+
+    def prewarm_paged_kv_stride_variant(self, variant: str = "independent") -> None:
+        """Nothing has to be loaded."""
+        check_stride_variant(variant, self._variant is not None)
 
     def run(
         self,

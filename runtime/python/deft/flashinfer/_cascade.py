@@ -16,6 +16,7 @@ from ._arguments import (
     cache_word,
     check_layout,
     check_position_encoding,
+    check_stride_variant,
     check_workspace,
     host_ints,
     lengths_of,
@@ -172,6 +173,10 @@ class MultiLevelCascadeAttentionWrapper:
             for level, first in zip(indices, first_pages):
                 self._pages[first : first + len(level)].copy_(level)
         self._variant, self._sm_scale = planned, variant.scale
+
+    def prewarm_paged_kv_stride_variant(self, variant: str = "independent") -> None:
+        """Nothing has to be loaded."""
+        check_stride_variant(variant, self._variant is not None)
 
     begin_forward = plan
 

@@ -17,6 +17,7 @@ from ._arguments import (
     check_backend,
     check_layout,
     check_position_encoding,
+    check_stride_variant,
     check_workspace,
     dtype_word,
     host_ints,
@@ -177,6 +178,12 @@ class BatchDecodeWithPagedKVCacheWrapper:
         self._q_len_per_req = q_len_per_req
 
     begin_forward = plan
+
+    def prewarm_paged_kv_stride_variant(self, variant: str = "independent") -> None:
+        """Nothing has to be loaded."""
+        check_stride_variant(variant, self._variant is not None)
+        if not self._use_tensor_cores:
+            raise RuntimeError("K and V of different strides are for tensor-core decode: use_tensor_cores=True")
 
     def _check_shape(self, batch_size: int, index_count: int, q_len_per_req: int) -> None:
         """What the wrapper was made with, which FlashInfer's callers cannot go beyond."""
