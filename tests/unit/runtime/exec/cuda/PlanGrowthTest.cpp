@@ -1,7 +1,9 @@
 #include "runtime/exec/cuda/PlanGrowth.h"
 
 #include "runtime/plan/Planner.h"
+#include "runtime/plan/Verify.h"
 #include "tests/support/FakeKernels.h"
+#include "tests/support/Masks.h"
 #include "tests/unit/runtime/exec/cuda/CompilesEverywhere.h"
 #include "tests/unit/runtime/exec/cuda/FakeGpu.h"
 
@@ -164,6 +166,52 @@ TEST(PlanGrowthTest, FollowsAsTheHostDoes) {
   }
   EXPECT_GT(grown, 10'000);
   EXPECT_GT(dealt, 20) << "items";
+}
+
+// Of windows nothing is dropped there, whoever keeps them open; and of masks whose ends move no leaf grows.
+TEST(PlanGrowthTest, UnderMasksEachQueryStillReadsWhatItSees) {
+  std::mt19937 random(6);
+  int grown = 0;
+  for (unsigned round = 0; round < 600; ++round) {
+    SCOPED_TRACE("round " + std::to_string(round));
+    const auto facts = plan::VariantFacts::of(test::randomBands(round));
+    const config::Config config = randomConfig(random);
+    tree::KvTree tree = randomTree(random);
+    const auto made = plan::makePlan(tree, facts, config, 16);
+    ASSERT_TRUE(made.ok()) << made.error().message;
+    plan::Plan plan = *made;
+    OnDevice device(plan);
+    const GrowthTables tables = growthTables(plan, {.slack = 40, .pageSize = 16});
+    writeGrowth(plan, tables, device.room, device.sections, device.memory.data());
+    std::vector<int> lengths = lengthsOf(plan);
+    for (const plan::Plan::Leaf &leaf : plan.leaves) {
+      const int most = leaf.followBegin < leaf.followEnd
+                           ? tables.leaves[static_cast<std::size_t>(leaf.followBegin)].mostGain
+                           : 0;
+      const int gain = static_cast<int>(random() % static_cast<unsigned>(most + 1));
+      if (gain == 0)
+        continue;
+      lengths[static_cast<std::size_t>(plan.callerIndex[static_cast<std::size_t>(leaf.followBegin)])] += gain;
+      ASSERT_TRUE(tree.append(leaf.node, gain).ok());
+      plan.grownTokens += gain;
+      grown += gain;
+    }
+    EXPECT_EQ(device.follow(lengths), 0u);
+    const auto take = [&](auto *to, std::size_t count, std::size_t section) {
+      std::memcpy(to, device.memory.data() + section, count * sizeof *to);
+    };
+    for (int item = 0; item < static_cast<int>(plan.items.size()); ++item) {
+      const auto at = static_cast<std::size_t>(itemOnDevice(plan, device.sections, item));
+      take(&plan.items[static_cast<std::size_t>(item)], 1, device.sections.items + at * sizeof(abi::Item));
+    }
+    take(plan.runs.toChange().data(), plan.runs.size(), device.sections.runs);
+    take(plan.queryPos.data(), plan.queryPos.size(), device.sections.queryPos);
+    plan.countTable();
+    plan.generation = tree.generation();
+    const auto verified = plan::verify(plan, tree, facts, config);
+    ASSERT_TRUE(verified.ok()) << verified.error().message;
+  }
+  EXPECT_GT(grown, 2'000);
 }
 
 TEST(PlanGrowthTest, ALeafGrowsForOneQuery) {
