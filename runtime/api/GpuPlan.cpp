@@ -9,6 +9,7 @@
 #include "runtime/api/SequenceTreeImpl.h"
 #include "runtime/api/SizedParamChecks.h"
 #include "runtime/exec/Inputs.h"
+#include "runtime/exec/cuda/CudaFiniteCheck.h"
 #include "runtime/exec/cuda/CudaPlan.h"
 #include "runtime/exec/cuda/DevicePageTable.h"
 
@@ -42,6 +43,19 @@ exec::PlanRoom withDraftTables(exec::PlanRoom room) {
 }
 
 device::cu::Stream toInternal(GpuStream stream) { return static_cast<device::cu::Stream>(stream); }
+
+/// Who looks at a result waits for it, and a capture has none.
+Result<void> checkNotCaptured(const GpuAttention &attention, GpuStream stream) {
+  const device::Device &device = *attention.gpu().impl().device;
+  const device::Device::Current current(device);
+  const auto capturing = device.isCapturing(toInternal(stream));
+  if (!capturing)
+    return api::toPublic(capturing.error());
+  if (*capturing)
+    return usage("a run that looks for what is not finite cannot be captured: it waits for its result",
+                 "leave out GpuInputs::checksFinite, and look at a run outside of the graph");
+  return {};
+}
 
 /// Everything that can be wrong with a run but its plan, before anything is enqueued.
 Result<exec::CudaPointers> checkedPointers(const Plan::Impl &host, bool checksPages,
@@ -143,7 +157,14 @@ struct GpuPlan::Impl {
       const auto pointers = checkedPointers(host, checksPages, of, inputs, outputs);
       if (!pointers)
         return pointers.error();
-      return api::toPublic((*device.*run)(*of.impl().kernels, *pointers, toInternal(stream)));
+      if (inputs.checksFinite)
+        if (auto checked = checkNotCaptured(of, stream); !checked)
+          return checked;
+      auto ran = (*device.*run)(*of.impl().kernels, *pointers, toInternal(stream));
+      if (ran && inputs.checksFinite)
+        ran = exec::checkFinite(*of.gpu().impl().device, of.attention().impl().variant(), host.plan,
+                                of.impl().reach, *pointers, toInternal(stream));
+      return api::toPublic(std::move(ran));
     });
   }
 

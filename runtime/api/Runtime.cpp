@@ -7,6 +7,7 @@
 #include "runtime/api/PlanImpl.h"
 #include "runtime/api/SelectionImpl.h"
 #include "runtime/api/SizedParamChecks.h"
+#include "runtime/exec/FiniteCheck.h"
 #include "runtime/exec/Inputs.h"
 #include "runtime/exec/cpu/CpuExecutor.h"
 #include "runtime/exec/cpu/Processors.h"
@@ -120,9 +121,13 @@ Result<void> checkAndRun(const Attention &attention, const Plan::Impl &plan, con
   view.pageSize = attention.pageSize();
   view.pageTable = inputs.pageTable.data();
   view.params = slots->data();
-  return api::toPublic(
-      launch(*attention.impl().cpuKernel, variant, view,
-             exec::OutputView{static_cast<std::uint16_t *>(outputs.out), outputs.lse, outputs.outStride}));
+  const exec::OutputView written{static_cast<std::uint16_t *>(outputs.out), outputs.lse, outputs.outStride};
+  if (auto ran = launch(*attention.impl().cpuKernel, variant, view, written); !ran || !inputs.checksFinite)
+    return api::toPublic(std::move(ran));
+  if (const auto found = exec::findNotFinite(variant, plan.plan, params.reach(), view,
+                                             {written.out, written.lse, written.outStride}))
+    return api::toPublic(*found);
+  return {};
 }
 
 /// Whether lists of that shape are the attention's.

@@ -105,7 +105,8 @@ deft_status runAs(Run run, const char *function, deft_gpu_plan *plan, const deft
                      .cachePages = tensors->cachePages,
                      .vStrides = tensors->vStrides,
                      .qStride = tensors->qStride,
-                     .tableEntries = tableEntries},
+                     .tableEntries = tableEntries,
+                     .checksFinite = tensors->checksFinite},
                     {.out = tensors->out, .lse = tensors->lse, .outStride = tensors->outStride}, stream);
               });
 }

@@ -21,7 +21,8 @@ Result<void> runOnHost(const deft_attention *attention, const deft_plan *plan, c
                     .params = paramsOf(tensors->params),
                     .cachePages = tensors->cachePages,
                     .vStrides = tensors->vStrides,
-                    .qStride = tensors->qStride},
+                    .qStride = tensors->qStride,
+                    .checksFinite = tensors->checksFinite},
              Outputs{.out = tensors->out, .lse = tensors->lse, .outStride = tensors->outStride});
 }
 

@@ -327,6 +327,7 @@ Result<RunTensors> checkTensors(const Attention &attention, int queries, const R
   RunTensors tensors;
   Memory memory;
   tensors.params = inputs->params;
+  tensors.checksFinite = inputs->checks_finite != 0;
   const Dimensions rows = {{"queries", queries}, {"query_heads", attention.queryHeads()}};
   const auto rowsOf = [&](const TensorType &tensor) {
     Dimensions dimensions = rows;

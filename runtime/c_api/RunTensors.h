@@ -33,6 +33,7 @@ struct RunTensors {
   std::int64_t outStride = 0;
   float *lse = nullptr;
   const deft_params *params = nullptr;
+  bool checksFinite = false;
 };
 
 /// An error names the tensor that is wrong, what it is and what it must be. One that is missing is null here:

@@ -105,6 +105,13 @@ Result<void> Device::synchronize(const std::string &whatRan) const {
   return driver_->check(whatRan, api().streamSynchronize(stream_));
 }
 
+Result<bool> Device::isCapturing(cu::Stream stream) const {
+  int status = cu::kCaptureStatusNone;
+  if (const cu::Result result = api().streamIsCapturing(stream, &status); result != cu::kSuccess)
+    return driver_->error("cannot use the stream", result);
+  return status != cu::kCaptureStatusNone;
+}
+
 Buffer::~Buffer() {
   if (!address_)
     return;

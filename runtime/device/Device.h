@@ -45,6 +45,8 @@ public:
   const cu::Api &api() const { return driver_->api(); }
   cu::Stream stream() const { return stream_; }
   support::Result<void> synchronize(const std::string &whatRan) const;
+  /// Whether what is put on the stream becomes a graph's. The context is to be current.
+  support::Result<bool> isCapturing(cu::Stream stream) const;
 
   /// While it lives, the device's context is the thread's current one.
   class [[nodiscard]] Current {

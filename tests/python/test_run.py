@@ -302,3 +302,17 @@ def test_the_page_table_of_sequences_may_be_asked_for_before_they_change(rng):
     q, k, v = values(rng, 1, HEADS, DIM), values(rng, 512, 16, KV_HEADS, DIM), values(rng, 512, 16, KV_HEADS, DIM)
     assert (att.run(sequences, q, k, v, early) == att.run(sequences, q, k, v, late)).all()
 
+
+
+def test_a_run_that_checks_names_the_row_with_a_nan(family, rng):
+    q, k, v = values(rng, 2, HEADS, DIM), values(rng, 114, KV_HEADS, DIM), values(rng, 114, KV_HEADS, DIM)
+    att = contiguous()
+    right = att.run(family, q, k, v, check_finite=True)
+    q[1, 3, 7] = np.nan
+    out, lse = att.run(family, q, k, v, return_lse=True)
+    assert (out[1, 3] == 0).all() and lse[1, 3] == -np.inf  # as of a row that sees nothing
+    assert (out[0] == right[0]).all()
+    with pytest.raises(deft.UsageError, match="query 1, head 3: q is NaN at element 7"):
+        att.plan(family).run(q, k, v, check_finite=True)
+    q[1, 3, 7] = 0
+    assert att.run(family, q, k, v, check_finite=True) is not None

@@ -215,20 +215,12 @@ PlanRoom CudaPlan::roomOf(const plan::Plan &plan) {
                       selecting_ ? selecting_->tablesOf(plan, plan.queryCount()) : SelectingTables{});
 }
 
-Result<bool> CudaPlan::isCapturing(cu::Stream stream) const {
-  const device::Device &device = *kernels_->device();
-  int status = cu::kCaptureStatusNone;
-  if (const cu::Result result = device.api().streamIsCapturing(stream, &status); result != cu::kSuccess)
-    return device.driver().error("cannot use the stream", result);
-  return status != cu::kCaptureStatusNone;
-}
-
 Result<void> CudaPlan::upload(cu::Stream stream) {
   if (!isWritten_)
     return {};
   const device::Device &device = *kernels_->device();
   const device::Device::Current current(device);
-  const auto capturing = isCapturing(stream);
+  const auto capturing = device.isCapturing(stream);
   if (!capturing)
     return capturing.error();
   if (*capturing)
@@ -303,7 +295,7 @@ Result<void> CudaPlan::follow(const int *lengths, cu::Stream stream) {
   if (onDevice_.hasDrafts)
     return usage("requests with drafts follow no lengths of queries", "give DraftMask::lengths");
   const device::Device::Current current(*kernels_->device());
-  const auto capturing = isCapturing(stream);
+  const auto capturing = kernels_->device()->isCapturing(stream);
   if (!capturing)
     return capturing.error();
   isFixed_ = isFixed_ || *capturing;
@@ -316,7 +308,7 @@ Result<void> CudaPlan::draft(const DraftInput &input, cu::Stream stream) {
   if (!onDevice_.hasDrafts)
     return usage("the plan on the device is not one of requests with drafts", "give PagedRequests::drafts");
   const device::Device::Current current(*kernels_->device());
-  const auto capturing = isCapturing(stream);
+  const auto capturing = kernels_->device()->isCapturing(stream);
   if (!capturing)
     return capturing.error();
   isFixed_ = isFixed_ || *capturing;
@@ -347,7 +339,7 @@ Result<void> CudaPlan::makeQueries(const CudaKernels &kernels, bool isCaptured, 
 Result<bool> CudaPlan::beginRun(const CudaKernels &kernels, const CudaPointers &pointers, cu::Stream stream) {
   if (auto checked = checkRun(kernels, pointers); !checked)
     return checked.error();
-  auto capturing = isCapturing(stream);
+  auto capturing = kernels_->device()->isCapturing(stream);
   if (capturing)
     isFixed_ = isFixed_ || *capturing;
   return capturing;

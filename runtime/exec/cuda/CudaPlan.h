@@ -177,7 +177,6 @@ private:
   /// Has the hook `query` make what attend kernels are to read, where these kernels have one.
   support::Result<void> makeQueries(const CudaKernels &kernels, bool isCaptured, void *params,
                                     abi::AttendArgs &attend, cu::Stream stream) const;
-  support::Result<bool> isCapturing(cu::Stream stream) const;
   support::Result<void> waitForCopies() const;
   support::Result<void> reserve(const PlanRoom &room);
 

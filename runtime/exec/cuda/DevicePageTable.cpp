@@ -84,10 +84,10 @@ DevicePageTable::~DevicePageTable() {
 }
 
 Result<void> DevicePageTable::checkStream(cu::Stream stream) const {
-  int status = cu::kCaptureStatusNone;
-  if (const cu::Result result = device_->api().streamIsCapturing(stream, &status); result != cu::kSuccess)
-    return device_->driver().error("cannot use the stream", result);
-  if (status != cu::kCaptureStatusNone)
+  const auto capturing = device_->isCapturing(stream);
+  if (!capturing)
+    return capturing.error();
+  if (*capturing)
     return usage("a page table cannot be uploaded on a stream that is being captured",
                  "upload before the capture, and before each replay");
   return {};

@@ -129,6 +129,10 @@ struct GpuInputs {
   std::int64_t qStride = 0;                  ///< see Inputs::qStride
   /// Entries of pageTable: where it is given, fewer than the plan's tokens lie in are an error.
   std::optional<std::int64_t> tableEntries = {};
+  /// See Inputs::checksFinite. Such a run waits for the stream and copies to the host what it has read and
+  /// written, so it is an error in a capture. Keys and values of what requests have gained on the GPU alone
+  /// (GpuPlan::follow), and of drafts, are not looked at.
+  bool checksFinite = false;
 };
 
 /// Where a run writes, in memory of the GPU; out begins at a multiple of 16 bytes.

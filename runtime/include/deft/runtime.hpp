@@ -32,6 +32,10 @@ struct Inputs {
   /// Elements from a query to the next one in q, where the rows are wider than the heads (q, K and V of a
   /// token side by side); 0: packed.
   std::int64_t qStride = 0;
+  /// For who looks for a NaN or an infinity, which need not show in a result: behind the run q, the keys and
+  /// values that it read, lse and out are looked at. The first row that has one is an error, which names it
+  /// and what holds it; everything is written then. Takes as long as many runs.
+  bool checksFinite = false;
 };
 
 /// Where a run writes, in the host's own memory. Every element is written.
@@ -62,8 +66,8 @@ public:
   int threads() const;
 
   /// Computes the attention of all queries of the plan's tree and returns when it is done. An error (a
-  /// missing buffer, a stale plan, a parameter without a value) is found before anything is written. The
-  /// result does not depend on the number of threads.
+  /// missing buffer, a stale plan, a parameter without a value) is found before anything is written, but for
+  /// what Inputs::checksFinite asks. The result does not depend on the number of threads.
   Result<void> run(const Attention &attention, const Plan &plan, const Inputs &inputs,
                    const Outputs &outputs) const;
 

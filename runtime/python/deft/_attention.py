@@ -130,13 +130,15 @@ class Attention(OfThisProcess):
         out: Any = None,
         lse: Any = None,
         stream: int | None = None,
+        check_finite: bool = False,
     ) -> Any:
         """The attention of the tree's queries; row i of q, out and lse belongs to query i. Gives `out`, or `(out, lse)`.
 
         q is [queries, query_heads, head_dim]. k and v are the cache of one layer as the spec's `kv_cache` orders it:
         [tokens, kv_heads, head_dim] where it is contiguous, else [pages, page_size, kv_heads, head_dim] (or heads before
         slots), with the page of each page of the tree's locations in `page_table` (int32). Arrays are read and written as
-        they are; `out` and `lse` are made where they are not given, and must not overlap with what is read. Plans for the tree are kept with it, and follow it.
+        they are; `out` and `lse` are made where they are not given, and must not overlap with what is read. Plans for the
+        tree are kept with it, and follow it. `check_finite`: as in Plan.run.
         """
         expect("tree", tree, _abi.deft_tree)
         frozen = freeze(merged({}, params)) if params else ()
@@ -147,7 +149,7 @@ class Attention(OfThisProcess):
         else:
             plan = kept[1]
             plan._advance(tree)
-        return plan._run(q, k, v, page_table, out, lse, return_lse, None, stream)
+        return plan._run(q, k, v, page_table, out, lse, return_lse, None, stream, check_finite)
 
     def plan(
         self,

@@ -237,15 +237,17 @@ class PagedBatch(OfThisProcess):
         return_lse: bool = False,
         params: Mapping[str, Any] | None = None,
         stream: int | None = None,
+        check_finite: bool = False,
     ) -> Any:
-        """The attention of the step's queries, which stand in q in the order of the requests. As Attention.run; for
-        torch.compile and torch.export as Plan.run."""
-        if is_traced() and params is None and stream is None:
+        """The attention of the step's queries, which stand in q in the order of the requests. As Plan.run, for
+        torch.compile and torch.export too."""
+        if is_traced() and params is None and stream is None and not check_finite:
             from .torch_ops import traced
 
             return traced(self, q, k_cache, v_cache, None, out, lse, return_lse)
         self._check_has_requests()
-        return self._runs._run(q, k_cache, v_cache, self._table_for(q, stream), out, lse, return_lse, params, stream)
+        table = self._table_for(q, stream)
+        return self._runs._run(q, k_cache, v_cache, table, out, lse, return_lse, params, stream, check_finite)
 
     def _table_for(self, q: Any, stream: int | None) -> View:
         """The block table where a run with `q` reads it. A host's is copied to the GPU once a step."""

@@ -79,6 +79,7 @@ class Plan(Runs):
         return_lse: bool = False,
         params: Mapping[str, Any] | None = None,
         stream: int | None = None,
+        check_finite: bool = False,
     ) -> Any:
         """Computes the attention of all queries; row i of q, out and lse belongs to query i.
 
@@ -86,13 +87,18 @@ class Plan(Runs):
         is put on the current stream of whoever made `q` (or on `stream`), and is not waited for; there it may be captured
         in a CUDA graph. Gives `out`, or `(out, lse)` where `return_lse` is set.
 
-        For torch.compile and torch.export it is an operation (deft.torch_ops), where `params` and `stream` are not given.
+        With `check_finite` the first query and head with a NaN or an infinity in q, in the keys and values that the run has
+        read, in lse or in `out` is an error, which names it; all is written then. A NaN in q or K shows in no other way: the
+        row may look like one that sees nothing. Such a run takes as long as many, waits for a GPU and cannot be captured.
+
+        For torch.compile and torch.export it is an operation (deft.torch_ops), where `params`, `stream` and `check_finite`
+        are not given.
         """
-        if is_traced() and params is None and stream is None:
+        if is_traced() and params is None and stream is None and not check_finite:
             from .torch_ops import traced
 
             return traced(self, q, k, v, page_table, out, lse, return_lse)
-        return self._run(q, k, v, page_table, out, lse, return_lse, params, stream)
+        return self._run(q, k, v, page_table, out, lse, return_lse, params, stream, check_finite)
 
     def run_selecting(
         self,
@@ -107,11 +113,12 @@ class Plan(Runs):
         return_lse: bool = False,
         params: Mapping[str, Any] | None = None,
         stream: int | None = None,
+        check_finite: bool = False,
     ) -> Any:
         """As `run`, of an attention whose spec says `select`; `selection` then has the lists. On a GPU they stay there, with
         the plan, and the host does not wait for them."""
         how = How(lib.deft_runtime_run_selecting, lib.deft_gpu_plan_run_selecting, (selection,), selects=True)
-        return self._run(q, k, v, page_table, out, lse, return_lse, params, stream, how)
+        return self._run(q, k, v, page_table, out, lse, return_lse, params, stream, check_finite, how)
 
     def run_sparse(
         self,
@@ -126,10 +133,11 @@ class Plan(Runs):
         return_lse: bool = False,
         params: Mapping[str, Any] | None = None,
         stream: int | None = None,
+        check_finite: bool = False,
     ) -> Any:
         """As `run`, to the tokens of the queries' lists alone, which may be another layer's."""
         how = How(lib.deft_runtime_run_sparse, lib.deft_gpu_plan_run_sparse, (selection,))
-        return self._run(q, k, v, page_table, out, lse, return_lse, params, stream, how)
+        return self._run(q, k, v, page_table, out, lse, return_lse, params, stream, check_finite, how)
 
     def advance(self, tree: TreeView | None = None) -> str:
         """Makes the plan fit the tree as it is now: "nothing" had to be done, leaves grew "in_place", or the plan was

@@ -282,6 +282,7 @@ class Runs(OfThisProcess):
         return_lse: bool,
         params: Mapping[str, Any] | None,
         stream: int | None,
+        check_finite: bool = False,
         how: How = _FULL,
     ) -> Any:
         attention = self._attention
@@ -318,6 +319,7 @@ class Runs(OfThisProcess):
             None if lse is None else _bits_of("lse", view("lse", lse, stream), _abi.DEFT_F32, name),
         )
         call.fill(*views)
+        call.inputs.checks_finite = bool(check_finite)
         if params:
             values = merged(self._values, params)
             frozen = freeze(values)

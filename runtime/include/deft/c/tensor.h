@@ -65,6 +65,11 @@ typedef struct deft_inputs {
   const deft_tensor *page_table;
   /// Null: the defaults. Not on a GPU, where the deft_gpu_attention has them.
   const struct deft_params *params;
+  /// Not 0: behind the run q, the keys and values that it read, lse and out are looked at, and the first row
+  /// with a NaN or an infinity is an error, which names it and what holds it; everything is written then. On
+  /// a GPU the run waits for the stream, and is an error in a capture. For who looks for a fault.
+  int32_t checks_finite;
+  int32_t reserved; ///< 0
 } deft_inputs;
 
 /// Where a run writes. Every element is written. What overlaps with an input, or with the other one, is an

@@ -112,6 +112,28 @@ TEST(RuntimeTest, AQueryThatSeesNothingGivesZero) {
   EXPECT_THAT(std::span(problem.lse).first(4), Each(-std::numeric_limits<float>::infinity()));
 }
 
+/// Rule N5: nothing else tells of it.
+TEST(RuntimeTest, ANaNInKMakesARowLookLikeOneThatSeesNothingAndIsNamedWhereAskedFor) {
+  Problem problem;
+  const Plan plan = problem.plan();
+  const auto run = [&](bool checksFinite) {
+    Inputs inputs = problem.inputs();
+    inputs.checksFinite = checksFinite;
+    const auto ran = problem.runtime.run(problem.attention, plan, inputs, problem.outputs());
+    return ran ? "" : ran.error().message;
+  };
+  EXPECT_EQ(run(true), "");
+  // Token 3 of the prompt, in page 3: heads 0 and 1 of both queries.
+  problem.k[(3 * 16 + 3) * 128 + 5] = 0x7fc0;
+  EXPECT_EQ(run(false), "");
+  EXPECT_THAT(std::span(problem.out).first(2 * 64), Each(0));
+  EXPECT_THAT(std::span(problem.lse).first(2), Each(-std::numeric_limits<float>::infinity()));
+  problem.out.assign(problem.out.size(), 7);
+  EXPECT_EQ(run(true),
+            "query 0, head 0: K is NaN at element 5 of the token at kv_pos 3 of its path, location 3");
+  EXPECT_THAT(std::span(problem.out).last(2 * 64), Each(kOne)) << "all is written";
+}
+
 TEST(RuntimeTest, ErrorsAreFoundBeforeAnythingIsWritten) {
   Problem problem;
   const auto error = [&](const Plan &plan, const Inputs &inputs, const Outputs &outputs) {

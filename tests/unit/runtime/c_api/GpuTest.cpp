@@ -105,8 +105,14 @@ protected:
   Memory q = Memory(kBranches * 4 * 8), cache = Memory(kPages * 16 * 2 * 8), out = Memory(q.size());
   const int64_t rowShape[3] = {kBranches, 4, 64}, cacheShape[4] = {kPages, 16, 2, 64}, entries[1] = {256};
   deft_tensor rows = {}, tokens = {}, pages = {}, results = {};
-  deft_inputs inputs = {
-      .size = sizeof inputs, .q = &rows, .k = &tokens, .v = &tokens, .page_table = &pages, .params = nullptr};
+  deft_inputs inputs = {.size = sizeof inputs,
+                        .q = &rows,
+                        .k = &tokens,
+                        .v = &tokens,
+                        .page_table = &pages,
+                        .params = nullptr,
+                        .checks_finite = 0,
+                        .reserved = 0};
   deft_outputs outputs = {.size = sizeof outputs, .out = &results, .lse = nullptr};
 };
 

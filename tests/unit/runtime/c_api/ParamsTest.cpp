@@ -105,7 +105,9 @@ TEST_F(ParamsTest, ARunTakesTheCallersValuesAndCopiesAreApart) {
                                 .k = &kTensor,
                                 .v = &vTensor,
                                 .page_table = nullptr,
-                                .params = given};
+                                .params = given,
+                                .checks_finite = 0,
+                                .reserved = 0};
     ASSERT_EQ(deft_runtime_run(runtime.get(), attention.get(), plan.get(), &inputs, &outputs), DEFT_OK)
         << deft_error_text();
     EXPECT_THAT(out, testing::Each(expected));

@@ -55,7 +55,9 @@ protected:
                         .k = &kTensor,
                         .v = &vTensor,
                         .page_table = &table,
-                        .params = nullptr};
+                        .params = nullptr,
+                        .checks_finite = 0,
+                        .reserved = 0};
   deft_outputs outputs = {.size = sizeof outputs, .out = &outTensor, .lse = &lseTensor};
 };
 
@@ -156,6 +158,14 @@ TEST_F(RunTensorsTest, TensorsWithoutMemoryAreNamed) {
   table.data = nullptr;
   EXPECT_EQ(run(), DEFT_USAGE);
   EXPECT_THAT(deft_error_text(), StartsWith("page_table of shape [4] is at no address"));
+}
+
+TEST_F(RunTensorsTest, WhatIsNotFiniteIsLookedForWhereAskedFor) {
+  q[3 * 64 + 1] = 0x7fc0;
+  EXPECT_EQ(run(), DEFT_OK) << deft_error_text();
+  inputs.checks_finite = 1;
+  EXPECT_EQ(run(), DEFT_USAGE);
+  EXPECT_THAT(deft_error_text(), StartsWith("query 0, head 3: q is NaN at element 1"));
 }
 
 TEST_F(RunTensorsTest, HeadsMayStandBeforeSlots) {

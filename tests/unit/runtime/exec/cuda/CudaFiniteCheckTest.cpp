@@ -1,0 +1,81 @@
+#include "runtime/exec/cuda/CudaFiniteCheck.h"
+
+#include "tests/unit/runtime/exec/cuda/FakeGpu.h"
+
+#include <limits>
+#include <string>
+
+namespace deft::exec {
+namespace {
+
+constexpr std::uint16_t kNan = 0x7fc0; // in bf16
+
+/// A run over three branches of a prompt, on pages in no order, that has been waited for by nobody.
+class CudaFiniteCheckTest : public testing::Test {
+protected:
+  CudaFiniteCheckTest() {
+    auto onDevice = gpu_.makeDevicePlan({});
+    plan_ = gpu_.makePlan(step_.tree);
+    EXPECT_TRUE(onDevice->write(plan_) && onDevice->upload(stream_));
+    EXPECT_TRUE(onDevice->run(*gpu_.kernels, pointers_, stream_));
+  }
+
+  /// The element of K, or of V, of a node's token for a KV head.
+  std::uint16_t &cacheAt(const void *memory, const abi::CacheLayout &layout, int node, int token,
+                         int kvHead) {
+    const int location = step_.tree.nodes()[static_cast<std::size_t>(node)].location + token;
+    const long long at = elementOf(layout, pointers_.pageTable, pageSizeOf(gpu_.variant), location, kvHead);
+    return static_cast<std::uint16_t *>(const_cast<void *>(memory))[at];
+  }
+
+  /// The error's message, empty where all is finite.
+  std::string found() {
+    const auto checked = checkFinite(*gpu_.device, gpu_.variant, plan_, {}, pointers_, stream_);
+    return checked ? "" : checked.error().message;
+  }
+
+  FakeGpu gpu_;
+  cu::Stream stream_ = makeStream(gpu_);
+  FakeStep step_{gpu_, test::levelTree({1, 3}, {100, 20}), 3};
+  CudaPointers pointers_ = step_.pointers();
+  plan::Plan plan_;
+};
+
+TEST_F(CudaFiniteCheckTest, ARunThatIsFiniteIsNoErrorAndIsLeftAsItIs) {
+  EXPECT_EQ(found(), "");
+  EXPECT_TRUE(step_.isRight());
+}
+
+TEST_F(CudaFiniteCheckTest, KeysAndValuesAreFoundOnTheirPages) {
+  cacheAt(pointers_.v, pointers_.cache.v, 2, 7, 1) = kNan; // of query 1 alone; heads 3 to 5 read it
+  const std::string place = std::to_string(step_.tree.nodes()[2].location + 7);
+  EXPECT_EQ(found(),
+            "query 1, head 3: V is NaN at element 0 of the token at kv_pos 107 of its path, location " +
+                place);
+  cacheAt(pointers_.k, pointers_.cache.k, 0, 99, 0) = kNan;
+  EXPECT_EQ(found(),
+            "query 0, head 0: K is NaN at element 0 of the token at kv_pos 99 of its path, location " +
+                std::to_string(step_.tree.nodes()[0].location + 99));
+}
+
+TEST_F(CudaFiniteCheckTest, RowsAreFound) {
+  static_cast<std::uint16_t *>(pointers_.out)[(2 * 6 + 5) * 16 + 3] = kNan;
+  EXPECT_EQ(found(), "query 2, head 5: out is NaN at element 3, and q, K and V are finite");
+  pointers_.lse[2 * 6 + 4] = std::numeric_limits<float>::quiet_NaN();
+  EXPECT_EQ(found(), "query 2, head 4: lse is NaN, and q, K and V are finite");
+  pointers_.lse = nullptr; // and then nobody has asked for it
+  EXPECT_EQ(found(), "query 2, head 5: out is NaN at element 3, and q, K and V are finite");
+}
+
+TEST_F(CudaFiniteCheckTest, PagesThatThePlanDoesNotReadAreNotCopied) {
+  const auto copied = [&] {
+    (void)fake_cuda::takeCalls();
+    EXPECT_EQ(found(), "");
+    return countCalls()["cuMemcpyDtoHAsync"];
+  };
+  const int pages = static_cast<int>((100 + 3 * 20 + 3 * 15) / pageSizeOf(gpu_.variant)); // at most so many
+  EXPECT_LE(copied(), 4 + 2 * (pages + 4)) << "q, out, lse, the table, and each page of K and V";
+}
+
+} // namespace
+} // namespace deft::exec
