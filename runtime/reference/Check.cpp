@@ -9,6 +9,7 @@
 #include <limits>
 #include <sstream>
 #include <thread>
+#include <utility>
 
 namespace deft::reference {
 
@@ -36,6 +37,9 @@ public:
   /// Takes the worse of both; ties go to the smaller query, so that the report does not depend on threads.
   void join(const Checker &other) {
     const CheckReport &theirs = other.report_;
+    report_.rows += theirs.rows;
+    report_.blindRows += theirs.blindRows;
+    noteUndefined(theirs.undefinedQuery, theirs.undefinedHead, theirs.undefinedRows);
     if (isWorse(theirs.share(), theirs.worstQuery, report_.share(), report_.worstQuery)) {
       report_.error = theirs.error;
       report_.plainError = theirs.plainError;
@@ -54,11 +58,24 @@ public:
   CheckReport report_;
 
 private:
+  void noteUndefined(int query, int head, long long rows) {
+    report_.undefinedRows += rows;
+    if (rows > 0 && (report_.undefinedQuery < 0 ||
+                     std::pair(query, head) < std::pair(report_.undefinedQuery, report_.undefinedHead))) {
+      report_.undefinedQuery = query;
+      report_.undefinedHead = head;
+    }
+  }
+
   static bool isWorse(double error, int query, double than, int thanQuery) {
     return query >= 0 && (thanQuery < 0 || error > than || (error == than && query < thanQuery));
   }
 
   void compare(int query, int head, const BoundedRow &bounded) {
+    ++report_.rows;
+    report_.blindRows += bounded.exact.seesNothing ? 1 : 0;
+    if (!bounded.exact.isDefined())
+      return noteUndefined(query, head, 1);
     const std::size_t row = static_cast<std::size_t>(query) * variant_.queryHeads + head;
     const auto &[dtype, dim] = variant_.tensors.out;
     std::vector<double> actual(dim);
@@ -207,6 +224,12 @@ CheckReport check(const spec::Variant &variant, const tree::KvTree &tree, const 
 std::string explainFailure(const CheckReport &report) {
   std::ostringstream text;
   const auto next = [&]() -> std::ostream & { return text << (text.tellp() > 0 ? "; " : ""); };
+  if (!report.notFinite.empty())
+    next() << report.notFinite;
+  else if (!report.isDefined())
+    next() << "query " << report.undefinedQuery << ", head " << report.undefinedHead
+           << ": the spec itself gives NaN or an infinity, which leaves nothing to compare, in "
+           << report.undefinedRows << " of " << report.rows << " rows";
   if (!(report.share() <= 1))
     next() << "query " << report.worstQuery << ", head " << report.worstHead << ": relative error "
            << report.error << ", allowed " << report.allowed;

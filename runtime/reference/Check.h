@@ -71,11 +71,21 @@ struct CheckReport {
   int worstLseHead = -1;
   int queriesChecked = 0;
   int queries = 0;
+  long long rows = 0;          ///< that were checked
+  long long blindRows = 0;     ///< of these: see no token, so that a right result is 0 whatever was read
+  long long undefinedRows = 0; ///< of these: the spec itself gives NaN or an infinity; not compared
+  int undefinedQuery = -1, undefinedHead = -1; ///< the first of them
+  /// What a search of the run's inputs and outputs found (exec::findNotFinite), where one was made; empty:
+  /// all is finite.
+  std::string notFinite;
   std::optional<CountReport> count; ///< of counting inputs, where they were run, too
 
   double share() const { return error == 0 ? 0 : error / allowed; } ///< of what is allowed
   double lseShare() const { return lseError / lseAllowed; }
-  bool passed() const { return share() <= 1 && lseShare() <= 1 && (!count || count->passed()); }
+  bool isDefined() const { return undefinedRows == 0 && notFinite.empty(); }
+  bool passed() const {
+    return isDefined() && share() <= 1 && lseShare() <= 1 && (!count || count->passed());
+  }
 };
 
 CheckReport check(const spec::Variant &variant, const tree::KvTree &tree, const exec::Inputs &inputs,

@@ -150,8 +150,13 @@ std::vector<double> scoresOf(const spec::Variant &variant, const std::vector<Tok
   return scores;
 }
 
-/// Scores become weights; returns the lse. Only the sum sees the sink.
+/// Scores become weights; returns the lse. Only the sum sees the sink. A score of NaN makes NaN of all.
 double softmax(std::vector<double> &scores, double sink, const Evaluator &evaluate) {
+  constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+  if (std::any_of(scores.begin(), scores.end(), [](double score) { return std::isnan(score); })) {
+    std::fill(scores.begin(), scores.end(), kNan);
+    return kNan;
+  }
   double top = sink;
   for (double score : scores)
     top = std::max(top, score);
@@ -223,6 +228,11 @@ std::vector<double> normsOf(const std::vector<float> &values, int dim) {
 
 } // namespace
 
+bool Row::isDefined() const {
+  return !std::isnan(lse) && lse != kInfinity &&
+         std::all_of(out.begin(), out.end(), [](double value) { return std::isfinite(value); });
+}
+
 std::vector<Row> evaluateGroup(const spec::Variant &variant, const tree::KvTree &tree,
                                const exec::Inputs &inputs, int query, int kvHead, Precision precision,
                                const exec::Selection *selection) {
@@ -243,6 +253,7 @@ std::vector<Row> evaluateGroup(const spec::Variant &variant, const tree::KvTree 
     std::vector<EitherWay> eitherWay;
     std::vector<double> q =
         elements.query(queryOf(variant, inputs, query, site.head), site, isExact ? &eitherWay : nullptr);
+    Row &row = rows[inGroup];
     // The lse, where keys that may be others are those that move q.k by so much of what they may.
     const auto weigh = [&](std::vector<double> &weights, double share = 0) {
       const auto product = [&](std::size_t t) {
@@ -251,9 +262,10 @@ std::vector<Row> evaluateGroup(const spec::Variant &variant, const tree::KvTree 
       weights = scoresOf(variant, tokens, product, evaluate, site);
       if (selection)
         hideUnlisted(weights, selection->of(query, variant.listOf(site.head)));
+      row.seesNothing =
+          std::all_of(weights.begin(), weights.end(), [](double score) { return score == -kInfinity; });
       return normalize(variant, weights, evaluate, site);
     };
-    Row &row = rows[inGroup];
     std::vector<double> weights;
     row.lse = weigh(weights);
     const auto distance = [&](double share = 0) {

@@ -19,6 +19,10 @@ struct Row {
   double lse = 0;      ///< softmax: natural logarithm; -inf when no token is visible, or the sink
   double noise = 0;    ///< `Exact`: how far roundings may move it (RowNoise), relative to its norm
   double lseNoise = 0; ///< `Exact`: how far lse, of elements that `query` and `key` make (EitherWay)
+  bool seesNothing = false; ///< all tokens are hidden, or there is none
+
+  /// Whether the formula has a value: a NaN or an infinity in a score, or in what it reads, leaves none.
+  bool isDefined() const;
 };
 
 /// The rows of one query (caller's index) for the query heads of one KV head, in their order. The tree

@@ -20,6 +20,7 @@
 #include <filesystem>
 #include <limits>
 #include <optional>
+#include <span>
 
 namespace deft::cli {
 
@@ -34,16 +35,17 @@ std::string fileIn(const std::string &folder, const char *name) {
   return (std::filesystem::path(folder) / name).string();
 }
 
-/// The elements of a tensor in memory, as Inputs has them. What is not finite there, as a number that the
-/// type has no room for, would make NaN of whole rows, of which no check can tell whether they are right.
-Result<void> store(const std::vector<float> &values, const spec::TensorType &type, std::byte *memory,
-                   long long at, const std::string &path) {
+/// The elements of a head's row in memory, as Inputs has them; `row` names it. What is not finite there, as a
+/// number that the type has no room for, would make NaN of whole rows, of which no check can tell whether
+/// they are right.
+Result<void> store(std::span<const float> values, const spec::TensorType &type, std::byte *memory,
+                   long long at, const std::string &path, const std::string &row) {
   const auto bytes = static_cast<std::size_t>(type.elementBytes());
   for (const float value : values) {
     const std::uint16_t bits = exec::fromFloat(value, type.dtype);
     if (!std::isfinite(exec::toFloat(bits, type.dtype)))
       return Error{ErrorCode::Diagnostics,
-                   "`" + path + "` holds " + support::significant(value, 6) +
+                   "`" + path + "` holds " + support::significant(value, 6) + " in " + row +
                        ", which is no finite number of type " + spec::toString(type.dtype),
                    ""};
     std::memcpy(memory + static_cast<std::size_t>(at++) * bytes, &bits, bytes);
@@ -71,7 +73,8 @@ Result<void> readTokens(Context &context, const std::string &path, const spec::V
           return read;
         const long long at = exec::elementOf(layout, inputs.pageTable.data(), exec::pageSizeOf(variant),
                                              node.location + t, head);
-        if (auto stored = store(row, type, memory, at, path); !stored)
+        const std::string name = "token " + std::to_string(done + t) + ", kv head " + std::to_string(head);
+        if (auto stored = store(row, type, memory, at, path, name); !stored)
           return stored;
       }
     progress.at(done += node.tokens, tree.tokens());
@@ -90,10 +93,15 @@ Result<void> readQueries(const std::string &path, const spec::Variant &variant, 
   for (int query = 0; query < inputs.queryCount; ++query) {
     if (auto read = file->read(row); !read)
       return read;
-    if (auto stored = store(row, type, reinterpret_cast<std::byte *>(inputs.q.data()),
-                            query * static_cast<long long>(row.size()), path);
-        !stored)
-      return stored;
+    for (int head = 0; head < variant.queryHeads; ++head) {
+      const auto dim = static_cast<std::size_t>(type.dim), first = static_cast<std::size_t>(head) * dim;
+      const std::string name = "query " + std::to_string(query) + ", head " + std::to_string(head);
+      if (auto stored =
+              store(std::span(row).subspan(first, dim), type, reinterpret_cast<std::byte *>(inputs.q.data()),
+                    inputs.queryAt(variant, query, head), path, name);
+          !stored)
+        return stored;
+    }
   }
   return {};
 }

@@ -74,6 +74,8 @@ std::string countText(const reference::CountReport &count) {
 
 std::string checkText(const RunReport &report) {
   const reference::CheckReport &check = *report.check;
+  if (!check.isDefined())
+    return "UNDEFINED: " + reference::explainFailure(check);
   std::string text = check.passed() ? "right: error " : "WRONG: error ";
   text += error(check.error) + ", allowed " + error(check.allowed);
   if (check.hasLse)
@@ -247,6 +249,10 @@ json toJson(const RunReport &report) {
                        {"allowed", finite(check.allowed)},
                        {"worst_query", check.worstQuery},
                        {"worst_head", check.worstHead},
+                       {"not_finite", check.notFinite.empty() ? json(nullptr) : json(check.notFinite)},
+                       {"rows", check.rows},
+                       {"undefined_rows", check.undefinedRows},
+                       {"rows_that_see_nothing", check.blindRows},
                        {"queries_checked", report.queriesChecked},
                        {"queries", report.queriesRun}};
     if (check.hasLse)

@@ -1,5 +1,7 @@
 #include "tools/deftc/run/StepChecks.h"
 
+#include "runtime/exec/FiniteCheck.h"
+#include "runtime/exec/ParamRanges.h"
 #include "tools/deftc/common/Progress.h"
 
 #include <algorithm>
@@ -41,12 +43,25 @@ Result<reference::CheckReport> StepChecks::check(const StepRun &step, int turn) 
   reference::CheckOptions check = options();
   check.progress = [&](long long done, long long of) { progress.at(done, of); };
   auto report = reference::check(step.variant, step.tree, step.inputs, step.outputs, check);
+  report.notFinite = notFinite(step);
+  if (!report.isDefined()) // counting inputs would tell the same of the spec, and have other values
+    return report;
   check.deadline = deadline();
   auto counted = count(step, turn, check);
   if (!counted)
     return counted.error();
   report.count = std::move(*counted);
   return report;
+}
+
+/// Of all queries, also where a sample is compared: a softmax hides what a NaN does to a row.
+std::string StepChecks::notFinite(const StepRun &step) const {
+  const std::vector<abi::ParamSlot> params = step.inputs.paramSlots(step.variant);
+  const auto found = exec::findNotFinite(
+      step.variant, step.plan, exec::reachOf(step.variant, step.inputs.params),
+      exec::InputView::of(step.inputs, step.variant, params),
+      {step.outputs.out.data(), step.variant.withLse ? step.outputs.lse.data() : nullptr});
+  return found ? found->message : "";
 }
 
 /// Long paths take several passes, each another run: of many steps, or of a tree that takes many, not all are
@@ -70,6 +85,8 @@ Result<reference::CountReport> StepChecks::count(const StepRun &step, int turn,
 }
 
 double badness(const reference::CheckReport &report) {
+  if (!report.isDefined())
+    return std::numeric_limits<double>::infinity();
   const double ofCount = !report.count            ? 0
                          : report.count->passed() ? report.count->worst
                                                   : std::numeric_limits<double>::infinity();

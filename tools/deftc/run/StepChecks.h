@@ -7,6 +7,8 @@
 #include "tools/deftc/run/RunBackend.h"
 #include "tools/deftc/run/RunOptions.h"
 
+#include <string>
+
 namespace deft::cli {
 
 /// One step of a run, as it was planned and run.
@@ -32,6 +34,7 @@ public:
 
 private:
   reference::Deadline deadline() const;
+  std::string notFinite(const StepRun &step) const;
   support::Result<reference::CountReport> count(const StepRun &step, int turn,
                                                 const reference::CheckOptions &check) const;
 

@@ -11,6 +11,7 @@
 
 #include <cmath>
 #include <limits>
+#include <utility>
 
 namespace deft::reference {
 namespace {
@@ -88,6 +89,36 @@ TEST_F(CheckRunTest, ARightResultPasses) {
   EXPECT_LT(report.lseError, 1e-5);
   EXPECT_EQ(report.queriesChecked, 6);
   EXPECT_EQ(explainFailure(report), "");
+}
+
+TEST_F(CheckRunTest, WhatTheSpecItselfLeavesUndefinedIsSaid) {
+  build_.variant.score = build_.op(spec::ExprOp::Div, spec::ScalarType::F32,
+                                   {build_.read(spec::Builtin::S), build_.constant(0)});
+  const CheckReport report = run();
+  EXPECT_FALSE(report.passed());
+  EXPECT_EQ(report.rows, 24);
+  EXPECT_EQ(report.undefinedRows, 24) << "a score of inf somewhere in each";
+  EXPECT_EQ(explainFailure(report), "query 0, head 0: the spec itself gives NaN or an infinity, which leaves "
+                                    "nothing to compare, in 24 of 24 rows");
+}
+
+TEST_F(CheckRunTest, WhatIsNotFiniteInARunIsTheReasonThatIsGiven) {
+  inputs_.q[(3 * 4 + 2) * 16] = 0x7fc0;
+  CheckReport report = run();
+  EXPECT_EQ(report.undefinedRows, 1);
+  EXPECT_EQ(std::pair(report.undefinedQuery, report.undefinedHead), std::pair(3, 2));
+  report.notFinite = "query 3, head 2: q is NaN at element 0";
+  EXPECT_EQ(explainFailure(report), report.notFinite);
+}
+
+TEST_F(CheckRunTest, RowsThatSeeNothingAreCounted) {
+  EXPECT_EQ(run().blindRows, 0);
+  build_.variant.mask = build_.op(spec::ExprOp::Gt, spec::ScalarType::Bool,
+                                  {build_.read(spec::Builtin::KvPos), build_.read(spec::Builtin::QPos)});
+  fillOutputs();
+  const CheckReport report = run();
+  EXPECT_TRUE(report.passed());
+  EXPECT_EQ(report.blindRows, 24);
 }
 
 TEST_F(CheckRunTest, OneWrongRowFailsAndIsNamed) {

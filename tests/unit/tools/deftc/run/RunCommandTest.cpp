@@ -86,6 +86,33 @@ TEST(RunCommandTest, EveryTestTreeIsRight) {
   }
 }
 
+/// A run of an attention with this line, of 4 heads over 2.
+Outcome runLine(const std::string &line) {
+  const module_cache::TestFolder folder;
+  const std::string path = folder.path() + "/a.deft";
+  std::ofstream(path)
+      << "attention a { query_heads = 4; kv_heads = 2; head_dim = 32; output = bf16 with lse; " << line
+      << " }";
+  return run(path, "random");
+}
+
+TEST(RunCommandTest, AMaskThatShowsNothingIsAWarning) {
+  for (const std::string mask : {"kv_pos > q_pos", "kv_pos % 7 == 9"}) { // which plans know, and do not
+    const Outcome outcome = runLine("mask = " + mask + ";");
+    EXPECT_EQ(outcome.code, kExitOk) << outcome.err;
+    EXPECT_THAT(outcome.err, HasSubstr("warning: no row sees a token, so the check says nothing"));
+  }
+  EXPECT_EQ(runLine("mask = kv_pos >= q_pos;").err, "");
+}
+
+TEST(RunCommandTest, WhatTheSpecLeavesUndefinedIsNotCalledWrong) {
+  const Outcome outcome = runLine("score = s / 0;");
+  EXPECT_EQ(outcome.code, kExitDiagnostics);
+  EXPECT_THAT(outcome.out, HasSubstr("UNDEFINED: query 0, head "));
+  EXPECT_THAT(outcome.err, HasSubstr("the spec itself gives NaN or an infinity"));
+  EXPECT_THAT(outcome.out + outcome.err, testing::Not(HasSubstr("WRONG")));
+}
+
 TEST(RunCommandTest, StepsOfAWorkloadAreAdvancedAndRight) {
   std::string report = testing::TempDir() + "/deft-run-XXXXXX";
   const int file = ::mkstemp(report.data());
@@ -248,8 +275,8 @@ TEST_F(Dumped, ANumberThatTheTypeDoesNotHoldIsNamed) {
     std::ofstream(path, std::ios::binary) << bytes;
     const Outcome outcome = again("mpt_7b_alibi", {"--param", "slope=0.0625"});
     EXPECT_EQ(outcome.code, kExitDiagnostics);
-    EXPECT_THAT(outcome.err,
-                HasSubstr("q.npy` holds " + std::string(text) + ", which is no finite number of type "));
+    EXPECT_THAT(outcome.err, HasSubstr("q.npy` holds " + std::string(text) +
+                                       " in query 26, head 31, which is no finite number of type "));
   }
 }
 
