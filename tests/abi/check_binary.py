@@ -16,8 +16,14 @@ from pathlib import Path
 
 import check_symbols
 
-# The library shows classes of C++, too; nothing of them is kept.
-ONLY_C = "[suppress_function]\n  symbol_name_not_regexp = ^deft_\n  drop = yes\n"
+# The library shows classes of C++ and what the program deftc calls; nothing of them is kept.
+ONLY_C = """[suppress_function]
+  symbol_name_not_regexp = ^deft_
+  drop = yes
+[suppress_function]
+  symbol_version = DEFT_PRIVATE
+  drop = yes
+"""
 
 
 def stub_of(kept):
