@@ -69,11 +69,14 @@ class Site:
         return up + page.as_posix() + mark + anchor
 
     def text(self, document):
-        """A document with the links of the site; blocks of code stay, but for what the tests read behind a language."""
+        """A document with the links of the site. Blocks of code stay; what the tests read behind a language is left out, and the name that a
+        block is saved under becomes its title."""
         text, out, at = (self.root / document).read_text(encoding="utf-8"), [], 0
         change = lambda words: LINK.sub(lambda found: found[1] + self.link(document, found[2]) + found[3], words)
         for block in FENCE.finditer(text):
-            out += [change(text[at:block.start()]), re.sub(r"^```(\S*)[^\n]*", r"```\1", block[0], count=1)]
+            name = re.match(r"```\S* file=(\S+)", block[0])
+            title = f' title="{name[1]}"' if name else ""
+            out += [change(text[at:block.start()]), re.sub(r"^```(\S*)[^\n]*", lambda found: f"```{found[1]}{title}", block[0], count=1)]
             at = block.end()
         return "".join(out) + change(text[at:])
 
@@ -97,6 +100,7 @@ class Site:
         shutil.rmtree(self.folder, ignore_errors=True)
         for document in self.documents:
             self.write(self.page_of(document), self.text(document))
+        shutil.copy(self.root / "docs/site/site.css", self.folder)
         self.reference()
 
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Builds the site and opens it in a headless browser: every link and anchor leads somewhere, pages load without a complaint, pictures show.
+"""Builds the site and opens it in a headless browser: every link and anchor leads somewhere, pages load without a complaint, pictures show,
+and what is wider than its column scrolls, on a phone and on a wide screen.
 
     tests/site/browse.py [--keep FOLDER]
 
@@ -8,6 +9,7 @@ Ends with 77 (to ctest: skipped) where there is no browser or no mkdocs; --keep 
 
 import argparse
 import functools
+import html
 import http.server
 import importlib.util
 import os
@@ -27,6 +29,26 @@ from browser import SKIPPED, colours, complaints, find_browser, open_page, verdi
 
 PAGES = ("index.html", "docs/tutorial.html", "docs/EVIDENCE.html", "docs/how-it-works.html", "api/deft.html")
 PICTURED = {"docs/EVIDENCE.html": ("1f5fa8", 2600), "index.html": ("546d78", 1100)}  # a colour that must be seen above so many pixels: our bars, the site's head
+WIDTHS, WIDE_PAGE = (400, 1600), "wide.html"
+
+# Opens a page in a frame of some width and lists what is wider than its place and neither scrolls nor shows that it does.
+WIDE = """<!doctype html><meta charset="utf-8"><pre id="found">nothing was looked at</pre><script>
+const [page, width] = location.search.slice(1).split(","), frame = document.createElement("iframe");
+frame.width = width; frame.height = 900; frame.src = page;
+frame.onload = () => setTimeout(() => {
+  const inside = frame.contentDocument, found = [];
+  const scrolls = part => { const style = frame.contentWindow.getComputedStyle(part);
+    return ["auto", "scroll"].includes(style.overflowX) && style.backgroundImage.includes("gradient"); };
+  const wide = [...inside.querySelectorAll(".md-typeset pre > code, .md-typeset__scrollwrap")].filter(part => part.scrollWidth > part.clientWidth);
+  for (const part of wide) if (!scrolls(part)) found.push("is cut: " + part.textContent.trim().replace(/\\s+/g, " ").slice(0, 40));
+  for (const table of inside.querySelectorAll(".md-typeset table"))
+    if (!table.closest(".md-typeset__scrollwrap, .highlighttable")) found.push("a table has no place to scroll in");
+  if (inside.documentElement.scrollWidth > inside.documentElement.clientWidth) found.push("the page itself is wider than the window");
+  document.getElementById("found").textContent = found.join("\\n") + "\\n" + wide.length + " scroll";
+}, 1500);
+document.body.append(frame);
+</script>
+"""
 
 
 class Links(HTMLParser):
@@ -103,6 +125,17 @@ def look(browser, address, folder, keep):
         yield "index.html: its scripts did not run"
 
 
+def cut(browser, address, folder):
+    """What a reader cannot see; at least one block of the tutorial must have been too wide for a phone, else nothing was tried."""
+    for page in PAGES:
+        for width in WIDTHS:
+            dom = open_local(browser, f"{address}/{WIDE_PAGE}?{page},{width}", folder, "--dump-dom", "--window-size=1700,1000").stdout.decode(errors="replace")
+            *found, count = html.unescape(re.search(r'<pre id="found">(.*?)</pre>', dom, re.DOTALL)[1]).splitlines()
+            yield from (f"{page}, {width} pixels wide: {one}" for one in found if one)
+            if not count.endswith(" scroll") or (page, width) == ("docs/tutorial.html", 400) and count == "0 scroll":
+                yield f"{page}, {width} pixels wide: {count}"
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--keep", type=pathlib.Path)
@@ -121,7 +154,10 @@ def main():
         problems = list(broken_links(folder / "site"))
         server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=folder / "site"))
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        problems += look(browser, f"http://127.0.0.1:{server.server_address[1]}", folder, keep)
+        address = f"http://127.0.0.1:{server.server_address[1]}"
+        problems += look(browser, address, folder, keep)
+        (folder / "site" / WIDE_PAGE).write_text(WIDE, encoding="utf-8")
+        problems += cut(browser, address, folder)
         server.shutdown()
         problems += [f"asked for and not there: {path}" for path in Quiet.missed if "favicon" not in path]
     return verdict(browser, problems)

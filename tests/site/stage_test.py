@@ -36,9 +36,15 @@ class PagesTest(unittest.TestCase):
                     with self.subTest(page=str(page.relative_to(self.folder)), link=target):
                         self.assertTrue((page.parent / target.partition("#")[0]).exists())
 
-    def test_modes_behind_a_language_are_for_tests_alone(self):
+    def test_styles_of_the_site_are_a_file_of_it(self):
+        [styles] = re.findall(r"^extra_css: \[(.*)\]$", (ROOT / "docs/site/mkdocs.yml").read_text(encoding="utf-8"), re.MULTILINE)
+        for name in styles.split(", "):
+            self.assertTrue((self.folder / name).exists(), name)
+
+    def test_of_modes_behind_a_language_only_names_of_files_are_shown(self):
         page = (self.folder / "docs/tutorial.md").read_text(encoding="utf-8")
-        self.assertIn("```cpp\n#include <deft/deft.hpp>", page)
+        self.assertIn("```cpp title=\"host/host.cpp\"\n#include <deft/deft.hpp>", page)
+        self.assertIn("```sh\ntools/quickstart", page)
         self.assertNotIn("file=", page)
 
     def test_every_exported_name_of_python_has_a_place(self):

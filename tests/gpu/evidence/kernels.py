@@ -70,7 +70,7 @@ def published_rows(page, records):
     page.add("The query-guided column is unscaled. Rows whose floor counts flops take the matrix rate of that day's card.")
     recorded = [name for name, row in rows.items() if row["workload"].startswith(RECORDED)]
     page.add(f"**Recordings.** {len(recorded)} of the {len(rows)} rows ({', '.join(f'`{name}`' for name in recorded)}) replay Medusa token trees and Tree-of-Thoughts searches that DeFT's authors "
-             "recorded and publish under the MIT licence ([LINs-lab/DeFT](https://github.com/LINs-lab/DeFT), `dataset/generation`). This repository does not hold them: the second command below makes "
+             "recorded and publish under the MIT licence ([LINs-lab/DeFT](https://github.com/LINs-lab/DeFT), its folder dataset/generation). This repository does not hold them: the second command below makes "
              "the folder `DIR` from a clone. Without it the bench leaves these rows out.")
     page.command("git clone https://github.com/LINs-lab/DeFT", "tests/gpu/recorded_workloads.py DeFT DIR",
                  "deftc build tests/bench/kernel_rows.deft --arch sm_90a -o rows.deftpkg",
