@@ -13,7 +13,7 @@ The word after the language of a fenced block says what to do with it:
                      (blocks of `>>>` are not: tests/python runs those of the document that has them)
     ```python torch  the same, where there is torch; `transformers` likewise
     ```python gpu    the same, where there is an NVIDIA GPU and torch
-    ```X file=NAME   written to NAME, for the blocks after it
+    ```X file=NAME   written to NAME, for the blocks after it; a spec must be as `deftc fmt` writes it
     ```X quote=PATH  not run; it must stand in that file of the repository, which has a test of its own
 
 Blocks run in order in one folder that has nothing but the repository's specs and tests and, as build/dev, the build that
@@ -104,6 +104,12 @@ def check_quote(block, root, name):
     yield f"line {block.line}: this does not stand in {name}"
 
 
+def check_form(block, name, folder, environment):
+    """Specs are shown in the form that they have after `deftc fmt`."""
+    if subprocess.run(["deftc", "fmt", "--check", name], cwd=folder, env=environment, capture_output=True, check=False).returncode != 0:
+        yield f"line {block.line}: {name} is not as `deftc fmt` writes it"
+
+
 def output_differs(block, printed):
     return block.expected and normal_form(printed) != normal_form(block.expected.text)
 
@@ -152,9 +158,12 @@ def faults_of(file, bin_folder, root, gpu=False):
         environment["DEFT_CACHE_DIR"] = str(Path(folder) / "cache")
         for block in blocks_of(file.read_text(encoding="utf-8")):
             if block.mode.startswith("file="):
-                path = Path(folder) / block.mode.removeprefix("file=")
+                name = block.mode.removeprefix("file=")
+                path = Path(folder) / name
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_text(block.text, encoding="utf-8")
+                if path.suffix == ".deft":
+                    yield from check_form(block, name, folder, environment)
             elif block.mode.startswith("quote="):
                 yield from check_quote(block, root, block.mode.removeprefix("quote="))
             elif block.language == "python":

@@ -34,6 +34,16 @@ class RunReadmeTest(unittest.TestCase):
     def test_blocks_share_a_folder_and_files(self):
         self.assertEqual(self.faults("```json file=a.json\n{}\n```\n```sh\ncp a.json b.json\n```\n```sh\ncat b.json\n```\n```text\n{}\n```\n"), [])
 
+    def test_spec_that_is_not_in_its_usual_form_is_found(self):
+        with tempfile.TemporaryDirectory() as programs:
+            deftc = Path(programs) / "deftc"
+            deftc.write_text('#!/bin/sh\n! grep -q crooked "$3"\n')
+            deftc.chmod(0o755)
+            text = "```text file=a.deft\nspec\n```\n```text file=b.deft\ncrooked\n```\n"
+            (Path(programs) / "README.md").write_text(text)
+            found = list(run_readme.faults_of(Path(programs) / "README.md", Path(programs), Path(programs)))
+        self.assertEqual(found, ["line 4: b.deft is not as `deftc fmt` writes it"])
+
     def test_missing_script_of_the_set_up_is_found(self):
         self.assertEqual(self.faults("```sh set-up\ntools/nothing\n```\n"), ["line 1: tools/nothing is not there or cannot be run"])
 
