@@ -6,6 +6,7 @@
 #include "runtime/module_cache/CompileKernels.h"
 #include "runtime/program/Compiler.h"
 #include "tools/deftc/Commands.h"
+#include "tools/deftc/common/CommandWalk.h"
 #include "tools/deftc/common/Gpus.h"
 #include "tools/deftc/common/Progress.h"
 #include "tools/deftc/common/SelectText.h"
@@ -266,7 +267,9 @@ void addBuildCommand(CLI::App &app, Context &context) {
   CLI::App *command =
       app.add_subcommand("build", "Compile a spec into a package that runs without the compiler");
   auto options = std::make_shared<Options>();
-  command->add_option("SPEC", options->spec, "A file, or the name of a shipped spec")->required();
+  command->add_option("SPEC", options->spec, "A file, or the name of a shipped spec")
+      ->type_name(kSpecOrFile)
+      ->required();
   command->add_option("--arch", options->archs, "GPU architectures to compile for: " + target::targetNames())
       ->delimiter(',');
   command->add_flag("--cpu", options->cpu, "Add native code for x86-64-v3 and x86-64-v4");

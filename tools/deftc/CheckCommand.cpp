@@ -1,6 +1,7 @@
 #include "compiler/spec/Names.h"
 #include "compiler/spec/VariantJson.h"
 #include "tools/deftc/Commands.h"
+#include "tools/deftc/common/CommandWalk.h"
 #include "tools/deftc/common/SpecInput.h"
 
 #include <CLI/CLI.hpp>
@@ -115,7 +116,9 @@ int checkAsJson(Context &context, const std::vector<std::string> &paths) {
 void addCheckCommand(CLI::App &app, Context &context) {
   CLI::App *command = app.add_subcommand("check", "Check specs and report what is wrong with them");
   auto paths = std::make_shared<std::vector<std::string>>();
-  command->add_option("SPEC", *paths, "Files, names of shipped specs, or - for what is piped in")->required();
+  command->add_option("SPEC", *paths, "Files, names of shipped specs, or - for what is piped in")
+      ->type_name(kSpecOrFile)
+      ->required();
   auto asJson = std::make_shared<bool>(false);
   command->add_flag("--json", *asJson, "Print findings and attentions as JSON");
   command->footer("Example:\n  deftc check my.deft llama3_8b\n"

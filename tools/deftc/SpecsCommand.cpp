@@ -1,6 +1,7 @@
 #include "compiler/support/NearestName.h"
 #include "specs/Embedded.h"
 #include "tools/deftc/Commands.h"
+#include "tools/deftc/common/CommandWalk.h"
 
 #include <CLI/CLI.hpp>
 
@@ -49,7 +50,7 @@ void addSpecsCommand(CLI::App &app, Context &context) {
   CLI::App *command = app.add_subcommand("specs", "List the shipped specs, or print one to start from");
   auto name = std::make_shared<std::string>();
   auto output = std::make_shared<std::string>();
-  command->add_option("NAME", *name, "The spec to print");
+  command->add_option("NAME", *name, "The spec to print")->type_name(kSpecName);
   command->add_option("-o,--output", *output, "Write it to this file");
   command->footer("Example:\n  deftc specs\n  deftc specs llama3_8b -o my.deft");
   context.onRun(command, [&context, name, output] {

@@ -2,6 +2,7 @@
 #include "runtime/tree/TreeSummary.h"
 #include "tools/deftc/Commands.h"
 #include "tools/deftc/common/Arguments.h"
+#include "tools/deftc/common/CommandWalk.h"
 #include "tools/deftc/common/TreeInput.h"
 
 #include <CLI/CLI.hpp>
@@ -109,7 +110,7 @@ void addWorkloadsCommand(CLI::App &app, Context &context) {
   CLI::App *command = app.add_subcommand(
       "workloads", "List the workloads, describe one, or write the tree of one of its steps");
   auto options = std::make_shared<Options>();
-  command->add_option("NAME", options->name, "The workload");
+  command->add_option("NAME", options->name, "The workload")->type_name(kWorkloadName);
   command->add_option("PARAMETER", options->parameters, "Its parameters, key=value each");
   command->add_option("--workloads", options->records, "A folder with recorded workloads");
   command->add_option("--step", options->step, "The step, from 1 on; 1 when absent")->check(atLeast(1));

@@ -1,6 +1,7 @@
 #include "tools/deftc/cache/CacheCommand.h"
 #include "tools/deftc/cache/EntryTiming.h"
 #include "tools/deftc/common/Arguments.h"
+#include "tools/deftc/common/CommandWalk.h"
 #include "tools/deftc/common/Numbers.h"
 
 #include <CLI/CLI.hpp>
@@ -85,9 +86,10 @@ void addCacheRegret(CLI::App &cache, Context &context) {
   CLI::App *command = cache.add_subcommand(
       "regret", "Hide each entry in turn, and say what the rules would choose and cost without it");
   auto options = std::make_shared<Options>();
-  command->add_option(
-      "SPEC", options->entries.input,
-      "Time its entries, on trees that `deftc tune` has by name; without it nothing is timed");
+  command
+      ->add_option("SPEC", options->entries.input,
+                   "Time its entries, on trees that `deftc tune` has by name; without it nothing is timed")
+      ->type_name(kSpecOrFile);
   addEntryTimingOptions(*command, options->entries);
   command->add_option("--limit", options->limit, "Entries up to this distance count as near")
       ->check(notNegative())

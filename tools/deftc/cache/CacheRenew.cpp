@@ -3,6 +3,7 @@
 #include "tools/deftc/cache/CacheSparse.h"
 #include "tools/deftc/cache/EntryTiming.h"
 #include "tools/deftc/common/Arguments.h"
+#include "tools/deftc/common/CommandWalk.h"
 #include "tools/deftc/common/Numbers.h"
 #include "tuner/regret/Renew.h"
 
@@ -155,6 +156,7 @@ void addCacheRenew(CLI::App &cache, Context &context) {
                                                     "untuned choice and what is near, without a new search");
   auto options = std::make_shared<Options>();
   command->add_option("SPEC", options->entries.input, "Whose entries; on trees that `deftc tune` has by name")
+      ->type_name(kSpecOrFile)
       ->required();
   addEntryTimingOptions(*command, options->entries);
   command

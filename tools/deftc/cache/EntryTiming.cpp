@@ -3,6 +3,7 @@
 #include "compiler/kernels/DefaultConfig.h"
 #include "runtime/program/CpuConfig.h"
 #include "tools/deftc/common/Arguments.h"
+#include "tools/deftc/common/CommandWalk.h"
 #include "tools/deftc/common/ConfigOptions.h"
 #include "tools/deftc/common/ProgramInput.h"
 #include "tools/deftc/common/Progress.h"
@@ -21,6 +22,7 @@ void addEntryTimingOptions(CLI::App &command, EntryTimingOptions &options) {
   command
       .add_option("--workload", options.timing.families,
                   "A family of trees that were tuned on; may be repeated")
+      ->type_name(kWorkloadName)
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
       ->default_str("all and rows");

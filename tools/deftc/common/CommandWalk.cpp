@@ -1,6 +1,8 @@
 #include "tools/deftc/common/CommandWalk.h"
 
+#include "specs/Embedded.h"
 #include "tools/deftc/common/Words.h"
+#include "tuner/workload/Workload.h"
 
 #include <CLI/CLI.hpp>
 
@@ -62,6 +64,20 @@ std::vector<std::string> listedValues(const CLI::Option &option) {
   if (begin == std::string::npos || end == std::string::npos || end < begin)
     return {};
   return splitAtCommas(type.substr(begin + 1, end - begin - 1));
+}
+
+OfferedNames offeredNames(const CLI::Option &option) {
+  const std::string type = option.get_type_name();
+  OfferedNames offered{{}, type == kSpecOrFile};
+  if (type == kSpecOrFile || type == kSpecName)
+    for (const specs::EmbeddedSpec &spec : specs::embeddedSpecs())
+      if (type == kSpecName || spec.name != "library") // which has no attention to run
+        offered.names.emplace_back(spec.name);
+  if (type == kWorkloadName)
+    if (const auto all = workload::list())
+      for (const workload::Description &one : *all)
+        offered.names.push_back(one.name);
+  return offered;
 }
 
 std::string firstLine(const std::string &text) { return text.substr(0, text.find('\n')); }

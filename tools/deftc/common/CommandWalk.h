@@ -27,6 +27,18 @@ std::vector<WalkedCommand> walkCommands(const CLI::App &app);
 /// The values that an option lists, as `{a,b}` in its help; empty: any.
 std::vector<std::string> listedValues(const CLI::Option &option);
 
+/// What an option's type is called where it takes names that ship.
+inline constexpr const char *kSpecOrFile = "FILE|NAME"; ///< a spec, by its file or as it ships
+inline constexpr const char *kSpecName = "SPEC";
+inline constexpr const char *kWorkloadName = "WORKLOAD";
+
+/// The names that an option takes, by its type; parameters of a workload are not among them.
+struct OfferedNames {
+  std::vector<std::string> names; ///< empty: it takes none
+  bool areFilesToo = false;
+};
+OfferedNames offeredNames(const CLI::Option &option);
+
 /// The first line of a description.
 std::string firstLine(const std::string &text);
 

@@ -1,5 +1,6 @@
 #include "tools/deftc/common/ProgramInput.h"
 
+#include "tools/deftc/common/CommandWalk.h"
 #include "tools/deftc/common/SpecInput.h"
 
 #include <CLI/CLI.hpp>
@@ -8,6 +9,7 @@ namespace deft::cli {
 
 void addProgramOptions(CLI::App &command, std::string &path, std::string &variantName) {
   command.add_option("SPEC", path, "A spec, the name of a shipped one, or a package; SPEC#NAME chooses")
+      ->type_name(kSpecOrFile)
       ->required();
   command.add_option("--variant", variantName, "The attention, when the file defines several");
 }

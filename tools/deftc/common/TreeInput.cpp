@@ -1,23 +1,29 @@
 #include "tools/deftc/common/TreeInput.h"
 
+#include "compiler/support/OpenedFile.h"
 #include "runtime/tree/TreeFile.h"
 #include "tools/deftc/common/Arguments.h"
+#include "tools/deftc/common/CommandWalk.h"
 #include "tools/deftc/common/Progress.h"
 
 #include <CLI/CLI.hpp>
-
-#include <filesystem>
 
 namespace deft::cli {
 
 void addTreeOptions(CLI::App &command, TreeOptions &options) {
   CLI::Option *tree = command.add_option("--tree", options.tree, "A tree file (JSON)");
   CLI::Option *workload =
-      command.add_option("--workload", options.workload, "NAME or NAME:KEY=VALUE,...; see deftc workloads");
+      command.add_option("--workload", options.workload, "NAME or NAME:KEY=VALUE,...; see deftc workloads")
+          ->type_name(kWorkloadName);
   tree->excludes(workload);
   command.add_option("--workloads", options.workloads, "The folder of recorded workloads")->excludes(tree);
   command.add_option("--step", options.step, "Of the workload, from 1")->check(atLeast(1))->excludes(tree);
   command.add_option("--seed", options.seed, "Of the workload")->check(seed());
+}
+
+bool isTreeFile(const std::string &path) {
+  constexpr std::size_t kMost = 4096;
+  return support::beginningOf(path, kMost).find("\"deftc-tree\"") != std::string::npos;
 }
 
 support::Result<workload::Workload> openWorkload(Context &context, const TreeOptions &options) {

@@ -22,6 +22,10 @@ struct TreeOptions {
 /// Adds --tree, --workload, --workloads, --step and --seed.
 void addTreeOptions(CLI::App &command, TreeOptions &options);
 
+/// Whether a file that is given beside specs is a tree, by what is in it: its name may be any. A pipe can be
+/// read but once, so it is no tree here; with --tree it may be one.
+bool isTreeFile(const std::string &path);
+
 /// At its step. What takes long is said on `context.err`, as openTree() does.
 support::Result<workload::Workload> openWorkload(Context &context, const TreeOptions &options);
 

@@ -1,6 +1,7 @@
 #include "compiler/spec/Names.h"
 #include "tools/deftc/Commands.h"
 #include "tools/deftc/common/Arguments.h"
+#include "tools/deftc/common/CommandWalk.h"
 #include "tools/deftc/common/ConfigOptions.h"
 #include "tools/deftc/compare/CompareSession.h"
 #include "tools/deftc/compare/CompareText.h"
@@ -49,6 +50,7 @@ void addCompareCommand(CLI::App &app, Context &context) {
   command
       ->add_option("INPUT", options->inputs,
                    "Specs, names of shipped ones, packages, SPEC#NAME; and tree files")
+      ->type_name(kSpecOrFile)
       ->required();
   addTreeOptions(*command, options->tree);
   command->add_option("--partition", options->partitions, "Only these, beside what is chosen")

@@ -1,6 +1,5 @@
 #include "tools/deftc/compare/CompareInputs.h"
 
-#include "compiler/support/OpenedFile.h"
 #include "runtime/exec/Params.h"
 #include "tools/deftc/common/ProgramInput.h"
 
@@ -14,13 +13,6 @@ using support::ErrorCode;
 using support::Result;
 
 namespace {
-
-/// A tree by what is in the file: its name may be any. What is piped in can be read but once, so it is no
-/// tree here; with --tree it may be one.
-bool isTreeFile(const std::string &path) {
-  constexpr std::size_t kMost = 4096;
-  return support::beginningOf(path, kMost).find("\"deftc-tree\"") != std::string::npos;
-}
 
 bool hasParamOf(const spec::Variant &variant, const std::string &assignment) {
   return std::any_of(variant.params.begin(), variant.params.end(),

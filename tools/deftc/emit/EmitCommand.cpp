@@ -4,6 +4,7 @@
 #include "tools/deftc/emit/Emitters.h"
 
 #include "compiler/support/NearestName.h"
+#include "tools/deftc/common/CommandWalk.h"
 
 #include <CLI/CLI.hpp>
 
@@ -91,6 +92,7 @@ void addEmitCommand(CLI::App &app, Context &context) {
   auto options = std::make_shared<Options>();
   auto table = std::make_shared<EmitterTable>();
   command->add_option("SPEC", options->spec, "A file, or the name of a shipped spec; SPEC#NAME chooses")
+      ->type_name(kSpecOrFile)
       ->required();
   CLI::Option *as = command->add_option("--as", options->kind)->required();
   command->add_option("--variant", options->variant, "The attention, when the file defines several");
@@ -101,9 +103,12 @@ void addEmitCommand(CLI::App &app, Context &context) {
   addCudaEmitters(*command, *table);
 #endif
   std::string kinds;
-  for (const EmitKind &kind : table->kinds)
+  std::vector<std::string> names;
+  for (const EmitKind &kind : table->kinds) {
     kinds += "\n" + kind.name + ": " + kind.what;
-  as->description("What to show:" + kinds);
+    names.push_back(kind.name);
+  }
+  as->description("What to show:" + kinds)->type_name("TEXT:{" + joined(names, ",") + "}");
   command->footer("Example:\n  deftc emit llama3_8b --as json");
   context.onRun(command, [&context, table, options] { return emit(context, *table, *options); });
 }

@@ -2,6 +2,7 @@
 #include "compiler/spec/Names.h"
 #include "tools/deftc/Commands.h"
 #include "tools/deftc/common/Arguments.h"
+#include "tools/deftc/common/CommandWalk.h"
 #include "tools/deftc/common/ConfigOptions.h"
 #include "tools/deftc/common/ProgramInput.h"
 #include "tools/deftc/run/RunDump.h"
@@ -67,7 +68,8 @@ void addWhat(CLI::App &command, RunOptions &options) {
   addProgramOptions(command, options.input, options.variant);
   auto *what = command.add_option_group("tree", "What it runs on");
   CLI::Option *tree = what->add_option("--tree", options.tree, "A tree file (JSON)");
-  what->add_option("--workload", options.workload, "A workload, as `deftc workloads` lists them");
+  what->add_option("--workload", options.workload, "A workload, as `deftc workloads` lists them")
+      ->type_name(kWorkloadName);
   what->add_option("--inputs", options.inputs,
                    "A folder as --dump writes it: its tree, q, k, v and parameters; float32, little-endian");
   what->require_option(1);

@@ -27,6 +27,34 @@ std::string escapedForZsh(const std::string &text) {
   return result;
 }
 
+/// What is offered in an option's place: the values that it lists, or names that ship.
+std::vector<std::string> valuesOf(const CLI::Option &option) {
+  const auto listed = listedValues(option);
+  return listed.empty() ? offeredNames(option).names : listed;
+}
+
+/// What a command takes without an option: names that ship, and whether files go as well.
+OfferedNames placesOf(const WalkedCommand &command) {
+  OfferedNames all;
+  for (const CLI::Option *option : command.allOptions())
+    if (option->get_positional()) {
+      const OfferedNames offered = offeredNames(*option);
+      all.names.insert(all.names.end(), offered.names.begin(), offered.names.end());
+      all.areFilesToo |= offered.areFilesToo;
+    }
+  return all;
+}
+
+/// What zsh offers in a place of a command: `MESSAGE:ACTION`.
+std::string zshPlaces(const OfferedNames &places) {
+  if (places.names.empty())
+    return "file:_files";
+  const std::string names = "(" + joined(places.names, " ") + ")";
+  return places.areFilesToo
+             ? "spec or file:{_alternative \"specs:shipped spec:" + names + "\" \"files:file:_files\"}"
+             : "name:" + names;
+}
+
 } // namespace
 
 std::string bashCompletions(const CLI::App &app) {
@@ -40,11 +68,13 @@ std::string bashCompletions(const CLI::App &app) {
   for (const WalkedCommand &command : walkCommands(app)) {
     if (command.app != &app)
       paths += (paths.empty() ? "" : " | ") + shellQuoted(command.path);
+    const OfferedNames places = placesOf(command);
     words += "    " + shellQuoted(command.path) + ") known='" +
-             joined(command.subcommands().empty() ? command.options() : command.subcommands(), " ") +
-             "' ;;\n";
+             joined(command.subcommands().empty() ? command.options() : command.subcommands(), " ") + "'" +
+             (places.names.empty() ? "" : " names='" + joined(places.names, " ") + "'") +
+             (places.areFilesToo ? " files=1" : "") + " ;;\n";
     for (const CLI::Option *option : command.allOptions())
-      if (const auto listed = listedValues(*option); !listed.empty())
+      if (const auto listed = valuesOf(*option); !listed.empty())
         for (const std::string &name : option->get_lnames())
           values += "    " + shellQuoted(command.path + " --" + name) + ") known='" + joined(listed, " ") +
                     "' ;;\n";
@@ -53,7 +83,7 @@ std::string bashCompletions(const CLI::App &app) {
           ") path=\"$path ${COMP_WORDS[i]}\" ;;\n"
           "    esac\n"
           "  done\n"
-          "  local known=''\n"
+          "  local known='' names='' files=''\n"
           "  case \"$path $before\" in\n" +
           values +
           "  esac\n"
@@ -64,6 +94,11 @@ std::string bashCompletions(const CLI::App &app) {
           "  case \"$path\" in\n" +
           words +
           "  esac\n"
+          "  if [[ -n $names && $word != -* ]]; then\n"
+          "    mapfile -t COMPREPLY < <(compgen -W \"$names\" -- \"$word\"; [[ -z $files ]] || compgen -f -- "
+          "\"$word\")\n"
+          "    return\n"
+          "  fi\n"
           "  mapfile -t COMPREPLY < <(compgen -W \"$known\" -- \"$word\")\n"
           "  [[ ${#COMPREPLY[@]} -gt 0 ]] || mapfile -t COMPREPLY < <(compgen -f -- \"$word\")\n"
           "}\n"
@@ -92,13 +127,13 @@ std::string zshCompletions(const CLI::App &app) {
     cases += "      _arguments -S";
     for (const CLI::Option *option : command.allOptions())
       for (const std::string &name : option->get_lnames()) {
-        const auto listed = listedValues(*option);
+        const auto listed = valuesOf(*option);
         std::string one = "--" + name + "[" + escapedForZsh(firstLine(option->get_description())) + "]";
         if (option->get_expected_max() > 0)
           one += listed.empty() ? ":value:_files" : ":value:(" + joined(listed, " ") + ")";
         cases += " " + shellQuoted(one);
       }
-    cases += " '*:file:_files' ;;\n";
+    cases += " " + shellQuoted("*:" + zshPlaces(placesOf(command))) + " ;;\n";
   }
   return text + "      " + paths +
          ") path=\"$path ${words[i]}\" ;;\n"
@@ -129,13 +164,16 @@ std::string fishCompletions(const CLI::App &app) {
       text += "complete -c deftc -f -n " + shellQuoted(first) + " -a " + below->get_name() + " -d " +
               shellQuoted(firstLine(below->get_description())) + "\n";
     }
+    if (const OfferedNames places = placesOf(command); !places.names.empty())
+      text += std::string("complete -c deftc") + (places.areFilesToo ? "" : " -f") + " -n " +
+              shellQuoted(condition) + " -a " + shellQuoted(joined(places.names, " ")) + "\n";
     for (const CLI::Option *option : command.allOptions())
       for (const std::string &name : option->get_lnames()) {
         text += "complete -c deftc";
         if (!condition.empty())
           text += " -n " + shellQuoted(condition);
         text += " -l " + name + " -d " + shellQuoted(firstLine(option->get_description()));
-        if (const auto listed = listedValues(*option); !listed.empty())
+        if (const auto listed = valuesOf(*option); !listed.empty())
           text += " -x -a " + shellQuoted(joined(listed, " "));
         else if (option->get_expected_max() > 0)
           text += " -r";

@@ -38,15 +38,24 @@ std::string namesOf(const CLI::Option &option) {
   return joined(names);
 }
 
+/// With the values that it lists. A description of several lines has a line of its own for each.
+std::string described(const CLI::Option &option) {
+  std::string text = escaped(option.get_description());
+  if (text.find('\n') != std::string::npos) {
+    for (std::size_t end = 0; (end = text.find('\n', end)) != std::string::npos; end += 5)
+      text.replace(end, 1, "\n.br\n");
+    return text;
+  }
+  const auto values = listedValues(option);
+  return values.empty() ? text : text + escaped(": " + joined(values));
+}
+
 std::string commandText(const WalkedCommand &command) {
   std::string text = ".SS " + escaped(command.path) + "\n" + escaped(command.app->get_description()) + ".\n";
   for (const CLI::Option *option : command.allOptions()) {
     if (option->get_single_name() == "help")
       continue;
-    text += ".TP\n.B " + escaped(namesOf(*option)) + "\n" + escaped(option->get_description());
-    if (const auto values = listedValues(*option); !values.empty())
-      text += escaped(": " + joined(values));
-    text += "\n";
+    text += ".TP\n.B " + escaped(namesOf(*option)) + "\n" + described(*option) + "\n";
   }
   if (const std::string footer = command.app->get_footer(); !footer.empty())
     text += ".PP\n.nf\n" + escaped(footer) + "\n.fi\n";

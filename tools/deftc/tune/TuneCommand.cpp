@@ -4,6 +4,7 @@
 #include "runtime/tree/TreeFile.h"
 #include "tools/deftc/Commands.h"
 #include "tools/deftc/common/Arguments.h"
+#include "tools/deftc/common/CommandWalk.h"
 #include "tools/deftc/common/ConfigOptions.h"
 #include "tools/deftc/common/Numbers.h"
 #include "tools/deftc/common/ProgramInput.h"
@@ -337,6 +338,7 @@ void addTuneCommand(CLI::App &app, Context &context) {
   auto *what = command->add_option_group("trees", "What to tune for");
   what->add_option("--workload", options->workloads,
                    "A family of trees, a workload, or `all`; may be repeated")
+      ->type_name(kWorkloadName)
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   what->add_option("--tree", options->trees, "Tree files (JSON)");

@@ -58,6 +58,18 @@ TEST_F(CommandWalkTest, ListedValuesAreThoseThatAreChecked) {
   EXPECT_THAT(listedValues(*at("prog run").app->get_option("--quiet")), IsEmpty());
 }
 
+TEST_F(CommandWalkTest, NamesThatShipAreOfferedByTheTypeOfAnOption) {
+  CLI::Option *const option = app.add_option("--of");
+  const auto offered = [option](const char *type) { return offeredNames(*option->type_name(type)); };
+  EXPECT_THAT(offered("TEXT").names, IsEmpty());
+  EXPECT_THAT(offered(kWorkloadName).names, testing::Contains("few_shot"));
+  EXPECT_THAT(offered(kSpecName).names, testing::IsSupersetOf({"llama3_8b", "library"}));
+  EXPECT_FALSE(offered(kSpecName).areFilesToo);
+  EXPECT_THAT(offered(kSpecOrFile).names,
+              testing::AllOf(testing::Contains("llama3_8b"), testing::Not(testing::Contains("library"))));
+  EXPECT_TRUE(offered(kSpecOrFile).areFilesToo);
+}
+
 TEST_F(CommandWalkTest, TheFirstLineIsAllOfAShortText) {
   EXPECT_EQ(firstLine("one\ntwo\n"), "one");
   EXPECT_EQ(firstLine("one"), "one");

@@ -33,6 +33,15 @@ protected:
   Context context{out, err, false, false, {}, false};
 };
 
+TEST_F(TreeInputTest, ATreeFileIsKnownByWhatIsInIt) {
+  module_cache::writeText(folder.path("any"), R"({"format": "deftc-tree", "version": 1})");
+  module_cache::writeText(folder.path("my.json"), R"({"format": "deftc-run"})");
+  EXPECT_TRUE(isTreeFile(folder.path("any")));
+  EXPECT_FALSE(isTreeFile(folder.path("my.json")));
+  EXPECT_FALSE(isTreeFile(folder.path("")));
+  EXPECT_FALSE(isTreeFile("llama3_8b"));
+}
+
 TEST_F(TreeInputTest, AFileGivesATreeWithItsNames) {
   module_cache::writeText(folder.path("t.json"), R"({"format": "deftc-tree", "version": 2,
     "nodes": [{"parent": -1, "tokens": 20, "name": "system"}, {"parent": 0, "tokens": 3}],

@@ -8,6 +8,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <fstream>
@@ -49,6 +50,39 @@ TEST(CompletionsTest, BashOffersCommandsOptionsAndValues) {
   EXPECT_EQ(completed("deftc run --rep", 2), "--repeat\n");
   EXPECT_EQ(completed("deftc run --tr", 2), "--tree\n"); // one of a group
   EXPECT_EQ(completed("deftc run llama3_8b --backend cp", 4), "cpu\n");
+}
+
+TEST(CompletionsTest, BashOffersSpecsAndWorkloadsThatShip) {
+  EXPECT_EQ(completed("deftc run llama3_8b_sp", 2), "llama3_8b_sparse\n");
+  EXPECT_EQ(completed("deftc bench own llama3_8b_sp", 3), "llama3_8b_sparse\n");
+  EXPECT_EQ(completed("deftc specs librar", 2), "library\n");
+  EXPECT_EQ(completed("deftc workloads few_", 2), "few_shot\n");
+  for (const char *command :
+       {"run llama3_8b", "plan llama3_8b", "compare llama3_8b", "tune llama3_8b", "classify",
+        "explain llama3_8b", "bench own llama3_8b", "cache renew llama3_8b", "cache regret llama3_8b"}) {
+    const std::string words = std::string("deftc ") + command + " --workload few_";
+    EXPECT_EQ(completed(words, static_cast<int>(std::count(words.begin(), words.end(), ' '))), "few_shot\n")
+        << command;
+  }
+}
+
+TEST(CompletionsTest, BashOffersFilesBesideSpecsWhereBothGo) {
+  const std::string here = completed("deftc run /de", 2), both = completed("deftc build l", 2);
+  EXPECT_THAT(here, HasSubstr("/dev"));
+  EXPECT_THAT(both, HasSubstr("llama3_8b"));
+  EXPECT_THAT(both, testing::Not(HasSubstr("library"))) << "it has no attention";
+  EXPECT_EQ(completed("deftc specs /de", 2), "\n");
+}
+
+TEST(CompletionsTest, BashOffersKindsThatEmitExplains) {
+  EXPECT_EQ(completed("deftc emit llama3_8b --as js", 4), "json\n");
+}
+
+TEST(CompletionsTest, TheOthersHaveTheNames) {
+  EXPECT_THAT(made("zsh"), HasSubstr("\"specs:shipped spec:("));
+  EXPECT_THAT(made("zsh"), testing::ContainsRegex("--workload\\[[^]]*\\]:value:\\([^)]*few_shot"));
+  EXPECT_THAT(made("fish"), testing::ContainsRegex("from run' -a '[^']*llama3_8b"));
+  EXPECT_THAT(made("fish"), testing::ContainsRegex("from run' -l workload -d '[^']*' -x -a '[^']*few_shot"));
 }
 
 TEST(CompletionsTest, EveryCommandIsInEachOfThem) {

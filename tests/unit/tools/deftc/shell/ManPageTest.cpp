@@ -43,12 +43,24 @@ TEST(ManPageTest, WhatManWouldReadIsEscaped) {
   EXPECT_THAT(page, testing::Not(HasSubstr("--help"))) << "every command has it";
 }
 
+TEST(ManPageTest, ADescriptionOfSeveralLinesHasThemOneBelowTheOther) {
+  CLI::App app("", "prog");
+  app.add_subcommand("go")->add_option("--as", "What:\na: one\n.b: two")->type_name("TEXT:{a,.b}");
+  EXPECT_THAT(manPage(app, "1"), HasSubstr(".B \\-\\-as\nWhat:\n.br\na: one\n.br\n\\&.b: two\n"));
+}
+
+TEST(ManPageTest, EveryCommandWithAKindListsItsKinds) {
+  const std::string page = shown(made("man"));
+  for (const char *kinds : {"What to show:\n.br\nast: ", "\n.br\njson: ", ": text, json, svg\n"})
+    EXPECT_THAT(page, HasSubstr(kinds));
+}
+
 TEST(ManPageTest, NoLineIsTakenForARequestThatThereIsNot) {
   std::istringstream page(made("man"));
   for (std::string line; std::getline(page, line);) {
     if (!line.starts_with("."))
       continue;
-    EXPECT_THAT(line, testing::MatchesRegex("\\.(TH|SH|SS|TP|PP|B|I|nf|fi).*"));
+    EXPECT_THAT(line, testing::MatchesRegex("\\.(TH|SH|SS|TP|PP|B|I|br|nf|fi).*"));
   }
 }
 
