@@ -10,7 +10,7 @@ namespace deft::device {
 
 /// The hint where there is no GPU, or none that will do.
 inline constexpr char kWithoutGpu[] =
-    "the CPU back end needs none (`--backend cpu` of run, plan, compare, explain and tune)";
+    "the CPU back end needs none (`--backend cpu` of run, plan, compare, bench own, explain and tune)";
 
 /// CUDA's driver library, loaded and initialised. It stays loaded for the life of the process: unloading
 /// it while its own threads run is not supported.

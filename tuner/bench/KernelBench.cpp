@@ -27,15 +27,15 @@ config::Config withTile(config::Config config, int ratio, int tileQ) {
   return config;
 }
 
-Result<std::vector<exec::ParamValue>> paramValues(const spec::Variant &variant) {
+} // namespace
+
+std::vector<std::string> valuesWithoutDefault(const spec::Variant &variant) {
   std::vector<std::string> assignments;
   for (const spec::Param &param : variant.params)
     if (!param.defaultValue)
       assignments.push_back(param.name + (param.type == spec::ScalarType::F32 ? "=0.05" : "=4"));
-  return exec::bindParams(variant, assignments);
+  return assignments;
 }
-
-} // namespace
 
 Result<KernelBench> KernelBench::open(const std::shared_ptr<device::Device> &device,
                                       const spec::Variant &variant, const package::KernelSet &kernels) {
@@ -112,7 +112,7 @@ Result<KernelBenchResult> KernelBench::run(tree::KvTree tree, const KernelBenchO
       tree::placeInCache(tree, {exec::pageSizeOf(variant_), options.pages, options.seed, /*poolPages=*/0});
   if (!placement)
     return placement.error();
-  auto params = paramValues(variant_);
+  auto params = exec::bindParams(variant_, valuesWithoutDefault(variant_));
   if (!params)
     return params.error();
   const exec::Inputs inputs =

@@ -52,6 +52,9 @@ struct KernelBenchResult {
   double flops = 0;
 };
 
+/// What benches give those parameters that have no default, NAME=VALUE each.
+std::vector<std::string> valuesWithoutDefault(const spec::Variant &variant);
+
 /// Runs one attention over trees on one GPU, one after the other.
 class KernelBench {
 public:

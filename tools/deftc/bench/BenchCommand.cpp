@@ -1,6 +1,6 @@
 #include "tools/deftc/Commands.h"
 #include "tools/deftc/bench/BenchKernels.h"
-#include "tools/deftc/bench/OwnRows.h"
+#include "tools/deftc/bench/BenchOwn.h"
 #include "tools/deftc/common/Arguments.h"
 #include "tools/deftc/common/Progress.h"
 #include "tuner/accounting/IoTable.h"
@@ -127,38 +127,6 @@ int benchIo(Context &context, const KernelBenchFlags &options) {
 constexpr const char *kWhereRowsAre =
     "The attentions of published rows are in the folder tests/bench of deftc's sources; no package has them.";
 
-/// Rows of specs and trees that no table has.
-void addOwn(CLI::App &bench, Context &context) {
-  struct Own {
-    KernelBenchFlags flags;
-    std::vector<std::string> workloads, trees;
-  };
-  CLI::App *command =
-      bench.add_subcommand("own", "Your own attentions on your own trees on the GPU, beside the floor");
-  auto own = std::make_shared<Own>();
-  addKernelFlags(command, own->flags);
-  command->get_option("SPEC")->description("Specs or packages with an attention each");
-  auto *what = command->add_option_group("trees", "What they run on");
-  what->add_option("--workload", own->workloads,
-                   "A workload, as `deftc workloads` lists them; may be repeated")
-      ->expected(1)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  what->add_option("--tree", own->trees, "A tree file (JSON); may be repeated")
-      ->expected(1)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  what->require_option(1, 0);
-  command->footer("Example:\n  deftc bench own my.deft --tree tree.json --workload few_shot:branches=20\n"
-                  "`deftc compare` puts partitions and specs side by side, on a CPU, too.");
-  context.onRun(command, [&context, own] {
-    if (own->flags.specs.empty())
-      return reportError(context, {support::ErrorCode::Usage, "which spec to run is not said",
-                                   "give a spec, like llama3_8b, or a package"});
-    const auto rows = OwnRows::make(context, own->flags.specs, own->workloads, own->trees);
-    return rows ? benchKernels(context, own->flags, {{"own", rows->rows()}}, false)
-                : reportError(context, rows.error());
-  });
-}
-
 } // namespace
 
 void addBenchCommand(CLI::App &app, Context &context) {
@@ -197,7 +165,7 @@ void addBenchCommand(CLI::App &app, Context &context) {
            "tests/bench/variant_rows.deft", {}, true);
   addSuite("all", "All of these in one report", "tests/bench/*.deft --workloads DIR",
            {fasttree, deftRows, flat, other, windows, ragged}, true);
-  addOwn(*bench, context);
+  addBenchOwn(*bench, context);
   const auto [deft, flags] = addSuite("deft", "DeFT's workloads on the GPU, or its table of bytes",
                                       "tests/bench/kernel_rows.deft", {deftRows}, false);
   auto io = std::make_shared<bool>(false);

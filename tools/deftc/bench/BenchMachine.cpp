@@ -136,7 +136,7 @@ bool BenchMachine::has(std::string_view attention) {
 std::string BenchMachine::missing(const KernelRow &row) {
   const bool isRecorded = row.workload.starts_with("speculative") || row.workload.starts_with("reasoning_");
   if (isRecorded && flags_.workloads.empty())
-    return "it needs --workloads DIR";
+    return "it needs --workloads DIR (tests/gpu/recorded_workloads.py of deftc's sources makes the folder)";
   return has(row.attention) ? "" : "no spec has an attention `" + std::string(row.attention) + "`";
 }
 

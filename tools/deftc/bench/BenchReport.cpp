@@ -193,6 +193,28 @@ std::string kernelDriver() {
 
 } // namespace
 
+json headOfReport(const KernelBenchFlags &flags) {
+  const auto now = std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now());
+  json object = {{"format", "deftc-bench"},
+                 {"version", 1},
+                 {"deftc", DEFT_VERSION},
+                 {"seconds_since_epoch", now.time_since_epoch().count()},
+                 {"command", commandLine()},
+                 {"options",
+                  {{"repeats", flags.repeats},
+                   {"seed", flags.seed},
+                   {"quick", flags.quick},
+                   {"explore", flags.explore},
+                   {"partition", flags.partition},
+                   {"chunk", flags.chunk},
+                   {"tile", flags.tileQ},
+                   {"untuned", flags.untuned},
+                   {"only", flags.only}}}};
+  if (!flags.commit.empty())
+    object["commit"] = flags.commit;
+  return object;
+}
+
 json toJson(const BenchReport &report, const KernelBenchFlags &flags, const BenchMachine &machine) {
   const device::Device &device = machine.device();
   const int cuda = device.driver().version();
@@ -206,32 +228,14 @@ json toJson(const BenchReport &report, const KernelBenchFlags &flags, const Benc
   }
   for (const VariantRun &run : report.variants)
     variants.push_back(toJson(run));
-  const auto now = std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now());
-  json object = {{"format", "deftc-bench"},
-                 {"version", 1},
-                 {"deftc", DEFT_VERSION},
-                 {"seconds_since_epoch", now.time_since_epoch().count()},
-                 {"command", commandLine()},
-                 {"complete", report.isComplete},
-                 {"device",
-                  {{"name", device.facts().name},
-                   {"multiprocessors", device.facts().multiprocessors},
-                   {"driver", kernelDriver()},
-                   {"cuda", std::to_string(cuda / 1000) + "." + std::to_string(cuda % 1000 / 10)}}},
-                 {"options",
-                  {{"repeats", flags.repeats},
-                   {"seed", flags.seed},
-                   {"quick", flags.quick},
-                   {"explore", flags.explore},
-                   {"partition", flags.partition},
-                   {"chunk", flags.chunk},
-                   {"tile", flags.tileQ},
-                   {"untuned", flags.untuned},
-                   {"only", flags.only}}},
-                 {"ceilings", toJson(machine.yardstick())},
-                 {"suites", suites}};
-  if (!flags.commit.empty())
-    object["commit"] = flags.commit;
+  json object = headOfReport(flags);
+  object["complete"] = report.isComplete;
+  object["device"] = {{"name", device.facts().name},
+                      {"multiprocessors", device.facts().multiprocessors},
+                      {"driver", kernelDriver()},
+                      {"cuda", std::to_string(cuda / 1000) + "." + std::to_string(cuda % 1000 / 10)}};
+  object["ceilings"] = toJson(machine.yardstick());
+  object["suites"] = suites;
   if (!variants.empty())
     object["variants"] = variants;
   return object;

@@ -22,6 +22,9 @@ struct BenchReport {
   bool isComplete = false; ///< all that was asked for is in it
 };
 
+/// What a report says first: by which program, when and with which options. Device and rows come to it.
+nlohmann::json headOfReport(const KernelBenchFlags &flags);
+
 nlohmann::json toJson(const BenchReport &report, const KernelBenchFlags &flags, const BenchMachine &machine);
 
 } // namespace deft::cli

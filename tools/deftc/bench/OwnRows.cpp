@@ -1,6 +1,7 @@
 #include "tools/deftc/bench/OwnRows.h"
 
 #include "tools/deftc/common/ProgramInput.h"
+#include "tuner/bench/KernelBench.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -32,6 +33,7 @@ support::Result<OwnRows> OwnRows::make(Context &context, const std::vector<std::
                             "`" + spec + "` has an attention `" + std::string(attention) +
                                 "`, and so has one that is given before it",
                             "give them to two calls, or to `deftc compare`"};
+    own.subjects_.push_back({spec, bench::valuesWithoutDefault(program->variant())});
     for (bench::KernelRow row : trees) {
       if (specs.size() > 1)
         row.name = own.keep(std::string(row.name) + ", " + std::string(attention));

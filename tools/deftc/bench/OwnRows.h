@@ -20,11 +20,21 @@ public:
 
   std::span<const bench::KernelRow> rows() const { return rows_; }
 
+  /// What a row runs: the spec or package as it was given, and values for what has no default.
+  struct Subject {
+    std::string spec;
+    std::vector<std::string> params;
+  };
+  const Subject &subjectOf(std::size_t row) const {
+    return subjects_[row / (rows_.size() / subjects_.size())];
+  }
+
 private:
   std::string_view keep(std::string text) { return texts_.emplace_back(std::move(text)); }
 
-  std::deque<std::string> texts_; ///< what rows name; stays where it is
-  std::vector<bench::KernelRow> rows_;
+  std::deque<std::string> texts_;      ///< what rows name; stays where it is
+  std::vector<bench::KernelRow> rows_; ///< all trees of the first subject, then of the next one
+  std::vector<Subject> subjects_;
 };
 
 } // namespace deft::cli

@@ -15,7 +15,7 @@ protected:
   OwnRowsTest() {
     module_cache::writeText(folder.path("my.deft"),
                             "attention a { query_heads = 8; kv_heads = 4; head_dim = 64; }\n"
-                            "attention b : a { kv_heads = 2; }\n");
+                            "attention b : a { kv_heads = 2; param slope : f32; score = s * slope; }\n");
   }
   std::string spec(const char *name) const { return folder.path("my.deft") + "#" + name; }
   static std::vector<std::string> names(const OwnRows &own) {
@@ -41,6 +41,9 @@ TEST_F(OwnRowsTest, EachAttentionIsRunOnEachTree) {
   EXPECT_EQ(made->rows()[1].treeFile, folder.path("t.json"));
   EXPECT_EQ(made->rows()[2].attention, "b");
   EXPECT_EQ(made->rows()[2].workload, "few_shot:prompt=100");
+  for (std::size_t row = 0; row < 4; ++row)
+    EXPECT_EQ(made->subjectOf(row).spec, spec(row < 2 ? "a" : "b")) << row;
+  EXPECT_THAT(made->subjectOf(3).params, testing::ElementsAre("slope=0.05"));
   EXPECT_FALSE(context.files.writes(folder.path("t.json"))) << "it is read later";
 }
 
