@@ -49,7 +49,7 @@ def main():
             (folder / f"{spec}.deft").write_text(text)
             picture, shot = folder / f"{spec}.svg", folder / f"{spec}.png"
             subprocess.run([arguments.deftc, "plan", str(folder / f"{spec}.deft"), "--tree", str(folder / "tree.json"), "--partition", "union",
-                            "--blocks", "16", "--as", "svg", "-o", str(picture)], check=True)
+                            "--blocks", "16", "-o", str(picture)], check=True)
             told = open_page(browser, picture.as_uri(), folder, f"--screenshot={shot}", "--window-size=1300,600")
             problems += [f"{spec}: {complaint}" for complaint in complaints(told)]
             if not shot.exists():

@@ -14,6 +14,8 @@
 #include "tools/deftc/common/ProgramInput.h"
 #include "tools/deftc/common/Progress.h"
 #include "tools/deftc/common/TreeInput.h"
+#include "tools/deftc/common/Words.h"
+#include "tools/deftc/plan/PlanForm.h"
 #include "tools/deftc/plan/PlanText.h"
 
 #include <CLI/CLI.hpp>
@@ -31,7 +33,7 @@ using support::Result;
 namespace {
 
 struct Options {
-  std::string input, variant, partition, form = "text", output, arch, config;
+  std::string input, variant, partition, as, output, arch, config;
   std::vector<std::string> params;
   TreeOptions tree;
   DeviceOptions device;
@@ -136,6 +138,12 @@ std::string textOf(Context &context, const plan::PlanReport &report,
 }
 
 int planCommand(Context &context, const Options &options) {
+  const auto form = choosePlanForm(options.as, options.output);
+  if (!form)
+    return reportError(context, form.error());
+  if (!form->byFile.empty())
+    context.err << "warning: `" << printable(options.output) << "` gets " << form->name
+                << ", as --as says, not " << form->byFile << '\n';
   if (auto writable = checkOutput(context, options.output); !writable)
     return reportError(context, writable.error());
   if (auto read = readsConfigs(context, options.config); !read)
@@ -175,7 +183,7 @@ int planCommand(Context &context, const Options &options) {
   report->variantName = program->variant().name;
   report->shows = maskOf(program->variant(), *values);
   report->machineName = std::move(machine->name);
-  return writeOutput(context, options.output, textOf(context, *report, machine->ruling, options.form));
+  return writeOutput(context, options.output, textOf(context, *report, machine->ruling, form->name));
 }
 
 } // namespace
@@ -208,12 +216,14 @@ void addPlanCommand(CLI::App &app, Context &context) {
                    "A plan for any GPU of the architecture, like sm_90a, which need not be here")
       ->excludes("--backend")
       ->excludes("--device");
-  command->add_option("--as", options->form, "text, json or svg")
-      ->check(CLI::IsMember({"text", "json", "svg"}));
+  command
+      ->add_option("--as", options->as,
+                   "What to write; by default what the file's name says (.txt, .json, .svg), else text")
+      ->check(CLI::IsMember(planForms()));
   command->add_option("-o,--output", options->output, "Write it to this file");
   command->footer("Examples:\n  deftc plan llama3_8b --workload few_shot\n"
                   "      (what `deftc run llama3_8b --workload few_shot` would do on this machine)\n"
-                  "  deftc plan llama3_8b --workload few_shot --arch sm_90a --as svg -o plan.svg");
+                  "  deftc plan llama3_8b --workload few_shot --arch sm_90a -o plan.svg");
   context.onRun(command, [&context, options] { return planCommand(context, *options); });
 }
 

@@ -171,14 +171,27 @@ TEST(PlanCommandTest, TreeFilesGiveNamesToNodesAndTheOutputGoesToAFile) {
   const Outcome text = test::runDeftc({"plan", "llama3_8b", "--tree", tree});
   EXPECT_EQ(text.code, kExitOk) << text.err;
   EXPECT_THAT(text.out, HasSubstr("a <b> & \"c\""));
-  const Outcome drawn = test::runDeftc({"plan", "llama3_8b", "--tree", tree, "--as", "svg", "-o", picture});
+  const Outcome drawn = test::runDeftc({"plan", "llama3_8b", "--tree", tree, "-o", picture});
   EXPECT_EQ(drawn.code, kExitOk) << drawn.err;
-  EXPECT_EQ(drawn.out, "");
+  EXPECT_EQ(drawn.out + drawn.err, "");
   std::ostringstream svg;
   svg << std::ifstream(picture).rdbuf();
   EXPECT_EQ(tagError(svg.str()), "");
   EXPECT_THAT(svg.str(), HasSubstr("a &lt;b&gt; &amp; &quot;c&quot;"));
   EXPECT_THAT(svg.str(), HasSubstr("1 node that no query sees is left out"));
+}
+
+TEST(PlanCommandTest, TheFilesNameSaysWhatIsWrittenUnlessItIsAskedFor) {
+  const module_cache::TestFolder folder;
+  const std::string file = folder.path("plan.svg"), unknown = folder.path("plan.pdf");
+  const Outcome asked = plan("few_shot:prompt=400,branches=4", {"--as", "json", "-o", file});
+  EXPECT_EQ(asked.code, kExitOk) << asked.err;
+  EXPECT_EQ(asked.err, "warning: `" + file + "` gets json, as --as says, not svg\n");
+  EXPECT_TRUE(json::accept(module_cache::readText(file)));
+  const Outcome refused = plan("few_shot:prompt=400,branches=4", {"-o", unknown});
+  EXPECT_EQ(refused.code, kExitUsage);
+  EXPECT_THAT(refused.err, HasSubstr("known endings are .txt, .json, .svg"));
+  EXPECT_FALSE(std::filesystem::exists(unknown));
 }
 
 TEST(PlanCommandTest, ATreeWithoutQueriesIsAnEmptyPlan) {
