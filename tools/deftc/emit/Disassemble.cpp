@@ -20,7 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::optional<std::string> findDisassembler() {
+std::optional<std::string> programInFolders() {
   std::vector<std::string> folders;
   for (const char *variable : {"CUDA_HOME", "CUDA_PATH"})
     if (const char *home = std::getenv(variable))
@@ -106,15 +106,20 @@ Result<std::string> outputOf(const std::string &program, const std::string &argu
 
 } // namespace
 
-Result<std::string> disassemble(const std::string &cubin) {
-  const auto program = findDisassembler();
+Result<std::string> findDisassembler() {
+  auto program = programInFolders();
   if (!program)
     return Error{ErrorCode::Environment, "there is no nvdisasm here",
-                 "it comes with the CUDA toolkit; set CUDA_HOME to its folder, or emit --as cubin"};
+                 "`pip install nvidia-cuda-nvdisasm` brings it; set CUDA_HOME to the folder nvidia/cu13 in "
+                 "site-packages, or to a CUDA toolkit's, or emit --as cubin"};
+  return std::move(*program);
+}
+
+Result<std::string> disassemble(const std::string &program, const std::string &cubin) {
   const TemporaryFile file(cubin);
   if (!file.isWhole())
     return failed("cannot write a temporary file");
-  return outputOf(*program, file.path());
+  return outputOf(program, file.path());
 }
 
 } // namespace deft::cli

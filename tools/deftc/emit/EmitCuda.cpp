@@ -136,10 +136,13 @@ void addCudaEmitters(CLI::App &emit, EmitterTable &table) {
   table.add(std::move(cubin));
   table.add({"sass", "its machine code as text, by nvdisasm of the CUDA toolkit",
              [options](const LoadedSpec &spec, const spec::Variant &variant) -> Result<std::string> {
+               const auto program = findDisassembler(); // before a minute of compiling
+               if (!program)
+                 return program.error();
                auto compiled = compile(spec, variant, *options, /*ptx=*/false);
                if (!compiled)
                  return std::move(compiled).error();
-               return disassemble(compiled->cubin);
+               return disassemble(*program, compiled->cubin);
              }});
 }
 
