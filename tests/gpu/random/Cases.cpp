@@ -3,11 +3,13 @@
 #include "compiler/config/ConfigJson.h"
 #include "compiler/kernels/Family.h"
 #include "compiler/spec/Names.h"
+#include "compiler/support/InOrder.h"
 #include "runtime/exec/ParamRanges.h"
 #include "runtime/exec/Params.h"
 #include "runtime/exec/RandomInputs.h"
 #include "runtime/plan/Planner.h"
 #include "runtime/tree/CachePlacement.h"
+#include "tests/gpu/random/History.h"
 #include "tests/gpu/random/Trees.h"
 #include "tests/support/SpreadInputs.h"
 #include "tests/support/UnseenPages.h"
@@ -88,20 +90,26 @@ bool sameBits(const exec::Outputs &a, const exec::Outputs &b) {
          (a.lse.empty() || std::memcmp(a.lse.data(), b.lse.data(), a.lse.size() * sizeof(float)) == 0);
 }
 
-/// Loads, plans and runs; the plan is kept by the caller as long as the kernels run it.
-Result<void> runOnce(const Subject &subject, const plan::PlanOptions &planOptions,
-                     const config::Config &config, const tree::KvTree &tree, const exec::Inputs &inputs,
-                     plan::Plan &plan, exec::Outputs &outputs) {
+plan::VariantFacts factsOf(const Subject &subject, const exec::Inputs &inputs) {
+  return plan::VariantFacts::of(subject.variant, config::DeviceKind::Gpu,
+                                exec::reachOf(subject.variant, inputs.params));
+}
+
+/// The plan is kept by the caller as long as the kernels run it.
+Result<void> runPlan(const Subject &subject, const exec::Inputs &inputs, const plan::Plan &plan,
+                     exec::Outputs &outputs) {
+  return support::inOrder([&] { return subject.kernels.load(inputs); },
+                          [&] { return subject.kernels.prepare(plan); },
+                          [&] { return subject.kernels.run(outputs); });
+}
+
+Result<void> planAndRun(const Subject &subject, const plan::PlanOptions &planOptions,
+                        const config::Config &config, const tree::KvTree &tree, const exec::Inputs &inputs,
+                        plan::Plan &plan, exec::Outputs &outputs) {
   plan::Planner planner(planOptions);
-  const auto facts = plan::VariantFacts::of(subject.variant, config::DeviceKind::Gpu,
-                                            exec::reachOf(subject.variant, inputs.params));
-  if (auto made = planner.make(tree, facts, config, subject.kernels.blocks(), plan); !made)
+  if (auto made = planner.make(tree, factsOf(subject, inputs), config, subject.kernels.blocks(), plan); !made)
     return made;
-  if (auto loaded = subject.kernels.load(inputs); !loaded)
-    return loaded;
-  if (auto prepared = subject.kernels.prepare(plan); !prepared)
-    return prepared;
-  return subject.kernels.run(outputs);
+  return runPlan(subject, inputs, plan, outputs);
 }
 
 /// A plan that has run, over counting inputs, to be judged later. Longer paths than one pass sees come in
@@ -110,12 +118,8 @@ Result<void> count(const Subject &subject, const plan::Plan &plan, int turn, Fin
                    const tree::KvTree &tree) {
   auto counting = std::make_unique<reference::Counting>(subject.variant, tree, finished.inputs,
                                                         reference::CountOptions{1, kMostRowTokens});
-  const auto run = [&](exec::Inputs &inputs, exec::Outputs &outputs) -> Result<void> {
-    if (auto loaded = subject.kernels.load(inputs); !loaded)
-      return loaded;
-    if (auto prepared = subject.kernels.prepare(plan); !prepared)
-      return prepared;
-    return subject.kernels.run(outputs);
+  const auto run = [&](exec::Inputs &inputs, exec::Outputs &outputs) {
+    return runPlan(subject, inputs, plan, outputs);
   };
   if (auto ran = reference::runPasses(*counting, run, /*mostPasses=*/1, turn); !ran)
     return ran;
@@ -207,7 +211,14 @@ void runRandomCases(const Subject &subject, const CaseOptions &options, CheckPoo
     if (areSpread)
       finished.inputs = test::spreadInputs(subject.variant, std::move(finished.inputs), random.seed());
     plan::Plan plan;
-    if (auto ran = runOnce(subject, {}, config, made.tree, finished.inputs, plan, finished.outputs); !ran) {
+    const auto inPlace = planThroughHistory(random, made.tree, factsOf(subject, finished.inputs), config,
+                                            subject.kernels.blocks(), plan);
+    if (!inPlace) {
+      pool.count(name, inPlace.error().message);
+      continue;
+    }
+    finished.name.facts["history"] = *inPlace > 0 ? "followed in place" : "new";
+    if (auto ran = runPlan(subject, finished.inputs, plan, finished.outputs); !ran) {
       pool.count(name, ran.error().message);
       continue;
     }
@@ -259,7 +270,7 @@ void runInvariantCases(const Subject &subject, const CaseOptions &options, Check
         exec::makeRandomInputs(variant, made.tree, *placement, std::move(*params), random.seed());
     plan::Plan plan;
     exec::Outputs full;
-    if (auto ran = runOnce(subject, {true}, config, made.tree, all, plan, full); !ran) {
+    if (auto ran = planAndRun(subject, {true}, config, made.tree, all, plan, full); !ran) {
       fail(ran.error().message);
       continue;
     }
@@ -288,7 +299,7 @@ void runInvariantCases(const Subject &subject, const CaseOptions &options, Check
     }
     plan::Plan partPlan;
     exec::Outputs left;
-    if (auto ran = runOnce(subject, {true}, config, part, some, partPlan, left); !ran) {
+    if (auto ran = planAndRun(subject, {true}, config, part, some, partPlan, left); !ran) {
       fail(ran.error().message);
       continue;
     }
@@ -341,7 +352,7 @@ void runLargePoolCase(const Subject &subject, const CaseOptions &options, CheckP
       exec::makeRandomInputs(variant, made.tree, *placement, std::move(*params), random.seed(),
                              static_cast<int>(std::max(1u, std::thread::hardware_concurrency())));
   plan::Plan plan;
-  if (auto ran = runOnce(subject, {}, config, made.tree, finished.inputs, plan, finished.outputs); !ran)
+  if (auto ran = planAndRun(subject, {}, config, made.tree, finished.inputs, plan, finished.outputs); !ran)
     return pool.count(name, ran.error().message);
   finished.tree = std::move(made.tree);
   pool.add(std::move(finished));

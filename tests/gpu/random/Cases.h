@@ -24,8 +24,8 @@ struct Subject {
   Kernels &kernels;
 };
 
-/// Random trees, partitions, chunks and placements, each run twice: results go to the oracle, and a second
-/// run must give the same bits.
+/// Random trees, partitions, chunks, placements and histories of growth that plans followed, each run twice:
+/// results go to the oracle, and a second run must give the same bits.
 void runRandomCases(const Subject &subject, const CaseOptions &options, CheckPool &pool);
 
 /// Plans that are invariant: a query's bits must stay when other requests leave.

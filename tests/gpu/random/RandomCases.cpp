@@ -1,7 +1,7 @@
-// Random attentions, trees, placements, partitions and tile shapes on a GPU, every row against the float64
-// oracle at twice the error of a plain evaluation and its rounding noise, counting inputs that tell each
-// token of each row, every run repeated for its bits, invariant plans with requests that leave, and caches of
-// more than 2^31 elements.
+// Random attentions, trees that plans followed as they grew, placements, partitions and tile shapes on a GPU,
+// every row against the float64 oracle at twice the error of a plain evaluation and its rounding noise,
+// counting inputs that tell each token of each row, every run repeated for its bits, invariant plans with
+// requests that leave, and caches of more than 2^31 elements.
 //
 //   random_cases --write-spec FILE.deft [--seed N]       then: deftc build --source FILE.deft -o FILE.deftpkg
 //   random_cases FILE.deftpkg [--trees N] [--json FILE]  on the machine with the GPU

@@ -33,6 +33,10 @@ std::vector<Hook> hooks(Random &random, int dim = 64, int heads = 1) {
            " + abs(bend[head]);\n  score       = softcap(s, cap) - slope[head] * (q_pos - kv_pos);\n"},
       {"sink", "  mask        = tree && attention_sink(" + few + ", " + n + ");\n"},
       {"depth", "  param penalty : f32[kv_heads];\n  score       = s - penalty[kv_head] * min(depth, 8);\n"},
+      {"window_and_one_far_behind",
+       "  mask        = tree && (kv_pos == q_pos - " + n + " || kv_pos > q_pos - " + few + ");\n"},
+      {"window_and_band_behind", "  mask        = tree && ((kv_pos > q_pos - " + n + " && kv_pos < q_pos - " +
+                                     n + " + " + few + ") || kv_pos > q_pos - " + few + ");\n"},
       {"by_head", "  mask        = tree && (head % 3 != kv_pos % 3 || kv_pos % " + n + " == 0);\n"},
       {"by_query", "  mask        = tree && (query % 2 == 0 || kv_pos % 4 != query % 4);\n"},
       {"constant", "  score       = 0." + few + ";\n"},
@@ -107,6 +111,8 @@ std::vector<Hook> hooks(Random &random, int dim = 64, int heads = 1) {
       {"constant_sigmoid", "  score       = 0." + few + ";\n  normalize   = sigmoid(-2.5);\n", false},
       {"sigmoid", "  normalize   = sigmoid(-2.5);\n", false},
       {"prefix", "  param prefix : i32 = " + n + ";\n  mask        = path && prefix_lm(prefix);\n"},
+      {"window_behind_a_stretch", "  mask        = path && ((kv_pos <= q_pos && kv_pos >= " + few +
+                                      " && kv_pos > q_pos - " + few + ") || kv_pos >= " + n + ");\n"},
       {"whole_path", "  mask        = path;\n  score       = s - 0.01 * abs(kv_pos - q_pos);\n"},
       {"both_ways", "  mask        = path && abs(kv_pos - q_pos) <= " + n + ";\n"},
       {"image_in_window", "  mask        = path && (kv_pos > q_pos - " + n + " && two_way_block(" + few +
