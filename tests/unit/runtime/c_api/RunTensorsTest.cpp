@@ -139,7 +139,9 @@ TEST_F(RunTensorsTest, AStepWithoutQueriesNeedsNoTensors) {
             .k = nullptr,
             .v = nullptr,
             .page_table = nullptr,
-            .params = nullptr};
+            .params = nullptr,
+            .checks_finite = 0,
+            .reserved = 0};
   outputs = {.size = sizeof outputs, .out = nullptr, .lse = nullptr};
   EXPECT_EQ(run(), DEFT_OK) << deft_error_text();
   const std::vector<int64_t> none = {0, 4, 64}, any = {7, 7, 7};
