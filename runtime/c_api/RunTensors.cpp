@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <limits>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace deft::c {
@@ -173,22 +174,22 @@ private:
 /// What is read and written at once has to lie apart.
 class Memory {
 public:
-  void reads(std::string name, const Checked &tensor, deft_dtype dtype) {
-    read_.push_back({std::move(name), extentOf(tensor, dtype)});
+  void reads(const char *name, Checked tensor, deft_dtype dtype) {
+    read_.push_back({name, extentOf(std::move(tensor), dtype)});
   }
-  void writes(std::string name, const Checked &tensor, deft_dtype dtype) {
-    written_.push_back({std::move(name), extentOf(tensor, dtype)});
+  void writes(const char *name, Checked tensor, deft_dtype dtype) {
+    written_.push_back({name, extentOf(std::move(tensor), dtype)});
   }
 
   Result<void> checkApart() const {
     for (std::size_t i = 0; i < written_.size(); ++i) {
       for (const Named &read : read_)
         if (overlap(written_[i].extent, read.extent))
-          return usage(written_[i].name + " overlaps with " + read.name,
+          return usage(std::string(written_[i].name) + " overlaps with " + read.name,
                        "it is written while that is read: give it memory of its own");
       for (std::size_t k = 0; k < i; ++k)
         if (overlap(written_[i].extent, written_[k].extent))
-          return usage(written_[i].name + " overlaps with " + written_[k].name,
+          return usage(std::string(written_[i].name) + " overlaps with " + written_[k].name,
                        "both are written: give each memory of its own");
     }
     return {};
@@ -196,12 +197,13 @@ public:
 
 private:
   struct Named {
-    std::string name;
+    const char *name;
     Extent extent;
   };
 
-  static Extent extentOf(const Checked &tensor, deft_dtype dtype) {
-    return {reinterpret_cast<std::uintptr_t>(tensor.data), (dtype & 0xff) / 8, tensor.shape, tensor.strides};
+  static Extent extentOf(Checked tensor, deft_dtype dtype) {
+    return {reinterpret_cast<std::uintptr_t>(tensor.data), (dtype & 0xff) / 8, std::move(tensor.shape),
+            std::move(tensor.strides)};
   }
 
   std::vector<Named> read_, written_;
@@ -260,10 +262,10 @@ Result<void> checkCaches(const TensorCheck &check, const Attention &attention, c
       return usage("v is " + listText(cache->shape) + ", and k has " + std::to_string(*tensors.cachePages) +
                        " " + shape.dimensions[0].name,
                    "a token has its key and its value at one place of the page table");
-    memory.reads(name, *cache, dtypeOf(type.dtype));
     *data = cache->data;
     *to = *strides;
     tensors.cachePages = pages;
+    memory.reads(name, std::move(*cache), dtypeOf(type.dtype));
   }
   return {};
 }
@@ -335,37 +337,36 @@ Result<RunTensors> checkTensors(const Attention &attention, int queries, const R
     return dimensions;
   };
   if (inputs->q) {
-    const auto q = check.checkRows("q", inputs->q, dtypeOf(attention.q().dtype), rowsOf(attention.q()));
+    auto q = check.checkRows("q", inputs->q, dtypeOf(attention.q().dtype), rowsOf(attention.q()));
     if (!q)
       return q.error();
-    memory.reads("q", *q, dtypeOf(attention.q().dtype));
     tensors.q = q->data;
     tensors.qStride = q->strides[0];
+    memory.reads("q", std::move(*q), dtypeOf(attention.q().dtype));
   }
   if (auto checked = checkCaches(check, attention, *inputs, tensors, memory); !checked)
     return checked.error();
   if (inputs->page_table) {
-    const auto table = check.checkPacked("page_table", inputs->page_table, DEFT_I32, {{"entries", -1}});
+    auto table = check.checkPacked("page_table", inputs->page_table, DEFT_I32, {{"entries", -1}});
     if (!table)
       return table.error();
-    memory.reads("page_table", *table, DEFT_I32);
     tensors.pageTable = {static_cast<const int *>(table->data), static_cast<std::size_t>(table->shape[0])};
+    memory.reads("page_table", std::move(*table), DEFT_I32);
   }
   if (outputs->out) {
-    const auto out =
-        check.checkRows("out", outputs->out, dtypeOf(attention.out().dtype), rowsOf(attention.out()));
+    auto out = check.checkRows("out", outputs->out, dtypeOf(attention.out().dtype), rowsOf(attention.out()));
     if (!out)
       return out.error();
-    memory.writes("out", *out, dtypeOf(attention.out().dtype));
     tensors.out = out->data;
     tensors.outStride = out->strides[0];
+    memory.writes("out", std::move(*out), dtypeOf(attention.out().dtype));
   }
   if (outputs->lse) {
-    const auto lse = check.checkPacked("lse", outputs->lse, DEFT_F32, rows);
+    auto lse = check.checkPacked("lse", outputs->lse, DEFT_F32, rows);
     if (!lse)
       return lse.error();
-    memory.writes("lse", *lse, DEFT_F32);
     tensors.lse = static_cast<float *>(lse->data);
+    memory.writes("lse", std::move(*lse), DEFT_F32);
   }
   if (auto apart = memory.checkApart(); !apart)
     return apart.error();
