@@ -123,6 +123,8 @@ support::Result<config::Config> readConfig(const std::string &path, DeviceKey::K
   const support::GuardedFile file = readNamed(path);
   if (!isRead(file))
     return Error{ErrorCode::Environment, file.fault, ""};
+  if (const auto document = tree::parseStrictJson(file.bytes); !document)
+    return Error{ErrorCode::Usage, "`" + path + "`: " + document.error().message, ""};
   const auto config = singleConfig(file.bytes, device);
   if (!config)
     return Error{ErrorCode::Usage, "`" + path + "` is no file with one config",

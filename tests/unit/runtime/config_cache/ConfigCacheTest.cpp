@@ -108,6 +108,14 @@ TEST_F(ConfigCacheTest, AnOverrideThatNeverEndsIsNotRead) {
   expectNotUsed(places_.overridePath, "it has 1099511627776 bytes, more than the limit of 67108864");
 }
 
+TEST_F(ConfigCacheTest, AConfigThatIsNoJsonSaysWhereAndWhy) {
+  const std::string torn = folder_.path("torn.json");
+  module_cache::writeText(torn, "{\n \"partition\"");
+  const std::string reason = "`" + torn + "`: not valid JSON at 2:13: unexpected end of input, expected `:`";
+  EXPECT_EQ(readConfig(torn, DeviceKey::Kind::Gpu).error().message, reason);
+  EXPECT_EQ(checkOverride(torn).error().message, reason);
+}
+
 TEST_F(ConfigCacheTest, AnOverrideMayBelongToAnybody) {
   fs::rename(path(), folder_.path("theirs.json"));
   places_.overridePath = folder_.path("theirs.json");
