@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <optional>
 
-/// Who looks for NaN and infinities. They need not show in a result: a row whose scores are NaN looks like
+/// Who looks for NaN and infinities. They need not show in a result: a row whose scores are NaN may look like
 /// one that sees nothing (LANGUAGE.md, rule N5).
 namespace deft::exec {
 

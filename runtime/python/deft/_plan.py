@@ -88,7 +88,7 @@ class Plan(Runs):
         in a CUDA graph. Gives `out`, or `(out, lse)` where `return_lse` is set.
 
         With `check_finite` the first query and head with a NaN or an infinity in q, in the keys and values that the run has
-        read, in lse or in `out` is an error, which names it; all is written then. A NaN in q or K shows in no other way: the
+        read, in lse or in `out` is an error, which names it; all is written then. A NaN in q or K need not show otherwise: the
         row may look like one that sees nothing. Such a run takes as long as many, waits for a GPU and cannot be captured.
 
         For torch.compile and torch.export it is an operation (deft.torch_ops), where `params`, `stream` and `check_finite`

@@ -113,7 +113,7 @@ TEST(RuntimeTest, AQueryThatSeesNothingGivesZero) {
 }
 
 /// Rule N5: nothing else tells of it.
-TEST(RuntimeTest, ANaNInKMakesARowLookLikeOneThatSeesNothingAndIsNamedWhereAskedFor) {
+TEST(RuntimeTest, ANaNInQMakesARowLookLikeOneThatSeesNothingAndIsNamedWhereAskedFor) {
   Problem problem;
   const Plan plan = problem.plan();
   const auto run = [&](bool checksFinite) {
@@ -123,15 +123,17 @@ TEST(RuntimeTest, ANaNInKMakesARowLookLikeOneThatSeesNothingAndIsNamedWhereAsked
     return ran ? "" : ran.error().message;
   };
   EXPECT_EQ(run(true), "");
-  // Token 3 of the prompt, in page 3: heads 0 and 1 of both queries.
-  problem.k[(3 * 16 + 3) * 128 + 5] = 0x7fc0;
+  problem.q[(1 * 4 + 2) * 64 + 5] = 0x7fc0;
   EXPECT_EQ(run(false), "");
-  EXPECT_THAT(std::span(problem.out).first(2 * 64), Each(0));
-  EXPECT_THAT(std::span(problem.lse).first(2), Each(-std::numeric_limits<float>::infinity()));
+  EXPECT_THAT(std::span(problem.out).subspan((1 * 4 + 2) * 64, 64), Each(0));
+  EXPECT_EQ(problem.lse[1 * 4 + 2], -std::numeric_limits<float>::infinity());
+  EXPECT_EQ(run(true), "query 1, head 2: q is NaN at element 5");
+  // Token 3 of the prompt, in page 3: heads 0 and 1 of both queries.
+  problem.k[(3 * 16 + 3) * 128 + 5] = 0x7f80;
   problem.out.assign(problem.out.size(), 7);
   EXPECT_EQ(run(true),
-            "query 0, head 0: K is NaN at element 5 of the token at kv_pos 3 of its path, location 3");
-  EXPECT_THAT(std::span(problem.out).last(2 * 64), Each(kOne)) << "all is written";
+            "query 0, head 0: K is inf at element 5 of the token at kv_pos 3 of its path, location 3");
+  EXPECT_THAT(std::span(problem.out).last(64), Each(kOne)) << "all is written";
 }
 
 TEST(RuntimeTest, ErrorsAreFoundBeforeAnythingIsWritten) {
