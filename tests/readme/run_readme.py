@@ -5,6 +5,7 @@ usage: run_readme.py FILE BIN_FOLDER
 The word after the language of a fenced block says what to do with it:
 
     ```sh            run; a ```text block that follows directly is its expected output
+    ```text varies   expected output whose numbers are this machine's (processors, what is installed): any number is right
     ```sh gpu        the same, where there is an NVIDIA GPU
     ```sh nvrtc      the same, where `deftc doctor` finds NVRTC
     ```sh set-up     not run (it installs or builds); every tools/... that it names must be there and answer --help
@@ -18,10 +19,11 @@ The word after the language of a fenced block says what to do with it:
 
 Blocks run in order in one folder that has nothing but the repository's specs and tests and, as build/dev, the build that
 BIN_FOLDER is in; BIN_FOLDER comes first in PATH, and Python finds the package of that build.
-Numbers differ from run to run and from machine to machine, so they are compared as "a number is here", without the
-plural that hangs on them; everything else exactly, runs of blanks counted as one.
+Output is compared exactly, runs of blanks counted as one, but for what cannot be the same everywhere: a time or a rate may
+be TIME_FACTOR times another, and a rounding error ERROR_FACTOR times, which the vectors of a processor decide.
 """
 
+import itertools
 import os
 import re
 import textwrap
@@ -35,6 +37,9 @@ from notebook import Notebook
 
 FENCE = re.compile(r"^```(\S*) *(.*)$")
 NUMBER = re.compile(r"(?<![A-Za-z_\d.])[-+]?\d+(,\d{3})*(\.\d+)?(e[-+]?\d+)?(?![A-Za-z_\d])")
+TIME_OR_RATE = re.compile(r" ?(us|ms|s|min|GB/s|GFLOP/s|TFLOP/s)(?![A-Za-z_])")
+IS_ERROR = re.compile(r"(error|off by) $")
+TIME_FACTOR, ERROR_FACTOR = 50, 4
 
 
 @dataclass
@@ -70,11 +75,39 @@ PROGRESS = re.compile(r"^[\w ]+: \d+ %.*$", re.MULTILINE)  # said where work tak
 VERDICT = re.compile(r", bound by products: .*$", re.MULTILINE)  # what bounds a run depends on the machine
 
 
-def normal_form(text):
-    """Lines with numbers, plurals and amounts of blank space made equal, blanks at the ends, progress and verdicts dropped."""
-    text = VERDICT.sub("", PROGRESS.sub("", text))
-    lines = (re.sub(r"s\b", "", NUMBER.sub("<n>", re.sub(r"\s+", " ", line))).strip() for line in text.splitlines())
+def lines_of(text):
+    """Without amounts of blank space, progress and verdicts."""
+    lines = (re.sub(r"\s+", " ", line).strip() for line in VERDICT.sub("", PROGRESS.sub("", text)).splitlines())
     return [line for line in lines if line]
+
+
+def factor_of(line, number):
+    """How many times another number this one may be, by what stands around it."""
+    if TIME_OR_RATE.match(line, number.end()):
+        return TIME_FACTOR
+    return ERROR_FACTOR if IS_ERROR.search(line[:number.start()]) else 1
+
+
+def numbers_agree(shown, printed):
+    """Of two lines that are the same but for numbers."""
+    for one, other in zip(NUMBER.finditer(shown), NUMBER.finditer(printed)):
+        low, high = sorted(float(number[0].replace(",", "")) for number in (one, other))
+        if one[0] != other[0] and not 0 < high <= factor_of(shown, one) * low:
+            return False
+    return True
+
+
+def fault_of_output(shown, printed, do_numbers_vary=False):
+    """The first line that is another one; None where all agree."""
+    shown, printed = lines_of(shown), lines_of(printed)
+
+    def form(line):  # a number decides about plurals
+        return re.sub(r"s\b", "", NUMBER.sub("<n>", line)) if do_numbers_vary else NUMBER.sub("<n>", line)
+
+    for one, other in itertools.zip_longest(shown, printed, fillvalue="(nothing)"):
+        if form(one) != form(other) or not (do_numbers_vary or numbers_agree(one, other)):
+            return f"it shows  {one}\n  and prints {other}"
+    return None
 
 
 def check_set_up(block, root):
@@ -110,8 +143,9 @@ def check_form(block, name, folder, environment):
         yield f"line {block.line}: {name} is not as `deftc fmt` writes it"
 
 
-def output_differs(block, printed):
-    return block.expected and normal_form(printed) != normal_form(block.expected.text)
+def check_output(block, printed):
+    if block.expected and (fault := fault_of_output(block.expected.text, printed, block.expected.mode == "varies")):
+        yield f"line {block.expected.line}: the output has changed; {fault}"
 
 
 def run_cell(block, notebook):
@@ -124,8 +158,8 @@ def run_cell(block, notebook):
     print(f"--- line {block.line}, {'ran' if is_right else 'failed'}\n{block.text}\n{printed}", flush=True)
     if not is_right:
         yield f"line {block.line}: this Python fails"
-    elif output_differs(block, printed):
-        yield f"line {block.expected.line}: the output has changed; the file shows\n{block.expected.text}"
+    else:
+        yield from check_output(block, printed)
 
 
 def run_block(block, folder, environment):
@@ -137,8 +171,8 @@ def run_block(block, folder, environment):
     print(f"--- line {block.line}, exit code {result.returncode}\n{block.text}\n{result.stdout}", flush=True)
     if result.returncode != 0:
         yield f"line {block.line}: exit code {result.returncode}"
-    elif output_differs(block, result.stdout):
-        yield f"line {block.expected.line}: the output has changed; the file shows\n{block.expected.text}"
+    else:
+        yield from check_output(block, result.stdout)
 
 
 def has_nvrtc(environment):
