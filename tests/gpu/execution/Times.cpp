@@ -143,7 +143,7 @@ json measureWatch(const Subject &subject, Findings &findings) {
       pointers.out = memory.out.as<void>();
       pointers.pageTable = memory.table.as<int>();
       pointers.cache = exec::cacheLayoutsOf(subject.variant());
-      pointers.params = subject.attention.impl().params.get();
+      pointers.params = subject.attention.impl().params.value().get();
       for (const bool coldL2 : {true, false}) {
         const auto timing = device::timeOnDevice(
             subject.device, [&] { return (*onDevice)->run(*kernels, pointers, subject.device->stream()); },
