@@ -38,8 +38,10 @@ from notebook import Notebook
 FENCE = re.compile(r"^```(\S*) *(.*)$")
 NUMBER = re.compile(r"(?<![A-Za-z_\d.])[-+]?\d+(,\d{3})*(\.\d+)?(e[-+]?\d+)?(?![A-Za-z_\d])")
 TIME_OR_RATE = re.compile(r" ?(us|ms|s|min|GB/s|GFLOP/s|TFLOP/s)(?![A-Za-z_])")
-IS_ERROR = re.compile(r"(error|off by) $")
-TIME_FACTOR, ERROR_FACTOR = 50, 4
+FOLLOWS_FROM_TIMES = re.compile(r"(median of|reaches) $")  # as many runs as there was time for, a share of a rate
+IS_LONGEST = re.compile(r" us to $")  # of many times: one may have waited for anything
+IS_ERROR = re.compile(r"(error|allowed|off by) $")  # of the worst row, which rounding chooses
+TIME_FACTOR, LONGEST_FACTOR, ERROR_FACTOR = 50, 10_000, 4
 
 
 @dataclass
@@ -83,9 +85,12 @@ def lines_of(text):
 
 def factor_of(line, number):
     """How many times another number this one may be, by what stands around it."""
-    if TIME_OR_RATE.match(line, number.end()):
+    before = line[:number.start()]
+    if IS_LONGEST.search(before):
+        return LONGEST_FACTOR
+    if TIME_OR_RATE.match(line, number.end()) or FOLLOWS_FROM_TIMES.search(before):
         return TIME_FACTOR
-    return ERROR_FACTOR if IS_ERROR.search(line[:number.start()]) else 1
+    return ERROR_FACTOR if IS_ERROR.search(before) else 1
 
 
 def numbers_agree(shown, printed):
