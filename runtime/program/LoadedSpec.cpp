@@ -63,7 +63,8 @@ Result<spec::ImportedFile> readSpec(const std::string &path) {
   std::vector<std::string> names;
   for (const specs::EmbeddedSpec &shipped : specs::embeddedSpecs())
     names.emplace_back(shipped.name);
-  return Error{text.error().code, text.error().message, support::didYouMean(path, names)};
+  const std::string meant = support::didYouMean(path, names);
+  return Error{text.error().code, text.error().message, meant.empty() ? text.error().hint : meant};
 }
 
 std::shared_ptr<LoadedSpec> checkSpec(spec::ImportedFile file, const spec::ImportResolver &resolver,

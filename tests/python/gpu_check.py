@@ -294,7 +294,7 @@ def check_beside_processor(name, cases, device):
 def check_repeated_pages(device):
     """A request with one page at two places that follow each other, under a window that begins inside a page."""
     att = deft.compile(
-        "attention w { query_heads = 4; kv_heads = 1; head_dim = 64; dtype = bf16; mask = sliding_window(17); "
+        "attention w { query_heads = 4; kv_heads = 1; head_dim = 64; dtype = bf16; mask = kv_pos > q_pos - 17; "
         "kv_cache = paged(page_size = 32, order = hnd); output = bf16 with lse; }")
     k, v = (torch.randn(128, 1, 32, 64).bfloat16() for _ in range(2))
     q, table = torch.randn(1, 4, 64).bfloat16(), torch.tensor([[110, 43, 80, 20, 117, 117]], dtype=torch.int32)

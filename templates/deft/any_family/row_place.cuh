@@ -12,8 +12,8 @@ constexpr int kRowUnit =
     (Config::kKeyDim | Config::kValueDim) % abi::kStrideElements == 0 ? abi::kStrideElements
                                                                       : abi::kStrideElements / 2;
 
-/// Whether a kernel finds its tokens in unions of lists (abi::Unions), which name slots of the cache, in place
-/// of runs. Configs that say nothing of it have runs.
+/// Whether a kernel finds its tokens in unions of lists (abi::Unions), which name slots of the cache, in
+/// place of runs. Configs that say nothing of it have runs.
 template <class Config> constexpr bool kReadsUnions = requires { requires Config::kReadsUnions; };
 
 /// Of a query and a query head.

@@ -63,18 +63,9 @@ public:
   __device__ __forceinline__ Visibility visibility(const TokenRecords &tokens, int group) const {
     const int token = group * 16 + lane_ % 16;
     const unsigned readers = tokens.visible[token] & queries_;
-    if (!__any_sync(~0u, readers != 0u))
-      return Base::kHidden;
-    TokenBounds bounds{};
-    if constexpr (Variant::kHasMask) {
-      bounds = {__reduce_min_sync(~0u, tokens.position[token]),
-                __reduce_max_sync(~0u, tokens.position[token]), 0, 0};
-      if constexpr (Variant::kReadsDepth) {
-        bounds.depthLo = __reduce_min_sync(~0u, tokens.depth[token]);
-        bounds.depthHi = __reduce_max_sync(~0u, tokens.depth[token]);
-      }
-    }
-    return Base::visibility(__all_sync(~0u, readers == queries_), bounds);
+    const bool any = __any_sync(~0u, readers != 0u), all = __all_sync(~0u, readers == queries_);
+    const TokenBounds bounds = Base::boundsOf(tokens, token);
+    return any ? Base::visibility(all, bounds) : Base::kHidden;
   }
 
   __device__ __forceinline__ void hide(const TokenRecords &tokens, int group, Fragment<2> &s) const {

@@ -150,8 +150,13 @@ public:
     const int first = tokens.visible[token] & 0xffff, end = tokens.visible[token] >> 16;
     const bool any = __any_sync(~0u, first < queryEnd_ && end > queryLo_);
     const bool all = __all_sync(~0u, first <= queryLo_ && end >= queryEnd_);
-    if (!any)
-      return kHidden;
+    const TokenBounds bounds = boundsOf(tokens, token);
+    return any ? visibility(all, bounds) : kHidden;
+  }
+
+  /// Of 16 tokens, of which each lane has one, where masks ask for them. Not to be asked for under a
+  /// condition: ptxas 13.0 makes predicated reductions of that, and some of these by a wrong predicate.
+  static __device__ __forceinline__ TokenBounds boundsOf(const TokenRecords &tokens, int token) {
     TokenBounds bounds{};
     if constexpr (Variant::kHasMask) {
       bounds.kvLo = __reduce_min_sync(~0u, tokens.position[token]);
@@ -161,7 +166,7 @@ public:
         bounds.depthHi = __reduce_max_sync(~0u, tokens.depth[token]);
       }
     }
-    return visibility(all, bounds);
+    return bounds;
   }
 
   /// Of tokens that some row sees by the tree alone, or `all` rows do.

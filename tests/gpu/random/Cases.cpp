@@ -128,6 +128,24 @@ Result<void> count(const Subject &subject, const plan::Plan &plan, int turn, Fin
   return {};
 }
 
+/// How a query's rows differ in two runs, for people.
+std::string differences(const spec::Variant &variant, const exec::Outputs &a, std::size_t inA,
+                        const exec::Outputs &b, std::size_t inB) {
+  const auto dim = static_cast<std::size_t>(variant.tensors.out.dim);
+  const auto heads = static_cast<std::size_t>(variant.queryHeads);
+  std::string text;
+  for (std::size_t head = 0; head < heads; ++head) {
+    int elements = 0;
+    for (std::size_t d = 0; d < dim; ++d)
+      elements += a.out[(inA * heads + head) * dim + d] != b.out[(inB * heads + head) * dim + d] ? 1 : 0;
+    const float lse = a.lse.empty() ? 0 : b.lse[inB * heads + head] - a.lse[inA * heads + head];
+    if (elements > 0 || lse != 0)
+      text += "; head " + std::to_string(head) + ": " + std::to_string(elements) + " elements, lse by " +
+              std::to_string(lse);
+  }
+  return text;
+}
+
 /// Of arrays over queries those of the queries that stay.
 void keepValues(const spec::Variant &variant, const std::vector<std::size_t> &kept,
                 std::vector<exec::ParamValue> &params) {
@@ -313,9 +331,24 @@ void runInvariantCases(const Subject &subject, const CaseOptions &options, Check
                                                              heads * sizeof(float)) == 0;
       if (!isSameOut || !isSameLse)
         failure = "query " + std::to_string(kept[i]) + " has other bits since " +
-                  std::to_string(made.tree.queries().size() - kept.size()) + " others left";
+                  std::to_string(made.tree.queries().size() - kept.size()) + " others left" +
+                  differences(variant, full, kept[i], left, i);
     }
     pool.count(name, failure);
+    // The same bits may be wrong, and of two that differ one is.
+    const auto judge = [&](const char *which, exec::Inputs &inputs, exec::Outputs &outputs,
+                           tree::KvTree &tree) {
+      FinishedCase finished;
+      finished.name = name;
+      finished.name.text += which;
+      finished.variant = &variant;
+      finished.inputs = std::move(inputs);
+      finished.outputs = std::move(outputs);
+      finished.tree = std::move(tree);
+      pool.add(std::move(finished));
+    };
+    judge(" with all", all, full, made.tree);
+    judge(" with some", some, left, part);
   }
 }
 

@@ -4,6 +4,7 @@
 #include "compiler/driver/Compilation.h"
 #include "compiler/kernels/DefaultConfig.h"
 #include "compiler/kernels/Legality.h"
+#include "tests/support/MachineCode.h"
 #include "tests/support/ShippedVariants.h"
 
 #include <gtest/gtest.h>
@@ -43,6 +44,7 @@ TEST_P(ShippedKernelsTest, CompileWithoutSpillsWithinTheMachinesLimits) {
     const auto check = [&](const package::Kernel &kernel, int mostSpills) {
       SCOPED_TRACE(kernel.entry);
       EXPECT_FALSE(kernel.cubin.empty());
+      EXPECT_EQ(test::predicatedReductions(kernel.cubin), 0);
       EXPECT_LE(kernel.resources.spillStoreBytes, mostSpills);
       EXPECT_LE(kernel.resources.spillLoadBytes, 3 * mostSpills);
       EXPECT_LE(kernel.resources.stackBytes, mostSpills);

@@ -134,7 +134,7 @@ TEST_F(CacheSparseTest, VerifyFindsWhatIsWrong) {
   writeText(named, R"({"format": "deft-sparse", "version": 3})");
   const Outcome unknown = runDeftc({"cache", "verify", named});
   EXPECT_EQ(unknown.code, kExitDiagnostics);
-  EXPECT_EQ(unknown.out, "`" + named + "`: it is of version 2, this deftc knows 1\n");
+  EXPECT_EQ(unknown.out, "`" + named + "`: it is of version 3, this deftc knows 2\n");
 }
 
 TEST_F(CacheSparseTest, PruneRemovesWhatIsNamedAndNoMore) {

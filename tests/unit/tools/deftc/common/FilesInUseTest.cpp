@@ -123,10 +123,11 @@ protected:
 TEST_F(OutputsTest, PlanKeepsItsInputs) {
   for (const char *kept : {"spec.deft", "base.deft", "tree.json", "config.json"})
     expectRefused({"plan", path("spec.deft"), "--tree", path("tree.json"), "--config", path("config.json"),
-                   "-o", path(kept)},
+                   "--as", "text", "-o", path(kept)},
                   kept);
-  expectRefused({"plan", path("p.deftpkg"), "--tree", path("tree.json"), "-o", path("p.deftpkg")},
-                "p.deftpkg");
+  expectRefused(
+      {"plan", path("p.deftpkg"), "--tree", path("tree.json"), "--as", "text", "-o", path("p.deftpkg")},
+      "p.deftpkg");
   fs::create_symlink(path("tree.json"), path("link"));
   expectRefused({"plan", path("spec.deft"), "--tree", path("tree.json"), "-o", path("link")}, "tree.json");
   EXPECT_EQ(runDeftc({"plan", path("spec.deft"), "--tree", path("tree.json"), "-o", path("plan.txt")}).code,
