@@ -4,11 +4,15 @@ are as good as new: compiles the kernels of every entry with the device code of 
 what the GPU executes, byte by byte, with registers and memory. A file of configs (tuner/configs), or of sparse layers
 (tuner/sparse/configs).
 
-    tests/gpu/renew_entries.py --deftc DEFTC --before COMMIT [--before-deftc DEFTC] [--write] CONFIGS.json
+    tests/gpu/renew_entries.py --deftc DEFTC --before COMMIT [--before-deftc DEFTC] [--timed RECORD.json] [--write] CONFIGS.json
 
 Prints what differs, and with --write gives the entries, all of whose kernels are the same, the hash of today's device
 code. Entries whose kernels differ stay stale, and so do entries that were stale before. --before-deftc is for a commit
 whose generated files are others, too. Needs NVRTC (CUDA_HOME, /usr/local/cuda) and no GPU.
+
+Where machine code differs and takes the same time, a config that won still wins: --timed takes a record of
+template_times.py. If each of its rows is within 2 % of the time before, and the mean within half a percent, the other
+entries are renewed, too, and say so in their notes.
 """
 
 import argparse
@@ -35,6 +39,7 @@ def parse_arguments():
     parser.add_argument("--deftc", required=True)
     parser.add_argument("--before", required=True, metavar="COMMIT")
     parser.add_argument("--before-deftc", metavar="DEFTC")
+    parser.add_argument("--timed", type=pathlib.Path, metavar="RECORD.json")
     parser.add_argument("--write", action="store_true")
     parser.add_argument("configs", type=pathlib.Path, metavar="CONFIGS.json")
     return parser.parse_args()
@@ -177,6 +182,21 @@ def hash_of(entry, file):
     return named if isinstance(named, str) else file["kernel_hashes"][named]
 
 
+MOST_OF_A_ROW, MOST_IN_THE_MEAN = 0.02, 0.005
+
+
+def takes_the_same_time(record):
+    ratios = [row["ratio"] for row in record["rows"]]
+    return bool(ratios) and abs(record["mean_ratio"] - 1) <= MOST_IN_THE_MEAN and all(abs(r - 1) <= MOST_OF_A_ROW for r in ratios)
+
+
+def noted(entry, record_name, date):
+    """An entry whose kernels are others, of the same time."""
+    note = f"renewed on {date} for other machine code of the same time, {record_name}"
+    entry["provenance"]["note"] = "; ".join(filter(None, [entry["provenance"]["note"], note]))
+    return entry
+
+
 def renewed(file, new_hash, entries):
     """The file's text where these entries of it are of the new hash; hashes that nobody has any more are gone."""
     hashes = [new_hash if any(entry is one for one in entries) else hash_of(entry, file) for entry in file["entries"]]
@@ -222,6 +242,8 @@ def main():
           f"{len(verdicts) - sum(verdicts)} are to be tuned again")
     if arguments.write:
         proven = [entry for entry, is_same in zip(entries, verdicts) if is_same]
+        if arguments.timed and takes_the_same_time(record := json.loads(arguments.timed.read_text(encoding="utf-8"))):
+            proven += [noted(entry, arguments.timed.name, record["date"]) for entry, is_same in zip(entries, verdicts) if not is_same]
         arguments.configs.write_text(renewed(file, new_hash, proven), encoding="utf-8")
     return 0 if all(verdicts) else 1
 

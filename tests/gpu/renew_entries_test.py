@@ -63,6 +63,20 @@ class RenewEntriesTest(unittest.TestCase):
         self.assertNotEqual(runs(), runs(code=b"13"))
         self.assertNotEqual(runs(), runs(registers=160))
 
+    def test_times_are_the_same_within_limits(self):
+        def is_same(*ratios, mean=1.0):
+            return renew_entries.takes_the_same_time({"mean_ratio": mean, "rows": [{"ratio": ratio} for ratio in ratios]})
+        self.assertTrue(is_same(0.99, 1.015))
+        self.assertFalse(is_same(0.99, 1.03))
+        self.assertFalse(is_same(0.99, 1.01, mean=1.008))
+        self.assertFalse(is_same())
+
+    def test_an_entry_of_the_same_time_says_so(self):
+        noted = [renew_entries.noted({"provenance": {"note": note}}, "a.json", "2026-11-28")["provenance"]["note"]
+                 for note in ("", "tuned before")]
+        self.assertEqual(noted, ["renewed on 2026-11-28 for other machine code of the same time, a.json",
+                                 "tuned before; renewed on 2026-11-28 for other machine code of the same time, a.json"])
+
     def test_only_what_was_proven_is_renewed(self):
         for hashes, named in ((None, ("old", "other", "old")), (["old", "other"], (0, 1, 0))):
             file = {"entries": [{"provenance": {"kernel_hash": name}, "class": at} for at, name in enumerate(named)]}
