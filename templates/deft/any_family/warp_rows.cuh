@@ -148,10 +148,9 @@ public:
   __device__ __forceinline__ Visibility visibility(const TokenRecords &tokens, int group) const {
     const int token = group * 16 + lane_ % 16;
     const int first = tokens.visible[token] & 0xffff, end = tokens.visible[token] >> 16;
-    const bool any = __any_sync(~0u, first < queryEnd_ && end > queryLo_);
     const bool all = __all_sync(~0u, first <= queryLo_ && end >= queryEnd_);
-    const TokenBounds bounds = boundsOf(tokens, token);
-    return any ? visibility(all, bounds) : kHidden;
+    const Visibility seen = visibility(all, boundsOf(tokens, token));
+    return __any_sync(~0u, first < queryEnd_ && end > queryLo_) ? seen : kHidden;
   }
 
   /// Of 16 tokens, of which each lane has one, where masks ask for them. Not to be asked for under a
