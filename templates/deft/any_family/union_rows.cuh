@@ -63,9 +63,10 @@ public:
   __device__ __forceinline__ Visibility visibility(const TokenRecords &tokens, int group) const {
     const int token = group * 16 + lane_ % 16;
     const unsigned readers = tokens.visible[token] & queries_;
-    const bool all = __all_sync(~0u, readers == queries_);
-    const Visibility seen = Base::visibility(all, Base::boundsOf(tokens, token));
-    return __any_sync(~0u, readers != 0u) ? seen : Base::kHidden;
+    const bool any = __any_sync(~0u, readers != 0u);
+    const Visibility seen =
+        Base::visibility(__all_sync(~0u, readers == queries_), Base::boundsOf(tokens, token));
+    return any ? seen : Base::kHidden;
   }
 
   __device__ __forceinline__ void hide(const TokenRecords &tokens, int group, Fragment<2> &s) const {

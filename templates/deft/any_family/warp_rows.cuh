@@ -148,9 +148,11 @@ public:
   __device__ __forceinline__ Visibility visibility(const TokenRecords &tokens, int group) const {
     const int token = group * 16 + lane_ % 16;
     const int first = tokens.visible[token] & 0xffff, end = tokens.visible[token] >> 16;
-    const bool all = __all_sync(~0u, first <= queryLo_ && end >= queryEnd_);
-    const Visibility seen = visibility(all, boundsOf(tokens, token));
-    return __any_sync(~0u, first < queryEnd_ && end > queryLo_) ? seen : kHidden;
+    // In this order: in others some kernels spill.
+    const bool any = __any_sync(~0u, first < queryEnd_ && end > queryLo_);
+    const Visibility seen =
+        visibility(__all_sync(~0u, first <= queryLo_ && end >= queryEnd_), boundsOf(tokens, token));
+    return any ? seen : kHidden;
   }
 
   /// Of 16 tokens, of which each lane has one, where masks ask for them. Not to be asked for under a
