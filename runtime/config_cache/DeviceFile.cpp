@@ -21,7 +21,7 @@ DeviceFile failed(FileState state, const std::string &path, const std::string &m
 
 constexpr const char *kHash = "kernel_hash", *kHashes = "kernel_hashes";
 
-/// Where an entry says of which kernels it is; null: it does not.
+/// The hash of the kernels that an entry was timed with; null where the entry has none.
 json *hashOf(json &entry) {
   const auto at = [](json *object, const char *key) -> json * {
     return object && object->is_object() && object->contains(key) ? &(*object)[key] : nullptr;
