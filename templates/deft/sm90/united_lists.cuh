@@ -5,8 +5,8 @@
 #include "deft/sm90/attend.cuh"
 
 /// Attention to the tokens of unions (abi::Unions) by the copying and computing warps of dense attention. A
-/// unit is an item of its own, into which unite.cuh has written how many tokens it has and where they begin in
-/// the lists; the launch's page table is these lists' slots of the cache.
+/// unit is an item of its own, into which unite.cuh has written how many tokens it has and where they begin
+/// in the lists; the launch's page table is these lists' slots of the cache.
 namespace deft::sm90 {
 
 /// Beside the queries that read a token, of which there is one less where masks are.
