@@ -21,7 +21,9 @@ enum class DeviceKind { Gpu, Cpu };
 #define DEFT_KERNEL_FAMILIES(X)                                                                              \
   X(Cpu, cpu)                                                                                                \
   X(Sm80, sm80)                                                                                              \
-  X(Sm90, sm90)
+  X(Sm90, sm90)                                                                                              \
+  X(Sm80Latent, sm80_latent)                                                                                 \
+  X(Sm90Latent, sm90_latent)
 
 /// Which attend kernel.
 enum class Family {

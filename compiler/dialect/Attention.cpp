@@ -32,18 +32,13 @@ std::pair<ParamAttr, unsigned> AttentionOp::findParam(StringRef name) {
   return {};
 }
 
+/// The words of the regions, as DeftOps.td has them.
+static constexpr StringRef kRegionWords[] = {"query",        "key",  "mask",   "score",
+                                             "value_factor", "sink", "output", "tile"};
+
 /// `mask (%s: f32, ...) { ... }`, for each region that is not empty.
-mlir::ParseResult parseHooks(mlir::OpAsmParser &parser, mlir::Region &query, mlir::Region &key,
-                             mlir::Region &mask, mlir::Region &score, mlir::Region &valueFactor,
-                             mlir::Region &sink, mlir::Region &output, mlir::Region &tile) {
-  for (auto [keyword, region] : {std::pair{"query", &query},
-                                 {"key", &key},
-                                 {"mask", &mask},
-                                 {"score", &score},
-                                 {"value_factor", &valueFactor},
-                                 {"sink", &sink},
-                                 {"output", &output},
-                                 {"tile", &tile}}) {
+mlir::ParseResult parseRegions(mlir::OpAsmParser &parser, llvm::ArrayRef<mlir::Region *> regions) {
+  for (auto [keyword, region] : llvm::zip_equal(kRegionWords, regions)) {
     if (parser.parseOptionalKeyword(keyword))
       continue;
     llvm::SmallVector<mlir::OpAsmParser::Argument> arguments;
@@ -54,17 +49,8 @@ mlir::ParseResult parseHooks(mlir::OpAsmParser &parser, mlir::Region &query, mli
   return mlir::success();
 }
 
-void printHooks(mlir::OpAsmPrinter &printer, AttentionOp, mlir::Region &query, mlir::Region &key,
-                mlir::Region &mask, mlir::Region &score, mlir::Region &valueFactor, mlir::Region &sink,
-                mlir::Region &output, mlir::Region &tile) {
-  for (auto [keyword, region] : {std::pair{"query", &query},
-                                 {"key", &key},
-                                 {"mask", &mask},
-                                 {"score", &score},
-                                 {"value_factor", &valueFactor},
-                                 {"sink", &sink},
-                                 {"output", &output},
-                                 {"tile", &tile}}) {
+void printRegions(mlir::OpAsmPrinter &printer, llvm::ArrayRef<mlir::Region *> regions) {
+  for (auto [keyword, region] : llvm::zip_equal(kRegionWords, regions)) {
     if (region->empty())
       continue;
     printer.printNewline();
@@ -78,10 +64,12 @@ void printHooks(mlir::OpAsmPrinter &printer, AttentionOp, mlir::Region &query, m
 
 spec::Tensors AttentionOp::tensors() {
   const auto dtypeOf = [](mlir::Type element) {
-    return element.isBF16()                             ? spec::DType::BF16
-           : llvm::isa<mlir::Float8E4M3FNType>(element) ? spec::DType::F8E4M3
-           : llvm::isa<mlir::Float8E5M2Type>(element)   ? spec::DType::F8E5M2
-                                                        : spec::DType::F16;
+#define DEFT_DTYPE_OF(ID, WORD, BYTES, DEVICE, TYPE, ...)                                                    \
+  if (llvm::isa<mlir::TYPE>(element))                                                                        \
+    return spec::DType::ID;
+    DEFT_DTYPES(DEFT_DTYPE_OF)
+#undef DEFT_DTYPE_OF
+    llvm_unreachable("the operation's constraints let no other type come here");
   };
   const auto read = [&](mlir::VectorType row) {
     return spec::TensorType{dtypeOf(row.getElementType()), static_cast<int>(row.getDimSize(0))};
@@ -240,15 +228,15 @@ static llvm::LogicalResult verifyHook(AttentionOp attention, mlir::Region &regio
 
 llvm::LogicalResult AttentionOp::verifyRegions() {
   mlir::Type i1 = mlir::IntegerType::get(getContext(), 1), f32 = mlir::Float32Type::get(getContext());
-  if (mlir::failed(verifyHook(*this, getQuery(), "query", {f32})) ||
-      mlir::failed(verifyHook(*this, getKey(), "key", {f32})) ||
-      mlir::failed(verifyHook(*this, getOutput(), "output", {f32})) ||
-      mlir::failed(verifyHook(*this, getMask(), "mask", {i1})) ||
-      mlir::failed(verifyHook(*this, getScore(), "score", {f32})) ||
-      mlir::failed(verifyHook(*this, getValueFactor(), "value_factor", {f32})) ||
-      mlir::failed(verifyHook(*this, getSink(), "sink", {f32})) ||
-      mlir::failed(verifyHook(*this, getTile(), "tile", {i1, i1})))
-    return mlir::failure();
+  for (auto [region, word] : llvm::zip_equal(getOperation()->getRegions(), kRegionWords)) {
+    llvm::SmallVector<mlir::Type, 2> yielded = {f32};
+    if (&region == &getMask())
+      yielded = {i1};
+    if (&region == &getTile())
+      yielded = {i1, i1};
+    if (mlir::failed(verifyHook(*this, region, word, yielded)))
+      return mlir::failure();
+  }
   return mlir::success();
 }
 

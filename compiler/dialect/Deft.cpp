@@ -1,5 +1,7 @@
 #include "compiler/dialect/Deft.h"
 
+#include "compiler/spec/Names.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/DialectImplementation.h"
@@ -9,13 +11,17 @@
 #include "compiler/dialect/DeftEnums.cpp.inc"
 
 namespace deft::dialect {
-// The text form of the regions, in Attention.cpp; the generated operations call it.
-mlir::ParseResult parseHooks(mlir::OpAsmParser &parser, mlir::Region &query, mlir::Region &key,
-                             mlir::Region &mask, mlir::Region &score, mlir::Region &valueFactor,
-                             mlir::Region &sink, mlir::Region &output, mlir::Region &tile);
-void printHooks(mlir::OpAsmPrinter &printer, AttentionOp, mlir::Region &query, mlir::Region &key,
-                mlir::Region &mask, mlir::Region &score, mlir::Region &valueFactor, mlir::Region &sink,
-                mlir::Region &output, mlir::Region &tile);
+// The text form of the regions, in Attention.cpp. The generated operation calls it with each of them.
+mlir::ParseResult parseRegions(mlir::OpAsmParser &parser, llvm::ArrayRef<mlir::Region *> regions);
+void printRegions(mlir::OpAsmPrinter &printer, llvm::ArrayRef<mlir::Region *> regions);
+template <typename... Regions>
+static mlir::ParseResult parseHooks(mlir::OpAsmParser &parser, Regions &...regions) {
+  return parseRegions(parser, {&regions...});
+}
+template <typename... Regions>
+static void printHooks(mlir::OpAsmPrinter &printer, AttentionOp, Regions &...regions) {
+  printRegions(printer, {&regions...});
+}
 } // namespace deft::dialect
 
 #define GET_ATTRDEF_CLASSES
@@ -65,35 +71,14 @@ llvm::ArrayRef<llvm::StringLiteral> tileArgNames() {
   return kNames;
 }
 
-mlir::Block &addHookBlock(mlir::Region &region, mlir::Location location) {
+mlir::Block &addBlock(AttentionOp op, mlir::Region &region, mlir::Location location) {
   mlir::Block &block = region.emplaceBlock();
-  mlir::Builder builder(region.getContext());
-  for (unsigned arg = 0; arg < kHookArgCount; ++arg)
-    block.addArgument(arg == kArgS ? mlir::Type(builder.getF32Type()) : builder.getI32Type(), location);
-  return block;
-}
-
-static mlir::Block &addRowBlock(mlir::Region &region, unsigned count, mlir::Location location) {
-  mlir::Block &block = region.emplaceBlock();
-  mlir::Builder builder(region.getContext());
-  for (unsigned arg = 0; arg < count; ++arg)
-    block.addArgument(arg < kElementDim ? mlir::Type(builder.getF32Type()) : builder.getI32Type(), location);
-  return block;
-}
-
-mlir::Block &addElementBlock(mlir::Region &region, mlir::Location location) {
-  return addRowBlock(region, kElementArgCount, location);
-}
-
-mlir::Block &addKeyBlock(mlir::Region &region, mlir::Location location) {
-  return addRowBlock(region, kKeyArgCount, location);
-}
-
-mlir::Block &addTileBlock(mlir::Region &region, mlir::Location location) {
-  mlir::Block &block = region.emplaceBlock();
-  mlir::Type i32 = mlir::IntegerType::get(region.getContext(), 32);
-  for (unsigned arg = 0; arg < kTileArgCount; ++arg)
-    block.addArgument(i32, location);
+  mlir::Builder builder(op.getContext());
+  for (llvm::StringRef name : argNames(op, region)) {
+    const auto builtin = spec::parseBuiltin(name);
+    const bool isReal = builtin && spec::typeOf(*builtin) == spec::ScalarType::F32;
+    block.addArgument(isReal ? mlir::Type(builder.getF32Type()) : builder.getI32Type(), location);
+  }
   return block;
 }
 

@@ -91,11 +91,7 @@ llvm::ArrayRef<llvm::StringLiteral> tileArgNames();
 /// Those of a region of `op`.
 llvm::ArrayRef<llvm::StringLiteral> argNames(AttentionOp op, mlir::Region &region);
 
-/// Adds the block of `mask`, `score`, `value_factor` or `sink` (of `query` or `output`, of `key`, of `tile`)
-/// with its arguments to an empty region.
-mlir::Block &addHookBlock(mlir::Region &region, mlir::Location location);
-mlir::Block &addElementBlock(mlir::Region &region, mlir::Location location);
-mlir::Block &addKeyBlock(mlir::Region &region, mlir::Location location);
-mlir::Block &addTileBlock(mlir::Region &region, mlir::Location location);
+/// Adds the block of a region of `op` with its arguments to it, which is empty.
+mlir::Block &addBlock(AttentionOp op, mlir::Region &region, mlir::Location location);
 
 } // namespace deft::dialect

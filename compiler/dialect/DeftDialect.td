@@ -36,7 +36,7 @@ def Partition : DeftEnum<"Partition", "how a plan groups KV with queries", [
 
 def SelectBy : DeftEnum<"SelectBy", "which rows of a query share a list of selected tokens", [
   I32EnumAttrCase<"KvHead", 0, "kv_head">, I32EnumAttrCase<"QueryHead", 1, "query_head">,
-  I32EnumAttrCase<"Query", 2, "query">]>;
+  I32EnumAttrCase<"Query", 2, "query">, I32EnumAttrCase<"Caller", 3, "caller">]>;
 
 class DeftAttr<string name, string attrMnemonic> : AttrDef<DeftDialect, name> {
   let mnemonic = attrMnemonic;

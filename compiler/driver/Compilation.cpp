@@ -22,6 +22,7 @@ struct Compilation::Impl {
   // One thread: a variant is too small to gain from a pool, and making one costs more than all the passes.
   mlir::MLIRContext context{mlir::MLIRContext::Threading::DISABLED};
   mlir::OwningOpRef<mlir::ModuleOp> imported, optimized;
+  spec::Tensors tensors; ///< as in memory; the IR does not know of scales in rows (Tensors::scaled)
 
   dialect::AttentionOp attention() const {
     return *const_cast<Impl *>(this)->optimized->getOps<dialect::AttentionOp>().begin();
@@ -43,6 +44,7 @@ static mlir::Location locate(mlir::MLIRContext *context, const support::SourceMa
 
 Result<Compilation> Compilation::create(const spec::Variant &variant, const support::SourceManager &sources) {
   auto impl = std::make_unique<Impl>();
+  impl->tensors = variant.tensors;
   mlir::MLIRContext *context = &impl->context;
   std::string messages;
   mlir::ScopedDiagnosticHandler handler(context, [&](mlir::Diagnostic &diagnostic) {
@@ -121,7 +123,10 @@ Result<std::string> Compilation::irAfter(const std::string &pass) const {
 }
 
 Result<codegen::cuda::VariantSource> Compilation::cudaVariantSource() const {
-  return codegen::cuda::emitVariantSource(impl_->attention());
+  auto source = codegen::cuda::emitVariantSource(impl_->attention());
+  if (source)
+    source->tensors = impl_->tensors;
+  return source;
 }
 
 namespace {

@@ -38,7 +38,7 @@ TileCost tileCost(const PhaseConfig &, int, const config::CostCoefficients &cost
 /// Of a shape that GPUs know, one that costs about the same: hooks of K, which they apply to some rows alone,
 /// aside.
 KernelShape shapeOfGpu(KernelShape shape) {
-  shape.hasKeyHook = false;
+  shape.has.key = false;
   const auto &tensors = shape.tensors;
   if (!tensors.areAlike())
     shape.tensors = spec::Tensors::alike(std::min(std::max(tensors.k.dim, tensors.v.dim), spec::kMaxHeadDim));
@@ -108,6 +108,7 @@ constinit const Family cpu{
     .name = "cpu",
     .device = config::DeviceKind::Cpu,
     .mma = {},
+    .values = Values::Anywhere,
     .rules = kRules,
     .countsRowsAlone = true,
     .smemBytes = nullptr,

@@ -8,6 +8,8 @@ namespace deft::kernels {
 namespace {
 
 using config::Config;
+using support::Error;
+using support::ErrorCode;
 using support::Result;
 
 /// Of the newest family that has kernels for items of every size there.
@@ -23,6 +25,27 @@ std::vector<DefaultKernel> defaultKernels(const KernelShape &shape, const target
 
 bool namesPhases(const spec::Variant &variant) {
   return variant.schedule && !variant.schedule->phases.empty();
+}
+
+/// The phases that a schedule names, or none. Families of latent caches have tiles of their own and leave
+/// none to schedules: the oldest, which runs wherever a newer one does, says why it has none.
+Result<std::vector<PhaseConfig>> scheduledPhases(const KernelShape &shape,
+                                                 std::span<const spec::PhaseSpec> given,
+                                                 const target::Target *target, Families all) {
+  const Family &family = familyOfSchedules(target, all);
+  if (readsValuesOf(family, shape.tensors))
+    return family.scheduled(shape, given, target);
+  if (!given.empty())
+    return Error{ErrorCode::Diagnostics,
+                 "phase `" + given.front().name + "`: GPUs have no phases to name where v is in k's memory",
+                 "leave the phases out of the schedule"};
+  for (const Family *other : familiesOn(target, all))
+    if (readsValuesOf(*other, shape.tensors))
+      for (const TunedPhases &tuned : other->tuned(shape))
+        if (auto legal = checkPhase(shape, tuned.phases.front().phase, target, all); !legal)
+          return legal.error();
+  return Error{ErrorCode::Diagnostics,
+               "no kernels of " + std::string(target->arch) + " read values from keys", "use a CPU"};
 }
 
 /// What `make` gives for the GPU with the least shared memory for which it gives something; its error for the
@@ -55,7 +78,7 @@ Result<Config> defaultConfig(const spec::Variant &variant, const target::Target 
     if (schedule.partitions.empty())
       config.partition = spec::Partition::Auto;
   } else {
-    auto phases = familyOfSchedules(target, all).scheduled(shape, schedule.phases, target);
+    auto phases = scheduledPhases(shape, schedule.phases, target, all);
     if (!phases)
       return phases.error();
     config.phases = std::move(*phases);
@@ -92,7 +115,7 @@ Result<std::vector<PhaseConfig>> phasesOfAnyGpu(const KernelShape &shape,
     if (given.empty())
       if (const auto kernels = defaultKernels(shape, target, all); !kernels.empty())
         return std::vector{kernels.front().phase};
-    return familyOfSchedules(target, all).scheduled(shape, given, target);
+    return scheduledPhases(shape, given, target, all);
   });
 }
 

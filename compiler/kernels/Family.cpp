@@ -19,6 +19,10 @@ bool runsOn(const Family &family, const target::Target *target) {
   return family.device == deviceOf(target) && (!target || target->has(family.mma));
 }
 
+bool readsValuesOf(const Family &family, const spec::Tensors &tensors) {
+  return family.values == Values::Anywhere || (family.values == Values::InKeys) == tensors.valueInKey;
+}
+
 std::vector<const Family *> familiesOn(const target::Target *target, Families all) {
   std::vector<const Family *> some;
   std::copy_if(all.begin(), all.end(), std::back_inserter(some),

@@ -59,11 +59,15 @@ struct TunedPhases {
   std::vector<TunedPhase> phases;
 };
 
+/// Where the values lie that kernels read: in memory of their own, or in a latent cache's keys.
+enum class Values { Apart, InKeys, Anywhere };
+
 struct Family {
   /// Of config files, and of a GPU's header templates/deft/attend_NAME.cuh and its namespace deft::NAME.
   std::string_view name;
   config::DeviceKind device = config::DeviceKind::Gpu; ///< that its kernels run on
   target::Mma mma = target::Mma::Sync;                 ///< of a GPU: what its products are made of
+  Values values = Values::Apart; ///< of every shape it has kernels for: its rules say no to others
 
   // What can be compiled and launched, beyond what holds for all families of the device (Legality.cpp):
   std::span<const PhaseRule> rules;
@@ -134,9 +138,11 @@ inline config::DeviceKind deviceOf(const target::Target *target) {
 }
 /// Whether its kernels run there, whatever their phases.
 bool runsOn(const Family &family, const target::Target *target);
+/// Whether it reads values where these tensors have them.
+bool readsValuesOf(const Family &family, const spec::Tensors &tensors);
 /// Those that run there, older ones first.
 std::vector<const Family *> familiesOn(const target::Target *target, Families all = families());
-/// The one whose phases a schedule names there.
+/// The one whose phases a schedule names there, of a latent cache on a CPU alone.
 const Family &familyOfSchedules(const target::Target *target, Families all = families());
 /// Of these, "family sm80 or sm90"; empty: there is none.
 std::string namesOf(const std::vector<const Family *> &some);

@@ -5,20 +5,28 @@
 namespace deft::kernels {
 
 /// What of a variant decides about its configs.
-struct KernelShape {
-  int queryHeads = 0;
-  int kvHeads = 0;
-  spec::Tensors tensors;
-  bool hasKeyHook = false;     ///< K is not multiplied as it lies in the cache
-  int tokenParams = 0;         ///< arrays over tokens, of which each token that is read has a value
-  bool hasValueFactor = false; ///< V is not summed up by the weights alone
+struct KernelShape : spec::AttentionShape {
+  spec::HookSet has = {};
+  int tokenParams = 0;        ///< arrays with one value for each token that is read
+  bool listsAreGiven = false; ///< sparse runs are handed their lists: no kernel selects
 
-  int ratio() const { return queryHeads / kvHeads; }
-  /// The least multiple of 16 that holds the rows of one query.
+  /// Units that an item has on a GPU: one for each KV head. A latent cache has one KV head, whose query heads
+  /// are split into groups of at most kMostRowsOfLatent, each with a unit of its own.
+  int unitsOfItem() const { return kvHeads * headGroups(); }
+  int headGroups() const {
+    int groups = tensors.valueInKey ? (ratio() + kMostRowsOfLatent - 1) / kMostRowsOfLatent : 1;
+    while (ratio() % groups != 0)
+      ++groups;
+    return groups;
+  }
+  /// Rows that a query has in a unit.
+  int rowsOfQuery() const { return queryHeads / unitsOfItem(); }
+  /// The least multiple of 16 that holds all query heads of a KV head.
   int fewestRows() const { return (ratio() + 15) / 16 * 16; }
+
+  static constexpr int kMostRowsOfLatent = 64;
   static KernelShape of(const spec::Variant &variant) {
-    return {variant.queryHeads,      variant.kvHeads,       variant.tensors,
-            variant.key.has_value(), variant.tokenParams(), variant.valueFactor.has_value()};
+    return {variant, spec::HookSet::of(variant), variant.tokenParams(), variant.readsGivenLists()};
   }
 };
 

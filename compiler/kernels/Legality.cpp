@@ -21,8 +21,8 @@ bool isIdentifier(const std::string &name) {
          std::all_of(name.begin(), name.end(), isWord);
 }
 
-std::string tooFewRows(int rows, const KernelShape &shape) {
-  return "tile_q is " + number(rows) + ", less than the " + number(shape.ratio()) +
+std::string tooFewRows(int rows, int needed) {
+  return "tile_q is " + number(rows) + ", less than the " + number(needed) +
          " query heads that share a KV head";
 }
 
@@ -46,9 +46,9 @@ constexpr PhaseRule kGpuRules[] = {
        return "tile_q is " + number(site.phase.tileQ) + ", not a positive multiple of 16";
      },
      nullptr},
-    {"rows of a query", [](const Site &site) { return site.phase.tileQ >= site.shape.ratio(); },
-     [](const Site &site) { return tooFewRows(site.phase.tileQ, site.shape); },
-     [](const Site &site) { return "use at least " + number((site.shape.ratio() + 15) / 16 * 16); }},
+    {"rows of a query", [](const Site &site) { return site.phase.tileQ >= site.shape.rowsOfQuery(); },
+     [](const Site &site) { return tooFewRows(site.phase.tileQ, site.shape.rowsOfQuery()); },
+     [](const Site &site) { return "use at least " + number((site.shape.rowsOfQuery() + 15) / 16 * 16); }},
     {"mma shape", [](const Site &site) { return site.phase.tileKv >= 16 && site.phase.tileKv % 16 == 0; },
      [](const Site &site) {
        return "tile_kv is " + number(site.phase.tileKv) + ", not a positive multiple of 16";
@@ -93,24 +93,34 @@ bool hasAlikeTensors(const Site &site) {
   return tensors.areAlike() && tensors.k.elementBytes() == 2;
 }
 
-bool hasAlikeTensorsOrBytes(const Site &site) {
+std::string unlikeTensors(const Site &site) {
   const spec::Tensors &tensors = site.shape.tensors;
-  const bool areBytes = tensors.k.elementBytes() == 1 && tensors.v.elementBytes() == 1;
-  return hasAlikeTensors(site) || (areBytes && tensors.k.dim == tensors.v.dim && !tensors.valueInKey);
+  if (!tensors.valueInKey && tensors.k.dim != tensors.v.dim)
+    return "k has dim " + number(tensors.k.dim) + " and v " + number(tensors.v.dim) + "; family " +
+           std::string(site.family.name) + " takes one dim for both";
+  return tensorsNotApart(site);
 }
 
-std::string unlikeTensors(const Site &site) {
+bool hasTensorsApart(const Site &site) {
+  const auto &[q, k, v, out, valueInKey, scaleColumns] = site.shape.tensors;
+  const bool areBytes = k.elementBytes() == 1 && v.elementBytes() == 1;
+  const bool areOfOne = q.dtype == k.dtype && k.dtype == v.dtype && k.elementBytes() == 2;
+  return !valueInKey && (areOfOne || areBytes);
+}
+
+std::string tensorsNotApart(const Site &site) {
   const spec::Tensors &tensors = site.shape.tensors;
   const std::string family = "family " + std::string(site.family.name);
   if (tensors.valueInKey)
     return "v is in k's memory; " + family + " reads it from memory of its own";
-  if (tensors.k.dim != tensors.v.dim)
-    return "k has dim " + number(tensors.k.dim) + " and v " + number(tensors.v.dim) + "; " + family +
-           " takes one dim for both";
   if (tensors.q.dtype != tensors.k.dtype || tensors.k.dtype != tensors.v.dtype)
     return std::string("q is ") + toString(tensors.q.dtype) + ", k " + toString(tensors.k.dtype) + " and v " +
            toString(tensors.v.dtype) + "; " + family + " takes one dtype for all three";
   return "k has elements of " + number(tensors.k.elementBytes()) + " bytes; " + family + " takes 2";
+}
+
+std::string keyDimText(const spec::Tensors &tensors) {
+  return (tensors.k.dim == tensors.v.dim ? "head_dim is " : "key_dim is ") + number(tensors.k.dim);
 }
 
 const PhaseRule *brokenRule(const PhaseSite &site) {
@@ -138,7 +148,8 @@ Error errorOf(const PhaseRule &broken, const PhaseSite &site) {
 std::string useOtherFamily(const PhaseSite &site) {
   std::vector<const Family *> others = familiesOn(site.target);
   std::erase_if(others, [&](const Family *family) {
-    const bool isForAll = family == &familyOfSchedules(site.target);
+    const bool isForAll =
+        family == &familyOfSchedules(site.target) && readsValuesOf(*family, site.shape.tensors);
     const bool isForShape = family->defaults && !family->defaults(site.shape, site.target).empty();
     return family == &site.family || !(isForAll || isForShape);
   });
@@ -180,18 +191,20 @@ Result<void> checkConfig(const KernelShape &shape, const config::Config &config,
                        "` before it serves its items",
                    {}};
   }
-  if (const int rows = config::mostRows(config); rows < shape.ratio())
-    return Error{ErrorCode::Diagnostics, tooFewRows(rows, shape), {}};
+  const int needed = target ? shape.rowsOfQuery() : shape.ratio();
+  if (const int rows = config::mostRows(config); rows < needed)
+    return Error{ErrorCode::Diagnostics, tooFewRows(rows, needed), {}};
   return {};
 }
 
-Result<void> checkInvariant(const PhaseConfig &phase, Families all) {
+Result<void> checkInvariant(const spec::Tensors &tensors, const PhaseConfig &phase, Families all) {
   const Family &family = familyOf(phase, all);
   if (family.whyNotInvariant.empty())
     return {};
   std::vector<const Family *> others(all.begin(), all.end());
   std::erase_if(others, [&](const Family *other) {
-    return other->device != family.device || !other->whyNotInvariant.empty();
+    return other->device != family.device || !other->whyNotInvariant.empty() ||
+           !readsValuesOf(*other, tensors);
   });
   return Error{ErrorCode::Usage,
                "an invariant plan cannot use family " + std::string(family.name) + ", " +

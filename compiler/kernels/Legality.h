@@ -17,9 +17,14 @@ std::string unlikeTensors(const PhaseSite &site);
 /// one dtype of 16 bits, and V in memory of its own.
 inline constexpr PhaseRule kAlikeTensors = {"tensors", hasAlikeTensors, unlikeTensors, nullptr};
 
-/// A rule of families that take such tensors, or K and V of 8-bit floats under q of 16 bits.
-bool hasAlikeTensorsOrBytes(const PhaseSite &site);
-inline constexpr PhaseRule kAlikeTensorsOrBytes = {"tensors", hasAlikeTensorsOrBytes, unlikeTensors, nullptr};
+/// A rule of families that take K and V of any dims, each in memory of its own: of q's dtype of 16 bits, or
+/// both of 8-bit floats.
+bool hasTensorsApart(const PhaseSite &site);
+std::string tensorsNotApart(const PhaseSite &site);
+inline constexpr PhaseRule kTensorsApart = {"tensors", hasTensorsApart, tensorsNotApart, nullptr};
+
+/// What rules say of a dim of K that they refuse: "head_dim is 72", or "key_dim is 72" where V has another.
+std::string keyDimText(const spec::Tensors &tensors);
 
 /// A hint for rules: what other families serve the shape there.
 std::string useOtherFamily(const PhaseSite &site);
@@ -32,6 +37,7 @@ support::Result<void> checkConfig(const KernelShape &shape, const config::Config
                                   const target::Target *target, Families all = families());
 
 /// Whether a row's sums in such a phase do not depend on who else is in an item.
-support::Result<void> checkInvariant(const PhaseConfig &phase, Families all = families());
+support::Result<void> checkInvariant(const spec::Tensors &tensors, const PhaseConfig &phase,
+                                     Families all = families());
 
 } // namespace deft::kernels

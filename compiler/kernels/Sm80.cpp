@@ -35,17 +35,16 @@ int registersLeft(const Site &site) {
 bool converts(const spec::Tensors &tensors) { return tensors.k.elementBytes() == 1; }
 
 constexpr PhaseRule kRules[] = {
-    kAlikeTensorsOrBytes,
-    {"key hook", [](const Site &site) { return !site.shape.hasKeyHook || !converts(site.shape.tensors); },
+    kTensorsApart,
+    {"key hook", [](const Site &site) { return !site.shape.has.key || !converts(site.shape.tensors); },
      [](const Site &) -> std::string {
        return "the hook `key` is applied in the room of what it is made of; family sm80 has 1 byte for "
               "each of k's elements, and needs 2";
      },
      [](const Site &) -> std::string { return "let the cache have q's dtype, or use a CPU"; }},
-    {"key hook",
-     [](const Site &site) { return !site.shape.hasKeyHook || site.shape.tensors.k.dim % 16 == 0; },
+    {"key hook", [](const Site &site) { return !site.shape.has.key || site.shape.tensors.k.dim % 16 == 0; },
      [](const Site &site) {
-       return "head_dim is " + number(site.shape.tensors.k.dim) +
+       return keyDimText(site.shape.tensors) +
               "; the hook `key` takes the halves of a row as columns of 8 elements, which takes a multiple "
               "of 16";
      },
@@ -86,7 +85,7 @@ int bytesOf(const KernelShape &shape, const PhaseConfig &phase) {
     const int columns = tensor.rowBytes() / 16;
     return 16 * (columns % 8 == 0 ? columns : columns | 1);
   };
-  const auto &[q, k, v, out, valueInKey] = shape.tensors;
+  const auto &[q, k, v, out, valueInKey, scaleColumns] = shape.tensors;
   const int ringBytes = phase.stages * phase.tileKv * (rowBytes(k) + rowBytes(v));
   const int joinBytes = phase.warps * 16 * (out.dim + 4 + 2) * 4;
   const int unitBytes = converts(shape.tensors) ? 4 : 0; // of a row that waits in shared memory
@@ -228,7 +227,7 @@ int estimateRegisters(const KernelShape &shape, const PhaseConfig &phase) {
   const int accumulators = shape.tensors.out.dim / 2;
   const int scores = phase.tileKv / tokenWarps / 2;
   const int dim = shape.tensors.q.dim, queries = dim <= 128 ? dim / 4 : 0;
-  return accumulators + scores + queries + kOtherRegisters + (shape.hasKeyHook ? kKeyHookRegisters : 0);
+  return accumulators + scores + queries + kOtherRegisters + (shape.has.key ? kKeyHookRegisters : 0);
 }
 
 TunedPhase sm80Narrow(const KernelShape &shape) {
@@ -239,6 +238,7 @@ constinit const Family sm80{
     .name = "sm80",
     .device = config::DeviceKind::Gpu,
     .mma = target::Mma::Sync,
+    .values = Values::Apart,
     .rules = kRules,
     .countsRowsAlone = false,
     .smemBytes = bytesOf,

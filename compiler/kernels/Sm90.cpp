@@ -19,6 +19,11 @@ constexpr int kGroupRows = 64;    ///< of a warpgroup
 
 std::string number(int value) { return std::to_string(value); }
 
+bool hasOneDim(const KernelShape &shape) { return shape.tensors.k.dim == shape.tensors.v.dim; }
+
+/// Of the wider one of K and V.
+int mostColumns(const KernelShape &shape) { return std::max(shape.tensors.k.dim, shape.tensors.v.dim); }
+
 /// Whether K and V are of 8 bits, and become factors of 16 bits before products.
 bool converts(const KernelShape &shape) { return shape.tensors.k.elementBytes() == 1; }
 
@@ -44,15 +49,16 @@ int bytesOf(const KernelShape &shape, const PhaseConfig &phase) {
   const auto tileBytes = [](const spec::TensorType &tensor, int rows) {
     return (tensor.rowBytes() + 127) / 128 * rows * 128;
   };
-  const auto &[q, k, v, out, valueInKey] = shape.tensors;
+  const auto &[q, k, v, out, valueInKey, scaleColumns] = shape.tensors;
   const auto tileOf = [&](const spec::TensorType &tensor) {
     return spec::TensorType{converts(shape) ? q.dtype : tensor.dtype, tensor.dim};
   };
-  const int rowBytes = out.elementBytes() * (out.dim <= 128 ? out.dim : 96) + 16;
-  const int groups = phase.warps / 4 - 1;           // that compute
-  const int roomBytes = 4 * groups * 16 * rowBytes; // sums that are joined, results on their way out
-  const bool queriesStay = q.dim > 128;             // the next unit's then have places of their own
-  const int pieces = queriesStay && q.dim <= 192 ? 2 * groups : groups;
+  const bool isLong = k.dim > 128 && v.dim <= 128;
+  const int rowBytes = out.elementBytes() * (isLong ? 32 : v.dim <= 128 ? v.dim : 96) + 16;
+  const int groups = phase.warps / 4 - 1;             // that compute
+  const int bufferBytes = 4 * groups * 16 * rowBytes; // sums that are joined, results on their way out
+  // Where queries stay, the next unit's may have places of their own.
+  const int pieces = v.dim > 128 && k.dim <= 192 ? 2 * groups : groups;
   const int pieceBytes =
       tileBytes(q, kGroupRows) + 32 + 64 * 8 + 2 * 8; // queries, item, facts of rows, barriers
   // Facts of groups, and of tokens records and elements.
@@ -62,20 +68,24 @@ int bytesOf(const KernelShape &shape, const PhaseConfig &phase) {
   constexpr int kAlignment = 1024;
   const int unitBytes = pieces * pieceBytes + kAlignment;
   if (holdsBytes(shape, phase)) { // in rows of 128; they become one tile, whose values results follow
-    const int tileAndRooms = tilesBytes / 2 + std::max(tilesBytes / 2, roomBytes);
-    return phase.stages * (2 * phase.tileKv * 128 + besideTiles) + tileAndRooms + unitBytes;
+    const int tileAndBuffers = tilesBytes / 2 + std::max(tilesBytes / 2, bufferBytes);
+    return phase.stages * (2 * phase.tileKv * 128 + besideTiles) + tileAndBuffers + unitBytes;
   }
-  return phase.stages * (tilesBytes + besideTiles) + roomBytes + unitBytes +
+  return phase.stages * (tilesBytes + besideTiles) + bufferBytes + unitBytes +
          (converts(shape) ? stagingBytes(shape, phase) : 0);
 }
 int bytesOf(const Site &site) { return bytesOf(site.shape, site.phase); }
 
 constexpr PhaseRule kRules[] = {
-    kAlikeTensorsOrBytes,
-    {"key hook",
+    kTensorsApart,
+    {"tensors", [](const Site &site) { return !converts(site.shape) || hasOneDim(site.shape); },
      [](const Site &site) {
-       return !site.shape.hasKeyHook || (isLight(site.phase) && !converts(site.shape));
+       return "k has dim " + number(site.shape.tensors.k.dim) + " and v " + number(site.shape.tensors.v.dim) +
+              ", in 8 bits; family sm90 takes one dim for both there";
      },
+     useOtherFamily},
+    {"key hook",
+     [](const Site &site) { return !site.shape.has.key || (isLight(site.phase) && !converts(site.shape)); },
      [](const Site &site) -> std::string {
        return converts(site.shape)
                   ? "the hook `key` is applied in the room of what it is made of; family sm90 "
@@ -120,13 +130,23 @@ constexpr PhaseRule kRules[] = {
      [](const Site &) -> std::string { return "lower stages"; }},
     {"head dim", [](const Site &site) { return site.shape.tensors.k.dim % 16 == 0; },
      [](const Site &site) {
-       return "head_dim is " + number(site.shape.tensors.k.dim) +
+       return keyDimText(site.shape.tensors) + ", which is no multiple of family sm90's 16";
+     },
+     useOtherFamily},
+    {"head dim", [](const Site &site) { return site.shape.tensors.v.dim % 16 == 0; },
+     [](const Site &site) {
+       return "value_dim is " + number(site.shape.tensors.v.dim) +
               ", which is no multiple of family sm90's 16";
      },
      useOtherFamily},
     {"head dim", [](const Site &site) { return site.shape.tensors.k.dim >= kLeastHeadDim; },
      [](const Site &site) {
-       return "head_dim is " + number(site.shape.tensors.k.dim) + ", less than family sm90's " +
+       return keyDimText(site.shape.tensors) + ", less than family sm90's " + number(kLeastHeadDim);
+     },
+     useOtherFamily},
+    {"head dim", [](const Site &site) { return site.shape.tensors.v.dim >= kLeastHeadDim; },
+     [](const Site &site) {
+       return "value_dim is " + number(site.shape.tensors.v.dim) + ", less than family sm90's " +
               number(kLeastHeadDim);
      },
      useOtherFamily},
@@ -169,7 +189,7 @@ std::optional<PhaseConfig> sm90Phase(const KernelShape &shape, const target::Tar
 /// faster); with 64 columns, of which reading twice costs least (3 to 27 % faster on five trees); and where
 /// keys are made, as only they do.
 bool prefersLight(const KernelShape &shape) {
-  return shape.ratio() == 1 || shape.tensors.k.dim <= 64 || shape.hasKeyHook;
+  return shape.ratio() == 1 || mostColumns(shape) <= 64 || shape.has.key;
 }
 
 /// The kernel of the family that most trees are served best by. None where every head has its own keys and
@@ -190,8 +210,7 @@ std::optional<PhaseConfig> preferredSm90(const KernelShape &shape, const target:
 /// plain, capped and sloped scores, sigmoid and a sliding window; what other scores and masks cost there is
 /// not known.
 bool dealsInLightBlocks(const KernelShape &shape) {
-  const int dim = shape.tensors.k.dim;
-  return 16 % shape.ratio() == 0 && dim <= 128;
+  return 16 % shape.ratio() == 0 && mostColumns(shape) <= 128;
 }
 
 /// First the kernel that most trees are served best by.
@@ -243,6 +262,7 @@ constinit const Family sm90{
     .name = "sm90",
     .device = config::DeviceKind::Gpu,
     .mma = target::Mma::Wgmma,
+    .values = Values::Apart,
     .rules = kRules,
     .countsRowsAlone = false,
     .smemBytes = bytesOf,

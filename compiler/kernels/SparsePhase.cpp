@@ -1,6 +1,7 @@
 #include "compiler/kernels/SparsePhase.h"
 
 #include "compiler/kernels/Legality.h"
+#include "compiler/kernels/Sm80Latent.h"
 #include "templates/deft/union_abi.h"
 
 #include <algorithm>
@@ -22,6 +23,15 @@ support::Result<PhaseConfig> firstLegal(const std::vector<PhaseConfig> &phases, 
 } // namespace
 
 support::Result<PhaseConfig> sparsePhase(const KernelShape &shape, const target::Target &target) {
+  const bool isLatent = shape.tensors.valueInKey;
+  if (isLatent != shape.listsAreGiven)
+    return isLatent ? support::Error{support::ErrorCode::Usage, "GPUs select no tokens of a latent cache",
+                                     "hand over lists (`by = caller`), or use a CPU"}
+                    : support::Error{support::ErrorCode::Usage,
+                                     "GPUs read lists by `caller` from latent caches only",
+                                     "let the spec select, or use a CPU"};
+  if (isLatent)
+    return firstLegal(sm80LatentSparse(shape, target), shape, target);
   const int rows = shape.fewestRows(), rowWarps = rows / 16;
   std::vector<PhaseConfig> phases;
   for (const int tokens : {64, 32, 16}) {
@@ -39,6 +49,12 @@ std::vector<PhaseConfig> sparsePhases(const KernelShape &shape, const target::Ta
   if (!byRule)
     return {};
   std::vector<PhaseConfig> phases{*byRule};
+  if (shape.listsAreGiven) {
+    for (const PhaseConfig &phase : sm80LatentSparse(shape, target))
+      if (!haveSameSparseTile(phase, *byRule) && checkPhase(shape, phase, &target))
+        phases.push_back(phase);
+    return phases;
+  }
   const int rows = shape.fewestRows(), rowWarps = rows / 16;
   for (const int tokens : {16, 32, 64, 128})
     for (int warps = rowWarps; warps <= kMostWarps && warps / rowWarps * 16 <= tokens; warps *= 2)
@@ -64,7 +80,7 @@ support::Result<PhaseConfig> unitedPhase(const KernelShape &shape, const target:
   constexpr int kMostOfSm90 = 128; // columns: with more there are no registers for what tells of tokens
   constexpr int kMostRows = 128, kLeastWarps = 4;
   const PhaseConfig hopper{"united", -1, config::Family::Sm90, kMostRows, 64, /*stages=*/4, /*warps=*/12};
-  if (shape.tensors.v.dim <= kMostOfSm90 && checkPhase(shape, hopper, &target))
+  if (std::max(shape.tensors.k.dim, shape.tensors.v.dim) <= kMostOfSm90 && checkPhase(shape, hopper, &target))
     return hopper;
   std::vector<PhaseConfig> phases;
   const int fewest = shape.fewestRows();

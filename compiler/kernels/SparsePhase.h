@@ -11,7 +11,8 @@ namespace deft::kernels {
 /// its tokens lie anywhere, so nothing hangs on the tree. Of family sm80 everywhere: on an H200 its tiles of
 /// 64 tokens in a ring of two take 0.92 to 1.06 of what a dense attention over as many tokens with pages of
 /// one does, whichever family computes that (tests/gpu/records/h200-select.json). Where that is too much for
-/// an architecture or a head dim, the next smaller one that is legal.
+/// an architecture or a head dim, the next smaller one that is legal. Of latent caches, whose lists a caller
+/// hands over, it is of family sm80_latent.
 support::Result<PhaseConfig> sparsePhase(const KernelShape &shape, const target::Target &target);
 
 /// What else may be faster by the shape and the device, and is legal; that of sparsePhase() stands first. As
@@ -29,7 +30,7 @@ std::string sparseTileText(const PhaseConfig &tile);
 /// Of family sm90 where that is legal: products are what the other one waits for.
 support::Result<PhaseConfig> unitedPhase(const KernelShape &shape, const target::Target &target);
 
-/// Whether it wants items that are told what they have (templates/deft/union_abi.h).
-inline bool areToldItems(const PhaseConfig &united) { return united.family == config::Family::Sm90; }
+/// Whether the device writes into its items which tokens they have (templates/deft/union_abi.h).
+inline bool writesUnionItems(const PhaseConfig &united) { return united.family == config::Family::Sm90; }
 
 } // namespace deft::kernels

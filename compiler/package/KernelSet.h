@@ -30,12 +30,13 @@ struct UnitingKernels {
   config::PhaseConfig phase;
 };
 
-/// Of a variant that selects, the kernels of its other two attentions (specs/LANGUAGE.md, K1).
+/// Of a variant that selects, the kernels of its other two attentions (specs/LANGUAGE.md, K1). Where a caller
+/// hands over the lists (K7), only `sparse` is there.
 struct SelectingKernels {
-  std::vector<Kernel> attend; ///< that also give what tokens are worth; one for each phase of the config
-  Kernel select;              ///< makes lists of it
-  int blocksOfList = 1;       ///< blocks of `select`, a cluster, for each list
-  Kernel sparse;              ///< reads lists
+  std::vector<Kernel> attend;   ///< that also give what tokens are worth; one for each phase of the config
+  std::optional<Kernel> select; ///< makes lists of it
+  int blocksOfList = 1;         ///< blocks of `select`, a cluster, for each list
+  Kernel sparse;                ///< reads lists
   config::PhaseConfig sparsePhase;
   std::optional<UnitingKernels> uniting; ///< none: each query's lists are read by themselves
 };

@@ -91,11 +91,13 @@ json setJson(const KernelSet &set, const std::string &folder, Writer &writer) {
   if (set.query)
     object["query"] = kernelJson(*set.query, folder, writer);
   if (const auto &selecting = set.selecting) {
-    json &own = object["selecting"] = {{"attend", kernelsJson(selecting->attend)},
-                                       {"select", kernelJson(selecting->select, folder, writer)},
-                                       {"blocks_of_list", selecting->blocksOfList},
-                                       {"sparse", kernelJson(selecting->sparse, folder, writer)},
+    json &own = object["selecting"] = {{"sparse", kernelJson(selecting->sparse, folder, writer)},
                                        {"sparse_config", phaseJson(selecting->sparsePhase)}};
+    if (selecting->select) {
+      own["attend"] = kernelsJson(selecting->attend);
+      own["select"] = kernelJson(*selecting->select, folder, writer);
+      own["blocks_of_list"] = selecting->blocksOfList;
+    }
     if (const auto &uniting = selecting->uniting)
       own["uniting"] = {{"unite", kernelJson(uniting->unite, folder, writer)},
                         {"blocks_of_list", uniting->blocksOfList},
@@ -176,9 +178,11 @@ private:
   SelectingKernels selectingKernels(const json &object, const config::Config &config) const {
     constexpr int kMostBlocks = 8;
     SelectingKernels kernels;
-    kernels.attend = attendKernels(object, config);
-    kernels.select = kernel(support::member(object, "select"));
-    kernels.blocksOfList = integer(object, "blocks_of_list", 1, kMostBlocks);
+    if (object.contains("select")) {
+      kernels.attend = attendKernels(object, config);
+      kernels.select = kernel(object.at("select"));
+      kernels.blocksOfList = integer(object, "blocks_of_list", 1, kMostBlocks);
+    }
     kernels.sparse = kernel(support::member(object, "sparse"));
     kernels.sparsePhase = phaseOf(object, "sparse_config");
     if (object.contains("uniting")) { // packages from before there were unions have none
@@ -220,7 +224,10 @@ private:
           set.contains("abi") ? integer(set, "abi", 0, std::numeric_limits<int>::max()) : kFirstAbi;
       if (abi == abi::kVersion) // others are compiled again where they are wanted
         variant.kernels.push_back(kernelSet(set));
-      require(variant.kernels.empty() || variant.kernels.back().query.has_value() == variant.source.hasQuery,
+      require(variant.kernels.empty() || !variant.kernels.back().selecting ||
+                  variant.kernels.back().selecting->select.has_value() != variant.source.listsAreGiven,
+              "the kernels of `" + variant.source.name + "` and its lists do not belong together");
+      require(variant.kernels.empty() || variant.kernels.back().query.has_value() == variant.source.has.query,
               "the kernels of `" + variant.source.name + "` and its hooks do not belong together");
     }
     return variant;

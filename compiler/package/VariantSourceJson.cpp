@@ -19,23 +19,22 @@ json toJson(const codegen::cuda::VariantSource &source) {
                  {"with_lse", source.withLse},
                  {"page_size", source.pageSize},
                  {"normalize", source.normalize == spec::Normalize::Softmax ? "softmax" : "sigmoid"},
-                 {"has_sink", source.hasSink},
+                 {"has_sink", source.has.sink},
                  {"params", source.params},
                  {"hooks", source.hooks}};
   if (source.selects()) { // as it was before there were such specs
     object["worth_groups"] = source.worthGroups;
     object["lists"] = source.lists;
+    if (source.listsAreGiven)
+      object["lists_are_given"] = true;
   }
-  if (source.hasOutput) // those without are written as ever
-    object["has_output"] = true;
+#define DEFT_TELL(ID, REGION, KEY, ...)                                                                      \
+  if (source.has.ID) /* those without are written as ever */                                                 \
+    object["has_" KEY] = true;
+  DEFT_HOOKS(DEFT_NO_HOOK, DEFT_TELL)
+#undef DEFT_TELL
   if (source.tokenParams > 0)
     object["token_params"] = source.tokenParams;
-  if (source.hasQuery)
-    object["has_query"] = true;
-  if (source.hasKey)
-    object["has_key"] = true;
-  if (source.hasValueFactor)
-    object["has_value_factor"] = true;
   return object;
 }
 
@@ -52,12 +51,11 @@ support::Result<codegen::cuda::VariantSource> variantSourceFromJson(const json &
     source.withLse = boolean(object, "with_lse");
     source.pageSize = integer(object, "page_size", 0, spec::kMaxPageSize);
     source.normalize = word(object, "normalize", spec::parseNormalize);
-    source.hasSink = boolean(object, "has_sink");
-    require(!source.hasSink || source.normalize == spec::Normalize::Softmax, "sigmoid has no sink");
-    source.hasOutput = flag("has_output");
-    source.hasQuery = flag("has_query");
-    source.hasKey = flag("has_key");
-    source.hasValueFactor = flag("has_value_factor");
+#define DEFT_READ(ID, REGION, KEY, ...) source.has.ID = flag("has_" KEY);
+    DEFT_HOOKS(DEFT_NO_HOOK, DEFT_READ)
+#undef DEFT_READ
+    source.has.sink = boolean(object, "has_sink"); // which is always said
+    require(!source.has.sink || source.normalize == spec::Normalize::Softmax, "sigmoid has no sink");
     for (const json &param : array(object, "params", spec::kMaxParams)) {
       require(param.is_string(), "an element of `params` is not a string");
       source.params.push_back(param.get<std::string>());
@@ -70,6 +68,8 @@ support::Result<codegen::cuda::VariantSource> variantSourceFromJson(const json &
       source.lists = integer(object, "lists", 1, spec::kMaxHeads);
       require(source.worthGroups == source.kvHeads || source.worthGroups == source.queryHeads,
               "`worth_groups` is neither of the numbers of heads");
+      source.listsAreGiven = flag("lists_are_given");
+      require(source.lists == 1 || !source.listsAreGiven, "there are several lists that are given");
       require(source.lists == 1 || source.lists == source.worthGroups, "`lists` is not 1 or `worth_groups`");
     }
     return source;

@@ -72,10 +72,11 @@ struct AstWordValue {
   Ident word;
 };
 struct AstCacheValue {
-  Ident kind; ///< paged, contiguous
+  Ident kind; ///< paged, latent, contiguous
   std::optional<AstExprId> pageSize;
   std::optional<Ident> order;
   std::optional<Ident> dtype;
+  std::optional<AstExprId> dim, rope, scales; ///< of latent
 };
 struct AstNormalizeValue {
   Ident kind;

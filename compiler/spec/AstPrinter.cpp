@@ -96,7 +96,9 @@ private:
   std::string text(const AstExprValue &v) { return expr(v.expr); }
   std::string text(const AstWordValue &v) { return v.word.text; }
   std::string text(const AstCacheValue &v) {
-    return v.kind.text + (v.pageSize ? " page_size = " + expr(*v.pageSize) : "") +
+    return v.kind.text + (v.dim ? " dim = " + expr(*v.dim) : "") +
+           (v.rope ? " rope = " + expr(*v.rope) : "") + (v.scales ? " scales = " + expr(*v.scales) : "") +
+           (v.pageSize ? " page_size = " + expr(*v.pageSize) : "") +
            (v.order ? " order = " + v.order->text : "") + (v.dtype ? " dtype = " + v.dtype->text : "");
   }
   std::string text(const AstNormalizeValue &v) {

@@ -1,6 +1,5 @@
 #include "compiler/spec/AttentionSema.h"
 
-#include "compiler/spec/ForeignWords.h"
 #include "compiler/spec/Limits.h"
 #include "compiler/spec/Names.h"
 #include "compiler/spec/Positions.h"
@@ -14,7 +13,8 @@ AttentionSema::AttentionSema(const ParsedFiles &parsed, const MergedAttention &m
                              const std::set<const AstFunction *> &badFunctions, Reporter &reporter)
     : parsed_(parsed), merged_(merged), reporter_(reporter),
       exprs_(
-          parsed, &merged, variant_.params, [this](const std::string &key) { return headConstant(key); },
+          parsed, &merged, variant_.params,
+          [this](const std::string &key, support::SourceRange use) { return headConstant(key, use); },
           reporter) {
   exprs_.addBadFunctions(badFunctions);
 }
@@ -30,8 +30,7 @@ Variant AttentionSema::run() {
   checkDefaults();
   checkOwnDeclarations();
   checkScale();
-  checkQuery();
-  checkKey();
+  checkRows();
   checkValue();
   checkMask();
   checkScore();
@@ -40,6 +39,7 @@ Variant AttentionSema::run() {
   checkSchedule();
   checkSelect();
   finishExprs();
+  checkGivenLists();
   return std::move(variant_);
 }
 
@@ -73,7 +73,7 @@ void AttentionSema::checkRequired() {
     if (owner->isBroken)
       return; // what seems to be missing may be what could not be read
   std::vector<std::string> missing;
-  for (const char *key : {"query_heads", "kv_heads", "head_dim"})
+  for (const char *key : requiredKeys())
     if (!merged_.property(key).item)
       missing.push_back("`" + std::string(key) + "`");
   if (missing.empty())
@@ -83,162 +83,6 @@ void AttentionSema::checkRequired() {
     list += (i + 1 == missing.size() ? " and " : ", ") + missing[i];
   reporter_.error(merged_.attention->name.range,
                   "attention `" + merged_.attention->name.text + "` has no " + list);
-}
-
-std::optional<int> AttentionSema::headConstant(const std::string &key) {
-  Head &head = heads_[key];
-  if (head.state == HeadState::Known)
-    return head.value;
-  Inherited<AstProperty> property = merged_.property(key);
-  if (!property.item)
-    return std::nullopt;
-  if (head.state == HeadState::Active) {
-    reporter_.error(property.item->valueRange, "`" + key + "` is defined by itself");
-    return std::nullopt;
-  }
-  head.state = HeadState::Active;
-  ExprSema::Scope scope;
-  scope.owner = property.owner;
-  AstExprId expr = std::get<AstExprValue>(property.item->value).expr;
-  std::optional<double> value = exprs_.evaluateConstant(expr, scope, ScalarType::I32, "`" + key + "`");
-  int maximum = key == "head_dim" ? kMaxHeadDim : kMaxHeads;
-  std::string text = key + " = " + (value ? std::to_string(static_cast<int>(*value)) : "");
-  support::SourceRange range = parsed_.arena[expr].range;
-  if (value && *value < 1) {
-    reporter_.error(range, text + " is below 1");
-    value.reset();
-  } else if (value && *value > maximum) {
-    reporter_.error(range, text + " is above the limit of " + std::to_string(maximum));
-    value.reset();
-  } else if (value && key == "head_dim" && std::fmod(*value, kHeadDimStep) != 0) {
-    int below = static_cast<int>(*value) / kHeadDimStep * kHeadDimStep;
-    reporter_.error(range, text + " is not a multiple of " + std::to_string(kHeadDimStep))
-        .withHint(below > 0 ? "the nearest are " + std::to_string(below) + " and " +
-                                  std::to_string(below + kHeadDimStep)
-                            : "the nearest is " + std::to_string(kHeadDimStep));
-    value.reset();
-  }
-  head.state = HeadState::Known;
-  if (value)
-    head.value = static_cast<int>(*value);
-  return head.value;
-}
-
-void AttentionSema::checkHeads() {
-  for (const char *key : {"query_heads", "kv_heads", "head_dim"})
-    if (enter(key))
-      headConstant(key);
-  std::optional<int> query = heads_["query_heads"].value, kv = heads_["kv_heads"].value;
-  variant_.queryHeads = query.value_or(1);
-  variant_.kvHeads = kv.value_or(1);
-  // The language has one dim for all four.
-  const int dim = heads_["head_dim"].value.value_or(kByteHeadDimStep);
-  for (TensorType *tensor :
-       {&variant_.tensors.q, &variant_.tensors.k, &variant_.tensors.v, &variant_.tensors.out})
-    tensor->dim = dim;
-  if (!query || !kv)
-    return;
-  // Pointed at what the reader is writing: an own value rather than an inherited one, the later of two.
-  Inherited<AstProperty> q = merged_.property("query_heads"), k = merged_.property("kv_heads");
-  bool atQuery = merged_.isOwn(q.owner) &&
-                 (!merged_.isOwn(k.owner) || q.item->valueRange.begin > k.item->valueRange.begin);
-  const Inherited<AstProperty> &wrong = atQuery ? q : k, &other = atQuery ? k : q;
-  auto valueRange = [&](const Inherited<AstProperty> &p) {
-    return parsed_.arena[std::get<AstExprValue>(p.item->value).expr].range;
-  };
-  std::string problem;
-  if (*query % *kv != 0)
-    problem =
-        "query_heads = " + std::to_string(*query) + " is not a multiple of kv_heads = " + std::to_string(*kv);
-  else if (*query / *kv > kMaxRatio)
-    problem = "query_heads / kv_heads = " + std::to_string(*query / *kv) + " is above the limit of " +
-              std::to_string(kMaxRatio);
-  if (problem.empty())
-    return;
-  enter(atQuery ? "query_heads" : "kv_heads");
-  support::Diagnostic &report = reporter_.error(valueRange(wrong), problem);
-  noteOrigin(report, other, valueRange(other),
-             atQuery ? "kv_heads is " + std::to_string(*kv) : "query_heads is " + std::to_string(*query));
-}
-
-std::optional<DType> AttentionSema::dtypeOf(const Ident &word) {
-  const std::optional<DType> dtype = parseDType(word.text);
-  if (dtype && elementBytes(*dtype) == 2)
-    return dtype;
-  if (dtype)
-    reporter_.error(word.range, "`" + word.text + "` is a dtype of caches only")
-        .withHint("write `kv_cache = paged(dtype = " + word.text + ")`");
-  else
-    reporter_.error(word.range, "unknown dtype `" + word.text + "`, it is f16 or bf16")
-        .withHint(isForeignFp8(word.text)
-                      ? "8-bit floats are for caches: `kv_cache = paged(dtype = fp8_e4m3)`, or `fp8_e5m2`"
-                      : suggest(word.text, {"f16", "bf16"}));
-  return std::nullopt;
-}
-
-void AttentionSema::checkTypes() {
-  Tensors &tensors = variant_.tensors;
-  if (const AstProperty *property = enter("dtype"))
-    tensors.q.dtype = dtypeOf(std::get<AstWordValue>(property->value).word).value_or(tensors.q.dtype);
-  // The cache's own is read with the cache.
-  tensors.k.dtype = tensors.v.dtype = tensors.out.dtype = tensors.q.dtype;
-  if (const AstProperty *property = enter("output")) {
-    const auto &output = std::get<AstOutputValue>(property->value);
-    if (output.dtype)
-      tensors.out.dtype = dtypeOf(*output.dtype).value_or(tensors.out.dtype);
-    variant_.withLse = output.withLse.has_value();
-  }
-}
-
-void AttentionSema::checkCache() {
-  const AstProperty *property = enter("kv_cache");
-  if (!property)
-    return;
-  const auto &cache = std::get<AstCacheValue>(property->value);
-  if (cache.kind.text == "contiguous") {
-    variant_.cache = {false, 0, PageOrder::Nhd};
-    return;
-  }
-  if (cache.kind.text != "paged") {
-    reporter_
-        .error(cache.kind.range,
-               "unknown cache layout `" + cache.kind.text + "`, it is `paged` or `contiguous`")
-        .withHint(support::didYouMean(cache.kind.text, {"paged", "contiguous"}));
-    return;
-  }
-  if (cache.pageSize) {
-    ExprSema::Scope scope;
-    scope.owner = merged_.property("kv_cache").owner;
-    std::optional<double> size =
-        exprs_.evaluateConstant(*cache.pageSize, scope, ScalarType::I32, "`page_size`");
-    if (size && (*size < 1 || *size > kMaxPageSize))
-      reporter_.error(parsed_.arena[*cache.pageSize].range,
-                      "page_size = " + std::to_string(static_cast<int>(*size)) + " is not between 1 and " +
-                          std::to_string(kMaxPageSize));
-    else if (size)
-      variant_.cache.pageSize = static_cast<int>(*size);
-  }
-  if (cache.order) {
-    if (std::optional<PageOrder> order = parsePageOrder(cache.order->text))
-      variant_.cache.order = *order;
-    else
-      reporter_.error(cache.order->range, "unknown order `" + cache.order->text + "`, it is `nhd` or `hnd`");
-  }
-  if (cache.dtype) {
-    const int dim = variant_.tensors.k.dim;
-    const std::optional<DType> dtype = parseDType(cache.dtype->text);
-    if (dtype && elementBytes(*dtype) == 1 && dim % kByteHeadDimStep != 0)
-      reporter_.error(cache.dtype->range, "head_dim = " + std::to_string(dim) + " is not a multiple of " +
-                                              std::to_string(kByteHeadDimStep) + ", which a cache of " +
-                                              cache.dtype->text + " needs");
-    if (dtype)
-      variant_.tensors.k.dtype = variant_.tensors.v.dtype = *dtype;
-    else
-      reporter_
-          .error(cache.dtype->range, "unknown dtype `" + cache.dtype->text +
-                                         "` of a cache, it is f16, bf16, fp8_e4m3 or fp8_e5m2")
-          .withHint(suggest(cache.dtype->text, dtypeNames()));
-  }
 }
 
 void AttentionSema::declareParams() {
@@ -284,7 +128,9 @@ void AttentionSema::checkOwnDeclarations() {
   std::vector<Param> params = variant_.params;
   auto makeChecker = [&] {
     return ExprSema(
-        parsed_, &merged_, params, [this](const std::string &key) { return headConstant(key); }, reporter_);
+        parsed_, &merged_, params,
+        [this](const std::string &key, support::SourceRange use) { return headConstant(key, use); },
+        reporter_);
   };
   ExprSema letChecker = makeChecker();
   reporter_.setInheritance(merged_.attention, merged_.attention);
@@ -304,8 +150,10 @@ void AttentionSema::checkOwnDeclarations() {
 void AttentionSema::checkScale() {
   variant_.scale = 1 / std::sqrt(static_cast<double>(variant_.tensors.k.dim));
   std::optional<Keyed> scale = keyed("scale");
-  if (!scale)
+  if (!scale) {
+    checkNeedsNoScale();
     return;
+  }
   std::optional<double> value =
       exprs_.evaluateConstant(scale->expr, scale->scope, ScalarType::F32, "`scale`");
   if (!value)
@@ -321,16 +169,15 @@ template <bool (*mayRead)(Builtin)> static bool orPosition(Builtin builtin) {
   return builtin == Builtin::Pos || mayRead(builtin);
 }
 
-void AttentionSema::checkQuery() {
+void AttentionSema::checkRows() {
   variant_.query = rowHook("query", "an element of the query", orPosition<mayReadInQuery>,
                            "`query` may not read what is of a token",
                            "it is the same for all tokens; what depends on one belongs into `score`");
-}
-
-void AttentionSema::checkKey() {
   variant_.key = rowHook("key", "an element of the key", orPosition<mayReadInKey>,
                          "`key` may not read what is of a query",
                          "it is the same for all queries; what depends on one belongs into `score`");
+  if (variant_.key)
+    checkMayChangeKeys();
 }
 
 void AttentionSema::checkValue() {

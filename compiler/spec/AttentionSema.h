@@ -15,15 +15,11 @@ public:
 
 private:
   void checkRequired();
-  void checkHeads();
-  void checkCache();
-  void checkTypes();
   void checkScale();
   void declareParams();
   void checkDefaults();
   void checkOwnDeclarations();
-  void checkQuery();
-  void checkKey();
+  void checkRows(); ///< of q and of K, before they are multiplied
   void checkValue();
   /// What a hook of rows gives in the place of their elements; none: it gives them back, or is wrong.
   std::optional<ExprId> rowHook(const char *key, const char *what, bool (*mayRead)(Builtin),
@@ -35,9 +31,9 @@ private:
   void checkSchedule();
   void checkSelect(); // SelectSema.cpp
   void finishExprs();
+  void checkGivenLists();             // SelectSema.cpp
   bool isElement(ExprId value) const; ///< as it was: `x` alone
 
-  std::optional<int> headConstant(const std::string &key);
   /// The value of a key that is an expression, and whose text that is; none when the key is absent.
   struct Keyed {
     AstExprId expr = 0;
@@ -47,15 +43,39 @@ private:
   std::optional<Keyed> keyed(const char *key);
   /// The property, with the reporter set to name the heir when it is inherited.
   const AstProperty *enter(const char *key);
-  std::optional<DType> dtypeOf(const Ident &word);
   void noteOrigin(support::Diagnostic &report, const Inherited<AstProperty> &property,
                   support::SourceRange range, const std::string &what);
 
-  // ScheduleSema.cpp
-  /// Numbers of a schedule that may be.
+  // TensorsSema.cpp
+  std::vector<const char *> requiredKeys() const;
+  void checkHeads();
+  void checkTypes();
+  void checkCache();
+  void checkPages(const AstCacheValue &cache);
+  void checkCacheDType(const Ident &word);
+  void checkScales(const AstCacheValue &cache);
+  void checkRatio(int queryHeads, int kvHeads);
+  void checkOneSaysDims();
+  void checkNeedsNoScale();
+  void checkMayChangeKeys();
+  /// The cache, where K holds V.
+  const AstCacheValue *latentCache() const;
+  std::optional<DType> dtypeOf(const Ident &word);
+  /// Of a name of numbers in expressions; `use` is where it stands.
+  std::optional<int> headConstant(const std::string &key, support::SourceRange use);
+  /// What is written as `key`, or as an argument of `latent`, and must be one of `legal`.
+  struct WrittenNumber {
+    std::string name;
+    AstExprId expr;
+    const AstAttention *owner;
+  };
   struct Range {
     int least, most, multiple;
   };
+  std::optional<int> numberOf(const WrittenNumber &written, const Range &legal);
+  std::optional<int> propertyNumber(const std::string &key, const Range &legal);
+
+  // ScheduleSema.cpp
   std::optional<TuneList> tuneList(const AstTune &tune, const std::string &key, const Range &legal);
   std::optional<int> scheduleNumber(AstExprId expr, const std::string &key, const Range &legal);
   std::vector<Partition> partitionList(const AstPartition &partition);
@@ -69,12 +89,12 @@ private:
   ExprSema exprs_;
   ExprSema::Scope blockScope_; ///< of the block (schedule, select) at hand
 
-  enum class HeadState { Unknown, Active, Known };
-  struct Head {
-    HeadState state = HeadState::Unknown;
+  /// A number of the heads or the dims, by the name that it is written with.
+  struct Number {
+    enum class State { Unknown, Active, Known } state = State::Unknown;
     std::optional<int> value;
   };
-  std::map<std::string, Head> heads_;
+  std::map<std::string, Number> numbers_;
 };
 
 } // namespace deft::spec

@@ -4,7 +4,6 @@
 #include <charconv>
 #include <cmath>
 #include <cstdint>
-#include <limits>
 
 namespace deft::spec {
 namespace {
@@ -15,99 +14,17 @@ std::string numberText(double value) {
   return {buffer, end};
 }
 
-/// i32 operands are exact in a double, and so is their sum, difference and (in 64 bits) product.
-double foldNumeric(ExprOp op, const std::vector<double> &v) {
-  switch (op) {
-  case ExprOp::ToF32:
-    return v[0];
-  case ExprOp::Neg:
-    return -v[0];
-  case ExprOp::Add:
-    return v[0] + v[1];
-  case ExprOp::Sub:
-    return v[0] - v[1];
-  case ExprOp::Mul:
-    return v[0] * v[1];
-  case ExprOp::Div:
-    return v[0] / v[1];
-  case ExprOp::Rem:
-    return v[1] == 0 ? 0 : std::fmod(v[0], v[1]);
-  case ExprOp::Min:
-    return std::fmin(v[0], v[1]);
-  case ExprOp::Max:
-    return std::fmax(v[0], v[1]);
-  case ExprOp::Abs:
-    return std::fabs(v[0]);
-  case ExprOp::Exp:
-    return std::exp(v[0]);
-  case ExprOp::Exp2:
-    return std::exp2(v[0]);
-  case ExprOp::Log:
-    return std::log(v[0]);
-  case ExprOp::Log2:
-    return std::log2(v[0]);
-  case ExprOp::Tanh:
-    return std::tanh(v[0]);
-  case ExprOp::Sigmoid:
-    return 1 / (1 + std::exp(-v[0]));
-  case ExprOp::Sqrt:
-    return std::sqrt(v[0]);
-  case ExprOp::Rsqrt:
-    return 1 / std::sqrt(v[0]);
-  case ExprOp::Floor:
-    return std::floor(v[0]);
-  case ExprOp::Sin:
-    return std::sin(v[0]);
-  case ExprOp::Cos:
-    return std::cos(v[0]);
-  case ExprOp::FloorDiv: // the nearest double of a quotient of two i32 is on the same side of each integer
-    return v[1] == 0 ? 0 : std::floor(v[0] / v[1]);
-  default: // no operation on numbers; the constant is refused
-    return std::numeric_limits<double>::quiet_NaN();
-  }
+/// i32 that has not wrapped yet.
+Folded foldInteger(const Operation &operation, std::int64_t a, std::int64_t b) {
+  const auto value = static_cast<double>(operation.ofIntegers(a, b));
+  if (value < INT32_MIN || value > INT32_MAX)
+    return {0, numberText(value) + " does not fit in i32"};
+  return {value, {}};
 }
 
-std::optional<bool> foldBool(ExprOp op, const std::vector<double> &v) {
-  switch (op) {
-  case ExprOp::Not:
-    return v[0] == 0;
-  case ExprOp::And:
-    return v[0] != 0 && v[1] != 0;
-  case ExprOp::Or:
-    return v[0] != 0 || v[1] != 0;
-  case ExprOp::Lt:
-    return v[0] < v[1];
-  case ExprOp::Le:
-    return v[0] <= v[1];
-  case ExprOp::Gt:
-    return v[0] > v[1];
-  case ExprOp::Ge:
-    return v[0] >= v[1];
-  case ExprOp::Eq:
-    return v[0] == v[1];
-  case ExprOp::Ne:
-    return v[0] != v[1];
-  default:
-    return std::nullopt;
-  }
-}
-
-} // namespace
-
-Folded fold(ExprOp op, ScalarType operandType, const std::vector<double> &operands) {
-  if (op == ExprOp::Select)
-    return {operands[0] != 0 ? operands[1] : operands[2], {}};
-  if (std::optional<bool> truth = foldBool(op, operands))
-    return {*truth ? 1.0 : 0.0, {}};
-  double value = foldNumeric(op, operands) + 0.0; // -0 becomes 0: one constant a value
-  if (operandType == ScalarType::I32 && op != ExprOp::ToF32) {
-    if (value < INT32_MIN || value > INT32_MAX)
-      return {0, numberText(value) + " does not fit in i32"};
-    return {value, {}};
-  }
-  bool hasInfinity = false;
-  for (double operand : operands)
-    hasInfinity |= std::isinf(operand);
+Folded foldReal(const Operation &operation, double a, double b) {
+  const double value = operation.ofReals(a, b) + 0.0; // -0 becomes 0: one constant a value
+  const bool hasInfinity = std::isinf(a) || std::isinf(b);
   if (std::isnan(value))
     return {0, "the value of this constant is not a number"};
   if (std::isinf(value) && !hasInfinity)
@@ -115,6 +32,20 @@ Folded fold(ExprOp op, ScalarType operandType, const std::vector<double> &operan
   if (std::isfinite(value) && std::fabs(value) > FLT_MAX)
     return {0, numberText(value) + " does not fit in f32"};
   return {value, {}};
+}
+
+} // namespace
+
+Folded fold(ExprOp op, ScalarType operandType, const std::vector<double> &operands) {
+  const double a = operands[0], b = operands.size() > 1 ? operands[1] : 0;
+  if (op == ExprOp::Select)
+    return {a != 0 ? b : operands[2], {}};
+  if (op == ExprOp::ToF32)
+    return {a, {}};
+  const Operation &operation = operationOf(op);
+  if (operandType == ScalarType::F32)
+    return foldReal(operation, a, b);
+  return foldInteger(operation, static_cast<std::int64_t>(a), static_cast<std::int64_t>(b));
 }
 
 ExprId ExprBuilder::add(Expr expr) {

@@ -61,23 +61,6 @@ std::vector<Expr> compactExprs(const std::vector<Expr> &exprs, const std::vector
 /// name.
 std::optional<Builtin> nameRead(const Expr &expr, const std::vector<Param> &params);
 
-/// What a hook may read, of the names of an attention.
-inline bool mayReadInSink(Builtin builtin) { return builtin == Builtin::Head || builtin == Builtin::KvHead; }
-inline bool mayReadInOutput(Builtin builtin) {
-  return mayReadInSink(builtin) || builtin == Builtin::X || builtin == Builtin::Dim ||
-         builtin == Builtin::QPos || builtin == Builtin::Query;
-}
-/// Of an element, but for Builtin::Pos, in whose place sema puts another.
-inline bool mayReadInElement(Builtin builtin) { return isOfElement(builtin) && builtin != Builtin::Pos; }
-inline bool mayReadInQuery(Builtin builtin) { return mayReadInOutput(builtin) || mayReadInElement(builtin); }
-inline bool mayReadInKey(Builtin builtin) {
-  return mayReadInElement(builtin) || builtin == Builtin::KvPos || builtin == Builtin::KvHead;
-}
-inline bool mayReadInValueFactor(Builtin builtin) {
-  return builtin == Builtin::KvPos || builtin == Builtin::Depth || builtin == Builtin::KvHead;
-}
-inline bool mayReadOfPair(Builtin builtin) { return !isOfElement(builtin); } ///< a query and a token
-
 /// Whether `root` reaches a node for which `predicate` holds. Linear in the arena.
 template <typename Predicate>
 bool reaches(const std::vector<Expr> &exprs, ExprId root, const Predicate &predicate) {

@@ -76,8 +76,9 @@ void ExprSema::unknownFunction(const AstExpr &call, const Scope &scope, Place pl
 }
 
 std::optional<ExprId> ExprSema::evaluateBuiltinCall(ExprOp op, const AstExpr &call, const Scope &scope) {
+  const Operation &operation = operationOf(op);
   std::vector<ExprId> values;
-  bool ok = checkCount(call, static_cast<std::size_t>(operandCount(op)));
+  bool ok = checkCount(call, static_cast<std::size_t>(operation.operands));
   for (AstExprId argument : call.operands) {
     std::optional<ExprId> value = evaluate(argument, scope);
     ok &= value && requireNumber(argument, *value, call.name.text);
@@ -85,17 +86,18 @@ std::optional<ExprId> ExprSema::evaluateBuiltinCall(ExprOp op, const AstExpr &ca
   }
   if (!ok)
     return std::nullopt;
-  if (op == ExprOp::FloorDiv) {
+  if (operation.typing == Typing::Integers) {
     for (std::size_t i = 0; i < values.size(); ++i)
       if (builder_[values[i]].type != ScalarType::I32) {
-        reporter_.error(ast(call.operands[i]).range, "`floor_div` takes i32, this is f32")
-            .withHint("`floor(a / b)` rounds down what is f32");
+        support::Diagnostic &report =
+            reporter_.error(ast(call.operands[i]).range, "`" + call.name.text + "` takes i32, this is f32");
+        if (op == ExprOp::FloorDiv)
+          report.withHint("`floor(a / b)` rounds down what is f32");
         return std::nullopt;
       }
     return apply(op, ScalarType::I32, values, call.range);
   }
-  bool keepsIntegers = op == ExprOp::Min || op == ExprOp::Max || op == ExprOp::Abs;
-  if (!keepsIntegers)
+  if (operation.typing == Typing::Reals)
     values[0] = toF32(values[0]);
   promote(values);
   return apply(op, builder_[values[0]].type, values, call.range);

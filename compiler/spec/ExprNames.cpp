@@ -35,7 +35,8 @@ std::vector<std::string> ExprSema::visibleNames(const Scope &scope, bool functio
   for (const std::string &name : functions ? functionNames() : builtinNames())
     names.push_back(name);
   if (!functions)
-    names.insert(names.end(), {"query_heads", "kv_heads", "head_dim", "true", "false", "inf"});
+    names.insert(names.end(),
+                 {"query_heads", "kv_heads", "head_dim", "key_dim", "value_dim", "true", "false", "inf"});
   return names;
 }
 
@@ -106,10 +107,12 @@ std::optional<ExprId> ExprSema::evaluateName(const AstExpr &expr, const Scope &s
   if (std::optional<Builtin> builtin = parseBuiltin(name);
       builtin && !(isOfElement(*builtin) && lookUp(name, scope).declaration))
     return builder_.builtin(*builtin, expr.range);
-  if (name == "query_heads" || name == "kv_heads" || name == "head_dim") {
+  // A declaration of that name hides `key_dim` and `value_dim`.
+  const bool isDim = (name == "key_dim" || name == "value_dim") && !lookUp(name, scope).declaration;
+  if (name == "query_heads" || name == "kv_heads" || name == "head_dim" || isDim) {
     if (!headConstant_) // a top-level function by itself: some integer
       return builder_.builtin(Builtin::Query, expr.range);
-    std::optional<int> value = headConstant_(name);
+    std::optional<int> value = headConstant_(name, expr.range);
     return value ? std::optional(builder_.constant(ScalarType::I32, *value, expr.range)) : std::nullopt;
   }
   Found found = lookUp(name, scope);

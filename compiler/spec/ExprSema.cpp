@@ -98,7 +98,7 @@ bool ExprSema::requireNumber(AstExprId expr, ExprId value, const std::string &op
   support::Diagnostic &report = reporter_.error(ast(expr).range, "`" + op + "` takes numbers, this is bool");
   const AstExpr &operand = ast(expr);
   bool isComparison =
-      operand.kind == AstExprKind::Binary && operand.op >= ExprOp::Lt && operand.op <= ExprOp::Ne;
+      operand.kind == AstExprKind::Binary && operationOf(operand.op).typing == Typing::Compares;
   if (isComparison && (op == "<" || op == "<=" || op == ">" || op == ">=" || op == "==" || op == "!="))
     report.withHint("comparisons do not chain; write `a < b && b < c`");
   else
@@ -153,7 +153,8 @@ std::optional<ExprId> ExprSema::evaluateUnary(const AstExpr &expr, const Scope &
 }
 
 std::optional<ExprId> ExprSema::evaluateBinary(const AstExpr &expr, const Scope &scope) {
-  bool isLogic = expr.op == ExprOp::And || expr.op == ExprOp::Or;
+  const Typing typing = operationOf(expr.op).typing;
+  const bool isLogic = typing == Typing::Bools;
   std::vector<ExprId> values;
   bool ok = true;
   // Both sides are checked even when the first is wrong, so that one run reports both.
@@ -167,20 +168,20 @@ std::optional<ExprId> ExprSema::evaluateBinary(const AstExpr &expr, const Scope 
     return std::nullopt;
   if (isLogic)
     return apply(expr.op, ScalarType::Bool, std::move(values), expr.range);
-  if (expr.op == ExprOp::Rem) {
+  if (typing == Typing::Integers) {
     for (std::size_t i = 0; i < values.size(); ++i)
       if (builder_[values[i]].type != ScalarType::I32) {
-        reporter_.error(ast(expr.operands[i]).range, "`%` takes i32, this is f32");
+        reporter_.error(ast(expr.operands[i]).range, "`" + expr.name.text + "` takes i32, this is f32");
         return std::nullopt;
       }
-    return apply(ExprOp::Rem, ScalarType::I32, std::move(values), expr.range);
+    return apply(expr.op, ScalarType::I32, std::move(values), expr.range);
   }
-  if (expr.op == ExprOp::Div)
+  if (typing == Typing::Reals)
     for (ExprId &value : values)
       value = toF32(value);
   promote(values);
-  bool isArithmetic = expr.op >= ExprOp::Add && expr.op <= ExprOp::Div;
-  return apply(expr.op, isArithmetic ? builder_[values[0]].type : ScalarType::Bool, values, expr.range);
+  const ScalarType type = typing == Typing::Compares ? ScalarType::Bool : builder_[values[0]].type;
+  return apply(expr.op, type, values, expr.range);
 }
 
 std::optional<ExprId> ExprSema::evaluateConditional(const AstExpr &expr, const Scope &scope) {

@@ -11,8 +11,9 @@ namespace deft::spec {
 /// on their own). A result of none means that an error was reported.
 class ExprSema {
 public:
-  /// The value of `query_heads`, `kv_heads` or `head_dim`; none when it is wrong or missing (reported).
-  using HeadConstant = std::function<std::optional<int>(const std::string &key)>;
+  /// The value of a name of heads or dims, which stands at `use`; none when it is wrong or missing
+  /// (reported).
+  using HeadConstant = std::function<std::optional<int>(const std::string &key, support::SourceRange use)>;
 
   ExprSema(const ParsedFiles &parsed, const MergedAttention *attention, std::vector<Param> &params,
            HeadConstant headConstant, Reporter &reporter)

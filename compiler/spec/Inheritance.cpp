@@ -47,6 +47,11 @@ void addOwnItems(MergedAttention &merged, const AstAttention &owner, Reporter &r
       continue;
     }
     slot = {&property, &owner};
+    if (property.key.text == "head_dim") // both dims: it replaces what ancestors give of either (rule A10)
+      for (const char *key : {"key_dim", "value_dim"})
+        if (const auto found = merged.properties.find(key);
+            found != merged.properties.end() && found->second.owner != &owner)
+          merged.properties.erase(found);
   }
   for (const AstDeclaration &declaration : owner.declarations) {
     const Ident &name = declaredName(declaration);

@@ -12,7 +12,10 @@ template <typename E> struct Word {
 };
 
 constexpr Word<DType> kDTypes[] = {
-    {DType::F16, "f16"}, {DType::BF16, "bf16"}, {DType::F8E4M3, "fp8_e4m3"}, {DType::F8E5M2, "fp8_e5m2"}};
+#define DEFT_DTYPE_WORD(ID, WORD, ...) {DType::ID, WORD},
+    DEFT_DTYPES(DEFT_DTYPE_WORD)
+#undef DEFT_DTYPE_WORD
+};
 constexpr Word<ScalarType> kScalarTypes[] = {
     {ScalarType::Bool, "bool"}, {ScalarType::I32, "i32"}, {ScalarType::F32, "f32"}};
 constexpr Word<PageOrder> kPageOrders[] = {{PageOrder::Nhd, "nhd"}, {PageOrder::Hnd, "hnd"}};
@@ -23,8 +26,10 @@ constexpr Word<Partition> kPartitions[] = {
     DEFT_PARTITIONS(DEFT_PARTITION_WORD)
 #undef DEFT_PARTITION_WORD
 };
-constexpr Word<SelectBy> kSelectBys[] = {
-    {SelectBy::KvHead, "kv_head"}, {SelectBy::QueryHead, "query_head"}, {SelectBy::Query, "query"}};
+constexpr Word<SelectBy> kSelectBys[] = {{SelectBy::KvHead, "kv_head"},
+                                         {SelectBy::QueryHead, "query_head"},
+                                         {SelectBy::Query, "query"},
+                                         {SelectBy::Caller, "caller"}};
 constexpr Word<Builtin> kBuiltins[] = {{Builtin::S, "s"},
                                        {Builtin::QPos, "q_pos"},
                                        {Builtin::KvPos, "kv_pos"},
@@ -49,50 +54,6 @@ constexpr Word<Param::Shape> kIndices[] = {
     {Param::Shape::PerQueryHead, "head"}, {Param::Shape::PerKvHead, "kv_head"},
     {Param::Shape::Table, "i"},           {Param::Shape::PerToken, "token"},
     {Param::Shape::PerQuery, "query"},    {Param::Shape::PerTokenAndHead, "token, kv_head"}};
-
-struct OpWord {
-  ExprOp value;
-  const char *text;
-  int operands;
-  bool isFunction;
-};
-constexpr OpWord kOps[] = {{ExprOp::Constant, "constant", 0, false},
-                           {ExprOp::Builtin, "builtin", 0, false},
-                           {ExprOp::Param, "param", 0, false},
-                           {ExprOp::ParamElement, "param_element", 0, false},
-                           {ExprOp::Neg, "neg", 1, false},
-                           {ExprOp::Not, "not", 1, false},
-                           {ExprOp::ToF32, "to_f32", 1, false},
-                           {ExprOp::Add, "add", 2, false},
-                           {ExprOp::Sub, "sub", 2, false},
-                           {ExprOp::Mul, "mul", 2, false},
-                           {ExprOp::Div, "div", 2, false},
-                           {ExprOp::Rem, "rem", 2, false},
-                           {ExprOp::Lt, "lt", 2, false},
-                           {ExprOp::Le, "le", 2, false},
-                           {ExprOp::Gt, "gt", 2, false},
-                           {ExprOp::Ge, "ge", 2, false},
-                           {ExprOp::Eq, "eq", 2, false},
-                           {ExprOp::Ne, "ne", 2, false},
-                           {ExprOp::And, "and", 2, false},
-                           {ExprOp::Or, "or", 2, false},
-                           {ExprOp::Select, "select", 3, false},
-                           {ExprOp::Min, "min", 2, true},
-                           {ExprOp::Max, "max", 2, true},
-                           {ExprOp::Abs, "abs", 1, true},
-                           {ExprOp::Exp, "exp", 1, true},
-                           {ExprOp::Exp2, "exp2", 1, true},
-                           {ExprOp::Log, "log", 1, true},
-                           {ExprOp::Log2, "log2", 1, true},
-                           {ExprOp::Tanh, "tanh", 1, true},
-                           {ExprOp::Sigmoid, "sigmoid", 1, true},
-                           {ExprOp::Sqrt, "sqrt", 1, true},
-                           {ExprOp::Rsqrt, "rsqrt", 1, true},
-                           {ExprOp::Floor, "floor", 1, true},
-                           {ExprOp::FloorDiv, "floor_div", 2, true},
-                           {ExprOp::TableElement, "table_element", 1, false},
-                           {ExprOp::Sin, "sin", 1, true},
-                           {ExprOp::Cos, "cos", 1, true}};
 
 template <typename Table, typename E> const char *textOf(const Table &table, E value) {
   for (const auto &word : table)
@@ -127,7 +88,7 @@ const char *toString(SelectBy by) { return textOf(kSelectBys, by); }
 const char *toString(Builtin builtin) { return textOf(kBuiltins, builtin); }
 const char *toString(Param::Shape shape) { return textOf(kShapes, shape); }
 const char *indexName(Param::Shape shape) { return textOf(kIndices, shape); }
-const char *toString(ExprOp op) { return textOf(kOps, op); }
+const char *toString(ExprOp op) { return operationOf(op).word; }
 
 std::optional<DType> parseDType(std::string_view text) { return valueOf<DType>(kDTypes, text); }
 std::optional<ScalarType> parseScalarType(std::string_view text) {
@@ -148,47 +109,55 @@ std::optional<Partition> parsePartition(std::string_view text) {
 std::optional<SelectBy> parseSelectBy(std::string_view text) { return valueOf<SelectBy>(kSelectBys, text); }
 std::optional<Builtin> parseBuiltin(std::string_view text) { return valueOf<Builtin>(kBuiltins, text); }
 std::optional<Param::Shape> parseShape(std::string_view text) { return valueOf<Param::Shape>(kShapes, text); }
-std::optional<ExprOp> parseExprOp(std::string_view text) { return valueOf<ExprOp>(kOps, text); }
-
-std::optional<ExprOp> parseFunction(std::string_view text) {
-  for (const OpWord &word : kOps)
-    if (word.isFunction && text == word.text)
-      return word.value;
+std::optional<ExprOp> parseExprOp(std::string_view text) {
+  for (const Operation &operation : operations())
+    if (text == operation.word)
+      return operation.op;
   return std::nullopt;
 }
 
-int operandCount(ExprOp op) {
-  for (const OpWord &word : kOps)
-    if (word.value == op)
-      return word.operands;
-  return 0;
+std::optional<ExprOp> parseFunction(std::string_view text) {
+  const std::optional<ExprOp> op = parseExprOp(text);
+  return op && operationOf(*op).isFunction ? op : std::nullopt;
 }
 
 std::vector<std::string> dtypeNames() { return textsOf(kDTypes); }
+std::string oneOfDTypes(const std::string &quote) {
+  std::string text;
+  for (std::size_t i = 0; i < std::size(kDTypes); ++i)
+    text += (i == 0 ? "" : i + 1 == std::size(kDTypes) ? " or " : ", ") + quote + kDTypes[i].text + quote;
+  return text;
+}
 std::vector<std::string> partitionNames() { return textsOf(kPartitions); }
 std::vector<std::string> selectByNames() { return textsOf(kSelectBys); }
 std::vector<std::string> builtinNames() { return textsOf(kBuiltins); }
 
 std::vector<std::string> functionNames() {
   std::vector<std::string> names;
-  for (const OpWord &word : kOps)
-    if (word.isFunction)
-      names.push_back(word.text);
+  for (const Operation &operation : operations())
+    if (operation.isFunction)
+      names.push_back(operation.word);
   return names;
 }
 
 const std::vector<std::string> &attentionKeys() {
   static const std::vector<std::string> keys = {
-      "query_heads", "kv_heads", "head_dim", "dtype",     "kv_cache", "query",    "key",   "value",
-      "scale",       "mask",     "score",    "normalize", "output",   "schedule", "select"};
+      "query_heads", "kv_heads", "head_dim", "key_dim", "value_dim", "dtype",  "kv_cache", "query", "key",
+      "value",       "scale",    "mask",     "score",   "normalize", "output", "schedule", "select"};
   return keys;
+}
+
+const std::vector<std::string> &functionKinds() {
+  static const std::vector<std::string> kinds = {"mask", "score", "query", "key", "value", "output"};
+  return kinds;
 }
 
 bool isReservedWord(std::string_view text) {
   static constexpr std::array kKeywords = {"attention", "import", "param", "let", "tree", "true",
                                            "false",     "inf",    "f32",   "i32", "bool", "tune"};
   const std::optional<Builtin> builtin = parseBuiltin(text);
-  if (text == "value") // which came later than many specs, and is a key where a property begins alone
+  // These came later than many specs, and are keys where a property begins alone.
+  if (text == "value" || text == "key_dim" || text == "value_dim")
     return false;
   auto is = [&](const auto &word) { return text == word; };
   return std::any_of(kKeywords.begin(), kKeywords.end(), is) ||

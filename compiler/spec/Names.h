@@ -7,7 +7,8 @@
 #include <string_view>
 #include <vector>
 
-/// The words of the language: one table for the parser, the checker, JSON and messages.
+/// The words of the language, for the parser, the checker, JSON and messages. Those of operations are in
+/// Operations.h.
 namespace deft::spec {
 
 const char *toString(DType dtype);
@@ -37,10 +38,10 @@ std::optional<ExprOp> parseExprOp(std::string_view text);
 
 /// `min`, `tanh` and the others that are called by name in a spec.
 std::optional<ExprOp> parseFunction(std::string_view text);
-/// Operands of an operation.
-int operandCount(ExprOp op);
 
 std::vector<std::string> dtypeNames();
+/// "f16, bf16, ... or fp8_e5m2", each between quotes.
+std::string oneOfDTypes(const std::string &quote);
 std::vector<std::string> partitionNames();
 std::vector<std::string> selectByNames();
 std::vector<std::string> builtinNames();
@@ -48,6 +49,8 @@ std::vector<std::string> functionNames();
 
 /// The keys of an attention, in the order that the documents use.
 const std::vector<std::string> &attentionKeys();
+/// What functions are declared as: mask, score, and the hooks of elements.
+const std::vector<std::string> &functionKinds();
 /// Words that cannot be declared: keywords, built-in names but for those of an element, and functions.
 bool isReservedWord(std::string_view text);
 

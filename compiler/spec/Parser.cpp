@@ -98,8 +98,8 @@ std::optional<Ident> Parser::takeNewName(const std::string &what, bool mayHideBu
 }
 
 bool Parser::isFunctionKind(const Token &token) {
-  return token.is("mask") || token.is("score") || token.is("query") || token.is("key") || token.is("value") ||
-         token.is("output");
+  return std::any_of(functionKinds().begin(), functionKinds().end(),
+                     [&](const std::string &kind) { return token.is(kind); });
 }
 
 /// Whether a token that begins a line begins an item there, rather than going on with an expression.
@@ -214,9 +214,12 @@ void Parser::parseTopItem(AstFile &file) {
   support::Diagnostic &report = errorExpected("`attention`, `import`, `let` or a function");
   if (peek().is("param"))
     report.withHint("parameters are declared inside of an attention");
-  else if (isWord)
-    report.withHint(support::didYouMean(
-        word, {"attention", "import", "mask", "score", "query", "key", "value", "output", "let"}));
+  else if (isWord) {
+    std::vector<std::string> words = {"attention", "import"};
+    words.insert(words.end(), functionKinds().begin(), functionKinds().end());
+    words.push_back("let");
+    report.withHint(support::didYouMean(word, words));
+  }
   take();
   recoverAtTop();
 }

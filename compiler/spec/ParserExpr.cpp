@@ -6,22 +6,10 @@
 namespace deft::spec {
 namespace {
 
-struct BinaryOperator {
-  std::string_view text;
-  ExprOp op;
-  int precedence;
-};
-
-constexpr BinaryOperator kBinary[] = {{"||", ExprOp::Or, 1}, {"&&", ExprOp::And, 2}, {"==", ExprOp::Eq, 3},
-                                      {"!=", ExprOp::Ne, 3}, {"<", ExprOp::Lt, 4},   {"<=", ExprOp::Le, 4},
-                                      {">", ExprOp::Gt, 4},  {">=", ExprOp::Ge, 4},  {"+", ExprOp::Add, 5},
-                                      {"-", ExprOp::Sub, 5}, {"*", ExprOp::Mul, 6},  {"/", ExprOp::Div, 6},
-                                      {"%", ExprOp::Rem, 6}};
-
-const BinaryOperator *binaryOperator(const Token &token) {
+const Operation *binaryOperator(const Token &token) {
   if (token.kind == TokenKind::Punctuator)
-    for (const BinaryOperator &candidate : kBinary)
-      if (token.text == candidate.text)
+    for (const Operation &candidate : operations())
+      if (candidate.precedence > 0 && token.text == candidate.symbol)
         return &candidate;
   return nullptr;
 }
@@ -87,7 +75,7 @@ std::optional<AstExprId> Parser::parseExpr() {
 std::optional<AstExprId> Parser::parseBinary(int minPrecedence) {
   std::optional<AstExprId> left = parseUnary();
   while (left) {
-    const BinaryOperator *op = binaryOperator(peek());
+    const Operation *op = binaryOperator(peek());
     if (!op || op->precedence < minPrecedence)
       break;
     AstExpr expr;

@@ -35,7 +35,7 @@ void Parser::parseSelectItem(AstSelect &select) {
   if (key->text == "budget")
     read = take(select.budget, [&] { return parseTune(); });
   else if (key->text == "by")
-    read = take(select.by, [&] { return takeName("`kv_head`, `query_head` or `query`"); });
+    read = take(select.by, [&] { return takeName("`kv_head`, `query_head`, `query` or `caller`"); });
   else
     read = take(key->text == "keep_first" ? select.keepFirst : select.keepLast, expr);
   if (!read)

@@ -1,3 +1,4 @@
+#include "compiler/spec/ForeignWords.h"
 #include "compiler/spec/Limits.h"
 #include "compiler/spec/Names.h"
 #include "compiler/spec/ParserImpl.h"
@@ -22,46 +23,62 @@ std::optional<AstValue> Parser::parseValue(const Ident &key) {
   return expr ? std::optional<AstValue>(AstExprValue{*expr}) : std::nullopt;
 }
 
-/// "contiguous" | "paged" [ "(" cache_key "=" value { "," cache_key "=" value } ")" ]
+/// "contiguous" | "paged" [ "(" argument { "," argument } ")" ] | "latent" "(" argument { "," argument } ")"
 std::optional<AstValue> Parser::parseCache() {
-  std::optional<Ident> kind = takeName("`paged` or `contiguous`");
+  std::optional<Ident> kind = takeName("`paged`, `latent` or `contiguous`");
   if (!kind)
     return std::nullopt;
-  AstCacheValue cache{*kind, std::nullopt, std::nullopt, std::nullopt};
-  if (!peek().is("("))
+  AstCacheValue cache{*kind, {}, {}, {}, {}, {}, {}};
+  const bool isLatent = kind->text == "latent";
+  if (!peek().is("(") && !isLatent)
     return cache;
   if (kind->text == "contiguous") {
     errorExpected("`;`").withHint("`contiguous` has no arguments");
     return std::nullopt;
   }
-  const auto takeWord = [&](std::optional<Ident> &word, const char *what) {
-    word = takeName(what);
-    return word.has_value();
+  // An argument has an expression or a word. `words` lists for messages which words there are.
+  struct Argument {
+    const char *key;
+    std::optional<AstExprId> *number;
+    std::optional<Ident> *word = nullptr;
+    std::string words = {};
   };
+  std::vector<Argument> arguments = {{"page_size", &cache.pageSize}};
+  if (isLatent)
+    arguments.insert(arguments.begin(),
+                     {{"dim", &cache.dim}, {"rope", &cache.rope}, {"scales", &cache.scales}});
+  else
+    arguments.push_back({"order", nullptr, &cache.order, "`nhd` or `hnd`"});
+  arguments.push_back({"dtype", nullptr, &cache.dtype, oneOfDTypes("`")});
+  std::vector<std::string> keys;
+  std::string all;
+  for (const Argument &argument : arguments) {
+    keys.push_back(argument.key);
+    all += (all.empty() ? "`" : &argument == &arguments.back() ? " or `" : ", `") + keys.back() + "`";
+  }
   auto element = [&] {
-    std::optional<Ident> key = takeName("`page_size`, `order` or `dtype`");
+    std::optional<Ident> key = takeName(all);
     if (!key)
       return false;
-    const bool isSize = key->text == "page_size", isOrder = key->text == "order";
-    if (!isSize && !isOrder && key->text != "dtype") {
-      sink_.error(key->range, "unknown argument `" + key->text + "` of `paged`")
-          .withHint(support::didYouMean(key->text, {"page_size", "order", "dtype"}));
+    const auto argument = std::find_if(arguments.begin(), arguments.end(),
+                                       [&](const Argument &one) { return key->text == one.key; });
+    if (argument == arguments.end()) {
+      sink_.error(key->range, "unknown argument `" + key->text + "` of `" + kind->text + "`")
+          .withHint(isLatent && key->text == "order" ? "one KV head has no order of heads (rule A9)"
+                                                     : suggest(key->text, keys));
       return false;
     }
-    if (isSize ? cache.pageSize.has_value() : (isOrder ? cache.order : cache.dtype).has_value()) {
+    if (argument->number ? argument->number->has_value() : argument->word->has_value()) {
       sink_.error(key->range, "`" + key->text + "` is given twice");
       return false;
     }
     if (!expect("="))
       return false;
-    if (isSize) {
-      cache.pageSize = parseExpr();
-      return cache.pageSize.has_value();
-    }
-    return isOrder ? takeWord(cache.order, "`nhd` or `hnd`")
-                   : takeWord(cache.dtype, "`f16`, `bf16`, `fp8_e4m3` or `fp8_e5m2`");
+    if (argument->number)
+      return (*argument->number = parseExpr()).has_value();
+    return (*argument->word = takeName(argument->words)).has_value();
   };
-  if (!parseList(element, 3, "arguments"))
+  if (!parseList(element, arguments.size(), "arguments"))
     return std::nullopt;
   return cache;
 }

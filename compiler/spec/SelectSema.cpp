@@ -31,9 +31,15 @@ void AttentionSema::checkSelect() {
       select.by = *by;
     else
       reporter_
-          .error(ast.by->range,
-                 "unknown lists `" + ast.by->text + "`, they are by `kv_head`, `query_head` or `query`")
+          .error(ast.by->range, "unknown lists `" + ast.by->text +
+                                    "`, they are by `kv_head`, `query_head`, `query` or `caller`")
           .withHint(support::didYouMean(ast.by->text, selectByNames()));
+  }
+  if (select.by == SelectBy::Caller && (ast.keepFirst || ast.keepLast)) {
+    const AstExprId kept = ast.keepFirst ? *ast.keepFirst : *ast.keepLast;
+    reporter_.error(parsed_.arena[kept].range, "lists by `caller` have the tokens that the caller put there")
+        .withHint("remove `keep_first` and `keep_last`");
+    return;
   }
   if (!ast.budget) {
     reporter_.error(property->key.range, "the selection has no `budget`")
@@ -52,6 +58,17 @@ void AttentionSema::checkSelect() {
     return;
   }
   variant_.select = std::move(select);
+}
+
+void AttentionSema::checkGivenLists() {
+  const Expr *read = variant_.readsGivenLists() ? variant_.readOfPlace() : nullptr;
+  if (!read)
+    return;
+  enter("select");
+  reporter_
+      .error(read->range,
+             std::string("`") + toString(read->builtin) + "` is not known of the tokens of lists by `caller`")
+      .withHint("such lists say where tokens lie in the cache, and not where they stand on a path");
 }
 
 } // namespace deft::spec

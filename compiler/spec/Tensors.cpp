@@ -7,7 +7,7 @@
 
 namespace deft::spec {
 
-bool Tensors::areAlike() const { return *this == Tensors{k, k, k, {out.dtype, k.dim}, false}; }
+bool Tensors::areAlike() const { return *this == Tensors{k, k, k, {out.dtype, k.dim}}; }
 
 std::optional<std::string> faultOf(const Tensors &tensors) {
   const auto number = [](int value) { return std::to_string(value); };
@@ -34,6 +34,17 @@ std::optional<std::string> faultOf(const Tensors &tensors) {
   if (tensors.valueInKey && tensors.v.dim > tensors.k.dim)
     return "v is in k's memory and has dim " + number(tensors.v.dim) + ", more than k's " +
            number(tensors.k.dim);
+  if (!tensors.hasScales())
+    return tensors.scaleColumns == 0 ? std::nullopt
+                                     : std::optional("a scale is for " + number(tensors.scaleColumns) +
+                                                     " columns of v, it must be for 1 at least");
+  if (!tensors.valueInKey || tensors.k.elementBytes() != 1)
+    return "there are scales, which are of latent caches of 8-bit floats";
+  // So that all parts of a row begin at multiples of 16 bytes.
+  if (tensors.scaleColumns % kLatentStep != 0 || tensors.v.dim % (kScaleStep * tensors.scaleColumns) != 0)
+    return "a scale is for " + number(tensors.scaleColumns) + " columns of v, which has " +
+           number(tensors.v.dim) + ": it must be for a multiple of " + number(kLatentStep) +
+           " columns, and their number a multiple of " + number(kScaleStep);
   return std::nullopt;
 }
 
@@ -47,6 +58,8 @@ std::string dimText(const Tensors &tensors) {
 std::string dtypeText(const Tensors &tensors) {
   const std::string q = toString(tensors.q.dtype), k = toString(tensors.k.dtype),
                     v = toString(tensors.v.dtype);
+  if (tensors.hasScales())
+    return q + " (k " + k + ", v " + v + ", a scale for " + std::to_string(tensors.scaleColumns) + ")";
   return q == k && k == v ? q : q + " (k " + k + ", v " + v + ")";
 }
 

@@ -9,19 +9,30 @@
 /// yet is a rule of its own (kernels::Family).
 namespace deft::spec {
 
-/// 8-bit floats are of caches only: the finite kind of E4M3 (no infinity, largest 448), and E5M2.
-enum class DType { F16, BF16, F8E4M3, F8E5M2 };
+// clang-format off: one row a line, in columns
+
+/// 8-bit floats are of caches only: the finite kind of E4M3 (no infinity, largest 448), and E5M2. What they are
+/// called in specs, in device code (templates/deft/types.cuh), in MLIR, and by libraries of arrays.
+//  ID      word      bytes                IR                in Python
+#define DEFT_DTYPES(X)                                                                                       \
+  X(F16,    "f16",      2, "deft::f16",  Float16Type,      "float16")                                        \
+  X(BF16,   "bf16",     2, "deft::bf16", BFloat16Type,     "bfloat16")                                       \
+  X(F8E4M3, "fp8_e4m3", 1, "deft::e4m3", Float8E4M3FNType, "float8_e4m3fn")                                  \
+  X(F8E5M2, "fp8_e5m2", 1, "deft::e5m2", Float8E5M2Type,   "float8_e5m2")
+
+// clang-format on
+
+enum class DType {
+#define DEFT_DTYPE_ID(ID, ...) ID,
+  DEFT_DTYPES(DEFT_DTYPE_ID)
+#undef DEFT_DTYPE_ID
+};
 
 constexpr int elementBytes(DType dtype) {
-  switch (dtype) {
-  case DType::F16:
-  case DType::BF16:
-    return 2;
-  case DType::F8E4M3:
-  case DType::F8E5M2:
-    return 1;
-  }
-  return 0;
+#define DEFT_DTYPE_BYTES(ID, WORD, BYTES, ...) BYTES,
+  constexpr int bytes[] = {DEFT_DTYPES(DEFT_DTYPE_BYTES)};
+#undef DEFT_DTYPE_BYTES
+  return bytes[static_cast<int>(dtype)];
 }
 
 /// Of one tensor: the vectors that it has for a head and a token, or a query, side by side.
@@ -38,6 +49,9 @@ struct Tensors {
   TensorType q, k, v, out;
   /// V is K's memory: a token's value is the beginning of its key, and there is no V beside it.
   bool valueInKey = false;
+  /// Of a latent cache of bytes: columns of V that share a float32 scale, which lies in the token's row. 0:
+  /// there are no scales.
+  int scaleColumns = 0;
 
   bool operator==(const Tensors &) const = default;
 
@@ -49,8 +63,24 @@ struct Tensors {
   /// Whether q, k, v and the output have one dim, and q, k and v one dtype, and V memory of its own.
   bool areAlike() const;
 
+  constexpr bool hasScales() const { return scaleColumns > 0; }
+  /// What K's memory has for a head and a token. A row with scales holds, side by side, V's columns, a scale
+  /// for each `scaleColumns` of them, and the other columns in q's dtype; its elements are bytes.
+  constexpr TensorType keyRow() const {
+    return {k.dtype, hasScales() ? ropeOffset() + (k.dim - v.dim) * q.elementBytes() : k.dim};
+  }
+  /// Of K's columns that V does not have, in bytes from the beginning of a row; V lies in K's memory.
+  constexpr int ropeOffset() const {
+    return v.rowBytes() + (hasScales() ? v.dim / scaleColumns * kScaleBytes : 0);
+  }
+  static constexpr int kScaleBytes = 4;
+  /// As products take them: what has scales is multiplied by them, and rounded to q's dtype.
+  constexpr Tensors scaled() const {
+    return hasScales() ? Tensors{q, {q.dtype, k.dim}, {q.dtype, v.dim}, out, valueInKey} : *this;
+  }
+
   /// Bytes of the cache that a token has for one KV head.
-  constexpr int cacheBytes() const { return k.rowBytes() + (valueInKey ? 0 : v.rowBytes()); }
+  constexpr int cacheBytes() const { return keyRow().rowBytes() + (valueInKey ? 0 : v.rowBytes()); }
   /// Of one row and one token: q . k, and the weight times v.
   constexpr int pairFlops() const { return 2 * (k.dim + v.dim); }
 };
@@ -58,7 +88,8 @@ struct Tensors {
 /// What no attention can be made of; none: nothing is wrong. Whether a backend can is another question.
 std::optional<std::string> faultOf(const Tensors &tensors);
 
-/// For a line of text: "128", "192 (v 128)", "576 (v 512, in k)"; "bf16", "bf16 (k f16, v f16)".
+/// For a line of text: "128", "192 (v 128)", "576 (v 512, in k)"; "bf16", "bf16 (k f16, v f16)",
+/// "bf16 (k fp8_e4m3, v fp8_e4m3, a scale for 128)".
 std::string dimText(const Tensors &tensors);
 std::string dtypeText(const Tensors &tensors);
 

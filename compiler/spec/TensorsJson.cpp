@@ -4,6 +4,8 @@
 #include "compiler/spec/Names.h"
 #include "compiler/support/JsonFields.h"
 
+#include <nlohmann/json.hpp>
+
 namespace deft::spec {
 namespace {
 
@@ -19,16 +21,21 @@ TensorType readTensor(const nlohmann::json &json, const char *key) {
 } // namespace
 
 nlohmann::ordered_json toJson(const Tensors &tensors) {
-  return {{"q", toJson(tensors.q)},
-          {"k", toJson(tensors.k)},
-          {"v", toJson(tensors.v)},
-          {"out", toJson(tensors.out)},
-          {"value_in_key", tensors.valueInKey}};
+  nlohmann::ordered_json json = {{"q", toJson(tensors.q)},
+                                 {"k", toJson(tensors.k)},
+                                 {"v", toJson(tensors.v)},
+                                 {"out", toJson(tensors.out)},
+                                 {"value_in_key", tensors.valueInKey}};
+  if (tensors.hasScales()) // which came later
+    json["scale_columns"] = tensors.scaleColumns;
+  return json;
 }
 
 Tensors readTensors(const nlohmann::json &json) {
-  const Tensors tensors{readTensor(json, "q"), readTensor(json, "k"), readTensor(json, "v"),
-                        readTensor(json, "out"), support::boolean(json, "value_in_key")};
+  Tensors tensors{readTensor(json, "q"), readTensor(json, "k"), readTensor(json, "v"),
+                  readTensor(json, "out"), support::boolean(json, "value_in_key")};
+  if (json.contains("scale_columns"))
+    tensors.scaleColumns = support::integer(json, "scale_columns", 1, kMaxTensorDim);
   const std::optional<std::string> fault = faultOf(tensors);
   support::require(!fault, fault.value_or(""));
   return tensors;

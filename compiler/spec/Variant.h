@@ -1,5 +1,6 @@
 #pragma once
 
+#include "compiler/spec/Operations.h"
 #include "compiler/spec/Tensors.h"
 #include "compiler/support/Source.h"
 
@@ -11,6 +12,9 @@
 /// What Sema makes of an `attention`: plain, checked values. Everything below the front end (the
 /// dialect, the oracle, the planner, packages) starts from here; nothing here knows MLIR.
 namespace deft::spec {
+
+// Numbers that are written out here are in hashes that are kept (config_cache::VariantSignature): a new value
+// takes the next number that is free, wherever it stands.
 
 enum class ScalarType { Bool = 0, I32 = 1, F32 = 2 };
 
@@ -70,48 +74,6 @@ inline ScalarType typeOf(Builtin builtin) {
   return builtin == Builtin::S || (builtin >= Builtin::X && builtin <= Builtin::XRms) ? ScalarType::F32
                                                                                       : ScalarType::I32;
 }
-
-/// Their numbers and those of the enumerations above are in hashes that are kept
-/// (config_cache::VariantSignature): a new one takes the next number that is free, wherever it stands.
-enum class ExprOp {
-  Constant = 0,     ///< value
-  Builtin = 1,      ///< builtin
-  Param = 2,        ///< params[param], a scalar
-  ParamElement = 3, ///< params[param][what its shape is indexed by]
-  Neg = 4,
-  Not = 5,
-  ToF32 = 6, ///< one operand; ToF32 converts i32
-  Add = 7,
-  Sub = 8,
-  Mul = 9,
-  Div = 10,
-  Rem = 11, ///< both i32 or both f32; Div is f32 only, Rem is i32 only (C's: sign of the dividend; x % 0 = 0)
-  Lt = 12,
-  Le = 13,
-  Gt = 14,
-  Ge = 15,
-  Eq = 16,
-  Ne = 17, ///< bool of two i32 or two f32
-  And = 18,
-  Or = 19,
-  Select = 20, ///< condition, then, else
-  Min = 21,
-  Max = 22,
-  Abs = 23, ///< i32 or f32
-  Exp = 24,
-  Exp2 = 25,
-  Log = 26,
-  Log2 = 27,
-  Tanh = 28,
-  Sigmoid = 29,
-  Sqrt = 30,
-  Rsqrt = 31,
-  Floor = 32,        ///< f32
-  FloorDiv = 33,     ///< i32: the quotient rounded down; x by 0 = 0
-  TableElement = 34, ///< params[param][the operand, rounded down and clamped to the table]
-  Sin = 35,
-  Cos = 36, ///< radians
-};
 
 using ExprId = std::uint32_t;
 
@@ -178,6 +140,7 @@ enum class SelectBy {
   KvHead = 0,    ///< the query heads of a KV head
   QueryHead = 1, ///< nobody: each query head has its own
   Query = 2,     ///< all heads of the query
+  Caller = 3,    ///< likewise, and a run is handed the lists: nothing is selected (rule K7)
 };
 
 /// Which tokens of a query's path a later layer may read alone (LANGUAGE.md, rules K).
@@ -189,34 +152,98 @@ struct SelectSpec {
 
   /// What a host has that does not choose one.
   int defaultBudget() const { return budget.values.front(); }
+  bool isOfAllHeads() const { return by == SelectBy::Query || by == SelectBy::Caller; }
 };
 
-struct Variant {
-  std::string name;
+/// What an attention is over. All that is made of a variant has it as its base: what kernels are made for,
+/// the key of tuned configs.
+struct AttentionShape {
   int queryHeads = 0;
   int kvHeads = 0;
   Tensors tensors;
+
+  bool operator==(const AttentionShape &) const = default;
+  int ratio() const { return queryHeads / kvHeads; }
+};
+
+// What hooks may read, of the names of an attention.
+inline bool mayReadOfPair(Builtin builtin) { return !isOfElement(builtin); } ///< a query and a token
+inline bool mayReadInSink(Builtin builtin) { return builtin == Builtin::Head || builtin == Builtin::KvHead; }
+inline bool mayReadInOutput(Builtin builtin) {
+  return mayReadInSink(builtin) || builtin == Builtin::X || builtin == Builtin::Dim ||
+         builtin == Builtin::QPos || builtin == Builtin::Query;
+}
+/// All of an element except Builtin::Pos, which sema replaces by another builtin.
+inline bool mayReadInElement(Builtin builtin) { return isOfElement(builtin) && builtin != Builtin::Pos; }
+inline bool mayReadInQuery(Builtin builtin) { return mayReadInOutput(builtin) || mayReadInElement(builtin); }
+inline bool mayReadInKey(Builtin builtin) {
+  return mayReadInElement(builtin) || builtin == Builtin::KvPos || builtin == Builtin::KvHead;
+}
+inline bool mayReadInValueFactor(Builtin builtin) {
+  return builtin == Builtin::KvPos || builtin == Builtin::Depth || builtin == Builtin::KvHead;
+}
+
+// clang-format off: one row a line, in columns
+
+/// The hooks of a variant, in the order of its JSON: the member, the region of the IR, the key in JSON, the type, what
+/// it may read, and its place and word in the text of hashes that are kept (config_cache::VariantSignature), where a
+/// new one takes the next place. The rows under TOLD make up HookSet: the templates' own code depends on these hooks.
+/// The other hooks appear only in the text of hooks that a kernel includes.
+///
+/// `query` is of an element of q before q.k, `key` of one of K, `output` of one of a normalised row; `value` factors are
+/// of a token and its KV head. Where there is no score it is `s`, and without a mask only the bound hides. The bias,
+/// which may not read `s`, is of sigmoid alone, the sink of softmax.
+//     member       region       JSON            type  may read
+#define DEFT_HOOKS(X, TOLD)                                                                                  \
+  TOLD(query,       Query,       "query",        F32,  mayReadInQuery,       4, "query ")                    \
+  X(   mask,        Mask,        "mask",         Bool, mayReadOfPair,        0, "mask ")                     \
+  X(   score,       Score,       "score",        F32,  mayReadOfPair,        1, "score ")                    \
+  X(   sigmoidBias, Score,       "sigmoid_bias", F32,  mayReadOfPair,        2, "bias ")                     \
+  TOLD(sink,        Sink,        "sink",         F32,  mayReadInSink,        3, "sink ")                     \
+  TOLD(output,      Output,      "output",       F32,  mayReadInOutput,      5, "output ")                   \
+  TOLD(key,         Key,         "key",          F32,  mayReadInKey,         7, "key ")                      \
+  TOLD(valueFactor, ValueFactor, "value_factor", F32,  mayReadInValueFactor, 8, "value factor ")
+
+// clang-format on
+
+/// The roots of a variant's expressions. None: what the hook is of stays as it is.
+struct Hooks {
+#define DEFT_HOOK_ROOT(ID, ...) std::optional<ExprId> ID;
+  DEFT_HOOKS(DEFT_HOOK_ROOT, DEFT_HOOK_ROOT)
+#undef DEFT_HOOK_ROOT
+};
+
+#define DEFT_NO_HOOK(...)
+
+/// The hooks that the templates' own code depends on.
+struct HookSet {
+#define DEFT_HOOK_FLAG(ID, ...) bool ID = false;
+  DEFT_HOOKS(DEFT_NO_HOOK, DEFT_HOOK_FLAG)
+#undef DEFT_HOOK_FLAG
+  bool operator==(const HookSet &) const = default;
+
+  static HookSet of(const Hooks &hooks) {
+    HookSet set;
+#define DEFT_HAS_HOOK(ID, ...) set.ID = hooks.ID.has_value();
+    DEFT_HOOKS(DEFT_NO_HOOK, DEFT_HAS_HOOK)
+#undef DEFT_HAS_HOOK
+    return set;
+  }
+};
+
+struct Variant : AttentionShape, Hooks {
+  std::string name;
   bool withLse = false;
   CacheSpec cache;
   double scale = 0; ///< constant
   std::vector<Param> params;
   std::vector<Expr> exprs;
   MaskBound bound = MaskBound::Tree; ///< what `mask` stands beside
-  std::optional<ExprId> mask;        ///< bool; none: only the bound hides
-  std::optional<ExprId> score;       ///< f32; none: the score is `s`
-  std::optional<ExprId> query;       ///< f32, of an element of q before q.k; none: as it is
-  std::optional<ExprId> output;      ///< f32, of an element of a normalised row; none: as it is
-  std::optional<ExprId> key;         ///< f32, of an element of K before q.k; none: as it is
-  /// f32 of a token and its KV head, by which the token's V is multiplied; none: V is as it is.
-  std::optional<ExprId> valueFactor;
   Normalize normalize = Normalize::Softmax;
-  std::optional<ExprId> sigmoidBias; ///< f32, may not read s; none: 0. Sigmoid only
-  std::optional<ExprId> sink; ///< f32 of head, kv_head and parameters; none: there is none. Softmax only
   std::optional<ScheduleSpec> schedule;
   std::optional<SelectSpec> select; ///< none: every layer attends to all that it sees
   support::SourceRange range;       ///< the name in `attention NAME`
 
-  int ratio() const { return queryHeads / kvHeads; }
   /// Its arrays over tokens, of which each token that is read has a value, for each KV head or for all.
   int tokenParams() const {
     int count = 0;
@@ -228,16 +255,21 @@ struct Variant {
   int elementsOf(const Param &param) const {
     return param.shape == Param::Shape::PerTokenAndHead ? kvHeads : 1;
   }
-  /// Lists of selected tokens that a query has, and the one that a query head reads.
+  /// Lists of tokens that a query has, and the one that a query head reads.
   int lists() const {
-    return !select || select->by == SelectBy::Query ? 1
-           : select->by == SelectBy::KvHead         ? kvHeads
-                                                    : queryHeads;
+    return !select || select->isOfAllHeads() ? 1 : select->by == SelectBy::KvHead ? kvHeads : queryHeads;
   }
   int listOf(int head) const {
-    return !select || select->by == SelectBy::Query ? 0
-           : select->by == SelectBy::KvHead         ? head / ratio()
-                                                    : head;
+    return !select || select->isOfAllHeads() ? 0 : select->by == SelectBy::KvHead ? head / ratio() : head;
+  }
+  /// Whether sparse runs are handed their lists (rule K7).
+  bool readsGivenLists() const { return select && select->by == SelectBy::Caller; }
+  /// An expression that asks where a token stands on a path, which such lists do not say; null: none does.
+  const Expr *readOfPlace() const {
+    for (const Expr &expr : exprs)
+      if (expr.op == ExprOp::Builtin && (expr.builtin == Builtin::KvPos || expr.builtin == Builtin::Depth))
+        return &expr;
+    return nullptr;
   }
 };
 

@@ -3,6 +3,8 @@
 #include "compiler/spec/Names.h"
 #include "compiler/spec/TensorsJson.h"
 
+#include <nlohmann/json.hpp>
+
 #include <cmath>
 
 namespace deft::spec {
@@ -114,12 +116,11 @@ Json toJson(const Variant &v) {
     json["exprs"].push_back(exprToJson(expr));
   if (v.bound != MaskBound::Tree) // came later: texts of specs without it stay as they are
     json["bound"] = toString(v.bound);
-  const std::pair<const char *, const std::optional<ExprId> *> roots[] = {
-      {"query", &v.query}, {"mask", &v.mask},     {"score", &v.score}, {"sigmoid_bias", &v.sigmoidBias},
-      {"sink", &v.sink},   {"output", &v.output}, {"key", &v.key},     {"value_factor", &v.valueFactor}};
-  for (auto [key, root] : roots)
-    if (*root)
-      json[key] = **root;
+#define DEFT_HOOK_TO_JSON(ID, REGION, KEY, ...)                                                              \
+  if (v.ID)                                                                                                  \
+    json[KEY] = *v.ID;
+  DEFT_HOOKS(DEFT_HOOK_TO_JSON, DEFT_HOOK_TO_JSON)
+#undef DEFT_HOOK_TO_JSON
   if (v.schedule)
     json["schedule"] = scheduleToJson(*v.schedule);
   if (v.select)

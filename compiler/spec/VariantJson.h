@@ -3,7 +3,7 @@
 #include "compiler/spec/Variant.h"
 #include "compiler/support/Result.h"
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 
 namespace deft::spec {
 

@@ -70,50 +70,34 @@ bool hasLegalTypes(const Expr &expr, const std::vector<ScalarType> &operands) {
     return true;
   };
   bool isBool = expr.type == ScalarType::Bool;
-  switch (expr.op) {
-  case ExprOp::Constant:
-  case ExprOp::Builtin:
-  case ExprOp::Param:
-  case ExprOp::ParamElement:
-    return true; // checked with what they name
-  case ExprOp::Not:
-  case ExprOp::And:
-  case ExprOp::Or:
-    return isBool && all(ScalarType::Bool);
-  case ExprOp::TableElement: // its own type is checked with what it names
+  switch (operationOf(expr.op).typing) {
+  case Typing::Leaf:
+    return true;      // checked with what they name
+  case Typing::Table: // its own type is checked with what it names
     return operands[0] != ScalarType::Bool;
-  case ExprOp::ToF32:
+  case Typing::ToF32:
     return expr.type == ScalarType::F32 && all(ScalarType::I32);
-  case ExprOp::Rem:
-  case ExprOp::FloorDiv:
-    return expr.type == ScalarType::I32 && all(ScalarType::I32);
-  case ExprOp::Neg:
-  case ExprOp::Add:
-  case ExprOp::Sub:
-  case ExprOp::Mul:
-  case ExprOp::Min:
-  case ExprOp::Max:
-  case ExprOp::Abs:
-    return !isBool && all(expr.type);
-  case ExprOp::Lt:
-  case ExprOp::Le:
-  case ExprOp::Gt:
-  case ExprOp::Ge:
-  case ExprOp::Eq:
-  case ExprOp::Ne:
-    return isBool && operands[0] != ScalarType::Bool && operands[0] == operands[1];
-  case ExprOp::Select:
+  case Typing::Choice:
     return operands[0] == ScalarType::Bool && operands[1] == expr.type && operands[2] == expr.type;
-  default:
+  case Typing::Bools:
+    return isBool && all(ScalarType::Bool);
+  case Typing::Compares:
+    return isBool && operands[0] != ScalarType::Bool && operands[0] == operands[1];
+  case Typing::Integers:
+    return expr.type == ScalarType::I32 && all(ScalarType::I32);
+  case Typing::Reals:
     return expr.type == ScalarType::F32 && all(ScalarType::F32);
+  case Typing::Numbers:
+    return !isBool && all(expr.type);
   }
+  return false;
 }
 
 Expr readExpr(const Json &json, const Variant &variant) {
   Expr expr;
   expr.op = word(json, "op", parseExprOp);
   expr.type = word(json, "type", parseScalarType);
-  std::size_t count = static_cast<std::size_t>(operandCount(expr.op));
+  std::size_t count = static_cast<std::size_t>(operationOf(expr.op).operands);
   std::vector<ScalarType> types;
   if (count > 0)
     for (const Json &operand : array(json, "operands", count)) {
@@ -242,20 +226,20 @@ Variant readVariant(const Json &json) {
     v.exprs.push_back(readExpr(expr, v));
   if (json.contains("bound"))
     v.bound = word(json, "bound", parseMaskBound);
-  v.query = readRoot(json, "query", v, ScalarType::F32, mayReadInQuery);
-  v.mask = readRoot(json, "mask", v, ScalarType::Bool, mayReadOfPair);
-  v.score = readRoot(json, "score", v, ScalarType::F32, mayReadOfPair);
-  v.sigmoidBias = readRoot(json, "sigmoid_bias", v, ScalarType::F32, mayReadOfPair);
-  v.sink = readRoot(json, "sink", v, ScalarType::F32, mayReadInSink);
-  v.output = readRoot(json, "output", v, ScalarType::F32, mayReadInOutput);
-  v.key = readRoot(json, "key", v, ScalarType::F32, mayReadInKey);
-  v.valueFactor = readRoot(json, "value_factor", v, ScalarType::F32, mayReadInValueFactor);
+#define DEFT_READ_HOOK(ID, REGION, KEY, TYPE, READS, ...)                                                    \
+  v.ID = readRoot(json, KEY, v, ScalarType::TYPE, READS);
+  DEFT_HOOKS(DEFT_READ_HOOK, DEFT_READ_HOOK)
+#undef DEFT_READ_HOOK
+  require(!v.key || !v.tensors.valueInKey, "`key` would change the V that lies in K");
   require(!v.sink || v.normalize == Normalize::Softmax, "sigmoid has no sink");
   if (json.contains("schedule"))
     v.schedule = readSchedule(json["schedule"]);
   if (json.contains("select"))
     v.select = readSelect(json["select"]);
   require(!v.select || v.bound == MaskBound::Tree, "what is bound by `path` selects nothing");
+  require(!v.readsGivenLists() || v.select->keepFirst + v.select->keepLast == 0,
+          "lists by `caller` keep no tokens");
+  require(!v.readsGivenLists() || !v.readOfPlace(), "lists by `caller` do not say where tokens stand");
   return v;
 }
 

@@ -16,6 +16,7 @@ enum class LogKind {
   Plan,      ///< made, anew too
   StalePlan, ///< a run was refused, or a replayed graph was found to have had one
   Tune,      ///< a step of a tuning session
+  Capture,   ///< a step was written to a file, or no more are
 };
 
 struct LogMessage {

@@ -56,14 +56,11 @@ public:
 private:
   mlir::Type element(spec::DType dtype) const {
     switch (dtype) {
-    case spec::DType::F16:
-      return mlir::Float16Type::get(context_);
-    case spec::DType::BF16:
-      return mlir::BFloat16Type::get(context_);
-    case spec::DType::F8E4M3:
-      return mlir::Float8E4M3FNType::get(context_);
-    case spec::DType::F8E5M2:
-      return mlir::Float8E5M2Type::get(context_);
+#define DEFT_TYPE_OF(ID, WORD, BYTES, DEVICE, TYPE, ...)                                                     \
+  case spec::DType::ID:                                                                                      \
+    return mlir::TYPE::get(context_);
+      DEFT_DTYPES(DEFT_TYPE_OF)
+#undef DEFT_TYPE_OF
     }
     llvm_unreachable("unknown dtype");
   }
@@ -108,7 +105,7 @@ AttentionOp importVariant(mlir::ModuleOp module, const spec::Variant &variant, L
   mlir::OpBuilder builder = mlir::OpBuilder::atBlockEnd(module.getBody());
   bool isSigmoid = variant.normalize == spec::Normalize::Sigmoid;
   mlir::Location location = locate(variant.range);
-  const spec::Tensors &tensors = variant.tensors;
+  const spec::Tensors tensors = variant.tensors.scaled(); // scales are no business of the IR
   auto op = AttentionOp::create(
       builder, location, variant.name, variant.queryHeads, variant.kvHeads, attributes.row(tensors.q),
       attributes.row(tensors.k), attributes.row(tensors.v), tensors.valueInKey, attributes.row(tensors.out),
@@ -119,7 +116,8 @@ AttentionOp importVariant(mlir::ModuleOp module, const spec::Variant &variant, L
       variant.bound == spec::MaskBound::Path);
 
   // One block that yields what `build` makes of it.
-  const auto addHook = [&](mlir::Block &block, auto &&build) {
+  const auto addHook = [&](mlir::Region &region, auto &&build) {
+    mlir::Block &block = addBlock(op, region, location);
     builder.setInsertionPointToStart(&block);
     ExprImporter exprs(variant, builder, block, locate);
     mlir::Value value = build(exprs, block);
@@ -128,14 +126,15 @@ AttentionOp importVariant(mlir::ModuleOp module, const spec::Variant &variant, L
   const auto importing = [](spec::ExprId root) {
     return [root](ExprImporter &exprs, mlir::Block &) { return exprs.import(root); };
   };
-  if (variant.query)
-    addHook(addElementBlock(op.getQuery(), location), importing(*variant.query));
-  if (variant.key)
-    addHook(addKeyBlock(op.getKey(), location), importing(*variant.key));
+#define DEFT_IMPORT_HOOK(ID, REGION, ...)                                                                    \
+  if (variant.ID)                                                                                            \
+    addHook(op.get##REGION(), importing(*variant.ID));
+  DEFT_HOOKS(DEFT_NO_HOOK, DEFT_IMPORT_HOOK)
+#undef DEFT_IMPORT_HOOK
   if (variant.mask)
-    addHook(addHookBlock(op.getMask(), location), importing(*variant.mask));
+    addHook(op.getMask(), importing(*variant.mask));
   if (variant.score || (isSigmoid && variant.sigmoidBias))
-    addHook(addHookBlock(op.getScore(), location), [&](ExprImporter &exprs, mlir::Block &block) {
+    addHook(op.getScore(), [&](ExprImporter &exprs, mlir::Block &block) {
       mlir::Value score = variant.score ? exprs.import(*variant.score) : block.getArgument(kArgS);
       if (isSigmoid && variant.sigmoidBias) {
         mlir::Value bias = exprs.import(*variant.sigmoidBias);
@@ -143,12 +142,6 @@ AttentionOp importVariant(mlir::ModuleOp module, const spec::Variant &variant, L
       }
       return score;
     });
-  if (variant.valueFactor)
-    addHook(addHookBlock(op.getValueFactor(), location), importing(*variant.valueFactor));
-  if (variant.sink)
-    addHook(addHookBlock(op.getSink(), location), importing(*variant.sink));
-  if (variant.output)
-    addHook(addElementBlock(op.getOutput(), location), importing(*variant.output));
   return op;
 }
 

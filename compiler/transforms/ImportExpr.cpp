@@ -209,32 +209,17 @@ Value ExprImporter::build(const spec::Expr &expr) {
     return arithmetic<arith::MaxSIOp, arith::MaxNumFOp>(in);
   case ExprOp::Abs:
     return in[0].getType().isF32() ? make<math::AbsFOp>(in[0]) : make<math::AbsIOp>(in[0]);
-  case ExprOp::Exp:
-    return make<math::ExpOp>(in[0]);
-  case ExprOp::Exp2:
-    return make<math::Exp2Op>(in[0]);
-  case ExprOp::Log:
-    return make<math::LogOp>(in[0]);
-  case ExprOp::Log2:
-    return make<math::Log2Op>(in[0]);
-  case ExprOp::Tanh:
-    return make<math::TanhOp>(in[0]);
   case ExprOp::Sigmoid:
     return buildSigmoid(in[0]);
-  case ExprOp::Sqrt:
-    return make<math::SqrtOp>(in[0]);
-  case ExprOp::Rsqrt:
-    return make<math::RsqrtOp>(in[0]);
-  case ExprOp::Floor:
-    return make<math::FloorOp>(in[0]);
-  case ExprOp::Sin:
-    return make<math::SinOp>(in[0]);
-  case ExprOp::Cos:
-    return make<math::CosOp>(in[0]);
   case ExprOp::FloorDiv:
     return buildFloorDivision(in[0], in[1]);
   case ExprOp::TableElement:
     return buildTableElement(expr, in[0]);
+#define DEFT_BUILD(ID, NUMBER, WORD, NATURAL, MEANING, OP, ...)                                              \
+  case ExprOp::ID:                                                                                           \
+    return make<math::OP>(in[0]);
+    DEFT_MATH_FUNCTIONS(DEFT_BUILD)
+#undef DEFT_BUILD
   }
   llvm_unreachable("unknown expression");
 }

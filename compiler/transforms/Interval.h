@@ -81,9 +81,10 @@ public:
   FloatInterval floor(const FloatInterval &a);
   FloatInterval squareRoot(const FloatInterval &a);
   FloatInterval reciprocalSquareRoot(const FloatInterval &a);
-  /// `Op` is non-decreasing up to its rounding error, with values within [low, high].
-  template <typename Op> FloatInterval increasing(const FloatInterval &a, float low, float high);
-  template <typename Op> FloatInterval logarithm(const FloatInterval &a);
+  using Function = llvm::function_ref<mlir::Value(mlir::Value)>;
+  /// `f` is non-decreasing up to its rounding error, with values within [low, high].
+  FloatInterval increasing(Function f, const FloatInterval &a, float low, float high);
+  FloatInterval logarithm(Function f, const FloatInterval &a);
   FloatInterval select(BoolInterval condition, const FloatInterval &a, const FloatInterval &b);
   FloatInterval join(const FloatInterval &a, const FloatInterval &b);
   BoolInterval orderedLess(const FloatInterval &a, const FloatInterval &b, bool orEqual);

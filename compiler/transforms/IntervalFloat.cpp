@@ -178,24 +178,16 @@ FloatInterval IntervalBuilder::widen(FloatInterval a, float low, float high) {
   return a;
 }
 
-template <typename Op>
-FloatInterval IntervalBuilder::increasing(const FloatInterval &a, float low, float high) {
-  return widen({emit<Op>(a.lo), emit<Op>(a.hi), a.nan, low, high}, low, high);
+FloatInterval IntervalBuilder::increasing(Function f, const FloatInterval &a, float low, float high) {
+  return widen({f(a.lo), f(a.hi), a.nan, low, high}, low, high);
 }
 
-template FloatInterval IntervalBuilder::increasing<ExpOp>(const FloatInterval &, float, float);
-template FloatInterval IntervalBuilder::increasing<Exp2Op>(const FloatInterval &, float, float);
-template FloatInterval IntervalBuilder::increasing<TanhOp>(const FloatInterval &, float, float);
-
-template <typename Op> FloatInterval IntervalBuilder::logarithm(const FloatInterval &a) {
+FloatInterval IntervalBuilder::logarithm(Function f, const FloatInterval &a) {
   Value zero = constantFloat(0);
-  FloatInterval result = widen(
-      {emit<Op>(emit<MaxNumFOp>(a.lo, zero)), emit<Op>(emit<MaxNumFOp>(a.hi, zero)), a.nan}, -kInf, kInf);
+  FloatInterval result =
+      widen({f(emit<MaxNumFOp>(a.lo, zero)), f(emit<MaxNumFOp>(a.hi, zero)), a.nan}, -kInf, kInf);
   return a.min >= 0 ? result : escape(result, emit<CmpFOp>(Predicate::OLT, a.lo, zero));
 }
-
-template FloatInterval IntervalBuilder::logarithm<LogOp>(const FloatInterval &);
-template FloatInterval IntervalBuilder::logarithm<Log2Op>(const FloatInterval &);
 
 /// Falling; at 0 its sign is that of the zero, which bounds do not tell.
 FloatInterval IntervalBuilder::reciprocalSquareRoot(const FloatInterval &a) {

@@ -2,6 +2,7 @@
 #include "compiler/transforms/Passes.h"
 
 #include "compiler/dialect/Deft.h"
+#include "compiler/spec/Operations.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -28,7 +29,7 @@ public:
       : op_(op), builder_(builder), intervals_(builder, op.getLoc()) {}
 
   void build() {
-    Block &tile = addTileBlock(op_.getTile(), op_.getLoc());
+    Block &tile = addBlock(op_, op_.getTile(), op_.getLoc());
     builder_.setInsertionPointToStart(&tile);
     bindArguments(tile);
     Block &mask = op_.getMask().front();
@@ -220,6 +221,12 @@ Interval TileBuilder::evaluate(Operation &op) {
   auto isBool = [&] { return op.getResult(0).getType().isInteger(1); };
   // A bool as a number: 0 where it is false, `yes` where it is true.
   auto number = [&](int32_t yes) { return i->select(truth(in(0)), i->integer(yes), i->integer(0)); };
+#define DEFT_BOUNDS(ID, NUMBER, WORD, NATURAL, MEANING, OP, CPU, EXACT, FUSED, FAST, BOUNDS)                 \
+  .Case([&](math::OP) {                                                                                      \
+    [[maybe_unused]] const auto f = [&](Value value) { return i->emit<math::OP>(value); };                   \
+    [[maybe_unused]] const FloatInterval &x = real(in(0));                                                   \
+    return i->BOUNDS;                                                                                        \
+  })
   return llvm::TypeSwitch<Operation *, Interval>(&op)
       .Case([&](arith::ConstantOp constant) { return evaluateConstant(constant); })
       .Case([&](ParamOp param) { return runTimeValue(builder_.clone(*param)->getResult(0)); })
@@ -265,16 +272,9 @@ Interval TileBuilder::evaluate(Operation &op) {
       .Case([&](arith::NegFOp) { return i->negate(real(in(0))); })
       .Case([&](arith::MinNumFOp) { return i->minimum(real(in(0)), real(in(1))); })
       .Case([&](arith::MaxNumFOp) { return i->maximum(real(in(0)), real(in(1))); })
-      .Case([&](math::AbsFOp) { return i->absolute(real(in(0))); })
-      .Case([&](math::FloorOp) { return i->floor(real(in(0))); })
-      .Case([&](math::SqrtOp) { return i->squareRoot(real(in(0))); })
-      .Case([&](math::RsqrtOp) { return i->reciprocalSquareRoot(real(in(0))); })
-      .Case([&](math::ExpOp) { return i->increasing<math::ExpOp>(real(in(0)), 0, kInf); })
-      .Case([&](math::Exp2Op) { return i->increasing<math::Exp2Op>(real(in(0)), 0, kInf); })
-      .Case([&](math::TanhOp) { return i->increasing<math::TanhOp>(real(in(0)), -1, 1); })
-      .Case([&](math::LogOp) { return i->logarithm<math::LogOp>(real(in(0))); })
-      .Case([&](math::Log2Op) { return i->logarithm<math::Log2Op>(real(in(0))); })
+      .Case([&](math::AbsFOp) { return i->absolute(real(in(0))); }) DEFT_MATH_FUNCTIONS(DEFT_BOUNDS)
       .Default([&](Operation *other) { return unknown(other->getResult(0).getType()); });
+#undef DEFT_BOUNDS
 }
 
 struct TileAnalysisPass : impl::TileAnalysisPassBase<TileAnalysisPass> {

@@ -65,9 +65,62 @@ def as_text(comment):
     return "\n".join(out).strip()
 
 
+DETAIL = re.compile(r"^namespace (?:deft::)?detail \{.*?^\} // namespace (?:deft::)?detail\n", re.MULTILINE | re.DOTALL)
+NO_FUNCTION = re.compile(r"\s*(?:extern|namespace|struct|class|enum|union|using)\b")
+
+
+def end_of_block(text, at):
+    """Behind the bracket that closes the one at `at`."""
+    depth = 0
+    while True:
+        depth += (text[at] == "{") - (text[at] == "}")
+        at += 1
+        if depth == 0:
+            return at
+
+
+def is_body(statement):
+    """Whether a bracket behind it begins a function's body, and not a value of an argument or of a member."""
+    return statement.count("(") == statement.count(")") and statement.endswith((" ", "\n"))
+
+
+def public_part(text):
+    """A header of C++ without what it has for itself, and without the bodies of its functions."""
+    text = DETAIL.sub("", text)
+    out, statement, at = [], "", 0  # finished text, the statement that is being read, the place
+    while at < len(text):
+        letter = text[at]
+        if text.startswith("//", at) or (letter == "#" and not statement.strip()):
+            end = text.find("\n", at)
+            if not statement.strip():
+                out.append(statement)
+                statement = ""
+            if statement:
+                statement += text[at:end]
+            else:
+                out.append(text[at:end])
+            at = end
+        elif letter == "{" and "(" in statement and not is_body(statement):
+            end = end_of_block(text, at)
+            statement, at = statement + text[at:end], end
+        elif letter == "{" and "(" in statement and not NO_FUNCTION.match(statement):
+            without_members = re.sub(r"\)\s*:\s[^:].*\Z", ")", statement.rstrip(), flags=re.DOTALL)
+            out.append(without_members + ";")
+            statement, at = "", end_of_block(text, at)
+        elif letter in ";{}":
+            out.append(statement + letter)
+            statement, at = "", at + 1
+        else:
+            statement, at = statement + letter, at + 1
+    return "".join([*out, statement])
+
+
 def header_page(path, shown, language):
-    """The page of one header."""
-    parts = list(declarations(path.read_text(encoding="utf-8")))
+    """The page of one header; none where it has nothing for programs."""
+    text = path.read_text(encoding="utf-8")
+    parts = list(declarations(public_part(text) if language == "cpp" else text))
+    if not any(code for _, code in parts) and DETAIL.search(text):
+        return None
     out = [f"# &lt;{shown}&gt;", ""]
     for comment, code in parts:
         if code:
@@ -117,16 +170,34 @@ def signature(function, name):
     return line if len(line) <= 90 else f"{name}(\n" + "".join(f"    {part},\n" for part in parts) + f"){returns}"
 
 
+def field(item):
+    """`name: type = default` of a class's field, of an option as `Annotated[type, Option(default, ...)]` has them."""
+    said = item.annotation
+    if not (isinstance(said, ast.Subscript) and ast.unparse(said.value) == "Annotated"):
+        return ast.unparse(item)
+    kind, option = said.slice.elts
+    return f"{ast.unparse(item.target)}: {ast.unparse(kind)} = {ast.unparse(option.args[0])}"
+
+
+def inherited_by(node, known):
+    """What the bodies of a class's bases have, which are of the same package, and of theirs; what the class has itself is left out."""
+    own, found = {getattr(item, "name", None) for item in node.body}, []
+    for base in node.bases:
+        of = known.get(ast.unparse(base))
+        if isinstance(of, ast.ClassDef):
+            found += [item for item in [*of.body, *inherited_by(of, known)] if getattr(item, "name", "_") not in own]
+    return found
+
+
 def class_parts(node, known):
     """(heading, code, text) of a class and its methods, those of a base of the same package that has no page of its own among them."""
     bases = ", ".join(ast.unparse(base) for base in node.bases)
     yield f"## {node.name}", f"class {node.name}" + (f"({bases})" if bases else ""), ast.get_docstring(node)
-    fields = [ast.unparse(item) for item in node.body if isinstance(item, ast.AnnAssign) and not ast.unparse(item.target).startswith("_")]
+    fields = [field(item) for item in node.body if isinstance(item, ast.AnnAssign) and not ast.unparse(item.target).startswith("_")]
     if fields:
         yield "", "\n".join(fields), None
     is_made_elsewhere = "Made by" in (ast.get_docstring(node) or "")
-    inherited = [item for base in node.bases if isinstance(known.get(ast.unparse(base)), ast.ClassDef)
-                 for item in known[ast.unparse(base)].body if getattr(item, "name", "_") != "__init__"]
+    inherited = [item for item in inherited_by(node, known) if getattr(item, "name", "_") != "__init__"]
     for item in node.body + inherited:
         is_shown = isinstance(item, ast.FunctionDef) and (not item.name.startswith("_") or (item.name == "__init__" and not is_made_elsewhere))
         if is_shown:
@@ -153,9 +224,11 @@ def exported(tree):
     return [node.name for node in tree.body if isinstance(node, (ast.ClassDef, ast.FunctionDef)) and not node.name.startswith("_")]
 
 
-def python_page(path, module):
-    """The page of a module, or of a package by the names that it shows."""
+def python_page(path, module, generated=""):
+    """The page of a module, or of a package by the names that it shows. `generated` is text that is made when the library is built, whose
+    functions it shows, too."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
+    tree.body += [node for node in ast.parse(generated).body if isinstance(node, ast.FunctionDef)]
     known = definitions(path.parent) if path.name == "__init__.py" else \
         {node.name: node for node in tree.body if isinstance(node, (ast.ClassDef, ast.FunctionDef))}
     out = [f"# {module}", "", as_docstring(ast.get_docstring(tree)), ""]

@@ -3,7 +3,7 @@
 usage: stage.py FOLDER      FOLDER is made anew; mkdocs reads it
 
 Documents keep their paths, so links between them need no change. A link to a source becomes one to a page that shows it, a link to a folder one
-to a page that lists it, and a picture or a record is copied.
+to a page that lists it, and a picture or a record is copied. For programs that read there are llms.txt and llms-full.txt (llms.py).
 """
 
 import re
@@ -11,10 +11,13 @@ import shutil
 import sys
 from pathlib import Path
 
+import llms
 import reference
 
 ROOT = Path(__file__).resolve().parents[2]
-DOCUMENTS = ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "docs/*.md", "specs/*.md",
+sys.path.insert(0, str(ROOT / "runtime/python"))
+import generate_ops  # noqa: E402
+DOCUMENTS = ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "docs/*.md", "docs/evidence/*.md", "specs/*.md",
              "tests/gpu/records/*.md", "tests/SANITIZERS.md")
 LINK = re.compile(r"(!?\[[^\]]*\]\()([^)\s]+)(\))")
 FENCE = re.compile(r"^```(\S*)[^\n]*\n.*?^```$", re.DOTALL | re.MULTILINE)
@@ -87,12 +90,17 @@ class Site:
             for path in sorted(headers.glob(pattern)):
                 shown = f"deft/{path.relative_to(headers)}"
                 page = f"{title.lower().replace('+', 'p')}-{path.stem}.md"
-                self.write(Path("api") / page, reference.header_page(path, shown, language))
+                text = reference.header_page(path, shown, language)
+                if text is None:
+                    continue
+                self.write(Path("api") / page, text)
                 index.append(f"- [&lt;{shown}&gt;]({page})")
             index.append("")
         index += ["## Python", ""]
+        operations = generate_ops.functions_text(self.root / "compiler/spec")
         for module, name in PYTHON:
-            self.write(Path("api") / f"{module}.md", reference.python_page(self.root / "runtime/python/deft" / name, module))
+            generated = operations if module == "deft.lang" else ""
+            self.write(Path("api") / f"{module}.md", reference.python_page(self.root / "runtime/python/deft" / name, module, generated))
             index.append(f"- [{module}]({module}.md)")
         self.write(Path("api/index.md"), "\n".join(index) + "\n")
 
@@ -102,6 +110,10 @@ class Site:
             self.write(self.page_of(document), self.text(document))
         shutil.copy(self.root / "docs/site/site.css", self.folder)
         self.reference()
+        config = (self.root / "docs/site/mkdocs.yml").read_text(encoding="utf-8")
+        pages = lambda page: (self.folder / page).read_text(encoding="utf-8")
+        self.write("llms.txt", llms.listing(pages, config))
+        self.write("llms-full.txt", llms.full(pages, config))
 
 
 def main():

@@ -1,147 +1,171 @@
-#include "runtime/api/AttentionImpl.h"
+#include "runtime/api/Attention.h"
 
 #include "compiler/support/Render.h"
-#include "runtime/api/Convert.h"
+#include "runtime/api/Dtypes.h"
+#include "runtime/api/Sized.h"
 #include "runtime/exec/Inputs.h"
 #include "runtime/exec/Params.h"
 #include "specs/Embedded.h"
 
-namespace deft {
+#include <deft/c/selection.h>
+
+using namespace deft;
+using namespace deft::api;
 
 namespace {
 
-TensorType toPublic(const spec::TensorType &tensor) {
-  static_assert(static_cast<int>(spec::DType::F16) == static_cast<int>(DType::F16) &&
-                static_cast<int>(spec::DType::BF16) == static_cast<int>(DType::BF16) &&
-                static_cast<int>(spec::DType::F8E4M3) == static_cast<int>(DType::F8E4M3) &&
-                static_cast<int>(spec::DType::F8E5M2) == static_cast<int>(DType::F8E5M2));
-  return {static_cast<DType>(tensor.dtype), tensor.dim};
-}
+using NewAttention = Result<std::unique_ptr<deft_attention>>;
 
-std::vector<ParamInfo> describeParams(const spec::Variant &variant) {
-  std::vector<ParamInfo> params;
-  for (const spec::Param &param : variant.params)
-    params.push_back({param.name, param.type == spec::ScalarType::F32, exec::paramLength(variant, param),
-                      param.shape != spec::Param::Shape::Scalar, param.defaultValue.has_value(),
-                      param.isOfTokens(), param.shape == spec::Param::Shape::PerQuery,
-                      variant.elementsOf(param)});
-  return params;
-}
-
-std::optional<SelectionInfo> describeSelect(const spec::Variant &variant) {
-  const std::optional<spec::SelectSpec> &select = variant.select;
-  if (!select)
-    return std::nullopt;
-  return SelectionInfo{select->budget.values, static_cast<SelectBy>(select->by), select->keepFirst,
-                       select->keepLast};
-}
-
-Result<Attention> finish(support::Result<program::Program> program) {
+NewAttention finish(Result<program::Program> program) {
   if (!program)
-    return api::toPublic(program.error());
+    return program.error();
   auto kernel = program->cpuKernel();
   if (!kernel && !program->isPackaged())
-    return api::toPublic(kernel.error());
-  auto impl =
-      std::make_shared<Attention::Impl>(Attention::Impl{std::move(*program), std::move(kernel), {}, {}});
-  impl->params = describeParams(impl->variant());
-  impl->selects = describeSelect(impl->variant());
-  impl->bounds = spec::visibleBounds(impl->variant());
-  return Attention(std::move(impl));
+    return kernel.error();
+  return std::make_unique<deft_attention>(
+      std::make_shared<const Attention>(std::move(*program), std::move(kernel)));
 }
 
-constexpr char kHowToChoose[] = "choose one with CompileOptions::attention";
-
-Result<Attention> compile(spec::ImportedFile file, const spec::ImportResolver &resolver,
-                          const std::string &attention) {
+NewAttention compile(spec::ImportedFile file, const spec::ImportResolver &resolver,
+                     const std::string &attention) {
   support::DiagnosticSink sink;
   auto loaded = program::checkSpec(std::move(file), resolver, sink);
   if (sink.hasErrors()) {
     std::string text = support::renderDiagnostics(loaded->sources, sink);
     while (text.ends_with('\n'))
       text.pop_back();
-    return Error{ErrorCode::Diagnostics, std::move(text), ""};
+    return Error{support::ErrorCode::Diagnostics, std::move(text), ""};
   }
-  return finish(program::Program::fromSpec(std::move(loaded), attention, kHowToChoose));
+  return finish(program::Program::fromSpec(std::move(loaded), attention, "choose one by its name"));
+}
+
+/// As callers count them: a C struct's `sized_by`.
+std::int32_t sizedBy(const spec::Param &param) {
+  return param.isOfTokens()                            ? DEFT_SIZED_BY_TOKENS
+         : param.shape == spec::Param::Shape::PerQuery ? DEFT_SIZED_BY_QUERIES
+                                                       : DEFT_SIZED_BY_SPEC;
 }
 
 } // namespace
 
-Attention::Attention(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)) {}
-
-const std::string &Attention::name() const { return impl_->variant().name; }
-int Attention::queryHeads() const { return impl_->variant().queryHeads; }
-int Attention::kvHeads() const { return impl_->variant().kvHeads; }
-TensorType Attention::q() const { return toPublic(impl_->variant().tensors.q); }
-TensorType Attention::k() const { return toPublic(impl_->variant().tensors.k); }
-TensorType Attention::v() const { return toPublic(impl_->variant().tensors.v); }
-TensorType Attention::out() const { return toPublic(impl_->variant().tensors.out); }
-bool Attention::valueInKey() const { return impl_->variant().tensors.valueInKey; }
-bool Attention::seesPath() const { return impl_->variant().bound == spec::MaskBound::Path; }
-int Attention::headDim() const { return k().dim; }
-DType Attention::dtype() const { return k().dtype; }
-DType Attention::outputDtype() const { return out().dtype; }
-bool Attention::hasLse() const { return impl_->variant().withLse; }
-int Attention::pageSize() const { return exec::pageSizeOf(impl_->variant()); }
-const std::vector<ParamInfo> &Attention::params() const { return impl_->params; }
-const std::optional<SelectionInfo> &Attention::selects() const { return impl_->selects; }
-
-CacheStrides Attention::strides() const {
-  const abi::CacheLayout layout = exec::cacheLayoutsOf(impl_->variant()).k;
-  return {layout.pageStride, layout.tokenStride, layout.headStride};
-}
-
-Result<std::string> Attention::source(SourceKind kind, const SourceOptions &options) const {
-  return api::guarded([&]() -> Result<std::string> {
-    switch (kind) {
-    case SourceKind::Ir:
-      return api::toPublic(impl_->program.irText());
-    case SourceKind::Cuda:
-      return api::toPublic(impl_->program.cudaText(options.architecture, options.phase));
-    case SourceKind::Spec:
-      return std::string(impl_->program.specText());
-    }
-    return api::usage("the kind of source is " + std::to_string(static_cast<int>(kind)) +
-                      ", not between 0 and 2");
-  });
-}
-
-Result<Attention> compileSpec(std::string_view text, const CompileOptions &options) {
-  return api::guarded([&]() -> Result<Attention> {
-    const spec::ImportResolver find = specs::importResolver(options.importFolder);
+deft_status deft_attention_compile(const char *text, const deft_compile_options *options,
+                                   deft_attention **attention) {
+  return make({{"text", text}}, attention, [&]() -> NewAttention {
+    const auto known = readSized("deft_compile_options", options);
+    if (!known)
+      return known.error();
+    const std::string name = textOr(known->name, "spec"), folder = textOr(known->import_folder, "");
+    const spec::ImportResolver find = specs::importResolver(folder);
     const auto resolver = [&](const std::string &importer, const std::string &path) {
       // The text's name says nothing of where it lies.
-      return find(importer == options.name ? options.importFolder + "/text" : importer, path);
+      return find(importer == name ? folder + "/text" : importer, path);
     };
-    return compile({options.name, std::string(text)}, resolver, options.attention);
+    return compile({name, text}, resolver, textOr(known->attention, ""));
   });
 }
 
-Result<Attention> compileSpecFile(const std::string &path, const CompileOptions &options) {
-  return api::guarded([&]() -> Result<Attention> {
+deft_status deft_attention_compile_file(const char *path, const deft_compile_options *options,
+                                        deft_attention **attention) {
+  return make({{"path", path}}, attention, [&]() -> NewAttention {
+    const auto known = readSized("deft_compile_options", options);
+    if (!known)
+      return known.error();
     auto file = program::readSpec(path);
     if (!file)
-      return api::toPublic(file.error());
+      return file.error();
     const spec::ImportResolver resolver = specs::importResolverOf(file->name);
-    return compile(std::move(*file), resolver, options.attention);
+    return compile(std::move(*file), resolver, textOr(known->attention, ""));
   });
 }
 
-Result<Attention> loadPackage(const std::string &path, const std::string &attention) {
-  return api::guarded([&] {
-    return finish(
-        program::Program::fromPackage(path, attention, "choose one by the second argument of loadPackage"));
+deft_status deft_attention_load_package(const char *path, const char *name, deft_attention **attention) {
+  return make({{"path", path}}, attention, [&] {
+    return finish(program::Program::fromPackage(path, textOr(name, ""), "choose one by its name"));
   });
 }
 
-bool hasCompiler() {
-#ifdef DEFT_HAS_COMPILER
-  return true;
-#else
-  return false;
-#endif
+void deft_attention_destroy(deft_attention *attention) { delete attention; }
+
+deft_status deft_attention_get_facts(const deft_attention *attention, deft_attention_facts *facts) {
+  return call({{"attention", attention}, {"facts", facts}}, [&] {
+    const spec::Variant &variant = attention->variant();
+    const abi::CacheLayout layout = exec::cacheLayoutsOf(variant).k;
+    const spec::Tensors &tensors = variant.tensors;
+    deft_attention_facts known{};
+    known.name = variant.name.c_str();
+    known.query_heads = variant.queryHeads;
+    known.kv_heads = variant.kvHeads;
+    known.head_dim = known.key_dim = tensors.k.dim;
+    known.value_dim = tensors.v.dim;
+    known.page_size = exec::pageSizeOf(variant);
+    known.query_dtype = dtypeOf(tensors.q.dtype);
+    known.dtype = known.key_dtype = dtypeOf(tensors.k.dtype);
+    known.value_dtype = dtypeOf(tensors.v.dtype);
+    known.output_dtype = dtypeOf(tensors.out.dtype);
+    known.has_lse = variant.withLse;
+    known.param_count = static_cast<std::int32_t>(variant.params.size());
+    known.page_stride = layout.pageStride;
+    known.token_stride = layout.tokenStride;
+    known.head_stride = layout.headStride;
+    known.value_in_key = tensors.valueInKey;
+    known.scale_columns = tensors.scaleColumns;
+    known.sees_path = variant.bound == spec::MaskBound::Path;
+    return writeSized("deft_attention_facts", known, facts);
+  });
 }
 
-const char *version() { return DEFT_VERSION; }
+deft_status deft_attention_get_param(const deft_attention *attention, int32_t index, deft_param_info *info) {
+  return call({{"attention", attention}, {"info", info}}, [&]() -> Result<void> {
+    const spec::Variant &variant = attention->variant();
+    if (index < 0 || static_cast<std::size_t>(index) >= variant.params.size())
+      return usage("there is no parameter " + std::to_string(index) + ", `" + variant.name + "` has " +
+                   std::to_string(variant.params.size()));
+    const spec::Param &param = variant.params[static_cast<std::size_t>(index)];
+    deft_param_info known{};
+    known.name = param.name.c_str();
+    known.dtype = param.type == spec::ScalarType::F32 ? DEFT_F32 : DEFT_I32;
+    known.length = exec::paramLength(variant, param);
+    known.is_array = param.shape != spec::Param::Shape::Scalar;
+    known.has_default = param.defaultValue.has_value();
+    known.sized_by = sizedBy(param);
+    known.elements = variant.elementsOf(param);
+    return writeSized("deft_param_info", known, info);
+  });
+}
 
-} // namespace deft
+deft_status deft_attention_get_selection(const deft_attention *attention, deft_selection_info *info) {
+  static_assert(static_cast<int>(spec::SelectBy::KvHead) == DEFT_SELECT_BY_KV_HEAD &&
+                static_cast<int>(spec::SelectBy::QueryHead) == DEFT_SELECT_BY_QUERY_HEAD &&
+                static_cast<int>(spec::SelectBy::Query) == DEFT_SELECT_BY_QUERY &&
+                static_cast<int>(spec::SelectBy::Caller) == DEFT_SELECT_BY_CALLER);
+  return call({{"attention", attention}, {"info", info}}, [&] {
+    deft_selection_info known{};
+    if (const auto &select = attention->variant().select) {
+      known.budgets = select->budget.values.data();
+      known.budget_count = select->budget.values.size();
+      known.by = static_cast<std::int32_t>(select->by);
+      known.keep_first = select->keepFirst;
+      known.keep_last = select->keepLast;
+    }
+    return writeSized("deft_selection_info", known, info);
+  });
+}
+
+deft_status deft_attention_get_source(const deft_attention *attention, int32_t kind,
+                                      const deft_source_options *options, char **text) {
+  return giveText({{"attention", attention}, {"text", text}}, text, [&]() -> Result<std::string> {
+    const auto known = readSized("deft_source_options", options);
+    if (!known)
+      return known.error();
+    switch (kind) {
+    case DEFT_SOURCE_IR:
+      return attention->of->program.irText();
+    case DEFT_SOURCE_CUDA:
+      return attention->of->program.cudaText(textOr(known->architecture, "sm_90a"), textOr(known->phase, ""));
+    case DEFT_SOURCE_SPEC:
+      return std::string(attention->of->program.specText());
+    default:
+      return wrong("kind", "is " + std::to_string(kind) + ", not between 0 and 2");
+    }
+  });
+}

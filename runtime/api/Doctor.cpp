@@ -1,12 +1,17 @@
 #include "runtime/doctor/Doctor.h"
-#include "runtime/api/Convert.h"
+#include "runtime/api/Call.h"
+#include "runtime/doctor/Support.h"
 
-#include <deft/doctor.hpp>
+#include <deft/c/doctor.h>
 
-namespace deft {
+using namespace deft::api;
 
-Result<std::string> doctorReport() {
-  return api::guarded([]() -> Result<std::string> { return toJson(doctor::examine()).dump(2); });
+deft_status deft_doctor(char **json) {
+  return giveText({{"json", json}}, json,
+                  []() -> Result<std::string> { return toJson(deft::doctor::examine()).dump(2); });
 }
 
-} // namespace deft
+deft_status deft_support(char **json) {
+  return giveText({{"json", json}}, json,
+                  []() -> Result<std::string> { return deft::doctor::supportTable().dump(2); });
+}

@@ -1,35 +1,35 @@
+#include "runtime/api/GpuPlan.h"
+
 #include "compiler/kernels/Legality.h"
 #include "compiler/support/NvtxRange.h"
-#include "runtime/api/AttentionImpl.h"
-#include "runtime/api/CacheLayouts.h"
-#include "runtime/api/CheckOptions.h"
-#include "runtime/api/GpuImpl.h"
-#include "runtime/api/PlanImpl.h"
-#include "runtime/api/SelectionImpl.h"
-#include "runtime/api/SequenceTreeImpl.h"
+#include "runtime/api/Checks.h"
+#include "runtime/api/GpuCapture.h"
+#include "runtime/api/Ranks.h"
+#include "runtime/api/RunTensors.h"
+#include "runtime/api/Selection.h"
+#include "runtime/api/SequenceTree.h"
+#include "runtime/api/Sized.h"
 #include "runtime/api/SizedParamChecks.h"
-#include "runtime/exec/Inputs.h"
 #include "runtime/exec/cuda/CudaFiniteCheck.h"
-#include "runtime/exec/cuda/CudaPlan.h"
-#include "runtime/exec/cuda/DevicePageTable.h"
+
+#include <deft/c/capture.h>
 
 #include <algorithm>
 #include <limits>
 
-namespace deft {
-
-using api::usage;
+using namespace deft;
+using namespace deft::api;
 
 namespace {
 
 /// Each tree gets the tuned config of its class, as far as the loaded kernels can run it.
-void followTrees(const GpuAttention &attention, Plan::Impl &host) {
-  const device::DeviceFacts &facts = attention.gpu().impl().device->facts();
-  const Attention::Impl &impl = attention.attention().impl();
-  const config::Config &loaded = attention.impl().kernels->config();
-  host.chooser.emplace(impl.configs->of(config_cache::DeviceKey::ofGpu(facts)), impl.program.sharedVariant(),
+void followTrees(const deft_gpu_attention &attention, Plan &host) {
+  const device::DeviceFacts &facts = attention.gpu.device->facts();
+  const Attention &of = *attention.attention.of;
+  const config::Config &loaded = attention.kernels->config();
+  host.chooser.emplace(of.configs->of(config_cache::DeviceKey::ofGpu(facts)), of.program.sharedVariant(),
                        target::targetForDevice(facts.major, facts.minor), loaded);
-  host.chooser->setReach(attention.impl().reach);
+  host.chooser->setReach(attention.reach);
   host.chooser->pinKernels(loaded);
 }
 
@@ -42,382 +42,393 @@ exec::PlanRoom withDraftTables(exec::PlanRoom room) {
   return room;
 }
 
-device::cu::Stream toInternal(GpuStream stream) { return static_cast<device::cu::Stream>(stream); }
-
 /// Who looks at a result waits for it, and a capture has none.
-Result<void> checkNotCaptured(const GpuAttention &attention, GpuStream stream) {
-  const device::Device &device = *attention.gpu().impl().device;
+Result<void> checkNotCaptured(const device::Device &device, deft_gpu_stream stream) {
   const device::Device::Current current(device);
-  const auto capturing = device.isCapturing(toInternal(stream));
+  const auto capturing = device.isCapturing(streamOf(stream));
   if (!capturing)
-    return api::toPublic(capturing.error());
+    return capturing.error();
   if (*capturing)
     return usage("a run that looks for what is not finite cannot be captured: it waits for its result",
-                 "leave out GpuInputs::checksFinite, and look at a run outside of the graph");
+                 "look at a run outside of the graph");
   return {};
 }
 
 /// Everything that can be wrong with a run but its plan, before anything is enqueued.
-Result<exec::CudaPointers> checkedPointers(const Plan::Impl &host, bool checksPages,
-                                           const GpuAttention &attention, const GpuInputs &inputs,
-                                           const GpuOutputs &outputs) {
-  const spec::Variant &variant = attention.attention().impl().variant();
-  if (outputs.lse && !variant.withLse)
-    return usage("`" + variant.name + "` gives no lse",
-                 "write `output = ... with lse` in the spec, or leave GpuOutputs::lse null");
-  const auto &params = attention.impl().params;
-  if (!params)
-    return params.error();
-  if (auto checked = host.checkReach(attention.impl().reach, variant.name); !checked)
+Result<exec::CudaPointers> pointersOf(const deft_gpu_plan &plan, const deft_gpu_attention &attention,
+                                      const RunTensors &tensors) {
+  const spec::Variant &variant = attention.variant();
+  const Plan &host = plan.host;
+  if (tensors.asked.params)
+    return wrong("params", "are given, on a GPU the attention has its parameters",
+                 "load the attention with them, or make another one with other values");
+  if (!attention.params)
+    return attention.params.error();
+  if (auto checked = host.checkReach(attention.reach, variant.name); !checked)
     return checked.error();
-  if (host.options.invariant) // another layer's kernels may have been loaded for other plans
-    for (const config::PhaseConfig &phase : attention.impl().kernels->config().phases)
-      if (auto checked = kernels::checkInvariant(phase); !checked)
-        return usage("`" + variant.name + "`: " + checked.error().message,
-                     "load it with GpuLoadOptions::invariant");
-  if (host.plan.queryCount() > 0 && (!inputs.q || !outputs.out))
-    return usage(std::string(inputs.q ? "GpuOutputs::out" : "GpuInputs::q") + " is null");
-  if (host.plan.tableTokens > 0 && (!inputs.k || !inputs.v))
-    return usage(std::string(inputs.k ? "GpuInputs::v" : "GpuInputs::k") + " is null");
-  if (host.plan.tableTokens > 0 && variant.cache.paged && !inputs.pageTable)
-    return usage("GpuInputs::pageTable is null, and the cache of `" + variant.name + "` is paged");
-  const Attention &of = attention.attention();
-  if (const int pages = host.tablePages(of.pageSize()); inputs.tableEntries && *inputs.tableEntries < pages)
-    return usage("the page table has " + std::to_string(*inputs.tableEntries) +
-                 " pages, the tree's tokens lie in the first " + std::to_string(pages));
-  for (const auto &strides : {inputs.strides, inputs.vStrides})
-    if (auto checked = api::checkStrides(strides); !checked)
-      return checked.error();
-  if (auto checked = api::checkRowStride("GpuInputs::qStride", inputs.qStride, of.q(), of.queryHeads());
-      !checked)
-    return checked.error();
-  if (auto checked =
-          api::checkRowStride("GpuOutputs::outStride", outputs.outStride, of.out(), of.queryHeads());
-      !checked)
-    return checked.error();
-  if (auto checked = api::checkCachePages("GpuInputs::cachePages", inputs.cachePages,
-                                          attention.attention().pageSize(), host.plan.tableTokens);
-      !checked)
-    return checked.error();
-  if (checksPages && !inputs.cachePages)
-    return usage("GpuInputs::cachePages is not given, and the plan checks pages",
-                 "leave out GpuPlanOptions::checksPages, or say how many the cache has");
-  if (auto checked =
-          api::checkSizedParams(attention.attention(), (*params)->counts(), inputs.cachePages, host.plan);
-      !checked)
+  if (host.isInvariant()) // another layer's kernels may have been loaded for other plans
+    for (const config::PhaseConfig &phase : attention.kernels->config().phases)
+      if (auto checked = kernels::checkInvariant(variant.tensors, phase); !checked)
+        return usage("`" + variant.name + "`: " + checked.error().message, "load it for invariant plans");
+  if (plan.checksPages && !tensors.cachePages)
+    return wrong("k", "does not say how many pages it has, and the plan checks pages",
+                 "say how many the cache has, or make a plan that does not check them");
+  const auto &params = *attention.params;
+  if (auto checked = checkSizedParams(variant, params->counts(), tensors.cachePages, host.plan); !checked)
     return checked.error();
   constexpr std::int64_t kMostPages =
       std::numeric_limits<int>::max(); // of which entries can name all but one
   exec::CudaPointers pointers;
-  const std::int64_t known = of.pageSize() == 0 ? host.plan.tableTokens : 0; // where nobody says it
-  pointers.cachePages = static_cast<int>(std::min(inputs.cachePages.value_or(known), kMostPages));
-  pointers.q = inputs.q;
-  pointers.k = inputs.k;
-  pointers.v = inputs.v;
-  pointers.pageTable = inputs.pageTable;
-  pointers.pages = host.tablePages(attention.attention().pageSize());
-  pointers.cache = api::cacheLayoutsOf(variant, inputs.strides, inputs.vStrides);
-  pointers.qStride = inputs.qStride;
-  pointers.outStride = outputs.outStride;
-  pointers.out = outputs.out;
-  pointers.lse = outputs.lse;
-  pointers.params = params->get();
+  const std::int64_t known = variant.cache.paged ? 0 : host.plan.tableTokens; // where nobody says it
+  pointers.cachePages = static_cast<int>(std::min(tensors.cachePages.value_or(known), kMostPages));
+  pointers.q = tensors.q;
+  pointers.k = tensors.k;
+  pointers.v = tensors.v;
+  pointers.pageTable = tensors.pageTable.entries;
+  pointers.lists = tensors.lists.slots;
+  pointers.pages = host.tablePages(exec::pageSizeOf(variant));
+  pointers.cache = tensors.cache;
+  pointers.qStride = tensors.qStride;
+  pointers.outStride = tensors.outStride;
+  pointers.out = tensors.out;
+  pointers.lse = tensors.lse;
+  pointers.params = params.get();
   return pointers;
+}
+
+struct Run {
+  capture::RunKind kind;
+  support::Result<void> (exec::CudaPlan::*launch)(const exec::CudaKernels &, const exec::CudaPointers &,
+                                                  device::cu::Stream);
+};
+constexpr Run kFull{capture::RunKind::Full, &exec::CudaPlan::run};
+constexpr Run kSelecting{capture::RunKind::Selecting, &exec::CudaPlan::runSelecting};
+constexpr Run kSparse{capture::RunKind::Sparse, &exec::CudaPlan::runSparse};
+
+deft_status runAs(const Run &run, deft_gpu_plan *plan, const deft_gpu_attention *attention,
+                  const deft_inputs *inputs, const deft_outputs *outputs, deft_gpu_stream stream,
+                  DEFT_CALLER) {
+  const auto runs = [&]() -> Result<void> {
+    const support::NvtxRange range("deft run");
+    if (auto fresh = plan->device->checkFresh(*attention->kernels); !fresh)
+      return fresh;
+    const RunPlace place{.isGpu = true, .gpu = attention->gpu.index()};
+    const auto tensors = checkTensors(attention->variant(), plan->host, place, inputs, outputs);
+    if (!tensors)
+      return tensors.error();
+    if (auto checked = checkGivenLists(attention->variant(), *tensors, run.kind == capture::RunKind::Sparse);
+        !checked)
+      return checked;
+    if (const int budget = plan->device->room().budget;
+        tensors->lists.slots && budget > 0 && tensors->lists.budget != budget)
+      return wrong("lists", "has " + std::to_string(tensors->lists.budget) +
+                                " slots a query, and the plan's budget is " + std::to_string(budget));
+    const auto pointers = pointersOf(*plan, *attention, *tensors);
+    if (!pointers)
+      return pointers.error();
+    const device::Device &device = *attention->gpu.device;
+    if (tensors->asked.checks_finite != 0)
+      if (auto checked = checkNotCaptured(device, stream); !checked)
+        return checked;
+    std::optional<GpuRunCapture> captured;
+    if (plan->host.captured)
+      captured.emplace(*plan, *attention, *tensors, run.kind, stream);
+    Result<void> ran = (*plan->device.*run.launch)(*attention->kernels, *pointers, streamOf(stream));
+    if (ran && captured)
+      captured->finish();
+    if (ran && tensors->asked.checks_finite != 0)
+      ran = exec::checkFinite(device, attention->variant(), plan->host.plan, attention->reach, *pointers,
+                              streamOf(stream));
+    return ran;
+  };
+  return call({{"plan", plan}, {"attention", attention}, {"inputs", inputs}, {"outputs", outputs}}, runs,
+              function);
 }
 
 } // namespace
 
-struct GpuPlan::Impl {
-  GpuAttention attention; ///< of make(): keeps the device and the kernels' config
-  Plan::Impl host;
-  std::unique_ptr<exec::CudaPlan> device;
-  std::shared_ptr<TreeStamp> followed; ///< by device->watch()
-  plan::Choice taken;                  ///< how the plan was cut that was taken last
-  bool checksPages = false;            ///< runs are to say how many the cache has
-  bool isReserved = false;             ///< the room is that of reserve(), at least
-  std::optional<exec::GrowthRules> growth;
-
-  Impl(const GpuAttention &of, std::unique_ptr<exec::CudaPlan> on) : attention(of), device(std::move(on)) {}
-  Impl(const Impl &) = delete;
-  Impl &operator=(const Impl &) = delete;
-  ~Impl() { unfollow(); }
-
-  void unfollow() {
-    if (followed)
-      followed->unfollow(device->watch()->treeGeneration().get());
-    followed = nullptr;
-  }
-
-  using Run = support::Result<void> (exec::CudaPlan::*)(const exec::CudaKernels &, const exec::CudaPointers &,
-                                                        device::cu::Stream);
-  Result<void> runAs(Run run, const GpuAttention &of, const GpuInputs &inputs, const GpuOutputs &outputs,
-                     GpuStream stream) {
-    return api::guarded([&]() -> Result<void> {
-      const support::NvtxRange range("deft run");
-      const auto pointers = checkedPointers(host, checksPages, of, inputs, outputs);
-      if (!pointers)
-        return pointers.error();
-      if (inputs.checksFinite)
-        if (auto checked = checkNotCaptured(of, stream); !checked)
-          return checked;
-      auto ran = (*device.*run)(*of.impl().kernels, *pointers, toInternal(stream));
-      if (ran && inputs.checksFinite)
-        ran = exec::checkFinite(*of.gpu().impl().device, of.attention().impl().variant(), host.plan,
-                                of.impl().reach, *pointers, toInternal(stream));
-      return api::toPublic(std::move(ran));
-    });
-  }
-
-  /// The first drafts bring their tables: where room was reserved, for as many as it has.
-  support::Result<void> makeDraftTables() {
-    const exec::PlanRoom &room = device->room();
-    if (host.drafts.isEmpty() || room.draftRequests > 0 || !isReserved || device->isFixed())
-      return {};
-    return device->setRoom(withDraftTables(room));
-  }
-
-  /// The host's plan is the tree's; the device's is to become it.
-  Result<void> take() {
-    if (followed != host.stamp) {
-      unfollow();
-      device->forget(); // generations of two trees say nothing of each other
-      followed = host.stamp;
-      followed->follow(device->watch()->treeGeneration());
-    }
-    if (growth)
-      for (abi::DraftRequest &request : host.drafts.requests)
-        request.mostGain = growth->slackAt(request.location);
-    auto written = makeDraftTables();
-    if (written)
-      written = device->write(host.plan, host.drafts);
-    if (!written)
-      host.stamp = nullptr; // it is on no device, so it is of no tree
-    else
-      taken = host.planner.lastChoice();
-    return api::toPublic(std::move(written));
-  }
-};
-
-GpuPlan::GpuPlan(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
-GpuPlan::GpuPlan(GpuPlan &&) noexcept = default;
-GpuPlan &GpuPlan::operator=(GpuPlan &&) noexcept = default;
-GpuPlan::~GpuPlan() = default;
-
-Result<GpuPlan> GpuPlan::make(const GpuAttention &attention, const Tree &tree,
-                              const GpuPlanOptions &options) {
-  if (options.runsAhead < 0)
-    return usage("a plan cannot have " + std::to_string(options.runsAhead) + " runs ahead");
-  if (auto checked = api::checkRange("GpuPlanOptions::slack", options.slack, 0, plan::Planner::kMostGrowth);
-      !checked)
-    return checked.error();
-  if (options.slack > 0 && !options.followsLengths)
-    return usage("GpuPlanOptions::slack is given, and the plan does not follow lengths",
-                 "set GpuPlanOptions::followsLengths, too");
-  if (auto checked = api::checkPartition(options.plan); !checked)
-    return checked.error();
-  if (options.budget != 0)
-    if (auto checked = exec::checkBudget(attention.attention().impl().variant(), options.budget); !checked)
-      return api::toPublic(checked.error());
-  return api::guarded([&]() -> Result<GpuPlan> {
-    const auto &kernels = attention.impl().kernels;
-    exec::CudaPlanOptions onDevice;
-    onDevice.isWatched = true;
-    onDevice.freeRuns = options.runsAhead;
-    onDevice.checksPages = options.checksPages;
-    onDevice.budget = options.budget;
-    onDevice.isInvariant = options.plan.invariant;
-    if (options.followsLengths)
-      onDevice.growth = {.slack = options.slack, .pageSize = attention.attention().pageSize()};
-    auto device = exec::CudaPlan::create(kernels, onDevice);
-    if (!device)
-      return api::toPublic(device.error());
-    auto impl = std::make_unique<Impl>(attention, std::move(*device));
-    impl->growth = onDevice.growth;
-    Plan::Impl &host = impl->host;
-    host.attention = kernels->variant().name;
-    host.facts = plan::VariantFacts::of(kernels->variant(), config::DeviceKind::Gpu, attention.impl().reach);
-    host.options = options.plan;
-    host.options.params = nullptr;
-    host.config = withOptions(kernels->config(), options.plan);
-    if (host.config.phases.size() != kernels->phases())
-      return usage("an invariant plan needs one kernel, the attention was loaded with " +
-                       std::to_string(kernels->phases()),
-                   "load it with GpuLoadOptions::invariant");
-    if (options.plan.invariant)
-      host.planner = plan::Planner({.isInvariant = true});
-    else
-      followTrees(attention, host);
-    host.workers = kernels->blocksAtOnce();
-    host.growsOnDevice = options.followsLengths;
-    impl->checksPages = options.checksPages;
-    if (auto made = host.make(tree); !made)
-      return made.error();
-    if (auto taken = impl->take(); !taken)
-      return taken.error();
-    return GpuPlan(std::move(impl));
-  });
+Result<void> deft_gpu_plan::makeDraftTables() {
+  const exec::PlanRoom &room = device->room();
+  if (host.drafts.isEmpty() || room.draftRequests > 0 || !isReserved || device->isFixed())
+    return {};
+  return device->setRoom(withDraftTables(room));
 }
 
-Result<Advanced> GpuPlan::advance(const Tree &tree) {
-  return api::guarded([&]() -> Result<Advanced> {
-    if (impl_->host.isCurrentFor(tree))
-      return Advanced::Nothing;
-    impl_->host.isCaptured = impl_->device->isFixed();
-    impl_->device->lendRoom(impl_->host.plan.runs);
-    auto advanced = impl_->host.advance(tree);
-    if (!advanced)
-      return advanced;
-    auto taken = impl_->take();
-    // The room that a graph has may be for fewer runs, or that of another cut. In path order, or as it was
-    // then, the tree may still fit.
-    if (!taken && impl_->host.isCaptured) {
-      const plan::Choice chosen = impl_->host.planner.lastChoice();
-      const bool hasMoreRuns =
-          impl_->host.config.order == config::Order::Mixed || impl_->host.facts.pageSize > 0;
-      if (hasMoreRuns && impl_->host.makeAs(chosen, tree))
-        taken = impl_->take();
-      if (!taken && chosen != impl_->taken && impl_->host.makeAs(impl_->taken, tree))
-        taken = impl_->take();
-      if (!taken && !impl_->host.options.invariant && impl_->host.makeAs(kPlanOfLeastRoom, tree))
-        taken = impl_->take();
-    }
-    if (!taken)
-      return taken.error();
+Result<void> deft_gpu_plan::take() {
+  if (followed != host.stamp) {
+    unfollow();
+    device->forget(); // generations of two trees say nothing of each other
+    followed = host.stamp;
+    followed->follow(device->watch()->treeGeneration());
+  }
+  if (growth)
+    for (abi::DraftRequest &request : host.drafts.requests)
+      request.mostGain = growth->slackAt(request.location);
+  auto written = makeDraftTables();
+  if (written)
+    written = device->write(host.plan, host.drafts);
+  if (!written)
+    host.stamp = nullptr; // it is on no device, so it is of no tree
+  else
+    taken = host.planner.lastChoice();
+  return written;
+}
+
+Result<deft_advanced> deft_gpu_plan::advance(const deft_tree &tree) {
+  if (host.isCurrentFor(tree))
+    return DEFT_ADVANCED_NOTHING;
+  host.isCaptured = device->isFixed();
+  device->lendRoom(host.plan.runs);
+  auto advanced = host.advance(tree);
+  if (!advanced)
     return advanced;
-  });
+  auto took = take();
+  // The room that a graph has may be for fewer runs, or that of another cut. In path order, or as it was
+  // then, the tree may still fit.
+  if (!took && host.isCaptured) {
+    const plan::Choice chosen = host.planner.lastChoice();
+    const bool hasMoreRuns = host.config.order == config::Order::Mixed || host.facts.pageSize > 0;
+    if (hasMoreRuns && host.makeAs(chosen, tree))
+      took = take();
+    if (!took && chosen != taken && host.makeAs(taken, tree))
+      took = take();
+    if (!took && !host.isInvariant() && host.makeAs(kPlanOfLeastRoom, tree))
+      took = take();
+  }
+  if (!took)
+    return took.error();
+  return advanced;
 }
 
-Result<void> GpuPlan::upload(GpuStream stream) {
-  return api::guarded([&] { return api::toPublic(impl_->device->upload(toInternal(stream))); });
-}
-
-Result<void> GpuPlan::follow(const int *lengths, GpuStream stream) {
-  return api::guarded([&]() -> Result<void> {
-    if (!lengths && impl_->host.plan.queryCount() > 0)
-      return usage("the lengths are null");
-    return api::toPublic(impl_->device->follow(lengths, toInternal(stream)));
-  });
-}
-
-Result<void> GpuPlan::draft(const DraftMask &mask, GpuStream stream) {
-  return api::guarded([&]() -> Result<void> {
-    if (auto checked = impl_->host.checkMask(mask); !checked)
-      return checked;
-    if (mask.lengths && !impl_->growth)
-      return usage("DraftMask::lengths is given, and the plan does not follow lengths",
-                   "set GpuPlanOptions::followsLengths");
-    return api::toPublic(
-        impl_->device->draft({mask.bits, mask.depths, mask.lengths, mask.drafts}, toInternal(stream)));
-  });
-}
-
-Result<void> GpuPlan::run(const GpuAttention &attention, const GpuInputs &inputs, const GpuOutputs &outputs,
-                          GpuStream stream) {
-  return impl_->runAs(&exec::CudaPlan::run, attention, inputs, outputs, stream);
-}
-
-Result<void> GpuPlan::runSelecting(const GpuAttention &attention, const GpuInputs &inputs,
-                                   const GpuOutputs &outputs, GpuStream stream) {
-  return impl_->runAs(&exec::CudaPlan::runSelecting, attention, inputs, outputs, stream);
-}
-
-Result<void> GpuPlan::runSparse(const GpuAttention &attention, const GpuInputs &inputs,
-                                const GpuOutputs &outputs, GpuStream stream) {
-  return impl_->runAs(&exec::CudaPlan::runSparse, attention, inputs, outputs, stream);
-}
-
-Result<void> GpuPlan::readLists(Selection &selection, GpuStream stream) const {
-  return api::guarded([&]() -> Result<void> {
-    const int budget = impl_->device->room().budget,
-              lists = impl_->attention.attention().impl().variant().lists();
-    Selection::Impl &into = selection.impl();
-    if (into.budget != budget || into.lists != lists)
-      return usage("the plan has " + std::to_string(lists) + " lists a query of " + std::to_string(budget) +
-                       " tokens, the selection " + std::to_string(into.lists) + " of " +
-                       std::to_string(into.budget),
-                   "make it for this attention and the plan's budget");
-    into.stamp = nullptr;
-    return api::toPublic(impl_->device->readLists(into.chosen, toInternal(stream)));
-  });
-}
-
-Result<void> GpuPlan::checkReplays() {
-  return api::guarded([&] { return api::toPublic(impl_->device->checkReplays()); });
-}
-
-Result<void> GpuPlan::reserve(const GpuRoom &room) {
+Result<void> deft_gpu_plan::reserve(const deft_gpu_room &given) {
   constexpr int kMost = 1 << 28; // of any: more than a device's memory
   for (const auto &[name, value] :
-       {std::pair("queries", room.queries), std::pair("items", room.items), std::pair("runs", room.runs),
-        std::pair("partials", room.partials), std::pair("positions", room.positions),
-        std::pair("stretches", room.stretches)})
-    if (auto checked = api::checkRange(std::string("GpuRoom::") + name, value, 0, kMost); !checked)
+       {std::pair("queries", given.queries), std::pair("items", given.items), std::pair("runs", given.runs),
+        std::pair("partials", given.partials), std::pair("positions", given.positions),
+        std::pair("stretches", given.stretches)})
+    if (auto checked = checkRange(std::string("deft_gpu_room::") + name, value, 0, kMost); !checked)
       return checked;
-  return api::guarded([&]() -> Result<void> {
-    if (impl_->device->isFixed())
-      return usage("a captured graph has fixed the plan's room", "make another plan, and capture again");
-    exec::PlanRoom larger = impl_->device->room();
-    larger.growTo(toInternal(room, larger.items.size()));
-    impl_->isReserved = true;
-    if (larger.draftRequests > 0)
-      larger = withDraftTables(std::move(larger));
-    if (auto set = impl_->device->setRoom(larger); !set) {
-      if (!impl_->device->hasPlan()) // memory could not be had: advance() makes it anew
-        impl_->host.stamp = nullptr;
-      return api::toPublic(set.error());
-    }
-    return impl_->host.isCurrent() ? impl_->take() : Result<void>();
-  });
+  if (device->isFixed())
+    return usage("a captured graph has fixed the plan's room", "make another plan, and capture again");
+  exec::PlanRoom larger = device->room();
+  larger.growTo(roomOf(given, larger.items.size()));
+  isReserved = true;
+  if (larger.draftRequests > 0)
+    larger = withDraftTables(std::move(larger));
+  if (auto set = device->setRoom(larger); !set) {
+    if (!device->hasPlan()) // memory could not be had: advance() makes it anew
+      host.stamp = nullptr;
+    return set;
+  }
+  return host.isCurrent() ? take() : Result<void>();
 }
 
-GpuRoom GpuPlan::room() const {
-  const exec::PlanRoom &room = impl_->device->room();
+deft_gpu_room deft_gpu_plan::room() const {
+  const exec::PlanRoom &room = device->room();
   const auto fewest = std::min_element(room.items.begin(), room.items.end());
-  return {room.queries,   fewest == room.items.end() ? 0 : *fewest,
-          room.runs,      room.partialSlots,
-          room.positions, room.stretches};
+  deft_gpu_room known{};
+  known.queries = room.queries;
+  known.items = fewest == room.items.end() ? 0 : *fewest;
+  known.runs = room.runs;
+  known.partials = room.partialSlots;
+  known.positions = room.positions;
+  known.stretches = room.stretches;
+  return known;
 }
 
-bool GpuPlan::isCurrent() const { return impl_->host.isCurrent(); }
-int GpuPlan::queryCount() const { return impl_->host.plan.queryCount(); }
-PlanSummary GpuPlan::summary() const { return impl_->host.summary(); }
-ConfigChoice GpuPlan::choice() const { return impl_->host.choice(); }
+namespace deft::api {
 
-Result<std::string> GpuPlan::picture(const Tree &tree) const {
-  return api::guarded([&] { return impl_->host.picture(tree, impl_->host.kernelPrices()); });
+Result<GpuPlanOptions> gpuPlanOptionsOf(const deft_gpu_plan_options *given, const spec::Variant &variant) {
+  const auto own = readSized("deft_gpu_plan_options", given);
+  if (!own)
+    return own.error();
+  const auto plan = planOptionsOf(own->plan);
+  if (!plan)
+    return plan.error();
+  if (auto checked = checkRange("deft_gpu_plan_options::runs_ahead", own->runs_ahead, 0,
+                                std::numeric_limits<int>::max());
+      !checked)
+    return checked.error();
+  if (auto checked = checkRange("deft_gpu_plan_options::slack", own->slack, 0, plan::Planner::kMostGrowth);
+      !checked)
+    return checked.error();
+  if (own->slack > 0 && own->follows_lengths == 0)
+    return wrong("deft_gpu_plan_options::slack", "is given, and the plan does not follow lengths",
+                 "let it follow lengths, too");
+  if (own->budget != 0)
+    if (auto checked = exec::checkBudget(variant, own->budget); !checked)
+      return checked.error();
+  return GpuPlanOptions{*plan, *own};
 }
 
-struct GpuPageTable::Impl {
-  std::unique_ptr<exec::DevicePageTable> table;
-};
+Result<std::unique_ptr<deft_gpu_plan>> makeGpuPlan(const deft_gpu_attention &attention, const deft_tree &tree,
+                                                   const deft_gpu_plan_options *given) {
+  const auto &kernels = attention.kernels;
+  const spec::Variant &variant = kernels->variant();
+  const auto options = gpuPlanOptionsOf(given, variant);
+  if (!options)
+    return options.error();
+  const bool followsLengths = options->own.follows_lengths != 0;
+  exec::CudaPlanOptions onDevice;
+  onDevice.isWatched = true;
+  onDevice.freeRuns = options->own.runs_ahead;
+  onDevice.checksPages = options->own.checks_pages != 0;
+  onDevice.budget = options->own.budget;
+  onDevice.isInvariant = options->isInvariant();
+  if (followsLengths)
+    onDevice.growth = {.slack = options->own.slack, .pageSize = exec::pageSizeOf(variant)};
+  auto device = exec::CudaPlan::create(kernels, onDevice);
+  if (!device)
+    return device.error();
+  auto made = std::make_unique<deft_gpu_plan>(attention, std::move(*device));
+  made->growth = onDevice.growth;
+  made->checksPages = onDevice.checksPages;
+  Plan &host = made->host;
+  host.attention = variant.name;
+  host.facts = plan::VariantFacts::of(variant, config::DeviceKind::Gpu, attention.reach);
+  host.whyNotOverRanks = whyNotOverRanks(variant);
+  host.options = options->plan;
+  host.options.params = nullptr;
+  host.config = withOptions(kernels->config(), options->plan);
+  if (host.config.phases.size() != kernels->phases())
+    return usage("the attention was loaded with " + std::to_string(kernels->phases()) +
+                     " kernels, and an invariant plan needs one",
+                 "load it for invariant plans");
+  if (host.isInvariant())
+    host.planner = plan::Planner({.isInvariant = true});
+  else
+    followTrees(attention, host);
+  host.workers = kernels->blocksAtOnce();
+  host.growsOnDevice = followsLengths;
+  if (auto planned = host.make(tree); !planned)
+    return planned.error();
+  if (auto taken = made->take(); !taken)
+    return taken.error();
+  return made;
+}
 
-GpuPageTable::GpuPageTable(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
-GpuPageTable::GpuPageTable(GpuPageTable &&) noexcept = default;
-GpuPageTable &GpuPageTable::operator=(GpuPageTable &&) noexcept = default;
-GpuPageTable::~GpuPageTable() = default;
+} // namespace deft::api
 
-Result<GpuPageTable> GpuPageTable::make(const Gpu &gpu, int pages) {
-  if (pages < 0)
-    return usage("a page table cannot have " + std::to_string(pages) + " pages");
-  return api::guarded([&]() -> Result<GpuPageTable> {
-    auto table = exec::DevicePageTable::create(gpu.impl().device, pages);
-    if (!table)
-      return api::toPublic(table.error());
-    return GpuPageTable(std::make_unique<Impl>(Impl{std::move(*table)}));
+deft_status deft_gpu_plan_make(const deft_gpu_attention *attention, const deft_tree *tree,
+                               const deft_gpu_plan_options *options, deft_gpu_plan **plan) {
+  return make({{"attention", attention}, {"tree", tree}}, plan,
+              [&] { return makeGpuPlan(*attention, *tree, options); });
+}
+
+void deft_gpu_plan_destroy(deft_gpu_plan *plan) { delete plan; }
+
+deft_status deft_gpu_plan_advance(deft_gpu_plan *plan, const deft_tree *tree, deft_advanced *advanced) {
+  return call({{"plan", plan}, {"tree", tree}}, [&] { return give(plan->advance(*tree), advanced); });
+}
+
+deft_status deft_gpu_plan_upload(deft_gpu_plan *plan, deft_gpu_stream stream) {
+  return call({{"plan", plan}}, [&] { return uploadPlan(*plan, stream); });
+}
+
+deft_status deft_gpu_plan_follow(deft_gpu_plan *plan, const deft_tensor *lengths, deft_gpu_stream stream) {
+  return call({{"plan", plan}, {"lengths", lengths}}, [&]() -> Result<void> {
+    const auto known = checkLengths(lengths, plan->host.queryCount(), plan->place());
+    if (known && plan->host.captured)
+      plan->host.captured->noteLengthsOnDevice(*known);
+    return known ? Result<void>(plan->device->follow(*known, streamOf(stream))) : known.error();
   });
 }
 
-Result<void> GpuPageTable::upload(const SequenceTree &sequences, GpuStream stream) {
-  return api::guarded([&] {
-    return api::toPublic(impl_->table->upload(sequences.impl().sequences.pool(), toInternal(stream)));
+deft_status deft_gpu_plan_draft(deft_gpu_plan *plan, const deft_draft_mask *mask, deft_gpu_stream stream) {
+  return call({{"plan", plan}, {"mask", mask}}, [&]() -> Result<void> {
+    const auto known = checkMask(mask, plan->place());
+    if (!known)
+      return known.error();
+    if (auto checked = plan->host.checkMask(*known); !checked)
+      return checked;
+    if (known->lengths && !plan->growth)
+      return wrong("deft_draft_mask::lengths", "is given, and the plan does not follow lengths",
+                   "let the plan follow lengths");
+    if (plan->host.captured)
+      plan->host.captured->noteMaskOnDevice(*known);
+    return plan->device->draft({known->bits, known->depths, known->lengths, known->drafts}, streamOf(stream));
   });
 }
 
-Result<void> GpuPageTable::upload(std::span<const int> entries, GpuStream stream, int first) {
-  return api::guarded(
-      [&] { return api::toPublic(impl_->table->upload(entries, first, toInternal(stream))); });
+deft_status deft_gpu_plan_run(deft_gpu_plan *plan, const deft_gpu_attention *attention,
+                              const deft_inputs *inputs, const deft_outputs *outputs,
+                              deft_gpu_stream stream) {
+  return runAs(kFull, plan, attention, inputs, outputs, stream);
 }
 
-const int *GpuPageTable::data() const { return impl_->table->data(); }
+deft_status deft_gpu_plan_run_selecting(deft_gpu_plan *plan, const deft_gpu_attention *attention,
+                                        const deft_inputs *inputs, const deft_outputs *outputs,
+                                        deft_gpu_stream stream) {
+  return runAs(kSelecting, plan, attention, inputs, outputs, stream);
+}
 
-} // namespace deft
+deft_status deft_gpu_plan_run_sparse(deft_gpu_plan *plan, const deft_gpu_attention *attention,
+                                     const deft_inputs *inputs, const deft_outputs *outputs,
+                                     deft_gpu_stream stream) {
+  return runAs(kSparse, plan, attention, inputs, outputs, stream);
+}
+
+deft_status deft_gpu_plan_read_lists(const deft_gpu_plan *plan, deft_selection *selection,
+                                     deft_gpu_stream stream) {
+  return call({{"plan", plan}, {"selection", selection}}, [&]() -> Result<void> {
+    const int budget = plan->device->room().budget, lists = plan->attention.variant().lists();
+    if (selection->budget != budget || selection->lists != lists)
+      return usage("the selection has " + std::to_string(selection->lists) + " lists a query of " +
+                       std::to_string(selection->budget) + " tokens, the plan " + std::to_string(lists) +
+                       " of " + std::to_string(budget),
+                   "make it for this attention and the plan's budget");
+    selection->stamp = nullptr;
+    return plan->device->readLists(selection->chosen, streamOf(stream));
+  });
+}
+
+deft_status deft_gpu_plan_check_replays(deft_gpu_plan *plan) {
+  return call({{"plan", plan}}, [&] { return plan->device->checkReplays(); });
+}
+
+deft_status deft_gpu_plan_capture_replay(deft_gpu_plan *plan, deft_gpu_stream stream) {
+  return call({{"plan", plan}}, [&] { return captureReplay(*plan, stream); });
+}
+
+deft_status deft_gpu_plan_reserve(deft_gpu_plan *plan, const deft_gpu_room *room) {
+  return call({{"plan", plan}, {"room", room}}, [&]() -> Result<void> {
+    const auto known = readSized("deft_gpu_room", room);
+    return known ? plan->reserve(*known) : known.error();
+  });
+}
+
+deft_status deft_gpu_plan_get_room(const deft_gpu_plan *plan, deft_gpu_room *room) {
+  return call({{"plan", plan}, {"room", room}},
+              [&] { return writeSized("deft_gpu_room", plan->room(), room); });
+}
+
+int32_t deft_gpu_plan_is_current(const deft_gpu_plan *plan) {
+  return ask({"plan", plan}, 0, [&] { return plan->host.isCurrent(); });
+}
+
+int32_t deft_gpu_plan_query_count(const deft_gpu_plan *plan) {
+  return ask({"plan", plan}, 0, [&] { return plan->host.queryCount(); });
+}
+
+deft_status deft_gpu_plan_get_summary(const deft_gpu_plan *plan, deft_plan_summary *summary) {
+  return call({{"plan", plan}, {"summary", summary}}, [&] { return plan->host.giveSummary(summary); });
+}
+
+deft_status deft_gpu_plan_get_choice(const deft_gpu_plan *plan, deft_config_choice **choice) {
+  clear(choice);
+  return call({{"plan", plan}, {"choice", choice}}, [&] { return plan->host.giveChoice(choice); });
+}
+
+deft_status deft_gpu_plan_get_picture(const deft_gpu_plan *plan, const deft_tree *tree, char **svg) {
+  return giveText({{"plan", plan}, {"tree", tree}, {"svg", svg}}, svg,
+                  [&] { return plan->host.picture(*tree, plan->host.kernelPrices()); });
+}
+
+deft_status deft_gpu_plan_get_page(const deft_gpu_plan *plan, const deft_tree *tree,
+                                   const deft_gpu_plan *against, const deft_tree *against_tree, char **html) {
+  return giveText({{"plan", plan}, {"tree", tree}, {"html", html}}, html, [&] {
+    return pageOf({&plan->host, tree, plan->host.kernelPrices()},
+                  {against ? &against->host : nullptr, against_tree,
+                   against ? against->host.kernelPrices() : plan->host.kernelPrices()});
+  });
+}

@@ -1,16 +1,16 @@
-#include "runtime/api/AttentionImpl.h"
-#include "runtime/api/CheckOptions.h"
-#include "runtime/api/GpuImpl.h"
-#include "runtime/api/PlanImpl.h"
-#include "runtime/api/SelectionImpl.h"
+#include "runtime/api/Checks.h"
+#include "runtime/api/Gpu.h"
+#include "runtime/api/Plan.h"
+#include "runtime/api/Sized.h"
 #include "runtime/exec/cuda/PlanSelecting.h"
 #include "runtime/plan/Items.h"
 #include "runtime/plan/PagePieces.h"
 
 #include <algorithm>
 #include <limits>
+#include <tuple>
 
-namespace deft {
+namespace deft::api {
 
 namespace {
 
@@ -33,25 +33,25 @@ struct Needs {
   std::int64_t chunksOfPath;
 };
 
-Needs needsOf(const GpuAttention &attention, const GpuPlanOptions &options) {
-  const exec::CudaKernels &kernels = *attention.impl().kernels;
-  const spec::Variant &variant = kernels.variant();
+Needs needsOf(const exec::CudaKernels &kernels, const GpuPlanOptions &options) {
+  const auto shape = kernels::KernelShape::of(kernels.variant());
   const config::Config config = withOptions(kernels.config(), options.plan);
-  const bool hasOwnChunks = options.plan.invariant && config.chunkTokens > 0;
-  const int piece = kernels.readByTensorMap() ? plan::pieceOf(attention.attention().pageSize()) : 0;
+  const bool hasOwnChunks = options.isInvariant() && config.chunkTokens > 0;
+  const int piece = kernels.readByTensorMap() ? plan::pieceOf(exec::pageSizeOf(kernels.variant())) : 0;
   return {kernels.blocksAtOnce(),
-          variant.kvHeads,
-          std::max(config::mostRows(config) / variant.ratio(), 1),
+          shape.unitsOfItem(),
+          std::max(config::mostRows(config) / shape.rowsOfQuery(), 1),
           config.chunkTokens,
           static_cast<std::int64_t>(plan::mostParts(piece)),
           config.order == config::Order::Mixed,
-          hasOwnChunks ? divideUp(options.longestPath, config.chunkTokens) : 0};
+          hasOwnChunks ? divideUp(options.own.longest_path, config.chunkTokens) : 0};
 }
 
 /// The bounds are those of partition `union` with the chunk that fills the machine, which any tree may get
 /// (kPlanOfLeastRoom): no more tiles than queries, and what chooseChunkTokens cuts them into beside; others
 /// have the nodes' tiles, too. An invariant plan's chunks are cut once more by how many queries a tile has.
-GpuRoom roomOf(const Needs &needs, std::int64_t requests, std::int64_t queries, std::int64_t tokens) {
+deft_gpu_room neededRoom(const Needs &needs, std::int64_t requests, std::int64_t queries,
+                         std::int64_t tokens) {
   const std::int64_t nodes = 2 * requests + 1,
                      cuts = divideUp(std::int64_t{plan::kMostChunkParts} * needs.blocks, needs.kvHeads) +
                             plan::kMostChunkParts,
@@ -67,15 +67,55 @@ GpuRoom roomOf(const Needs &needs, std::int64_t requests, std::int64_t queries, 
   const std::int64_t inPages = (items + nodes + queries) * needs.partsOfRun + stairs,
                      mixed = needs.isMixed ? divideUp(tokens, 16) : 0;
   const auto count = [](std::int64_t value) { return static_cast<int>(std::min(value, kMostPlanned)); };
-  return {.queries = count(queries),
-          .items = count(items),
-          .runs = count(std::max(inPathOrder, inPages + mixed)),
-          .partials = count(partials)};
+  deft_gpu_room room{};
+  room.queries = count(queries);
+  room.items = count(items);
+  room.runs = count(std::max(inPathOrder, inPages + mixed));
+  room.partials = count(partials);
+  return room;
+}
+
+struct RoomSize {
+  deft_gpu_room room = {};
+  deft_gpu_room_size bytes = {};
+};
+
+Result<RoomSize> roomFor(const deft_gpu_attention &attention, int requests, int queries, std::int64_t tokens,
+                         const GpuPlanOptions &options) {
+  constexpr int kMost = tree::KvTree::kMaxNodes / 2;
+  for (const auto &[name, value, most] :
+       {std::tuple<const char *, std::int64_t, std::int64_t>("requests", requests, kMost),
+        {"queries", queries, tree::KvTree::kMaxQueries},
+        {"tokens", tokens, std::int64_t{1} << 40},
+        {"deft_gpu_plan_options::longest_path", options.own.longest_path, std::numeric_limits<int>::max()}})
+    if (auto checked = checkRange(name, value, 0, most); !checked)
+      return checked.error();
+  const exec::CudaKernels &kernels = *attention.kernels;
+  const int budget = options.own.budget, longestPath = options.own.longest_path;
+  RoomSize size;
+  size.room = neededRoom(needsOf(kernels, options), requests, queries, tokens);
+  if (budget > 0) {
+    const std::int64_t longest = longestPath > 0 ? std::min<std::int64_t>(longestPath, tokens) : tokens;
+    size.room.positions = static_cast<int>(std::min(longest, kMostPlanned));
+    size.room.stretches = static_cast<int>(std::min(queries * kPathNodes, kMostPlanned));
+  }
+  exec::PlanRoom room = roomOf(size.room, kernels.phases());
+  room.growsOnDevice = options.own.follows_lengths != 0;
+  if (budget > 0) {
+    const auto selecting = exec::PlanSelecting::create(kernels, budget, options.isInvariant());
+    if (!selecting)
+      return selecting.error();
+    selecting->completeRoom(room);
+  }
+  const auto bytes = exec::RoomBytes::of(room, kernels.variant());
+  size.bytes.device_bytes = bytes.onDevice();
+  size.bytes.host_bytes = 2 * bytes.plan;
+  return size;
 }
 
 } // namespace
 
-exec::PlanRoom toInternal(const GpuRoom &room, std::size_t phases) {
+exec::PlanRoom roomOf(const deft_gpu_room &room, std::size_t phases) {
   exec::PlanRoom own;
   own.queries = own.mergedQueries = room.queries;
   own.runs = room.runs;
@@ -87,45 +127,23 @@ exec::PlanRoom toInternal(const GpuRoom &room, std::size_t phases) {
   return own;
 }
 
-Result<GpuRoomSize> roomFor(const GpuAttention &attention, int requests, int queries, std::int64_t tokens,
-                            const GpuPlanOptions &options) {
-  constexpr int kMost = tree::KvTree::kMaxNodes / 2;
-  if (auto checked = api::checkRange("requests", requests, 0, kMost); !checked)
-    return checked.error();
-  if (auto checked = api::checkRange("queries", queries, 0, tree::KvTree::kMaxQueries); !checked)
-    return checked.error();
-  if (auto checked = api::checkRange("tokens", tokens, 0, std::int64_t{1} << 40); !checked)
-    return checked.error();
-  if (auto checked = api::checkRange("GpuPlanOptions::longestPath", options.longestPath, 0,
-                                     std::numeric_limits<int>::max());
-      !checked)
-    return checked.error();
-  if (options.budget != 0)
-    if (auto checked = exec::checkBudget(attention.attention().impl().variant(), options.budget); !checked)
-      return api::toPublic(checked.error());
-  return api::guarded([&]() -> Result<GpuRoomSize> {
-    GpuRoomSize size;
-    const exec::CudaKernels &kernels = *attention.impl().kernels;
-    size.room = roomOf(needsOf(attention, options), requests, queries, tokens);
-    if (options.budget > 0) {
-      const std::int64_t longest =
-          options.longestPath > 0 ? std::min<std::int64_t>(options.longestPath, tokens) : tokens;
-      size.room.positions = static_cast<int>(std::min(longest, kMostPlanned));
-      size.room.stretches = static_cast<int>(std::min(queries * kPathNodes, kMostPlanned));
-    }
-    exec::PlanRoom room = toInternal(size.room, kernels.phases());
-    room.growsOnDevice = options.followsLengths;
-    if (options.budget > 0) {
-      const auto selecting = exec::PlanSelecting::create(kernels, options.budget, options.plan.invariant);
-      if (!selecting)
-        return api::toPublic(selecting.error());
-      selecting->completeRoom(room);
-    }
-    const auto bytes = exec::RoomBytes::of(room, kernels.variant());
-    size.deviceBytes = bytes.onDevice();
-    size.hostBytes = 2 * bytes.plan;
-    return size;
+} // namespace deft::api
+
+using namespace deft::api;
+
+deft_status deft_gpu_room_for(const deft_gpu_attention *attention, int32_t requests, int32_t queries,
+                              int64_t tokens, const deft_gpu_plan_options *options, deft_gpu_room *room,
+                              deft_gpu_room_size *room_size) {
+  return call({{"attention", attention}, {"room", room}}, [&]() -> Result<void> {
+    const auto known = gpuPlanOptionsOf(options, attention->variant());
+    if (!known)
+      return known.error();
+    const auto needed = roomFor(*attention, requests, queries, tokens, *known);
+    if (!needed)
+      return needed.error();
+    if (room_size)
+      if (auto written = writeSized("deft_gpu_room_size", needed->bytes, room_size); !written)
+        return written;
+    return writeSized("deft_gpu_room", needed->room, room);
   });
 }
-
-} // namespace deft

@@ -1,50 +1,63 @@
 #include "compiler/support/Log.h"
 #include "compiler/support/NvtxRange.h"
+#include "runtime/api/Sized.h"
 
-#include <deft/log.hpp>
+#include <deft/c/log.h>
 
-namespace deft {
+using namespace deft::api;
 
 namespace {
 
-static_assert(static_cast<int>(LogKind::Compile) == static_cast<int>(support::LogKind::Compile) &&
-              static_cast<int>(LogKind::CacheHit) == static_cast<int>(support::LogKind::CacheHit) &&
-              static_cast<int>(LogKind::CacheMiss) == static_cast<int>(support::LogKind::CacheMiss) &&
-              static_cast<int>(LogKind::Plan) == static_cast<int>(support::LogKind::Plan) &&
-              static_cast<int>(LogKind::StalePlan) == static_cast<int>(support::LogKind::StalePlan) &&
-              static_cast<int>(LogKind::Tune) == static_cast<int>(support::LogKind::Tune));
+struct Kind {
+  deft::support::LogKind kind;
+  std::int32_t code;
+  const char *name;
+};
+
+constexpr Kind kKinds[] = {
+    {deft::support::LogKind::Compile, DEFT_LOG_COMPILE, "compile"},
+    {deft::support::LogKind::CacheHit, DEFT_LOG_CACHE_HIT, "cache hit"},
+    {deft::support::LogKind::CacheMiss, DEFT_LOG_CACHE_MISS, "cache miss"},
+    {deft::support::LogKind::Plan, DEFT_LOG_PLAN, "plan"},
+    {deft::support::LogKind::StalePlan, DEFT_LOG_STALE_PLAN, "stale plan"},
+    {deft::support::LogKind::Tune, DEFT_LOG_TUNE, "tune"},
+    {deft::support::LogKind::Capture, DEFT_LOG_CAPTURE, "capture"},
+};
 
 } // namespace
 
-const char *logKindName(LogKind kind) {
-  switch (kind) {
-  case LogKind::Compile:
-    return "compile";
-  case LogKind::CacheHit:
-    return "cache hit";
-  case LogKind::CacheMiss:
-    return "cache miss";
-  case LogKind::Plan:
-    return "plan";
-  case LogKind::StalePlan:
-    return "stale plan";
-  case LogKind::Tune:
-    return "tune";
-  }
+const char *deft_log_kind_name(int32_t kind) {
+  for (const Kind &known : kKinds)
+    if (known.code == kind)
+      return known.name;
   return "";
 }
 
-void setLog(std::function<void(const LogMessage &)> function) {
-  if (!function)
-    return support::setLog(nullptr);
-  support::setLog([function = std::move(function)](const support::LogMessage &message) {
-    function({static_cast<LogKind>(message.kind), message.text, message.durationUs});
+deft_status deft_set_log(const deft_log_listener *listener) {
+  return call({}, [&]() -> Result<void> {
+    const auto known = readSized("deft_log_listener", listener);
+    if (!known)
+      return known.error();
+    if (!known->message) {
+      deft::support::setLog(nullptr);
+      return {};
+    }
+    deft::support::setLog([to = *known](const deft::support::LogMessage &message) {
+      deft_log_message given{};
+      given.size = sizeof given;
+      for (const Kind &kind : kKinds)
+        if (kind.kind == message.kind)
+          given.kind = kind.code;
+      given.kind_name = deft_log_kind_name(given.kind);
+      given.text = message.text.c_str();
+      given.duration_us = message.durationUs;
+      to.message(to.context, &given);
+    });
+    return {};
   });
 }
 
-bool setNvtx(bool isOn) {
-  support::setNvtx(isOn);
-  return support::hasNvtx();
+int32_t deft_set_nvtx(int32_t is_on) {
+  deft::support::setNvtx(is_on != 0);
+  return deft::support::hasNvtx();
 }
-
-} // namespace deft

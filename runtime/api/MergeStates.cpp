@@ -1,61 +1,36 @@
-#include "runtime/api/CheckOptions.h"
-#include "runtime/api/Convert.h"
-#include "runtime/api/GpuImpl.h"
+#include "runtime/api/Checks.h"
+#include "runtime/api/Dtypes.h"
+#include "runtime/api/Gpu.h"
+#include "runtime/api/RunTensors.h"
 #include "runtime/exec/cuda/StateMerge.h"
 
-#include <deft/merge_states.hpp>
+#include <deft/c/merge_states.h>
 
-namespace deft {
+using namespace deft;
+using namespace deft::api;
 
-using api::usage;
+static_assert(DEFT_MOST_STATES == abi::StatesArgs::kMost);
 
-static_assert(kMostStates == abi::StatesArgs::kMost);
-
-struct GpuStateMerge::Impl {
-  Gpu gpu;
+struct deft_gpu_state_merge {
+  deft_gpu gpu;
+  deft_dtype dtype;
   exec::StateMerge merge;
 };
 
-namespace {
-
-Result<exec::StateType> toInternal(StateType type) {
-  if (auto checked = api::checkRange("StateShape::type", static_cast<long long>(type),
-                                     static_cast<long long>(StateType::F32),
-                                     static_cast<long long>(StateType::BF16), "cast no other to a StateType");
-      !checked)
-    return checked.error();
-  return type == StateType::F32   ? exec::StateType::F32
-         : type == StateType::F16 ? exec::StateType::F16
-                                  : exec::StateType::BF16;
-}
-
-Result<abi::StatesArgs> argsOf(const StateShape &shape, std::span<const State> states,
-                               const MergedState &to) {
-  constexpr std::int64_t kMostRows = std::int64_t{1} << 32;
-  constexpr int kMostDim = 1 << 20;
-  if (auto checked = api::checkRange("StateShape::rows", shape.rows, 0, kMostRows); !checked)
-    return checked.error();
-  if (auto checked = api::checkRange("StateShape::dim", shape.dim, 1, kMostDim); !checked)
-    return checked.error();
-  if (states.empty() || states.size() > static_cast<std::size_t>(kMostStates))
-    return usage(std::to_string(states.size()) + " states, not between 1 and " + std::to_string(kMostStates));
-  abi::StatesArgs args{};
-  args.rows = shape.rows;
-  args.dim = shape.dim;
-  args.count = static_cast<int>(states.size());
-  args.out = to.out;
-  args.lse = to.lse;
-  for (std::size_t i = 0; i < states.size(); ++i) {
-    args.outs[i] = states[i].out;
-    args.lses[i] = states[i].lse;
-    if (shape.rows > 0 && (!states[i].out || !states[i].lse))
-      return usage(std::string(states[i].out ? "lse" : "out") + " of state " + std::to_string(i) +
-                   " is null");
+Result<exec::StateType> deft::api::stateTypeOf(deft_dtype dtype) {
+  switch (dtype) {
+  case DEFT_F32:
+    return exec::StateType::F32;
+  case DEFT_F16:
+    return exec::StateType::F16;
+  case DEFT_BF16:
+    return exec::StateType::BF16;
+  default:
+    return usage("states are " + dtypeName(dtype) + ", not float32, float16 or bfloat16");
   }
-  if (shape.rows > 0 && !to.out)
-    return usage("MergedState::out is null");
-  return args;
 }
+
+namespace {
 
 /// What a merge reads or writes: rows without gaps.
 struct Memory {
@@ -77,7 +52,7 @@ Result<void> checkApart(const abi::StatesArgs &args, exec::StateType type) {
   const std::int64_t lseBytes = args.lse ? args.rows * 4 : 0;
   const Memory out{args.out, outBytes}, lse{args.lse, lseBytes};
   const auto refuse = [](const std::string &written, const std::string &read) {
-    return usage(written + " of the merged state overlaps with " + read,
+    return wrong(written, "of the merged state overlaps with " + read,
                  "it may be all of a state's own " + written + ", or has memory of its own");
   };
   for (int i = 0; i < args.count; ++i) {
@@ -93,70 +68,96 @@ Result<void> checkApart(const abi::StatesArgs &args, exec::StateType type) {
   return {};
 }
 
+Result<abi::StatesArgs> argsOf(const deft_state *states, std::size_t count, const deft_state *to,
+                               deft_dtype dtype, const RunPlace &place) {
+  const auto type = stateTypeOf(dtype);
+  if (!type)
+    return type.error();
+  if (auto checked = checkRange("count", static_cast<long long>(count), 1, DEFT_MOST_STATES); !checked)
+    return checked.error();
+  const auto tensors = checkStates(states, count, to, dtype, place);
+  if (!tensors)
+    return tensors.error();
+  constexpr std::int64_t kMostRows = std::int64_t{1} << 32;
+  constexpr int kMostDim = 1 << 20;
+  if (tensors->rows > kMostRows || tensors->dim < 1 || tensors->dim > kMostDim)
+    return wrong("out", "has " + std::to_string(tensors->rows) + " rows of " + std::to_string(tensors->dim) +
+                            " elements, there may be " + std::to_string(kMostRows) + " of 1 to " +
+                            std::to_string(kMostDim));
+  abi::StatesArgs args{};
+  args.rows = tensors->rows;
+  args.dim = tensors->dim;
+  args.count = static_cast<int>(count);
+  args.out = tensors->to.out;
+  args.lse = tensors->to.lse;
+  for (std::size_t i = 0; i < count; ++i) {
+    args.outs[i] = tensors->states[i].out;
+    args.lses[i] = tensors->states[i].lse;
+  }
+  return args;
+}
+
 /// The kernel reads 16 bytes at a time.
 Result<void> checkPieces(const abi::StatesArgs &args, exec::StateType type) {
   if (const int piece = exec::StateMerge::piece(type); args.dim % piece != 0)
-    return usage("dim = " + std::to_string(args.dim) + " is not a multiple of " + std::to_string(piece),
+    return wrong("out",
+                 "has a head_dim of " + std::to_string(args.dim) + ", which is not a multiple of " +
+                     std::to_string(piece),
                  "a row on a GPU is a multiple of 16 bytes");
-  const auto isCrooked = [](const void *memory) {
-    return reinterpret_cast<std::uintptr_t>(memory) % 16 != 0;
+  const auto isAligned = [](const void *memory) {
+    return reinterpret_cast<std::uintptr_t>(memory) % 16 == 0;
   };
   for (int i = 0; i < args.count; ++i)
-    if (isCrooked(args.outs[i]))
-      return usage("out of state " + std::to_string(i) + " does not begin at a multiple of 16 bytes");
-  if (isCrooked(args.out))
-    return usage("MergedState::out does not begin at a multiple of 16 bytes");
+    if (!isAligned(args.outs[i]))
+      return wrong("out", "of state " + std::to_string(i) + " does not begin at a multiple of 16 bytes");
+  if (!isAligned(args.out))
+    return wrong("out", "of the merged state does not begin at a multiple of 16 bytes");
   return {};
 }
 
 } // namespace
 
-Result<void> mergeStates(const StateShape &shape, std::span<const State> states, const MergedState &to) {
-  return api::guarded([&]() -> Result<void> {
-    const auto type = toInternal(shape.type);
-    if (!type)
-      return type.error();
-    const auto args = argsOf(shape, states, to);
+deft_status deft_merge_states(const deft_state *states, size_t count, const deft_state *to) {
+  return call({{"states", states}, {"to", to}}, [&]() -> Result<void> {
+    const auto dtype = stateDtype(states, count);
+    if (!dtype)
+      return dtype.error();
+    const auto args = argsOf(states, count, to, *dtype, {});
     if (!args)
       return args.error();
-    if (auto checked = checkApart(*args, *type); !checked)
+    const exec::StateType type = *stateTypeOf(*dtype);
+    if (auto checked = checkApart(*args, type); !checked)
       return checked;
-    exec::mergeStates(*args, *type);
+    exec::mergeStates(*args, type);
     return {};
   });
 }
 
-GpuStateMerge::GpuStateMerge(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)) {}
-
-Result<GpuStateMerge> GpuStateMerge::load(const Gpu &gpu, StateType type) {
-  return api::guarded([&]() -> Result<GpuStateMerge> {
-    const auto own = toInternal(type);
+deft_status deft_gpu_state_merge_load(const deft_gpu *gpu, deft_dtype type, deft_gpu_state_merge **merge) {
+  return make({{"gpu", gpu}}, merge, [&]() -> Result<std::unique_ptr<deft_gpu_state_merge>> {
+    const auto own = stateTypeOf(type);
     if (!own)
       return own.error();
-    auto merge = exec::StateMerge::create(gpu.impl().device, *own);
-    if (!merge)
-      return api::toPublic(merge.error());
-    return GpuStateMerge(std::make_shared<const Impl>(Impl{gpu, std::move(*merge)}));
+    auto made = exec::StateMerge::create(gpu->device, *own);
+    if (!made)
+      return made.error();
+    return std::make_unique<deft_gpu_state_merge>(*gpu, type, std::move(*made));
   });
 }
 
-Result<void> GpuStateMerge::run(const StateShape &shape, std::span<const State> states, const MergedState &to,
-                                GpuStream stream) const {
-  return api::guarded([&]() -> Result<void> {
-    const auto type = toInternal(shape.type);
-    if (!type)
-      return type.error();
-    if (*type != impl_->merge.type())
-      return usage("StateShape::type is another than the merge was loaded for");
-    const auto args = argsOf(shape, states, to);
+void deft_gpu_state_merge_destroy(deft_gpu_state_merge *merge) { delete merge; }
+
+deft_status deft_gpu_state_merge_run(const deft_gpu_state_merge *merge, const deft_state *states,
+                                     size_t count, const deft_state *to, deft_gpu_stream stream) {
+  return call({{"merge", merge}, {"states", states}, {"to", to}}, [&]() -> Result<void> {
+    const RunPlace place{.isGpu = true, .gpu = merge->gpu.index()};
+    const auto args = argsOf(states, count, to, merge->dtype, place);
     if (!args)
       return args.error();
-    if (auto checked = checkPieces(*args, *type); !checked)
+    if (auto checked = checkPieces(*args, merge->merge.type()); !checked)
       return checked;
-    if (auto checked = checkApart(*args, *type); !checked)
+    if (auto checked = checkApart(*args, merge->merge.type()); !checked)
       return checked;
-    return api::toPublic(impl_->merge.launch(*args, static_cast<device::cu::Stream>(stream)));
+    return merge->merge.launch(*args, streamOf(stream));
   });
 }
-
-} // namespace deft

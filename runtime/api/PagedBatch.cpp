@@ -1,25 +1,46 @@
-#include "runtime/api/AttentionImpl.h"
-#include "runtime/api/CheckOptions.h"
-#include "runtime/api/Convert.h"
-#include "runtime/api/GpuImpl.h"
-#include "runtime/api/TreeImpl.h"
+#include "runtime/api/Attention.h"
+#include "runtime/api/Checks.h"
+#include "runtime/api/GpuCapture.h"
+#include "runtime/api/GpuPlan.h"
+#include "runtime/api/Ranks.h"
+#include "runtime/api/Sized.h"
 #include "runtime/plan/RoundedChunk.h"
 #include "runtime/sharing/Batch.h"
 
-#include <deft/paged_batch.hpp>
+#include <deft/c/paged_batch.h>
 
 #include <algorithm>
+#include <span>
+#include <tuple>
 
-namespace deft {
+using namespace deft;
+using namespace deft::api;
 
-struct PagedBatch::Impl {
+struct deft_paged_batch {
+  struct Options {
+    int pageSize;
+    bool checksEntries;
+    int lastPage;
+    int sharingStep;
+    bool seesPath;
+  };
+  Options options;
   sharing::Batch batch;
-  Tree view; ///< looks at the tree of `batch`
+  deft_tree view;           ///< of the tree of `batch`
+  std::vector<int> numbers; ///< of ranks by page: a number for each page of each rank
 
-  Impl(int pageSize, bool checksEntries, int lastPage, int sharingStep, bool seesPath)
-      : batch(sharing::PageSize(pageSize), checksEntries, lastPage, sharingStep, seesPath) {
-    view.mutableImpl().look(batch.tree(), &batch.drafted(), &batch.requestInPieces(), sharingStep);
+  explicit deft_paged_batch(const Options &given) : options(given), batch(batchOf(1)) {
+    view.look(batch.tree(), &batch.drafted(), &batch.requestInPieces(), options.sharingStep);
   }
+
+  /// `times` as many tokens in a page and in a step of sharing.
+  sharing::Batch batchOf(int times) const {
+    const int step = options.sharingStep > 1 ? options.sharingStep * times : 1;
+    return {sharing::PageSize(options.pageSize * times), options.checksEntries, options.lastPage, step,
+            options.seesPath};
+  }
+  const tree::Ranks *ranks() const { return batch.tree().ranks(); }
+  bool isByPage() const { return ranks() && ranks()->layout() == tree::RankLayout::ByPage; }
 };
 
 namespace {
@@ -33,96 +54,270 @@ constexpr bool kHasAssertions = true;
 /// As a spec's `page_size`.
 constexpr int kLargestPage = 1 << 20;
 
-/// A change of the batch, and of the stamp by which plans see it.
-template <typename Change> Result<void> change(PagedBatch::Impl &impl, Change &&make) {
-  auto result = api::guarded([&] { return api::toPublic(make(impl.batch)); });
-  impl.view.mutableImpl().noteChange();
-  return result;
+/// An array of C; none where the pointer is null.
+template <typename T> std::span<const T> spanOf(const T *values, std::size_t count) {
+  return values ? std::span(values, count) : std::span<const T>();
 }
 
-sharing::PageTable toInternal(const PageTable &table) {
-  return {table.entries, table.rowStride, table.rowPages, table.indptr};
+/// Two ranks may have pages of one id: in a batch over ranks each page of each rank has a number of its own.
+Result<void> numberPages(deft_paged_batch &batch, const deft_page_table &table) {
+  if (!batch.isByPage())
+    return table.holders ? wrong("deft_page_table::holders", "is given, and the batch has no ranks by page",
+                                 "set the batch's ranks first")
+                         : Result<void>();
+  if (!table.holders && table.entry_count > 0)
+    return wrong("deft_page_table::holders", "is null, and the batch has ranks by page");
+  const tree::Ranks &before = *batch.ranks();
+  const int count = before.count();
+  batch.numbers.resize(table.entry_count);
+  for (std::size_t i = 0; i < table.entry_count; ++i) {
+    const std::int64_t number = std::int64_t{table.entries[i]} * count + std::max(table.holders[i], 0);
+    if (table.entries[i] >= 0 && table.holders[i] >= 0 && number > sharing::Batch::kLargestPage)
+      return wrong("deft_page_table::entries", "has page " + std::to_string(table.entries[i]) + " at " +
+                                                   std::to_string(i) + ", too many for " +
+                                                   std::to_string(count) + " ranks");
+    batch.numbers[i] = table.entries[i] < 0 || table.holders[i] < 0 ? -1 : static_cast<int>(number);
+  }
+  std::vector<int> holders(table.holders, table.holders + table.entry_count);
+  if (holders == before.holders())
+    return {};
+  auto ranks = tree::Ranks::make(count, before.rank(), before.layout(), before.unit(), std::move(holders));
+  if (!ranks)
+    return wrong("deft_page_table::holders", "are wrong: " + ranks.error().message);
+  batch.batch.setRanks(std::move(*ranks), count);
+  return {};
 }
 
-bool readsDepth(const spec::Variant &variant) {
-  return std::any_of(variant.exprs.begin(), variant.exprs.end(), [](const spec::Expr &expr) {
-    return expr.op == spec::ExprOp::Builtin && expr.builtin == spec::Builtin::Depth;
-  });
+Result<sharing::PageTable> tableOf(deft_paged_batch &batch, const deft_page_table *given) {
+  const auto known = readSized("deft_page_table", given);
+  if (!known)
+    return known.error();
+  if (auto numbered = numberPages(batch, *known); !numbered)
+    return numbered.error();
+  const int *const entries = batch.isByPage() ? batch.numbers.data() : known->entries;
+  return sharing::PageTable{spanOf(entries, known->entry_count), known->row_stride, known->row_pages,
+                            spanOf(known->indptr, known->indptr_count)};
+}
+
+Result<void> update(deft_paged_batch &batch, const deft_paged_requests *given) {
+  const auto known = readSized("deft_paged_requests", given);
+  if (!known)
+    return known.error();
+  if (known->count > 0 && !known->table)
+    return wrong("deft_paged_requests::table", "is null");
+  if (known->count > 0 && !known->lengths && !known->last_page_lengths)
+    return wrong("deft_paged_requests::lengths", "is null, and the lengths of last pages are not given");
+  if (batch.ranks() && known->drafts)
+    return wrong("deft_paged_requests::drafts", "is given, and the batch is over ranks",
+                 "give each draft's query by a tree");
+  const NotedChange noted(batch.view);
+  const auto table = tableOf(batch, known->table);
+  if (!table)
+    return table.error();
+  return batch.batch.update(
+      {*table, spanOf(known->lengths, known->count), spanOf(known->last_page_lengths, known->count),
+       spanOf(known->query_indptr, known->count + 1), spanOf(known->drafts, known->count),
+       spanOf(known->rows, known->count), spanOf(known->ids, known->count)});
+}
+
+Result<void> grow(deft_paged_batch &batch, const deft_page_table *given, const int32_t *lengths,
+                  size_t count) {
+  if (auto checked = checkArray("lengths", lengths, count); !checked)
+    return checked;
+  const NotedChange noted(batch.view);
+  const auto table = tableOf(batch, given);
+  if (!table)
+    return table.error();
+  return batch.batch.grow(*table, spanOf(lengths, count));
+}
+
+/// Brings plans to the batch as it is now.
+Result<void> follow(const deft_paged_batch &batch, deft_followers &followers) {
+  for (deft_plan *plan : spanOf(followers.plans, followers.plan_count)) {
+    if (!plan)
+      return wrong("deft_followers::plans", "has one that is null");
+    const auto advanced = plan->advance(batch.view);
+    if (!advanced)
+      return advanced.error();
+    followers.advanced = std::max(followers.advanced, *advanced);
+  }
+  for (deft_gpu_plan *plan : spanOf(followers.gpu_plans, followers.gpu_plan_count)) {
+    if (!plan)
+      return wrong("deft_followers::gpu_plans", "has one that is null");
+    const auto advanced = plan->advance(batch.view);
+    if (!advanced)
+      return advanced.error();
+    followers.advanced = std::max(followers.advanced, *advanced);
+    if (followers.uploads != 0)
+      if (auto uploaded = uploadPlan(*plan, followers.stream); !uploaded)
+        return uploaded;
+  }
+  return {};
+}
+
+/// A step of the batch, `take`, and of its plans.
+template <typename Take>
+Result<void> takeStep(const deft_paged_batch &batch, deft_followers *given, Take &&take) {
+  auto known = readSized("deft_followers", given);
+  if (!known)
+    return known.error();
+  for (const auto &[name, array, count] :
+       {std::tuple<const char *, const void *, std::size_t>("deft_followers::plans", known->plans,
+                                                            known->plan_count),
+        {"deft_followers::gpu_plans", known->gpu_plans, known->gpu_plan_count}})
+    if (auto checked = checkArray(name, array, count); !checked)
+      return checked;
+  known->advanced = DEFT_ADVANCED_NOTHING;
+  const auto note = [&](bool isTaken) {
+    known->is_taken = isTaken;
+    return writeSized("deft_followers", *known, given);
+  };
+  // Written before each part, so that it is true also where memory runs out in the middle of one.
+  if (auto written = note(false); !written)
+    return written;
+  if (auto taken = take(); !taken)
+    return taken;
+  if (auto written = note(true); !written)
+    return written;
+  const Result<void> followed = follow(batch, *known);
+  const auto written = note(true);
+  return followed ? written : followed;
 }
 
 /// Whether the attention means the same over the batch as over each request by itself.
-Result<void> checkServes(const sharing::Batch &batch, const Attention &attention) {
-  if (const int own = batch.forest().pageSize().tokens(); attention.pageSize() != own)
-    return api::usage(
-        "the batch has pages of " + std::to_string(own) + " tokens, `" + attention.name() + "` " +
-            (attention.pageSize() == 0 ? "has none" : "of " + std::to_string(attention.pageSize())),
-        "kv_cache = paged(page_size = " + std::to_string(own) + ") in the spec");
-  if (readsDepth(attention.impl().variant()))
-    return api::usage("`" + attention.name() +
-                          "` reads `depth`, which in a batch depends on who shares a request's pages",
-                      "make a Tree whose levels mean something");
+Result<void> checkServes(const deft_paged_batch &batch, const spec::Variant &variant) {
+  const int pageSize = exec::pageSizeOf(variant);
+  if (const int own = batch.options.pageSize; pageSize != own)
+    return usage("the batch has pages of " + std::to_string(own) + " tokens, `" + variant.name + "` " +
+                     (pageSize == 0 ? "has none" : "of " + std::to_string(pageSize)),
+                 "kv_cache = paged(page_size = " + std::to_string(own) + ") in the spec");
+  if (plan::VariantFacts::reads(variant, spec::Builtin::Depth))
+    return usage("`" + variant.name +
+                     "` reads `depth`, which in a batch depends on who shares a request's pages",
+                 "make a tree whose levels mean something");
   return {};
 }
 
 } // namespace
 
-PagedBatch::PagedBatch(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
-PagedBatch::PagedBatch(PagedBatch &&) noexcept = default;
-PagedBatch &PagedBatch::operator=(PagedBatch &&) noexcept = default;
-PagedBatch::~PagedBatch() = default;
-
-Result<PagedBatch> PagedBatch::make(const PagedBatchOptions &options) {
-  if (auto checked = api::checkRange("PagedBatchOptions::pageSize", options.pageSize, 1, kLargestPage,
-                                     "a cache without pages has no rows: make a Tree");
-      !checked)
-    return checked.error();
-  constexpr std::int64_t kMostPages = std::int64_t{sharing::Batch::kLargestPage} + 1;
-  const std::int64_t pages = options.cachePages.value_or(kMostPages);
-  if (auto checked = api::checkRange("PagedBatchOptions::cachePages", pages, 0, kMostPages); !checked)
-    return checked.error();
-  if (auto checked = api::checkRange("PagedBatchOptions::invariantChunk", options.invariantChunk, 0,
-                                     tree::KvTree::kMaxTokens);
-      !checked)
-    return checked.error();
-  return api::guarded([&]() -> Result<PagedBatch> {
-    return PagedBatch(std::make_unique<Impl>(
-        options.pageSize, options.checkEntries.value_or(kHasAssertions), static_cast<int>(pages - 1),
-        std::max(plan::roundedChunk(options.invariantChunk), 1), options.seesPath));
+deft_status deft_paged_batch_make(const deft_paged_batch_options *options, deft_paged_batch **batch) {
+  return make({{"options", options}}, batch, [&]() -> Result<std::unique_ptr<deft_paged_batch>> {
+    const auto known = readSized("deft_paged_batch_options", options);
+    if (!known)
+      return known.error();
+    constexpr std::int64_t kMostPages = std::int64_t{sharing::Batch::kLargestPage} + 1;
+    const std::int64_t pages = known->cache_pages == 0               ? kMostPages
+                               : known->cache_pages == DEFT_NO_PAGES ? 0
+                                                                     : known->cache_pages;
+    const std::tuple<const char *, std::int64_t, std::int64_t, std::int64_t, const char *> ranges[] = {
+        {"page_size", known->page_size, 1, kLargestPage, "a cache without pages has no rows: make a tree"},
+        {"cache_pages", pages, 0, kMostPages, ""},
+        {"invariant_chunk", known->invariant_chunk, 0, tree::KvTree::kMaxTokens, ""},
+        {"check_entries", known->check_entries, DEFT_CHECK_DEFAULT, DEFT_CHECK_NEVER, ""},
+    };
+    for (const auto &[name, value, least, most, hint] : ranges)
+      if (auto checked =
+              checkRange(std::string("deft_paged_batch_options::") + name, value, least, most, hint);
+          !checked)
+        return checked.error();
+    const bool checksEntries = known->check_entries == DEFT_CHECK_DEFAULT
+                                   ? kHasAssertions
+                                   : known->check_entries == DEFT_CHECK_ALWAYS;
+    return std::make_unique<deft_paged_batch>(deft_paged_batch::Options{
+        known->page_size, checksEntries, static_cast<int>(pages - 1),
+        std::max(plan::roundedChunk(known->invariant_chunk), 1), known->sees_path != 0});
   });
 }
 
-Result<void> PagedBatch::update(const PagedRequests &requests) {
-  return change(*impl_, [&](sharing::Batch &batch) {
-    return batch.update({toInternal(requests.table), requests.lengths, requests.lastPageLengths,
-                         requests.queryIndptr, requests.drafts, requests.rows, requests.ids});
+deft_status deft_paged_batch_set_ranks(deft_paged_batch *batch, const deft_ranks *ranks) {
+  return call({{"batch", batch}, {"ranks", ranks}}, [&]() -> Result<void> {
+    if (batch->batch.size() > 0)
+      return usage("the batch has " + std::to_string(batch->batch.size()) + " requests",
+                   "set its ranks before the first step");
+    auto own = ranksOf(ranks);
+    if (!own)
+      return own.error();
+    const int pageSize = batch->options.pageSize, chunk = batch->options.sharingStep;
+    const std::string unit = "is " + std::to_string(own->unit()) + ", and ";
+    if (own->layout() == tree::RankLayout::ByNode)
+      return wrong("deft_ranks::layout", "is by node, and a batch finds its nodes by itself",
+                   "say the holder of each page");
+    if (own->layout() == tree::RankLayout::ByPage) {
+      if (own->unit() != pageSize)
+        return wrong("deft_ranks::unit", unit + "the batch has pages of " + std::to_string(pageSize));
+      if (!own->holders().empty())
+        return wrong("deft_ranks::holders", "is given for a batch", "each step's page table has its holders");
+      if (chunk > 1)
+        return wrong("deft_ranks::layout", "is by page, and the batch has an invariant chunk",
+                     "interleaved tokens keep whole chunks on each rank");
+    } else if (pageSize % own->unit() != 0) {
+      return wrong("deft_ranks::unit", unit + "does not divide pages of " + std::to_string(pageSize));
+    } else if (chunk > 1 && chunk % own->unit() != 0) {
+      return wrong("deft_ranks::unit", unit + "does not divide invariant chunks of " + std::to_string(chunk));
+    }
+    const NotedChange noted(batch->view);
+    const bool isInterleaved = own->layout() == tree::RankLayout::Interleaved;
+    const int count = own->count();
+    batch->batch = batch->batchOf(isInterleaved ? count : 1);
+    batch->batch.setRanks(std::move(*own), isInterleaved ? 1 : count);
+    return {};
   });
 }
 
-Result<void> PagedBatch::grow(const PageTable &table, std::span<const int> lengths) {
-  return change(*impl_, [&](sharing::Batch &batch) { return batch.grow(toInternal(table), lengths); });
+void deft_paged_batch_destroy(deft_paged_batch *batch) { delete batch; }
+
+deft_status deft_paged_batch_update(deft_paged_batch *batch, const deft_paged_requests *requests) {
+  return call({{"batch", batch}, {"requests", requests}}, [&] { return update(*batch, requests); });
 }
 
-Result<Plan> PagedBatch::plan(const Attention &attention, const PlanOptions &options) const {
-  if (auto checked = checkServes(impl_->batch, attention); !checked)
-    return checked.error();
-  return Plan::make(attention, tree(), options);
+deft_status deft_paged_batch_grow(deft_paged_batch *batch, const deft_page_table *table,
+                                  const int32_t *lengths, size_t count) {
+  return call({{"batch", batch}, {"table", table}}, [&] { return grow(*batch, table, lengths, count); });
 }
 
-Result<GpuPlan> PagedBatch::plan(const GpuAttention &attention, const GpuPlanOptions &options) const {
-  if (auto checked = checkServes(impl_->batch, attention.attention()); !checked)
-    return checked.error();
-  return GpuPlan::make(attention, tree(), options);
+deft_status deft_paged_batch_update_plans(deft_paged_batch *batch, const deft_paged_requests *requests,
+                                          deft_followers *followers) {
+  return call({{"batch", batch}, {"requests", requests}, {"followers", followers}},
+              [&] { return takeStep(*batch, followers, [&] { return update(*batch, requests); }); });
 }
 
-const Tree &PagedBatch::tree() const { return impl_->view; }
-
-SharingSummary PagedBatch::summary() const {
-  SharingSummary summary;
-  summary.requests = static_cast<int>(impl_->batch.size());
-  for (const int member : impl_->batch.members())
-    summary.requestTokens += impl_->batch.forest().tokens(member);
-  summary.tokens = impl_->batch.tree().tokens() - impl_->batch.forest().standInTokens();
-  return summary;
+deft_status deft_paged_batch_grow_plans(deft_paged_batch *batch, const deft_page_table *table,
+                                        const int32_t *lengths, size_t count, deft_followers *followers) {
+  return call({{"batch", batch}, {"table", table}, {"followers", followers}}, [&] {
+    return takeStep(*batch, followers, [&] { return grow(*batch, table, lengths, count); });
+  });
 }
 
-} // namespace deft
+deft_status deft_paged_batch_make_plan(const deft_paged_batch *batch, const deft_attention *attention,
+                                       const deft_plan_options *options, deft_plan **plan) {
+  return make({{"batch", batch}, {"attention", attention}}, plan,
+              [&]() -> Result<std::unique_ptr<deft_plan>> {
+                const auto serves = checkServes(*batch, attention->variant());
+                return serves ? makePlan(*attention, batch->view, options) : serves.error();
+              });
+}
+
+deft_status deft_paged_batch_make_gpu_plan(const deft_paged_batch *batch, const deft_gpu_attention *attention,
+                                           const deft_gpu_plan_options *options, deft_gpu_plan **plan) {
+  return make({{"batch", batch}, {"attention", attention}}, plan,
+              [&]() -> Result<std::unique_ptr<deft_gpu_plan>> {
+                const auto serves = checkServes(*batch, attention->variant());
+                return serves ? makeGpuPlan(*attention, batch->view, options) : serves.error();
+              });
+}
+
+const deft_tree *deft_paged_batch_get_tree(const deft_paged_batch *batch) {
+  return ask<const deft_tree *>({"batch", batch}, nullptr, [&] { return &batch->view; });
+}
+
+deft_status deft_paged_batch_get_summary(const deft_paged_batch *batch, deft_sharing_summary *summary) {
+  return call({{"batch", batch}, {"summary", summary}}, [&] {
+    const sharing::Batch &own = batch->batch;
+    deft_sharing_summary known{};
+    known.requests = static_cast<std::int32_t>(own.size());
+    for (const int member : own.members())
+      known.request_tokens += own.forest().tokens(member);
+    known.tokens = own.tree().tokens() - own.forest().standInTokens();
+    return writeSized("deft_sharing_summary", known, summary);
+  });
+}

@@ -1,185 +1,207 @@
-#include "runtime/api/ParamsImpl.h"
+#include "runtime/api/Params.h"
 
 #include "compiler/support/NearestName.h"
-#include "runtime/api/AttentionImpl.h"
-#include "runtime/api/Convert.h"
 #include "runtime/exec/ParamRanges.h"
 #include "runtime/exec/Params.h"
 
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <span>
 #include <type_traits>
 
-namespace deft {
-
-using api::usage;
+using namespace deft;
+using namespace deft::api;
 
 namespace {
 
-Result<std::size_t> indexOf(const Params::Impl &impl, std::string_view name) {
+bool isF32(const spec::Param &param) { return param.type == spec::ScalarType::F32; }
+
+/// A parameter that is to get a value.
+struct Named {
+  const spec::Param &param;
+  std::optional<exec::ParamValue> &value;
+  int length; ///< 0: as many as a run has tokens or queries
+
+  std::string text() const { return "parameter `" + param.name + "`"; }
+
+  Result<void> checkCount(std::size_t count) const {
+    if (length == 0 || count == static_cast<std::size_t>(length)) // of 0 a run looks at it
+      return {};
+    return usage(text() + " has " + std::to_string(length) + " values, not " + std::to_string(count));
+  }
+};
+
+Result<Named> find(deft_params &params, const std::string &name) {
+  const spec::Variant &variant = params.variant();
   std::vector<std::string> names;
-  for (const ParamInfo &info : impl.attention.params())
-    names.push_back(info.name);
-  for (std::size_t i = 0; i < names.size(); ++i)
-    if (names[i] == name)
-      return i;
-  return usage("`" + impl.attention.name() + "` has no parameter `" + std::string(name) + "`",
-               names.empty() ? "it has none at all" : support::didYouMean(std::string(name), names));
+  for (std::size_t i = 0; i < variant.params.size(); ++i) {
+    const spec::Param &param = variant.params[i];
+    if (param.name == name)
+      return Named{param, params.values[i], exec::paramLength(variant, param)};
+    names.push_back(param.name);
+  }
+  return usage("`" + variant.name + "` has no parameter `" + name + "`",
+               names.empty() ? "it has none at all" : support::didYouMean(name, names));
 }
 
-Result<void> checkCount(const ParamInfo &info, std::size_t count) {
-  const bool isSizedByRun = info.isArray && info.length == 0; // a run looks at it
-  if (!isSizedByRun && count != static_cast<std::size_t>(info.length))
-    return usage("parameter `" + info.name + "` has " + std::to_string(info.length) + " values, not " +
-                 std::to_string(count));
-  return {};
+Result<exec::ParamValue> sameForAll(const Named &named, double value) {
+  if (named.length == 0)
+    return usage(named.text() + " has as many values as a run has tokens or queries", "give an array");
+  exec::ParamValue given;
+  const auto length = static_cast<std::size_t>(named.length);
+  if (isF32(named.param)) {
+    if (!std::isfinite(static_cast<float>(value)))
+      return usage(named.text() + " must be a finite f32, " + std::to_string(value) + " is not");
+    given.f32.assign(length, static_cast<float>(value));
+    return given;
+  }
+  using Limits = std::numeric_limits<std::int32_t>;
+  // NaN fails the comparisons.
+  if (!(value >= Limits::min() && value <= Limits::max()) || std::trunc(value) != value)
+    return usage(named.text() + " is an i32, " + std::to_string(value) + " is not");
+  given.i32.assign(length, static_cast<std::int32_t>(value));
+  return given;
 }
 
 template <typename T>
-Result<void> setArray(Params::Impl &impl, std::string_view name, std::span<const T> values, bool isF32,
-                      std::vector<T> exec::ParamValue::*member) {
-  return api::guarded([&]() -> Result<void> {
-    const auto index = indexOf(impl, name);
-    if (!index)
-      return index.error();
-    const ParamInfo &info = impl.attention.params()[*index];
-    if (info.isF32 != isF32)
-      return usage("parameter `" + info.name + "` is " + (info.isF32 ? "f32" : "i32") + ", not " +
-                   (isF32 ? "f32" : "i32"));
-    if (auto checked = checkCount(info, values.size()); !checked)
+deft_status setArray(deft_params *params, const char *name, const T *values, size_t count,
+                     std::vector<T> exec::ParamValue::*member) {
+  return call({{"params", params}, {"name", name}}, [&]() -> Result<void> {
+    if (auto checked = checkArray("values", values, count); !checked)
       return checked;
-    if constexpr (std::is_same_v<T, float>)
-      if (const auto at = exec::firstNotFinite(values))
-        return usage("parameter `" + info.name + "` must be finite f32s, value " + std::to_string(*at) +
-                     " is " + std::to_string(values[*at]));
+    const auto named = find(*params, name);
+    if (!named)
+      return named.error();
+    constexpr bool kIsF32 = std::is_same_v<T, float>;
+    if (isF32(named->param) != kIsF32)
+      return usage(named->text() + " is " + (kIsF32 ? "i32, not f32" : "f32, not i32"));
+    if (auto checked = named->checkCount(count); !checked)
+      return checked;
+    if constexpr (kIsF32)
+      if (const auto at = exec::firstNotFinite(std::span(values, count)))
+        return usage(named->text() + " must be finite f32s, value " + std::to_string(*at) + " is " +
+                     std::to_string(values[*at]));
     exec::ParamValue value;
-    (value.*member).assign(values.begin(), values.end());
-    impl.values[*index] = std::move(value);
+    (value.*member).assign(values, values + count);
+    named->value = std::move(value);
     return {};
   });
 }
 
 } // namespace
 
-Params::Params(const Attention &attention) : impl_(std::make_unique<Impl>(attention)) {
-  for (const spec::Param &param : attention.impl().variant().params)
-    if (const auto &value = param.defaultValue)
-      (void)set(param.name, *value); // the front end has checked it
+deft_params::deft_params(const deft_attention &of) : attention(of.of), values(variant().params.size()) {
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const spec::Param &param = variant().params[i];
+    if (param.defaultValue) // the front end has checked it
+      values[i] = *sameForAll({param, values[i], exec::paramLength(variant(), param)}, *param.defaultValue);
+  }
 }
 
-Params::Params(const Params &other) : impl_(std::make_unique<Impl>(*other.impl_)) {}
-Params::Params(Params &&) noexcept = default;
-Params &Params::operator=(const Params &other) { return *this = Params(other); }
-Params &Params::operator=(Params &&) noexcept = default;
-Params::~Params() = default;
-
-Result<void> Params::set(std::string_view name, double value) {
-  return api::guarded([&]() -> Result<void> {
-    const auto index = indexOf(*impl_, name);
-    if (!index)
-      return index.error();
-    const ParamInfo &info = impl_->attention.params()[*index];
-    const auto length = static_cast<std::size_t>(info.length);
-    if (length == 0)
-      return usage("parameter `" + info.name + "` has as many values as a run has tokens or queries",
-                   "give an array");
-    exec::ParamValue given;
-    if (info.isF32) {
-      if (!std::isfinite(static_cast<float>(value)))
-        return usage("parameter `" + info.name + "` must be a finite f32, " + std::to_string(value) +
-                     " is not");
-      given.f32.assign(length, static_cast<float>(value));
-    } else {
-      using Limits = std::numeric_limits<std::int32_t>;
-      // NaN fails the comparisons.
-      if (!(value >= Limits::min() && value <= Limits::max()) || std::trunc(value) != value)
-        return usage("parameter `" + info.name + "` is an i32, " + std::to_string(value) + " is not");
-      given.i32.assign(length, static_cast<std::int32_t>(value));
-    }
-    impl_->values[*index] = std::move(given);
+Result<void> deft_params::checkIsOf(const Attention &other, const char *field) const {
+  if (attention.get() == &other)
     return {};
-  });
+  return wrong(field, "are those of another attention", "make them of the attention that runs");
 }
 
-Result<void> Params::set(std::string_view name, std::span<const float> values) {
-  return setArray(*impl_, name, values, true, &exec::ParamValue::f32);
-}
-
-Result<void> Params::set(std::string_view name, std::span<const std::int32_t> values) {
-  return setArray(*impl_, name, values, false, &exec::ParamValue::i32);
-}
-
-Result<std::vector<const exec::ParamValue *>> Params::Impl::all() const {
+Result<std::vector<const exec::ParamValue *>> deft_params::all() const {
   std::vector<const exec::ParamValue *> given;
   for (const std::optional<exec::ParamValue> &value : values) {
     if (!value) {
-      const spec::Param &param = attention.impl().variant().params[given.size()];
+      const spec::Param &param = variant().params[given.size()];
       return usage("parameter `" + param.name + "` (" + exec::paramTypeName(param) + ") needs a value",
-                   "give it with Params::set and hand the Params in with Inputs::params, of a GPU's "
-                   "attention where it is loaded or with GpuAttention::withParams");
+                   "set it, and hand the parameters to the run, on a GPU to its attention");
     }
     given.push_back(&*value);
   }
   return given;
 }
 
-Result<void> Params::setDevice(std::string_view name, const void *elements, std::size_t count) {
-  return api::guarded([&]() -> Result<void> {
-    const auto index = indexOf(*impl_, name);
-    if (!index)
-      return index.error();
-    const ParamInfo &info = impl_->attention.params()[*index];
-    if (!info.isArray)
-      return usage("parameter `" + info.name + "` is one number, which goes with each launch",
-                   "a number that changes in a GPU's memory is a table of one: `param " + info.name + " : " +
-                       (info.isF32 ? "f32" : "i32") + "[1]`, read as `" + info.name + "[0]`");
-    if (!elements)
-      return usage("parameter `" + info.name + "` is at no address");
-    constexpr std::uintptr_t kElementBytes = 4; // of an f32 and of an i32
-    if (reinterpret_cast<std::uintptr_t>(elements) % kElementBytes != 0)
-      return usage("parameter `" + info.name + "` does not begin at a multiple of " +
-                   std::to_string(kElementBytes) + " bytes");
-    if (auto checked = checkCount(info, count); !checked)
-      return checked;
-    exec::ParamValue value;
-    value.device = elements;
-    value.deviceCount = count;
-    impl_->values[*index] = std::move(value);
-    return {};
-  });
-}
-
-plan::Reach Params::Impl::reach() const {
-  std::vector<exec::ParamValue> known;
-  known.reserve(values.size());
-  for (std::size_t i = 0; i < values.size(); ++i) // long arrays, of which no bound is made, are not copied
-    known.push_back(attention.impl().variant().params[i].isSizedByRun()
-                        ? exec::ParamValue()
-                        : values[i].value_or(exec::ParamValue()));
-  return plan::Reach::of(attention.impl().bounds, exec::rangesOf(attention.impl().variant(), known));
-}
-
-Result<std::vector<const exec::ParamValue *>> Params::Impl::allOnHost() const {
+Result<std::vector<const exec::ParamValue *>> deft_params::allOnHost() const {
   auto given = all();
   if (!given)
     return given;
   for (std::size_t i = 0; i < given->size(); ++i)
     if ((*given)[i]->device)
-      return usage("parameter `" + attention.params()[i].name +
+      return usage("parameter `" + variant().params[i].name +
                        "` is in a GPU's memory, which the host does not read",
-                   "give its values with Params::set");
+                   "give its values in the host's memory");
   return given;
 }
 
-Result<std::vector<abi::ParamSlot>> Params::Impl::slots() const {
+Result<std::vector<abi::ParamSlot>> deft_params::slots() const {
   const auto readable = allOnHost();
   if (!readable)
     return readable.error();
   std::vector<abi::ParamSlot> result(readable->size());
   for (std::size_t i = 0; i < result.size(); ++i)
-    result[i] = exec::slotOf(attention.impl().variant().params[i], *(*readable)[i]);
+    result[i] = exec::slotOf(variant().params[i], *(*readable)[i]);
   return result;
 }
 
-} // namespace deft
+plan::Reach deft_params::reach() const {
+  std::vector<exec::ParamValue> known;
+  known.reserve(values.size());
+  for (std::size_t i = 0; i < values.size(); ++i) // long arrays, of which no bound is made, are not copied
+    known.push_back(variant().params[i].isSizedByRun() ? exec::ParamValue()
+                                                       : values[i].value_or(exec::ParamValue()));
+  return plan::Reach::of(attention->bounds, exec::rangesOf(variant(), known));
+}
+
+deft_status deft_params_make(const deft_attention *attention, deft_params **params) {
+  return make({{"attention", attention}}, params,
+              [&] { return Result(std::make_unique<deft_params>(*attention)); });
+}
+
+deft_status deft_params_copy(const deft_params *params, deft_params **copy) {
+  return make({{"params", params}}, copy, [&] { return Result(std::make_unique<deft_params>(*params)); });
+}
+
+void deft_params_destroy(deft_params *params) { delete params; }
+
+deft_status deft_params_set(deft_params *params, const char *name, double value) {
+  return call({{"params", params}, {"name", name}}, [&]() -> Result<void> {
+    const auto named = find(*params, name);
+    if (!named)
+      return named.error();
+    auto given = sameForAll(*named, value);
+    if (!given)
+      return given.error();
+    named->value = std::move(*given);
+    return {};
+  });
+}
+
+deft_status deft_params_set_f32(deft_params *params, const char *name, const float *values, size_t count) {
+  return setArray(params, name, values, count, &exec::ParamValue::f32);
+}
+
+deft_status deft_params_set_i32(deft_params *params, const char *name, const int32_t *values, size_t count) {
+  return setArray(params, name, values, count, &exec::ParamValue::i32);
+}
+
+deft_status deft_params_set_device(deft_params *params, const char *name, const void *elements,
+                                   size_t count) {
+  return call({{"params", params}, {"name", name}, {"elements", elements}}, [&]() -> Result<void> {
+    const auto named = find(*params, name);
+    if (!named)
+      return named.error();
+    const spec::Param &param = named->param;
+    if (param.shape == spec::Param::Shape::Scalar)
+      return usage(named->text() + " is one number, which goes with each launch",
+                   "a number that changes in a GPU's memory is a table of one: `param " + param.name + " : " +
+                       (isF32(param) ? "f32" : "i32") + "[1]`, read as `" + param.name + "[0]`");
+    constexpr std::uintptr_t kElementBytes = 4; // of an f32 and of an i32
+    if (reinterpret_cast<std::uintptr_t>(elements) % kElementBytes != 0)
+      return usage(named->text() + " does not begin at a multiple of " + std::to_string(kElementBytes) +
+                   " bytes");
+    if (auto checked = named->checkCount(count); !checked)
+      return checked;
+    exec::ParamValue value;
+    value.device = elements;
+    value.deviceCount = count;
+    named->value = std::move(value);
+    return {};
+  });
+}

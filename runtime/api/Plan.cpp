@@ -1,140 +1,168 @@
-#include "runtime/api/PlanImpl.h"
+#include "runtime/api/Plan.h"
 
 #include "compiler/spec/Names.h"
 #include "compiler/support/Log.h"
 #include "compiler/support/NvtxRange.h"
-#include "runtime/api/AttentionImpl.h"
-#include "runtime/api/CheckOptions.h"
+#include "runtime/api/Checks.h"
 #include "runtime/api/InvariantConfig.h"
-#include "runtime/api/ParamsImpl.h"
-#include "runtime/exec/cpu/Processors.h"
+#include "runtime/api/Ranks.h"
+#include "runtime/api/RunTensors.h"
+#include "runtime/api/Sized.h"
+#include "runtime/api/StepCapture.h"
 #include "runtime/plan/RoundedChunk.h"
-#include "runtime/plan/report/PlanReport.h"
+#include "runtime/plan/report/PlanPage.h"
 #include "runtime/program/CpuConfig.h"
 #include "runtime/tree/Places.h"
 
 #include <algorithm>
+#include <array>
 
-namespace deft {
+namespace deft::api {
 
 namespace {
 
-spec::Partition partitionOf(Partition partition) {
-  switch (partition) {
-#define DEFT_PARTITION_CASE(ID, NAME)                                                                        \
-  case Partition::ID:                                                                                        \
-    return spec::Partition::ID;
-    DEFT_PARTITIONS(DEFT_PARTITION_CASE)
-#undef DEFT_PARTITION_CASE
-  }
-  return spec::Partition::Auto;
-}
+/// By number: a program has them compiled in, so they stay, whatever comes between two.
+constexpr std::pair<std::int32_t, spec::Partition> kPartitions[] = {
+    {DEFT_PARTITION_QUERY, spec::Partition::Query},
+    {DEFT_PARTITION_NODE, spec::Partition::Node},
+    {DEFT_PARTITION_NODE_CHUNK, spec::Partition::NodeChunk},
+    {DEFT_PARTITION_FLATTEN, spec::Partition::Flatten},
+    {DEFT_PARTITION_CASCADE, spec::Partition::Cascade},
+    {DEFT_PARTITION_GREEDY, spec::Partition::Greedy},
+    {DEFT_PARTITION_UNION, spec::Partition::Union},
+    {DEFT_PARTITION_AUTO, spec::Partition::Auto},
+};
+#define DEFT_PARTITION(ID, NAME) spec::Partition::ID,
+constexpr spec::Partition kAllPartitions[] = {DEFT_PARTITIONS(DEFT_PARTITION)};
+#undef DEFT_PARTITION
+static_assert(std::size(kPartitions) == std::size(kAllPartitions), "a partition has no number");
 
 } // namespace
 
-config::Config withOptions(config::Config config, const PlanOptions &options) {
-  if (options.partition)
-    config.partition = partitionOf(*options.partition);
-  if (options.chunkTokens)
-    config.chunkTokens = *options.chunkTokens;
-  if (!options.invariant)
+Result<deft_plan_options> planOptionsOf(const deft_plan_options *given) {
+  auto known = readSized("deft_plan_options", given);
+  if (known)
+    if (auto checked = checkRange("deft_plan_options::partition", known->partition, DEFT_PARTITION_DEFAULT,
+                                  static_cast<long long>(std::size(kPartitions)));
+        !checked)
+      return checked.error();
+  return known;
+}
+
+config::Config withOptions(config::Config config, const deft_plan_options &options) {
+  for (const auto &[number, partition] : kPartitions)
+    if (number == options.partition)
+      config.partition = partition;
+  if (options.chunk_tokens != DEFT_CHUNK_DEFAULT)
+    config.chunkTokens = options.chunk_tokens == DEFT_CHUNK_FILL ? 0 : options.chunk_tokens;
+  if (options.is_invariant == 0)
     return config;
   // What the options leave open; what they say wrong is the planner's error.
-  if (!options.partition)
+  if (options.partition == DEFT_PARTITION_DEFAULT)
     config.partition = spec::Partition::Node;
-  if (config.chunkTokens == 0 && !options.chunkTokens)
-    config.chunkTokens = kInvariantChunk;
-  return api::withWidestPhase(std::move(config));
+  if (config.chunkTokens == 0 && options.chunk_tokens == DEFT_CHUNK_DEFAULT)
+    config.chunkTokens = DEFT_INVARIANT_CHUNK;
+  return withWidestPhase(std::move(config));
 }
 
-Plan::Plan(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
-Plan::Plan(Plan &&) noexcept = default;
-Plan &Plan::operator=(Plan &&) noexcept = default;
-Plan::~Plan() = default;
-
-Result<Plan> Plan::make(const Attention &attention, const Tree &tree, const PlanOptions &options) {
-  if (auto checked = api::checkPartition(options); !checked)
+Result<std::unique_ptr<deft_plan>> makePlan(const deft_attention &attention, const deft_tree &tree,
+                                            const deft_plan_options *given) {
+  const auto options = planOptionsOf(given);
+  if (!options)
+    return options.error();
+  if (auto checked = checkThreads("deft_plan_options::workers", options->workers); !checked)
     return checked.error();
-  if (auto checked = api::checkThreads("PlanOptions::workers", options.workers); !checked)
-    return checked.error();
-  return api::guarded([&]() -> Result<Plan> {
-    const spec::Variant &variant = attention.impl().variant();
-    const int workers = options.workers > 0 ? options.workers : exec::usableProcessors();
-    auto config = program::cpuConfig(variant, workers);
-    if (!config)
-      return api::toPublic(config.error());
-    auto impl = std::make_unique<Impl>();
-    if (options.params && &options.params->impl().attention.impl() != &attention.impl())
-      return api::usage("PlanOptions::params are those of another attention");
-    const Params &params = options.params ? *options.params : Params(attention);
-    impl->attention = variant.name;
-    impl->facts = plan::VariantFacts::of(variant, config::DeviceKind::Cpu, params.impl().reach());
-    impl->options = options;
-    impl->options.params = nullptr; // theirs, for this call
-    impl->config = withOptions(*config, options);
-    if (options.invariant) // which says that the tree has no part in it
-      impl->planner = plan::Planner({.isInvariant = true});
-    else
-      impl->chooser.emplace(attention.impl().configs->ofCpu(workers),
-                            attention.impl().program.sharedVariant(), nullptr, std::move(*config));
-    if (impl->chooser)
-      impl->chooser->setReach(impl->facts.reach);
-    impl->workers = workers;
-    if (auto made = impl->make(tree); !made)
-      return made.error();
-    return Plan(std::move(impl));
-  });
+  if (options->params)
+    if (auto checked = options->params->checkIsOf(*attention.of, "deft_plan_options::params"); !checked)
+      return checked.error();
+  const spec::Variant &variant = attention.variant();
+  const int workers = options->workers > 0 ? options->workers : exec::usableProcessors();
+  auto config = program::cpuConfig(variant, workers);
+  if (!config)
+    return config.error();
+  auto made = std::make_unique<deft_plan>();
+  const plan::Reach reach = options->params ? options->params->reach() : deft_params(attention).reach();
+  made->attention = variant.name;
+  made->facts = plan::VariantFacts::of(variant, config::DeviceKind::Cpu, reach);
+  made->whyNotOverRanks = whyNotOverRanks(variant);
+  made->options = *options;
+  made->options.params = nullptr;
+  made->config = withOptions(*config, *options);
+  made->workers = workers;
+  if (made->isInvariant()) { // which says that the tree has no part in it
+    made->planner = plan::Planner({.isInvariant = true});
+  } else {
+    made->chooser.emplace(attention.of->configs->ofCpu(workers), attention.of->program.sharedVariant(),
+                          nullptr, std::move(*config));
+    made->chooser->setReach(reach);
+  }
+  if (auto planned = made->make(tree); !planned)
+    return planned.error();
+  return made;
 }
 
-void Plan::Impl::chooseConfig(const Tree &tree, const plan::TreeView &view) {
+void Plan::chooseConfig(const deft_tree &tree, const plan::TreeView &view) {
   if (!chooser || isCaptured)
     return;
   // Stand-ins are one level, and what they stand for is some: of the class that its tree would be of.
   constexpr int kDraftLevels = 8;
   config_cache::TreeFeatures features = config_cache::featuresOf(view);
   int most = 1;
-  for (const tree::DraftedRequest &request : tree.impl().drafted())
+  for (const tree::DraftedRequest &request : tree.drafted())
     most = std::max(most, request.count);
   features.levels += std::min(most, kDraftLevels) - 1;
-  const config_cache::Ruling &ruling = chooser->choose(tree.impl().tree(), features);
+  const config_cache::Ruling &ruling = chooser->choose(tree.tree(), features);
   if (chooser->changes() == changesSeen)
     return;
   changesSeen = chooser->changes();
   config = withOptions(ruling.config(), options);
 }
 
-Result<void> Plan::Impl::checkReach(const plan::Reach &reach, const std::string &attention) const {
+Result<void> Plan::checkReach(const plan::Reach &reach, const std::string &other) const {
   if (facts.reach == reach || (facts.reach.isAll() && !reach.seesPath()))
     return {};
-  return api::usage("the plan leaves out what another mask hides, or this one with other values of its "
-                    "parameters: `" +
-                        attention + "` may see it",
-                    "make the plan for this attention, with the values that it runs with");
+  return usage("the plan leaves out what another mask hides, or this one with other values of its "
+               "parameters: `" +
+                   other + "` may see it",
+               "make the plan for this attention, with the values that it runs with");
 }
 
-ConfigChoice Plan::Impl::choice() const {
-  if (!chooser)
-    return {"heuristic", "", "", "an invariant plan's config does not depend on the tree"};
-  const config_cache::Ruling &ruling = chooser->ruling();
-  return {config_cache::ruleName(ruling.rule()), ruling.treeClass.text(), ruling.chosen.path,
-          ruling.chosen.why() + (isRefitted ? "; made for the room of a captured graph" : "")};
-}
-
-Result<void> Plan::Impl::checkPlaces(const Tree &tree) {
-  if (!options.checkPlaces || !tree.impl().drafted().empty()) // stand-ins have no slots of their own
+Result<void> Plan::checkCurrent(const std::string &what) const {
+  if (isCurrent())
     return {};
-  auto checked = tree::checkPlaces(tree.impl().tree());
+  support::log({support::LogKind::StalePlan, what + " was refused"});
+  return usage("the plan is stale: its tree has changed since it was made", "advance the plan first");
+}
+
+Result<void> Plan::checkRanks(const deft_tree &tree) const {
+  if (!tree.tree().ranks())
+    return {};
+  if (!whyNotOverRanks.empty())
+    return usage(whyNotOverRanks + ": its trees lie on one rank");
+  if (!tree.drafted().empty())
+    return usage("a tree over ranks has no drafts whose tree comes later",
+                 "give each draft's query by a tree");
+  return tree::checkHeld(tree.tree());
+}
+
+Result<void> Plan::checkPlaces(const deft_tree &tree) {
+  if (options.checks_places == 0 || !tree.drafted().empty()) // stand-ins have no slots of their own
+    return {};
+  auto checked = tree::checkPlaces(tree.tree());
   if (!checked)
     stamp = nullptr;
-  return api::toPublic(std::move(checked));
+  return checked;
 }
 
-Result<void> Plan::Impl::make(const Tree &tree) {
+Result<void> Plan::make(const deft_tree &tree) {
   const support::NvtxRange range("deft plan");
   const support::LoggedSpan making;
+  const Begin begun = begin();
   stamp = nullptr;
-  if (auto placed = tree::checkPlaced(tree.impl().tree()); !placed)
-    return api::toPublic(std::move(placed));
+  if (auto placed = tree::checkPlaced(tree.tree()); !placed)
+    return placed;
+  if (auto checked = checkRanks(tree); !checked)
+    return checked;
   if (auto checked = checkPlaces(tree); !checked)
     return checked;
   if (auto made = makePlan(tree, facts, nullptr); !made)
@@ -143,58 +171,62 @@ Result<void> Plan::Impl::make(const Tree &tree) {
     if (auto grows = letLeavesGrow(tree); !grows)
       return grows;
   isRefitted = false;
-  noteTree(tree);
+  noteTree(tree, begun);
   making.end(support::LogKind::Plan, [&] { return sentence(); });
   return {};
 }
 
-std::string Plan::Impl::sentence() const {
-  const PlanSummary made = summary();
-  return "`" + attention + "`: " + std::to_string(plan.queryCount()) + " queries, " +
-         std::to_string(made.items) + " items of " + std::to_string(made.tokensRead) + " tokens, " +
-         std::to_string(made.partials) + " partials; by " +
-         std::string(spec::toString(planner.lastChoice().partition)) + ", config: " + choice().rule;
+std::string Plan::rule() const {
+  return chooser ? std::string(config_cache::ruleName(chooser->ruling().rule())) : "heuristic";
 }
 
-Result<void> Plan::Impl::makePlan(const Tree &tree, const plan::VariantFacts &known,
-                                  const config::Config *fixed) {
+std::string Plan::sentence() const {
+  const deft_plan_summary made = summary();
+  return "`" + attention + "`: " + std::to_string(queryCount()) + " queries, " + std::to_string(made.items) +
+         " items of " + std::to_string(made.tokens_read) + " tokens, " + std::to_string(made.partials) +
+         " partials; by " + std::string(spec::toString(planner.lastChoice().partition)) +
+         ", config: " + rule();
+}
+
+Result<void> Plan::makePlan(const deft_tree &tree, const plan::VariantFacts &known,
+                            const config::Config *fixed) {
   drafts = {};
   needsMask = false;
-  if (!tree.impl().drafted().empty())
+  if (!tree.drafted().empty())
     return makeDrafted(tree, known, fixed);
   if (auto checked = checkChunk(tree); !checked)
     return checked;
-  if (const int request = tree.impl().requestInPieces(); request >= 0 && known.reach.seesPath())
-    return api::usage(
-        "`" + attention + "` is bound by `path`, and others share pages with new tokens of request " +
-            std::to_string(request) + ": its queries are in several nodes, and see theirs alone",
-        "give new tokens that see each other pages of their own");
-  const plan::TreeView &view = planner.read(tree.impl().tree(), known);
+  if (const int request = tree.requestInPieces(); request >= 0 && known.reach.seesPath())
+    return usage("`" + attention +
+                     "` is bound by `path`, and others share pages with new tokens of request " +
+                     std::to_string(request) + ": its queries are in several nodes, and see theirs alone",
+                 "give new tokens that see each other pages of their own");
+  const plan::TreeView &view = planner.read(tree.tree(), known);
   if (!fixed)
     chooseConfig(tree, view);
-  return api::toPublic(planner.makeOfRead(tree.impl().tree(), known, fixed ? *fixed : config, workers, plan));
+  return planner.makeOfRead(tree.tree(), known, fixed ? *fixed : config, workers, plan);
 }
 
 /// Requests of a batch that share less than whole chunks have paths that are cut where others leave them.
-Result<void> Plan::Impl::checkChunk(const Tree &tree) const {
-  const std::optional<int> shared = tree.impl().sharingStep();
-  if (!options.invariant || !shared)
+Result<void> Plan::checkChunk(const deft_tree &tree) const {
+  const std::optional<int> shared = tree.sharingStep();
+  if (!isInvariant() || !shared)
     return {};
   const int chunk = plan::roundedChunk(config.chunkTokens);
   if (chunk <= 0 || *shared % chunk == 0) // a chunk of none is the planner's error
     return {};
-  const std::string fitting = "PagedBatchOptions::invariantChunk = " + std::to_string(chunk);
+  const std::string fitting = "give the batch an invariant chunk of " + std::to_string(chunk);
   if (*shared == 1)
-    return api::usage("an invariant plan needs a batch whose requests share whole chunks alone, else a "
-                      "request's bits depend on who shares its pages",
-                      fitting);
-  return api::usage("the batch's requests share multiples of " + std::to_string(*shared) +
-                        " tokens, which are no whole chunks of an invariant plan: these have " +
-                        std::to_string(chunk),
-                    fitting + ", or a PlanOptions::chunkTokens that divides " + std::to_string(*shared));
+    return usage("an invariant plan needs a batch whose requests share whole chunks alone, else a "
+                 "request's bits depend on who shares its pages",
+                 fitting);
+  return usage("the batch's requests share multiples of " + std::to_string(*shared) +
+                   " tokens, which are no whole chunks of an invariant plan: these have " +
+                   std::to_string(chunk),
+               fitting + ", or the plan chunks whose tokens divide " + std::to_string(*shared));
 }
 
-Result<void> Plan::Impl::letLeavesGrow(const Tree &tree) {
+Result<void> Plan::letLeavesGrow(const deft_tree &tree) {
   const auto isStuck = [](const plan::Plan::Leaf &leaf) {
     return leaf.canGrow == 0 && leaf.followBegin < leaf.followEnd;
   };
@@ -202,11 +234,12 @@ Result<void> Plan::Impl::letLeavesGrow(const Tree &tree) {
     return {};
   config::Config fromRoot = config;
   fromRoot.order = config::Order::FromRoot;
-  return api::toPublic(planner.make(tree.impl().tree(), facts, fromRoot, workers, plan));
+  return planner.make(tree.tree(), facts, fromRoot, workers, plan);
 }
 
-Result<void> Plan::Impl::makeAs(const plan::Choice &choice, const Tree &tree) {
+Result<void> Plan::makeAs(const plan::Choice &choice, const deft_tree &tree) {
   stamp = nullptr;
+  const Begin begun = begin();
   config::Config fixed = config;
   fixed.partition = choice.partition;
   fixed.chunkTokens = choice.chunkTokens;
@@ -215,62 +248,160 @@ Result<void> Plan::Impl::makeAs(const plan::Choice &choice, const Tree &tree) {
   if (auto made = makePlan(tree, facts.withoutPages(), &fixed); !made)
     return made;
   isRefitted = true;
-  noteTree(tree);
+  noteTree(tree, begun);
   return {};
 }
 
-void Plan::Impl::noteTree(const Tree &tree) {
-  stamp = tree.impl().stamp;
-  generation = tree.impl().tree().generation();
+Plan::Begin Plan::begin() { return capture::isOn() ? Begin(std::chrono::steady_clock::now()) : std::nullopt; }
+
+void Plan::noteTree(const deft_tree &tree, Begin begin) {
+  if (begin) {
+    const std::chrono::duration<double, std::micro> taken = std::chrono::steady_clock::now() - *begin;
+    api::noteTree(*this, tree, taken.count());
+  }
+  stamp = tree.stamp;
+  generation = tree.tree().generation();
 }
 
-Result<Advanced> Plan::Impl::advance(const Tree &tree) {
+Result<deft_advanced> Plan::advance(const deft_tree &tree) {
   if (isCurrentFor(tree))
-    return Advanced::Nothing;
+    return DEFT_ADVANCED_NOTHING;
   if (auto checked = checkPlaces(tree); !checked)
     return checked.error();
-  if (stamp == tree.impl().stamp && planner.advance(tree.impl().tree(), plan) == plan::Advance::Done) {
-    noteTree(tree);
-    return Advanced::InPlace;
+  const Begin begun = begin();
+  if (stamp == tree.stamp && planner.advance(tree.tree(), plan) == plan::Advance::Done) {
+    noteTree(tree, begun);
+    return DEFT_ADVANCED_IN_PLACE;
   }
   if (auto made = make(tree); !made)
     return made.error();
-  return Advanced::Remade;
+  return DEFT_ADVANCED_REMADE;
 }
 
-PlanSummary Plan::Impl::summary() const {
+deft_plan_summary Plan::summary() const {
   const plan::PlanSummary own = plan::summarize(plan, facts);
-  return {own.items, own.directItems, own.dealtItems, own.itemTokens, own.partialSlots, own.mergedQueries};
+  deft_plan_summary known{};
+  known.tokens_read = own.itemTokens;
+  known.items = own.items;
+  known.direct_items = own.directItems;
+  known.dealt_items = own.dealtItems;
+  known.partials = own.partialSlots;
+  known.merged_queries = own.mergedQueries;
+  return known;
 }
 
-const config::CostCoefficients &Plan::Impl::kernelPrices() const {
+Result<void> Plan::giveSummary(deft_plan_summary *to) const {
+  return writeSized("deft_plan_summary", summary(), to);
+}
+
+Result<void> Plan::giveChoice(deft_config_choice **to) const {
+  std::string treeClass, file;
+  if (chooser) {
+    const config_cache::Ruling &ruling = chooser->ruling();
+    treeClass = ruling.treeClass.text();
+    file = ruling.chosen.path;
+  }
+  Made<deft_config_choice> made;
+  made->size = sizeof(deft_config_choice);
+  made->rule = made.text(rule());
+  made->tree_class = made.text(treeClass);
+  made->file = made.text(file);
+  made->why = made.text(why());
+  *to = made.release();
+  return {};
+}
+
+std::string Plan::why() const {
+  if (!chooser)
+    return "an invariant plan's config does not depend on the tree";
+  return chooser->ruling().chosen.why() + (isRefitted ? "; made for the room of a captured graph" : "");
+}
+
+const config::CostCoefficients &Plan::kernelPrices() const {
   return chooser ? chooser->kernelPrices() : config::nearestPrices(config::someGpu()).kernels;
 }
 
-Result<std::string> Plan::Impl::picture(const Tree &tree, const config::CostCoefficients &prices) const {
+Result<plan::PlanReport> Plan::report(const deft_tree &tree, const config::CostCoefficients &prices,
+                                      const char *field) const {
   if (!isCurrentFor(tree))
-    return api::usage("the plan is of another tree, or the tree has changed since", "advance the plan first");
-  auto report = plan::reportPlan(tree.impl().tree(), facts, config, prices, workers,
-                                 {.isInvariant = options.invariant});
+    return wrong(field, "is of another tree, or the tree has changed since", "advance the plan first");
+  auto report = plan::reportPlan(tree.tree(), facts, config, prices, workers, {.isInvariant = isInvariant()});
   if (!report)
-    return api::toPublic(report.error());
+    return report.error();
   report->treeName = "a tree";
   report->variantName = attention;
-  return plan::drawPlan(*report);
+  return std::move(*report);
 }
 
-Result<Advanced> Plan::advance(const Tree &tree) {
-  return api::guarded([&] { return impl_->advance(tree); });
+Result<std::string> Plan::picture(const deft_tree &tree, const config::CostCoefficients &prices) const {
+  const auto shown = report(tree, prices);
+  return shown ? plan::drawPlan(*shown) : Result<std::string>(shown.error());
 }
 
-bool Plan::isCurrent() const { return impl_->isCurrent(); }
-int Plan::queryCount() const { return impl_->plan.queryCount(); }
-
-PlanSummary Plan::summary() const { return impl_->summary(); }
-ConfigChoice Plan::choice() const { return impl_->choice(); }
-
-Result<std::string> Plan::picture(const Tree &tree) const {
-  return api::guarded([&] { return impl_->picture(tree, impl_->config.cost); });
+Result<std::string> pageOf(const ShownPlan &shown, const ShownPlan &other) {
+  const auto first = shown.plan->report(*shown.tree, shown.prices);
+  if (!first)
+    return first.error();
+  if (!other.plan)
+    return plan::planPage(std::array{plan::PagePlan{.report = &*first, .why = shown.plan->why()}});
+  if (!other.tree)
+    return missing("against_tree");
+  const auto second = other.plan->report(*other.tree, other.prices, "against");
+  if (!second)
+    return second.error();
+  return plan::planPage(std::array{plan::PagePlan{.report = &*first, .why = shown.plan->why()},
+                                   plan::PagePlan{.report = &*second, .why = other.plan->why()}});
 }
 
-} // namespace deft
+} // namespace deft::api
+
+using namespace deft::api;
+
+deft_status deft_plan_make(const deft_attention *attention, const deft_tree *tree,
+                           const deft_plan_options *options, deft_plan **plan) {
+  return make({{"attention", attention}, {"tree", tree}}, plan,
+              [&] { return makePlan(*attention, *tree, options); });
+}
+
+void deft_plan_destroy(deft_plan *plan) { delete plan; }
+
+deft_status deft_plan_advance(deft_plan *plan, const deft_tree *tree, deft_advanced *advanced) {
+  return call({{"plan", plan}, {"tree", tree}}, [&] { return give(plan->advance(*tree), advanced); });
+}
+
+deft_status deft_plan_draft(deft_plan *plan, const deft_draft_mask *mask) {
+  return call({{"plan", plan}, {"mask", mask}}, [&]() -> Result<void> {
+    const auto known = checkMask(mask, {});
+    return known ? plan->draft(*known) : known.error();
+  });
+}
+
+int32_t deft_plan_is_current(const deft_plan *plan) {
+  return ask({"plan", plan}, 0, [&] { return plan->isCurrent(); });
+}
+
+int32_t deft_plan_query_count(const deft_plan *plan) {
+  return ask({"plan", plan}, 0, [&] { return plan->queryCount(); });
+}
+
+deft_status deft_plan_get_summary(const deft_plan *plan, deft_plan_summary *summary) {
+  return call({{"plan", plan}, {"summary", summary}}, [&] { return plan->giveSummary(summary); });
+}
+
+deft_status deft_plan_get_choice(const deft_plan *plan, deft_config_choice **choice) {
+  clear(choice);
+  return call({{"plan", plan}, {"choice", choice}}, [&] { return plan->giveChoice(choice); });
+}
+
+deft_status deft_plan_get_picture(const deft_plan *plan, const deft_tree *tree, char **svg) {
+  return giveText({{"plan", plan}, {"tree", tree}, {"svg", svg}}, svg,
+                  [&] { return plan->picture(*tree, plan->config.cost); });
+}
+
+deft_status deft_plan_get_page(const deft_plan *plan, const deft_tree *tree, const deft_plan *against,
+                               const deft_tree *against_tree, char **html) {
+  return giveText({{"plan", plan}, {"tree", tree}, {"html", html}}, html, [&] {
+    return pageOf({plan, tree, plan->config.cost},
+                  {against, against_tree, against ? against->config.cost : plan->config.cost});
+  });
+}

@@ -1,31 +1,48 @@
 #include "runtime/exec/Quantize.h"
-#include "runtime/api/CheckOptions.h"
-#include "runtime/api/Convert.h"
+#include "runtime/api/Checks.h"
+#include "runtime/api/Dtypes.h"
+#include "runtime/api/Sized.h"
 
-#include <deft/quantize.hpp>
+#include <deft/c/quantize.h>
 
 #include <cmath>
+#include <span>
 
-namespace deft {
-
-using api::usage;
+using namespace deft;
+using namespace deft::api;
 
 namespace {
 
-bool isWide(DType dtype) { return dtype == DType::F16 || dtype == DType::BF16; }
+Result<spec::DType> floatsOf(const char *field, deft_dtype dtype, int bytes) {
+  const auto known = dtypeFrom(dtype);
+  if (known && spec::elementBytes(*known) == bytes)
+    return *known;
+  return wrong(field, "is " + dtypeName(dtype), "from " + dtypeNames(2) + " to " + dtypeNames(1));
+}
 
-Result<void> check(const QuantizeShape &shape, const void *from, std::span<const float> scales, void *to) {
-  constexpr std::int64_t kMostTokens = std::int64_t{1} << 40;
+Result<exec::QuantizeShape> shapeOf(const deft_quantize_shape *given) {
+  const auto known = readSized("deft_quantize_shape", given);
+  if (!known)
+    return known.error();
   constexpr int kMost = 1 << 20;
-  if (auto checked = api::checkRange("QuantizeShape::tokens", shape.tokens, 0, kMostTokens); !checked)
-    return checked;
-  if (auto checked = api::checkRange("QuantizeShape::kvHeads", shape.kvHeads, 1, kMost); !checked)
-    return checked;
-  if (auto checked = api::checkRange("QuantizeShape::dim", shape.dim, 1, kMost); !checked)
-    return checked;
-  if (!isWide(shape.from) || isWide(shape.to))
-    return usage(isWide(shape.from) ? "QuantizeShape::to has 16 bits" : "QuantizeShape::from has 8 bits",
-                 "from F16 or BF16 to F8E4M3 or F8E5M2");
+  if (auto checked = checkRange("deft_quantize_shape::tokens", known->tokens, 0, std::int64_t{1} << 40);
+      !checked)
+    return checked.error();
+  if (auto checked = checkRange("deft_quantize_shape::kv_heads", known->kv_heads, 1, kMost); !checked)
+    return checked.error();
+  if (auto checked = checkRange("deft_quantize_shape::dim", known->dim, 1, kMost); !checked)
+    return checked.error();
+  const auto from = floatsOf("deft_quantize_shape::from", known->from, 2);
+  if (!from)
+    return from.error();
+  const auto to = floatsOf("deft_quantize_shape::to", known->to, 1);
+  if (!to)
+    return to.error();
+  return exec::QuantizeShape{known->tokens, known->kv_heads, known->dim, *from, *to};
+}
+
+Result<void> check(const exec::QuantizeShape &shape, const void *from, std::span<const float> scales,
+                   void *to) {
   const auto heads = static_cast<std::size_t>(shape.kvHeads),
              rows = static_cast<std::size_t>(shape.tokens) * heads;
   if (scales.size() != 1 && scales.size() != heads && (scales.size() != rows || rows == 0))
@@ -37,28 +54,29 @@ Result<void> check(const QuantizeShape &shape, const void *from, std::span<const
       return usage("scale " + std::to_string(i) + " is " + std::to_string(scales[i]) +
                    ", not finite and above 0");
   if (shape.tokens > 0 && (!from || !to))
-    return usage(std::string(from ? "to" : "from") + " is null");
+    return wrong(from ? "to" : "from", "is null");
   // Elements of 16 bits become elements of 8: one that is written where others are still to be read is in
   // their way.
   const auto elements =
       static_cast<std::uintptr_t>(shape.tokens) * heads * static_cast<std::uintptr_t>(shape.dim);
   const auto read = reinterpret_cast<std::uintptr_t>(from), written = reinterpret_cast<std::uintptr_t>(to);
   if (written < read + 2 * elements && read < written + elements)
-    return usage("to overlaps with from", "give it memory of its own");
+    return wrong("to", "overlaps with from", "give it memory of its own");
   return {};
 }
 
 } // namespace
 
-Result<void> quantize(const QuantizeShape &shape, const void *from, std::span<const float> scales, void *to) {
-  return api::guarded([&]() -> Result<void> {
-    if (auto checked = check(shape, from, scales, to); !checked)
+deft_status deft_quantize(const deft_quantize_shape *shape, const void *from, const float *scales,
+                          size_t scale_count, void *to) {
+  return call({{"shape", shape}, {"scales", scales}}, [&]() -> Result<void> {
+    const auto known = shapeOf(shape);
+    if (!known)
+      return known.error();
+    const std::span all(scales, scale_count);
+    if (auto checked = check(*known, from, all, to); !checked)
       return checked;
-    const auto internal = [](DType dtype) { return static_cast<spec::DType>(dtype); }; // see Attention.cpp
-    exec::quantize({shape.tokens, shape.kvHeads, shape.dim, internal(shape.from), internal(shape.to)}, from,
-                   scales, to);
+    exec::quantize(*known, from, all, to);
     return {};
   });
 }
-
-} // namespace deft

@@ -1,140 +1,183 @@
-#include "compiler/support/Log.h"
 #include "compiler/support/NvtxRange.h"
-#include "runtime/api/AttentionImpl.h"
-#include "runtime/api/CacheLayouts.h"
-#include "runtime/api/CheckOptions.h"
-#include "runtime/api/ParamsImpl.h"
-#include "runtime/api/PlanImpl.h"
-#include "runtime/api/SelectionImpl.h"
+#include "runtime/api/Attention.h"
+#include "runtime/api/Checks.h"
+#include "runtime/api/Plan.h"
+#include "runtime/api/RunTensors.h"
+#include "runtime/api/Selection.h"
+#include "runtime/api/Sized.h"
 #include "runtime/api/SizedParamChecks.h"
+#include "runtime/api/StepCapture.h"
 #include "runtime/exec/FiniteCheck.h"
-#include "runtime/exec/Inputs.h"
 #include "runtime/exec/cpu/CpuExecutor.h"
-#include "runtime/exec/cpu/Processors.h"
 
-#include <deft/runtime.hpp>
+#include <deft/c/runtime.h>
 
+#include <algorithm>
+#include <chrono>
 #include <limits>
+#include <vector>
 
-namespace deft {
+using namespace deft;
+using namespace deft::api;
 
-using api::usage;
-
-struct Runtime::Impl {
-  exec::CpuExecutor executor;
+struct deft_runtime {
+  mutable exec::CpuExecutor executor; ///< its threads take turns at runs
 };
 
 namespace {
 
-/// Everything that can be wrong with a run, before anything is written.
-Result<void> checkRun(const Attention &attention, const Plan::Impl &plan, const Inputs &inputs,
-                      const Outputs &outputs) {
-  const spec::Variant &variant = attention.impl().variant();
-  if (!plan.isCurrent()) {
-    support::log({support::LogKind::StalePlan, "a run of `" + variant.name + "` was refused"});
-    return usage("the plan is stale: its tree has changed since it was made",
-                 "call Plan::advance(tree) first");
+/// What a run on the host is of.
+struct Run {
+  const deft_runtime *runtime;
+  const deft_attention *attention;
+  const deft_plan *plan;
+  const deft_inputs *inputs;
+  const deft_outputs *outputs;
+  capture::RunKind kind = capture::RunKind::Full;
+  int budget = 0; ///< tokens of a list; 0: nothing is selected
+
+  template <typename Body>
+  deft_status call(std::initializer_list<Pointer> needed, Body &&body, DEFT_CALLER) const {
+    return api::call(
+        {{"runtime", runtime},
+         {"attention", attention},
+         {"plan", plan},
+         {"inputs", inputs},
+         {"outputs", outputs}},
+        [&]() -> Result<void> {
+          const auto checked = checkPointers(needed);
+          return checked ? body() : checked;
+        },
+        function);
   }
+};
+
+/// Everything that can be wrong with a run and its plan, before anything is written.
+Result<void> checkPlan(const spec::Variant &variant, const Plan &plan) {
+  if (auto current = plan.checkCurrent("a run of `" + variant.name + "`"); !current)
+    return current;
   if (plan.needsMask)
-    return usage("the plan does not know yet which drafts see which", "call Plan::draft(mask) first");
+    return usage("the plan does not know yet which drafts see which", "give it a mask of drafts first");
   if (plan.facts.ratio != variant.ratio() || plan.facts.kvHeads != variant.kvHeads)
     return usage("the plan is for " + std::to_string(plan.facts.ratio * plan.facts.kvHeads) +
                      " query heads and " + std::to_string(plan.facts.kvHeads) + " kv heads, `" +
                      variant.name + "` has " + std::to_string(variant.queryHeads) + " and " +
                      std::to_string(variant.kvHeads),
                  "make one for this attention");
-  if (outputs.lse && !variant.withLse)
-    return usage("`" + variant.name + "` gives no lse",
-                 "write `output = ... with lse` in the spec, or leave Outputs::lse null");
-  if (plan.plan.queryCount() > 0 && (!inputs.q || !outputs.out))
-    return usage(std::string(inputs.q ? "Outputs::out" : "Inputs::q") + " is null");
-  for (const auto &strides : {inputs.strides, inputs.vStrides})
-    if (auto checked = api::checkStrides(strides); !checked)
-      return checked;
-  if (auto checked =
-          api::checkRowStride("Inputs::qStride", inputs.qStride, attention.q(), attention.queryHeads());
-      !checked)
-    return checked;
-  if (auto checked = api::checkRowStride("Outputs::outStride", outputs.outStride, attention.out(),
-                                         attention.queryHeads());
-      !checked)
-    return checked;
-  if (auto checked = api::checkCachePages("Inputs::cachePages", inputs.cachePages, attention.pageSize(),
-                                          plan.plan.tableTokens);
-      !checked)
-    return checked;
-  if (plan.plan.tableTokens == 0)
-    return {};
-  if (!inputs.k || (!inputs.v && !variant.tensors.valueInKey))
-    return usage(std::string(inputs.k ? "Inputs::v" : "Inputs::k") + " is null");
-  if (const int pageSize = attention.pageSize(); pageSize > 0) {
-    const int pages = plan.tablePages(pageSize);
-    if (inputs.pageTable.size() < static_cast<std::size_t>(pages))
-      return usage("the page table has " + std::to_string(inputs.pageTable.size()) +
-                   " pages, the tree's tokens lie in the first " + std::to_string(pages));
-    const std::int64_t cachePages = inputs.cachePages.value_or(std::numeric_limits<std::int64_t>::max());
-    for (const abi::Run &run : plan.plan.runs)
-      for (int page = run.location / pageSize; page * pageSize < run.location + run.tokens; ++page) {
-        const int own = inputs.pageTable[static_cast<std::size_t>(page)];
-        if (own >= cachePages)
-          return usage("entry " + std::to_string(page) + " of the page table is " + std::to_string(own) +
-                       ", and the cache has " + std::to_string(cachePages) + " pages");
-        if (own < 0)
-          return usage("the page table has no page for the tokens from " + std::to_string(page * pageSize) +
-                       " on: its entry " + std::to_string(page) + " is " + std::to_string(own));
-      }
-  }
   return {};
 }
 
-/// Checks a run and calls `launch(kernel, variant, view of the inputs, view of the outputs)`.
+/// Each page that a run reads is one that the cache has.
+Result<void> checkPages(const RunTensors &tensors, const Plan &plan, int pageSize) {
+  if (pageSize == 0)
+    return {};
+  const std::int64_t cachePages = tensors.cachePages.value_or(std::numeric_limits<std::int64_t>::max());
+  for (const abi::Run &run : plan.plan.runs)
+    for (int page = run.location / pageSize; page * pageSize < run.location + run.tokens; ++page) {
+      const int own = tensors.pageTable.entries[page];
+      if (own >= cachePages)
+        return usage("entry " + std::to_string(page) + " of the page table is " + std::to_string(own) +
+                     ", and the cache has " + std::to_string(cachePages) + " pages");
+      if (own < 0)
+        return usage("the page table has no page for the tokens from " + std::to_string(page * pageSize) +
+                     " on: its entry " + std::to_string(page) + " is " + std::to_string(own));
+    }
+  return {};
+}
+
+/// Each slot of a caller's lists is one that the cache has.
+Result<void> checkSlots(const RunTensors &tensors, int pageSize) {
+  constexpr std::int64_t kMostPages = std::int64_t{1} << 31; // the most that slots can name
+  const std::int64_t pages = std::min(tensors.cachePages.value_or(kMostPages), kMostPages);
+  const std::int64_t slots = pages * std::max(pageSize, 1);
+  const auto found = exec::findWrongSlot(tensors.lists, slots);
+  return found ? wrong("lists", found->text(slots),
+                       "an entry is page * page_size + the place in it, or -1 for none")
+               : Result<void>();
+}
+
+/// Each token that a run reads is one that the cache has, and arrays over tokens have a value for it.
+Result<void> checkTokens(const spec::Variant &variant, const RunTensors &tensors, const Plan &plan,
+                         const deft_params &params) {
+  if (!tensors.lists.slots)
+    return checkSizedParams(params, plan.plan, tensors.pageTable.entries);
+  std::vector<std::size_t> counts;
+  for (const std::optional<exec::ParamValue> &value : params.values)
+    counts.push_back(value ? exec::countOf(*value) : 0);
+  return checkSizedParams(variant, counts, tensors.cachePages, plan.plan);
+}
+
+/// Checks a run and calls `launch(kernel, variant, view of the inputs, view of the outputs, tensors)`.
 template <class Launch>
-Result<void> checkAndRun(const Attention &attention, const Plan::Impl &plan, const Inputs &inputs,
-                         const Outputs &outputs, const Launch &launch) {
+Result<void> checkAndRun(const Run &run, const Launch &launch, bool isSparse = false) {
   const support::NvtxRange range("deft run");
-  if (auto checked = checkRun(attention, plan, inputs, outputs); !checked)
+  const Attention &attention = *run.attention->of;
+  const spec::Variant &variant = attention.variant();
+  const Plan &plan = *run.plan;
+  if (auto checked = checkPlan(variant, plan); !checked)
     return checked;
-  if (const auto &kernel = attention.impl().cpuKernel; !kernel)
-    return api::toPublic(kernel.error());
-  std::optional<Params> defaults;
-  const Params::Impl &params = inputs.params ? inputs.params->impl() : defaults.emplace(attention).impl();
-  if (&params.attention.impl() != &attention.impl())
-    return usage("the parameters are those of another attention");
+  const auto tensors = checkTensors(variant, plan, {}, run.inputs, run.outputs);
+  if (!tensors)
+    return tensors.error();
+  if (auto checked = checkGivenLists(variant, *tensors, isSparse); !checked)
+    return checked;
+  const int pageSize = exec::pageSizeOf(variant);
+  if (auto checked =
+          tensors->lists.slots ? checkSlots(*tensors, pageSize) : checkPages(*tensors, plan, pageSize);
+      !checked)
+    return checked;
+  if (!attention.cpuKernel)
+    return attention.cpuKernel.error();
+  std::optional<deft_params> defaults;
+  const deft_params &params =
+      tensors->asked.params ? *tensors->asked.params : defaults.emplace(*run.attention);
+  if (auto checked = params.checkIsOf(attention); !checked)
+    return checked;
   // Else it serves every mask within `tree`, and a run need not ask for this one's.
-  if (!plan.facts.reach.isAll() || attention.impl().variant().bound == spec::MaskBound::Path)
-    if (auto checked = plan.checkReach(params.reach(), attention.name()); !checked)
+  if (!plan.facts.reach.isAll() || variant.bound == spec::MaskBound::Path)
+    if (auto checked = plan.checkReach(params.reach(), variant.name); !checked)
       return checked;
   const auto slots = params.slots();
   if (!slots)
     return slots.error();
-  if (auto checked = api::checkSizedParams(params, plan.plan, inputs.pageTable); !checked)
+  if (auto checked = checkTokens(variant, *tensors, plan, params); !checked)
     return checked;
 
-  const spec::Variant &variant = attention.impl().variant();
   exec::InputView view;
-  view.queryCount = plan.plan.queryCount();
-  view.q = static_cast<const std::uint16_t *>(inputs.q);
-  view.k = inputs.k;
-  view.v = variant.tensors.valueInKey ? inputs.k : inputs.v;
-  view.cache = api::cacheLayoutsOf(variant, inputs.strides, inputs.vStrides);
-  view.qStride = inputs.qStride;
-  view.pageSize = attention.pageSize();
-  view.pageTable = inputs.pageTable.data();
+  view.queryCount = plan.queryCount();
+  view.q = static_cast<const std::uint16_t *>(tensors->q);
+  view.k = tensors->k;
+  view.v = variant.tensors.valueInKey ? tensors->k : tensors->v;
+  view.cache = tensors->cache;
+  view.qStride = tensors->qStride;
+  view.pageSize = pageSize;
+  view.pageTable = tensors->pageTable.entries;
   view.params = slots->data();
-  const exec::OutputView written{static_cast<std::uint16_t *>(outputs.out), outputs.lse, outputs.outStride};
-  if (auto ran = launch(*attention.impl().cpuKernel, variant, view, written); !ran || !inputs.checksFinite)
-    return api::toPublic(std::move(ran));
+  const exec::OutputView written{static_cast<std::uint16_t *>(tensors->out), tensors->lse,
+                                 tensors->outStride};
+  const auto begin =
+      plan.captured ? std::chrono::steady_clock::now() : std::chrono::steady_clock::time_point();
+  auto ran = launch(*attention.cpuKernel, variant, view, written, tensors->lists);
+  if (ran && plan.captured) {
+    const std::chrono::duration<double, std::micro> us = std::chrono::steady_clock::now() - begin;
+    captureRun(plan, *run.attention, params, *tensors, run.kind,
+               tensors->lists.slots ? tensors->lists.budget : run.budget, us.count());
+  }
+  if (!ran || tensors->asked.checks_finite == 0)
+    return ran;
   if (const auto found = exec::findNotFinite(variant, plan.plan, params.reach(), view,
                                              {written.out, written.lse, written.outStride}))
-    return api::toPublic(*found);
+    return *found;
   return {};
 }
 
 /// Whether lists of that shape are the attention's.
-Result<void> checkLists(const Attention &attention, const Selection::Impl &selection) {
-  const spec::Variant &variant = attention.impl().variant();
+Result<void> checkLists(const spec::Variant &variant, const deft_selection &selection) {
   if (!variant.select)
     return usage("`" + variant.name + "` selects nothing", "write `select { budget = 4096; }` in the spec");
+  if (variant.readsGivenLists())
+    return usage("`" + variant.name + "` selects nothing: its lists are by `caller`",
+                 "give lists to its sparse runs");
   if (variant.lists() != selection.lists)
     return usage("the selection has " + std::to_string(selection.lists) +
                      (selection.lists == 1 ? " list" : " lists") + " a query, `" + variant.name + "` has " +
@@ -143,75 +186,128 @@ Result<void> checkLists(const Attention &attention, const Selection::Impl &selec
   return {};
 }
 
+/// Whether the lists are of the tree that the plan is of.
+Result<void> checkFresh(const deft_selection &selection, const Plan &plan) {
+  constexpr char kHint[] = "run this attention selecting first";
+  if (!selection.stamp)
+    return usage("the selection is empty: no run has selected yet", kHint);
+  if (selection.stamp != plan.stamp || selection.generation != plan.generation)
+    return usage("the selection is stale: the tree has changed since it was made", kHint);
+  if (*selection.isRedrafted)
+    return usage("the selection is stale: another mask of drafts has come since it was made", kHint);
+  return {};
+}
+
+int budgetOf(const deft_selection *selection) { return selection ? selection->budget : 0; }
+
 } // namespace
 
-Runtime::Runtime(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
-Runtime::Runtime(Runtime &&) noexcept = default;
-Runtime &Runtime::operator=(Runtime &&) noexcept = default;
-Runtime::~Runtime() = default;
-
-Result<Runtime> Runtime::create(const RuntimeOptions &options) {
-  if (auto checked = api::checkThreads("RuntimeOptions::threads", options.threads); !checked)
-    return checked.error();
-  return api::guarded([&]() -> Result<Runtime> {
-    auto executor =
-        exec::CpuExecutor::create(options.threads > 0 ? options.threads : exec::usableProcessors());
+deft_status deft_runtime_make(const deft_runtime_options *options, deft_runtime **runtime) {
+  return make({}, runtime, [&]() -> Result<std::unique_ptr<deft_runtime>> {
+    const auto known = readSized("deft_runtime_options", options);
+    if (!known)
+      return known.error();
+    if (auto checked = checkThreads("deft_runtime_options::threads", known->threads); !checked)
+      return checked.error();
+    auto executor = exec::CpuExecutor::create(known->threads > 0 ? known->threads : exec::usableProcessors());
     if (!executor)
-      return api::toPublic(executor.error());
-    return Runtime(std::make_unique<Impl>(std::move(*executor)));
+      return executor.error();
+    return std::make_unique<deft_runtime>(std::move(*executor));
   });
 }
 
-int Runtime::threads() const { return impl_->executor.threads(); }
+void deft_runtime_destroy(deft_runtime *runtime) { delete runtime; }
 
-Result<void> Runtime::run(const Attention &attention, const Plan &plan, const Inputs &inputs,
-                          const Outputs &outputs) const {
-  return api::guarded([&] {
-    const auto launch = [&](const auto &kernel, const auto &variant, const auto &in, const auto &out) {
-      return impl_->executor.run(kernel, variant, plan.impl().plan, in, out);
-    };
-    return checkAndRun(attention, plan.impl(), inputs, outputs, launch);
+int32_t deft_runtime_threads(const deft_runtime *runtime) {
+  return ask({"runtime", runtime}, 0, [&] { return runtime->executor.threads(); });
+}
+
+deft_status deft_runtime_run(const deft_runtime *runtime, const deft_attention *attention,
+                             const deft_plan *plan, const deft_inputs *inputs, const deft_outputs *outputs) {
+  const Run run{runtime, attention, plan, inputs, outputs};
+  return run.call({}, [&] {
+    return checkAndRun(
+        run, [&](const auto &kernel, const auto &variant, const auto &in, const auto &out, const auto &) {
+          return runtime->executor.run(kernel, variant, plan->plan, in, out);
+        });
   });
 }
 
-Result<void> Runtime::runSelecting(const Attention &attention, const Plan &plan, Selection &selection,
-                                   const Inputs &inputs, const Outputs &outputs) const {
-  return api::guarded([&]() -> Result<void> {
-    Selection::Impl &lists = selection.impl();
-    if (auto checked = checkLists(attention, lists); !checked)
+deft_status deft_runtime_run_selecting(const deft_runtime *runtime, const deft_attention *attention,
+                                       const deft_plan *plan, deft_selection *selection,
+                                       const deft_inputs *inputs, const deft_outputs *outputs) {
+  const Run run{runtime, attention, plan, inputs, outputs, capture::RunKind::Selecting, budgetOf(selection)};
+  return run.call({{"selection", selection}}, [&]() -> Result<void> {
+    if (auto checked = checkLists(attention->variant(), *selection); !checked)
       return checked;
-    const auto launch = [&](const auto &kernel, const auto &variant, const auto &in, const auto &out) {
-      lists.stamp = nullptr;
-      return impl_->executor.runSelecting(kernel, variant, plan.impl().plan, in, out, lists.budget,
-                                          lists.chosen, lists.paths);
+    const auto launch = [&](const auto &kernel, const auto &variant, const auto &in, const auto &out,
+                            const auto &) {
+      selection->stamp = nullptr;
+      return runtime->executor.runSelecting(kernel, variant, plan->plan, in, out, selection->budget,
+                                            selection->chosen, selection->paths);
     };
-    if (auto ran = checkAndRun(attention, plan.impl(), inputs, outputs, launch); !ran)
+    if (auto ran = checkAndRun(run, launch); !ran)
       return ran;
-    lists.stamp = plan.impl().stamp;
-    lists.generation = plan.impl().generation;
-    lists.isRedrafted = plan.impl().isRedrafted;
+    selection->stamp = plan->stamp;
+    selection->generation = plan->generation;
+    selection->isRedrafted = plan->isRedrafted;
     return {};
   });
 }
 
-Result<void> Runtime::runSparse(const Attention &attention, const Plan &plan, const Selection &selection,
-                                const Inputs &inputs, const Outputs &outputs) const {
-  return api::guarded([&]() -> Result<void> {
-    const Selection::Impl &lists = selection.impl();
-    if (auto checked = checkLists(attention, lists); !checked)
-      return checked;
-    if (!lists.stamp || lists.stamp != plan.impl().stamp || lists.generation != plan.impl().generation)
-      return usage(lists.stamp ? "the selection is stale: the tree has changed since it was made"
-                               : "the selection is empty: no run has selected yet",
-                   "call Runtime::runSelecting first");
-    if (*lists.isRedrafted)
-      return usage("the selection is stale: another mask of drafts has come since it was made",
-                   "call Runtime::runSelecting first");
-    const auto launch = [&](const auto &kernel, const auto &variant, const auto &in, const auto &out) {
-      return impl_->executor.runSparse(kernel, variant, lists.chosen, lists.paths, in, out);
+deft_status deft_runtime_run_sparse(const deft_runtime *runtime, const deft_attention *attention,
+                                    const deft_plan *plan, const deft_selection *selection,
+                                    const deft_inputs *inputs, const deft_outputs *outputs) {
+  const Run run{runtime, attention, plan, inputs, outputs, capture::RunKind::Sparse, budgetOf(selection)};
+  return run.call({}, [&]() -> Result<void> {
+    const bool isGiven = attention->variant().readsGivenLists();
+    if (isGiven && selection)
+      return wrong("selection", "is given, and `" + attention->variant().name + "` reads lists of its caller",
+                   "leave it null, and give deft_inputs::lists");
+    if (!isGiven) {
+      if (auto there = checkPointers({{"selection", selection}}); !there)
+        return there;
+      if (auto checked = checkLists(attention->variant(), *selection); !checked)
+        return checked;
+      if (auto fresh = checkFresh(*selection, *plan); !fresh)
+        return fresh;
+    }
+    const auto launch = [&](const auto &kernel, const auto &variant, const auto &in, const auto &out,
+                            const exec::GivenLists &lists) {
+      return isGiven
+                 ? runtime->executor.runSparse(kernel, variant, lists, plan->plan, in, out)
+                 : runtime->executor.runSparse(kernel, variant, selection->chosen, selection->paths, in, out);
     };
-    return checkAndRun(attention, plan.impl(), inputs, outputs, launch);
+    return checkAndRun(run, launch, /*isSparse=*/true);
   });
 }
 
-} // namespace deft
+deft_status deft_selection_make(const deft_attention *attention, int32_t budget, deft_selection **selection) {
+  return make({{"attention", attention}}, selection, [&]() -> Result<std::unique_ptr<deft_selection>> {
+    const spec::Variant &variant = attention->variant();
+    const int chosen = budget == 0 && variant.select ? variant.select->defaultBudget() : budget;
+    if (auto checked = exec::checkBudget(variant, chosen); !checked)
+      return checked.error();
+    if (variant.readsGivenLists())
+      return usage("`" + variant.name + "` selects nothing: its lists are by `caller`",
+                   "give lists to its sparse runs");
+    auto made = std::make_unique<deft_selection>();
+    made->budget = chosen;
+    made->lists = variant.lists();
+    return made;
+  });
+}
+
+void deft_selection_destroy(deft_selection *selection) { delete selection; }
+
+deft_status deft_selection_get(const deft_selection *selection, deft_selection_view *view) {
+  return call({{"selection", selection}, {"view", view}}, [&] {
+    deft_selection_view known{};
+    known.positions = selection->chosen.positions.data();
+    known.counts = selection->chosen.counts.data();
+    known.queries = selection->chosen.queries;
+    known.lists = selection->lists;
+    known.budget = selection->budget;
+    return writeSized("deft_selection_view", known, view);
+  });
+}

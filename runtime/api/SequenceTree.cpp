@@ -1,127 +1,189 @@
-#include "runtime/api/SequenceTreeImpl.h"
+#include "runtime/api/SequenceTree.h"
 
-#include "runtime/api/Convert.h"
+#include "runtime/api/Queries.h"
+#include "runtime/api/Sized.h"
 
-namespace deft {
+#include <deft/c/selection.h>
+
+#include <algorithm>
+#include <span>
+
+using namespace deft;
+using namespace deft::api;
+using deft::tree::NodeTokens;
+using deft::tree::SequenceTree;
+using deft::tree::TokenCopy;
 
 namespace {
 
-/// A change of the sequences, and of the stamp by which plans see it.
-template <typename Change> auto change(SequenceTree::Impl &impl, Change &&make) {
-  auto result = api::guarded([&] { return api::toPublic(make(impl.sequences)); });
-  impl.view.mutableImpl().noteChange();
-  return result;
+/// A change of the sequences, and of the stamp by which plans see it. `change` gives a Result<void>.
+template <typename Change>
+deft_status change(deft_sequence_tree *sequences, std::initializer_list<Pointer> needed, Change &&change,
+                   DEFT_CALLER) {
+  const auto changes = [&]() -> Result<void> {
+    if (auto checked = checkPointers(needed); !checked)
+      return checked;
+    const NotedChange noted(sequences->view);
+    return change(sequences->sequences);
+  };
+  return call({{"sequences", sequences}}, changes, function);
 }
 
-Result<std::vector<TokenCopy>> toPublic(const Result<std::vector<tree::TokenCopy>> &copies) {
-  if (!copies)
-    return copies.error();
-  std::vector<TokenCopy> result;
-  for (const tree::TokenCopy &copy : *copies)
-    result.push_back({copy.from, copy.to, copy.tokens});
-  return result;
+Result<void> giveCopies(const support::Result<std::vector<TokenCopy>> &copies, deft_token_copy **to,
+                        size_t *count) {
+  return giveArray(copies, to, count, [](const TokenCopy &copy) {
+    return deft_token_copy{.from = copy.from, .to = copy.to, .tokens = copy.tokens};
+  });
 }
 
-std::vector<tree::NodeTokens> ofTree(std::span<const NodeTokens> tokens) {
-  std::vector<tree::NodeTokens> own;
-  for (const NodeTokens &some : tokens)
+Result<std::vector<NodeTokens>> tokensOf(const deft_node_tokens *tokens, size_t count) {
+  if (auto checked = checkArray("tokens", tokens, count); !checked)
+    return checked.error();
+  std::vector<NodeTokens> own;
+  for (const deft_node_tokens &some : std::span(tokens, count))
     own.push_back({some.node, some.first, some.tokens});
   return own;
 }
 
 } // namespace
 
-SequenceTree::SequenceTree(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
-SequenceTree::SequenceTree(SequenceTree &&) noexcept = default;
-SequenceTree &SequenceTree::operator=(SequenceTree &&) noexcept = default;
-SequenceTree::~SequenceTree() = default;
-
-Result<SequenceTree> SequenceTree::make(const PoolOptions &options) {
-  return api::guarded([&]() -> Result<SequenceTree> {
-    auto sequences = tree::SequenceTree::make({options.pageSize, options.pages});
-    if (!sequences)
-      return api::toPublic(sequences.error());
-    return SequenceTree(std::make_unique<Impl>(std::move(*sequences)));
+deft_status deft_sequence_tree_make(const deft_pool_options *options, deft_sequence_tree **sequences) {
+  return make({{"options", options}}, sequences, [&]() -> Result<std::unique_ptr<deft_sequence_tree>> {
+    const auto known = readSized("deft_pool_options", options);
+    if (!known)
+      return known.error();
+    auto made = SequenceTree::make({known->page_size, known->pages});
+    if (!made)
+      return made.error();
+    return std::make_unique<deft_sequence_tree>(std::move(*made));
   });
 }
 
-const Tree &SequenceTree::tree() const { return impl_->view; }
-std::span<const int> SequenceTree::pageTable() const { return impl_->sequences.pool().pageTable(); }
-std::int64_t SequenceTree::freePages() const { return impl_->sequences.pool().freePages(); }
+void deft_sequence_tree_destroy(deft_sequence_tree *sequences) { delete sequences; }
 
-std::int64_t SequenceTree::slot(int node, int index) const {
-  const tree::KvTree &tree = impl_->sequences.tree();
-  if (!tree.isAlive(node))
-    return -1;
-  const tree::Node &own = tree.nodes()[static_cast<std::size_t>(node)];
-  return index < 0 || index >= own.tokens ? -1 : impl_->sequences.pool().slotOf(own.location + index);
+const deft_tree *deft_sequence_tree_get_tree(const deft_sequence_tree *sequences) {
+  return ask<const deft_tree *>({"sequences", sequences}, nullptr, [&] { return &sequences->view; });
 }
 
-Result<int> SequenceTree::addRoot(int tokens) {
-  return change(*impl_, [&](tree::SequenceTree &sequences) { return sequences.addNode(-1, tokens); });
+deft_status deft_sequence_tree_get_page_table(const deft_sequence_tree *sequences, const int32_t **entries,
+                                              size_t *count) {
+  return call({{"sequences", sequences}, {"entries", entries}, {"count", count}}, [&] {
+    const std::span<const int> table = sequences->sequences.pool().pageTable();
+    *entries = table.data();
+    *count = table.size();
+    return Result<void>();
+  });
 }
 
-Result<int> SequenceTree::addChild(int parent, int tokens) {
-  if (parent < 0)
-    return api::usage("node " + std::to_string(parent) + " cannot be a parent", "addRoot adds a root");
-  return change(*impl_, [&](tree::SequenceTree &sequences) { return sequences.addNode(parent, tokens); });
+int64_t deft_sequence_tree_slot(const deft_sequence_tree *sequences, int32_t node, int32_t index) {
+  return ask<int64_t>({"sequences", sequences}, -1, [&]() -> int64_t {
+    const deft::tree::KvTree &tree = sequences->sequences.tree();
+    if (!tree.isAlive(node))
+      return -1;
+    const deft::tree::Node &own = tree.nodes()[static_cast<std::size_t>(node)];
+    return index < 0 || index >= own.tokens ? -1 : sequences->sequences.pool().slotOf(own.location + index);
+  });
 }
 
-Result<std::vector<int>> SequenceTree::addTokenTree(int sequence, std::span<const int> parents) {
-  return change(*impl_,
-                [&](tree::SequenceTree &sequences) { return sequences.addTokenTree(sequence, parents); });
+int64_t deft_sequence_tree_free_pages(const deft_sequence_tree *sequences) {
+  return ask<int64_t>({"sequences", sequences}, 0, [&] { return sequences->sequences.pool().freePages(); });
 }
 
-Result<std::vector<TokenCopy>> SequenceTree::append(int leaf, int tokens) {
-  return toPublic(
-      change(*impl_, [&](tree::SequenceTree &sequences) { return sequences.append(leaf, tokens); }));
+deft_status deft_sequence_tree_add_root(deft_sequence_tree *sequences, int32_t tokens, int32_t *node) {
+  return change(sequences, {}, [&](SequenceTree &own) { return give(own.addNode(-1, tokens), node); });
 }
 
-Result<int> SequenceTree::fork(int node, std::optional<int> position) {
-  return change(*impl_, [&](tree::SequenceTree &sequences) { return sequences.fork(node, position); });
+deft_status deft_sequence_tree_add_child(deft_sequence_tree *sequences, int32_t parent, int32_t tokens,
+                                         int32_t *node) {
+  return change(sequences, {}, [&](SequenceTree &own) {
+    const auto checked = checkParent(parent);
+    return checked ? give(own.addNode(parent, tokens), node) : checked;
+  });
 }
 
-Result<void> SequenceTree::prune(int node) {
-  return change(*impl_, [&](tree::SequenceTree &sequences) { return sequences.prune(node); });
+deft_status deft_sequence_tree_add_token_tree(deft_sequence_tree *sequences, int32_t sequence,
+                                              const int32_t *parents, size_t count, int32_t *nodes) {
+  return change(sequences, {}, [&](SequenceTree &own) -> Result<void> {
+    for (const auto &[name, array] : {Pointer{"parents", parents}, Pointer{"nodes", nodes}})
+      if (auto checked = checkArray(name, array, count); !checked)
+        return checked;
+    const auto added = own.addTokenTree(sequence, std::span(parents, count));
+    if (!added)
+      return added.error();
+    std::copy(added->begin(), added->end(), nodes);
+    return {};
+  });
 }
 
-Result<std::vector<TokenCopy>> SequenceTree::accept(int sequence, int last) {
-  return toPublic(
-      change(*impl_, [&](tree::SequenceTree &sequences) { return sequences.accept(sequence, last); }));
+deft_status deft_sequence_tree_append(deft_sequence_tree *sequences, int32_t leaf, int32_t tokens,
+                                      deft_token_copy **copies, size_t *count) {
+  clear(copies);
+  return change(sequences, {{"copies", copies}, {"count", count}},
+                [&](SequenceTree &own) { return giveCopies(own.append(leaf, tokens), copies, count); });
+}
+
+deft_status deft_sequence_tree_fork(deft_sequence_tree *sequences, int32_t node, int32_t position,
+                                    int32_t *branch) {
+  return change(sequences, {},
+                [&](SequenceTree &own) { return give(own.fork(node, positionOf(position)), branch); });
+}
+
+deft_status deft_sequence_tree_prune(deft_sequence_tree *sequences, int32_t node) {
+  return change(sequences, {}, [&](SequenceTree &own) { return own.prune(node); });
+}
+
+deft_status deft_sequence_tree_accept(deft_sequence_tree *sequences, int32_t sequence, int32_t last,
+                                      deft_token_copy **copies, size_t *count) {
+  clear(copies);
+  return change(sequences, {{"copies", copies}, {"count", count}},
+                [&](SequenceTree &own) { return giveCopies(own.accept(sequence, last), copies, count); });
 }
 
 // What is polluted changes no plan, so these leave the stamp alone.
-Result<void> SequenceTree::pollute(std::span<const NodeTokens> tokens) {
-  return api::guarded([&] { return api::toPublic(impl_->sequences.pollute(ofTree(tokens))); });
-}
-
-std::vector<NodeTokens> SequenceTree::polluted() const {
-  std::vector<NodeTokens> found;
-  for (const tree::NodeTokens &some : impl_->sequences.polluted())
-    found.push_back({some.node, some.first, some.tokens});
-  return found;
-}
-
-Result<void> SequenceTree::correct(std::span<const NodeTokens> tokens) {
-  return api::guarded([&] { return api::toPublic(impl_->sequences.correct(ofTree(tokens))); });
-}
-
-Result<int> SequenceTree::addQuery(int node, std::optional<int> position) {
-  if (position == Query::kWhole)
-    position.reset();
-  return change(*impl_, [&](tree::SequenceTree &sequences) { return sequences.addQuery(node, position); });
-}
-
-Result<void> SequenceTree::setQueries(std::span<const Query> queries) {
-  return change(*impl_, [&](tree::SequenceTree &sequences) {
-    const std::vector<tree::Query> own = toInternal(queries);
-    return sequences.setQueries(own);
+deft_status deft_sequence_tree_pollute(deft_sequence_tree *sequences, const deft_node_tokens *tokens,
+                                       size_t count) {
+  return call({{"sequences", sequences}}, [&]() -> Result<void> {
+    const auto given = tokensOf(tokens, count);
+    return given ? Result<void>(sequences->sequences.pollute(*given)) : given.error();
   });
 }
 
-void SequenceTree::clearQueries() {
-  impl_->sequences.clearQueries();
-  impl_->view.mutableImpl().noteChange();
+deft_status deft_sequence_tree_get_polluted(const deft_sequence_tree *sequences, deft_node_tokens **tokens,
+                                            size_t *count) {
+  clear(tokens);
+  return call({{"sequences", sequences}, {"tokens", tokens}, {"count", count}}, [&] {
+    giveArray(sequences->sequences.polluted(), tokens, count, [](const NodeTokens &some) {
+      return deft_node_tokens{.node = some.node, .first = some.first, .tokens = some.tokens};
+    });
+    return Result<void>();
+  });
 }
 
-} // namespace deft
+deft_status deft_sequence_tree_correct(deft_sequence_tree *sequences, const deft_node_tokens *tokens,
+                                       size_t count) {
+  return call({{"sequences", sequences}}, [&]() -> Result<void> {
+    const auto given = tokensOf(tokens, count);
+    return given ? Result<void>(sequences->sequences.correct(*given)) : given.error();
+  });
+}
+
+deft_status deft_sequence_tree_add_query(deft_sequence_tree *sequences, int32_t node, int32_t position,
+                                         int32_t *query) {
+  return change(sequences, {},
+                [&](SequenceTree &own) { return give(own.addQuery(node, positionOf(position)), query); });
+}
+
+deft_status deft_sequence_tree_set_queries(deft_sequence_tree *sequences, const deft_query *queries,
+                                           size_t count) {
+  return change(sequences, {}, [&](SequenceTree &own) -> Result<void> {
+    const auto given = queriesOf(queries, count);
+    return given ? Result<void>(own.setQueries(*given)) : given.error();
+  });
+}
+
+deft_status deft_sequence_tree_clear_queries(deft_sequence_tree *sequences) {
+  return change(sequences, {}, [&](SequenceTree &own) {
+    own.clearQueries();
+    return Result<void>();
+  });
+}

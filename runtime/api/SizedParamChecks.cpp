@@ -1,7 +1,5 @@
 #include "runtime/api/SizedParamChecks.h"
 
-#include "runtime/api/AttentionImpl.h"
-#include "runtime/api/Convert.h"
 #include "runtime/exec/Inputs.h"
 #include "runtime/exec/Params.h"
 
@@ -13,20 +11,19 @@ namespace deft::api {
 namespace {
 
 /// Slots up to the last one that the plan's items read, whose pages the table has.
-std::int64_t slotsRead(const plan::Plan &plan, std::span<const int> pageTable, int pageSize) {
+std::int64_t slotsRead(const plan::Plan &plan, const int *pageTable, int pageSize) {
   std::int64_t slots = 0;
   for (const abi::Run &run : plan.runs)
     for (int at = run.location, end = run.location + run.tokens; at < end;) { // of a page the last token
       const int next = pageSize > 0 ? std::min(end, (at / pageSize + 1) * pageSize) : end;
-      slots = std::max<std::int64_t>(slots, exec::cacheSlotOf(pageTable.data(), pageSize, next - 1) + 1);
+      slots = std::max<std::int64_t>(slots, exec::cacheSlotOf(pageTable, pageSize, next - 1) + 1);
       at = next;
     }
   return slots;
 }
 
-Result<void> checkCounts(const Attention &attention, std::span<const std::size_t> counts, std::int64_t slots,
-                         const char *ofSlots, int queries) {
-  const spec::Variant &variant = attention.impl().variant();
+Result<void> checkCounts(const spec::Variant &variant, std::span<const std::size_t> counts,
+                         std::int64_t slots, const char *ofSlots, int queries) {
   const auto &params = variant.params;
   for (std::size_t i = 0; i < params.size() && i < counts.size(); ++i) {
     if (!params[i].isSizedByRun())
@@ -50,32 +47,30 @@ Result<void> checkCounts(const Attention &attention, std::span<const std::size_t
 
 } // namespace
 
-Result<void> checkSizedParams(const Params::Impl &params, const plan::Plan &plan,
-                              std::span<const int> pageTable) {
-  const spec::Variant &variant = params.attention.impl().variant();
+Result<void> checkSizedParams(const deft_params &params, const plan::Plan &plan, const int *pageTable) {
+  const spec::Variant &variant = params.variant();
   if (std::none_of(variant.params.begin(), variant.params.end(),
                    [](const spec::Param &param) { return param.isSizedByRun(); }))
     return {};
   std::vector<std::size_t> counts;
   for (const std::optional<exec::ParamValue> &value : params.values)
     counts.push_back(value ? exec::countOf(*value) : 0);
-  return checkCounts(params.attention, counts, slotsRead(plan, pageTable, params.attention.pageSize()),
+  return checkCounts(variant, counts, slotsRead(plan, pageTable, exec::pageSizeOf(variant)),
                      "the run reads the first ", plan.queryCount());
 }
 
-Result<void> checkSizedParams(const Attention &attention, std::span<const std::size_t> counts,
+Result<void> checkSizedParams(const spec::Variant &variant, std::span<const std::size_t> counts,
                               std::optional<std::int64_t> cachePages, const plan::Plan &plan) {
-  const spec::Variant &variant = attention.impl().variant();
   if (cachePages) { // of which entries of a page table, or places, can name no more
     const std::int64_t pages = std::min<std::int64_t>(*cachePages, std::int64_t{1} << 31);
-    return checkCounts(attention, counts, pages * std::max(attention.pageSize(), 1), "the cache has ",
+    return checkCounts(variant, counts, pages * std::max(exec::pageSizeOf(variant), 1), "the cache has ",
                        plan.queryCount());
   }
   if (variant.cache.paged && variant.tokenParams() > 0)
-    return usage(
-        "GpuInputs::cachePages is not given, and `" + variant.name + "` has an array over tokens",
-        "say how many pages the cache has, so that the array can be seen to have a value for each slot");
-  return checkCounts(attention, counts, plan.tableTokens, "the run reads the first ", plan.queryCount());
+    return wrong("k",
+                 "does not say how many pages it has, and `" + variant.name + "` has an array over tokens",
+                 "say how many the cache has, so that the array can be seen to have a value for each slot");
+  return checkCounts(variant, counts, plan.tableTokens, "the run reads the first ", plan.queryCount());
 }
 
 } // namespace deft::api

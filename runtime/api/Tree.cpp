@@ -1,132 +1,179 @@
-#include "runtime/api/TreeImpl.h"
+#include "runtime/api/Tree.h"
 
-#include "runtime/api/Convert.h"
+#include "runtime/api/Queries.h"
+#include "runtime/api/Sized.h"
 #include "runtime/tree/TreeFile.h"
 
-namespace deft {
+using namespace deft::api;
+using deft::tree::KvTree;
 
 namespace {
 
-/// A change of the tree, and of the stamp by which plans see it.
-template <typename Change> auto change(Tree::Impl &impl, Change &&make) {
-  auto result = api::guarded([&] { return api::toPublic(make(impl.change())); });
-  impl.noteChange();
-  return result;
+Error notOwn(const char *hint) {
+  return wrong("tree", "belongs to sequences or to a batch, which alone change it", hint);
+}
+
+/// A change of a tree of the caller's own, and of the stamp by which plans see it. `change` gives a
+/// Result<void>.
+template <typename Change> deft_status change(deft_tree *tree, Change &&change, DEFT_CALLER) {
+  const auto changes = [&]() -> Result<void> {
+    if (tree->isView())
+      return notOwn("call the functions of the handle that gave it");
+    const NotedChange noted(*tree);
+    return change(tree->change());
+  };
+  return call({{"tree", tree}}, changes, function);
 }
 
 } // namespace
 
-Tree::Tree() : impl_(std::make_unique<Impl>()) {}
-Tree::Tree(const Tree &other) : impl_(std::make_unique<Impl>(*other.impl_)) {}
-Tree::Tree(Tree &&) noexcept = default;
-Tree &Tree::operator=(const Tree &other) { return *this = Tree(other); }
-Tree &Tree::operator=(Tree &&) noexcept = default;
-Tree::~Tree() = default;
+deft_status deft_tree_make(deft_tree **tree) {
+  return make({}, tree, [] { return Result(std::make_unique<deft_tree>()); });
+}
 
-Result<Tree> Tree::parse(std::string_view json) {
-  return api::guarded([&]() -> Result<Tree> {
-    auto parsed = tree::parseTreeDocument(json);
+deft_status deft_tree_copy(const deft_tree *tree, deft_tree **copy) {
+  return make({{"tree", tree}}, copy, [&] { return Result(std::make_unique<deft_tree>(*tree)); });
+}
+
+deft_status deft_tree_parse(const char *json, deft_tree **tree) {
+  return make({{"json", json}}, tree, [&]() -> Result<std::unique_ptr<deft_tree>> {
+    auto parsed = deft::tree::parseTreeDocument(json);
     if (!parsed)
-      return api::toPublic(parsed.error());
+      return parsed.error();
     if (!parsed->hasLocations)
       parsed->tree.forgetPlaces();
-    Tree result;
-    result.impl_ = std::make_unique<Impl>(std::move(parsed->tree));
-    return result;
+    return std::make_unique<deft_tree>(std::move(parsed->tree));
   });
 }
 
-std::string Tree::json() const { return tree::formatTree(impl_->tree()); }
-
-Result<int> Tree::addRoot(int tokens, int location) {
-  return change(*impl_, [&](tree::KvTree &tree) { return tree.addNode(-1, tokens, location); });
+deft_status deft_tree_get_json(const deft_tree *tree, char **json) {
+  return giveText({{"tree", tree}, {"json", json}}, json,
+                  [&] { return Result(deft::tree::formatTree(tree->tree())); });
 }
 
-Result<int> Tree::addChild(int parent, int tokens, int location) {
-  if (parent < 0)
-    return api::usage("node " + std::to_string(parent) + " cannot be a parent", "addRoot adds a root");
-  return change(*impl_, [&](tree::KvTree &tree) { return tree.addNode(parent, tokens, location); });
+void deft_tree_destroy(deft_tree *tree) {
+  if (tree && tree->isView())
+    fail(notOwn("it ends with the handle that gave it"));
+  else
+    delete tree;
 }
 
-Result<void> Tree::append(int leaf, int tokens) {
-  return change(*impl_, [&](tree::KvTree &tree) { return tree.append(leaf, tokens); });
+deft_status deft_tree_add_root(deft_tree *tree, int32_t tokens, int32_t location, int32_t *node) {
+  return change(tree, [&](KvTree &own) { return give(own.addNode(-1, tokens, location), node); });
 }
 
-Result<int> Tree::fork(int node, std::optional<int> position) {
-  return change(*impl_, [&](tree::KvTree &tree) { return tree.fork(node, position); });
-}
-
-Result<void> Tree::prune(int node) {
-  return change(*impl_, [&](tree::KvTree &tree) { return tree.prune(node); });
-}
-
-Result<std::vector<Stretch>> Tree::accept(int sequence, int last) {
-  auto accepted = change(*impl_, [&](tree::KvTree &tree) { return tree.accept(sequence, last); });
-  if (!accepted)
-    return accepted.error();
-  std::vector<Stretch> stretches;
-  for (const tree::Stretch &stretch : *accepted)
-    stretches.push_back({stretch.location, stretch.tokens});
-  return stretches;
-}
-
-Result<void> Tree::place(int node, int location) {
-  return change(*impl_, [&](tree::KvTree &tree) { return tree.place(node, location); });
-}
-
-Result<int> Tree::addQuery(int node, std::optional<int> position) {
-  if (position == Query::kWhole)
-    position.reset();
-  return change(*impl_, [&](tree::KvTree &tree) { return tree.addQuery(node, position); });
-}
-
-Result<void> Tree::removeQuery(int query) {
-  return change(*impl_, [&](tree::KvTree &tree) { return tree.removeQuery(query); });
-}
-
-Result<void> Tree::setQueries(std::span<const Query> queries) {
-  return change(*impl_, [&](tree::KvTree &tree) {
-    const std::vector<tree::Query> own = toInternal(queries);
-    return tree.setQueries(own);
+deft_status deft_tree_add_child(deft_tree *tree, int32_t parent, int32_t tokens, int32_t location,
+                                int32_t *node) {
+  return change(tree, [&](KvTree &own) {
+    const auto checked = checkParent(parent);
+    return checked ? give(own.addNode(parent, tokens, location), node) : checked;
   });
 }
 
-void Tree::clearQueries() {
-  impl_->change().clearQueries();
-  impl_->noteChange();
+deft_status deft_tree_append(deft_tree *tree, int32_t leaf, int32_t tokens) {
+  return change(tree, [&](KvTree &own) { return own.append(leaf, tokens); });
 }
 
-bool Tree::isAlive(int node) const { return impl_->tree().isAlive(node); }
-
-Node Tree::node(int node) const {
-  if (!isAlive(node))
-    return {0, 0, 0, 0, 0};
-  const tree::Node &own = impl_->tree().nodes()[static_cast<std::size_t>(node)];
-  return {own.parent, own.tokens, own.location, own.depth, own.position};
+deft_status deft_tree_fork(deft_tree *tree, int32_t node, int32_t position, int32_t *branch) {
+  return change(tree, [&](KvTree &own) { return give(own.fork(node, positionOf(position)), branch); });
 }
 
-std::vector<int> Tree::nodesInPreorder() const {
-  std::vector<int> nodes;
-  for (int node = impl_->tree().firstRoot(); node >= 0; node = impl_->tree().nextInPreorder(node))
-    nodes.push_back(node);
-  return nodes;
+deft_status deft_tree_prune(deft_tree *tree, int32_t node) {
+  return change(tree, [&](KvTree &own) { return own.prune(node); });
 }
 
-int Tree::queryCount() const { return static_cast<int>(impl_->tree().queries().size()); }
-
-Query Tree::query(int query) const {
-  if (query < 0 || query >= queryCount())
-    return {-1, 0};
-  const tree::Query &own = impl_->tree().queries()[static_cast<std::size_t>(query)];
-  return {own.node, own.position};
+deft_status deft_tree_accept(deft_tree *tree, int32_t sequence, int32_t last, deft_stretch **stretches,
+                             size_t *count) {
+  clear(stretches);
+  return change(tree, [&](KvTree &own) -> Result<void> {
+    if (auto checked = checkPointers({{"stretches", stretches}, {"count", count}}); !checked)
+      return checked;
+    return giveArray(own.accept(sequence, last), stretches, count, [](const deft::tree::Stretch &stretch) {
+      return deft_stretch{.location = stretch.location, .tokens = stretch.tokens};
+    });
+  });
 }
 
-int Tree::pathTokens(int query) const {
-  if (query < 0 || query >= queryCount())
-    return 0;
-  return impl_->tree().pathTokens(impl_->tree().queries()[static_cast<std::size_t>(query)]);
+deft_status deft_tree_place(deft_tree *tree, int32_t node, int32_t location) {
+  return change(tree, [&](KvTree &own) { return own.place(node, location); });
 }
 
-std::int64_t Tree::tokens() const { return impl_->tree().tokens(); }
+deft_status deft_tree_add_query(deft_tree *tree, int32_t node, int32_t position, int32_t *query) {
+  return change(tree, [&](KvTree &own) { return give(own.addQuery(node, positionOf(position)), query); });
+}
 
-} // namespace deft
+deft_status deft_tree_remove_query(deft_tree *tree, int32_t query) {
+  return change(tree, [&](KvTree &own) { return own.removeQuery(query); });
+}
+
+deft_status deft_tree_set_queries(deft_tree *tree, const deft_query *queries, size_t count) {
+  return change(tree, [&](KvTree &own) -> Result<void> {
+    const auto given = queriesOf(queries, count);
+    return given ? Result<void>(own.setQueries(*given)) : given.error();
+  });
+}
+
+deft_status deft_tree_clear_queries(deft_tree *tree) {
+  return change(tree, [&](KvTree &own) {
+    own.clearQueries();
+    return Result<void>();
+  });
+}
+
+int32_t deft_tree_is_alive(const deft_tree *tree, int32_t node) {
+  return ask({"tree", tree}, 0, [&] { return tree->tree().isAlive(node); });
+}
+
+deft_status deft_tree_get_node(const deft_tree *tree, int32_t node, deft_node *facts) {
+  return call({{"tree", tree}, {"facts", facts}}, [&]() -> Result<void> {
+    if (!tree->tree().isAlive(node))
+      return usage("there is no living node " + std::to_string(node));
+    const deft::tree::Node &own = tree->tree().nodes()[static_cast<std::size_t>(node)];
+    deft_node known{};
+    known.parent = own.parent;
+    known.tokens = own.tokens;
+    known.location = own.location;
+    known.depth = own.depth;
+    known.position = own.position;
+    return writeSized("deft_node", known, facts);
+  });
+}
+
+deft_status deft_tree_get_nodes(const deft_tree *tree, int32_t **nodes, size_t *count) {
+  clear(nodes);
+  return call({{"tree", tree}, {"nodes", nodes}, {"count", count}}, [&]() -> Result<void> {
+    std::vector<int> all;
+    for (int node = tree->tree().firstRoot(); node >= 0; node = tree->tree().nextInPreorder(node))
+      all.push_back(node);
+    giveArray(all, nodes, count, [](int node) { return node; });
+    return {};
+  });
+}
+
+int32_t deft_tree_query_count(const deft_tree *tree) {
+  return ask({"tree", tree}, 0, [&] { return tree->tree().queries().size(); });
+}
+
+deft_status deft_tree_get_query(const deft_tree *tree, int32_t query, deft_query *facts) {
+  return call({{"tree", tree}, {"facts", facts}}, [&]() -> Result<void> {
+    const auto &queries = tree->tree().queries();
+    if (query < 0 || static_cast<std::size_t>(query) >= queries.size())
+      return usage("there is no query " + std::to_string(query) + ", the tree has " +
+                   std::to_string(queries.size()));
+    const deft::tree::Query &own = queries[static_cast<std::size_t>(query)];
+    *facts = {.node = own.node, .position = own.position};
+    return {};
+  });
+}
+
+int32_t deft_tree_path_tokens(const deft_tree *tree, int32_t query) {
+  return ask({"tree", tree}, 0, [&] {
+    const auto &queries = tree->tree().queries();
+    const bool isThere = query >= 0 && static_cast<std::size_t>(query) < queries.size();
+    return isThere ? tree->tree().pathTokens(queries[static_cast<std::size_t>(query)]) : 0;
+  });
+}
+
+int64_t deft_tree_tokens(const deft_tree *tree) {
+  return ask<int64_t>({"tree", tree}, 0, [&] { return tree->tree().tokens(); });
+}

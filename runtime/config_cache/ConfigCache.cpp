@@ -2,10 +2,13 @@
 
 #include "compiler/config/ConfigJson.h"
 #include "compiler/support/GuardedFile.h"
+#include "runtime/config_cache/DeviceFile.h"
 #include "runtime/config_cache/PriceFiles.h"
 #include "runtime/config_cache/SparseFiles.h"
 #include "runtime/module_cache/CubinCache.h"
 #include "runtime/tree/StrictJson.h"
+
+#include <nlohmann/json.hpp>
 
 #include <cstdlib>
 #include <dlfcn.h>

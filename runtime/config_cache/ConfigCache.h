@@ -90,6 +90,11 @@ public:
   ConfigCache withoutEntries() const;
   /// A copy without one entry: what would be chosen if it had never been tuned.
   ConfigCache without(const LoadedEntry &entry) const;
+  /// This config comes before all others; `from` says whose it is.
+  void fix(config::Config config, std::string from) {
+    fixed_ = std::move(config);
+    fixedPath_ = std::move(from);
+  }
   void add(LoadedEntry entry) { entries_.push_back(std::move(entry)); }
 
 private:

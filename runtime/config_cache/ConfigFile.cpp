@@ -1,6 +1,9 @@
 #include "runtime/config_cache/ConfigFile.h"
 
+#include "runtime/config_cache/DeviceFile.h"
 #include "runtime/config_cache/EntryMap.h"
+
+#include <nlohmann/json.hpp>
 
 #include <map>
 #include <utility>
@@ -37,7 +40,7 @@ FileReading readingOf(DeviceFile document, const std::string &path) {
     if (auto entry = entryFromJson(object, file.device.kind)) {
       entries.add(std::move(*entry));
     } else {
-      file.kept.push_back(object);
+      file.kept.push_back(object.dump());
       note("entry " + std::to_string(i + 1) + " is not used: " + entry.error().message);
     }
   }
@@ -69,8 +72,8 @@ std::string formatConfigFile(const ConfigFile &file) {
   json entries = json::array();
   for (const auto &[key, entry] : sorted)
     entries.push_back(toJson(*entry));
-  for (const json &object : file.kept)
-    entries.push_back(object);
+  for (const std::string &text : file.kept)
+    entries.push_back(json::parse(text));
   return formatDeviceFile(kFormat, file.device, entries);
 }
 

@@ -2,10 +2,9 @@
 
 #include "compiler/support/GuardedFile.h"
 #include "compiler/support/Result.h"
-#include "runtime/config_cache/DeviceFile.h"
+#include "runtime/config_cache/DeviceKey.h"
 #include "runtime/config_cache/Entry.h"
-
-#include <nlohmann/json.hpp>
+#include "runtime/config_cache/FileState.h"
 
 #include <functional>
 #include <string>
@@ -21,8 +20,8 @@ inline constexpr int kFileVersion = 2;
 struct ConfigFile {
   DeviceKey device;
   std::vector<Entry> entries; ///< by keyOf, each key once
-  /// Entries that this build does not understand, as they stand: not used, and written back.
-  std::vector<nlohmann::json> kept;
+  /// The JSON of entries that this build does not understand: not used, and written back.
+  std::vector<std::string> kept;
   std::vector<std::string> notes; ///< what is wrong with them, and what else was strange
 };
 

@@ -2,6 +2,7 @@
 
 #include "compiler/support/GuardedFile.h"
 #include "runtime/config_cache/DeviceKey.h"
+#include "runtime/config_cache/FileState.h"
 
 #include <nlohmann/json.hpp>
 
@@ -12,16 +13,6 @@
 /// What the files have in common that are kept for a device: their format, its version, the device, entries,
 /// and the hashes of the kernels that these are of, each once.
 namespace deft::config_cache {
-
-/// What a file turned out to be.
-enum class FileState {
-  Good,
-  Absent,
-  Broken,     ///< no JSON, or not of this format
-  Unreadable, ///< there, but it cannot be opened, is no regular file or is too large
-  Untrusted,  ///< in deftc's own cache, but of another user, or others may write it
-  Unknown,    ///< of another version: left alone
-};
 
 struct FileFormat {
   const char *name; ///< as the file says it

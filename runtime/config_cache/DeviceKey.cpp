@@ -3,6 +3,8 @@
 #include "runtime/exec/cpu/SharedObject.h"
 #include "runtime/tree/StrictJson.h"
 
+#include <nlohmann/json.hpp>
+
 #include <algorithm>
 #include <cctype>
 #include <charconv>

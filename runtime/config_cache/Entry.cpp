@@ -3,6 +3,8 @@
 #include "compiler/config/ConfigJson.h"
 #include "runtime/tree/StrictJson.h"
 
+#include <nlohmann/json.hpp>
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -102,6 +104,10 @@ double distanceToNearest(const std::vector<Coordinates> &others, const Coordinat
     nearest = std::min(nearest, distance);
   }
   return nearest;
+}
+
+bool Entry::isFresh(DeviceKey::Kind device) const {
+  return provenance.kernelHash == kernelHash(device, signature.tensors);
 }
 
 bool Entry::isFor(const std::optional<Coordinates> &tree, double slack) const {

@@ -53,6 +53,8 @@ struct Entry {
   /// Whether the config is for a tree that stands here, or so many times as far away; none: for a tree of
   /// which only the class is known.
   bool isFor(const std::optional<Coordinates> &tree, double slack = 1) const;
+  /// Whether today's kernels of a device were timed.
+  bool isFresh(DeviceKey::Kind device) const;
 };
 
 /// Entries are sorted and found by this: "q32-kv8-d128-bf16-p16nhd-plain c1-t14-q6-s3-d2-f0".

@@ -1,11 +1,13 @@
 #include "runtime/config_cache/EntryMap.h"
 
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <chrono>
+
 namespace deft::config_cache {
 
-using nlohmann::json;
-
-EntryMap::EntryMap(DeviceKey::Kind kind)
-    : hash_(kernelHash(kind)), latest_(timestamp(std::chrono::hours(24))) {}
+EntryMap::EntryMap(DeviceKey::Kind kind) : kind_(kind), latest_(timestamp(std::chrono::hours(24))) {}
 
 const std::string &EntryMap::dateOf(const Entry &entry) const {
   static const std::string none;
@@ -62,14 +64,10 @@ std::vector<Entry> EntryMap::take() {
   return entries;
 }
 
-void addKept(std::vector<json> &kept, const std::vector<json> &more) {
-  std::map<std::string, json> byText;
-  for (const auto *objects : {static_cast<const std::vector<json> *>(&kept), &more})
-    for (const json &object : *objects)
-      byText.try_emplace(object.dump(), object);
-  kept.clear();
-  for (auto &[text, object] : byText)
-    kept.push_back(std::move(object));
+void addKept(std::vector<std::string> &kept, const std::vector<std::string> &more) {
+  kept.insert(kept.end(), more.begin(), more.end());
+  std::sort(kept.begin(), kept.end());
+  kept.erase(std::unique(kept.begin(), kept.end()), kept.end());
 }
 
 } // namespace deft::config_cache

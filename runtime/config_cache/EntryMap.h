@@ -35,17 +35,17 @@ private:
     int times = 0;
   };
 
-  bool isFresh(const Entry &entry) const { return entry.provenance.kernelHash == hash_; }
+  bool isFresh(const Entry &entry) const { return entry.isFresh(kind_); }
   const std::string &dateOf(const Entry &entry) const;
   bool isBetter(const Entry &b, const Entry &a) const;
   bool staysFor(const Entry &old, const Entry &measured) const;
 
-  std::string hash_;   ///< of today's kernels; making it reads all of them
+  DeviceKey::Kind kind_;
   std::string latest_; ///< date that counts
   std::map<std::string, Slot> byKey_;
 };
 
-/// Adds to what is kept of files as it stands: each once, sorted by text.
-void addKept(std::vector<nlohmann::json> &kept, const std::vector<nlohmann::json> &more);
+/// Adds to the kept entries of files (ConfigFile::kept): each once, sorted.
+void addKept(std::vector<std::string> &kept, const std::vector<std::string> &more);
 
 } // namespace deft::config_cache

@@ -6,6 +6,8 @@
 #include "runtime/tree/StrictJson.h"
 #include "templates/deft/cpu_abi.h"
 
+#include <nlohmann/json.hpp>
+
 #include <algorithm>
 #include <cctype>
 #include <chrono>
@@ -78,7 +80,7 @@ std::string includeOf(const kernels::Family &family) {
 
 constexpr const char *kIncludeMerge = "#include \"deft/merge.cuh\"\n";
 
-std::string hashOfKernels(DeviceKey::Kind kind) {
+std::string hashOfKernels(DeviceKey::Kind kind, const spec::Tensors &tensors) {
   if (kind == DeviceKey::Kind::Cpu) {
     // The code generator has no text to hash where it is not built in; packages carry its code by this
     // version.
@@ -88,20 +90,24 @@ std::string hashOfKernels(DeviceKey::Kind kind) {
   }
   std::string all;
   for (const kernels::Family *family : kernels::families())
-    if (family->device == kind)
+    if (family->device == kind && readsValuesOf(*family, tensors))
       all += includeOf(*family);
   return hashOfReached(all + kIncludeMerge);
 }
 
 } // namespace
 
-const std::string &kernelHash(DeviceKey::Kind kind) {
+const std::string &kernelHash(DeviceKey::Kind kind, const spec::Tensors &tensors) {
   // What it hashes is a part of this program, and every entry of a file is compared with it.
   if (kind == DeviceKey::Kind::Cpu) {
-    static const std::string cpu = hashOfKernels(kind);
+    static const std::string cpu = hashOfKernels(kind, tensors);
     return cpu;
   }
-  static const std::string gpu = hashOfKernels(kind);
+  if (tensors.valueInKey) {
+    static const std::string latent = hashOfKernels(kind, tensors);
+    return latent;
+  }
+  static const std::string gpu = hashOfKernels(kind, tensors);
   return gpu;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "compiler/spec/Tensors.h"
 #include "compiler/support/Result.h"
 #include "runtime/config_cache/DeviceKey.h"
 
@@ -28,9 +29,10 @@ support::Result<Provenance> provenanceFromJson(const nlohmann::json &object);
 /// What a compiler sees of a C++ text that has no literal with `//` in it: no comments and no layout.
 std::string codeOf(std::string_view text);
 
-/// Names the kernels of this build: device code of a GPU (its comments and layout apart), the code generator
-/// of a CPU. Entries with another hash are stale: their times were those of other kernels.
-const std::string &kernelHash(DeviceKey::Kind kind);
+/// Names the kernels of this build that are for such tensors: device code of a GPU (its comments and layout
+/// apart), which is other code where values are in keys; the code generator of a CPU. Entries with another
+/// hash are stale: their times were those of other kernels.
+const std::string &kernelHash(DeviceKey::Kind kind, const spec::Tensors &tensors);
 
 /// Of the kernels alone that sparse layers run, likewise.
 const std::string &sparseKernelHash();

@@ -84,7 +84,7 @@ std::string ruleName(Rule rule) {
 
 std::string Candidate::why() const {
   if (rule == Rule::Heuristic)
-    return (isAlone ? "nothing was tuned for this; " : "") + std::string("the analytic choice") +
+    return (isAlone ? "no tuned config; " : "") + std::string("chosen by the cost model") +
            (reason.empty() ? "" : ": " + reason);
   if (!from)
     return "given by " + path;
@@ -98,7 +98,7 @@ std::string Candidate::why() const {
   if (entry.keepsDefault)
     text += ": nothing beat the untuned choice";
   else if (isForOthers)
-    text += ": the untuned choice, which what was tuned beat on other trees only";
+    text += ": the untuned choice; the tuned config won on other trees only";
   else
     text += ", " + support::rounded(entry.measurement.gain(), 2) + " times as fast as untuned";
   if (!entry.isComplete)

@@ -3,6 +3,8 @@
 #include "compiler/spec/Names.h"
 #include "runtime/tree/StrictJson.h"
 
+#include <nlohmann/json.hpp>
+
 #include <algorithm>
 #include <cmath>
 #include <iterator>

@@ -1,6 +1,9 @@
 #include "runtime/config_cache/SparseFiles.h"
 
+#include "runtime/config_cache/DeviceFile.h"
 #include "runtime/tree/StrictJson.h"
+
+#include <nlohmann/json.hpp>
 
 #include <filesystem>
 #include <map>
@@ -30,7 +33,7 @@ SparseReading readingOf(DeviceFile document, const std::string &path) {
     } else if (reading.file.kept.empty()) { // one note a file is enough
       reading.file.notes.push_back("`" + path + "`: an entry is not used: " + entry.error().message);
     }
-    reading.file.kept.push_back(object);
+    reading.file.kept.push_back(object.dump());
   }
   return reading;
 }
@@ -59,8 +62,8 @@ std::string formatSparseFile(const SparseFile &file) {
   json entries = json::array();
   for (const auto &[key, entry] : sorted)
     entries.push_back(entry);
-  for (const json &object : file.kept)
-    entries.push_back(object);
+  for (const std::string &text : file.kept)
+    entries.push_back(json::parse(text));
   return formatDeviceFile(kFormat, file.device, entries);
 }
 

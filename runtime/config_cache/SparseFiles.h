@@ -17,8 +17,7 @@ inline constexpr char kSparseFormat[] = "deft-sparse"; ///< as a file says it
 struct SparseFile {
   DeviceKey device;
   std::vector<SparseEntry> entries;
-  std::vector<nlohmann::json>
-      kept;                       ///< what this build does not understand of them: not used, and written back
+  std::vector<std::string> kept;  ///< likewise, the JSON of those that this build does not understand
   std::vector<std::string> notes; ///< what is wrong with these
 };
 

@@ -7,6 +7,8 @@
 #include "runtime/config_cache/RemoveEntries.h"
 #include "runtime/config_cache/SetAside.h"
 
+#include <nlohmann/json.hpp>
+
 #include <algorithm>
 #include <functional>
 #include <map>

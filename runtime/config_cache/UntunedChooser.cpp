@@ -60,14 +60,14 @@ const config::Config &UntunedChooser::choose(const tree::KvTree &tree) {
       best = i;
   if (prices[best] <= 0)
     return configs_.front();
-  const auto told = [&](std::size_t i, const char *unit, const char *items) {
+  const auto described = [&](std::size_t i, const char *unit, const char *items) {
     return support::rounded(prices[i], 1) + unit + std::to_string(config::mostRows(configs_[i])) + items +
            (kernels::isDealt(configs_[i]) ? ", dealt to warps" : "");
   };
-  why_ = told(best, " us by the model with items of ", " rows");
+  why_ = described(best, " us by the model with items of ", " rows");
   for (std::size_t i = 0; i < configs_.size(); ++i)
     if (i != best && prices[i] > 0)
-      why_ += told(i, " with ", "").insert(0, "; ");
+      why_ += described(i, " with ", "").insert(0, "; ");
   return configs_[best];
 }
 

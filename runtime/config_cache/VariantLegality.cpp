@@ -71,7 +71,7 @@ LegalityCheck legalityFor(const spec::Variant &variant, const target::Target *ta
 Request requestFor(const spec::Variant &variant, const TreeClass &treeClass, const target::Target *target,
                    config::Config untuned) {
   return {VariantSignature::of(variant), treeClass, legalityFor(variant, target),
-          kernelHash(kernels::deviceOf(target)), std::move(untuned)};
+          kernelHash(kernels::deviceOf(target), variant.tensors), std::move(untuned)};
 }
 
 } // namespace deft::config_cache

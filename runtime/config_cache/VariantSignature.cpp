@@ -8,6 +8,7 @@
 #include <charconv>
 #include <cmath>
 #include <iterator>
+#include <map>
 #include <vector>
 
 namespace deft::config_cache {
@@ -32,31 +33,27 @@ std::string hooksText(const spec::Variant &variant) {
     for (const spec::ExprId operand : expr.operands)
       add(number(operand));
   }
-  const auto addRoot = [&](const char *name, const std::optional<spec::ExprId> &root) {
-    add(name + (root ? number(*root) : "none"));
-  };
-  addRoot("mask ", variant.mask);
-  addRoot("score ", variant.score);
-  addRoot("bias ", variant.sigmoidBias);
-  if (variant.sink) // came later: those without keep their hashes
-    addRoot("sink ", variant.sink);
-  if (variant.query)
-    addRoot("query ", variant.query);
-  if (variant.output)
-    addRoot("output ", variant.output);
+  // By their places. The first came together; of those that came later, only what a variant has is said.
+  constexpr int kFirst = 3, kPlaceOfBound = 6;
+  std::map<int, std::string> hooks;
+#define DEFT_HOOK_TEXT(ID, REGION, KEY, TYPE, READS, PLACE, HASHED)                                          \
+  if (PLACE < kFirst || variant.ID)                                                                          \
+    hooks[PLACE] = HASHED + (variant.ID ? number(*variant.ID) : "none");
+  DEFT_HOOKS(DEFT_HOOK_TEXT, DEFT_HOOK_TEXT)
+#undef DEFT_HOOK_TEXT
   if (variant.bound != spec::MaskBound::Tree)
-    add("bound " + number(variant.bound));
-  if (variant.key)
-    addRoot("key ", variant.key);
-  if (variant.valueFactor)
-    addRoot("value factor ", variant.valueFactor);
+    hooks[kPlaceOfBound] = "bound " + number(variant.bound);
+  for (const auto &[place, hook] : hooks)
+    add(hook);
   add(number(variant.normalize));
   return text;
 }
 
 std::string hooksOf(const spec::Variant &variant) {
-  if (!variant.mask && !variant.score && !variant.sigmoidBias && !variant.sink && !variant.query &&
-      !variant.output && !variant.key && !variant.valueFactor && variant.bound == spec::MaskBound::Tree)
+#define DEFT_IS_THERE(ID, ...) || variant.ID
+  const bool hasHooks = variant.bound != spec::MaskBound::Tree DEFT_HOOKS(DEFT_IS_THERE, DEFT_IS_THERE);
+#undef DEFT_IS_THERE
+  if (!hasHooks)
     return variant.normalize == spec::Normalize::Softmax ? kPlain : "sigmoid";
   return support::sha256Hex(hooksText(variant)).substr(0, kHashDigits);
 }
@@ -95,7 +92,8 @@ spec::Tensors withoutOutput(spec::Tensors tensors) {
 std::string dimsText(const spec::Tensors &tensors) {
   const std::string text = "d" + std::to_string(tensors.k.dim);
   if (tensors.valueInKey)
-    return text + "k" + std::to_string(tensors.v.dim);
+    return text + "k" + std::to_string(tensors.v.dim) +
+           (tensors.hasScales() ? "s" + std::to_string(tensors.scaleColumns) : "");
   return tensors.k.dim == tensors.v.dim ? text : text + "v" + std::to_string(tensors.v.dim);
 }
 
@@ -113,6 +111,8 @@ spec::Tensors readTensors(std::string_view dims, std::string_view dtypes) {
     tensors.valueInKey = dims[second] == 'k';
     tensors.v.dim = readNumber(dims.substr(second + 1), "");
   }
+  if (const std::size_t scales = dims.find('s'); scales != std::string_view::npos)
+    tensors.scaleColumns = readNumber(dims.substr(scales + 1), "");
   std::vector<std::string_view> words;
   for (const std::string_view word : split(dtypes, '_'))
     if (!words.empty() && words.back() == "fp8") // the name of such a dtype has the separator in it
@@ -129,15 +129,14 @@ bool areOfOneShape(const spec::Tensors &a, const spec::Tensors &b) {
   const auto isOfOne = [](const spec::TensorType &one, const spec::TensorType &other) {
     return one.dim == other.dim && one.elementBytes() == other.elementBytes();
   };
-  return isOfOne(a.q, b.q) && isOfOne(a.k, b.k) && isOfOne(a.v, b.v) && a.valueInKey == b.valueInKey;
+  return isOfOne(a.q, b.q) && isOfOne(a.k, b.k) && isOfOne(a.v, b.v) && a.valueInKey == b.valueInKey &&
+         a.scaleColumns == b.scaleColumns;
 }
 
 } // namespace
 
 VariantSignature VariantSignature::of(const spec::Variant &variant) {
-  return {variant.queryHeads,
-          variant.kvHeads,
-          withoutOutput(variant.tensors),
+  return {{variant.queryHeads, variant.kvHeads, withoutOutput(variant.tensors)},
           variant.cache.paged ? variant.cache.pageSize : 0,
           variant.cache.paged ? variant.cache.order : spec::PageOrder::Nhd,
           hooksOf(variant)};
@@ -171,10 +170,8 @@ std::optional<VariantSignature> VariantSignature::parse(std::string_view text) {
 
 spec::Variant VariantSignature::variant() const {
   spec::Variant variant;
+  static_cast<spec::AttentionShape &>(variant) = *this;
   variant.name = "tuned";
-  variant.queryHeads = queryHeads;
-  variant.kvHeads = kvHeads;
-  variant.tensors = tensors;
   variant.cache = {pageSize > 0, pageSize, order};
   variant.scale = 1 / std::sqrt(static_cast<double>(tensors.k.dim));
   if (hooks == "sigmoid")

@@ -11,11 +11,9 @@ namespace deft::config_cache {
 
 /// What of a variant decides how fast a config is. Names, defaults of parameters, the scale and the output's
 /// type do not; a schedule does not either, but a config has to fit it (see checkSchedule).
-struct VariantSignature {
-  int queryHeads = 0;
-  int kvHeads = 0;
-  spec::Tensors tensors; ///< the output's is v's
-  int pageSize = 0;      ///< 0: contiguous
+/// Of the shape's tensors the output's is v's.
+struct VariantSignature : spec::AttentionShape {
+  int pageSize = 0; ///< 0: contiguous
   spec::PageOrder order = spec::PageOrder::Nhd;
   /// "plain": softmax over the tree's mask; "sigmoid": the same with sigmoid; else a hash of the parameters
   /// and of all that is an expression.
@@ -30,7 +28,7 @@ struct VariantSignature {
   std::string text() const;
   static std::optional<VariantSignature> parse(std::string_view text);
 
-  kernels::KernelShape shape() const { return {queryHeads, kvHeads, tensors}; }
+  kernels::KernelShape shape() const { return {*this}; }
   /// A variant with these facts, for default configs and plans; its hooks are plain.
   spec::Variant variant() const;
 };

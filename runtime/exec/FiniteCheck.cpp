@@ -1,6 +1,6 @@
 #include "runtime/exec/FiniteCheck.h"
 
-#include "runtime/exec/Half.h"
+#include "runtime/exec/ScaledRow.h"
 
 #include <cmath>
 #include <cstddef>
@@ -38,6 +38,14 @@ std::optional<Element> firstNotFinite(const void *memory, long long first, const
   for (int i = 0; i < tensor.dim; ++i)
     if (const float value = toFloat(bitsAt(memory, first + i, tensor.dtype), tensor.dtype);
         !std::isfinite(value))
+      return Element{i, value};
+  return {};
+}
+
+/// Of a token's row of K.
+std::optional<Element> firstNotFiniteKey(const void *memory, long long first, const spec::Tensors &tensors) {
+  for (int i = 0; i < tensors.k.dim; ++i)
+    if (const float value = keyElement(tensors, memory, first, i); !std::isfinite(value))
       return Element{i, value};
   return {};
 }
@@ -89,8 +97,12 @@ private:
       if (inputs_.pageSize > 0 && inputs_.pageTable[location / inputs_.pageSize] < 0)
         continue; // a page that the mask hides from all
       for (int kvHead = 0; kvHead < variant_.kvHeads; ++kvHead) {
-        const auto key = firstNotFinite(inputs_.k, inputs_.keyAt(location, kvHead), variant_.tensors.k),
-                   value = firstNotFinite(inputs_.v, inputs_.valueAt(location, kvHead), variant_.tensors.v);
+        const spec::Tensors &tensors = variant_.tensors;
+        const auto key = firstNotFiniteKey(inputs_.k, inputs_.keyAt(location, kvHead), tensors);
+        // In K's memory it has been looked at.
+        const auto value = tensors.valueInKey
+                               ? std::nullopt
+                               : firstNotFinite(inputs_.v, inputs_.valueAt(location, kvHead), tensors.v);
         if (!key && !value)
           continue;
         const Element &found = key ? *key : *value;

@@ -1,5 +1,7 @@
 #pragma once
 
+#include "compiler/spec/Tensors.h"
+
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -37,6 +39,10 @@ inline float floatFromE5m2(std::uint8_t code) {
                               (std::uint32_t{code} & 0x80u) << 24);
 }
 
+inline float floatFromFp8(std::uint8_t code, spec::DType dtype) {
+  return dtype == spec::DType::F8E5M2 ? floatFromE5m2(code) : floatFromE4m3(code);
+}
+
 inline std::uint8_t fp8FromFloat(float value, const Fp8Format &format) {
   const auto bits = std::bit_cast<std::uint32_t>(value);
   const auto sign = static_cast<std::uint8_t>(bits >> 24 & 0x80u);
@@ -54,6 +60,10 @@ inline std::uint8_t fp8FromFloat(float value, const Fp8Format &format) {
       std::bit_cast<std::uint32_t>(absolute) - (static_cast<std::uint32_t>(127 - format.bias) << 23);
   const std::uint32_t rounded = (rebiased + (1u << (shift - 1)) - 1 + ((rebiased >> shift) & 1)) >> shift;
   return sign | static_cast<std::uint8_t>(std::min<std::uint32_t>(rounded, format.largest));
+}
+
+inline std::uint8_t fp8FromFloat(float value, spec::DType dtype) {
+  return fp8FromFloat(value, dtype == spec::DType::F8E5M2 ? kE5m2 : kE4m3);
 }
 
 } // namespace deft::exec

@@ -45,31 +45,15 @@ inline std::uint16_t f16FromFloat(float value) {
 }
 
 inline float toFloat(std::uint16_t bits, spec::DType dtype) {
-  switch (dtype) {
-  case spec::DType::F16:
-    break;
-  case spec::DType::BF16:
-    return floatFromBf16(bits);
-  case spec::DType::F8E4M3:
-    return floatFromE4m3(static_cast<std::uint8_t>(bits));
-  case spec::DType::F8E5M2:
-    return floatFromE5m2(static_cast<std::uint8_t>(bits));
-  }
-  return floatFromF16(bits);
+  if (spec::elementBytes(dtype) == 1)
+    return floatFromFp8(static_cast<std::uint8_t>(bits), dtype);
+  return dtype == spec::DType::BF16 ? floatFromBf16(bits) : floatFromF16(bits);
 }
 
 inline std::uint16_t fromFloat(float value, spec::DType dtype) {
-  switch (dtype) {
-  case spec::DType::F16:
-    break;
-  case spec::DType::BF16:
-    return bf16FromFloat(value);
-  case spec::DType::F8E4M3:
-    return fp8FromFloat(value, kE4m3);
-  case spec::DType::F8E5M2:
-    return fp8FromFloat(value, kE5m2);
-  }
-  return f16FromFloat(value);
+  if (spec::elementBytes(dtype) == 1)
+    return fp8FromFloat(value, dtype);
+  return dtype == spec::DType::BF16 ? bf16FromFloat(value) : f16FromFloat(value);
 }
 
 /// `value` as the dtype holds it.

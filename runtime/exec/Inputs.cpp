@@ -17,7 +17,7 @@ abi::CacheLayout layoutOf(const spec::Variant &variant, const spec::TensorType &
 } // namespace
 
 CacheLayouts cacheLayoutsOf(const spec::Variant &variant) {
-  const abi::CacheLayout k = layoutOf(variant, variant.tensors.k);
+  const abi::CacheLayout k = layoutOf(variant, variant.tensors.keyRow());
   return {k, variant.tensors.valueInKey ? k : layoutOf(variant, variant.tensors.v)};
 }
 

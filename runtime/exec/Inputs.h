@@ -27,7 +27,8 @@ inline std::size_t countOf(const ParamValue &value) {
 /// As kernels on the host take it; an array slot points into `value`.
 abi::ParamSlot slotOf(const spec::Param &param, const ParamValue &value);
 
-/// Where the tokens of K and of V lie, each in its own elements. Where V is in K's memory both are K's.
+/// Where the tokens of K and of V lie, each in its own elements, those of Tensors::keyRow and of v. Where V
+/// is in K's memory both are K's.
 struct CacheLayouts {
   abi::CacheLayout k{}, v{};
 };
@@ -53,6 +54,12 @@ inline long long elementOf(const abi::CacheLayout &cache, const int *pageTable, 
   if (pageSize == 0)
     return location * cache.tokenStride + inHead;
   return pageTable[location / pageSize] * cache.pageStride + location % pageSize * cache.tokenStride + inHead;
+}
+
+/// The same of the token in a slot of the cache, for the first KV head.
+inline long long elementOfSlot(const abi::CacheLayout &cache, int pageSize, int slot) {
+  return pageSize == 0 ? slot * cache.tokenStride
+                       : slot / pageSize * cache.pageStride + slot % pageSize * cache.tokenStride;
 }
 
 /// Which slot of the cache a token is in: its element of an array over tokens (LANGUAGE.md, rule P4).
@@ -129,6 +136,9 @@ struct InputView {
   long long valueAt(int location, int kvHead) const {
     return elementOf(cache.v, pageTable, pageSize, location, kvHead);
   }
+  /// The same of a slot of the cache, for the first KV head.
+  long long keyAtSlot(int slot) const { return elementOfSlot(cache.k, pageSize, slot); }
+  long long valueAtSlot(int slot) const { return elementOfSlot(cache.v, pageSize, slot); }
   long long slotAt(int location) const { return cacheSlotOf(pageTable, pageSize, location); }
 };
 

@@ -28,27 +28,55 @@ struct BF16 {
   static std::uint16_t store(float value) { return bf16FromFloat(value); }
 };
 
-template <class Type> void mergeRow(const abi::StatesArgs &args, long long row) {
+/// Rows of several parts, each at a place of its own.
+template <class Type, class Lse, class Out>
+float mergeRow(int count, int dim, float *weights, Lse lseOf, Out outOf, typename Type::Stored *out) {
   float top = -kInfinity;
-  for (int i = 0; i < args.count; ++i)
-    top = args.lses[i][row] > top ? args.lses[i][row] : top;
+  for (int i = 0; i < count; ++i)
+    top = lseOf(i) > top ? lseOf(i) : top;
   const float shift = top == -kInfinity ? 0 : top;
-  std::array<float, abi::StatesArgs::kMost> weights{};
   float total = 0;
-  for (int i = 0; i < args.count; ++i)
-    total += weights[static_cast<std::size_t>(i)] = std::exp(args.lses[i][row] - shift);
+  for (int i = 0; i < count; ++i)
+    total += weights[i] = std::exp(lseOf(i) - shift);
   const float scale = total == 0 ? 0 : 1 / total; // of a row that nobody saw: 0
-  using Stored = typename Type::Stored;
-  for (int d = 0; d < args.dim; ++d) {
-    const long long at = row * args.dim + d;
+  for (int d = 0; d < dim; ++d) {
     float sum = 0;
-    for (int i = 0; i < args.count; ++i)
-      if (const float weight = weights[static_cast<std::size_t>(i)]; weight != 0) // NaN is passed on
-        sum += weight * Type::load(static_cast<const Stored *>(args.outs[i])[at]);
-    static_cast<Stored *>(args.out)[at] = Type::store(sum * scale);
+    for (int i = 0; i < count; ++i)
+      if (weights[i] != 0) // NaN is passed on
+        sum += weights[i] * Type::load(outOf(i)[d]);
+    out[d] = Type::store(sum * scale);
   }
+  return shift + std::log(total); // of a row that nobody saw: 0 + -inf
+}
+
+template <class Type> void mergeRow(const abi::StatesArgs &args, long long row) {
+  using Stored = typename Type::Stored;
+  std::array<float, abi::StatesArgs::kMost> weights{};
+  const float lse = mergeRow<Type>(
+      args.count, args.dim, weights.data(), [&](int i) { return args.lses[i][row]; },
+      [&](int i) { return static_cast<const Stored *>(args.outs[i]) + row * args.dim; },
+      static_cast<Stored *>(args.out) + row * args.dim);
   if (args.lse)
-    args.lse[row] = shift + std::log(total); // of a row that nobody saw: 0 + -inf
+    args.lse[row] = lse;
+}
+
+template <class Type> void mergeHeads(const PartsOfRows &parts, void *out, float *lse) {
+  using Stored = typename Type::Stored;
+  std::vector<float> weights(parts.outs.size());
+  for (std::int64_t query = 0; query < parts.queries; ++query)
+    for (int head = 0; head < parts.headCount; ++head) {
+      const std::int64_t row = query * parts.heads + parts.headBegin + head;
+      const std::int64_t to = query * parts.headCount + head;
+      const float merged = mergeRow<Type>(
+          static_cast<int>(parts.outs.size()), parts.dim, weights.data(),
+          [&](int i) { return parts.lses[static_cast<std::size_t>(i)][row]; },
+          [&](int i) {
+            return static_cast<const Stored *>(parts.outs[static_cast<std::size_t>(i)]) + row * parts.dim;
+          },
+          static_cast<Stored *>(out) + to * parts.dim);
+      if (lse)
+        lse[to] = merged;
+    }
 }
 
 template <class Type> void mergeRows(const abi::StatesArgs &args) {
@@ -66,6 +94,17 @@ void mergeStates(const abi::StatesArgs &args, StateType type) {
     return mergeRows<F16>(args);
   case StateType::BF16:
     return mergeRows<BF16>(args);
+  }
+}
+
+void mergeHeads(const PartsOfRows &parts, StateType type, void *out, float *lse) {
+  switch (type) {
+  case StateType::F32:
+    return mergeHeads<F32>(parts, out, lse);
+  case StateType::F16:
+    return mergeHeads<F16>(parts, out, lse);
+  case StateType::BF16:
+    return mergeHeads<BF16>(parts, out, lse);
   }
 }
 

@@ -2,6 +2,9 @@
 
 #include "templates/deft/abi.h"
 
+#include <cstdint>
+#include <vector>
+
 /// Partial attentions of the same rows become one, on the host: the twin of
 /// templates/deft/merge_states.cuh.
 namespace deft::exec {
@@ -12,5 +15,17 @@ constexpr int bytesOf(StateType type) { return type == StateType::F32 ? 4 : 2; }
 
 /// `args` in memory of the host; lanesOfRow is not used. The element type is any, the dim, too.
 void mergeStates(const abi::StatesArgs &args, StateType type);
+
+/// Parts of the same rows; some heads are merged. The twin of templates/deft/merge_peers.cuh.
+struct PartsOfRows {
+  std::vector<const void *> outs;  ///< [query][head][dim], packed
+  std::vector<const float *> lses; ///< [query][head], natural log
+  std::int64_t queries = 0;
+  int heads = 0, dim = 0;
+  int headBegin = 0, headCount = 0; ///< that are merged
+};
+
+/// Into [query][headCount][dim] and [query][headCount]; `lse` may be null. Neither may be a part.
+void mergeHeads(const PartsOfRows &parts, StateType type, void *out, float *lse);
 
 } // namespace deft::exec

@@ -1,6 +1,7 @@
 #include "runtime/exec/RandomInputs.h"
 
 #include "runtime/exec/Half.h"
+#include "runtime/exec/ScaledRow.h"
 #include "runtime/exec/SizedParams.h"
 #include "runtime/exec/SplitMix.h"
 
@@ -23,6 +24,11 @@ public:
   void fill(void *memory, long long first, int count, std::uint64_t firstIndex) const {
     for (int i = 0; i < count; ++i)
       setBitsAt(memory, first + i, dtype_, fromFloat(normal(scramble(base_ ^ (firstIndex + i))), dtype_));
+  }
+
+  /// Those of scales: from 0.5 on, below 1.5, in no order that products would not see.
+  float scale(std::uint64_t index) const {
+    return 0.5f + static_cast<float>(scramble(base_ ^ index) >> 40) * 0x1p-24f;
   }
 
 private:
@@ -49,20 +55,34 @@ Inputs makeRandomInputs(const spec::Variant &variant, const tree::KvTree &tree,
     q.fill(inputs.q.data(), static_cast<long long>(i * rowElements), static_cast<int>(rowElements),
            i * rowElements);
 
+  const Stream scales(seed, 3, tensors.q.dtype), rope(seed, 4, tensors.q.dtype);
   const std::size_t poolRows = static_cast<std::size_t>(placement.poolTokens()) * variant.kvHeads;
   const auto words = [&](const spec::TensorType &tensor) { return poolRows * tensor.rowBytes() / 2; };
-  inputs.k.assign(words(tensors.k), kNaN);
+  inputs.k.assign(words(tensors.keyRow()), kNaN);
   if (!tensors.valueInKey)
     inputs.v.assign(words(tensors.v), kNaN);
 
+  const auto fillScaled = [&](long long first, std::uint64_t row) {
+    const int ropeDim = tensors.k.dim - tensors.v.dim;
+    k.fill(inputs.k.data(), first, tensors.v.dim, row * static_cast<std::uint64_t>(tensors.v.dim));
+    for (int column = 0; column < tensors.v.dim; column += tensors.scaleColumns)
+      setScale(
+          tensors, inputs.k.data(), first, column,
+          scales.scale(row * static_cast<std::uint64_t>(tensors.v.dim) + static_cast<std::uint64_t>(column)));
+    rope.fill(const_cast<std::byte *>(ropeOf(tensors, inputs.k.data(), first)), 0, ropeDim,
+              row * static_cast<std::uint64_t>(ropeDim));
+  };
   // A token's values are counted by its index over the nodes in their order.
   const auto fillTokens = [&](const tree::Node &node, std::uint64_t firstToken, int begin, int end) {
     for (int t = begin; t < end; ++t)
       for (int head = 0; head < variant.kvHeads; ++head) {
         const int location = node.location + t;
         const std::uint64_t row = (firstToken + t) * variant.kvHeads + head;
-        k.fill(inputs.k.data(), inputs.keyAt(location, placement.pageSize, head), tensors.k.dim,
-               row * tensors.k.dim);
+        const long long key = inputs.keyAt(location, placement.pageSize, head);
+        if (tensors.hasScales())
+          fillScaled(key, row);
+        else
+          k.fill(inputs.k.data(), key, tensors.k.dim, row * tensors.k.dim);
         if (!tensors.valueInKey)
           v.fill(inputs.v.data(), inputs.valueAt(location, placement.pageSize, head), tensors.v.dim,
                  row * tensors.v.dim);

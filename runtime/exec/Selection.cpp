@@ -22,6 +22,34 @@ void Selection::resize(int someQueries, int someLists, int someBudget) {
   budget = someBudget;
   counts.resize(static_cast<std::size_t>(queries) * static_cast<std::size_t>(lists));
   positions.resize(counts.size() * static_cast<std::size_t>(budget));
+  areSlots = false;
+}
+
+void Selection::take(const GivenLists &given) {
+  resize(given.queries, 1, given.budget);
+  areSlots = true;
+  for (int query = 0; query < queries; ++query) {
+    std::int32_t *const to = positions.data() + listAt(query, 0) * static_cast<std::size_t>(budget);
+    std::int32_t *end = to;
+    for (const std::int32_t slot : given.of(query))
+      if (slot >= 0)
+        *end++ = slot;
+    counts[listAt(query, 0)] = static_cast<std::int32_t>(end - to);
+    std::fill(end, to + budget, -1);
+  }
+}
+
+std::string WrongSlot::text(std::int64_t slots) const {
+  return "has " + std::to_string(slot) + " for query " + std::to_string(query) + ", and the cache has " +
+         std::to_string(slots) + " slots";
+}
+
+std::optional<WrongSlot> findWrongSlot(const GivenLists &lists, std::int64_t slots) {
+  for (int query = 0; query < lists.queries; ++query)
+    for (const std::int32_t slot : lists.of(query))
+      if (slot < -1 || slot >= slots)
+        return WrongSlot{query, slot};
+  return {};
 }
 
 support::Result<void> checkBudget(const spec::Variant &variant, int budget) {

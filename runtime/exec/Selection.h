@@ -3,13 +3,27 @@
 #include "compiler/spec/Variant.h"
 #include "compiler/support/Result.h"
 
+#include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 /// Which tokens of a query's path a sparse layer reads (LANGUAGE.md, rules K).
 namespace deft::exec {
+
+/// Lists that a caller hands over (rule K7): [query, caller's index][budget] slots of the cache; -1: none.
+struct GivenLists {
+  const std::int32_t *slots = nullptr;
+  int queries = 0;
+  int budget = 0;
+
+  std::span<const std::int32_t> of(int query) const {
+    return {slots + static_cast<std::ptrdiff_t>(query) * budget, static_cast<std::size_t>(budget)};
+  }
+};
 
 /// Lists of selected tokens, in a shape that does not follow from what is in them.
 struct Selection {
@@ -19,7 +33,11 @@ struct Selection {
   /// [query, caller's index][list][budget]: positions on the query's path, rising; -1 behind the last one.
   std::vector<std::int32_t> positions;
   std::vector<std::int32_t> counts; ///< [query][list]
+  /// Whether they are slots of the cache in place of positions, in any order.
+  bool areSlots = false;
 
+  /// The tokens of these lists, without what is none.
+  void take(const GivenLists &given);
   void resize(int someQueries, int someLists, int someBudget);
 
   std::size_t listAt(int query, int list) const {
@@ -31,6 +49,16 @@ struct Selection {
                                         static_cast<std::size_t>(counts[at]));
   }
 };
+
+/// What a list has that is neither a slot of the cache nor -1.
+struct WrongSlot {
+  int query, slot;
+
+  /// "has 9000 for query 2, and the cache has 512 slots", which follows the name of the lists.
+  std::string text(std::int64_t slots) const;
+};
+/// In a cache of so many slots; none: all entries are right.
+std::optional<WrongSlot> findWrongSlot(const GivenLists &lists, std::int64_t slots);
 
 /// Whether lists of an attention can have so many tokens.
 support::Result<void> checkBudget(const spec::Variant &variant, int budget);

@@ -129,7 +129,7 @@ Result<KernelSet> compileKernels(CubinCache *cache, const nvrtc::Nvrtc &nvrtc,
   auto attend = compiling.startPhases(codegen::cuda::Layer::Full);
   auto merge = compiling.start(codegen::cuda::mergeEntry(source), codegen::cuda::instantiateMerge(source));
   std::optional<Compiling::Coming> query;
-  if (source.hasQuery)
+  if (source.has.query)
     query = compiling.start(codegen::cuda::queriesEntry(source), codegen::cuda::instantiateQueries(source));
 
   KernelSet set;
@@ -156,6 +156,15 @@ Result<KernelSet> compileLayers(CubinCache *cache, const nvrtc::Nvrtc &nvrtc,
       sparseShape ? Result<config::PhaseConfig>(*sparseShape) : kernels::sparsePhase(source.shape(), target);
   if (!sparsePhase)
     return sparsePhase.error();
+  if (source.listsAreGiven) {
+    auto sparse = compileSparse(cache, nvrtc, source, *sparsePhase, target, options);
+    if (!sparse)
+      return sparse.error();
+    package::SelectingKernels &selecting = set->selecting.emplace();
+    selecting.sparse = std::move(*sparse);
+    selecting.sparsePhase = *sparsePhase;
+    return set;
+  }
   const auto shape = codegen::cuda::SelectShape::of(target);
   const Compiling compiling(cache, nvrtc, target, options, source, config);
   auto attend = compiling.startPhases(codegen::cuda::Layer::Selecting);
@@ -183,8 +192,8 @@ Result<KernelSet> compileLayers(CubinCache *cache, const nvrtc::Nvrtc &nvrtc,
   selecting.sparsePhase = *sparsePhase;
   if (auto taken = compiling.takePhases(attend, selecting.attend); !taken)
     return taken.error();
-  if (auto taken =
-          Compiling::take(select, codegen::cuda::SelectShape::kThreads, shape.smemBytes(), selecting.select);
+  if (auto taken = Compiling::take(select, codegen::cuda::SelectShape::kThreads, shape.smemBytes(),
+                                   selecting.select.emplace());
       !taken)
     return taken.error();
   auto compiledSparse = sparse.get();

@@ -31,12 +31,13 @@ bool opensGap(const Plan &plan, const Plan::Leaf &leaf, int more) {
 }
 
 /// What leaves have gained, if the plan can follow. Asks for the lines of its runs by the way.
-bool findGained(const tree::KvTree &tree, const Plan &plan, std::span<int> allGained) {
+bool findGained(const tree::KvTree &tree, const Plan &plan, std::span<int> allGained,
+                std::span<int> allHeld) {
   constexpr int kLinesOfLeaf = 2; // it has one to four runs as a rule
   WriteAhead ahead = aheadOfTails(plan);
   const tree::Node *const nodes = tree.nodes().data();
   const std::size_t nodeCount = tree.nodes().size();
-  int *gained = allGained.data();
+  int *gained = allGained.data(), *held = allHeld.data();
   for (const Plan::Leaf &leaf : plan.leaves) {
     ahead.askLines(kLinesOfLeaf);
     if (static_cast<std::size_t>(leaf.node) >= nodeCount || !nodes[leaf.node].isAlive)
@@ -46,11 +47,12 @@ bool findGained(const tree::KvTree &tree, const Plan &plan, std::span<int> allGa
                       opensGap(plan, leaf, more)))
       return false;
     *gained++ = more;
+    *held++ = leaf.heldOf(more);
   }
   if (plan.strictChunk > 0)
     for (const Plan::Tail &tail : plan.tails)
       if (plan.items[static_cast<std::size_t>(tail.item)].tokens +
-              allGained[static_cast<std::size_t>(tail.leaf)] >
+              allHeld[static_cast<std::size_t>(tail.leaf)] >
           plan.strictChunk)
         return false;
   return true;
@@ -58,8 +60,8 @@ bool findGained(const tree::KvTree &tree, const Plan &plan, std::span<int> allGa
 
 /// Lengthens the runs at the ends of leaves and moves those behind them in the same item. Returns the most
 /// tokens that an item has gained.
-int growItems(Plan &plan, std::span<const int> allGained) {
-  const int *const ofLeaf = allGained.data();
+int growItems(Plan &plan, std::span<const int> allHeld) {
+  const int *const ofLeaf = allHeld.data();
   const Plan::Tail *tail = plan.tails.data(), *const end = tail + plan.tails.size();
   abi::Run *const runs = plan.runs.toChange().data();
   int most = 0, tableTokens = plan.tableTokens;
@@ -90,16 +92,17 @@ int growItems(Plan &plan, std::span<const int> allGained) {
 }
 
 /// Lengthens the leaves by what they have gained, and moves their queries; or takes it back.
-void growLeaves(Plan &plan, std::span<const int> allGained, bool isBack = false) {
-  const int *gained = allGained.data();
+void growLeaves(Plan &plan, std::span<const int> allGained, std::span<const int> allHeld,
+                bool isBack = false) {
+  const int *gained = allGained.data(), *held = allHeld.data();
   int *const queryPos = plan.queryPos.data();
   std::int64_t read = 0;
   for (Plan::Leaf &leaf : plan.leaves) {
-    const int more = isBack ? -*gained++ : *gained++;
+    const int more = isBack ? -*gained++ : *gained++, own = isBack ? -*held++ : *held++;
     leaf.tokens += more;
     for (int i = leaf.followBegin; i < leaf.followEnd; ++i)
       queryPos[i] += more;
-    read += leaf.followBegin < leaf.followEnd ? more : 0;
+    read += leaf.followBegin < leaf.followEnd ? own : 0;
   }
   plan.readTokens += read;
 }
@@ -112,14 +115,14 @@ Advance advance(const tree::KvTree &tree, Plan &plan, AdvanceScratch &scratch) {
   if (plan.structureGeneration != tree.structureGeneration())
     return Advance::NeedsNewPlan;
   scratch.makeRoomFor(plan);
-  if (!findGained(tree, plan, scratch.gained))
+  if (!findGained(tree, plan, scratch.gained, scratch.held))
     return Advance::NeedsNewPlan;
-  growLeaves(plan, scratch.gained);
+  growLeaves(plan, scratch.gained, scratch.held);
   if (!findWindowMoves(plan, scratch.moved)) {
-    growLeaves(plan, scratch.gained, /*isBack=*/true);
+    growLeaves(plan, scratch.gained, scratch.held, /*isBack=*/true);
     return Advance::NeedsNewPlan;
   }
-  plan.grownTokens += growItems(plan, scratch.gained);
+  plan.grownTokens += growItems(plan, scratch.held);
   plan.grownTokens += moveWindowStarts(plan, scratch.moved);
   plan.generation = tree.generation();
   return Advance::Done;

@@ -74,26 +74,95 @@ ViewCounts countsOf(const TreeView &view, int queriesPerTile) {
   return counts;
 }
 
-LowerBound lowerBoundOf(spec::Partition partition, const ViewCounts &counts, const CostModel &model) {
+namespace {
+
+/// Of queries that hang on a node with nothing above it, or see nothing of their node: the others read two
+/// nodes.
+std::int64_t mostOfOneNode(const TreeView &view) {
+  if (view.isClipped)
+    return view.queryCount();
+  std::int64_t queries = 0;
+  for (const Place &place : view.places) {
+    if (place.position == 0)
+      queries += place.ownEnd - place.ownBegin;
+    else // those that see least come first
+      for (int q = place.ownBegin; q < place.ownEnd && view.seen(place, q) <= 0; ++q)
+        ++queries;
+  }
+  return queries;
+}
+
+} // namespace
+
+LeastWork leastWorkOf(const TreeView &view, const CostModel &model) {
+  const int width = model.queriesPerTile();
+  LeastWork least{.counts = countsOf(view, width)};
+  least.nodePartials = std::max<std::int64_t>(least.counts.pathNodes - mostOfOneNode(view), 0);
+  double narrowUs = 0;
+  int before = -1; // neighbours often have as many readers
+  std::int64_t tiles = 0;
+  for (std::size_t s = 0; s < view.segments.size(); ++s) {
+    const Segment &segment = view.segments[s];
+    const int readers = segment.queryEnd - segment.queryBegin;
+    if (segment.slope != 0) {
+      const double us = std::max(static_cast<double>(pairsOf(segment)) * model.leastPairUs(),
+                                 segment.tokens * model.leastCoverUs(1));
+      least.tileTokens += segment.tokens;
+      least.coverUs += us;
+      least.nodeUs += us;
+      continue;
+    }
+    if (readers != before) {
+      before = readers;
+      tiles = (readers + width - 1) / width;
+      narrowUs = model.leastCoverUs(readers);
+    }
+    least.tileTokens += tiles * segment.tokens;
+    least.coverUs += segment.tokens * narrowUs;
+    // Of a node that all its readers see all of, every tile is known.
+    const Place &place = view.places[static_cast<std::size_t>(segment.place)];
+    if (place.segmentEnd - place.segmentBegin != 1) {
+      least.nodeUs += segment.tokens * narrowUs;
+      continue;
+    }
+    const int full = readers / width, rest = readers % width;
+    if (full > 0)
+      least.nodeUs += full * model.leastUnitUs(width, segment.tokens);
+    if (rest > 0)
+      least.nodeUs += model.leastUnitUs(rest, segment.tokens);
+  }
+  return least;
+}
+
+LowerBound lowerBoundOf(spec::Partition partition, const LeastWork &least, const CostModel &model) {
+  const ViewCounts &counts = least.counts;
+  PlanWork work{.itemTokens = static_cast<double>(least.tileTokens),
+                .readTokens = counts.readTokens,
+                .queries = static_cast<int>(counts.queries),
+                .blockUs = least.coverUs * model.share()};
+  std::int64_t runs = counts.pathNodes / model.queriesPerTile();
   switch (partition) {
   case spec::Partition::Query:
-    return {static_cast<double>(counts.pathTokens - counts.readTokens) * model.againUs(), counts.pathNodes};
+    work.itemTokens = static_cast<double>(counts.pathTokens);
+    work.blockUs = std::max(work.blockUs, work.itemTokens * model.leastTokenUs(1) * model.share());
+    runs = counts.pathNodes;
+    break;
   case spec::Partition::Node:
   case spec::Partition::NodeChunk:
-  case spec::Partition::Cascade: {
-    // A partial for each node of a query's path, but where that is one: no more of these than queries.
-    const std::int64_t partials = counts.pathNodes - counts.queries;
-    return {static_cast<double>(counts.nodeTiles) * model.itemUs() +
-                static_cast<double>(partials) * model.partialUs(),
-            counts.nodeTiles};
-  }
+  case spec::Partition::Cascade:
+    // A partial for each node of a query's path, but where that is one.
+    work.partialSlots = least.nodePartials;
+    work.isMerged = least.nodePartials > 0;
+    work.blockUs = std::max(work.blockUs, least.nodeUs * model.share());
+    runs = counts.nodeTiles;
+    break;
   case spec::Partition::Flatten:
   case spec::Partition::Greedy:
   case spec::Partition::Union:
   case spec::Partition::Auto:
     break;
   }
-  return {0, counts.pathNodes / model.queriesPerTile()};
+  return {model.microsecondsOf(work), runs, work.isMerged};
 }
 
 ChoiceOfClass *AutoMemory::find(std::uint64_t key) {

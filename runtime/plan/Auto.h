@@ -39,12 +39,29 @@ struct ViewCounts {
 };
 ViewCounts countsOf(const TreeView &view, int queriesPerTile);
 
+/// What is certain of all plans, and of those that read every node by itself. By a model's prices, one KV
+/// head.
+struct LeastWork {
+  ViewCounts counts;
+  std::int64_t tileTokens = 0; ///< those that more queries read than a tile holds as often as tiles read them
+  double coverUs = 0;          ///< of these
+  double nodeUs = 0;           ///< of items of a node each
+  std::int64_t nodePartials = 0; ///< beside these
+};
+LeastWork leastWorkOf(const TreeView &view, const CostModel &model);
+
 /// What any plan of a partition takes at least.
 struct LowerBound {
   double us = 0; ///< as PlanCost::microseconds
   std::int64_t runs = 0;
+  bool isMerged = false; ///< for certain
+  /// As rankOf().
+  double rank(const CostModel &model) const { return us * (isMerged ? 1 + model.mergedShare() : 1); }
 };
-LowerBound lowerBoundOf(spec::Partition partition, const ViewCounts &counts, const CostModel &model);
+LowerBound lowerBoundOf(spec::Partition partition, const LeastWork &least, const CostModel &model);
+
+/// A choice is looked for that nothing beats by more than so much; prices err by ten times that.
+inline constexpr double kWorthTrying = 0.99;
 
 /// What `auto` takes for the plans of a class.
 struct ChoiceOfClass {

@@ -7,14 +7,25 @@ namespace deft::plan {
 
 namespace {
 
-/// What starting one more item costs, in tokens: its index, queries and first tile are loaded with
-/// nothing to overlap them. Only ranks chunk sizes against each other; the tuner measures the real optimum.
-constexpr double kItemStartTokens = 48;
-/// What going through partials and the merge costs, in tokens, and the smallest chunk worth it.
-constexpr double kMergeTokens = 96;
-/// Partials are written and read again by the whole machine, while a block computes this many tokens: a
-/// value of one in 1.3 ps, a token in 15 ns.
-constexpr double kTokensPerPartialValue = 4.0 / (3e6 * 0.015);
+// Costs in tokens that a block computes meanwhile, on an H200, and taken for every device: they rank the
+// chunk sizes of one tree against each other, and nothing else. Whether its plan is the cheapest is asked of
+// the device's own prices (CostModel), and the tuner measures chunks themselves. Other numbers here would
+// change untuned plans.
+
+struct TokenPrices {
+  /// What starting one more item costs: its index, queries and first tile are loaded with nothing to overlap
+  /// them.
+  double itemStart;
+  /// What going through partials and the merge costs.
+  double merge;
+  /// Partials are written and read again by the whole machine, while a block computes this many tokens: a
+  /// value of one in 1.3 ps.
+  double partialValue;
+};
+/// A token in 15 ns; of a latent cache, whose rows are more than four times as long, in 30.
+constexpr TokenPrices kOrdinary{48, 96, 4.0 / (3e6 * 0.015)}, kLatent{100, 48, 4.0 / (3e6 * 0.030)};
+
+/// What is shorter is not worth an item.
 constexpr int kSmallestChunk = 64;
 
 /// Partials must gain so much.
@@ -37,20 +48,21 @@ int chooseChunkTokens(std::span<const Tile> tiles, const VariantFacts &facts, in
   // A block's fair share of all tokens, and fractions of it: smaller chunks even out the last wave but
   // start more items.
   const double share = total * facts.kvHeads / machine;
-  const double partialTokens = 2.0 * (facts.tensors.out.dim + 1) * facts.ratio * facts.kvHeads *
-                               kTokensPerPartialValue; // of one query
+  const TokenPrices &prices = facts.tensors.valueInKey ? kLatent : kOrdinary;
+  const double partialTokens =
+      2.0 * (facts.tensors.out.dim + 1) * facts.ratio * facts.kvHeads * prices.partialValue; // of one query
   const auto costOf = [&](double items, double partials, int chunk) {
     const double waves = std::ceil(items * facts.kvHeads / machine);
     // Units of one length run in waves. Of many lengths, heaviest first, the short ones fill the gaps; what
     // is left uneven in the end is about one of the mean length. Nothing ends before the longest one.
     const double longestItem = std::min(chunk, longest);
     const double time = std::max(longestItem, std::min(waves * longestItem, share + total / items));
-    return time + waves * kItemStartTokens + (chunk < longest ? kMergeTokens + partials * partialTokens : 0);
+    return time + waves * prices.itemStart + (chunk < longest ? prices.merge + partials * partialTokens : 0);
   };
   const double fewest = static_cast<double>(tiles.size());
   int best = whole;
   double bestCost = tiles.empty() ? 0 : costOf(fewest, 0, whole);
-  const double least = share + std::ceil(fewest * facts.kvHeads / machine) * kItemStartTokens + kMergeTokens;
+  const double least = share + std::ceil(fewest * facts.kvHeads / machine) * prices.itemStart + prices.merge;
   const auto tryOut = [&](double part) {
     const int chunk =
         std::clamp(roundUp(static_cast<int>(std::ceil(part)), kChunkStep), kSmallestChunk, whole);

@@ -3,6 +3,7 @@
 #include "runtime/plan/Slope.h"
 
 #include <algorithm>
+#include <limits>
 
 namespace deft::plan {
 namespace {
@@ -25,7 +26,7 @@ void CostModel::set(const VariantFacts &facts, const config::Config &config,
   kvHeads_ = facts.kvHeads;
   blocks_ = std::max(blocks, 1);
   share_ = kvHeads_ / blocks_;
-  tokenBytes_ = static_cast<double>(facts.kvHeads) * facts.tensors.cacheBytes();
+  tokenBytes_ = static_cast<double>(facts.tokenBytes());
   const double heads = static_cast<double>(facts.ratio) * facts.kvHeads;
   slotBytes_ = 2.0 * heads * static_cast<double>(partialRowBytes(facts));
   outputBytes_ = heads * (facts.tensors.q.rowBytes() + facts.tensors.out.rowBytes());
@@ -50,6 +51,52 @@ void CostModel::set(const VariantFacts &facts, const config::Config &config,
       step.secondGroup = family.groupRows / facts.ratio;
     }
   }
+  findLeast();
+}
+
+/// Prices may fall where tiles get larger, as another kernel takes them.
+void CostModel::findLeast() {
+  least_.resize(steps_.size());
+  pairTokenUs_ = std::numeric_limits<double>::infinity();
+  hasGroups_ = false;
+  Least least{pairTokenUs_, pairTokenUs_};
+  for (std::size_t queries = 1; queries < steps_.size(); ++queries) {
+    const Step &step = steps_[queries];
+    const double tokenUs = step.us / step.tokens;
+    least.itemUs = std::min(least.itemUs, step.itemUs);
+    least.tokenUs = std::min(least.tokenUs, tokenUs);
+    least_[queries] = least;
+    // Where two groups of warps have tokens of their own, a token costs half of a step's at least.
+    const double perPair = tokenUs / static_cast<double>(queries);
+    pairTokenUs_ = std::min(pairTokenUs_, step.firstGroup > 0 ? perPair / 2 : perPair);
+    hasGroups_ |= step.firstGroup > 0;
+  }
+  least_[0] = least_[1];
+}
+
+double CostModel::leastCoverUs(std::int64_t queries) const {
+  const auto tiles = static_cast<double>((queries + queriesPerTile_ - 1) / queriesPerTile_);
+  const double wholeTileUs = least_.back().tokenUs * (hasGroups_ ? 0.5 : 1.0);
+  return std::max(tiles * wholeTileUs, static_cast<double>(queries) * pairTokenUs_);
+}
+
+double CostModel::leastUnitUs(std::span<const Segment> runs, int tokens) const {
+  const int begin = runs.front().queryBegin;
+  int end = begin;
+  for (const Segment &run : runs)
+    end = std::max(end, run.queryEnd);
+  const Step &step = steps_[static_cast<std::size_t>(std::min(end - begin, queriesPerTile_))];
+  int most = tokens;
+  if (step.firstGroup > 0 && runs.size() > 1) {
+    int first = 0, second = 0;
+    for (const Segment &run : runs) {
+      first += run.queryBegin - begin < step.firstGroup ? tokensSeen(run, begin + step.firstGroup - 1) : 0;
+      second += run.queryEnd - begin > step.secondGroup ? run.tokens : 0;
+    }
+    most = std::max(first, second);
+  }
+  const int steps = roundUp(most, step.tokens) / step.tokens;
+  return step.itemUs + static_cast<double>(runs.size()) * cost_.runUs + steps * step.us;
 }
 
 double CostModel::unitUs(const Plan &plan, const abi::Item &item) const {
@@ -117,18 +164,32 @@ PlanCost CostModel::estimate(const Plan &plan) const {
   total.againBytes = (itemTokens - static_cast<double>(plan.readTokens)) * tokenBytes_;
   total.queryBytes = plan.queryCount() * outputBytes_;
   total.partialBytes = plan.partialSlots * slotBytes_;
-  const double memoryUs = (total.cacheBytes + total.queryBytes) / (cost_.cacheGBs * 1e3) +
-                          total.againBytes / (cost_.againGBs * 1e3) +
-                          total.partialBytes / (cost_.partialGBs * 1e3);
-  int mostSlots = 0;
+  PlanWork work{.itemTokens = itemTokens,
+                .readTokens = plan.readTokens,
+                .queries = plan.queryCount(),
+                .partialSlots = plan.partialSlots,
+                .isMerged = !plan.mergeQuery.empty(),
+                .blockUs = total.blockUs,
+                .fullestUs = total.fullestUs};
   if (cost_.slotUs > 0)
     for (std::size_t i = 0; i + 1 < plan.mergeBegin.size(); ++i)
-      mostSlots = std::max(mostSlots, plan.mergeBegin[i + 1] - plan.mergeBegin[i]);
-  const double mergeUs =
-      plan.mergeQuery.empty() ? 0 : cost_.mergeUs + std::max(0, mostSlots - kSlotsAtOnce) * cost_.slotUs;
-  total.workUs = memoryUs + total.blockUs;
-  total.microseconds = memoryUs + std::max(total.blockUs, total.fullestUs) + cost_.launchUs + mergeUs;
+      work.mostSlots = std::max(work.mostSlots, plan.mergeBegin[i + 1] - plan.mergeBegin[i]);
+  total.workUs = memoryUsOf(work) + total.blockUs;
+  total.microseconds = microsecondsOf(work);
   return total;
+}
+
+double CostModel::memoryUsOf(const PlanWork &work) const {
+  const auto read = static_cast<double>(work.readTokens);
+  return (read * tokenBytes_ + work.queries * outputBytes_) / (cost_.cacheGBs * 1e3) +
+         (work.itemTokens - read) * tokenBytes_ / (cost_.againGBs * 1e3) +
+         static_cast<double>(work.partialSlots) * slotBytes_ / (cost_.partialGBs * 1e3);
+}
+
+double CostModel::microsecondsOf(const PlanWork &work) const {
+  const double mergeUs =
+      work.isMerged ? cost_.mergeUs + std::max(0, work.mostSlots - kSlotsAtOnce) * cost_.slotUs : 0;
+  return memoryUsOf(work) + std::max(work.blockUs, work.fullestUs) + cost_.launchUs + mergeUs;
 }
 
 } // namespace deft::plan

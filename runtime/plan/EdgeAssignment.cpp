@@ -10,7 +10,7 @@ bool hasReadersBelow(const Place &place) { return place.ownEnd < place.readersEn
 } // namespace
 
 inline bool EdgeAssignment::takes(const Entry &entry, int lane, int child, float price, float queries) const {
-  switch (entry.isGlue ? All : static_cast<Choice>(entry.choice(lane))) {
+  switch (entry.isWithChild ? All : static_cast<Choice>(entry.choice(lane))) {
   case None:
     return false;
   case Gaining:
@@ -28,30 +28,30 @@ inline bool EdgeAssignment::takes(const Entry &entry, int lane, int child, float
 inline void EdgeAssignment::countAbove(const TreeView &view, int p, Entry &entry) {
   const Place &place = view.places[p];
   entry.depth = 0;
-  entry.gluedTokens = 0;
+  entry.certainTokens = 0;
   entry.half[0].above = Int4{};
   if (bounds_.edge(p) == EdgeBounds::Edge::Open) {
     const Entry &parent = entryOf(place.parent);
     const int tokens = view.places[place.parent].tokens;
     const Int4 low = parent.half[0].above + tokens;
-    entry.depth = parent.depth + (parent.isGlue ? 0 : 1);
-    entry.half[0].above = parent.isGlue ? low : beforeLast(Int4{}, low);
-    if (parent.isGlue)
-      entry.gluedTokens = parent.gluedTokens + tokens;
+    entry.depth = parent.depth + (parent.isWithChild ? 0 : 1);
+    entry.half[0].above = parent.isWithChild ? low : beforeLast(Int4{}, low);
+    if (parent.isWithChild)
+      entry.certainTokens = parent.certainTokens + tokens;
     if (entry.depth >= 4) {
       const Int4 high = parent.half[1].above + tokens;
-      entry.half[1].above = parent.isGlue ? high : beforeLast(low, high);
+      entry.half[1].above = parent.isWithChild ? high : beforeLast(low, high);
     }
     if (entry.depth >= kLanes - 1)
       entry.half[1].above[3] = place.position - view.places[bounds_.top(p)].position;
   }
-  entry.isGlue = isGlue(view, p, entry.gluedTokens);
+  entry.isWithChild = isWithChild(view, p, entry.certainTokens);
 }
 
 /// A short node without queries of its own whose readers all come through one child.
-inline bool EdgeAssignment::isGlue(const TreeView &view, int p, int gluedTokens) const {
+inline bool EdgeAssignment::isWithChild(const TreeView &view, int p, int certainTokens) const {
   const Place &place = view.places[p];
-  if (place.ownBegin != place.ownEnd || gluedTokens + place.tokens > kGluedTokens)
+  if (place.ownBegin != place.ownEnd || certainTokens + place.tokens > kMostCertainTokens)
     return false;
   return onlyChild(view, p) >= 0;
 }
@@ -155,7 +155,7 @@ inline Float4 EdgeAssignment::choose(const TreeView &view, int p, Half &half, in
 }
 
 inline void EdgeAssignment::fill(const TreeView &view, int p, Entry &entry) {
-  if (entry.isGlue) { // the child's costs, for its lanes count the same ancestors
+  if (entry.isWithChild) { // the child's costs, for its lanes count the same ancestors
     const int child = onlyChild(view, p);
     for (int h = 0; h < entry.halves(); ++h)
       entry.half[h].joinPrice = entryOf(child).half[h].joinPrice;
@@ -185,9 +185,9 @@ inline void EdgeAssignment::decide(const TreeView &view, int p) {
   // The entries of a place that is like another are the other's; those below it, of the same ones there.
   const int shift = filled_[static_cast<std::size_t>(slot)] - p;
   const Entry &entry = entries_[static_cast<std::size_t>(slot)];
-  if (shift == 0 && !entry.isGlue && entry.choice(lane) == None)
+  if (shift == 0 && !entry.isWithChild && entry.choice(lane) == None)
     return;
-  const int childLane = entry.isGlue ? lane : std::min(lane + 1, kLanes - 1);
+  const int childLane = entry.isWithChild ? lane : std::min(lane + 1, kLanes - 1);
   for (int c = p + 1; c < place.subtreeEnd; c = view.places[c].subtreeEnd) {
     if (bounds_.edge(c) != EdgeBounds::Edge::Open)
       continue;

@@ -24,7 +24,8 @@ public:
   /// Width of the table: a node may be joined to 0 to kLanes - 2 ancestors, or to all of them. Ancestors with
   /// few tokens and a single way down count as one, and are never asked.
   static constexpr int kLanes = plan::kLanes;
-  static constexpr int kGluedTokens = 64;
+  /// Of ancestors in a row that are always read with their child.
+  static constexpr int kMostCertainTokens = 64;
 
   /// Decides for a tree in any order of its siblings. `chunkTokens`: groups are cut at this; 0: they are not.
   void solve(const TreeView &view, const CostModel &model, int chunkTokens);
@@ -55,9 +56,9 @@ private:
     Int4 one;         ///< the child of Choice::One, from the node
   };
   struct Entry {
-    int depth = 0;       ///< ancestors in the region, glued ones not counted
-    int gluedTokens = 0; ///< of the ancestors that the node always has with it
-    bool isGlue = false; ///< always read with its only child that is read
+    int depth = 0;         ///< ancestors in the region, without those that are always read with their child
+    int certainTokens = 0; ///< of the ancestors that the node always has with it
+    bool isWithChild = false; ///< always read with its only child that is read
     Half half[2];
 
     int halves() const { return depth < 4 ? 1 : 2; } ///< of the lanes that mean something
@@ -77,7 +78,7 @@ private:
   void weigh(const TreeView &view);
   void listEntries(const TreeView &view);
   void countAbove(const TreeView &view, int place, Entry &entry);
-  bool isGlue(const TreeView &view, int place, int gluedTokens) const;
+  bool isWithChild(const TreeView &view, int place, int certainTokens) const;
   void fill(const TreeView &view, int place, Entry &entry);
   Float4 choose(const TreeView &view, int place, Half &half, int h);
   Taken takeChildren(const TreeView &view, int place, Half &half, int h);

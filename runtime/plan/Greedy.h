@@ -16,6 +16,9 @@ public:
   /// view anew as for its own.
   void assign(TreeView &view, const std::vector<int> &joined);
 
+  /// Whether the last assignment has ordered the view anew.
+  bool hasMoved() const { return isAnyJoined_; }
+
   /// Row tiles of the groups of the last assignment.
   void makeTiles(const TreeView &view, int queriesPerTile, PartitionScratch &scratch, TileList &list);
 

@@ -14,8 +14,9 @@ void makeInvariantTiles(const TreeView &view, const Reach &reach, int queriesPer
   };
   // A chunk is read whole, by just those of its readers whom the mask shows something of it: which chunks a
   // query's partials are of may depend on the query alone, for merges round by how many there are. Under
-  // `path` the view does not say where queries stand, only where what they see of their nodes ends.
-  const bool mayHide = !reach.isAll() && !reach.hasRisingEnd() && !reach.seesPath();
+  // `path`, and of a tree over ranks, the view does not say where queries stand, only where what they see of
+  // their nodes ends.
+  const bool mayHide = !reach.isAll() && !reach.hasRisingEnd() && !view.hasHidden;
   const auto add = [&](Segment chunk) {
     if (!mayHide)
       return tile(chunk);

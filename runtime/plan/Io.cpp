@@ -16,7 +16,7 @@ IoBytes &IoBytes::operator+=(const IoBytes &other) {
 }
 
 IoBytes io(const Plan &plan, const VariantFacts &facts) {
-  const std::int64_t tokenBytes = std::int64_t{facts.kvHeads} * facts.tensors.cacheBytes();
+  const std::int64_t tokenBytes = facts.tokenBytes();
   const std::int64_t heads = std::int64_t{facts.ratio} * facts.kvHeads;
   constexpr std::int64_t kMaskBytes = 2 * sizeof(int); // queryBegin and queryEnd
   std::int64_t tokens = 0, queries = 0;

@@ -7,6 +7,7 @@
 #include "templates/deft/abi.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstdint>
 #include <vector>
 
@@ -27,7 +28,19 @@ struct Plan {
     int tokens;      ///< now; at most Planner::kMostGrowth more
     int followBegin; ///< queries that see all of it, also later: [followBegin, followEnd)
     int followEnd;
-    int canGrow; ///< 1: its last run is seen by nobody who does not follow, and by no item that is mixed
+    /// 1: its last run is seen by nobody who does not follow, and by no item that is mixed. Of trees over
+    /// ranks also 2: it grows in another rank's cache, and only its queries move here; 3: all ranks hold some
+    /// of what it gains, and its last run gets this rank's part.
+    int canGrow;
+    std::uint64_t heldNext; ///< of 3: bit i says whether this rank holds the token `plannedTokens` + i
+
+    /// Of so many tokens that it gains from now on, those that its last run gets.
+    int heldOf(int more) const {
+      if (canGrow <= 1)
+        return more;
+      const std::uint64_t next = canGrow == 3 ? heldNext >> (tokens - plannedTokens) : 0;
+      return std::popcount(more < 64 ? next & ((std::uint64_t{1} << more) - 1) : next);
+    }
   };
   struct Tail { ///< a run that ends where a leaf ends
     int leaf = 0;

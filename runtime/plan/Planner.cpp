@@ -9,7 +9,6 @@
 
 #include <algorithm>
 #include <cassert>
-#include <limits>
 #include <string>
 
 namespace deft::plan {
@@ -23,10 +22,6 @@ namespace {
 /// DeFT's own choice for `flatten`. Where that is more items than this for each block, chunks are longer.
 constexpr int kFlattenChunk = 128;
 constexpr long long kFlattenWaves = 16;
-
-/// Narrower tiles than the widest are taken where the model promises so much less time, and no partials: less
-/// than what its prices err by in the mean is no promise.
-constexpr double kClearly = 0.9;
 
 Error tooManyRuns(const std::string &needed) {
   return Error{ErrorCode::Diagnostics,
@@ -63,7 +58,8 @@ Result<void> Planner::check(const tree::KvTree &tree, const VariantFacts &facts,
   if (config.phases.size() != 1)
     return Error{ErrorCode::Usage,
                  "an invariant plan needs one phase, not " + std::to_string(config.phases.size()), ""};
-  if (auto invariant = kernels::checkInvariant(config.phases[0], options_.families); !invariant)
+  if (auto invariant = kernels::checkInvariant(facts.tensors, config.phases[0], options_.families);
+      !invariant)
     return invariant;
   if (config.chunkTokens == 0)
     return Error{ErrorCode::Usage, "an invariant plan needs a chunk that does not depend on the tree",
@@ -81,7 +77,7 @@ const TreeView &Planner::read(const tree::KvTree &tree, const VariantFacts &fact
   // Tiles of an invariant plan may not depend on who else sees what: they leave out what is hidden
   // themselves.
   visible_.read(tree, options_.isInvariant ? facts.reach.withoutMask() : facts.reach, facts.reach,
-                facts.trimStep, view_);
+                facts.trimStep, view_, !facts.readsKvPos);
   return view_;
 }
 
@@ -117,66 +113,6 @@ Result<void> Planner::makeOfRead(const tree::KvTree &tree, const VariantFacts &f
   return {};
 }
 
-/// The view must stand in the tree's own order, here and in what follows.
-Result<void> Planner::makeAuto(const tree::KvTree &tree, const VariantFacts &facts,
-                               const config::Config &config, int blocks, Plan &plan) {
-  const std::uint64_t key = classOf(view_, facts, config, blocks);
-  ChoiceOfClass *found = auto_.find(key);
-  if (!found) {
-    const Result<Choice> chosen = chooseAuto(tree, facts, config, blocks, plan);
-    if (!chosen)
-      return chosen.error();
-    found = &auto_.remember(key, *chosen);
-  }
-  lastChoice_ = found->choice;
-  if (found->unionRows > 0) { // narrower tiles, which made no partials so far, may make some of this tree
-    unionRows_ = found->unionRows;
-    if (auto made = makeOnce(lastChoice_, tree, facts, config, blocks, plan);
-        !made || unionRows_ == config::mostRows(config) || plan.partialSlots == 0)
-      return made;
-  }
-  auto made = makeAs(lastChoice_, tree, facts, config, blocks, plan);
-  found->unionRows = areRowsClear_ ? unionRows_ : 0;
-  return made;
-}
-
-Result<Choice> Planner::chooseAuto(const tree::KvTree &tree, const VariantFacts &facts,
-                                   const config::Config &config, int blocks, Plan &plan) {
-  std::optional<Choice> best;
-  double least = 0; // rank
-  Result<void> lastError;
-  std::size_t mostRuns = 0;
-  model_.set(facts, config, blocks, options_.families);
-  const auto tryOut = [&](const Choice &choice) {
-    if (auto made = makeAs(choice, tree, facts, config, blocks, plan); !made) {
-      lastError = std::move(made);
-    } else if (const double rank = rankOf(model_.estimate(plan).microseconds, config.cost, plan);
-               !best || rank < least) {
-      best = choice;
-      least = rank;
-    }
-    mostRuns = std::max(mostRuns, plan.runs.size());
-    read(tree, facts); // `greedy` leaves it in an order of its own
-  };
-  // What is dearer by what is known beforehand, and larger than is worth trying, is not made: in deep trees
-  // some partitions are a thousand times as large as others.
-  constexpr std::int64_t kMostTriedRuns = 1 << 22;
-  const ViewCounts counts = countsOf(view_, model_.queriesPerTile());
-  for (const spec::Partition partition : kAutoPartitions) {
-    const LowerBound possible = lowerBoundOf(partition, counts, model_);
-    if (!best || (possible.us < least && possible.runs <= kMostTriedRuns))
-      tryOut({partition, config.chunkTokens});
-  }
-  if (!best)
-    return lastError.error();
-  // A plan that large takes a tenth of a second: its chunk is left to makeAs.
-  constexpr std::size_t kMostChunkedRuns = 1 << 20;
-  if (config.chunkTokens == 0 && mostRuns <= kMostChunkedRuns)
-    for (const int chunkTokens : kAutoChunks)
-      tryOut({best->partition, chunkTokens});
-  return *best;
-}
-
 Result<void> Planner::makeAs(const Choice &choice, const tree::KvTree &tree, const VariantFacts &facts,
                              const config::Config &config, int blocks, Plan &plan) {
   unionRows_ = config::mostRows(config);
@@ -187,46 +123,31 @@ Result<void> Planner::makeAs(const Choice &choice, const tree::KvTree &tree, con
   return narrowWhereIdle(choice, tree, facts, config, blocks, plan);
 }
 
-/// The widest tiles read least, but may be so few that most blocks have none: then narrower ones are tried.
-Result<void> Planner::narrowWhereIdle(const Choice &choice, const tree::KvTree &tree,
-                                      const VariantFacts &facts, const config::Config &config, int blocks,
-                                      Plan &plan) {
-  if (choice.chunkTokens > 0 || plan.items.empty() || 2 * std::ssize(plan.items) * facts.kvHeads > blocks)
-    return {};
-  model_.set(facts, config, blocks, options_.families);
-  const double widestUs = model_.estimate(plan).microseconds;
-  double leastUs = std::numeric_limits<double>::infinity(); // of narrower ones
-  const int widest = unionRows_;
-  int best = widest;
-  for (const int rows : {64, 16}) {
-    if (rows >= widest || rows < facts.ratio)
-      continue;
-    unionRows_ = rows;
-    if (auto made = makeOnce(choice, tree, facts, config, blocks, plan); !made)
-      return made;
-    if (const double us = model_.estimate(plan).microseconds; plan.partialSlots == 0 && us < leastUs) {
-      best = rows;
-      leastUs = us;
-    }
-  }
-  const bool isPromise = leastUs < kClearly * widestUs;
-  areRowsClear_ = isPromise || leastUs > widestUs;
-  if (!isPromise)
-    best = widest;
-  if (best == unionRows_)
-    return {};
-  unionRows_ = best;
-  return makeOnce(choice, tree, facts, config, blocks, plan);
-}
-
 Result<void> Planner::makeOnce(const Choice &choice, const tree::KvTree &tree, const VariantFacts &facts,
                                const config::Config &config, int blocks, Plan &plan) {
+  if (auto prepared = prepareTiles(choice, facts, config, blocks); !prepared)
+    return prepared;
+  return cutTiles(choice, tree, facts, config, blocks, plan);
+}
+
+Result<void> Planner::prepareTiles(const Choice &choice, const VariantFacts &facts,
+                                   const config::Config &config, int blocks) {
   tiles_.clear();
-  if (auto made = makeTiles(choice, tree, facts, config, blocks); !made)
+  if (auto made = makeTiles(choice, facts, config, blocks); !made)
     return made;
   if (tiles_.isFull())
     return tooManyRuns("more");
+  return {};
+}
 
+/// Most tokens of an item of the tiles at hand.
+int Planner::chunkOf(const Choice &choice, const VariantFacts &facts, int blocks) const {
+  const int chunk = roundedChunk(choice.chunkTokens);
+  return chunk > 0 ? chunk : chooseChunkTokens(tiles_.tiles, facts, blocks);
+}
+
+Result<void> Planner::cutTiles(const Choice &choice, const tree::KvTree &tree, const VariantFacts &facts,
+                               const config::Config &config, int blocks, Plan &plan) {
   plan.generation = tree.generation();
   plan.structureGeneration = tree.structureGeneration();
   plan.callerIndex = view_.callerIndex;
@@ -234,18 +155,17 @@ Result<void> Planner::makeOnce(const Choice &choice, const tree::KvTree &tree, c
   plan.readTokens = view_.readTokens;
   plan.grownTokens = 0;
   plan.mostRuns = 0;
-  const int chunk = roundedChunk(choice.chunkTokens);
-  plan.strictChunk = options_.isInvariant ? chunk : 0;
+  plan.strictChunk = options_.isInvariant ? roundedChunk(choice.chunkTokens) : 0;
   plan.partition = choice.partition;
-  plan.chunkTokens = chunk > 0 ? chunk : chooseChunkTokens(tiles_.tiles, facts, blocks);
+  plan.chunkTokens = chunkOf(choice, facts, blocks);
   if (auto cut = cutter_.cut(view_, tiles_, plan.chunkTokens, !options_.isInvariant, plan); !cut)
     return cut;
   sorter_.sort(config, facts.ratio, cutter_.longest(), plan);
   return {};
 }
 
-Result<void> Planner::makeTiles(const Choice &choice, const tree::KvTree &tree, const VariantFacts &facts,
-                                const config::Config &config, int blocks) {
+Result<void> Planner::makeTiles(const Choice &choice, const VariantFacts &facts, const config::Config &config,
+                                int blocks) {
   const int queriesPerTile = config::mostRows(config) / facts.ratio;
   const int chunk = roundedChunk(choice.chunkTokens);
   switch (choice.partition) {
@@ -299,6 +219,7 @@ int Planner::flattenChunk(int kvHeads, int blocks) const {
 /// round ones. Sizes that save nothing against the next larger one are left out.
 void Planner::makeUnion(const VariantFacts &facts, const config::Config &config, int blocks) {
   model_.set(facts, config, blocks, options_.families);
+  tiledRows_ = unionRows_;
   prices_.clear();
   const auto add = [&](int rows) {
     if (const int queries = rows / facts.ratio; queries > 0 && rows <= unionRows_)

@@ -9,6 +9,7 @@
 #include "runtime/plan/Order.h"
 #include "runtime/plan/Partitions.h"
 #include "runtime/plan/Plan.h"
+#include "runtime/plan/TileBounds.h"
 #include "runtime/plan/VariantFacts.h"
 #include "runtime/plan/VisibleTree.h"
 #include "runtime/tree/KvTree.h"
@@ -31,10 +32,12 @@ enum class Advance {
 /// What advance() works with, kept between its calls for the memory.
 struct AdvanceScratch {
   UnfilledVector<int> gained; ///< by each of the plan's leaves, in the step under way
+  UnfilledVector<int> held;   ///< of that, what lies on this rank
   UnfilledVector<int> moved;  ///< by each of its window starts
 
   void makeRoomFor(const Plan &plan) {
     gained.resize(plan.leaves.size());
+    held.resize(plan.leaves.size());
     moved.resize(plan.windowStarts.size());
   }
 };
@@ -91,9 +94,21 @@ private:
   support::Result<void> narrowWhereIdle(const Choice &choice, const tree::KvTree &tree,
                                         const VariantFacts &facts, const config::Config &config, int blocks,
                                         Plan &plan);
-  support::Result<Choice> chooseAuto(const tree::KvTree &tree, const VariantFacts &facts,
-                                     const config::Config &config, int blocks, Plan &plan);
-  support::Result<void> makeTiles(const Choice &choice, const tree::KvTree &tree, const VariantFacts &facts,
+  /// What the plan at hand was made of.
+  struct Made {
+    Choice choice;
+    int unionRows = 0;
+    bool areRowsClear = false;
+    bool isThere = false; ///< `plan` is of this choice
+  };
+  support::Result<Made> chooseAuto(const tree::KvTree &tree, const VariantFacts &facts,
+                                   const config::Config &config, int blocks, Plan &plan);
+  support::Result<void> prepareTiles(const Choice &choice, const VariantFacts &facts,
+                                     const config::Config &config, int blocks);
+  support::Result<void> cutTiles(const Choice &choice, const tree::KvTree &tree, const VariantFacts &facts,
+                                 const config::Config &config, int blocks, Plan &plan);
+  int chunkOf(const Choice &choice, const VariantFacts &facts, int blocks) const;
+  support::Result<void> makeTiles(const Choice &choice, const VariantFacts &facts,
                                   const config::Config &config, int blocks);
   int flattenChunk(int kvHeads, int blocks) const;
   void makeUnion(const VariantFacts &facts, const config::Config &config, int blocks);
@@ -106,8 +121,11 @@ private:
   ItemCutter cutter_;
   PhaseSorter sorter_;
   RunOrder order_;
+  TileBounds bounds_;
+  UnfilledVector<Plan::Leaf> leaves_; ///< of the first plan that `auto` makes
   std::vector<TilePrice> prices_;
   int unionRows_ = 0;         ///< most of a union tile
+  int tiledRows_ = 0;         ///< the same of the union tiles made last
   bool areRowsClear_ = false; ///< those of the last plan: not by little, nor by chance
   CostModel model_;
   GreedyPartition greedy_;

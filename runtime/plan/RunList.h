@@ -19,7 +19,7 @@ public:
   using Own = UnfilledVector<abi::Run>;
 
   /// Memory for runs that are to come, kept alive by whom it is a part of.
-  struct Room {
+  struct Memory {
     std::shared_ptr<const void> owner;
     std::span<abi::Run> runs;
   };
@@ -40,8 +40,8 @@ public:
   const abi::Run &operator[](std::size_t i) const { return data()[i]; }
 
   /// Runs that are made anew or changed next are to stand there, if they fit: once, for then somebody else
-  /// may be reading them. Until then nobody else reads or writes the room. An empty one is none.
-  void lend(Room room) { next_ = std::move(room); }
+  /// may be reading them. Until then nobody else reads or writes the memory. An empty one is none.
+  void lend(Memory memory) { next_ = std::move(memory); }
 
   /// The memory of their own, to make them anew in; what was in somebody else's is nobody's runs any more.
   Own &own() {
@@ -51,8 +51,8 @@ public:
   /// Room for as many runs, to be filled from the front, and then cut off behind those that there are. It is
   /// none of own(), unless nobody lends as much.
   abi::Run *renew(std::size_t most) {
-    if (Room room = std::exchange(next_, {}); room.owner && most <= room.runs.size()) {
-      lent_ = {std::move(room.owner), room.runs.first(most)};
+    if (Memory next = std::exchange(next_, {}); next.owner && most <= next.runs.size()) {
+      lent_ = {std::move(next.owner), next.runs.first(most)};
       return lent_.runs.data();
     }
     own().resize(most);
@@ -64,9 +64,9 @@ public:
     else
       own_.resize(count);
   }
-  /// All of them, to be changed: in the room that is lent, or in memory of their own.
+  /// All of them, to be changed: in the memory that is lent, or in memory of their own.
   std::span<abi::Run> toChange() {
-    const Room from = isLent() ? lent_ : Room{nullptr, own_};
+    const Memory from = isLent() ? lent_ : Memory{nullptr, own_};
     if (abi::Run *const to = renew(from.runs.size()); to != from.runs.data())
       std::copy(from.runs.begin(), from.runs.end(), to);
     return isLent() ? lent_.runs : std::span<abi::Run>(own_);
@@ -81,8 +81,8 @@ private:
   }
 
   Own own_;
-  Room lent_; ///< where they are; no owner: in own_
-  Room next_;
+  Memory lent_; ///< where they are; no owner: in own_
+  Memory next_;
 };
 
 } // namespace deft::plan

@@ -160,7 +160,7 @@ void TreeView::walkTree(const tree::KvTree &tree) {
     place.subtreeEnd = count;
     place.readersEnd = at.query;
     if (firstOwn >= 0) {
-      allLeaves[leaf] = seeAll ? Plan::Leaf{node, tokens, tokens, ownBegin, at.query, tokens > 0 ? 1 : 0}
+      allLeaves[leaf] = seeAll ? Plan::Leaf{node, tokens, tokens, ownBegin, at.query, tokens > 0 ? 1 : 0, 0}
                                : leafOf(tree, place, at.segment);
       place.leaf = leaf++;
     }
@@ -230,7 +230,7 @@ Plan::Leaf TreeView::leafOf(const tree::KvTree &tree, const Place &place, int se
     canGrow &= tree.queries()[callerIndex[follow - 1]].position == tree::Query::kWhole;
   if (follow < place.ownEnd && segmentEnd > place.segmentBegin && segments[segmentEnd - 1].slope != 0)
     canGrow = false;
-  return {place.node, place.tokens, place.tokens, follow, place.ownEnd, canGrow ? 1 : 0};
+  return {place.node, place.tokens, place.tokens, follow, place.ownEnd, canGrow ? 1 : 0, 0};
 }
 
 /// The subtree is done: its end is known.

@@ -156,6 +156,11 @@ private:
       std::vector<Stretch> &stretches = stretches_[i];
       std::sort(stretches.begin(), stretches.end(),
                 [](const Stretch &a, const Stretch &b) { return a.position < b.position; });
+      if (tree_.ranks()) {
+        if (auto checked = checkHeld(i); !checked)
+          return checked;
+        continue;
+      }
       std::vector<const tree::Node *> path;
       for (int node = query(i).node; node >= 0; node = tree_.nodes()[node].parent)
         path.insert(path.begin(), &tree_.nodes()[node]);
@@ -183,6 +188,50 @@ private:
       if (seen > end || maySee(plan_.queryPos[i], seen, end))
         return broken(name("wrong number of tokens in the path of query", i));
     }
+    return {};
+  }
+
+  struct Token {
+    int location, position, depth;
+    bool isNeeded;
+    bool operator<(const Token &other) const { return location < other.location; }
+  };
+
+  /// Of a tree over ranks: a query reads what it may see of its path and this rank holds, each token once.
+  Result<void> checkHeld(std::size_t i) {
+    const tree::Ranks &ranks = *tree_.ranks();
+    const int qPos = plan_.queryPos[i];
+    const int end = facts_.reach.seesPath() ? tree_.pathEnd(query(i)) : tree_.pathTokens(query(i));
+    std::vector<Token> held, read;
+    std::vector<tree::HeldTokens> parts;
+    for (int node = query(i).node; node >= 0; node = tree_.nodes()[node].parent) {
+      const tree::Node &own = tree_.nodes()[node];
+      parts.clear();
+      ranks.find(node, own.location, 0, std::min(own.tokens, end - own.position), /*mayJoin=*/false, parts);
+      for (const tree::HeldTokens &part : parts)
+        for (int t = 0; t < part.tokens; ++t) {
+          const int position = own.position + part.begin + t;
+          held.push_back({part.location + t, position, own.depth, maySee(qPos, position, position + 1)});
+        }
+    }
+    for (const Stretch &stretch : stretches_[i])
+      for (int t = 0; t < stretch.tokens; ++t)
+        read.push_back({stretch.location + t, stretch.position + t, stretch.depth, true});
+    std::sort(held.begin(), held.end());
+    std::sort(read.begin(), read.end());
+    auto at = held.begin();
+    for (const Token &token : read) {
+      for (; at != held.end() && at->location < token.location; ++at)
+        if (at->isNeeded)
+          return broken(name("a token that the rank holds is not read by query", i));
+      if (at == held.end() || at->location != token.location)
+        return broken(name("tokens twice, or that the rank does not hold, read by query", i));
+      if (at->depth != token.depth || (facts_.readsKvPos && at->position != token.position))
+        return broken(name("wrong position or depth in the path of query", i));
+      ++at;
+    }
+    if (std::any_of(at, held.end(), [](const Token &token) { return token.isNeeded; }))
+      return broken(name("a token that the rank holds is not read by query", i));
     return {};
   }
 

@@ -11,9 +11,11 @@
 namespace deft::plan {
 
 void VisibleTree::read(const tree::KvTree &tree, const Reach &reach, const Reach &ends, int step,
-                       TreeView &view) {
-  if (reach.isAll())
+                       TreeView &view, bool mayJoin) {
+  ranks_ = tree.ranks();
+  if (reach.isAll() && !ranks_)
     return view.build(tree);
+  mayJoin_ = mayJoin;
   reach_ = &reach;
   view_ = &view;
   step_ = step;
@@ -152,28 +154,34 @@ void VisibleTree::open(const tree::KvTree &tree, int index, int above, bool canG
   if (!std::is_sorted(own_.begin(), own_.end()))
     std::sort(own_.begin(), own_.end());
   findStretches(node, mark);
+  findHeld(node, index);
+  // Where other ranks hold what a leaf gains, none of its runs here may end where it does.
+  if (ranks_ && node.firstChild < 0 && !own_.empty() &&
+      holderOfGrowth(node, index) == tree::Ranks::Holder::Other)
+    held_.push_back({node.tokens, node.tokens, 0, node.location});
   // Between the window of a query that ends inside and those of others, which move on, tokens come to lie
   // that nobody sees any more.
   if (reach_->hasRisingStart() && !own_.empty() && own_.front().first < node.tokens)
     canGrow = false;
   if (!own_.empty()) {
     view_->levels = std::max(view_->levels, node.depth + 1);
-    if (stretches_.empty()) // they need a place to hang on
-      stretches_.push_back({0, 0});
+    if (held_.empty()) // they need a place to hang on
+      held_.push_back({0, 0, 0, node.location});
   }
   const int firstPlace = view_->placeCount();
   std::size_t next = 0; // of its queries
-  for (std::size_t s = 0; s < stretches_.size(); ++s) {
-    const bool isLast = s + 1 == stretches_.size();
+  const bool endsWithNode = !stretches_.empty() && stretches_.back().end == node.tokens;
+  for (std::size_t s = 0; s < held_.size(); ++s) {
+    const bool isLast = s + 1 == held_.size();
     const std::size_t begin = next;
-    while (next < own_.size() && (isLast || own_[next].first < stretches_[s + 1].begin))
+    while (next < own_.size() && (isLast || own_[next].first < held_[s + 1].begin))
       ++next;
-    addPlace(node, index, above, stretches_[s]);
+    addPlace(node, index, above, held_[s]);
     above = view_->placeCount() - 1;
     Place &place = view_->places.back();
-    addQueries(place, begin, next, stretches_[s].begin);
+    addQueries(place, begin, next, held_[s], node);
     if (isLast && node.firstChild < 0 && !own_.empty())
-      addLeaf(place, node, canGrow && stretches_[s].end == node.tokens && showsGrowthOf(node));
+      addLeaf(place, node, canGrow && endsWithNode && showsGrowthOf(node) ? growthOf(place, node, index) : 0);
   }
   open_.push_back({index, firstPlace, view_->placeCount(), above, canGrow});
 }
@@ -219,18 +227,18 @@ void VisibleTree::addStretches(const tree::Node &node, int firstQPos, int lastQP
   }
 }
 
-void VisibleTree::addPlace(const tree::Node &node, int index, int above, const Positions &stretch) {
+void VisibleTree::addPlace(const tree::Node &node, int index, int above, const tree::HeldTokens &held) {
   Place place{};
   place.node = index;
   place.parent = above;
-  place.tokens = stretch.end - stretch.begin;
-  place.location = node.location + stretch.begin;
+  place.tokens = held.tokens;
+  place.location = held.location;
   place.depth = node.depth;
   if (above >= 0) {
     const Place &parent = view_->places[static_cast<std::size_t>(above)];
     place.position = parent.position + parent.tokens;
   }
-  place.hidden = node.position + stretch.begin - place.position;
+  place.hidden = node.position + held.begin - place.position;
   place.ownBegin = at_.query;
   place.segmentBegin = static_cast<int>(view_->segments.size());
   place.leaf = -1;
@@ -240,10 +248,12 @@ void VisibleTree::addPlace(const tree::Node &node, int index, int above, const P
 
 /// Adds the node's queries that end in the stretch, or behind it and before the next; and the stretch's
 /// segments, which end where one of these queries does.
-void VisibleTree::addQueries(Place &place, std::size_t begin, std::size_t end, int stretchBegin) {
+void VisibleTree::addQueries(Place &place, std::size_t begin, std::size_t end, const tree::HeldTokens &held,
+                             const tree::Node &node) {
   const int index = view_->placeCount() - 1, ownEnd = at_.query + static_cast<int>(end - begin);
   const auto seenBy = [&](std::size_t i) {
-    return std::clamp(own_[i].first - stretchBegin, 0, place.tokens);
+    return ranks_ ? ranks_->countBefore(held, node.location, own_[i].first)
+                  : std::clamp(own_[i].first - held.begin, 0, place.tokens);
   };
   const int done = cutWhereQueriesEnd(
       index, at_.query, static_cast<int>(end - begin), ownEnd,
@@ -264,8 +274,8 @@ void VisibleTree::addQueries(Place &place, std::size_t begin, std::size_t end, i
 
 /// Notes a leaf. It may grow in place where what it gains is seen by those who see its last token, and
 /// nothing else changes.
-void VisibleTree::addLeaf(Place &place, const tree::Node &node, bool canGrow) {
-  canGrow &= node.tokens > 0;
+void VisibleTree::addLeaf(Place &place, const tree::Node &node, int growth) {
+  bool canGrow = node.tokens > 0;
   const int last = place.position + place.tokens - 1;
   int follow = place.ownEnd;
   for (; follow > place.ownBegin && view_->queryPos[static_cast<std::size_t>(follow) - 1] == last; --follow)
@@ -273,7 +283,9 @@ void VisibleTree::addLeaf(Place &place, const tree::Node &node, bool canGrow) {
   if (follow < place.ownEnd && place.segmentBegin < place.segmentEnd && view_->segments.back().slope != 0)
     canGrow = false; // as TreeView has it
   place.leaf = view_->leafCount();
-  view_->leaves.push_back({place.node, node.tokens, node.tokens, follow, place.ownEnd, canGrow ? 1 : 0});
+  const int grows = canGrow ? growth : 0;
+  view_->leaves.push_back({place.node, node.tokens, node.tokens, follow, place.ownEnd, grows,
+                           grows == 3 ? heldNextOf(node, place.node) : 0});
 }
 
 void VisibleTree::close(const OpenNode &node) {

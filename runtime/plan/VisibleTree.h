@@ -17,13 +17,16 @@ namespace deft::plan {
 /// chain of 100,000 nodes costs what the window costs. Kept between plans for its memory.
 class VisibleTree {
 public:
-  /// Beginnings are at multiples of `step` in the cache, or where nodes begin.
-  void read(const tree::KvTree &tree, const Reach &reach, int step, TreeView &view) {
-    read(tree, reach, reach, step, view);
+  /// Beginnings are at multiples of `step` in the cache, or where nodes begin. Of a tree over ranks the view
+  /// has what lies on this one; with `mayJoin` a place may have tokens that do not follow each other in their
+  /// node (VariantFacts::readsKvPos).
+  void read(const tree::KvTree &tree, const Reach &reach, int step, TreeView &view, bool mayJoin = false) {
+    read(tree, reach, reach, step, view, mayJoin);
   }
   /// The same, where what a query of a position may see of its own node ends where `ends` says, and all else
   /// is seen by `reach`. Of no consequence where the mask's bound is `tree`: the position is the end.
-  void read(const tree::KvTree &tree, const Reach &reach, const Reach &ends, int step, TreeView &view);
+  void read(const tree::KvTree &tree, const Reach &reach, const Reach &ends, int step, TreeView &view,
+            bool mayJoin = false);
 
 private:
   struct Mark {                ///< of a node
@@ -57,10 +60,15 @@ private:
   void close(const OpenNode &node);
   void findStretches(const tree::Node &node, const Mark &mark);
   void addStretches(const tree::Node &node, int firstQPos, int lastQPos);
-  void addPlace(const tree::Node &node, int index, int above, const Positions &stretch);
-  void addQueries(Place &place, std::size_t begin, std::size_t end, int stretchBegin);
+  void findHeld(const tree::Node &node, int index);
+  void addPlace(const tree::Node &node, int index, int above, const tree::HeldTokens &held);
+  void addQueries(Place &place, std::size_t begin, std::size_t end, const tree::HeldTokens &held,
+                  const tree::Node &node);
   bool showsGrowthOf(const tree::Node &leaf);
-  void addLeaf(Place &place, const tree::Node &node, bool canGrow);
+  tree::Ranks::Holder holderOfGrowth(const tree::Node &leaf, int index) const;
+  std::uint64_t heldNextOf(const tree::Node &leaf, int index) const;
+  int growthOf(const Place &place, const tree::Node &leaf, int index) const;
+  void addLeaf(Place &place, const tree::Node &node, int growth);
   int nextSeen(const tree::KvTree &tree, int sibling) const;
 
   void clip(TreeView &view);
@@ -69,6 +77,8 @@ private:
   void countClipped(TreeView &view);
 
   const Reach *reach_ = nullptr;
+  const tree::Ranks *ranks_ = nullptr; ///< null: all tokens lie here
+  bool mayJoin_ = false;
   TreeView *view_ = nullptr;
   int step_ = 1;
   std::uint32_t reading_ = 0;
@@ -82,6 +92,7 @@ private:
   std::vector<int> tops_;                   ///< nodes above which nobody sees anything, no roots
   std::vector<OpenNode> open_;              ///< from a top down to the node at hand
   std::vector<Positions> seen_, stretches_; ///< of a path; of the node at hand, from its beginning
+  std::vector<tree::HeldTokens> held_;      ///< of the stretches, what is read here
   std::vector<std::pair<int, int>>
       own_; ///< tokens of the node seen at most, and caller's index of the node's queries
   std::vector<int> planQPos_, risingFrom_;         ///< by plan order; where its row of rising q_pos begins

@@ -3,6 +3,7 @@
 #include "compiler/codegen/cuda/Instantiate.h"
 #include "compiler/kernels/DefaultConfig.h"
 #include "compiler/package/Container.h"
+#include "compiler/package/PackagedSpec.h"
 #include "compiler/support/OpenedFile.h"
 #include "runtime/config_cache/ConfigChooser.h"
 #include "runtime/config_cache/SparseTuning.h"
@@ -60,6 +61,10 @@ Result<Program> Program::fromPackage(const std::string &path, const std::string 
   if (program)
     program->package_ = std::make_shared<const package::Package>(std::move(*package));
   return program;
+}
+
+std::vector<package::SpecFile> Program::specFiles() const {
+  return package::specFilesOf(spec_->sources, spec_->file);
 }
 
 const package::PackagedVariant *Program::packaged() const {

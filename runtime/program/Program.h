@@ -36,6 +36,9 @@ public:
   /// The spec as it was written; of a package, the one that it was built of.
   std::string_view specText() const { return spec_->text(); }
 
+  /// The spec and what it imports, as packages keep them.
+  std::vector<package::SpecFile> specFiles() const;
+
   bool isPackaged() const { return package_ != nullptr; }
 
   /// The package's native code, else that of the JIT.

@@ -9,7 +9,7 @@ import re
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "c_api"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "api"))
 import c_headers  # noqa: E402
 
 SCALARS = {

@@ -1,7 +1,7 @@
 #include "runtime/reference/Counting.h"
 
 #include "compiler/support/Numbers.h"
-#include "runtime/exec/Half.h"
+#include "runtime/exec/ScaledRow.h"
 #include "runtime/reference/Check.h"
 #include "runtime/reference/Elements.h"
 #include "runtime/reference/Noise.h"
@@ -84,7 +84,7 @@ struct Counting::Judge {
 
   void join(const Judge &other) {
     report.pairs += other.report.pairs;
-    report.told += other.report.told;
+    report.noticeable += other.report.noticeable;
     report.wrongRows += other.report.wrongRows;
     report.worst = std::max(report.worst, other.report.worst);
     if (other.firstWrong < firstWrong) {
@@ -164,7 +164,8 @@ private:
       for (int t = first; t < last; ++t)
         if (const double weight = weights.ofToken[t]; weight != 0) {
           ++report.pairs;
-          report.told += std::fabs(asWritten({sum - weight, 0}, column, site).is - written) > 2 * allowed;
+          report.noticeable +=
+              std::fabs(asWritten({sum - weight, 0}, column, site).is - written) > 2 * allowed;
         }
       const double is = exec::toFloat(out[column], tensor.dtype);
       const double off = std::fabs(is - written);
@@ -202,7 +203,11 @@ Counting::Counting(const spec::Variant &variant, tree::KvTree tree, const exec::
             exec::setBitsAt(memory.data(), at + d, tensor.dtype, 0);
         };
         if (!hasZeroQueries)
-          clear(inputs_.k, inputs_.keyAt(node.location + t, pageSize, head), variant.tensors.k);
+          clear(inputs_.k, inputs_.keyAt(node.location + t, pageSize, head), variant.tensors.keyRow());
+        for (int column = 0; variant.tensors.hasScales() && column < variant.tensors.v.dim;
+             column += variant.tensors.scaleColumns)
+          exec::setScale(variant.tensors, inputs_.k.data(), inputs_.keyAt(node.location + t, pageSize, head),
+                         column, 1);
         if (!variant.tensors.valueInKey)
           clear(inputs_.v, inputs_.valueAt(node.location + t, pageSize, head), variant.tensors.v);
       }

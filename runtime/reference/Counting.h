@@ -23,7 +23,7 @@
 /// is X / c. It is lost for certain, and seen for certain, where X / c is more than twice what may move: c <
 /// 1 / (2 * 3 u), which is 42 in bf16 and 341 in f16. A fault of several tokens moves the sum the same way,
 /// so it is seen, too. Where weights differ within a column, what is far below the others does not count as
-/// told.
+/// noticeable.
 namespace deft::reference {
 
 struct CountOptions {
@@ -36,7 +36,7 @@ struct CountReport {
   int passes = 0;      ///< made
   int allPasses = 0;   ///< needed to see every token
   long long pairs = 0; ///< (row, token) pairs that have a weight, of the rows and passes that were judged
-  long long told = 0;  ///< of these: lost or seen twice alone, the token would have been noticed
+  long long noticeable = 0; ///< of these: lost or seen twice alone, the token would have been noticed
   long long wrongRows = 0;
   std::string fault; ///< of the first wrong row: "query 3, head 7: ..."; empty: none
   double worst = 0;  ///< the largest difference of a column from what it should be, over what is allowed

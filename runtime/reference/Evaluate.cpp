@@ -4,8 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
-#include <limits>
 
 namespace deft::reference {
 
@@ -58,91 +56,6 @@ double builtinF32(Builtin builtin, const Site &site) {
     return site.xRms;
   default:
     return site.s;
-  }
-}
-
-template <typename T> bool compare(ExprOp op, T a, T b) {
-  switch (op) {
-  case ExprOp::Lt:
-    return a < b;
-  case ExprOp::Le:
-    return a <= b;
-  case ExprOp::Gt:
-    return a > b;
-  case ExprOp::Ge:
-    return a >= b;
-  case ExprOp::Eq:
-    return a == b;
-  default:
-    return a != b;
-  }
-}
-
-std::int32_t applyI32(ExprOp op, std::int64_t a, std::int64_t b) {
-  switch (op) {
-  case ExprOp::Neg:
-    return wrap(-a);
-  case ExprOp::Add:
-    return wrap(a + b);
-  case ExprOp::Sub:
-    return wrap(a - b);
-  case ExprOp::Mul:
-    return wrap(a * b);
-  case ExprOp::Rem:
-    return b == 0 ? 0 : wrap(a % b);
-  case ExprOp::FloorDiv:
-    return b == 0 ? 0 : wrap(a / b - (a % b != 0 && (a < 0) != (b < 0)));
-  case ExprOp::Min:
-    return wrap(std::min(a, b));
-  case ExprOp::Max:
-    return wrap(std::max(a, b));
-  default:
-    return wrap(std::abs(a)); // Abs
-  }
-}
-
-double applyF32(ExprOp op, double a, double b) {
-  switch (op) {
-  case ExprOp::Neg:
-    return -a;
-  case ExprOp::Add:
-    return a + b;
-  case ExprOp::Sub:
-    return a - b;
-  case ExprOp::Mul:
-    return a * b;
-  case ExprOp::Div:
-    return a / b;
-  case ExprOp::Min:
-    return std::fmin(a, b);
-  case ExprOp::Max:
-    return std::fmax(a, b);
-  case ExprOp::Abs:
-    return std::fabs(a);
-  case ExprOp::Exp:
-    return std::exp(a);
-  case ExprOp::Exp2:
-    return std::exp2(a);
-  case ExprOp::Log:
-    return std::log(a);
-  case ExprOp::Log2:
-    return std::log2(a);
-  case ExprOp::Tanh:
-    return std::tanh(a);
-  case ExprOp::Sigmoid:
-    return 1 / (1 + std::exp(-a));
-  case ExprOp::Sqrt:
-    return std::sqrt(a);
-  case ExprOp::Rsqrt:
-    return 1 / std::sqrt(a);
-  case ExprOp::Floor:
-    return std::floor(a);
-  case ExprOp::Sin:
-    return std::sin(a);
-  case ExprOp::Cos:
-    return std::cos(a);
-  default: // no operation of f32, and no test takes this for a result
-    return std::numeric_limits<double>::quiet_NaN();
   }
 }
 
@@ -232,7 +145,6 @@ Evaluator::Value Evaluator::apply(const Expr &expr, const Site &site) const {
     return i < expr.operands.size() ? values_[expr.operands[i]] : Value{};
   };
   const Value a = operand(0), b = operand(1);
-  const auto boolean = [](bool value) { return Value{0, value}; };
   switch (expr.op) {
   case ExprOp::Constant:
     return expr.type == ScalarType::F32 ? Value{round(expr.value), 0}
@@ -246,27 +158,16 @@ Evaluator::Value Evaluator::apply(const Expr &expr, const Site &site) const {
     return readParam(expr, site);
   case ExprOp::ToF32:
     return {round(a.i32), 0};
-  case ExprOp::Not:
-    return boolean(!a.i32);
-  case ExprOp::And:
-    return boolean(a.i32 && b.i32);
-  case ExprOp::Or:
-    return boolean(a.i32 || b.i32);
   case ExprOp::Select:
     return a.i32 ? b : operand(2);
-  case ExprOp::Lt:
-  case ExprOp::Le:
-  case ExprOp::Gt:
-  case ExprOp::Ge:
-  case ExprOp::Eq:
-  case ExprOp::Ne: {
-    const ScalarType type = variant_.exprs[expr.operands[0]].type;
-    return boolean(type == ScalarType::F32 ? compare(expr.op, a.f32, b.f32) : compare(expr.op, a.i32, b.i32));
-  }
   default:
-    return expr.type == ScalarType::F32 ? Value{round(applyF32(expr.op, a.f32, b.f32)), 0}
-                                        : Value{0, applyI32(expr.op, a.i32, b.i32)};
+    break;
   }
+  const spec::Operation &operation = spec::operationOf(expr.op);
+  if (variant_.exprs[expr.operands[0]].type != ScalarType::F32)
+    return {0, wrap(operation.ofIntegers(a.i32, b.i32))};
+  const double value = operation.ofReals(a.f32, b.f32);
+  return expr.type == ScalarType::F32 ? Value{round(value), 0} : Value{0, static_cast<std::int32_t>(value)};
 }
 
 } // namespace deft::reference

@@ -1,6 +1,6 @@
 #include "runtime/reference/Oracle.h"
 
-#include "runtime/exec/Half.h"
+#include "runtime/exec/ScaledRow.h"
 #include "runtime/reference/Elements.h"
 #include "runtime/reference/Noise.h"
 
@@ -46,6 +46,7 @@ struct Cache {
   const void *memory;
   const abi::CacheLayout &layout;
   const spec::TensorType &tensor;
+  bool isKeys; ///< or lies in K's memory
 };
 
 /// The vectors of all tokens for one KV head, as floats: [token][dim]; 0 where there are none.
@@ -59,10 +60,13 @@ std::vector<float> gather(const Cache &cache, const std::vector<Token> &tokens, 
       continue;
     const long long first =
         exec::elementOf(cache.layout, inputs.pageTable.data(), pageSize, tokens[t].location, kvHead);
-    for (std::size_t d = 0; d < dim; ++d)
+    for (std::size_t d = 0; d < dim; ++d) {
+      const int column = static_cast<int>(d);
       vectors[t * dim + d] =
-          exec::toFloat(exec::bitsAt(cache.memory, first + static_cast<long long>(d), cache.tensor.dtype),
-                        cache.tensor.dtype);
+          cache.isKeys ? exec::keyElement(variant.tensors, cache.memory, first, column)
+                       : exec::toFloat(exec::bitsAt(cache.memory, first + column, cache.tensor.dtype),
+                                       cache.tensor.dtype);
+    }
   }
   return vectors;
 }
@@ -81,7 +85,8 @@ public:
   Keys(const spec::Variant &variant, const exec::Inputs &inputs, const std::vector<Token> &tokens, int kvHead,
        Precision precision, bool isEitherWay)
       : dim_(static_cast<std::size_t>(variant.tensors.k.dim)),
-        rows_(gather({inputs.k.data(), inputs.cache.k, variant.tensors.k}, tokens, variant, inputs, kvHead)) {
+        rows_(gather({inputs.k.data(), inputs.cache.k, variant.tensors.k, true}, tokens, variant, inputs,
+                     kvHead)) {
     if (!variant.key)
       return;
     Elements elements(variant, inputs, precision);
@@ -240,7 +245,8 @@ std::vector<Row> evaluateGroup(const spec::Variant &variant, const tree::KvTree 
   const spec::Tensors &tensors = variant.tensors;
   const int valueDim = tensors.v.dim;
   const std::vector<float> values =
-      gather({inputs.values(variant).data(), inputs.cache.v, tensors.v}, tokens, variant, inputs, kvHead);
+      gather({inputs.values(variant).data(), inputs.cache.v, tensors.v, tensors.valueInKey}, tokens, variant,
+             inputs, kvHead);
   const bool isExact = precision == Precision::Exact;
   const Keys keys(variant, inputs, tokens, kvHead, precision, isExact);
   const std::vector<double> norms = isExact ? normsOf(values, valueDim) : std::vector<double>();

@@ -215,11 +215,13 @@ Result<void> Batch::checkNewPages(const int *table) const {
       continue;
     const int *const row = table + request.firstEntry;
     const int end = pageSize.pagesFor(tokens);
-    const int outside = firstOutside(row, pageSize.pageOf(std::min(checked, request.tokens)), end, lastPage_);
+    const int last = static_cast<int>(
+        std::min<std::int64_t>((std::int64_t{lastPage_} + 1) * pageNumbers_ - 1, kLargestPage));
+    const int outside = firstOutside(row, pageSize.pageOf(std::min(checked, request.tokens)), end, last);
     if (outside == end)
       continue;
     const std::string page = "page " + std::to_string(outside) + " of row " + std::to_string(request.row) +
-                             " is " + std::to_string(row[outside]) + ", and ";
+                             " is " + std::to_string(row[outside] / pageNumbers_) + ", and ";
     return wrongRequest(
         i,
         page + (row[outside] < 0 ? std::to_string(tokens) + " tokens are in " + std::to_string(end) + " pages"

@@ -8,7 +8,9 @@
 
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 namespace deft::sharing {
@@ -37,6 +39,13 @@ public:
   /// The same requests with the same number of queries, none with fewer tokens. Pages that they had are
   /// where they were in their rows.
   support::Result<void> grow(const PageTable &table, std::span<const int> lengths);
+
+  /// Where requests' tokens lie. Page numbers of the table are `pageNumbers` for each page of a rank's cache:
+  /// messages have those of the cache.
+  void setRanks(std::optional<tree::Ranks> ranks, int pageNumbers = 1) {
+    forest_.setRanks(std::move(ranks));
+    pageNumbers_ = pageNumbers;
+  }
 
   const tree::KvTree &tree() const { return forest_.tree(); }
   const PrefixForest &forest() const { return forest_; }
@@ -77,6 +86,7 @@ private:
   PrefixForest forest_;
   bool checksEntries_;
   int lastPage_;
+  int pageNumbers_ = 1;
   bool seesPath_;
   bool hasIds_ = true; ///< in the last step; else a request's id is its row
   std::uint64_t step_ = 0;

@@ -5,7 +5,9 @@
 #include "runtime/tree/KvTree.h"
 
 #include <cstdint>
+#include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 namespace deft::sharing {
@@ -38,6 +40,7 @@ public:
 
   const tree::KvTree &tree() const { return tree_; }
   PageSize pageSize() const { return pageSize_; }
+  void setRanks(std::optional<tree::Ranks> ranks) { tree_.setRanks(std::move(ranks)); }
 
   /// Adds a row of so many tokens, whose pages begin at an entry of the table. `table` is, here and
   /// elsewhere, the table as it is now: of all members, and only for the call.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 namespace deft::tree {
 
@@ -109,6 +110,15 @@ void KvTree::forgetPlaces() {
   for (Node &node : nodes_)
     if (node.isAlive)
       node.location = kNotPlaced;
+  structureChanged();
+}
+
+void KvTree::setRanks(std::optional<Ranks> ranks) {
+  if (ranks && ranks_ && *ranks == *ranks_)
+    return;
+  if (!ranks && !ranks_)
+    return;
+  ranks_ = ranks ? std::make_shared<const Ranks>(std::move(*ranks)) : nullptr;
   structureChanged();
 }
 

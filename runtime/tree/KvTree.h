@@ -1,8 +1,10 @@
 #pragma once
 
 #include "compiler/support/Result.h"
+#include "runtime/tree/Ranks.h"
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <vector>
@@ -131,6 +133,12 @@ public:
 
   void clearQueries();
 
+  /// Spreads the tokens over ranks: plans then read what lies on this one. None: all lies here. The tree
+  /// keeps it over every change.
+  void setRanks(std::optional<Ranks> ranks);
+  /// Null: all lies here.
+  const Ranks *ranks() const { return ranks_.get(); }
+
   /// May hold dead entries (of no tokens), between the living.
   const std::vector<Node> &nodes() const { return nodes_; }
   const std::vector<Query> &queries() const { return queries_; }
@@ -192,6 +200,7 @@ private:
   std::vector<Links> links_;
   std::vector<int> free_; ///< dead indices, the next to be given last
   std::vector<Query> queries_;
+  std::shared_ptr<const Ranks> ranks_; ///< copies of the tree share it
   std::int64_t tokens_ = 0;
   int firstRoot_ = -1;
   int lastRoot_ = -1;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <string>
+#include <tuple>
 
 namespace deft::tree {
 
@@ -38,13 +39,18 @@ support::Result<void> checkPlaces(const KvTree &tree) {
     if (nodes[static_cast<std::size_t>(i)].isAlive && nodes[static_cast<std::size_t>(i)].tokens > 0)
       placed.push_back(i);
   const auto locationOf = [&](int i) { return nodes[static_cast<std::size_t>(i)].location; };
+  // Nodes of several ranks lie in caches of their own.
+  const Ranks *const ranks = tree.ranks();
+  const bool isByNode = ranks && ranks->layout() == RankLayout::ByNode;
+  const auto holderOf = [&](int i) { return isByNode ? ranks->holderOf(i, 0) : 0; };
   std::sort(placed.begin(), placed.end(), [&](int a, int b) {
-    return locationOf(a) != locationOf(b) ? locationOf(a) < locationOf(b) : a < b;
+    return std::tuple(holderOf(a), locationOf(a), a) < std::tuple(holderOf(b), locationOf(b), b);
   });
   // As long as no two overlap, each ends before the next begins, so neighbours are enough.
   for (std::size_t i = 1; i < placed.size(); ++i) {
     const Node &before = nodes[static_cast<std::size_t>(placed[i - 1])];
-    if (std::int64_t{before.location} + before.tokens > locationOf(placed[i]))
+    if (holderOf(placed[i - 1]) == holderOf(placed[i]) &&
+        std::int64_t{before.location} + before.tokens > locationOf(placed[i]))
       return wrong(slotsOf(tree, placed[i - 1]) + ", " + slotsOf(tree, placed[i]) + ": they share some",
                    "say where each node's tokens lie, or let a pool give the slots");
   }

@@ -62,6 +62,9 @@ public:
   std::vector<NodeTokens> polluted() const;
   support::Result<void> correct(std::span<const NodeTokens> tokens);
 
+  /// Spreads the tokens over ranks (KvTree::setRanks).
+  void setRanks(std::optional<Ranks> ranks) { tree_.setRanks(std::move(ranks)); }
+
   /// For who keeps a copy of the page table: from now on only later changes count as such.
   void markTableRead() { pool_.markTableRead(); }
 

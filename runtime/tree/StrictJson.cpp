@@ -4,6 +4,8 @@
 #include "compiler/support/NearestName.h"
 #include "runtime/tree/TreeError.h"
 
+#include <nlohmann/json.hpp>
+
 #include <algorithm>
 #include <set>
 #include <utility>

@@ -4,6 +4,8 @@
 #include "runtime/tree/StrictJson.h"
 #include "runtime/tree/TreeError.h"
 
+#include <nlohmann/json.hpp>
+
 namespace deft::tree {
 
 using nlohmann::json;

@@ -1,8 +1,8 @@
 #pragma once
 
 #include "deft/abi.h"
-#include "deft/any_family/finished_row.cuh"
-#include "deft/any_family/sinks.cuh"
+#include "deft/common/finished_row.cuh"
+#include "deft/common/sinks.cuh"
 #include "deft/plan_watch.cuh"
 #include "deft/ptx/convert.cuh"
 #include "deft/ptx/dependent_launch.cuh"
@@ -20,7 +20,8 @@ template <class Config, bool kSigmoid, class Sinks, class Hook> class RowMerge {
   static constexpr int kPieces = Config::kValueDim / 4; ///< of 8 bytes
   static constexpr int kPerLane = (kPieces + 31) / 32;
   static constexpr int kParts = kMergeWarps;
-  static constexpr int kAtOnce = 8 / kPerLane; ///< partials of a warp that are on their way at a time
+  /// Partials of a warp that are on their way at a time.
+  static constexpr int kAtOnce = kPerLane > 2 ? kParts : 8 / kPerLane;
   static_assert(kAtOnce % kParts == 0, "a partial is in the same part in every round");
 
   struct Part {

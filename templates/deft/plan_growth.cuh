@@ -31,6 +31,14 @@ private:
     return min(max(args_.lengths[planned.request] - planned.length, 0), planned.mostGain);
   }
 
+  /// The same of the leaf's last run. Where all that the leaf gains lies here, `reserved` is 0. Else its bit
+  /// i says whether this rank holds the i-th token, and no more than 31 are gained.
+  __device__ __forceinline__ int heldGainOf(int leaf) const {
+    const int gain = gainOf(leaf);
+    const auto held = static_cast<unsigned>(args_.leaves[leaf].reserved);
+    return held == 0 ? gain : __popc(held & ((1u << gain) - 1));
+  }
+
   __device__ __forceinline__ void growItem(abi::Item &item, int lane) const {
     const int runCount = item.runCount, runBegin = item.runBegin;
     int tokens = 0; // of the item before the runs at hand
@@ -39,7 +47,7 @@ private:
       int own = 0;
       if (first + lane < runCount) {
         const abi::Grown run = args_.grownRuns[at];
-        own = run.planned + (run.leaf >= 0 ? gainOf(run.leaf) : 0);
+        own = run.planned + (run.leaf >= 0 ? heldGainOf(run.leaf) : 0);
       }
       int end = own; // of the run, within these
 #pragma unroll

@@ -12,7 +12,7 @@ namespace deft {
 /// Of a block. Many, so that few multiprocessors have one: on the others the attention begins at once.
 constexpr int kQueryWarps = 16;
 
-/// Whether the hook asks for the root mean square of its row; those of packages from before hooks told may.
+/// Whether the hook asks for the root mean square of its row; those of packages without that constant may.
 template <class Variant> constexpr __device__ bool queryReadsRms() {
   if constexpr (requires { Variant::kQueryReadsRms; })
     return Variant::kQueryReadsRms;
@@ -100,8 +100,8 @@ private:
   __device__ __forceinline__ uint2 made(const Own &own, const Own &half, float rms, int dim, int head) const {
     unsigned words[2];
     makeColumn(own, half, words, [&](float x, float other, float pair, int i) {
-      return Variant::query(params_, x, other, pair, rms, dim + i, qPos_, head, head / Config::kRatio,
-                            caller_);
+      return Variant::query(params_, x, other, pair, rms, dim + i, qPos_, head,
+                            kvHeadForHooks<Config>(head / Config::kRatio), caller_);
     });
     return make_uint2(words[0], words[1]);
   }

@@ -20,7 +20,7 @@ static_assert(sizeof(PathStretch) == 16);
 /// unsigned numbers have, NaN as the lowest finite number.
 constexpr unsigned kHiddenKey = 0;
 
-/// Memory of one selection, and the paths of its queries. It lies on the device: kernels that attend are told
+/// Memory of one selection, and the paths of its queries. It lies on the device: kernels that attend get
 /// where by AttendArgs::selected, those that select have it as their argument, too.
 struct Selected {
   /// [query][group][worthStride], a key a position. All of it is kHiddenKey before a layer that selects, and
@@ -48,5 +48,18 @@ struct SelectArgs {
 // every step: an item has one query and a part of its list, `tokens` of it from `commonTokens` on, the same
 // for all KV heads; `runBegin` is the caller's index. What a list has less is passed over; partials are
 // merged as others.
+
+// Lists that a caller hands over (rule K7) stand in place of the page table in AttendArgs: for each query, by
+// the caller's index, `budget` slots of the cache as in `places`, in any order, and -1 for none anywhere. The
+// items are the same; of Selected only `budget` is there.
+
+/// What deft_check_lists reads and writes, with a block for each query.
+struct ListCheckArgs {
+  const int *lists; ///< [query][budget]
+  int budget;
+  int reserved;              ///< 0
+  long long slots;           ///< of the cache
+  unsigned long long *wrong; ///< in the host's memory: a query + 1 and, above 32 bits, what its list has
+};
 
 } // namespace deft::abi

@@ -83,6 +83,14 @@ struct TileBounds {
   int kvHead;
 };
 
+/// Whether the cache is latent: of one KV head, whose tokens' values are the first columns of their keys. Its
+/// query heads go to blocks in groups, which stand where KV heads do elsewhere (kKvHeads, kRatio).
+template <class Config> constexpr bool kIsLatent = requires { requires Config::kIsLatent; };
+/// The KV head of such a place, as hooks know it.
+template <class Config> __device__ __forceinline__ constexpr int kvHeadForHooks(int kvHead) {
+  return kIsLatent<Config> ? 0 : kvHead;
+}
+
 /// What is in a score of the form cap * tanh(rate * s) + slope * (kv_pos - origin). A variant says whether it
 /// is capped, s standing in place of the product else, and whether it is sloped.
 struct ScoreForm {

@@ -46,8 +46,9 @@ struct UniteArgs {
 // where their number is known.
 //   Family sm80   union `runBegin`, of `runCount` parts the one `commonTokens`, the same for all KV heads;
 //                 `tokens` is not 0.
-//   Family sm90   items are told: for each part one for each KV head, of `tokens` from place `commonTokens`
-//                 of all unions' on. Where there are none it has one that nobody reads (kNoTokens), so that
-//                 its partials are written. `runBegin` is 0, and AttendArgs::runs are the Unions.
+//   Family sm90   the device writes items: for each part one for each KV head, of `tokens` from token
+//                 `commonTokens` of all unions' on. Where there are none it has one that nobody reads
+//                 (kNoTokens), so that its partials are written. `runBegin` is 0, and AttendArgs::runs are
+//                 the Unions.
 
 } // namespace deft::abi

@@ -53,7 +53,7 @@ public:
       if (threadIdx.x == 0)
         args.unions.counts[list] = unite.count_;
       if (args.items != nullptr)
-        unite.tellItems(one);
+        unite.writeItems(one);
     }
     Peers::sync(); // nobody leaves while others read of it
   }
@@ -194,7 +194,7 @@ private:
     }
   }
 
-  __device__ __forceinline__ void tellItems(const abi::Union &one) const {
+  __device__ __forceinline__ void writeItems(const abi::Union &one) const {
     if (count_ == 0 && threadIdx.x == 0)
       places_[0] = 0; // something is read where nobody looks
     constexpr int kHeads = Config::kKvHeads / Config::kLists;

@@ -16,7 +16,9 @@ from pathlib import Path
 
 import check_symbols
 
-# The library shows classes of C++ and what the program deftc calls; nothing of them is kept.
+FUNCTION = re.compile(r"^[^{}\n]*?\b(deft_\w+)\(", re.MULTILINE)  # of the kept text
+
+# The library shows what the program deftc calls, too; nothing of it is kept.
 ONLY_C = """[suppress_function]
   symbol_name_not_regexp = ^deft_
   drop = yes
@@ -60,7 +62,7 @@ def build_stub(compiler, kept, map_text, soname, folder):
     """Compiles the kept text to a shared library, stub.so in the folder."""
     (folder / "stub.c").write_text(stub_of(kept), encoding="utf-8")
     script = folder / "stub.map"
-    script.write_text(version_script_of(check_symbols.listed_functions(map_text)), encoding="utf-8")
+    script.write_text(version_script_of(check_symbols.listed_functions(map_text, FUNCTION.findall(kept))), encoding="utf-8")
     command = [compiler, "-std=c99", "-w", "-g", "-fPIC", "-shared", folder / "stub.c"]
     subprocess.run([*command, f"-Wl,--version-script={script},-soname,{soname}", "-o", folder / "stub.so"], check=True)
 

@@ -14,7 +14,7 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "runtime/c_api"))
+sys.path.insert(0, str(ROOT / "runtime/api"))
 import c_headers  # noqa: E402
 
 

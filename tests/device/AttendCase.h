@@ -2,12 +2,13 @@
 
 #include "tests/device/Words.h"
 
-#include "deft/any_family/row_place.cuh"
-#include "deft/any_family/warp_rows.cuh"
-#include "deft/any_family/worth.cuh"
+#include "deft/common/row_place.cuh"
+#include "deft/common/warp_rows.cuh"
+#include "deft/common/worth.cuh"
 #include "deft/ptx/fp8.cuh"
 #include "deft/ptx/tensor_copy.cuh"
 #include "tests/device/ItemLists.h"
+#include "tests/device/ScaledRow.h"
 
 #include <gtest/gtest.h>
 
@@ -25,11 +26,15 @@ template <class Config, class Variant> class AttendCase {
   using Key = typename Config::Key;
   using Value = typename Config::Value;
   static constexpr int kKeyDim = Config::kKeyDim, kValueDim = Config::kValueDim;
-  static constexpr int kHeads = Config::kQueryHeads, kKvHeads = Config::kKvHeads;
+  static constexpr int kHeads = Config::kQueryHeads;
+  static constexpr int kUnitHeads = Config::kKvHeads;                 ///< that an item has a unit for
+  static constexpr int kKvHeads = kIsLatent<Config> ? 1 : kUnitHeads; ///< that the cache has
+  static constexpr int kRopeDim = kKeyDim - kValueDim;                ///< of a latent cache
+  using Scaled = ScaledRow<Config>;
   static constexpr int kPage = Config::kPageSize;
   static constexpr int kPlaces = kCasePlaces;
   static constexpr bool kReadsLists = ItemLists<Config>::kAreThere;
-  static constexpr int kUnitsOfItem = ItemLists<Config>::kAreTold ? 1 : kKvHeads;
+  static constexpr int kUnitsOfItem = ItemLists<Config>::kAreTold ? 1 : kUnitHeads;
 
 public:
   AttendCase(unsigned seed, const typename Variant::Params &params)
@@ -46,7 +51,18 @@ public:
     args_.pageTable = pageTable_.data();
     args_.k = aligned(k_);
     const int shared = draw(random_, 0, 3); // K and V in one tensor
-    if (shared == 0) {                      // side by side in each token
+    if constexpr (kIsLatent<Config>) {      // K's columns behind V's in one tensor with these, or apart
+      const bool areOne = kHasScales<Config> || shared < 2;
+      kLayout_ = drawLayout(kHasScales<Config> ? Scaled::kBytes : kKeyDim);
+      vLayout_ = areOne ? kLayout_ : drawLayout(kRopeDim + draw(random_, 0, 2) * kRowUnit<Config>);
+      args_.v = areOne ? static_cast<const std::byte *>(args_.k) +
+                             kValueDim * static_cast<int>(sizeof(Value)) + Scaled::kScaleBytes
+                       : static_cast<const void *>(aligned(v_));
+      if constexpr (kHasScales<Config>)
+        for (int place = 0; place < kPlaces; ++place)
+          Scaled::fill(random_, const_cast<std::byte *>(static_cast<const std::byte *>(args_.k)) +
+                                    rowOf(kLayout_, place, 0));
+    } else if (shared == 0) { // side by side in each token
       kLayout_ = vLayout_ = drawLayout(kKeyDim + kValueDim);
       args_.v = static_cast<const std::byte *>(args_.k) + kKeyDim * sizeof(Key);
     } else if (shared == 1 && kPage > 0 && kKeyDim == kValueDim) { // or page by page
@@ -93,10 +109,14 @@ public:
     args_.hasMaps = 1;
     const long long tokens = kPage > 1 ? kPage : kPlaces;
     for (auto *boxes : {&kBoxes_, &vBoxes_}) {
-      const abi::CacheLayout &cache = boxes == &kBoxes_ ? kLayout_ : vLayout_;
-      constexpr int kBytes = static_cast<int>(sizeof(Key)), kColumns = kKeyDim * kBytes / 2; // of 16 bits
+      const bool ofKeys = boxes == &kBoxes_;
+      const abi::CacheLayout &cache = ofKeys ? kLayout_ : vLayout_;
+      const int columns = kIsLatent<Config> ? ofKeys ? kValueDim : kRopeDim : ofKeys ? kKeyDim : kValueDim;
+      constexpr int kBytes = static_cast<int>(sizeof(Key));
+      const int words = columns * kBytes / 2; // of 16 bits
+      const int blocks = (words + 63) / 64, blocksTaken = kIsLatent<Config> ? (blocks + 1) / 2 : blocks;
       const long long tokenBytes = kBytes * (kPage == 1 ? cache.pageStride : cache.tokenStride);
-      const void *tensor = boxes == &kBoxes_ ? args_.k : args_.v;
+      const void *tensor = ofKeys ? args_.k : args_.v;
       for (int box = 0; box < 3; ++box) {
         CopyBox &made = (*boxes)[static_cast<std::size_t>(box)];
         made.tensor = static_cast<const std::byte *>(tensor);
@@ -107,13 +127,13 @@ public:
           made.box[made.rank++] = taken;
         };
         if (box < 2) {
-          dimension(kColumns, 2, 64); // and kValueDim
+          dimension(words, 2, 64);
           dimension(kKvHeads, kBytes * cache.headStride, 1);
           dimension(tokens, tokenBytes, 16 << box);
         } else {
-          dimension(std::min(kColumns, 64), 2, 64);
+          dimension(std::min(words, 64), 2, 64);
           dimension(tokens, tokenBytes, 64);
-          dimension((kColumns + 63) / 64, 128, (kColumns + 63) / 64);
+          dimension(blocks, 128, blocksTaken);
           dimension(kKvHeads, kBytes * cache.headStride, 1);
         }
         if (kPage > 1)
@@ -150,12 +170,13 @@ public:
 private:
   static constexpr std::uint16_t kUnwritten = 0x7fff;
   /// Elements of a token for a KV head, as it may be stored.
-  static constexpr int kMostRow =
-      std::max(kKeyDim + kValueDim, std::max(kKeyDim, kValueDim) + 2 * kRowUnit<Config>);
+  static constexpr int kMostRow = std::max(kKeyDim + kValueDim + Scaled::kScaleBytes,
+                                           std::max(kKeyDim, kValueDim) + 2 * kRowUnit<Config>);
 
   static abi::CachePlaces placesOf(const abi::CacheLayout &layout) {
     const auto unitsOf = [](long long stride) { return static_cast<unsigned>(stride / kRowUnit<Config>); };
-    return {unitsOf(layout.pageStride), unitsOf(layout.tokenStride), unitsOf(layout.headStride)};
+    return {unitsOf(layout.pageStride), unitsOf(layout.tokenStride),
+            kIsLatent<Config> ? 0u : unitsOf(layout.headStride)};
   }
 
   /// Of tokens with so many elements a head: the heads of a token side by side, or the tokens of a head in a
@@ -223,6 +244,9 @@ private:
     if constexpr (kReadsLists)
       lists_.make(
           random_, items_, caller_, [this](const ItemToken &token) { return slotOf(token); }, list_, args_);
+    if constexpr (ItemLists<Config>::kAreGiven && sizeof(typename Config::Key) == 2)
+      poisonUnread<kPage>(lists_.slots(), kPlaces, {args_.k, kLayout_, kValueDim},
+                          {args_.v, vLayout_, kRopeDim});
     args_.items = list_.data();
     args_.itemCount = static_cast<int>(list_.size());
     args_.callerIndex = caller_.data();
@@ -239,6 +263,21 @@ private:
     const int page = std::max(kPage, 1);
     return kPage == 0 ? token.place
                       : pageTable_[static_cast<std::size_t>(token.place / page)] * page + token.place % page;
+  }
+
+  /// A column of V, of a row of a latent cache, as products take it; of another cache, an element of V.
+  double valueOf(long long row, int column) const {
+    if constexpr (kHasScales<Config>)
+      return Scaled::value(static_cast<const std::byte *>(args_.k) + row, column);
+    else
+      return element<Value>(kIsLatent<Config> ? args_.k : args_.v, row + column);
+  }
+  /// One behind them, of the row of args_.v.
+  double rotatedOf(long long row, int column) const {
+    if constexpr (kHasScales<Config>)
+      return Scaled::rotated(static_cast<const std::byte *>(args_.v) + row, column);
+    else
+      return element<Key>(args_.v, row + column);
   }
 
   template <class Element> double element(const void *values, long long at) const {
@@ -261,8 +300,12 @@ private:
   std::vector<double> keyOf(const ItemToken &token, int kvHead) const {
     const long long begin = rowOf(kLayout_, token.place, kvHead);
     std::vector<double> row(static_cast<std::size_t>(kKeyDim));
-    for (int d = 0; d < kKeyDim; ++d)
-      row[static_cast<std::size_t>(d)] = element<Key>(args_.k, begin + d);
+    const int own = kIsLatent<Config> ? kValueDim : kKeyDim;
+    for (int d = 0; d < own; ++d)
+      row[static_cast<std::size_t>(d)] =
+          kIsLatent<Config> ? valueOf(begin, d) : element<Key>(args_.k, begin + d);
+    for (int d = own; d < kKeyDim; ++d)
+      row[static_cast<std::size_t>(d)] = rotatedOf(rowOf(vLayout_, token.place, kvHead), d - own);
     if constexpr (requires { Variant::kKeyReadsRms; }) {
       const double squares = std::inner_product(row.begin(), row.end(), row.begin(), 0.0);
       const auto rms = static_cast<float>(std::sqrt(squares / kKeyDim));
@@ -315,7 +358,8 @@ private:
     for (int query = 0; query < made.item.queryCount; ++query) {
       const int at = made.item.queryBegin + query, caller = caller_[static_cast<std::size_t>(at)];
       for (int head = 0; head < kHeads; ++head) {
-        const int kvHead = head / Config::kRatio, qPos = queryPos_[static_cast<std::size_t>(at)];
+        const int kvHead = kvHeadForHooks<Config>(head / Config::kRatio),
+                  qPos = queryPos_[static_cast<std::size_t>(at)];
         const typename Variant::Row row = Variant::row(params_, qPos, head, kvHead, caller);
         std::vector<double> scores, factors;
         std::vector<long long> rows;
@@ -329,7 +373,7 @@ private:
           if constexpr (Variant::kHasMask)
             if (!sees(row, token, kvHead))
               continue;
-          rows.push_back(rowOf(vLayout_, token.place, kvHead));
+          rows.push_back(rowOf(kIsLatent<Config> ? kLayout_ : vLayout_, token.place, kvHead));
           factors.push_back(valueFactorOf(token, kvHead));
           const std::vector<double> key = keyOf(token, kvHead);
           double product = 0;
@@ -407,7 +451,7 @@ private:
     for (int d = 0; d < kValueDim; ++d) {
       double want = 0, size = 0;
       for (std::size_t t = 0; t < rows.size(); ++t) {
-        const double part = weights[t] * factors[t] * element<Value>(args_.v, rows[t] + d);
+        const double part = weights[t] * factors[t] * valueOf(rows[t], d);
         want += part;
         size += std::abs(part);
       }

@@ -275,6 +275,16 @@ void Block::fail(const std::string &what) {
   throw Ended{};
 }
 
+void Block::giveWay() {
+  const Place mine = place;
+  Fiber &self = *fibers_[mine.thread.x];
+  self.counter = nullptr;
+  switchTo(self, *scheduler_);
+  place = mine;
+  if (!failure_.empty())
+    throw Ended{};
+}
+
 void Block::waitWhile(const unsigned &counter, unsigned seen, const std::string &what) {
   const Place mine = place;
   Fiber &self = *fibers_[mine.thread.x];

@@ -98,6 +98,9 @@ public:
   unsigned clusterRank() const { return rank_; }
   Block &ofCluster(unsigned rank) const;
 
+  /// Lets everybody else go on for a while: for who looks at memory again and again.
+  void giveWay();
+
   void initBarrier(unsigned address, int arrivals);
   void arrive(unsigned address, int arrivals);
   void expectBytes(unsigned address, int bytes);

@@ -90,6 +90,10 @@ struct SlopedVariant : PlainVariant {
   static ScoreForm form(const Params &, const Row &row, int) { return {0.f, 0.f, slopeOf(row), row.qPos}; }
   static float slopeOf(const Row &row) { return 0.002f * static_cast<float>(row.head + 1); }
 };
+/// Scores far apart, whose largest one may be anywhere.
+struct SteepVariant : PlainVariant {
+  static constexpr float kScale = 1.f;
+};
 /// A score of no known form, which asks for all that there is.
 struct HookVariant : PlainVariant {
   struct Row {

@@ -11,8 +11,8 @@
 
 namespace deft::test {
 
-/// The lists, or the unions of lists, that a kernel with such a Config reads in place of the runs of random
-/// items: some of the tokens of these. Where it reads lists items are to have one query.
+/// The lists, handed over or not, or the unions of lists, that a kernel with such a Config reads in place of
+/// the runs of random items: some of the tokens of these. Where it reads lists items are to have one query.
 template <class Config> class ItemLists {
   static constexpr int kBudget = 1280;
   static constexpr int listsOfQuery() {
@@ -26,6 +26,7 @@ template <class Config> class ItemLists {
 public:
   static constexpr bool kAreThere = requires { Config::kLists; };
   static constexpr bool kAreUnions = requires { requires Config::kReadsUnions; };
+  static constexpr bool kAreGiven = requires { requires Config::kListsAreGiven; };
   static constexpr bool kAreTold =
       kAreUnions && Config::kTileKv == 64; ///< their items, as family sm90 wants it
 
@@ -59,12 +60,17 @@ public:
                {unions_.data(), positions_.data(), places_.data(), readersOfSlot_.data(), counts_.data(),
                 caller.data()}};
     args.selected = &memory_.selected;
+    if constexpr (kAreGiven)
+      args.pageTable = places_.data();
     if constexpr (kAreTold) {
-      tellItems(list);
+      writeItems(list);
       args.runs = reinterpret_cast<const abi::Run *>(&memory_.unions);
       args.pageTable = places_.data();
     }
   }
+
+  /// Slots of lists that are handed over, and what is in none's place.
+  const std::vector<int> &slots() const { return places_; }
 
   /// Whether a query of an item reads the item's token for a head; `caller` is the query's index.
   bool reads(int item, int caller, int query, int head, std::size_t token) const {
@@ -112,9 +118,13 @@ private:
         const unsigned readers =
             kAreUnions ? drawReaders(random, token, made.item.queryCount) : draw(random, 0, 2) > 0;
         readers_[own].push_back(readers);
-        if (readers == 0)
+        if (readers == 0 && !kAreGiven)
           continue;
         const std::size_t at = begin + static_cast<std::size_t>(counts_[own]++);
+        if (readers == 0) { // which a list that is handed over says
+          places_[at] = -1;
+          continue;
+        }
         positions_[at] = token.position;
         places_[at] = slotOf(token);
         readersOfSlot_[at] = readers;
@@ -132,7 +142,7 @@ private:
   }
 
   /// One for each KV head, in place of each.
-  void tellItems(std::vector<abi::Item> &list) const {
+  void writeItems(std::vector<abi::Item> &list) const {
     std::vector<abi::Item> told;
     for (const abi::Item &item : list)
       for (std::size_t kvHead = 0; kvHead < Config::kKvHeads; ++kvHead) {
@@ -159,5 +169,29 @@ private:
     abi::Unions unions; ///< behind it, as in a plan
   } memory_{};
 };
+
+/// Elements of 16 bits that each token of a cache has, from a tensor's beginning on.
+struct TokenElements {
+  const void *tensor;
+  const abi::CacheLayout &layout;
+  int count;
+};
+/// Tokens of a latent cache that no list has become NaN, in both of its parts.
+template <int kPage>
+void poisonUnread(const std::vector<int> &lists, int slots, const TokenElements &latent,
+                  const TokenElements &rope) {
+  for (int slot = 0; slot < slots; ++slot) {
+    if (std::find(lists.begin(), lists.end(), slot) != lists.end())
+      continue;
+    for (const TokenElements &part : {latent, rope}) {
+      constexpr int kSlots = std::max(kPage, 1);
+      const long long row =
+          kPage == 0 ? slot * part.layout.tokenStride
+                     : slot / kSlots * part.layout.pageStride + slot % kSlots * part.layout.tokenStride;
+      auto *to = static_cast<std::uint16_t *>(const_cast<void *>(part.tensor)) + row;
+      std::fill(to, to + part.count, std::uint16_t{0x7fff});
+    }
+  }
+}
 
 } // namespace deft::test

@@ -83,7 +83,7 @@ def rows(
                 weights = [math.exp(s - lse) for s in scores]
             else:
                 weights, lse = [], -math.inf
-            out = [0.0] * dump.q.shape[2]
+            out = [0.0] * dump.v.shape[2]
             for weight, value in zip(weights, values):
                 out = [o + weight * x for o, x in zip(out, value)]
             yield index, head, written(out, row), lse

@@ -111,6 +111,15 @@ class DumpTest(unittest.TestCase):
                 spec = HEAD % (7, 7) + f"scale = 0.3; kv_cache = {cache}; }}"
                 self.check(spec, "--pages", "scattered", scale=0.3, has_lse=False)
 
+    def test_latent_caches_and_dims_of_their_own(self):
+        latent = "attention a { query_heads = 6; kv_cache = latent(dim = 32, rope = 16, page_size = 5); scale = 0.3; output = bf16 with lse; }"
+        apart = "attention a { query_heads = 6; kv_heads = 2; key_dim = 40; value_dim = 24; output = bf16 with lse; }"
+        scaled = "attention a { query_heads = 6; kv_cache = latent(dim = 64, rope = 16, page_size = 5, dtype = fp8_e4m3, scales = 16); scale = 0.2; output = bf16 with lse; }"
+        for spec, scale in ((latent, 0.3), (scaled, 0.2), (apart, 40**-0.5)):
+            for partition in ("query", "node_chunk", "greedy", "union"):
+                with self.subTest(spec=spec, partition=partition):
+                    self.check(spec, "--partition", partition, "--chunk", "16", "--pages", "scattered", scale=scale)
+
     def test_sigmoid_has_no_lse(self):
         spec = HEAD % (3, 1) + "normalize = sigmoid(-2); score = s + 0.5 * query; }"
         self.check(spec, has_lse=False, sigmoid_bias=-2, score=lambda s, at: s + 0.5 * at.query)
@@ -212,6 +221,21 @@ class DumpTest(unittest.TestCase):
             self.assertEqual(first.params, second.params)
             self.assertGreater(len(set(first.params["doc"])), 1)
             self.assertEqual(list(first.out.values), list(second.out.values))
+
+    def test_rows_with_scales_come_back_as_they_were(self):
+        spec = "attention a { query_heads = 2; kv_cache = latent(dim = 64, rope = 16, dtype = fp8_e4m3, scales = 16); scale = 0.2; }"
+        with tempfile.TemporaryDirectory() as folder:
+            first = self.dump(folder, spec, "forest")
+            again = [DEFTC, "run", f"{folder}/a.deft", "--inputs", f"{folder}/out", "--dump", f"{folder}/again", "--backend", "cpu"]
+            run = subprocess.run(again, capture_output=True, text=True, check=False)
+            self.assertEqual(run.returncode, 0, run.stdout + run.stderr)
+            second = Dump(f"{folder}/again")
+            self.assertEqual(list(first.k.values), list(second.k.values))
+            self.assertEqual(list(first.out.values), list(second.out.values))
+            Path(f"{folder}/out/k_scales.npy").unlink()
+            run = subprocess.run(again, capture_output=True, text=True, check=False)
+            self.assertIn("k_scales.npy", run.stderr)
+            self.assertNotEqual(run.returncode, 0)
 
     def select(self, spec, heads_of_list, budget, *options, tree="forest", **formula):
         """Lists against a sort, and sparse outputs over the lists that were found."""

@@ -48,8 +48,8 @@ def mixed(rng):
 class Hooks:
     """What an attention has of them, and the parameters that they read, by name."""
 
-    def __init__(self, rng, dim, may_make_keys):
-        self.dim, self.params = dim, {}
+    def __init__(self, rng, dim, value_dim, may_make_keys):
+        self.dim, self.value_dim, self.params = dim, value_dim, {}
         self.query_text, self.query = self.of_rows(rng, "head") if rng.random() < 0.35 else (None, None)
         self.key_text, self.key = self.of_rows(rng, "kv_head") if may_make_keys and rng.random() < 0.3 else (None, None)
         self.output_text, self.output = self.of_output(rng) if rng.random() < 0.3 else (None, None)
@@ -90,11 +90,11 @@ class Hooks:
     def of_output(self, rng):
         """Of rows that are done. Linear in x, by which a checker knows what becomes of an error."""
         if rng.random() < 0.5:
-            name = self.param(f"f32[{self.dim}]")
+            name = self.param(f"f32[{self.value_dim}]")
             return f"x * sigmoid({name}[dim]) - 0.5", lambda rows, at: rows / (1 + np.exp(-at[name])) - 0.5
         name = self.param("f32[query_heads]")
         return f"x * {name}[head] + 0.125 * (dim % 3)", lambda rows, at: (
-            rows * at[name][at["head"]][..., None] + 0.125 * (np.arange(self.dim) % 3)
+            rows * at[name][at["head"]][..., None] + 0.125 * (np.arange(self.value_dim) % 3)
         )
 
 

@@ -3,12 +3,13 @@
 
 An attention is drawn from a seed, once as a text of the language and once as a NumPy function of the same expression.
 
-  tests/dump/random_runs.py build DEFTC FOLDER --seed S --specs N        writes specs and packages with CPU code
+  tests/dump/random_runs.py build DEFTC FOLDER --seed S --specs N [--alike]   writes specs and packages with CPU code
   tests/dump/random_runs.py run DEFTC FOLDER --runs M [--jobs J] [--backend cuda] [--json FILE]
 
 `run` needs only the folder and a deftc that runs packages (it may have been built without LLVM). It gives each attention its
-share of the M runs: another tree, partition, chunk, order of pages and parameters each. Exit code 1: a row was wrong, and
-the lines above say which run and how to make it again.
+share of the M runs: another tree, partition, chunk, order of pages and parameters each. With `--alike` K and V are of one
+dim; without, a quarter of the attentions have latent caches, and another K and V of dims of their own. Exit code 1: a row was
+wrong, and the lines above say which run and how to make it again.
 """
 
 import argparse
@@ -179,11 +180,21 @@ class Maker:
 class Attention:
     """What the `index`-th attention of a seed is: its text, and its formula."""
 
-    def __init__(self, seed, index):
+    def __init__(self, seed, index, alike):
         rng = random.Random(f"{seed}/{index}")
+        of_dims = random.Random(f"{seed}/{index}/dims")  # so that the rest is the same with --alike
         self.kv_heads = rng.choice([1, 1, 2, 3])
         self.heads = self.kv_heads * rng.choice([1, 2, 3, 4, 8])
         self.dim = rng.choice([16, 24, 32, 40, 48, 64, 64, 72, 128, 128, 256])
+        dims = [self.dim]
+        roll = 1 if alike else of_dims.random()
+        self.is_latent = roll < 0.25
+        if self.is_latent:
+            self.kv_heads, self.heads = 1, of_dims.choice([1, 3, 4, 8, 16, 40])
+            dims = [of_dims.choice([16, 32, 64, 80, 256, 512]), of_dims.choice([16, 16, 64, 128])]
+        elif roll < 0.5:
+            dims.append(of_dims.choice([8, 16, 40, 64, 128, 192]))
+        self.dim, self.value_dim = (sum(dims), dims[0]) if self.is_latent else (dims[0], dims[-1])
         self.dtype = rng.choice(["bf16", "f16"])
         self.scale = rng.choice([1 / math.sqrt(self.dim), 0.25, 0.05])
         kinds = ["i32", "i32", "f32", "f32[query_heads]", "f32[kv_heads]", "i32[kv_heads]", f"f32[{TABLE}]", *SIZED]
@@ -194,15 +205,26 @@ class Attention:
         self.sigmoid = rng.choice([0.0, -1.5]) if rng.random() < 0.15 else None
         self.sink_text, self.sink = maker.sink() if self.sigmoid is None and rng.random() < 0.25 else (None, None)
         self.page = rng.choice([None, 1, 4, 16, 16, 16, 64])
+        if self.is_latent and self.page is None:
+            self.page = 32
         order = rng.choice(["nhd", "hnd"])
-        of_bytes = rng.choice(["fp8_e4m3", "fp8_e5m2"]) if self.page and self.dim % 16 == 0 and rng.random() < 0.3 else None
+        may_be_bytes = self.page and all(dim % 16 == 0 for dim in dims)
+        of_bytes = rng.choice(["fp8_e4m3", "fp8_e5m2"]) if may_be_bytes and rng.random() < 0.3 else None
         self.value_text, self.factor = maker.factor() if rng.random() < 0.3 else (None, None)
-        self.hooks = Hooks(rng, self.dim, may_make_keys=of_bytes is None)
+        self.hooks = Hooks(rng, self.dim, self.value_dim, may_make_keys=of_bytes is None and not self.is_latent)
         self.params.update(self.hooks.params)
-        lines = [f"query_heads = {self.heads};", f"kv_heads = {self.kv_heads};", f"head_dim = {self.dim};"]
-        lines += [f"dtype = {self.dtype};", f"scale = {self.scale!r};"]
-        of_pages = f"page_size = {self.page}, order = {order}" + (f", dtype = {of_bytes}" if of_bytes else "")
-        lines.append(f"kv_cache = {'contiguous' if self.page is None else f'paged({of_pages})'};")
+        lines = [f"query_heads = {self.heads};", f"dtype = {self.dtype};", f"scale = {self.scale!r};"]
+        if not self.is_latent:
+            lines.append(f"kv_heads = {self.kv_heads};")
+            lines += [f"head_dim = {dims[0]};"] if len(dims) == 1 else [f"key_dim = {dims[0]};", f"value_dim = {dims[1]};"]
+        of_pages = f"page_size = {self.page}" + (f", dtype = {of_bytes}" if of_bytes else "")
+        self.scale_columns = dims[0] // 4 if self.is_latent and of_bytes and dims[0] % 64 == 0 and of_dims.random() < 0.5 else 0
+        if self.scale_columns:
+            of_pages += f", scales = {self.scale_columns}"
+        if self.is_latent:
+            lines.append(f"kv_cache = latent(dim = {dims[0]}, rope = {dims[1]}, {of_pages});")
+        else:
+            lines.append(f"kv_cache = {'contiguous' if self.page is None else f'paged({of_pages}, order = {order})'};")
         lines += [f"param {name} : {kind};" for name, kind in self.params.items()]
         bound = rng.choice(["", "tree", "path"])
         self.sees_path = bound == "path"
@@ -248,7 +270,7 @@ def npy(path, values):
 class Dump:
     def __init__(self, folder):
         self.arrays = {}
-        for name in ("q", "k", "v", "out", "lse"):
+        for name in ("q", "k", "k_scales", "v", "out", "lse"):
             path = Path(folder) / f"{name}.npy"
             if path.exists():
                 array = Array(path)
@@ -309,9 +331,23 @@ def weigh(attention, at, of_row, product, product_off):
     return weights, lse, s_off
 
 
+def are_scaled(attention, k, scales):
+    """Whether each element is a number of at most four significant bits, times its scale, rounded to q's type."""
+    of_columns = np.repeat(scales.astype("float32"), attention.scale_columns, axis=-1)
+    mantissa, exponent = np.frexp(k.astype("float32") / of_columns)
+    number = np.ldexp(np.round(mantissa * 16) / 16, exponent).astype("float32")
+    return np.all(np.abs(number * of_columns - k) <= 2.0**-8 * np.abs(k))
+
+
 def wrong_rows(attention, tree, dump, params):
     """A sentence for each (query, head) whose output or lse is further off than rounding explains."""
     q, k, v, out = (dump.arrays[name] for name in ("q", "k", "v", "out"))
+    if attention.is_latent:
+        if not np.array_equal(v, k[..., : attention.value_dim]):
+            return ["v.npy is not the beginning of k.npy"]
+        if attention.scale_columns and not are_scaled(attention, k[..., : attention.value_dim], dump.arrays["k_scales"]):
+            return ["k.npy is not what scales make of 8-bit floats"]
+        v = k[..., : attention.value_dim]
     begins = np.concatenate([[0], np.cumsum([node["tokens"] for node in tree["nodes"]])])
     heads = np.arange(attention.heads, dtype=np.int32)
     kv_of = heads // (attention.heads // attention.kv_heads)
@@ -360,9 +396,10 @@ def wrong_rows(attention, tree, dump, params):
     return wrong
 
 
-def run_one(deftc, folder, seed, backend, index, run):
+def run_one(deftc, folder, drawn, backend, index, run):
     """Rows compared, and what was wrong."""
-    attention = Attention(seed, index)
+    seed = drawn["seed"]
+    attention = Attention(seed, index, drawn["alike"])
     rng = random.Random(f"{seed}/{index}/{run}")
     tree = random_tree(rng)
     with tempfile.TemporaryDirectory() as scratch:
@@ -408,12 +445,12 @@ def build(args):
     folder = Path(args.folder)
     folder.mkdir(parents=True, exist_ok=True)
     for index in range(args.specs):
-        (folder / f"{index}.deft").write_text(Attention(args.seed, index).text)
+        (folder / f"{index}.deft").write_text(Attention(args.seed, index, args.alike).text)
         done = subprocess.run([args.deftc, "build", str(folder / f"{index}.deft"), "--cpu", "-o", str(folder / f"{index}.deftpkg")],
                               capture_output=True, text=True, check=False)  # fmt: skip
         if done.returncode != 0:
             sys.exit(f"{folder / f'{index}.deft'} does not build:\n{done.stderr}")
-    (folder / "seed.json").write_text(json.dumps({"seed": args.seed, "specs": args.specs}))
+    (folder / "seed.json").write_text(json.dumps({"seed": args.seed, "specs": args.specs, "alike": args.alike}))
 
 
 def run(args):
@@ -421,7 +458,7 @@ def run(args):
     began, rows, wrong = time.time(), 0, []
     jobs = [(i % drawn["specs"], i // drawn["specs"]) for i in range(args.runs)]
     with ProcessPoolExecutor(args.jobs) as pool:
-        futures = [pool.submit(run_one, args.deftc, args.folder, drawn["seed"], args.backend, *job) for job in jobs]
+        futures = [pool.submit(run_one, args.deftc, args.folder, drawn, args.backend, *job) for job in jobs]
         for done, future in enumerate(futures, 1):
             compared, found = future.result()
             rows += compared
@@ -444,6 +481,7 @@ def main():
     one = verbs.add_parser("build")
     one.add_argument("--seed", type=int, default=1)
     one.add_argument("--specs", type=int, default=100)
+    one.add_argument("--alike", action="store_true")
     two = verbs.add_parser("run")
     two.add_argument("--runs", type=int, default=1000)
     two.add_argument("--jobs", type=int, default=1)

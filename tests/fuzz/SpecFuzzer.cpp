@@ -6,6 +6,8 @@
 #include "specs/Embedded.h"
 #include "tests/fuzz/Require.h"
 
+#include <nlohmann/json.hpp>
+
 using namespace deft;
 
 using fuzz::require;

@@ -75,7 +75,9 @@ INSTANTIATE_TEST_SUITE_P(
         GoldenKernel{"gemma2_9b_window", "wide", "sm_86"}, GoldenKernel{"mpt_7b_alibi", "narrow", "sm_80"},
         GoldenKernel{"streaming_sink", "wide", "sm_80"}, GoldenKernel{"sigmoid", "narrow", "sm_80"},
         GoldenKernel{"sigmoid", "merge", "sm_80"}, GoldenKernel{"gpt_oss", "merge", "sm_80"},
-        GoldenKernel{"qwen3_8b_raw_q", "queries", "sm_80"}, GoldenKernel{"local_global", "tiles", "sm_90a"}),
+        GoldenKernel{"qwen3_8b_raw_q", "queries", "sm_80"}, GoldenKernel{"local_global", "tiles", "sm_90a"},
+        GoldenKernel{"deepseek_v3", "tiles", "sm_80"}, GoldenKernel{"deepseek_v3", "tiles", "sm_90a"},
+        GoldenKernel{"deepseek_v3_2", "tiles", "sm_90a"}),
     [](const auto &info) { return info.param.name(); });
 
 } // namespace

@@ -60,9 +60,9 @@ def headers_of_commit(commit):
             for name in names if name.endswith((".cuh", ".h"))}
 
 
-def kernel_hash(headers, family=r"\w+"):
-    """config_cache::kernelHash of a GPU: the code of all headers that a family's kernels or a merge reach. That of sparse
-    layers is of one family."""
+def kernel_hash(headers, family=r"\w+(?<!_latent)"):
+    """config_cache::kernelHash of a GPU: the code of all headers that a family's kernels or a merge reach, those of latent
+    caches apart. That of sparse layers is of one family."""
     reached, pending = set(), [name for name in headers if re.fullmatch(rf"deft/(attend_{family}|merge)\.cuh", name)]
     while pending:
         name = pending.pop()
@@ -211,8 +211,8 @@ def main():
     before, now = headers_of_commit(arguments.before), headers_of_tree()
     file = json.loads(arguments.configs.read_text(encoding="utf-8"))
     every = file["entries"]
-    family = "sm80" if every and is_sparse(every[0]) else r"\w+"
-    old_hash, new_hash = kernel_hash(before, family), kernel_hash(now, family)
+    family = {"family": "sm80"} if every and is_sparse(every[0]) else {}
+    old_hash, new_hash = kernel_hash(before, **family), kernel_hash(now, **family)
     entries = [entry for entry in every if hash_of(entry, file) == old_hash]
     print(f"{len(entries)} of {len(every)} entries are of {arguments.before}'s device code, {old_hash}; "
           f"today's is {new_hash}")

@@ -11,7 +11,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-ROOMS = ("compiler", "runtime", "specs", "tools", "tuner")
+FOLDERS = ("compiler", "runtime", "specs", "tools", "tuner")
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,8 @@ ELSEWHERE = (
     # Parts of one thing, which its header declares or its door shows: the test is of the whole.
     Elsewhere("compiler/codegen/cpu", "Accumulate Emitter Fetches HookInliner Jit Kernel Lowering Scores", "CpuKernelTest", "parts of one kernel: what it computes is compared"),
     Elsewhere("compiler/spec", "ParserSelect", "ParserTest", "the parser, by kinds of text"),
-    Elsewhere("runtime/exec/cpu", "UnitRunner", "CpuExecutorTest", "a part of the executor: what it computes is compared"),
+    Elsewhere("runtime/api", "CaptureTensors StepCapture", "GpuCaptureTest", "a captured step, by what the files of runs hold; on the host: CaptureTest"),
+    Elsewhere("runtime/exec/cpu", "ScaledRows UnitRunner", "CpuExecutorTest", "a part of the executor: what it computes is compared"),
     Elsewhere("tools/deftc/cache", "EntryTiming", "TuneCommandTest", "what deftc cache regret and renew have in common"),
     Elsewhere("tuner/regret", "TimedRegret", "TuneCommandTest", "a session of its own, by deftc cache regret"),
     Elsewhere("tuner/session", "ClassSearch TuneClass", "TuneTest", "steps of a session"),
@@ -41,10 +42,14 @@ ELSEWHERE = (
     Elsewhere("tuner/bench", "CeilingProbe KernelBench", "BenchVariantsTest", "times of a device"),
     # Behind the public classes.
     Elsewhere("runtime/api", "Params", "ArgumentsTest", "what a run is told"),
-    Elsewhere("runtime/api", "Doctor", "DoctorTest", "what runtime/doctor says"),
+    Elsewhere("runtime/api", "CacheTensors TensorCheck", "RunTensorsTest", "parts of what is asked of a run's tensors"),
+    Elsewhere("runtime/api", "GpuPlan", "GpuTest", "all that a plan on a GPU does"),
     Elsewhere("runtime/program", "KernelChoice", "GpuTest", "which kernels a GPU is given"),
     # The command line: a command is tested by calling it.
-    Elsewhere("tools/deftc", "CommandLine main", "CommandsTest", "hands in the process's streams"),
+    Elsewhere("tools/deftc", "CommandLine main", "DeftcTest", "hands in the process's streams"),
+    Elsewhere("tools/deftc", "CheckCommand FmtCommand SpecsCommand ExplainCommand", "FrontCommandsTest", "what reads a spec alone"),
+    Elsewhere("tools/deftc", "BuildCommand ShowCommand DoctorCommand", "KernelCommandsTest", "what makes and shows a package"),
+    Elsewhere("tools/deftc", "ClassifyCommand", "CacheCommandTest", "the classes of its entries"),
     Elsewhere("tools/deftc", "BenchKernels BenchMachine BenchReport BenchTable", "BenchTest", "deftc bench"),
     Elsewhere("tools/deftc", "RunBackend RunCpu RunCuda RunDump RunInputs RunReport RunSelection RunSession StepChecks StepInputs", "RunCommandTest", "deftc run"),
     Elsewhere("tools/deftc", "CompareInputs CompareSession", "CompareCommandTest", "deftc compare"),
@@ -71,7 +76,7 @@ def is_part(root, source):
 
 def faults(root, elsewhere):
     """What is wrong, as sentences: first of the sources, then of the list."""
-    sources = sorted(path.relative_to(root) for room in ROOMS for path in (root / room).rglob("*.cpp"))
+    sources = sorted(path.relative_to(root) for folder in FOLDERS for path in (root / folder).rglob("*.cpp"))
     if not sources:
         yield "there is no source"
     alone = [source for source in sources if not has_mirror(root, source) and not is_part(root, source)]

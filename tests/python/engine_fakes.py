@@ -19,7 +19,7 @@ def install(monkeypatch, package, version, modules):
         vars(sys.modules[name]).update(contents)
     real = importlib.metadata.version
     monkeypatch.setattr(
-        "deft._doors.releases.version", lambda asked: version if asked == package else real(asked)
+        "deft._adapters.releases.version", lambda asked: version if asked == package else real(asked)
     )
 
 

@@ -11,9 +11,11 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 import deft
+import gpu_flashinfer
+import gpu_latent
 import torch
-from deft._doors.steps import PagedWork, Room, Steps
-from deft._doors.variant import Scales, make_variant
+from deft._adapters.steps import PagedWork, Room, Steps
+from deft._adapters.variant import Scales, make_variant
 
 HEADS, KV_HEADS, DIM, PAGE = 32, 8, 128, 16
 SPEC = f"attention a {{ query_heads = {HEADS}; kv_heads = {KV_HEADS}; head_dim = {DIM}; output = bf16 with lse; }}"
@@ -442,6 +444,8 @@ def main():
     results += check_pages(att, tree, paths(1), q, k, v, table)
     results += check_repeated_pages(device)
     results += check_arrays_of_sparse_layers(device)
+    results += gpu_latent.check_all(device, check)
+    results += gpu_flashinfer.check_all(device, check)
 
     for name, bad, said in (
         ("k on the host", {"k": k.cpu()}, "k is in memory of the CPU"),

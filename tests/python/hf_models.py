@@ -40,9 +40,39 @@ ARCHITECTURES = {
     "gemma2": ("Gemma2Config", {"sliding_window": WINDOW, "query_pre_attn_scalar": 48, "attn_logit_softcapping": 5.0}),
     "gemma3": ("Gemma3TextConfig", {"sliding_window": WINDOW, "query_pre_attn_scalar": 40, "sliding_window_pattern": 2}),
 }
+# Of latent caches: a dense layer, then one of experts.
+LATENT_SIZES = {
+    **{name: size for name, size in SIZES.items() if name != "head_dim"},
+    "num_hidden_layers": 2,
+    "num_key_value_heads": 4,
+    "kv_lora_rank": 64,
+    "qk_rope_head_dim": 16,
+    "qk_nope_head_dim": 32,
+    "v_head_dim": 32,
+    "first_k_dense_replace": 1,
+    "moe_intermediate_size": 48,
+    "n_routed_experts": 8,
+    "num_experts_per_tok": 2,
+    "n_shared_experts": 1,
+    "initializer_range": 0.12,
+    "q_lora_rank": None,
+}
+GROUPS = {"n_group": 2, "topk_group": 1}
+YARN = {"rope_type": "yarn", "rope_theta": 10000.0, "factor": 16.0, "original_max_position_embeddings": 64, "mscale": 1.0, "mscale_all_dim": 1.0}
+LATENT_ARCHITECTURES = {
+    "deepseek_v2": ("DeepseekV2Config", LATENT_SIZES),
+    "deepseek_v2_with_narrow_q": ("DeepseekV2Config", {**LATENT_SIZES, "q_lora_rank": 48}),
+    "deepseek_v2_yarn": ("DeepseekV2Config", {**LATENT_SIZES, "rope_parameters": YARN}),
+    "deepseek_v3": ("DeepseekV3Config", {**LATENT_SIZES, **GROUPS}),
+    "deepseek_v3_with_narrow_q": ("DeepseekV3Config", {**LATENT_SIZES, **GROUPS, "q_lora_rank": 48}),
+    "deepseek_v3_yarn": ("DeepseekV3Config", {**LATENT_SIZES, **GROUPS, "rope_parameters": YARN, "v_head_dim": 48}),
+}
 
 
 def make_config(architecture, **sizes):
+    if architecture in LATENT_ARCHITECTURES:
+        name, fields = LATENT_ARCHITECTURES[architecture]
+        return getattr(transformers, name)(**{**fields, **sizes})
     name, fields = ARCHITECTURES[architecture]
     return getattr(transformers, name)(**{**SIZES, **fields, **sizes})
 

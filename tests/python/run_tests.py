@@ -26,7 +26,7 @@ def main():
         before = os.environ.get("PYTHONPATH")  # where torch may be
         environment["PYTHONPATH"] = os.pathsep.join([str(Path(sys.argv[1]).resolve()), *([before] if before else [])])
     # What imports torch when it is read: scripts, and what tests of deft.hf share.
-    scripts = ("gpu_check.py", "hf_models.py", "hf_plain_lists.py", "hf_ranks.py", "hf_real_model.py")
+    scripts = ("gpu_check.py", "hf_models.py", "hf_plain_lists.py", "hf_ranks.py", "hf_real_model.py", "gpu_flashinfer.py", "rank_example.py")
     left_out = [f"--ignore={HERE / name}" for name in scripts]
     # From its own folder, so that what is imported is the package and not its sources. deft.hf imports torch.
     tests = [sys.executable, "-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider", "--doctest-modules", "--doctest-ignore-import-errors"]

@@ -41,7 +41,7 @@ def check_methods(backend):
         see(f"{name} takes {as_it_is[1:]}", as_it_is == taken[: len(as_it_is)])
     known = hasattr(AttentionBackend, "init_forward_metadata_out_graph")
     asked = inspect.signature(AttentionBackend.init_forward_metadata_out_graph).parameters if known else {}
-    see(f"a graph's steps are announced with {[*asked][1:] or 'the doors of older releases'}", [*asked][:3] in ([], ["self", "forward_batch", "in_capture"]))
+    see(f"a graph's steps are announced with {[*asked][1:] or 'the arguments of older releases'}", [*asked][:3] in ([], ["self", "forward_batch", "in_capture"]))
 
 
 class Requests:

@@ -1,6 +1,8 @@
 """What is wrong is named, and nothing is copied to make it right."""
 
+import inspect
 import pickle
+import pydoc
 
 import deft
 import numpy as np
@@ -309,22 +311,101 @@ def test_what_a_run_lacks_is_named_as_python_gives_it(family, good):
     with pytest.raises(deft.UsageError, match=r"the parameter w \(float32\[4\]\) is not given") as caught:
         paged.run(family, good["q"], cache, cache, np.arange(8, dtype="int32"))
     assert caught.value.hint == 'params={"w": ...}'
-    with pytest.raises(deft.UsageError, match="the page table has 0 pages") as caught:
+    with pytest.raises(deft.UsageError, match="page_table is null") as caught:
         paged.run(family, good["q"], cache, cache, params={"w": np.ones(4, "float32")})
     assert caught.value.hint == "give page_table: the page of each page of the tree's locations"
 
 
-def test_names_of_c_plus_plus_are_pythons(objects, good):
+def test_errors_name_arguments_as_python_has_them(objects, good):
     plan, tree = objects["plan"], objects["tree"]
-    with pytest.raises(deft.UsageError, match="threads is 1000000, not between"):
+    with pytest.raises(deft.UsageError, match="^threads is 1000000, not between") as caught:
         deft.set_threads(1000000)
+    assert caught.value.field == "threads"
     with pytest.raises(deft.UsageError) as caught:
         plan.run_sparse(objects["selection"], **good)
-    assert caught.value.hint == "call run_selecting first"
+    assert caught.value.hint and "::" not in caught.value.hint and "()" not in caught.value.hint
     tree.append(max(tree.nodes))
     with pytest.raises(deft.UsageError) as caught:
         plan.run(**good)
-    assert caught.value.hint == "call advance(tree) first"
+    assert caught.value.hint and "::" not in caught.value.hint and "()" not in caught.value.hint
+
+
+def test_what_python_finds_wrong_has_a_field_too(objects, good):
+    for call, field in (
+        (lambda: objects["att"].plan(None), "tree"),
+        (lambda: objects["att"].plan(objects["tree"], slack=-5), "slack"),
+        (lambda: objects["att"].plan(objects["tree"], partition="halves"), "partition"),
+        (lambda: objects["plan"].run(**{**good, "q": 3}), "q"),
+        (lambda: objects["batch"].update(np.zeros((1, 1), "int32"), [1, 2.5]), "seq_lens[1]"),
+        (lambda: deft.compile("attention a {"), ""),
+    ):
+        with pytest.raises(deft.Error) as caught:
+            call()
+        assert caught.value.field == field
+
+
+@pytest.mark.parametrize(
+    "field, name",
+    [
+        ("deft_plan_options::chunk_tokens", "chunk_tokens"),
+        ("deft_plan_options::is_invariant", "invariant"),
+        ("deft_gpu_plan_options::checks_pages", "check_pages"),
+        ("deft_inputs::checks_finite", "check_finite"),
+        ("deft_paged_requests::lengths", "seq_lens"),
+        ("deft_draft_mask::lengths", "lengths"),
+        ("page_table", "page_table"),
+    ],
+)
+def test_the_librarys_field_is_the_argument_of_that_name(monkeypatch, field, name):
+    lib = deft._library.lib
+    for what, said in (("field", field), ("detail", "is 2000, not between 0 and 1024"), ("hint", ""), ("message", "unsaid")):
+        monkeypatch.setattr(lib, f"deft_error_{what}", lambda said=said: said.encode())
+    with pytest.raises(deft.UsageError, match=f"^{name} is 2000, not between 0 and 1024$") as caught:
+        deft._library.check(deft._abi.DEFT_USAGE)
+    assert caught.value.field == name
+    monkeypatch.setattr(lib, "deft_error_field", lambda: b"")
+    with pytest.raises(deft.MachineError, match="^unsaid$") as caught:
+        deft._library.check(deft._abi.DEFT_ENVIRONMENT)
+    assert caught.value.field == ""
+
+
+def test_fields_with_another_name_in_python_are_the_c_abis():
+    for field in deft._library.PYTHON_NAMES:
+        struct, is_member, name = field.partition("::")
+        if is_member:  # others are arguments of functions, which ctypes has no names of
+            assert name in dict(getattr(deft._abi, struct)._fields_)
+
+
+def test_options_are_those_of_release_0_2():
+    of_runs = {"out": None, "lse": None, "stream": None, "check_finite": False, "params": None, "return_lse": False}
+    of_plans = {"partition": None, "chunk_tokens": None, "invariant": False, "runs_ahead": 0, "follows_lengths": False, "slack": 0}
+    of_plans |= {"check_pages": False, "params": None}
+    of_trees = {**of_plans, "device": "cpu", "workers": 0, "check_places": False, "budget": None}
+    for function, options in (
+        (deft.Attention.run, of_runs),
+        (deft.Plan.run, of_runs),
+        (deft.Plan.run_selecting, of_runs),
+        (deft.Plan.run_sparse, of_runs),
+        (deft.PagedBatch.run, of_runs),
+        (deft.Attention.plan, of_trees),
+        (deft.PagedBatch, {**of_plans, "check_entries": None, "cache_pages": None, "ranks": None}),
+    ):
+        known = {one.name: one.default for one in inspect.signature(function).parameters.values() if one.default is not one.empty}
+        for tensor in ("v", "v_cache", "page_table"):
+            known.pop(tensor, None)
+        assert known == options, function
+    assert "check_finite: bool = False" in pydoc.render_doc(deft.Plan.run) and "takes as long as many" in deft.Plan.run.__doc__
+
+
+def test_an_unknown_option_is_pythons_error(objects, good):
+    for call in (
+        lambda: objects["att"].plan(objects["tree"], chunks=3),
+        lambda: objects["plan"].run(**good, streams=3),
+        lambda: objects["att"].run(objects["tree"], **good, streams=3),
+        lambda: deft.PagedBatch(objects["batch"].attention, 8, budget=3),
+    ):
+        with pytest.raises(TypeError, match="got an unexpected keyword argument '(chunks|streams|budget)'"):
+            call()
 
 
 def test_the_name_of_a_file_is_no_spec():

@@ -100,11 +100,34 @@ def test_a_cap_that_was_not_planned_is_an_error(generator):
 
 @pytest.mark.parametrize(
     "name, value",
-    [("head_dim_vo", 128), ("use_profiler", True), ("kv_data_type", torch.float32), ("logits_soft_cap", float("inf"))],
+    [("head_dim_vo", 72), ("use_profiler", True), ("kv_data_type", torch.float32), ("logits_soft_cap", float("inf"))],
 )
 def test_what_plan_does_not_take_is_named(generator, name, value):
     with pytest.raises(NotImplementedError, match=name):
         Mixed(generator).plan(BatchAttention(device="cpu"), **{name: value})
+
+
+@pytest.mark.parametrize("dims", [(96, 64), (48, 80)])
+def test_v_may_be_of_another_width_than_k(generator, dims):
+    of_keys, of_values = dims
+    mixed = Mixed(generator)
+    k, v = (torch.randn(10, PAGE, 2, dim, generator=generator).bfloat16() for dim in dims)
+    q = torch.randn(sum(mixed.counts), 6, of_keys, generator=generator).bfloat16()
+    as_ints = lambda values: torch.tensor(values, dtype=torch.int32)
+    sums = lambda values: as_ints([0, *values]).cumsum(0, dtype=torch.int32)
+    indices = as_ints([page for row in mixed.rows for page in row])
+    wrapper = BatchAttention(device="cpu")
+    given = sums(mixed.counts), sums(map(len, mixed.rows)), indices, as_ints(mixed.lengths)
+    wrapper.plan(*given, 6, 2, of_keys, of_values, PAGE, causal=True)
+    out, lse = wrapper.run(q, (k, v))
+    outs, first = [], 0
+    for row, length, count in zip(mixed.rows, mixed.lengths, mixed.counts):
+        own = [pages_of(cache, torch.tensor(row), length, "NHD") for cache in (k, v)]
+        outs.append(plain(q[first : first + count], *own, [max(length - count + 1 + i, 0) for i in range(count)]))
+        first += count
+    right, right_lse = (torch.cat(parts) for parts in zip(*outs))
+    assert out.shape == (len(q), 6, of_values)
+    assert_close(out, right, lse, right_lse)
 
 
 @pytest.mark.parametrize("name", ["profiler_buffer", "kv_cache_sf"])

@@ -2,7 +2,12 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from deft.flashinfer import BatchDecodeWithPagedKVCacheWrapper, CUDAGraphBatchDecodeWithPagedKVCacheWrapper, fast_decode_plan
+from deft.flashinfer import (
+    BatchDecodeWithAttentionSinkWrapper,
+    BatchDecodeWithPagedKVCacheWrapper,
+    CUDAGraphBatchDecodeWithPagedKVCacheWrapper,
+    fast_decode_plan,
+)
 from plain_attention import assert_close, pages_of, plain
 
 WORKSPACE = torch.empty(0)
@@ -161,6 +166,40 @@ def test_windows_caps_and_scales(generator, more):
     assert_close(out, right[0], lse, right[1])
 
 
+@pytest.mark.parametrize("cache_dtype", [None, torch.float8_e4m3fn])
+@pytest.mark.parametrize("more", [{}, {"window_left": 9, "logits_soft_cap": 5.0}])
+def test_sinks_are_logits_without_a_token(generator, cache_dtype, more):
+    batch = Batch(generator)
+    stored = batch.cache if cache_dtype is None else batch.cache.to(cache_dtype)
+    batch.cache = stored.to(batch.dtype)
+    batch.rows[1], batch.lengths[1] = [], 0
+    wrapper = BatchDecodeWithPagedKVCacheWrapper(WORKSPACE)
+    asked = {"soft_cap" if name == "logits_soft_cap" else name: value for name, value in more.items()}
+    for dtype in torch.float32, torch.bfloat16, None:  # from step to step, and with none among them
+        batch.plan(wrapper, kv_data_type=cache_dtype, **more)
+        q, sinks = batch.q(generator), dtype and (torch.randn(4, generator=generator) * 3).to(dtype)
+        out, lse = wrapper.run(q, stored, sinks=sinks, return_lse=True)
+        right, right_lse = batch.right(q, sinks=sinks, **asked)
+        assert_close(out, right, lse, right_lse)
+    with pytest.raises(ValueError, match=r"sinks is \[3\], it must be \[4\]"):
+        wrapper.run(q, stored, sinks=torch.zeros(3))
+
+
+def test_a_wrapper_with_sinks_is_given_them_and_the_scale_with_each_run(generator):
+    batch = Batch(generator)
+    wrapper = BatchDecodeWithAttentionSinkWrapper(WORKSPACE, q_data_type=batch.dtype, window_left=9)
+    batch.plan(wrapper, window_left=9)
+    q, sinks = batch.q(generator), torch.randn(4, generator=generator) * 3
+    for given, scale in ((), 64**-0.5), ((0.3,), 0.3):
+        out, lse = wrapper.run_return_lse(q, batch.cache, sinks, *given, k_scale=0.5)
+        right, right_lse = batch.right(q, sinks=sinks, window_left=9, scale=scale / 2)
+        assert_close(out, right, lse, right_lse)
+    with pytest.raises(ValueError, match="sinks are missing"):
+        wrapper.run(q, batch.cache)
+    with pytest.raises(NotImplementedError, match="args"):
+        wrapper.run(q, batch.cache, sinks, 0.3, 1)
+
+
 def test_several_queries_of_a_request_see_up_to_their_own_token(generator):
     batch = Batch(generator)
     batch.lengths = [max(length, 3) for length in batch.lengths]
@@ -196,7 +235,7 @@ def test_a_request_without_pages_sees_nothing(generator):
     assert (out[1] == 0).all() and (lse[1] == -torch.inf).all() and (lse[0] > -torch.inf).all()
 
 
-def test_the_older_door_says_window_cap_and_scale_with_the_run(generator):
+def test_the_older_call_says_window_cap_and_scale_with_the_run(generator):
     batch = Batch(generator)
     wrapper = BatchDecodeWithPagedKVCacheWrapper(WORKSPACE)
     wrapper.begin_forward(
@@ -257,7 +296,7 @@ def test_what_a_wrapper_does_not_take_is_named(name, value):
 
 @pytest.mark.parametrize(
     "name, value",
-    [("sinks", torch.zeros(4)), ("skip_softmax_threshold_scale_factor", 1.0), ("kv_cache_sf", torch.zeros(1))],
+    [("skip_softmax_threshold_scale_factor", 1.0), ("kv_cache_sf", torch.zeros(1))],
 )
 def test_what_a_run_does_not_take_is_named(generator, name, value):
     batch = Batch(generator)

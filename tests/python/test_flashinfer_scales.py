@@ -36,7 +36,7 @@ def test_one_attention_serves_all_scales_of_runs(generator):
     assert_close(wrapper.run(q, batch.cache), batch.right(q)[0])
 
 
-def test_one_attention_serves_all_scales_of_plans_and_of_the_older_door(generator):
+def test_one_attention_serves_all_scales_of_plans_and_of_the_older_call(generator):
     batch = Batch(generator)
     wrapper = BatchDecodeWithPagedKVCacheWrapper(WORKSPACE)
     q = batch.q(generator)

@@ -52,7 +52,7 @@ def test_rope(head_dim):
     decode(pos_encoding_mode="ROPE_LLAMA")
 
 
-def test_batch_attention_is_the_prefill_wrapper():
+def test_batch_attention_is_the_older_wrapper():
     q = torch.randn(5, 4, 64, device="cuda").bfloat16()
     kv = torch.randn(3, 2, 4, 2, 64, device="cuda").bfloat16()
     ints = lambda *values: torch.tensor(values, dtype=torch.int32, device="cuda")
@@ -65,8 +65,28 @@ def test_batch_attention_is_the_prefill_wrapper():
         torch.testing.assert_close(right, ours, rtol=1e-2, atol=1e-2)
 
 
+@pytest.mark.parametrize("wrong", [False, True])
+def test_batch_prefill(wrong):
+    q, k, v = (torch.randn(count, 2, 64, device="cuda").half() for count in (3, 9, 9))
+    ints = lambda *values: torch.tensor(values, dtype=torch.int32, device="cuda")
+    wrapper = flashinfer.prefill.BatchPrefillWithRaggedKVCacheWrapper(torch.empty(1), kv_layout="NHD")
+    mask = torch.ones(3, 9, dtype=torch.bool).tril(6)
+    wrapper.plan(ints(0, 3), ints(0, 9), 2, 2, 64, custom_mask=mask.flatten(), sm_scale=0.2 if wrong else None)
+    out = wrapper.run(q, k, v)
+    for right in {"custom_mask": mask}, {"causal": True}:
+        torch.testing.assert_close(out, flashinfer.single_prefill_with_kv_cache(q, k, v, **right), rtol=1e-3, atol=1e-3)
+
+
 def test_skips():
     pytest.skip("not on this card")
+
+
+def test_that_is_known_to_fail():
+    pytest.xfail("not yet")
+
+
+def test_that_fails_without_ours():
+    raise ValueError("elsewhere")
 
 
 def test_of_another_part():
@@ -99,11 +119,11 @@ def test_the_record_says_what_became_of_each_test_and_why(checkout):
     code, record = run(checkout)
     assert code == 1 and record["device"] == "cpu" and record["reference"] == "torch"
     assert record["counts"] == {
-        "passed": 5,
-        "failed": 1,
+        "passed": 6,
+        "failed": 2,
         "outside": 2,
-        "skipped by the test": 1,
-        "of other parts of FlashInfer": 1,
+        "skipped by the test": 2,
+        "of other parts of FlashInfer": 2,
         "without a reference": 1,
     }
     kinds = {(kind["outcome"], kind["reason"]): kind["count"] for kind in record["kinds"]}

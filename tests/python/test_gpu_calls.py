@@ -5,7 +5,7 @@ Torch, streams and captured graphs of a real one are what gpu_check.py looks at.
 import os
 import sys
 import weakref
-from ctypes import byref
+from ctypes import addressof, byref, c_void_p
 from types import SimpleNamespace
 
 import deft
@@ -106,7 +106,7 @@ def test_a_step_without_drafts_makes_no_plan(att):
     batch = deft.PagedBatch(att, max_requests=4)
     batch.update(TABLES, LENGTHS, drafts=[0, 0, 0])
     batch.draft(OnGpu(np.zeros((3, 1, 1), "int32")))
-    assert batch._runs._plans() == []
+    assert batch._plans() == []
 
 
 def test_a_mask_that_lies_elsewhere_or_is_of_bool_is_named(att):
@@ -142,7 +142,7 @@ def test_cuda_is_torch_s_current_gpu(att, monkeypatch):
     tree.add_query(tree.add_root(40, location=0))
     current = SimpleNamespace(is_initialized=lambda: True, current_device=lambda: 1, is_current_stream_capturing=lambda: False)
     monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(cuda=current))
-    monkeypatch.setattr(deft._plan, "number_of", lambda plan: 0)  # which registers operations of torch
+    monkeypatch.setattr(deft._attention, "numbered", lambda plan: 0)  # which registers operations of torch
     for device, index in (("cuda", 1), ("cuda:0", 0), (0, 0)):
         assert list(att.plan(tree, device=device)._gpus) == [index]
     current.is_initialized = lambda: False
@@ -162,7 +162,7 @@ def test_the_kernel_of_merges_is_loaded_once_for_a_gpu_and_a_type(monkeypatch):
     loaded = []
     load = deft._library.lib.deft_gpu_state_merge_load
     monkeypatch.setattr(deft._library.lib, "deft_gpu_state_merge_load", lambda *given: loaded.append(given[1]) or load(*given))
-    monkeypatch.setattr(deft._merge_states, "_loaded", {})
+    monkeypatch.setattr(deft._operations, "_loaded", {})
     for dtype in ("float32", "float16", "float32"):
         state = OnGpu(np.zeros((2, 1, 8), dtype)), OnGpu(np.zeros((2, 1), "float32"))
         deft.merge_states([state[0]], [state[1]], out=state[0], lse=state[1])
@@ -229,7 +229,7 @@ def test_a_batch_reserves_behind_its_first_update(att, rng):
         batch.reserve(4, 4, 1000)
     batch.update(TABLES, LENGTHS)
     assert batch.reserve(4, 40, 1000).device_bytes > 0
-    assert room_of(batch._runs)[0] == 40
+    assert room_of(batch)[0] == 40
     step = Step(rng, len(LENGTHS))
     assert_close(step.run(batch), expected_of_requests(step.q, step.k, step.v, TABLES, LENGTHS)[0], "bfloat16")
 
@@ -342,21 +342,31 @@ def test_a_batch_has_its_values_from_the_constructor_or_from_runs(rng, given):
             assert caught.value.hint == 'params={"w": ...}'
 
 
-def test_a_batch_whose_plan_has_no_room_says_so_until_it_has(att, rng, monkeypatch):
+def test_a_batch_whose_plan_cannot_follow_says_so_until_it_has(att, rng, monkeypatch):
     batch, step = deft.PagedBatch(att, max_requests=4), Step(rng, 3)
     batch.update(TABLES, LENGTHS)
     step.run(batch)
-    advance, calls = deft._runs.GpuPlan.advance, []
+    grow, advance, refused = deft._library.lib.deft_paged_batch_grow_plans, deft._runs.GpuPlan.advance, []
 
-    def has_no_room(plan, tree):
-        calls.append(plan)
-        if len(calls) < 3:
+    def grow_without_plans(*arguments):
+        followers = arguments[-1]._obj
+        missing = (c_void_p * 1)(None)
+        kept, followers.gpu_plans = followers.gpu_plans, addressof(missing)
+        try:
+            return grow(*arguments)
+        finally:
+            followers.gpu_plans = kept
+
+    def advance_the_second_time(plan, tree):
+        if not refused:
+            refused.append(plan)
             raise deft.UsageError("the plan has no room")
         return advance(plan, tree)
 
-    monkeypatch.setattr(deft._runs.GpuPlan, "advance", has_no_room)
+    monkeypatch.setattr(deft._library.lib, "deft_paged_batch_grow_plans", grow_without_plans)
+    monkeypatch.setattr(deft._runs.GpuPlan, "advance", advance_the_second_time)
     grown = [length + 1 for length in LENGTHS]
-    with pytest.raises(deft.UsageError, match="the plan has no room"):
+    with pytest.raises(deft.UsageError, match="has one that is null"):
         batch.grow(TABLES, grown)
     with pytest.raises(deft.UsageError, match="the plan has no room"):
         step.run(batch)

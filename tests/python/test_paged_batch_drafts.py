@@ -141,7 +141,7 @@ def test_a_step_without_drafts_has_nothing_to_say(att, arrays):
 @pytest.mark.parametrize(
     "given, message",
     [
-        ({"bits": np.ones((3, 4, 4), bool)}, "drafts is 4, and request 0 has 5"),
+        ({"bits": np.ones((3, 4, 4), bool)}, "bits has 4 drafts of a request, and request 0 has 5"),
         ({"bits": mask_of(PARENTS[:2], 5)}, "the mask is for 2 requests, and request 2 has drafts"),
         ({"bits": np.zeros((3, 5, 6), bool)}, r"bits is \[3, 5, 6\] of bool, it must be \[requests, drafts, drafts\]"),
         ({"bits": np.zeros((3, 5, 2), "int32")}, r"bits is \[3, 5, 2\], it must be"),

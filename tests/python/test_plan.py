@@ -1,4 +1,6 @@
 import copy
+import html
+import re
 
 import deft
 import numpy as np
@@ -100,6 +102,32 @@ def test_a_picture_is_of_the_plan_and_needs_its_tree(att, family):
     family.append(1)
     with pytest.raises(deft.UsageError, match="the tree has changed since"):
         plan._repr_svg_()
+
+
+def test_a_page_shows_one_plan_or_two(att, family, tmp_path):
+    plan, other = att.plan(family), att.plan(family, partition="query")
+    page = plan.show(height=500)
+    assert page.html == plan.html() and page.html.startswith("<!doctype html>")
+    frame = page._repr_html_()
+    assert frame.startswith("<iframe ") and 'height="500"' in frame and 'sandbox="allow-scripts"' in frame
+    srcdoc = re.search(r'srcdoc="([^"]*)"', frame)
+    assert srcdoc and html.unescape(srcdoc[1]) == page.html
+    page.save(tmp_path / "plan.html")
+    assert (tmp_path / "plan.html").read_text(encoding="utf-8") == page.html
+    assert repr(page).startswith("<deft.PlanPage: ")
+    assert '"label":"query"' in plan.html(against=other) and '"label":"query"' not in page.html
+
+
+def test_a_page_says_what_it_cannot_show(att, family):
+    plan, stale = att.plan(family), att.plan(family)
+    with pytest.raises(deft.UsageError, match="against is .*, it must be a Plan or a PagedBatch"):
+        plan.html(against="query")
+    with pytest.raises(deft.UsageError, match="height = 7, it must be from 100"):
+        plan.show(height=7)
+    family.append(1)
+    with pytest.raises(deft.UsageError, match="the tree has changed since") as error:
+        att.plan(family).html(against=stale)
+    assert error.value.field == "against"
 
 
 def test_overlapping_places_are_found_where_asked_for(att, family):

@@ -8,7 +8,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="torch is not installed")
 
 import deft
-from deft._doors.ranks import agree_on_configs, cache_folder
+from deft._adapters.ranks import agree_on_configs, cache_folder
 
 SPEC = "attention a { query_heads = 4; kv_heads = 2; head_dim = 64; dtype = f16; kv_cache = contiguous; }"
 PHASE = {"family": "sm80", "name": "all", "rows_above": -1, "stages": 2, "tile_kv": 64, "tile_q": 16, "warps": 4}
@@ -67,7 +67,7 @@ def test_ranks_that_know_the_same_keep_their_caches(tmp_path):
 
 
 def test_what_others_may_write_is_not_handed_on(tmp_path, monkeypatch):
-    from deft._doors.ranks import _Known
+    from deft._adapters.ranks import _Known
 
     monkeypatch.setenv("DEFT_CACHE_DIR", str(tmp_path))
     monkeypatch.delenv("DEFT_CONFIG_PATH", raising=False)
@@ -87,7 +87,7 @@ def test_what_others_may_write_is_not_handed_on(tmp_path, monkeypatch):
 
 
 def test_files_that_were_taken_before_and_changed_are_not_trusted(tmp_path, monkeypatch):
-    from deft._doors.ranks import _Known
+    from deft._adapters.ranks import _Known
 
     monkeypatch.setenv("DEFT_CACHE_DIR", str(tmp_path))
     known = _Known({"gpu.json": b"1"}, {})

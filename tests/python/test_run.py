@@ -284,7 +284,7 @@ def test_who_made_an_array_is_told_on_which_stream_it_is_read(family):
     assert q.streams == [1]
     assert deft._tensors.view("k", k, 77).owner is not None and k.streams == [77]
     assert seen.data == q.array.ctypes.data
-    plan._run(q, k, k, None, out, None, False, None, 77)
+    plan.run(q, k, k, out=out, stream=77)
     assert k.streams == [77, 77, 77] and out.streams == [77]
 
 

@@ -37,9 +37,9 @@ def test_it_registers_itself_once(registry):
 
 @pytest.mark.parametrize("version", ["0.5.11", "0.5.24", "0.6.0"])
 def test_releases_that_it_was_not_written_for_are_left_alone(registry, monkeypatch, caplog, version):
-    monkeypatch.setattr("deft._doors.releases.version", lambda package: version)
+    monkeypatch.setattr("deft._adapters.releases.version", lambda package: version)
     deft.sglang.register()
-    assert not registry.made and f"it is for 0.5.12 to 0.5.23, installed is {version}" in caplog.text
+    assert not registry.made and f"it supports 0.5.12 to 0.5.23, installed is {version}" in caplog.text
 
 
 def mode(name):
@@ -101,14 +101,14 @@ def test_it_says_which_release_it_was_seen_with_once_it_is_chosen(registry, capl
         deft.sglang.register()
         assert caplog.text == ""
         make(page_size=8)
-    assert "the attention backend is deft; it was seen with sglang 0.5.17 on a GPU" in caplog.text
+    assert "the attention backend is deft; it was tested on a GPU with SGLang 0.5.17" in caplog.text
 
 
 def test_with_another_release_it_says_that_it_is_experimental(registry, monkeypatch, caplog):
-    monkeypatch.setattr("deft._doors.releases.version", lambda package: "0.5.14")
+    monkeypatch.setattr("deft._adapters.releases.version", lambda package: "0.5.14")
     with caplog.at_level(logging.INFO):
         make(page_size=8)
-    assert "it is experimental: it was seen with sglang 0.5.17 on a GPU, not with 0.5.14" in caplog.text
+    assert "it is experimental: it was tested on a GPU with SGLang 0.5.17, not with 0.5.14" in caplog.text
 
 
 def test_graphs_have_room_for_the_rows_that_fill_them_up(registry):
@@ -234,8 +234,8 @@ def test_a_scale_that_only_the_device_knows_is_named(registry):
         scales_of(layer(0, k_scale=torch.tensor(2.0), k_scale_float=2.0, v_scale=torch.tensor(2.0)))
 
 
-@pytest.mark.parametrize("doors", ["newer", "older"])
-def test_steps_of_a_graph_have_their_pages_at_one_address(registry, doors):
+@pytest.mark.parametrize("interface", ["newer", "older"])
+def test_steps_of_a_graph_have_their_pages_at_one_address(registry, interface):
     backend, made = make(8)
     generator = torch.Generator().manual_seed(17)
     requests = Requests(made, 8)
@@ -248,7 +248,7 @@ def test_steps_of_a_graph_have_their_pages_at_one_address(registry, doors):
     for number in range(3):
         batch = requests.step([1, 1, 1], generator, "decode")
         given = batch.batch_size, batch.req_pool_indices, batch.seq_lens
-        if doors == "newer":
+        if interface == "newer":
             backend.init_forward_metadata_out_graph(batch, in_capture=number == 0)
         elif number == 0:
             backend.init_forward_metadata_capture_cuda_graph(given[0], given[0], *given[1:], None, batch.forward_mode, None)

@@ -7,7 +7,7 @@ import math
 import deft
 import numpy as np
 import pytest
-from deft import lang
+from deft import _ops, lang
 from evaluate import assert_close, evaluate
 
 HEADS, DIM = 4, 16
@@ -200,6 +200,19 @@ def test_captured_tables_are_read_at_any_number(rng, family):
 def test_what_is_used_twice_is_written_once():
     att = attention(score=lambda s, head, q_pos, kv_pos: s * lang.exp(q_pos - kv_pos) + lang.exp(q_pos - kv_pos))
     assert att.spec.count("exp(") == 1 and "let t1 = exp(q_pos - kv_pos);" in att.spec
+
+
+@pytest.mark.parametrize("word", _ops.FUNCTIONS)
+def test_every_function_of_the_language_can_be_said(word):
+    names = {"min": lang.minimum, "max": lang.maximum, "abs": lang.absolute, "floor_div": lang.floor_divide}
+    function = names.get(word) or getattr(lang, word)
+    if word in _ops.REALS or word == "abs":
+        spec = deft.attention(query_heads=2, kv_heads=1, head_dim=32, score=lambda s: function(s)).spec
+    else:
+        spec = deft.attention(query_heads=2, kv_heads=1, head_dim=32, score=lambda s, q_pos, kv_pos: s + function(q_pos, kv_pos + 1)).spec
+    assert f"{word}(" in spec
+    with pytest.raises(deft.DiagnosticError, match=word):  # a word that the compiler knows as its own
+        deft.compile(f"attention a {{ query_heads = 2; kv_heads = 1; head_dim = 32; param {word} : f32 = 1.0; }}")
 
 
 def test_names_that_a_spec_may_not_declare_are_changed():

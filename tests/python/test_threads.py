@@ -17,7 +17,7 @@ deft.set_threads(3)
 assert run() == 1
 child = os.fork()
 if child == 0:
-    assert deft._threads._runtime is None
+    assert deft._process._runtime is None
     assert run() == 1 and deft.get_threads() == 3
     if len(sys.argv) > 1:
         os.fork() and os.wait()  # one that ends without a run

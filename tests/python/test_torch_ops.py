@@ -235,3 +235,14 @@ def test_a_tensor_whose_sign_torch_alone_knows_is_an_error(att, family):
     with pytest.raises(deft.UsageError, match=r"q: a tensor is the negative of its elements(?s:.*)resolve_neg\(\)"):
         plan.run(negative, k, v)
     assert (plan.run(negative.resolve_neg(), k, v) == plan.run(-q, k, v)).all()
+
+
+@pytest.mark.parametrize("are_parts", [False, True])
+def test_a_latent_cache_is_one_tensor_or_two_parts(family, are_parts):
+    att = deft.compile("attention a { query_heads = 4; kv_cache = latent(dim = 64, rope = 16); scale = 0.2; output = bf16 with lse; }")
+    plan, q, cache = att.plan(family), values(2, 4, 80), values(8, 16, 80)
+    table = torch.arange(8, dtype=torch.int32)
+    given = (cache[..., :64], cache[..., 64:]) if are_parts else cache
+    right = plan.run(q, given, None, table, return_lse=True)
+    ours = compiled(lambda q, given, table: plan.run(q, given, None, table, return_lse=True))(q, given, table)
+    assert all(torch.equal(one, other) for one, other in zip(ours, right))

@@ -43,9 +43,10 @@ def test_the_program_uses_every_name_and_runs():
         ("deft.compile('a').plan(deft.Tree(), chunks=3)", "call-arg"),
         ("deft.compile('a').plan(deft.Tree()).summary().itms", "attr-defined"),
         ("x: int = deft.compile('a').spec", "assignment"),
-        ("deft.attention(query_heads=4)", "call-arg"),
+        ("deft.attention(head_dim=64)", "call-arg"),
         ("deft.PagedBatch(deft.Tree(), max_requests=1)", "arg-type"),
         ("deft.SequenceTree(pages='8')", "arg-type"),
+        ("deft.compile('a').plan(deft.Tree(), slack='8')", "arg-type"),
     ],
 )
 def test_what_is_wrong_is_said(tmp_path, line, said):

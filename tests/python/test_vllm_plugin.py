@@ -1,5 +1,6 @@
 import enum
 import importlib
+import json
 import logging
 from types import SimpleNamespace
 
@@ -7,8 +8,10 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+import deft
 import deft.vllm
 from deft.vllm.planner import Planner, work_of
+from deftc_program import deftc
 from engine_fakes import Support, forget, install
 from plain_attention import assert_close, pages_of, plain
 
@@ -76,14 +79,14 @@ def test_it_registers_itself_once_and_says_which_release_it_was_seen_with(regist
         deft.vllm.register()
         deft.vllm.register()
     assert list(registry.values()) == ["deft.vllm.backend.DeftBackend"]
-    assert "CUSTOM is deft, which was seen with vllm 0.26 on a GPU" in caplog.text
+    assert "CUSTOM is deft, which was tested on a GPU with vLLM 0.26" in caplog.text
 
 
 def test_with_a_release_that_it_was_not_seen_with_it_says_that_it_is_experimental(registry, monkeypatch, caplog):
-    monkeypatch.setattr("deft._doors.releases.version", lambda package: "0.24.1")
+    monkeypatch.setattr("deft._adapters.releases.version", lambda package: "0.24.1")
     with caplog.at_level(logging.INFO):
         deft.vllm.register()
-    assert "which is experimental: it was seen with vllm 0.26 on a GPU, not with 0.24.1" in caplog.text
+    assert "which is experimental: it was tested on a GPU with vLLM 0.26, not with 0.24.1" in caplog.text
 
 
 def test_it_leaves_another_backend_in_its_place(registry, caplog):
@@ -96,9 +99,9 @@ def test_it_leaves_another_backend_in_its_place(registry, caplog):
 
 @pytest.mark.parametrize("version", ["0.21.3", "0.34.0", "1.0.0"])
 def test_releases_that_it_was_not_written_for_are_left_alone(registry, monkeypatch, caplog, version):
-    monkeypatch.setattr("deft._doors.releases.version", lambda package: version)
+    monkeypatch.setattr("deft._adapters.releases.version", lambda package: version)
     deft.vllm.register()
-    assert not registry and f"it is for 0.22 to 0.33, installed is {version}" in caplog.text
+    assert not registry and f"it supports 0.22 to 0.33, installed is {version}" in caplog.text
 
 
 def common(table, lengths, counts, *, padded=0, slots=None):
@@ -259,6 +262,26 @@ def test_a_step_writes_the_cache_and_computes_each_layer(registry, kept):
                 assert_close(output[first:end].view(-1, 4, 64), right)
                 first = end
     assert engine.builder._planner._of_graphs.keys() == {4}
+
+
+def test_a_captured_step_is_replayed_elsewhere(registry, tmp_path):
+    """DEFT_CAPTURE=folder:tensors, as an engine's developer has it."""
+    engine = Engine()
+    table = torch.full((4, 8), -1, dtype=torch.int32)
+    for row, pages in enumerate(([3, 1, 2], [3, 1, 7], [5])):
+        table[row, : len(pages)] = ints(pages)
+    with deft.capture(tmp_path, "tensors"):
+        metadata = engine.builder.build(0, common(table[:3], [40, 37, 9], [1, 1, 1], slots=ints([0, 0, 0])))
+        for impl, layer, cache in zip(engine.impls, engine.layers, engine.caches):
+            q = torch.randn(3, 4, 64).bfloat16()
+            impl.forward(layer, q, None, None, cache, metadata, torch.empty(3, 4 * 64, dtype=torch.bfloat16))
+    steps = sorted(tmp_path.glob("*.json"))
+    assert len(steps) == 2  # the second layer has a window and a cap
+    for path in steps:
+        step = json.loads(path.read_text())
+        assert step["page_table"] and step["run"]["k"]["token_stride"] == 2 * 2 * 64  # V beside K
+        shown = deftc("replay", path, "--backend", "cpu", "--repeat", "1")
+        assert "check    right: error" in shown and "3 queries" in shown
 
 
 def test_a_profiling_run_gives_zeros_and_fused_outputs_are_named(registry):

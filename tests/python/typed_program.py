@@ -7,7 +7,7 @@ import deft
 import numpy as np
 from deft import lang
 from numpy.typing import NDArray
-from typing_extensions import assert_type
+from typing_extensions import Unpack, assert_type
 
 Floats = NDArray[np.float16]
 
@@ -65,8 +65,10 @@ def runs(att: deft.Attention, tree: deft.Tree) -> Floats:
     assert_type(plan.summary().tokens_read, int)
     assert_type(plan.choice(), deft.ConfigChoice)
     assert_type(plan.choice().rule, str)
+    assert_type(plan.html(against=att.plan(tree)), str)
+    assert_type(plan.show(height=500), deft.PlanPage)
     assert_type((plan.is_current, plan.query_count, plan.number), tuple[bool, int, int])
-    result: Floats = plan.run(q, k, k)
+    result: Floats = ran(planned(att, tree, workers=1), q, k, check_finite=True)
     return result
 
 
@@ -103,6 +105,20 @@ def batches() -> deft.Sharing:
     assert_type(batch.tree.path_tokens(1), int)
     assert_type(batch.sharing().request_tokens, int)
     return batch.sharing()
+
+
+def planned(att: deft.Attention, tree: deft.Tree, **options: Unpack[deft.TreePlanOptions]) -> deft.Plan:
+    """Options are handed on by their types."""
+    of_all: deft.PlanOptions = {"chunk_tokens": 256, "runs_ahead": 0}
+    att.plan(tree, **of_all)
+    return att.plan(tree, **options)
+
+
+def ran(plan: deft.Plan, q: Floats, k: Floats, **options: Unpack[deft.RunOptions]) -> Floats:
+    of_all: deft.TreeRunOptions = {"stream": None}
+    plan.run(q, k, k, **of_all)
+    out: Floats = plan.run(q, k, k, **options)
+    return out
 
 
 def reserved(plan: deft.Plan, batch: deft.PagedBatch) -> deft.PlanRoom:
@@ -154,6 +170,7 @@ def errors() -> str:
         caught: deft.Error = error
         assert_type(caught.message, str)
         assert_type(caught.hint, str)
+        assert_type(caught.field, str)
         return caught.message
     return ""
 
@@ -176,8 +193,25 @@ def machine() -> bool:
     deft.set_threads(deft.get_threads())
     report = deft.doctor()
     assert_type(report, deft.Doctor)
+    assert_type(deft.support(), dict[str, Any])
     assert_type((deft.get_include(), deft.get_library(), deft.__version__), tuple[str, str, str])
     return deft.has_compiler()
+
+
+def captured(folder: str) -> deft.CaptureState:
+    with deft.capture(folder, "host") as steps:
+        assert_type(steps, deft.Capture)
+        trees()
+    deft.stop_capture()
+    return deft.capture_state()
+
+
+def ranks(att: deft.Attention) -> deft.AgreementHashes:
+    here = deft.Ranks(count=2, rank=0, unit=16)
+    assert_type(here.count, int)
+    peers = deft.Peers("typed", count=1, rank=0, bytes=4096)
+    peers.agree(att)
+    return deft.agreement_hashes(att)
 
 
 def package(path: str) -> deft.Attention:

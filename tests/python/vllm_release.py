@@ -31,9 +31,9 @@ def registered():
 
 
 def check_classes(backend):
-    from vllm.v1.attention import backend as doors
+    from vllm.v1.attention import backend as engine
 
-    own = {backend: doors.AttentionBackend, backend.get_impl_cls(): doors.AttentionImpl, backend.get_builder_cls(): doors.AttentionMetadataBuilder}
+    own = {backend: engine.AttentionBackend, backend.get_impl_cls(): engine.AttentionImpl, backend.get_builder_cls(): engine.AttentionMetadataBuilder}
     for mine, theirs in own.items():
         missing = sorted(getattr(mine, "__abstractmethods__", ()))
         see(f"{mine.__name__} has all that {theirs.__name__} asks for {missing or ''}", not missing)

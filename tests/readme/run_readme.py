@@ -74,7 +74,7 @@ def blocks_of(text):
 
 
 PROGRESS = re.compile(r"^[\w ]+: \d+ %.*$", re.MULTILINE)  # said where work takes longer than a second
-VERDICT = re.compile(r", bound by products: .*$", re.MULTILINE)  # what bounds a run depends on the machine
+VERDICT = re.compile(r", compute-bound \(.*$", re.MULTILINE)  # what bounds a run depends on the machine
 
 
 def lines_of(text):

@@ -152,6 +152,7 @@ def main():
         folder = pathlib.Path(name)
         build(folder / "site")
         problems = list(broken_links(folder / "site"))
+        problems += [f"{name} is not at the root" for name in ("llms.txt", "llms-full.txt") if not (folder / "site" / name).exists()]
         server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=folder / "site"))
         threading.Thread(target=server.serve_forever, daemon=True).start()
         address = f"http://127.0.0.1:{server.server_address[1]}"

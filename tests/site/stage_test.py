@@ -57,8 +57,11 @@ class PagesTest(unittest.TestCase):
 
     def test_every_class_and_struct_of_a_public_header_has_a_place(self):
         for path in (ROOT / "runtime/include/deft").glob("*.hpp"):
+            header = reference.public_part(path.read_text(encoding="utf-8"))
+            if "\nclass " not in header and "\nstruct " not in header:
+                continue
             page = (self.folder / f"api/cpp-{path.stem}.md").read_text(encoding="utf-8")
-            for name in re.findall(r"^(?:class|struct|enum class) (?:DEFT_API )?(\w+)(?: final)?(?: : [^{]*)? \{", path.read_text(encoding="utf-8"), re.MULTILINE):
+            for name in re.findall(r"^(?:class|struct|enum class) (?:DEFT_API )?(\w+)(?: final)?(?: : [^{]*)? \{", header, re.MULTILINE):
                 with self.subTest(header=path.name, name=name):
                     self.assertIn(f"\n## {name}\n", page)
 
@@ -71,6 +74,17 @@ class PagesTest(unittest.TestCase):
 
 
 class ReferenceTest(unittest.TestCase):
+    def test_bodies_and_what_is_inside_are_left_out(self):
+        text = (
+            "#include <a>\n/// One (of it).\nnamespace deft {\nnamespace detail {\n\ninline int f() { return 1; }\n\n} // namespace detail\n\n/// A.\nclass A {\npublic:\n"
+            "  explicit A(int *of) : own_(of), more_{1} {}\n  int size() const { return f({1, 2}); } ///< of it\n"
+            "  int zero = {};\n};\n}\n"
+        )
+        self.assertEqual(
+            reference.public_part(text).strip(),
+            "#include <a>\n/// One (of it).\nnamespace deft {\n\n/// A.\nclass A {\npublic:\n  explicit A(int *of);\n  int size() const; ///< of it\n  int zero = {};\n};\n}",
+        )
+
     HEADER = "#pragma once\n/// About it all.\n\nnamespace deft {\n\n/// One.\nstruct One {\n  int a = 0; ///< a brace {\n};\n\n/// Two\n/// lines.\nint two(int a,\n        int b);\n\n} // namespace deft\n"
 
     def test_declarations_end_where_their_braces_and_lines_do(self):

@@ -5,6 +5,7 @@
 #include "runtime/plan/PlaceDrafts.h"
 #include "tests/support/FakeKernels.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
@@ -94,9 +95,9 @@ Variant variantOfEnvironment() {
   Variant variant;
   const char *text = std::getenv("DEFT_FAKE_CUDA_VARIANT");
   char dtype[5] = {};
-  if (text && std::sscanf(text, "%d,%d,%d,%d,%4[^,],%f,%d,%d", &variant.queryHeads, &variant.kvHeads,
+  if (text && std::sscanf(text, "%d,%d,%d,%d,%4[^,],%f,%d,%d,%d", &variant.queryHeads, &variant.kvHeads,
                           &variant.headDim, &variant.pageSize, dtype, &variant.scale, &variant.worthGroups,
-                          &variant.lists) >= 6)
+                          &variant.lists, &variant.latentDim) >= 6)
     variant.isBf16 = std::strcmp(dtype, "bf16") == 0;
   return variant;
 }
@@ -253,15 +254,15 @@ int cuMemcpyDtoHAsync_v2(void *to, cu::DevicePtr from, std::size_t bytes, cu::St
   std::memcpy(to, pointerOf<void>(from), bytes);
   return note({.name = "cuMemcpyDtoHAsync", .stream = stream, .bytes = bytes});
 }
-/// A map that tells what it was made for.
 int cuTensorMapEncodeTiled(void *map, int, unsigned rank, void *address, const unsigned long long *sizes,
                            const unsigned long long *, const unsigned *box, const unsigned *, int, int, int,
                            int) {
   if (const Result failed = note({.name = "cuTensorMapEncodeTiled"}))
     return failed;
-  const unsigned long long words[] = {reinterpret_cast<unsigned long long>(address), rank, sizes[0],
-                                      box[rank - 1]};
-  std::memcpy(map, words, sizeof words);
+  TensorMap made{address, rank, {}, {}};
+  std::copy_n(sizes, rank, made.sizes);
+  std::copy_n(box, rank, made.box);
+  std::memcpy(map, &made, sizeof made);
   return cu::kSuccess;
 }
 int cuMemsetD8Async(cu::DevicePtr to, unsigned char value, std::size_t bytes, cu::Stream stream) {
@@ -321,10 +322,22 @@ int cuLaunchKernelEx(const cu::LaunchConfig *config, cu::Function function, void
                       : ending == "f16" ? deft::exec::StateType::F16
                                         : deft::exec::StateType::BF16;
     work = [args, type] { deft::exec::mergeStates(args, type); };
+  } else if (const std::string name = "deft_merge_peers_"; call.kernel.starts_with(name)) {
+    const auto args = readArgs<deft::abi::PeersArgs>(params);
+    takeArgs(args);
+    const std::string ending = call.kernel.substr(name.size());
+    const auto type = ending == "f32"   ? deft::exec::StateType::F32
+                      : ending == "f16" ? deft::exec::StateType::F16
+                                        : deft::exec::StateType::BF16;
+    work = [args, type] { mergePeers(args, type); };
   } else if (call.kernel == "deft_check_pages") {
     const auto args = readArgs<deft::abi::PageCheckArgs>(params);
     takeArgs(args);
     work = [args] { checkPages(args); };
+  } else if (call.kernel == "deft_check_lists") {
+    const auto args = readArgs<deft::abi::ListCheckArgs>(params);
+    takeArgs(args);
+    work = [args, gridX] { checkLists(args, gridX); };
   } else if (call.kernel == "deft_draft_plan") {
     const auto args = readArgs<deft::abi::DraftArgs>(params);
     takeArgs(args);

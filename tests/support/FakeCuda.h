@@ -32,6 +32,12 @@ struct Call {
   }
 };
 
+/// What a tensor map of this driver holds: what it was made for.
+struct TensorMap {
+  const void *address;
+  unsigned long long rank, sizes[5], box[5];
+};
+
 /// The calls since the last time, of all threads. Questions (names, attributes, versions, errors' texts) and
 /// changes of the current context are left out.
 std::vector<Call> takeCalls();
@@ -46,10 +52,17 @@ struct Variant {
   float scale = 1;
   /// Where it selects: groups of a query's heads, and lists; 0: as many as KV heads.
   int worthGroups = 0, lists = 0;
+  /// Of a latent cache, elements of q and of K, in which V is the first headDim; 0: K and V are separate.
+  int latentDim = 0;
+  /// Of a cache whose V has headDim elements of its own, those of q and of K; 0: as many.
+  int otherKeyDim = 0;
+
+  int keyDim() const { return latentDim > 0 ? latentDim : otherKeyDim > 0 ? otherKeyDim : headDim; }
 };
 
 /// Of all kernels launched from now on. Where nobody sets one: DEFT_FAKE_CUDA_VARIANT of the environment,
-/// "query_heads,kv_heads,head_dim,page_size,bf16|f16,scale", and ",groups,lists" where it selects.
+/// "query_heads,kv_heads,head_dim,page_size,bf16|f16,scale", ",groups,lists" where it selects (0,0 where it
+/// does not), and ",latent" behind these of a latent cache.
 void setVariant(const Variant &variant);
 
 /// From now on calls of this function give this error; 0 ends it.

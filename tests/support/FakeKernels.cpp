@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <map>
 #include <stdexcept>
@@ -88,9 +89,17 @@ std::vector<Token> tokensOfRuns(const Variant &variant, const abi::AttendArgs &a
   return tokens;
 }
 
-/// Those of a list that the item has.
-std::vector<Token> tokensOfList(const abi::Selected &selected, const abi::Item &item, long long list) {
+/// Those of a list that the item has. Lists of a caller, which a plan has no memory for, stand in place of
+/// the page table.
+std::vector<Token> tokensOfList(const abi::AttendArgs &args, const abi::Item &item, long long list) {
+  const abi::Selected &selected = *args.selected;
   std::vector<Token> tokens;
+  if (selected.counts == nullptr) {
+    for (int i = item.commonTokens; i < item.commonTokens + item.tokens; ++i)
+      if (const int slot = args.pageTable[list * selected.budget + i]; slot >= 0)
+        tokens.push_back({slot, 0});
+    return tokens;
+  }
   const int end = std::min(item.commonTokens + item.tokens, selected.counts[list]);
   for (int slot = item.commonTokens; slot < end; ++slot) {
     const long long at = list * selected.budget + slot;
@@ -142,7 +151,7 @@ void attendRow(const Variant &variant, const abi::AttendArgs &args, const abi::I
   const int lists = listsOf(variant), groups = groupsOf(variant);
   const int list = head * lists / variant.queryHeads;
   const std::vector<Token> tokens = layer == Layer::Sparse
-                                        ? tokensOfList(*args.selected, item, item.runBegin * lists + list)
+                                        ? tokensOfList(args, item, item.runBegin * lists + list)
                                     : areTold(args, layer)   ? tokensOfTold(args, item, query)
                                     : layer == Layer::United ? tokensOfUnion(args, item, query, list, lists)
                                                              : tokensOfRuns(variant, args, item, query);
@@ -150,7 +159,7 @@ void attendRow(const Variant &variant, const abi::AttendArgs &args, const abi::I
     const auto placeIn = [&](const abi::CachePlaces &cache) {
       const int size = variant.pageSize;
       const auto elements = [&](unsigned units) {
-        return units * (variant.headDim % abi::kStrideElements == 0 ? 16LL : 8LL);
+        return units * ((variant.headDim | variant.keyDim()) % abi::kStrideElements == 0 ? 16LL : 8LL);
       };
       return (size == 0 ? token.place * elements(cache.tokenStride)
                         : token.place / size * elements(cache.pageStride) +
@@ -159,10 +168,16 @@ void attendRow(const Variant &variant, const abi::AttendArgs &args, const abi::I
     };
     const long long key = placeIn(args.kCache), value = placeIn(args.vCache);
     float score = 0;
-    for (int d = 0; d < variant.headDim; ++d)
-      score += q.at(caller * args.qStride + head * variant.headDim + d) * k.at(key + d);
+    // Of a latent cache, what is behind V's elements in K stands where V does elsewhere.
+    const int dim = variant.latentDim > 0 ? variant.headDim : variant.keyDim();
+    for (int d = 0; d < variant.keyDim(); ++d)
+      score += q.at(caller * args.qStride + head * variant.keyDim() + d) *
+               (d < dim ? k.at(key + d) : v.at(value + d - dim));
     score *= variant.scale;
-    result.add(score, [&](std::size_t d) { return v.at(value + static_cast<long long>(d)); });
+    result.add(score, [&](std::size_t d) {
+      const auto at = static_cast<long long>(d);
+      return variant.latentDim > 0 ? k.at(key + at) : v.at(value + at);
+    });
     if (layer == Layer::Selecting) {
       const long long group = caller * groups + head * groups / variant.queryHeads;
       unsigned &worth = args.selected->worth[group * args.selected->worthStride + token.position];
@@ -344,9 +359,9 @@ void makeQueries(const Variant &variant, const abi::QueryArgs &args, unsigned bl
       if (caller < 0)
         break;
       auto *to =
-          static_cast<std::uint16_t *>(args.made) + (caller * variant.queryHeads + head) * variant.headDim;
-      for (int d = 0; d < variant.headDim; ++d)
-        to[d] = exec::fromFloat(2 * q.at(caller * args.qStride + head * variant.headDim + d), dtype);
+          static_cast<std::uint16_t *>(args.made) + (caller * variant.queryHeads + head) * variant.keyDim();
+      for (int d = 0; d < variant.keyDim(); ++d)
+        to[d] = exec::fromFloat(2 * q.at(caller * args.qStride + head * variant.keyDim() + d), dtype);
     }
 }
 
@@ -357,6 +372,10 @@ void growPlan(const abi::GrowArgs &args) {
     const abi::GrowingLeaf &planned = args.leaves[leaf];
     return std::clamp(args.lengths[planned.request] - planned.length, 0, planned.mostGain);
   };
+  const auto heldGainOf = [&](int leaf) {
+    const auto held = leaf < 0 ? 0u : static_cast<unsigned>(args.leaves[leaf].reserved);
+    return held == 0 ? gainOf(leaf) : std::popcount(held & ((1u << gainOf(leaf)) - 1));
+  };
   for (int i = 0; i < args.mostItems; ++i) {
     if (args.growingItems[i] < 0)
       continue;
@@ -365,7 +384,7 @@ void growPlan(const abi::GrowArgs &args) {
     item.tokens = 0;
     for (int r = item.runBegin; r < end; ++r) {
       args.runs[r].begin = item.tokens;
-      args.runs[r].tokens = args.grownRuns[r].planned + gainOf(args.grownRuns[r].leaf);
+      args.runs[r].tokens = args.grownRuns[r].planned + heldGainOf(args.grownRuns[r].leaf);
       item.tokens += args.runs[r].tokens;
     }
     if (item.dealtTiles == 0)
@@ -395,6 +414,39 @@ void growPlan(const abi::GrowArgs &args) {
   }
 }
 
+void mergePeers(const abi::PeersArgs &args, exec::StateType type) {
+  abi::PeerMemory &own = *args.ranks[args.rank];
+  const unsigned long long replay = ++own.replays;
+  if (own.broken != 0)
+    return;
+  const auto rows = static_cast<std::size_t>(args.queries) * static_cast<std::size_t>(args.heads);
+  const std::size_t outBytes = rows * static_cast<std::size_t>(args.dim * exec::bytesOf(type));
+  const auto bufferOf = [&](int rank) {
+    return reinterpret_cast<char *>(args.ranks[rank] + 1) +
+           static_cast<long long>(replay % 2) * args.bufferBytes;
+  };
+  std::memcpy(bufferOf(args.rank), args.own, outBytes);
+  std::memcpy(bufferOf(args.rank) + outBytes, args.ownLse, rows * sizeof(float));
+  exec::PartsOfRows parts;
+  for (int rank = 0; rank < args.count; ++rank) {
+    args.ranks[rank]->flags[args.rank] = replay;
+    parts.outs.push_back(bufferOf(rank));
+    parts.lses.push_back(reinterpret_cast<const float *>(bufferOf(rank) + outBytes));
+  }
+  for (int rank = 0; rank < args.count; ++rank)
+    if (own.flags[rank] < replay) {
+      *args.late = replay << 32 | static_cast<unsigned>(rank + 1);
+      own.broken = replay;
+      return;
+    }
+  parts.queries = args.queries;
+  parts.heads = args.heads;
+  parts.dim = args.dim;
+  parts.headBegin = args.headBegin;
+  parts.headCount = args.headCount;
+  exec::mergeHeads(parts, type, args.out, args.lse);
+}
+
 void checkPages(const abi::PageCheckArgs &args) {
   for (int i = 0; i < args.itemCount; ++i)
     for (int r = args.items[i].runBegin; r < args.items[i].runBegin + args.items[i].runCount; ++r)
@@ -404,6 +456,14 @@ void checkPages(const abi::PageCheckArgs &args) {
           *args.wrong = static_cast<unsigned long long>(static_cast<unsigned>(page)) << 32 |
                         static_cast<unsigned>(entry + 1);
       }
+}
+
+void checkLists(const abi::ListCheckArgs &args, unsigned queries) {
+  for (unsigned query = 0; query < queries; ++query)
+    for (int i = 0; i < args.budget; ++i)
+      if (const int slot = args.lists[static_cast<long long>(query) * args.budget + i];
+          slot < -1 || slot >= args.slots)
+        *args.wrong = static_cast<unsigned long long>(static_cast<unsigned>(slot)) << 32 | (query + 1);
 }
 
 void writePages(const WritePagesArgs &args) {

@@ -1,6 +1,8 @@
 #pragma once
 
+#include "runtime/exec/MergeStates.h"
 #include "templates/deft/abi.h"
+#include "templates/deft/peers_abi.h"
 #include "templates/deft/query_abi.h"
 #include "templates/deft/select_abi.h"
 #include "templates/deft/union_abi.h"
@@ -20,6 +22,9 @@ void makeQueries(const Variant &variant, const abi::QueryArgs &args, unsigned bl
 
 void growPlan(const abi::GrowArgs &args);
 void checkPages(const abi::PageCheckArgs &args);
+void checkLists(const abi::ListCheckArgs &args, unsigned queries);
+/// Launches are over before the next one begins, so a rank whose flag is not there is late at once.
+void mergePeers(const abi::PeersArgs &args, exec::StateType type);
 /// `type` as the kernel's name ends: f32, f16 or bf16.
 
 struct WritePagesArgs { ///< of exec::DevicePageTable

@@ -38,15 +38,14 @@ int main(int argc, char **argv) {
   package.deftcVersion = "test";
   package.specFiles = {{"host_program.deft", *text}};
   package::PackagedVariant packaged;
+  static_cast<spec::AttentionShape &>(packaged.source) = variant;
   packaged.source.name = variant.name;
-  packaged.source.queryHeads = variant.queryHeads;
-  packaged.source.kvHeads = variant.kvHeads;
-  packaged.source.tensors = variant.tensors;
   packaged.source.withLse = variant.withLse;
   packaged.source.pageSize = variant.cache.pageSize;
   packaged.source.normalize = variant.normalize;
   if (variant.select) // lists by KV head
     packaged.source.worthGroups = packaged.source.lists = variant.lists();
+  packaged.source.listsAreGiven = variant.readsGivenLists();
   const auto addKernels = [&](const target::Target &target, const config::Config &config) {
     package::KernelSet kernels{.arch = std::string(target.arch),
                                .config = config,
@@ -67,11 +66,13 @@ int main(int argc, char **argv) {
       const auto sparse = kernels::sparsePhase(kernels::KernelShape::of(variant), target);
       if (!sparse)
         return false;
-      for (const config::PhaseConfig &phase : config.phases)
-        selecting.attend.push_back(
-            kernelOf(attendEntry(packaged.source, phase, codegen::cuda::Layer::Selecting), 32 * phase.warps));
-      selecting.select = kernelOf(selectEntry(packaged.source), codegen::cuda::SelectShape::kThreads);
-      selecting.blocksOfList = codegen::cuda::SelectShape::of(target).blocksOfList;
+      if (!packaged.source.listsAreGiven) {
+        for (const config::PhaseConfig &phase : config.phases)
+          selecting.attend.push_back(kernelOf(
+              attendEntry(packaged.source, phase, codegen::cuda::Layer::Selecting), 32 * phase.warps));
+        selecting.select = kernelOf(selectEntry(packaged.source), codegen::cuda::SelectShape::kThreads);
+        selecting.blocksOfList = codegen::cuda::SelectShape::of(target).blocksOfList;
+      }
       selecting.sparsePhase = *sparse;
       selecting.sparse =
           kernelOf(attendEntry(packaged.source, *sparse, codegen::cuda::Layer::Sparse), 32 * sparse->warps);

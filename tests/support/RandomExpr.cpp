@@ -1,7 +1,5 @@
 #include "tests/support/RandomExpr.h"
 
-#include "compiler/spec/Names.h"
-
 #include <limits>
 
 namespace deft::test {
@@ -13,9 +11,9 @@ using spec::ScalarType;
 
 std::vector<ExprOp> functionsOfOne() {
   std::vector<ExprOp> functions;
-  for (const std::string &name : spec::functionNames())
-    if (const ExprOp function = spec::parseFunction(name).value(); spec::operandCount(function) == 1)
-      functions.push_back(function);
+  for (const spec::Operation &operation : spec::operations())
+    if (operation.isFunction && operation.operands == 1)
+      functions.push_back(operation.op);
   return functions;
 }
 

@@ -50,7 +50,7 @@ exec::Inputs spreadInputs(const spec::Variant &variant, exec::Inputs inputs, std
   for (int query = 0; query < inputs.queryCount; ++query)
     std::copy_n(inputs.q.begin() + query * packed, packed, q.begin() + query * inputs.qStride);
   inputs.q = std::move(q);
-  spread(random, variant, tensors.k, inputs.cache.k, inputs.k);
+  spread(random, variant, tensors.keyRow(), inputs.cache.k, inputs.k);
   if (tensors.valueInKey)
     inputs.cache.v = inputs.cache.k;
   else

@@ -43,8 +43,9 @@ void freeUnseenPages(const spec::Variant &variant, const tree::KvTree &tree, exe
     for (int slot = 0; slot < pageSize; ++slot)
       for (int head = 0; head < variant.kvHeads; ++head) {
         const int location = static_cast<int>(page) * pageSize + slot;
-        poison(inputs.k, inputs.keyAt(location, pageSize, head), variant.tensors.k);
-        poison(inputs.v, inputs.valueAt(location, pageSize, head), variant.tensors.v);
+        poison(inputs.k, inputs.keyAt(location, pageSize, head), variant.tensors.keyRow());
+        if (!variant.tensors.valueInKey)
+          poison(inputs.v, inputs.valueAt(location, pageSize, head), variant.tensors.v);
       }
     inputs.pageTable[page] = -1;
   }

@@ -16,7 +16,7 @@ install(EXPORT deftTargets NAMESPACE deft:: DESTINATION ${deft_cmake_folder})
 configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/deftConfig.cmake.in ${PROJECT_BINARY_DIR}/deftConfig.cmake
   INSTALL_DESTINATION ${deft_cmake_folder} NO_SET_AND_CHECK_MACRO NO_CHECK_REQUIRED_COMPONENTS_MACRO)
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/deftConfigVersion.cmake
-  VERSION ${PROJECT_VERSION} COMPATIBILITY SameMinorVersion)
+  VERSION ${PROJECT_VERSION} COMPATIBILITY AnyNewerVersion)
 install(FILES ${PROJECT_BINARY_DIR}/deftConfig.cmake ${PROJECT_BINARY_DIR}/deftConfigVersion.cmake
   DESTINATION ${deft_cmake_folder})
 

@@ -68,8 +68,7 @@ target_precompile_headers(deft_mlir_pch PRIVATE
 # DEPENDS names the targets that generate headers (the ...IncGen of mlir_tablegen).
 function(deft_mlir_library name)
   cmake_parse_arguments(arg "" "" "SOURCES;LINK;DEPENDS" ${ARGN})
-  deft_library(${name} SOURCES ${arg_SOURCES} LINK ${arg_LINK} mlir_deps)
-  deft_use_mlir_pch(deft_${name})
+  deft_library(${name} MLIR SOURCES ${arg_SOURCES} LINK ${arg_LINK} mlir_deps)
   if(arg_DEPENDS)
     add_dependencies(deft_${name} ${arg_DEPENDS})
   endif()

@@ -5,8 +5,8 @@
 #include "runtime/config_cache/SparseFiles.h"
 #include "runtime/module_cache/CompileKernels.h"
 #include "runtime/program/Compiler.h"
-#include "tools/deftc/Commands.h"
 #include "tools/deftc/common/CommandWalk.h"
+#include "tools/deftc/common/Commands.h"
 #include "tools/deftc/common/Gpus.h"
 #include "tools/deftc/common/Progress.h"
 #include "tools/deftc/common/SelectText.h"
@@ -275,15 +275,15 @@ void addBuildCommand(CLI::App &app, Context &context) {
   command->add_flag("--cpu", options->cpu, "Add native code for x86-64-v3 and x86-64-v4");
   command
       ->add_flag("--source", options->sourceOnly,
-                 "Only the source of GPU kernels, which are compiled where the package is run; no code for "
-                 "processors")
+                 "Only the source of GPU kernels, to be compiled on the machine that runs the package; no "
+                 "code for processors")
       ->excludes("--arch")
       ->excludes("--cpu");
   command->add_option("--variant", options->variant,
-                      "Only this attention, as SPEC#NAME does (all of the file without it)");
-  command->add_option("-o,--output", options->output, "The package (SPEC.deftpkg without it)");
+                      "Only this attention, as SPEC#NAME does (default: all of the file)");
+  command->add_option("-o,--output", options->output, "The package (default: SPEC.deftpkg)");
   command->footer("Example:\n  deftc build llama3_8b --arch sm_80,sm_90a --cpu -o llama3.deftpkg\n"
-                  "Without --arch, --cpu and --source it is for the GPUs and the processor of this machine.\n"
+                  "The default targets are the GPUs and the processor of this machine.\n"
                   "A package holds native code: trust it like a program.");
   context.onRun(command, [&context, options] {
     const Result<void> done = build(context, *options);

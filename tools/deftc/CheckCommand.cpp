@@ -1,7 +1,7 @@
 #include "compiler/spec/Names.h"
 #include "compiler/spec/VariantJson.h"
-#include "tools/deftc/Commands.h"
 #include "tools/deftc/common/CommandWalk.h"
+#include "tools/deftc/common/Commands.h"
 #include "tools/deftc/common/SpecInput.h"
 
 #include <CLI/CLI.hpp>
@@ -116,7 +116,7 @@ int checkAsJson(Context &context, const std::vector<std::string> &paths) {
 void addCheckCommand(CLI::App &app, Context &context) {
   CLI::App *command = app.add_subcommand("check", "Check specs and report what is wrong with them");
   auto paths = std::make_shared<std::vector<std::string>>();
-  command->add_option("SPEC", *paths, "Files, names of shipped specs, or - for what is piped in")
+  command->add_option("SPEC", *paths, "Files, names of shipped specs, or - for standard input")
       ->type_name(kSpecOrFile)
       ->required();
   auto asJson = std::make_shared<bool>(false);

@@ -1,6 +1,6 @@
 #include "runtime/config_cache/TreeClassifier.h"
-#include "tools/deftc/Commands.h"
 #include "tools/deftc/common/Arguments.h"
+#include "tools/deftc/common/Commands.h"
 #include "tools/deftc/common/Numbers.h"
 #include "tools/deftc/common/TreeInput.h"
 #include "tuner/workload/Workload.h"
@@ -144,13 +144,14 @@ int classify(Context &context, const Options &options) {
 } // namespace
 
 void addClassifyCommand(CLI::App &app, Context &context) {
-  CLI::App *command = app.add_subcommand("classify", "Explain to which class, for tuning, a tree belongs");
+  CLI::App *command = app.add_subcommand("classify", "Explain a tree's class for tuning");
   auto options = std::make_shared<Options>();
   addTreeOptions(*command, options->tree);
   command->add_option("TREE", options->tree.tree, "A tree file, as --tree")
       ->excludes("--tree")
       ->excludes("--workload");
-  command->add_option("--steps", options->steps, "Follow so many steps of the workload, and list the changes")
+  command
+      ->add_option("--steps", options->steps, "Follow this many steps of the workload and list the changes")
       ->check(atLeast(1));
   command->add_flag("--json", options->asJson, "Print JSON");
   command->footer(kFooter);

@@ -5,7 +5,7 @@
 #include <iostream>
 #include <unistd.h>
 
-int deft_command_line(int argc, char **argv) {
+int deftc_command_line(int argc, char **argv) {
   deft::cli::Context context{std::cout,
                              std::cerr,
                              deft::cli::wantsColour(STDOUT_FILENO),

@@ -1,5 +1,5 @@
-#include "tools/deftc/Commands.h"
 #include "tools/deftc/common/Arguments.h"
+#include "tools/deftc/common/Commands.h"
 #include "tools/deftc/common/Context.h"
 #include "tools/deftc/common/ParseErrors.h"
 

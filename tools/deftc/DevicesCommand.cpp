@@ -2,7 +2,7 @@
 #include "compiler/target/Target.h"
 #include "runtime/config_cache/DeviceKey.h"
 #include "runtime/exec/cpu/SharedObject.h"
-#include "tools/deftc/Commands.h"
+#include "tools/deftc/common/Commands.h"
 #include "tools/deftc/common/Gpus.h"
 #include "tools/deftc/common/Words.h"
 
@@ -30,13 +30,14 @@ struct Row : FoundGpu {
     return names;
   }
   /// A family has kernels to choose from where they were measured; for other GPUs kernels are compiled and
-  /// their resources are checked.
+  /// their resources are checked. Those of latent caches have some everywhere: no schedule names any.
   bool isMeasured() const {
     if (!target)
       return false;
     const auto families = kernels::familiesOn(target);
-    return std::any_of(families.begin(), families.end(),
-                       [](const kernels::Family *family) { return family->defaults != nullptr; });
+    return std::any_of(families.begin(), families.end(), [](const kernels::Family *family) {
+      return family->defaults && family->values != kernels::Values::InKeys;
+    });
   }
   std::string note() const {
     if (facts.major < 8)
@@ -69,23 +70,25 @@ json cpuJson() {
 }
 
 void printTable(std::ostream &out, const std::vector<Row> &rows) {
-  std::size_t nameWidth = 4;
-  for (const Row &row : rows)
+  const auto familiesOf = [](const Row &row) { return row.target ? joined(row.families()) : "none"; };
+  std::size_t nameWidth = 4, familiesWidth = 8;
+  for (const Row &row : rows) {
     nameWidth = std::max(nameWidth, row.facts.name.size());
+    familiesWidth = std::max(familiesWidth, familiesOf(row).size());
+  }
   const auto line = [&](const std::string &index, const std::string &name, const std::string &capability,
                         const std::string &arch, const std::string &units, const std::string &memory,
                         const std::string &families, const std::string &note) {
     out << std::right << std::setw(5) << index << "  " << std::left
         << std::setw(static_cast<int>(nameWidth) + 2) << name << std::setw(12) << capability << std::setw(9)
         << arch << std::right << std::setw(5) << units << std::setw(9) << memory << "  " << std::left
-        << std::setw(12) << families << note << '\n';
+        << std::setw(static_cast<int>(familiesWidth) + 2) << families << note << '\n';
   };
   line("index", "name", "capability", "kernels", "SMs", "memory", "families", "");
   for (const Row &row : rows)
     line(std::to_string(row.facts.ordinal), row.facts.name, row.capability(),
          row.target ? std::string(row.target->arch) : "none", std::to_string(row.facts.multiprocessors),
-         std::to_string(row.facts.memoryBytes >> 30) + " GiB", row.target ? joined(row.families()) : "none",
-         row.note());
+         std::to_string(row.facts.memoryBytes >> 30) + " GiB", familiesOf(row), row.note());
 }
 
 json toJson(const Row &row) {

@@ -1,5 +1,6 @@
 #include "runtime/doctor/Doctor.h"
-#include "tools/deftc/Commands.h"
+#include "runtime/doctor/Support.h"
+#include "tools/deftc/common/Commands.h"
 
 #include <CLI/CLI.hpp>
 
@@ -30,16 +31,31 @@ int printReport(Context &context, bool asJson) {
   return code;
 }
 
+int printSupport(Context &context, bool asJson) {
+  context.out << (asJson ? doctor::supportTable().dump(2) + '\n' : doctor::supportPage());
+  return kExitOk;
+}
+
 } // namespace
 
 void addDoctorCommand(CLI::App &app, Context &context) {
   CLI::App *command =
-      app.add_subcommand("doctor", "Say what this machine can do and how to mend what is missing");
-  auto asJson = std::make_shared<bool>(false);
-  command->add_flag("--json", *asJson, "Print JSON");
-  command->footer("Example:\n  deftc doctor\nThe exit code is 0 when specs run here, at least on the CPU, "
-                  "and 3 otherwise.");
-  context.onRun(command, [&context, asJson] { return printReport(context, *asJson); });
+      app.add_subcommand("doctor", "Report what this machine can do and how to fix what is missing");
+  struct Options {
+    bool asJson = false, isSupport = false;
+  };
+  auto options = std::make_shared<Options>();
+  command->add_flag("--json", options->asJson, "Print JSON");
+  command->add_flag(
+      "--support", options->isSupport,
+      "Print which features run on which processors, GPUs and engines, and the errors of the others");
+  command->footer(
+      "Examples:\n  deftc doctor\n  deftc doctor --support\nThe exit code is 0 when specs run here, at "
+      "least on the CPU, and 3 otherwise.");
+  context.onRun(command, [&context, options] {
+    return options->isSupport ? printSupport(context, options->asJson)
+                              : printReport(context, options->asJson);
+  });
 }
 
 } // namespace deft::cli

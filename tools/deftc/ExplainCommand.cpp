@@ -1,6 +1,6 @@
 #include "specs/LanguageRules.h"
-#include "tools/deftc/Commands.h"
 #include "tools/deftc/common/Arguments.h"
+#include "tools/deftc/common/Commands.h"
 #include "tools/deftc/common/ConfigOptions.h"
 #include "tools/deftc/common/DeviceInput.h"
 #include "tools/deftc/common/ProgramInput.h"
@@ -141,12 +141,12 @@ int explain(Context &context, const Options &options) {
 void addExplainCommand(CLI::App &app, Context &context) {
   CLI::App *command = app.add_subcommand(
       "explain",
-      "Say which config a tree gets, by which rule and out of which file; or tell a rule of the language");
+      "Show which config a tree gets, by which rule and from which file; or explain a rule of the language");
   auto options = std::make_shared<Options>();
   addProgramOptions(*command, options->input, options->variant);
   addTreeOptions(*command, options->tree);
   addDeviceOptions(*command, options->device);
-  command->add_option("--threads", options->device.threads, "Of the CPU; all by default")->check(threads());
+  command->add_option("--threads", options->device.threads, "CPU threads; default: all")->check(threads());
   addConfigOption(*command, options->config);
   command->add_flag("--json", options->asJson, "Print JSON");
   command->footer(kFooter);

@@ -1,7 +1,7 @@
 #include "compiler/spec/Format.h"
 #include "compiler/support/AtomicFile.h"
 #include "compiler/support/Render.h"
-#include "tools/deftc/Commands.h"
+#include "tools/deftc/common/Commands.h"
 #include "tools/deftc/common/SpecInput.h"
 
 #include <CLI/CLI.hpp>
@@ -54,13 +54,11 @@ int formatAll(Context &context, const std::vector<std::string> &paths, bool chec
 } // namespace
 
 void addFmtCommand(CLI::App &app, Context &context) {
-  CLI::App *command = app.add_subcommand("fmt", "Give specs their usual form, in place");
+  CLI::App *command = app.add_subcommand("fmt", "Format specs in place");
   auto paths = std::make_shared<std::vector<std::string>>();
   auto checkOnly = std::make_shared<bool>(false);
-  command->add_option("SPEC", *paths, "Files, or - for what is piped in, which goes to the output")
-      ->required();
-  command->add_flag("--check", *checkOnly,
-                    "Write nothing, name the files that would change; the exit code is then 1");
+  command->add_option("SPEC", *paths, "Files, or - for standard input, formatted to the output")->required();
+  command->add_flag("--check", *checkOnly, "Write nothing; name the files that would change and exit with 1");
   command->footer("Example:\n  deftc fmt my.deft");
   context.onRun(command, [&context, paths, checkOnly] { return formatAll(context, *paths, *checkOnly); });
 }

@@ -1,4 +1,4 @@
-#include "tools/deftc/Commands.h"
+#include "tools/deftc/common/Commands.h"
 #include "tools/deftc/common/Numbers.h"
 #include "tools/deftc/common/Progress.h"
 #include "tools/deftc/tune/TuneSummary.h"
@@ -52,13 +52,12 @@ void addReportCommand(CLI::App &app, Context &context) {
     std::string output = "report.html";
   };
   auto options = std::make_shared<Options>();
-  CLI::App *command =
-      app.add_subcommand("report", "Show what tuning sessions found out, as a page for a browser");
-  command->add_option("JOURNAL", options->journals, "Journals of `deftc tune`, which says where they are")
+  CLI::App *command = app.add_subcommand("report", "Show the results of tuning sessions as an HTML page");
+  command->add_option("JOURNAL", options->journals, "Journals of `deftc tune`, which prints their paths")
       ->required();
   command->add_option("-o,--output", options->output, "The HTML file; - prints it")->capture_default_str();
   command->footer("Example:\n  deftc report ~/.cache/deftc/tune/*.jsonl -o report.html\n"
-                  "The page holds everything: it loads nothing and runs no script.");
+                  "The page is self-contained and runs no script.");
   context.onRun(command,
                 [&context, options] { return writeTuneReport(context, options->journals, options->output); });
 }

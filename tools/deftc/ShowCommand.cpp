@@ -1,6 +1,6 @@
 #include "compiler/package/Package.h"
 #include "compiler/spec/Names.h"
-#include "tools/deftc/Commands.h"
+#include "tools/deftc/common/Commands.h"
 #include "tools/deftc/common/ConfigOptions.h"
 
 #include <CLI/CLI.hpp>
@@ -46,7 +46,8 @@ std::vector<const Kernel *> selectingKernels(const package::KernelSet &set) {
     return kernels;
   for (const Kernel &kernel : set.selecting->attend)
     kernels.push_back(&kernel);
-  kernels.push_back(&set.selecting->select);
+  if (set.selecting->select)
+    kernels.push_back(&*set.selecting->select);
   kernels.push_back(&set.selecting->sparse);
   if (const auto &uniting = set.selecting->uniting) {
     kernels.push_back(&uniting->unite);
@@ -128,12 +129,12 @@ int show(Context &context, const std::string &path, bool asJson, bool specText) 
 
 void addShowCommand(CLI::App &app, Context &context) {
   CLI::App *command = app.add_subcommand(
-      "show", "Say what a package holds: specs, architectures, kernels and their registers");
+      "show", "Show a package's contents: specs, architectures, kernels and their registers");
   auto path = std::make_shared<std::string>();
   auto asJson = std::make_shared<bool>(false), specText = std::make_shared<bool>(false);
-  command->add_option("PACKAGE", *path, "A file that deftc build has written")->required();
+  command->add_option("PACKAGE", *path, "A file from `deftc build`")->required();
   CLI::Option *json = command->add_flag("--json", *asJson, "Print JSON");
-  command->add_flag("--spec", *specText, "Print the text of its spec alone")->excludes(json);
+  command->add_flag("--spec", *specText, "Print only the text of its spec")->excludes(json);
   command->footer("Example:\n  deftc show llama3.deftpkg");
   context.onRun(command,
                 [&context, path, asJson, specText] { return show(context, *path, *asJson, *specText); });

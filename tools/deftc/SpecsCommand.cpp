@@ -1,7 +1,7 @@
 #include "compiler/support/NearestName.h"
 #include "specs/Embedded.h"
-#include "tools/deftc/Commands.h"
 #include "tools/deftc/common/CommandWalk.h"
+#include "tools/deftc/common/Commands.h"
 
 #include <CLI/CLI.hpp>
 

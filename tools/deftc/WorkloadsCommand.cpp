@@ -1,8 +1,8 @@
 #include "runtime/tree/TreeFile.h"
 #include "runtime/tree/TreeSummary.h"
-#include "tools/deftc/Commands.h"
 #include "tools/deftc/common/Arguments.h"
 #include "tools/deftc/common/CommandWalk.h"
+#include "tools/deftc/common/Commands.h"
 #include "tools/deftc/common/TreeInput.h"
 
 #include <CLI/CLI.hpp>

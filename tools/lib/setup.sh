@@ -12,6 +12,8 @@ deft_packages=(
 )
 deft_wheel_packages=(python3-venv) # an empty environment
 deft_fuzz_packages=(clang-22 libclang-rt-22-dev)
+# Another compiler and standard library. Not those of LLVM 22, whose <cxxabi.h> would hide GCC's from sources that include MLIR.
+deft_other_compiler_packages=(clang libc++-dev libc++abi-dev)
 deft_browser_package=chromium # opens the tuning report
 deft_numpy_package=python3-numpy # recomputes random attentions
 deft_abi_package=abigail-tools # compares the C ABI with the one that is kept

@@ -20,7 +20,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-ROOMS = ("compiler", "runtime", "specs", "tools", "tuner")
+FOLDERS = ("compiler", "runtime", "specs", "tools", "tuner")
 UPSTREAMS = ("origin/HEAD", "origin/main", "main")
 COMMANDS = Path("build/dev/compile_commands.json")
 # clang cannot read gcc's precompiled headers; what they hold is included anyway.
@@ -51,7 +51,7 @@ def base():
 
 
 def is_linted(path):
-    return path.startswith(tuple(f"{room}/" for room in ROOMS))
+    return path.startswith(tuple(f"{folder}/" for folder in FOLDERS))
 
 
 def every_source():

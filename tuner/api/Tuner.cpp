@@ -1,229 +1,325 @@
 #include "compiler/config/ConfigJson.h"
 #include "compiler/support/Utf8.h"
-#include "runtime/api/AttentionImpl.h"
-#include "runtime/api/CheckOptions.h"
-#include "runtime/api/ParamsImpl.h"
-#include "runtime/api/TreeImpl.h"
+#include "runtime/api/Checks.h"
+#include "runtime/api/Params.h"
+#include "runtime/api/Sized.h"
+#include "runtime/api/Tree.h"
 #include "runtime/exec/Params.h"
-#include "runtime/exec/cpu/Processors.h"
 #include "runtime/tree/CachePlacement.h"
-#include "tuner/api/TuneEnd.h"
 #include "tuner/api/TuneSparse.h"
 #include "tuner/session/NamedSamples.h"
-#include "tuner/session/Tune.h"
 #include "tuner/workload/Families.h"
-
-#include <deft/tune.hpp>
 
 #include <limits>
 
-namespace deft {
+using namespace deft;
+using namespace deft::api;
 
-using api::usage;
-
-struct Tuner::Impl {
-  Attention attention; ///< its program is read by the session
-  TuneOptions options;
+struct deft_tuner {
+  deft_attention attention; ///< the session reads its program
+  deft_tune_options options;
+  std::string configFile, journal, recordsFolder, note; ///< that the options point to
   int threads = 1;
-  session::TuneInput input; ///< but the backend
-  int trees = 0;            ///< that were given without a name
+  session::TuneInput input = {}; ///< without its backend
+  int trees = 0;                 ///< that were given without a name
+
+  deft_tuner(const deft_attention &of, const deft_tune_options &given);
 };
+
+deft_tuner::deft_tuner(const deft_attention &of, const deft_tune_options &given)
+    : attention(of), options(given), threads(given.threads > 0 ? given.threads : exec::usableProcessors()) {
+  for (auto [own, text] : {std::pair(&configFile, &options.config_file),
+                           {&journal, &options.journal},
+                           {&recordsFolder, &options.records_folder},
+                           {&note, &options.note}}) {
+    *own = textOr(*text, "");
+    *text = own->c_str();
+  }
+  if (options.seed == 0)
+    options.seed = 1;
+  input.variant = of.variant();
+}
 
 namespace {
 
-Result<void> checkOptions(const TuneOptions &options) {
+Result<void> checkOptions(const deft_tune_options &options) {
   constexpr double kMostSeconds = 1e9; // thirty years
-  if (!(options.budgetSeconds >= 0 && options.budgetSeconds <= kMostSeconds))
-    return usage("TuneOptions::budgetSeconds is " + std::to_string(options.budgetSeconds) +
-                     ", not between 0 and 1e9",
-                 "0 sets no end");
-  if (auto checked =
-          api::checkRange("TuneOptions::device", static_cast<long long>(options.device),
-                          static_cast<long long>(TuneDevice::Any), static_cast<long long>(TuneDevice::Gpu),
-                          "cast no other to a TuneDevice");
+  if (!(options.budget_seconds >= 0 && options.budget_seconds <= kMostSeconds))
+    return wrong("deft_tune_options::budget_seconds",
+                 "is " + std::to_string(options.budget_seconds) + ", not between 0 and 1e9", "0 sets no end");
+  if (auto checked = checkRange("deft_tune_options::device", options.device, DEFT_TUNE_ANY, DEFT_TUNE_GPU);
       !checked)
     return checked;
-  if (auto checked = api::checkRange("TuneOptions::candidates", options.candidates, 0,
-                                     std::numeric_limits<int>::max(), "0 takes 64");
+  if (auto checked = checkRange("deft_tune_options::candidates", options.candidates, 0,
+                                std::numeric_limits<int>::max(), "0 takes 64");
       !checked)
     return checked;
-  if (!support::isUtf8(options.note))
-    return usage("TuneOptions::note is not UTF-8");
-  return api::checkThreads("TuneOptions::threads", options.threads);
+  if (!support::isUtf8(textOr(options.note, "")))
+    return wrong("deft_tune_options::note", "is not UTF-8");
+  return checkThreads("deft_tune_options::threads", options.threads);
 }
 
-session::TuneOptions toInternal(const TuneOptions &options, int threads) {
+session::TuneOptions sessionOptions(const deft_tuner &tuner) {
   session::TuneOptions own;
-  own.budgetSeconds = options.budgetSeconds;
-  own.mostCandidates = options.candidates;
-  own.threads = threads;
-  own.seed = options.seed;
-  own.journal = options.journal;
-  own.isFresh = options.isFresh;
-  own.fromRelated = options.fromRelated;
+  own.budgetSeconds = tuner.options.budget_seconds;
+  own.mostCandidates = tuner.options.candidates;
+  own.threads = tuner.threads;
+  own.seed = tuner.options.seed;
+  own.journal = tuner.journal;
+  own.isFresh = tuner.options.is_fresh != 0;
+  own.fromRelated = tuner.options.from_related != 0;
   own.places = config_cache::defaultPlaces();
-  own.configPath = options.configFile;
-  own.note = options.note;
+  own.configPath = tuner.configFile;
+  own.note = tuner.note;
   return own;
 }
 
-support::Result<session::Backend> backendOf(const program::Program &program, TuneDevice device, int threads) {
-  if (device == TuneDevice::Gpu || (device == TuneDevice::Any && measure::hasCuda()))
+Result<session::Backend> backendOf(const program::Program &program, std::int32_t device, int threads) {
+  if (device == DEFT_TUNE_GPU || (device == DEFT_TUNE_ANY && measure::hasCuda()))
     return session::cudaBackend(program);
   return session::cpuBackend(program, threads);
 }
 
-session::Listener toInternal(const TuneListener &listener) {
+/// It calls the caller's functions, and lives no longer than `to`.
+session::Listener listenerOf(const deft_tune_listener &to) {
   session::Listener own;
-  own.note = listener.note;
-  own.isCancelled = listener.isCancelled;
-  if (listener.progress)
-    own.progress = [&listener](const session::Status &status) {
-      listener.progress({status.classIndex, status.classes, status.treeClass, status.stage, status.measured,
-                         status.left, status.bestUs, status.untunedUs, status.secondsLeft});
+  if (to.note)
+    own.note = [&to](const std::string &line) { to.note(to.context, line.c_str()); };
+  if (to.is_cancelled)
+    own.isCancelled = [&to] { return to.is_cancelled(to.context) != 0; };
+  if (to.progress)
+    own.progress = [&to](const session::Status &status) {
+      deft_tune_progress known{};
+      known.size = sizeof known;
+      known.tree_class = status.treeClass.c_str();
+      known.stage = status.stage.c_str();
+      known.best_us = status.bestUs;
+      known.untuned_us = status.untunedUs;
+      known.seconds_left = status.secondsLeft;
+      known.class_index = status.classIndex;
+      known.classes = status.classes;
+      known.measured = status.measured;
+      known.left = status.left;
+      to.progress(to.context, &known);
     };
   return own;
 }
 
-TunedClass toPublic(const session::ClassReport &report) {
-  TunedClass own;
-  own.treeClass = report.treeClass.text();
-  own.trees = report.trees;
-  own.isDone = report.isDone;
-  own.candidates = report.candidates;
-  own.rejected = report.rejected;
-  own.note = report.note;
-  if (!report.isDone)
-    return own;
-  own.keepsUntuned = report.entry.keepsDefault;
-  own.isComplete = report.entry.isComplete;
-  own.untunedUs = report.entry.measurement.untunedUs;
-  own.tunedUs = report.entry.measurement.tunedUs;
-  own.gain = report.gain;
-  own.heldOutGain = report.heldOutGain;
-  own.config = config::toJson(report.entry.config).dump();
-  return own;
+Result<Tuned> run(deft_tuner &tuner, const deft_tune_listener &listener) {
+  session::TuneInput input = tuner.input;
+  if (input.params.empty()) {
+    auto defaults = exec::bindParams(input.variant, {});
+    if (!defaults)
+      return defaults.error();
+    input.params = std::move(*defaults);
+  }
+  const program::Program &program = tuner.attention.of->program;
+  auto backend = backendOf(program, tuner.options.device, tuner.threads);
+  if (!backend)
+    return backend.error();
+  input.backend = std::move(*backend);
+  const bool selects = input.variant.select && !input.variant.readsGivenLists() && input.backend.isGpu();
+  sparse::TuneOptions ofSparse = sparseOptions(tuner.options, tuner.threads);
+  if (selects && input.samples.empty())
+    return tuneSparseAlone(program, input.params, ofSparse, listener);
+  session::TuneOptions options = sessionOptions(tuner);
+  const bool hasSparse = selects && options.configPath.empty();
+  ofSparse.seconds = sparse::shareOfBudget(options.budgetSeconds);
+  if (hasSparse)
+    options.budgetSeconds -= ofSparse.seconds;
+  auto report = session::tune(input, options, listenerOf(listener));
+  if (!report)
+    return report.error();
+  if (report->notSaved)
+    return *report->notSaved;
+  Tuned tuned{.device = report->device.text(),
+              .configFile = report->configPath,
+              .journal = report->journal,
+              .classes = std::move(report->classes),
+              .sparse = {},
+              .warnings = std::move(report->warnings),
+              .ended = report->ended,
+              .measured = report->made,
+              .reused = report->reused,
+              .seconds = report->seconds};
+  if (!report->written.setAside.empty())
+    tuned.warnings.push_back("the broken file that was there is kept in " + report->written.setAside);
+  if (hasSparse && report->ended != measure::Ended::Interrupted)
+    tuneSparseBehind(tuned, program, input.params, ofSparse, listener);
+  return tuned;
 }
 
-TuneSummary toPublic(const session::TuneReport &report) {
-  TuneSummary summary;
-  summary.device = report.device.text();
-  for (const session::ClassReport &one : report.classes)
-    summary.classes.push_back(toPublic(one));
-  summary.end = api::toTuneEnd(report.ended);
-  summary.measured = report.made;
-  summary.reused = report.reused;
-  summary.seconds = report.seconds;
-  summary.configFile = report.configPath;
-  summary.journal = report.journal;
-  summary.warnings = report.warnings;
-  if (!report.written.setAside.empty())
-    summary.warnings.push_back("the broken file that was there is kept in " + report.written.setAside);
-  return summary;
+std::int32_t endOf(measure::Ended ended) {
+  switch (ended) {
+  case measure::Ended::Budget:
+    return DEFT_TUNE_BUDGET;
+  case measure::Ended::Interrupted:
+    return DEFT_TUNE_CANCELLED;
+  case measure::Ended::Complete:
+    break;
+  }
+  return DEFT_TUNE_COMPLETE;
+}
+
+using Summary = Made<deft_tune_summary>;
+
+deft_tuned_class *makeClass(Summary &made, const session::ClassReport &of) {
+  auto *const to = made.add<deft_tuned_class>();
+  to->size = sizeof *to;
+  to->tree_class = made.text(of.treeClass.text());
+  to->config = made.text(of.isDone ? config::toJson(of.entry.config).dump() : "");
+  to->note = made.text(of.note);
+  to->trees = of.trees;
+  to->is_done = of.isDone;
+  to->candidates = of.candidates;
+  to->rejected = of.rejected;
+  to->gain = 1;
+  to->is_complete = 1;
+  if (!of.isDone)
+    return to;
+  to->untuned_us = of.entry.measurement.untunedUs;
+  to->tuned_us = of.entry.measurement.tunedUs;
+  to->gain = of.gain;
+  to->held_out_gain = of.heldOutGain.value_or(0);
+  to->keeps_untuned = of.entry.keepsDefault;
+  to->is_complete = of.entry.isComplete;
+  return to;
+}
+
+deft_tuned_sparse *makeSparse(Summary &made, const sparse::TuneReport &of) {
+  auto *const to = made.add<deft_tuned_sparse>();
+  to->size = sizeof *to;
+  to->file = made.text(of.path);
+  auto **const lists = made.add<deft_tuned_lists *>(of.lists.size());
+  for (std::size_t i = 0; i < of.lists.size(); ++i) {
+    const sparse::TunedLists &one = of.lists[i];
+    auto *const list = lists[i] = made.add<deft_tuned_lists>();
+    list->size = sizeof *list;
+    list->untuned_us = one.untunedUs;
+    list->tuned_us = one.tunedUs;
+    list->gain = one.gain();
+    list->budget = one.lists.budget;
+    list->queries = one.lists.queries;
+    list->item_tokens = one.itemTokens;
+  }
+  to->list_count = of.lists.size();
+  to->lists = lists;
+  to->tile_gain = of.tileGain;
+  to->seconds = of.seconds;
+  to->tile_tokens = of.tile.tileKv;
+  to->stages = of.tile.stages;
+  to->warps = of.tile.warps;
+  to->is_packaged = of.isPackaged;
+  to->known = static_cast<std::int32_t>(of.known.size());
+  to->end = endOf(of.ended);
+  return to;
+}
+
+deft_tune_summary *makeSummary(const Tuned &of) {
+  Summary made;
+  made->size = sizeof(deft_tune_summary);
+  made->device = made.text(of.device);
+  made->config_file = made.text(of.configFile);
+  made->journal = made.text(of.journal);
+  auto **const classes = made.add<deft_tuned_class *>(of.classes.size());
+  for (std::size_t i = 0; i < of.classes.size(); ++i)
+    classes[i] = makeClass(made, of.classes[i]);
+  made->classes = classes;
+  made->class_count = of.classes.size();
+  auto **const warnings = made.add<const char *>(of.warnings.size());
+  for (std::size_t i = 0; i < of.warnings.size(); ++i)
+    warnings[i] = made.text(of.warnings[i]);
+  made->warnings = warnings;
+  made->warning_count = of.warnings.size();
+  made->seconds = of.seconds;
+  made->end = endOf(of.ended);
+  made->measured = of.measured;
+  made->reused = of.reused;
+  made->sparse = of.sparse ? makeSparse(made, *of.sparse) : nullptr;
+  return made.release();
 }
 
 } // namespace
 
-Tuner::Tuner(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
-Tuner::Tuner(Tuner &&) noexcept = default;
-Tuner &Tuner::operator=(Tuner &&) noexcept = default;
-Tuner::~Tuner() = default;
-
-Result<Tuner> Tuner::make(const Attention &attention, const TuneOptions &options) {
-  return api::guarded([&]() -> Result<Tuner> {
-    if (auto checked = checkOptions(options); !checked)
+deft_status deft_tuner_make(const deft_attention *attention, const deft_tune_options *options,
+                            deft_tuner **tuner) {
+  return make({{"attention", attention}}, tuner, [&]() -> Result<std::unique_ptr<deft_tuner>> {
+    const auto known = readSized("deft_tune_options", options);
+    if (!known)
+      return known.error();
+    if (auto checked = checkOptions(*known); !checked)
       return checked.error();
-    auto impl = std::make_unique<Impl>(Impl{attention, options, options.threads, {}});
-    if (options.threads == 0)
-      impl->threads = exec::usableProcessors();
-    impl->input.variant = attention.impl().variant();
-    return Tuner(std::move(impl));
+    return std::make_unique<deft_tuner>(*attention, *known);
   });
 }
 
-Result<void> Tuner::addTree(const Tree &tree, const std::string &name, bool isHeldOut) {
-  return api::guarded([&]() -> Result<void> {
-    if (!support::isUtf8(name))
-      return usage("the name of a tree is not UTF-8");
-    if (tree.impl().tree().queries().empty())
-      return usage("a tree without queries has nothing to tune");
-    const std::string called = name.empty() ? "tree " + std::to_string(++impl_->trees) : name;
-    auto placed = tree::placedTree(tree.impl().tree(), impl_->attention.pageSize());
+void deft_tuner_destroy(deft_tuner *tuner) { delete tuner; }
+
+deft_status deft_tuner_add_tree(deft_tuner *tuner, const deft_tree *tree, const char *name,
+                                int32_t is_held_out) {
+  return call({{"tuner", tuner}, {"tree", tree}}, [&]() -> Result<void> {
+    const std::string given = textOr(name, "");
+    if (!support::isUtf8(given))
+      return wrong("name", "is not UTF-8");
+    if (tree->tree().queries().empty())
+      return wrong("tree", "has no queries, so there is nothing to tune");
+    const std::string called = given.empty() ? "tree " + std::to_string(++tuner->trees) : given;
+    auto placed = tree::placedTree(tree->tree(), exec::pageSizeOf(tuner->input.variant));
     if (!placed)
-      return api::toPublic(placed.error());
-    impl_->input.samples.push_back({called, 0, std::move(*placed), isHeldOut});
+      return placed.error();
+    tuner->input.samples.push_back({called, 0, std::move(*placed), is_held_out != 0});
     return {};
   });
 }
 
-Result<void> Tuner::addWorkload(std::string_view name) {
-  return api::guarded([&]() -> Result<void> {
+deft_status deft_tuner_add_workload(deft_tuner *tuner, const char *name) {
+  return call({{"tuner", tuner}, {"name", name}}, [&]() -> Result<void> {
     auto samples =
-        session::namedSamples(name, impl_->input.variant, impl_->options.seed, impl_->options.recordsFolder);
+        session::namedSamples(name, tuner->input.variant, tuner->options.seed, tuner->recordsFolder);
     if (!samples)
-      return api::toPublic(samples.error());
-    std::move(samples->begin(), samples->end(), std::back_inserter(impl_->input.samples));
+      return samples.error();
+    std::move(samples->begin(), samples->end(), std::back_inserter(tuner->input.samples));
     return {};
   });
 }
 
-Result<void> Tuner::setParams(const Params &params) {
-  return api::guarded([&]() -> Result<void> {
-    const Params::Impl &given = params.impl();
-    if (&given.attention.impl() != &impl_->attention.impl())
-      return usage("the parameters are those of `" + given.attention.name() + "`",
-                   "make them of this very attention");
-    const auto values = given.allOnHost();
+deft_status deft_tuner_set_params(deft_tuner *tuner, const deft_params *params) {
+  return call({{"tuner", tuner}, {"params", params}}, [&]() -> Result<void> {
+    if (auto checked = params->checkIsOf(*tuner->attention.of); !checked)
+      return checked;
+    const auto values = params->allOnHost();
     if (!values)
       return values.error();
-    impl_->input.params.clear();
+    tuner->input.params.clear();
     for (const exec::ParamValue *value : *values)
-      impl_->input.params.push_back(*value);
+      tuner->input.params.push_back(*value);
     return {};
   });
 }
 
-std::vector<std::string> Tuner::families() {
-  std::vector<std::string> names;
-  for (const workload::WorkloadFamily &family : workload::families())
-    names.push_back(family.name);
-  return names;
+const char *deft_tuner_family(int32_t index) {
+  try {
+    static const std::vector<workload::WorkloadFamily> families = workload::families();
+    return index < 0 || static_cast<std::size_t>(index) >= families.size()
+               ? nullptr
+               : families[static_cast<std::size_t>(index)].name.c_str();
+  } catch (...) {
+    failOfException();
+    return nullptr;
+  }
 }
 
-Result<TuneSummary> Tuner::run(const TuneListener &listener) {
-  return api::guarded([&]() -> Result<TuneSummary> {
-    session::TuneInput input = impl_->input;
-    if (input.params.empty()) {
-      auto defaults = exec::bindParams(input.variant, {});
-      if (!defaults)
-        return api::toPublic(defaults.error());
-      input.params = std::move(*defaults);
-    }
-    auto backend = backendOf(impl_->attention.impl().program, impl_->options.device, impl_->threads);
-    if (!backend)
-      return api::toPublic(backend.error());
-    input.backend = std::move(*backend);
-    const program::Program &program = impl_->attention.impl().program;
-    const bool selects = input.variant.select && input.backend.isGpu();
-    if (selects && input.samples.empty())
-      return api::tuneSparseAlone(program, input.params, api::sparseOptions(impl_->options, impl_->threads),
-                                  listener);
-    session::TuneOptions options = toInternal(impl_->options, impl_->threads);
-    const bool hasSparse = selects && options.configPath.empty();
-    sparse::TuneOptions ofSparse = api::sparseOptions(impl_->options, impl_->threads);
-    ofSparse.seconds = sparse::shareOfBudget(options.budgetSeconds);
-    if (hasSparse)
-      options.budgetSeconds -= ofSparse.seconds;
-    const auto report = session::tune(input, options, toInternal(listener));
-    if (!report)
-      return api::toPublic(report.error());
-    if (report->notSaved)
-      return api::toPublic(*report->notSaved);
-    TuneSummary summary = toPublic(*report);
-    if (hasSparse && report->ended != measure::Ended::Interrupted)
-      api::tuneSparseBehind(summary, program, input.params, ofSparse, listener);
-    return summary;
+deft_status deft_tuner_run(deft_tuner *tuner, const deft_tune_listener *listener,
+                           deft_tune_summary **summary) {
+  clear(summary);
+  return call({{"tuner", tuner}, {"summary", summary}}, [&]() -> Result<void> {
+    const auto known = readSized("deft_tune_listener", listener);
+    if (!known)
+      return known.error();
+    const auto tuned = run(*tuner, *known);
+    if (!tuned)
+      return tuned.error();
+    *summary = makeSummary(*tuned);
+    return {};
   });
 }
-
-} // namespace deft

@@ -131,11 +131,11 @@ Result<KernelBenchResult> KernelBench::run(tree::KvTree tree, const KernelBenchO
   config.chunkTokens = options.chunkTokens.value_or(config.chunkTokens);
   config.partition = options.partition.value_or(config.partition);
   if (options.tileQ)
-    config = withTile(config, variant_.ratio(), *options.tileQ);
+    config = withTile(config, facts_.ratio, *options.tileQ);
   if (options.explore) {
     for (int tile : kTiles)
       for (int chunk : kChunks) {
-        config::Config candidate = withTile(config, variant_.ratio(), tile);
+        config::Config candidate = withTile(config, facts_.ratio, tile);
         candidate.chunkTokens = chunk;
         const auto measured = measure(tree, candidate, options, kExploreRepeats);
         if (!measured)

@@ -32,6 +32,8 @@ std::span<const KernelRow> otherRows();
 std::span<const KernelRow> windowRows();
 /// Causal stretches of new tokens: prompts, appends and batches with both, against the floor alone.
 std::span<const KernelRow> raggedRows();
+/// Latent caches, whose values are in their keys, against the floor alone.
+std::span<const KernelRow> latentRows();
 /// Trees on which what masks and scores cost is measured, with the plain attention.
 std::span<const KernelRow> variantRows();
 

@@ -56,6 +56,12 @@ constexpr KernelRow kRagged[] = {
     {"prefill_16k", "ragged:shared=0,decodes=0,prefills=1,chunk=16384", "h32_8_new"},
     {"append_512", "ragged:shared=4000,decodes=0,prefills=1,chunk=512", "h32_8_new"},
     {"mixed_60_4", "ragged:shared=1000,decodes=60,context=1000,prefills=4,chunk=1024", "h32_8_new"},
+    // Latent models in the expanded form, K 192 and V 128, on one of 8 ranks and whole.
+    {"expanded_prefill_4k", "ragged:shared=0,decodes=0,prefills=1,chunk=4096", "expanded_h16_new"},
+    {"expanded_prefill_16k", "ragged:shared=0,decodes=0,prefills=1,chunk=16384", "expanded_h16_new"},
+    {"expanded_append_512", "ragged:shared=4000,decodes=0,prefills=1,chunk=512", "expanded_h16_new"},
+    {"expanded_append_512_h128", "ragged:shared=4000,decodes=0,prefills=1,chunk=512", "expanded_h128_new"},
+    {"expanded_256_of_8k_h128", "ragged:shared=8192,decodes=256,context=64,prefills=0", "expanded_h128_new"},
 };
 
 // Trees bound by bytes, then trees bound by flops.

@@ -26,7 +26,7 @@ struct Block {
 struct Cache {
   const std::byte *memory;
   const abi::CacheLayout &layout;
-  const spec::TensorType &type;
+  spec::TensorType type;
 };
 
 /// The parts of it that the tokens fill, neighbours joined.
@@ -114,7 +114,7 @@ double plainReadBandwidth(const spec::Variant &variant, std::span<const tree::St
                           const exec::Inputs &inputs, int threads) {
   std::vector<Block> blocks;
   const auto bytesOf = [](const auto &elements) { return std::as_bytes(std::span(elements)).data(); };
-  addBlocks(variant, tokens, inputs, {bytesOf(inputs.k), inputs.cache.k, variant.tensors.k}, blocks);
+  addBlocks(variant, tokens, inputs, {bytesOf(inputs.k), inputs.cache.k, variant.tensors.keyRow()}, blocks);
   if (!variant.tensors.valueInKey)
     addBlocks(variant, tokens, inputs, {bytesOf(inputs.v), inputs.cache.v, variant.tensors.v}, blocks);
   std::size_t bytes = 0;

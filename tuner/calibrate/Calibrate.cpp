@@ -7,7 +7,7 @@
 #include "tuner/calibrate/Probes.h"
 #include "tuner/measure/CompileService.h"
 #include "tuner/measure/Samples.h"
-#include "tuner/session/Lab.h"
+#include "tuner/session/ChildProcesses.h"
 
 #include <nlohmann/json.hpp>
 
@@ -60,14 +60,14 @@ public:
       return trees.error();
     trees_ = std::move(*trees);
     makeWork();
-    session::LabOptions lab;
-    lab.compilers = !isGpu_                  ? 0
-                    : options_.compilers > 0 ? options_.compilers
-                                             : std::max(1, options_.threads - 1);
-    lab_ = std::make_unique<session::Lab>(
+    session::ChildProcessOptions limits;
+    limits.compilers = !isGpu_                  ? 0
+                       : options_.compilers > 0 ? options_.compilers
+                                                : std::max(1, options_.threads - 1);
+    processes_ = std::make_unique<session::ChildProcesses>(
         [&] { return measure::makeMeasureService(work_, input_.backend.open); },
-        [&] { return measure::makeCompileService(*input_.backend.source, *target_); }, lab);
-    const auto device = lab_->device();
+        [&] { return measure::makeCompileService(*input_.backend.source, *target_); }, limits);
+    const auto device = processes_->device();
     if (!device)
       return device.error();
     result_.device = device->key;
@@ -144,9 +144,9 @@ private:
     std::vector<config::Config> all;
     for (const ProbeConfig &one : configs_)
       all.push_back(one.config);
-    if (lab_->compilers().isNeeded())
-      lab_->compilers().ahead(all);
-    if (auto opened = lab_->openClass(0); !opened)
+    if (processes_->compilers().isNeeded())
+      processes_->compilers().ahead(all);
+    if (auto opened = processes_->openClass(0); !opened)
       return opened;
     std::map<std::size_t, bool> isUsable;
     const int rounds = isGpu_ ? kGpuRounds : kCpuRounds;
@@ -162,18 +162,18 @@ private:
         const auto [known, isNew] = isUsable.try_emplace(probe.config, true);
         // What kernels compute is checked by tuning and by `deftc run --check`; here their time is asked.
         if (isNew)
-          known->second = !isRefused(lab_->admit(idOf(probe.config), configs_[probe.config].config,
-                                                 /*isChecked=*/true));
+          known->second = !isRefused(processes_->admit(idOf(probe.config), configs_[probe.config].config,
+                                                       /*isChecked=*/true));
         std::vector<double> us;
-        if (!known->second || isRefused(lab_->time(idOf(probe.config), static_cast<int>(probe.tree),
-                                                   isGpu_ ? kGpuRuns : kCpuRuns, us)))
+        if (!known->second || isRefused(processes_->time(idOf(probe.config), static_cast<int>(probe.tree),
+                                                         isGpu_ ? kGpuRuns : kCpuRuns, us)))
           continue;
         probe.times.insert(probe.times.end(), us.begin(), us.end());
       }
     return enough();
   }
 
-  bool isRefused(const std::optional<session::Lab::Fault> &fault) {
+  bool isRefused(const std::optional<session::ChildProcesses::Fault> &fault) {
     if (fault)
       result_.notes.push_back("a probe is left out: " + fault->stage + ": " + fault->reason);
     return fault.has_value();
@@ -244,7 +244,7 @@ private:
   bool isGpu_;
   const target::Target *target_ = nullptr;
   measure::Work work_;
-  std::unique_ptr<session::Lab> lab_;
+  std::unique_ptr<session::ChildProcesses> processes_;
   plan::VariantFacts facts_;
   std::vector<ProbeTree> trees_;
   std::vector<ProbeConfig> configs_;

@@ -19,7 +19,7 @@ json toJson(const PriceQuality &quality) {
 } // namespace
 
 json toJson(const Calibration &calibration) {
-  json probes = json::array(), told = json::array(), untold = json::array();
+  json probes = json::array(), decided = json::array(), kept = json::array();
   for (const TimedProbe &probe : calibration.probes)
     probes.push_back({{"tree", probe.tree},
                       {"partition", config::partitionName(probe.config.partition)},
@@ -31,9 +31,9 @@ json toJson(const Calibration &calibration) {
                       {"before_us", probe.beforeUs},
                       {"after_us", probe.afterUs}});
   for (const FittedPrice &price : calibration.fit.prices)
-    (price.isTold ? told : untold).push_back(price.name.key);
-  return {{"from", calibration.from.name},        {"told", std::move(told)},
-          {"not_told", std::move(untold)},        {"trees", calibration.after.trees},
+    (price.isDecided ? decided : kept).push_back(price.name.key);
+  return {{"from", calibration.from.name},        {"told", std::move(decided)},
+          {"not_told", std::move(kept)},          {"trees", calibration.after.trees},
           {"before", toJson(calibration.before)}, {"after", toJson(calibration.after)},
           {"seconds", calibration.seconds},       {"probes", std::move(probes)}};
 }

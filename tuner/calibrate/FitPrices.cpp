@@ -184,17 +184,18 @@ PriceFit fitPrices(const std::vector<Observation> &observations, const CostCoeff
   Fit all(observations, start, names);
   all.solve();
   const Vector widths = all.widths();
-  // Once more with those alone that are told: the others must not move to make room for noise.
-  constexpr double kTold = 0.5;
-  std::vector<PriceName> told;
+  // Once more with those alone that the probes decide: the others must not move to make room for noise.
+  constexpr double kDecidedWidth = 0.5;
+  std::vector<PriceName> decided;
   for (std::size_t j = 0; j < names.size(); ++j)
-    if (widths[j] < kTold)
-      told.push_back(names[j]);
-  Fit last(observations, start, told);
+    if (widths[j] < kDecidedWidth)
+      decided.push_back(names[j]);
+  Fit last(observations, start, decided);
   last.solve();
   PriceFit fit{{}, last.at(last.moves())};
   for (std::size_t j = 0; j < names.size(); ++j)
-    fit.prices.push_back({names[j], fit.after.*names[j].member / start.*names[j].member, widths[j] < kTold});
+    fit.prices.push_back(
+        {names[j], fit.after.*names[j].member / start.*names[j].member, widths[j] < kDecidedWidth});
   return fit;
 }
 

@@ -17,10 +17,10 @@ struct Observation {
 
 struct FittedPrice {
   config::PriceName name;
-  double factor = 1; ///< after over before; 1 where it is not told
-  /// Whether the observations tell it: what is known of it afterwards is less than half as wide as before.
-  /// One that they do not tell stays as it was.
-  bool isTold = false;
+  double factor = 1; ///< after over before; 1 where no probe decides it
+  /// Whether the observations decide it: what is known of it afterwards is less than half as wide as before.
+  /// One that they do not decide stays as it was.
+  bool isDecided = false;
 };
 
 struct PriceFit {

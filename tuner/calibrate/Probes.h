@@ -24,7 +24,7 @@ support::Result<std::vector<ProbeTree>> probeTrees(config::DeviceKind device);
 struct ProbeConfig {
   config::Config config;
   /// Of those among which the untuned choice is made; else it cuts trees otherwise
-  /// (ProbeTree::isCutOtherwise), so that what one partition never pays is told, too.
+  /// (ProbeTree::isCutOtherwise), so that prices that one partition never pays are fitted, too.
   bool isChoice = false;
 };
 

@@ -112,9 +112,7 @@ template <class T> json optional(const std::optional<T> &value) {
 /// Makes the report's rows.
 class Hiding {
 public:
-  Hiding(const ConfigCache &cache, const RegretRequest &request)
-      : cache_(cache), request_(request),
-        kernelHash_(config_cache::kernelHash(kernels::deviceOf(request.target))) {}
+  Hiding(const ConfigCache &cache, const RegretRequest &request) : cache_(cache), request_(request) {}
 
   Result<std::vector<RegretRow>> all() {
     std::vector<RegretRow> rows;
@@ -130,7 +128,7 @@ public:
   }
 
 private:
-  bool isStale(const Entry &entry) const { return entry.provenance.kernelHash != kernelHash_; }
+  bool isStale(const Entry &entry) const { return !entry.isFresh(kernels::deviceOf(request_.target)); }
 
   bool isWanted(const LoadedEntry &loaded) const {
     const Entry &entry = loaded.entry;
@@ -202,7 +200,6 @@ private:
 
   const ConfigCache &cache_;
   const RegretRequest &request_;
-  const std::string kernelHash_;
   std::map<std::string, std::unique_ptr<UntunedChooser>> choosers_;
 };
 

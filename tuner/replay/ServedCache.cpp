@@ -30,7 +30,7 @@ void copyTokens(const TokenCopy &copy, const tree::CachePlacement &placement, st
       for (int head = 0; head < variant.kvHeads; ++head)
         std::copy_n(at(copy.from + token, head), tensor.rowBytes(), at(copy.to + token, head));
   };
-  copyIn(inputs.k, inputs.cache.k, variant.tensors.k);
+  copyIn(inputs.k, inputs.cache.k, variant.tensors.keyRow());
   if (!variant.tensors.valueInKey)
     copyIn(inputs.v, inputs.cache.v, variant.tensors.v);
 

@@ -8,14 +8,18 @@ namespace deft::replay {
 
 using support::Result;
 
+TreeSteps TreeSteps::ofTree(std::string name, tree::KvTree tree) {
+  TreeSteps steps;
+  steps.name_ = std::move(name);
+  steps.file_ = std::move(tree);
+  return steps;
+}
+
 Result<TreeSteps> TreeSteps::ofFile(const std::string &path) {
   auto tree = tree::readTreeFile(path);
   if (!tree)
     return tree.error();
-  TreeSteps steps;
-  steps.name_ = path;
-  steps.file_ = std::move(*tree);
-  return steps;
+  return ofTree(path, std::move(*tree));
 }
 
 Result<TreeSteps> TreeSteps::ofWorkload(const std::string &name, std::uint64_t seed,

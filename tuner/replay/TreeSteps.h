@@ -10,6 +10,8 @@ namespace deft::replay {
 /// The tree of one step after the other: a file has one, a workload several.
 class TreeSteps {
 public:
+  /// One step, of this tree.
+  static TreeSteps ofTree(std::string name, tree::KvTree tree);
   static support::Result<TreeSteps> ofFile(const std::string &path);
   static support::Result<TreeSteps> ofWorkload(const std::string &name, std::uint64_t seed,
                                                const std::string &recordsFolder);

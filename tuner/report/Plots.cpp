@@ -98,7 +98,7 @@ void spreadBar(Svg &svg, double x, const RatioAxis &axis, const CandidateData &c
   svg.line(x - kEnd, high, x + kEnd, high, pen);
 }
 
-std::string chunkName(int chunk) { return chunk > 0 ? std::to_string(chunk) : "open"; }
+std::string chunkName(int chunk) { return chunk > 0 ? std::to_string(chunk) : "unlimited"; }
 
 /// Green where time is won, orange where it is lost, white in between.
 std::string heat(double ratio) {

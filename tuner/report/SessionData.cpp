@@ -276,7 +276,7 @@ Result<SessionData> readSession(const std::string &path) {
 
 std::string configText(const config::Config &config) {
   std::string text = config::partitionName(config.partition) + ", chunk " +
-                     (config.chunkTokens > 0 ? std::to_string(config.chunkTokens) : "open") +
+                     (config.chunkTokens > 0 ? std::to_string(config.chunkTokens) : "unlimited") +
                      config::orderText(config.order);
   if (kernels::countsRowsAlone(config))
     return text + ", " + std::to_string(config::mostRows(config)) + " rows";

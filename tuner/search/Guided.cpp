@@ -77,7 +77,7 @@ public:
     if (const auto found = pool_.find(point); found != pool_.end())
       found->second.isProposed = true;
     if (microseconds)
-      told_[point] = *microseconds;
+      measured_[point] = *microseconds;
     // Outcomes replace beliefs one by one, but one that never comes takes its sample with it.
     if (believed_.erase(point) > 0 && !microseconds) {
       samples_.clear();
@@ -93,7 +93,7 @@ private:
     Surrogate::Memory memory;
   };
 
-  /// What is chosen is taken to turn out as believed, until it is told.
+  /// What is chosen is taken to turn out as believed, until it is measured.
   void choose(PooledPoint &candidate, std::vector<Point> &chosen) {
     candidate.isProposed = true;
     chosen.push_back(candidate.point);
@@ -190,8 +190,8 @@ private:
 
   void considerNeighbours() {
     std::vector<std::pair<double, Point>> best;
-    best.reserve(told_.size());
-    for (const auto &[point, us] : told_)
+    best.reserve(measured_.size());
+    for (const auto &[point, us] : measured_)
       best.emplace_back(us, point);
     std::sort(best.begin(), best.end());
     for (std::size_t i = 0; i < std::min(best.size(), kCentres); ++i)
@@ -201,7 +201,7 @@ private:
 
   void fit() {
     bestLogUs_ = std::numeric_limits<double>::infinity();
-    for (const std::map<Point, double> *outcomes : {&std::as_const(told_), &std::as_const(believed_)})
+    for (const std::map<Point, double> *outcomes : {&std::as_const(measured_), &std::as_const(believed_)})
       for (const auto &[point, us] : *outcomes) {
         bestLogUs_ = std::min(bestLogUs_, std::log(us));
         const auto found = pool_.find(point);
@@ -236,7 +236,7 @@ private:
   Surrogate surrogate_;
   std::map<Point, PooledPoint> pool_;
   std::set<std::tuple<int, std::vector<int>, double>> plans_; ///< shape, kernels, predicted time
-  std::map<Point, double> told_, believed_;
+  std::map<Point, double> measured_, believed_;
   std::map<Point, std::size_t> samples_; ///< of the surrogate, by their number
   bool hasProbes_ = false;
   std::vector<Point> probes_; ///< to be proposed, the first at the end

@@ -20,8 +20,8 @@ public:
   virtual std::optional<double> microseconds(const space::Point &point) = 0;
 };
 
-/// Proposes points and is told what came of them. The same tells in the same order give the same proposals:
-/// a session that is resumed goes the way that it went.
+/// Proposes points and takes what was measured of them. The same results in the same order give the same
+/// proposals: a session that is resumed goes the way that it went.
 class Strategy {
 public:
   virtual ~Strategy() = default;

@@ -30,7 +30,7 @@ std::optional<double> CandidateTimer::measure(const std::string &racer, int tree
   std::vector<double> us;
   const int repeats = context_.device.key.kind == config::DeviceKind::Cpu ? kCpuRepeats : kGpuRepeats;
   const ClassClock::Time before = ClassClock::Clock::now();
-  if (const auto fault = context_.lab.time(id, tree, repeats, us)) {
+  if (const auto fault = context_.processes.time(id, tree, repeats, us)) {
     reject(id, *fault);
     return std::nullopt;
   }
@@ -46,7 +46,7 @@ bool CandidateTimer::open(const std::string &id) {
   if (isOpen_)
     return true;
   const ClassClock::Time before = ClassClock::Clock::now();
-  const auto opened = context_.lab.openClass(task_.index);
+  const auto opened = context_.processes.openClass(task_.index);
   const ClassClock::Clock::duration taken = ClassClock::Clock::now() - before;
   clock_.addSetup(taken);
   openSeconds_ += std::chrono::duration<double>(taken).count();
@@ -61,7 +61,7 @@ bool CandidateTimer::admit(const std::string &id) {
     return true;
   const bool isChecked = context_.journal.isChecked(class_, id);
   const ClassClock::Time before = ClassClock::Clock::now();
-  if (const auto fault = context_.lab.admit(id, candidates_.at(id).config, isChecked)) {
+  if (const auto fault = context_.processes.admit(id, candidates_.at(id).config, isChecked)) {
     reject(id, *fault);
     return false;
   }
@@ -73,7 +73,7 @@ bool CandidateTimer::admit(const std::string &id) {
   return true;
 }
 
-void CandidateTimer::reject(const std::string &id, const Lab::Fault &fault) {
+void CandidateTimer::reject(const std::string &id, const ChildProcesses::Fault &fault) {
   if (context_.listener.wantsToStop()) // and the child perhaps with it
     return;
   ++rejected_;
@@ -89,7 +89,7 @@ void CandidateTimer::forgetAllBut(std::span<const std::string> ids) {
   std::erase_if(admitted_, [&](const std::string &id) {
     const bool isKept = std::find(ids.begin(), ids.end(), id) != ids.end();
     if (!isKept)
-      context_.lab.forget(id);
+      context_.processes.forget(id);
     return !isKept;
   });
 }

@@ -30,7 +30,7 @@ public:
 private:
   bool open(const std::string &id);
   bool admit(const std::string &id);
-  void reject(const std::string &id, const Lab::Fault &fault);
+  void reject(const std::string &id, const ChildProcesses::Fault &fault);
 
   const SessionContext &context_;
   const ClassTask &task_;

@@ -38,7 +38,7 @@ public:
         progress_(progress), model_(modelOf(context, task.trees)),
         strategy_(
             search::makeStrategy(context.options.strategy, context.space, model_, context.options.seed)),
-        chooser_({context.space, task.untuned, candidates, *strategy_, model_, context.lab.compilers(),
+        chooser_({context.space, task.untuned, candidates, *strategy_, model_, context.processes.compilers(),
                   context.journal, task.name(), search::strategyName(context.options.strategy),
                   context.device.key.kind},
                  task.related) {

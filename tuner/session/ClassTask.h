@@ -1,10 +1,10 @@
 #pragma once
 
 #include "tuner/session/Candidates.h"
+#include "tuner/session/ChildProcesses.h"
 #include "tuner/session/ClassClock.h"
 #include "tuner/session/ClassTrees.h"
 #include "tuner/session/Journal.h"
-#include "tuner/session/Lab.h"
 #include "tuner/session/Race.h"
 #include "tuner/session/Related.h"
 #include "tuner/session/Tune.h"
@@ -21,7 +21,7 @@ struct SessionContext {
   const Listener &listener;
   const TunedDevice &device;
   const space::Space &space;
-  Lab &lab;
+  ChildProcesses &processes;
   Journal &journal;
 
   /// A processor has others beside us, who only add to a time.

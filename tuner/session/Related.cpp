@@ -30,11 +30,10 @@ RelatedConfigs::RelatedConfigs(const config_cache::Places &places, const config_
     : cache_(config_cache::ConfigCache::load(places, device)) {
   const auto signature = config_cache::VariantSignature::of(variant);
   const auto isLegal = config_cache::legalityFor(variant, target);
-  const std::string hash = config_cache::kernelHash(device.kind);
   for (const config_cache::LoadedEntry &loaded : cache_.entries())
     if (const auto distance = config_cache::distance(loaded.entry.signature, signature);
         distance && isLegal(loaded.entry.config))
-      known_.push_back({&loaded.entry, *distance, loaded.entry.provenance.kernelHash == hash});
+      known_.push_back({&loaded.entry, *distance, loaded.entry.isFresh(device.kind)});
   std::stable_sort(known_.begin(), known_.end(), [](const KnownEntry &a, const KnownEntry &b) {
     return std::tuple(!a.isFresh, a.distance) < std::tuple(!b.isFresh, b.distance);
   });

@@ -21,7 +21,7 @@ json sessionEvent(const SessionFacts &facts) {
       trees.push_back({one.treeClass.text(), static_cast<int>(i) < one.searched,
                        support::sha256Hex(tree::formatTree(one.samples[i]->tree)).substr(0, 12)});
   const std::string signature = config_cache::VariantSignature::of(facts.input.variant).text();
-  const std::string kernelHash = config_cache::kernelHash(facts.device.key.kind);
+  const std::string kernelHash = config_cache::kernelHash(facts.device.key.kind, facts.input.variant.tensors);
   json identity = {{"signature", signature},
                    {"device", config_cache::toJson(facts.device.key)},
                    {"deftc", DEFT_VERSION},

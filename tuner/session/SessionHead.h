@@ -1,7 +1,7 @@
 #pragma once
 
+#include "tuner/session/ChildProcesses.h"
 #include "tuner/session/ClassTrees.h"
-#include "tuner/session/Lab.h"
 
 #include <nlohmann/json_fwd.hpp>
 

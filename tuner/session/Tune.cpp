@@ -51,16 +51,16 @@ measure::Work workOf(const TuneInput &input, const TuneOptions &options,
   return work;
 }
 
-LabOptions labOptionsOf(const TuneInput &input, const TuneOptions &options) {
+ChildProcessOptions childProcessOptionsOf(const TuneInput &input, const TuneOptions &options) {
   constexpr double kGpuSeconds = 10, kCpuSeconds = 30;
-  LabOptions lab;
-  lab.timeSeconds = options.timeSeconds > 0 ? options.timeSeconds
-                    : input.backend.isGpu() ? kGpuSeconds
-                                            : kCpuSeconds;
-  lab.checkSeconds = 2 * lab.timeSeconds; // the oracle's share
+  ChildProcessOptions limits;
+  limits.timeSeconds = options.timeSeconds > 0 ? options.timeSeconds
+                       : input.backend.isGpu() ? kGpuSeconds
+                                               : kCpuSeconds;
+  limits.checkSeconds = 2 * limits.timeSeconds; // the oracle's share
   if (input.backend.isGpu())
-    lab.compilers = options.compilers > 0 ? options.compilers : std::max(1, options.threads - 1);
-  return lab;
+    limits.compilers = options.compilers > 0 ? options.compilers : std::max(1, options.threads - 1);
+  return limits;
 }
 
 /// Kernels for the beginning of all classes, unless none needs more time.
@@ -69,7 +69,7 @@ void warmUpFor(const SessionContext &context, const std::vector<TreesOfClass> &c
   const std::vector<Standing> standings = standingsOf(context.journal, classes);
   const bool isAllDone = std::all_of(standings.begin(), standings.end(),
                                      [](Standing standing) { return standing == Standing::Done; });
-  if (isAllDone || !context.lab.compilers().isNeeded())
+  if (isAllDone || !context.processes.compilers().isNeeded())
     return;
   std::vector<Related> related(classes.size()); // nothing is known where all is searched
   for (std::size_t i = 0; i < classes.size() && context.options.fromRelated; ++i)
@@ -85,7 +85,7 @@ void warmUpFor(const SessionContext &context, const std::vector<TreesOfClass> &c
       context.listener.progress(status);
     return true;
   };
-  warmUp(context.lab.compilers(), firstConfigs(known.untuned, related, context.space),
+  warmUp(context.processes.compilers(), firstConfigs(known.untuned, related, context.space),
          start + ClassClock::duration(warmUpSeconds(context.options.budgetSeconds)), tell);
 }
 
@@ -135,10 +135,10 @@ Result<TuneReport> tune(const TuneInput &input, const TuneOptions &options, cons
     return Error{ErrorCode::Usage, "there is no tree to tune for", ""};
   const measure::Work work = workOf(input, options, trees.classes);
   const target::Target *target = nullptr;
-  Lab lab([&] { return measure::makeMeasureService(work, input.backend.open); },
-          [&] { return measure::makeCompileService(*input.backend.source, *target); },
-          labOptionsOf(input, options));
-  const auto device = lab.device();
+  ChildProcesses processes([&] { return measure::makeMeasureService(work, input.backend.open); },
+                           [&] { return measure::makeCompileService(*input.backend.source, *target); },
+                           childProcessOptionsOf(input, options));
+  const auto device = processes.device();
   if (!device)
     return device.error();
   if (input.backend.isGpu())
@@ -180,7 +180,7 @@ Result<TuneReport> tune(const TuneInput &input, const TuneOptions &options, cons
   report.journal = journal->path();
   report.isResumed = journal->isResumed();
 
-  const SessionContext context{input, options, listener, *device, *space, lab, *journal};
+  const SessionContext context{input, options, listener, *device, *space, processes, *journal};
   const KnownConfigs known{*untuned, prices.prices, target, related};
   warmUpFor(context, trees.classes, known, start);
   std::optional<ClassClock::Time> end;
@@ -196,7 +196,7 @@ Result<TuneReport> tune(const TuneInput &input, const TuneOptions &options, cons
   report.reused = results->reused;
   report.warnings.insert(report.warnings.end(), results->warnings.begin(), results->warnings.end());
   report.written = file->written();
-  report.restarts = lab.restarts();
+  report.restarts = processes.restarts();
   report.seconds = std::chrono::duration<double>(Clock::now() - start).count();
   journal->write({{"event", "end"},
                   {"reason", endReason(report.ended, !file->error())},

@@ -148,7 +148,8 @@ config_cache::Entry entryOf(const Verdict &verdict, const SessionContext &contex
   entry.onlyFor = verdict.onlyFor;
   entry.within = verdict.within;
   entry.measurement = verdict.measurement;
-  entry.provenance = {DEFT_VERSION, config_cache::kernelHash(context.device.key.kind),
+  entry.provenance = {DEFT_VERSION,
+                      config_cache::kernelHash(context.device.key.kind, entry.signature.tensors),
                       config_cache::timestamp(), context.device.driver, context.options.note};
   return entry;
 }

@@ -16,6 +16,10 @@ template <typename Holds> bool allPhases(const Combination &combination, const H
   return std::all_of(combination.config.phases.begin(), combination.config.phases.end(), holds);
 }
 
+int rowsOfQuery(const Combination &combination) {
+  return combination.target ? combination.shape.rowsOfQuery() : combination.shape.ratio();
+}
+
 /// Partitions that compare ways to cut by their prices.
 bool compares(spec::Partition partition) {
   return partition == spec::Partition::Greedy || partition == spec::Partition::Auto;
@@ -25,7 +29,7 @@ constexpr Constraint kConstraints[] = {
     {"rows of a query", "a tile holds all rows of a query", false,
      [](const Combination &combination) {
        return allPhases(combination,
-                        [&](const PhaseConfig &phase) { return phase.tileQ >= combination.shape.ratio(); });
+                        [&](const PhaseConfig &phase) { return phase.tileQ >= rowsOfQuery(combination); });
      }},
     {"rows of a core", "the sums of an item's rows stay in a core's cache", false,
      [](const Combination &combination) {
@@ -41,7 +45,7 @@ constexpr Constraint kConstraints[] = {
          return true;
        for (std::size_t i = 0; i + 1 < phases.size(); ++i)
          if (phases[i].rowsAbove >= phases[i].tileQ || phases[i].rowsAbove > phases[i + 1].tileQ ||
-             phases[i].rowsAbove < combination.shape.ratio() || phases[i].tileQ <= phases[i + 1].tileQ)
+             phases[i].rowsAbove < rowsOfQuery(combination) || phases[i].tileQ <= phases[i + 1].tileQ)
            return false;
        return true;
      }},

@@ -124,7 +124,8 @@ std::vector<SpaceShape> shapesOf(const spec::Variant &variant, const MachineFact
   std::vector<SpaceShape> shapes;
   for (auto family = families.rbegin(); family != families.rend(); ++family)
     for (const TunedPhases &tuned : (*family)->tuned(kernel))
-      if (*family == &ofSchedules || fits(kernel, tuned.phases.front(), machine))
+      if (fits(kernel, tuned.phases.front(), machine) ||
+          (*family == &ofSchedules && readsValuesOf(ofSchedules, kernel.tensors)))
         shapes.push_back(shapeOf(tuned));
   return shapes;
 }

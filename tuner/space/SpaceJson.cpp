@@ -75,24 +75,24 @@ json toJson(const Space &space) {
                  {"cost", config::toJson(space.cost())},
                  {"axes", axesFrom(space.axes(0), 0, space.planAxisCount())},
                  {"shapes", std::move(shapes)}};
-  if (kernel.hasKeyHook)
+  if (kernel.has.key)
     object["key_hook"] = true;
   if (kernel.tokenParams > 0)
     object["token_params"] = kernel.tokenParams;
-  if (kernel.hasValueFactor)
+  if (kernel.has.valueFactor)
     object["value_factor"] = true;
   return object;
 }
 
 Result<Space> spaceFromJson(const json &object) try {
-  const kernels::KernelShape kernel{object.at("query_heads").get<int>(),
-                                    object.at("kv_heads").get<int>(),
-                                    object.contains("tensors")
-                                        ? spec::readTensors(object.at("tensors"))
-                                        : spec::Tensors::alike(object.at("head_dim").get<int>()),
-                                    object.value("key_hook", false),
-                                    object.value("token_params", 0),
-                                    object.value("value_factor", false)};
+  kernels::KernelShape kernel;
+  kernel.queryHeads = object.at("query_heads").get<int>();
+  kernel.kvHeads = object.at("kv_heads").get<int>();
+  kernel.tensors = object.contains("tensors") ? spec::readTensors(object.at("tensors"))
+                                              : spec::Tensors::alike(object.at("head_dim").get<int>());
+  kernel.has.key = object.value("key_hook", false);
+  kernel.has.valueFactor = object.value("value_factor", false);
+  kernel.tokenParams = object.value("token_params", 0);
   if (kernel.kvHeads <= 0 || kernel.queryHeads % kernel.kvHeads != 0)
     return bad(std::to_string(kernel.queryHeads) + " query heads over " + std::to_string(kernel.kvHeads));
   const std::string arch = object.at("target").get<std::string>();

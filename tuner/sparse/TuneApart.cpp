@@ -86,7 +86,7 @@ Result<TuneReport> tuneApart(const program::Program &program, const std::vector<
   constexpr auto kCancelTime = std::chrono::minutes(1); ///< a layer takes microseconds
   constexpr auto kPause = std::chrono::milliseconds(20);
   std::optional<Clock::time_point> cancelled;
-  std::string told;
+  std::string lastText;
   for (;; std::this_thread::sleep_for(kPause)) {
     if (!cancelled && listener.isCancelled && listener.isCancelled())
       cancelled = Clock::now();
@@ -102,9 +102,9 @@ Result<TuneReport> tuneApart(const program::Program &program, const std::vector<
     if (cancelled && Clock::now() - *cancelled > kCancelTime)
       return ended("it was cancelled, and the GPU did not answer for a minute");
     const Status status{head.value("text", ""), head.value("done", 0), head.value("left", 0)};
-    if (listener.progress && status.text != told)
+    if (listener.progress && status.text != lastText)
       listener.progress(status);
-    told = status.text;
+    lastText = status.text;
   }
 }
 

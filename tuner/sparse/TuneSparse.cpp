@@ -270,6 +270,10 @@ double shareOfBudget(double seconds) {
 }
 
 Result<void> checkSelects(const spec::Variant &variant) {
+  if (variant.readsGivenLists())
+    return Error{ErrorCode::Usage,
+                 "sparse layers of `" + variant.name + "` are not tuned: its lists are by `caller`",
+                 "their tile and cuts are the rule's"};
   if (variant.select)
     return {};
   return Error{ErrorCode::Usage, "`" + variant.name + "` has no sparse layers: it selects nothing",

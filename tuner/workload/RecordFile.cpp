@@ -4,6 +4,8 @@
 #include "runtime/tree/StrictJson.h"
 #include "tuner/workload/Recipes.h"
 
+#include <nlohmann/json.hpp>
+
 namespace deft::workload {
 
 using nlohmann::json;

@@ -1,10 +1,10 @@
 #include "compiler/codegen/cpu/HookInliner.h"
 
 #include "compiler/codegen/cpu/VectorMath.h"
+#include "compiler/spec/Operations.h"
 
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/Matchers.h"
-#include "llvm/ADT/TypeSwitch.h"
 
 namespace deft::codegen::cpu {
 
@@ -62,20 +62,17 @@ mlir::FailureOr<Value> emitOfToken(Emitter &e, dialect::AttentionOp attention, d
   return tokens(op.getType(), e.load(e.pointerType(), *address), isOfHeads);
 }
 
+/// Of what LLVM has a vector instruction for.
+Value instruction(Emitter &, Value) { return {}; }
+
 /// The arithmetic of a math op, or null when the op has an instruction of its own.
 Value emitMath(Emitter &e, mlir::Operation &op, Value x) {
-  return llvm::TypeSwitch<mlir::Operation *, Value>(&op)
-      .Case([&](math::ExpOp) { return emitExp(e, x); })
-      .Case([&](math::Exp2Op) { return emitExp2(e, x); })
-      .Case([&](math::LogOp) { return emitLog(e, x); })
-      .Case([&](math::Log2Op) { return emitLog2(e, x); })
-      .Case([&](math::TanhOp) { return emitTanh(e, x); })
-      .Case([&](math::SinOp) { return emitSin(e, x); })
-      .Case([&](math::CosOp) { return emitCos(e, x); })
-      .Case([&](math::RsqrtOp) {
-        return e.div(e.f32Like(x, 1.0f), math::SqrtOp::create(e.builder(), e.location(), x));
-      })
-      .Default([](mlir::Operation *) { return Value(); });
+#define DEFT_EMIT(ID, NUMBER, WORD, NATURAL, MEANING, OP, CPU, ...)                                          \
+  if (mlir::isa<math::OP>(op))                                                                               \
+    return CPU(e, x);
+  DEFT_MATH_FUNCTIONS(DEFT_EMIT)
+#undef DEFT_EMIT
+  return {};
 }
 
 /// The quotient rounded down. A shift where the divisor is a power of two, as it is where specs say it.
@@ -99,8 +96,11 @@ Value emitFloorDivision(Emitter &e, Value a, Value b) {
 bool isKnown(mlir::Operation &op) {
   if (op.getNumRegions() != 0 || op.getNumResults() != 1)
     return false;
-  return mlir::isa<mlir::arith::ArithDialect>(op.getDialect()) ||
-         mlir::isa<math::SqrtOp, math::AbsFOp, math::AbsIOp, math::FloorOp>(op);
+  if (mlir::isa<mlir::arith::ArithDialect>(op.getDialect()) || mlir::isa<math::AbsFOp, math::AbsIOp>(op))
+    return true;
+#define DEFT_IS(ID, NUMBER, WORD, NATURAL, MEANING, OP, ...) || mlir::isa<math::OP>(op)
+  return false DEFT_MATH_FUNCTIONS(DEFT_IS);
+#undef DEFT_IS
 }
 
 /// One op of a region with its operands mapped.

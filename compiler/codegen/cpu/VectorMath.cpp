@@ -1,5 +1,7 @@
 #include "compiler/codegen/cpu/VectorMath.h"
 
+#include "mlir/Dialect/Math/IR/Math.h"
+
 #include <cmath>
 #include <limits>
 
@@ -134,6 +136,10 @@ Value emitLog2(Emitter &e, Value x) {
   Decomposed d = decompose(e, x);
   Value natural = e.add(d.lead, d.tail);
   return atLogEnds(e, x, e.fma(natural, e.f32Like(x, kLog2e), d.exponent));
+}
+
+Value emitRsqrt(Emitter &e, Value x) {
+  return e.div(e.f32Like(x, 1.0f), mlir::math::SqrtOp::create(e.builder(), e.location(), x));
 }
 
 Value emitTanh(Emitter &e, Value x) {

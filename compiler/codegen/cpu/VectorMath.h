@@ -2,9 +2,10 @@
 
 #include "compiler/codegen/cpu/Emitter.h"
 
-/// Elementary functions as straight-line arithmetic on f32 scalars or vectors: no libm, the same bits at
-/// every vector width. Errors are stated in units in the last place (ulp) of the result and checked by a
-/// test. A NaN gives a NaN, since rule E9 lets `min` and `max` make a number of it later, but in weights.
+/// Elementary functions (spec::DEFT_MATH_FUNCTIONS) as straight-line arithmetic on f32 scalars or vectors: no
+/// libm, the same bits at every vector width. Errors are stated in units in the last place (ulp) of the
+/// result and checked by a test. A NaN gives a NaN, since rule E9 lets `min` and `max` make a number of it
+/// later, but in weights.
 namespace deft::codegen::cpu {
 
 /// e^x, 2 ulp. 0 at -inf and below -103.98, subnormal results included; +inf from 88.73.
@@ -17,6 +18,8 @@ mlir::Value emitExpWeight(Emitter &e, mlir::Value x);
 /// ln x, 3 ulp. -inf at 0 and -0, +inf at +inf, NaN below 0.
 mlir::Value emitLog(Emitter &e, mlir::Value x);
 mlir::Value emitLog2(Emitter &e, mlir::Value x);
+/// 1 over the square root, each rounded.
+mlir::Value emitRsqrt(Emitter &e, mlir::Value x);
 /// tanh x, 4 ulp, odd, +-1 at the ends.
 mlir::Value emitTanh(Emitter &e, mlir::Value x);
 /// sin x and cos x, 1 ulp or 2^-40 up to |x| = 2^31, from -1 to 1 beyond; NaN at both infinities.

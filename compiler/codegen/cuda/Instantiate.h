@@ -21,7 +21,7 @@ enum class Layer {
 std::string attendEntry(const VariantSource &source, const config::PhaseConfig &phase,
                         Layer layer = Layer::Full);
 std::string mergeEntry(const VariantSource &source);
-/// deft_<variant>_queries: of those with VariantSource::hasQuery.
+/// deft_<variant>_queries: of those with a hook of queries.
 std::string queriesEntry(const VariantSource &source);
 
 /// The whole translation unit of one kernel. Deterministic: the text is a key of the cubin cache and

@@ -28,6 +28,8 @@ struct CpuExecutor::Scratch {
   std::vector<float> partialOut, partialLse;
   std::vector<UnitRunner> runners; ///< one a thread
   SparseScratch sparse;
+  Selection given; ///< lists of a caller
+  plan::Paths paths;
   WorthTable worth;
   std::vector<std::vector<std::uint64_t>> keys; ///< one a thread
   std::vector<double> loads;                    ///< one a thread
@@ -225,10 +227,30 @@ support::Result<void> CpuExecutor::runSparse(const CpuKernel &kernel, const spec
   if (!variant.select || selection.lists != variant.lists() || selection.queries != paths.queryCount())
     return Error{ErrorCode::Internal, "the lists are not those of `" + variant.name + "`", ""};
   const auto scratch = state_->take();
-  const SparseStep step{*kernel, variant, selection, paths, inputs, outputs};
-  SparseJob job(step, scratch->sparse);
-  state_->team.run(job.helpers(), job);
+  attendLists(*scratch, *kernel, variant, selection, paths, inputs, outputs);
   return {};
+}
+
+support::Result<void> CpuExecutor::runSparse(const CpuKernel &kernel, const spec::Variant &variant,
+                                             const GivenLists &lists, const plan::Plan &plan,
+                                             const InputView &inputs, const OutputView &outputs) {
+  if (auto checked = checkKernel(kernel, variant); !checked)
+    return checked;
+  if (!variant.readsGivenLists() || lists.queries != plan.queryCount())
+    return Error{ErrorCode::Internal, "the lists are not those of `" + variant.name + "`", ""};
+  const auto scratch = state_->take();
+  scratch->given.take(lists);
+  scratch->paths.read(plan);
+  attendLists(*scratch, *kernel, variant, scratch->given, scratch->paths, inputs, outputs);
+  return {};
+}
+
+void CpuExecutor::attendLists(Scratch &scratch, const abi::CpuKernel &kernel, const spec::Variant &variant,
+                              const Selection &selection, const plan::Paths &paths, const InputView &inputs,
+                              const OutputView &outputs) {
+  const SparseStep step{kernel, variant, selection, paths, inputs, outputs};
+  SparseJob job(step, scratch.sparse);
+  state_->team.run(job.helpers(), job);
 }
 
 void CpuExecutor::attend(Scratch &scratch, const abi::CpuKernel &kernel, const spec::Variant &variant,

@@ -54,10 +54,17 @@ public:
   support::Result<void> runSparse(const CpuKernel &kernel, const spec::Variant &variant,
                                   const Selection &selection, const plan::Paths &paths,
                                   const InputView &inputs, const OutputView &outputs);
+  /// The same of lists that a caller hands over, whose slots the cache has (findWrongSlot).
+  support::Result<void> runSparse(const CpuKernel &kernel, const spec::Variant &variant,
+                                  const GivenLists &lists, const plan::Plan &plan, const InputView &inputs,
+                                  const OutputView &outputs);
 
 private:
   struct State;
   struct Scratch;
+  void attendLists(Scratch &scratch, const abi::CpuKernel &kernel, const spec::Variant &variant,
+                   const Selection &selection, const plan::Paths &paths, const InputView &inputs,
+                   const OutputView &outputs);
   void attend(Scratch &scratch, const abi::CpuKernel &kernel, const spec::Variant &variant,
               const plan::Plan &plan, const InputView &inputs, const OutputView &outputs, WorthTable *worth);
   explicit CpuExecutor(std::unique_ptr<State> state);

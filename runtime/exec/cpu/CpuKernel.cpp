@@ -3,7 +3,7 @@
 namespace deft::exec {
 
 std::string differenceOf(const abi::CpuKernel &kernel, const spec::Variant &variant) {
-  const spec::Tensors &tensors = variant.tensors;
+  const spec::Tensors tensors = variant.tensors.scaled();
   const struct {
     const char *what;
     int kernel, variant;

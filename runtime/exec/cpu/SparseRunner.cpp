@@ -43,6 +43,7 @@ void SparseRunner::prepare(const SparseStep &step, int parts) {
     growTo(*values, rows);
   for (TokenBlock &block : blocks_)
     TokenBlocks::reserve(block, step.kernel);
+  scaled_.prepare(step.variant, step.kernel);
   const auto partialRows =
       static_cast<std::size_t>(parts) * static_cast<std::size_t>(step.variant.queryHeads);
   growTo(partialOut_, partialRows * static_cast<std::size_t>(step.variant.tensors.out.dim));
@@ -77,9 +78,26 @@ void SparseRunner::loadRows(int query, int firstHead, int rows) {
   step_->kernel.pack(&call);
 }
 
+void SparseRunner::add(TokenBlock &block, const Place &place, int rows) const {
+  const auto at = static_cast<std::size_t>(block.tokens++);
+  block.keyOffsets[at] = place.key;
+  block.valueOffsets[at] = place.value;
+  if (step_->kernel.readsSlots)
+    block.slots[at] = place.slot;
+  block.kvPos[at] = place.position;
+  block.depth[at] = place.depth;
+  block.rowLow[at] = 0;
+  block.rowHigh[at] = rows;
+}
+
 bool SparseRunner::fill(TokenBlock &block, Walk &walk, int rows) const {
   const InputView &inputs = step_->inputs;
   block.tokens = 0;
+  if (step_->selection.areSlots)
+    for (; walk.token < walk.list.size() && block.tokens < step_->kernel.blockTokens; ++walk.token) {
+      const int slot = walk.list[walk.token];
+      add(block, {inputs.keyAtSlot(slot), inputs.valueAtSlot(slot), slot, 0, 0}, rows);
+    }
   for (; walk.token < walk.list.size() && block.tokens < step_->kernel.blockTokens; ++walk.token) {
     const int position = walk.list[walk.token];
     while (walk.stretch < walk.path.size() &&
@@ -90,16 +108,9 @@ bool SparseRunner::fill(TokenBlock &block, Walk &walk, int rows) const {
     const plan::PathStretch &stretch = walk.path[walk.stretch];
     if (position < stretch.position)
       continue; // hidden by the mask that the plan was made for
-    const auto at = static_cast<std::size_t>(block.tokens++);
     const int location = stretch.location + position - stretch.position;
-    block.keyOffsets[at] = inputs.keyAt(location, 0);
-    block.valueOffsets[at] = inputs.valueAt(location, 0);
-    if (step_->kernel.readsSlots)
-      block.slots[at] = inputs.slotAt(location);
-    block.kvPos[at] = position;
-    block.depth[at] = stretch.depth;
-    block.rowLow[at] = 0;
-    block.rowHigh[at] = rows;
+    const long long slot = step_->kernel.readsSlots ? inputs.slotAt(location) : 0;
+    add(block, {inputs.keyAt(location, 0), inputs.valueAt(location, 0), slot, position, stretch.depth}, rows);
   }
   if (block.tokens == 0)
     return false;
@@ -119,8 +130,9 @@ void SparseRunner::addTokens(int query, int unit, std::span<const std::int32_t> 
   call.qPos = qPos_.data();
   call.query = query_.data();
   call.head = head_.data();
-  call.k = static_cast<const std::byte *>(step_->inputs.k) +
-           kvHead * step_->inputs.cache.k.headStride * variant.tensors.k.elementBytes();
+  const std::byte *const keys = static_cast<const std::byte *>(step_->inputs.k) +
+                                kvHead * step_->inputs.cache.k.headStride * variant.tensors.k.elementBytes();
+  call.k = keys;
   call.v = static_cast<const std::byte *>(step_->inputs.v) +
            kvHead * step_->inputs.cache.v.headStride * variant.tensors.v.elementBytes();
   call.nextK = call.k;
@@ -130,7 +142,7 @@ void SparseRunner::addTokens(int query, int unit, std::span<const std::int32_t> 
   call.kvHead = kvHead;
   call.masked = step_->kernel.hasMask;
   Walk walk{list, step_->paths.of(query)};
-  if (!list.empty()) {
+  if (!list.empty() && !step_->selection.areSlots) {
     const auto endsBefore = [&](const plan::PathStretch &stretch) {
       return stretch.position + stretch.tokens <= list.front();
     };
@@ -151,6 +163,8 @@ void SparseRunner::addTokens(int query, int unit, std::span<const std::int32_t> 
     call.nextKeyOffsets = next->keyOffsets.data();
     call.nextValueOffsets = next->valueOffsets.data();
     call.nextTokens = has ? next->tokens : 0;
+    if (variant.tensors.hasScales())
+      scaled_.read(variant, keys, *block, call);
     step_->kernel.attend(&call);
   }
 }

@@ -3,6 +3,7 @@
 #include "compiler/spec/Variant.h"
 #include "runtime/exec/Inputs.h"
 #include "runtime/exec/Selection.h"
+#include "runtime/exec/cpu/ScaledRows.h"
 #include "runtime/exec/cpu/Team.h"
 #include "runtime/exec/cpu/TokenBlocks.h"
 #include "runtime/plan/Paths.h"
@@ -20,7 +21,8 @@ struct SparseStep {
   const abi::CpuKernel &kernel;
   const spec::Variant &variant;
   const Selection &selection;
-  const plan::Paths &paths; ///< of the plan that selected
+  const plan::Paths
+      &paths; ///< of the plan that selected; of lists of slots only the queries' positions count
   const InputView &inputs;
   const OutputView &outputs;
 
@@ -70,11 +72,18 @@ private:
   abi::CpuFinishCall finishOf(int query, int unit) const;
   RowOutput outputOf(int query, int unit) const;
   void loadRows(int query, int firstHead, int rows);
+  /// Where a token of a block lies and stands.
+  struct Place {
+    long long key, value, slot;
+    int position, depth;
+  };
+  void add(TokenBlock &block, const Place &place, int rows) const;
   /// False behind the last token.
   bool fill(TokenBlock &block, Walk &walk, int rows) const;
 
   const SparseStep *step_ = nullptr;
   std::array<TokenBlock, 2> blocks_; ///< the one at hand and the one behind it
+  ScaledRows scaled_;
   std::vector<int> qPos_, query_, head_;
   std::vector<std::byte> packed_;
   std::vector<float> acc_, m_, l_;

@@ -19,8 +19,8 @@ namespace deft::exec {
 
 namespace {
 
-/// Room for what Asio keeps of one posted handler.
-using Room = std::array<std::max_align_t, 8>;
+/// For what Asio keeps of one posted handler.
+using HandlerMemory = std::array<std::max_align_t, 8>;
 
 /// One run() under way. Handlers that come too late still look at it, so it outlives the call: it is used
 /// again only when the last of them has gone.
@@ -33,36 +33,37 @@ struct Call {
   int pending = 0; ///< handlers posted and not yet gone
   bool open = false;
   bool taken = false;    ///< guarded by the team's mutex
-  std::size_t posts = 0; ///< rooms in use
-  std::vector<Room> rooms;
+  std::size_t posts = 0; ///< of `memory`, in use
+  std::vector<HandlerMemory> memory;
 };
 
-/// Gives Asio the rooms of a call, one after the other. They are free again with the call.
-template <typename T> class RoomAllocator {
+/// Gives Asio the memory of a call, one piece after the other. All are free again with the call.
+template <typename T> class HandlerAllocator {
 public:
   using value_type = T;
-  explicit RoomAllocator(Call *call) : call_(call) {}
-  template <typename U> RoomAllocator(const RoomAllocator<U> &other) : call_(other.call_) {}
+  explicit HandlerAllocator(Call *call) : call_(call) {}
+  template <typename U> HandlerAllocator(const HandlerAllocator<U> &other) : call_(other.call_) {}
 
   T *allocate(std::size_t count) {
-    if (count * sizeof(T) > sizeof(Room) || call_->posts == call_->rooms.size())
+    if (count * sizeof(T) > sizeof(HandlerMemory) || call_->posts == call_->memory.size())
       return static_cast<T *>(::operator new(count * sizeof(T)));
-    return reinterpret_cast<T *>(&call_->rooms[call_->posts++]);
+    return reinterpret_cast<T *>(&call_->memory[call_->posts++]);
   }
   void deallocate(T *pointer, std::size_t) {
     const std::less<const void *> before;
-    if (before(pointer, call_->rooms.data()) || !before(pointer, call_->rooms.data() + call_->rooms.size()))
+    if (before(pointer, call_->memory.data()) ||
+        !before(pointer, call_->memory.data() + call_->memory.size()))
       ::operator delete(pointer);
   }
-  bool operator==(const RoomAllocator &) const = default;
+  bool operator==(const HandlerAllocator &) const = default;
 
 private:
-  template <typename U> friend class RoomAllocator;
+  template <typename U> friend class HandlerAllocator;
   Call *call_;
 };
 
 struct Handler {
-  using allocator_type = RoomAllocator<void>;
+  using allocator_type = HandlerAllocator<void>;
   allocator_type get_allocator() const noexcept { return allocator_type(call); }
 
   void operator()() const {
@@ -107,7 +108,7 @@ struct Team::State {
       }
     }
     calls.push_back(std::make_unique<Call>());
-    calls.back()->rooms.resize(static_cast<std::size_t>(helpers));
+    calls.back()->memory.resize(static_cast<std::size_t>(helpers));
     calls.back()->taken = true;
     return *calls.back();
   }

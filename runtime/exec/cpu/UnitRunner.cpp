@@ -34,6 +34,7 @@ void UnitRunner::prepare(const Step &step, int heads) {
     growTo(scores_, rows * static_cast<std::size_t>(step.kernel.blockTokens));
   for (TokenBlock &block : blocks_)
     TokenBlocks::reserve(block, step.kernel);
+  scaled_.prepare(step.variant, step.kernel);
 }
 
 void UnitRunner::attend(const abi::Item &item, int headBegin, int headEnd) {
@@ -161,6 +162,8 @@ void UnitRunner::attendBlock(const TokenBlock &block, const TokenBlock *next, in
     call.nextKeyOffsets = keyFetches_.data();
     call.nextValueOffsets = valueFetches_.data();
     call.nextTokens = next ? next->tokens : 0;
+    if (step_->variant.tensors.hasScales())
+      scaled_.read(step_->variant, keysOf(head), block, call);
     if (step_->worth) {
       const int group = step_->kernel.groupRows, padded = (call.rows + group - 1) / group * group;
       // Also of what the kernel skips.

@@ -2,6 +2,7 @@
 
 #include "compiler/spec/Variant.h"
 #include "runtime/exec/Inputs.h"
+#include "runtime/exec/cpu/ScaledRows.h"
 #include "runtime/exec/cpu/TokenBlocks.h"
 #include "runtime/exec/cpu/Worth.h"
 #include "runtime/plan/Plan.h"
@@ -91,6 +92,7 @@ private:
   std::vector<int> qPos_, query_;    ///< [rows]
   std::vector<int> head_;            ///< [head][rows]
   std::vector<long long> keyFetches_, valueFetches_;
+  ScaledRows scaled_;
   std::vector<std::byte> packed_;
   std::vector<float> acc_, m_, l_;
   std::vector<float> scores_; ///< of a block, as kernels leave them

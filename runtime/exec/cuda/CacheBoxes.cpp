@@ -66,13 +66,14 @@ View boxView(const Tensor &tensor, unsigned taken) {
   return view;
 }
 
-/// All columns of a tile's tokens, in blocks of 64; where there are fewer, the copy fills up with zeros.
-View tileView(const Tensor &tensor) {
+/// All columns of a tile's tokens, in blocks of 64; where there are fewer, the copy fills up with zeros. Of a
+/// latent cache, half of V's columns at a time (templates/deft/sm90_latent).
+View tileView(const Tensor &tensor, bool isLatent) {
   const unsigned columns = tensor.columns(), blocks = (columns + kColumns - 1) / kColumns;
   View view;
   view.add(std::min(columns, kColumns), kColumnBytes, kColumns);
   tensor.addTokensTo(view, kTileTokens);
-  view.add(blocks, kColumns * kColumnBytes, blocks);
+  view.add(blocks, kColumns * kColumnBytes, isLatent ? (blocks + 1) / 2 : blocks);
   tensor.addHeadsTo(view);
   tensor.addPagesTo(view);
   return view;
@@ -87,8 +88,9 @@ void fillCacheBoxes(const device::Device &device, const spec::Variant &variant, 
   const auto hasRoomFor = [&](unsigned count) {
     return pageSize <= 1 || pageSize % static_cast<int>(count) == 0;
   };
-  // Bytes of longer rows are converted on their way.
-  const bool comeByBoxes = variant.tensors.k.elementBytes() == 2 || variant.tensors.k.dim <= 128;
+  // Bytes of longer rows, and of latent caches, are converted on their way.
+  const spec::TensorType &key = variant.tensors.k;
+  const bool comeByBoxes = key.elementBytes() == 2 || (key.dim <= 128 && !variant.tensors.valueInKey);
   if (device.facts().major < 9 || !comeByBoxes || !hasRoomFor(kBoxTokens[0]))
     return;
   const auto encode = [&](abi::TensorMap &map, const void *pool, const spec::TensorType &type,
@@ -107,10 +109,13 @@ void fillCacheBoxes(const device::Device &device, const spec::Variant &variant, 
       if (!encode(maps[i], pool, type, boxView(tensor, kBoxTokens[i])))
         return false; // strides that are no multiples of 16 bytes, for example
     const bool hasTile = tensor.hasWholeBoxes() && hasRoomFor(kTileTokens);
-    return !hasTile || encode(maps[2], pool, type, tileView(tensor));
+    return !hasTile || encode(maps[2], pool, type, tileView(tensor, variant.tensors.valueInKey));
   };
-  if (!encodeAll(args.kBoxes, args.k, cache.k, variant.tensors.k) ||
-      !encodeAll(args.vBoxes, args.v, cache.v, variant.tensors.v))
+  // Of a latent cache, V's columns and those behind them.
+  const auto &[q, k, v, out, isLatent, scaleColumns] = variant.tensors;
+  const spec::TensorType first = isLatent ? v : k,
+                         second = isLatent ? spec::TensorType{k.dtype, k.dim - v.dim} : v;
+  if (!encodeAll(args.kBoxes, args.k, cache.k, first) || !encodeAll(args.vBoxes, args.v, cache.v, second))
     return;
   args.hasMaps = 1;
 }

@@ -3,8 +3,10 @@
 #include "compiler/support/InOrder.h"
 #include "runtime/exec/FiniteCheck.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 namespace deft::exec {
@@ -30,16 +32,15 @@ public:
 
   Result<void> make() {
     return support::inOrder([&] { return copyRows(); }, [&] { return copyTable(); },
-                            [&] { return copyCache(from_.k, variant_.tensors.k, inputs_.cache.k, k_); },
-                            [&] { return copyCache(from_.v, variant_.tensors.v, inputs_.cache.v, v_); },
-                            [&] { return wait(); });
+                            [&] { return copyKeys(); }, [&] { return copyValues(); }, [&] { return wait(); },
+                            [&] { return joinParts(); });
   }
 
   InputView inputs() const {
     InputView view = inputs_;
     view.q = reinterpret_cast<const std::uint16_t *>(q_.data());
     view.k = k_.data();
-    view.v = v_.data();
+    view.v = variant_.tensors.valueInKey ? k_.data() : v_.data();
     view.pageTable = table_.data();
     return view;
   }
@@ -100,6 +101,50 @@ private:
   /// The elements from the first one of a token, or of so many that follow each other, to the last.
   long long span(const spec::TensorType &tensor, const abi::CacheLayout &layout, long long tokens) const {
     return (tokens - 1) * layout.tokenStride + (variant_.kvHeads - 1) * layout.headStride + tensor.dim;
+  }
+
+  /// Whether a latent cache's columns lie in two tensors.
+  bool areApart() const { return variant_.tensors.valueInKey && from_.v; }
+
+  Result<void> copyKeys() {
+    const spec::Tensors &tensors = variant_.tensors;
+    return copyCache(from_.k, areApart() ? tensors.v : tensors.keyRow(), inputs_.cache.k, k_);
+  }
+
+  /// Where they are in K's memory, they have been copied with it.
+  Result<void> copyValues() {
+    const auto &[q, k, v, out, isInKey, scaleColumns] = variant_.tensors;
+    if (!isInKey)
+      return copyCache(from_.v, v, inputs_.cache.v, v_);
+    if (areApart())
+      return copyCache(from_.v, {k.dtype, k.dim - v.dim}, inputs_.cache.v, v_);
+    inputs_.cache.v = inputs_.cache.k;
+    return {};
+  }
+
+  /// One copy of them, as processors read it.
+  Result<void> joinParts() {
+    if (!areApart())
+      return {};
+    const auto &[q, k, v, out, isInKey, scaleColumns] = variant_.tensors;
+    const auto bytes = [&](long long elements) {
+      return static_cast<std::ptrdiff_t>(elements * k.elementBytes());
+    };
+    const abi::CacheLayout joined{static_cast<long long>(inputs_.pageSize) * k.dim, k.dim, k.dim};
+    const auto pages = static_cast<long long>(pages_.size());
+    Bytes whole(static_cast<std::size_t>(bytes(pages * joined.pageStride)));
+    const auto place = [&](const Bytes &from, const abi::CacheLayout &layout, int columns, int at) {
+      for (long long page = 0; page < pages; ++page)
+        for (int slot = 0; slot < inputs_.pageSize; ++slot)
+          std::copy_n(from.begin() + bytes(page * layout.pageStride + slot * layout.tokenStride),
+                      bytes(columns),
+                      whole.begin() + bytes(page * joined.pageStride + slot * joined.tokenStride + at));
+    };
+    place(k_, inputs_.cache.k, v.dim, 0);
+    place(v_, inputs_.cache.v, k.dim - v.dim, v.dim);
+    k_ = std::move(whole);
+    inputs_.cache = {joined, joined};
+    return {};
   }
 
   Result<void> copyCache(const void *from, const spec::TensorType &tensor, abi::CacheLayout &layout,

@@ -11,7 +11,7 @@ using support::Result;
 
 CudaInputs::CudaInputs(std::shared_ptr<device::Device> device, const spec::Variant &variant)
     : device_(std::move(device)), variant_(variant), q_(device_), k_(device_), v_(device_),
-      pageTable_(device_), out_(device_), lse_(device_) {}
+      pageTable_(device_), lists_(device_), out_(device_), lse_(device_) {}
 
 std::size_t CudaInputs::rows(int queryCount) const {
   return static_cast<std::size_t>(queryCount) * static_cast<std::size_t>(variant_.queryHeads);
@@ -47,6 +47,16 @@ Result<void> CudaInputs::load(const Inputs &inputs) {
                .out = out_.as<void>(),
                .lse = variant_.withLse ? lse_.as<float>() : nullptr,
                .params = params_.get()};
+  return loaded;
+}
+
+Result<void> CudaInputs::loadLists(const GivenLists &lists) {
+  if (auto idle = device_->synchronize("the run before"); !idle)
+    return idle;
+  const std::vector<std::int32_t> slots(
+      lists.slots, lists.slots + static_cast<std::ptrdiff_t>(lists.queries) * lists.budget);
+  auto loaded = lists_.upload(slots, "lists of tokens");
+  pointers_.lists = loaded ? lists_.as<int>() : nullptr;
   return loaded;
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "runtime/exec/Inputs.h"
+#include "runtime/exec/Selection.h"
 #include "runtime/exec/cuda/CudaKernels.h"
 #include "runtime/exec/cuda/CudaPointers.h"
 
@@ -17,6 +18,9 @@ public:
 
   /// Uploads queries, cache, page table and parameters, and makes room for the outputs.
   support::Result<void> load(const Inputs &inputs);
+
+  /// Uploads lists that sparse runs are handed, after load().
+  support::Result<void> loadLists(const GivenLists &lists);
 
   /// Fills the outputs of so many queries, at most those that were loaded, with NaN: a row nobody writes is
   /// then seen.
@@ -44,7 +48,7 @@ private:
 
   std::shared_ptr<device::Device> device_;
   spec::Variant variant_;
-  device::Buffer q_, k_, v_, pageTable_, out_, lse_;
+  device::Buffer q_, k_, v_, pageTable_, lists_, out_, lse_;
   std::unique_ptr<const CudaParams> params_;
   CudaPointers pointers_;
   int queryCount_ = 0; ///< that were loaded

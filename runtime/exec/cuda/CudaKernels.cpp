@@ -38,8 +38,9 @@ Result<void> loadPhases(const std::shared_ptr<device::Device> &device,
 }
 
 /// Tokens that a union may have for each of its queries' lists: one of them takes a kernel so much longer
-/// than one of a list, told its items or not (H200, 20 branches of 32,000 tokens; docs/selection.md).
-constexpr double kMostToldRead = 0.5, kMostFoundRead = 0.2;
+/// than one of a list, where the device writes items and where it does not (H200, 20 branches of 32,000
+/// tokens; docs/selection.md).
+constexpr double kMostReadWithItems = 0.5, kMostReadWithoutItems = 0.2;
 
 unsigned blocksFor(long long units, int mostBlocks) {
   return static_cast<unsigned>(std::min<long long>(units, mostBlocks));
@@ -58,15 +59,21 @@ Result<SelectingCudaKernels> SelectingCudaKernels::load(const std::shared_ptr<de
             [](const config::SparseCut &a, const config::SparseCut &b) {
               return std::pair(a.budget, a.queries) < std::pair(b.budget, b.queries);
             });
-  auto done = inOrder([&] { return exec::load(device, kernels.select, loaded.kernels_); },
-                      [&] { return exec::load(device, kernels.sparse, loaded.kernels_); },
-                      [&] { return loadPhases(device, kernels.attend, loaded.kernels_); });
+  if (kernels.select.has_value() == variant.readsGivenLists())
+    return support::Error{support::ErrorCode::Internal,
+                          "the kernels of `" + variant.name + "` do not belong to its lists", ""};
+  auto done = inOrder([&] { return exec::load(device, kernels.sparse, loaded.sparse_); },
+                      [&] {
+                        return kernels.select ? exec::load(device, *kernels.select, loaded.selecting_)
+                                              : Result<void>();
+                      },
+                      [&] { return loadPhases(device, kernels.attend, loaded.selecting_); });
   if (!done)
     return done.error();
-  for (std::size_t p = 0; p < config.phases.size(); ++p)
+  for (std::size_t p = 0; p < kernels.attend.size(); ++p)
     loaded.mostBlocks_.push_back(kernels::mostBlocks(config.phases[p], loaded.attend(p).blocksAtOnce()));
   loaded.kvHeads_ = variant.kvHeads;
-  loaded.sparseUnits_ = std::max(variant.kvHeads, variant.lists());
+  loaded.sparseUnits_ = std::max(kernels::KernelShape::of(variant).unitsOfItem(), variant.lists());
   loaded.mostSparseBlocks_ = kernels::mostBlocks(kernels.sparsePhase, loaded.sparse().blocksAtOnce());
   loaded.blocksOfList_ = kernels.blocksOfList;
   loaded.sparsePhase_ = kernels.sparsePhase;
@@ -77,19 +84,20 @@ Result<SelectingCudaKernels> SelectingCudaKernels::load(const std::shared_ptr<de
       return done.error();
     loaded.blocksOfUnion_ = uniting->blocksOfList;
     // One wave: all parts of a union have as many tokens.
-    const bool isTold = kernels::areToldItems(uniting->phase);
-    const int mostBits = abi::kMostUnited - (isTold && variant.mask ? 1 : 0); // sm90/united_lists.cuh, kRead
+    const bool writesItems = kernels::writesUnionItems(uniting->phase);
+    const int mostBits =
+        abi::kMostUnited - (writesItems && variant.mask ? 1 : 0); // sm90/united_lists.cuh, kRead
     loaded.unionShape_ = {.queries = std::min(uniting->phase.tileQ / variant.ratio(), mostBits),
                           .parts = std::max(loaded.united().blocksAtOnce() / variant.kvHeads, 1),
-                          .itemsOfPart = isTold ? variant.kvHeads : 1,
-                          .isTold = isTold,
-                          .mostRead = isTold ? kMostToldRead : kMostFoundRead};
+                          .itemsOfPart = writesItems ? variant.kvHeads : 1,
+                          .writesItems = writesItems,
+                          .mostRead = writesItems ? kMostReadWithItems : kMostReadWithoutItems};
   }
   return loaded;
 }
 
 unsigned SelectingCudaKernels::unitedBlocks(int items) const {
-  return blocksFor(static_cast<long long>(items) * (unionShape_.isTold ? 1 : kvHeads_),
+  return blocksFor(static_cast<long long>(items) * (unionShape_.writesItems ? 1 : kvHeads_),
                    united().blocksAtOnce());
 }
 
@@ -138,7 +146,8 @@ int CudaKernels::blocksAtOnce() const {
 bool CudaKernels::readByTensorMap() const { return kernels::readsByTensorMap(config_); }
 
 unsigned CudaKernels::attendBlocks(std::size_t phase, int items) const {
-  return blocksFor(static_cast<long long>(items) * variant_.kvHeads, mostBlocks_[phase]);
+  return blocksFor(static_cast<long long>(items) * kernels::KernelShape::of(variant_).unitsOfItem(),
+                   mostBlocks_[phase]);
 }
 
 unsigned CudaKernels::mergeBlocks(int mergedQueries) const {

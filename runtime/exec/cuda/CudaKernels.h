@@ -23,14 +23,14 @@ public:
                                                     std::vector<config::SparseCut> sparseCuts);
 
   /// Attends and gives what tokens are worth, in place of the full attention's kernel of the phase.
-  const device::Kernel &attend(std::size_t phase) const { return kernels_[kFirstPhase + phase]; }
+  const device::Kernel &attend(std::size_t phase) const { return selecting_[kFirstPhase + phase]; }
   unsigned attendBlocks(std::size_t phase, int items) const;
 
-  const device::Kernel &select() const { return kernels_[0]; }
+  const device::Kernel &select() const { return selecting_[0]; }
   /// So many blocks, which are a cluster, make a list.
   int blocksOfList() const { return blocksOfList_; }
 
-  const device::Kernel &sparse() const { return kernels_[1]; }
+  const device::Kernel &sparse() const { return sparse_.front(); }
   const config::PhaseConfig &sparsePhase() const { return sparsePhase_; }
   int sparseUnits() const { return sparseUnits_; } ///< of an item: a list each, or one for several
   unsigned sparseBlocks(int items) const;
@@ -45,9 +45,10 @@ public:
   unsigned unitedBlocks(int items) const;
 
 private:
-  static constexpr std::size_t kFirstPhase = 2;
-  std::vector<device::Kernel> kernels_; ///< select, sparse, and one a phase
-  std::vector<device::Kernel> uniting_; ///< unite and united, or none
+  static constexpr std::size_t kFirstPhase = 1;
+  std::vector<device::Kernel> sparse_;    ///< one
+  std::vector<device::Kernel> selecting_; ///< select, and one a phase; none where lists are a caller's
+  std::vector<device::Kernel> uniting_;   ///< unite and united, or none
   UnionShape unionShape_;
   std::vector<int> mostBlocks_; ///< of a launch of each phase's
   int kvHeads_ = 0, sparseUnits_ = 0, mostSparseBlocks_ = 0, blocksOfList_ = 1, blocksOfUnion_ = 1;

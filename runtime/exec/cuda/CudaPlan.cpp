@@ -82,6 +82,12 @@ Result<std::unique_ptr<CudaPlan>> CudaPlan::create(std::shared_ptr<const CudaKer
       return check.error();
     plan->pageCheck_.emplace(std::move(*check));
   }
+  if (options.checksPages && options.budget > 0 && plan->kernels_->variant().readsGivenLists()) {
+    auto check = ListCheck::create(plan->kernels_->device());
+    if (!check)
+      return check.error();
+    plan->listCheck_.emplace(std::move(*check));
+  }
   if (options.budget > 0) {
     if (options.growth)
       return usage("a plan that selects does not follow lengths on the device",
@@ -253,12 +259,24 @@ Result<void> CudaPlan::checkOnDevice() const {
   return {};
 }
 
+Result<void> CudaPlan::checkFresh(const CudaKernels &kernels) const {
+  if (!onDevice_.isValid || !watch_ || watch_->tree() == onDevice_.generation)
+    return {};
+  support::log(
+      {support::LogKind::StalePlan, "a run of `" + kernels.variant().name + "` on the device was refused"});
+  return usage("the plan on the device is stale: it was made for generation " +
+                   std::to_string(onDevice_.generation) + " of the tree, which is now at " +
+                   std::to_string(watch_->tree()),
+               isWritten_ ? "upload the plan that was made since" : "update and upload it first");
+}
+
 Result<void> CudaPlan::checkRun(const CudaKernels &kernels, const CudaPointers &pointers) const {
   const spec::Variant &own = kernels_->variant(), &other = kernels.variant();
   if (&kernels != kernels_.get()) {
     bool isSame =
         own.queryHeads == other.queryHeads && own.kvHeads == other.kvHeads &&
         other.tensors.out.dim <= own.tensors.out.dim && kernels.phases() == kernels_->phases() &&
+        (!other.query || other.tensors.q.dim <= own.tensors.q.dim) &&             // for which it has room
         kernels.device()->facts().ordinal == kernels_->device()->facts().ordinal; // opened twice, too
     for (std::size_t p = 0; isSame && p < kernels.phases(); ++p)
       isSame = kernels.config().phases[p].tileQ >= kernels_->config().phases[p].tileQ;
@@ -273,13 +291,8 @@ Result<void> CudaPlan::checkRun(const CudaKernels &kernels, const CudaPointers &
   }
   if (auto there = checkOnDevice(); !there)
     return there;
-  if (watch_ && watch_->tree() != onDevice_.generation) {
-    support::log({support::LogKind::StalePlan, "a run of `" + other.name + "` on the device was refused"});
-    return usage("the plan on the device is stale: it was made for generation " +
-                     std::to_string(onDevice_.generation) + " of the tree, which is now at " +
-                     std::to_string(watch_->tree()),
-                 isWritten_ ? "upload the plan that was made since" : "update and upload it first");
-  }
+  if (auto fresh = checkFresh(kernels); !fresh)
+    return fresh;
   if (onDevice_.needsMask)
     return usage("the plan on the device does not know yet which drafts see which",
                  "put GpuPlan::draft on the stream before the runs");
@@ -351,8 +364,9 @@ abi::AttendArgs CudaPlan::argsOf(const CudaKernels &kernels, const CudaPointers 
   abi::AttendArgs attend{};
   attend.items = reinterpret_cast<const abi::Item *>(at(sections_.items));
   attend.runs = reinterpret_cast<const abi::Run *>(at(sections_.runs));
-  attend.callerIndex = reinterpret_cast<const int *>(at(sections_.callerIndex));
-  attend.queryPos = reinterpret_cast<const int *>(at(sections_.queryPos));
+#define DEFT_POINT(NAME) attend.NAME = reinterpret_cast<const int *>(at(sections_.NAME));
+  DEFT_ARRAYS_OF_QUERIES(DEFT_POINT)
+#undef DEFT_POINT
   attend.pageTable = pointers.pageTable;
   attend.planLines =
       aheadLines((isCaptured ? sections_.end : onDevice_.bytes) - sections_.callerIndex); // all behind it
@@ -360,7 +374,9 @@ abi::AttendArgs CudaPlan::argsOf(const CudaKernels &kernels, const CudaPointers 
       pointers.pageTable ? aheadLines(static_cast<std::size_t>(pointers.pages) * sizeof(int)) : 0;
   attend.q = pointers.q;
   attend.k = pointers.k;
-  attend.v = pointers.v;
+  const spec::Tensors &tensors = kernels.variant().tensors;
+  const bool isInKey = tensors.valueInKey && pointers.v == nullptr;
+  attend.v = isInKey ? static_cast<const std::byte *>(pointers.k) + tensors.ropeOffset() : pointers.v;
   attend.out = pointers.out;
   attend.lse = pointers.lse;
   attend.partialOut = partialOut_.as<void>();
@@ -462,6 +478,8 @@ Result<void> CudaPlan::checkReplays() {
     fault = growth_->takeFault();
   if (!fault && pageCheck_)
     fault = pageCheck_->takeFault();
+  if (!fault && listCheck_)
+    fault = listCheck_->takeFault();
   if (!fault && drafts_)
     fault = drafts_->takeFault();
   if (fault)

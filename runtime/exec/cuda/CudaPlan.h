@@ -3,6 +3,7 @@
 #include "runtime/exec/cuda/CacheBoxes.h"
 #include "runtime/exec/cuda/CudaKernels.h"
 #include "runtime/exec/cuda/CudaPointers.h"
+#include "runtime/exec/cuda/ListCheck.h"
 #include "runtime/exec/cuda/PageCheck.h"
 #include "runtime/exec/cuda/PlanDrafts.h"
 #include "runtime/exec/cuda/PlanGrowth.h"
@@ -24,7 +25,8 @@ struct CudaPlanOptions {
   bool isWatched = false;
   /// Whether plans follow lengths that are on the device: see follow().
   std::optional<GrowthRules> growth = {};
-  /// Whether each run is preceded by a look at the pages that it will read, as far as the cache is paged.
+  /// Whether each run is preceded by a look at the pages that it will read, as far as the cache is paged, or
+  /// at the lists that it is handed.
   bool checksPages = false;
   /// So many runs of a plan, layers as a rule, are replayed once for it: they may find the tree changed
   /// already, because the host has gone on to the next step. 0: it never does while a run is under way.
@@ -90,9 +92,14 @@ public:
 
   /// The attention of all queries to the tokens of their lists alone, of the last run that selected, which
   /// was of the same plan and page table: an error where there is none since the last upload. A captured one
-  /// reads those of the run that was captured before it.
+  /// reads those of the run that was captured before it. Of an attention whose lists are a caller's it reads
+  /// CudaPointers::lists, which hold by then what they are to have.
   support::Result<void> runSparse(const CudaKernels &kernels, const CudaPointers &pointers,
                                   cu::Stream stream);
+
+  /// An error where the tree has changed since the plan on the device was made. Each run asks this, too;
+  /// callers ask before they look at what belongs to the tree as it is now.
+  support::Result<void> checkFresh(const CudaKernels &kernels) const;
 
   /// Copies the lists to the host, when the stream has done what is on it.
   support::Result<void> readLists(Selection &selection, cu::Stream stream) const;
@@ -161,6 +168,12 @@ private:
 
   support::Result<void> checkOnDevice() const;
   support::Result<void> checkSelecting(const CudaKernels &kernels) const;
+  /// An error where lists are a caller's and there are none, or the other way round.
+  support::Result<void> checkGiven(const CudaKernels &kernels, const CudaPointers &pointers) const;
+  /// An error where there are no lists of the plan, or lists of another page table.
+  support::Result<void> checkLists(const CudaPointers &pointers, bool isCaptured) const;
+  support::Result<void> lookAtLists(const CudaKernels &kernels, const CudaPointers &pointers,
+                                    cu::Stream stream);
   /// An error where the plan has larger unions than kernels take, or a captured one may have.
   support::Result<void> checkUnions(const SelectingCudaKernels &own, bool isCaptured) const;
   /// What all runs begin with: whether the stream is being captured.
@@ -193,6 +206,7 @@ private:
   std::optional<PlanWatch> watch_;
   std::optional<PlanGrowth> growth_;
   std::optional<PageCheck> pageCheck_;
+  std::optional<ListCheck> listCheck_;
   std::optional<PlanDrafts> drafts_; ///< as soon as there is a plan with any
   device::Buffer plan_, partialOut_, partialLse_;
   device::Buffer queries_; ///< that a hook has made, by caller's index

@@ -1,6 +1,8 @@
 #include "compiler/support/InOrder.h"
 #include "runtime/exec/cuda/CudaPlan.h"
 
+#include <algorithm>
+#include <cstdint>
 #include <string>
 
 /// What a plan does of a variant that selects, beside the full attention.
@@ -23,6 +25,11 @@ Result<void> CudaPlan::checkSelecting(const CudaKernels &kernels) const {
   const spec::Variant &own = kernels_->variant(), &other = kernels.variant();
   if (!other.select || !kernels.selecting())
     return usage("`" + other.name + "` selects nothing", "write `select { budget = 4096; }` in the spec");
+  if (other.readsGivenLists() != own.readsGivenLists())
+    return usage("the plan is for lists " +
+                     std::string(own.readsGivenLists() ? "by `caller`" : "that runs select") + ", and `" +
+                     other.name + "` has others",
+                 "make one for this attention");
   if (other.lists() != own.lists() || pageSizeOf(other) != pageSizeOf(own))
     return usage("the plan is for " + std::to_string(own.lists()) + " lists a query in pages of " +
                      std::to_string(pageSizeOf(own)) + " tokens, `" + other.name + "` has " +
@@ -42,10 +49,42 @@ Result<void> CudaPlan::checkUnions(const SelectingCudaKernels &own, bool isCaptu
                                             : "build the package again");
 }
 
+Result<void> CudaPlan::checkGiven(const CudaKernels &kernels, const CudaPointers &pointers) const {
+  const std::string name = "`" + kernels.variant().name + "`";
+  if (kernels.variant().readsGivenLists() == (pointers.lists != nullptr))
+    return {};
+  return pointers.lists ? usage("lists are given, and " + name + " reads those that a run has selected",
+                                "write `by = caller` in its `select`")
+                        : usage("no lists are given, and " + name + " reads those of its caller",
+                                "give the run lists of slots");
+}
+
+Result<void> CudaPlan::checkLists(const CudaPointers &pointers, bool isCaptured) const {
+  const Lists &lists = isCaptured && capturedLists_.areThere ? capturedLists_ : lists_;
+  if (!lists.areThere)
+    return usage("there are no lists of the plan on the device: no run has selected since it was uploaded",
+                 "run with selection first");
+  if (lists.pageTable != pointers.pageTable)
+    return usage("the run has another page table than the one that selected",
+                 "lists say where tokens lie: select and read them by one table");
+  return {};
+}
+
+Result<void> CudaPlan::lookAtLists(const CudaKernels &kernels, const CudaPointers &pointers,
+                                   cu::Stream stream) {
+  if (!listCheck_ || pointers.cachePages == 0)
+    return {};
+  const std::int64_t slots = std::int64_t{pointers.cachePages} * std::max(pageSizeOf(kernels.variant()), 1);
+  return listCheck_->launch(pointers.lists, onDevice_.queries, selecting_->split().budget, slots, stream);
+}
+
 Result<void> CudaPlan::runSelecting(const CudaKernels &kernels, const CudaPointers &pointers,
                                     cu::Stream stream) {
   if (auto checked = checkSelecting(kernels); !checked)
     return checked;
+  if (kernels.variant().readsGivenLists())
+    return usage("`" + kernels.variant().name + "` selects nothing: its lists are by `caller`",
+                 "give lists to its sparse runs");
   const device::Device::Current current(*kernels_->device());
   const auto isCaptured = beginRun(kernels, pointers, stream);
   if (!isCaptured)
@@ -69,25 +108,25 @@ Result<void> CudaPlan::runSelecting(const CudaKernels &kernels, const CudaPointe
 
 Result<void> CudaPlan::runSparse(const CudaKernels &kernels, const CudaPointers &pointers,
                                  cu::Stream stream) {
-  if (auto checked = checkSelecting(kernels); !checked)
+  auto checked =
+      inOrder([&] { return checkSelecting(kernels); }, [&] { return checkGiven(kernels, pointers); });
+  if (!checked)
     return checked;
   const device::Device::Current current(*kernels_->device());
   const auto isCaptured = beginRun(kernels, pointers, stream);
   if (!isCaptured)
     return isCaptured.error();
-  const Lists &lists = *isCaptured && capturedLists_.areThere ? capturedLists_ : lists_;
-  if (!lists.areThere)
-    return usage("there are no lists of the plan on the device: no run has selected since it was uploaded",
-                 "run with selection first");
-  if (lists.pageTable != pointers.pageTable)
-    return usage("the run has another page table than the one that selected",
-                 "lists say where tokens lie: select and read them by one table");
+  checked = pointers.lists ? lookAtLists(kernels, pointers, stream) : checkLists(pointers, *isCaptured);
+  if (!checked)
+    return checked;
   const SelectingCudaKernels &own = *kernels.selecting();
   if (auto checked = checkUnions(own, *isCaptured); !checked)
     return checked;
   abi::AttendArgs attend = argsOf(kernels, pointers, *isCaptured);
   attend.itemBegin = 0;
   attend.planLines = attend.tableLines = 0; // which lists are not in
+  if (pointers.lists)
+    attend.pageTable = pointers.lists;
   void *params[] = {&attend, const_cast<abi::ParamSlot *>(pointers.params->slots())};
   if (auto made = makeQueries(kernels, *isCaptured, params[1], attend, stream); !made)
     return made;

@@ -10,7 +10,7 @@ class CudaParams;
 struct CudaPointers {
   const void *q = nullptr; ///< as abi::AttendArgs; what is asked of it and of the others: PointerRules.h
   const void *k = nullptr;
-  const void *v = nullptr;
+  const void *v = nullptr; ///< of a latent cache: K's columns behind V's; null: they lie behind these in k
   const int *pageTable = nullptr;
   int pages = 0; ///< the page table's entries, or those that the plan's runs may name
   CacheLayouts cache{};
@@ -19,6 +19,8 @@ struct CudaPointers {
   void *out = nullptr;
   float *lse = nullptr; ///< null: not wanted
   const CudaParams *params = nullptr;
+  /// Of a sparse run whose lists are a caller's: abi::ListCheckArgs::lists. Null: the plan has them.
+  const int *lists = nullptr;
   int cachePages = 0; ///< of the cache, of a contiguous one tokens; 0: not known
 };
 

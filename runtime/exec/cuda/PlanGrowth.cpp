@@ -4,6 +4,7 @@
 #include "runtime/plan/Planner.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <string>
 
@@ -36,6 +37,24 @@ int GrowthRules::slackAt(int end) const {
                     plan::Planner::kMostGrowth); // what a mask shows farther on is not planned
 }
 
+/// Which of the next tokens of a leaf that several ranks hold lie here, as the kernel reads it; else 0.
+static unsigned heldNext(const plan::Plan::Leaf &leaf) {
+  constexpr std::uint64_t kRead = (std::uint64_t{1} << 31) - 1;
+  return leaf.canGrow == 3
+             ? static_cast<unsigned>(leaf.heldNext >> (leaf.tokens - leaf.plannedTokens) & kRead)
+             : 0;
+}
+
+/// How many tokens such a leaf may gain until its run has gained more than `mostHeld`.
+static int gainThatHolds(const plan::Plan::Leaf &leaf, int mostHeld, int slack) {
+  constexpr int kMostRead = 31;
+  int gain = 0;
+  while (gain < (slack > 0 ? std::min(slack, kMostRead) : kMostRead) &&
+         std::popcount(heldNext(leaf) & ((1u << (gain + 1)) - 1)) <= mostHeld)
+    ++gain;
+  return gain;
+}
+
 GrowthTables growthTables(const plan::Plan &plan, const GrowthRules &rules) {
   GrowthTables tables;
   for (std::size_t q = 0; q < plan.callerIndex.size(); ++q) {
@@ -47,22 +66,35 @@ GrowthTables growthTables(const plan::Plan &plan, const GrowthRules &rules) {
     tables.runs.push_back({-1, run.tokens});
   std::vector<int> left(plan.leaves.size()); // that a leaf may gain; -1: nobody has looked
   std::fill(left.begin(), left.end(), -1);
+  const auto mostOf = [](const plan::Plan::Leaf &leaf) {
+    return plan::Planner::kMostGrowth - (leaf.tokens - leaf.plannedTokens);
+  };
   for (const plan::Plan::Tail &tail : plan.tails) {
     const plan::Plan::Leaf &leaf = plan.leaves[static_cast<std::size_t>(tail.leaf)];
     if (leaf.canGrow == 0 || leaf.followEnd - leaf.followBegin != 1)
       continue;
     const abi::Run &run = plan.runs[static_cast<std::size_t>(tail.run)];
-    int most = std::min(rules.slackAt(run.location + run.tokens),
-                        plan::Planner::kMostGrowth - (leaf.tokens - leaf.plannedTokens));
+    int most = rules.slackAt(run.location + run.tokens);
     if (plan.strictChunk > 0) // and then a leaf is alone at the end of its chunk
       most = std::min(most, plan.strictChunk - plan.items[static_cast<std::size_t>(tail.item)].tokens);
+    most = std::min(leaf.canGrow == 3 ? gainThatHolds(leaf, most, rules.slack) : most, mostOf(leaf));
     int &least = left[static_cast<std::size_t>(tail.leaf)];
     least = std::max(least < 0 ? most : std::min(least, most), 0);
-    tables.runs[static_cast<std::size_t>(tail.run)].leaf = leaf.followBegin;
+    if (leaf.canGrow == 1 || heldNext(leaf) != 0)
+      tables.runs[static_cast<std::size_t>(tail.run)].leaf = leaf.followBegin;
+  }
+  for (std::size_t l = 0; l < left.size(); ++l) { // those that grow in another rank's cache
+    const plan::Plan::Leaf &leaf = plan.leaves[l];
+    if (leaf.canGrow == 2 && leaf.followEnd - leaf.followBegin == 1)
+      left[l] =
+          std::max(std::min(rules.slack > 0 ? rules.slack : plan::Planner::kMostGrowth, mostOf(leaf)), 0);
   }
   for (std::size_t l = 0; l < left.size(); ++l)
-    if (left[l] > 0)
-      tables.leaves[static_cast<std::size_t>(plan.leaves[l].followBegin)].mostGain = left[l];
+    if (left[l] > 0) {
+      abi::GrowingLeaf &own = tables.leaves[static_cast<std::size_t>(plan.leaves[l].followBegin)];
+      own.mostGain = left[l];
+      own.reserved = static_cast<int>(heldNext(plan.leaves[l]));
+    }
   for (const plan::Plan::Tail &tail : plan.tails)
     if (left[static_cast<std::size_t>(tail.leaf)] > 0 &&
         (tables.items.empty() || tables.items.back() != tail.item))

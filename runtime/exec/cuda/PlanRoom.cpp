@@ -1,5 +1,7 @@
 #include "runtime/exec/cuda/PlanRoom.h"
 
+#include "compiler/kernels/KernelShape.h"
+
 #include "compiler/support/InOrder.h"
 #include "runtime/exec/Selection.h"
 
@@ -98,9 +100,10 @@ constexpr auto kHasDrafts = [](const PlanRoom &room) { return room.draftRequests
 constexpr auto kSelects = [](const PlanRoom &room) { return room.budget > 0; };
 constexpr Section kSections[] = {
     {&PlanSections::runsOfPlan, kAlignment, kOne},
-    {&PlanSections::callerIndex, sizeof(int), kQueries},
-    {&PlanSections::queryPos, sizeof(int), kQueries},
-    {&PlanSections::mergeQuery, sizeof(int), [](const PlanRoom &room) { return room.mergedQueries; }},
+#define DEFT_SECTION(NAME) {&PlanSections::NAME, sizeof(int), kQueries},
+    DEFT_ARRAYS_OF_QUERIES(DEFT_SECTION)
+#undef DEFT_SECTION
+        {&PlanSections::mergeQuery, sizeof(int), [](const PlanRoom &room) { return room.mergedQueries; }},
     {&PlanSections::mergeBegin, sizeof(int), [](const PlanRoom &room) { return room.mergedQueries + 1; }},
     {&PlanSections::mergeSlot, sizeof(int), [](const PlanRoom &room) { return room.mergeSlots; }},
     {&PlanSections::items, sizeof(abi::Item), kItems},
@@ -187,11 +190,13 @@ Result<void> PlanRoom::checkCounted(const spec::Variant &variant) const {
       [&] {
         return counted("partials", std::max(partialSlots, sparsePartials), variant.queryHeads, "query heads");
       },
-      [&] { return counted("items", itemsOfPhase, variant.kvHeads, "KV heads"); },
+      [&] {
+        return counted("items", itemsOfPhase, kernels::KernelShape::of(variant).unitsOfItem(), "KV heads");
+      },
       [&] { return counted("items", allItems, kWarp, "threads"); },
       [&] {
-        return counted("sparse items", std::max(sparseItems, unitedItems), std::max(variant.kvHeads, lists),
-                       "units");
+        return counted("sparse items", std::max(sparseItems, unitedItems),
+                       std::max(kernels::KernelShape::of(variant).unitsOfItem(), lists), "units");
       },
       [&] {
         return counted("queries", budget > 0 ? queries : 0, std::int64_t{lists} * kMostBlocksOfList,
@@ -251,7 +256,7 @@ RoomBytes RoomBytes::of(const PlanRoom &room, const spec::Variant &variant) {
       .partialOut = product(rows, variant.tensors.out.dim, kPartialBytes),
       .partialLse = product(rows, sizeof(float)),
       .queries = variant.query ? product(room.queries, variant.queryHeads, variant.tensors.q.rowBytes()) : 0};
-  if (room.budget == 0)
+  if (room.budget == 0 || variant.readsGivenLists()) // which lie in a caller's memory
     return bytes;
   bytes.worth = product(room.queries, worthGroupsOf(variant), worthStride(room.positions), sizeof(unsigned));
   bytes.lists = product(room.queries, variant.lists(), room.budget, sizeof(int));
@@ -264,11 +269,12 @@ RoomBytes RoomBytes::of(const PlanRoom &room, const spec::Variant &variant) {
 std::size_t writeSections(const plan::Plan &plan, const PlanRoom &room, const PlanSections &sections,
                           std::byte *to) {
   std::memset(to + sections.runsOfPlan, 0, kAlignment);
-  copyTo(to + sections.callerIndex, plan.callerIndex);
+#define DEFT_COPY(NAME) copyTo(to + sections.NAME, plan.NAME);
+  DEFT_ARRAYS_OF_QUERIES(DEFT_COPY)
+#undef DEFT_COPY
   const std::size_t callers = plan.callerIndex.size() * sizeof(int);
   std::memset(to + sections.callerIndex + callers, 0xff, // -1: nobody is there
               static_cast<std::size_t>(room.queries) * sizeof(int) - callers);
-  copyTo(to + sections.queryPos, plan.queryPos);
   copyTo(to + sections.mergeQuery, plan.mergeQuery);
   const std::size_t merged = plan.mergeQuery.size() * sizeof(int);
   std::memset(to + sections.mergeQuery + merged, 0xff, // -1: the list ends here

@@ -69,11 +69,20 @@ struct PlanRoom : PlanCounts {
                const SelectingTables &selecting = {});
 };
 
+/// The plan's arrays of an int for each query. They have these names in plan::Plan, among the sections and in
+/// abi::AttendArgs, and the first of all is the first of these.
+#define DEFT_ARRAYS_OF_QUERIES(X)                                                                            \
+  X(callerIndex)                                                                                             \
+  X(queryPos)
+
 /// Where the sections begin, in bytes. The table of PlanRoom.cpp says what each has and in which order they
 /// lie; one that is missing there does not compile.
 struct SectionPlaces {
   std::size_t runsOfPlan = 0; ///< an abi::MergeArgs::runsOfPlan, 0 in a new plan
-  std::size_t callerIndex = 0, queryPos = 0, mergeQuery = 0, mergeBegin = 0, mergeSlot = 0, items = 0;
+#define DEFT_PLACE(NAME) std::size_t NAME = 0;
+  DEFT_ARRAYS_OF_QUERIES(DEFT_PLACE)
+#undef DEFT_PLACE
+  std::size_t mergeQuery = 0, mergeBegin = 0, mergeSlot = 0, items = 0;
   std::size_t growingLeaves = 0, growingItems = 0, grownQueries = 0,
               grownRuns = 0;                                                  ///< as abi::GrowArgs has them
   std::size_t draftRequests = 0, draftItems = 0, draftParts = 0, queryAt = 0; ///< as abi::DraftArgs has them

@@ -124,7 +124,7 @@ void PlanSelecting::write(const SelectingTables &tables, const PlanRoom &room, c
 }
 
 void PlanSelecting::point(const PlanSections &sections, std::byte *plan, abi::AttendArgs &attend) const {
-  if (!split_.unions.isTold)
+  if (!split_.unions.writesItems)
     return;
   attend.runs =
       reinterpret_cast<const abi::Run *>(plan + sections.selected + sizeof(abi::Selected)); // abi::Unions
@@ -144,11 +144,12 @@ Result<void> PlanSelecting::select(const CudaKernels &kernels, int queries, int 
       own.select().launchClusters(static_cast<unsigned>(blocks), own.blocksOfList(), params, stream);
   if (!selected || unions == 0)
     return selected;
-  abi::UniteArgs unite{
-      .selected = reinterpret_cast<const abi::Selected *>(plan + sections.selected),
-      .unions = unionsAt(sections, plan),
-      .pageTable = pageTable,
-      .items = split_.unions.isTold ? reinterpret_cast<abi::Item *>(plan + sections.unitedItems) : nullptr};
+  abi::UniteArgs unite{.selected = reinterpret_cast<const abi::Selected *>(plan + sections.selected),
+                       .unions = unionsAt(sections, plan),
+                       .pageTable = pageTable,
+                       .items = split_.unions.writesItems
+                                    ? reinterpret_cast<abi::Item *>(plan + sections.unitedItems)
+                                    : nullptr};
   void *uniteParams[] = {&unite};
   return own.unite().launchClusters(static_cast<unsigned>(unions * lists_ * own.blocksOfUnion()),
                                     own.blocksOfUnion(), uniteParams, stream);

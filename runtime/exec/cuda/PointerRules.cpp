@@ -17,14 +17,17 @@ Error usage(std::string message, std::string hint = "") {
   return {ErrorCode::Usage, std::move(message), std::move(hint)};
 }
 
+/// What a caller gives as CudaPointers::v.
+const char *nameOfV(const spec::Variant &variant) { return variant.tensors.valueInKey ? "k_rope" : "v"; }
+
 /// The first of the pointers that kernels cannot read by 16 bytes.
-const char *findCrooked(const CudaPointers &pointers) {
-  const auto isCrooked = [](const void *pointer) { return reinterpret_cast<std::uintptr_t>(pointer) % 16; };
-  return isCrooked(pointers.q)     ? "q"
-         : isCrooked(pointers.k)   ? "k"
-         : isCrooked(pointers.v)   ? "v"
-         : isCrooked(pointers.out) ? "out"
-                                   : nullptr;
+const char *findUnaligned(const spec::Variant &variant, const CudaPointers &pointers) {
+  const auto isUnaligned = [](const void *pointer) { return reinterpret_cast<std::uintptr_t>(pointer) % 16; };
+  return isUnaligned(pointers.q)     ? "q"
+         : isUnaligned(pointers.k)   ? "k"
+         : isUnaligned(pointers.v)   ? nameOfV(variant)
+         : isUnaligned(pointers.out) ? "out"
+                                     : nullptr;
 }
 
 int packedRow(const spec::Variant &variant, const spec::TensorType &tensor) {
@@ -87,7 +90,9 @@ int unitOf(const spec::Variant &variant) {
 abi::CachePlaces placesOf(const spec::Variant &variant, const abi::CacheLayout &layout) {
   const int unit = unitOf(variant);
   const auto unitsOf = [&](long long stride) { return static_cast<unsigned>(stride / unit); };
-  return {unitsOf(layout.pageStride), unitsOf(layout.tokenStride), unitsOf(layout.headStride)};
+  // A latent cache has one KV head, and groups of query heads stand where KV heads do elsewhere.
+  const long long headStride = variant.tensors.valueInKey ? 0 : layout.headStride;
+  return {unitsOf(layout.pageStride), unitsOf(layout.tokenStride), unitsOf(headStride)};
 }
 
 int qStrideOf(const spec::Variant &variant, const CudaPointers &pointers) {
@@ -100,8 +105,8 @@ int outStrideOf(const spec::Variant &variant, const CudaPointers &pointers) {
 }
 
 Result<void> checkPointers(const spec::Variant &variant, const CudaPointers &pointers) {
-  if (const char *crooked = findCrooked(pointers))
-    return usage(std::string(crooked) + " does not begin at a multiple of 16 bytes");
+  if (const char *unaligned = findUnaligned(variant, pointers))
+    return usage(std::string(unaligned) + " does not begin at a multiple of 16 bytes");
   const int unit = unitOf(variant);
   if (auto q = checkRows("q", pointers.qStride, packedRow(variant, variant.tensors.q), unit); !q)
     return q;
@@ -109,7 +114,7 @@ Result<void> checkPointers(const spec::Variant &variant, const CudaPointers &poi
     return out;
   if (auto k = checkCache("k", pointers.cache.k, variant, pointers.cachePages); !k)
     return k;
-  return checkCache("v", pointers.cache.v, variant, pointers.cachePages);
+  return checkCache(nameOfV(variant), pointers.cache.v, variant, pointers.cachePages);
 }
 
 } // namespace deft::exec

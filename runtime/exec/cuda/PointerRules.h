@@ -11,7 +11,7 @@ namespace deft::exec {
 /// the cache, as far as the host knows its size.
 support::Result<void> checkPointers(const spec::Variant &variant, const CudaPointers &pointers);
 
-/// Elements in which the variant's kernels count. The device's twin is kRowUnit (any_family/row_place.cuh).
+/// Elements in which the variant's kernels count. The device's twin is kRowUnit (common/row_place.cuh).
 int unitOf(const spec::Variant &variant);
 
 /// Of strides that keep the rules, as the variant's kernels take them.

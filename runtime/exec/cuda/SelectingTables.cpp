@@ -59,7 +59,7 @@ void addUnited(int index, const UnionShape &shape, SelectingTables &tables) {
                    .partialBegin = isMerged ? tables.partials + part * one.queryCount : -1,
                    .dealtTiles = 0,
                    .commonTokens = part};
-    if (shape.isTold)
+    if (shape.writesItems)
       item.runBegin = item.runCount = item.commonTokens = 0;
     tables.unitedItems.insert(tables.unitedItems.end(), static_cast<std::size_t>(shape.itemsOfPart), item);
   }

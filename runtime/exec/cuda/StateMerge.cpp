@@ -13,17 +13,22 @@ namespace {
 
 constexpr int kThreads = 128; ///< as the source asserts
 
+std::string entryOf(StateType type) { return std::string("deft_merge_states_") + elementSuffix(type); }
+
+} // namespace
+
 const char *elementName(StateType type) {
   return type == StateType::F32 ? "float" : type == StateType::F16 ? "deft::f16" : "deft::bf16";
 }
 
-std::string entryOf(StateType type) {
-  return std::string("deft_merge_states_") + (type == StateType::F32   ? "f32"
-                                              : type == StateType::F16 ? "f16"
-                                                                       : "bf16");
+const char *elementSuffix(StateType type) {
+  return type == StateType::F32 ? "f32" : type == StateType::F16 ? "f16" : "bf16";
 }
 
-} // namespace
+int StateMerge::lanesOfRow(StateType type, int dim) {
+  const auto pieces = static_cast<unsigned>(std::max(dim / piece(type), 1));
+  return static_cast<int>(std::min(std::bit_ceil(pieces), 32u));
+}
 
 std::string StateMerge::source(StateType type) {
   const std::string merge = std::string("deft::StatesMerge<") + elementName(type) + ">";
@@ -46,8 +51,7 @@ Result<StateMerge> StateMerge::create(const std::shared_ptr<device::Device> &dev
 }
 
 Result<void> StateMerge::launch(abi::StatesArgs args, device::cu::Stream stream) const {
-  const auto pieces = static_cast<unsigned>(std::max(args.dim / piece(type_), 1));
-  args.lanesOfRow = static_cast<int>(std::min(std::bit_ceil(pieces), 32u));
+  args.lanesOfRow = lanesOfRow(type_, args.dim);
   const long long rowsOfBlock = kThreads / args.lanesOfRow;
   void *params[] = {&args};
   return kernel_.launch(static_cast<unsigned>((args.rows + rowsOfBlock - 1) / rowsOfBlock), params, stream);

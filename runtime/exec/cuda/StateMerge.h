@@ -8,6 +8,10 @@
 
 namespace deft::exec {
 
+/// An element type in device code, and in names of entries.
+const char *elementName(StateType type);
+const char *elementSuffix(StateType type);
+
 /// The kernel that makes one of partial attentions of the same rows, for one element type. Immutable: all
 /// threads and streams may use it.
 class StateMerge {
@@ -20,6 +24,9 @@ public:
 
   /// Elements of 16 bytes: `dim` is a multiple of it.
   static constexpr int piece(StateType type) { return 16 / bytesOf(type); }
+
+  /// Lanes of a warp that share a row of `dim` elements, a piece each at a time.
+  static int lanesOfRow(StateType type, int dim);
 
   StateType type() const { return type_; }
 

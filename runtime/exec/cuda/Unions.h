@@ -13,9 +13,9 @@ namespace deft::exec {
 struct UnionShape {
   int queries = 0;     ///< of a union, at most; 0: there is no such kernel
   int parts = 1;       ///< of all unions' tokens, for one list: as many as keep the device busy
-  int itemsOfPart = 1; ///< where items are told, one for each KV head (templates/deft/union_abi.h)
-  bool isTold = false;
-  double mostRead = 1; ///< tokens of a union for each of its queries' lists, so that it pays
+  int itemsOfPart = 1; ///< where the device writes items, one for each KV head (templates/deft/union_abi.h)
+  bool writesItems = false; ///< kernels::writesUnionItems
+  double mostRead = 1;      ///< tokens of a union for each of its queries' lists, so that it pays
 
   /// Of one of so many unions.
   int partsOf(int unions) const;

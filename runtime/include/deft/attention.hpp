@@ -1,5 +1,7 @@
 #pragma once
 
+#include <deft/c/attention.h>
+#include <deft/c/selection.h>
 #include <deft/result.hpp>
 
 #include <cstdint>
@@ -14,7 +16,7 @@
 namespace deft {
 
 /// 8-bit floats are of caches only: `fp8_e4m3`, the finite one (torch.float8_e4m3fn), and `fp8_e5m2`.
-enum class DType { F16, BF16, F8E4M3, F8E5M2 };
+enum class DType { F16 = DEFT_F16, BF16 = DEFT_BF16, F8E4M3 = DEFT_F8_E4M3, F8E5M2 = DEFT_F8_E5M2 };
 
 /// What a tensor is made of: the vectors that it has for a head and a token, or a query.
 struct TensorType {
@@ -51,7 +53,12 @@ struct ParamInfo {
 };
 
 /// Which rows of a query share a list of selected tokens.
-enum class SelectBy { KvHead, QueryHead, Query };
+enum class SelectBy {
+  KvHead = DEFT_SELECT_BY_KV_HEAD,
+  QueryHead = DEFT_SELECT_BY_QUERY_HEAD,
+  Query = DEFT_SELECT_BY_QUERY,
+  Caller = DEFT_SELECT_BY_CALLER ///< a run is handed the lists
+};
 
 /// What a spec's `select` says.
 struct SelectionInfo {
@@ -62,9 +69,9 @@ struct SelectionInfo {
 
 /// An attention as text to read: what was written, and what the compiler makes of it.
 enum class SourceKind {
-  Ir,   ///< the deft dialect of MLIR, after the passes
-  Cuda, ///< a kernel's translation unit as NVRTC gets it
-  Spec, ///< what was compiled, as it was written; of a package, too
+  Ir = DEFT_SOURCE_IR,     ///< the deft dialect of MLIR, after the passes
+  Cuda = DEFT_SOURCE_CUDA, ///< a kernel's translation unit as NVRTC gets it
+  Spec = DEFT_SOURCE_SPEC, ///< what was compiled, as it was written; of a package, too
 };
 
 /// Of SourceKind::Cuda.
@@ -75,41 +82,83 @@ struct SourceOptions {
 
 /// A compiled attention. Immutable and cheap to copy; all threads may use one. Compiling takes some tenths of
 /// a second, so do it once.
-class DEFT_API Attention {
+class Attention {
 public:
-  const std::string &name() const;
-  int queryHeads() const;
-  int kvHeads() const;
-  TensorType q() const; ///< of k's dim
-  TensorType k() const;
-  TensorType v() const;
-  TensorType out() const; ///< of v's dim
+  /// Takes what <deft/deft.h> made.
+  explicit Attention(deft_attention *handle) : known_(std::make_shared<const Known>(handle)) {}
+
+  const std::string &name() const { return known_->name; }
+  int queryHeads() const { return facts().query_heads; }
+  int kvHeads() const { return facts().kv_heads; }
+  TensorType q() const { return typeOf(facts().query_dtype, facts().key_dim); } ///< of k's dim
+  TensorType k() const { return typeOf(facts().key_dtype, facts().key_dim); }
+  TensorType v() const { return typeOf(facts().value_dtype, facts().value_dim); }
+  TensorType out() const { return typeOf(facts().output_dtype, facts().value_dim); } ///< of v's dim
   /// V is K's memory: a token's value is the beginning of its key, and a run's `v` is not read. No spec says
   /// so yet, nor that k and v have dims of their own; they have one dtype, which need not be q's.
-  bool valueInKey() const;
-  int headDim() const;       ///< k's
-  DType dtype() const;       ///< k's
-  DType outputDtype() const; ///< out's
+  bool valueInKey() const { return facts().value_in_key != 0; }
+  /// Of a latent cache whose rows have scales in them: columns of V that share one; 0: there are none.
+  int scaleColumns() const { return facts().scale_columns; }
+  int headDim() const { return k().dim; }           ///< k's
+  DType dtype() const { return k().dtype; }         ///< k's
+  DType outputDtype() const { return out().dtype; } ///< out's
   /// Whether the spec says `with lse`: only then a run can give the log-sum-exp. Never for sigmoid attention.
-  bool hasLse() const;
+  bool hasLse() const { return facts().has_lse != 0; }
   /// Whether the mask is bound by `path`: a query may see tokens of its path behind its own.
-  bool seesPath() const;
-  int pageSize() const; ///< tokens of a page; 0: the cache is contiguous
+  bool seesPath() const { return facts().sees_path != 0; }
+  int pageSize() const { return facts().page_size; } ///< tokens of a page; 0: the cache is contiguous
   /// The strides that the spec's `kv_cache` means: pages (or tokens) packed without gaps.
-  CacheStrides strides() const;
-  const std::vector<ParamInfo> &params() const;
+  CacheStrides strides() const { return {facts().page_stride, facts().token_stride, facts().head_stride}; }
+  const std::vector<ParamInfo> &params() const { return known_->params; }
   /// None: the spec selects nothing, and every layer attends to all that it sees.
-  const std::optional<SelectionInfo> &selects() const;
-  /// Asks for the compiler (see hasCompiler), but for the spec, and for the CUDA text of a package, which
+  const std::optional<SelectionInfo> &selects() const { return known_->selects; }
+  /// Asks for the compiler (see hasCompiler), except for the spec and for the CUDA text of a package, which
   /// holds what that is made of.
-  Result<std::string> source(SourceKind kind, const SourceOptions &options = {}) const;
+  Result<std::string> source(SourceKind kind, const SourceOptions &options = {}) const {
+    deft_source_options own{};
+    own.size = sizeof own;
+    own.architecture = options.architecture.c_str();
+    own.phase = options.phase.c_str();
+    return detail::text([&](auto to) {
+      return deft_attention_get_source(handle(), static_cast<std::int32_t>(kind), &own, to);
+    });
+  }
 
-  struct Impl;
-  explicit Attention(std::shared_ptr<const Impl> impl); ///< for the library itself, as is impl()
-  const Impl &impl() const { return *impl_; }
+  const deft_attention *handle() const { return known_->handle.get(); } ///< for <deft/deft.h>
+  const deft_attention_facts &facts() const { return known_->facts; }
 
 private:
-  std::shared_ptr<const Impl> impl_;
+  struct Known {
+    detail::Owned<deft_attention, deft_attention_destroy> handle;
+    deft_attention_facts facts;
+    std::string name;
+    std::vector<ParamInfo> params;
+    std::optional<SelectionInfo> selects;
+
+    explicit Known(deft_attention *of)
+        : handle(of), facts(detail::factsOf<deft_attention_facts>(
+                          [&](auto to) { return deft_attention_get_facts(of, to); })),
+          name(facts.name ? facts.name : "") {
+      for (std::int32_t i = 0; i < facts.param_count; ++i) {
+        const auto info =
+            detail::factsOf<deft_param_info>([&](auto to) { return deft_attention_get_param(of, i, to); });
+        params.push_back({info.name, info.dtype == DEFT_F32, info.length, info.is_array != 0,
+                          info.has_default != 0, info.sized_by == DEFT_SIZED_BY_TOKENS,
+                          info.sized_by == DEFT_SIZED_BY_QUERIES, info.elements});
+      }
+      const auto select =
+          detail::factsOf<deft_selection_info>([&](auto to) { return deft_attention_get_selection(of, to); });
+      if (select.budget_count > 0)
+        selects = {{select.budgets, select.budgets + select.budget_count},
+                   static_cast<SelectBy>(select.by),
+                   select.keep_first,
+                   select.keep_last};
+    }
+  };
+
+  static TensorType typeOf(deft_dtype dtype, int dim) { return {static_cast<DType>(dtype), dim}; }
+
+  std::shared_ptr<const Known> known_;
 };
 
 struct CompileOptions {
@@ -120,54 +169,100 @@ struct CompileOptions {
   std::string importFolder = {};
 };
 
+namespace detail {
+
+inline deft_compile_options optionsOf(const CompileOptions &options) {
+  deft_compile_options own{};
+  own.size = sizeof own;
+  own.attention = options.attention.c_str();
+  own.name = options.name.c_str();
+  own.import_folder = options.importFolder.c_str();
+  return own;
+}
+
+} // namespace detail
+
 /// Compiles a spec for this machine's processor. Without the compiler in the library (it was built with
 /// DEFT_ENABLE_COMPILER=OFF; see hasCompiler) a right spec is an Environment error: load a package.
-DEFT_API Result<Attention> compileSpec(std::string_view text, const CompileOptions &options = {});
+inline Result<Attention> compileSpec(std::string_view text, const CompileOptions &options = {}) {
+  const std::string own(text);
+  const deft_compile_options of = detail::optionsOf(options);
+  return detail::made<Attention, deft_attention>(
+      [&](auto to) { return deft_attention_compile(own.c_str(), &of, to); });
+}
 
 /// Compiles the spec in a file, or a shipped spec by its name ("llama3_8b"). Imports are looked for beside
 /// the file, then in the shipped library; `name` and `importFolder` are not used.
-DEFT_API Result<Attention> compileSpecFile(const std::string &path, const CompileOptions &options = {});
+inline Result<Attention> compileSpecFile(const std::string &path, const CompileOptions &options = {}) {
+  const deft_compile_options of = detail::optionsOf(options);
+  return detail::made<Attention, deft_attention>(
+      [&](auto to) { return deft_attention_compile_file(path.c_str(), &of, to); });
+}
 
 /// Loads what `deftc build` made: for this machine's processor with `--cpu`, and for GPUs (<deft/gpu.hpp>). A
 /// package holds native code: trust it like a program.
-DEFT_API Result<Attention> loadPackage(const std::string &path, const std::string &attention = {});
+inline Result<Attention> loadPackage(const std::string &path, const std::string &attention = {}) {
+  return detail::made<Attention, deft_attention>(
+      [&](auto to) { return deft_attention_load_package(path.c_str(), attention.c_str(), to); });
+}
 
 /// Whether this build of the library can compile specs.
-DEFT_API bool hasCompiler();
+inline bool hasCompiler() { return deft_has_compiler() != 0; }
 
-/// The library's version, "0.2.0"; that of the headers is in <deft/version.h>.
-DEFT_API const char *version();
+/// The library's version, "0.3.0"; that of the headers is in <deft/version.h>.
+inline const char *version() { return deft_version(); }
 
 /// Values of an attention's parameters. A value type; a run only reads it.
-class DEFT_API Params {
+class Params {
 public:
   /// Begins with the defaults.
-  explicit Params(const Attention &attention);
-  Params(const Params &);
-  Params(Params &&) noexcept;
-  Params &operator=(const Params &);
-  Params &operator=(Params &&) noexcept;
-  ~Params();
+  explicit Params(const Attention &attention)
+      : handle_(detail::filled<deft_params *>([&](auto to) {
+                  return deft_params_make(attention.handle(), to);
+                }).value()) {}
+  Params(const Params &other)
+      : handle_(detail::filled<deft_params *>([&](auto to) {
+                  return deft_params_copy(other.handle(), to);
+                }).value()) {}
+  Params(Params &&) noexcept = default;
+  Params &operator=(const Params &other) { return *this = Params(other); }
+  Params &operator=(Params &&) noexcept = default;
+  ~Params() = default;
 
   /// Sets a scalar, or every head of an array. An i32 takes whole numbers only, an f32 finite ones.
-  Result<void> set(std::string_view name, double value);
+  Result<void> set(std::string_view name, double value) {
+    return detail::done(deft_params_set(handle_.get(), std::string(name).c_str(), value));
+  }
 
   /// Sets an array (ParamInfo::length values: one a head, or a table's; of arrays over tokens and queries as
   /// many as the largest run needs: one with fewer is an error); they are copied.
-  Result<void> set(std::string_view name, std::span<const float> values);
-  Result<void> set(std::string_view name, std::span<const std::int32_t> values);
+  Result<void> set(std::string_view name, std::span<const float> values) {
+    return detail::done(
+        deft_params_set_f32(handle_.get(), std::string(name).c_str(), values.data(), values.size()));
+  }
+  Result<void> set(std::string_view name, std::span<const std::int32_t> values) {
+    return detail::done(
+        deft_params_set_i32(handle_.get(), std::string(name).c_str(), values.data(), values.size()));
+  }
 
   /// Sets an array of f32 or i32, as it is declared, that lies in the memory of the GPU that runs: kernels
   /// read it when they run, so that it may change between the replays of a captured graph. It stays the
   /// caller's. Plans see no bound in it: a window that is a parameter here cuts no tokens off a plan. Runs on
   /// the host and the tuner refuse it.
-  Result<void> setDevice(std::string_view name, const void *elements, std::size_t count);
+  Result<void> setDevice(std::string_view name, const void *elements, std::size_t count) {
+    return detail::done(deft_params_set_device(handle_.get(), std::string(name).c_str(), elements, count));
+  }
 
-  struct Impl;
-  const Impl &impl() const { return *impl_; } ///< for the library itself
+  const deft_params *handle() const { return handle_.get(); } ///< for <deft/deft.h>
 
 private:
-  std::unique_ptr<Impl> impl_;
+  detail::Owned<deft_params, deft_params_destroy> handle_;
 };
+
+namespace detail {
+
+inline const deft_params *handleOf(const Params *params) { return params ? params->handle() : nullptr; }
+
+} // namespace detail
 
 } // namespace deft

@@ -35,16 +35,19 @@
 ///
 /// Threads. An attention, a runtime, a GPU and a deft_gpu_attention may be used by all threads at once; all
 /// else by one that changes it, or by many that read. There is no global state but each thread's last error,
-/// and who is told what happens (deft_set_log).
+/// who is told what happens (deft_set_log), and whether steps are captured (deft_set_capture).
 
 #include <deft/c/attention.h>
+#include <deft/c/capture.h>
 #include <deft/c/doctor.h>
 #include <deft/c/gpu.h>
 #include <deft/c/log.h>
 #include <deft/c/merge_states.h>
 #include <deft/c/paged_batch.h>
+#include <deft/c/peers.h>
 #include <deft/c/plan.h>
 #include <deft/c/quantize.h>
+#include <deft/c/ranks.h>
 #include <deft/c/runtime.h>
 #include <deft/c/selection.h>
 #include <deft/c/sequence_tree.h>

@@ -1,6 +1,7 @@
 #pragma once
 
-/// Attention over trees of shared prefixes, inside a program. C++20, standard types only; link deft::deft.
+/// Attention over trees of shared prefixes, inside a program: <deft/deft.h> for C++20, in headers alone, so
+/// that any compiler and standard library will do. Link deft::deft.
 ///
 ///   #include <deft/deft.hpp>
 ///
@@ -29,16 +30,20 @@
 /// `.value()` throws where there is an error; see result.hpp for the other way.
 ///
 /// Threads: an Attention and a Runtime may be used by all threads at once; a Tree, a Plan and Params by one
-/// that changes them, or by many that read. There is no global state but who is told what happens (log.hpp).
+/// that changes them, or by many that read. There is no global state but who is told what happens (log.hpp),
+/// and whether steps are captured (capture.hpp).
 
 #include <deft/attention.hpp>
+#include <deft/capture.hpp>
 #include <deft/doctor.hpp>
 #include <deft/gpu.hpp>
 #include <deft/log.hpp>
 #include <deft/merge_states.hpp>
 #include <deft/paged_batch.hpp>
+#include <deft/peers.hpp>
 #include <deft/plan.hpp>
 #include <deft/quantize.hpp>
+#include <deft/ranks.hpp>
 #include <deft/result.hpp>
 #include <deft/runtime.hpp>
 #include <deft/selection.hpp>

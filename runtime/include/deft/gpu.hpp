@@ -1,17 +1,12 @@
 #pragma once
 
-#include <deft/attention.hpp>
+#include <deft/c/capture.h>
+#include <deft/c/gpu.h>
+#include <deft/c/selection.h>
 #include <deft/plan.hpp>
+#include <deft/run_tensors.hpp>
 #include <deft/selection.hpp>
 #include <deft/sequence_tree.hpp>
-#include <deft/tree.hpp>
-
-#include <cstdint>
-#include <memory>
-#include <optional>
-#include <span>
-#include <string>
-#include <vector>
 
 /// On NVIDIA GPUs of compute capability 8.0 and newer. The driver is looked for at run time: programs that
 /// are linked with the library start on machines without one.
@@ -45,7 +40,7 @@
 namespace deft {
 
 /// A stream of the device: a CUstream, or cudaStream_t, which is the same. Null: the default stream.
-using GpuStream = void *;
+using GpuStream = deft_gpu_stream;
 
 struct GpuFacts {
   int index = 0; ///< as CUDA counts them
@@ -57,22 +52,55 @@ struct GpuFacts {
   std::string architecture; ///< of the kernels that it gets, "sm_90a"; empty: it is too old for any
 };
 
+namespace detail {
+
+inline GpuFacts publicOf(const deft_gpu_facts &own) {
+  return {own.index,
+          own.name ? own.name : "",
+          own.capability_major,
+          own.capability_minor,
+          own.multiprocessors,
+          own.memory_bytes,
+          own.architecture ? own.architecture : ""};
+}
+
+} // namespace detail
+
 /// A GPU and its primary context, the one that the CUDA runtime uses, too. Cheap to copy; all threads may use
 /// one. No call of the library changes which device a thread has current.
-class DEFT_API Gpu {
+class Gpu {
 public:
   /// All that the driver shows; an Environment error without a driver or a GPU.
-  static Result<std::vector<GpuFacts>> list();
-  static Result<Gpu> open(int index = 0);
+  static Result<std::vector<GpuFacts>> list() {
+    const auto made = detail::filled<deft_gpus *>(deft_gpu_list);
+    if (!made)
+      return made.error();
+    const detail::Owned<deft_gpus, deft_free> own(*made);
+    std::vector<GpuFacts> all;
+    for (std::size_t i = 0; i < own->count; ++i)
+      all.push_back(detail::publicOf(*own->gpus[i]));
+    return all;
+  }
+  static Result<Gpu> open(int index = 0) {
+    return detail::made<Gpu, deft_gpu>([&](auto to) { return deft_gpu_open(index, to); });
+  }
+  /// Takes what <deft/deft.h> made.
+  explicit Gpu(deft_gpu *handle) : known_(std::make_shared<const Known>(handle)) {}
 
-  const GpuFacts &facts() const;
+  const GpuFacts &facts() const { return known_->facts; }
 
-  struct Impl;
-  explicit Gpu(std::shared_ptr<const Impl> impl); ///< for the library itself, as is impl()
-  const Impl &impl() const { return *impl_; }
+  const deft_gpu *handle() const { return known_->handle.get(); } ///< for <deft/deft.h>
 
 private:
-  std::shared_ptr<const Impl> impl_;
+  struct Known {
+    detail::Owned<deft_gpu, deft_gpu_destroy> handle;
+    GpuFacts facts;
+
+    explicit Known(deft_gpu *of)
+        : handle(of), facts(detail::publicOf(detail::factsOf<deft_gpu_facts>(
+                          [&](auto to) { return deft_gpu_get_facts(of, to); }))) {}
+  };
+  std::shared_ptr<const Known> known_;
 };
 
 struct GpuLoadOptions {
@@ -88,25 +116,41 @@ struct GpuLoadOptions {
 
 /// An attention's kernels on a GPU, with values of its parameters. Immutable and cheap to copy; all threads
 /// and streams may use one.
-class DEFT_API GpuAttention {
+class GpuAttention {
 public:
   /// Takes the kernels that the package has for the GPU; else they are compiled by NVRTC, or taken out of the
   /// cache of kernels that were (DEFT_CACHE_DIR). Waits for the device.
   static Result<GpuAttention> load(const Gpu &gpu, const Attention &attention,
-                                   const GpuLoadOptions &options = {});
+                                   const GpuLoadOptions &options = {}) {
+    deft_gpu_load_options own{};
+    own.size = sizeof own;
+    own.typical_tree = options.typicalTree ? options.typicalTree->handle() : nullptr;
+    own.params = detail::handleOf(options.params);
+    own.is_invariant = options.invariant;
+    const auto made = detail::filled<deft_gpu_attention *>(
+        [&](auto to) { return deft_gpu_attention_load(gpu.handle(), attention.handle(), &own, to); });
+    return made ? Result<GpuAttention>(GpuAttention(*made, gpu, attention)) : made.error();
+  }
 
   /// These kernels with other values. Waits for the device where the attention has arrays.
-  Result<GpuAttention> withParams(const Params &params) const;
+  Result<GpuAttention> withParams(const Params &params) const {
+    const auto made = detail::filled<deft_gpu_attention *>(
+        [&](auto to) { return deft_gpu_attention_with_params(handle(), params.handle(), to); });
+    return made ? Result<GpuAttention>(GpuAttention(*made, gpu_, attention_)) : made.error();
+  }
 
-  const Attention &attention() const;
-  const Gpu &gpu() const;
+  const Attention &attention() const { return attention_; }
+  const Gpu &gpu() const { return gpu_; }
 
-  struct Impl;
-  explicit GpuAttention(std::shared_ptr<const Impl> impl); ///< for the library itself, as is impl()
-  const Impl &impl() const { return *impl_; }
+  const deft_gpu_attention *handle() const { return handle_.get(); } ///< for <deft/deft.h>
 
 private:
-  std::shared_ptr<const Impl> impl_;
+  GpuAttention(deft_gpu_attention *handle, Gpu gpu, Attention attention)
+      : handle_(handle, deft_gpu_attention_destroy), gpu_(std::move(gpu)), attention_(std::move(attention)) {}
+
+  std::shared_ptr<const deft_gpu_attention> handle_;
+  Gpu gpu_;
+  Attention attention_;
 };
 
 /// What a run reads, in memory of the GPU; it must stay until the run is done. q, k and v begin at multiples
@@ -133,6 +177,12 @@ struct GpuInputs {
   /// written, so it is an error in a capture. Keys and values of what requests have gained on the GPU alone
   /// (GpuPlan::follow), and of drafts, are not looked at.
   bool checksFinite = false;
+  /// Of a latent cache whose rotary columns lie in a tensor of their own: these, and k has the others alone.
+  const void *kRope = nullptr;
+  std::optional<CacheStrides> kRopeStrides = {}; ///< its own; none: its tokens lie side by side
+  /// Of GpuPlan::runSparse() where the spec says `by = caller`: deft_inputs::lists, [query][budget].
+  const int *lists = nullptr;
+  int budget = 0; ///< entries of a list, as many as GpuPlanOptions::budget
 };
 
 /// Where a run writes, in memory of the GPU; out begins at a multiple of 16 bytes.
@@ -142,45 +192,26 @@ struct GpuOutputs {
   std::int64_t outStride = 0; ///< elements from a query to the next one in out, as qStride; 0: packed
 };
 
-/// The most that a plan may have: roomFor() says what batches need. Memory for partial results: partials *
-/// query_heads * (2 * head_dim + 4) bytes.
+/// The most that a plan may have, as deft_gpu_room: roomFor() says what batches need.
 struct GpuRoom {
   int queries = 0;
-  int items = 0; ///< PlanSummary::items; where the config has two kernels, for each of them
-  /// Stretches of tokens that items read: about (items + nodes + queries), three times as many where pages
-  /// are of 16 tokens, and five of 32 or more. Where the config's order is `mixed`, one more for each 16
-  /// tokens of each item that few queries see. Without room for these, the plan is in the order of the tree.
-  int runs = 0;
+  int items = 0;    ///< PlanSummary::items; where the config has two kernels, for each of them
+  int runs = 0;     ///< stretches of tokens that items read
   int partials = 0; ///< PlanSummary::partials
   /// Of plans with GpuPlanOptions::budget: tokens of the longest path, and stretches of tokens that lie side
   /// by side, a node's as a rule, of all queries' paths.
   int positions = 0, stretches = 0;
 };
 
+/// As deft_gpu_plan_options, which says what each means.
 struct GpuPlanOptions {
   PlanOptions plan = {}; ///< `workers` is not used
-  /// How many runs a replayed graph makes of a plan, one for each layer as a rule, where the host goes on to
-  /// the next step's tree while they are under way. 0: it waits for them before it changes the tree, and any
-  /// run that finds the tree changed is noticed as stale.
   int runsAhead = 0;
-  /// Whether requests grow on the GPU, where only the GPU knows how long they are: see GpuPlan::follow. Makes
-  /// a plan somewhat larger to copy.
-  bool followsLengths = false;
-  /// Tokens that a request may gain there before the next plan, at most 64. 0: to the end of its page, but at
-  /// least 16.
+  bool followsLengths = false; ///< whether requests grow on the GPU: see GpuPlan::follow
   int slack = 0;
-  /// For who suspects a page table that only the device has: before each run one kernel more looks at the
-  /// pages that it will read, and GpuPlan::checkReplays says which entry names none that the cache has. Runs
-  /// give GpuInputs::cachePages. It cannot keep the run from reading there.
   bool checksPages = false;
-  /// For runs that select, and sparse ones, of an attention that selects: tokens of a list at most, one of
-  /// the spec's (Attention::selects). 0: there are no such runs. Takes 4 bytes for each query, list and token
-  /// of the longest path, and 8 for each token of a list. Not together with followsLengths, nor with drafts
-  /// whose trees only the GPU knows.
-  int budget = 0;
-  /// For roomFor(), with a budget or of invariant plans: tokens of a path at most. 0: with a budget, one may
-  /// have all the tokens; of an invariant plan's paths nothing is known.
-  int longestPath = 0;
+  int budget = 0;      ///< of lists of selected tokens; 0: there are none
+  int longestPath = 0; ///< for roomFor()
 };
 
 /// Room, and the memory that a plan of it takes.
@@ -190,37 +221,75 @@ struct GpuRoomSize {
   std::uint64_t hostBytes = 0; ///< page-locked
 };
 
-/// Room for the plans of all batches of at most so many requests with so many queries in all, whose prefixes
-/// are shared in whatever way, and of so many tokens, a shared one counted once: for GpuPlan::reserve, before
-/// a graph is captured that is to serve them. A tree whose best plan needs more is planned in a way for which
-/// this is enough; one whose paths have more than 32 nodes in the mean may not be, nor, where longestPath
-/// does not say how long they are, an invariant plan of long paths that many queries share. (A Tree has as
-/// many requests as it has leaves and nodes that queries end with.) The bytes are those of a plan without
-/// drafts: the tables of PagedRequests::drafts come with the first that has some, for all that there is room
-/// for.
-DEFT_API Result<GpuRoomSize> roomFor(const GpuAttention &attention, int requests, int queries,
-                                     std::int64_t tokens, const GpuPlanOptions &options = {});
+namespace detail {
+
+/// Options of C, which point to each other.
+struct GpuOptionsOfC {
+  deft_plan_options plan;
+  deft_gpu_plan_options own = {};
+
+  explicit GpuOptionsOfC(const GpuPlanOptions &options) : plan(optionsOf(options.plan)) {
+    own.size = sizeof own;
+    own.plan = &plan;
+    own.runs_ahead = options.runsAhead;
+    own.follows_lengths = options.followsLengths;
+    own.slack = options.slack;
+    own.checks_pages = options.checksPages;
+    own.budget = options.budget;
+    own.longest_path = options.longestPath;
+  }
+  GpuOptionsOfC(const GpuOptionsOfC &) = delete;
+  GpuOptionsOfC &operator=(const GpuOptionsOfC &) = delete;
+};
+
+inline GpuRoom publicOf(const deft_gpu_room &own) {
+  return {own.queries, own.items, own.runs, own.partials, own.positions, own.stretches};
+}
+
+} // namespace detail
+
+/// As deft_gpu_room_for: room for the plans of all batches of at most so many requests with so many queries
+/// in all and of so many tokens, a shared one counted once, for GpuPlan::reserve.
+inline Result<GpuRoomSize> roomFor(const GpuAttention &attention, int requests, int queries,
+                                   std::int64_t tokens, const GpuPlanOptions &options = {}) {
+  const detail::GpuOptionsOfC of(options);
+  deft_gpu_room room{};
+  deft_gpu_room_size bytes{};
+  room.size = sizeof room;
+  bytes.size = sizeof bytes;
+  const auto found =
+      detail::done(deft_gpu_room_for(attention.handle(), requests, queries, tokens, &of.own, &room, &bytes));
+  if (!found)
+    return found.error();
+  return GpuRoomSize{detail::publicOf(room), bytes.device_bytes, bytes.host_bytes};
+}
 
 /// The work list of one tree, made on the host and kept on the GPU. It is on one stream at a time: uploads,
 /// runs and replays follow each other there. For one thread at a time; others, of the same tree and GPU too,
 /// go on independently.
-class DEFT_API GpuPlan {
+class GpuPlan {
 public:
   /// Plans on the host; upload() comes next.
   static Result<GpuPlan> make(const GpuAttention &attention, const Tree &tree,
-                              const GpuPlanOptions &options = {});
-
-  GpuPlan(GpuPlan &&) noexcept;
-  GpuPlan &operator=(GpuPlan &&) noexcept;
-  ~GpuPlan(); ///< waits for the device
+                              const GpuPlanOptions &options = {}) {
+    const detail::GpuOptionsOfC of(options);
+    return detail::made<GpuPlan, deft_gpu_plan>(
+        [&](auto to) { return deft_gpu_plan_make(attention.handle(), tree.handle(), &of.own, to); });
+  }
+  /// Takes what <deft/deft.h> made.
+  explicit GpuPlan(deft_gpu_plan *handle) : handle_(handle) {}
 
   /// Makes the plan fit the tree as it is now, on the host alone: the GPU may still be running the one
   /// before. An error where it exceeds the room that a graph has captured.
-  Result<Advanced> advance(const Tree &tree);
+  Result<Advanced> advance(const Tree &tree) {
+    deft_advanced advanced = 0;
+    const deft_status status = deft_gpu_plan_advance(handle(), tree.handle(), &advanced);
+    return detail::advancedOf(status, advanced);
+  }
 
   /// Puts the plan on the stream, for runs and replays behind it: one copy, which is not waited for. Does
   /// nothing where it is there already. Not on a stream that is being captured.
-  Result<void> upload(GpuStream stream);
+  Result<void> upload(GpuStream stream) { return detail::done(deft_gpu_plan_upload(handle(), stream)); }
 
   /// For runs behind it on the stream, the path of each query has as many tokens as `lengths` says by then:
   /// an int32 for each query in the tree's order, in memory of the GPU. So a step in which all requests have
@@ -228,105 +297,172 @@ public:
   ///
   ///   plan.follow(lengths, stream); for (each layer) { ... plan.run(...) ... }
   ///
-  /// and each replay reads what the lengths are then. Tokens that are gained have their pages behind the
-  /// leaf's in the page table, as in an engine's (PagedBatch); a SequenceTree moves a leaf that outgrows its
-  /// place there, which takes a new plan. The lengths of the host's tree, which plans are made or advanced
-  /// for, may be older, by at most GpuPlanOptions::slack tokens, but not greater. Where a length is less than
-  /// the plan's, or greater than its slack allows, or a query cannot grow because another one ends with the
-  /// same node, the plan does not follow, and checkReplays() says so. What a window hides by then is read
-  /// until the next plan.
-  Result<void> follow(const int *lengths, GpuStream stream);
+  /// and each replay reads what the lengths are then. deft_gpu_plan_follow says how far a plan follows.
+  Result<void> follow(const int *lengths, GpuStream stream) {
+    const std::int64_t queries = queryCount();
+    deft_tensor own{};
+    own.size = sizeof own;
+    own.data = const_cast<int *>(lengths);
+    own.shape = &queries;
+    own.dtype = DEFT_I32;
+    own.ndim = 1;
+    return detail::done(deft_gpu_plan_follow(handle(), &own, stream));
+  }
 
   /// For runs behind it on the stream, which drafts of a PagedBatch see which: the mask, in memory of the
   /// GPU, as it is by then. Before the runs of each step, and as follow(), it can be captured with them: the
   /// host does not see the trees, and a replay reads what the mask and the lengths are then. Where rows are
   /// not those of a tree, each of the request's drafts sees itself alone, and checkReplays() says so, as it
-  /// does of lengths. Lengths are those of requests, and what follow() says of older ones on the host is true
-  /// of them.
-  Result<void> draft(const DraftMask &mask, GpuStream stream);
+  /// does of lengths.
+  Result<void> draft(const DraftMask &mask, GpuStream stream) {
+    return detail::done(deft_gpu_plan_draft(handle(), detail::Mask(mask).get(), stream));
+  }
 
   /// Computes the attention of all queries. `attention` is the one of make(), or another with the same heads,
   /// tiles and head_dim, as of other layers, whose mask hides no less: where the plan's bounds ask for
   /// parameters, with the same values. Errors are found before anything is enqueued: a plan of an older
-  /// tree, one that was not uploaded, memory that is missing or crooked.
+  /// tree, one that was not uploaded, memory that is missing or not aligned.
   Result<void> run(const GpuAttention &attention, const GpuInputs &inputs, const GpuOutputs &outputs,
-                   GpuStream stream);
+                   GpuStream stream) {
+    return runBy(deft_gpu_plan_run, attention, inputs, outputs, stream);
+  }
 
   /// As run(), of an attention whose spec says `select`, by a plan with a budget: the plan then has lists of
   /// the tokens that were worth most, which other layers read by runSparse(). The host does not see them:
   /// both may be captured with all other layers of a step.
   Result<void> runSelecting(const GpuAttention &attention, const GpuInputs &inputs, const GpuOutputs &outputs,
-                            GpuStream stream);
+                            GpuStream stream) {
+    return runBy(deft_gpu_plan_run_selecting, attention, inputs, outputs, stream);
+  }
 
   /// The attention of all queries to the tokens of their lists alone, which may be another layer's. An error
   /// where no run has selected since the last upload, or one with another page table has. In a graph it reads
-  /// the lists of the run that selects before it there: capture one before the first sparse run.
+  /// the lists of the run that selects before it there: capture one before the first sparse run. Where the
+  /// spec says `by = caller`, it reads what GpuInputs::lists hold by then, and needs nothing before it.
   Result<void> runSparse(const GpuAttention &attention, const GpuInputs &inputs, const GpuOutputs &outputs,
-                         GpuStream stream);
+                         GpuStream stream) {
+    return runBy(deft_gpu_plan_run_sparse, attention, inputs, outputs, stream);
+  }
 
   /// Copies the lists to the host, to be looked at; waits for the stream. The selection is of the same
   /// attention and budget; no Runtime runs over it.
-  Result<void> readLists(Selection &selection, GpuStream stream) const;
+  Result<void> readLists(Selection &selection, GpuStream stream) const {
+    return detail::done(deft_gpu_plan_read_lists(handle(), selection.handle(), stream));
+  }
 
-  /// An error where a replayed graph has run while the tree had changed since the upload: its result is that
-  /// of the older tree. Or where follow() or draft() has met a length that the plan does not serve, or rows
-  /// of drafts that are no tree's, or any run a page that the cache does not have
-  /// (GpuPlanOptions::checksPages). Told once. What is still under way is noticed later.
-  Result<void> checkReplays();
+  /// As deft_gpu_plan_check_replays: an error where a replayed graph ran over what its plan did not serve.
+  Result<void> checkReplays() { return detail::done(deft_gpu_plan_check_replays(handle())); }
+
+  /// Between replays of a captured graph: writes the step as the GPU has it, where steps are captured
+  /// (capture.hpp). Waits for the stream.
+  Result<void> captureReplay(GpuStream stream) {
+    return detail::done(deft_gpu_plan_capture_replay(handle(), stream));
+  }
 
   /// Room for at least this (see roomFor), so that a graph captured now serves larger trees. Waits for the
   /// device; upload() follows. An error once a graph has captured the room.
-  Result<void> reserve(const GpuRoom &room);
-  GpuRoom room() const;
+  Result<void> reserve(const GpuRoom &room) {
+    deft_gpu_room own{};
+    own.size = sizeof own;
+    own.queries = room.queries;
+    own.items = room.items;
+    own.runs = room.runs;
+    own.partials = room.partials;
+    own.positions = room.positions;
+    own.stretches = room.stretches;
+    return detail::done(deft_gpu_plan_reserve(handle(), &own));
+  }
+  GpuRoom room() const {
+    return detail::publicOf(
+        detail::factsOf<deft_gpu_room>([&](auto to) { return deft_gpu_plan_get_room(handle(), to); }));
+  }
 
   /// Whether the tree has not changed since make() or advance().
-  bool isCurrent() const;
-  int queryCount() const;
-  PlanSummary summary() const;
+  bool isCurrent() const { return deft_gpu_plan_is_current(handle()) != 0; }
+  int queryCount() const { return deft_gpu_plan_query_count(handle()); }
+  PlanSummary summary() const {
+    return detail::summaryOf(
+        detail::factsOf<deft_plan_summary>([&](auto to) { return deft_gpu_plan_get_summary(handle(), to); }));
+  }
 
   /// Which config the plan has, and why. A tuned config is taken where it runs by the kernels that are
   /// loaded; once a graph has captured the plan's room, the config stays, and `why` says so where a tree fits
   /// only cut as the captured one was and read from the root.
-  ConfigChoice choice() const;
+  ConfigChoice choice() const {
+    return detail::choiceOf([&](auto to) { return deft_gpu_plan_get_choice(handle(), to); });
+  }
 
   /// As Plan::picture.
-  Result<std::string> picture(const Tree &tree) const;
+  Result<std::string> picture(const Tree &tree) const {
+    return detail::text([&](auto to) { return deft_gpu_plan_get_picture(handle(), tree.handle(), to); });
+  }
 
-  struct Impl;
+  /// As Plan::page.
+  Result<std::string> page(const Tree &tree) const {
+    return detail::text(
+        [&](auto to) { return deft_gpu_plan_get_page(handle(), tree.handle(), nullptr, nullptr, to); });
+  }
+  Result<std::string> page(const Tree &tree, const GpuPlan &other, const Tree &otherTree) const {
+    return detail::text([&](auto to) {
+      return deft_gpu_plan_get_page(handle(), tree.handle(), other.handle(), otherTree.handle(), to);
+    });
+  }
+
+  const deft_gpu_plan *handle() const { return handle_.get(); } ///< for <deft/deft.h>
+  deft_gpu_plan *handle() { return handle_.get(); }
 
 private:
-  explicit GpuPlan(std::unique_ptr<Impl> impl);
-  std::unique_ptr<Impl> impl_;
+  template <typename Call>
+  Result<void> runBy(Call call, const GpuAttention &attention, const GpuInputs &inputs,
+                     const GpuOutputs &outputs, GpuStream stream) {
+    detail::RunMemory memory;
+    memory.q = inputs.q, memory.k = inputs.k, memory.v = inputs.v;
+    memory.pageTable = inputs.pageTable, memory.tableEntries = inputs.tableEntries;
+    memory.cachePages = inputs.cachePages;
+    memory.strides = inputs.strides, memory.vStrides = inputs.vStrides;
+    memory.kRope = inputs.kRope, memory.kRopeStrides = inputs.kRopeStrides;
+    memory.qStride = inputs.qStride, memory.outStride = outputs.outStride;
+    memory.checksFinite = inputs.checksFinite;
+    memory.lists = inputs.lists, memory.budget = inputs.budget;
+    memory.out = outputs.out, memory.lse = outputs.lse;
+    const detail::RunTensors tensors(attention.attention(), queryCount(), memory);
+    return detail::done(call(handle(), attention.handle(), tensors.inputs(), tensors.outputs(), stream));
+  }
+
+  detail::Owned<deft_gpu_plan, deft_gpu_plan_destroy> handle_;
 };
 
 /// A page table on a GPU, that of a SequenceTree or of a host with pages of its own, at one address for good,
 /// so that graphs may capture it. On one stream at a time, beside the plans there; for one thread at a time.
-class DEFT_API GpuPageTable {
+class GpuPageTable {
 public:
   /// Room for a table of so many pages (SequenceTree::pageTable). Branches that share a page have an entry
   /// each, so it may need more than the pool has pages. Costs 20 bytes a page.
-  static Result<GpuPageTable> make(const Gpu &gpu, int pages);
-
-  GpuPageTable(GpuPageTable &&) noexcept;
-  GpuPageTable &operator=(GpuPageTable &&) noexcept;
-  ~GpuPageTable(); ///< waits for the device
+  static Result<GpuPageTable> make(const Gpu &gpu, int pages) {
+    return detail::made<GpuPageTable, deft_gpu_page_table>(
+        [&](auto to) { return deft_gpu_page_table_make(gpu.handle(), pages, to); });
+  }
+  /// Takes what <deft/deft.h> made.
+  explicit GpuPageTable(deft_gpu_page_table *handle) : handle_(handle) {}
 
   /// Brings it to what the sequences have now, for runs and replays behind it; only what changed travels.
   /// Always of the same sequences. Not on a stream that is being captured.
-  Result<void> upload(const SequenceTree &sequences, GpuStream stream);
+  Result<void> upload(const SequenceTree &sequences, GpuStream stream) {
+    return detail::done(deft_gpu_page_table_upload(handle_.get(), sequences.handle(), stream));
+  }
 
   /// For pages that the host gives out itself: brings the entries from `first` on to these, for runs and
   /// replays behind it; only those travel that are others than in the last upload. An entry that nobody has
   /// uploaded says nothing. A table is of sequences or of these. Not on a stream that is being captured.
-  Result<void> upload(std::span<const int> entries, GpuStream stream, int first = 0);
+  Result<void> upload(std::span<const int> entries, GpuStream stream, int first = 0) {
+    return detail::done(
+        deft_gpu_page_table_upload_entries(handle_.get(), first, entries.data(), entries.size(), stream));
+  }
 
-  const int *data() const; ///< for GpuInputs::pageTable
-
-  struct Impl;
+  const int *data() const { return deft_gpu_page_table_data(handle_.get()); } ///< for GpuInputs::pageTable
 
 private:
-  explicit GpuPageTable(std::unique_ptr<Impl> impl);
-  std::unique_ptr<Impl> impl_;
+  detail::Owned<deft_gpu_page_table, deft_gpu_page_table_destroy> handle_;
 };
 
 } // namespace deft

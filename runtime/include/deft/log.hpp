@@ -1,8 +1,10 @@
 #pragma once
 
-#include <deft/export.hpp>
+#include <deft/c/log.h>
 
 #include <functional>
+#include <memory>
+#include <mutex>
 #include <string>
 
 /// What the library does that happens seldom and costs much, told to the program; and ranges for profilers.
@@ -10,17 +12,18 @@
 namespace deft {
 
 enum class LogKind {
-  Compile,   ///< a kernel for a GPU, or an attention for this processor, was compiled
-  CacheHit,  ///< a compiled kernel was in the cache on disk
-  CacheMiss, ///< a kernel was not in the cache: it is compiled now
-  Plan,      ///< a plan was made, by Plan::make or because advance() could not change it in place
-  StalePlan, ///< a run was refused because its plan is older than its tree, or a replayed graph had such a
-             ///< plan
-  Tune,      ///< a step of a tuning session
+  Compile = DEFT_LOG_COMPILE,      ///< a kernel for a GPU, or an attention for this processor, was compiled
+  CacheHit = DEFT_LOG_CACHE_HIT,   ///< a compiled kernel was in the cache on disk
+  CacheMiss = DEFT_LOG_CACHE_MISS, ///< a kernel was not in the cache: it is compiled now
+  Plan = DEFT_LOG_PLAN, ///< a plan was made, by Plan::make or because advance() could not change it in place
+  StalePlan = DEFT_LOG_STALE_PLAN, ///< a run was refused because its plan is older than its tree, or a
+                                   ///< replayed graph had such a plan
+  Tune = DEFT_LOG_TUNE,            ///< a step of a tuning session
+  Capture = DEFT_LOG_CAPTURE,      ///< a step was written to a file, or no more are
 };
 
-/// "compile", "cache hit", "cache miss", "plan", "stale plan", "tune".
-DEFT_API const char *logKindName(LogKind kind);
+/// "compile", "cache hit", "cache miss", "plan", "stale plan", "tune", "capture".
+inline const char *logKindName(LogKind kind) { return deft_log_kind_name(static_cast<std::int32_t>(kind)); }
 
 struct LogMessage {
   LogKind kind = LogKind::Compile;
@@ -32,11 +35,27 @@ struct LogMessage {
 /// afterwards what it refers to can go. Calls may come from several threads at once, in whichever it happens.
 /// The function must not call setLog; what the library does within a call is not told, and an exception that
 /// leaves it is dropped.
-DEFT_API void setLog(std::function<void(const LogMessage &)> function);
+inline void setLog(std::function<void(const LogMessage &)> function) {
+  using Function = std::function<void(const LogMessage &)>;
+  static std::mutex mutex;
+  static std::unique_ptr<Function> current; // the library has its address
+  const std::lock_guard lock(mutex);
+  auto next = function ? std::make_unique<Function>(std::move(function)) : nullptr;
+  deft_log_listener listener{};
+  listener.size = sizeof listener;
+  listener.context = next.get();
+  if (next)
+    listener.message = [](void *context, const deft_log_message *message) {
+      (*static_cast<Function *>(context))(
+          {static_cast<LogKind>(message->kind), message->text, message->duration_us});
+    };
+  (void)deft_set_log(&listener);
+  current = std::move(next);
+}
 
 /// Ranges (NVTX, domain "deft") around each plan, run and compilation from now on, or no more; the
 /// environment variable DEFT_NVTX=1 has them from the beginning. False where this build was made without
 /// NVTX's headers, which has none.
-DEFT_API bool setNvtx(bool isOn);
+inline bool setNvtx(bool isOn) { return deft_set_nvtx(isOn) != 0; }
 
 } // namespace deft

@@ -1,11 +1,7 @@
 #pragma once
 
+#include <deft/c/merge_states.h>
 #include <deft/gpu.hpp>
-#include <deft/result.hpp>
-
-#include <cstdint>
-#include <memory>
-#include <span>
 
 /// Attention of the same queries over different tokens, computed apart (by other kernels, on other devices,
 /// in another order), becomes their attention over all of these tokens.
@@ -16,7 +12,7 @@
 /// The bits of a result depend on nothing but what is merged and its order.
 namespace deft {
 
-enum class StateType { F32, F16, BF16 };
+enum class StateType { F32 = DEFT_F32, F16 = DEFT_F16, BF16 = DEFT_BF16 };
 
 /// Of all states that are merged, and of the result.
 struct StateShape {
@@ -39,28 +35,77 @@ struct MergedState {
   float *lse = nullptr; ///< null: not wanted
 };
 
-constexpr int kMostStates = 16; ///< of a call
+constexpr int kMostStates = DEFT_MOST_STATES; ///< of a call
+
+namespace detail {
+
+/// States as tensors, for one call.
+class StatesOfC {
+public:
+  StatesOfC(const StateShape &shape, std::span<const State> states, const MergedState &to)
+      : sizes_{shape.rows, 1, shape.dim}, dtype_(static_cast<deft_dtype>(shape.type)),
+        tensors_(2 * (states.size() + 1)) {
+    for (const State &state : states)
+      states_.push_back(add(state.out, state.lse));
+    to_ = add(to.out, to.lse);
+  }
+  StatesOfC(const StatesOfC &) = delete;
+  StatesOfC &operator=(const StatesOfC &) = delete;
+
+  const deft_state *states() const { return states_.empty() ? &to_ : states_.data(); }
+  std::size_t count() const { return states_.size(); }
+  const deft_state *to() const { return &to_; }
+
+private:
+  const deft_tensor *add(const void *data, deft_dtype dtype, std::int32_t ndim) {
+    deft_tensor &tensor = tensors_[used_++];
+    tensor.size = sizeof tensor;
+    tensor.data = const_cast<void *>(data);
+    tensor.shape = sizes_;
+    tensor.dtype = dtype;
+    tensor.ndim = ndim;
+    return data || sizes_[0] == 0 ? &tensor : nullptr;
+  }
+  deft_state add(const void *out, const float *lse) { return {add(out, dtype_, 3), add(lse, DEFT_F32, 2)}; }
+
+  std::int64_t sizes_[3]; // rows are queries of one head
+  deft_dtype dtype_;
+  std::vector<deft_tensor> tensors_;
+  std::size_t used_ = 0;
+  std::vector<deft_state> states_;
+  deft_state to_ = {};
+};
+
+} // namespace detail
 
 /// At least one state. A row that none of them has seen a token of is (0, -inf).
-DEFT_API Result<void> mergeStates(const StateShape &shape, std::span<const State> states,
-                                  const MergedState &to);
+inline Result<void> mergeStates(const StateShape &shape, std::span<const State> states,
+                                const MergedState &to) {
+  const detail::StatesOfC own(shape, states, to);
+  return detail::done(deft_merge_states(own.states(), own.count(), own.to()));
+}
 
 /// A merge of states in a GPU's memory. Immutable and cheap to copy; all threads and streams may use one.
-class DEFT_API GpuStateMerge {
+class GpuStateMerge {
 public:
   /// The kernel is compiled by NVRTC, or taken out of the cache of kernels (DEFT_CACHE_DIR).
-  static Result<GpuStateMerge> load(const Gpu &gpu, StateType type);
+  static Result<GpuStateMerge> load(const Gpu &gpu, StateType type) {
+    return detail::made<GpuStateMerge, deft_gpu_state_merge>(
+        [&](auto to) { return deft_gpu_state_merge_load(gpu.handle(), static_cast<deft_dtype>(type), to); });
+  }
+  /// Takes what <deft/deft.h> made.
+  explicit GpuStateMerge(deft_gpu_state_merge *handle) : handle_(handle, deft_gpu_state_merge_destroy) {}
 
   /// Puts the merge on the stream: waits for nothing, allocates nothing, can be captured. `out` of all begins
   /// at a multiple of 16 bytes, and a row is a multiple of 16 bytes.
   Result<void> run(const StateShape &shape, std::span<const State> states, const MergedState &to,
-                   GpuStream stream) const;
-
-  struct Impl;
+                   GpuStream stream) const {
+    const detail::StatesOfC own(shape, states, to);
+    return detail::done(deft_gpu_state_merge_run(handle_.get(), own.states(), own.count(), own.to(), stream));
+  }
 
 private:
-  explicit GpuStateMerge(std::shared_ptr<const Impl> impl);
-  std::shared_ptr<const Impl> impl_;
+  std::shared_ptr<const deft_gpu_state_merge> handle_;
 };
 
 } // namespace deft

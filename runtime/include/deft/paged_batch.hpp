@@ -1,14 +1,7 @@
 #pragma once
 
-#include <deft/attention.hpp>
+#include <deft/c/paged_batch.h>
 #include <deft/gpu.hpp>
-#include <deft/plan.hpp>
-#include <deft/tree.hpp>
-
-#include <cstdint>
-#include <memory>
-#include <optional>
-#include <span>
 
 /// For engines that have page tables of their own, a row of pages for each request: who shares what is found
 /// in them, and every shared page is read once.
@@ -22,11 +15,10 @@
 ///   for (each layer)
 ///     runtime.run(attention, plan, {.q = q, .k = k, .v = v, .pageTable = blockTable}, {.out = out}).value();
 ///
-///   batch.grow(step.table, lengths).value();          // the next step: each has one token more,
-///   plan.advance(batch.tree()).value();               // so the plan is lengthened in place
-///
-///   batch.update(step).value();                       // some came, some went
-///   plan.advance(batch.tree()).value();
+///   Plan *plans[] = {&plan};                          // of all kinds of layers
+///   batch.grow(step.table, lengths, {.plans = plans}).value(); // the next step: each has one token more,
+///                                                              // so the plan is lengthened in place
+///   batch.update(step, {.plans = plans}).value();              // some came, some went
 ///
 /// Drafts of speculative decoding: the host says how many, and the mask is where it was made.
 ///
@@ -56,6 +48,9 @@ struct PageTable {
   // Or rows back to back (CSR). A row that gets a page moves those behind it, which takes a new plan, unless
   // there is room between them: a row need not fill its entries.
   std::span<const int> indptr = {}; ///< row r has the entries [indptr[r], indptr[r + 1])
+
+  /// Of batches over ranks by page (ranks.hpp): the rank that holds each entry's page, or Ranks::kNoHolder.
+  std::span<const int> holders = {};
 };
 
 /// The requests of a step, in the order in which their queries stand in q and out.
@@ -121,6 +116,98 @@ struct SharingSummary {
   std::int64_t tokens = 0;        ///< a token that several have counted once
 };
 
+/// Plans that are to follow the batch's step: each is advanced in the same call, and each of a GPU uploaded
+/// where a stream is given.
+struct Followers {
+  std::span<Plan *const> plans = {};
+  std::span<GpuPlan *const> gpuPlans = {};
+  std::optional<GpuStream> stream = {}; ///< of the uploads
+};
+
+namespace detail {
+
+inline deft_page_table tableOf(const PageTable &table) {
+  deft_page_table own{};
+  own.size = sizeof own;
+  own.entries = table.entries.data();
+  own.entry_count = table.entries.size();
+  own.row_stride = table.rowStride;
+  own.row_pages = table.rowPages;
+  own.indptr = table.indptr.empty() ? nullptr : table.indptr.data();
+  own.indptr_count = table.indptr.size();
+  own.holders = table.holders.size() == table.entries.size() ? table.holders.data() : nullptr;
+  return own;
+}
+
+/// Handles of plans, for one call.
+class FollowersOfC {
+public:
+  explicit FollowersOfC(const Followers &of) {
+    for (Plan *plan : of.plans)
+      plans_.push_back(plan->handle());
+    for (GpuPlan *plan : of.gpuPlans)
+      gpuPlans_.push_back(plan->handle());
+    own_.size = sizeof own_;
+    own_.plans = plans_.data();
+    own_.plan_count = plans_.size();
+    own_.gpu_plans = gpuPlans_.data();
+    own_.gpu_plan_count = gpuPlans_.size();
+    own_.stream = of.stream.value_or(nullptr);
+    own_.uploads = of.stream.has_value();
+  }
+
+  deft_followers *get() { return &own_; }
+  Result<Advanced> after(deft_status status) const { return advancedOf(status, own_.advanced); }
+
+private:
+  std::vector<deft_plan *> plans_;
+  std::vector<deft_gpu_plan *> gpuPlans_;
+  deft_followers own_ = {};
+};
+
+/// Requests as C has them: arrays of one length, of which some are left out.
+class RequestsOfC {
+public:
+  explicit RequestsOfC(const PagedRequests &of) : table_(tableOf(of.table)) {
+    own_.size = sizeof own_;
+    own_.table = &table_;
+    own_.count = of.lengths.empty() ? of.lastPageLengths.size() : of.lengths.size();
+    fault_ = !take("lengths", of.lengths, own_.lengths) ||
+             !take("lastPageLengths", of.lastPageLengths, own_.last_page_lengths) ||
+             !take("drafts", of.drafts, own_.drafts) || !take("rows", of.rows, own_.rows) ||
+             !take("ids", of.ids, own_.ids) || !take("queryIndptr", of.queryIndptr, own_.query_indptr, 1);
+  }
+  RequestsOfC(const RequestsOfC &) = delete;
+  RequestsOfC &operator=(const RequestsOfC &) = delete;
+
+  const deft_paged_requests *get() const { return &own_; }
+  /// An array has another length than the others.
+  Result<void> check() const { return fault_ ? Result<void>(error_) : Result<void>(); }
+
+private:
+  template <typename T>
+  bool take(const char *name, std::span<const T> values, const T *&to, std::size_t more = 0) {
+    if (values.empty())
+      return true;
+    to = values.data();
+    if (values.size() == own_.count + more)
+      return true;
+    const std::string field = std::string("PagedRequests::") + name;
+    error_ = {ErrorCode::Usage,
+              field + " has " + std::to_string(values.size()) + " entries, for " +
+                  std::to_string(own_.count) + " requests it has " + std::to_string(own_.count + more),
+              "", field};
+    return false;
+  }
+
+  deft_page_table table_;
+  deft_paged_requests own_ = {};
+  bool fault_ = false;
+  Error error_;
+};
+
+} // namespace detail
+
 /// The requests of a step, and how they become those of the next one. Takes time for what changed: for a
 /// request that is new as many pages as it shares, for one that grew or left next to none. Work that is done
 /// for each request of a step, whatever happens to it, is some nanoseconds.
@@ -129,40 +216,86 @@ struct SharingSummary {
 /// (Where memory ends in the middle of a call, the batch is left without requests.)
 ///
 /// For one thread at a time.
-class DEFT_API PagedBatch {
+class PagedBatch {
 public:
-  static Result<PagedBatch> make(const PagedBatchOptions &options = {});
-
-  PagedBatch(PagedBatch &&) noexcept;
-  PagedBatch &operator=(PagedBatch &&) noexcept;
-  ~PagedBatch();
+  static Result<PagedBatch> make(const PagedBatchOptions &options = {}) {
+    deft_paged_batch_options own{};
+    own.size = sizeof own;
+    own.page_size = options.pageSize;
+    if (options.cachePages) // in C, 0 says nothing
+      own.cache_pages = *options.cachePages == 0 ? std::int64_t{DEFT_NO_PAGES} : *options.cachePages;
+    own.check_entries = !options.checkEntries   ? DEFT_CHECK_DEFAULT
+                        : *options.checkEntries ? DEFT_CHECK_ALWAYS
+                                                : DEFT_CHECK_NEVER;
+    own.invariant_chunk = options.invariantChunk;
+    own.sees_path = options.seesPath;
+    return detail::made<PagedBatch, deft_paged_batch>(
+        [&](auto to) { return deft_paged_batch_make(&own, to); });
+  }
+  /// Takes what <deft/deft.h> made.
+  explicit PagedBatch(deft_paged_batch *handle)
+      : handle_(handle), view_(Tree::view(deft_paged_batch_get_tree(handle))) {}
 
   /// Brings it to these requests: those that come, go, grow, become shorter or move to other rows are found.
-  Result<void> update(const PagedRequests &requests);
+  Result<void> update(const PagedRequests &requests) {
+    const detail::RequestsOfC own(requests);
+    const auto checked = own.check();
+    return checked ? detail::done(deft_paged_batch_update(handle(), own.get())) : checked;
+  }
+  /// And lets plans follow. Where one cannot, the batch is that of the step all the same. Gives the most that
+  /// any plan had to do.
+  Result<Advanced> update(const PagedRequests &requests, const Followers &followers) {
+    const detail::RequestsOfC own(requests);
+    if (const auto checked = own.check(); !checked)
+      return checked.error();
+    detail::FollowersOfC of(followers);
+    return of.after(deft_paged_batch_update_plans(handle(), own.get(), of.get()));
+  }
 
   /// The quickest step: the requests of the last one in the same order, in the same rows, with as many
   /// queries, and none with fewer tokens than it had.
-  Result<void> grow(const PageTable &table, std::span<const int> lengths);
+  Result<void> grow(const PageTable &table, std::span<const int> lengths) {
+    const deft_page_table own = detail::tableOf(table);
+    return detail::done(deft_paged_batch_grow(handle(), &own, lengths.data(), lengths.size()));
+  }
+  Result<Advanced> grow(const PageTable &table, std::span<const int> lengths, const Followers &followers) {
+    const deft_page_table own = detail::tableOf(table);
+    detail::FollowersOfC of(followers);
+    return of.after(deft_paged_batch_grow_plans(handle(), &own, lengths.data(), lengths.size(), of.get()));
+  }
 
-  /// The plan of the step; one for each kind of attention that a model has. Afterwards `plan.advance(tree())`
-  /// makes it that of the next one. An attention whose pages have another size is an error, and so is one
-  /// that reads `depth`: that depends on who else shares a request's pages. Under a mask bound by `path` all
-  /// new tokens of a request are on the path of each; it is an error where others share pages with some of
-  /// them, and where there are drafts (Attention::seesPath tells it before).
-  Result<Plan> plan(const Attention &attention, const PlanOptions &options = {}) const;
-  Result<GpuPlan> plan(const GpuAttention &attention, const GpuPlanOptions &options = {}) const;
+  /// The plan of the step; one for each kind of attention that a model has. Afterwards it follows the batch,
+  /// or `plan.advance(tree())` makes it that of the next step. An attention whose pages have another size is
+  /// an error, and so is one that reads `depth`: that depends on who else shares a request's pages. Under a
+  /// mask bound by `path` all new tokens of a request are on the path of each; it is an error where others
+  /// share pages with some of them, and where there are drafts (Attention::seesPath tells it before).
+  Result<Plan> plan(const Attention &attention, const PlanOptions &options = {}) const {
+    const deft_plan_options own = detail::optionsOf(options);
+    return detail::made<Plan, deft_plan>(
+        [&](auto to) { return deft_paged_batch_make_plan(handle(), attention.handle(), &own, to); });
+  }
+  Result<GpuPlan> plan(const GpuAttention &attention, const GpuPlanOptions &options = {}) const {
+    const detail::GpuOptionsOfC of(options);
+    return detail::made<GpuPlan, deft_gpu_plan>(
+        [&](auto to) { return deft_paged_batch_make_gpu_plan(handle(), attention.handle(), &of.own, to); });
+  }
 
   /// For plans to follow, and for looking; it lives as long as this object is not moved from. Its nodes are
   /// numbered as it comes. Where requests have drafts, leaves stand for these, by which plans are made.
-  const Tree &tree() const;
+  const Tree &tree() const { return view_; }
 
-  SharingSummary summary() const;
+  SharingSummary summary() const {
+    const auto own = detail::factsOf<deft_sharing_summary>(
+        [&](auto to) { return deft_paged_batch_get_summary(handle(), to); });
+    return {own.requests, own.request_tokens, own.tokens};
+  }
 
-  struct Impl;
+  const deft_paged_batch *handle() const { return handle_.get(); } ///< for <deft/deft.h>
+  deft_paged_batch *handle() { return handle_.get(); }
 
 private:
-  explicit PagedBatch(std::unique_ptr<Impl> impl);
-  std::unique_ptr<Impl> impl_;
+  detail::Owned<deft_paged_batch, deft_paged_batch_destroy> handle_;
+  Tree view_;
 };
 
 } // namespace deft

@@ -1,12 +1,8 @@
 #pragma once
 
 #include <deft/attention.hpp>
+#include <deft/c/plan.h>
 #include <deft/tree.hpp>
-
-#include <cstdint>
-#include <memory>
-#include <optional>
-#include <string>
 
 /// How the work of a step is cut and laid on the threads.
 namespace deft {
@@ -14,18 +10,18 @@ namespace deft {
 /// The strategy that groups the cache with the queries that read it. All of them give the same result up to
 /// rounding.
 enum class Partition {
-  Query,     ///< each query reads its whole path: nothing is shared
-  Node,      ///< each node is read once, by all who see it
-  NodeChunk, ///< each node is read once by all who see it, a long one in chunks
-  Flatten,   ///< the depth-first sequence of all tokens in even chunks
-  Cascade,   ///< level by level
-  Greedy,    ///< short nodes join their children's work where that is cheaper
-  Union,     ///< neighbouring queries over the union of their paths
-  Auto,      ///< the cheapest by the cost model
+  Query = DEFT_PARTITION_QUERY,          ///< each query reads its whole path: nothing is shared
+  Node = DEFT_PARTITION_NODE,            ///< each node is read once, by all who see it
+  NodeChunk = DEFT_PARTITION_NODE_CHUNK, ///< each node is read once by all who see it, a long one in chunks
+  Flatten = DEFT_PARTITION_FLATTEN,      ///< the depth-first sequence of all tokens in even chunks
+  Cascade = DEFT_PARTITION_CASCADE,      ///< level by level
+  Greedy = DEFT_PARTITION_GREEDY,        ///< short nodes join their children's work where that is cheaper
+  Union = DEFT_PARTITION_UNION,          ///< neighbouring queries over the union of their paths
+  Auto = DEFT_PARTITION_AUTO,            ///< the cheapest by the cost model
 };
 
 /// Tokens of a chunk of an invariant plan: enough that starting an item costs next to nothing.
-inline constexpr int kInvariantChunk = 512;
+inline constexpr int kInvariantChunk = DEFT_INVARIANT_CHUNK;
 
 struct PlanOptions {
   /// None: that of the tuned config, else what the spec's schedule says, and Auto where it says nothing.
@@ -33,37 +29,19 @@ struct PlanOptions {
   /// Most tokens of a piece of work. None: the tuned config's, else the spec's; 0: as large as keeps all
   /// workers busy.
   std::optional<int> chunkTokens = {};
-  /// How many threads will run the plan, at most 1,024; 0: as many as a Runtime has by default.
-  int workers = 0;
-  /// The bits of a query's result do not change when other requests join or leave the tree (that a branch
-  /// splits one of its nodes counts as a change; in a PagedBatch with PagedBatchOptions::invariantChunk none
-  /// does). Takes partition Node; any other with it is an error. Chunks are of kInvariantChunk tokens, where
-  /// neither `chunkTokens` nor the spec says how many.
-  bool invariant = false;
-  /// What a mask hides from all queries is not planned and not read; where its bounds ask for parameters, as
-  /// the width of a window, these are their values, and a run with others is an error. Null: the defaults; a
-  /// parameter without one bounds nothing. On a GPU those of the GpuAttention count, and this is not used.
-  const Params *params = nullptr;
-  /// Whether making and advancing a plan fail where two nodes share slots of the cache, as they do when a
-  /// host places one wrongly: by default the locations that it gives are taken as they are. The error names
-  /// both nodes. Costs a sort of the nodes a step.
-  bool checkPlaces = false;
+  int workers = 0;                ///< as deft_plan_options::workers
+  bool invariant = false;         ///< as deft_plan_options::is_invariant
+  const Params *params = nullptr; ///< as deft_plan_options::params
+  bool checkPlaces = false;       ///< as deft_plan_options::checks_places
 };
 
-/// Which drafts of a PagedBatch see which, in the memory of who runs the plan.
+/// Which drafts of a PagedBatch see which, in the memory of who runs the plan: deft_draft_mask.
 struct DraftMask {
-  /// [request][draft][(drafts + 31) / 32], requests in the batch's order: bit j % 32 of word j / 32 of row i
-  /// says whether draft i sees draft j. Each sees itself and what is above it in a tree, and all of its
-  /// request's tokens. Drafts have any order. Bits of drafts that a request has not say nothing.
-  const std::uint32_t *bits = nullptr;
+  const std::uint32_t *bits = nullptr; ///< [request][draft][(drafts + 31) / 32]
   int drafts = 0;   ///< that a request has rows for here, at least as many as it has drafts
   int requests = 0; ///< that there are rows for, by which a batch of more is noticed; 0: it is not said
-  /// [request][draft]: how far behind the request's tokens a draft's position is, from 0 to one less than
-  /// there are drafts, by which masks of the spec hide. Null: by as many drafts as are above it.
-  const int *depths = nullptr;
-  /// [request]: tokens before the drafts. They may be more than the plan was made for where it follows
-  /// lengths (GpuPlanOptions::followsLengths); the drafts then lie behind these. Null: as planned.
-  const int *lengths = nullptr;
+  const int *depths = nullptr;  ///< [request][draft]; null: by as many drafts as are above it
+  const int *lengths = nullptr; ///< [request]: tokens before the drafts; null: as planned
 };
 
 /// What a plan costs.
@@ -88,10 +66,79 @@ struct ConfigChoice {
 
 /// What advance() had to do.
 enum class Advanced {
-  Nothing, ///< the tree has not changed
-  InPlace, ///< leaves grew, in a plan that can follow them; microseconds
-  Remade,  ///< anything else
+  Nothing = DEFT_ADVANCED_NOTHING,  ///< the tree has not changed
+  InPlace = DEFT_ADVANCED_IN_PLACE, ///< leaves grew, in a plan that can follow them; microseconds
+  Remade = DEFT_ADVANCED_REMADE,    ///< anything else
 };
+
+namespace detail {
+
+inline deft_plan_options optionsOf(const PlanOptions &options) {
+  deft_plan_options own{};
+  own.size = sizeof own;
+  own.params = handleOf(options.params);
+  own.partition = options.partition ? static_cast<std::int32_t>(*options.partition) : DEFT_PARTITION_DEFAULT;
+  if (options.chunkTokens)
+    own.chunk_tokens = *options.chunkTokens == 0 ? DEFT_CHUNK_FILL : *options.chunkTokens;
+  own.workers = options.workers;
+  own.is_invariant = options.invariant;
+  own.checks_places = options.checkPlaces;
+  return own;
+}
+
+inline PlanSummary summaryOf(const deft_plan_summary &own) {
+  return {own.items, own.direct_items, own.dealt_items, own.tokens_read, own.partials, own.merged_queries};
+}
+
+template <typename Call> ConfigChoice choiceOf(Call &&call) {
+  const Owned<deft_config_choice, deft_free> own(filled<deft_config_choice *>(call).value());
+  return {own->rule, own->tree_class, own->file, own->why};
+}
+
+inline Result<Advanced> advancedOf(deft_status status, deft_advanced advanced) {
+  return status == DEFT_OK ? Result<Advanced>(static_cast<Advanced>(advanced)) : errorOf(status);
+}
+
+/// A mask as tensors.
+class Mask {
+public:
+  explicit Mask(const DraftMask &of) : requests_(of.requests > 0 ? of.requests : -1), drafts_(of.drafts) {
+    mask_.size = sizeof mask_;
+    if (of.bits)
+      mask_.bits = tensor(0, of.bits, DEFT_U32, {requests_, drafts_, (drafts_ + 31) / 32}, 3);
+    if (of.depths)
+      mask_.depths = tensor(1, of.depths, DEFT_I32, {requests_, drafts_, 0}, 2);
+    if (of.lengths)
+      mask_.lengths = tensor(2, of.lengths, DEFT_I32, {requests_, 0, 0}, 1);
+  }
+  Mask(const Mask &) = delete;
+  Mask &operator=(const Mask &) = delete;
+
+  const deft_draft_mask *get() const { return &mask_; }
+
+private:
+  struct Shape {
+    std::int64_t sizes[3];
+  };
+
+  const deft_tensor *tensor(int index, const void *data, deft_dtype dtype, Shape shape, std::int32_t ndim) {
+    shapes_[index] = shape;
+    deft_tensor &own = tensors_[index];
+    own.size = sizeof own;
+    own.data = const_cast<void *>(data);
+    own.shape = shapes_[index].sizes;
+    own.dtype = dtype;
+    own.ndim = ndim;
+    return &own;
+  }
+
+  std::int64_t requests_, drafts_;
+  Shape shapes_[3] = {};
+  deft_tensor tensors_[3] = {};
+  deft_draft_mask mask_ = {};
+};
+
+} // namespace detail
 
 /// The work list of one tree. Made once a step and used by every layer: it serves all attentions with the
 /// same numbers of heads as the one it was made for, whose masks hide no less. For one thread at a time, but
@@ -100,44 +147,72 @@ enum class Advanced {
 /// Pages of which a mask shows no query anything are never read: a host may free them, and their entries of a
 /// page table may be -1. (An invariant plan reads whole chunks: what it reads beside what is seen is less
 /// than a chunk before it.)
-class DEFT_API Plan {
+class Plan {
 public:
   /// An error where a node that has tokens is not placed.
-  static Result<Plan> make(const Attention &attention, const Tree &tree, const PlanOptions &options = {});
-
-  Plan(Plan &&) noexcept;
-  Plan &operator=(Plan &&) noexcept;
-  ~Plan();
+  static Result<Plan> make(const Attention &attention, const Tree &tree, const PlanOptions &options = {}) {
+    const deft_plan_options own = detail::optionsOf(options);
+    return detail::made<Plan, deft_plan>(
+        [&](auto to) { return deft_plan_make(attention.handle(), tree.handle(), &own, to); });
+  }
+  /// Takes what <deft/deft.h> made.
+  explicit Plan(deft_plan *handle) : handle_(handle) {}
 
   /// Makes the plan fit the tree as it is now, with the same options, in the memory that it has. Where only
-  /// leaves grew since, and this is the tree it was made for, that is quick, but for configs of order
+  /// leaves grew since, and this is the tree it was made for, that is quick, except for configs of order
   /// `mixed`. After an error the plan fits no tree.
-  Result<Advanced> advance(const Tree &tree);
+  Result<Advanced> advance(const Tree &tree) {
+    deft_advanced advanced = 0;
+    const deft_status status = deft_plan_advance(handle(), tree.handle(), &advanced);
+    return detail::advancedOf(status, advanced);
+  }
 
   /// For a batch with drafts, before runs of each step: which of them see which. An error, and the plan waits
   /// for another mask, where rows are not those of a tree. Reads the mask during the call only.
-  Result<void> draft(const DraftMask &mask);
+  Result<void> draft(const DraftMask &mask) {
+    return detail::done(deft_plan_draft(handle(), detail::Mask(mask).get()));
+  }
 
   /// Whether the tree has not changed since. A run with a stale plan is an error.
-  bool isCurrent() const;
+  bool isCurrent() const { return deft_plan_is_current(handle()) != 0; }
 
-  int queryCount() const;
-  PlanSummary summary() const;
+  int queryCount() const { return deft_plan_query_count(handle()); }
+  PlanSummary summary() const {
+    return detail::summaryOf(
+        detail::factsOf<deft_plan_summary>([&](auto to) { return deft_plan_get_summary(handle(), to); }));
+  }
 
   /// Which config the plan has, and why. A tree that becomes one of another class may get another config from
   /// advance().
-  ConfigChoice choice() const;
+  ConfigChoice choice() const {
+    return detail::choiceOf([&](auto to) { return deft_plan_get_choice(handle(), to); });
+  }
 
   /// The plan as a picture (SVG, UTF-8) for people: the tree with a colour for each piece of work, and what
   /// each worker gets. `tree` is the one that it was made or advanced for, and has not changed since.
-  Result<std::string> picture(const Tree &tree) const;
+  Result<std::string> picture(const Tree &tree) const {
+    return detail::text([&](auto to) { return deft_plan_get_picture(handle(), tree.handle(), to); });
+  }
 
-  struct Impl;
-  const Impl &impl() const { return *impl_; } ///< for the library itself
+  /// The plan as a page (HTML, UTF-8) for a browser, which needs no other file and no network: the tree and
+  /// who reads it, workers over time by the cost model, and where the bytes go. `tree` is the one that the
+  /// plan was made or advanced for.
+  Result<std::string> page(const Tree &tree) const {
+    return detail::text(
+        [&](auto to) { return deft_plan_get_page(handle(), tree.handle(), nullptr, nullptr, to); });
+  }
+  /// The same with another plan beside it.
+  Result<std::string> page(const Tree &tree, const Plan &other, const Tree &otherTree) const {
+    return detail::text([&](auto to) {
+      return deft_plan_get_page(handle(), tree.handle(), other.handle(), otherTree.handle(), to);
+    });
+  }
+
+  const deft_plan *handle() const { return handle_.get(); } ///< for <deft/deft.h>
+  deft_plan *handle() { return handle_.get(); }
 
 private:
-  explicit Plan(std::unique_ptr<Impl> impl);
-  std::unique_ptr<Impl> impl_;
+  detail::Owned<deft_plan, deft_plan_destroy> handle_;
 };
 
 } // namespace deft

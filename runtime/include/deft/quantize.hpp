@@ -1,7 +1,7 @@
 #pragma once
 
 #include <deft/attention.hpp>
-#include <deft/result.hpp>
+#include <deft/c/quantize.h>
 
 #include <cstdint>
 #include <span>
@@ -23,11 +23,18 @@ struct QuantizeShape {
   DType to = DType::F8E4M3; ///< F8E4M3 or F8E5M2
 };
 
-/// to = from / scale, divided in f32, to nearest even; what is too large becomes the largest number
-/// (infinities, too), and NaN stays NaN. `from` and `to` are [token][kvHead][dim], packed, and do not
-/// overlap. `scales` has one for all KV heads, one each, or one for each KV head of each token
-/// ([token][kvHead]), finite and above 0.
-DEFT_API Result<void> quantize(const QuantizeShape &shape, const void *from, std::span<const float> scales,
-                               void *to);
+/// As deft_quantize. `scales` has one for all KV heads, one each, or one for each KV head of each token.
+inline Result<void> quantize(const QuantizeShape &shape, const void *from, std::span<const float> scales,
+                             void *to) {
+  deft_quantize_shape own{};
+  own.size = sizeof own;
+  own.tokens = shape.tokens;
+  own.kv_heads = shape.kvHeads;
+  own.dim = shape.dim;
+  own.from = static_cast<deft_dtype>(shape.from);
+  own.to = static_cast<deft_dtype>(shape.to);
+  const float none = 0;
+  return detail::done(deft_quantize(&own, from, scales.empty() ? &none : scales.data(), scales.size(), to));
+}
 
 } // namespace deft

@@ -1,11 +1,15 @@
 #pragma once
 
-#include <deft/export.hpp>
+#include <deft/c/status.h>
 
+#include <cctype>
+#include <cstddef>
 #include <exception>
+#include <memory>
 #include <string>
 #include <utility>
 #include <variant>
+#include <vector>
 
 /// Errors are values: no function of the library prints, exits or throws for a reason of its own.
 namespace deft {
@@ -23,6 +27,9 @@ struct Error {
   /// with its place and the line it is about, in several lines.
   std::string message;
   std::string hint; ///< what to do about it; may be empty
+  /// The argument or the member that is wrong, by which the message begins: "PlanOptions::workers", "q".
+  /// Empty: the error is about no single one.
+  std::string field = {};
 
   std::string text() const { return hint.empty() ? message : message + "\n  = hint: " + hint; }
 };
@@ -102,5 +109,90 @@ public:
 private:
   std::variant<std::monostate, Error> state_;
 };
+
+/// What turns calls of <deft/deft.h> into values; for the headers beside this one.
+namespace detail {
+
+/// A name of C as C++ has it: "deft_plan_options::chunk_tokens" is PlanOptions::chunkTokens.
+inline std::string nameOfC(const std::string &name) {
+  const std::string prefix = "deft_";
+  const bool isStruct = name.starts_with(prefix);
+  std::string result;
+  bool isUpper = isStruct;
+  for (std::size_t i = isStruct ? prefix.size() : 0; i < name.size(); ++i) {
+    if (name[i] == '_') {
+      isUpper = true;
+    } else {
+      result += isUpper ? static_cast<char>(std::toupper(static_cast<unsigned char>(name[i]))) : name[i];
+      isUpper = false;
+    }
+  }
+  return result;
+}
+
+/// What the thread's last call has found, which gave this status.
+inline Error errorOf(deft_status status) {
+  const ErrorCode code = status == DEFT_DIAGNOSTICS   ? ErrorCode::Diagnostics
+                         : status == DEFT_USAGE       ? ErrorCode::Usage
+                         : status == DEFT_ENVIRONMENT ? ErrorCode::Environment
+                                                      : ErrorCode::Internal;
+  const std::string field = nameOfC(deft_error_field());
+  return {code, (field.empty() ? "" : field + " ") + deft_error_detail(), deft_error_hint(), field};
+}
+
+inline Result<void> done(deft_status status) { return status == DEFT_OK ? Result<void>() : errorOf(status); }
+
+/// A value that a call fills through a pointer: `call` gets it and gives the status.
+template <typename T, typename Call> Result<T> filled(Call &&call) {
+  T value{};
+  const deft_status status = call(&value);
+  return status == DEFT_OK ? Result<T>(value) : errorOf(status);
+}
+
+/// As filled(), of a struct that says how large it is. It fails only where a handle was moved from: all zero.
+template <typename T, typename Call> T factsOf(Call &&call) {
+  T value{};
+  value.size = sizeof value;
+  (void)call(&value);
+  return value;
+}
+
+template <auto Destroy> struct Destroyer {
+  template <typename Handle> void operator()(Handle *handle) const { Destroy(handle); }
+};
+/// A handle of the library, given back by its function.
+template <typename Handle, auto Destroy> using Owned = std::unique_ptr<Handle, Destroyer<Destroy>>;
+
+/// An object of C++ around the handle that `call` makes.
+template <typename Object, typename Handle, typename Call> Result<Object> made(Call &&call) {
+  const auto handle = filled<Handle *>(call);
+  return handle ? Result<Object>(Object(*handle)) : handle.error();
+}
+
+/// A text that a call makes for its caller.
+template <typename Call> Result<std::string> text(Call &&call) {
+  const auto made = filled<char *>(call);
+  if (!made)
+    return made.error();
+  const Owned<char, deft_free> owned(*made);
+  return std::string(*made);
+}
+
+/// An array that a call makes for its caller: `call` gets pointers for it and its count.
+template <typename T, typename OfC, typename Call, typename Convert>
+Result<std::vector<T>> array(Call &&call, Convert &&convert) {
+  OfC *values = nullptr;
+  std::size_t count = 0;
+  if (const deft_status status = call(&values, &count); status != DEFT_OK)
+    return errorOf(status);
+  const Owned<OfC, deft_free> owned(values);
+  std::vector<T> result;
+  result.reserve(count);
+  for (std::size_t i = 0; i < count; ++i)
+    result.push_back(convert(values[i]));
+  return result;
+}
+
+} // namespace detail
 
 } // namespace deft

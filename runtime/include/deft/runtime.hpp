@@ -1,13 +1,9 @@
 #pragma once
 
-#include <deft/attention.hpp>
+#include <deft/c/runtime.h>
 #include <deft/plan.hpp>
+#include <deft/run_tensors.hpp>
 #include <deft/selection.hpp>
-
-#include <cstdint>
-#include <memory>
-#include <optional>
-#include <span>
 
 /// Who computes.
 namespace deft {
@@ -32,10 +28,10 @@ struct Inputs {
   /// Elements from a query to the next one in q, where the rows are wider than the heads (q, K and V of a
   /// token side by side); 0: packed.
   std::int64_t qStride = 0;
-  /// For who looks for a NaN or an infinity, which need not show in a result: behind the run q, the keys and
-  /// values that it read, lse and out are looked at. The first row that has one is an error, which names it
-  /// and what holds it; everything is written then. Takes as long as many runs.
-  bool checksFinite = false;
+  bool checksFinite = false; ///< as deft_inputs::checks_finite. Takes as long as many runs.
+  /// Of runSparse() without a selection: deft_inputs::lists, [query][budget].
+  const int *lists = nullptr;
+  int budget = 0; ///< entries of a list
 };
 
 /// Where a run writes, in the host's own memory. Every element is written.
@@ -55,37 +51,75 @@ struct RuntimeOptions {
 /// several threads may call run() of one at once.
 ///
 /// GPUs have structures of their own, for memory of the device and a stream: <deft/gpu.hpp>.
-class DEFT_API Runtime {
+class Runtime {
 public:
-  static Result<Runtime> create(const RuntimeOptions &options = {});
+  static Result<Runtime> create(const RuntimeOptions &options = {}) {
+    deft_runtime_options own{};
+    own.size = sizeof own;
+    own.threads = options.threads;
+    return detail::made<Runtime, deft_runtime>([&](auto to) { return deft_runtime_make(&own, to); });
+  }
+  /// Takes what <deft/deft.h> made.
+  explicit Runtime(deft_runtime *handle) : handle_(handle) {}
 
-  Runtime(Runtime &&) noexcept;
-  Runtime &operator=(Runtime &&) noexcept;
-  ~Runtime();
-
-  int threads() const;
+  int threads() const { return deft_runtime_threads(handle()); }
 
   /// Computes the attention of all queries of the plan's tree and returns when it is done. An error (a
-  /// missing buffer, a stale plan, a parameter without a value) is found before anything is written, but for
-  /// what Inputs::checksFinite asks. The result does not depend on the number of threads.
+  /// missing buffer, a stale plan, a parameter without a value) is found before anything is written, except
+  /// for what Inputs::checksFinite asks. The result does not depend on the number of threads.
   Result<void> run(const Attention &attention, const Plan &plan, const Inputs &inputs,
-                   const Outputs &outputs) const;
+                   const Outputs &outputs) const {
+    const detail::RunTensors tensors(attention, plan.queryCount(), memoryOf(inputs, outputs));
+    return detail::done(
+        deft_runtime_run(handle(), attention.handle(), plan.handle(), tensors.inputs(), tensors.outputs()));
+  }
 
   /// As run(), of an attention whose spec says `select`; `selection` then has the lists, which other layers
   /// over the same tree read by runSparse().
   Result<void> runSelecting(const Attention &attention, const Plan &plan, Selection &selection,
-                            const Inputs &inputs, const Outputs &outputs) const;
+                            const Inputs &inputs, const Outputs &outputs) const {
+    const detail::RunTensors tensors(attention, plan.queryCount(), memoryOf(inputs, outputs));
+    return detail::done(deft_runtime_run_selecting(handle(), attention.handle(), plan.handle(),
+                                                   selection.handle(), tensors.inputs(), tensors.outputs()));
+  }
 
   /// The attention of all queries to the tokens of their lists alone, which may be another layer's. The tree
   /// is as it was in the run that selected.
   Result<void> runSparse(const Attention &attention, const Plan &plan, const Selection &selection,
-                         const Inputs &inputs, const Outputs &outputs) const;
+                         const Inputs &inputs, const Outputs &outputs) const {
+    const detail::RunTensors tensors(attention, plan.queryCount(), memoryOf(inputs, outputs));
+    return detail::done(deft_runtime_run_sparse(handle(), attention.handle(), plan.handle(),
+                                                selection.handle(), tensors.inputs(), tensors.outputs()));
+  }
 
-  struct Impl;
+  /// The same of an attention whose spec says `by = caller`: the lists are Inputs::lists.
+  Result<void> runSparse(const Attention &attention, const Plan &plan, const Inputs &inputs,
+                         const Outputs &outputs) const {
+    const detail::RunTensors tensors(attention, plan.queryCount(), memoryOf(inputs, outputs));
+    return detail::done(deft_runtime_run_sparse(handle(), attention.handle(), plan.handle(), nullptr,
+                                                tensors.inputs(), tensors.outputs()));
+  }
+
+  const deft_runtime *handle() const { return handle_.get(); } ///< for <deft/deft.h>
 
 private:
-  explicit Runtime(std::unique_ptr<Impl> impl);
-  std::unique_ptr<Impl> impl_;
+  static detail::RunMemory memoryOf(const Inputs &inputs, const Outputs &outputs) {
+    detail::RunMemory memory;
+    memory.q = inputs.q, memory.k = inputs.k, memory.v = inputs.v;
+    if (!inputs.pageTable.empty())
+      memory.pageTable = inputs.pageTable.data();
+    memory.tableEntries = static_cast<std::int64_t>(inputs.pageTable.size());
+    memory.cachePages = inputs.cachePages;
+    memory.strides = inputs.strides, memory.vStrides = inputs.vStrides;
+    memory.qStride = inputs.qStride, memory.outStride = outputs.outStride;
+    memory.checksFinite = inputs.checksFinite;
+    memory.lists = inputs.lists, memory.budget = inputs.budget;
+    memory.params = inputs.params;
+    memory.out = outputs.out, memory.lse = outputs.lse;
+    return memory;
+  }
+
+  detail::Owned<deft_runtime, deft_runtime_destroy> handle_;
 };
 
 } // namespace deft

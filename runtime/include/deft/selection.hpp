@@ -1,11 +1,7 @@
 #pragma once
 
 #include <deft/attention.hpp>
-
-#include <cstdint>
-#include <memory>
-#include <optional>
-#include <span>
+#include <deft/c/selection.h>
 
 /// Which tokens a sparse layer reads, for attentions whose spec says `select`.
 namespace deft {
@@ -14,35 +10,55 @@ namespace deft {
 /// again and again, in a shape that does not follow from what is chosen. It serves all layers over the tree
 /// as it was then; after any change of the tree another selecting run comes first. For one thread at a time,
 /// but many sparse runs may read it at once.
-class DEFT_API Selection {
+class Selection {
 public:
   /// For lists of `budget` tokens at most, which is one of the spec's (Attention::selects); none: the first
   /// of them.
-  static Result<Selection> make(const Attention &attention, std::optional<int> budget = {});
+  static Result<Selection> make(const Attention &attention, std::optional<int> budget = {}) {
+    // In C, 0 asks for the first budget; here it is no budget.
+    const std::int32_t asked = !budget ? 0 : *budget == 0 ? -1 : *budget;
+    return detail::made<Selection, deft_selection>(
+        [&](auto to) { return deft_selection_make(attention.handle(), asked, to); });
+  }
+  /// Takes what <deft/deft.h> made.
+  explicit Selection(deft_selection *handle) : handle_(handle) {}
 
-  Selection(Selection &&) noexcept;
-  Selection &operator=(Selection &&) noexcept;
-  ~Selection();
-
-  int budget() const;
-  int lists() const;      ///< of a query: one, or one a KV head or query head
-  int queryCount() const; ///< of the last selecting run; 0 before the first
+  int budget() const { return view().budget; }
+  int lists() const { return view().lists; }        ///< of a query: one, or one a KV head or query head
+  int queryCount() const { return view().queries; } ///< of the last selecting run; 0 before the first
 
   /// Positions on the query's path, counted from 0 at the root, rising: as many as were chosen. None where
   /// there is no such query or list.
-  std::span<const std::int32_t> positions(int query, int list) const;
+  std::span<const std::int32_t> positions(int query, int list) const {
+    const deft_selection_view all = view();
+    if (query < 0 || query >= all.queries || list < 0 || list >= all.lists)
+      return {};
+    const std::int64_t at = std::int64_t{query} * all.lists + list;
+    return {all.positions + at * all.budget, static_cast<std::size_t>(all.counts[at])};
+  }
   /// All of them: [query][list][budget], -1 behind the last one of a list.
-  std::span<const std::int32_t> allPositions() const;
+  std::span<const std::int32_t> allPositions() const {
+    const deft_selection_view all = view();
+    return {all.positions, rows(all) * static_cast<std::size_t>(all.budget)};
+  }
   /// [query][list]
-  std::span<const std::int32_t> counts() const;
+  std::span<const std::int32_t> counts() const {
+    const deft_selection_view all = view();
+    return {all.counts, rows(all)};
+  }
 
-  struct Impl;
-  Impl &impl() { return *impl_; } ///< for the library itself
-  const Impl &impl() const { return *impl_; }
+  const deft_selection *handle() const { return handle_.get(); } ///< for <deft/deft.h>
+  deft_selection *handle() { return handle_.get(); }
 
 private:
-  explicit Selection(std::unique_ptr<Impl> impl);
-  std::unique_ptr<Impl> impl_;
+  deft_selection_view view() const {
+    return detail::factsOf<deft_selection_view>([&](auto to) { return deft_selection_get(handle(), to); });
+  }
+  static std::size_t rows(const deft_selection_view &all) {
+    return static_cast<std::size_t>(all.queries) * static_cast<std::size_t>(all.lists);
+  }
+
+  detail::Owned<deft_selection, deft_selection_destroy> handle_;
 };
 
 } // namespace deft

@@ -1,12 +1,8 @@
 #pragma once
 
+#include <deft/c/selection.h>
+#include <deft/c/sequence_tree.h>
 #include <deft/tree.hpp>
-
-#include <cstdint>
-#include <memory>
-#include <optional>
-#include <span>
-#include <vector>
 
 /// For hosts without a cache manager of their own: a tree whose tokens lie in a pool of pages.
 namespace deft {
@@ -38,54 +34,114 @@ struct NodeTokens {
 /// order, before it writes anything.
 ///
 /// Operations are those of Tree. A call that fails, also for lack of pages, changes nothing.
-class DEFT_API SequenceTree {
+class SequenceTree {
 public:
-  static Result<SequenceTree> make(const PoolOptions &options);
-
-  SequenceTree(SequenceTree &&) noexcept;
-  SequenceTree &operator=(SequenceTree &&) noexcept;
-  ~SequenceTree();
+  static Result<SequenceTree> make(const PoolOptions &options) {
+    deft_pool_options own{};
+    own.size = sizeof own;
+    own.pages = options.pages;
+    own.page_size = options.pageSize;
+    return detail::made<SequenceTree, deft_sequence_tree>(
+        [&](auto to) { return deft_sequence_tree_make(&own, to); });
+  }
+  /// Takes what <deft/deft.h> made.
+  explicit SequenceTree(deft_sequence_tree *handle)
+      : handle_(handle), view_(Tree::view(deft_sequence_tree_get_tree(handle))) {}
 
   /// For Plan and for looking; it lives as long as this object is not moved from.
-  const Tree &tree() const;
+  const Tree &tree() const { return view_; }
   /// For Inputs::pageTable, until the next change; empty when contiguous. -1 where there is no page.
-  std::span<const int> pageTable() const;
+  std::span<const int> pageTable() const {
+    const std::int32_t *entries = nullptr;
+    std::size_t count = 0;
+    (void)deft_sequence_tree_get_page_table(handle(), &entries, &count);
+    return {entries, count};
+  }
   /// Where token `index` (from 0) of a node lies; -1 for a token that is not there.
-  std::int64_t slot(int node, int index) const;
-  std::int64_t freePages() const;
+  std::int64_t slot(int node, int index) const { return deft_sequence_tree_slot(handle(), node, index); }
+  std::int64_t freePages() const { return deft_sequence_tree_free_pages(handle()); }
 
-  Result<int> addRoot(int tokens);
-  Result<int> addChild(int parent, int tokens);
+  Result<int> addRoot(int tokens) {
+    return detail::filled<int>([&](auto to) { return deft_sequence_tree_add_root(handle(), tokens, to); });
+  }
+  Result<int> addChild(int parent, int tokens) {
+    return detail::filled<int>(
+        [&](auto to) { return deft_sequence_tree_add_child(handle(), parent, tokens, to); });
+  }
   /// The guessed tokens of a step of speculative decoding, below `sequence`: a node for each, of one token.
   /// parents[i] is an earlier token of the list, or -1 for the sequence itself.
-  Result<std::vector<int>> addTokenTree(int sequence, std::span<const int> parents);
-  Result<std::vector<TokenCopy>> append(int leaf, int tokens = 1);
-  Result<int> fork(int node, std::optional<int> position = std::nullopt);
-  Result<void> prune(int node);
+  Result<std::vector<int>> addTokenTree(int sequence, std::span<const int> parents) {
+    std::vector<int> nodes(parents.size());
+    const auto added = detail::done(
+        deft_sequence_tree_add_token_tree(handle(), sequence, parents.data(), parents.size(), nodes.data()));
+    return added ? Result<std::vector<int>>(std::move(nodes)) : added.error();
+  }
+  Result<std::vector<TokenCopy>> append(int leaf, int tokens = 1) {
+    return copies(
+        [&](auto to, auto count) { return deft_sequence_tree_append(handle(), leaf, tokens, to, count); });
+  }
+  Result<int> fork(int node, std::optional<int> position = std::nullopt) {
+    return detail::filled<int>(
+        [&](auto to) { return deft_sequence_tree_fork(handle(), node, detail::positionOf(position), to); });
+  }
+  Result<void> prune(int node) { return detail::done(deft_sequence_tree_prune(handle(), node)); }
   /// The copies bring the accepted tokens behind those of the sequence.
-  Result<std::vector<TokenCopy>> accept(int sequence, int last);
+  Result<std::vector<TokenCopy>> accept(int sequence, int last) {
+    return copies(
+        [&](auto to, auto count) { return deft_sequence_tree_accept(handle(), sequence, last, to, count); });
+  }
 
   /// Tokens whose K and V follow from sparse attention (Runtime::runSparse) differ from what full attention
   /// would have made of them: they are polluted until somebody computes them again. A host says so after each
   /// step. Branches share what they share of it, and copies take it along; new tokens are not polluted.
-  Result<void> pollute(std::span<const NodeTokens> tokens);
+  Result<void> pollute(std::span<const NodeTokens> tokens) {
+    const auto own = tokensOf(tokens);
+    return detail::done(deft_sequence_tree_pollute(handle(), own.data(), own.size()));
+  }
   /// All that are, parents before children: a prefill of a query for each of them, in this order, at position
   /// first + 1, first + 2, ... of its node, computes them with full attention. Their K and V go to where they
   /// lie (slot()).
-  std::vector<NodeTokens> polluted() const;
+  std::vector<NodeTokens> polluted() const {
+    return detail::array<NodeTokens, deft_node_tokens>(
+               [&](auto to, auto count) { return deft_sequence_tree_get_polluted(handle(), to, count); },
+               [](const deft_node_tokens &some) { return NodeTokens{some.node, some.first, some.tokens}; })
+        .value();
+  }
   /// They were computed again.
-  Result<void> correct(std::span<const NodeTokens> tokens);
+  Result<void> correct(std::span<const NodeTokens> tokens) {
+    const auto own = tokensOf(tokens);
+    return detail::done(deft_sequence_tree_correct(handle(), own.data(), own.size()));
+  }
 
-  Result<int> addQuery(int node, std::optional<int> position = std::nullopt);
-  Result<void> setQueries(std::span<const Query> queries);
-  void clearQueries();
+  Result<int> addQuery(int node, std::optional<int> position = std::nullopt) {
+    return detail::filled<int>([&](auto to) {
+      return deft_sequence_tree_add_query(handle(), node, detail::positionOf(position), to);
+    });
+  }
+  Result<void> setQueries(std::span<const Query> queries) {
+    const auto own = detail::queriesOf(queries);
+    return detail::done(deft_sequence_tree_set_queries(handle(), own.data(), own.size()));
+  }
+  void clearQueries() { (void)deft_sequence_tree_clear_queries(handle()); }
 
-  struct Impl;
-  const Impl &impl() const { return *impl_; } ///< for the library itself
+  const deft_sequence_tree *handle() const { return handle_.get(); } ///< for <deft/deft.h>
+  deft_sequence_tree *handle() { return handle_.get(); }
 
 private:
-  explicit SequenceTree(std::unique_ptr<Impl> impl);
-  std::unique_ptr<Impl> impl_;
+  template <typename Call> static Result<std::vector<TokenCopy>> copies(Call &&call) {
+    return detail::array<TokenCopy, deft_token_copy>(call, [](const deft_token_copy &copy) {
+      return TokenCopy{copy.from, copy.to, static_cast<int>(copy.tokens)};
+    });
+  }
+  static std::vector<deft_node_tokens> tokensOf(std::span<const NodeTokens> tokens) {
+    std::vector<deft_node_tokens> own;
+    for (const NodeTokens &some : tokens)
+      own.push_back({some.node, some.first, some.tokens});
+    return own;
+  }
+
+  detail::Owned<deft_sequence_tree, deft_sequence_tree_destroy> handle_;
+  Tree view_;
 };
 
 } // namespace deft

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <deft/c/tree.h>
 #include <deft/result.hpp>
 
 #include <cstdint>
@@ -15,9 +16,9 @@ namespace deft {
 
 /// A node owns a stretch of consecutive tokens. Its path is its ancestors' tokens, then its own.
 struct Node {
-  static constexpr int kNotPlaced = -1;
+  static constexpr int kNotPlaced = DEFT_NOT_PLACED;
 
-  int parent = -1; ///< -1: a root
+  int parent = DEFT_NO_NODE; ///< or DEFT_NO_NODE: a root
   int tokens = 0;
   int location = 0; ///< where its first token lies (see Tree::place), or kNotPlaced
   int depth = 0;    ///< a root has 0
@@ -28,7 +29,7 @@ struct Node {
 /// Queries of a node that end at consecutive tokens, in this order, cost a plan next to nothing: a prompt
 /// that comes in, or an append.
 struct Query {
-  static constexpr int kWhole = -1; ///< all of the node's tokens, also those that it gains later
+  static constexpr int kWhole = DEFT_WHOLE; ///< all of the node's tokens, also those that it gains later
 
   int node = 0;
   int position = kWhole;
@@ -40,74 +41,150 @@ struct Stretch {
   int tokens = 0;
 };
 
+namespace detail {
+
+inline std::int32_t positionOf(std::optional<int> position) { return position.value_or(DEFT_WHOLE); }
+
+inline std::vector<deft_query> queriesOf(std::span<const Query> queries) {
+  std::vector<deft_query> own;
+  own.reserve(queries.size());
+  for (const Query &query : queries)
+    own.push_back({query.node, query.position});
+  return own;
+}
+
+} // namespace detail
+
 /// The tree of one decode step, and what happens to it between steps. Nodes and queries are named by the
 /// numbers that the calls return. A pruned node's number is given to a later node. A call that fails changes
 /// nothing.
 ///
 /// The tree holds no keys or values, only where they lie: the host writes K and V of new tokens into its
-/// cache, at the places that it (or a PagedPool) chose, before the run that reads them.
+/// cache, at the places that it (or a SequenceTree) chose, before the run that reads them.
 ///
 /// For one thread at a time; several may read at once. Copies are independent.
-class DEFT_API Tree {
+class Tree {
 public:
-  Tree();
-  Tree(const Tree &);
-  Tree(Tree &&) noexcept;
-  Tree &operator=(const Tree &);
-  Tree &operator=(Tree &&) noexcept;
-  ~Tree();
+  Tree() : Tree(detail::filled<deft_tree *>(deft_tree_make).value()) {}
+  /// Takes what <deft/deft.h> made.
+  explicit Tree(deft_tree *handle) : handle_(handle, Destroy{}) {}
+  Tree(const Tree &other) : Tree(copyOf(other)) {}
+  Tree(Tree &&) noexcept = default;
+  Tree &operator=(const Tree &other) { return *this = Tree(other); }
+  Tree &operator=(Tree &&) noexcept = default;
+  ~Tree() = default;
+
+  /// Looks at a tree that belongs to another handle, which alone changes it.
+  static Tree view(const deft_tree *tree) {
+    Tree result(const_cast<deft_tree *>(tree));
+    result.handle_.get_deleter().isOwner = false;
+    return result;
+  }
 
   /// Reads what `deftc` reads: {"format": "deftc-tree", "version": 1, "nodes": [...], "queries": [...]}.
   /// Where the text has no locations, no node is placed.
-  static Result<Tree> parse(std::string_view json);
-  std::string json() const; ///< without locations
+  static Result<Tree> parse(std::string_view json) {
+    const std::string own(json);
+    return detail::made<Tree, deft_tree>([&](auto to) { return deft_tree_parse(own.c_str(), to); });
+  }
+  /// Without locations.
+  std::string json() const {
+    return detail::text([&](auto to) { return deft_tree_get_json(handle(), to); }).value();
+  }
 
   // Building and growing. A node may be empty. One that has tokens must be placed before a plan is made: that
   // would be an error, which names the node.
-  Result<int> addRoot(int tokens, int location = Node::kNotPlaced);
-  Result<int> addChild(int parent, int tokens, int location = Node::kNotPlaced);
+  Result<int> addRoot(int tokens, int location = Node::kNotPlaced) {
+    return detail::filled<int>([&](auto to) { return deft_tree_add_root(handle(), tokens, location, to); });
+  }
+  Result<int> addChild(int parent, int tokens, int location = Node::kNotPlaced) {
+    return detail::filled<int>(
+        [&](auto to) { return deft_tree_add_child(handle(), parent, tokens, location, to); });
+  }
   /// Lets a leaf grow by tokens that follow its last one in the cache. Only leaves grow.
-  Result<void> append(int leaf, int tokens = 1);
+  Result<void> append(int leaf, int tokens = 1) {
+    return detail::done(deft_tree_append(handle(), leaf, tokens));
+  }
   /// An empty branch that shares the path to `node` up to its first `position` tokens, all of them by
   /// default. A node that is shared in part is cut in two; its number then stands for the second part, so
   /// that it still means the same path, and the first part gets a new number. The branch is not placed.
-  Result<int> fork(int node, std::optional<int> position = std::nullopt);
+  Result<int> fork(int node, std::optional<int> position = std::nullopt) {
+    return detail::filled<int>(
+        [&](auto to) { return deft_tree_fork(handle(), node, detail::positionOf(position), to); });
+  }
   /// Removes the node, all below it and their queries; the numbers of later queries move up.
-  Result<void> prune(int node);
+  Result<void> prune(int node) { return detail::done(deft_tree_prune(handle(), node)); }
   /// Speculative decoding: the tokens from below `sequence` to the end of `last` become the end of
   /// `sequence`; everything else below `sequence` goes, with all queries there. Gives where the accepted
   /// tokens lie, in path order: copy their K and V behind the sequence's last token before the next run.
-  Result<std::vector<Stretch>> accept(int sequence, int last);
+  Result<std::vector<Stretch>> accept(int sequence, int last) {
+    return detail::array<Stretch, deft_stretch>(
+        [&](auto to, auto count) { return deft_tree_accept(handle(), sequence, last, to, count); },
+        [](const deft_stretch &some) { return Stretch{some.location, some.tokens}; });
+  }
 
   /// Says where a node's first token lies; the others follow it. A location counts tokens in the page table
   /// that the run is given: token t is in slot t % page_size of page pageTable[t / page_size]. In a
   /// contiguous cache it is the token's index. A node may begin inside a page, and two nodes may share one.
-  Result<void> place(int node, int location);
+  Result<void> place(int node, int location) {
+    return detail::done(deft_tree_place(handle(), node, location));
+  }
 
   // The queries of the step. Row i of q, out and lse belongs to query i.
-  Result<int> addQuery(int node, std::optional<int> position = std::nullopt);
-  Result<void> removeQuery(int query);
+  Result<int> addQuery(int node, std::optional<int> position = std::nullopt) {
+    return detail::filled<int>(
+        [&](auto to) { return deft_tree_add_query(handle(), node, detail::positionOf(position), to); });
+  }
+  Result<void> removeQuery(int query) { return detail::done(deft_tree_remove_query(handle(), query)); }
   /// Replaces all of them; the same ones as before keep a plan cheap to advance.
-  Result<void> setQueries(std::span<const Query> queries);
-  void clearQueries();
+  Result<void> setQueries(std::span<const Query> queries) {
+    const auto own = detail::queriesOf(queries);
+    return detail::done(deft_tree_set_queries(handle(), own.data(), own.size()));
+  }
+  void clearQueries() { (void)deft_tree_clear_queries(handle()); }
 
-  bool isAlive(int node) const;
+  bool isAlive(int node) const { return deft_tree_is_alive(handle(), node) != 0; }
   /// What is known of a living node; all zeros of another.
-  Node node(int node) const;
+  Node node(int node) const {
+    const auto known =
+        detail::factsOf<deft_node>([&](auto to) { return deft_tree_get_node(handle(), node, to); });
+    return {known.parent, known.tokens, known.location, known.depth, known.position};
+  }
   /// The living nodes, parents before children, siblings in order of birth.
-  std::vector<int> nodesInPreorder() const;
-  int queryCount() const;
-  Query query(int query) const;
+  std::vector<int> nodesInPreorder() const {
+    return detail::array<int, std::int32_t>(
+               [&](auto to, auto count) { return deft_tree_get_nodes(handle(), to, count); },
+               [](std::int32_t node) { return node; })
+        .value();
+  }
+  int queryCount() const { return deft_tree_query_count(handle()); }
+  /// Node -1 where there is no such query.
+  Query query(int query) const {
+    deft_query known{DEFT_NO_NODE, 0};
+    (void)deft_tree_get_query(handle(), query, &known);
+    return {known.node, known.position};
+  }
   /// How many tokens a query sees; its own position (q_pos in a spec) is one less.
-  int pathTokens(int query) const;
-  std::int64_t tokens() const; ///< of all nodes
+  int pathTokens(int query) const { return deft_tree_path_tokens(handle(), query); }
+  std::int64_t tokens() const { return deft_tree_tokens(handle()); } ///< of all nodes
 
-  struct Impl;
-  const Impl &impl() const { return *impl_; } ///< for the library itself, as is mutableImpl()
-  Impl &mutableImpl() { return *impl_; }
+  const deft_tree *handle() const { return handle_.get(); } ///< for <deft/deft.h>
+  deft_tree *handle() { return handle_.get(); }
 
 private:
-  std::unique_ptr<Impl> impl_;
+  struct Destroy {
+    bool isOwner = true;
+    void operator()(deft_tree *tree) const {
+      if (isOwner)
+        deft_tree_destroy(tree);
+    }
+  };
+
+  static deft_tree *copyOf(const Tree &other) {
+    return detail::filled<deft_tree *>([&](auto to) { return deft_tree_copy(other.handle(), to); }).value();
+  }
+
+  std::unique_ptr<deft_tree, Destroy> handle_;
 };
 
 } // namespace deft

@@ -1,15 +1,10 @@
 #pragma once
 
 #include <deft/attention.hpp>
+#include <deft/c/tune.h>
 #include <deft/tree.hpp>
 
-#include <cstdint>
 #include <functional>
-#include <memory>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <vector>
 
 /// Finding the fastest configs on this machine: what `deftc tune` does, inside a program.
 ///
@@ -24,9 +19,9 @@
 namespace deft {
 
 enum class TuneDevice {
-  Any, ///< a GPU if there is one, else the processor
-  Cpu,
-  Gpu, ///< the first that the driver shows
+  Any = DEFT_TUNE_ANY, ///< a GPU if there is one, else the processor
+  Cpu = DEFT_TUNE_CPU,
+  Gpu = DEFT_TUNE_GPU, ///< the first that the driver shows
 };
 
 struct TuneOptions {
@@ -85,7 +80,11 @@ struct TunedClass {
   std::string note;                  ///< in words: why the untuned config stays
 };
 
-enum class TuneEnd { Complete, Budget, Cancelled };
+enum class TuneEnd {
+  Complete = DEFT_TUNE_COMPLETE,
+  Budget = DEFT_TUNE_BUDGET,
+  Cancelled = DEFT_TUNE_CANCELLED
+};
 
 /// What became of lists of so many tokens that so many queries read, in sparse layers.
 struct TunedLists {
@@ -119,31 +118,134 @@ struct TuneSummary {
   std::optional<TunedSparse> sparse; ///< none: the attention selects nothing, or the run did not come to it
 };
 
+namespace detail {
+
+inline TunedClass publicOf(const deft_tuned_class &own) {
+  TunedClass known;
+  known.treeClass = own.tree_class;
+  known.trees = own.trees;
+  known.isDone = own.is_done != 0;
+  known.keepsUntuned = own.keeps_untuned != 0;
+  known.isComplete = own.is_complete != 0;
+  known.untunedUs = own.untuned_us;
+  known.tunedUs = own.tuned_us;
+  known.gain = own.gain;
+  if (own.held_out_gain > 0)
+    known.heldOutGain = own.held_out_gain;
+  known.candidates = own.candidates;
+  known.rejected = own.rejected;
+  known.config = own.config;
+  known.note = own.note;
+  return known;
+}
+
+inline TunedSparse publicOf(const deft_tuned_sparse &own) {
+  TunedSparse known;
+  known.tileTokens = own.tile_tokens;
+  known.stages = own.stages;
+  known.warps = own.warps;
+  known.isPackaged = own.is_packaged != 0;
+  known.tileGain = own.tile_gain;
+  for (std::size_t i = 0; i < own.list_count; ++i) {
+    const deft_tuned_lists &one = *own.lists[i];
+    known.lists.push_back({one.budget, one.queries, one.item_tokens, one.untuned_us, one.tuned_us, one.gain});
+  }
+  known.known = own.known;
+  known.end = static_cast<TuneEnd>(own.end);
+  known.seconds = own.seconds;
+  known.file = own.file;
+  return known;
+}
+
+inline TuneSummary publicOf(const deft_tune_summary &own) {
+  TuneSummary known;
+  known.device = own.device;
+  for (std::size_t i = 0; i < own.class_count; ++i)
+    known.classes.push_back(publicOf(*own.classes[i]));
+  known.end = static_cast<TuneEnd>(own.end);
+  known.measured = own.measured;
+  known.reused = own.reused;
+  known.seconds = own.seconds;
+  known.configFile = own.config_file;
+  known.journal = own.journal;
+  known.warnings.assign(own.warnings, own.warnings + own.warning_count);
+  if (own.sparse)
+    known.sparse = publicOf(*own.sparse);
+  return known;
+}
+
+/// The functions of a TuneListener, which lives as long.
+inline deft_tune_listener listenerOf(const TuneListener &to) {
+  deft_tune_listener own{};
+  own.size = sizeof own;
+  own.context = const_cast<TuneListener *>(&to);
+  if (to.progress)
+    own.progress = [](void *context, const deft_tune_progress *told) {
+      static_cast<TuneListener *>(context)->progress({told->class_index, told->classes, told->tree_class,
+                                                      told->stage, told->measured, told->left, told->best_us,
+                                                      told->untuned_us, told->seconds_left});
+    };
+  if (to.note)
+    own.note = [](void *context, const char *line) { static_cast<TuneListener *>(context)->note(line); };
+  if (to.isCancelled)
+    own.is_cancelled = [](void *context) {
+      return static_cast<std::int32_t>(static_cast<TuneListener *>(context)->isCancelled());
+    };
+  return own;
+}
+
+} // namespace detail
+
 /// Tunes one attention for trees, and on a GPU the sparse layers of one that selects. For one thread at a
 /// time.
 ///
 /// A run measures in child processes, so that a config that faults or hangs costs no more than its time. They
 /// are forked: run() is for a process that has not used CUDA, because its children could not (an Environment
 /// error), and that has no other threads at work.
-class DEFT_API Tuner {
+class Tuner {
 public:
-  static Result<Tuner> make(const Attention &attention, const TuneOptions &options = {});
-
-  Tuner(Tuner &&) noexcept;
-  Tuner &operator=(Tuner &&) noexcept;
-  ~Tuner();
+  static Result<Tuner> make(const Attention &attention, const TuneOptions &options = {}) {
+    deft_tune_options own{};
+    own.size = sizeof own;
+    own.device = static_cast<std::int32_t>(options.device);
+    own.budget_seconds = options.budgetSeconds;
+    own.candidates = options.candidates;
+    own.threads = options.threads;
+    own.config_file = options.configFile.c_str();
+    own.journal = options.journal.c_str();
+    own.is_fresh = options.isFresh;
+    own.records_folder = options.recordsFolder.c_str();
+    own.seed = options.seed;
+    own.note = options.note.c_str();
+    own.from_related = options.fromRelated;
+    return detail::made<Tuner, deft_tuner>(
+        [&](auto to) { return deft_tuner_make(attention.handle(), &own, to); });
+  }
+  /// Takes what <deft/deft.h> made.
+  explicit Tuner(deft_tuner *handle) : handle_(handle) {}
 
   /// A tree like those to come; it is copied. Held out: not searched on, but what is found has to be as good
   /// on it.
-  Result<void> addTree(const Tree &tree, const std::string &name = "", bool isHeldOut = false);
+  Result<void> addTree(const Tree &tree, const std::string &name = "", bool isHeldOut = false) {
+    return detail::done(deft_tuner_add_tree(handle_.get(), tree.handle(), name.c_str(), isHeldOut));
+  }
   /// Trees by name: a family (see families()), `all` of them, `rows` for those of benchmarks, or a workload
   /// as `deftc workloads` lists them: "few_shot:prompt=4000,branches=50".
-  Result<void> addWorkload(std::string_view name);
+  Result<void> addWorkload(std::string_view name) {
+    return detail::done(deft_tuner_add_workload(handle_.get(), std::string(name).c_str()));
+  }
   /// Values of the attention's parameters; else the defaults.
-  Result<void> setParams(const Params &params);
+  Result<void> setParams(const Params &params) {
+    return detail::done(deft_tuner_set_params(handle_.get(), params.handle()));
+  }
 
   /// Few-shot, reasoning, speculative and so on.
-  static std::vector<std::string> families();
+  static std::vector<std::string> families() {
+    std::vector<std::string> names;
+    while (const char *name = deft_tuner_family(static_cast<std::int32_t>(names.size())))
+      names.push_back(name);
+    return names;
+  }
 
   /// Searches class after class, and keeps each that is done. What a config does wrong is part of the
   /// summary; an error is what keeps a run from starting or from saving its results.
@@ -151,13 +253,18 @@ public:
   /// Then come the sparse layers, if there are any and the device is a GPU: of a budget they get a quarter,
   /// up to a minute, and all of it where there are no trees. With trees and a `configFile` they are left out:
   /// it is a file of configs. What keeps them from being tuned is a warning, and an error only without trees.
-  Result<TuneSummary> run(const TuneListener &listener = {});
-
-  struct Impl;
+  Result<TuneSummary> run(const TuneListener &listener = {}) {
+    const deft_tune_listener to = detail::listenerOf(listener);
+    const auto made = detail::filled<deft_tune_summary *>(
+        [&](auto summary) { return deft_tuner_run(handle_.get(), &to, summary); });
+    if (!made)
+      return made.error();
+    const detail::Owned<deft_tune_summary, deft_free> own(*made);
+    return detail::publicOf(*own);
+  }
 
 private:
-  explicit Tuner(std::unique_ptr<Impl> impl);
-  std::unique_ptr<Impl> impl_;
+  detail::Owned<deft_tuner, deft_tuner_destroy> handle_;
 };
 
 } // namespace deft

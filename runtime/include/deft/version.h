@@ -5,6 +5,6 @@
 ///
 /// The one place where it is written: CMake, pip and `deftc --version` read it here.
 #define DEFT_VERSION_MAJOR 0
-#define DEFT_VERSION_MINOR 2
+#define DEFT_VERSION_MINOR 3
 #define DEFT_VERSION_PATCH 0
-#define DEFT_VERSION_STRING "0.2.0"
+#define DEFT_VERSION_STRING "0.3.0"

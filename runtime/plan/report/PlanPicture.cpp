@@ -2,6 +2,7 @@
 #include "compiler/support/Numbers.h"
 #include "compiler/support/Svg.h"
 #include "runtime/plan/Slope.h"
+#include "runtime/plan/report/HiddenParts.h"
 #include "runtime/plan/report/PlanReport.h"
 #include "runtime/tree/TreeSummary.h"
 
@@ -138,8 +139,8 @@ private:
     say(14, kInk,
         counted(tree.nodes, "node", "nodes") + ", " + counted(tree.queries, "query", "queries") + ", " +
             readText(report_) + ".  " + counted(items, "item", "items") + " for each of " +
-            counted(report_.facts.kvHeads, "KV head", "KV heads") + ", chunks of at most " +
-            withSeparators(plan_.chunkTokens) + " tokens.");
+            unitsText(report_.facts) + ", chunks of at most " + withSeparators(plan_.chunkTokens) +
+            " tokens.");
     say(14, kInk,
         "Cache " + bytesOf(static_cast<double>(report_.io.cacheOnce)) + " once, " +
             bytesOf(static_cast<double>(report_.io.cache - report_.io.cacheOnce)) + " again; partials " +
@@ -333,83 +334,18 @@ private:
       }
   }
 
-  /// What items read for others of their queries: neighbours from whom the same is hidden at a time.
   void drawHidden() {
-    constexpr int kMostRects = 4000;
-    int left = kMostRects;
-    std::vector<Positions> seen, before;
-    for (const abi::Item &item : plan_.items)
-      for (int r = item.runBegin; r < item.runBegin + item.runCount; ++r) {
-        const abi::Run &run = plan_.runs[r];
-        const int begin = item.queryBegin + run.queryBegin;
-        const int end = std::min(item.queryBegin + run.queryEnd, shownQueries_);
-        int first = begin;
-        for (int query = begin; query <= end; ++query) {
-          if (query < end)
-            clipTo(partSeen(run, query - item.queryBegin), report_.nodeOfRun[r], query, seen);
-          if (query > begin && (query == end || seen != before || run.slope != 0)) {
-            drawGaps(partSeen(run, first - item.queryBegin), report_.nodeOfRun[r], before, first, query,
-                     left);
-            first = query;
-          }
-          before.swap(seen);
-        }
-      }
-  }
-
-  /// What one of its readers sees of a run, but for masks.
-  static abi::Run partSeen(const abi::Run &run, int query) {
-    abi::Run part = run;
-    part.tokens = tokensSeen(run, query);
-    return part;
-  }
-
-  void clipTo(const abi::Run &run, int node, int query, std::vector<Positions> &seen) {
-    const int qPos = plan_.queryPos[query];
-    if (report_.shows)
-      return sample(run, node, query, seen);
-    report_.facts.reach.find(qPos, qPos, seen);
-    for (Positions &stretch : seen)
-      stretch = {std::clamp(stretch.begin, run.position, run.position + run.tokens),
-                 std::clamp(stretch.end, run.position, run.position + run.tokens)};
-    std::erase_if(seen, [](const Positions &stretch) { return stretch.begin == stretch.end; });
-  }
-
-  /// What the mask shows of a run, asked once for each pixel of its width; of more than can be asked, all.
-  void sample(const abi::Run &run, int node, int query, std::vector<Positions> &seen) {
-    seen.clear();
-    const double perToken = nodeWidth(node) / report_.tree.nodes()[node].tokens;
-    const int step = std::max(1, static_cast<int>(1 / std::max(perToken, 1e-6)));
-    const int end = run.position + run.tokens;
-    for (int at = run.position; at < end; at += step) {
-      const MaskSite site{plan_.callerIndex[query], plan_.queryPos[query], at, run.depth};
-      if (--questions_ >= 0 && !report_.shows(site))
-        continue;
-      const int next = std::min(at + step, end);
-      if (!seen.empty() && seen.back().end == at)
-        seen.back().end = next;
-      else
-        seen.push_back({at, next});
-    }
-  }
-
-  /// The run's tokens beside those that are seen, for the queries [begin, end).
-  void drawGaps(const abi::Run &run, int node, const std::vector<Positions> &seen, int begin, int end,
-                int &left) {
-    const double perToken = nodeWidth(node) / report_.tree.nodes()[node].tokens;
-    const auto gap = [&](int from, int to) {
-      if (from >= to || --left < 0)
-        return;
-      const double x = nodeX(node) + perToken * (from - report_.tree.nodes()[node].position);
-      svg_.rect(x, rowY(begin), perToken * (to - from), rowY(end) - rowY(begin),
+    const auto perToken = [&](int node) { return nodeWidth(node) / report_.tree.nodes()[node].tokens; };
+    const HiddenLimits limits{
+        .mostQueries = shownQueries_,
+        .mostParts = 4000,
+        .mostQuestions = 4'000'000,
+        // One for each pixel of its width.
+        .step = [&](int node) { return std::max(1, static_cast<int>(1 / std::max(perToken(node), 1e-6))); }};
+    for (const HiddenPart &part : hiddenParts(report_, limits))
+      svg_.rect(nodeX(part.node) + perToken(part.node) * part.from, rowY(part.queryBegin),
+                perToken(part.node) * (part.to - part.from), rowY(part.queryEnd) - rowY(part.queryBegin),
                 "fill=\"url(#hidden)\" fill-opacity=\"0.85\" pointer-events=\"none\"");
-    };
-    int at = run.position;
-    for (const Positions &stretch : seen) {
-      gap(at, stretch.begin);
-      at = stretch.end;
-    }
-    gap(at, run.position + run.tokens);
   }
 
   void drawNode(int node) {
@@ -487,7 +423,6 @@ private:
   std::vector<Colour> colours_;   ///< by item
   std::vector<Label> itemLabels_; ///< drawn where nodes' names leave room
   std::vector<Box> taken_;        ///< by labels
-  int questions_ = 4'000'000;     ///< that a mask may still be asked
   int unread_ = 0, shownQueries_ = 0;
   double rowHeight_ = 1, treeY_ = 0;
   double y_ = 0; ///< of what was drawn last

@@ -106,6 +106,11 @@ std::string readText(const PlanReport &report) {
   return text + ", " + withSeparators(hidden) + " left out by the mask";
 }
 
+std::string unitsText(const VariantFacts &facts) {
+  return facts.headGroups > 1 ? counted(facts.kvHeads, "group of query heads", "groups of query heads")
+                              : counted(facts.kvHeads, "KV head", "KV heads");
+}
+
 Result<PlanReport> reportPlan(tree::KvTree tree, const VariantFacts &facts, const config::Config &config,
                               const config::CostCoefficients &prices, int blocks,
                               const PlanOptions &options) {

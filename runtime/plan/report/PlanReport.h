@@ -44,6 +44,7 @@ struct PlanReport {
   std::function<bool(const MaskSite &)> shows;
 
   std::string nodeName(int node) const;
+  bool isOfGpu() const { return config.phases.front().family != config::Family::Cpu; }
   /// Of the phase that the item is in.
   std::string phaseName(int item) const;
   /// The caller's query at a place of the plan's order.
@@ -58,6 +59,9 @@ support::Result<PlanReport> reportPlan(tree::KvTree tree, const VariantFacts &fa
 
 /// "4,400 tokens read, each by 10.1 queries in the mean"; under a mask, how many are left out for it.
 std::string readText(const PlanReport &report);
+
+/// Of what each item has a unit: "8 KV heads", or "2 groups of query heads".
+std::string unitsText(const VariantFacts &facts);
 
 nlohmann::json toJson(const PlanReport &report);
 /// A picture for a browser; see PlanPicture.cpp.

@@ -12,22 +12,23 @@ Arrays are NumPy's on the CPU, torch's and CuPy's on their GPU and current strea
 """
 
 from . import lang
-from ._attention import Attention, Param, Selects, compile, load
-from ._doctor import Doctor, doctor
+from ._attention import Attention, Plan, compile, load
+from ._capture import Capture, CaptureState, capture, capture_state, stop_capture
+from ._compiled import Param, Selects
 from ._errors import DiagnosticError, Error, InternalError, MachineError, UsageError
 from ._library import FOLDER as _FOLDER
 from ._library import LIBRARY as _LIBRARY
 from ._library import lib as _lib
-from ._log import LogMessage, set_log, set_nvtx
-from ._merge_states import merge_states
+from ._operations import merge_states, quantize
+from ._options import PlanOptions, RunOptions, TreePlanOptions, TreeRunOptions
 from ._paged_batch import PagedBatch, Sharing
-from ._plan import Plan
-from ._plan_facts import ConfigChoice, PlanRoom, PlanSummary
-from ._quantize import quantize
-from ._selection import NodeTokens, Selection
-from ._sequence_tree import SequenceTree, TokenCopy
+from ._page import PlanPage
+from ._peers import AgreementHashes, Peers, agreement_hashes
+from ._plans import ConfigChoice, PlanRoom, PlanSummary, Selection
+from ._process import Doctor, LogMessage, doctor, get_threads, set_log, set_nvtx, set_threads, support
+from ._ranks import Ranks
+from ._sequence_tree import NodeTokens, SequenceTree, TokenCopy
 from ._spec_of_functions import attention
-from ._threads import get_threads, set_threads
 from ._tree import Node, Query, Stretch, Tree
 from ._tune import TunedClass, TunedLists, TunedSparse, TuneProgress, TuneResult, tune
 
@@ -51,48 +52,11 @@ def get_library() -> str:
 
 
 __all__ = [
-    "Attention",
-    "ConfigChoice",
-    "DiagnosticError",
-    "Doctor",
-    "Error",
-    "InternalError",
-    "LogMessage",
-    "MachineError",
-    "Node",
-    "NodeTokens",
-    "PagedBatch",
-    "Param",
-    "Plan",
-    "PlanRoom",
-    "PlanSummary",
-    "Query",
-    "Selection",
-    "Selects",
-    "SequenceTree",
-    "Sharing",
-    "Stretch",
-    "TokenCopy",
-    "Tree",
-    "TuneProgress",
-    "TuneResult",
-    "TunedClass",
-    "TunedLists",
-    "TunedSparse",
-    "UsageError",
-    "attention",
-    "compile",
-    "doctor",
-    "get_include",
-    "get_library",
-    "get_threads",
-    "has_compiler",
-    "lang",
-    "load",
-    "merge_states",
-    "quantize",
-    "set_log",
-    "set_nvtx",
-    "set_threads",
-    "tune",
+    "AgreementHashes", "Attention", "Capture", "CaptureState", "ConfigChoice", "DiagnosticError", "Doctor", "Error", "InternalError",
+    "LogMessage", "MachineError", "Node", "NodeTokens", "PagedBatch", "Param", "Peers", "Plan", "PlanOptions", "PlanPage", "PlanRoom",
+    "PlanSummary", "Query", "Ranks", "RunOptions", "Selection", "Selects", "SequenceTree", "Sharing", "Stretch", "TokenCopy", "Tree",
+    "TreePlanOptions", "TreeRunOptions", "TuneProgress", "TuneResult", "TunedClass", "TunedLists", "TunedSparse",
+    "UsageError", "agreement_hashes", "attention", "capture", "capture_state", "compile", "doctor", "get_include", "get_library", "get_threads",
+    "has_compiler", "lang", "load", "merge_states", "quantize", "set_log", "set_nvtx", "set_threads", "stop_capture",
+    "support", "tune",
 ]

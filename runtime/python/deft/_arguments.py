@@ -11,19 +11,13 @@ from operator import index
 from types import SimpleNamespace
 from typing import Any, Iterable, Mapping, Sequence
 
-from ._errors import UsageError
+from ._errors import UsageError, wrong
 
-
-def _limits(kind: Any, is_signed: bool) -> tuple[int, int]:
-    values = 1 << 8 * sizeof(kind)
-    return (-values // 2, values // 2 - 1) if is_signed else (0, values - 1)
-
-
-_LIMITS: dict[Any, tuple[int, int]] = {
-    **{kind: _limits(kind, True) for kind in (c_int32, c_int64)},
-    **{kind: _limits(kind, False) for kind in (c_size_t, c_uint64)},
-}
 _ARRAYS = {c_int32: "i", c_uint64: "Q"}  # as array.array names them
+_LIMITS: dict[Any, tuple[int, int]] = {
+    **{kind: (-(1 << 8 * sizeof(kind) - 1), (1 << 8 * sizeof(kind) - 1) - 1) for kind in (c_int32, c_int64)},
+    **{kind: (0, (1 << 8 * sizeof(kind)) - 1) for kind in (c_size_t, c_uint64)},
+}
 
 
 def _with_article(name: str) -> str:
@@ -44,7 +38,7 @@ def expect(name: str, value: Any, kind: Any) -> None:
         pass
     wanted = "".join(part.capitalize() for part in kind.__name__.split("_")[1:])
     hint = getattr(value, "_instead_of", {}).get(wanted, "")
-    raise UsageError(f"{name} is {kind_of(value)}, it must be {_with_article(wanted)}", hint)
+    raise wrong(name, f"is {kind_of(value)}, it must be {_with_article(wanted)}", hint)
 
 
 def expect_whole(name: str, value: Any, kind: Any = c_int32, least: int | None = None) -> int:
@@ -52,26 +46,30 @@ def expect_whole(name: str, value: Any, kind: Any = c_int32, least: int | None =
     try:
         number = index(value)
     except TypeError:
-        raise UsageError(f"{name} is {kind_of(value)}, it must be a whole number") from None
+        raise wrong(name, f"is {kind_of(value)}, it must be a whole number") from None
     lowest, most = _LIMITS[kind]
     least = lowest if least is None else least
     if not least <= number <= most:
-        raise UsageError(f"{name} = {number}, it must be from {least} to {most}")
+        raise wrong(name, f"= {number}, it must be from {least} to {most}")
     return number
 
 
 def text_of(name: str, value: Any) -> bytes:
     """As C has it."""
     if not isinstance(value, str):
-        raise UsageError(f"{name} is {kind_of(value)}, it must be a str")
+        raise wrong(name, f"is {kind_of(value)}, it must be a str")
     try:
         return value.encode()
     except UnicodeEncodeError as error:
         raise _not_encoded(name, error) from None
 
 
+def to_bytes(name: str, value: str | None) -> bytes | None:
+    return None if value is None else text_of(name, value)
+
+
 def _not_encoded(name: str, error: UnicodeEncodeError) -> UsageError:
-    return UsageError(f"{name} has {error.object[error.start]!r} at character {error.start}, which is half of a character")
+    return wrong(name, f"has {error.object[error.start]!r} at character {error.start}, which is half of a character")
 
 
 def path_of(name: str, value: Any) -> bytes:
@@ -79,19 +77,19 @@ def path_of(name: str, value: Any) -> bytes:
     try:
         return os.fsencode(value)
     except TypeError:
-        raise UsageError(f"{name} is {kind_of(value)}, it must be a str or a path") from None
+        raise wrong(name, f"is {kind_of(value)}, it must be a str or a path") from None
     except UnicodeEncodeError as error:
         raise _not_encoded(name, error) from None
 
 
 def _expect_text(name: str, value: Any) -> None:
     if value is not None and not isinstance(value, bytes):
-        raise UsageError(f"{name} is {kind_of(value)}, it must be a str")
+        raise wrong(name, f"is {kind_of(value)}, it must be a str")
     if value is not None and b"\0" in value:
-        raise UsageError(f"{name} has the character 0 at byte {value.index(0)}, where it would end")
+        raise wrong(name, f"has the character 0 at byte {value.index(0)}, where it would end")
 
 
-def check(kinds: Mapping[str, Any], values: Iterable[tuple[str, Any]]) -> None:
+def check_kinds(kinds: Mapping[str, Any], values: Iterable[tuple[str, Any]]) -> None:
     """An error where one of the named arguments, or fields of a struct, is not of its kind."""
     for name, value in values:
         kind = kinds[name]

@@ -1,54 +1,35 @@
-"""What is computed: an attention, out of a spec or a package."""
+"""An attention, out of a spec or a package, and the plans that it runs by."""
 
 from __future__ import annotations
 
 import os
-from ctypes import byref, c_int32
-from typing import TYPE_CHECKING, Any, Mapping, NamedTuple
+import weakref
+from ctypes import byref
+from typing import TYPE_CHECKING, Any, Mapping
 
 from . import _abi
-from ._arguments import expect, path_of, text_of
+from ._arguments import expect, path_of, text_of, to_bytes
+from ._compiled import Compiled
 from ._errors import DiagnosticError, UsageError
-from ._library import Handle, OfThisProcess, check, lib, make, sized, take_text, to_bytes
+from ._gpu import GpuKernels, device_index
+from ._library import Handle, lib, make, sized
+from ._options import RunOptions, TreePlanOptions, TreeRunOptions, checked, takes
 from ._params import freeze, merged
-from ._plan import Plan
-from ._plan_facts import PlanOptions
-from ._tensors import DTYPE_NAMES, view
+from ._plans import SELECTING, SPARSE, Selection
+from ._runs import Runs, is_traced, numbered
+from ._tensors import view
+from ._tree import TreeView
 
 if TYPE_CHECKING:
-    from ._tree import TreeView
-
-_SIZED_BY = {_abi.DEFT_SIZED_BY_TOKENS: "tokens", _abi.DEFT_SIZED_BY_QUERIES: "queries"}
-_SELECT_BY = {_abi.DEFT_SELECT_BY_KV_HEAD: "kv_head", _abi.DEFT_SELECT_BY_QUERY_HEAD: "query_head", _abi.DEFT_SELECT_BY_QUERY: "query"}
-_SOURCES = {"ir": _abi.DEFT_SOURCE_IR, "cuda": _abi.DEFT_SOURCE_CUDA, "spec": _abi.DEFT_SOURCE_SPEC}
+    from typing_extensions import Unpack
 
 
-class Param(NamedTuple):
-    """A parameter that the spec declares."""
+class Attention(Compiled):
+    """A compiled attention. Made by deft.compile, deft.load and deft.attention; do it once, it takes some tenths of a second.
+    All threads may use one.
 
-    name: str
-    dtype: str  # "float32" or "int32"
-    length: int  # 1, one value a query head or KV head, or a table's; 0: see sized_by
-    is_array: bool
-    has_default: bool  # else a run fails that does not give it
-    sized_by: str | None = None  # "tokens": `elements` values a slot of the cache; "queries": one a query
-    elements: int = 1  # of [tokens, kv_heads]: the number of KV heads
-
-
-class Selects(NamedTuple):
-    """What a spec's `select` says."""
-
-    budgets: tuple[int, ...]  # tokens of a list: those that a host may choose from
-    by: str = "kv_head"  # or "query_head" or "query"
-    keep_first: int = 0  # tokens of the path that are in every list, from its beginning
-    keep_last: int = 0  # and from its end
-
-
-class Attention(OfThisProcess):
-    """A compiled attention. Made by deft.compile, deft.load and deft.attention; compiling takes some tenths of a second,
-    so do it once. All threads may use one.
-
-    It has `name`, `query_heads`, `kv_heads`, `head_dim`, `page_size` (None: the cache is contiguous), `dtype` of q,
+    It has `name`, `query_heads`, `kv_heads`, `head_dim` (or `key_dim`, of q and k, and `value_dim`, of v and the output),
+    `value_in_key` (its cache is latent), `page_size` (None: the cache is contiguous), `dtype` of q,
     `cache_dtype` of k and v, `output_dtype`, `has_lse`, `sees_path` (its mask is bound by `path`), `params` (each a Param), and
     `captured`: the values of arrays that a Python function had.
 
@@ -67,32 +48,6 @@ class Attention(OfThisProcess):
     1.0
     """
 
-    _sent_as = "compile or load it in the other one (`spec` is its text)"
-
-    def __init__(self, handle: Handle, origin: Mapping[str, Any], captured: Mapping[str, Any] | None = None) -> None:
-        self._as_parameter_ = handle._as_parameter_
-        self._handle = handle
-        self._origin = dict(origin)  # how another process makes the same one
-        facts = sized(_abi.deft_attention_facts)
-        check(lib.deft_attention_get_facts(handle, byref(facts)))
-        self.name: str = facts.name.decode()
-        self.query_heads: int = facts.query_heads
-        self.kv_heads: int = facts.kv_heads
-        self.head_dim: int = facts.head_dim
-        self.page_size: int | None = facts.page_size or None  # None: the cache is contiguous
-        self.has_lse = bool(facts.has_lse)
-        self.sees_path = bool(facts.sees_path)
-        self._code: int = facts.query_dtype
-        self._cache_code: int = facts.key_dtype
-        self._output_code: int = facts.output_dtype
-        self.dtype = DTYPE_NAMES[facts.query_dtype]  # of q
-        self.cache_dtype = DTYPE_NAMES[facts.key_dtype]  # of k and v
-        self.output_dtype = DTYPE_NAMES[facts.output_dtype]
-        self.params = [self._param(index) for index in range(facts.param_count)]
-        # Arrays that a Python function had captured; values given to a run go before them.
-        self.captured: dict[str, Any] = dict(captured or {})
-        self._needed = frozenset(param.name for param in self.params if not param.has_default)
-
     def __copy__(self) -> Attention:
         return self
 
@@ -100,108 +55,147 @@ class Attention(OfThisProcess):
         """Itself, as nothing changes it: models that have one are copied."""
         return self
 
-    def _param(self, index: int) -> Param:
-        info = sized(_abi.deft_param_info)
-        check(lib.deft_attention_get_param(self._handle, index, byref(info)))
-        name, dtype = info.name.decode(), DTYPE_NAMES[info.dtype]
-        has = bool(info.is_array), bool(info.has_default)
-        return Param(name, dtype, info.length, *has, _SIZED_BY.get(info.sized_by), info.elements)
-
-    @property
-    def selects(self) -> Selects | None:
-        """None: every layer attends to all that it sees."""
-        info = sized(_abi.deft_selection_info)
-        check(lib.deft_attention_get_selection(self._handle, byref(info)))
-        if info.budget_count == 0:
-            return None
-        budgets = (c_int32 * info.budget_count).from_address(info.budgets)
-        return Selects(tuple(budgets), _SELECT_BY[info.by], info.keep_first, info.keep_last)
-
+    @takes(TreeRunOptions)
     def run(
         self,
         tree: TreeView,
         q: Any,
         k: Any,
-        v: Any,
+        v: Any = None,
         page_table: Any = None,
         params: Mapping[str, Any] | None = None,
         return_lse: bool = False,
-        *,
-        out: Any = None,
-        lse: Any = None,
-        stream: int | None = None,
-        check_finite: bool = False,
+        **options: Unpack[TreeRunOptions],
     ) -> Any:
         """The attention of the tree's queries; row i of q, out and lse belongs to query i. Gives `out`, or `(out, lse)`.
 
         q is [queries, query_heads, head_dim]. k and v are the cache of one layer as the spec's `kv_cache` orders it:
         [tokens, kv_heads, head_dim] where it is contiguous, else [pages, page_size, kv_heads, head_dim] (or heads before
-        slots), with the page of each page of the tree's locations in `page_table` (int32). Arrays are read and written as
-        they are; `out` and `lse` are made where they are not given, and must not overlap with what is read. Plans for the
-        tree are kept with it, and follow it. `check_finite`: as in Plan.run.
+        slots), with the page of each page of the tree's locations in `page_table` (int32). A latent cache is k alone,
+        [pages, page_size, key_dim], and v is None; or `k` is a pair (k, k_rope) of [pages, page_size, value_dim] and the columns
+        behind these, which on processors are parts of one array. Arrays are read and written as
+        they are; what is written must not overlap with what is read. Plans for the tree are kept with it, and follow it.
         """
         expect("tree", tree, _abi.deft_tree)
         frozen = freeze(merged({}, params)) if params else ()
         kept = tree._plans.get(self)
         if kept is None or kept[0] != frozen:
-            plan = Plan(self, tree, params, PlanOptions(), device=_device_of(q), keeps_tree=False)
+            plan = Plan(self, tree, params, checked("plan", TreePlanOptions, {}), device=_device_of(q), keeps_tree=False)
             tree._plans[self] = (frozen, plan)
         else:
             plan = kept[1]
             plan._advance(tree)
-        return plan._run(q, k, v, page_table, out, lse, return_lse, None, stream, check_finite)
+        given: Any = options
+        given["return_lse"] = return_lse
+        return plan._run(q, k, v, page_table, given)
 
+    @takes(TreePlanOptions)
     def plan(
         self,
         tree: TreeView,
         *,
         params: Mapping[str, Any] | None = None,
         device: Any = "cpu",
-        partition: str | None = None,
-        chunk_tokens: int | None = None,
-        workers: int = 0,
-        invariant: bool = False,
-        check_places: bool = False,
-        runs_ahead: int = 0,
-        follows_lengths: bool = False,
-        slack: int = 0,
-        budget: int | None = None,
-        check_pages: bool = False,
+        **options: Unpack[TreePlanOptions],
     ) -> Plan:
-        """The work list of the tree as it is now. Without `partition` and `chunk_tokens` it is made with what tuning has
-        found, else with what the cost model takes for the cheapest. `chunk_tokens=0` keeps all workers busy. `invariant`:
-        the bits of a query's result do not depend on other requests, but on the nodes of its path: a branch that splits one
-        changes them. `runs_ahead`, `follows_lengths` and `slack` are for
-        captured graphs (deft_gpu_plan_options). `budget`: on GPUs, tokens of a list of runs that select; without it, what
-        the first run's selection has, where that selects. `check_pages`: on GPUs, a kernel more before each run looks at the
-        pages that it will read, and Plan.check_replays says which entry of the page table names none of the cache's; runs on
-        processors always look."""
-        options = PlanOptions(
-            partition, chunk_tokens, workers, invariant, check_places, runs_ahead, follows_lengths, slack, budget, check_pages
-        )
-        return Plan(self, tree, params, options, device)
+        """The work list of the tree as it is now."""
+        return Plan(self, tree, params, checked("plan", TreePlanOptions, options), device)
 
-    def source(self, kind: str, *, architecture: str = "sm_90a", phase: str | None = None) -> str:
-        """What the compiler makes of the attention, as text to read: "ir", the dialect of MLIR after the passes; "cuda", a
-        kernel's translation unit, of a `phase` of the untuned config or of "merge"; "spec"."""
-        if kind not in _SOURCES:
-            raise UsageError(f"there is no source of kind `{kind}`", 'it is "cuda", "ir" or "spec"')
-        options = sized(_abi.deft_source_options, architecture=to_bytes("architecture", architecture), phase=to_bytes("phase", phase))
-        return take_text(lib.deft_attention_get_source, self._handle, _SOURCES[kind], byref(options))
+
+class Plan(Runs):
+    """The work list of one tree, made once a step and used by every layer. Made by Attention.plan. For one thread at a
+    time, but many runs may read it at once. Of a GPU it is made with the first run there, or by `attention.plan(tree, device=0)`.
+    """
+
+    takes_page_table = True
+    _attention: Attention
+    _sent_as = "send the tree's to_json(locations=True), and plan again"
+
+    def __init__(
+        self,
+        attention: Attention,
+        tree: TreeView,
+        params: Mapping[str, Any] | None,
+        options: Mapping[str, Any],
+        device: Any = "cpu",
+        keeps_tree: bool = True,
+    ) -> None:
+        expect("tree", tree, _abi.deft_tree)
+        super().__init__(attention, params, options)
+        self._tree = weakref.ref(tree)
+        self._kept = tree if keeps_tree else None
+        self.number = numbered(self)  # of this process, by which torch's graphs name it
+        index = device_index(device)
+        if index is None:
+            self._host_plan()
+        else:
+            self._gpu_plan(index)
+
+    def _planned_tree(self) -> TreeView:
+        tree = self._tree()
+        if tree is None:
+            raise UsageError("the plan's tree is gone")
+        return tree
+
+    def _make_host(self, options: Any) -> int:
+        return make(lib.deft_plan_make, self._attention, self._planned_tree(), options)
+
+    def _make_gpu(self, kernels: GpuKernels, options: Any) -> int:
+        return make(lib.deft_gpu_plan_make, kernels.loaded, self._planned_tree(), options)
 
     @property
-    def spec(self) -> str:
-        """The spec that was compiled, as it was written, or as it was made of Python functions."""
-        return self.source("spec")
+    def attention(self) -> Attention:
+        return self._attention
+
+    @takes(RunOptions)
+    def run(self, q: Any, k: Any, v: Any = None, page_table: Any = None, **options: Unpack[RunOptions]) -> Any:
+        """Computes the attention of all queries; row i of q, out and lse belongs to query i. Reads and writes the caller's memory
+        as it is. On a GPU the run is put on the current stream of whoever made `q`, and is not waited for; there it may be
+        captured in a CUDA graph. For torch.compile and torch.export it is an operation (deft.torch_ops), where nothing but
+        `out`, `lse` and `return_lse` is given."""
+        if is_traced(options):
+            from .torch_ops import traced
+
+            return traced(self, q, k, v, page_table, options)
+        return self._run(q, k, v, page_table, options)
+
+    @takes(RunOptions)
+    def run_selecting(
+        self, selection: Selection, q: Any, k: Any, v: Any = None, page_table: Any = None, **options: Unpack[RunOptions]
+    ) -> Any:
+        """As `run`, of an attention whose spec says `select`; `selection` then has the lists. On a GPU they stay there."""
+        return self._run(q, k, v, page_table, options, SELECTING, selection)
+
+    @takes(RunOptions)
+    def run_sparse(
+        self, selection: Selection | Any, q: Any, k: Any, v: Any = None, page_table: Any = None, **options: Unpack[RunOptions]
+    ) -> Any:
+        """As `run`, to the tokens of the queries' lists alone, which may be another layer's. Where the spec says `by = caller`,
+        the lists are given in place of a selection: int32, [queries, budget], slots of the cache (page * page_size + the place in
+        the page) in any order, and -1 for none. Then no page table is needed."""
+        return self._run(q, k, v, page_table, options, SPARSE, selection)
+
+    def advance(self, tree: TreeView | None = None) -> str:
+        """Makes the plan fit the tree as it is now: "nothing" had to be done, leaves grew "in_place", or the plan was
+        "remade"."""
+        if tree is not None and tree is not self._tree():
+            expect("tree", tree, _abi.deft_tree)
+            self._tree = weakref.ref(tree)
+            self._kept = tree if self._kept is not None else None
+        return self._advance(self._planned_tree())
+
+    @property
+    def is_current(self) -> bool:
+        """Whether the tree has not changed since. A run with a stale plan is an error."""
+        return self._any().is_current()
+
+    @property
+    def query_count(self) -> int:
+        return self._any().query_count()
 
     def __repr__(self) -> str:
-        cache = "a contiguous cache" if self.page_size is None else f"pages of {self.page_size} tokens"
-        if self.cache_dtype != self.dtype:
-            cache += f" of {self.cache_dtype}"
-        return (
-            f"<deft.Attention {self.name}: {self.query_heads} query heads, {self.kv_heads} KV heads, "
-            f"head_dim {self.head_dim}, {self.dtype}, {cache}>"
-        )
+        summary = self.summary()
+        return f"<deft.Plan of {self._attention.name}: {summary.items} items, {summary.tokens_read} tokens read>"
 
 
 def _device_of(array: Any) -> int | None:

@@ -10,6 +10,7 @@ import types
 from contextvars import ContextVar
 from typing import Any
 
+from . import _ops
 from ._expr import F32, I32, Expr, call, lift, name, number, refuse
 
 _MOST_IN_TABLE = 1 << 16  # rule P3 of specs/LANGUAGE.md
@@ -20,10 +21,10 @@ tracing: ContextVar[Captures] = ContextVar("tracing")
 
 # Names that a spec may not declare (rule F6 of specs/LANGUAGE.md), or which would be hidden.
 _TAKEN = set(
-    "attention import param let mask score schedule tree path true false inf tune f32 i32 bool query_heads kv_heads head_dim scale "
-    "dtype kv_cache normalize output key value s q_pos kv_pos head kv_head depth query min max abs exp exp2 log log2 tanh sigmoid "
-    "sqrt rsqrt floor floor_div sin cos select x x_half x_pair x_rms dim pos token".split()
-)
+    "attention import param let mask score schedule tree path true false inf tune f32 i32 bool query_heads kv_heads head_dim key_dim value_dim scale "
+    "dtype kv_cache normalize output key value s q_pos kv_pos head kv_head depth query select x x_half x_pair x_rms dim pos "
+    "token".split()
+) | set(_ops.FUNCTIONS)
 
 
 class CapturedArray:

@@ -6,8 +6,8 @@ from . import _abi
 
 
 class Error(Exception):
-    """Anything that deft refuses or cannot do. Its text is what a person should read: the message, of a wrong spec
-    with each place and a caret under it, and a hint where there is one.
+    """Anything that deft refuses or cannot do. Its text is what a person should read: the `message`, of a wrong spec with each
+    place and a caret under it, and a `hint` where there is one. `field` names the argument that is wrong, where one is.
 
     >>> import deft
     >>> try:
@@ -17,10 +17,9 @@ class Error(Exception):
     DiagnosticError True
     """
 
-    def __init__(self, message: str, hint: str = "") -> None:
+    def __init__(self, message: str, hint: str = "", field: str = "") -> None:
         super().__init__(f"{message}\n  = hint: {hint}" if hint else message)
-        self.message = message
-        self.hint = hint
+        self.message, self.hint, self.field = message, hint, field
 
 
 class DiagnosticError(Error, ValueError):
@@ -46,3 +45,8 @@ KINDS: dict[int, type[Error]] = {
     _abi.DEFT_ENVIRONMENT: MachineError,
     _abi.DEFT_INTERNAL: InternalError,
 }
+
+
+def wrong(field: str, detail: str, hint: str = "") -> UsageError:
+    """Of an argument: what is wrong with it follows its name."""
+    return UsageError(f"{field} {detail}", hint, field)

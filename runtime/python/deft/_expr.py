@@ -4,19 +4,40 @@ from __future__ import annotations
 
 import math
 import weakref
-from typing import Any, Iterator
+from typing import Any, Callable, Iterator, Mapping, Sequence
 
+from . import _ops
 from ._errors import DiagnosticError
 
 I32, F32, BOOL = "i32", "f32", "bool"
 _LARGEST = 2**31 - 1
 _MOST_POSITIONS = 2**30  # rule V2 of specs/LANGUAGE.md
-_NATURAL = ("exp", "exp2", "sigmoid", "sqrt", "rsqrt")  # functions whose results are 0 or more
 _INTERNED: weakref.WeakValueDictionary[Any, Expr] = weakref.WeakValueDictionary()
 
 
 def refuse(what: str, hint: str = "") -> DiagnosticError:
     return DiagnosticError(f"a spec cannot say {what}", hint)
+
+
+Operator = Callable[[Any, Any], "Expr"]
+
+
+def _both(operation: Operator) -> tuple[Operator, Operator]:
+    """As a method of the left operand, and of the right one."""
+    return operation, lambda right, left: operation(left, right)
+
+
+def _comparison(op: str) -> Operator:
+    return lambda left, right: compare(op, left, right)
+
+
+def _refusal(what: str, hint: str = "") -> Callable[..., Any]:
+    """A method that no spec can say."""
+
+    def method(self: Any, *_: Any) -> Any:
+        raise refuse(what.format(self), hint)
+
+    return method
 
 
 class Expr:
@@ -49,54 +70,24 @@ class Expr:
     def operands(self) -> Iterator[Expr]:
         return (one for one in self.args if isinstance(one, Expr))
 
-    # Arithmetic.
-    def __add__(self, other: Any) -> Expr:
-        return _arithmetic("+", self, other)
-
-    def __radd__(self, other: Any) -> Expr:
-        return _arithmetic("+", other, self)
-
-    def __sub__(self, other: Any) -> Expr:
-        return _arithmetic("-", self, other)
-
-    def __rsub__(self, other: Any) -> Expr:
-        return _arithmetic("-", other, self)
-
-    def __mul__(self, other: Any) -> Expr:
-        return _times(self, other)
-
-    def __rmul__(self, other: Any) -> Expr:
-        return _times(other, self)
-
-    def __truediv__(self, other: Any) -> Expr:
-        return Expr("/", (number(self), number(other)), F32)
-
-    def __rtruediv__(self, other: Any) -> Expr:
-        return Expr("/", (number(other), number(self)), F32)
-
-    def __mod__(self, other: Any) -> Expr:
-        return _modulo(self, other)
-
-    def __rmod__(self, other: Any) -> Expr:
-        return _modulo(other, self)
-
-    def __floordiv__(self, other: Any) -> Expr:
-        return _floor_divide(self, other)
-
-    def __rfloordiv__(self, other: Any) -> Expr:
-        return _floor_divide(other, self)
+    __add__, __radd__ = _both(lambda left, right: _arithmetic("+", left, right))
+    __sub__, __rsub__ = _both(lambda left, right: _arithmetic("-", left, right))
+    __mul__, __rmul__ = _both(lambda left, right: _times(left, right))
+    __truediv__, __rtruediv__ = _both(lambda left, right: Expr("/", (number(left), number(right)), F32))
+    __mod__, __rmod__ = _both(lambda left, right: _modulo(left, right))
+    __floordiv__, __rfloordiv__ = _both(lambda left, right: _floor_divide(left, right))
+    __pow__, __rpow__ = _both(lambda left, right: _power(left, right))
+    __and__, __rand__ = _both(lambda left, right: logic("&&", "&", left, right))
+    __or__, __ror__ = _both(lambda left, right: logic("||", "|", left, right))
+    __xor__ = __rxor__ = lambda self, other: _exclusive(self, other)
+    __lt__, __le__, __gt__, __ge__ = (_comparison(op) for op in ("<", "<=", ">", ">="))
+    __eq__, __ne__ = (_comparison(op) for op in ("==", "!="))  # type: ignore[assignment]
 
     def __divmod__(self, other: Any) -> tuple[Expr, Expr]:
         return self // other, self % other
 
     def __rdivmod__(self, other: Any) -> tuple[Expr, Expr]:
         return other // self, other % self
-
-    def __pow__(self, other: Any) -> Expr:
-        return _power(self, other)
-
-    def __rpow__(self, other: Any) -> Expr:
-        return _power(lift(other), self)
 
     def __neg__(self) -> Expr:
         value = number(self)
@@ -108,85 +99,26 @@ class Expr:
     def __abs__(self) -> Expr:
         return call("abs", self)
 
-    # Comparisons.
-    def __lt__(self, other: Any) -> Expr:
-        return compare("<", self, other)
-
-    def __le__(self, other: Any) -> Expr:
-        return compare("<=", self, other)
-
-    def __gt__(self, other: Any) -> Expr:
-        return compare(">", self, other)
-
-    def __ge__(self, other: Any) -> Expr:
-        return compare(">=", self, other)
-
-    def __eq__(self, other: Any) -> Expr:  # type: ignore[override]
-        return compare("==", self, other)
-
-    def __ne__(self, other: Any) -> Expr:  # type: ignore[override]
-        return compare("!=", self, other)
-
-    # Logic.
-    def __and__(self, other: Any) -> Expr:
-        return logic("&&", "&", self, other)
-
-    def __rand__(self, other: Any) -> Expr:
-        return logic("&&", "&", other, self)
-
-    def __or__(self, other: Any) -> Expr:
-        return logic("||", "|", self, other)
-
-    def __ror__(self, other: Any) -> Expr:
-        return logic("||", "|", other, self)
-
-    def __xor__(self, other: Any) -> Expr:
-        other = lift(other)
-        return (self & ~other) | (~self & other)
-
-    __rxor__ = __xor__
-
     def __invert__(self) -> Expr:
         if self.kind != BOOL:
             raise refuse("the bitwise `~` of a number")
         return Expr("!", (self,), BOOL)
 
     # What has no place in an expression.
-    def __bool__(self) -> bool:
-        raise refuse(
-            f"`if`, `and`, `or`, `not`, `min`, `max` or a chain of comparisons of Python (here on `{self}`)",
-            "write &, | and ~, and where, minimum and maximum of deft.lang, torch or numpy",
-        )
-
-    def __float__(self) -> float:
-        raise refuse(f"a function of Python's math, or float(), of `{self}`", "use those of deft.lang, torch or numpy")
-
-    def __int__(self) -> int:
-        raise refuse(f"int() of `{self}`")
-
-    def __index__(self) -> int:
-        raise refuse(f"indexing by `{self}`", "an array needs a name around the function: w = self.w")
-
-    def __iter__(self) -> Iterator[Any]:
-        raise refuse(f"a loop over `{self}`")
-
-    def __getitem__(self, index: Any) -> Expr:
-        raise refuse(f"an element of `{self}`")
-
-    def __round__(self, digits: int | None = None) -> Expr:
-        raise refuse(f"round() of `{self}`")
-
-    def __floor__(self) -> int:
-        raise refuse(f"floor() of `{self}`")
-
-    def __ceil__(self) -> int:
-        raise refuse(f"ceil() of `{self}`")
-
-    def __lshift__(self, other: Any) -> Expr:
-        raise refuse("the shift `<<`", "multiply")
-
-    def __rshift__(self, other: Any) -> Expr:
-        raise refuse("the shift `>>`", "divide by `//`")
+    __bool__ = _refusal(
+        "`if`, `and`, `or`, `not`, `min`, `max` or a chain of comparisons of Python (here on `{}`)",
+        "write &, | and ~, and where, minimum and maximum of deft.lang, torch or numpy",
+    )
+    __float__ = _refusal("a function of Python's math, or float(), of `{}`", "use those of deft.lang, torch or numpy")
+    __int__ = _refusal("int() of `{}`")
+    __index__ = _refusal("indexing by `{}`", "an array needs a name around the function: w = self.w")
+    __iter__ = _refusal("a loop over `{}`")
+    __getitem__ = _refusal("an element of `{}`")
+    __round__ = _refusal("round() of `{}`")
+    __floor__ = _refusal("floor() of `{}`")
+    __ceil__ = _refusal("ceil() of `{}`")
+    __lshift__ = _refusal("the shift `<<`", "multiply")
+    __rshift__ = _refusal("the shift `>>`", "divide by `//`")
 
     # Methods and functions of torch and numpy.
     def __getattr__(self, name: str) -> Any:
@@ -194,29 +126,19 @@ class Expr:
             raise AttributeError(name)
         if name == "device":  # where new_ones shall be
             return None
-        from .lang import method
-
-        return method(self, name)
+        return _method(self, name)
 
     @classmethod
     def __torch_function__(cls, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        from .lang import apply
-
-        return apply(getattr(function, "__name__", str(function)), args, kwargs or {})
+        return _apply(getattr(function, "__name__", str(function)), args, kwargs or {})
 
     def __array_ufunc__(self, function: Any, kind: str, *args: Any, **kwargs: Any) -> Any:
-        from .lang import apply
-
-        return apply(function.__name__ if kind == "__call__" else f"{function.__name__}.{kind}", args, kwargs)
+        return _apply(function.__name__ if kind == "__call__" else f"{function.__name__}.{kind}", args, kwargs)
 
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        from .lang import apply
-
-        return apply(function.__name__, args, kwargs)
+        return _apply(function.__name__, args, kwargs)
 
     def __str__(self) -> str:
-        from ._print import text_of
-
         return text_of(self)
 
     __repr__ = __str__
@@ -341,8 +263,8 @@ def rounded_down(quotient: Expr) -> Expr:
     return _arithmetic("-", value, _modulo(value, divisor))
 
 
-def _power(base: Expr, exponent: Any) -> Expr:
-    base, power = number(base), lift(exponent)
+def _power(left: Any, right: Any) -> Expr:
+    base, power = number(left), lift(right)
     known = power.args[0] if power.op == "number" else None
     if known in (2, 3, 4):
         result = base
@@ -395,13 +317,105 @@ def logic(op: str, written: str, left: Any, right: Any) -> Expr:
     return Expr(op, (left, right), BOOL)
 
 
+def _exclusive(left: Any, right: Any) -> Expr:
+    left, right = lift(left), lift(right)
+    return (left & ~right) | (~left & right)
+
+
 def call(function: str, *values: Any) -> Expr:
     args = tuple(number(value) for value in values)
-    if function == "abs":
-        return Expr("call", (function, *args), _common(*args), 0)
     if function == "min":
         return Expr("call", (function, *args), _common(*args), _smallest(*args))
     if function == "max":
         least = max((one.least for one in args if one.least is not None), default=None)
         return Expr("call", (function, *args), _common(*args), least)
-    return Expr("call", (function, *args), F32, 0 if function in _NATURAL else None)
+    kind = F32 if function in _ops.REALS else _common(*args)
+    return Expr("call", (function, *args), kind, 0 if function in _ops.NATURAL else None)
+
+
+#: Functions and methods of torch and NumPy by their names there. deft.lang has them, and puts them here.
+FUNCTIONS: dict[str, Callable[..., Any]] = {}
+
+
+def _apply(function: str, args: Any, kwargs: Any) -> Any:
+    """A function of torch or NumPy on traced values."""
+    known = FUNCTIONS.get(function)
+    if known is None:
+        raise refuse(f"the function `{function}`", "the functions that it can say are in deft.lang")
+    try:
+        return known(*args, **kwargs)
+    except TypeError:
+        raise refuse(f"the function `{function}` with these arguments") from None
+
+
+def _method(value: Expr, function: str) -> Callable[..., Any]:
+    """A method of torch's or NumPy's on a traced value."""
+    if function not in FUNCTIONS:
+        raise refuse(f"`.{function}` of `{value}`", "the functions that it can say are in deft.lang")
+    return lambda *args, **kwargs: _apply(function, (value, *args), kwargs)
+
+
+_SELECT, _UNARY, _PRIMARY = 0, 7, 8  # beside _ops.PRECEDENCE
+_NO_CHAINS = ("==", "!=", "<", "<=", ">", ">=")
+
+
+def text_of(expr: Expr, names: Mapping[int, str] | None = None) -> str:
+    """`names` are those of values that a `let` has, by id."""
+    return _printed(expr, names or {})[0]
+
+
+def _printed(expr: Expr, names: Mapping[int, str]) -> tuple[str, int]:
+    """With how tightly its outermost operator binds."""
+
+    def at(one: Expr, least: int) -> str:
+        text, level = _printed(one, names)
+        return text if level >= least else f"({text})"
+
+    op, args = expr.op, expr.args
+    if id(expr) in names:
+        return names[id(expr)], _PRIMARY
+    if op == "name":
+        return args[0], _PRIMARY
+    if op == "number":
+        return _text_of_number(args[0])
+    if op in ("index", "call"):
+        inner = ", ".join(at(one, _SELECT) for one in args[1:])
+        return f"{args[0]}[{inner}]" if op == "index" else f"{args[0]}({inner})", _PRIMARY
+    if op == "?:":
+        return f"{at(args[0], 1)} ? {at(args[1], 1)} : {at(args[2], _SELECT)}", _SELECT
+    if op in ("!", "neg"):
+        return ("!" if op == "!" else "-") + at(args[0], _PRIMARY), _UNARY
+    if op == "//":
+        return f"floor_div({at(args[0], _SELECT)}, {at(args[1], _SELECT)})", _PRIMARY
+    if op == "batch":
+        raise refuse("the batch index `b`", "a query stands in its tree; `depth` and `query` are in deft.lang")
+    if op == "token":
+        raise refuse("`token`, but as an index of an array", "its position is kv_pos")
+    level = _ops.PRECEDENCE[op]
+    left = level + 1 if op in _NO_CHAINS else level
+    return f"{at(args[0], left)} {op} {at(args[1], level + 1)}", level
+
+
+def _text_of_number(value: float | int) -> tuple[str, int]:
+    if isinstance(value, float) and math.isinf(value):
+        text = "inf"
+    else:
+        text = repr(abs(value))
+    return (text, _PRIMARY) if math.copysign(1, value) > 0 else (f"-{text}", _UNARY)
+
+
+def shared(roots: Sequence[Expr]) -> list[Expr]:
+    """The operations that are used more than once, each after those that it uses."""
+    uses: dict[int, int] = {}
+    order: list[Expr] = []
+    stack = [(root, False) for root in reversed(roots)]
+    while stack:
+        expr, is_done = stack.pop()
+        if is_done:
+            order.append(expr)
+            continue
+        uses[id(expr)] = uses.get(id(expr), 0) + 1
+        if uses[id(expr)] == 1:
+            stack.append((expr, True))
+            stack += [(one, False) for one in reversed(list(expr.operands()))]
+    return [expr for expr in order if uses[id(expr)] > 1 and expr.op not in ("name", "number", "index", "batch", "token")]

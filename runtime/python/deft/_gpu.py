@@ -6,15 +6,13 @@ import ctypes
 import sys
 from ctypes import byref
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Callable
+from typing import Any, Callable
 
 from . import _abi
+from ._compiled import Compiled
 from ._errors import UsageError
 from ._library import Handle, lib, make, sized
 from ._params import make_params
-
-if TYPE_CHECKING:
-    from ._attention import Attention
 
 _gpus: dict[int, Handle] = {}
 _late: list[tuple[Callable[[Any], None], Any]] = []  # what was let go of in a capture
@@ -104,7 +102,7 @@ def _load_nvrtc() -> None:
 class GpuKernels:
     """An attention's kernels on one GPU, with values of its parameters."""
 
-    def __init__(self, attention: Attention, device: int, tree: Any, frozen: tuple[Any, ...], invariant: bool) -> None:
+    def __init__(self, attention: Compiled, device: int, tree: Any, frozen: tuple[Any, ...], invariant: bool) -> None:
         self._attention = attention
         self._device = device
         params = make_params(attention, frozen, device)

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import re
-from ctypes import ArgumentError, byref, c_void_p, cast, sizeof, string_at
+from ctypes import POINTER, ArgumentError, byref, c_int32, c_size_t, c_void_p, cast, sizeof, string_at
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, Callable, Mapping
+from typing import Any, Callable, Mapping, TypeVar
 
 from . import _abi
-from ._arguments import check as check_arguments
-from ._arguments import checked_types, text_of
+from ._arguments import check_kinds, checked_types
 from ._errors import KINDS, InternalError
 
+Facts = TypeVar("Facts")
 FOLDER = Path(__file__).absolute().parent  # not resolved: in a build tree the package is links to its sources
 
 
@@ -26,14 +25,14 @@ def _checked(function: Any, parameters: Mapping[str, Any]) -> Callable[..., Any]
             return function(*arguments)
         except ArgumentError as error:
             unsaid = error
-        check_arguments(parameters, zip(parameters, arguments))
+        check_kinds(parameters, zip(parameters, arguments))
         raise unsaid
 
     call.parameters = parameters  # type: ignore[attr-defined]
     return call
 
 
-#: libdeft.so in a build tree, in a wheel by the name that programs ask for which are linked to it: libdeft.so.0.2.
+#: libdeft.so in a build tree, in a wheel by the name that programs ask for which are linked to it: libdeft.so.0.3.
 LIBRARY = max((FOLDER / "lib").glob("libdeft.so*"), default=FOLDER / "lib" / "libdeft.so")
 
 
@@ -50,23 +49,37 @@ def _load() -> Any:
 
 lib = _load()
 
+#: What the C ABI calls otherwise than this package, where it is not an option (_options says how these are called).
+PYTHON_NAMES = {
+    "deft_gpu_load_options::is_invariant": "invariant",
+    "deft_page_table::entries": "block_tables",
+    "deft_page_table::entry_count": "block_tables",
+    "deft_paged_batch_options::invariant_chunk": "chunk_tokens",
+    "deft_paged_requests::lengths": "seq_lens",
+    "deft_paged_requests::table": "block_tables",
+    "deft_quantize_shape::from": "values",
+    "deft_quantize_shape::to": "dtype",
+    "deft_tune_options::budget_seconds": "budget",
+    "deft_tune_options::is_fresh": "fresh",
+    "head_begin": "heads",
+    "head_count": "heads",
+}
 
-_NAME_OF_CPP = re.compile(r"\b[A-Z]\w*::(\w+)")
 
-
-def _as_python(text: str) -> str:
-    """Errors of usage name what C++ has: Runtime::runSelecting is run_selecting here."""
-    return _NAME_OF_CPP.sub(lambda name: re.sub("[A-Z]", lambda letter: f"_{letter[0].lower()}", name[1]), text)
+def python_name(field: str) -> str:
+    """Of an argument or a struct's field, what the argument of this package is called."""
+    return PYTHON_NAMES.get(field) or field.rpartition("::")[2]
 
 
 def check(status: int) -> None:
     """Raises what a call's status says."""
     if status:
-        message = lib.deft_error_message().decode(errors="replace")
-        hint = lib.deft_error_hint().decode(errors="replace")
-        if status == _abi.DEFT_USAGE:
-            message, hint = _as_python(message), _as_python(hint)
-        raise KINDS.get(status, InternalError)(message, hint)
+        field, detail, message, hint = (
+            said().decode(errors="replace")
+            for said in (lib.deft_error_field, lib.deft_error_detail, lib.deft_error_message, lib.deft_error_hint)
+        )
+        name = python_name(field)
+        raise KINDS.get(status, InternalError)(f"{name} {detail}" if name else message, hint, name)
 
 
 @functools.cache
@@ -77,12 +90,29 @@ def _fields_of(kind: Any) -> dict[str, Any]:
 def sized(kind: Any, **fields: Any) -> Any:
     """A struct of the C ABI that says how large it is; all else is 0, its default."""
     if fields:
-        check_arguments(_fields_of(kind), fields.items())
+        check_kinds(_fields_of(kind), fields.items())
     return kind(size=sizeof(kind), **fields)
 
 
-def to_bytes(name: str, value: str | None) -> bytes | None:
-    return None if value is None else text_of(name, value)
+def filled(kind: Any, function: Callable[..., int], *arguments: Any) -> Any:
+    """A struct of the C ABI that a function fills, its last argument."""
+    struct = sized(kind)
+    check(function(*arguments, byref(struct)))
+    return struct
+
+
+def read(kind: Callable[..., Facts], struct: Any, **given: Any) -> Facts:
+    """A NamedTuple or a dataclass of a struct's fields of the same names, but for those that are given."""
+    values = {}
+    for name, said in kind.__annotations__.items():
+        if name not in given:
+            value, of = getattr(struct, name), getattr(said, "__forward_arg__", said)  # as a NamedTuple has it, or a dataclass
+            values[name] = text(value) if of == "str" else bool(value) if of == "bool" else value
+    return kind(**values, **given)
+
+
+def text(value: bytes | None) -> str:
+    return (value or b"").decode(errors="replace")
 
 
 def make(function: Callable[..., int], *arguments: Any) -> int:
@@ -99,6 +129,24 @@ def take_text(function: Callable[..., int], *arguments: Any) -> str:
         return string_at(made).decode()
     finally:
         lib.deft_free(made)
+
+
+def take_row(kind: Any, element: Callable[[Any], Any] | None, function: Callable[..., int], *arguments: Any) -> list[Any]:
+    """A row that a function makes for its caller, into its last two arguments: numbers, or structs, which go through `element`."""
+    found, count = c_void_p(), c_size_t()
+    check(function(*arguments, byref(found), byref(count)))
+    try:
+        row = cast(found, POINTER(kind))[: count.value]
+        return row if element is None else [element(one) for one in row]
+    finally:
+        lib.deft_free(found)
+
+
+def take_number(function: Callable[..., int], *arguments: Any) -> int:
+    """What a function writes to its last argument."""
+    found = c_int32()
+    check(function(*arguments, byref(found)))
+    return found.value
 
 
 class OfThisProcess:
@@ -125,3 +173,16 @@ class Handle:
         value = getattr(self, "_as_parameter_", None)
         if value:
             self._destroy(value)
+
+
+class Borrowed:
+    """A handle that belongs to another, which is kept."""
+
+    def __init__(self, value: Any, owner: Any) -> None:
+        self._as_parameter_ = value
+        self._owner = owner
+
+
+def pointers(handles: list[Handle]) -> Any:
+    """An array of what the library made, for a call that takes several."""
+    return (c_void_p * len(handles))(*(cast(handle._as_parameter_, c_void_p).value for handle in handles))

@@ -7,16 +7,14 @@ import math
 from array import array
 from dataclasses import dataclass, field
 from numbers import Integral
-from typing import TYPE_CHECKING, Any, Mapping, NamedTuple, Sequence
+from typing import Any, Mapping, NamedTuple, Sequence
 
 from . import _abi
 from ._arguments import row_of, text_of
+from ._compiled import Compiled, Param
 from ._errors import UsageError
 from ._library import Handle, check, lib, make
 from ._tensors import dtype_text, is_packed, view
-
-if TYPE_CHECKING:
-    from ._attention import Attention, Param
 
 _SETTERS = {_abi.DEFT_F32: "deft_params_set_f32", _abi.DEFT_I32: "deft_params_set_i32"}
 _DTYPES = {_abi.DEFT_F32: "float32", _abi.DEFT_I32: "int32"}
@@ -78,7 +76,11 @@ def _frozen(name: str, value: Any) -> tuple[Any, ...]:
 
 def freeze(values: Mapping[str, Any] | None) -> tuple[Any, ...]:
     """The values as something that a plan can be found by."""
-    return tuple(_frozen(name, value) for name, value in sorted(values.items())) if values else ()
+    try:
+        return tuple(_frozen(name, value) for name, value in sorted(values.items())) if values else ()
+    except UsageError as error:
+        error.field = "params"
+        raise
 
 
 def merged(values: Mapping[str, Any], params: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -86,20 +88,20 @@ def merged(values: Mapping[str, Any], params: Mapping[str, Any] | None) -> dict[
     if not params:
         return dict(values)
     if not hasattr(params, "keys") or not all(isinstance(name, str) for name in params):
-        raise UsageError(f"params is {params!r}, it must be a mapping of names to values", 'params={"cap": 30.0}')
+        raise UsageError(f"params is {params!r}, it must be a mapping of names to values", 'params={"cap": 30.0}', "params")
     return {**values, **params}
 
 
-def check_given(attention: Attention, values: Mapping[str, Any]) -> None:
+def check_given(attention: Compiled, values: Mapping[str, Any]) -> None:
     """An error where a run lacks a parameter without a default."""
     for param in attention.params:
         if param.name in attention._needed and param.name not in values:
             sizes = f"{param.sized_by or param.length}" + (", kv_heads" if param.elements > 1 else "")
             kind = f"{param.dtype}[{sizes}]" if param.is_array else param.dtype
-            raise UsageError(f"the parameter {param.name} ({kind}) is not given", f'params={{"{param.name}": ...}}')
+            raise UsageError(f"the parameter {param.name} ({kind}) is not given", f'params={{"{param.name}": ...}}', "params")
 
 
-def make_params(attention: Attention, frozen: tuple[Any, ...], device: int | None = None) -> Handle | None:
+def make_params(attention: Compiled, frozen: tuple[Any, ...], device: int | None = None) -> Handle | None:
     """None: all have their defaults. `device` is the GPU that runs; none: it is not known yet, or the host runs."""
     if not frozen:
         return None
@@ -121,7 +123,7 @@ def make_params(attention: Attention, frozen: tuple[Any, ...], device: int | Non
     return params
 
 
-def _check_shape(attention: Attention, param: Param, shape: tuple[int, ...]) -> None:
+def _check_shape(attention: Compiled, param: Param, shape: tuple[int, ...]) -> None:
     """Arrays over tokens and queries are read as they lie. One of several dimensions has those of the cache, or of its slots."""
     if param.sized_by is None:
         return

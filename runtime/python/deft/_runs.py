@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import sys
-from ctypes import addressof, byref, c_int32, c_int64
-from typing import TYPE_CHECKING, Any, Callable, Mapping, NamedTuple
+from ctypes import addressof, byref, c_int64
+from typing import Any, Mapping
 
 from . import _abi
-from ._arguments import expect, expect_whole
-from ._errors import UsageError
-from ._gpu import GpuHandle, GpuKernels, device_index
-from ._library import Handle, OfThisProcess, check, lib, sized, take_text
+from ._arguments import expect, expect_whole, kind_of
+from ._compiled import Compiled
+from ._errors import UsageError, wrong
+from ._gpu import GpuKernels, device_index
+from ._library import OfThisProcess, check, lib
+from ._options import INPUT_FIELDS, RunOptions, as_c, expect_known, options_of, struct_of
+from ._page import PlanPage
 from ._params import check_given, freeze, make_params, merged
-from ._plan_facts import ConfigChoice, PlanOptions, PlanRoom, PlanSummary, read_choice, read_summary
-from ._tensors import DTYPE_NAMES, UINT8, UINT16, Ints, Slot, View, dtype_text, ints, is_read_only, make_like, stream_of, view
-from ._threads import runtime
+from ._plans import FULL, SPARSE, Call, ConfigChoice, GpuPlan, HostPlan, PlanRoom, PlanSummary, RunKind, Selection
+from ._process import number_of
+from ._tensors import DTYPE_NAMES, EIGHT_BIT, UINT8, UINT16, Slot, View, dtype_text, expect_writable, int32_view, ints, make_like, stream_of
+from ._tensors import stream_or_current, view
 
-if TYPE_CHECKING:
-    from ._attention import Attention
-    from ._selection import Selection
-
+_READ_HERE = options_of(RunOptions).keys() - INPUT_FIELDS.keys()
 _ADVANCED = {
     _abi.DEFT_ADVANCED_NOTHING: "nothing",
     _abi.DEFT_ADVANCED_IN_PLACE: "in_place",
@@ -27,167 +28,29 @@ _ADVANCED = {
 }
 
 
-class Call:
-    """The structs of one run, kept for the next."""
-
-    __slots__ = ("_q", "_k", "_v", "_table", "_out", "_lse", "inputs", "outputs")
-
-    def __init__(self) -> None:
-        for name in ("_q", "_k", "_v", "_table", "_out", "_lse"):
-            setattr(self, name, Slot())
-        self.inputs = sized(_abi.deft_inputs, q=self._q.address, k=self._k.address, v=self._v.address)
-        self.outputs = sized(_abi.deft_outputs, out=self._out.address)
-
-    def fill(self, q: View, k: View, v: View, table: View | None, out: View, lse: View | None) -> None:
-        self._q.fill(*q[:6])
-        self._k.fill(*k[:6])
-        self._v.fill(*v[:6])
-        self._out.fill(*out[:6])
-        self.inputs.page_table = None if table is None else self._table.fill(*table[:6])
-        self.outputs.lse = None if lse is None else self._lse.fill(*lse[:6])
+def numbered(runner: Any) -> int:
+    """The number of a plan or a batch in this process, by which graphs of torch name it."""
+    if "torch" in sys.modules:  # before torch.compile sees the runner: while it looks, nothing can be registered
+        from . import torch_ops  # noqa: F401
+    return number_of(runner)
 
 
-class How(NamedTuple):
-    """Which attention of a spec a run computes."""
-
-    function: Callable[..., int]
-    on_gpu: Callable[..., int]
-    selection: tuple[Selection, ...] = ()
-    selects: bool = False
-
-
-_FULL = How(lib.deft_runtime_run, lib.deft_gpu_plan_run)
-
-
-class HostPlan:
-    """A plan for this machine's processors."""
-
-    def __init__(self, made: int, attention: Attention) -> None:
-        self.handle = Handle(made, lib.deft_plan_destroy)
-        self.attention = attention
-
-    def advance(self, tree: Any) -> int:
-        advanced = c_int32()
-        check(lib.deft_plan_advance(self.handle, tree, byref(advanced)))
-        return advanced.value
-
-    def draft(self, mask: int) -> None:
-        check(lib.deft_plan_draft(self.handle, mask))
-
-    def run(self, call: Call, params: Handle | None, how: How) -> None:
-        call.inputs.params = params._as_parameter_ if params else None
-        status = how.function(
-            runtime(), self.attention, self.handle, *how.selection, addressof(call.inputs), addressof(call.outputs)
-        )
-        call.inputs.params = None
-        check(status)
-        if how.selects:
-            how.selection[0]._lies_in(None, 0)
-
-    def query_count(self) -> int:
-        return lib.deft_plan_query_count(self.handle)
-
-    def is_current(self) -> bool:
-        return bool(lib.deft_plan_is_current(self.handle))
-
-    def summary(self) -> PlanSummary:
-        return read_summary(lib.deft_plan_get_summary, self.handle)
-
-    def choice(self) -> ConfigChoice:
-        return read_choice(lib.deft_plan_get_choice, self.handle)
-
-    def picture(self, tree: Any) -> str:
-        return take_text(lib.deft_plan_get_picture, self.handle, tree)
-
-
-class GpuPlan:
-    """A plan on a GPU, with the kernels that run it."""
-
-    def __init__(self, made: int, kernels: GpuKernels, options: PlanOptions) -> None:
-        self.handle = GpuHandle(made, lib.deft_gpu_plan_destroy)
-        self.kernels = kernels
-        self.options = options
-        self.budget = options.budget or 0  # of its lists; 0: it has none
-        self.needs_upload = True
-
-    def advance(self, tree: Any) -> int:
-        advanced = c_int32()
-        check(lib.deft_gpu_plan_advance(self.handle, tree, byref(advanced)))
-        self.needs_upload |= advanced.value != _abi.DEFT_ADVANCED_NOTHING
-        return advanced.value
-
-    def upload(self, stream: int) -> None:
-        check(lib.deft_gpu_plan_upload(self.handle, stream))
-        self.needs_upload = False
-
-    def reserve(self, requests: int, queries: int, tokens: int, longest_path: int = 0) -> PlanRoom:
-        """As Plan.reserve."""
-        room, size = sized(_abi.deft_gpu_room), sized(_abi.deft_gpu_room_size)
-        of_host = self.options.struct(None)
-        options = self.options.gpu_struct(of_host)  # a plan that may not cut as it likes needs room of its own
-        options.longest_path = longest_path
-        check(lib.deft_gpu_room_for(self.kernels.loaded, requests, queries, tokens, byref(options), byref(room), byref(size)))
-        check(lib.deft_gpu_plan_reserve(self.handle, byref(room)))
-        self.needs_upload = True
-        return PlanRoom(size.device_bytes, size.host_bytes)
-
-    def _upload_if_needed(self, stream: int) -> None:
-        if self.needs_upload:
-            self.upload(stream)
-
-    def follow(self, lengths: int, stream: int) -> None:
-        self._upload_if_needed(stream)
-        check(lib.deft_gpu_plan_follow(self.handle, lengths, stream))
-
-    def draft(self, mask: int, stream: int) -> None:
-        self._upload_if_needed(stream)
-        check(lib.deft_gpu_plan_draft(self.handle, mask, stream))
-
-    def run(self, call: Call, frozen: tuple[Any, ...], stream: int, how: How = _FULL) -> None:
-        for selection in how.selection:
-            self._check_lists(selection, how.selects)
-        self._upload_if_needed(stream)
-        loaded = self.kernels.with_params(frozen)
-        check(how.on_gpu(self.handle, loaded, addressof(call.inputs), addressof(call.outputs), stream))
-        if how.selects:
-            how.selection[0]._lies_in(self, stream)
-
-    def _check_lists(self, selection: Selection, are_made: bool) -> None:
-        """Lists on a GPU are the plan's."""
-        if self.budget != selection.budget:
-            had = f"lists of {self.budget} tokens" if self.budget else "no lists"
-            raise UsageError(
-                f"the plan on the GPU has {had}, the selection is for {selection.budget}",
-                f"give attention.plan(tree, budget={selection.budget}), or let a run that selects be its first",
-            )
-        if not are_made and selection._plan is not self:
-            raise UsageError("the selection is not of this plan on this GPU", "call run_selecting first")
-
-    def read_lists(self, selection: Selection, stream: int) -> None:
-        check(lib.deft_gpu_plan_read_lists(self.handle, selection, stream))
-
-    def query_count(self) -> int:
-        return lib.deft_gpu_plan_query_count(self.handle)
-
-    def is_current(self) -> bool:
-        return bool(lib.deft_gpu_plan_is_current(self.handle))
-
-    def summary(self) -> PlanSummary:
-        return read_summary(lib.deft_gpu_plan_get_summary, self.handle)
-
-    def choice(self) -> ConfigChoice:
-        return read_choice(lib.deft_gpu_plan_get_choice, self.handle)
-
-    def picture(self, tree: Any) -> str:
-        return take_text(lib.deft_gpu_plan_get_picture, self.handle, tree)
+def is_traced(options: RunOptions) -> bool:
+    """Whether torch.compile or torch.export looks at a run instead of running it, and there is an operation of torch for it."""
+    torch = sys.modules.get("torch")
+    if torch is None or not torch.compiler.is_compiling():
+        return False
+    given = [name for name, value in options.items() if value is not None and value is not False]
+    return all(name in ("out", "lse", "return_lse") for name in given)
 
 
 class Runs(OfThisProcess):
-    """Running on whatever device the tensors are, with a plan for it that is made when it is first needed."""
+    """Runs of an attention over what changes from step to step, with a plan for each device that is made when it is first
+    needed. `options` are checked ones."""
 
-    def __init__(self, attention: Attention, params: Mapping[str, Any] | None, options: PlanOptions) -> None:
+    def __init__(self, attention: Compiled, params: Mapping[str, Any] | None, options: Mapping[str, Any]) -> None:
         self._attention = attention
-        self._options = options.checked()
+        self._options = dict(options)
         self._values = merged(attention.captured, params)
         self._frozen = freeze(self._values)
         self._params = make_params(attention, self._frozen)
@@ -207,19 +70,20 @@ class Runs(OfThisProcess):
 
     def _host_plan(self) -> HostPlan:
         if self._host is None:
-            made = self._make_host(byref(self._options.struct(self._params)))
+            params = self._params._as_parameter_ if self._params else None
+            made = self._make_host(byref(struct_of(_abi.deft_plan_options, self._options, params=params)))
             self._host = HostPlan(made, self._attention)
         return self._host
 
-    def _gpu_plan(self, device: int, how: How = _FULL) -> GpuPlan:
+    def _gpu_plan(self, device: int, budget: int | None = None) -> GpuPlan:
         plan = self._gpus.get(device)
         if plan is None:
-            if self._options.budget is None and how.selection:
-                self._options = self._options._replace(budget=how.selection[0].budget)
-            kernels = GpuKernels(self._attention, device, self._planned_tree(), self._frozen, self._options.invariant)
-            options = self._options.struct(None)
-            made = self._make_gpu(kernels, byref(self._options.gpu_struct(options)))
-            plan = self._gpus[device] = GpuPlan(made, kernels, self._options)
+            if self._options.get("budget") is None and budget is not None:
+                self._options["budget"] = budget
+            kernels = GpuKernels(self._attention, device, self._planned_tree(), self._frozen, self._options["invariant"])
+            of_host = struct_of(_abi.deft_plan_options, self._options)
+            options = struct_of(_abi.deft_gpu_plan_options, self._options, plan=addressof(of_host))
+            plan = self._gpus[device] = GpuPlan(self._make_gpu(kernels, byref(options)), kernels, dict(self._options))
         return plan
 
     def _plans(self) -> list[HostPlan | GpuPlan]:
@@ -232,11 +96,24 @@ class Runs(OfThisProcess):
     def _advance(self, tree: Any) -> str:
         return _ADVANCED[max((plan.advance(tree) for plan in self._plans()), default=_abi.DEFT_ADVANCED_NOTHING)]
 
-    def _upload(self, stream: int | None) -> None:
+    def _check_is_ready(self) -> None:
+        """Before what needs something to be planned."""
+
+    def upload(self, stream: int | None = None) -> None:
+        """On GPUs: puts the plan on the stream (by default torch's current one) for runs and replayed graphs behind it. A
+        run does it by itself, except in a graph."""
         for device, plan in self._gpus.items():
             plan.upload(stream_or_current(stream, device))
 
-    def _reserve(self, requests: int, queries: int, tokens: int, longest_path: int, device: Any) -> PlanRoom:
+    def reserve(self, requests: int, queries: int, tokens: int, *, longest_path: int = 0, device: Any = "cuda") -> PlanRoom:
+        """On a GPU, before a graph is captured that is to serve larger trees: room for the plans of all trees of at most so
+        many requests (leaves, and nodes that queries end with), queries in all, and tokens, a shared one counted once. Without it
+        a graph has the room of the tree that it was captured with, and one that needs more is an error. `longest_path`: tokens of
+        a path at most, for plans with `budget` and invariant ones. Waits for the GPU; the next run, or `upload` before a graph is
+        replayed, brings the plan anew. Gives the memory that the room takes. A graph that is captured of few rows and serves more
+        has the first rows of tensors that hold all: `run(q[:1], ..., out=out[:1])`. Of a batch: behind its first update; tables of
+        drafts come with the first that has some, and are not counted."""
+        self._check_is_ready()
         room = (
             expect_whole("requests", requests, least=0),
             expect_whole("queries", queries, least=0),
@@ -245,24 +122,65 @@ class Runs(OfThisProcess):
         )
         index = device_index(device)
         if index is None:
-            raise UsageError("a plan of the processor needs no room", 'device="cuda" is where graphs are')
+            raise UsageError("a plan of the processor needs no room", 'device="cuda" is where graphs are', "device")
         return self._gpu_plan(index).reserve(*room)
 
-    def _check_replays(self) -> None:
+    def check_replays(self) -> None:
+        """An error where a replayed graph has run while the tree had changed since the upload, where `follow` has met a length
+        that the plan does not serve or `draft` rows that are no tree's, or, with `check_pages`, a run a page that the cache does
+        not have. Told once; what is still under way is noticed later."""
         for plan in self._gpus.values():
             check(lib.deft_gpu_plan_check_replays(plan.handle))
 
-    def _follow(self, lengths: Any, stream: int | None) -> None:
+    def capture_replay(self, stream: int | None = None) -> None:
+        """Between replays of a captured graph, where steps are captured (deft.capture): waits for the stream (by default torch's
+        current one) and writes the step as the GPU has it, with lengths, drafts and page table. Steps of a replayed graph are
+        otherwise written when the plan is uploaded, as the host knows them then."""
+        for device, plan in self._gpus.items():
+            plan.capture_replay(stream_or_current(stream, device))
+
+    def follow(self, lengths: Any, stream: int | None = None) -> None:
+        """For runs behind it, the path of each query has as many tokens as `lengths` says by then: int32 in memory of the
+        GPU. For plans made with `follows_lengths`; requests with drafts have `lengths` in draft."""
+        self._check_is_ready()
         seen = view("lengths", lengths)
         if seen.device_type != _abi.DEFT_DEVICE_CUDA:
-            raise UsageError("lengths are on the host, they are read on the GPU")
+            raise UsageError("lengths are on the host, they are read on the GPU", field="lengths")
         if self._gpus and seen.device not in self._gpus:  # else a plan would follow that nobody runs
             planned = " and ".join(map(str, self._gpus))
-            raise UsageError(f"lengths are on GPU {seen.device}, the plan is on GPU {planned}", "on another one, run there first")
+            has = f"lengths are on GPU {seen.device}, the plan is on GPU {planned}"
+            raise UsageError(has, "on another one, run there first", "lengths")
         plan = self._gpu_plan(seen.device)
         stream = stream_of(lengths, seen.device) if stream is None else stream
         slot = Slot()  # which lives as long as the call
-        plan.follow(slot.fill(*seen[:6]), stream)
+        plan.follow(slot.fill(seen), stream)
+
+    def summary(self) -> PlanSummary:
+        return self._any().summary()
+
+    def choice(self) -> ConfigChoice:
+        return self._any().choice()
+
+    def _repr_svg_(self) -> str:
+        return self._any().picture(self._planned_tree())
+
+    def html(self, against: Runs | None = None) -> str:
+        """The plan as a page for a browser, which needs no other file and no network: the tree and who reads it, items, workers over
+        time by the price model (which is no measurement), and where the bytes go. `against`, a plan for a device of the same kind,
+        stands beside it."""
+        plan = self._any()
+        if against is None:
+            return plan.page(self._planned_tree())
+        if not isinstance(against, Runs):
+            raise wrong("against", f"is {kind_of(against)}, it must be a Plan or a PagedBatch")
+        other = against._any()
+        if type(other) is not type(plan):
+            raise wrong("against", "is planned for another kind of device", "plan both for the processor, or both for a GPU")
+        return plan.page(self._planned_tree(), other, against._planned_tree())
+
+    def show(self, against: Runs | None = None, *, height: int = 760) -> PlanPage:
+        """`html` as what a notebook shows, in a frame of so many pixels; `show().save("plan.html")` writes a file."""
+        return PlanPage(self.html(against), expect_whole("height", height, least=100))
 
     def _spare_call(self) -> Call:
         """Runs in other threads take them, too."""
@@ -272,88 +190,99 @@ class Runs(OfThisProcess):
             return Call()
 
     def _run(
-        self,
-        q: Any,
-        k: Any,
-        v: Any,
-        table: Any,
-        out: Any,
-        lse: Any,
-        return_lse: bool,
-        params: Mapping[str, Any] | None,
-        stream: int | None,
-        check_finite: bool = False,
-        how: How = _FULL,
+        self, q: Any, k: Any, v: Any, table: Any, options: RunOptions, kind: RunKind = FULL, lists: Selection | Any = None
     ) -> Any:
         attention = self._attention
-        for selection in how.selection:
-            expect("selection", selection, _abi.deft_selection)
+        others = options.keys() - _READ_HERE  # seldom any
+        if others:
+            expect_known("run", RunOptions, options)
+        out, lse, stream, params = options.get("out"), options.get("lse"), options.get("stream"), options.get("params")
+        return_lse = bool(options.get("return_lse"))
+        are_given = kind is SPARSE and attention._lists_are_given
+        if kind is not FULL and not are_given:
+            expect("selection", lists, _abi.deft_selection)
         q_view = view("q", q)
         is_gpu = q_view.device_type == _abi.DEFT_DEVICE_CUDA
-        plan = self._gpu_plan(q_view.device, how) if is_gpu else self._host_plan()
         if stream is None:
             stream = stream_of(q, q_view.device) if is_gpu else 0
         elif is_gpu:
             q_view = view("q", q, stream)
-        for name, array in (("out", out), ("lse", lse)):
-            if array is not None and is_read_only(array):
-                raise UsageError(f"{name} may not be written to")
+        selection, given, budget = None, None, None
+        if are_given:
+            given = int32_view("lists", lists, stream)
+            budget = given.shape[-1] if given.shape else None
+        elif kind is not FULL:
+            selection, budget = lists, lists.budget
+        plan = self._gpu_plan(q_view.device, budget) if is_gpu else self._host_plan()
+        expect_writable("out", out)
+        expect_writable("lse", lse)
         if (return_lse or lse is not None) and not attention.has_lse:
-            raise UsageError(f"`{attention.name}` gives no lse", "write `output = ... with lse` in the spec")
+            raise UsageError(f"`{attention.name}` gives no lse", "write `output = ... with lse` in the spec", "lse")
         rows = (plan.query_count(), attention.query_heads)
         if out is None:
-            out = make_like(q, (*rows, attention.head_dim), attention._output_code)
+            out = make_like(q, (*rows, attention.value_dim), attention._output_code)
         if lse is None and return_lse:
             lse = make_like(q, rows, _abi.DEFT_F32)
         cache, name = attention._cache_code, attention.name
-        table_view = None
-        if table is not None:
-            table_view = table_of(table, stream)
+        k, k_rope = _parts_of(k, attention)
         call = self._spare_call()
         views = (
             _bits_of("q", q_view, attention._code, name),
             _bits_of("k", view("k", k, stream), cache, name),
-            _bits_of("v", view("v", v, stream), cache, name),
-            table_view,
+            None if k_rope is None else _bits_of("k_rope", view("k_rope", k_rope, stream), cache, name),
+            None if attention.value_in_key else _bits_of("v", view("v", v, stream), cache, name),
+            None if table is None else _table_of(table, stream),
+            given,
             _bits_of("out", view("out", out, stream), attention._output_code, name),
             None if lse is None else _bits_of("lse", view("lse", lse, stream), _abi.DEFT_F32, name),
         )
         call.fill(*views)
-        call.inputs.checks_finite = bool(check_finite)
+        for option in others:
+            setattr(call.inputs, INPUT_FIELDS[option], as_c(option, options[option]))  # type: ignore[literal-required]
+        values, frozen = self._values, self._frozen
         if params:
-            values = merged(self._values, params)
+            values = merged(values, params)
             frozen = freeze(values)
-        else:
-            values, frozen = self._values, self._frozen
         if attention._needed and not attention._needed <= values.keys():
             check_given(attention, values)
         try:
-            if is_gpu:
-                plan.run(call, frozen, stream, how)
+            if isinstance(plan, GpuPlan):
+                plan.run(call, frozen, stream, kind, selection)
             else:
-                plan.run(call, make_params(attention, frozen) if params else self._params, how)
+                plan.run(call, make_params(attention, frozen) if params else self._params, kind, selection)
         except UsageError as error:
-            if table is None and error.message.startswith("the page table has 0 pages"):
-                raise UsageError(error.message, "give page_table: the page of each page of the tree's locations") from None
+            if table is None and error.field == "page_table":
+                hint = "give page_table: the page of each page of the tree's locations"
+                raise UsageError(error.message, hint, error.field) from None
             raise
+        for option in others:  # the next run may not have them
+            setattr(call.inputs, INPUT_FIELDS[option], 0)
         self._calls.append(call)
         return (out, lse) if return_lse else out
 
 
-def table_of(table: Any, stream: int = 0) -> View:
+def _parts_of(k: Any, attention: Compiled) -> tuple[Any, Any]:
+    """K, and its rotary columns where they are apart."""
+    if not isinstance(k, tuple):
+        return k, None
+    if not attention.value_in_key:
+        raise wrong("k", f"is a tuple, and the cache of `{attention.name}` is not latent", "hand over one array")
+    if len(k) != 2:
+        raise wrong("k", f"is a tuple of {len(k)}, it must be one array or (k, k_rope)")
+    return k
+
+
+def _table_of(table: Any, stream: int) -> View:
     if isinstance(table, View):
         moved = getattr(table.owner, "page_table", None)  # that of sequences, which may have changed since
         return table if moved is None else moved
     if isinstance(table, (list, tuple)):
-        row: Ints = ints("page_table", table)
+        row = ints("page_table", table)
         return View(row.address, _abi.DEFT_I32, (row.count,), None, _abi.DEFT_DEVICE_CPU, 0, row.owner)
-    seen = view("page_table", table, stream)
-    if seen.dtype != _abi.DEFT_I32:
-        raise UsageError(f"page_table is {dtype_text(seen.dtype)}, it must be int32")
-    return seen
+    return int32_view("page_table", table, stream)
 
 
-_AS_INTEGERS = {(UINT16, _abi.DEFT_BF16), (UINT8, _abi.DEFT_F8_E4M3), (UINT8, _abi.DEFT_F8_E5M2)}
+_AS_INTEGERS = {(UINT16, _abi.DEFT_BF16), *((UINT8, code) for code in EIGHT_BIT)}
 
 
 def _bits_of(name: str, seen: View, code: int, attention: str) -> View:
@@ -362,11 +291,4 @@ def _bits_of(name: str, seen: View, code: int, attention: str) -> View:
         return seen
     if (seen.dtype, code) in _AS_INTEGERS:
         return seen._replace(dtype=code)
-    raise UsageError(f"{name} is {dtype_text(seen.dtype)}, `{attention}` takes {DTYPE_NAMES[code]}")
-
-
-def stream_or_current(stream: int | None, device: int) -> int:
-    torch = sys.modules.get("torch")
-    if stream is None and torch is not None and torch.cuda.is_initialized():
-        return int(torch.cuda.current_stream(device).cuda_stream)
-    return stream or 0
+    raise wrong(name, f"is {dtype_text(seen.dtype)}, `{attention}` takes {DTYPE_NAMES[code]}")

@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 from ctypes import POINTER, byref, c_int32, c_size_t, c_void_p, cast
+from functools import partial
 from typing import Any, Iterable, NamedTuple, Sequence
 
 from . import _abi
 from ._arguments import row_of, structs_of
-from ._library import Handle, check, lib, make, sized
-from ._selection import NodeTokens
+from ._gpu import GpuHandle, gpu
+from ._library import Borrowed, Handle, check, lib, make, read, sized, take_row
 from ._tensors import View
-from ._tree import TreeView, _position, array_of_queries
+from ._tree import ChangingTree
+
+
+class NodeTokens(NamedTuple):
+    """Consecutive tokens of a node."""
+
+    node: int
+    first: int
+    tokens: int
 
 
 class TokenCopy(NamedTuple):
@@ -21,7 +30,7 @@ class TokenCopy(NamedTuple):
     tokens: int
 
 
-class SequenceTree(TreeView):
+class SequenceTree(ChangingTree):
     """A tree that gives each node its places in the cache and takes them back: pages are shared by branches, copied when
     one of them writes, and free again when the last branch ends. The bytes are the host's: it writes K and V of new
     tokens (`slot` says where), and makes the copies that a call gives, in their order, before it writes anything.
@@ -42,38 +51,35 @@ class SequenceTree(TreeView):
     (<deft.SequenceTree: 3 nodes, 2 queries, 22 tokens>, 4)
     """
 
+    _prefix = "deft_sequence_tree"
+
     def __init__(self, pages: int, page_size: int = 16) -> None:
         options = sized(_abi.deft_pool_options, pages=pages, page_size=page_size)
-        self._sequences = Handle(make(lib.deft_sequence_tree_make, byref(options)), lib.deft_sequence_tree_destroy)
+        self._changed = Handle(make(lib.deft_sequence_tree_make, byref(options)), lib.deft_sequence_tree_destroy)
         self.page_size = page_size
         found, count = c_void_p(), c_size_t()
         self._found = found, count, byref(found), byref(count)  # where calls write which copies to make
-        super().__init__(_TreeOf(self._sequences))
+        super().__init__(Borrowed(lib.deft_sequence_tree_get_tree(self._changed), self._changed))
 
     @property
     def page_table(self) -> View:
         """What runs take as `page_table`: int32 in the host's memory; -1 where there is no page. A run takes the table as it
         is by then; the address is that of now, until the next change."""
         found, count = c_void_p(), c_size_t()
-        check(lib.deft_sequence_tree_get_page_table(self._sequences, byref(found), byref(count)))
+        check(lib.deft_sequence_tree_get_page_table(self._changed, byref(found), byref(count)))
         return View(found.value or 0, _abi.DEFT_I32, (count.value,), None, _abi.DEFT_DEVICE_CPU, 0, self)
 
     @property
     def free_pages(self) -> int:
-        return lib.deft_sequence_tree_free_pages(self._sequences)
+        return lib.deft_sequence_tree_free_pages(self._changed)
 
     def slot(self, node: int, index: int) -> int:
         """Where token `index` of a node lies; -1 for a token that is not there."""
-        return lib.deft_sequence_tree_slot(self._sequences, node, index)
-
-    def _number(self, function: Any, *arguments: Any) -> int:
-        number = c_int32()
-        check(function(self._sequences, *arguments, byref(number)))
-        return number.value
+        return lib.deft_sequence_tree_slot(self._changed, node, index)
 
     def _copies(self, function: Any, *arguments: Any) -> list[TokenCopy]:
         found, count, found_there, count_there = self._found  # an answer of 64 branches grows 64 leaves a step
-        check(function(self._sequences, *arguments, found_there, count_there))
+        check(function(self._changed, *arguments, found_there, count_there))
         if not count.value:
             lib.deft_free(found)
             return []
@@ -84,27 +90,21 @@ class SequenceTree(TreeView):
             lib.deft_free(found)
 
     def add_root(self, tokens: int) -> int:
-        return self._number(lib.deft_sequence_tree_add_root, tokens)
+        return self._number("add_root", tokens)
 
     def add_child(self, parent: int, tokens: int) -> int:
-        return self._number(lib.deft_sequence_tree_add_child, parent, tokens)
+        return self._number("add_child", parent, tokens)
 
     def add_token_tree(self, sequence: int, parents: Sequence[int]) -> list[int]:
         """The guessed tokens of a step of speculative decoding, below `sequence`: a node for each, of one token.
         parents[i] is an earlier token of the list, or -1 for the sequence itself."""
         nodes = (c_int32 * len(parents))()
         array = row_of("parents", parents)
-        check(lib.deft_sequence_tree_add_token_tree(self._sequences, sequence, array, len(parents), nodes))
+        check(lib.deft_sequence_tree_add_token_tree(self._changed, sequence, array, len(parents), nodes))
         return list(nodes)
 
     def append(self, leaf: int, tokens: int = 1) -> list[TokenCopy]:
         return self._copies(lib.deft_sequence_tree_append, leaf, tokens)
-
-    def fork(self, node: int, position: int | None = None) -> int:
-        return self._number(lib.deft_sequence_tree_fork, node, _position(position))
-
-    def prune(self, node: int) -> None:
-        check(lib.deft_sequence_tree_prune(self._sequences, node))
 
     def accept(self, sequence: int, last: int) -> list[TokenCopy]:
         """The copies bring the accepted tokens behind those of the sequence."""
@@ -115,42 +115,37 @@ class SequenceTree(TreeView):
         attention would have made of them until somebody computes them again. Branches share what they share of it, and
         copies take it along; new tokens are not polluted."""
         array = _array_of(tokens)
-        check(lib.deft_sequence_tree_pollute(self._sequences, array, len(array)))
+        self._change("pollute", array, len(array))
 
     def polluted(self) -> list[NodeTokens]:
         """All that are, parents before children: a prefill of a query for each, in this order, at position first + 1,
         first + 2, ... of its node, computes them with full attention."""
-        found, count = c_void_p(), c_size_t()
-        check(lib.deft_sequence_tree_get_polluted(self._sequences, byref(found), byref(count)))
-        try:
-            tokens = cast(found, POINTER(_abi.deft_node_tokens))[: count.value]
-            return [NodeTokens(one.node, one.first, one.tokens) for one in tokens]
-        finally:
-            lib.deft_free(found)
+        read_one = partial(read, NodeTokens)
+        return take_row(_abi.deft_node_tokens, read_one, lib.deft_sequence_tree_get_polluted, self._changed)
 
     def correct(self, tokens: Iterable[NodeTokens]) -> None:
         """They were computed again."""
         array = _array_of(tokens)
-        check(lib.deft_sequence_tree_correct(self._sequences, array, len(array)))
-
-    def add_query(self, node: int, position: int | None = None) -> int:
-        return self._number(lib.deft_sequence_tree_add_query, node, _position(position))
-
-    def set_queries(self, queries: Iterable[int | tuple[int, int | None]]) -> None:
-        array = array_of_queries(queries)
-        check(lib.deft_sequence_tree_set_queries(self._sequences, array, len(array)))
-
-    def clear_queries(self) -> None:
-        check(lib.deft_sequence_tree_clear_queries(self._sequences))
+        self._change("correct", array, len(array))
 
 
 def _array_of(tokens: Iterable[NodeTokens]) -> Any:
     return structs_of("tokens", [NodeTokens(*one) for one in tokens], _abi.deft_node_tokens)
 
 
-class _TreeOf:
-    """The tree of sequences, for calls that look; it lives as long as they do."""
+class GpuPageTable:
+    """At one address for good, so that graphs may capture it. `pages`: of the table; branches that share a page have an
+    entry each, so it may need more than the pool has."""
 
-    def __init__(self, sequences: Handle) -> None:
-        self._as_parameter_ = lib.deft_sequence_tree_get_tree(sequences)
-        self._owner = sequences
+    def __init__(self, device: int, pages: int) -> None:
+        made = make(lib.deft_gpu_page_table_make, gpu(device), pages)
+        self._handle = GpuHandle(made, lib.deft_gpu_page_table_destroy)
+        #: What runs take as `page_table`.
+        self.entries = View(
+            lib.deft_gpu_page_table_data(self._handle), _abi.DEFT_I32, (pages,), None, _abi.DEFT_DEVICE_CUDA, device, self
+        )
+
+    def upload(self, sequences: SequenceTree, stream: int) -> None:
+        """Brings it to what the sequences have now, for runs and replays behind it; only what changed travels. Not on a
+        stream that is being captured."""
+        check(lib.deft_gpu_page_table_upload(self._handle, sequences._changed, stream))

@@ -5,74 +5,58 @@ from __future__ import annotations
 from itertools import count
 from typing import Any, Callable
 
+from . import _ops
 from ._arguments import expect_whole
-from ._attention import Attention, Selects, compile
+from ._attention import Attention, compile
 from ._captured import Captures, tracing
+from ._compiled import Selects
 from ._errors import DiagnosticError, UsageError
-from ._expr import BOOL, Expr, lift, number, refuse
+from ._expr import BOOL, Expr, lift, number, refuse, shared, text_of
 from ._hook_arguments import HEAD, S, X, arguments_of
-from ._print import shared, text_of
 from ._tensors import dtype_word
 from .lang import kv_head, query, token
 
-_CACHE_DTYPES = {"float8_e4m3fn": "fp8_e4m3", "fp8_e4m3": "fp8_e4m3", "float8_e5m2": "fp8_e5m2", "fp8_e5m2": "fp8_e5m2"}
+_CACHE_DTYPES = {written: word for word, name in _ops.EIGHT_BIT_DTYPES.items() for written in (name, word)}
 _QUERY = query
+Hook = Callable[..., Any]
 _DTYPES = {"f16": "f16", "float16": "f16", "bf16": "bf16", "bfloat16": "bf16"}
 
 
 def attention(
     *,
-    query_heads: int,
-    kv_heads: int | None = None,
-    head_dim: int,
-    score: Callable[..., Any] | None = None,
-    mask: Callable[..., Any] | None = None,
-    score_mod: Callable[..., Any] | None = None,
-    mask_mod: Callable[..., Any] | None = None,
-    query: Callable[..., Any] | None = None,
-    key: Callable[..., Any] | None = None,
-    value: Callable[..., Any] | None = None,
-    name: str = "traced",
-    dtype: Any = "bf16",
-    output: Any = None,
-    output_dtype: Any = None,
-    lse: bool = False,
-    sink: Any = None,
-    scale: float | None = None,
-    page_size: int | None = 16,
-    order: str = "nhd",
-    cache_dtype: Any = None,
-    sigmoid: bool | float = False,
-    bound: str = "tree",
-    select: Selects | None = None,
+    query_heads: int, kv_heads: int | None = None, head_dim: int | None = None, name: str = "traced",
+    key_dim: int | None = None, value_dim: int | None = None, latent: tuple[int, int] | tuple[int, int, int] | None = None,
+    score: Hook | None = None, mask: Hook | None = None, score_mod: Hook | None = None, mask_mod: Hook | None = None,
+    query: Hook | None = None, key: Hook | None = None, value: Hook | None = None, output: Any = None, sink: Any = None,
+    dtype: Any = "bf16", output_dtype: Any = None, lse: bool = False, scale: float | None = None, sigmoid: bool | float = False,
+    page_size: int | None = 16, order: str = "nhd", cache_dtype: Any = None, bound: str = "tree", select: Selects | None = None,
 ) -> Attention:
     """Compiles an attention whose score, mask and other hooks are Python functions. They are called once, on values that note
     what is done to them; `spec` of what comes back shows what became of them.
 
     Arguments are bound by name, in any order: a function has those that it reads. `score` gives what takes the place of
     `s`, q.k * scale, and `mask` whether a query sees a token of its path; both may read `q_pos`, `kv_pos`, `head`, `kv_head`,
-    `depth` and `query`. FlexAttention's names are known (`score`, `b`, `h`, `q_idx`, `kv_idx`), so its functions are taken as
-    they are, as `score_mod` and `mask_mod` or as `score` and `mask`. An argument with a default keeps it.
-
-    Functions of torch, NumPy and deft.lang can be used, `//` and `%` are Python's; what the language cannot say is an error
-    that names it. An array that a function has captured, with a number for
-    each head, becomes a parameter of its name, with these values where a run gives no others; so do one over the cache's tokens
-    (`doc[lang.token]`, `scale[lang.token, lang.kv_head]`) and one over queries (`own[lang.query]`).
-
+    `depth` and `query`. FlexAttention's functions are taken as they are, with its names (`score`, `b`, `h`, `q_idx`, `kv_idx`).
     `query`, `key` and `output` make something of each element of q, of K where it is read, and of a row of results, `value`
     multiplies V by a factor that tokens have, and `sink` (a function of `head`, an array or a number) is a logit that only the
     denominator sees. They may read `x`, the element, `x_half` and `x_pair`, its rotary partners, `x_rms`, `dim`, `pos`, `head`,
-    `kv_head`, `q_pos`, `kv_pos`; rules H of the language say which hook reads which, and an error lists them.
-    `output` is a dtype, or such a function, whose result is of `output_dtype`.
+    `kv_head`, `q_pos`, `kv_pos`; an error lists what a hook reads. `output` is a dtype, or such a function, whose result is of
+    `output_dtype`.
+
+    Functions of torch, NumPy and deft.lang can be used, `//` and `%` are Python's; what the language cannot say is an error
+    that names it. A captured array with a number for each head becomes a parameter of its name, with these values where a run
+    gives no others; so do one over the cache's tokens (`doc[lang.token]`, `scale[lang.token, lang.kv_head]`) and one over queries
+    (`own[lang.query]`).
+
+    `key_dim` (of q, too) and `value_dim` (of the output, too) stand in the place of `head_dim` where they differ. `latent=(512, 64)` in the place of
+    all three is a latent cache, `latent(dim = 512, rope = 64)`: it has one KV head, K is all 576 elements of a token and V the first 512, and `scale` is needed. With
+    a `cache_dtype` of 8 bits, `latent=(512, 64, 128)` has a float32 scale for each 128 of the 512 in a token's row, whose 656 bytes are the last dimension of k.
 
     `page_size=None` is a contiguous cache. `cache_dtype` is that of K and V where it is another than q's: with pages, and
     8-bit floats, too (torch.float8_e4m3fn, "fp8_e5m2"). `sigmoid` is True, or a bias, for sigmoid attention.
-
-    `select=deft.Selects(budgets=(1024,))` is for layers that choose tokens, and layers that read these alone.
-
-    `bound="path"` is for masks that show a query tokens behind its own, such as
-    `lambda q_pos, kv_pos: (kv_pos <= q_pos) | (kv_pos < 512)`: the mask decides on all tokens of the query's path, to the end of
-    its node. By `"tree"` it decides on those up to the query's own, and no mask shows more.
+    `select=deft.Selects(budgets=(1024,))` is for layers that choose tokens. `bound="path"` is for masks that show a query tokens
+    behind its own, such as `lambda q_pos, kv_pos: (kv_pos <= q_pos) | (kv_pos < 512)`: they decide on all tokens of the query's
+    path, to the end of its node, and by `"tree"` on those up to the query's own.
 
     >>> import deft, numpy
     >>> slopes = numpy.array([0.5, 0.25, 0.125, 0.0625], "float32")
@@ -93,7 +77,8 @@ def attention(
     }
     <BLANKLINE>
     """
-    kv_heads = query_heads if kv_heads is None else kv_heads
+    if kv_heads is None:
+        kv_heads = query_heads if latent is None else 1
     captures = Captures(query_heads, kv_heads, HEAD, kv_head, _QUERY, token)
     if bound not in ("tree", "path"):
         raise UsageError(f"there is no bound {bound!r} of a mask", "tree and path")
@@ -113,14 +98,22 @@ def attention(
     }
     hooks = {what: _trace(what, function, captures, bound) for what, function in functions.items()}
     hooks["sink"] = _sink(sink, captures, bound)
-    lines = [f"query_heads = {query_heads};", f"kv_heads = {kv_heads};", f"head_dim = {head_dim};"]
+    if latent is not None and (page_size is None or order != "nhd"):
+        raise UsageError("a latent cache has pages, and no order of heads", "give a page_size, and no order")
+    given = {"head_dim": head_dim, "key_dim": key_dim, "value_dim": value_dim}
+    lines = [f"query_heads = {query_heads};", f"kv_heads = {kv_heads};"]
+    lines += [f"{what} = {dim};" for what, dim in given.items() if dim is not None]
     kind = _dtype(dtype)
     if kind != "bf16":
         lines.append(f"dtype = {kind};")
     cache = "" if cache_dtype is None else f", dtype = {_dtype(cache_dtype, _CACHE_DTYPES)}"
     if page_size is None and cache:
         raise UsageError(f"a contiguous cache has q's dtype, not {cache_dtype}", "give a page_size")
-    if page_size is None:
+    if latent is not None:
+        dim, rope, *scales = latent
+        cache += "".join(f", scales = {columns}" for columns in scales)
+        lines.append(f"kv_cache = latent(dim = {dim}, rope = {rope}, page_size = {page_size}{cache});")
+    elif page_size is None:
         lines.append("kv_cache = contiguous;")
     elif cache or (page_size, order) != (16, "nhd"):
         lines.append(f"kv_cache = paged(page_size = {page_size}, order = {order}{cache});")
@@ -153,7 +146,7 @@ def _select_block(select: Selects) -> str:
     if not isinstance(select, Selects):
         raise UsageError(f"select is {select!r}, it must be a deft.Selects", "deft.Selects(budgets=(1024,))")
     budgets = [str(expect_whole("a budget of select", budget, least=1)) for budget in select.budgets]
-    kept = [f"{name} = {expect_whole(name, getattr(select, name), least=0)};" for name in ("keep_first", "keep_last")]
+    kept = [] if select.by == "caller" else [f"{name} = {expect_whole(name, getattr(select, name), least=0)};" for name in ("keep_first", "keep_last")]
     budget = budgets[0] if len(budgets) == 1 else f"tune({', '.join(budgets)})"
     return f"select {{ budget = {budget}; by = {select.by}; {' '.join(kept)} }}"
 

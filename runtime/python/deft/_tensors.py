@@ -6,11 +6,11 @@ from __future__ import annotations
 import ctypes
 import sys
 from ctypes import POINTER, Structure, addressof, c_char_p, c_int32, c_int64, c_uint8, c_uint16, c_uint64, c_void_p, py_object
-from typing import Any, Callable, NamedTuple, Sequence
+from typing import Any, Callable, NamedTuple
 
-from . import _abi, _jax
+from . import _abi, _ops
 from ._arguments import row_of
-from ._errors import UsageError
+from ._errors import UsageError, wrong
 from ._library import sized
 
 MOST_DIMENSIONS = 8
@@ -23,10 +23,14 @@ DTYPE_NAMES = {
     _abi.DEFT_F8_E4M3: "float8_e4m3fn",
     _abi.DEFT_F8_E5M2: "float8_e5m2",
 }
+_CODES = {
+    **{name: code for code, name in DTYPE_NAMES.items()},
+    **{"float64": 0x0240, "int8": 0x0008, "int16": 0x0010, "int64": 0x0040},
+    **{"uint8": UINT8, "uint16": UINT16, "uint32": UINT32, "bool": BOOL},
+}
+EIGHT_BIT = {code: name for code, name in DTYPE_NAMES.items() if name in _ops.EIGHT_BIT_DTYPES.values()}
 # As ml_dtypes has them.
-_NOT_NUMPYS = {DTYPE_NAMES[code]: code for code in (_abi.DEFT_BF16, _abi.DEFT_F8_E4M3, _abi.DEFT_F8_E5M2)}
-
-
+_NOT_NUMPYS = {name: code for code, name in {_abi.DEFT_BF16: "bfloat16", **EIGHT_BIT}.items()}
 
 
 def dtype_word(dtype: Any) -> str:
@@ -46,31 +50,23 @@ class View(NamedTuple):
     owner: Any = None  # to be kept until the call is over
 
 
-def _code_of_kind(kind: str, bits: int) -> int:
-    return {"i": 0, "u": 1, "f": 2, "V": 3, "c": 5, "b": 6}.get(kind, 3) << 8 | bits
-
-
 def _code_of_numpy(dtype: Any) -> int:
     if dtype.name in _NOT_NUMPYS:
         return _NOT_NUMPYS[dtype.name]
     if not dtype.isnative:
         raise UsageError(f"an array is of dtype {dtype.str}, whose bytes stand in another order than this machine's")
-    return _code_of_kind(dtype.kind, 8 * dtype.itemsize)
+    return {"i": 0, "u": 1, "f": 2, "c": 5, "b": 6}.get(dtype.kind, 3) << 8 | 8 * dtype.itemsize
 
 
 _numpy_codes: dict[Any, int] = {}
 
 
-def _elements(strides: Sequence[int], item: int) -> tuple[int, ...]:
-    if any(stride % item for stride in strides):
-        raise UsageError(f"an array has strides of {tuple(strides)} bytes, which are no multiples of its elements' {item}")
-    return tuple(stride // item for stride in strides)
-
-
 def _of_interface(interface: Any, code: int, item: int, device_type: int, device: int) -> View:
     strides = interface.get("strides")
     if strides is not None:
-        strides = _elements(strides, item)
+        if any(stride % item for stride in strides):
+            raise UsageError(f"an array has strides of {tuple(strides)} bytes, which are no multiples of its elements' {item}")
+        strides = tuple(stride // item for stride in strides)
     return View(interface["data"][0], code, interface["shape"], strides, device_type, device)
 
 
@@ -94,37 +90,15 @@ _torch_codes: dict[Any, int] = {}
 _TORCH_DEVICES = {"cpu": _abi.DEFT_DEVICE_CPU, "cuda": _abi.DEFT_DEVICE_CUDA}
 
 
-def _check_means_its_elements(tensor: Any) -> None:
-    """What torch notes beside the elements, a run would leave out."""
+def _of_torch(tensor: Any) -> View:
+    # What torch notes beside the elements, a run would leave out.
     if tensor.is_neg():
         raise UsageError("a tensor is the negative of its elements, to torch alone", "hand over tensor.resolve_neg()")
     if tensor.requires_grad and sys.modules["torch"].is_grad_enabled():
         raise UsageError("a tensor requires grad, and attention has no backward here", "use torch.no_grad(), or tensor.detach()")
-
-
-def _of_torch(tensor: Any) -> View:
-    if tensor.requires_grad or tensor.is_neg():
-        _check_means_its_elements(tensor)
     if not _torch_codes:
         torch = sys.modules["torch"]
-        for name, code in (
-            ("float16", _abi.DEFT_F16),
-            ("bfloat16", _abi.DEFT_BF16),
-            ("float32", _abi.DEFT_F32),
-            ("float64", 0x0240),
-            ("int8", 0x0008),
-            ("int16", 0x0010),
-            ("int32", _abi.DEFT_I32),
-            ("int64", 0x0040),
-            ("float8_e4m3fn", _abi.DEFT_F8_E4M3),
-            ("float8_e5m2", _abi.DEFT_F8_E5M2),
-            ("uint8", UINT8),
-            ("uint16", UINT16),
-            ("uint32", UINT32),
-            ("bool", BOOL),
-        ):
-            if hasattr(torch, name):
-                _torch_codes[getattr(torch, name)] = code
+        _torch_codes.update({getattr(torch, name): code for name, code in _CODES.items() if hasattr(torch, name)})
     device = tensor.device
     kind = _TORCH_DEVICES.get(device.type)
     if kind is None:
@@ -167,8 +141,31 @@ def _of_dlpack(array: Any, stream: int = 0) -> View:
     return View(data, tensor.code << 8 | tensor.bits, shape, strides, tensor.device_type, tensor.device_id, capsule)
 
 
+# jax's arrays come in by DLPack. As they never change, what a run writes is an array of its own.
+
+
+def _is_jax(array: Any) -> bool:
+    jax = sys.modules.get("jax")
+    return jax is not None and isinstance(array, jax.Array)
+
+
+def _make_by_jax(array: Any, shape: tuple[int, ...], dtype: str) -> Any:
+    """A new array on the device of `array`, which the caller writes before anyone else has seen it."""
+    jax = sys.modules["jax"]
+    if array.device.platform != "cpu":
+        # Nothing would tell jax to wait for a stream that is not its own.
+        raise UsageError(
+            f"q is jax's on {array.device}, a result of jax's is made on processors only",
+            "share q with torch (torch.from_dlpack), or give out= of torch's",
+        )
+    # Memory of jax's: from_dlpack would copy another's that does not begin at a multiple of 64 bytes.
+    return jax.numpy.empty(shape, dtype, device=array.device).block_until_ready()
+
+
 def _of_jax(array: Any) -> View:
-    _jax.check_is_computed(array)
+    if isinstance(array, sys.modules["jax"].core.Tracer):
+        raise UsageError("an array is traced by jax, a run takes what is computed", "call it outside jax.jit, or by jax.pure_callback")
+    array.block_until_ready()  # jax computes behind the caller's back on processors, too
     return _of_dlpack(array)
 
 
@@ -183,27 +180,18 @@ _readers: dict[type, Callable[[Any], View]] = {}
 
 
 def _reader(array: Any) -> Callable[[Any], View] | None:
-    if hasattr(array, "data_ptr") and type(array).__module__.partition(".")[0] == "torch" or _is_torch(array):
+    torch, numpy = sys.modules.get("torch"), sys.modules.get("numpy")
+    if torch is not None and isinstance(array, torch.Tensor):
         return _of_torch
-    if _jax.is_jax(array):
+    if _is_jax(array):
         return _of_jax
     if hasattr(array, "__array_interface__") and hasattr(array, "dtype"):
-        return _of_masked if _is_masked_array(array) else _of_numpy
+        return _of_masked if numpy is not None and isinstance(array, numpy.ma.MaskedArray) else _of_numpy
     if hasattr(array, "__cuda_array_interface__") and hasattr(array, "dtype"):
         return _of_cupy
     if hasattr(array, "__dlpack__"):
         return _of_dlpack
     return None
-
-
-def _is_torch(array: Any) -> bool:
-    torch = sys.modules.get("torch")
-    return torch is not None and isinstance(array, torch.Tensor)
-
-
-def _is_masked_array(array: Any) -> bool:
-    numpy = sys.modules.get("numpy")
-    return numpy is not None and isinstance(array, numpy.ma.MaskedArray)
 
 
 def maker_of(array: Any) -> str:
@@ -217,15 +205,30 @@ def view(name: str, array: Any, stream: int = 0) -> View:
     if reader is None:
         reader = _reader(array)
         if reader is None:
-            raise UsageError(
-                f"{name} is a {type(array).__name__}, not an array",
-                "NumPy, torch, CuPy, jax and whatever has __dlpack__ will do",
-            )
+            known = "NumPy, torch, CuPy, jax and whatever has __dlpack__ will do"
+            raise wrong(name, f"is a {type(array).__name__}, not an array", known)
         _readers[type(array)] = reader
     try:
         return _of_dlpack(array, stream) if reader is _of_dlpack else reader(array)
     except UsageError as error:
-        raise UsageError(f"{name}: {error.message}", error.hint) from None
+        raise UsageError(f"{name}: {error.message}", error.hint, name) from None
+
+
+def int32_view(name: str, array: Any, stream: int = 0) -> View:
+    seen = view(name, array, stream)
+    if seen.dtype != _abi.DEFT_I32:
+        raise wrong(name, f"is {dtype_text(seen.dtype)}, it must be int32")
+    return seen
+
+
+def expect_on_host(name: str, seen: View, must: str, hint: str = "") -> None:
+    if seen.device_type != _abi.DEFT_DEVICE_CPU:
+        raise wrong(name, f"is on a GPU, it {must}", hint)
+
+
+def expect_writable(name: str, array: Any) -> None:
+    if array is not None and (getattr(getattr(array, "flags", None), "writeable", True) is False or _is_jax(array)):
+        raise wrong(name, "may not be written to")
 
 
 class Slot:
@@ -240,28 +243,20 @@ class Slot:
         self._key: Any = None
         self.address = addressof(self._tensor)
 
-    def fill(self, data: int, dtype: int, shape: tuple[int, ...], strides: Any, device_type: int, device: int) -> int:
+    def fill(self, seen: View) -> int:
         tensor = self._tensor
-        tensor.data = data
-        key = (dtype, shape, strides, device_type, device)
-        if key != self._key:
+        tensor.data = seen.data
+        if seen[1:6] != self._key:
+            _, tensor.dtype, shape, strides, tensor.device_type, tensor.device_id, _ = seen
             if len(shape) > MOST_DIMENSIONS:
                 raise UsageError(f"an array has {len(shape)} dimensions, at most {MOST_DIMENSIONS} are taken")
+            tensor.ndim = len(shape)
             self._shape[: len(shape)] = shape
+            tensor.strides = None if strides is None else addressof(self._strides)
             if strides is not None:
                 self._strides[: len(strides)] = strides
-            tensor.strides = None if strides is None else addressof(self._strides)
-            tensor.dtype = dtype
-            tensor.ndim = len(shape)
-            tensor.device_type = device_type
-            tensor.device_id = device
-            self._key = key
+            self._key = seen[1:6]
         return self.address
-
-
-def is_read_only(array: Any) -> bool:
-    flags = getattr(array, "flags", None)
-    return getattr(flags, "writeable", True) is False or _jax.is_jax(array)
 
 
 def make_like(array: Any, shape: tuple[int, ...], dtype: int) -> Any:
@@ -273,7 +268,7 @@ def make_like(array: Any, shape: tuple[int, ...], dtype: int) -> Any:
     if reader in (_of_numpy, _of_masked):
         return sys.modules["numpy"].empty(shape, _numpy_dtype(dtype, array))
     if reader is _of_jax:
-        return _jax.make(array, shape, DTYPE_NAMES[dtype])
+        return _make_by_jax(array, shape, DTYPE_NAMES[dtype])
     module = sys.modules.get(type(array).__module__.partition(".")[0])
     if reader is _of_cupy and hasattr(module, "empty"):
         return module.empty(shape, _numpy_dtype(dtype, array))
@@ -292,6 +287,13 @@ def _numpy_dtype(dtype: int, like: Any) -> Any:
     except ImportError:
         return f"uint{dtype & 0xFF}"
     return getattr(ml_dtypes, name)
+
+
+def stream_or_current(stream: int | None, device: int) -> int:
+    torch = sys.modules.get("torch")
+    if stream is None and torch is not None and torch.cuda.is_initialized():
+        return int(torch.cuda.current_stream(device).cuda_stream)
+    return stream or 0
 
 
 def stream_of(array: Any, device: int) -> int:
@@ -318,13 +320,10 @@ def ints(name: str, values: Any) -> Ints:
     if isinstance(values, (list, tuple, range)):
         array = row_of(name, values)
         return Ints(addressof(array), len(values), array)
-    seen = view(name, values)
-    if seen.dtype != _abi.DEFT_I32:
-        raise UsageError(f"{name} is {dtype_text(seen.dtype)}, it must be int32")
-    if seen.device_type != _abi.DEFT_DEVICE_CPU:
-        raise UsageError(f"{name} is on a GPU, it is read on the host", "hand over a copy: .cpu()")
+    seen = int32_view(name, values)
+    expect_on_host(name, seen, "is read on the host", "hand over a copy: .cpu()")
     if len(seen.shape) != 1 or not is_packed(seen):
-        raise UsageError(f"{name} has shape {list(seen.shape)} and strides {strides_text(seen)}, it must be one packed row")
+        raise wrong(name, f"has shape {list(seen.shape)} and strides {strides_text(seen)}, it must be one packed row")
     return Ints(seen.data, seen.shape[0], (values, seen.owner))
 
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from ctypes import POINTER, byref, c_int32, c_size_t, c_void_p, cast
+from ctypes import byref, c_int32
+from functools import partial
+from itertools import accumulate
 from json import dumps
+from math import sqrt
 from typing import Any, Iterable, NamedTuple
 
 from . import _abi
 from ._arguments import expect_whole, structs_of, text_of
-from ._errors import UsageError
-from ._library import Handle, OfThisProcess, check, lib, make, sized, take_text
-from ._tree_picture import draw_tree
+from ._errors import UsageError, wrong
+from ._library import Handle, OfThisProcess, check, filled, lib, make, read, sized, take_number, take_row, take_text
+from ._ranks import Ranks, proposed_holders, ranks_of_c
 
 
 class Node(NamedTuple):
@@ -41,7 +44,7 @@ def _position(position: int | None) -> int:
     if position is None:
         return _abi.DEFT_WHOLE
     if position == _abi.DEFT_WHOLE:  # which C has for it, and here comes of a sum gone wrong
-        raise UsageError(f"position = {position}, it must be 0 or more", "leave it out for all of the node's tokens")
+        raise wrong("position", f"= {position}, it must be 0 or more", "leave it out for all of the node's tokens")
     return position
 
 
@@ -59,9 +62,9 @@ def _query(query: Any) -> tuple[Any, Any]:
     return node, _position(position)
 
 
-def array_of_queries(queries: Iterable[int | tuple[int, int | None]]) -> Any:
+def _array_of_queries(queries: Iterable[int | tuple[int, int | None]]) -> Any:
     if not hasattr(queries, "__iter__"):
-        raise UsageError(f"queries is {queries!r}, it must be a sequence of nodes, or of (node, position)")
+        raise wrong("queries", f"is {queries!r}, it must be a sequence of nodes, or of (node, position)")
     pairs = [(one, _abi.DEFT_WHOLE) if isinstance(one, int) else _query(one) for one in queries]
     return structs_of("queries", pairs, _abi.deft_query)
 
@@ -80,10 +83,8 @@ class TreeView(OfThisProcess):
         return bool(lib.deft_tree_is_alive(self._handle, node))
 
     def node(self, node: int) -> Node:
-        facts = sized(_abi.deft_node)
-        check(lib.deft_tree_get_node(self._handle, node, byref(facts)))
-        parent = None if facts.parent == _abi.DEFT_NO_NODE else facts.parent
-        return Node(parent, facts.tokens, facts.location, facts.depth, facts.position)
+        facts = filled(_abi.deft_node, lib.deft_tree_get_node, self._handle, node)
+        return read(Node, facts, parent=None if facts.parent == _abi.DEFT_NO_NODE else facts.parent)
 
     def _places(self, nodes: Iterable[int]) -> dict[int, tuple[int, int, int]]:
         """The location and the position of each node's first token, and how many tokens it has: what a step asks of every
@@ -105,12 +106,7 @@ class TreeView(OfThisProcess):
     @property
     def nodes(self) -> list[int]:
         """The living nodes, parents before children, siblings in order of birth."""
-        found, count = c_void_p(), c_size_t()
-        check(lib.deft_tree_get_nodes(self._handle, byref(found), byref(count)))
-        try:
-            return cast(found, POINTER(c_int32))[: count.value]
-        finally:
-            lib.deft_free(found)
+        return take_row(c_int32, None, lib.deft_tree_get_nodes, self._handle)
 
     @property
     def query_count(self) -> int:
@@ -138,6 +134,11 @@ class TreeView(OfThisProcess):
             raise UsageError(f"there is no query {query}, only {count}")
         return lib.deft_tree_path_tokens(self._handle, query)
 
+    def propose_holders(self, count: int, page_size: int) -> list[int]:
+        """Who of `count` ranks should hold the page at location p * page_size, for each p: what several queries read is split
+        evenly, what one query has by itself lies on one rank. For Ranks(layout="by_page")."""
+        return proposed_holders(self._handle, count, page_size)
+
     def to_json(self, *, locations: bool = False) -> str:
         """As `deftc` reads trees. With `locations` it says where the nodes' tokens lie, too, for another process that plans it over
         a cache like this one's; nodes are numbered anew then, in the order of `nodes`."""
@@ -160,10 +161,50 @@ class TreeView(OfThisProcess):
         return f"<deft.{type(self).__name__}: {len(self.nodes)} nodes, {self.query_count} queries, {self.tokens} tokens>"
 
     def _repr_svg_(self) -> str:
-        return draw_tree(self)
+        return _picture_of(self)
 
 
-class Tree(TreeView):
+class ChangingTree(TreeView):
+    """What a Tree and a SequenceTree have in common of changes."""
+
+    _prefix = ""  # of the functions that change it
+    _changed: Any  # what they take
+
+    def _change(self, what: str, *arguments: Any) -> None:
+        check(getattr(lib, f"{self._prefix}_{what}")(self._changed, *arguments))
+
+    def _number(self, what: str, *arguments: Any) -> int:
+        return take_number(getattr(lib, f"{self._prefix}_{what}"), self._changed, *arguments)
+
+    def fork(self, node: int, position: int | None = None) -> int:
+        """An empty branch that shares the path to `node`, up to its first `position` tokens where that is given. A node
+        that is shared in part is cut in two; its number then stands for the second part."""
+        return self._number("fork", node, _position(position))
+
+    def prune(self, node: int) -> None:
+        """Removes the node, all below it and their queries; the numbers of later queries move up."""
+        self._change("prune", node)
+
+    def add_query(self, node: int, position: int | None = None) -> int:
+        """A query that sees all tokens up to the end of `node`, also those it gains later; or to its first `position`."""
+        return self._number("add_query", node, _position(position))
+
+    def set_queries(self, queries: Iterable[int | tuple[int, int | None]]) -> None:
+        """Replaces all of them: nodes, or (node, position). The same ones as before keep a plan cheap to advance."""
+        array = _array_of_queries(queries)
+        self._change("set_queries", array, len(array))
+
+    def clear_queries(self) -> None:
+        self._change("clear_queries")
+
+    def set_ranks(self, ranks: Ranks | None) -> None:
+        """From now on plans read what this rank holds; None: all of it. Peers.merge makes one result of all ranks' runs."""
+        own, kept = (None, None) if ranks is None else ranks_of_c(ranks)
+        self._change("set_ranks", own if own is None else byref(own))
+        del kept
+
+
+class Tree(ChangingTree):
     """The tree (or forest) of one decode step, and what happens to it between steps. Nodes and queries are named by the
     numbers that the methods return; a pruned node's number is given to a later node. A call that fails changes nothing.
 
@@ -181,8 +222,14 @@ class Tree(TreeView):
     <deft.Tree: 2 nodes, 1 queries, 1021 tokens>
     """
 
+    _prefix = "deft_tree"
+
     def __init__(self) -> None:
-        super().__init__(Handle(make(lib.deft_tree_make), lib.deft_tree_destroy))
+        self._own(make(lib.deft_tree_make))
+
+    def _own(self, made: int) -> None:
+        super().__init__(Handle(made, lib.deft_tree_destroy))
+        self._changed = self._handle
 
     __copy__ = TreeView.copy
 
@@ -192,7 +239,7 @@ class Tree(TreeView):
     @classmethod
     def _of(cls, value: int) -> Tree:
         tree = cls.__new__(cls)
-        TreeView.__init__(tree, Handle(value, lib.deft_tree_destroy))
+        tree._own(value)
         return tree
 
     @classmethod
@@ -200,57 +247,89 @@ class Tree(TreeView):
         """Reads what `deftc` reads, and to_json() writes."""
         return cls._of(make(lib.deft_tree_parse, text_of("json", json)))
 
-    def _number(self, function: Any, *arguments: Any) -> int:
-        number = c_int32()
-        check(function(self._handle, *arguments, byref(number)))
-        return number.value
-
     def add_root(self, tokens: int, location: int | None = None) -> int:
-        return self._number(lib.deft_tree_add_root, tokens, _location(location))
+        return self._number("add_root", tokens, _location(location))
 
     def add_child(self, parent: int, tokens: int, location: int | None = None) -> int:
-        return self._number(lib.deft_tree_add_child, parent, tokens, _location(location))
+        return self._number("add_child", parent, tokens, _location(location))
 
     def append(self, leaf: int, tokens: int = 1) -> None:
         """Lets a leaf grow by tokens that follow its last one in the cache. Only leaves grow."""
-        check(lib.deft_tree_append(self._handle, leaf, tokens))
-
-    def fork(self, node: int, position: int | None = None) -> int:
-        """An empty branch that shares the path to `node`, up to its first `position` tokens where that is given. A node
-        that is shared in part is cut in two; its number then stands for the second part."""
-        return self._number(lib.deft_tree_fork, node, _position(position))
-
-    def prune(self, node: int) -> None:
-        """Removes the node, all below it and their queries; the numbers of later queries move up."""
-        check(lib.deft_tree_prune(self._handle, node))
+        self._change("append", leaf, tokens)
 
     def accept(self, sequence: int, last: int) -> list[Stretch]:
         """Speculative decoding: the tokens from below `sequence` to the end of `last` become the end of `sequence`;
         everything else below goes. Gives where the accepted tokens lie, in path order: copy their K and V behind the
         sequence's last token before the next run."""
-        found, count = c_void_p(), c_size_t()
-        check(lib.deft_tree_accept(self._handle, sequence, last, byref(found), byref(count)))
-        try:
-            stretches = cast(found, POINTER(_abi.deft_stretch))[: count.value]
-            return [Stretch(one.location, one.tokens) for one in stretches]
-        finally:
-            lib.deft_free(found)
+        return take_row(_abi.deft_stretch, partial(read, Stretch), lib.deft_tree_accept, self._handle, sequence, last)
 
     def place(self, node: int, location: int) -> None:
         """Says where a node's first token lies; the others follow it."""
-        check(lib.deft_tree_place(self._handle, node, location))
-
-    def add_query(self, node: int, position: int | None = None) -> int:
-        """A query that sees all tokens up to the end of `node`, also those it gains later; or to its first `position`."""
-        return self._number(lib.deft_tree_add_query, node, _position(position))
+        self._change("place", node, location)
 
     def remove_query(self, query: int) -> None:
-        check(lib.deft_tree_remove_query(self._handle, query))
+        self._change("remove_query", query)
 
-    def set_queries(self, queries: Iterable[int | tuple[int, int | None]]) -> None:
-        """Replaces all of them: nodes, or (node, position). The same ones as before keep a plan cheap to advance."""
-        array = array_of_queries(queries)
-        check(lib.deft_tree_set_queries(self._handle, array, len(array)))
 
-    def clear_queries(self) -> None:
-        check(lib.deft_tree_clear_queries(self._handle))
+_WIDTH, _ROW, _GAP, _MARGIN = 900.0, 20.0, 2.0, 8.0
+_TALLEST = 700.0
+_COLOURS = ("#9cc3e6", "#b9dbb4", "#f3cf9b", "#d9bfe3", "#f0b7b3")
+_LEGEND = "a box is a node (number: tokens), its width by the square root of its tokens; dark edges: queries end there"
+
+
+def _picture_of(tree: TreeView) -> str:
+    """A box is a node, as wide as its tokens and as tall as the leaves below it, right of its parent."""
+    facts = {node: tree.node(node) for node in tree.nodes}
+    queries: dict[int, int] = {}
+    for query in tree.queries:
+        queries[query.node] = queries.get(query.node, 0) + 1
+    top, leaves = _rows(facts)
+    # Square roots, so that a prompt of thousands of tokens leaves room for its branches.
+    depths = max((node.depth for node in facts.values()), default=-1) + 1
+    widest = [0.0] * depths
+    for one in facts.values():
+        widest[one.depth] = max(widest[one.depth], sqrt(one.tokens) + 2)
+    gap = min(_GAP, _WIDTH / 4 / max(depths, 1))  # of thousands of levels boxes are still left
+    scale = (_WIDTH - 2 * _MARGIN - gap * depths) / max(sum(widest), 1)
+    left = [_MARGIN + scale * before + gap * depth for depth, before in enumerate(accumulate(widest, initial=0.0))]
+    total = sum(leaves[node] for node, one in facts.items() if one.parent is None)
+    row = min(_ROW, _TALLEST / max(total, 1))
+    boxes = []
+    for node, one in facts.items():
+        x, y = left[one.depth], _MARGIN + row * top[node]
+        width, height = max(min(1.0, 4 * gap), scale * (sqrt(one.tokens) + 2)), max(row * leaves[node] - _GAP * min(1, row / 4), 0.5)
+        place = "not placed" if one.location == _abi.DEFT_NOT_PLACED else f"at location {one.location}"
+        title = f"node {node}: {one.tokens} tokens {place}, {queries.get(node, 0)} queries"
+        boxes.append(
+            f'<rect x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}" fill="{_COLOURS[node % len(_COLOURS)]}" '
+            f'stroke="#456" stroke-width="{1.6 if node in queries else 0.4}"><title>{title}</title></rect>'
+        )
+        label = next((text for text in (f"{node}: {one.tokens}", f"{node}") if 6.5 * len(text) + 6 <= width), "")
+        if height >= 11 and label:
+            middle = y + min(height, 40) / 2 + 4
+            boxes.append(f'<text x="{x + 4:.1f}" y="{middle:.1f}" font-size="11">{label}</text>')
+    height = 2 * _MARGIN + row * total
+    if facts:
+        boxes.append(f'<text x="{_MARGIN:.1f}" y="{height + 6:.1f}" font-size="11" fill="#667">{_LEGEND}</text>')
+        height += 16
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{_WIDTH:.0f}" height="{height:.0f}" '
+        f'viewBox="0 0 {_WIDTH:.0f} {height:.0f}" font-family="sans-serif">'
+        f'<rect width="100%" height="100%" fill="white"/>{"".join(boxes)}</svg>'
+    )
+
+
+def _rows(facts: dict[int, Node]) -> tuple[dict[int, int], dict[int, int]]:
+    """Of each node the row it begins in, and how many it takes: one for each leaf below. `facts` is in preorder."""
+    leaves = dict.fromkeys(facts, 0)
+    for node in reversed(facts):
+        leaves[node] = max(leaves[node], 1)
+        parent = facts[node].parent
+        if parent is not None:
+            leaves[parent] += leaves[node]
+    top: dict[int, int] = {}
+    free: dict[int | None, int] = {None: 0}
+    for node, one in facts.items():
+        top[node] = free[node] = free[one.parent]
+        free[one.parent] += leaves[node]
+    return top, leaves

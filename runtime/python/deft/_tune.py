@@ -8,20 +8,25 @@ import signal
 import subprocess
 import sys
 from dataclasses import dataclass, field
+from html import escape
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Callable, Iterable, Mapping
+from typing import Any, Callable, Iterable, Mapping, Sequence
 
 from . import _abi
 from ._arguments import expect, expect_whole, kind_of
-from ._errors import KINDS, InternalError, UsageError
-from ._html import html_table
+from ._attention import Attention
+from ._errors import KINDS, InternalError, UsageError, wrong
+from ._gpu import device_index
 from ._library import FOLDER
 from ._params import merged
-from ._gpu import device_index
+from ._tree import TreeView
 
-if TYPE_CHECKING:
-    from ._attention import Attention
-    from ._tree import TreeView
+
+def html_table(caption: str, heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """For notebooks."""
+    head = "".join(f"<th>{escape(name)}</th>" for name in heads)
+    body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
+    return f"<table><caption>{escape(caption)}</caption><tr>{head}</tr>{body}</table>"
 
 
 @dataclass(frozen=True)
@@ -150,25 +155,12 @@ class TuneResult:
 
 
 def tune(
-    attention: Attention,
-    workload: str | Iterable[str] | None = None,
-    budget: float | None = None,
-    *,
-    trees: Iterable[TreeView] = (),
-    held_out: Iterable[TreeView] = (),
-    params: Mapping[str, Any] | None = None,
-    device: Any = None,
-    candidates: int = 0,
-    threads: int = 0,
-    seed: int = 0,
-    fresh: bool = False,
-    from_related: bool = False,
-    config_file: str | os.PathLike[str] | None = None,
-    journal: str | os.PathLike[str] | None = None,
-    records_folder: str | os.PathLike[str] | None = None,
-    note: str | None = None,
-    progress: Callable[[TuneProgress], Any] | None = None,
-    log: Callable[[str], Any] | None = None,
+    attention: Attention, workload: str | Iterable[str] | None = None, budget: float | None = None, *,
+    trees: Iterable[TreeView] = (), held_out: Iterable[TreeView] = (), params: Mapping[str, Any] | None = None, device: Any = None,
+    candidates: int = 0, threads: int = 0, seed: int = 0, fresh: bool = False, from_related: bool = False,
+    config_file: str | os.PathLike[str] | None = None, journal: str | os.PathLike[str] | None = None,
+    records_folder: str | os.PathLike[str] | None = None, note: str | None = None,
+    progress: Callable[[TuneProgress], Any] | None = None, log: Callable[[str], Any] | None = None,
 ) -> TuneResult:
     """Finds the fastest configs for trees like those to come, and keeps them for this device: attentions that are
     compiled or loaded afterwards make their plans with them. Of an attention that selects the sparse layers are tuned,
@@ -177,8 +169,7 @@ def tune(
 
     `workload` names trees as `deftc workloads` lists them ("few_shot", "few_shot:prompt=4000,branches=50"); `trees` are
     trees of one's own, and on `held_out` ones what is found has to be as good. `budget` is in seconds. `device` is "cpu"
-    or "cuda", by default a GPU if there is one. `progress` is called where the class, the stage or a figure has changed, else
-    some times a second; `log` with what is said in words.
+    or "cuda", by default a GPU if there is one. `progress` and `log` are told how far the run is, in figures and in words.
 
     Ctrl-C ends the run and keeps the classes that are done. The run is a process of its own, so this one may be using the
     GPU, though no measurement is worth much while it does.
@@ -187,13 +178,13 @@ def tune(
     lists: dict[str, list[TreeView]] = {}
     for name, given in (("trees", trees), ("held_out", held_out)):
         if not hasattr(given, "__iter__"):
-            raise UsageError(f"{name} is {kind_of(given)}, it must be a list of trees")
+            raise wrong(name, f"is {kind_of(given)}, it must be a list of trees")
         lists[name] = list(given)
         for place, tree in enumerate(lists[name]):
             expect(f"{name}[{place}]", tree, _abi.deft_tree)
     trees, held_out = lists.values()
     if budget is not None and (not isinstance(budget, (int, float)) or not 0 <= budget <= 1e9):
-        raise UsageError(f"budget is {budget!r}, it must be seconds from 0 on", "0 or None sets no end")
+        raise wrong("budget", f"is {budget!r}, it must be seconds from 0 on", "0 or None sets no end")
     workloads = [workload] if isinstance(workload, str) else list(workload or ())
     own = [("", tree.to_json(), False) for tree in trees] + [("", tree.to_json(), True) for tree in held_out]
     if not workloads and not own and attention.selects is None:
@@ -204,7 +195,7 @@ def tune(
     values = merged(attention.captured, params)
     for param in attention.params:
         if param.sized_by and param.name in (params or ()):
-            raise UsageError(f"{param.name} is an array over {param.sized_by}, whose numbers tuning draws for trees of its own")
+            raise wrong(param.name, f"is an array over {param.sized_by}, whose numbers tuning draws for trees of its own")
         if param.sized_by:
             values.pop(param.name, None)
     request = {
@@ -308,7 +299,7 @@ def _follow(
     finally:
         worker.stdout.close()
     if "error" in ended:
-        raise KINDS.get(ended["status"], InternalError)(ended["error"], ended["hint"])
+        raise KINDS.get(ended["status"], InternalError)(ended["error"], ended["hint"], ended["field"])
     if "summary" not in ended:
         raise InternalError(f"the process that tunes ended with {code}")
     return _result_of(ended["summary"])

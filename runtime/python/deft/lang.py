@@ -20,7 +20,9 @@ from __future__ import annotations
 from typing import Any, Callable
 
 from ._captured import element_of
-from ._expr import F32, I32, Expr, call, compare, lift, logic, name, number, refuse, select
+from ._expr import F32, FUNCTIONS, I32, Expr, call, compare, lift, logic, name, number, refuse, select
+from ._functions import *  # noqa: F403  those of one f32: exp, tanh, floor and the others
+from ._functions import REALS, floor
 
 inf = float("inf")
 depth = name("depth", I32, 0)  # of the token's node, a root's being 0
@@ -41,52 +43,8 @@ def maximum(left: Any, right: Any) -> Expr:
     return call("max", left, right)
 
 
-def exp(value: Any) -> Expr:
-    return call("exp", value)
-
-
-def exp2(value: Any) -> Expr:
-    return call("exp2", value)
-
-
-def log(value: Any) -> Expr:
-    return call("log", value)
-
-
-def log2(value: Any) -> Expr:
-    return call("log2", value)
-
-
-def tanh(value: Any) -> Expr:
-    return call("tanh", value)
-
-
-def sigmoid(value: Any) -> Expr:
-    return call("sigmoid", value)
-
-
-def sqrt(value: Any) -> Expr:
-    return call("sqrt", value)
-
-
-def rsqrt(value: Any) -> Expr:
-    return call("rsqrt", value)
-
-
 def absolute(value: Any) -> Expr:
     return call("abs", value)
-
-
-def floor(value: Any) -> Expr:
-    return call("floor", value)
-
-
-def sin(value: Any) -> Expr:
-    return call("sin", value)
-
-
-def cos(value: Any) -> Expr:
-    return call("cos", value)
 
 
 def floor_divide(left: Any, right: Any) -> Expr:
@@ -141,23 +99,13 @@ def _operator(method: str) -> Callable[..., Any]:
 
 
 # By the names that torch's and NumPy's functions and methods have.
-_FUNCTIONS: dict[str, Callable[..., Any]] = {
+FUNCTIONS.update({
     "where": where,
     "minimum": minimum,
     "maximum": maximum,
     "fmin": minimum,
     "fmax": maximum,
-    "exp": exp,
-    "exp2": exp2,
-    "log": log,
-    "log2": log2,
-    "tanh": tanh,
-    "sigmoid": sigmoid,
-    "sqrt": sqrt,
-    "rsqrt": rsqrt,
-    "floor": floor,
-    "sin": sin,
-    "cos": cos,
+    **REALS,
     "abs": absolute,
     "absolute": absolute,
     "fabs": absolute,
@@ -190,7 +138,7 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "divmod": lambda left, right: divmod(lift(left), right),
     **{name: _operator("__mod__") for name in ("remainder", "mod", "__mod__")},
     **{name: _operator("__pow__") for name in ("pow", "power", "__pow__")},
-}
+})
 for _names, _op in (
     ("lt less __lt__", "<"),
     ("le less_equal __le__", "<="),
@@ -200,22 +148,4 @@ for _names, _op in (
     ("ne not_equal __ne__", "!="),
 ):
     for _name in _names.split():
-        _FUNCTIONS[_name] = lambda left, right, _op=_op: compare(_op, left, right)
-
-
-def apply(function: str, args: Any, kwargs: Any) -> Any:
-    """A function of torch or NumPy on traced values."""
-    known = _FUNCTIONS.get(function)
-    if known is None:
-        raise refuse(f"the function `{function}`", "the functions that it can say are in deft.lang")
-    try:
-        return known(*args, **kwargs)
-    except TypeError:
-        raise refuse(f"the function `{function}` with these arguments") from None
-
-
-def method(value: Expr, function: str) -> Callable[..., Any]:
-    """A method of torch's or NumPy's on a traced value."""
-    if function not in _FUNCTIONS:
-        raise refuse(f"`.{function}` of `{value}`", "the functions that it can say are in deft.lang")
-    return lambda *args, **kwargs: apply(function, (value, *args), kwargs)
+        FUNCTIONS[_name] = lambda left, right, _op=_op: compare(_op, left, right)

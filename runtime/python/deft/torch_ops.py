@@ -1,13 +1,14 @@
 """The run of a plan or a batch as operations of torch, which torch.compile and torch.export take as they are:
 
-    deft::attend(Tensor q, Tensor k, Tensor v, Tensor? page_table, int runner, ScalarType dtype) -> Tensor
+    deft::attend(Tensor q, Tensor k, Tensor? v, Tensor? page_table, int runner, ScalarType dtype) -> Tensor
     deft::attend_lse(...the same...) -> (Tensor out, Tensor lse)
-    deft::attend_out(Tensor q, Tensor k, Tensor v, Tensor? page_table, int runner, Tensor(a!) out, Tensor(b!)? lse) -> ()
+    deft::attend_out(Tensor q, Tensor k, Tensor? v, Tensor? page_table, int runner, Tensor(a!) out, Tensor(b!)? lse) -> ()
 
 `plan.run` and `batch.run` become these where torch looks at them; they may be called by hand, too. `runner` is the `number`
 of a Plan or a PagedBatch, which must be alive when the operation runs, and is then run as it is by then: a graph that was
 compiled once serves every step of a plan that advances, and every other plan. A batch has its own page table, and so has a
-plan of a SequenceTree: `page_table` may be None there. Operations have no gradient.
+plan of a SequenceTree: `page_table` may be None there. Of a latent cache `v` is None, or the rotary columns where they lie
+apart from the others. Operations have no gradient.
 
 Registered by importing this, which the first plan or batch does where torch is imported already. Import it by hand before
 torch.export.load, and where torch comes later than the plan.
@@ -15,16 +16,19 @@ torch.export.load, and where torch comes later than the plan.
 
 from __future__ import annotations
 
-from typing import Any, Optional, Tuple
+from typing import Any
 
 import torch
 
 from ._errors import UsageError
-from ._runners import runner_of
+from ._options import RunOptions
+from ._process import runner_of
 from ._tensors import View
 
 
 def _run(runner: Any, q: Any, k: Any, v: Any, page_table: Any, **given: Any) -> Any:
+    if runner.attention.value_in_key:
+        k, v = k if v is None else (k, v), None
     if page_table is None and runner.takes_page_table:
         page_table = getattr(runner._planned_tree(), "page_table", None)
     if page_table is None:
@@ -38,18 +42,17 @@ def _checked(runner: Any, dtype: torch.dtype) -> Any:
     written = getattr(torch, runner.attention.output_dtype)
     if dtype != written:
         raise UsageError(f"the operation was traced for an output of {dtype}, `{runner.attention.name}` writes {written}")
+    if runner.attention.key_dim != runner.attention.value_dim:
+        raise UsageError(f"the output of `{runner.attention.name}` is not as wide as q", "give it an `out`: deft::attend_out")
     return runner
 
 
-@torch.library.custom_op("deft::attend", mutates_args=())
-def attend(
-    q: torch.Tensor,
-    k: torch.Tensor,
-    v: torch.Tensor,
-    page_table: Optional[torch.Tensor],
-    runner: int,
-    dtype: torch.dtype,
-) -> torch.Tensor:
+# SymInt: a graph serves every number, and is not compiled again for it.
+_READ = "Tensor q, Tensor k, Tensor? v, Tensor? page_table, SymInt runner"
+
+
+@torch.library.custom_op("deft::attend", mutates_args=(), schema=f"({_READ}, ScalarType dtype) -> Tensor")
+def attend(q: Any, k: Any, v: Any, page_table: Any, runner: int, dtype: torch.dtype) -> Any:
     return _run(_checked(runner_of(runner), dtype), q, k, v, page_table)
 
 
@@ -58,15 +61,8 @@ def _(q: Any, k: Any, v: Any, page_table: Any, runner: int, dtype: torch.dtype) 
     return torch.empty(q.shape, dtype=dtype, device=q.device)
 
 
-@torch.library.custom_op("deft::attend_lse", mutates_args=())
-def attend_lse(
-    q: torch.Tensor,
-    k: torch.Tensor,
-    v: torch.Tensor,
-    page_table: Optional[torch.Tensor],
-    runner: int,
-    dtype: torch.dtype,
-) -> Tuple[torch.Tensor, torch.Tensor]:
+@torch.library.custom_op("deft::attend_lse", mutates_args=(), schema=f"({_READ}, ScalarType dtype) -> (Tensor, Tensor)")
+def attend_lse(q: Any, k: Any, v: Any, page_table: Any, runner: int, dtype: torch.dtype) -> Any:
     return _run(_checked(runner_of(runner), dtype), q, k, v, page_table, return_lse=True)
 
 
@@ -76,16 +72,8 @@ def _(q: Any, k: Any, v: Any, page_table: Any, runner: int, dtype: torch.dtype) 
     return torch.empty(q.shape, dtype=dtype, device=q.device), lse
 
 
-@torch.library.custom_op("deft::attend_out", mutates_args=("out", "lse"))
-def attend_out(
-    q: torch.Tensor,
-    k: torch.Tensor,
-    v: torch.Tensor,
-    page_table: Optional[torch.Tensor],
-    runner: int,
-    out: torch.Tensor,
-    lse: Optional[torch.Tensor],
-) -> None:
+@torch.library.custom_op("deft::attend_out", mutates_args=("out", "lse"), schema=f"({_READ}, Tensor(a!) out, Tensor(b!)? lse) -> ()")
+def attend_out(q: Any, k: Any, v: Any, page_table: Any, runner: int, out: Any, lse: Any) -> None:
     _run(runner_of(runner), q, k, v, page_table, out=out, lse=lse)
 
 
@@ -94,17 +82,20 @@ def _(q: Any, k: Any, v: Any, page_table: Any, runner: int, out: Any, lse: Any) 
     return None
 
 
-def traced(runner: Any, q: Any, k: Any, v: Any, page_table: Any, out: Any, lse: Any, return_lse: bool) -> Any:
+def traced(runner: Any, q: Any, k: Any, v: Any, page_table: Any, options: RunOptions) -> Any:
     """What a run is where torch looks at it."""
-    number = runner.number
+    number, out, lse, return_lse = runner.number, options.get("out"), options.get("lse"), options.get("return_lse")
     if isinstance(page_table, View):  # that of the plan's SequenceTree, which the operation asks for it
         page_table = None
-    dtype = getattr(torch, runner.attention.output_dtype)
-    if out is None and lse is None:
+    attention = runner.attention
+    if attention.value_in_key:
+        k, v = k if isinstance(k, tuple) else (k, None)
+    dtype = getattr(torch, attention.output_dtype)
+    if out is None and lse is None and attention.key_dim == attention.value_dim:
         operation = attend_lse if return_lse else attend
         return operation(q, k, v, page_table, number, dtype)
     if out is None:
-        out = torch.empty(q.shape, dtype=dtype, device=q.device)
+        out = torch.empty((*q.shape[:2], attention.value_dim), dtype=dtype, device=q.device)
     if lse is None and return_lse:
         lse = torch.empty(q.shape[:2], dtype=torch.float32, device=q.device)
     attend_out(q, k, v, page_table, number, out, lse)

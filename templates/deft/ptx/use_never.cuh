@@ -17,4 +17,11 @@ __device__ __forceinline__ void useNever(const unsigned (&words)[4][4], unsigned
                "r"(shared));
 }
 
+/// The same of fewer.
+__device__ __forceinline__ void useNever(const unsigned (&words)[4], unsigned shared) {
+  asm volatile("{\n.reg .pred p;\nsetp.eq.u32 p, %4, 0xffffffff;\n"
+               "@p st.shared.v4.b32 [%4], {%0, %1, %2, %3};\n}" ::"r"(words[0]),
+               "r"(words[1]), "r"(words[2]), "r"(words[3]), "r"(shared));
+}
+
 } // namespace deft::ptx

@@ -1,11 +1,11 @@
 #pragma once
 
 #include "deft/abi.h"
-#include "deft/any_family/key_hook.cuh"
-#include "deft/any_family/plan_ahead.cuh"
-#include "deft/any_family/sigmoid_weight.cuh"
-#include "deft/any_family/warp_rows.cuh"
-#include "deft/any_family/worth.cuh"
+#include "deft/common/key_hook.cuh"
+#include "deft/common/plan_ahead.cuh"
+#include "deft/common/sigmoid_weight.cuh"
+#include "deft/common/warp_rows.cuh"
+#include "deft/common/worth.cuh"
 #include "deft/ptx/block.cuh"
 #include "deft/ptx/convert.cuh"
 #include "deft/ptx/cp_async.cuh"

@@ -1,7 +1,7 @@
 #pragma once
 
-#include "deft/any_family/fitted_rows.cuh"
-#include "deft/any_family/warp_rows.cuh"
+#include "deft/common/fitted_rows.cuh"
+#include "deft/common/warp_rows.cuh"
 #include "deft/sm80/shared_layout.cuh"
 
 /// Fitted queries in the order of dims in which a lane gets converted keys.

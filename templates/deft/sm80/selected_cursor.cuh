@@ -1,7 +1,7 @@
 #pragma once
 
-#include "deft/any_family/key_hook.cuh"
-#include "deft/any_family/warp_rows.cuh"
+#include "deft/common/key_hook.cuh"
+#include "deft/common/warp_rows.cuh"
 #include "deft/select/path_places.cuh"
 #include "deft/sm80/token_cursor.cuh"
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "deft/any_family/warp_rows.cuh"
+#include "deft/common/warp_rows.cuh"
 
 /// How a block of the sm80 family lays out its shared memory. The host's twin is
 /// compiler/kernels/Sm80.cpp; every generated file asserts that both agree.

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "deft/any_family/fragment.cuh"
+#include "deft/common/fragment.cuh"
 #include "deft/ptx/convert.cuh"
 #include "deft/types.cuh"
 

@@ -1,8 +1,8 @@
 #pragma once
 
 #include "deft/abi.h"
-#include "deft/any_family/row_place.cuh"
-#include "deft/any_family/warp_rows.cuh"
+#include "deft/common/row_place.cuh"
+#include "deft/common/warp_rows.cuh"
 
 /// From the runs of an item to the tokens of a tile: where each lies in the cache and who sees it.
 namespace deft::sm80 {

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "deft/any_family/union_rows.cuh"
+#include "deft/common/union_rows.cuh"
 #include "deft/sm80/selected_cursor.cuh"
 
 /// Attention to the tokens of unions (abi::Unions): as that of lists, but an item has several queries.

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "deft/any_family/plan_ahead.cuh"
+#include "deft/common/plan_ahead.cuh"
 #include "deft/ptx/block.cuh"
 #include "deft/ptx/dependent_launch.cuh"
 #include "deft/sm90/consumer.cuh"
@@ -47,7 +47,7 @@ public:
     // few columns leave more for copying, which takes more where it converts bytes, and less where others do;
     // runs in shared memory leave more for the rest.
     constexpr bool kIsLight = L::kGroups == 1;
-    constexpr bool kIsLarge = Config::kValueDim > 128;
+    constexpr bool kIsLarge = Config::kValueDim > 128 || (L::kIsLong && TokenArrays<Config>::kCount == 0);
     constexpr bool kFits = !kIsSame<typename Config::Query, typename Config::Key>; // WarpQueries
     constexpr int kCopying = L::kHoldsBytes            ? 64
                              : kHasBytes<Config>       ? (kFits ? 128 : 120)

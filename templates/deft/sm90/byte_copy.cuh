@@ -1,6 +1,6 @@
 #pragma once
 
-#include "deft/any_family/row_place.cuh"
+#include "deft/common/row_place.cuh"
 #include "deft/ptx/cp_async.cuh"
 #include "deft/sm90/layout.cuh"
 

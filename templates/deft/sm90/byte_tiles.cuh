@@ -14,7 +14,7 @@ template <class Config, class Variant> class ByteTiles {
   using L = Layout<Config>;
 
 public:
-  /// A tile whose bytes are on their way to the warp's staging, and what is to be told of it.
+  /// A tile whose bytes are on their way to the warp's staging, and the facts that are to be written of it.
   struct Staged {
     Token token[2];
     TokenBounds bounds;
@@ -107,7 +107,7 @@ private:
     }
     if (by.member() == 0) {
       by.elements().store(staged.elements, step);
-      by.tell(staged.token, staged.bounds, /*isGathered=*/true, staged.isDealt, step);
+      by.writeFacts(staged.token, staged.bounds, /*isGathered=*/true, staged.isDealt, step);
     }
     ptx::mbarrierArrive(by.ring_.full(step));
   }

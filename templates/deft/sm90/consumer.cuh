@@ -29,7 +29,11 @@ template <class Config, class Variant> class Consumer {
   using Key = typename Config::Key;
   using Value = typename Config::Value;
   using Results = ResultRows<Config, Variant>;
-  using Queries = WarpQueries<Config>;
+  /// With many columns of K, caps and masks by arrays leave no registers for queries.
+  static constexpr bool kIsDear =
+      FormOf<Variant>::kIsCapped || (Variant::kHasMask && TokenArrays<Config>::kCount > 0);
+  static constexpr bool kQueriesStay = L::kQueriesStay || (L::kIsLong && kIsDear);
+  using Queries = WarpQueries<Config, kQueriesStay>;
   using Keys = KeyMaking<Config, Variant>;
   using Places = typename Results::Places;
   using Params = typename Variant::Params;
@@ -37,8 +41,7 @@ template <class Config, class Variant> class Consumer {
   static constexpr int kColumnPairs = Config::kValueDim / 16; ///< of p . v, each of 8 columns
   static constexpr int kGroups = Config::kTileKv / 16;        ///< of 16 tokens
   using Scores = Fragment<2 * kGroups>;                       ///< of a warp's rows and a tile's tokens
-  static constexpr int kScoredAtOnce =
-      Config::kValueDim > 128 ? 1 : 2; ///< groups: more would hold more registers
+  static constexpr int kScoredAtOnce = Config::kValueDim > 128 ? 1 : 2; ///< groups, for registers
   /// Whether the next tile is asked for while products run, and stages are given back without a branch.
   /// Light blocks are slower with it; caps leave too few registers where columns are many.
   static constexpr bool kAsksAhead =
@@ -48,7 +51,7 @@ template <class Config, class Variant> class Consumer {
   static constexpr bool kPlacesOnce = kAsksAhead && !FormOf<Variant>::kIsCapped;
   /// Whether a stage may be held while the next one is awaited.
   static constexpr bool kAhead = Config::kStages > 2;
-  static_assert(!kDeals<Config> || !L::kQueriesStay, "their rows are in the warps' registers");
+  static_assert(!kDeals<Config> || !kQueriesStay, "their rows are in the warps' registers");
   static_assert(Config::kTileKv == 64, "a warp of a warpgroup takes one group of 16 tokens");
   static_assert(L::kGroups == 1 || Config::kStages % 2 == 0,
                 "within a unit a warpgroup that takes every other tile has its own stages");
@@ -94,7 +97,7 @@ private:
   __device__ __forceinline__ int attendAlone(const Params &params, int kvHead, int piece) {
     Rows rows(args_, params, item_, kvHead, warp_ * 16);
     const Queries queries = queriesOf(rows, piece, 0);
-    tellQueries(rows, piece, 0);
+    setQueries(rows, piece, 0);
     Places places;
     leavePiece<false>(rows, piece, 0, places);
     Sums sums;
@@ -105,7 +108,7 @@ private:
     leavePiece<true>(rows, piece, 0, places);
     sums.finish();
     const Results results(args_, places, rows, sums);
-    results.send(sums.out, halfRoom());
+    results.send(sums.out, halfBuffer());
     results.writeLse(sums);
     return piece + 1;
   }
@@ -123,7 +126,7 @@ private:
     }
     const int ownPiece = piece + (groupRow > 0 ? 1 : 0);
     const Queries queries = queriesOf(rows, ownPiece, groupRow);
-    tellQueries(rows, ownPiece, groupRow);
+    setQueries(rows, ownPiece, groupRow);
     Places places;
     leavePiece<false>(rows, ownPiece, groupRow, places);
     Sums sums;
@@ -135,7 +138,7 @@ private:
     sums.finish();
 
     const Join<Config, Variant> join(ring_.shared);
-    join.takeRooms(group_, splitRows);
+    join.takeBuffers(group_, splitRows);
     if (splitRows || join.groups(sums, group_)) {
       if (!isWide)
         join.shareFacts(sums);
@@ -143,7 +146,7 @@ private:
       const Rows written(args_, params, places.item, kvHead, isWide ? groupRow + warp_ * 16 : 0);
       const Results results(args_, places, written, sums);
       if (isWide)
-        results.send(sums.out, halfRoom());
+        results.send(sums.out, halfBuffer());
       else
         join.warps(sums, [&](int n, const Fragment<1> &values) { results.write(n, values); });
       if (isWide || warp_ == 0)
@@ -157,8 +160,8 @@ private:
   }
 
   /// Where this warp's results are put in order.
-  __device__ __forceinline__ char *halfRoom() const {
-    return ring_.shared + L::kRoomOffset + warp_ * L::kRoomBytes + group_ * L::kHalfRoomBytes;
+  __device__ __forceinline__ char *halfBuffer() const {
+    return ring_.shared + L::kBufferOffset + warp_ * L::kBufferBytes + group_ * L::kHalfBufferBytes;
   }
 
   /// Each piece expects every consumer warp; a warp may count for one that has no use for it.
@@ -174,7 +177,7 @@ private:
   }
 
   /// What hooks ask of the rows' queries.
-  __device__ __forceinline__ void tellQueries(Rows &rows, int piece, int groupRow) const {
+  __device__ __forceinline__ void setQueries(Rows &rows, int piece, int groupRow) const {
     if constexpr (Rows::kNeedsRow) {
       int position[2] = {}, caller[2] = {};
       if constexpr (Rows::kNeedsQuery) {
@@ -194,7 +197,7 @@ private:
   template <bool kAfterProducts>
   __device__ __forceinline__ void leavePiece(const Rows &rows, int piece, int groupRow,
                                              Places &places) const {
-    if constexpr (kAfterProducts == L::kQueriesStay) {
+    if constexpr (kAfterProducts == kQueriesStay) {
 #pragma unroll
       for (int r = 0; r < 2; ++r)
         places.caller[r] = ring_.head(piece).callerIndex[rows.clamped(rows.row(r)) - groupRow];
@@ -348,7 +351,7 @@ private:
       rows.hide(tokens, g, s.template part<2>(2 * g));
   }
 
-  /// WarpSums::weigh of what `score` has left of the tile; `cut` is what it was told, `viewers` are the
+  /// WarpSums::weigh of what `score` has left of the tile; `cut` is what the facts say, `viewers` are the
   /// queries that see something of it (the hull); `isFirst`: no tile of the unit came before.
   __device__ __forceinline__ bool weigh(const Rows &rows, unsigned viewers, int step, bool cut, bool isFirst,
                                         Sums &sums, Scores &s, const float (&common)[2],

@@ -16,11 +16,11 @@ template <class Config, class Variant> class Join {
 public:
   __device__ __forceinline__ explicit Join(char *shared) : shared_(shared) {}
 
-  /// The second warpgroup waits until the first has no more use for what is in the rooms. Where both have
+  /// The second warpgroup waits until the first has no more use for what is in the buffers. Where both have
   /// rows of their own, the first does not wait for the second here and might come to the next unit's barrier
   /// before the second has come to this one's, so such units have another: the turns of the next, or its
   /// sums, come between two of a kind.
-  __device__ __forceinline__ void takeRooms(int group, bool splitRows) const {
+  __device__ __forceinline__ void takeBuffers(int group, bool splitRows) const {
     const int barrier = splitRows ? kEmptyOfWide : kEmpty;
     if (group == 1)
       ptx::namedBarrierSync(barrier, 128 * 2);
@@ -28,8 +28,8 @@ public:
       ptx::namedBarrierArrive(barrier, 128 * 2);
   }
 
-  /// After takeRooms: the second warpgroup hands its sums to the first, warp by warp, as many columns at a
-  /// time as a room takes; only the first goes on with them.
+  /// After takeBuffers: the second warpgroup hands its sums to the first, warp by warp, as many columns at a
+  /// time as a buffer takes; only the first goes on with them.
   __device__ __forceinline__ bool groups(Sums &sums, int group) const {
     if (group == 1) {
       give<0>(sums);
@@ -85,20 +85,20 @@ public:
 private:
   static constexpr int kThreads = 128 * 2;
 
-  /// Columns kFirst, kFirst + 1, ...; the first ones' room has been taken.
+  /// Columns kFirst, kFirst + 1, ...; the first ones' buffer has been taken.
   template <int kFirst> __device__ __forceinline__ void give(const Sums &sums) const {
     put<kFirst>(sums);
     ptx::namedBarrierArrive(kFull, kThreads);
-    if constexpr (L::roomEnd(kFirst) < Sums::kColumnTiles) {
-      takeRooms(1, false);
-      give<L::roomEnd(kFirst)>(sums);
+    if constexpr (L::bufferEnd(kFirst) < Sums::kColumnTiles) {
+      takeBuffers(1, false);
+      give<L::bufferEnd(kFirst)>(sums);
     }
   }
 
   /// Those that `give` has put, weighed by `other`.
   template <int kFirst>
   __device__ __forceinline__ void take(Sums &sums, const float (&mine)[2], const float (&other)[2]) const {
-    constexpr int kEnd = L::roomEnd(kFirst);
+    constexpr int kEnd = L::bufferEnd(kFirst);
 #pragma unroll
     for (int n = kFirst; n < kEnd; ++n) {
       const float4 part = *place(n - kFirst, threadIdx.x % 128);
@@ -109,7 +109,7 @@ private:
       out[3] = out[3] * mine[1] + part.w * other[1];
     }
     if constexpr (kEnd < Sums::kColumnTiles) {
-      takeRooms(0, false);
+      takeBuffers(0, false);
       ptx::namedBarrierSync(kFull, kThreads);
       take<kEnd>(sums, mine, other);
     }
@@ -119,7 +119,7 @@ private:
   template <int kFirst, class Write>
   __device__ __forceinline__ void joinFrom(const Sums &sums, const float (&weight)[4][2],
                                            Write &write) const {
-    constexpr int kEnd = L::roomEnd(kFirst);
+    constexpr int kEnd = L::bufferEnd(kFirst);
     for (int n = kFirst + threadIdx.x / 32 % 4; n < kEnd; n += 4) {
       Fragment<1> total{};
 #pragma unroll
@@ -141,20 +141,20 @@ private:
   }
 
   __device__ __forceinline__ float4 *place(int columnTile, int thread) const {
-    return reinterpret_cast<float4 *>(room(thread)) + columnTile * 32 + thread % 32;
+    return reinterpret_cast<float4 *>(buffer(thread)) + columnTile * 32 + thread % 32;
   }
   __device__ __forceinline__ float4 *factsPlace(int thread) const {
-    return reinterpret_cast<float4 *>(room(thread) + L::kFactsOffset) + thread % 32;
+    return reinterpret_cast<float4 *>(buffer(thread) + L::kFactsOffset) + thread % 32;
   }
-  __device__ __forceinline__ char *room(int thread) const {
-    return shared_ + L::kRoomOffset + thread / 32 * L::kRoomBytes;
+  __device__ __forceinline__ char *buffer(int thread) const {
+    return shared_ + L::kBufferOffset + thread / 32 * L::kBufferBytes;
   }
 
-  /// As many columns as a room takes; maxima and sums with the first.
+  /// As many columns as a buffer takes; maxima and sums with the first.
   template <int kFirst> __device__ __forceinline__ void put(const Sums &sums) const {
     const int thread = threadIdx.x % 128;
 #pragma unroll
-    for (int n = kFirst; n < L::roomEnd(kFirst); ++n)
+    for (int n = kFirst; n < L::bufferEnd(kFirst); ++n)
       *place(n - kFirst, thread) =
           make_float4(sums.out.tile[n][0], sums.out.tile[n][1], sums.out.tile[n][2], sums.out.tile[n][3]);
     if constexpr (kFirst == 0)

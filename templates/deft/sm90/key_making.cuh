@@ -1,6 +1,6 @@
 #pragma once
 
-#include "deft/any_family/key_hook.cuh"
+#include "deft/common/key_hook.cuh"
 #include "deft/ptx/named_barrier.cuh"
 #include "deft/ptx/wgmma.cuh"
 #include "deft/sm90/layout.cuh"
@@ -16,7 +16,7 @@ template <class Config, class Variant> class KeyMaking {
                 "each key is made once, and has room for what it becomes");
 
   struct TileRows {
-    static constexpr int kColumns = L::kColumns;
+    static constexpr int kColumns = L::kKeyColumns;
 
     static __device__ __forceinline__ unsigned offset(int row, int column) { return L::offset(row, column); }
   };

@@ -25,20 +25,28 @@ template <class Config> struct LayoutOf {
   static constexpr int kConsumerWarps = 4 * kGroups;
   /// Copying warps that share each tile: two where else half of the four were idle, as in light blocks.
   static constexpr int kTeam = kGroups == 1 || Config::kStages == 2 ? 2 : 1;
+  /// Whether K has many columns and V few.
+  static constexpr bool kIsLong = Config::kKeyDim > 128 && Config::kValueDim <= 128;
   /// Whether queries are multiplied where they lie, until the unit's last product: with more columns there
-  /// are too few registers for them.
-  static constexpr bool kQueriesStay = Config::kKeyDim > 128;
+  /// are too few registers for them. Where V has few, threads of wide blocks hold up to 192 columns of
+  /// queries.
+  static constexpr bool kQueriesStay =
+      Config::kValueDim > 128 || (kIsLong && (kGroups == 1 || Config::kKeyDim > 192));
   /// That there is room for: where they stay, the next unit's have places of their own if all fit.
-  static constexpr int kQueryPieces = kQueriesStay && Config::kKeyDim <= 192 ? 2 * kGroups : kGroups;
+  static constexpr int kQueryPieces =
+      kQueriesStay && !kIsLong && Config::kKeyDim <= 192 ? 2 * kGroups : kGroups;
 
-  /// Tiles of K and of V and pieces of queries are alike, so that one copier and one offset serve all.
-  static_assert(Config::kKeyDim == Config::kValueDim && sizeof(typename Config::Key) == 2 &&
-                sizeof(typename Config::Value) == 2 && sizeof(typename Config::Query) == 2);
-  static constexpr int kVectorBytes = Config::kKeyDim * static_cast<int>(sizeof(typename Config::Key));
-  static constexpr int kColumns = kVectorBytes / 16; ///< of 16 bytes
+  /// Pieces of queries are as tiles of K, so that one copier and one offset serve both.
+  static_assert(sizeof(typename Config::Key) == 2 && sizeof(typename Config::Value) == 2 &&
+                sizeof(typename Config::Query) == 2);
+  static constexpr int kKeyColumns = Config::kKeyDim / 8; ///< of 16 bytes
+  static constexpr int kValueColumns = Config::kValueDim / 8;
   static constexpr int kBlockBytes = Config::kTileKv * 128;
   static_assert(Config::kTileKv == kPieceRows);
-  static constexpr int kTileBytes = (kVectorBytes + 127) / 128 * kBlockBytes;
+  static constexpr int kKeyTileBytes = (kKeyColumns + 7) / 8 * kBlockBytes;
+  static constexpr int kValueTileBytes = (kValueColumns + 7) / 8 * kBlockBytes;
+  static constexpr bool kAreAlike = Config::kKeyDim == Config::kValueDim;
+  static_assert(kAreAlike || !kHasBytes<Config>, "bytes of K and of V are converted by the same numbers");
 
   /// Whether stages have an 8-bit cache's bytes, which computing warps convert into the one tile that there
   /// is: in light blocks of so many columns that two stages of tiles leave no room for bytes. Else copying
@@ -46,38 +54,46 @@ template <class Config> struct LayoutOf {
   static constexpr bool kHoldsBytes =
       kHasBytes<Config> && kGroups == 1 && Config::kKeyDim > 64 && Config::kKeyDim <= 128;
   static constexpr int kTiles = kHoldsBytes ? 1 : Config::kStages;
-  static constexpr int kValueOffset = kTiles * kTileBytes;
+  /// From a stage's keys to the next one's, and to its values: these lie behind its keys, or where tiles are
+  /// alike behind those of all stages.
+  static constexpr int kStageBytes = kAreAlike ? kKeyTileBytes : kKeyTileBytes + kValueTileBytes;
+  static constexpr int kValueOffset = kAreAlike ? kTiles * kKeyTileBytes : kKeyTileBytes;
+  static constexpr int kAllTileBytes = kTiles * (kKeyTileBytes + kValueTileBytes);
 
-  /// For each warp of a warpgroup a room in which the other warpgroup's sums wait for its own, or 16 rows of
-  /// results of each warpgroup are put in order for memory: all columns at a time, where these are few enough
-  /// for shared memory and registers. Rows of results are padded to an odd number of 16-byte columns: eight
-  /// of them are written without conflicts. Where there is one tile, they lie where its values were.
-  static constexpr int kRoomOffset = kHoldsBytes ? kValueOffset : 2 * kTiles * kTileBytes;
-  static constexpr int kRoomColumns = Config::kValueDim <= 128 ? Config::kValueDim : 96;
-  static constexpr int kRowBytes = 2 * kRoomColumns + 16;
-  /// Where those end that share a room with column tile `first`.
-  static constexpr __device__ __forceinline__ int roomEnd(int first) {
-    return first + kRoomColumns / 8 < Config::kValueDim / 8 ? first + kRoomColumns / 8
-                                                            : Config::kValueDim / 8;
+  /// For each warp of a warpgroup a buffer in which the other warpgroup's sums wait for its own, or 16 rows
+  /// of results of each warpgroup are put in order for memory: all columns at a time, where these are few
+  /// enough for shared memory and registers, or so few that four stages of more columns of K fit. Rows of
+  /// results are padded to an odd number of 16-byte columns: eight of them are written without conflicts.
+  /// Where there is one tile, they lie where its values were.
+  static constexpr int kBufferOffset = kHoldsBytes ? kValueOffset : kAllTileBytes;
+  static constexpr int kBufferColumns = kIsLong ? 32 : Config::kValueDim <= 128 ? Config::kValueDim : 96;
+  static constexpr int kRowBytes = 2 * kBufferColumns + 16;
+  /// Where those end that share a buffer with column tile `first`.
+  static constexpr __device__ __forceinline__ int bufferEnd(int first) {
+    return first + kBufferColumns / 8 < Config::kValueDim / 8 ? first + kBufferColumns / 8
+                                                              : Config::kValueDim / 8;
   }
-  static constexpr int kHalfRoomBytes = 16 * kRowBytes;
-  static constexpr int kRoomBytes = kGroups * kHalfRoomBytes;
-  static constexpr int kFactsOffset = 16 * kRoomColumns * 4; ///< in a room: maxima and sums
-  static_assert(kGroups == 1 || kFactsOffset + 32 * 16 == kRoomBytes);
+  static constexpr int kHalfBufferBytes = 16 * kRowBytes;
+  static constexpr int kBufferBytes = kGroups * kHalfBufferBytes;
+  static constexpr int kFactsOffset = 16 * kBufferColumns * 4; ///< in a buffer: maxima and sums
+  static_assert(kGroups == 1 || kFactsOffset + 32 * 16 == kBufferBytes);
 
-  static constexpr int kRoomsEnd = kRoomOffset + 4 * kRoomBytes;
-  static constexpr int kTilesEnd = kRoomsEnd > 2 * kTiles *kTileBytes ? kRoomsEnd : 2 * kTiles *kTileBytes;
+  static constexpr int kBuffersEnd = kBufferOffset + 4 * kBufferBytes;
+  static constexpr int kTilesEnd = kBuffersEnd > kAllTileBytes ? kBuffersEnd : kAllTileBytes;
 
   /// What stages hold of K and of V: tiles, or their bytes, a token's in a row of a block.
-  static constexpr int kStagedColumns = kHoldsBytes ? kColumns / 2 : kColumns; ///< of 16 bytes
-  static constexpr int kStagedBytes = kHoldsBytes ? kBlockBytes : kTileBytes;
+  static constexpr int kStagedKeyColumns = kHoldsBytes ? kKeyColumns / 2 : kKeyColumns; ///< of 16 bytes
+  static constexpr int kStagedValueColumns = kHoldsBytes ? kValueColumns / 2 : kValueColumns;
+  static constexpr int kStagedKeyBytes = kHoldsBytes ? kBlockBytes : kKeyTileBytes;
+  static constexpr int kStagedValueBytes = kHoldsBytes ? kBlockBytes : kValueTileBytes;
   static constexpr int kStagedOffset = kHoldsBytes ? kTilesEnd : 0;
-  static constexpr int kStagedValueOffset = Config::kStages * kStagedBytes;
+  static constexpr int kStagedStageBytes = kHoldsBytes ? kBlockBytes : kStageBytes;
+  static constexpr int kStagedValueOffset = kHoldsBytes ? Config::kStages * kBlockBytes : kValueOffset;
 
   static constexpr int kQueryOffset = kHoldsBytes ? kStagedOffset + 2 * kStagedValueOffset : kTilesEnd;
   static constexpr int kSlotOffset =
-      kQueryOffset + kQueryPieces * (kTileBytes + static_cast<int>(sizeof(PieceHead)));
-  /// What is told of a tile, and behind it the elements of its tokens, where there are arrays over tokens.
+      kQueryOffset + kQueryPieces * (kKeyTileBytes + static_cast<int>(sizeof(PieceHead)));
+  /// The facts of a tile, and behind them the elements of its tokens, where there are arrays over tokens.
   static constexpr int kSlotBytes =
       static_cast<int>(sizeof(TileSlot)) + TokenArrays<Config>::kCount * TileSlot::kTokens * 4;
   static constexpr int kBarrierOffset = kSlotOffset + Config::kStages * kSlotBytes;
@@ -121,12 +137,12 @@ template <class Config> struct Ring {
   }
   __device__ __forceinline__ unsigned empty(int step) const { return full(step) + Config::kStages * 8; }
   __device__ __forceinline__ unsigned keys(int step) const {
-    return L::kTiles == 1 ? base : base + step % Config::kStages * L::kTileBytes;
+    return L::kTiles == 1 ? base : base + step % Config::kStages * L::kStageBytes;
   }
   __device__ __forceinline__ unsigned values(int step) const { return keys(step) + L::kValueOffset; }
   /// What a stage has of K; of V, that lies L::kStagedValueOffset behind.
   __device__ __forceinline__ unsigned staged(int step) const {
-    return base + L::kStagedOffset + step % Config::kStages * L::kStagedBytes;
+    return base + L::kStagedOffset + step % Config::kStages * L::kStagedStageBytes;
   }
   __device__ __forceinline__ TileSlot &slot(int step) const {
     return *reinterpret_cast<TileSlot *>(shared + L::kSlotOffset + step % Config::kStages * L::kSlotBytes);
@@ -139,11 +155,11 @@ template <class Config> struct Ring {
     return pieceFull(piece) + L::kQueryPieces * 8;
   }
   __device__ __forceinline__ unsigned queries(int piece) const {
-    return base + L::kQueryOffset + piece % L::kQueryPieces * L::kTileBytes;
+    return base + L::kQueryOffset + piece % L::kQueryPieces * L::kKeyTileBytes;
   }
   __device__ __forceinline__ PieceHead &head(int piece) const {
     return reinterpret_cast<PieceHead *>(shared + L::kQueryOffset +
-                                         L::kQueryPieces * L::kTileBytes)[piece % L::kQueryPieces];
+                                         L::kQueryPieces * L::kKeyTileBytes)[piece % L::kQueryPieces];
   }
 };
 

@@ -6,8 +6,8 @@
 #include "deft/sm90/dealt_runs.cuh"
 #include "deft/sm90/row_copy.cuh"
 #include "deft/sm90/run_window.cuh"
-#include "deft/sm90/tell_tile.cuh"
 #include "deft/sm90/units.cuh"
+#include "deft/sm90/write_tile_facts.cuh"
 
 /// The warpgroup that copies: it walks the block's units ahead of the consumers and keeps the ring full.
 /// Its warps take tiles in turn, because finding a tile's tokens is a chain of loads (item, runs, pages):
@@ -19,13 +19,13 @@ template <class Config, class Variant> class Producer {
   using Params = typename Variant::Params;
   using L = Layout<Config>;
   using Rows = RowCopy<Config>; ///< of queries
-  using Cached = RowCopy<Config, typename StoredKeyOf<Config>::Type, L::kStagedColumns>;
   using Elements = TileElements<Config, Variant>;
   using Bytes = ByteTiles<Config, Variant>;
   friend Bytes;
   static constexpr int kWarps = 4;
-  static constexpr int kTeam = L::kTeam; ///< the first warp of a team tells of its tile, each copies a part
+  static constexpr int kTeam = L::kTeam; ///< each warp of it copies a part, the first writes the facts
   static constexpr int kGroup = 16;      ///< tokens of a bulk copy
+  template <int kColumns> static constexpr bool kIsWholeBoxes = kColumns < 8 || kColumns % 8 == 0;
   /// Whether tiles of 16 bits are made here of an 8-bit cache's bytes.
   static constexpr bool kConverts = kHasBytes<Config> && !L::kHoldsBytes;
   /// Whether a page (or the contiguous cache) has room for a group.
@@ -33,10 +33,11 @@ template <class Config, class Variant> class Producer {
       !kConverts && !kReadsUnions<Config> && (Config::kPageSize <= 1 || Config::kPageSize % kGroup == 0);
   static constexpr bool kHasWide = Config::kPageSize <= 1 || Config::kPageSize % (2 * kGroup) == 0;
   /// Whether a page has room for a tile, and a box for a row or for whole blocks of 64 columns of it.
-  static constexpr bool kHasTile = kHasBulk && (L::kStagedColumns < 8 || L::kStagedColumns % 8 == 0) &&
+  static constexpr bool kHasTile = kHasBulk && kIsWholeBoxes<L::kStagedKeyColumns> &&
+                                   kIsWholeBoxes<L::kStagedValueColumns> &&
                                    (Config::kPageSize <= 1 || Config::kPageSize % Config::kTileKv == 0);
-  /// Whether there are registers to copy a token's K and V together.
-  static constexpr bool kCopiesBoth = !kReadsDealt<Config> && !Variant::kHasMask;
+  /// Whether there are registers to copy a token's K and V together, where both are alike.
+  static constexpr bool kCopiesBoth = L::kAreAlike && !kReadsDealt<Config> && !Variant::kHasMask;
   static_assert(Config::kTileKv == 64, "a lane has two tokens");
 
 public:
@@ -137,7 +138,7 @@ private:
     const char *q = copier.column(args_.q);
     int callers[kRounds], positions[kRounds] = {};
     unsigned places[kRounds];                                // of a lane's row of a round
-    constexpr int kFoursOfQueries = L::kGroups == 1 ? 1 : 4; ///< at once: otherwise light blocks spill
+    constexpr int kUnrolledCopies = L::kGroups == 1 ? 1 : 4; ///< at once: otherwise light blocks spill
 #pragma unroll
     for (int i = 0; i < kRounds; ++i) {
       const int at = firstRow + min(i * 32 + lane_, rows - 1);
@@ -158,7 +159,7 @@ private:
         head.queryPos[i * 32 + lane_] = positions[i];
 #pragma unroll 1
       for (int warpRow = i * 32; warpRow < min(i * 32 + 32, copied); warpRow += 16) {
-#pragma unroll kFoursOfQueries
+#pragma unroll kUnrolledCopies
         for (int row = 0; row < 16; row += Rows::kRows)
           copier.copy(to, warpRow + row, q, __shfl_sync(~0u, places[i], (warpRow + row) % 32 + copier.row()));
       }
@@ -200,8 +201,8 @@ private:
       if (member() == 0) {
         if (!isHidden)
           elements().copy(slotsOf(tile).of, kvHead, step);
-        tell(tile.token, tokens, (low.bulk & high.bulk & 3) != 3, isDealt,
-             step); // while they are on their way
+        writeFacts(tile.token, tokens, (low.bulk & high.bulk & 3) != 3, isDealt,
+                   step); // while they are on their way
       }
       ptx::mbarrierArriveAfterCopies(ring_.full(step));
     }
@@ -375,7 +376,10 @@ private:
     if (!ptx::electOne())
       return;
     const unsigned to = ring_.staged(step), full = ring_.full(step);
-    ptx::mbarrierExpectBytes(full, 2 / kTeam * L::kStagedBytes);
+    constexpr int kKeyBytes = L::kStagedKeyBytes, kValueBytes = L::kStagedValueBytes;
+    ptx::mbarrierExpectBytes(full, kTeam == 1  ? kKeyBytes + kValueBytes
+                                   : isMine(0) ? kKeyBytes
+                                               : kValueBytes);
     if (isMine(0))
       copyPart(to, args_.kBoxes[2], full, kvHead, source);
     if (isMine(1))
@@ -411,22 +415,26 @@ private:
   template <int kBox>
   __device__ __forceinline__ void copyBox(unsigned to, unsigned full, int kvHead,
                                           const Source &source) const {
-    constexpr int kBlocks = L::kStagedBytes / L::kBlockBytes;
+    constexpr int kKeyBlocks = L::kStagedKeyBytes / L::kBlockBytes;
+    constexpr int kValueBlocks = L::kStagedValueBytes / L::kBlockBytes;
     if (!ptx::electOne())
       return;
-    ptx::mbarrierExpectBytes(full, 2 * kBlocks * (kGroup << kBox) * 128);
+    ptx::mbarrierExpectBytes(full, (kKeyBlocks + kValueBlocks) * (kGroup << kBox) * 128);
 #pragma unroll
-    for (int b = 0; b < kBlocks; ++b) {
+    for (int b = 0; b < (kKeyBlocks > kValueBlocks ? kKeyBlocks : kValueBlocks); ++b) {
       const unsigned block = to + b * L::kBlockBytes;
-      if constexpr (Config::kPageSize <= 1) {
-        ptx::tensorCopy(block, args_.kBoxes[kBox], full, b * 64, kvHead, source.page);
-        ptx::tensorCopy(block + L::kStagedValueOffset, args_.vBoxes[kBox], full, b * 64, kvHead, source.page);
-      } else {
-        ptx::tensorCopy(block, args_.kBoxes[kBox], full, b * 64, kvHead, source.inPage, source.page);
-        ptx::tensorCopy(block + L::kStagedValueOffset, args_.vBoxes[kBox], full, b * 64, kvHead,
-                        source.inPage, source.page);
-      }
+      if (b < kKeyBlocks)
+        copyBlock(block, args_.kBoxes[kBox], full, b, kvHead, source);
+      if (b < kValueBlocks)
+        copyBlock(block + L::kStagedValueOffset, args_.vBoxes[kBox], full, b, kvHead, source);
     }
+  }
+  static __device__ __forceinline__ void copyBlock(unsigned to, const abi::TensorMap &map, unsigned full,
+                                                   int block, int kvHead, const Source &source) {
+    if constexpr (Config::kPageSize <= 1)
+      ptx::tensorCopy(to, map, full, block * 64, kvHead, source.page);
+    else
+      ptx::tensorCopy(to, map, full, block * 64, kvHead, source.inPage, source.page);
   }
 
   /// K and V of the half's groups that the copy engine does not bring: together where they lie alike, else
@@ -435,18 +443,21 @@ private:
                                              int kvHead) const {
     const unsigned key = tokenPlace<Config>(args_.kCache, kvHead, source.page, source.inPage);
     if (kCopiesBoth && areAlike(args_.kCache, args_.vCache)) {
-      copyTokensOf<2>(source, half, keys, args_.k, key);
+      copyTokensOf<2, L::kStagedKeyColumns>(source, half, keys, args_.k, key);
     } else {
-      copyTokensOf<1>(source, half, keys, args_.k, key);
-      copyTokensOf<1>(source, half, keys + L::kStagedValueOffset, args_.v,
-                      tokenPlace<Config>(args_.vCache, kvHead, source.page, source.inPage));
+      copyTokensOf<1, L::kStagedKeyColumns>(source, half, keys, args_.k, key);
+      copyTokensOf<1, L::kStagedValueColumns>(
+          source, half, keys + L::kStagedValueOffset, args_.v,
+          tokenPlace<Config>(args_.vCache, kvHead, source.page, source.inPage));
     }
   }
 
-  /// Of a tensor, or of K and V; each lane passes the place of its token on to the lanes that copy it.
-  template <int kTensors>
+  /// Of a tensor, or of K and V, in so many columns of 16 bytes; each lane passes the place of its token on
+  /// to the lanes that copy it.
+  template <int kTensors, int kColumns>
   __device__ __forceinline__ void copyTokensOf(const Source &source, int half, unsigned to,
                                                const void *tensor, unsigned own) const {
+    using Cached = RowCopy<Config, typename StoredKeyOf<Config>::Type, kColumns>;
     const Cached copier(lane_);
     // Groups, and fours of their rows: otherwise some kernels spill.
     constexpr int kGroupsAtOnce = Config::kKeyDim > 128 ? 2 : 1, kFoursAtOnce = 3 - kGroupsAtOnce;
@@ -467,9 +478,9 @@ private:
   }
 
   /// What the consumers want to know of the tile.
-  __device__ __forceinline__ void tell(const Token (&token)[2], const TokenBounds &tokens, bool isGathered,
-                                       bool isDealt, int step) const {
-    tellTile<Config, Variant>(ring_.slot(step), token, tokens, isGathered, isDealt, lane_);
+  __device__ __forceinline__ void writeFacts(const Token (&token)[2], const TokenBounds &tokens,
+                                             bool isGathered, bool isDealt, int step) const {
+    writeTileFacts<Config, Variant>(ring_.slot(step), token, tokens, isGathered, isDealt, lane_);
     __syncwarp();
     if (lane_ == 0)
       ptx::mbarrierArrive(ring_.full(step));
@@ -481,8 +492,8 @@ private:
   const int warp_, lane_;
 };
 
-/// Arrivals that make a piece or a stage full: the copies of each thread of its warps, and one for what is
-/// told of it.
+/// Arrivals that make a piece or a stage full: the copies of each thread of its warps, and one for its
+/// facts.
 constexpr int kPieceArrivals = 32 + 1;
 template <class Config> constexpr int kFullArrivals = 32 * Layout<Config>::kTeam + 1;
 

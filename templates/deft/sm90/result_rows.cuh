@@ -56,7 +56,7 @@ public:
     }
   }
 
-  /// All columns, through half a room, as many at a time as it takes: registers hold eight bytes of a row,
+  /// All columns, through half a buffer, as many at a time as it takes: registers hold eight bytes of a row,
   /// memory takes whole lines best.
   __device__ __forceinline__ void send(const Fragment<Sums::kColumnTiles> &out, char *own) const {
     const int holder = firstLaneOfRow(lane_); // of row lane % 16
@@ -95,7 +95,7 @@ private:
   template <int kFirst>
   __device__ __forceinline__ void sendFrom(const Fragment<Sums::kColumnTiles> &out, char *own,
                                            unsigned long long begin) const {
-    constexpr int kEnd = L::roomEnd(kFirst);
+    constexpr int kEnd = L::bufferEnd(kFirst);
 #pragma unroll
     for (int n = kFirst; n < kEnd; ++n) {
 #pragma unroll
@@ -109,7 +109,7 @@ private:
   }
 
   /// These column tiles of 16 rows, each 16 bytes of a row, from shared memory to their places, one a lane;
-  /// the room is free afterwards.
+  /// the buffer is free afterwards.
   template <int kFirst, int kEnd>
   __device__ __forceinline__ void sendRows(const char *rows, unsigned long long begin) const {
     constexpr int kColumns = kEnd - kFirst;

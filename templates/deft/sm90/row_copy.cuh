@@ -1,6 +1,6 @@
 #pragma once
 
-#include "deft/any_family/row_place.cuh"
+#include "deft/common/row_place.cuh"
 #include "deft/ptx/cp_async.cuh"
 #include "deft/ptx/forget.cuh"
 #include "deft/sm90/layout.cuh"
@@ -11,7 +11,7 @@ namespace deft::sm90 {
 /// lane has the same row of the four and the same 16-byte column of each block of 64 columns every time, so
 /// that almost nothing is left to compute for a copy. A row has kColumns columns of 16 bytes, of elements as
 /// large as Element's.
-template <class Config, class Element = typename Config::Key, int kColumns = Layout<Config>::kColumns>
+template <class Config, class Element = typename Config::Key, int kColumns = Layout<Config>::kKeyColumns>
 class RowCopy {
 public:
   static constexpr int kRows = 4;

@@ -4,7 +4,7 @@
 #include "deft/sm90/layout.cuh"
 
 /// What arrays over tokens have for a tile: a copying warp brings it to behind the records of the tile's
-/// tokens. A lane has two tokens, 32 apart, of which it is told the slots.
+/// tokens. A lane has two tokens, 32 apart, of which it gets the slots.
 namespace deft::sm90 {
 
 template <class Config, class Variant> class TileElements {

@@ -1,17 +1,18 @@
 #pragma once
 
-#include "deft/any_family/key_hook.cuh"
-#include "deft/any_family/worth.cuh"
+#include "deft/common/key_hook.cuh"
+#include "deft/common/worth.cuh"
 #include "deft/ptx/mbarrier.cuh"
 
-/// What the copying warps tell of a tile.
+/// What the copying warps write of a tile for those that compute.
 namespace deft::sm90 {
 
 /// No query: [first, end) is empty, and changes no hull.
 constexpr unsigned kNobody = 0xffff;
 
 /// Whether the kernel is for plans that deal tokens to warps (abi::Item): others would pay for it.
-template <class Config> constexpr bool kReadsDealt = Config::kIsDealt && Config::kValueDim <= 128;
+template <class Config>
+constexpr bool kReadsDealt = Config::kIsDealt && Config::kKeyDim <= 128 && Config::kValueDim <= 128;
 
 /// Whether each warp takes its group of a dealt tile by itself, by mma.sync; else all do together, by wgmma.
 template <class Config> constexpr bool kDeals = kReadsDealt<Config> && Config::kRatio <= 16;

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "deft/any_family/union_rows.cuh"
+#include "deft/common/union_rows.cuh"
 #include "deft/select/path_places.cuh"
 #include "deft/sm90/attend.cuh"
 
@@ -69,7 +69,7 @@ private:
   const int queryBegin_, tokens_, begin_, lane_;
 };
 
-/// The queries that have a token, told apart from who reads nothing because a mask hides the tile (kNobody).
+/// The queries that have a token, kept apart from who reads nothing because a mask hides the tile (kNobody).
 template <class Variant> __device__ __forceinline__ unsigned readersOf(const Token &token) {
   if constexpr (Variant::kHasMask)
     return token.visible >= kRead ? token.visible - kRead : 0u;
@@ -84,12 +84,12 @@ __device__ __forceinline__ unsigned intervalOf(unsigned bits, int end) {
              : static_cast<unsigned>(__ffs(static_cast<int>(bits)) - 1) | static_cast<unsigned>(end) << 16;
 }
 
-/// As for tokens of runs. Of who reads the tile it tells intervals that hold them, and some of those that
+/// As for tokens of runs. Of who reads the tile it writes intervals that hold them, and some of those that
 /// read all of it: computing warps ask each token where that does not say it.
 template <class Config, class Variant>
   requires kReadsUnions<Config>
-__device__ __forceinline__ void tellTile(TileSlot &slot, const Token (&token)[2], const TokenBounds &bounds,
-                                         bool isGathered, bool, int lane) {
+__device__ __forceinline__ void writeTileFacts(TileSlot &slot, const Token (&token)[2],
+                                               const TokenBounds &bounds, bool isGathered, bool, int lane) {
   unsigned readers[2];
 #pragma unroll
   for (int half = 0; half < 2; ++half) {

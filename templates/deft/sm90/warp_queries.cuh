@@ -1,6 +1,6 @@
 #pragma once
 
-#include "deft/any_family/fitted_rows.cuh"
+#include "deft/common/fitted_rows.cuh"
 #include "deft/ptx/ldmatrix.cuh"
 #include "deft/ptx/mbarrier.cuh"
 #include "deft/ptx/use_never.cuh"
@@ -59,11 +59,15 @@ public:
   }
 
   /// Uses the queries for nothing, to be called behind each use of other registers by wgmma. Where they have
-  /// as many registers as a tile's weights, ptxas 13.0 takes the one set for the other unless something else
-  /// than wgmma reads them, too (docs/kernels.md#ptxas).
+  /// as many registers as a tile's weights, or V as many columns as a tile has tokens, ptxas 13.0 takes the
+  /// one set for the other unless something else than wgmma reads them, too (docs/kernels.md#ptxas).
   __device__ __forceinline__ void hold(unsigned shared) const {
     if constexpr (kSteps == kTileSteps) {
       ptx::useNever(query_, shared);
+    } else if constexpr (Config::kValueDim == Config::kTileKv) {
+#pragma unroll
+      for (int k = 0; k < kSteps; ++k)
+        ptx::useNever(query_[k], shared);
     }
   }
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "deft/any_family/sigmoid_weight.cuh"
+#include "deft/common/sigmoid_weight.cuh"
 #include "deft/ptx/forget.cuh"
 #include "deft/sm90/layout.cuh"
 

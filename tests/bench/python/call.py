@@ -12,7 +12,7 @@ import deft
 import numpy as np
 from deft._library import lib
 from deft._tensors import Slot, view
-from deft._threads import runtime
+from deft._process import runtime
 
 CALLS = 4000
 
@@ -49,7 +49,7 @@ def main():
         ("attention.run", lambda: att.run(tree, q, k, k, out=out)),
         ("deft_runtime_run", lambda: lib.deft_runtime_run(runtime(), att, plan._host.handle, *structs)),
         ("reading an array", lambda: view("q", q)),
-        ("filling a struct", lambda: slot.fill(*seen[:6])),
+        ("filling a struct", lambda: slot.fill(seen)),
     ):
         print(f"{what:20}{microseconds(function):8.2f} us")
 

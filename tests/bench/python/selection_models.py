@@ -202,7 +202,7 @@ def processor():
     return platform.machine()
 
 
-JUDGED = ("perplexity", "lost, nats a token", "divergence", "same best token", "needles", "digits")
+JUDGED = ("perplexity", "loss, nats a token", "divergence", "same best token", "needles", "digits")
 
 
 def cells_of(row, record):
@@ -243,7 +243,7 @@ def selecting_table(record):
 
 
 def recall_table(record):
-    """Of sparse layers, in the mean of those behind each that selects; and the recall of a list drawn by lot."""
+    """Means over the sparse layers after each selecting one, and the recall of a random list."""
     ends, kept = [*record["select"][1:], record["layers"]], sum(record["keep"])
     rows = []
     for budget, seen in record["recall"].items():
@@ -253,7 +253,7 @@ def recall_table(record):
             means = [sum(one[name] for one in some) / len(some) for name in ("recall", "weight", "own_weight")]
             means.insert(1, by_lot)
             rows.append((str(budget), f"{first + 1} to {end - 1}", *(f"{mean:.2f}" for mean in means)))
-    return lines_of(("budget", "layers", "recall", "by lot", "weight on the list", "on the layer's own"), rows)
+    return lines_of(("budget", "layers", "recall", "random list", "weight on the list", "on the layer's own list"), rows)
 
 
 def draw(record):

@@ -94,7 +94,7 @@ def main():
             lists[budget].append([[best(layer, budget) for layer in branch] for branch in worth])
         print(f"{name}: {options.context} tokens, then e.g. {tokenizer.decode(texts[0, options.context:])[:60]!r}", file=sys.stderr)
 
-    print("| budget | branches | of their lists' tokens | least and most of a layer | by lot | of the prompt |\n|---|---|---|---|---|---|")
+    print("| budget | branches | union / sum of lists | least and most of a layer | random lists | union / prompt |\n|---|---|---|---|---|---|")
     for budget in options.budgets:
         for branches in (4, options.branches):
             shares = [

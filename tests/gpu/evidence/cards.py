@@ -1,4 +1,4 @@
-"""The section on other cards: what the history of benches has of them, and whole benches that have a record."""
+"""The section on other cards, from the history of benches and from records of whole benches."""
 
 import json
 import sys
@@ -12,7 +12,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import history  # noqa: E402
 
 CONFIGS = Path(__file__).resolve().parents[3] / "tuner" / "configs"
-OF_THEIR_OWN = (BENCH, UNTUNED, "h200-windows.json", "h100-ragged.json")  # benches that have a section
+OF_THEIR_OWN = (BENCH, UNTUNED, "h200-windows.json", "h200-latent.json", "h100-ragged.json")  # benches that have a section
 
 
 def shipped_entries():
@@ -39,12 +39,12 @@ def other_cards(page, records):
             if card != ours and ratio:
                 newest[card, suite, config] = [card_of(card), suite, config, date[:10], commit, sum(name == suite for name, _ in bench), times(ratio)]
     page.heading("Other cards")
-    page.add(f"Times over the floor that the same bench measured on its card; before 2026-11-27 the configs that ship were the H200's alone. From {link('history.jsonl')}, the newest of each kind:")
-    page.table(["card", "suite", "config", "date", "commit", "rows", "over the floor"], list(newest.values()))
+    page.add(f"The newest benches of each kind in {link('history.jsonl')}, as times over the card's own floor. Before 2026-11-27 only the H200's configs shipped.")
+    page.table(["card", "suite", "config", "date", "commit", "rows", "time over the floor"], list(newest.values()))
     found = list(other_benches(records))
     if found:
-        page.add("Further records of benches (peers in them are those of the H200, so their ratios are of two cards):")
-        page.table(["record", "card", "suite", "rows", "over the floor", "worst", "over the H200's peers"], [
+        page.add("Further records of benches. Their peers ran on the H200, so the last column compares two cards:")
+        page.table(["record", "card", "suite", "rows", "time over the floor", "worst", "speed over the H200's peers"], [
             [link(name), card_of(bench["device"]["name"]), suite["name"], len(rows), times(over_floor(rows)), times(max(row["cold_us"] / row["floor_us"] for row in rows)),
              times(over_peers(rows)) if any(peer_us(row) for row in rows) else None]
             for name, bench in found for suite in bench["suites"] for rows in [suite["rows"]] if rows and all(row.get("floor_us") for row in rows)])

@@ -94,35 +94,37 @@ def points(title, x_name, y_name, series, log_x=True, log_y=True, lines=False):
     return svg(WIDTH, HEIGHT, body)
 
 
-BAR, BAR_GAP, NAME = 9, 7, 150
+BAR, BAR_GAP, NAME = 9, 7, 150  # NAME: the least width of the column of names
 
 
 def bars(title, unit, names, series, limit=None, line_at=None):
-    """A row of bars for each name; `series`: (name, values by row, None where there is none). Bars that are longer than
-    `limit` are cut, and say their value; a line at `line_at` says where two are the same."""
+    """A row of bars for each name; `series`: (name, values by row, None for a gap). Bars longer than `limit` are cut and keep
+    their value as a label; a line at `line_at` marks equality."""
     values = [value for _, of_series in series for value in of_series if value is not None]
     largest = min(max(values), limit or max(values)) * 1.02
     width, group = 820, BAR * len(series) + BAR_GAP
-    top = 56
+    left = max(NAME, 16 + 6 * max(map(len, names)))
+    has_legend = len(series) > 1
+    top = 56 if has_legend else 36
     height = top + group * len(names) + 16
-    scale = (width - NAME - 70) / largest
+    scale = (width - left - 70) / largest
     body = [text(12, 20, title, "title")]
-    for number, (name, _) in enumerate(series):
-        x = NAME + 150 * number
+    for number, (name, _) in enumerate(series if has_legend else ()):
+        x = left + 150 * number
         body += [f'<rect x="{x}" y="32" width="12" height="9" fill="{COLOURS[number]}"/>', text(x + 18, 41, name)]
     if line_at is not None:
-        x = NAME + line_at * scale
+        x = left + line_at * scale
         body.append(f'<line class="axis" x1="{x:.1f}" y1="{top - 6}" x2="{x:.1f}" y2="{height - 12}"/>')
     for row, name in enumerate(names):
         y = top + group * row
-        body.append(text(NAME - 8, y + BAR * len(series) / 2 + 4, name, "end"))
+        body.append(text(left - 8, y + BAR * len(series) / 2 + 4, name, "end"))
         for number, (_, of_series) in enumerate(series):
             value = of_series[row]
             if value is None:
                 continue
             length = min(value, largest) * scale
             shown = f"{value:.2f}{unit}" if value < 10 else f"{value:.1f}{unit}"
-            body += [f'<rect x="{NAME}" y="{y + BAR * number:.1f}" width="{length:.1f}" height="{BAR - 1}" '
+            body += [f'<rect x="{left}" y="{y + BAR * number:.1f}" width="{length:.1f}" height="{BAR - 1}" '
                      f'fill="{COLOURS[number]}"/>',
-                     f'<text x="{NAME + length + 4:.1f}" y="{y + BAR * number + 8:.1f}" style="font-size:9px">{shown}</text>']
+                     f'<text x="{left + length + 4:.1f}" y="{y + BAR * number + 8:.1f}" style="font-size:9px">{shown}</text>']
     return svg(width, height, body)

@@ -1,24 +1,24 @@
-"""The section on peers that were timed in the same run as ours."""
+"""The section on peers that ran beside deftc in one run."""
 
 from records import card_of, link, mean, times, us
 
 NAMES = {"h200-peers.json": "h200-bench.json", "h100-peers.json": "h100-bench.json"}  # and the bench on such a card
-# Records without a bench beside them: what they show, and what is missing without them.
+# Records without a bench: their caption, and the gap that the losses page names where one is missing.
 FURTHER = (
-    ("h200-peers-other.json", "Trees of the second suite at heads 32/8, likewise (FastTree's artifact has settings for ratios 1, 4 and 16 alone):",
+    ("h200-peers-other.json", "Trees of the second suite at heads 32/8 (FastTree's artifact supports ratios 1, 4 and 16 only):",
      "peers on the second suite", "`tools/bench_peers --tree FILE` on trees that `deftc workloads` writes"),
     ("h100-peers-head-dims.json", "Head dims 64 and 256:",
      "head dims 64 and 256 beside peers in the same run", "`tools/bench_peers --heads 64/8 --dim 64`, `--heads 16/8 --dim 256`"),
-    *((f"{card}-peers-fp8.json", f"Caches of e4m3 under q of f16, by those that read them ({card.upper()}):",
+    *((f"{card}-peers-fp8.json", f"Caches of e4m3 with q of f16, kernels that support them ({card.upper()}):",
        f"8-bit caches beside FlashInfer in the same run on an {card.upper()}", "`tools/bench_peers --fp8`") for card in ("h200", "h100")))
-WORDS = {"sdpa_by_path": "torch SDPA, each path by itself", "sdpa_by_level": "torch flash by level, merged", "flex": "FlexAttention, the tree as a mask",
+WORDS = {"sdpa_by_path": "torch SDPA, path by path", "sdpa_by_level": "torch flash by level, merged", "flex": "FlexAttention, the tree as a mask",
          "fasttree": "FastTree", "deft_in_fasttree": "DeFT, rewritten in FastTree's artifact", "flashinfer_decode": "FlashInfer decode, tensor cores",
          "flashinfer_persistent": "FlashInfer persistent", "flashinfer_cascade": "FlashInfer cascade"}
 
 
 def peers_in_one_run(page, records):
     page.heading("Peers in the same run")
-    page.add("`tools/bench_peers` times what is installed on the same tensors, each result checked; microseconds, with some that events cost. Empty: it failed or was wrong there, and the record says how.")
+    page.add("`tools/bench_peers` runs every installed peer on the same tensors and checks each result. Times are microseconds and include the cost of events. An empty cell means that the peer failed or was wrong; the record has the reason.")
     found = [(name, record) for name in NAMES for record in [records.read(name)] if record]
     for name, record in found:
         of_one_card(page, name, record, records.rows(NAMES[name]))
@@ -37,14 +37,14 @@ def peers_in_one_run(page, records):
 
 
 def first_results(page, found):
-    """What somebody waits for who has just installed it: the first row's, where nothing was compiled before."""
+    """The wait after an installation: the first row's time, with nothing compiled before."""
     timed = [(name, record, seconds) for name, record in found
              for seconds in [{peer: times_of["first_s"] for peer, times_of in next(iter(record["rows"].values())).items() if "first_s" in times_of}] if seconds]
     if not timed:
         page.no_record("the time to compile kernels (NVRTC) beside FlashInfer's JIT", "`tools/bench_peers` where FlashInfer is installed and nothing has been compiled")
         return
     name, record, seconds = timed[0]
-    page.add(f"From nothing to a first result, with empty caches of compiled kernels and 16 processors ({card_of(record['device'])}, {link(name)}): what is compiled, planned and run then.")
+    page.add(f"Seconds to the first result with empty kernel caches on 16 processors ({card_of(record['device'])}, {link(name)}). They include compiling, planning and running.")
     page.table(["", "seconds"], [[WORDS.get(peer, peer), times(took)] for peer, took in sorted(seconds.items(), key=lambda entry: entry[1])])
 
 
@@ -57,16 +57,16 @@ def of_one_card(page, name, record, bench):
     page.add(f"{card}, {versions}, {record['date']} ({link(name)}):")
     page.table(["tree", "deftc", *(WORDS[peer] for peer in names)], [
         [row, us(found["deftc"]["us"]), *(us(found.get(peer, {}).get("us")) for peer in names)] for row, found in rows.items()])
-    page.table(["peer", "rows", "times deftc's time, mean", "least"], [
+    page.table(["peer", "rows", "time over deftc's, mean", "least"], [
         [WORDS[peer], len(ratios), times(mean(ratios)), times(min(ratios))] for peer in names
         for ratios in [[found[peer]["us"] / found["deftc"]["us"] for found in rows.values() if "us" in found.get(peer, {})]] if ratios])
     over = {row: found["deftc"]["us"] / bench[row.removesuffix(" 32/8") + "_g4"]["cold_us"] for row, found in rows.items()
             if row.removesuffix(" 32/8") + "_g4" in bench}
     if over:
         worst = max(over, key=over.get)
-        page.add(f"deftc's own times here are {min(over.values()):.2f} to {over[worst]:.2f} times ({worst}) those of the bench, {link(NAMES[name])}, and {mean(over.values()):.2f} in the mean. "
-                 "Both evict the L2 cache by reading; here a run is replayed from a graph with room for a tree that grows.")
+        page.add(f"deftc's times here are {min(over.values()):.2f} to {over[worst]:.2f} times ({worst}) those of the bench {link(NAMES[name])}, {mean(over.values()):.2f} on average. "
+                 "Both evict L2 by reading. Here the graph also has room for a growing tree.")
     for row, found in rows.items():
         for peer in names:
             if found.get(peer, {}).get("us", float("inf")) < found["deftc"]["us"]:
-                page.loss(f"{row} on the {card}: {found['deftc']['us']:.1f} us beside {found[peer]['us']:.1f} of {WORDS[peer]}")
+                page.loss(f"{row} on the {card}: {found['deftc']['us']:.1f} us, {WORDS[peer]} takes {found[peer]['us']:.1f}")

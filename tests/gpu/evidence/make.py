@@ -1,81 +1,92 @@
-"""Makes docs/EVIDENCE.md, its pictures and the README's figures of the records; what has no record isn't claimed.
+"""Makes docs/EVIDENCE.md, the pages and pictures of docs/evidence, and the README's figures from the records.
 
 usage: make.py draw      writes them
        make.py check     exit code 1 if they are not what `draw` makes
 """
 
-import re
 import sys
 from pathlib import Path
 
 import cards
 import changes
+import features
+import front
 import in_one_run
 import kernels
 import layers
 import papers
 import processors
+import seen
 import steps
-from records import Page, Records
+from records import Findings, Page, Records
 
 ROOT = Path(__file__).resolve().parents[3]
 BEGIN, END = "<!-- figures: made by tests/gpu/evidence/make.py -->\n", "<!-- end of figures -->\n"
-SECTIONS = (kernels.published_rows, in_one_run.peers_in_one_run, kernels.no_sharing, kernels.second_suite, kernels.scaling, changes.one_thing_changed,
-            kernels.tuned, cards.other_cards, kernels.windows, kernels.variants, kernels.query_hook, kernels.key_hook, kernels.token_arrays, kernels.caches_of_8_bits, layers.selection, processors.on_a_processor, steps.new_tokens, steps.drafts, steps.plans, steps.whole_steps, steps.decoder_on_two_gpus, steps.engine, steps.engine_sglang, papers.deft,
-            papers.fasttree, steps.right)
-INTRODUCTION = """What deftc was seen to do, and where it loses. `tests/gpu/evidence/make.py draw` makes this page of the [records](../tests/gpu/records/README.md); a test fails
-where it is not what the records say, so there is no figure here that a record does not hold. Cards differ by some per cent, and clocks by the day: ratios say more than microseconds.
-Each record says its card, its commit and its command; the commands below make it anew on such a machine."""
+INTRODUCTION = """`tests/gpu/evidence/make.py draw` makes these pages from the [records](../tests/gpu/records/README.md); a test fails if they differ.
+Each record names its card, its commit and its command. Cards differ by some per cent: compare ratios of one run, not microseconds of two."""
 
 
-def left_to_say(page):
-    page.heading("Where it loses")
-    page.add(*(["\n".join(f"- {loss}" for loss in page.losses)] if page.losses else ["Nowhere in these records."]))
-    page.heading("What cannot be compared, or was not measured")
-    page.add("- Peers, but for the section that says so, were measured in runs of their own, days before, and scaled by one figure: a few per cent either way say nothing.\n"
-             "- GPU time leaves planning out on both sides; the section on planning has it.\n"
-             "- All our figures are of H200s and H100s, one at a time but for vLLM and a decoder on two; nothing is known of other cards.\n"
-             f"- Tuned configs ship for {' and '.join(f'the {name} ({count} entries)' for name, count in cards.shipped_entries())}: on any other card ours ran untuned, or by their entries, until `deftc tune` has been there.")
-    page.table(["no record of", "what would make one"], page.missing)
+def losses(page, _):
+    page.heading("Where deftc loses")
+    found = page.findings
+    page.add(*(["\n".join(f"- {loss}" for loss in found.losses)] if found.losses else ["Nowhere in these records."]))
+    page.heading("Limits of the comparison, and gaps")
+    page.add("- Except in \"Peers in the same run\", peers ran days earlier in runs of their own, and one figure scales them: a few per cent mean nothing.\n"
+             "- GPU times exclude planning for deftc and peers; the page on planning has it.\n"
+             "- All figures are of H200s and H100s. Other cards were not measured.\n"
+             f"- Tuned configs ship for {' and '.join(f'the {name} ({count} entries)' for name, count in cards.shipped_entries())}. On other cards deftc runs untuned, or by these entries, until you run `deftc tune`.")
+    page.table(["no record of", "command that would make one"], found.missing)
+
+
+# File, title, contents in words, sections. The last page lists the losses of those before it.
+PAGES = (
+    ("trees", "Kernels on trees", "57 published trees, peers in the same run, nothing shared, other heads and head dims",
+     (kernels.published_rows, in_one_run.peers_in_one_run, kernels.no_sharing, kernels.second_suite)),
+    ("scaling", "How the time grows", "tokens, readers, width, depth, ratios, pages, windows", (kernels.scaling, changes.one_thing_changed, kernels.windows)),
+    ("features", "Features", "latent caches, scores and masks, hooks, arrays over tokens, 8-bit caches",
+     (features.latent, features.variants, features.query_hook, features.key_hook, features.token_arrays, features.caches_of_8_bits)),
+    ("sparse", "Sparse layers", "selection, sparse attention, unions, whole models", (layers.selection,)),
+    ("tuning", "Tuning, other cards, processors", "tuned and untuned, H100, CPUs", (kernels.tuned, cards.other_cards, processors.on_a_processor)),
+    ("planning", "Prompts, drafts and plans", "appends, draft trees on the device, host time", (steps.new_tokens, steps.drafts, steps.plans)),
+    ("models", "Whole steps of models", "one GPU, recorded searches, two GPUs", (steps.whole_steps, steps.decoder_on_two_gpus)),
+    ("engines", "Engines", "vLLM and SGLang", (steps.engine, steps.engine_sglang)),
+    ("papers", "Papers", "the tables of DeFT and FastTree beside ours", (papers.deft, papers.fasttree)),
+    ("correctness", "Correctness", "random cases", (steps.right,)),
+    ("losses", "Losses and gaps", "every row that loses, and what nobody has measured", (losses,)))
 
 
 def evidence(records):
-    page = Page()
-    page.add("# Evidence", INTRODUCTION)
-    page.add("\n".join(kernels.summary(records)))
-    place = len(page.lines)
-    for section in SECTIONS:
-        section(page, records)
-    left_to_say(page)
-    page.lines[place:place] = contents(page.lines)
-    return page
-
-
-def contents(lines):
-    """Links to the sections, for a page of some hundred lines."""
-    heads = [line[3:] for line in lines if line.startswith("## ")]
-    return ["In this page: " + " · ".join(f"[{head}](#{anchor_of(head)})" for head in heads) + ".", ""]
-
-
-def anchor_of(heading):
-    """As GitHub makes it."""
-    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+    """The pages by their path from the folder of documents, the first screen last made."""
+    findings, pages = Findings(), {}
+    for name, title, _, sections in PAGES:
+        page = pages[f"evidence/{name}.md"] = Page(findings)
+        page.add(f"# {title}", f"A page of the [evidence](../EVIDENCE.md), made from records.")
+        for section in sections:
+            section(page, records)
+    first = pages["EVIDENCE.md"] = Page(findings, "evidence/")
+    first.add("# Evidence")
+    front.screen(first, records)
+    first.heading("All tables")
+    first.table(["page", "contents"], [[f"[{title}](evidence/{name}.md)", words] for name, title, words, _ in PAGES])
+    first.add(INTRODUCTION)
+    return pages
 
 
 def with_figures(readme, records):
-    """The README with the figures of today between its two marks."""
+    """The README with today's figures between its two marks."""
     before, _, rest = readme.partition(BEGIN)
     _, mark, after = rest.partition(END)
     if not mark:
         raise SystemExit("README.md has no place for figures")
-    return before + BEGIN + "\n" + "\n".join(kernels.summary(records)) + "\n\n" + END + after
+    return before + BEGIN + "\n" + "\n".join(front.readme(records)) + "\n\n" + END + after
 
 
 def made(records, readme):
-    """All files that are made, by their path from the repository's root."""
-    page = evidence(records)
-    files = {f"docs/evidence/{name}": svg for name, svg in page.pictures.items()}
-    return {"docs/EVIDENCE.md": page.text(), "README.md": with_figures(readme, records), **files}
+    """All generated files, by their path from the repository's root."""
+    pages = evidence(records)
+    files = {f"docs/evidence/{name}": svg for page in pages.values() for name, svg in page.pictures.items()}
+    return {**{f"docs/{name}": page.text() for name, page in pages.items()}, "README.md": with_figures(readme, records),
+            "runtime/doctor/declared/seen.json": seen.seen(records), **files}
 
 
 def main(arguments):
@@ -85,7 +96,7 @@ def main(arguments):
     files = made(Records(), (ROOT / "README.md").read_text(encoding="utf-8"))
     stale = [name for name, text in files.items()
              if not (ROOT / name).exists() or (ROOT / name).read_text(encoding="utf-8") != text]
-    stale += [f"docs/evidence/{path.name}" for path in (ROOT / "docs/evidence").glob("*.svg") if f"docs/evidence/{path.name}" not in files]
+    stale += [f"docs/evidence/{path.name}" for path in (ROOT / "docs/evidence").iterdir() if f"docs/evidence/{path.name}" not in files]
     for name in stale:
         if arguments == ["check"]:
             print(f"{name}: not what `tests/gpu/evidence/make.py draw` makes", file=sys.stderr)

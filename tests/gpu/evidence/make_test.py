@@ -14,20 +14,32 @@ import make
 from records import FOLDER, Records, levels_of, readers_of, tokens_of
 
 
+def text_of(pages):
+    """The tables' pages in their order, losses last."""
+    return "\n".join(page.text() for name, page in pages.items() if name != "EVIDENCE.md")
+
+
 class MakeTest(unittest.TestCase):
     def test_pages_in_the_repository_are_made_of_the_records(self):
         told = subprocess.run([sys.executable, make.__file__, "check"], capture_output=True, text=True, check=False)
         self.assertEqual((told.returncode, told.stderr), (0, ""))
 
     def changed(self, change, name="h200-bench.json"):
-        """The page of records of which a bench was changed."""
+        """All pages' text, from records with one bench changed."""
         with tempfile.TemporaryDirectory() as folder:
             shutil.copytree(FOLDER, folder, dirs_exist_ok=True)
             path = Path(folder) / name
             bench = json.loads(path.read_text())
             change(bench)
             path.write_text(json.dumps(bench))
-            return make.evidence(Records(Path(folder))).text()
+            return text_of(make.evidence(Records(Path(folder))))
+
+    def test_first_screen_has_five_sentences_with_their_card_and_day(self):
+        first = make.evidence(Records())["EVIDENCE.md"].text()
+        sentences = [line for line in first.splitlines() if line.startswith("**")]
+        self.assertEqual(len(sentences), 5)
+        for sentence in sentences:
+            self.assertRegex(sentence, r"\(H[12]00, 2026-\d\d-\d\d\)")
 
     def test_another_time_makes_another_page(self):
         def halve(bench):
@@ -38,39 +50,38 @@ class MakeTest(unittest.TestCase):
         def slow(bench):
             bench["suites"][0]["rows"][0]["cold_us"] = 99.0
         page = self.changed(slow)
-        self.assertIn("- F9_01_g4: 99.0 us beside 18.1 of PAT", page.split("## Where it loses")[1])
-        self.assertIn("slower on 1,", page)
+        self.assertIn("- F9_01_g4: 99.0 us, PAT takes 18.1", page.split("## Where deftc loses")[1])
 
     def test_entry_that_is_slower_than_the_untuned_choice_on_the_other_card_is_a_loss(self):
         def slow(bench):
             [row] = [row for suite in bench["suites"] for row in suite["rows"] if row["name"] == "F9_03_g16"]
             row["cold_us"] = 20.0
         page = self.changed(slow, "h100-bench.json")
-        self.assertIn("times the untuned choice's time on F9_03_g16, on the H100", page.split("## Where it loses")[1])
-        self.assertNotIn("on the H100", self.changed(lambda bench: None).split("## Where it loses")[1])
+        self.assertIn("- F9_03_g16 on the H100: the tuned entry takes", page.split("## Where deftc loses")[1])
+        self.assertNotIn("on the H100: the tuned entry", self.changed(lambda bench: None).split("## Where deftc loses")[1])
 
     def test_peer_that_is_faster_in_the_same_run_is_a_loss_on_its_card(self):
         def slow(peers):
             peers["rows"]["F9_01 32/8"]["deftc"]["us"] = 30.0
             peers["rows"]["F9_01 32/8"]["fasttree"]["us"] = 22.9
         page = self.changed(slow, "h100-peers.json")
-        self.assertIn("- F9_01 32/8 on the H100: 30.0 us beside 22.9 of FastTree", page.split("## Where it loses")[1])
+        self.assertIn("- F9_01 32/8 on the H100: 30.0 us, FastTree takes 22.9", page.split("## Where deftc loses")[1])
 
     def test_without_a_bench_of_the_other_card_that_is_a_gap(self):
         with tempfile.TemporaryDirectory() as folder:
             shutil.copytree(FOLDER, folder, dirs_exist_ok=True)
             (Path(folder) / "h100-bench-untuned.json").unlink()
-            page = make.evidence(Records(Path(folder))).text()
+            page = text_of(make.evidence(Records(Path(folder))))
         self.assertIn("| tuned against untuned on an H100 |", page.split("| no record of |")[1])
 
     def test_row_of_a_processor_that_is_slower_is_a_loss_within_the_spread_as_well(self):
         def spread(record, share):
             record["spread"] = share
-        losses = [self.changed(lambda record, share=share: spread(record, share), "processor-rows.json").split("## Where it loses")[1]
+        losses = [self.changed(lambda record, share=share: spread(record, share), "processor-rows.json").split("## Where deftc loses")[1]
                   for share in (0.01, 0.19)]
-        loss = "- on a processor path by path takes 0.86 of our time on no_sharing:requests=8,tokens=1000"
+        loss = "- processor, no_sharing:requests=8,tokens=1000: path by path takes 0.86 of deftc's time"
         self.assertIn(loss + "\n", losses[0])
-        self.assertIn(loss + " (times of one row spread by 19 % there)\n", losses[1])
+        self.assertIn(loss + " (within the machine's spread of 19 %)\n", losses[1])
 
     def test_rows_that_need_recordings_are_named_with_the_way_to_get_them(self):
         page = self.changed(lambda bench: None)
@@ -80,7 +91,7 @@ class MakeTest(unittest.TestCase):
 
     def test_figures_say_how_the_best_published_came_to_be(self):
         readme = (make.ROOT / "README.md").read_text(encoding="utf-8")
-        self.assertRegex(readme, r"\*Best published\*: .*, run by us on .* scaled by 1\.065, .* not one of the 57 .* 261\.0 unscaled")
+        self.assertRegex(readme, r"We ran the published kernels on another H200 on 2026-11-21, not in the same run, and scaled their times by 1\.065")
 
     def test_bench_of_another_card_has_its_line(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -88,8 +99,8 @@ class MakeTest(unittest.TestCase):
             bench = json.loads((FOLDER / "h200-bench.json").read_text())
             bench["device"]["name"] = "NVIDIA H100 80GB HBM3"
             (Path(folder) / "h100-bench.json").write_text(json.dumps(bench))
-            page = make.evidence(Records(Path(folder))).text()
-        self.assertIn("| [h100-bench.json](../tests/gpu/records/h100-bench.json) | H100 | fasttree | 45 |", page)
+            page = text_of(make.evidence(Records(Path(folder))))
+        self.assertIn("| [h100-bench.json](../../tests/gpu/records/h100-bench.json) | H100 | fasttree | 45 |", page)
 
     def test_figures_stand_between_their_marks_only(self):
         text = "before\n" + make.BEGIN + "stale figures\n" + make.END + "after\n"
@@ -103,7 +114,8 @@ class MakeTest(unittest.TestCase):
             make.with_figures("nothing", Records())
 
     def test_pictures_are_well_formed(self):
-        for name, picture in make.evidence(Records()).pictures.items():
+        pages = make.evidence(Records()).values()
+        for name, picture in [entry for page in pages for entry in page.pictures.items()]:
             with self.subTest(name):
                 xml.etree.ElementTree.fromstring(picture)
                 self.assertNotIn("nan", picture)

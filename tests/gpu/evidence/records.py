@@ -1,4 +1,4 @@
-"""The records that the evidence is made of, and what its sections have in common."""
+"""The records behind the evidence, and what its sections share."""
 
 import json
 import re
@@ -10,7 +10,7 @@ PUBLISHED_SUITES = ("fasttree", "deft")  # the suites whose 57 rows the publishe
 
 
 class Records:
-    """Records by file name, read when they are asked for. A file that is not there is None, and its section says so."""
+    """Records by file name, read on demand. A missing file is None, and its section says so."""
 
     def __init__(self, folder=FOLDER):
         self.folder = folder
@@ -28,16 +28,28 @@ class Records:
         return {row["name"]: row for suite in bench["suites"] if suites is None or suite["name"] in suites
                 for row in suite["rows"]} if bench else {}
 
+    def date(self, name):
+        """The day of a record, as the table of records has it."""
+        table = (self.folder / "README.md").read_text(encoding="utf-8")
+        return next(cells[3].strip() for line in table.splitlines() if f"]({name})" in line for cells in [line.split("|")] if len(cells) > 5)
+
     @property
     def published(self):
         return self.read("published.json")
 
 
-class Page:
-    """The document as it is written, and the pictures that it shows."""
+class Findings:
+    """Losses and gaps of all pages."""
 
     def __init__(self):
-        self.lines, self.pictures, self.missing, self.losses = [], {}, [], []
+        self.losses, self.missing = [], []
+
+
+class Page:
+    """A document as it is written, and the pictures that it shows. Losses and gaps go to a list that all pages share."""
+
+    def __init__(self, findings, pictures_at=""):
+        self.lines, self.pictures, self.findings, self.pictures_at = [], {}, findings, pictures_at
 
     def add(self, *paragraphs):
         for paragraph in paragraphs:
@@ -52,25 +64,26 @@ class Page:
 
     def picture(self, name, words, svg):
         self.pictures[name + ".svg"] = svg
-        self.add(f"![{words}](evidence/{name}.svg)")
+        self.add(f"![{words}]({self.pictures_at}{name}.svg)")
 
     def command(self, *lines):
         """What reproduces a section: commands of a GPU's machine, so the documents' tests skip them."""
         self.lines += ["```sh reproduce", *lines, "```", ""]
 
     def no_record(self, what, command):
-        """Of what nobody has measured yet; listed at the end, too."""
-        self.missing.append((what, command))
+        """Nobody has measured `what` yet; the page of losses lists it with the command that would."""
+        self.findings.missing.append((what, command))
 
     def loss(self, what):
-        self.losses.append(what)
+        self.findings.losses.append(what)
 
     def text(self):
         return "\n".join(self.lines).rstrip() + "\n"
 
 
 def link(name):
-    return f"[{name}](../tests/gpu/records/{name})"
+    """To a record, from a page in docs/evidence."""
+    return f"[{name}](../../tests/gpu/records/{name})"
 
 
 def card_of(name):
@@ -108,7 +121,7 @@ def levels_of(row):
 
 
 def readers_of(row):
-    """How many queries read a token in the mean: what all paths have over what the tree has. None where it isn't known."""
+    """How many queries read a token on average: tokens of all paths over tokens of the tree. None where it is unknown."""
     levels = levels_of(row)
     if levels:
         return levels[-1][0] * sum(tokens for _, tokens in levels) / sum(nodes * tokens for nodes, tokens in levels)

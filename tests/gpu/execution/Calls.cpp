@@ -1,4 +1,3 @@
-#include "runtime/api/GpuImpl.h"
 #include "runtime/device/Timer.h"
 #include "runtime/exec/Half.h"
 #include "tests/gpu/execution/Checks.h"

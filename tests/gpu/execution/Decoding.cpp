@@ -1,6 +1,6 @@
 #include "tests/gpu/execution/Decoding.h"
 
-#include "runtime/api/SequenceTreeImpl.h"
+#include "runtime/api/SequenceTree.h"
 #include "runtime/exec/Half.h"
 #include "runtime/exec/RandomInputs.h"
 #include "runtime/reference/Check.h"
@@ -160,7 +160,7 @@ Decoding::Step &Decoding::freeStep() {
 void Decoding::beginStep() {
   const spec::Variant &variant = subject_.variant();
   Step &step = freeStep();
-  step.tree = sequences_.impl().sequences.tree();
+  step.tree = sequences_.handle()->sequences.tree();
   step.pageTable.assign(sequences_.pageTable().begin(), sequences_.pageTable().end());
   step.queries = tree().queryCount();
   step.isWhole = false;

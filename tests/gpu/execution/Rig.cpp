@@ -1,6 +1,6 @@
 #include "tests/gpu/execution/Rig.h"
 
-#include "runtime/api/GpuImpl.h"
+#include "runtime/api/Gpu.h"
 #include "runtime/exec/Params.h"
 
 #include <chrono>
@@ -64,7 +64,7 @@ Result<Subject> openSubject(const std::string &name, int index) {
   auto loaded = GpuAttention::load(*gpu, *attention, {.typicalTree = &*tree, .params = &params});
   if (!loaded)
     return loaded.error();
-  auto device = gpu->impl().device;
+  auto device = gpu->handle()->device;
   return Subject{*gpu, *loaded, std::move(*program), std::move(*values), std::move(device)};
 }
 

@@ -1,4 +1,4 @@
-#include "runtime/api/GpuImpl.h"
+#include "runtime/api/Gpu.h"
 #include "runtime/device/Timer.h"
 #include "runtime/exec/cuda/CudaPlan.h"
 #include "runtime/plan/Planner.h"
@@ -115,7 +115,7 @@ json measureHost(const Subject &subject, Findings &findings) {
 /// What noticing stale plans costs: one captured run with the watch and one without, on a small tree.
 json measureWatch(const Subject &subject, Findings &findings) {
   json all = json::array();
-  const auto &kernels = subject.attention.impl().kernels;
+  const auto &kernels = subject.attention.handle()->kernels;
   for (const auto &[prompt, branch] : {std::pair{64, 16}, {4000, 40}}) {
     tree::KvTree tree;
     const int root = tree.addNode(-1, prompt).value();
@@ -143,7 +143,7 @@ json measureWatch(const Subject &subject, Findings &findings) {
       pointers.out = memory.out.as<void>();
       pointers.pageTable = memory.table.as<int>();
       pointers.cache = exec::cacheLayoutsOf(subject.variant());
-      pointers.params = subject.attention.impl().params.value().get();
+      pointers.params = (*subject.attention.handle()->params).get();
       for (const bool coldL2 : {true, false}) {
         const auto timing = device::timeOnDevice(
             subject.device, [&] { return (*onDevice)->run(*kernels, pointers, subject.device->stream()); },

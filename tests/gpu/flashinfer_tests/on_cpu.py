@@ -1,5 +1,7 @@
 """Tests that say `cuda` run on the CPU."""
 
+from types import SimpleNamespace
+
 import pytest
 import torch
 from torch.overrides import TorchFunctionMode
@@ -31,6 +33,8 @@ class OnCpu:
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_call(self, item):
         torch.cuda.synchronize = lambda *arguments: None
+        torch.cuda.memory_reserved = lambda *arguments: 0
+        torch.cuda.get_device_properties = lambda *arguments: SimpleNamespace(total_memory=1)
         torch.manual_seed(0)
         with _Mode():
             return (yield)

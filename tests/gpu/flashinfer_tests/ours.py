@@ -1,14 +1,31 @@
 """Our wrappers in the places of FlashInfer's."""
 
 import functools
+import importlib
+
+import pytest
 
 PLACES = {
     "BatchDecodeWithPagedKVCacheWrapper": ("flashinfer", "flashinfer.decode"),
     "CUDAGraphBatchDecodeWithPagedKVCacheWrapper": ("flashinfer", "flashinfer.decode"),
     "fast_decode_plan": ("flashinfer", "flashinfer.decode"),
     "BatchAttention": ("flashinfer", "flashinfer.attention"),
+    "BatchMLAPagedAttentionWrapper": ("flashinfer", "flashinfer.mla"),
     "MultiLevelCascadeAttentionWrapper": ("flashinfer", "flashinfer.cascade"),
+    "BatchDecodeWithAttentionSinkWrapper": ("flashinfer", "flashinfer.attention"),
 }
+# Elsewhere than in tests of prompts these are what ours are compared with.
+OF_PROMPTS = {
+    "BatchPrefillWithPagedKVCacheWrapper": ("flashinfer", "flashinfer.prefill"),
+    "BatchPrefillWithRaggedKVCacheWrapper": ("flashinfer", "flashinfer.prefill"),
+    "BatchAttentionWithAttentionSinkWrapper": ("flashinfer", "flashinfer.attention"),
+}
+
+
+def is_of_prompts(item):
+    name = item.originalname
+    in_file = item.path.name in ("test_batch_prefill.py", "test_batch_prefill_kernels.py", "test_attention_sink.py")
+    return in_file or ("prefill" in name and "decode" not in name)
 
 
 class Used:
@@ -20,8 +37,6 @@ class Used:
 
 def replace(device):
     """FlashInfer's other classes keep those that they have from within it."""
-    import importlib
-
     import deft.flashinfer
 
     used = Used()
@@ -44,3 +59,24 @@ def _watched(ours, name, used, device):
         ours.__init__(self, *arguments, **more)
 
     return type(name, (ours,), {"__init__": functools.wraps(ours.__init__)(__init__), "__module__": ours.__module__})
+
+
+class Prompts:
+    """A plug-in of pytest: in tests of prompts ours stand in the places of FlashInfer's, which are back in the others."""
+
+    def __init__(self, used, device):
+        import deft.flashinfer
+
+        self._pairs = {}
+        for name, modules in OF_PROMPTS.items():
+            theirs = getattr(importlib.import_module(modules[-1]), name)
+            self._pairs[name] = theirs, _watched(getattr(deft.flashinfer, name), name, used, device)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_setup(self, item):
+        for name, pair in self._pairs.items():
+            one = pair[is_of_prompts(item)]
+            for module in OF_PROMPTS[name]:
+                setattr(importlib.import_module(module), name, one)
+            if hasattr(item.module, name):  # imported by name
+                setattr(item.module, name, one)

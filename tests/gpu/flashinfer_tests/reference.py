@@ -2,6 +2,7 @@
 
 import importlib.abc
 import importlib.machinery
+import importlib.util
 import sys
 import types
 
@@ -14,21 +15,25 @@ class ReferenceMissing(Exception):
     """A test needs a part of FlashInfer that has no reference here."""
 
 
-def attention(q, k, v, seen, sm_scale=None, logits_soft_cap=None, window_left=-1):
-    """Query i sees the first seen[i] of the tokens. q [queries, heads, dim], k and v [tokens, kv_heads, dim]."""
+def attention(q, k, v, seen, sm_scale=None, logits_soft_cap=None, window_left=-1, own=None, mask=None):
+    """Query i sees the first seen[i] of the tokens, and of these what mask[i] shows. Its window begins before token own[i], by
+    default the last one that it sees. q [queries, heads, dim], k and v [tokens, kv_heads, dim]."""
+    own = seen - 1 if own is None else own
     group = q.shape[1] // k.shape[1]
     scale = q.shape[-1] ** -0.5 if sm_scale is None else sm_scale
     position = torch.arange(k.shape[0], device=q.device)
     outs, lses = [], []
     for first in range(0, len(q), 256):  # scores of all queries at once may be too many
-        rows, own = q[first : first + 256].float(), seen[first : first + 256, None, None]
+        rows, last, ends = q[first : first + 256].float(), *(one[first : first + 256, None, None] for one in (own, seen))
         split = rows.unflatten(1, (k.shape[1], group))
         scores = torch.einsum("qhgd,khd->qhgk", split, k.float()).flatten(1, 2) * scale
         if logits_soft_cap:
             scores = logits_soft_cap * torch.tanh(scores / logits_soft_cap)
-        hidden = position >= own
+        hidden = position >= ends
         if window_left >= 0:
-            hidden = hidden | (position < own - 1 - window_left)
+            hidden = hidden | (position < last - window_left)
+        if mask is not None:
+            hidden = hidden | ~mask[first : first + 256, None, :]
         scores = scores.masked_fill(hidden, -torch.inf)
         lse = torch.logsumexp(scores, -1)
         weights = torch.exp(scores - lse.masked_fill(lse.isinf(), 0)[..., None]).unflatten(1, (k.shape[1], group))
@@ -37,12 +42,8 @@ def attention(q, k, v, seen, sm_scale=None, logits_soft_cap=None, window_left=-1
     return torch.cat(outs), torch.cat(lses)
 
 
-def _causal(queries, tokens, device):
-    return torch.arange(tokens - queries + 1, tokens + 1, device=device).clamp(min=0)
-
-
-def _only_plain(pos_encoding_mode="NONE", custom_mask=None, packed_custom_mask=None):
-    if pos_encoding_mode != "NONE" or custom_mask is not None or packed_custom_mask is not None:
+def _only_plain(pos_encoding_mode="NONE", *masks):
+    if pos_encoding_mode != "NONE" or any(mask is not None for mask in masks):
         raise ReferenceMissing("positions within the kernel, or masks")
 
 
@@ -66,13 +67,13 @@ def single_prefill_with_kv_cache(
     kv_layout="NHD", pos_encoding_mode="NONE", use_fp16_qk_reduction=False, sm_scale=None, window_left=-1,
     logits_soft_cap=None, rope_scale=None, rope_theta=None, backend="auto", return_lse=False,
 ):  # fmt: skip
-    _only_plain(pos_encoding_mode, custom_mask, packed_custom_mask)
+    _only_plain(pos_encoding_mode, packed_custom_mask)
     if kv_layout == "HND":
         k, v = k.transpose(0, 1), v.transpose(0, 1)
-    if not causal and window_left >= 0:
-        raise ReferenceMissing("a window of queries that see what comes after them")
-    seen = _causal(len(q), len(k), q.device) if causal else torch.full((len(q),), len(k), device=q.device)
-    out, lse = attention(q, k, v, seen, sm_scale, logits_soft_cap, window_left)
+    own = torch.arange(len(k) - len(q), len(k), device=q.device)
+    mask = None if custom_mask is None else custom_mask.reshape(len(q), len(k)).bool()
+    seen = torch.full_like(own, len(k)) if mask is not None or not causal else (own + 1).clamp(min=0)
+    out, lse = attention(q, k, v, seen, sm_scale, logits_soft_cap, window_left, own, mask)
     return (out.to(q.dtype), lse) if return_lse else out.to(q.dtype)
 
 
@@ -167,6 +168,9 @@ class _Missing:
             raise AttributeError(name)
         return _Missing(f"{self._name}.{name}")
 
+    def __getitem__(self, key):
+        return _Missing(f"{self._name}[{key!r}]")
+
     def __call__(self, *arguments, **more):
         raise ReferenceMissing(self._name)
 
@@ -206,6 +210,11 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         pass
 
 
+def _repeat(row, pattern, b, m):
+    assert pattern == "h -> b h m 1", pattern
+    return row[None, :, None, None].expand(b, -1, m, 1)
+
+
 def install(device):
     """As the module `flashinfer`."""
     known = {
@@ -219,9 +228,12 @@ def install(device):
         # So that the tests' fixtures compile nothing.
         "has_flashinfer_jit_cache": lambda: True,
         "is_sm90a_supported": lambda device=None: capability[0] == 9,
+        **dict.fromkeys(("is_sm100a_supported", "is_sm110a_supported"), lambda device=None: capability[0] > 9),
         "is_fa3_backend_supported": lambda *arguments, **more: False,
         "__version__": "reference",
     }
     sys.meta_path.insert(0, _Finder(known))
-    for name in "decode prefill cascade attention utils jit quantization page".split():
+    if importlib.util.find_spec("einops") is None:  # of which a helper of the tests needs one form of one function
+        sys.modules["einops"] = types.SimpleNamespace(repeat=_repeat)
+    for name in "decode prefill cascade attention mla utils jit quantization page".split():
         importlib.import_module(f"flashinfer.{name}")

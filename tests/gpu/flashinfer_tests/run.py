@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """FlashInfer's own tests of the wrappers that deft.flashinfer has, run against ours.
 
-  git clone https://github.com/flashinfer-ai/flashinfer && git -C flashinfer checkout v0.6.14
+  git clone https://github.com/flashinfer-ai/flashinfer && git -C flashinfer checkout v0.7.4
   python3 tests/gpu/flashinfer_tests/run.py flashinfer --record FILE [--most N] [--seconds S] [--jobs N] [-k WORDS] [file ...]
 
 The wrappers' names in the module `flashinfer` are replaced by ours; all else that the tests use stays what it is. With
@@ -28,7 +28,9 @@ from pathlib import Path
 FILES = """attention/test_batch_decode_kernels.py attention/test_batch_attention.py attention/test_shared_prefix_kernels.py
 attention/test_sliding_window.py attention/test_tensor_cores_decode.py attention/test_non_contiguous_decode.py
 attention/test_decode_prefill_lse.py attention/test_batch_invariant_fa2.py
-attention/test_decode_fp8_calibration_scale.py""".split()
+attention/test_decode_fp8_calibration_scale.py attention/test_deepseek_mla.py attention/test_batch_prefill_kernels.py
+attention/test_attention_sink.py attention/test_batch_prefill.py attention/test_non_contiguous_prefill.py
+attention/test_fp8_prefill.py""".split()
 
 
 def revision(checkout):
@@ -100,14 +102,15 @@ def main():
         is_broken = len(records) < options.jobs or any(code not in (0, 1) for code in codes)
         return conclude(joined(records), options.record, is_broken)
 
-    from ours import replace
+    from ours import Prompts, replace
 
     if options.reference == "torch":
         import reference
 
         reference.install(options.device)
     used = replace(options.device)
-    plugins = [Judge(used, options.most, options.seconds, options.seed, (options.part or 0, options.jobs))]
+    part = (options.part or 0, options.jobs)
+    plugins = [Judge(used, options.most, options.seconds, options.seed, part), Prompts(used, options.device)]
     if options.device == "cpu":
         from on_cpu import OnCpu
 

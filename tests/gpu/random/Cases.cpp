@@ -264,8 +264,9 @@ void runRandomCases(const Subject &subject, const CaseOptions &options, CheckPoo
 
 void runInvariantCases(const Subject &subject, const CaseOptions &options, CheckPool &pool) {
   const spec::Variant &variant = subject.variant;
-  const std::size_t rowElements = static_cast<std::size_t>(variant.queryHeads) * variant.tensors.q.dim;
   const auto heads = static_cast<std::size_t>(variant.queryHeads);
+  const auto rowElements = heads * static_cast<std::size_t>(variant.tensors.q.dim);
+  const auto outElements = heads * static_cast<std::size_t>(variant.tensors.out.dim);
   for (int index = 0; index < options.invariantTrees; ++index) {
     Random random(options.seed, static_cast<std::uint64_t>(subject.variantIndex) + 7'000'000,
                   static_cast<std::uint64_t>(index));
@@ -324,9 +325,9 @@ void runInvariantCases(const Subject &subject, const CaseOptions &options, Check
     std::string failure;
     for (std::size_t i = 0; i < kept.size() && failure.empty(); ++i) {
       const bool isSameOut =
-          std::equal(left.out.begin() + static_cast<std::ptrdiff_t>(i * rowElements),
-                     left.out.begin() + static_cast<std::ptrdiff_t>((i + 1) * rowElements),
-                     full.out.begin() + static_cast<std::ptrdiff_t>(kept[i] * rowElements));
+          std::equal(left.out.begin() + static_cast<std::ptrdiff_t>(i * outElements),
+                     left.out.begin() + static_cast<std::ptrdiff_t>((i + 1) * outElements),
+                     full.out.begin() + static_cast<std::ptrdiff_t>(kept[i] * outElements));
       const bool isSameLse = full.lse.empty() || std::memcmp(&left.lse[i * heads], &full.lse[kept[i] * heads],
                                                              heads * sizeof(float)) == 0;
       if (!isSameOut || !isSameLse)

@@ -69,7 +69,7 @@ void CheckPool::work() {
     tally_.worstLse = std::max(tally_.worstLse, report.lseError);
     if (report.count) {
       tally_.pairsCounted += report.count->pairs;
-      tally_.pairsTold += report.count->told;
+      tally_.pairsNoticeable += report.count->noticeable;
       tally_.worstCount = std::max(tally_.worstCount, report.count->worst);
     }
     if (report.share() > tally_.worstShare) {

@@ -38,9 +38,9 @@ inline constexpr long long kMostRowTokens = 1'500'000;
 struct Tally {
   int cases = 0;
   long long queriesChecked = 0;
-  long long pairsCounted = 0, pairsTold = 0; ///< of counting inputs (reference::CountReport)
-  double worstCount = 0;                     ///< largest difference of a column over what is allowed
-  double worstShare = 0;                     ///< largest error over what is allowed
+  long long pairsCounted = 0, pairsNoticeable = 0; ///< of counting inputs (reference::CountReport)
+  double worstCount = 0;                           ///< largest difference of a column over what is allowed
+  double worstShare = 0;                           ///< largest error over what is allowed
   std::string worstCase;
   double worstLse = 0;
   std::map<std::string, std::map<std::string, int>> counts; ///< fact -> value -> cases

@@ -94,7 +94,7 @@ public:
         work.variantIndex = static_cast<int>(i);
         work.configIndex = index;
         work.isInvariant = !hasInvariant && static_cast<std::size_t>(index) >= backend_.invariantAt() &&
-                           kernels::checkInvariant(work.config.phases[0]).ok();
+                           kernels::checkInvariant(variant.tensors, work.config.phases[0]).ok();
         hasInvariant |= work.isInvariant;
       }
     }
@@ -242,7 +242,7 @@ json toJson(const Options &options, const Backend &backend, const Session &sessi
           {"run_of_these", session.subjectsRun()},
           {"queries_checked", tally.queriesChecked},
           {"pairs_counted", tally.pairsCounted},
-          {"pairs_told", tally.pairsTold},
+          {"pairs_told", tally.pairsNoticeable},
           {"largest_count_error_over_allowed", tally.worstCount},
           {"largest_error_over_allowed", tally.worstShare},
           {"largest_error_case", tally.worstCase},
@@ -281,7 +281,7 @@ int run(const Options &options, const std::string &command) {
   std::cout << tally.cases << " cases on " << (*backend)->device() << ", " << tally.failures.size()
             << " wrong; seed " << options.cases.seed << ", " << session.subjectsRun() << " of "
             << session.subjects() << " variants and configs, " << tally.queriesChecked << " queries checked, "
-            << tally.pairsTold << " of " << tally.pairsCounted
+            << tally.pairsNoticeable << " of " << tally.pairsCounted
             << " (row, token) pairs told by counting inputs, largest error " << tally.worstShare
             << " of what is allowed (" << tally.worstCase << "), lse off by " << tally.worstLse << "; "
             << static_cast<int>(session.seconds()) << " s\n";
@@ -306,6 +306,9 @@ int main(int argc, char **argv) {
       ->check(CLI::IsMember(hookNames()))
       ->needs(writeSpec);
   app.add_flag("--bytes", options.spec.isOfBytes, "All caches of that spec are of 8-bit floats")
+      ->needs(writeSpec);
+  app.add_flag("--latent", options.spec.isLatent, "All caches of that spec are latent")->needs(writeSpec);
+  app.add_flag("--unlike", options.spec.isUnlike, "K and V of that spec have dims of their own")
       ->needs(writeSpec);
   app.add_flag("--select", options.spec.selects, "All attentions of that spec select: for selection_cases")
       ->needs(writeSpec);

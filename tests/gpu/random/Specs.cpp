@@ -16,12 +16,13 @@ struct Hook {
   std::string output = {}; ///< an element of it; empty: as it is
 };
 
-std::vector<Hook> hooks(Random &random, int dim = 64, int heads = 1) {
+/// `dim` and `valueDim` of a row of K and of the output, which `heads` have.
+std::vector<Hook> hooks(Random &random, int dim, int valueDim, int heads) {
   const std::string n = std::to_string(random.between(1, 200)), few = std::to_string(random.between(1, 9));
   // Scores are about 1: some caps are met, others are far above.
   const std::string cap = random.oneIn(2) ? few : n;
   const std::string byDim = "f32[" + std::to_string(dim) + "]",
-                    byBoth = "f32[" + std::to_string(dim * heads) + "]";
+                    byBoth = "f32[" + std::to_string(valueDim * heads) + "]";
   return {
       {"plain", ""},
       {"softcap", "  param cap   : f32 = " + cap + ".5;\n  score       = softcap(s, cap);\n"},
@@ -163,19 +164,155 @@ std::string selection(std::uint64_t seed, int index) {
          "; keep_first = " + std::to_string(first) + "; keep_last = " + std::to_string(last) + "; }\n";
 }
 
+/// Lists that a caller hands over (rule K7).
+std::string givenLists(std::uint64_t seed, int index) {
+  Random random(seed, static_cast<std::uint64_t>(3000 + index));
+  return "  select { budget = tune(" + std::to_string(random.between(1, 60)) + ", " +
+         std::to_string(random.between(100, 600)) + "); by = caller; }\n";
+}
+
+/// Whether it asks nothing of where a token stands, which such lists do not say.
+bool goesWithGivenLists(const Hook &hook) {
+  for (const char *word : {"kv_pos", "depth", "sliding_window", "attention_sink", "alibi", "chunked",
+                           "prefix_lm", "two_way_block"})
+    if (hook.text.find(word) != std::string::npos)
+      return false;
+  return hook.text.find("path") == std::string::npos;
+}
+
+/// The names of masks and scores that ask for the dim of all heads, which latent caches have not.
+bool namesHeadDim(const Hook &hook) {
+  return hook.text.find("head_dim") != std::string::npos || hook.output.find("head_dim") != std::string::npos;
+}
+
+std::string inPlaceOf(const std::string &from, const std::string &to, std::string text) {
+  for (std::size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size()))
+    text.replace(at, from.size(), to);
+  return text;
+}
+
+/// What a latent cache has behind its page size: of a generator of its own. A third each has q's elements,
+/// bytes, and bytes with scales in their rows.
+std::string latentElements(std::uint64_t seed, int index, int dim) {
+  Random random(seed, static_cast<std::uint64_t>(7000 + index));
+  const int kind = random.of({0, 1, 2});
+  if (kind == 0)
+    return "";
+  if (kind == 1)
+    return std::string(", dtype = ") + random.of({"fp8_e4m3", "fp8_e4m3", "fp8_e5m2"});
+  const int columns = dim % 128 == 0 && random.oneIn(3) ? dim / 8 : dim / 4; // of 4 scales, or of 8
+  return ", dtype = fp8_e4m3, scales = " + std::to_string(columns);
+}
+
+/// Latent caches of every number of query heads that is somebody's, and of others.
+std::string randomLatentSpec(std::uint64_t seed, const SpecOptions &options) {
+  std::string text =
+      "// Random latent caches of seed " + std::to_string(seed) + ".\nimport \"library.deft\";\n";
+  int index = 0;
+  for (const int heads : {1, 2, 3, 5, 6, 8, 12, 16, 20, 24, 32, 40, 48, 64, 66, 96, 128})
+    for (int time = 0; time < 12; ++time, ++index) {
+      if (index % options.every != 0)
+        continue;
+      Random random(seed, static_cast<std::uint64_t>(5000 + index));
+      // Two thirds as models have them.
+      const int dim = random.oneIn(3) ? random.of({64, 128, 256, 384}) : 512;
+      const int rope = random.oneIn(4) ? random.of({16, 32, 128}) : 64;
+      std::vector<Hook> all = hooks(random, 64, 64, heads);
+      std::erase_if(all, [&](const Hook &hook) { // GPUs make shorter rows of q
+        const bool hasQuery = hook.text.find("  query ") != std::string::npos;
+        return hasKey(hook) || namesHeadDim(hook) || (hasQuery && dim + rope > 256) ||
+               (options.selects && !goesWithGivenLists(hook));
+      });
+      const auto named =
+          std::find_if(all.begin(), all.end(), [&](const Hook &one) { return one.name == options.hook; });
+      const Hook &hook = named != all.end() ? *named
+                         : time % 3 == 0
+                             ? all[0]
+                             : all[static_cast<std::size_t>(random.below(static_cast<int>(all.size())))];
+      const std::string dtype = random.of({"f16", "bf16", "bf16"});
+      text += "\nattention l" + std::to_string(dim) + "_" + std::to_string(rope) + "_h" +
+              std::to_string(heads) + "_" + std::to_string(time) + "_" + hook.name + " {\n";
+      text += "  query_heads = " + std::to_string(heads) + ";\n";
+      text += "  dtype       = " + dtype + ";\n";
+      text += "  kv_cache    = latent(dim = " + std::to_string(dim) + ", rope = " + std::to_string(rope) +
+              ", page_size = " + std::to_string(random.of({1, 7, 16, 32, 64, 64})) +
+              latentElements(seed, index, dim) + ");\n";
+      text += "  scale       = 0.0" + std::to_string(random.between(3, 9)) + ";\n" + hook.text;
+      const bool hasLse = hook.hasLse && !random.oneIn(8);
+      if (hasLse || !hook.output.empty())
+        text += "  output      = " + (hook.output.empty() ? "" : hook.output + " as ") + dtype +
+                (hasLse ? " with lse" : "") + ";\n";
+      if (options.selects)
+        text += givenLists(seed, index);
+      text += "}\n";
+    }
+  return text;
+}
+
+/// K of more columns than V, as prompts of latent models have them and others, and of fewer.
+std::string randomUnlikeAttentions(std::uint64_t seed, const SpecOptions &options) {
+  std::string text;
+  int index = 0;
+  for (const auto &[keyDim, valueDim] :
+       {std::pair(192, 128), std::pair(192, 128), std::pair(96, 64), std::pair(64, 128), std::pair(256, 128),
+        std::pair(128, 192), std::pair(160, 80), std::pair(48, 256), std::pair(72, 40), std::pair(40, 64)})
+    for (const int ratio : {1, 1, 2, 4, 7, 16}) {
+      const int number = index++;
+      if (number % options.every != 0)
+        continue;
+      Random random(seed, static_cast<std::uint64_t>(7000 + number));
+      const int kvHeads = random.between(1, ratio <= 2 ? 8 : 2);
+      const std::vector<Hook> all = hooks(random, keyDim, valueDim, ratio * 8);
+      const auto named =
+          std::find_if(all.begin(), all.end(), [&](const Hook &one) { return one.name == options.hook; });
+      Hook hook = named != all.end() ? *named
+                  : random.oneIn(3)
+                      ? all[0]
+                      : all[static_cast<std::size_t>(random.below(static_cast<int>(all.size())))];
+      if ((hasKey(hook) && keyDim % 16 != 0) ||
+          (options.selects && hook.text.find("path &&") != std::string::npos))
+        continue;
+      hook.text = inPlaceOf("head_dim", "key_dim", hook.text);
+      hook.output = inPlaceOf("head_dim", "value_dim", hook.output);
+      const std::string dtype = random.of({"f16", "bf16"});
+      const bool mayBeBytes = keyDim % 16 == 0 && valueDim % 16 == 0 && !hasKey(hook);
+      const std::string cacheDtype = mayBeBytes && (options.isOfBytes || random.oneIn(6)) ? "fp8_e4m3" : "";
+      text += "\nattention k" + std::to_string(keyDim) + "_v" + std::to_string(valueDim) + "_r" +
+              std::to_string(ratio) + "_" + std::to_string(number) + "_" + hook.name + " {\n";
+      text += "  query_heads = " + std::to_string(ratio * kvHeads) + ";\n";
+      text += "  kv_heads    = " + std::to_string(kvHeads) + ";\n";
+      text += "  key_dim     = " + std::to_string(keyDim) + ";\n";
+      text += "  value_dim   = " + std::to_string(valueDim) + ";\n";
+      text += "  dtype       = " + dtype + ";\n";
+      text += "  kv_cache    = " + layout(random, cacheDtype) + ";\n" + hook.text;
+      const bool hasLse = hook.hasLse && !random.oneIn(8);
+      if (hasLse || !hook.output.empty())
+        text += "  output      = " + (hook.output.empty() ? "" : hook.output + " as ") + dtype +
+                (hasLse ? " with lse" : "") + ";\n";
+      if (options.selects)
+        text += selection(seed, 400 + number);
+      text += "}\n";
+    }
+  return text;
+}
+
 } // namespace
 
 std::vector<std::string> hookNames() {
   std::vector<std::string> names;
   Random any(0, 0);
-  for (const Hook &hook : hooks(any))
+  for (const Hook &hook : hooks(any, 64, 64, 1))
     names.push_back(hook.name);
   names.push_back(kElements);
   return names;
 }
 
 std::string randomSpec(std::uint64_t seed, const SpecOptions &options) {
+  if (options.isLatent)
+    return randomLatentSpec(seed, options);
   std::string text = "// Random attentions of seed " + std::to_string(seed) + ".\nimport \"library.deft\";\n";
+  if (options.isUnlike)
+    return text + randomUnlikeAttentions(seed, options);
   int index = 0;
   for (const int dim :
        {32, 48, 64, 80, 96, 112, 128, 144, 160, 192, 224, 256, 8, 24, 40, 72, 88, 120, 136, 248})
@@ -184,7 +321,7 @@ std::string randomSpec(std::uint64_t seed, const SpecOptions &options) {
         continue;
       Random random(seed, static_cast<std::uint64_t>(index));
       // Half of all are plain: hooks are tried on every head dim, and plain kernels with every ratio.
-      const std::vector<Hook> all = hooks(random, dim, ratio * 8);
+      const std::vector<Hook> all = hooks(random, dim, dim, ratio * 8);
       const auto named =
           std::find_if(all.begin(), all.end(), [&](const Hook &one) { return one.name == options.hook; });
       const Hook &drawn = random.oneIn(2)
@@ -225,7 +362,7 @@ std::string randomSpec(std::uint64_t seed, const SpecOptions &options) {
         text += selection(seed, index);
       text += "}\n";
     }
-  return text;
+  return text + randomUnlikeAttentions(seed, options);
 }
 
 } // namespace deft::gpu_test

@@ -3,6 +3,7 @@
 #include "compiler/kernels/DefaultConfig.h"
 #include "compiler/support/InOrder.h"
 #include "runtime/device/Driver.h"
+#include "runtime/exec/DrawnLists.h"
 #include "runtime/exec/cpu/CpuExecutor.h"
 #include "runtime/exec/cuda/CudaExecutor.h"
 #include "runtime/program/CpuConfig.h"
@@ -16,13 +17,24 @@ using support::Result;
 
 namespace {
 
+constexpr std::uint64_t kListSeed = 11;
+
+exec::DrawnLists drawn(const spec::Variant &variant, const plan::Plan &plan, const exec::Inputs &inputs,
+                       int budget) {
+  plan::Paths paths;
+  paths.read(plan);
+  return exec::drawLists(paths, inputs, exec::pageSizeOf(variant), budget, /*holes=*/true, kListSeed);
+}
+
 class GpuLayers : public Layers {
 public:
-  GpuLayers(const std::shared_ptr<device::Device> &device, const spec::Variant &variant,
+  GpuLayers(const std::shared_ptr<device::Device> &device, const Subject &subject,
             std::unique_ptr<exec::CudaExecutor> executor)
-      : inputs_(device, variant), executor_(std::move(executor)) {}
+      : variant_(subject.variant), budget_(subject.budget), inputs_(device, subject.variant),
+        executor_(std::move(executor)) {}
   int blocks() const override { return executor_->blocksAtOnce(); }
   Result<void> load(const exec::Inputs &inputs) override {
+    host_ = &inputs;
     return inOrder([&] { return inputs_.poisonInputs(); }, [&] { return inputs_.load(inputs); });
   }
   Result<void> full(const plan::Plan &plan, exec::Outputs &outputs) override {
@@ -31,6 +43,11 @@ public:
   }
   Result<void> selecting(const plan::Plan &plan, exec::Outputs &outputs,
                          exec::Selection &selection) override {
+    if (variant_.readsGivenLists()) {
+      const exec::DrawnLists lists = drawn(variant_, plan, *host_, budget_);
+      selection = lists.selection;
+      return inOrder([&] { return full(plan, outputs); }, [&] { return inputs_.loadLists(lists.given()); });
+    }
     return inOrder([&] { return executor_->poison(); },
                    [&] { return executor_->runSelecting(plan, inputs_, outputs, selection); });
   }
@@ -40,6 +57,9 @@ public:
   }
 
 private:
+  const spec::Variant &variant_;
+  const int budget_;
+  const exec::Inputs *host_ = nullptr;
   exec::CudaInputs inputs_;
   std::unique_ptr<exec::CudaExecutor> executor_;
 };
@@ -75,8 +95,7 @@ public:
     auto executor = exec::CudaExecutor::create(device_, subject.variant, *kernels, subject.budget);
     if (!executor)
       return executor.error();
-    return std::unique_ptr<Layers>(
-        std::make_unique<GpuLayers>(device_, subject.variant, std::move(*executor)));
+    return std::unique_ptr<Layers>(std::make_unique<GpuLayers>(device_, subject, std::move(*executor)));
   }
 
 private:
@@ -104,12 +123,20 @@ public:
   }
   Result<void> selecting(const plan::Plan &plan, exec::Outputs &outputs,
                          exec::Selection &selection) override {
+    if (variant_.readsGivenLists()) {
+      lists_ = drawn(variant_, plan, *inputs_, budget_);
+      selection = lists_.selection;
+      plan_ = &plan;
+      return full(plan, outputs);
+    }
     return run(outputs, [&](const auto &view, const auto &out) {
       return executor_.runSelecting(kernel_, variant_, plan, view, out, budget_, selection, paths_);
     });
   }
   Result<void> sparse(const exec::Selection &selection, exec::Outputs &outputs) override {
     return run(outputs, [&](const auto &view, const auto &out) {
+      if (variant_.readsGivenLists())
+        return executor_.runSparse(kernel_, variant_, lists_.given(), *plan_, view, out);
       return executor_.runSparse(kernel_, variant_, selection, paths_, view, out);
     });
   }
@@ -132,6 +159,8 @@ private:
   exec::CpuExecutor executor_;
   const exec::Inputs *inputs_ = nullptr;
   plan::Paths paths_;
+  exec::DrawnLists lists_;           ///< that the last call of selecting() drew
+  const plan::Plan *plan_ = nullptr; ///< of that call
 };
 
 class Cpu : public Device {

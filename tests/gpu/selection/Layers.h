@@ -18,6 +18,7 @@ public:
   virtual int blocks() const = 0;
   virtual support::Result<void> load(const exec::Inputs &inputs) = 0;
   virtual support::Result<void> full(const plan::Plan &plan, exec::Outputs &outputs) = 0;
+  /// Where lists are a caller's, they are drawn by lot, the same for the same plan and inputs.
   virtual support::Result<void> selecting(const plan::Plan &plan, exec::Outputs &outputs,
                                           exec::Selection &selection) = 0;
   /// Over the lists that selecting() gave last.

@@ -153,7 +153,7 @@ static void wrong_tensors(const deft_attention *attention) {
   RUN_FAILS("k is null");
   inputs.k = &k_tensor;
   inputs.page_table = NULL;
-  RUN_FAILS("the page table has 0 pages, the tree's tokens lie in the first 1");
+  RUN_FAILS("page_table is null, and the cache of `host_program` is paged");
   inputs.page_table = &table;
   HOLDS(deft_tree_append(tree, 0, 1) == DEFT_OK);
   RUN_FAILS("the plan is stale");

@@ -5,6 +5,7 @@
 #include "specs/Embedded.h"
 
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include <ostream>
 #include <set>

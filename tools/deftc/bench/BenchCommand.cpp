@@ -1,7 +1,7 @@
-#include "tools/deftc/Commands.h"
 #include "tools/deftc/bench/BenchKernels.h"
 #include "tools/deftc/bench/BenchOwn.h"
 #include "tools/deftc/common/Arguments.h"
+#include "tools/deftc/common/Commands.h"
 #include "tools/deftc/common/Progress.h"
 #include "tuner/accounting/IoTable.h"
 
@@ -130,7 +130,7 @@ constexpr const char *kWhereRowsAre =
 } // namespace
 
 void addBenchCommand(CLI::App &app, Context &context) {
-  CLI::App *bench = app.add_subcommand("bench", "Measure and count, beside published figures");
+  CLI::App *bench = app.add_subcommand("bench", "Benchmarks, next to published figures");
   bench->require_subcommand(1);
   bench->footer(std::string("Examples:\n  deftc bench own llama3_8b --tree tree.json --workload few_shot\n"
                             "  deftc bench fasttree tests/bench/kernel_rows.deft --quick\n"
@@ -150,21 +150,24 @@ void addBenchCommand(CLI::App &app, Context &context) {
   };
   const BenchSuite fasttree{"fasttree", bench::fasttreeRows()}, deftRows{"deft", bench::deftRows()},
       flat{"flat", bench::flatRows()}, other{"other", bench::otherRows()},
-      windows{"windows", bench::windowRows()}, ragged{"ragged", bench::raggedRows()};
-  addSuite("fasttree", "FastTree's trees on the GPU, beside the best published kernels",
+      windows{"windows", bench::windowRows()}, ragged{"ragged", bench::raggedRows()},
+      latent{"latent", bench::latentRows()};
+  addSuite("fasttree", "FastTree's trees on the GPU, with the best published kernels",
            "tests/bench/kernel_rows.deft", {fasttree}, false);
-  addSuite("flat", "Trees without sharing on the GPU, beside the best flat kernels",
+  addSuite("flat", "Trees without sharing on the GPU, with the best flat kernels",
            "tests/bench/kernel_rows.deft", {flat}, false);
-  addSuite("other", "Other heads, head dims and trees on the GPU, beside the floor",
+  addSuite("other", "Other heads, head dims and trees on the GPU, with the floor",
            "tests/bench/other_rows.deft", {other}, false);
-  addSuite("windows", "Sliding windows over contexts of four lengths on the GPU, beside the floor",
+  addSuite("windows", "Sliding windows over contexts of four lengths on the GPU, with the floor",
            "tests/bench/window_rows.deft", {windows}, false);
-  addSuite("ragged", "Prompts, appends and batches of both with decodes on the GPU, beside the floor",
+  addSuite("ragged", "Prompts, appends and mixed batches on the GPU, with the floor",
            "tests/bench/ragged_rows.deft", {ragged}, false);
-  addSuite("variants", "What masks, scores, sigmoid and bf16 cost on the GPU",
+  addSuite("latent", "Latent caches (MLA) on the GPU, with the floor", "tests/bench/latent_rows.deft",
+           {latent}, false);
+  addSuite("variants", "The cost of masks, scores, sigmoid and bf16 on the GPU",
            "tests/bench/variant_rows.deft", {}, true);
   addSuite("all", "All of these in one report", "tests/bench/*.deft --workloads DIR",
-           {fasttree, deftRows, flat, other, windows, ragged}, true);
+           {fasttree, deftRows, flat, other, windows, ragged, latent}, true);
   addBenchOwn(*bench, context);
   const auto [deft, flags] = addSuite("deft", "DeFT's workloads on the GPU, or its table of bytes",
                                       "tests/bench/kernel_rows.deft", {deftRows}, false);

@@ -132,7 +132,7 @@ void addKernelFlags(CLI::App *command, KernelBenchFlags &flags) {
   command->add_option("--only", flags.only, "Rows whose name contains this");
   command->add_option("--partition", flags.partition, "In place of the config's")
       ->check(CLI::IsMember(spec::partitionNames()));
-  command->add_option("--chunk", flags.chunk, "Most tokens of an item; 0 fills the machine")
+  command->add_option("--chunk", flags.chunk, "Most tokens of an item; 0: as many blocks as the machine runs")
       ->check(atLeast(0));
   command->add_option("--tile", flags.tileQ, "Most rows of an item")->check(atLeast(1));
   command->add_option("--repeat", flags.repeats, "Timed runs of each row")->check(atLeast(1));

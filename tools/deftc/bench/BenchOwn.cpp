@@ -90,7 +90,7 @@ struct CpuTable {
     if (run.ruling.rule() != config_cache::Rule::Heuristic)
       text << ", " << config_cache::ruleName(run.ruling.rule());
     if (run.isBoundByProducts)
-      text << ", bound by products";
+      text << ", compute-bound";
     if (!run.check->passed())
       text << "  WRONG: " << reference::explainFailure(*run.check);
     return text.str() + "\n";
@@ -236,25 +236,22 @@ int benchOwn(Context &context, Options options) {
 
 void addBenchOwn(CLI::App &bench, Context &context) {
   CLI::App *command = bench.add_subcommand(
-      "own", "Your own attentions on your own trees, beside the floor of a GPU or a plain "
-             "read of a processor");
+      "own", "Your attentions on your trees, with a GPU's floor or a processor's plain read");
   auto options = std::make_shared<Options>();
   addKernelFlags(command, options->flags);
   command->get_option("SPEC")
       ->description("Specs or packages with an attention each; and tree files")
       ->type_name(kSpecOrFile);
-  command
-      ->add_option("--workload", options->workloads,
-                   "A workload, as `deftc workloads` lists them; may be repeated")
+  command->add_option("--workload", options->workloads, "A workload of `deftc workloads`; may be repeated")
       ->type_name(kWorkloadName)
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   command->add_option("--tree", options->trees, "A tree file (JSON); may be repeated")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  command->add_option("--backend", options->backend, "Where they run; by default a GPU if there is one")
+  command->add_option("--backend", options->backend, "Device; default: a GPU if present")
       ->check(CLI::IsMember({"cpu", "cuda"}));
-  command->add_option("--threads", options->threads, "Of the CPU; all by default")->check(threads());
+  command->add_option("--threads", options->threads, "CPU threads; default: all")->check(threads());
   command->footer("Examples:\n  deftc bench own my.deft tree.json --workload few_shot:branches=20\n"
                   "  deftc bench own llama3_8b --workload few_shot --backend cpu\n"
                   "`deftc compare` puts partitions and specs side by side.");

@@ -1,7 +1,7 @@
 #include "tools/deftc/cache/CacheCommand.h"
 
-#include "tools/deftc/Commands.h"
 #include "tools/deftc/cache/CacheSparse.h"
+#include "tools/deftc/common/Commands.h"
 #include "tools/deftc/common/Numbers.h"
 
 #include <CLI/CLI.hpp>
@@ -38,7 +38,7 @@ std::string stateName(FileState state) {
 }
 
 bool isStale(const Entry &entry, const config_cache::DeviceKey &device) {
-  return entry.provenance.kernelHash != config_cache::kernelHash(device.kind);
+  return !entry.isFresh(device.kind);
 }
 
 std::vector<FoundFile> filesOf(const std::vector<std::string> &paths) {
@@ -233,8 +233,7 @@ int show(Context &context, const ShowOptions &options) {
 }
 
 void addList(CLI::App &cache, Context &context) {
-  CLI::App *command =
-      cache.add_subcommand("list", "The files of tuned configs, and of sparse layers, that there are");
+  CLI::App *command = cache.add_subcommand("list", "List the files of tuned configs and sparse layers");
   auto asJson = std::make_shared<bool>(false);
   command->add_flag("--json", *asJson, "Print JSON");
   command->footer("Example:\n  deftc cache list");
@@ -243,7 +242,7 @@ void addList(CLI::App &cache, Context &context) {
 
 void addShow(CLI::App &cache, Context &context) {
   CLI::App *command =
-      cache.add_subcommand("show", "The entries of tuned configs and sparse layers, with what they gained");
+      cache.add_subcommand("show", "Show entries of tuned configs and sparse layers with their gains");
   auto options = std::make_shared<ShowOptions>();
   command->add_option("DEVICE", options->device, "Only of devices with this in their name");
   command->add_option("--variant", options->variant, "Only of variants with this in their signature");

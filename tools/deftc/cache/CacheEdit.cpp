@@ -236,9 +236,7 @@ int prune(Context &context, const PruneOptions &options) {
 
 void addCacheMerge(CLI::App &cache, Context &context) {
   CLI::App *command = cache.add_subcommand(
-      "merge",
-      "Join files of tuned configs, or of sparse layers, of one device; the result does not depend on "
-      "their order");
+      "merge", "Join files of tuned configs, or of sparse layers, of one device, in any order");
   auto options = std::make_shared<MergeOptions>();
   command->add_option("FILE", options->inputs, "The files")->required();
   command->add_option("-o,--output", options->output,

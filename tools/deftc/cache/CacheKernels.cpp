@@ -122,8 +122,7 @@ std::string compiledKernelsText() {
 }
 
 void addCacheKernels(CLI::App &cache, Context &context) {
-  CLI::App *command =
-      cache.add_subcommand("kernels", "The other cache: compiled kernels, which are made again when needed");
+  CLI::App *command = cache.add_subcommand("kernels", "Compiled kernels, which are rebuilt when needed");
   command->require_subcommand(1);
   command->footer("Examples:\n  deftc cache kernels list\n  deftc cache kernels prune --older-than 30");
 

@@ -84,7 +84,7 @@ int regretCommand(Context &context, const Options &options) {
 
 void addCacheRegret(CLI::App &cache, Context &context) {
   CLI::App *command = cache.add_subcommand(
-      "regret", "Hide each entry in turn, and say what the rules would choose and cost without it");
+      "regret", "Hide each entry in turn and show the rules' choice and its cost without it");
   auto options = std::make_shared<Options>();
   command
       ->add_option("SPEC", options->entries.input,

@@ -118,11 +118,12 @@ int renewCommand(Context &context, const Options &options) {
   const auto report = timing->report(context, request);
   if (!report)
     return reportError(context, report.error());
-  const auto renewals = regret::renew(*report, {DEFT_VERSION,
-                                                config_cache::kernelHash(timing->device().key.kind),
-                                                config_cache::timestamp(),
-                                                report->driver,
-                                                {}});
+  const auto renewals = regret::renew(
+      *report, {DEFT_VERSION,
+                config_cache::kernelHash(timing->device().key.kind, timing->program()->variant().tensors),
+                config_cache::timestamp(),
+                report->driver,
+                {}});
   std::vector<Entry> entries;
   int own = 0, untuned = 0;
   for (const regret::Renewal &renewal : renewals) {
@@ -153,7 +154,7 @@ int renewCommand(Context &context, const Options &options) {
 
 void addCacheRenew(CLI::App &cache, Context &context) {
   CLI::App *command = cache.add_subcommand("renew", "Time entries of older kernels again, against the "
-                                                    "untuned choice and what is near, without a new search");
+                                                    "untuned choice and similar entries, without a search");
   auto options = std::make_shared<Options>();
   command->add_option("SPEC", options->entries.input, "Whose entries; on trees that `deftc tune` has by name")
       ->type_name(kSpecOrFile)

@@ -1,6 +1,7 @@
 #include "tools/deftc/cache/CacheSparse.h"
 
 #include "compiler/spec/Names.h"
+#include "runtime/config_cache/DeviceFile.h"
 #include "tools/deftc/cache/CacheCommand.h"
 #include "tools/deftc/common/DeviceInput.h"
 #include "tools/deftc/common/Numbers.h"

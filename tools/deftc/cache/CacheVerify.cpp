@@ -83,7 +83,7 @@ bool isNamedRight(Context &context, const std::string &path, config_cache::Origi
 
 void addCacheVerify(CLI::App &cache, Context &context) {
   CLI::App *command = cache.add_subcommand(
-      "verify", "Check files of tuned configs and sparse layers; the exit code is 1 when one is not right");
+      "verify", "Check files of tuned configs and sparse layers; exit with 1 if one is wrong");
   auto paths = std::make_shared<std::vector<std::string>>();
   command->add_option("PATH", *paths, "Files, or folders of them; by default all that there are");
   command->footer("Example:\n  deftc cache verify both.json");

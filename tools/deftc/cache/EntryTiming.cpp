@@ -13,12 +13,12 @@ namespace deft::cli {
 using support::Result;
 
 void addEntryTimingOptions(CLI::App &command, EntryTimingOptions &options) {
-  command.add_option("--variant", options.variant, "The attention, when the file defines several");
+  command.add_option("--variant", options.variant, "The attention to use if the file defines several");
   command.add_option("--param", options.timing.params, "NAME=VALUE, where the spec has no default")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   addDeviceOptions(command, options.device);
-  command.add_option("--threads", options.device.threads, "Of the CPU; all by default")->check(threads());
+  command.add_option("--threads", options.device.threads, "CPU threads; default: all")->check(threads());
   command
       .add_option("--workload", options.timing.families,
                   "A family of trees that were tuned on; may be repeated")
@@ -30,7 +30,7 @@ void addEntryTimingOptions(CLI::App &command, EntryTimingOptions &options) {
   command.add_option("--trees-per-class", options.timing.treesPerClass, "Trees of a class that are timed")
       ->check(atLeast(1))
       ->capture_default_str();
-  command.add_option("--pages", options.pages, "How trees lie in the cache")
+  command.add_option("--pages", options.pages, "Page order in the cache")
       ->check(CLI::IsMember({"in-order", "scattered"}))
       ->capture_default_str();
   addConfigOption(command, options.config);

@@ -31,9 +31,9 @@ support::Result<void> checkVariable(const std::string &path) {
 
 void addConfigOption(CLI::App &command, std::string &path) {
   command
-      .add_option("--config", path,
-                  "A file with a config, or of tuned ones, that is used before all others; also "
-                  "DEFT_CONFIG_PATH")
+      .add_option(
+          "--config", path,
+          "A file with one config, or with tuned ones, that overrides all others; also DEFT_CONFIG_PATH")
       ->check(CLI::Validator(
           [](const std::string &given) -> std::string {
             if (std::error_code none; !std::filesystem::exists(given, none))
@@ -45,7 +45,8 @@ void addConfigOption(CLI::App &command, std::string &path) {
 }
 
 void addUntunedFlag(CLI::App &command, bool &isUntuned) {
-  command.add_flag("--untuned", isUntuned, "The analytic choice, whatever was tuned")->excludes("--config");
+  command.add_flag("--untuned", isUntuned, "Ignore tuned configs: the cost model chooses")
+      ->excludes("--config");
 }
 
 support::Error absentConfig(const std::string &path) {
@@ -74,8 +75,11 @@ std::shared_ptr<const config_cache::ConfigCache> loadConfigs(Context &context, c
                                                source.hasSparse);
   for (const std::string &note : cache.notes())
     context.err << "warning: " << printable(note) << '\n';
-  return std::make_shared<config_cache::ConfigCache>(source.isUntuned ? cache.withoutEntries()
-                                                                      : std::move(cache));
+  if (source.isUntuned)
+    cache = cache.withoutEntries();
+  if (source.fixed)
+    cache.fix(*source.fixed, source.fixedName);
+  return std::make_shared<config_cache::ConfigCache>(std::move(cache));
 }
 
 support::Result<config_cache::ConfigChooser> chooserFor(Context &context, const program::Program &program,
@@ -118,7 +122,7 @@ std::string phasesText(const config::Config &config) {
 
 std::string configText(const config::Config &config) {
   return config::partitionName(config.partition) + ", chunk " +
-         (config.chunkTokens > 0 ? std::to_string(config.chunkTokens) : "open") +
+         (config.chunkTokens > 0 ? std::to_string(config.chunkTokens) : "unlimited") +
          config::orderText(config.order) + "; " + phasesText(config);
 }
 

@@ -6,6 +6,7 @@
 #include "tools/deftc/common/DeviceInput.h"
 
 #include <memory>
+#include <optional>
 #include <string>
 
 /// What commands have in common that choose a config.
@@ -29,6 +30,8 @@ struct ConfigSource {
   std::string overridePath;
   bool isUntuned = false; ///< none, whatever was tuned: the analytic choice, by the device's prices
   bool hasSparse = false; ///< also what was tuned for sparse layers: of an attention that selects
+  std::optional<config::Config> fixed = {}; ///< comes before all others, where the device can run it
+  std::string fixedName = {};               ///< whose it is
 };
 
 /// The configs for a device, as --config and the environment say; what is wrong with files is printed as

@@ -67,11 +67,10 @@ Result<DeviceKey> namedDevice(const DeviceOptions &options, const config_cache::
 } // namespace
 
 void addDeviceOptions(CLI::App &command, DeviceOptions &options) {
-  command.add_option("--backend", options.backend, "Whose config; by default a GPU's if there is one")
+  command.add_option("--backend", options.backend, "Device of the config; default: a GPU if present")
       ->check(CLI::IsMember({"cpu", "cuda"}));
   command.add_option("--device", options.device,
-                     "A part of the name of a device that there are configs for, like h200; by default this "
-                     "machine's");
+                     "Part of the name of a device with tuned configs, such as h200; default: this machine");
 }
 
 bool isNamed(const DeviceKey &key, const std::string &part) {

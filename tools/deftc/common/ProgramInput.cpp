@@ -11,7 +11,7 @@ void addProgramOptions(CLI::App &command, std::string &path, std::string &varian
   command.add_option("SPEC", path, "A spec, the name of a shipped one, or a package; SPEC#NAME chooses")
       ->type_name(kSpecOrFile)
       ->required();
-  command.add_option("--variant", variantName, "The attention, when the file defines several");
+  command.add_option("--variant", variantName, "The attention to use if the file defines several");
 }
 
 support::Result<program::Program> openProgram(Context &context, std::string path, std::string variantName) {

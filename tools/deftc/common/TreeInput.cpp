@@ -17,8 +17,10 @@ void addTreeOptions(CLI::App &command, TreeOptions &options) {
           ->type_name(kWorkloadName);
   tree->excludes(workload);
   command.add_option("--workloads", options.workloads, "The folder of recorded workloads")->excludes(tree);
-  command.add_option("--step", options.step, "Of the workload, from 1")->check(atLeast(1))->excludes(tree);
-  command.add_option("--seed", options.seed, "Of the workload")->check(seed());
+  command.add_option("--step", options.step, "Step of the workload, from 1")
+      ->check(atLeast(1))
+      ->excludes(tree);
+  command.add_option("--seed", options.seed, "Seed of the workload")->check(seed());
 }
 
 bool isTreeFile(const std::string &path) {

@@ -1,7 +1,7 @@
 #include "compiler/spec/Names.h"
-#include "tools/deftc/Commands.h"
 #include "tools/deftc/common/Arguments.h"
 #include "tools/deftc/common/CommandWalk.h"
+#include "tools/deftc/common/Commands.h"
 #include "tools/deftc/common/ConfigOptions.h"
 #include "tools/deftc/compare/CompareSession.h"
 #include "tools/deftc/compare/CompareText.h"
@@ -16,9 +16,9 @@ namespace {
 
 constexpr char kFooter[] = R"(Examples:
   deftc compare llama3_8b --workload few_shot
-      (all partitions, by the tuned config where there is one and by the untuned one)
+      (all partitions, with the tuned config, if any, and the untuned one)
   deftc compare llama3_8b mine.json theirs.json --check
-      (the same on trees of one's own: a file with a tree is one wherever it stands)
+      (the same on your own trees: tree files may stand anywhere)
   deftc compare my.deft other.deft tree.json --partition auto,node
       (two specs side by side; packages likewise)
 Rows of one tree are timed in turn, round by round. `--config FILE` takes the place of what was tuned.)";
@@ -53,10 +53,10 @@ void addCompareCommand(CLI::App &app, Context &context) {
       ->type_name(kSpecOrFile)
       ->required();
   addTreeOptions(*command, options->tree);
-  command->add_option("--partition", options->partitions, "Only these, beside what is chosen")
+  command->add_option("--partition", options->partitions, "Only these, next to the chosen one")
       ->delimiter(',')
       ->check(CLI::IsMember(spec::partitionNames()));
-  command->add_option("--backend", options->backend, "Where they run; by default a GPU if there is one")
+  command->add_option("--backend", options->backend, "Device; default: a GPU if present")
       ->check(CLI::IsMember({"cpu", "cuda"}));
   addConfigOption(*command, options->config);
   command
@@ -64,12 +64,12 @@ void addCompareCommand(CLI::App &app, Context &context) {
                    "NAME=VALUE, as `deftc run` takes it: of each spec that has one of the name")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  command->add_option("--pages", options->pages, "How trees lie in the cache")
+  command->add_option("--pages", options->pages, "Page order in the cache")
       ->check(CLI::IsMember({"in-order", "scattered"}));
-  command->add_option("--threads", options->threads, "Of the CPU; all by default")->check(threads());
+  command->add_option("--threads", options->threads, "CPU threads; default: all")->check(threads());
   command
       ->add_option("--rounds", options->rounds,
-                   "In which each row is timed; by default what 20 s allow, 3 to 15")
+                   "Rounds of timing; default: as many as fit into 20 s, 3 to 15")
       ->check(atLeast(1));
   command->add_flag("--check", options->isChecked,
                     "Compare a sample of each row's queries with a float64 evaluation; exit 1 when wrong");

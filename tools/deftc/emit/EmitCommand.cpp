@@ -1,4 +1,4 @@
-#include "tools/deftc/Commands.h"
+#include "tools/deftc/common/Commands.h"
 #include "tools/deftc/common/Progress.h"
 #include "tools/deftc/common/Words.h"
 #include "tools/deftc/emit/Emitters.h"
@@ -88,14 +88,14 @@ int emit(Context &context, const EmitterTable &table, const Options &options) {
 } // namespace
 
 void addEmitCommand(CLI::App &app, Context &context) {
-  CLI::App *command = app.add_subcommand("emit", "Show what the compiler makes of a spec, at any stage");
+  CLI::App *command = app.add_subcommand("emit", "Show the compiler's output for a spec, at any stage");
   auto options = std::make_shared<Options>();
   auto table = std::make_shared<EmitterTable>();
   command->add_option("SPEC", options->spec, "A file, or the name of a shipped spec; SPEC#NAME chooses")
       ->type_name(kSpecOrFile)
       ->required();
   CLI::Option *as = command->add_option("--as", options->kind)->required();
-  command->add_option("--variant", options->variant, "The attention, when the file defines several");
+  command->add_option("--variant", options->variant, "The attention to use if the file defines several");
   command->add_option("-o,--output", options->output, "Write to this file");
   addFrontEndEmitters(*command, *table);
 #ifdef DEFT_HAS_COMPILER

@@ -94,20 +94,16 @@ void addCudaEmitters(CLI::App &emit, EmitterTable &table) {
           ->capture_default_str();
   CLI::Option *phase =
       emit.add_option("--phase", options->phase,
-                      "For cuda, ptx, cubin and sass: the kernel; a phase of the schedule (the first "
-                      "without it), or merge; queries where q has a hook; of an attention that selects "
-                      "PHASE_selecting, select, "
-                      "sparse, unite or united, too. As all are of the default config, sparse has the "
-                      "rule's tile, whatever was tuned");
+                      "For cuda, ptx, cubin and sass: the kernel; a phase of the schedule (default: the "
+                      "first), merge, queries (with a hook `query`), or with `select` PHASE_selecting, "
+                      "select, sparse, unite or united. Kernels have the untuned config");
   CLI::Option *config =
       emit.add_option("--config", options->config,
                       "For cuda, ptx, cubin and sass: a file with a config, in place of the default one");
-  CLI::Option *which =
-      emit.add_option(
-              "--kernel", options->kernels,
-              "For cuda and what comes after it: which of the default configs, by its rows (rows_128, "
-              "rows_64, rows_64_dealt); a wrong name lists them")
-          ->excludes(config);
+  CLI::Option *which = emit.add_option("--kernel", options->kernels,
+                                       "For cuda, ptx, cubin and sass: one of the default configs, by its "
+                                       "rows (rows_128, rows_64, rows_64_dealt); a wrong name lists them")
+                           ->excludes(config);
   for (CLI::Option *const option : {arch, phase, config, which})
     table.options.push_back({option, {"cuda", "ptx", "cubin", "sass"}});
   table.configFile = [options] { return options->config; };

@@ -2,6 +2,8 @@
 #include "compiler/spec/VariantJson.h"
 #include "tools/deftc/emit/Emitters.h"
 
+#include <nlohmann/json.hpp>
+
 namespace deft::cli {
 namespace {
 

@@ -5,9 +5,10 @@
 #include "compiler/target/Target.h"
 #include "runtime/exec/ParamRanges.h"
 #include "runtime/exec/Params.h"
+#include "runtime/plan/report/PlanPage.h"
 #include "runtime/reference/Evaluate.h"
-#include "tools/deftc/Commands.h"
 #include "tools/deftc/common/Arguments.h"
+#include "tools/deftc/common/Commands.h"
 #include "tools/deftc/common/ConfigOptions.h"
 #include "tools/deftc/common/DeviceInput.h"
 #include "tools/deftc/common/Numbers.h"
@@ -15,7 +16,9 @@
 #include "tools/deftc/common/Progress.h"
 #include "tools/deftc/common/TreeInput.h"
 #include "tools/deftc/common/Words.h"
+#include "tools/deftc/plan/PlanAgainst.h"
 #include "tools/deftc/plan/PlanForm.h"
+#include "tools/deftc/plan/PlanOptions.h"
 #include "tools/deftc/plan/PlanText.h"
 
 #include <CLI/CLI.hpp>
@@ -32,17 +35,8 @@ using support::Result;
 
 namespace {
 
-struct Options {
-  std::string input, variant, partition, as, output, arch, config;
-  std::vector<std::string> params;
-  TreeOptions tree;
-  DeviceOptions device;
-  int chunk = -1, blocks = 0;
-};
-
 /// What a large GPU has, where only the architecture is known.
 constexpr int kMultiprocessors = 132;
-constexpr int kMostBlocks = 1 << 20; ///< far above any machine; a plan tells the load of each
 
 /// The config that a tree's plan is made with, and how many blocks the machine runs at a time.
 struct Machine {
@@ -97,7 +91,7 @@ std::function<bool(const plan::MaskSite &)> maskOf(const spec::Variant &variant,
 
 /// The one that `run` would run on, unless another one is named.
 Result<Machine> chooseMachine(Context &context, const program::Program &program, const tree::KvTree &tree,
-                              const plan::Reach &reach, Options options) {
+                              const plan::Reach &reach, PlanOptions options) {
   if (!options.arch.empty())
     return anyMachine(program.variant(), options.arch);
   options.device.threads = options.blocks;
@@ -121,47 +115,33 @@ Result<Machine> chooseMachine(Context &context, const program::Program &program,
                  chooser->kernelPrices()};
 }
 
-/// None as `ruling`: the config is for no device in particular.
-std::string textOf(Context &context, const plan::PlanReport &report,
-                   const std::optional<config_cache::Ruling> &ruling, const std::string &form) {
-  const Underway underway(context, "writing the plan");
-  if (form == "json") {
-    nlohmann::json object = toJson(report);
-    object["selection"] = ruling ? config_cache::toJson(*ruling) : nlohmann::json(nullptr);
-    return object.dump(1) + '\n';
-  }
-  if (form == "svg")
-    return drawPlan(report);
-  std::ostringstream text;
-  printPlan(report, ruling ? rulingText(*ruling) : "the analytic choice for no device in particular", text);
-  return text.str();
-}
+/// A plan, and why it has its config.
+struct Made {
+  plan::PlanReport report;
+  std::optional<config_cache::Ruling> ruling; ///< none: the config is for no device in particular
 
-int planCommand(Context &context, const Options &options) {
-  const auto form = choosePlanForm(options.as, options.output);
-  if (!form)
-    return reportError(context, form.error());
-  if (!form->byFile.empty())
-    context.err << "warning: `" << printable(options.output) << "` gets " << form->name
-                << ", as --as says, not " << form->byFile << '\n';
-  if (auto writable = checkOutput(context, options.output); !writable)
-    return reportError(context, writable.error());
+  std::string why() const {
+    return ruling ? rulingText(*ruling) : "chosen by the cost model for no device in particular";
+  }
+};
+
+Result<Made> makePlan(Context &context, const PlanOptions &options) {
   if (auto read = readsConfigs(context, options.config); !read)
-    return reportError(context, read.error());
+    return read.error();
   const auto program = openProgram(context, options.input, options.variant);
   if (!program)
-    return reportError(context, program.error());
+    return program.error();
   auto subject = openTree(context, options.tree);
   if (!subject)
-    return reportError(context, subject.error());
+    return subject.error();
   // What the mask shows by the defaults of parameters and the values given.
   const auto values = exec::bindKnownParams(program->variant(), options.params);
   if (!values)
-    return reportError(context, values.error());
+    return values.error();
   const plan::Reach reach = exec::reachOf(program->variant(), *values);
   auto machine = chooseMachine(context, *program, subject->tree, reach, options);
   if (!machine)
-    return reportError(context, machine.error());
+    return machine.error();
   config::Config &config = machine->config;
   if (!options.partition.empty())
     config.partition = *config::partitionFromName(options.partition);
@@ -177,21 +157,81 @@ int planCommand(Context &context, const Options &options) {
   };
   auto report = make();
   if (!report)
-    return reportError(context, report.error());
+    return report.error();
   report->treeName = std::move(subject->name);
   report->nodeNames = std::move(subject->nodeNames);
   report->variantName = program->variant().name;
   report->shows = maskOf(program->variant(), *values);
   report->machineName = std::move(machine->name);
-  return writeOutput(context, options.output, textOf(context, *report, machine->ruling, form->name));
+  return Made{std::move(*report), std::move(machine->ruling)};
+}
+
+std::string pageText(const Made &made, const Made *other, const std::vector<std::string> &against) {
+  std::vector<plan::PagePlan> plans = {{.report = &made.report, .why = made.why()}};
+  if (other) {
+    std::string label = config::partitionName(other->report.plan.partition);
+    for (const std::string &given : against)
+      if (!given.starts_with("partition="))
+        label += ", " + given;
+    plans.push_back({.report = &other->report, .why = other->why(), .label = label});
+  }
+  return plan::planPage(plans);
+}
+
+/// `other` may be null; a page shows it beside the first.
+std::string textOf(Context &context, const Made &made, const Made *other, const std::string &form,
+                   const std::vector<std::string> &against) {
+  const Underway underway(context, "writing the plan");
+  if (form == "json") {
+    nlohmann::json object = toJson(made.report);
+    object["selection"] = made.ruling ? config_cache::toJson(*made.ruling) : nlohmann::json(nullptr);
+    return object.dump(1) + '\n';
+  }
+  if (form == "svg")
+    return drawPlan(made.report);
+  if (form == "html")
+    return pageText(made, other, against);
+  std::ostringstream text;
+  printPlan(made.report, made.why(), text);
+  return text.str();
+}
+
+int planCommand(Context &context, const PlanOptions &options) {
+  const auto form = choosePlanForm(options.as, options.output);
+  if (!form)
+    return reportError(context, form.error());
+  if (!options.against.empty() && form->name != "html")
+    return reportError(context, {support::ErrorCode::Usage,
+                                 "--against shows two plans on one page, and " + form->name + " has one",
+                                 "give --as html, or a file that ends in .html"});
+  if (!form->byFile.empty())
+    context.err << "warning: `" << printable(options.output) << "` gets " << form->name
+                << ", as --as says, not " << form->byFile << '\n';
+  if (auto writable = checkOutput(context, options.output); !writable)
+    return reportError(context, writable.error());
+  const auto otherOptions = againstOptions(options);
+  if (!otherOptions)
+    return reportError(context, otherOptions.error());
+  const auto made = makePlan(context, options);
+  if (!made)
+    return reportError(context, made.error());
+  std::optional<Made> other;
+  if (!options.against.empty()) {
+    auto second = makePlan(context, *otherOptions);
+    if (!second)
+      return reportError(context, second.error());
+    other = std::move(*second);
+  }
+  return writeOutput(context, options.output,
+                     textOf(context, *made, other ? &*other : nullptr, form->name, options.against));
 }
 
 } // namespace
 
 void addPlanCommand(CLI::App &app, Context &context) {
-  CLI::App *command =
-      app.add_subcommand("plan", "Show how `run` would cut a tree into work, as text, JSON or a picture");
-  auto options = std::make_shared<Options>();
+  CLI::App *command = app.add_subcommand(
+      "plan", "Show how `run` would cut a tree into work, as text, JSON, a picture or a page");
+  auto options = std::make_shared<PlanOptions>();
   addProgramOptions(*command, options->input, options->variant);
   addTreeOptions(*command, options->tree);
   command
@@ -199,31 +239,40 @@ void addPlanCommand(CLI::App &app, Context &context) {
                    "NAME=VALUE, as `deftc run` takes it: of those that bound what the mask shows")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  command->add_option("--partition", options->partition, "By default as the schedule says")
+  command->add_option("--partition", options->partition, "Partition; default: from the schedule")
       ->check(CLI::IsMember(spec::partitionNames()));
-  command->add_option("--chunk", options->chunk, "Most tokens of an item; 0 fills the machine")
+  command
+      ->add_option("--chunk", options->chunk, "Most tokens of an item; 0: as many blocks as the machine runs")
       ->check(atLeast(0));
   command
       ->add_option("--blocks", options->blocks,
-                   "Blocks at a time; by default those of the GPU, or as many as threads")
-      ->check(between(1, kMostBlocks));
+                   "Concurrent blocks; default: the GPU's, or one for each thread")
+      ->check(between(1, kMostPlanBlocks));
   addDeviceOptions(*command, options->device);
   command->get_option("--backend")
-      ->description("Whose plan; by default a GPU's if there is one, as `deftc run` takes it");
+      ->description("Device of the plan; default: a GPU if present, as for `deftc run`");
   addConfigOption(*command, options->config);
   command
       ->add_option("--arch", options->arch,
-                   "A plan for any GPU of the architecture, like sm_90a, which need not be here")
+                   "A plan for any GPU of an architecture, such as sm_90a, present or not")
       ->excludes("--backend")
       ->excludes("--device");
   command
       ->add_option("--as", options->as,
-                   "What to write; by default what the file's name says (.txt, .json, .svg), else text")
+                   "Format; default: by the file's extension (.txt, .json, .svg, .html), else text")
       ->check(CLI::IsMember(planForms()));
+  command
+      ->add_option("--against", options->against,
+                   "NAME=VALUE: show a second plan next to the first, with this option changed; NAME is " +
+                       joined(againstNames(), " or "))
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   command->add_option("-o,--output", options->output, "Write it to this file");
   command->footer("Examples:\n  deftc plan llama3_8b --workload few_shot\n"
                   "      (what `deftc run llama3_8b --workload few_shot` would do on this machine)\n"
-                  "  deftc plan llama3_8b --workload few_shot --arch sm_90a -o plan.svg");
+                  "  deftc plan llama3_8b --workload few_shot --arch sm_90a -o plan.svg\n"
+                  "  deftc plan llama3_8b --workload few_shot -o plan.html --against partition=node\n"
+                  "      (a page for a browser, with two plans side by side)");
   context.onRun(command, [&context, options] { return planCommand(context, *options); });
 }
 

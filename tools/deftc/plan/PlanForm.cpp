@@ -13,7 +13,8 @@ namespace {
 struct Known {
   const char *name, *ending;
 };
-constexpr std::array kKnown = {Known{"text", ".txt"}, Known{"json", ".json"}, Known{"svg", ".svg"}};
+constexpr std::array kKnown = {Known{"text", ".txt"}, Known{"json", ".json"}, Known{"svg", ".svg"},
+                               Known{"html", ".html"}};
 
 /// In lower case; empty: none.
 std::string endingOf(const std::string &file) {

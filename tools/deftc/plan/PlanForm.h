@@ -7,7 +7,7 @@
 
 namespace deft::cli {
 
-/// What a plan can be written as: text, json, svg.
+/// What a plan can be written as: text, json, svg, html.
 std::vector<std::string> planForms();
 
 struct PlanForm {

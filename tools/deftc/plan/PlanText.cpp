@@ -52,9 +52,9 @@ void printPlan(const plan::PlanReport &report, const std::string &why, std::ostr
       << (report.config.partition == spec::Partition::Auto ? " (chosen by `auto`)" : "")
       << ", chunks of at most " << withSeparators(plan.chunkTokens) << " tokens\n"
       << "  items      " << counted(items, "item", "items") << " for each of "
-      << counted(report.facts.kvHeads, "KV head", "KV heads") << ", " << withSeparators(direct)
-      << " write the output, " << withSeparators(items - direct) << " write partials ("
-      << counted(plan.partialSlots, "slot", "slots") << ")\n"
+      << plan::unitsText(report.facts) << ", " << withSeparators(direct) << " write the output, "
+      << withSeparators(items - direct) << " write partials (" << counted(plan.partialSlots, "slot", "slots")
+      << ")\n"
       << "  merge      " << counted(static_cast<long long>(plan.mergeQuery.size()), "query", "queries")
       << " from " << counted(static_cast<long long>(plan.mergeSlot.size()), "partial", "partials") << "\n"
       << "  bytes      " << bytesOf(static_cast<double>(report.io.cacheOnce)) << " of cache once, "

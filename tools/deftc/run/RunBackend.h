@@ -39,6 +39,8 @@ public:
 
   /// The config for a step's tree, and why it is that one; valid until the next call.
   const config_cache::Ruling &choose(const tree::KvTree &tree) { return chooser_.choose(tree); }
+  /// By which a plan's time is told.
+  const config::CostCoefficients &kernelPrices() const { return chooser_.kernelPrices(); }
   /// What the mask shows by the values of its parameters.
   void setReach(const plan::Reach &reach) { chooser_.setReach(reach); }
 
@@ -58,7 +60,10 @@ public:
   /// Over the lists that runSelecting gave last, which are these.
   virtual support::Result<RunTimes> runSparse(const exec::Selection &selection, exec::Outputs &outputs,
                                               int repeats) = 0;
-  /// Of that; none on a processor, which has neither tiles nor cuts.
+  /// Over lists that a caller hands over, by the plan of the last run.
+  virtual support::Result<RunTimes> runGiven(const plan::Plan &plan, const exec::GivenLists &lists,
+                                             exec::Outputs &outputs, int repeats) = 0;
+  /// Of either; none on a processor, which has neither tiles nor cuts.
   virtual std::optional<SparseShape> sparseShape() const { return std::nullopt; }
 
   virtual const device::Ceilings *ceilings() const { return nullptr; }

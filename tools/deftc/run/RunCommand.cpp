@@ -1,8 +1,8 @@
 #include "compiler/config/ConfigJson.h"
 #include "compiler/spec/Names.h"
-#include "tools/deftc/Commands.h"
 #include "tools/deftc/common/Arguments.h"
 #include "tools/deftc/common/CommandWalk.h"
+#include "tools/deftc/common/Commands.h"
 #include "tools/deftc/common/ConfigOptions.h"
 #include "tools/deftc/common/ProgramInput.h"
 #include "tools/deftc/run/RunDump.h"
@@ -68,14 +68,15 @@ void addWhat(CLI::App &command, RunOptions &options) {
   addProgramOptions(command, options.input, options.variant);
   auto *what = command.add_option_group("tree", "What it runs on");
   CLI::Option *tree = what->add_option("--tree", options.tree, "A tree file (JSON)");
-  what->add_option("--workload", options.workload, "A workload, as `deftc workloads` lists them")
+  what->add_option("--workload", options.workload, "A workload of `deftc workloads`")
       ->type_name(kWorkloadName);
   what->add_option("--inputs", options.inputs,
-                   "A folder as --dump writes it: its tree, q, k, v and parameters; float32, little-endian");
+                   "A folder from --dump: tree, q, k, v and parameters; float32, little-endian");
   what->require_option(1);
   command.add_option("--workloads", options.recordsFolder, "A folder of recorded workloads")->excludes(tree);
-  command.add_option("--steps", options.steps, "How many steps of the workload")->check(atLeast(1));
-  command.add_option("--seed", options.seed, "Of the workload, the inputs and the scattering")->check(seed());
+  command.add_option("--steps", options.steps, "Number of workload steps")->check(atLeast(1));
+  command.add_option("--seed", options.seed, "Seed of the workload, the inputs and the page order")
+      ->check(seed());
   command
       .add_option("--param", options.params,
                   "NAME=VALUE, for an array the same value for every head, or NAME=FILE.npy")
@@ -84,25 +85,25 @@ void addWhat(CLI::App &command, RunOptions &options) {
 }
 
 void addHow(CLI::App &command, RunOptions &options) {
-  command.add_option("--backend", options.backend, "Where it runs; by default a GPU if there is one")
+  command.add_option("--backend", options.backend, "Device; default: a GPU if present")
       ->check(CLI::IsMember({"cpu", "cuda"}));
   command
       .add_option_function<std::string>(
           "--partition",
           [&](const std::string &name) { options.partition = config::partitionFromName(name); },
-          "How the work is cut; by default as the spec or the config says")
+          "Partition; default: from the spec or the config")
       ->check(CLI::IsMember(spec::partitionNames()));
-  command.add_option("--chunk", options.chunk, "Most tokens of an item; 0 fills the machine")
+  command
+      .add_option("--chunk", options.chunk, "Most tokens of an item; 0: as many blocks as the machine runs")
       ->check(atLeast(0));
   addConfigOption(command, options.config);
   addUntunedFlag(command, options.untuned);
-  command.add_option("--pages", options.pages, "How the tree lies in the cache")
+  command.add_option("--pages", options.pages, "Page order in the cache")
       ->check(CLI::IsMember({"in-order", "scattered"}));
-  command.add_option("--threads", options.threads, "Of the CPU; all by default")->check(threads());
+  command.add_option("--threads", options.threads, "CPU threads; default: all")->check(threads());
   command
-      .add_option(
-          "--budget", options.budget,
-          "Of an attention that selects: tokens of a list, one of those its spec names; by default the first")
+      .add_option("--budget", options.budget,
+                  "Sparse layers: tokens of a list, one of the spec's budgets; default: the first")
       ->check(atLeast(1));
   command.add_option("--repeat", options.repeat, "Timed runs of each step")->check(atLeast(1));
 }
@@ -111,10 +112,9 @@ void addOutputs(CLI::App &command, RunOptions &options) {
   command
       .add_flag(
           "--check", options.check,
-          "Compare each row with a float64 evaluation, then run counting inputs (keys of 0, values that "
-          "tell tokens apart), by which a token that a row loses or sees twice shows; exit 1 when wrong. "
-          "Of large trees a sample of the queries is compared and of the stretches counted, for 30 s at "
-          "most; --check=all compares and counts all, however long it takes")
+          "Compare each row with a float64 evaluation, then run counting inputs (keys of 0, a different "
+          "value for each token), which detect tokens that are skipped or read twice; exit with 1 if wrong. "
+          "On large trees check a sample for at most 30 s; --check=all checks everything")
       ->check(CLI::Validator(
           [](const std::string &given) {
             return given == "all" || given == "true" ? std::string() : "`" + given + "` is not `all`";

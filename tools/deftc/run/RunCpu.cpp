@@ -57,6 +57,14 @@ public:
                  [&] { return executor_.runSparse(kernel_, variant_, selection, paths_, view, out); });
   }
 
+  Result<RunTimes> runGiven(const plan::Plan &plan, const exec::GivenLists &lists, exec::Outputs &outputs,
+                            int repeats) override {
+    const std::vector<abi::ParamSlot> params = inputs_->paramSlots(variant_);
+    const auto view = exec::InputView::of(*inputs_, variant_, params);
+    const exec::OutputView out = sized(outputs);
+    return timed(repeats, [&] { return executor_.runSparse(kernel_, variant_, lists, plan, view, out); });
+  }
+
   Result<RunTimes> run(const plan::Plan &plan, exec::Outputs &outputs, int repeats) override {
     if (auto ran = runOnce(plan, outputs); !ran)
       return ran.error();

@@ -49,6 +49,12 @@ public:
       return ran.error();
     return timed(repeats, [&] { return executor_->enqueueSparse(inputs_); });
   }
+  Result<RunTimes> runGiven(const plan::Plan &, const exec::GivenLists &lists, exec::Outputs &outputs,
+                            int repeats) override {
+    if (auto loaded = inputs_.loadLists(lists); !loaded)
+      return loaded.error();
+    return runSparse({}, outputs, repeats);
+  }
   std::optional<SparseShape> sparseShape() const override {
     const exec::SparseSplit::Cut *cut = executor_->sparseCut();
     if (!sparseTile_ || !cut)

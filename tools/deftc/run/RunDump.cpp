@@ -2,9 +2,9 @@
 
 #include "compiler/spec/VariantJson.h"
 #include "compiler/support/AtomicFile.h"
-#include "runtime/exec/Half.h"
 #include "runtime/exec/NpyWriter.h"
 #include "runtime/exec/RandomInputs.h"
+#include "runtime/exec/ScaledRow.h"
 #include "runtime/tree/TreeFile.h"
 #include "tools/deftc/common/Progress.h"
 
@@ -76,10 +76,14 @@ public:
     if (auto written = writeRows("out", outputs_.out, variant_.tensors.out, queries); !written)
       return written;
     const spec::Tensors &tensors = variant_.tensors;
-    if (auto written = writeTokens("k", {inputs_.k.data(), inputs_.cache.k, tensors.k}, *numbered); !written)
+    const Cache k{inputs_.k.data(), inputs_.cache.k, tensors.k, true};
+    if (auto written = writeTokens("k", k, *numbered); !written)
       return written;
-    if (auto written =
-            writeTokens("v", {inputs_.values(variant_).data(), inputs_.cache.v, tensors.v}, *numbered);
+    if (auto written = writeScales(k, *numbered); !written)
+      return written;
+    if (auto written = writeTokens(
+            "v", {inputs_.values(variant_).data(), inputs_.cache.v, tensors.v, tensors.valueInKey},
+            *numbered);
         !written)
       return written;
     return writeLse(queries);
@@ -138,6 +142,7 @@ private:
     const void *memory;
     const abi::CacheLayout &layout;
     const spec::TensorType &type;
+    bool isKeys; ///< or lies in K's memory
   };
 
   Result<void> writeRows(const std::string &name, const std::vector<std::uint16_t> &bits,
@@ -155,12 +160,36 @@ private:
 
   Result<void> writeTokens(const std::string &name, const Cache &cache, const Numbering &numbered) const {
     const auto &[dtype, dim] = cache.type;
+    return writeTokens(name, cache, numbered, dim, [&](long long at, int d) {
+      return cache.isKeys ? exec::keyElement(variant_.tensors, cache.memory, at, d)
+                          : exec::toFloat(exec::bitsAt(cache.memory, at + d, dtype), dtype);
+    });
+  }
+
+  /// Of a latent cache that has them, without which k.npy is not to be stored again.
+  Result<void> writeScales(const Cache &k, const Numbering &numbered) const {
+    const spec::Tensors &tensors = variant_.tensors;
+    if (!tensors.hasScales()) {
+      std::error_code ignored; // of an earlier dump
+      std::filesystem::remove(folder_ + "/k_scales.npy", ignored);
+      return {};
+    }
+    return writeTokens("k_scales", k, numbered, tensors.v.dim / tensors.scaleColumns,
+                       [&](long long at, int scale) {
+                         return exec::scaleOf(tensors, k.memory, at, scale * tensors.scaleColumns);
+                       });
+  }
+
+  /// `element(at, d)`: of the row that begins at element `at`.
+  template <class Element>
+  Result<void> writeTokens(const std::string &name, const Cache &cache, const Numbering &numbered, int dim,
+                           const Element &element) const {
     auto file = open(name, {numbered.tree.tokens(), variant_.kvHeads, dim});
     if (!file)
       return file.error();
     Progress progress(context_, "writing " + name + ".npy");
     long long done = 0;
-    std::vector<float> token(static_cast<std::size_t>(variant_.kvHeads) * dim);
+    std::vector<float> token(static_cast<std::size_t>(variant_.kvHeads) * static_cast<std::size_t>(dim));
     for (const int node : numbered.oldNode) {
       const tree::Node &own = tree_.nodes()[static_cast<std::size_t>(node)];
       for (int t = 0; t < own.tokens; ++t) {
@@ -168,8 +197,7 @@ private:
           const long long at = exec::elementOf(cache.layout, inputs_.pageTable.data(),
                                                exec::pageSizeOf(variant_), own.location + t, head);
           for (int d = 0; d < dim; ++d)
-            token[static_cast<std::size_t>(head * dim + d)] =
-                exec::toFloat(exec::bitsAt(cache.memory, at + d, dtype), dtype);
+            token[static_cast<std::size_t>(head * dim + d)] = element(at, d);
         }
         file->append(token);
       }
@@ -208,8 +236,8 @@ Result<void> checkDump(Context &context, const std::string &folder) {
     return writable;
   std::error_code none;
   const bool isThere = std::filesystem::exists(folder, none);
-  for (const char *name : {"tree.json", "spec.json", "q.npy", "k.npy", "v.npy", "out.npy", "lse.npy",
-                           "selected.npy", "sparse_out.npy"}) {
+  for (const char *name : {"tree.json", "spec.json", "q.npy", "k.npy", "k_scales.npy", "v.npy", "out.npy",
+                           "lse.npy", "selected.npy", "sparse_out.npy"}) {
     const std::string file = (std::filesystem::path(folder) / name).string();
     if (auto free = context.files.writes(file); !free)
       return free;

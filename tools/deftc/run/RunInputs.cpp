@@ -3,10 +3,10 @@
 #include "compiler/spec/Names.h"
 #include "compiler/support/AtomicFile.h"
 #include "compiler/support/Numbers.h"
-#include "runtime/exec/Half.h"
 #include "runtime/exec/NpyReader.h"
 #include "runtime/exec/Params.h"
 #include "runtime/exec/RandomInputs.h"
+#include "runtime/exec/ScaledRow.h"
 #include "runtime/exec/SizedParams.h"
 #include "runtime/tree/StrictJson.h"
 #include "tools/deftc/common/ProgramInput.h"
@@ -53,15 +53,49 @@ Result<void> store(std::span<const float> values, const spec::TensorType &type, 
   return {};
 }
 
-/// K or V, token after token in the order of the nodes.
+/// The same of a row of K with `scales`, which k_scales.npy holds.
+Result<void> storeScaled(std::span<const float> values, std::span<const float> scales,
+                         const spec::Tensors &tensors, std::byte *memory, long long at,
+                         const std::string &path, const std::string &row) {
+  for (std::size_t i = 0; i < scales.size(); ++i) {
+    if (!std::isfinite(scales[i]) || scales[i] == 0)
+      return Error{ErrorCode::Diagnostics,
+                   "the scales of `" + path + "` hold " + support::significant(scales[i], 6) + " in " + row +
+                       ", a scale is finite and not 0",
+                   ""};
+    exec::setScale(tensors, memory, at, static_cast<int>(i) * tensors.scaleColumns, scales[i]);
+  }
+  for (std::size_t i = 0; i < values.size(); ++i)
+    if (!std::isfinite(exec::setKeyElement(tensors, memory, at, static_cast<int>(i), values[i])))
+      return Error{ErrorCode::Diagnostics,
+                   "`" + path + "` holds " + support::significant(values[i], 6) + " in " + row +
+                       ", for which its scale leaves no finite number of type " +
+                       spec::toString(tensors.k.dtype),
+                   ""};
+  return {};
+}
+
+/// K or V, token after token in the order of the nodes. `scales`: where K's are; empty: there are none.
 Result<void> readTokens(Context &context, const std::string &path, const spec::Variant &variant,
                         const spec::TensorType &type, const abi::CacheLayout &layout,
                         const tree::KvTree &tree, exec::Inputs &inputs,
-                        exec::AlignedVector<std::uint16_t> &elements) {
+                        exec::AlignedVector<std::uint16_t> &elements, const std::string &scales = {}) {
   auto file = exec::NpyReader::open(path, {{tree.tokens(), variant.kvHeads, type.dim},
                                            "tokens of the tree, KV heads, columns of the spec"});
   if (!file)
     return file.error();
+  const spec::Tensors &tensors = variant.tensors;
+  std::optional<exec::NpyReader> scaleFile;
+  std::vector<float> rowScales;
+  if (!scales.empty()) {
+    rowScales.resize(static_cast<std::size_t>(tensors.v.dim / tensors.scaleColumns));
+    auto opened = exec::NpyReader::open(
+        scales, {{tree.tokens(), variant.kvHeads, static_cast<long long>(rowScales.size())},
+                 "tokens of the tree, KV heads, scales of the spec"});
+    if (!opened)
+      return opened.error();
+    scaleFile = std::move(*opened);
+  }
   Progress progress(context, "reading " + std::filesystem::path(path).filename().string());
   auto *memory = reinterpret_cast<std::byte *>(elements.data());
   std::vector<float> row(static_cast<std::size_t>(type.dim));
@@ -71,10 +105,15 @@ Result<void> readTokens(Context &context, const std::string &path, const spec::V
       for (int head = 0; head < variant.kvHeads; ++head) {
         if (auto read = file->read(row); !read)
           return read;
+        if (scaleFile)
+          if (auto read = scaleFile->read(rowScales); !read)
+            return read;
         const long long at = exec::elementOf(layout, inputs.pageTable.data(), exec::pageSizeOf(variant),
                                              node.location + t, head);
         const std::string name = "token " + std::to_string(done + t) + ", kv head " + std::to_string(head);
-        if (auto stored = store(row, type, memory, at, path, name); !stored)
+        auto stored = scaleFile ? storeScaled(row, rowScales, tensors, memory, at, path, name)
+                                : store(row, type, memory, at, path, name);
+        if (!stored)
           return stored;
       }
     progress.at(done += node.tokens, tree.tokens());
@@ -165,7 +204,7 @@ Result<void> checkNames(const json &dumped, const std::string &path, const spec:
 } // namespace
 
 Result<void> readsInputs(Context &context, const std::string &folder) {
-  for (const char *name : {"tree.json", "spec.json", "q.npy", "k.npy", "v.npy"})
+  for (const char *name : {"tree.json", "spec.json", "q.npy", "k.npy", "k_scales.npy", "v.npy"})
     if (auto read = context.files.reads(fileIn(folder, name)); !read)
       return read;
   return {};
@@ -219,7 +258,7 @@ Result<exec::Inputs> readInputs(Context &context, const std::string &folder, con
     return read.error();
   const spec::Tensors &tensors = variant.tensors;
   if (auto read = readTokens(context, fileIn(folder, "k.npy"), variant, tensors.k, inputs.cache.k, tree,
-                             inputs, inputs.k);
+                             inputs, inputs.k, tensors.hasScales() ? fileIn(folder, "k_scales.npy") : "");
       !read)
     return read.error();
   if (tensors.valueInKey) // v.npy repeats what is in k.npy

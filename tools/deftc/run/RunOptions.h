@@ -21,11 +21,13 @@ struct RunOptions {
   std::vector<std::string> params;
   std::uint64_t seed = 0;
   int steps = 1;
-  int chunk = -1;    ///< -1: the config's
-  int repeat = 0;    ///< 0: the backend's default
-  int threads = 0;   ///< 0: all
-  int budget = 0;    ///< 0: the first of the spec's
-  std::string check; ///< empty: nothing is; "true": a sample, where there is much; "all"
+  int chunk = -1;               ///< -1: the config's
+  int repeat = 0;               ///< 0: the backend's default
+  int threads = 0;              ///< 0: all
+  int budget = 0;               ///< 0: the first of the spec's
+  bool mayChangeConfig = false; ///< a config that is given and cannot be used here gives way to another
+  bool isInvariant = false;     ///< the plan's cuts do not depend on who else is in the tree
+  std::string check;            ///< empty: nothing is; "true": a sample, where there is much; "all"
 
   bool isChecked() const { return !check.empty(); }
   bool isAllChecked() const { return check == "all"; }

@@ -34,8 +34,8 @@ std::string configText(const RunReport &report) {
   const config::Config &config = report.config;
   const std::string asked = config::partitionName(config.partition),
                     made = config::partitionName(report.partition);
-  const std::string text = asked + (asked == made ? "" : " took " + made) + ", chunk " +
-                           (config.chunkTokens > 0 ? std::to_string(config.chunkTokens) : "open");
+  const std::string text = asked + (asked == made ? "" : " chose " + made) + ", chunk " +
+                           (config.chunkTokens > 0 ? std::to_string(config.chunkTokens) : "unlimited");
   return text + "; " + phasesText(config);
 }
 
@@ -65,9 +65,9 @@ std::string stepsText(const RunReport &report) {
 
 /// How much of all (row, token) pairs counting inputs have told apart.
 std::string countText(const reference::CountReport &count) {
-  const bool isAll = count.told == count.pairs && count.passes == count.allPasses;
-  const double share = count.pairs > 0 ? static_cast<double>(count.told) / static_cast<double>(count.pairs) *
-                                             count.passes / count.allPasses
+  const bool isAll = count.noticeable == count.pairs && count.passes == count.allPasses;
+  const double share = count.pairs > 0 ? static_cast<double>(count.noticeable) /
+                                             static_cast<double>(count.pairs) * count.passes / count.allPasses
                                        : 1;
   return isAll ? "each token of each row counted" : rounded(100 * share, 1) + " % of their tokens counted";
 }
@@ -145,8 +145,8 @@ void printReport(const RunReport &report, std::ostream &out) {
                                 ? ", " + withSeparators(report.plan.dealtItems) + " deal tokens to warps"
                                 : "";
   line("plan", counted(report.plan.items, "item", "items") + " (" + withSeparators(report.plan.directItems) +
-                   " write the output" + dealt + "), " +
-                   counted(report.plan.partialSlots, "partial", "partials") + " merged for " +
+                   " without merging" + dealt + "), " +
+                   counted(report.plan.partialSlots, "partial result", "partial results") + " merged for " +
                    counted(report.plan.mergedQueries, "query", "queries") + ", " +
                    withSeparators(report.plan.itemTokens) + " tokens read; made in " +
                    micros(report.steps.back().planUs));
@@ -159,16 +159,16 @@ void printReport(const RunReport &report, std::ostream &out) {
   line("time", micros(times.medianUs) + ", the median of " + std::to_string(times.repeats) + " (" +
                    micros(times.fastestUs) + " to " + micros(times.slowestUs) + ")" +
                    (report.backend == "cuda" ? ", L2 cold" : ""));
-  line("bytes", bytesOf(report.readBytes()) + " of cache are read, " + bytesOf(report.planBytes()) +
-                    " move by the plan; " + significant(report.flops() / times.medianUs * 1e-3, 3) +
-                    " GFLOP/s");
-  const std::string bound = report.isBoundByProducts
-                                ? ", bound by products: " + rounded(report.flops() / report.readBytes(), 0) +
-                                      " FLOP for each byte that is read"
-                                : "";
+  line("bytes", bytesOf(report.readBytes()) + " of cache read, " + bytesOf(report.planBytes()) +
+                    " moved in all; " + significant(report.flops() / times.medianUs * 1e-3, 3) + " GFLOP/s");
+  const std::string bound =
+      report.isBoundByProducts
+          ? ", compute-bound (" + rounded(report.flops() / report.readBytes(), 0) + " FLOP/byte)"
+          : "";
   if (report.readBandwidth > 0)
-    line("read", rounded(report.readBandwidth * 1e-9, 1) + " GB/s by a plain read of the same tokens now; " +
-                     "the run reaches " + rounded(100 * report.readShare(), 0) + " % of that" + bound);
+    line("read", rounded(report.readBandwidth * 1e-9, 1) +
+                     " GB/s for a plain read of the same tokens; the run reaches " +
+                     rounded(100 * report.readShare(), 0) + " %" + bound);
   if (report.floorUs)
     line("floor", micros(*report.floorUs) + " on an " + report.ceilingModel + "; the time is " +
                       rounded(times.medianUs / *report.floorUs, 2) + " times that" + bound);
@@ -178,7 +178,7 @@ void printReport(const RunReport &report, std::ostream &out) {
     line("select", selectionText(*report.selected, *v.select));
   if (report.selected && report.selected->shape)
     line("", sparseShapeText(*report.selected->shape));
-  if (report.selected && report.selected->lists)
+  if (report.selected && report.selected->check)
     line("", selectionCheckText(*report.selected));
 }
 
@@ -192,7 +192,9 @@ json toJson(const RunReport &report) {
         {"dtype", spec::toString(v.tensors.k.dtype)},
         {"query_heads", v.queryHeads},
         {"kv_heads", v.kvHeads},
-        {"head_dim", v.tensors.k.dim},
+        {"head_dim", v.tensors.k.dim}, // value_dim and value_in_key came later
+        {"value_dim", v.tensors.v.dim},
+        {"value_in_key", v.tensors.valueInKey},
         {"page_size", v.cache.paged ? v.cache.pageSize : 0}}},
       {"tree",
        {{"path", report.treePath},
@@ -261,7 +263,7 @@ json toJson(const RunReport &report) {
       result["check"]["count"] = {{"passes", check.count->passes},
                                   {"all_passes", check.count->allPasses},
                                   {"pairs", check.count->pairs},
-                                  {"told", check.count->told},
+                                  {"told", check.count->noticeable},
                                   {"wrong_rows", check.count->wrongRows}};
   }
   return result;

@@ -29,9 +29,11 @@ struct RunReport {
   bool isAsked = false;                              ///< --partition or --chunk changed it
   spec::Partition partition = spec::Partition::Auto; ///< of the plan: what `auto` chose
   plan::PlanSummary plan;
-  std::string backend; ///< "cuda" or "cpu"
-  std::string device;  ///< its name, or "2 threads"
-  std::string pages;   ///< "in-order" or "scattered"
+  int blocks = 0;                        ///< that the backend runs at a time
+  config::CostCoefficients kernelPrices; ///< of the backend
+  std::string backend;                   ///< "cuda" or "cpu"
+  std::string device;                    ///< its name, or "2 threads"
+  std::string pages;                     ///< "in-order" or "scattered"
   std::uint64_t seed = 0;
   std::string inputs; ///< the folder that they came from; empty: random ones of the seed
 

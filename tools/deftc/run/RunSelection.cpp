@@ -1,6 +1,7 @@
 #include "tools/deftc/run/RunSelection.h"
 
 #include "compiler/spec/Names.h"
+#include "runtime/exec/DrawnLists.h"
 #include "runtime/exec/Half.h"
 #include "runtime/exec/NpyWriter.h"
 #include "tools/deftc/common/Numbers.h"
@@ -25,11 +26,11 @@ double SelectionRun::meanTokens() const {
                    static_cast<double>(selection.counts.size());
 }
 
-Result<SelectionRun> runSelection(RunBackend &backend, const spec::Variant &variant, const tree::KvTree &tree,
-                                  const plan::Plan &plan, const exec::Inputs &inputs,
-                                  const exec::Outputs &full, int repeats,
-                                  const reference::CheckOptions *checks) {
-  SelectionRun run;
+namespace {
+
+/// The run that selects, and the sparse one behind it.
+Result<void> runChosen(RunBackend &backend, const plan::Plan &plan, const exec::Outputs &full, int repeats,
+                       SelectionRun &run) {
   exec::Outputs again;
   const auto selecting = backend.runSelecting(plan, again, run.selection, repeats);
   if (!selecting)
@@ -41,11 +42,43 @@ Result<SelectionRun> runSelection(RunBackend &backend, const spec::Variant &vari
   if (!sparse)
     return sparse.error();
   run.sparseUs = sparse->medianUs;
+  return {};
+}
+
+/// A sparse run over lists that are drawn by lot, as a caller would hand them over.
+Result<void> runGiven(RunBackend &backend, const spec::Variant &variant, const plan::Plan &plan,
+                      const exec::Inputs &inputs, int budget, int repeats, SelectionRun &run) {
+  constexpr std::uint64_t kSeed = 1;
+  plan::Paths paths;
+  paths.read(plan);
+  const exec::DrawnLists drawn =
+      exec::drawLists(paths, inputs, exec::pageSizeOf(variant), budget, /*holes=*/false, kSeed);
+  run.selection = drawn.selection;
+  const auto sparse = backend.runGiven(plan, drawn.given(), run.sparse, repeats);
+  if (!sparse)
+    return sparse.error();
+  run.sparseUs = sparse->medianUs;
+  return {};
+}
+
+} // namespace
+
+Result<SelectionRun> runSelection(RunBackend &backend, const spec::Variant &variant, const tree::KvTree &tree,
+                                  const plan::Plan &plan, const exec::Inputs &inputs,
+                                  const exec::Outputs &full, int budget, int repeats,
+                                  const reference::CheckOptions *checks) {
+  SelectionRun run;
+  const auto ran = variant.readsGivenLists() ? runGiven(backend, variant, plan, inputs, budget, repeats, run)
+                                             : runChosen(backend, plan, full, repeats, run);
+  if (!ran)
+    return ran.error();
   run.shape = backend.sparseShape();
   if (!checks)
     return run;
-  const std::vector<int> queries = reference::queriesToCheck(variant, tree, checks->mostRowTokens);
-  run.lists = reference::checkSelection(variant, tree, inputs, run.selection, queries, checks->threads);
+  if (!variant.readsGivenLists()) {
+    const std::vector<int> queries = reference::queriesToCheck(variant, tree, checks->mostRowTokens);
+    run.lists = reference::checkSelection(variant, tree, inputs, run.selection, queries, checks->threads);
+  }
   reference::CheckOptions ofSparse = *checks;
   ofSparse.progress = {};
   ofSparse.selection = &run.selection;
@@ -55,8 +88,11 @@ Result<SelectionRun> runSelection(RunBackend &backend, const spec::Variant &vari
 
 std::string selectionText(const SelectionRun &run, const spec::SelectSpec &select) {
   return withSeparators(run.selection.budget) + " tokens a list at most, " + rounded(run.meanTokens(), 0) +
-         " in the mean, by " + spec::toString(select.by) + "; " +
-         withSeparators(std::llround(run.selectingUs)) + " us with the full attention, then " +
+         " on average, " +
+         (select.by == spec::SelectBy::Caller
+              ? std::string("drawn at random; ")
+              : std::string("by ") + spec::toString(select.by) + "; " +
+                    withSeparators(std::llround(run.selectingUs)) + " us with the full attention, then ") +
          withSeparators(std::llround(run.sparseUs)) + " us for a sparse layer";
 }
 
@@ -66,8 +102,11 @@ std::string sparseShapeText(const SparseShape &shape) {
 }
 
 std::string selectionCheckText(const SelectionRun &run) {
-  return std::string(run.passed() ? "right: " : "WRONG: ") + withSeparators(run.lists->lists) + " lists, " +
-         rounded(100 * run.lists->recall(), 3) + " % of their tokens those of an exact sort; sparse error " +
+  const std::string lists = run.lists ? withSeparators(run.lists->lists) + " lists, " +
+                                            rounded(100 * run.lists->recall(), 3) +
+                                            " % of their tokens those of an exact sort; "
+                                      : std::string();
+  return std::string(run.passed() ? "right: " : "WRONG: ") + lists + "sparse error " +
          significant(run.check->error, 2) + ", allowed " + significant(run.check->allowed, 2);
 }
 
@@ -88,13 +127,13 @@ nlohmann::json toJson(const SelectionRun &run) {
                       {"warps", run.shape->tile.warps},
                       {"item_tokens", run.shape->itemTokens},
                       {"is_tuned_cut", run.shape->isTunedCut}};
+  if (run.check)
+    json["check"] = {
+        {"passed", run.passed()}, {"sparse_error", run.check->error}, {"sparse_allowed", run.check->allowed}};
   if (run.lists)
-    json["check"] = {{"passed", run.passed()},
-                     {"lists", run.lists->lists},
-                     {"wrong_lists", run.lists->wrongLists},
-                     {"recall", run.lists->recall()},
-                     {"sparse_error", run.check->error},
-                     {"sparse_allowed", run.check->allowed}};
+    json["check"].update({{"lists", run.lists->lists},
+                          {"wrong_lists", run.lists->wrongLists},
+                          {"recall", run.lists->recall()}});
   return json;
 }
 

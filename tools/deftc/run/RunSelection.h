@@ -26,11 +26,12 @@ struct SelectionRun {
 };
 
 /// `checks`: null where nothing is to be checked. `full` is what the attention gave without selecting, which
-/// the selecting run must give again; an error where it does not.
+/// the selecting run must give again; an error where it does not. Lists by `caller`, of so many tokens, are
+/// drawn by lot.
 support::Result<SelectionRun> runSelection(RunBackend &backend, const spec::Variant &variant,
                                            const tree::KvTree &tree, const plan::Plan &plan,
-                                           const exec::Inputs &inputs, const exec::Outputs &full, int repeats,
-                                           const reference::CheckOptions *checks);
+                                           const exec::Inputs &inputs, const exec::Outputs &full, int budget,
+                                           int repeats, const reference::CheckOptions *checks);
 
 /// Of the last step. One line each: what was chosen and how long it took; the check.
 std::string selectionText(const SelectionRun &run, const spec::SelectSpec &select);

@@ -32,7 +32,8 @@ public:
   Session(Context &context, const RunOptions &options, const spec::Variant &variant, RunBackend &backend,
           StepInputs &inputs, plan::Reach reach, int threads)
       : context_(context), options_(options), variant_(variant), backend_(backend), inputs_(inputs),
-        reach_(std::move(reach)), threads_(threads), checks_(context, options, threads) {}
+        reach_(std::move(reach)), threads_(threads), checks_(context, options, threads),
+        planner_({.isInvariant = options.isInvariant}) {}
 
   Result<RunReport> run() {
     if (auto ran = runSteps(); !ran)
@@ -86,6 +87,7 @@ private:
       return {};
     const reference::CheckOptions check = checks_.options();
     auto selected = runSelection(backend_, variant_, tree(), plan_, inputs_.inputs(), outputs_,
+                                 options_.budget > 0 ? options_.budget : variant_.select->defaultBudget(),
                                  options_.repeat, options_.isChecked() ? &check : nullptr);
     if (!selected)
       return selected.error();
@@ -96,8 +98,9 @@ private:
   /// The config for the tree as it is now; another one only where the tree has become one of another class.
   Result<void> chooseConfig() {
     const config_cache::Ruling &ruling = backend_.choose(tree());
-    if (auto usable = checkGiven(ruling); !usable)
-      return usable;
+    if (!options_.mayChangeConfig)
+      if (auto usable = checkGiven(ruling); !usable)
+        return usable;
     report_.ruling = ruling;
     report_.config = ruling.config();
     if (options_.partition)
@@ -164,6 +167,8 @@ private:
     report_.isAsked = options_.partition || options_.chunk >= 0;
     report_.partition = plan_.partition;
     report_.plan = plan::summarize(plan_, facts());
+    report_.blocks = backend_.blocks();
+    report_.kernelPrices = backend_.kernelPrices();
     report_.backend = backend_.name();
     report_.device = backend_.device();
     if (const device::Ceilings *ceilings = backend_.ceilings())
@@ -221,6 +226,21 @@ Result<int> budgetOf(const RunOptions &options, const spec::Variant &variant) {
   return options.budget;
 }
 
+int threadsOf(const RunOptions &options) {
+  return options.threads > 0 ? options.threads : exec::usableProcessors();
+}
+
+Result<RunReport> runOpened(Context &context, const RunOptions &options, const spec::Variant &variant,
+                            RunBackend &backend, Result<StepInputs> inputs, const plan::Reach &reach,
+                            const std::string &name) {
+  if (!inputs)
+    return inputs.error();
+  auto report = Session(context, options, variant, backend, *inputs, reach, threadsOf(options)).run();
+  if (report)
+    report->treePath = name;
+  return report;
+}
+
 } // namespace
 
 Result<RunReport> runSession(Context &context, const RunOptions &options) {
@@ -228,7 +248,7 @@ Result<RunReport> runSession(Context &context, const RunOptions &options) {
   if (!program)
     return program.error();
   const spec::Variant &variant = program->variant();
-  const int threads = options.threads > 0 ? options.threads : exec::usableProcessors();
+  const int threads = threadsOf(options);
   const auto budget = budgetOf(options, variant);
   if (!budget)
     return budget.error();
@@ -248,13 +268,32 @@ Result<RunReport> runSession(Context &context, const RunOptions &options) {
     return params.error();
   const plan::Reach reach = exec::reachOf(variant, *params);
   (*backend)->setReach(reach);
-  auto inputs = StepInputs::open(context, options, variant, std::move(*steps), std::move(*params), threads);
-  if (!inputs)
-    return inputs.error();
-  auto report = Session(context, options, variant, **backend, *inputs, reach, threads).run();
-  if (report)
-    report->treePath = treePath;
-  return report;
+  return runOpened(
+      context, options, variant, **backend,
+      StepInputs::open(context, options, variant, std::move(*steps), std::move(*params), threads), reach,
+      treePath);
+}
+
+Result<RunReport> runGiven(Context &context, const RunOptions &options, const program::Program &program,
+                           GivenStep step) {
+  const spec::Variant &variant = program.variant();
+  const int threads = threadsOf(options);
+  const auto budget = budgetOf(options, variant);
+  if (!budget)
+    return budget.error();
+  ConfigSource configs{options.config, options.untuned};
+  configs.fixed = std::move(step.config);
+  configs.fixedName = step.name;
+  const auto backend = openBackend(context, {program, step.tree, configs, *budget}, options.backend, threads);
+  if (!backend)
+    return backend.error();
+  const plan::Reach reach = exec::reachOf(variant, step.params);
+  (*backend)->setReach(reach);
+  auto steps = replay::TreeSteps::ofTree(step.name, std::move(step.tree));
+  return runOpened(context, options, variant, **backend,
+                   StepInputs::ofPlaced(context, options, variant, std::move(steps), step.placement,
+                                        std::move(step.params), threads),
+                   reach, step.name);
 }
 
 } // namespace deft::cli

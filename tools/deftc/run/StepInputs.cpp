@@ -18,16 +18,6 @@ using support::Result;
 
 namespace {
 
-/// Of so many tokens and queries at least.
-Result<void> checkRoom(const spec::Variant &variant, std::int64_t tokens, std::size_t queries) {
-  return checkMemory(counted(static_cast<long long>(tokens), "token", "tokens") +
-                         " and the inputs and outputs of " +
-                         counted(static_cast<long long>(queries), "query", "queries"),
-                     static_cast<double>(tokens) * variant.kvHeads * variant.tensors.cacheBytes() +
-                         static_cast<double>(queries) * variant.queryHeads *
-                             (variant.tensors.q.rowBytes() + variant.tensors.out.rowBytes()));
-}
-
 tree::PlacementOptions placementOf(const RunOptions &options, const spec::Variant &variant) {
   tree::PlacementOptions placement;
   placement.pageSize = exec::pageSizeOf(variant);
@@ -38,6 +28,15 @@ tree::PlacementOptions placementOf(const RunOptions &options, const spec::Varian
 }
 
 } // namespace
+
+Result<void> checkRoom(const spec::Variant &variant, std::int64_t tokens, std::size_t queries) {
+  return checkMemory(counted(static_cast<long long>(tokens), "token", "tokens") +
+                         " and the inputs and outputs of " +
+                         counted(static_cast<long long>(queries), "query", "queries"),
+                     static_cast<double>(tokens) * variant.kvHeads * variant.tensors.cacheBytes() +
+                         static_cast<double>(queries) * variant.queryHeads *
+                             (variant.tensors.q.rowBytes() + variant.tensors.out.rowBytes()));
+}
 
 Result<replay::TreeSteps> openTrees(Context &context, const RunOptions &options) {
   if (auto read = context.files.reads(options.tree); !read)
@@ -88,10 +87,21 @@ Result<StepInputs> StepInputs::ofTree(Context &context, const RunOptions &option
   const auto placement = tree::placeInCache(tree, placementOf(options, variant));
   if (!placement)
     return placement.error();
+  return ofPlaced(context, options, variant, replay::TreeSteps::ofTree(steps.name(), std::move(tree)),
+                  *placement, std::move(params), threads);
+}
+
+Result<StepInputs> StepInputs::ofPlaced(Context &context, const RunOptions &options,
+                                        const spec::Variant &variant, replay::TreeSteps steps,
+                                        const tree::CachePlacement &placement,
+                                        std::vector<exec::ParamValue> params, int threads) {
+  tree::KvTree tree = steps.tree();
+  if (auto fits = exec::checkSizedParams(variant, tree, params); !fits)
+    return fits.error();
   auto inputs = options.inputs.empty()
-                    ? Result<exec::Inputs>(exec::makeRandomInputs(variant, tree, *placement,
-                                                                  std::move(params), options.seed, threads))
-                    : readInputs(context, options.inputs, variant, tree, *placement, std::move(params));
+                    ? Result<exec::Inputs>(exec::makeRandomInputs(variant, tree, placement, std::move(params),
+                                                                  options.seed, threads))
+                    : readInputs(context, options.inputs, variant, tree, placement, std::move(params));
   if (!inputs)
     return inputs.error();
   return StepInputs(std::move(steps), std::move(tree), std::move(*inputs));

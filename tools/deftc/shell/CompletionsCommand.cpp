@@ -1,4 +1,4 @@
-#include "tools/deftc/Commands.h"
+#include "tools/deftc/common/Commands.h"
 #include "tools/deftc/common/Context.h"
 #include "tools/deftc/shell/Completions.h"
 #include "tools/deftc/shell/ManPage.h"

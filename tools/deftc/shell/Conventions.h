@@ -24,6 +24,8 @@ inline constexpr std::array kEnvironment = {
                                    "before all others, as --config is"},
     Convention{"DEFT_CACHE_DIR", "the folder of compiled kernels and tuned configs; else the folder deftc in "
                                  "XDG_CACHE_HOME, or in ~/.cache"},
+    Convention{"DEFT_CAPTURE",
+               "a folder into which programs that use the library write captured steps, for replay"},
     Convention{"CUDA_HOME, CUDA_PATH", "a CUDA toolkit, for NVRTC and for emit --as sass (nvdisasm)"},
     Convention{"DEFT_NVTX", "1: plans, runs and compilations are ranges for profilers"},
     Convention{"NO_COLOR", "when it is set and not empty, nothing is coloured"},

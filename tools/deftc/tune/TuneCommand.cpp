@@ -2,9 +2,9 @@
 #include "compiler/support/Utf8.h"
 #include "runtime/exec/cpu/Processors.h"
 #include "runtime/tree/TreeFile.h"
-#include "tools/deftc/Commands.h"
 #include "tools/deftc/common/Arguments.h"
 #include "tools/deftc/common/CommandWalk.h"
+#include "tools/deftc/common/Commands.h"
 #include "tools/deftc/common/ConfigOptions.h"
 #include "tools/deftc/common/Numbers.h"
 #include "tools/deftc/common/ProgramInput.h"
@@ -34,7 +34,7 @@ constexpr char kFooter[] = R"(Examples:
   deftc tune llama3_8b --workload few_shot --backend cpu --budget 60s
   deftc tune my.deftpkg --workload reasoning --workload speculative --backend cuda
   deftc tune my.deft --tree tree.json --axis partition=union,greedy --axis chunk_tokens=0,512
-  deftc tune --calibrate --backend cpu     (a minute, for a machine that nobody tunes for)
+  deftc tune --calibrate --backend cpu     (a minute, for a machine without tuned configs)
   deftc tune my.deft --sparse              (a minute; of an attention that selects, on a GPU)
 Families of trees, each several workloads at several sizes: few_shot, reasoning, speculative,
 multi_level, multi_document, no_sharing, forest; `all` is all of them. `rows` is the trees of
@@ -277,8 +277,8 @@ int runTune(Context &context, const Options &options) {
     return reportError(context, backend.error());
   input.backend = std::move(*backend);
   // What is written elsewhere, or is a recording, is about the trees alone.
-  const bool hasSparse =
-      input.variant.select && input.backend.isGpu() && options.configFile.empty() && options.record.empty();
+  const bool hasSparse = input.variant.select && !input.variant.readsGivenLists() && input.backend.isGpu() &&
+                         options.configFile.empty() && options.record.empty();
   auto ofSparse = sparseOptions(options, threads);
   if (!ofSparse)
     return reportError(context, ofSparse.error());
@@ -342,61 +342,58 @@ void addTuneCommand(CLI::App &app, Context &context) {
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   what->add_option("--tree", options->trees, "Tree files (JSON)");
-  what->add_flag("--calibrate", options->isCalibrating,
-                 "None: time some dozen small plans and fit this machine's prices to them, by which configs "
-                 "are chosen where nothing is tuned")
+  what->add_flag(
+          "--calibrate", options->isCalibrating,
+          "Time some dozen small plans and fit this machine's prices, by which untuned configs are chosen")
       ->excludes("--workload")
       ->excludes("--tree");
-  what->add_flag("--sparse", options->isSparseAlone,
-                 "None: of an attention that selects, tune the layers that read its lists, on a GPU; with "
-                 "--axis tile_kv, stages, warps")
+  what->add_flag(
+          "--sparse", options->isSparseAlone,
+          "Tune the sparse layers of an attention that selects, on a GPU; with --axis tile_kv, stages, warps")
       ->excludes("--workload")
       ->excludes("--tree")
       ->excludes("--calibrate");
   what->require_option(1, 0);
   command->add_option("--workloads", options->recordsFolder, "A folder of recorded workloads");
-  command->add_option("--backend", options->backend, "Where to tune; by default a GPU if there is one")
+  command->add_option("--backend", options->backend, "Device to tune; default: a GPU if present")
       ->check(CLI::IsMember({"cpu", "cuda"}));
-  command->add_option("--budget", options->budget,
-                      "How long at most: 60s, 5m, 1h; a calibration 60s by default");
+  command->add_option("--budget", options->budget, "Time limit: 60s, 5m, 1h; a calibration's default is 60s");
   command->add_option("--report", options->report, "Write a report (HTML) to this file");
-  command->add_option("--axis", options->axes, "NAME=VALUE,VALUE: try these values alone; may be repeated")
+  command->add_option("--axis", options->axes, "NAME=VALUE,VALUE: try only these values; may be repeated")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  command->add_option("--strategy", options->strategy, "How candidates are chosen")
+  command->add_option("--strategy", options->strategy, "Search strategy")
       ->check(CLI::IsMember({"guided", "random", "exhaustive"}))
       ->capture_default_str();
-  command->add_option("--candidates", options->candidates, "Most candidates of a class that are measured")
+  command->add_option("--candidates", options->candidates, "Most candidates to measure for a class")
       ->check(atLeast(1));
-  command->add_option("--trees-per-class", options->treesOfClass, "Trees of a class that are measured")
+  command->add_option("--trees-per-class", options->treesOfClass, "Trees to measure for a class")
       ->check(atLeast(1))
       ->capture_default_str();
-  command->add_option("--pages", options->pages, "How trees lie in the cache")
+  command->add_option("--pages", options->pages, "Page order in the cache")
       ->check(CLI::IsMember({"in-order", "scattered"}))
       ->capture_default_str();
   command->add_option("--param", options->params, "NAME=VALUE, as `deftc run` takes it")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  command->add_option("--threads", options->threads, "Of the CPU; all by default")->check(threads());
-  command->add_option("--compilers", options->compilers, "Kernels that are compiled at a time")
+  command->add_option("--threads", options->threads, "CPU threads; default: all")->check(threads());
+  command->add_option("--compilers", options->compilers, "Kernels to compile in parallel")
       ->check(between(1, exec::kMostThreads));
-  command->add_option("--seed", options->seed, "Of workloads, inputs and the scattering")->check(seed());
-  command->add_option("--journal", options->journal, "The file that the session is kept in, to go on with")
+  command->add_option("--seed", options->seed, "Seed of workloads, inputs and the page order")->check(seed());
+  command->add_option("--journal", options->journal, "The session's file, from which it resumes")
       ->check(keptFile());
-  command->add_flag("--fresh", options->isFresh, "Begin anew where a journal could be gone on with");
+  command->add_flag("--fresh", options->isFresh, "Start again instead of resuming from a journal");
   command->add_flag("--from-related", options->fromRelated,
-                    "Only measure again what is known of a class, on a GPU in each order: for this "
-                    "attention, or one that differs in no "
-                    "more than type and pages; other classes are searched");
+                    "Only measure known configs of a class again, for this attention or one that differs in "
+                    "type and pages only (on a GPU in each order); search other classes");
   command->add_flag(
       "--as-given", options->asGiven,
-      "Only for the trees that are given: without others like them, on which what is found has to be "
-      "good, too, where a class has few");
+      "Tune for the given trees only; by default similar trees are added where a class has few");
   command
       ->add_option("--config-file", options->configFile,
-                   "Where the configs go; by default this device's file in the cache")
+                   "File for the configs; default: this device's file in the cache")
       ->check(keptFile());
-  command->add_option("--note", options->note, "A remark that is kept with the configs")
+  command->add_option("--note", options->note, "A remark to store with the configs")
       ->check(CLI::Validator(
           [](const std::string &text) { return support::isUtf8(text) ? std::string() : "it is not UTF-8"; },
           ""));

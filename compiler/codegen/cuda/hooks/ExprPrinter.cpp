@@ -1,6 +1,7 @@
 #include "compiler/codegen/cuda/hooks/ExprPrinter.h"
 
 #include "compiler/codegen/cuda/hooks/Literals.h"
+#include "compiler/spec/Operations.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -187,6 +188,10 @@ ExprPrinter::Text ExprPrinter::operation(Operation &op, Rounding rounding, const
   auto logical = [&](const char *symbol, Precedence precedence) {
     return isBool() ? binary(op, symbol, precedence) : fail(&op);
   };
+#define DEFT_CALL(ID, NUMBER, WORD, NATURAL, MEANING, OP, CPU, EXACT, FUSED, FAST, BOUNDS)                   \
+  .Case([&](math::OP) {                                                                                      \
+    return call(op, rounding == Rounding::Exact ? EXACT : rounding == Rounding::Fast ? FAST : FUSED);        \
+  })
   Text text =
       llvm::TypeSwitch<Operation *, Text>(&op)
           .Case([&](arith::ConstantOp constant) -> Text {
@@ -257,20 +262,9 @@ ExprPrinter::Text ExprPrinter::operation(Operation &op, Rounding rounding, const
           .Case([&](arith::NegFOp) { return prefix("-"); })
           .Case([&](arith::MinNumFOp) { return call(op, "fminf"); })
           .Case([&](arith::MaxNumFOp) { return call(op, "fmaxf"); })
-          .Case([&](math::AbsFOp) { return call(op, "fabsf"); })
-          .Case([&](math::ExpOp) { return call(op, "expf"); })
-          .Case([&](math::Exp2Op) { return call(op, "exp2f"); })
-          .Case([&](math::LogOp) { return call(op, "logf"); })
-          .Case([&](math::Log2Op) { return call(op, "log2f"); })
-          .Case([&](math::TanhOp) {
-            return call(op, rounding == Rounding::Exact ? "tanhf" : "deft::tanhFast");
-          })
-          .Case([&](math::FloorOp) { return call(op, "floorf"); })
-          .Case([&](math::SinOp) { return call(op, rounding == Rounding::Fast ? "deft::sinFast" : "sinf"); })
-          .Case([&](math::CosOp) { return call(op, rounding == Rounding::Fast ? "deft::cosFast" : "cosf"); })
-          .Case([&](math::SqrtOp) { return call(op, rounding == Rounding::Exact ? "__fsqrt_rn" : "sqrtf"); })
-          .Case([&](math::RsqrtOp) { return call(op, "rsqrtf"); })
+          .Case([&](math::AbsFOp) { return call(op, "fabsf"); }) DEFT_MATH_FUNCTIONS(DEFT_CALL)
           .Default(fail);
+#undef DEFT_CALL
   text.weight = isa<arith::ConstantOp, ParamOp, ParamOfTokenOp>(op) ? 0 : 1;
   for (Value value : op.getOperands())
     text.weight += textOf(value).weight;

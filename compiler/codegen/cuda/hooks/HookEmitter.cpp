@@ -297,17 +297,16 @@ support::Result<VariantSource> emitVariantSource(AttentionOp attention) {
   source.pageSize = attention.getCache().getPageSize();
   source.normalize =
       attention.getNormalize() == Normalize::Sigmoid ? spec::Normalize::Sigmoid : spec::Normalize::Softmax;
-  source.hasSink = attention.hasSink();
+#define DEFT_HAS_REGION(ID, REGION, ...) source.has.ID = !attention.get##REGION().empty();
+  DEFT_HOOKS(DEFT_NO_HOOK, DEFT_HAS_REGION)
+#undef DEFT_HAS_REGION
   if (const auto select = attention.getSelect()) {
     const SelectBy by = select->getBy();
     source.worthGroups = by == SelectBy::QueryHead ? source.queryHeads : source.kvHeads;
-    source.lists = by == SelectBy::Query ? 1 : source.worthGroups;
+    source.listsAreGiven = by == SelectBy::Caller;
+    source.lists = by == SelectBy::Query || source.listsAreGiven ? 1 : source.worthGroups;
   }
   source.tokenParams = attention.tokenParams();
-  source.hasValueFactor = attention.hasValueFactor();
-  source.hasOutput = attention.hasOutput();
-  source.hasQuery = attention.hasQuery();
-  source.hasKey = attention.hasKey();
   for (auto param : attention.getParams().getAsRange<ParamAttr>())
     source.params.push_back(param.getName().str());
   source.hooks = emitter.emit();

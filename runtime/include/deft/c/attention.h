@@ -64,7 +64,9 @@ typedef struct deft_attention_facts {
   deft_dtype value_dtype;
   int32_t value_in_key; ///< 1: a token's value is the beginning of its key, and a run's `v` is not read
   int32_t sees_path;    ///< 1: the mask is bound by `path`: a query may see tokens of its path behind its own
-  int32_t reserved;     ///< 0
+  /// Of a latent cache whose rows have scales in them: columns of V that share one. 0: there are none. A
+  /// token has token_stride elements then, which are bytes: its key_dim columns and the scales.
+  int32_t scale_columns;
 } deft_attention_facts;
 
 DEFT_C_API deft_status deft_attention_get_facts(const deft_attention *attention, deft_attention_facts *facts);

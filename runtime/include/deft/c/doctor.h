@@ -2,7 +2,7 @@
 
 #include <deft/c/status.h>
 
-/// What this machine can do, and how to mend what is missing.
+/// What this machine can do, how to mend what is missing, and which features run where.
 
 DEFT_C_BEGIN
 
@@ -11,5 +11,10 @@ DEFT_C_BEGIN
 /// something is missing, `mend`. Loads the driver and NVRTC where they are there. `*json` is the caller's:
 /// deft_free.
 DEFT_C_API deft_status deft_doctor(char **json);
+
+/// Which features run where, as `deftc doctor --support --json` prints it: `attention` (features by processor
+/// and GPU architecture, with the error where one is not supported), `interfaces` (functions by language) and
+/// `engines` (plug-ins by feature). Needs no GPU. `*json` is the caller's: deft_free.
+DEFT_C_API deft_status deft_support(char **json);
 
 DEFT_C_END

@@ -115,7 +115,8 @@ typedef struct deft_gpu_plan_options {
   int32_t slack;
   /// 1: for who suspects a page table that only the device has: before each run one kernel more looks at the
   /// pages that it will read, and deft_gpu_plan_check_replays says which entry names none that the cache has
-  /// (the first dimension of k). It cannot keep the run from reading there.
+  /// (the first dimension of k). It looks at deft_inputs::lists likewise. It cannot keep the run from reading
+  /// there.
   int32_t checks_pages;
   /// For runs that select, and sparse ones (deft_gpu_plan_run_selecting), of an attention that selects:
   /// tokens of a list at most, one of the spec's. 0: there are no such runs. Takes 4 bytes for each query,
@@ -220,6 +221,10 @@ DEFT_C_API deft_status deft_gpu_plan_get_choice(const deft_gpu_plan *plan, deft_
 /// As deft_plan_get_picture.
 DEFT_C_API deft_status deft_gpu_plan_get_picture(const deft_gpu_plan *plan, const deft_tree *tree,
                                                  char **svg);
+/// As deft_plan_get_page.
+DEFT_C_API deft_status deft_gpu_plan_get_page(const deft_gpu_plan *plan, const deft_tree *tree,
+                                              const deft_gpu_plan *against, const deft_tree *against_tree,
+                                              char **html);
 
 /// A page table on a GPU, that of a deft_sequence_tree or of a host with pages of its own, at one address for
 /// good, so that graphs may capture it. On one stream at a time, beside the plans there; for one thread at a

@@ -14,12 +14,17 @@ enum {
   DEFT_LOG_PLAN = 3,       ///< a plan was made, anew too
   DEFT_LOG_STALE_PLAN =
       4, ///< a run was refused because its plan is older than its tree, or a replayed graph had such a plan
-  DEFT_LOG_TUNE = 5 ///< a step of a tuning session
+  DEFT_LOG_TUNE = 5,   ///< a step of a tuning session
+  DEFT_LOG_CAPTURE = 6 ///< a step was written to a file, or no more are (deft_set_capture)
 };
+
+/// "compile", "cache hit", "cache miss", "plan", "stale plan", "tune", "capture"; empty for another number.
+/// Never given back.
+DEFT_C_API const char *deft_log_kind_name(int32_t kind);
 
 typedef struct deft_log_message {
   size_t size;
-  const char *kind_name; ///< "compile", "cache hit", "cache miss", "plan", "stale plan", "tune"
+  const char *kind_name; ///< deft_log_kind_name
   const char *text;      ///< one line, lower case, without a final period; both stay for the call only
   double duration_us;    ///< how long it took; below 0: it has no duration
   int32_t kind;          ///< DEFT_LOG_...

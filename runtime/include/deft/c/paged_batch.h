@@ -31,6 +31,10 @@ typedef struct deft_page_table {
   size_t indptr_count; ///< one more than there are rows
   int32_t row_pages;   ///< most pages of a row at even distances; 0: as many as the stride
   int32_t reserved;    ///< 0
+  /// The rank that holds each entry's page, or DEFT_NO_HOLDER; entry_count values. Of batches over ranks by
+  /// page (deft_paged_batch_set_ranks), else null. Page ids are those of the holder's cache: two ranks may
+  /// have pages of one id.
+  const int32_t *holders;
 } deft_page_table;
 
 /// The requests of a step, in the order in which their queries stand in q and out. Arrays have `count`
@@ -64,6 +68,8 @@ typedef struct deft_paged_requests {
 
 enum { DEFT_CHECK_DEFAULT = 0, DEFT_CHECK_ALWAYS = 1, DEFT_CHECK_NEVER = 2 };
 
+enum { DEFT_NO_PAGES = -2147483647 - 1 }; ///< of deft_paged_batch_options::cache_pages
+
 typedef struct deft_paged_batch_options {
   size_t size;       ///< sizeof(deft_paged_batch_options)
   int32_t page_size; ///< deft_attention_facts::page_size, at least 1
@@ -72,8 +78,8 @@ typedef struct deft_paged_batch_options {
   /// library with assertions.
   int32_t check_entries;
   /// Pages that the cache has: an entry that a request reads and that names none of them is an error, once it
-  /// has come. 0: only negative ones are. Entries behind a request's last token are not read, whatever they
-  /// are.
+  /// has come. 0: only negative ones are; DEFT_NO_PAGES: it has none. Entries behind a request's last token
+  /// are not read, whatever they are.
   int64_t cache_pages;
   /// For plans with deft_plan_options::is_invariant, which are an error without: tokens of their chunks, or a
   /// multiple (DEFT_INVARIANT_CHUNK, where nothing says another number). Requests then share whole chunks
@@ -113,6 +119,30 @@ DEFT_C_API deft_status deft_paged_batch_update(deft_paged_batch *batch, const de
 /// and none with fewer tokens than it had.
 DEFT_C_API deft_status deft_paged_batch_grow(deft_paged_batch *batch, const deft_page_table *table,
                                              const int32_t *lengths, size_t count);
+
+/// Plans of a batch that are to follow its step: each is advanced in the same call, and each of a GPU is
+/// uploaded where that is asked for, so that a step is one call and its runs.
+typedef struct deft_followers {
+  size_t size; ///< sizeof(deft_followers)
+  deft_plan *const *plans;
+  size_t plan_count;
+  deft_gpu_plan *const *gpu_plans;
+  size_t gpu_plan_count;
+  deft_gpu_stream stream; ///< of the uploads
+  int32_t uploads;        ///< 1: puts each plan of a GPU on the stream
+  deft_advanced advanced; ///< set by the call: the most that any plan had to do
+  int32_t is_taken;       ///< set by the call: 1 once the batch is that of the step
+  int32_t reserved;       ///< 0
+} deft_followers;
+
+/// As deft_paged_batch_update and deft_paged_batch_grow, and the plans follow. Where a plan cannot, the call
+/// fails, the batch is that of the step all the same (deft_followers::is_taken), and that plan fits none.
+DEFT_C_API deft_status deft_paged_batch_update_plans(deft_paged_batch *batch,
+                                                     const deft_paged_requests *requests,
+                                                     deft_followers *followers);
+DEFT_C_API deft_status deft_paged_batch_grow_plans(deft_paged_batch *batch, const deft_page_table *table,
+                                                   const int32_t *lengths, size_t count,
+                                                   deft_followers *followers);
 
 /// The plan of the step; one for each kind of attention that a model has. Afterwards deft_plan_advance with
 /// deft_paged_batch_get_tree makes it that of the next one. An attention whose pages have another size is an

@@ -138,4 +138,11 @@ DEFT_C_API deft_status deft_plan_get_choice(const deft_plan *plan, deft_config_c
 /// caller's: deft_free.
 DEFT_C_API deft_status deft_plan_get_picture(const deft_plan *plan, const deft_tree *tree, char **svg);
 
+/// The plan as a page (HTML) for a browser, which needs no other file and no network: the tree and who reads
+/// it, items, workers over time by the cost model, and where the bytes go. `against`, made or advanced for
+/// `against_tree`, stands beside it; both may be null. `*html` is the caller's: deft_free.
+DEFT_C_API deft_status deft_plan_get_page(const deft_plan *plan, const deft_tree *tree,
+                                          const deft_plan *against, const deft_tree *against_tree,
+                                          char **html);
+
 DEFT_C_END

@@ -12,7 +12,8 @@ DEFT_C_BEGIN
 enum {
   DEFT_SELECT_BY_KV_HEAD = 0, ///< the query heads of a KV head
   DEFT_SELECT_BY_QUERY_HEAD = 1,
-  DEFT_SELECT_BY_QUERY = 2 ///< all of them
+  DEFT_SELECT_BY_QUERY = 2, ///< all of them
+  DEFT_SELECT_BY_CALLER = 3 ///< likewise; no run selects, and sparse ones read deft_inputs::lists
 };
 
 /// What a spec's `select` says.
@@ -59,7 +60,8 @@ DEFT_C_API deft_status deft_runtime_run_selecting(const deft_runtime *runtime,
                                                   const deft_attention *attention, const deft_plan *plan,
                                                   deft_selection *selection, const deft_inputs *inputs,
                                                   const deft_outputs *outputs);
-/// The attention of all queries to the tokens of their lists alone, which may be another layer's.
+/// The attention of all queries to the tokens of their lists alone, which may be another layer's. Where lists
+/// are a caller's (deft_inputs::lists), `selection` is null.
 DEFT_C_API deft_status deft_runtime_run_sparse(const deft_runtime *runtime, const deft_attention *attention,
                                                const deft_plan *plan, const deft_selection *selection,
                                                const deft_inputs *inputs, const deft_outputs *outputs);
@@ -72,7 +74,8 @@ DEFT_C_API deft_status deft_gpu_plan_run_selecting(deft_gpu_plan *plan, const de
                                                    deft_gpu_stream stream);
 /// The attention of all queries to the tokens of their lists alone, which may be another layer's. An error
 /// where no run has selected since the last upload, or one with another page table has. In a graph it reads
-/// the lists of the run that selects before it there: capture one before the first sparse run.
+/// the lists of the run that selects before it there: capture one before the first sparse run. Where lists
+/// are a caller's (deft_inputs::lists), it reads what they hold by then, and needs nothing before it.
 DEFT_C_API deft_status deft_gpu_plan_run_sparse(deft_gpu_plan *plan, const deft_gpu_attention *attention,
                                                 const deft_inputs *inputs, const deft_outputs *outputs,
                                                 deft_gpu_stream stream);

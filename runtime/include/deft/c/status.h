@@ -35,6 +35,12 @@ enum {
 /// number and the limit. Of a wrong spec: all findings, each with its place, the line it is about and a caret
 /// under it, in several lines. Empty where none has failed. The text stays until the thread's next failure.
 DEFT_C_API const char *deft_error_message(void);
+/// What that is about: an argument or a field of a struct, by which the message begins, "plan" or
+/// "deft_plan_options::workers"; empty where it is about no single one. Other languages write it as they name
+/// it. Stays as long.
+DEFT_C_API const char *deft_error_field(void);
+/// The message without it: "is 2000, not between 0 and 1024". Stays as long.
+DEFT_C_API const char *deft_error_detail(void);
 /// What to do about it; may be empty. Stays as long.
 DEFT_C_API const char *deft_error_hint(void);
 /// Both, as a program prints them. Stays as long.
@@ -44,7 +50,7 @@ DEFT_C_API const char *deft_error_text(void);
 /// Null is nothing. Handles have functions of their own.
 DEFT_C_API void deft_free(void *memory);
 
-/// The library's version, "0.2.0"; it is never given back. That of the headers is in <deft/version.h>.
+/// The library's version, "0.3.0"; it is never given back. That of the headers is in <deft/version.h>.
 DEFT_C_API const char *deft_version(void);
 /// 1 where this build of the library can compile specs; else it runs packages only.
 DEFT_C_API int32_t deft_has_compiler(void);

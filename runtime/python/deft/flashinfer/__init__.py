@@ -1,4 +1,4 @@
-"""FlashInfer's doors: its wrappers, with its arguments, which find by themselves what requests share.
+"""FlashInfer's wrappers, with its arguments, which find by themselves what requests share.
 
     from deft.flashinfer import BatchDecodeWithPagedKVCacheWrapper  # in place of: from flashinfer import ...
 
@@ -12,10 +12,19 @@ from ._decode import (
     CUDAGraphBatchDecodeWithPagedKVCacheWrapper,
     fast_decode_plan,
 )
+from ._mla import BatchMLAPagedAttentionWrapper
+from ._prefill import BatchPrefillWithPagedKVCacheWrapper
+from ._ragged import BatchPrefillWithRaggedKVCacheWrapper
+from ._sinks import BatchAttentionWithAttentionSinkWrapper, BatchDecodeWithAttentionSinkWrapper
 
 __all__ = [
     "BatchAttention",
+    "BatchAttentionWithAttentionSinkWrapper",
+    "BatchDecodeWithAttentionSinkWrapper",
     "BatchDecodeWithPagedKVCacheWrapper",
+    "BatchMLAPagedAttentionWrapper",
+    "BatchPrefillWithPagedKVCacheWrapper",
+    "BatchPrefillWithRaggedKVCacheWrapper",
     "CUDAGraphBatchDecodeWithPagedKVCacheWrapper",
     "MultiLevelCascadeAttentionWrapper",
     "fast_decode_plan",

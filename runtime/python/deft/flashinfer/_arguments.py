@@ -6,8 +6,8 @@ from typing import Any
 
 import torch
 
-from .._doors.dtypes import CACHE_DTYPES, SPEC_DTYPES
-from .._doors.outside import outside
+from .._adapters.dtypes import CACHE_DTYPES, SPEC_DTYPES
+from .._adapters.outside import outside
 
 _MOST_TOKENS = 2**31 - 1  # of a request
 
@@ -92,22 +92,22 @@ def lengths_of(indptr: torch.Tensor, last_page_len: torch.Tensor, page_size: int
     if len(indptr) != requests + 1:
         raise ValueError(f"indptr has {len(indptr)} entries, there must be {requests + 1} for {requests} requests")
     pages = indptr.to(torch.int64).diff()
-    request = _first(pages < 0)
+    request = first_of(pages < 0)
     if request is not None:
         ends = [int(end) for end in indptr[request : request + 2]]
         raise ValueError(f"request {request}: its pages go from {ends[0]} to {ends[1]}, indptr must not fall")
-    request = _first((pages > 0) & ((last_page_len < 1) | (last_page_len > page_size)))
+    request = first_of((pages > 0) & ((last_page_len < 1) | (last_page_len > page_size)))
     if request is not None:
         raise ValueError(f"request {request}: {int(last_page_len[request])} tokens in its last page, must be 1 to {page_size}")
     lengths = torch.where(pages > 0, (pages - 1) * page_size + last_page_len, 0)
-    request = _first(lengths > _MOST_TOKENS)
+    request = first_of(lengths > _MOST_TOKENS)
     if request is not None:
         has = f"{int(pages[request])} pages of {page_size} with {int(lengths[request])} tokens"
         raise ValueError(f"request {request}: {has}, it can have at most {_MOST_TOKENS}")
     return lengths.to(torch.int32)
 
 
-def _first(wrong: torch.Tensor) -> int | None:
+def first_of(wrong: torch.Tensor) -> int | None:
     return int(wrong.nonzero()[0]) if bool(wrong.any()) else None
 
 
@@ -119,7 +119,7 @@ def as_int32(name: str, values: torch.Tensor) -> torch.Tensor:
         raise ValueError(f"{name} is {values.dtype}, it must be torch.int32")
     wide = values.to(torch.int64)
     converted = wide.to(torch.int32)
-    place = _first(converted != wide)
+    place = first_of(converted != wide)
     if place is not None:
         raise ValueError(f"{name}[{place}] is {int(wide[place])}, which does not fit into int32")
     return converted

@@ -7,10 +7,10 @@ from typing import Any
 
 import torch
 
-from .._doors.outside import outside, refuse_given
-from .._doors.queries import work_of
-from .._doors.steps import Steps
-from .._doors.variant import Variant, attention_of, make_variant, scale_of, soft_cap_of, speaking_of
+from .._adapters.outside import refuse_given
+from .._adapters.queries import work_of
+from .._adapters.steps import Steps
+from .._adapters.variant import Variant, attention_of, make_variant, scale_of, soft_cap_of, speaking_of
 from ._arguments import as_int32, cache_word, check_layout, check_stride_variant, host_ints, one_dtype_word
 from ._run import run as run_step
 
@@ -45,13 +45,12 @@ class BatchAttention:
     ) -> None:
         """The requests of the step; each has its queries from `qo_indptr`."""
         refuse_given("look at the kernels with a profiler of the GPU", use_profiler=use_profiler)
-        if head_dim_vo != head_dim_qk:
-            raise outside("head_dim_vo", head_dim_vo, f"V is as wide as K, {head_dim_qk}")
         dtype = one_dtype_word(q_data_type, kv_data_type)
         variant = make_variant(
             query_heads=num_qo_heads,
             kv_heads=num_kv_heads,
             head_dim=head_dim_qk,
+            head_dim_vo=head_dim_vo,
             page_size=page_size,
             kv_layout=self._kv_layout,
             dtype=dtype,

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple, Sequence
 
 import torch
 
-from .._doors.outside import outside
-from .._doors.steps import Room, Steps, TreeWork
-from .._doors.variant import Variant, make_variant, window_of
+from .._adapters.outside import outside
+from .._adapters.steps import Room, Steps, TreeWork
+from .._adapters.variant import Variant, make_variant, window_of
 from .._tree import Tree
 from ._arguments import (
     as_int32,

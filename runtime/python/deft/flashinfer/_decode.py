@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 from typing import Any
 
 import torch
 
-from .._doors.outside import outside, refuse_given
-from .._doors.steps import PagedWork, Room, Steps
-from .._doors.variant import Variant, make_variant, scale_of, soft_cap_of, window_of
+from .._adapters.outside import outside, refuse_given
+from .._adapters.steps import PagedWork, Room, Steps
+from .._adapters.variant import Variant, make_variant, scale_of, window_of
 from ._arguments import (
     as_int32,
     cache_word,
@@ -25,6 +24,7 @@ from ._arguments import (
     one_dtype_word,
     split_cache,
 )
+from ._run import older_call_of
 from ._run import run as run_step
 
 
@@ -58,6 +58,7 @@ class BatchDecodeWithPagedKVCacheWrapper:
         self._use_tensor_cores = use_tensor_cores
         self._backend = backend
         self.device = float_workspace_buffer.device
+        self._takes_sinks = False  # with each run
         self._variant: Variant | None = None
         self._sm_scale = 0.0  # of the plan; the attention may be of another one, which runs make up for
         self._q_len_per_req = 1
@@ -153,6 +154,7 @@ class BatchDecodeWithPagedKVCacheWrapper:
             window_left=window_left,
             has_scales=bool(cache_word(kv_data_type)),
         )
+        variant = variant.sinking if self._takes_sinks else variant
         host_indptr = host_ints("indptr", indptr)
         lengths = lengths_of(host_indptr, host_ints("last_page_len", last_page_len), page_size)
         queries = None
@@ -221,11 +223,11 @@ class BatchDecodeWithPagedKVCacheWrapper:
         skip_softmax_threshold_scale_factor: float | None = None,
         kv_cache_sf: Any = None,
     ) -> Any:
-        """out, or (out, lse) where `return_lse` is set; lse is to the base 2."""
+        """out, or (out, lse) where `return_lse` is set; lse is to the base 2. `sinks`: a logit of each query head, which only the
+        denominator and the lse see."""
         variant = self._planned()
         if args:
             raise outside("args", args, "they are those of kernels that jit_args make")
-        refuse_given("it is not passed on to the spec", sinks=sinks)
         refuse_given("no token is left out", skip_softmax_threshold_scale_factor=skip_softmax_threshold_scale_factor)
         refuse_given("scales of blocks of a cache are not read", kv_cache_sf=kv_cache_sf)
         if window_left is not None and window_of(window_left) != variant.window_left:
@@ -233,7 +235,7 @@ class BatchDecodeWithPagedKVCacheWrapper:
         if q_len_per_req not in (None, self._q_len_per_req):
             raise ValueError(f"q_len_per_req is {q_len_per_req}, it was planned as {self._q_len_per_req}")
         scale = scale_of(self._sm_scale, variant.head_dim, q_scale, k_scale)
-        return self._run(variant, scale, q, paged_kv_cache, v_scale, out, lse, return_lse)
+        return self._run(variant, scale, q, paged_kv_cache, v_scale, out, lse, return_lse, sinks)
 
     run_return_lse = functools.partialmethod(run, return_lse=True)
 
@@ -252,6 +254,7 @@ class BatchDecodeWithPagedKVCacheWrapper:
         out: torch.Tensor | None = None,
         lse: torch.Tensor | None = None,
         return_lse: bool = False,
+        sinks: torch.Tensor | None = None,
     ) -> Any:
         if len(q) != self._batch_size * self._q_len_per_req:
             planned = f"{self._batch_size} requests with q_len_per_req={self._q_len_per_req} are planned"
@@ -260,7 +263,7 @@ class BatchDecodeWithPagedKVCacheWrapper:
         if not self._use_tensor_cores and k.stride() != v.stride():
             lie = f"K and V must have identical strides without use_tensor_cores=True, they have {k.stride()} and {v.stride()}"
             raise ValueError(lie)
-        return run_step(self._steps, variant, q, (k, v), out, lse, return_lse, variant.factor_to(scale), v_scale)
+        return run_step(self._steps, variant, q, (k, v), out, lse, return_lse, variant.factor_to(scale), v_scale, sinks)
 
     def forward(
         self,
@@ -277,11 +280,9 @@ class BatchDecodeWithPagedKVCacheWrapper:
         rope_theta: float | None = None,
         return_lse: bool = False,
     ) -> Any:
-        """The older door: what plan was told of window, cap and scale is told again, and this is what counts."""
-        check_position_encoding(pos_encoding_mode)
-        planned = self._planned()
-        variant = dataclasses.replace(planned, window_left=window_of(window_left), soft_cap=soft_cap_of(logits_soft_cap))
-        scale = scale_of(sm_scale, planned.head_dim, q_scale, k_scale)
+        """The older call: what plan was told of window, cap and scale is told again, and this is what counts."""
+        variant = older_call_of(self._planned(), pos_encoding_mode, window_left, logits_soft_cap)
+        scale = scale_of(sm_scale, variant.head_dim, q_scale, k_scale)
         return self._run(variant, scale, q, paged_kv_cache, v_scale, return_lse=return_lse)
 
     forward_return_lse = functools.partialmethod(forward, return_lse=True)

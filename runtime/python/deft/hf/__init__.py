@@ -1,7 +1,7 @@
 """transformers models that decode over trees: what requests share is in the cache once, and read once a step.
 
     from deft.hf import TreeDecoder, best_of_n
-    decoder = TreeDecoder(model)  # Llama, Mistral, Qwen 2 and 3, Gemma 2 and 3, from transformers
+    decoder = TreeDecoder(model)  # Llama, Mistral, Qwen 2 and 3, Gemma 2 and 3, DeepSeek V2 and V3
     answers = best_of_n(decoder, tokenizer("Once upon a time")["input_ids"], n=8, max_new_tokens=40)
 
 Needs torch and transformers, which nothing else of deft does.
@@ -13,6 +13,7 @@ from ._branch import Branch
 from ._decoder import TreeDecoder
 from ._drafters import DraftHeads, DraftModel
 from ._kinds import MODEL_TYPES, LayerKind, layer_kinds
+from ._latent import LatentKind
 from ._layer_plan import LayerPlan
 from ._recall import LayerRecall, Recall, recall
 from ._sampling import Greedy, Sampler
@@ -30,6 +31,7 @@ __all__ = [
     "Fork",
     "Greedy",
     "Guesses",
+    "LatentKind",
     "LayerKind",
     "LayerPlan",
     "LayerRecall",

@@ -9,7 +9,8 @@ import torch
 from transformers import AttentionInterface
 
 from .._errors import UsageError
-from ._kinds import LayerKind
+from ._kinds import Kind
+from ._latent import handing_over_latents
 
 NAME = "deft"
 
@@ -17,11 +18,11 @@ NAME = "deft"
 class Step(Protocol):
     """What one pass through the model gives its layers: a model's forward hands its keyword `deft_step` on to them."""
 
-    kinds: list[LayerKind]
+    kinds: list[Kind]
 
     def attend(self, layer: int, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
-        """K and V of the step's tokens go to the cache; then each query sees its path. q is [1, heads, tokens, head_dim],
-        the result [tokens, heads, head_dim]."""
+        """K and V of the step's tokens go to the cache; then each query sees its path. q is [1, heads, tokens, key_dim],
+        the result [tokens, heads, value_dim]."""
         ...
 
 
@@ -52,8 +53,8 @@ def attend(
             raise UsageError(f"layer {layer} has {name} = {said}, its config was read as {read}")
     if unused.get("s_aux") is not None:
         raise UsageError(f"layer {layer} has sinks, which deft.hf does not know")
-    out = deft_step.attend(layer, query, key, value)
-    return out[None].to(query.dtype), None
+    out = deft_step.attend(layer, kind.queries(module, query), key, value)
+    return kind.outputs(module, out, query)[None].to(query.dtype), None
 
 
 # No mask is registered beside it: then transformers makes none, and hands on None.
@@ -69,7 +70,8 @@ def attending_by_deft(model: Any) -> Iterator[None]:
     config._attn_implementation = NAME
     _set_training(training, False)
     try:
-        yield
+        with handing_over_latents(model):
+            yield
     finally:
         config._attn_implementation = before
         _set_training(training, True)

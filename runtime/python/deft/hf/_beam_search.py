@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Collection
 
 import torch
@@ -84,8 +85,10 @@ def _may_improve(
 def _go_on(decoder: TreeDecoder, branches: list[Branch], parents: list[int]) -> list[Branch]:
     """A leaf for each of `parents`, which are indices of branches, several times the same perhaps."""
     leaves: dict[int, list[Branch]] = {}
+    counts = Counter(parents)
+    decoder.sequences.clear_queries()  # of the last step: each branch that is pruned would look through all of them
     for index, branch in enumerate(branches):
-        heirs = parents.count(index)
+        heirs = counts[index]
         # The prompt is not a beam's own: its first beam is a branch of it.
         if heirs == 1 and branch.parent is not None:
             leaves[index] = [branch]

@@ -3,59 +3,100 @@
 from __future__ import annotations
 
 import ctypes
-from typing import Any, Sequence
+from typing import Sequence
 
 import torch
 
-from .._doors.dtypes import SPEC_DTYPES
+from .._adapters.dtypes import SPEC_DTYPES
 from .._errors import UsageError
+from .._ranks import Ranks
 from .._sequence_tree import SequenceTree, TokenCopy
 from .._tensors import View
-from ._kinds import LayerKind
+from ..torch_peers import TorchPeers
+from ._kinds import Kind
 
 
 class PagedCache:
-    """Pages of K and V on the model's device, and the tree that says which of them hold which tokens."""
+    """Pages of K and V on the model's device, and the tree that says which of them hold which tokens. With `peers` a page of
+    the tree is one page of each rank, which holds page_size tokens of it; slots are those of all ranks together."""
 
     def __init__(
-        self, kinds: Sequence[LayerKind], pages: int, page_size: int, dtype: torch.dtype, device: torch.device
+        self,
+        kinds: Sequence[Kind],
+        pages: int,
+        page_size: int,
+        dtype: torch.dtype,
+        device: torch.device,
+        peers: TorchPeers | None = None,
     ) -> None:
         if dtype not in SPEC_DTYPES:
             raise UsageError(f"a cache cannot be of {dtype}", "torch.float16 or torch.bfloat16")
-        shapes = {(kind.kv_heads, kind.head_dim) for kind in kinds}
+        shapes = {kind.entry_shape for kind in kinds}
         if len(shapes) != 1:
             raise UsageError(f"layers have caches of {len(shapes)} shapes, they must have one")
-        self.sequences = SequenceTree(pages, page_size)
+        ranks = peers.count if peers else 1
+        self.sequences = SequenceTree(pages, page_size * ranks)
+        self.peers = peers
+        self.ranks = Ranks(ranks, peers.rank if peers else 0, unit=page_size)
+        if peers:
+            self.sequences.set_ranks(self.ranks)
         self.page_size = page_size
         self.device = device
         # Of zeros: what was never written may be NaN, and kernels multiply what they mask by 0.
-        self.pages = torch.zeros((len(kinds), 2, pages, page_size, *shapes.pop()), dtype=dtype, device=device)
-        self._slots = self.pages.flatten(2, 3)  # [layers, K or V, slots, kv_heads, head_dim]
+        parts, *shape = shapes.pop()
+        self.pages = torch.zeros((len(kinds), parts, pages, page_size, *shape), dtype=dtype, device=device)
+        self._slots = self.pages.flatten(2, 3)  # [layers, K or V, slots, kv_heads, head_dim]; of latents [layers, 1, slots, dim]
+        self._kinds = list(kinds)
 
     @property
     def dtype(self) -> torch.dtype:
         return self.pages.dtype
 
-    def layer(self, layer: int) -> tuple[torch.Tensor, torch.Tensor]:
-        return self.pages[layer, 0], self.pages[layer, 1]
+    def layer(self, layer: int) -> tuple[torch.Tensor, torch.Tensor | None]:
+        """As runs take it: K and V, or latents and nothing."""
+        parts = self.pages[layer]
+        return parts[0], parts[1] if len(parts) > 1 else None
 
     def write(self, layer: int, slots: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> None:
-        """k and v are [1, kv_heads, tokens, head_dim], as layers make them."""
-        for which, new in enumerate((k, v)):
-            self._slots[layer, which].index_copy_(0, slots, new[0].transpose(0, 1).to(self.dtype))
+        """k and v are [1, kv_heads, tokens, head_dim], as layers hand them over."""
+        entries = self._kinds[layer].entries(k, v)
+        if self.peers:
+            mine = self._is_mine(slots)
+            slots, entries = self.ranks.place(slots[mine]), tuple(new[mine] for new in entries)
+        for which, new in enumerate(entries):
+            self._slots[layer, which].index_copy_(0, slots, new.to(self.dtype))
+
+    def _is_mine(self, slots: torch.Tensor) -> torch.Tensor:
+        return self.ranks.holder(slots) == self.ranks.rank
 
     def copy(self, copies: Sequence[TokenCopy]) -> None:
         """Those of one call to the sequences, which may be made at once."""
         if copies:
             source = torch.cat([torch.arange(one.source, one.source + one.tokens) for one in copies])
             target = torch.cat([torch.arange(one.target, one.target + one.tokens) for one in copies])
+            if self.peers and not torch.equal(self.ranks.holder(source), self.ranks.holder(target)):
+                return self._exchange(self.peers, source, target)
+            if self.peers:
+                mine = self._is_mine(source)
+                source, target = self.ranks.place(source[mine]), self.ranks.place(target[mine])
             self._slots[:, :, target.to(self.device)] = self._slots[:, :, source.to(self.device)]
+
+    def _exchange(self, peers: TorchPeers, source: torch.Tensor, target: torch.Tensor) -> None:
+        """Accepted guesses move to places that other ranks hold: each rank gives what it has, and takes what it holds."""
+        mine = self._is_mine(source)
+        shape = (*self._slots.shape[:2], len(source), *self._slots.shape[3:])
+        moved = torch.zeros(shape, dtype=torch.float32, device=self.device)
+        moved[:, :, mine] = self._slots[:, :, self.ranks.place(source[mine]).to(self.device)].float()
+        peers.sum(moved)
+        mine = self._is_mine(target)
+        self._slots[:, :, self.ranks.place(target[mine]).to(self.device)] = moved[:, :, mine].to(self.dtype)
 
     def slots_of(self, locations: torch.Tensor) -> torch.Tensor:
         """Where tokens lie, by their locations in the tree; both on the host."""
         table = as_tensor(self.sequences.page_table)
-        pages = table[locations // self.page_size].to(torch.int64)
-        return pages * self.page_size + locations % self.page_size
+        page_size = self.page_size * self.ranks.count
+        pages = table[locations // page_size].to(torch.int64)
+        return pages * page_size + locations % page_size
 
 
 def as_tensor(table: View) -> torch.Tensor:

@@ -9,15 +9,18 @@ from typing import Any, Iterator, Mapping, Sequence
 
 import torch
 
+from .._adapters.dtypes import SPEC_DTYPES
+from .._adapters.ranks import agree_on_configs
 from .._arguments import expect_whole, kind_of
 from .._errors import UsageError
-from .._plan_facts import ConfigChoice, PlanSummary
+from .._plans import ConfigChoice, PlanSummary
 from .._sequence_tree import SequenceTree
+from ..torch_peers import TorchPeers
 from ._branch import Branch
 from ._cache import PagedCache
 from ._forward import Forward, Parts, PlannedStep, Result, Rows
 from ._growth import growing
-from ._kinds import LayerKind, layer_kinds
+from ._kinds import Kind, layer_kinds
 from ._layer_plan import LayerPlan, Role, selecting_kind
 from ._plans import PageTable, Plans, compile_kinds
 from ._pollution import Place, Pollution, tokens_at
@@ -42,6 +45,8 @@ class TreeDecoder:
     dtype, of a float32 model in float16 unless `cache_dtype` says bfloat16. `partition` (of Attention.plan) is for
     comparing. `layers` says which layers of a step read some tokens alone; without it all read all. Where the model is on
     a GPU, a step is one CUDA graph, unless `graphs=False`. `keeps_hidden` is for heads that draft from the last hidden state.
+    With `peers` (deft.torch_peers.TorchPeers) each rank, which has the whole model and makes the same calls, holds a part of
+    the cache: `pages` are those of each rank, and together they hold so many times the tokens. Tokens are those of one rank.
     The model itself is left as it is; it decodes as in `eval`, also while it is in training.
     """
 
@@ -60,6 +65,7 @@ class TreeDecoder:
         partition: str | None = None,
         graphs: bool = True,
         keeps_hidden: bool = False,
+        peers: TorchPeers | None = None,
     ) -> None:
         self._prefill_chunk = expect_whole("prefill_chunk", prefill_chunk, least=1)
         if model.get_output_embeddings() is None:
@@ -73,9 +79,14 @@ class TreeDecoder:
         #: What each layer does in a step.
         self.roles: list[Role] = layers.roles(self.kinds) if layers else ["full"] * len(self.kinds)
         agree(model)
-        self.cache = cache = PagedCache(self.kinds, pages, page_size, cache_dtype, model.device)
+        if peers and layers:
+            raise UsageError("layers that read some tokens alone choose them on one rank", "leave out layers, or peers")
+        self.cache = cache = PagedCache(self.kinds, pages, page_size, cache_dtype, model.device, peers)
         selecting = selecting_kind(self.kinds) if layers else None
         more = {selecting: layers.clause()} if layers and selecting else {}
+        if peers:
+            agree_on_configs(peers.group)
+            more = dict.fromkeys(self.kinds, f"output = {SPEC_DTYPES[cache_dtype]} with lse;")
         self.attentions = attentions = compile_kinds(self.kinds, cache_dtype, page_size, more)
         self._pollution = Pollution(cache.sequences, layers) if layers else None
         self._roots: list[Branch] = []
@@ -86,7 +97,7 @@ class TreeDecoder:
 
         # Nothing here may hold the decoder itself: it goes, and its graphs with it, when its last user lets go of it. NCCL
         # waits for graphs that have captured its calls before it lets a process end.
-        def make_plans(runs_ahead: Mapping[LayerKind, int]) -> Plans:
+        def make_plans(runs_ahead: Mapping[Kind, int]) -> Plans:
             if selecting is None:
                 return Plans(cache, attentions, partition, runs_ahead)
             return SelectingPlans(cache, attentions, partition, runs_ahead, roles, selecting)
@@ -94,7 +105,8 @@ class TreeDecoder:
         # Stretches of prompts have plans of their own, and no graph: they would only remake those of steps.
         self._stretches = Forward(parts, Plans(cache, attentions, partition, {}))
         self._steps: Any = Forward(parts, make_plans({}))
-        if graphs and model.device.type == "cuda":
+        # An exchange by torch.distributed is not captured.
+        if graphs and model.device.type == "cuda" and not peers:
             from ._captured_forward import CapturedForward
 
             runs_ahead = Counter(self.kinds)
@@ -110,11 +122,11 @@ class TreeDecoder:
         """The tree, for looking."""
         return self.cache.sequences
 
-    def summary(self) -> dict[LayerKind, PlanSummary]:
+    def summary(self) -> dict[Kind, PlanSummary]:
         """What the last step's plans cost, for each kind of layer."""
         return self._steps.plans.summary()
 
-    def choices(self) -> dict[LayerKind, ConfigChoice]:
+    def choices(self) -> dict[Kind, ConfigChoice]:
         """Which configs they were made with, and why."""
         return self._steps.plans.choices()
 

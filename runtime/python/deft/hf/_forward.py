@@ -9,7 +9,7 @@ import torch
 from .._tensors import View
 from ._attention import attending_by_deft
 from ._cache import PagedCache
-from ._kinds import LayerKind
+from ._kinds import Kind
 from ._plans import PageTable, Plans
 
 
@@ -29,7 +29,7 @@ class Result(NamedTuple):
 class PlannedStep:
     """The layers' part of a pass (a Step)."""
 
-    def __init__(self, cache: PagedCache, plans: Plans, kinds: list[LayerKind], slots: torch.Tensor, table: View) -> None:
+    def __init__(self, cache: PagedCache, plans: Plans, kinds: list[Kind], slots: torch.Tensor, table: View) -> None:
         self._cache = cache
         self._plans = plans
         self._slots = slots
@@ -46,7 +46,7 @@ class Parts(NamedTuple):
 
     model: Any
     cache: PagedCache
-    kinds: list[LayerKind]
+    kinds: list[Kind]
     table: PageTable
     wants_hidden: bool
     step_type: type[PlannedStep]

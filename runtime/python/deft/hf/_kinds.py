@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, Callable, NamedTuple, Union
+
+import torch
 
 from .._errors import UsageError
-
-#: Configs whose attention is known to be said in full by _kind_of. Of others a layer might do what no field tells.
-MODEL_TYPES = ("llama", "mistral", "qwen2", "qwen3", "gemma2", "gemma3_text")
+from ._latent import LatentKind, latent_kind_of
 
 
 class LayerKind(NamedTuple):
@@ -40,15 +40,45 @@ class LayerKind(NamedTuple):
         body = "\n".join(f"  {line}" for line in lines)
         return f'import "library.deft";\n\nattention {name} {{\n{body}\n}}\n'
 
+    @property
+    def entry_shape(self) -> tuple[int, ...]:
+        """What a token leaves in the cache: rows of K and V."""
+        return (2, self.kv_heads, self.head_dim)
 
-def layer_kinds(config: Any) -> list[LayerKind]:
+    def entries(self, k: torch.Tensor, v: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        """What layers hand over, [1, kv_heads, tokens, ...], as it goes to the cache: [tokens, ...] each."""
+        return k[0].transpose(0, 1), v[0].transpose(0, 1)
+
+    def of_rank(self, ranks: int) -> LayerKind:
+        """The layer as one of several ranks attends in it."""
+        if self.kv_heads % ranks or self.query_heads % ranks:
+            raise UsageError(
+                f"{self.query_heads} query heads and {self.kv_heads} KV heads cannot be dealt to {ranks} ranks",
+                "as many ranks as divide the KV heads",
+            )
+        return self._replace(query_heads=self.query_heads // ranks, kv_heads=self.kv_heads // ranks)
+
+    def queries(self, module: Any, q: torch.Tensor) -> torch.Tensor:
+        """A layer's q as the spec's attention takes it."""
+        return q
+
+    def outputs(self, module: Any, out: torch.Tensor, q: torch.Tensor) -> torch.Tensor:
+        """What the attention gave as the layer takes it."""
+        return out
+
+
+#: A class for each way to attend: all that differs between them is said by its methods.
+Kind = Union[LayerKind, LatentKind]
+
+
+def layer_kinds(config: Any) -> list[Kind]:
     """The kind of each layer of a text model."""
     if config.model_type not in MODEL_TYPES:
         known = ", ".join(MODEL_TYPES)
         raise UsageError(f"there are no specs for models of type `{config.model_type}`", f"it is one of {known}")
     if getattr(config, "use_bidirectional_attention", None):
         raise UsageError("the config has use_bidirectional_attention, a tree's tokens see those before them only")
-    return [_kind_of(config, layer) for layer in range(config.num_hidden_layers)]
+    return [_READERS[config.model_type](config, layer) for layer in range(config.num_hidden_layers)]
 
 
 def _kind_of(config: Any, layer: int) -> LayerKind:
@@ -72,3 +102,11 @@ def _window_of(config: Any, layer: int) -> int | None:
     if layer_types is None:
         raise UsageError("the config has a sliding window, and does not say which layers have it", "layer_types = [...]")
     return window if layer_types[layer] == "sliding_attention" else None
+
+
+# Configs whose attention is known to be said in full by what reads them. Of others a layer might do what no field tells.
+_READERS: dict[str, Callable[[Any, int], Kind]] = {
+    **dict.fromkeys(("llama", "mistral", "qwen2", "qwen3", "gemma2", "gemma3_text"), _kind_of),
+    **dict.fromkeys(("deepseek_v2", "deepseek_v3"), latent_kind_of),
+}
+MODEL_TYPES = tuple(_READERS)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal, Sequence
 
 from .._errors import UsageError
-from ._kinds import LayerKind
+from ._kinds import Kind
 
 Role = Literal["full", "select", "sparse"]
 
@@ -55,7 +55,7 @@ class LayerPlan:
             f"keep_first = {self.keep_first}; keep_last = {self.keep_last}; }}"
         )
 
-    def roles(self, kinds: Sequence[LayerKind]) -> list[Role]:
+    def roles(self, kinds: Sequence[Kind]) -> list[Role]:
         """Of each layer of a model."""
         seers = _seers(kinds)
         chosen = self._selecting(kinds, seers)
@@ -72,7 +72,7 @@ class LayerPlan:
                 roles[layer] = "select" if layer in chosen else "sparse"
         return roles
 
-    def _selecting(self, kinds: Sequence[LayerKind], seers: list[int]) -> list[int]:
+    def _selecting(self, kinds: Sequence[Kind], seers: list[int]) -> list[int]:
         if self.select is None:
             behind = [layer for layer in seers if layer >= self.full]
             if not behind:
@@ -93,7 +93,7 @@ class LayerPlan:
         return chosen
 
 
-def selecting_kind(kinds: Sequence[LayerKind]) -> LayerKind:
+def selecting_kind(kinds: Sequence[Kind]) -> Kind:
     """Of the layers that a plan is about. All have lists of one shape, so they must be of one kind."""
     found = {kinds[layer] for layer in _seers(kinds)}
     if len(found) != 1:
@@ -101,7 +101,7 @@ def selecting_kind(kinds: Sequence[LayerKind]) -> LayerKind:
     return found.pop()
 
 
-def _seers(kinds: Sequence[LayerKind]) -> list[int]:
+def _seers(kinds: Sequence[Kind]) -> list[int]:
     """The layers that see most: those without a window, or all where all have one."""
     without = [layer for layer, kind in enumerate(kinds) if kind.window is None]
     return without or list(range(len(kinds)))

@@ -6,14 +6,13 @@ from typing import Any, Mapping
 
 import torch
 
-from .. import _attention as compiled
-from .._gpu_page_table import GpuPageTable
-from .._plan import Plan
-from .._plan_facts import ConfigChoice
+from .._adapters.dtypes import SPEC_DTYPES
+from .._attention import Attention, Plan, compile
+from .._plans import ConfigChoice
+from .._sequence_tree import GpuPageTable
 from .._tensors import View
-from .._doors.dtypes import SPEC_DTYPES
 from ._cache import PagedCache
-from ._kinds import LayerKind
+from ._kinds import Kind
 
 
 class Plans:
@@ -23,16 +22,16 @@ class Plans:
     def __init__(
         self,
         cache: PagedCache,
-        attentions: Mapping[LayerKind, compiled.Attention],
+        attentions: Mapping[Kind, Attention],
         partition: str | None,
-        runs_ahead: Mapping[LayerKind, int],
+        runs_ahead: Mapping[Kind, int],
     ) -> None:
         """`runs_ahead`: how many runs a captured step makes of each plan; none where steps are not captured."""
         self._cache = cache
         self._attentions = attentions
         self._partition = partition
         self._runs_ahead = runs_ahead
-        self._plans: dict[LayerKind, Plan] = {}
+        self._plans: dict[Kind, Plan] = {}
 
     def advance(self) -> None:
         """To the tree as it is now."""
@@ -50,7 +49,7 @@ class Plans:
             else:
                 plan.advance()
 
-    def _budget(self, kind: LayerKind) -> int | None:
+    def _budget(self, kind: Kind) -> int | None:
         """Tokens of a list, where layers of the kind select."""
         return None
 
@@ -63,28 +62,31 @@ class Plans:
         for plan in self._plans.values():
             plan.check_replays()
 
-    def run(self, kind: LayerKind, layer: int, q: torch.Tensor, page_table: Any) -> torch.Tensor:
-        """q is [1, heads, tokens, head_dim], the result [tokens, heads, head_dim]."""
-        return self._plans[kind].run(*self._tensors(layer, q), page_table)
+    def run(self, kind: Kind, layer: int, q: torch.Tensor, page_table: Any) -> torch.Tensor:
+        """q is [1, heads, tokens, key_dim], the result [tokens, heads, value_dim]."""
+        plan, peers = self._plans[kind], self._cache.peers
+        if peers is None:
+            return plan.run(*self._tensors(layer, q), page_table)
+        return peers.merge(*plan.run(*self._tensors(layer, q), page_table, return_lse=True))[0]
 
-    def _tensors(self, layer: int, q: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    def _tensors(self, layer: int, q: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor | None]:
         """What a plan's runs take."""
         rows = q[0].transpose(0, 1).to(self._cache.dtype).contiguous()
         return rows, *self._cache.layer(layer)
 
-    def summary(self) -> dict[LayerKind, Any]:
+    def summary(self) -> dict[Kind, Any]:
         return {kind: plan.summary() for kind, plan in self._plans.items()}
 
-    def choices(self) -> dict[LayerKind, ConfigChoice]:
+    def choices(self) -> dict[Kind, ConfigChoice]:
         return {kind: plan.choice() for kind, plan in self._plans.items()}
 
 
 def compile_kinds(
-    kinds: list[LayerKind], dtype: torch.dtype, page_size: int, more: Mapping[LayerKind, str]
-) -> dict[LayerKind, compiled.Attention]:
+    kinds: list[Kind], dtype: torch.dtype, page_size: int, more: Mapping[Kind, str]
+) -> dict[Kind, Attention]:
     """`more`: what is added to the specs of some kinds."""
     return {
-        kind: compiled.compile(
+        kind: compile(
             kind.spec(SPEC_DTYPES[dtype], page_size, more.get(kind, "")), name=f"layer {kinds.index(kind)}"
         )
         for kind in dict.fromkeys(kinds)

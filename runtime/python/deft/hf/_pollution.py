@@ -6,8 +6,7 @@ from typing import Sequence
 
 import torch
 
-from .._selection import NodeTokens
-from .._sequence_tree import SequenceTree
+from .._sequence_tree import NodeTokens, SequenceTree
 from ._branch import Branch
 from ._layer_plan import LayerPlan
 

@@ -7,15 +7,15 @@ from typing import Any, NamedTuple
 
 import torch
 
-from .._doors.dtypes import SPEC_DTYPES
+from .._adapters.dtypes import SPEC_DTYPES
 from .._errors import UsageError
-from .._html import html_table
-from .._selection import Selection
+from .._plans import Selection
+from .._tune import html_table
 from ._answers import prompt_of
 from ._branch import Branch
 from ._decoder import Tokens, TreeDecoder
 from ._forward import Forward
-from ._kinds import LayerKind
+from ._kinds import Kind
 from ._layer_plan import LayerPlan, Role, selecting_kind
 from ._plans import compile_kinds
 from ._selecting_plans import SelectingPlans
@@ -99,7 +99,7 @@ class _LookingPlans(SelectingPlans):
         super().advance()
         self._own.advance()
 
-    def run(self, kind: LayerKind, layer: int, q: torch.Tensor, page_table: Any) -> torch.Tensor:
+    def run(self, kind: Kind, layer: int, q: torch.Tensor, page_table: Any) -> torch.Tensor:
         out = super().run(kind, layer, q, page_table)
         if self.roles[layer] != "full":
             tensors = *self._tensors(layer, q), page_table

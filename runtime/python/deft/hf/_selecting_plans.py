@@ -6,10 +6,10 @@ from typing import Any, Mapping, Sequence
 
 import torch
 
-from .. import _attention as compiled
-from .._selection import Selection
+from .._attention import Attention
+from .._plans import Selection
 from ._cache import PagedCache
-from ._kinds import LayerKind
+from ._kinds import Kind
 from ._layer_plan import Role
 from ._plans import Plans
 
@@ -20,11 +20,11 @@ class SelectingPlans(Plans):
     def __init__(
         self,
         cache: PagedCache,
-        attentions: Mapping[LayerKind, compiled.Attention],
+        attentions: Mapping[Kind, Attention],
         partition: str | None,
-        runs_ahead: Mapping[LayerKind, int],
+        runs_ahead: Mapping[Kind, int],
         roles: Sequence[Role],
-        kind: LayerKind,
+        kind: Kind,
     ) -> None:
         """`kind`: of the layers that select and of the sparse ones."""
         super().__init__(cache, attentions, partition, runs_ahead)
@@ -32,10 +32,10 @@ class SelectingPlans(Plans):
         self._kind = kind
         self.selection = Selection(attentions[kind])
 
-    def _budget(self, kind: LayerKind) -> int | None:
+    def _budget(self, kind: Kind) -> int | None:
         return self.selection.budget if kind == self._kind else None
 
-    def run(self, kind: LayerKind, layer: int, q: torch.Tensor, page_table: Any) -> torch.Tensor:
+    def run(self, kind: Kind, layer: int, q: torch.Tensor, page_table: Any) -> torch.Tensor:
         if self.roles[layer] == "full":
             return super().run(kind, layer, q, page_table)
         plan = self._plans[kind]

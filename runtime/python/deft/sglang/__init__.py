@@ -1,7 +1,7 @@
 """deft as an attention backend of SGLang: `--attention-backend deft`, or `--decode-attention-backend deft` with another for
 prompts, once this package is installed beside it.
 
-Written for SGLang's doors as they are from 0.5.12 to 0.5.23, and seen with 0.5.17 on a GPU; with the others it is experimental.
+`deft.support()["engines"]["SGLang"]` has the supported releases and features.
 """
 
 from __future__ import annotations
@@ -9,16 +9,15 @@ from __future__ import annotations
 import logging
 from typing import Any
 
-from .._doors.releases import is_written_for, standing
+from .._adapters.releases import is_written_for, standing
 
 NAME = "deft"
-SEEN = (0, 5, 17)
 _log = logging.getLogger("sglang.deft")
 
 
 def register() -> None:
     """SGLang calls it in each of its processes (entry point `sglang.srt.plugins`)."""
-    if not is_written_for("sglang", (0, 5, 12), (0, 5, 23), _log):
+    if not is_written_for("SGLang", _log):
         return
     from sglang.srt import server_args
     from sglang.srt.layers.attention.attention_registry import register_attention_backend
@@ -32,5 +31,5 @@ def _make(runner: Any) -> Any:
     from .backend import DeftAttnBackend
 
     # Not sooner: SGLang loads plug-ins before it says what is shown of its log.
-    _log.info("the attention backend is %s; it %s", NAME, standing("sglang", SEEN))
+    _log.info("the attention backend is %s; it %s", NAME, standing("SGLang"))
     return DeftAttnBackend(runner)

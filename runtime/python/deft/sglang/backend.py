@@ -7,9 +7,9 @@ from typing import Any
 import torch
 from sglang.srt.layers.attention.base_attn_backend import AttentionBackend
 
-from .._doors.dtypes import CACHE_DTYPES
-from .._doors.outside import outside, refuse_given
-from .._doors.steps import Steps
+from .._adapters.dtypes import CACHE_DTYPES
+from .._adapters.outside import outside, refuse_given
+from .._adapters.steps import Steps
 from .planner import Planner, scales_of, variant_of
 
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import torch
 
-from .._doors.dtypes import CACHE_DTYPES, SPEC_DTYPES
-from .._doors.outside import outside
-from .._doors.steps import PagedWork, Room, Steps
-from .._doors.variant import Scales, Variant, make_variant
+from .._adapters.dtypes import CACHE_DTYPES, SPEC_DTYPES
+from .._adapters.outside import outside
+from .._adapters.steps import PagedWork, Room, Steps
+from .._adapters.variant import Scales, Variant, make_variant
 
 
 def variant_of(layer: Any, page_size: int, dtype: torch.dtype, cache_dtype: torch.dtype) -> Variant:

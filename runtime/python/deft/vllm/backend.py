@@ -16,10 +16,11 @@ from vllm.v1.attention.backend import (
     MultipleOf,
 )
 
-from .._doors.dtypes import SPEC_DTYPES
-from .._doors.outside import outside, refuse_given
-from .._doors.ranks import agree_on_configs
-from .._doors.variant import Scales, Variant, make_variant
+from .._adapters.dtypes import SPEC_DTYPES
+from .._adapters.outside import outside, refuse_given
+from .._adapters.ranks import agree_on_configs
+from .._adapters.releases import takes
+from .._adapters.variant import Scales, Variant, make_variant
 from .host_tables import listen
 from .planner import DeftMetadata, Planner
 
@@ -84,11 +85,11 @@ class DeftBackend(AttentionBackend):
 
     @classmethod
     def supports_sliding_window(cls) -> bool:
-        return True
+        return takes("vLLM", "window")
 
     @classmethod
     def supports_sink(cls) -> bool:
-        return False
+        return takes("vLLM", "sinks")
 
     @classmethod
     def supports_alibi_sqrt(cls) -> bool:
@@ -104,7 +105,7 @@ class DeftBackend(AttentionBackend):
 
     @classmethod
     def supports_per_head_quant_scales(cls) -> bool:
-        return False
+        return takes("vLLM", "fp8_head_scales")
 
     @classmethod
     def supports_batch_invariance(cls) -> bool:
@@ -166,7 +167,7 @@ class DeftMetadataBuilder(AttentionMetadataBuilder[DeftMetadata]):
 
 
 class DeftImpl(AttentionImpl):
-    supports_dcp: bool = False
+    supports_dcp: bool = takes("vLLM", "context_parallel")
     can_return_lse_for_decode: bool = False
 
     def __init__(

@@ -7,9 +7,9 @@ from typing import Any, Iterable, NamedTuple
 import numpy as np
 import torch
 
-from .._doors.outside import outside
-from .._doors.steps import PagedWork, Room, Steps
-from .._doors.variant import Variant
+from .._adapters.outside import outside
+from .._adapters.steps import PagedWork, Room, Steps
+from .._adapters.variant import Variant
 from .host_tables import on_host
 
 

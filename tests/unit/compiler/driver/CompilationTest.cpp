@@ -89,9 +89,9 @@ TEST(CompilationTest, AHookOfElementsStaysWhereItComesToNothing) {
   ASSERT_TRUE(compilation.ok());
   auto source = compilation->cudaVariantSource();
   ASSERT_TRUE(source.ok());
-  EXPECT_TRUE(source->hasQuery);
-  EXPECT_TRUE(source->hasKey);
-  EXPECT_TRUE(source->hasOutput);
+  EXPECT_TRUE(source->has.query);
+  EXPECT_TRUE(source->has.key);
+  EXPECT_TRUE(source->has.output);
 }
 
 TEST(CompilationTest, ImportedIrIsNotSimplified) {

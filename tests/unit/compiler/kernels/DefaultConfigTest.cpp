@@ -3,6 +3,7 @@
 #include "compiler/kernels/Legality.h"
 #include "compiler/kernels/SharedMemory.h"
 #include "compiler/kernels/Sm90.h"
+#include "tests/support/LatentTensors.h"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -280,6 +281,64 @@ TEST(DefaultConfigTest, ACpuTakesAScheduleThatNoGpuDoes) {
   EXPECT_EQ(config->phases[0].rowsAbove, 32);
   EXPECT_EQ(config->phases[1].tileQ, 48);
   EXPECT_EQ(config->phases[1].rowsAbove, -1);
+}
+
+spec::Variant latentVariant(int latentDim = 512) {
+  spec::Variant variant = variantOf(16, 1, latentDim + 64);
+  variant.tensors = test::latentTensors(latentDim);
+  return variant;
+}
+
+TEST(DefaultConfigTest, LatentCachesGetTheNewestFamilyThatServesThem) {
+  const auto familyFor = [](const spec::Variant &variant, const char *arch) {
+    const auto config = defaultConfig(variant, target::findTarget(arch));
+    return config ? std::string(familyOf(config->phases.front()).name) : config.error().message;
+  };
+  EXPECT_EQ(familyFor(latentVariant(), "sm_90a"), "sm90_latent");
+  EXPECT_EQ(familyFor(latentVariant(128), "sm_90a"), "sm80_latent");
+  for (const char *arch : {"sm_80", "sm_89", "sm_100"})
+    EXPECT_EQ(familyFor(latentVariant(), arch), "sm80_latent") << arch;
+  spec::Variant bytes = latentVariant();
+  bytes.tensors.k.dtype = bytes.tensors.v.dtype = spec::DType::F8E4M3;
+  for (const int scaleColumns : {0, 128}) {
+    bytes.tensors.scaleColumns = scaleColumns;
+    EXPECT_EQ(familyFor(bytes, "sm_90a"), "sm90_latent");
+    EXPECT_EQ(familyFor(bytes, "sm_80"), "sm80_latent");
+  }
+  EXPECT_TRUE(defaultConfigOfAnyGpu(latentVariant()));
+}
+
+TEST(DefaultConfigTest, WhyNoGpuServesALatentCacheIsSaidByTheFamilyOfAllOfThem) {
+  spec::Variant halves = latentVariant();
+  halves.tensors.k.dtype = halves.tensors.v.dtype = spec::DType::F16;
+  const std::string why =
+      "phase `tiles`: q is bf16 and k f16; family sm80_latent takes one dtype for both, or "
+      "a k of 8-bit floats";
+  for (const target::Target &target : target::targets()) {
+    const auto ofHalves = defaultConfig(halves, &target), wide = defaultConfig(latentVariant(576), &target);
+    ASSERT_FALSE(ofHalves || wide) << target.arch;
+    EXPECT_EQ(ofHalves.error().message, why);
+    EXPECT_EQ(ofHalves.error().hint, "") << "no family is any better";
+    EXPECT_EQ(wide.error().message,
+              "phase `tiles`: v has dim 576; family sm80_latent takes a multiple of 16, up to 512");
+  }
+  EXPECT_EQ(defaultConfigOfAnyGpu(halves).error().message, why);
+}
+
+TEST(DefaultConfigTest, SchedulesNameNoPhasesOfLatentCachesOnGpus) {
+  spec::Variant variant = latentVariant();
+  spec::PhaseSpec phase;
+  phase.name = "mine";
+  variant.schedule = spec::ScheduleSpec{{}, std::nullopt, {phase}};
+  for (const auto &config :
+       {defaultConfig(variant, target::findTarget("sm_90a")), defaultConfigOfAnyGpu(variant)}) {
+    ASSERT_FALSE(config);
+    EXPECT_EQ(config.error().message, "phase `mine`: GPUs have no phases to name where v is in k's memory");
+    EXPECT_EQ(config.error().hint, "leave the phases out of the schedule");
+  }
+  EXPECT_TRUE(defaultConfig(variant, nullptr));
+  variant.schedule->phases.clear();
+  EXPECT_TRUE(defaultConfig(variant, target::findTarget("sm_90a")));
 }
 
 } // namespace

@@ -32,14 +32,25 @@ TEST(FamilyTest, EachOfAGpuHasAHeaderWithItsEntry) {
 
 TEST(FamilyTest, EachRunsWhereItsInstructionsAre) {
   using All = std::vector<const Family *>;
-  EXPECT_EQ(familiesOn(target::findTarget("sm_80")), (All{&sm80}));
-  EXPECT_EQ(familiesOn(target::findTarget("sm_90a")), (All{&sm80, &sm90}));
+  EXPECT_EQ(familiesOn(target::findTarget("sm_80")), (All{&sm80, &sm80_latent}));
+  EXPECT_EQ(familiesOn(target::findTarget("sm_90a")), (All{&sm80, &sm90, &sm80_latent, &sm90_latent}));
   EXPECT_EQ(familiesOn(nullptr), (All{&cpu}));
-  EXPECT_EQ(namesOf(familiesOn(target::findTarget("sm_90a"))), "family sm80 or sm90");
+  EXPECT_EQ(namesOf(familiesOn(target::findTarget("sm_90a"))),
+            "family sm80 or sm90 or sm80_latent or sm90_latent");
   EXPECT_EQ(namesOf({}), "");
   for (const target::Target &target : target::targets())
     EXPECT_EQ(&familyOfSchedules(&target), &sm80) << target.arch;
   EXPECT_EQ(&familyOfSchedules(nullptr), &cpu);
+}
+
+TEST(FamilyTest, EachReadsValuesWhereItsCachesHaveThem) {
+  spec::Tensors apart = spec::Tensors::alike(128), inKeys = apart;
+  inKeys.valueInKey = true;
+  for (const Family *family : {&sm80, &sm90})
+    EXPECT_TRUE(readsValuesOf(*family, apart) && !readsValuesOf(*family, inKeys)) << family->name;
+  for (const Family *family : {&sm80_latent, &sm90_latent})
+    EXPECT_TRUE(!readsValuesOf(*family, apart) && readsValuesOf(*family, inKeys)) << family->name;
+  EXPECT_TRUE(readsValuesOf(cpu, apart) && readsValuesOf(cpu, inKeys));
 }
 
 TEST(FamilyTest, OfACpuTheRowsAloneCount) {

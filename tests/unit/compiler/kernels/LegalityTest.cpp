@@ -21,18 +21,19 @@ std::string check(const PhaseConfig &phase, const KernelShape &shape = kLlama, c
   return messageOf(checkPhase(shape, phase, target::findTarget(arch)));
 }
 
-/// What no kernel is made for yet is refused, and a CPU takes it.
-TEST(LegalityTest, GpusTakeTensorsThatAreAlike) {
+/// What no kernel is made for is refused, and a CPU takes it.
+TEST(LegalityTest, GpusTakeTensorsOfOneDtypeEachInItsMemory) {
   const PhaseConfig tiles{"tiles", -1, config::Family::Sm90, 128, 64, 2, kSm90Warps};
   spec::Tensors tensors = spec::Tensors::alike(128);
   tensors.out.dtype = spec::DType::F16;
   EXPECT_EQ(check(narrow(), {32, 8, tensors}), "legal") << "the output has a type of its own";
   tensors = spec::Tensors::alike(128);
   tensors.q.dim = tensors.k.dim = 192;
-  EXPECT_EQ(check(narrow(), {32, 8, tensors}),
-            "phase `narrow`: k has dim 192 and v 128; family sm80 takes one dim for both");
-  EXPECT_EQ(check(tiles, {32, 8, tensors}),
-            "phase `tiles`: k has dim 192 and v 128; family sm90 takes one dim for both");
+  EXPECT_EQ(check(narrow(), {32, 8, tensors}), "legal");
+  EXPECT_EQ(check(tiles, {32, 8, tensors}), "legal");
+  const PhaseSite site{{32, 8, tensors}, narrow(), target::findTarget("sm_80"), sm80};
+  EXPECT_FALSE(kAlikeTensors.holds(site)) << "the rule of families that know of one dim";
+  EXPECT_EQ(kAlikeTensors.message(site), "k has dim 192 and v 128; family sm80 takes one dim for both");
   tensors.valueInKey = true;
   EXPECT_EQ(check(narrow(), {32, 8, tensors}),
             "phase `narrow`: v is in k's memory; family sm80 reads it from memory of its own");
@@ -54,8 +55,11 @@ TEST(LegalityTest, GpusTakeCachesOfBytes) {
   EXPECT_EQ(check(narrow(), {32, 8, tensors}), "legal");
   EXPECT_EQ(check(tiles, {32, 8, tensors}), "legal");
   tensors.q.dim = tensors.k.dim = 192;
-  EXPECT_EQ(check(narrow(), {32, 8, tensors}),
-            "phase `narrow`: k has dim 192 and v 128; family sm80 takes one dim for both");
+  EXPECT_EQ(check(narrow(), {32, 8, tensors}), "legal");
+  const auto ofBytes = checkPhase({32, 8, tensors}, tiles, target::findTarget("sm_90a"));
+  EXPECT_EQ(messageOf(ofBytes),
+            "phase `tiles`: k has dim 192 and v 128, in 8 bits; family sm90 takes one dim for both there");
+  EXPECT_EQ(ofBytes.error().hint, "use family sm80");
 }
 
 /// Bytes in the ring of family sm80, and a number for each row of q that waits in shared memory; tiles of q's
@@ -95,7 +99,7 @@ TEST(LegalityTest, SharedMemoryCountsEachTensor) {
   EXPECT_EQ(smemBytes({32, 8, tensors}, narrow()), 3 * 64 * (384 + 256) + 16 * 384 + 4 * 64 * 20);
   const PhaseConfig light{"tiles", -1, config::Family::Sm90, 64, 64, 2, kSm90LightWarps};
   EXPECT_EQ(smemBytes({32, 8, tensors}, light), 2 * (3 * 64 * 128 + 2 * 64 * 128 + 64 * 12 + 64 + 16) +
-                                                    4 * 16 * 272 + 2 * (3 * 64 * 128 + 32 + 64 * 8 + 16) +
+                                                    4 * 16 * (2 * 32 + 16) + 3 * 64 * 128 + 32 + 64 * 8 + 16 +
                                                     1024);
 }
 
@@ -172,12 +176,15 @@ TEST(LegalityTest, HintsNameTheFamiliesThatServeTheShape) {
   EXPECT_EQ(checkPhase(kLlama, tiles, target::findTarget("sm_89")).error().hint, "use family sm80");
   EXPECT_EQ(checkPhase({8, 8, spec::Tensors::alike(16)}, tiles, target::findTarget("sm_90a")).error().hint,
             "use family sm80");
-  const auto invariant = checkInvariant(tiles);
+  const auto invariant = checkInvariant(kLlama.tensors, tiles);
   EXPECT_EQ(messageOf(invariant),
             "an invariant plan cannot use family sm90, which sums in another order where "
             "an item has more rows");
   EXPECT_EQ(invariant.error().hint, "use a phase of family sm80");
-  EXPECT_TRUE(checkInvariant(narrow()));
+  spec::Tensors inKeys = kLlama.tensors;
+  inKeys.valueInKey = true;
+  EXPECT_EQ(checkInvariant(inKeys, tiles).error().hint, "use a phase of family sm80_latent or sm90_latent");
+  EXPECT_TRUE(checkInvariant(kLlama.tensors, narrow()));
 }
 
 TEST(LegalityTest, RowsOfAnOddNumberOfEightsAreForSm80) {

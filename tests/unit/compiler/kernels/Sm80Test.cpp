@@ -44,15 +44,16 @@ TEST(Sm80Test, RegistersAreHeldToTheBlock) {
 }
 
 TEST(Sm80Test, KeysAreMadeOfWhatHasRoomForThem) {
-  KernelShape shape{32, 8, spec::Tensors::alike(128), /*hasKeyHook=*/true};
+  const spec::HookSet hasKey{.key = true};
+  KernelShape shape{{32, 8, spec::Tensors::alike(128)}, hasKey};
   EXPECT_EQ(check(narrow(), shape), "legal");
   shape.tensors.k.dtype = shape.tensors.v.dtype = spec::DType::F8E4M3;
   EXPECT_EQ(check(narrow(), shape),
             "phase `narrow`: the hook `key` is applied in the room of what it is made of; "
             "family sm80 has 1 byte for each of k's elements, and needs 2");
-  shape.hasKeyHook = false;
+  shape.has.key = false;
   EXPECT_EQ(check(narrow(), shape), "legal");
-  EXPECT_EQ(check(narrow(), {32, 8, spec::Tensors::alike(40), /*hasKeyHook=*/true}),
+  EXPECT_EQ(check(narrow(), {{32, 8, spec::Tensors::alike(40)}, hasKey}),
             "phase `narrow`: head_dim is 40; the hook `key` takes the halves of a row as columns of 8 "
             "elements, which "
             "takes a multiple of 16");

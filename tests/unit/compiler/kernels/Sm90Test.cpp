@@ -42,10 +42,10 @@ TEST(Sm90Test, ThereIsOneShapeOfBlockAndALightOne) {
             "phase `tiles`: family sm90 needs wgmma, which sm_89 does not have");
   EXPECT_EQ(check(tiles, {8, 8, spec::Tensors::alike(16)}),
             "phase `tiles`: head_dim is 16, less than family sm90's 32");
-  EXPECT_EQ(check(tiles, {32, 8, spec::Tensors::alike(128), /*hasKeyHook=*/true}),
+  EXPECT_EQ(check(tiles, {{32, 8, spec::Tensors::alike(128)}, {.key = true}}),
             "phase `tiles`: there is a hook `key`; family sm90 makes keys in blocks of 8 warps alone");
   const PhaseConfig light{"tiles", -1, config::Family::Sm90, 64, 64, 2, kSm90LightWarps};
-  EXPECT_EQ(check(light, {32, 8, spec::Tensors::alike(128), /*hasKeyHook=*/true}), "legal");
+  EXPECT_EQ(check(light, {{32, 8, spec::Tensors::alike(128)}, {.key = true}}), "legal");
   const auto with = [&](auto change) {
     PhaseConfig phase = tiles;
     change(phase);
@@ -138,6 +138,44 @@ TEST(Sm90Test, QueriesThatStayHaveRoomForTheNextUnits) {
   tiles.stages = 2;
   EXPECT_EQ(bytesOf(160, tiles), stages + 8 * 16 * 208 + 4 * piece + 1024);
   EXPECT_EQ(check(tiles, {8, 8, spec::Tensors::alike(160)}), "legal");
+}
+
+spec::Tensors unlike(int keyDim, int valueDim) {
+  spec::Tensors tensors = spec::Tensors::alike(keyDim);
+  tensors.v.dim = tensors.out.dim = valueDim;
+  return tensors;
+}
+
+/// Results leave 32 columns at a time then, so that four stages of wide blocks fit, and two light blocks.
+TEST(Sm90Test, MoreColumnsOfKeysThanOfValuesFitInFourStages) {
+  const target::Target *const hopper = target::findTarget("sm_90a");
+  const PhaseConfig tiles{"tiles", -1, config::Family::Sm90, 128, 64, 4, kSm90Warps};
+  const PhaseConfig light{"tiles", -1, config::Family::Sm90, 64, 64, 2, kSm90LightWarps};
+  const KernelShape prompts{128, 128, unlike(192, 128)}, grouped{32, 8, unlike(192, 128)};
+  EXPECT_EQ(smemBytes(prompts, tiles), 4 * (5 * 64 * 128 + 64 * 12 + 64 + 16) + 8 * 16 * (2 * 32 + 16) +
+                                           2 * (3 * 64 * 128 + 32 + 64 * 8 + 16) + 1024);
+  EXPECT_EQ(check(tiles, prompts), "legal");
+  EXPECT_EQ(check(light, prompts), "legal");
+  const auto ofPrompts = sm90.defaults(prompts, hopper), ofGrouped = sm90.defaults(grouped, hopper);
+  ASSERT_EQ(ofPrompts.size(), 2u); // neither deals
+  EXPECT_TRUE(isLight(ofPrompts[0].phase));
+  EXPECT_EQ(ofPrompts[1].phase.stages, 4);
+  ASSERT_EQ(ofGrouped.size(), 2u);
+  EXPECT_FALSE(isLight(ofGrouped[0].phase));
+}
+
+TEST(Sm90Test, EitherDimMayBeTheLargerOne) {
+  const PhaseConfig two{"tiles", -1, config::Family::Sm90, 128, 64, 2, kSm90Warps};
+  for (const auto &[keyDim, valueDim] : {std::pair(32, 256), std::pair(64, 128), std::pair(96, 64),
+                                         std::pair(128, 192), std::pair(256, 32), std::pair(256, 192)})
+    EXPECT_EQ(check(two, {32, 8, unlike(keyDim, valueDim)}), "legal") << keyDim << " " << valueDim;
+  EXPECT_EQ(check(two, {32, 8, unlike(72, 64)}),
+            "phase `tiles`: key_dim is 72, which is no multiple of family sm90's 16");
+  EXPECT_EQ(check(two, {32, 8, unlike(64, 72)}),
+            "phase `tiles`: value_dim is 72, which is no multiple of family sm90's 16");
+  EXPECT_EQ(check(two, {32, 8, unlike(16, 64)}), "phase `tiles`: key_dim is 16, less than family sm90's 32");
+  EXPECT_EQ(check(two, {32, 8, unlike(64, 16)}),
+            "phase `tiles`: value_dim is 16, less than family sm90's 32");
 }
 
 TEST(Sm90Test, RowsArePaddedToTheModesOfABlock) {

@@ -51,8 +51,38 @@ TEST(SparsePhaseTest, WhatElseMayBeFasterIsLegalAndEachOnce) {
   EXPECT_EQ(sparsePhases({32, 8, spec::Tensors::alike(128)}, *target::findTarget("sm_90a")).size(), 19u);
   EXPECT_GT(sparsePhases({64, 2, spec::Tensors::alike(64)}, *target::findTarget("sm_90a")).size(), 5u);
   spec::Tensors tensors = spec::Tensors::alike(128);
-  tensors.v.dim = tensors.out.dim = 64; // which no kernel serves
+  tensors.v.dtype = spec::DType::F16; // which no kernel serves beside K of bf16
   EXPECT_TRUE(sparsePhases({8, 8, tensors}, *target::findTarget("sm_80")).empty());
+}
+
+KernelShape latent(int heads, bool areGiven) {
+  KernelShape shape{heads, 1, spec::Tensors::alike(512)};
+  shape.tensors.q.dim = shape.tensors.k.dim = 576;
+  shape.tensors.valueInKey = true;
+  shape.listsAreGiven = areGiven;
+  return shape;
+}
+TEST(SparsePhaseTest, GivenListsAreReadFromLatentCachesByEveryArchitecture) {
+  for (const target::Target &target : target::targets())
+    for (const int heads : {1, 5, 16, 24, 64, 66, 128}) {
+      const KernelShape shape = latent(heads, true);
+      const auto phase = sparsePhase(shape, target);
+      ASSERT_TRUE(phase) << target.arch << ", " << heads << " heads: " << phase.error().message;
+      EXPECT_EQ(phase->family, config::Family::Sm80Latent);
+      EXPECT_GE(phase->tileQ, shape.rowsOfQuery());
+      EXPECT_LT(phase->tileQ, shape.rowsOfQuery() + 16);
+      EXPECT_TRUE(checkPhase(shape, *phase, &target).ok());
+      EXPECT_TRUE(haveSameSparseTile(sparsePhases(shape, target).front(), *phase));
+    }
+}
+TEST(SparsePhaseTest, OtherListsOfLatentCachesAndGivenListsOfOthersAreErrors) {
+  const target::Target &target = *target::findTarget("sm_90a");
+  EXPECT_EQ(sparsePhase(latent(16, false), target).error().message,
+            "GPUs select no tokens of a latent cache");
+  KernelShape shape{32, 8, spec::Tensors::alike(128)};
+  shape.listsAreGiven = true;
+  EXPECT_EQ(sparsePhase(shape, target).error().message,
+            "GPUs read lists by `caller` from latent caches only");
 }
 
 TEST(SparsePhaseTest, AUnionIsReadInTilesOfTheRowsOf32Queries) {
@@ -71,16 +101,21 @@ TEST(SparsePhaseTest, AUnionIsReadInTilesOfTheRowsOf32Queries) {
 TEST(SparsePhaseTest, AUnionIsReadByWgmmaWhereItCan) {
   const auto familyOf = [](const char *arch, int dim, bool hasKeyHook) {
     KernelShape shape{32, 8, spec::Tensors::alike(dim)};
-    shape.hasKeyHook = hasKeyHook;
+    shape.has.key = hasKeyHook;
     return unitedPhase(shape, *target::findTarget(arch))->family;
   };
   EXPECT_EQ(familyOf("sm_90a", 128, false), config::Family::Sm90);
   EXPECT_EQ(familyOf("sm_90a", 192, false), config::Family::Sm80);
   EXPECT_EQ(familyOf("sm_90a", 128, true), config::Family::Sm80);
   EXPECT_EQ(familyOf("sm_120", 128, false), config::Family::Sm80);
+  KernelShape unlike{32, 8, spec::Tensors::alike(192)};
+  unlike.tensors.v.dim = unlike.tensors.out.dim = 128;
+  EXPECT_EQ(unitedPhase(unlike, *target::findTarget("sm_90a"))->family, config::Family::Sm80);
+  unlike.tensors.q.dim = unlike.tensors.k.dim = 96;
+  EXPECT_EQ(unitedPhase(unlike, *target::findTarget("sm_90a"))->family, config::Family::Sm90);
   KernelShape weighed{32, 8, spec::Tensors::alike(128)};
   weighed.tokenParams = 1;
-  weighed.hasValueFactor = true;
+  weighed.has.valueFactor = true;
   EXPECT_EQ(unitedPhase(weighed, *target::findTarget("sm_90a"))->family, config::Family::Sm90);
 }
 
@@ -105,10 +140,10 @@ TEST(SparsePhaseTest, ManyColumnsHaveSmallerTiles) {
 
 TEST(SparsePhaseTest, WhatNoKernelServesSaysWhy) {
   spec::Tensors tensors = spec::Tensors::alike(128);
-  tensors.v.dim = tensors.out.dim = 64;
+  tensors.v.dtype = spec::DType::F16;
   const auto phase = sparsePhase({8, 8, tensors}, *target::findTarget("sm_80"));
   ASSERT_FALSE(phase);
-  EXPECT_NE(phase.error().message.find("dim"), std::string::npos) << phase.error().message;
+  EXPECT_NE(phase.error().message.find("dtype"), std::string::npos) << phase.error().message;
 }
 
 } // namespace

@@ -18,13 +18,11 @@ Kernel kernel(const std::string &entry) {
 
 Package sample() {
   PackagedVariant variant;
-  variant.source = {.name = "llama",
-                    .queryHeads = 32,
-                    .kvHeads = 8,
-                    .tensors = spec::Tensors::alike(128),
-                    .pageSize = 16,
-                    .params = {"cap"},
-                    .hooks = "struct Params {};\n"};
+  static_cast<spec::AttentionShape &>(variant.source) = {32, 8, spec::Tensors::alike(128)};
+  variant.source.name = "llama";
+  variant.source.pageSize = 16;
+  variant.source.params = {"cap"};
+  variant.source.hooks = "struct Params {};\n";
   for (const char *arch : {"sm_80", "sm_90a"}) {
     KernelSet set;
     set.arch = arch;
@@ -35,12 +33,9 @@ Package sample() {
     variant.kernels.push_back(set);
   }
   PackagedVariant plain;
-  plain.source = {.name = "plain",
-                  .queryHeads = 1,
-                  .kvHeads = 1,
-                  .tensors = spec::Tensors::alike(64),
-                  .params = {},
-                  .hooks = "h\n"};
+  static_cast<spec::AttentionShape &>(plain.source) = {1, 1, spec::Tensors::alike(64)};
+  plain.source.name = "plain";
+  plain.source.hooks = "h\n";
   return {"0.1.0",
           "13.0",
           {{"a.deft", "attention a {}\n"}, {"b.deft", "// imported\n"}},
@@ -106,6 +101,31 @@ TEST(PackageTest, RoundTripKeepsEverything) {
   EXPECT_EQ(writePackage(*read), writePackage(written));
 }
 
+TEST(PackageTest, ListsOfACallerHaveOneKernel) {
+  Package written = sample();
+  written.variants[0].source.worthGroups = 8;
+  written.variants[0].source.lists = 1;
+  written.variants[0].source.listsAreGiven = true;
+  SelectingKernels &selecting = written.variants[0].kernels[1].selecting.emplace();
+  selecting.sparse = kernel("deft_llama_sparse");
+  selecting.sparsePhase = {"sparse", -1, config::Family::Sm80Latent, 16, 32, 2, 4};
+  auto read = readPackage(writePackage(written), "p");
+  ASSERT_TRUE(read) << read.error().message;
+  const PackagedVariant &variant = *read->find("llama");
+  EXPECT_TRUE(variant.source.listsAreGiven);
+  const SelectingKernels &found = *variant.kernels[1].selecting;
+  EXPECT_FALSE(found.select);
+  EXPECT_TRUE(found.attend.empty());
+  EXPECT_EQ(found.sparse.entry, "deft_llama_sparse");
+  selecting.select = kernel("deft_llama_select");
+  selecting.attend = {kernel("deft_llama_wide_selecting"), kernel("deft_llama_narrow_selecting")};
+  read = readPackage(writePackage(written), "p");
+  ASSERT_FALSE(read);
+  EXPECT_NE(read.error().message.find("the kernels of `llama` and its lists do not belong together"),
+            std::string::npos)
+      << read.error().message;
+}
+
 TEST(PackageTest, KernelsThatSelectAreKeptBesideTheOthers) {
   Package written = sample();
   written.variants[0].source.worthGroups = 8;
@@ -130,7 +150,8 @@ TEST(PackageTest, KernelsThatSelectAreKeptBesideTheOthers) {
   const SelectingKernels &found = *variant.kernels[1].selecting;
   ASSERT_EQ(found.attend.size(), 2u);
   EXPECT_EQ(found.attend[1].entry, "deft_llama_narrow_selecting");
-  EXPECT_EQ(found.select.cubin, "cubin of deft_llama_select");
+  ASSERT_TRUE(found.select);
+  EXPECT_EQ(found.select->cubin, "cubin of deft_llama_select");
   EXPECT_EQ(found.blocksOfList, 2);
   EXPECT_EQ(found.sparse.entry, "deft_llama_sparse");
   EXPECT_EQ(found.sparsePhase.tileKv, 64);
@@ -148,7 +169,7 @@ TEST(PackageTest, KernelsThatSelectAreKeptBesideTheOthers) {
 TEST(PackageTest, TheKernelOfAHookOfTheQueryIsKept) {
   Package written = sample();
   PackagedVariant &variant = written.variants[0];
-  variant.source.hasQuery = true;
+  variant.source.has.query = true;
   for (KernelSet &set : variant.kernels) {
     set.query = set.merge;
     set.query->entry = "deft_llama_queries";

@@ -30,15 +30,29 @@ TEST(VariantSourceJsonTest, RoundTripKeepsEveryMember) {
   EXPECT_EQ(instantiateMerge(*read), instantiateMerge(source));
 }
 
+TEST(VariantSourceJsonTest, GivenListsAreTold) {
+  VariantSource source = test::sampleSource();
+  source.worthGroups = source.kvHeads;
+  source.lists = 1;
+  EXPECT_FALSE(toJson(source).contains("lists_are_given"));
+  source.listsAreGiven = true;
+  const auto read = variantSourceFromJson(toJson(source));
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_TRUE(read->listsAreGiven && read->selects() && !read->unites());
+  nlohmann::json several = toJson(source);
+  several["lists"] = source.kvHeads;
+  EXPECT_FALSE(variantSourceFromJson(several));
+}
+
 TEST(VariantSourceJsonTest, HooksOfElementsAreToldWhereTheyAre) {
   VariantSource source = test::sampleSource();
   for (const char *key : {"has_query", "has_key", "has_value_factor", "has_output"})
     EXPECT_FALSE(toJson(source).contains(key));
-  source.hasQuery = source.hasKey = source.hasValueFactor = source.hasOutput = true;
+  source.has.query = source.has.key = source.has.valueFactor = source.has.output = true;
   const auto read = variantSourceFromJson(toJson(source));
   ASSERT_TRUE(read) << read.error().message;
-  EXPECT_TRUE(read->hasQuery && read->hasKey && read->hasOutput);
-  EXPECT_TRUE(read->shape().hasKeyHook && read->shape().hasValueFactor);
+  EXPECT_TRUE(read->has.query && read->has.key && read->has.output);
+  EXPECT_TRUE(read->shape().has == source.has);
 }
 
 TEST(VariantSourceJsonTest, ArraysOverTokensAreCountedWhereThereAreAny) {

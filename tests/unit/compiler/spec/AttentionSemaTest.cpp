@@ -24,66 +24,6 @@ TEST(AttentionSemaTest, SixLinesAreCompleteAndTheRestHasDefaults) {
   EXPECT_TRUE(v.exprs.empty());
 }
 
-// Rule A2.
-TEST(AttentionSemaTest, EveryRatioUpToTheLimitIsTaken) {
-  for (int ratio : {1, 2, 3, 5, 6, 7, 16, 71, 128}) {
-    Compiled compiled = compile("attention a { query_heads = " + std::to_string(2 * ratio) +
-                                "; kv_heads = 2; head_dim = 64; }");
-    EXPECT_EQ(compiled.only().ratio(), ratio);
-  }
-}
-
-// Rule A3.
-TEST(AttentionSemaTest, HeadDimsAreMultiplesOfEight) {
-  for (int dim = -16; dim <= 300; ++dim) {
-    Compiled compiled =
-        compile("attention a { query_heads = 2; kv_heads = 2; head_dim = " + std::to_string(dim) + "; }");
-    bool isLegal = dim >= 8 && dim <= 256 && dim % 8 == 0;
-    EXPECT_EQ(compiled.errors == 0, isLegal) << dim;
-    EXPECT_EQ(compiled.variants.empty() ? dim : compiled.only().tensors.k.dim, dim);
-  }
-}
-
-// Rules A4, A7.
-/// Rules A4 and A5.
-TEST(AttentionSemaTest, ACacheHasADtypeOfItsOwn) {
-  const auto tensorsOf = [](const char *text) { return compile(attention(text)).only().tensors; };
-  for (const auto &[word, dtype] : {std::pair("fp8_e4m3", DType::F8E4M3),
-                                    std::pair("fp8_e5m2", DType::F8E5M2), std::pair("bf16", DType::BF16)}) {
-    const std::string text =
-        std::string("dtype = f16; kv_cache = paged(page_size = 4, dtype = ") + word + ");";
-    const Tensors tensors = tensorsOf(text.c_str());
-    EXPECT_EQ(tensors.q.dtype, DType::F16);
-    EXPECT_EQ(tensors.k.dtype, dtype);
-    EXPECT_EQ(tensors.v.dtype, dtype);
-    EXPECT_EQ(tensors.out.dtype, DType::F16);
-  }
-  EXPECT_EQ(tensorsOf("dtype = f16; kv_cache = paged(page_size = 4);").k.dtype, DType::F16);
-}
-
-TEST(AttentionSemaTest, TheOutputFollowsTheDtypeUnlessItIsGiven) {
-  EXPECT_EQ(compile(attention("dtype = f16;")).only().tensors.out.dtype, DType::F16);
-  Compiled compiled = compile(attention("dtype = f16; output = bf16 with lse;"));
-  EXPECT_EQ(compiled.only().tensors.v.dtype, DType::F16);
-  EXPECT_EQ(compiled.only().tensors.out.dtype, DType::BF16);
-  EXPECT_TRUE(compiled.only().withLse);
-}
-
-// Rule A5.
-TEST(AttentionSemaTest, CacheLayouts) {
-  auto cache = [](const std::string &text) {
-    return compile(attention("kv_cache = " + text + ";")).only().cache;
-  };
-  CacheSpec contiguous = cache("contiguous");
-  EXPECT_FALSE(contiguous.paged);
-  EXPECT_EQ(contiguous.pageSize, 0);
-  EXPECT_EQ(cache("paged").pageSize, 16);
-  EXPECT_EQ(cache("paged(page_size = 1)").pageSize, 1);
-  EXPECT_EQ(cache("paged(page_size = 7)").pageSize, 7);
-  EXPECT_EQ(cache("paged(order = hnd)").order, PageOrder::Hnd);
-  EXPECT_EQ(cache("paged(order = nhd, page_size = 1048576)").pageSize, 1048576);
-}
-
 // Rule A6.
 TEST(AttentionSemaTest, TheScaleIsAConstant) {
   EXPECT_EQ(compile(attention("scale = 0.5;")).only().scale, 0.5);

@@ -65,7 +65,7 @@ TEST(ExprSemaTest, FunctionsKeepIntegersOnlyWhereTheyCan) {
   EXPECT_EQ(maskOf("mask = min(kv_pos, 3) + max(depth, 1) > abs(q_pos);"),
             "(gt:bool (add:i32 (min:i32 kv_pos 3) (max:i32 depth 1)) (abs:i32 q_pos))");
   for (const std::string &name : functionNames())
-    if (operandCount(*parseFunction(name)) == 1) {
+    if (operationOf(*parseFunction(name)).operands == 1) {
       EXPECT_EQ(scoreOf("score = " + name + "(s);"), "(" + name + ":f32 s)");
     }
 }

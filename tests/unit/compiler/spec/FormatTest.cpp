@@ -49,6 +49,8 @@ TEST(FormatTest, BlanksStandWhereTheyAreExpected) {
             "attention a {\n  score = -s * (1 - x[head]) + f(a, -2);\n}\n");
   EXPECT_EQ(format("mask  m ( w :i32 )=!( a&&b )||c?d:e ;"), "mask m(w: i32) = !(a && b) || c ? d : e;\n");
   EXPECT_EQ(format("attention b:a{ head_dim=64; }"), "attention b : a { head_dim = 64; }\n");
+  EXPECT_EQ(format("attention a{\nkv_cache=latent( dim=512,rope = 64 );\nkey_dim=1;\n}\n"),
+            "attention a {\n  kv_cache = latent(dim = 512, rope = 64);\n  key_dim  = 1;\n}\n");
 }
 
 TEST(FormatTest, DefinitionsOfOneStretchShareAColumn) {

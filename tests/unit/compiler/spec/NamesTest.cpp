@@ -45,16 +45,16 @@ TEST(NamesTest, OperatorsHaveWordsButAreNoFunctions) {
 }
 
 TEST(NamesTest, OperationsKnowTheirOperands) {
-  EXPECT_EQ(operandCount(ExprOp::Constant), 0);
-  EXPECT_EQ(operandCount(ExprOp::Neg), 1);
-  EXPECT_EQ(operandCount(ExprOp::Max), 2);
-  EXPECT_EQ(operandCount(ExprOp::Select), 3);
+  EXPECT_EQ(operationOf(ExprOp::Constant).operands, 0);
+  EXPECT_EQ(operationOf(ExprOp::Neg).operands, 1);
+  EXPECT_EQ(operationOf(ExprOp::Max).operands, 2);
+  EXPECT_EQ(operationOf(ExprOp::Select).operands, 3);
 }
 
 TEST(NamesTest, WhatTheLanguageSpeaksCannotBeDeclared) {
   for (const char *word : {"attention", "tune", "f32", "query_heads", "kv_pos", "rsqrt"})
     EXPECT_TRUE(isReservedWord(word)) << word;
-  for (const char *word : {"union", "cap", "constant", ""})
+  for (const char *word : {"union", "cap", "constant", "", "value", "key_dim", "value_dim", "latent"})
     EXPECT_FALSE(isReservedWord(word)) << word;
 }
 

@@ -48,6 +48,22 @@ TEST(SelectSemaTest, ListsAreByKvHeadQueryHeadOrQuery) {
   EXPECT_THAT(findings("budget = 16; by = kv_heads;"), ::testing::HasSubstr("unknown lists `kv_heads`"));
 }
 
+TEST(SelectSemaTest, ACallerMayHandOverTheLists) {
+  const Variant given = compile(attention("param w : f32[tokens]; score = s + w[token] + 0.0 * head; "
+                                          "select { budget = 7; by = caller; }"))
+                            .only();
+  EXPECT_TRUE(given.readsGivenLists());
+  EXPECT_EQ(given.lists(), 1);
+  EXPECT_EQ(given.listOf(5), 0);
+  EXPECT_FALSE(compile(attention("select { budget = 7; }")).only().readsGivenLists());
+  EXPECT_THAT(findings("budget = 16; by = caller; keep_last = 0;"),
+              ::testing::HasSubstr("lists by `caller` have the tokens that the caller put there"));
+  for (const char *hook : {"mask = tree && kv_pos > 4;", "score = s * depth;", "key = x * (1.0 + pos);"})
+    EXPECT_THAT(compile(attention(std::string(hook) + " select { budget = 7; by = caller; }")).findings,
+                ::testing::HasSubstr(" is not known of the tokens of lists by `caller`"))
+        << hook;
+}
+
 TEST(SelectSemaTest, WhatIsKeptFitsTheSmallestBudget) {
   EXPECT_EQ(findings("budget = tune(256, 16); keep_first = 8; keep_last = 7;"), "");
   EXPECT_THAT(findings("budget = tune(256, 16); keep_first = 8; keep_last = 9;"),

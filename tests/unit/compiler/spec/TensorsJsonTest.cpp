@@ -34,7 +34,11 @@ TEST(TensorsJsonTest, WhatIsWrittenIsReadAgain) {
   Tensors latent = Tensors::alike(576);
   latent.v.dim = latent.out.dim = 512;
   latent.valueInKey = true;
-  for (const Tensors &tensors : {unlike(), latent, Tensors::alike(16, DType::F16)})
+  Tensors scaled = latent;
+  scaled.k.dtype = scaled.v.dtype = DType::F8E4M3;
+  EXPECT_FALSE(toJson(scaled).contains("scale_columns")) << "as files were before there were scales";
+  scaled.scaleColumns = 128;
+  for (const Tensors &tensors : {unlike(), latent, scaled, Tensors::alike(16, DType::F16)})
     EXPECT_EQ(readTensors(nlohmann::json::parse(toJson(tensors).dump())), tensors);
 }
 

@@ -38,6 +38,39 @@ TEST(TensorsTest, CachesOf8BitsHaveHalfTheBytes) {
   }
 }
 
+/// As of DeepSeek V3.2: 512 bytes, four scales, 64 elements of two bytes.
+TEST(TensorsTest, ARowMayHaveScalesInIt) {
+  Tensors tensors = latent();
+  tensors.k.dtype = tensors.v.dtype = DType::F8E4M3;
+  EXPECT_EQ(tensors.keyRow(), (TensorType{DType::F8E4M3, 576}));
+  EXPECT_EQ(tensors.ropeOffset(), 512);
+  EXPECT_EQ(tensors.scaled(), tensors);
+  tensors.scaleColumns = 128;
+  EXPECT_EQ(faultOf(tensors), std::nullopt);
+  EXPECT_EQ(tensors.keyRow(), (TensorType{DType::F8E4M3, 656}));
+  EXPECT_EQ(tensors.ropeOffset(), 528);
+  EXPECT_EQ(tensors.cacheBytes(), 656);
+  EXPECT_EQ(tensors.scaled(), latent());
+  EXPECT_EQ(latent().ropeOffset(), 1024) << "in bytes";
+  EXPECT_EQ(latent().keyRow(), latent().k);
+  EXPECT_EQ(dtypeText(tensors), "bf16 (k fp8_e4m3, v fp8_e4m3, a scale for 128)");
+
+  const auto faultWith = [&](auto change) {
+    Tensors changed = tensors;
+    change(changed);
+    return faultOf(changed).value_or("none");
+  };
+  const std::string rest = " columns of v, which has 512: it must be for a multiple of 16 columns, and their "
+                           "number a multiple of 4";
+  EXPECT_EQ(faultWith([](Tensors &t) { t.scaleColumns = 8; }), "a scale is for 8" + rest);
+  EXPECT_EQ(faultWith([](Tensors &t) { t.scaleColumns = 256; }), "a scale is for 256" + rest);
+  EXPECT_EQ(faultWith([](Tensors &t) { t.scaleColumns = -128; }),
+            "a scale is for -128 columns of v, it must be for 1 at least");
+  const std::string none = "there are scales, which are of latent caches of 8-bit floats";
+  EXPECT_EQ(faultWith([](Tensors &t) { t.valueInKey = false; }), none);
+  EXPECT_EQ(faultWith([](Tensors &t) { t.k.dtype = t.v.dtype = DType::BF16; }), none);
+}
+
 TEST(TensorsTest, AlikeIsAllButTheOutputsType) {
   Tensors tensors = Tensors::alike(64);
   EXPECT_TRUE(tensors.areAlike());

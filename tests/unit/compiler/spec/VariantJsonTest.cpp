@@ -2,6 +2,8 @@
 
 #include "tests/unit/compiler/spec/SpecTesting.h"
 
+#include <nlohmann/json.hpp>
+
 #include <set>
 
 namespace deft::spec::testing {
@@ -125,6 +127,10 @@ TEST(VariantJsonTest, TensorsAreReadEachForItself) {
   const auto read = variantFromJson(nlohmann::json::parse(toJson(variant).dump()));
   ASSERT_TRUE(read.ok()) << read.error().message;
   EXPECT_EQ(read->tensors, variant.tensors);
+  Variant changed = compile(attention("key = 2 * x;")).only();
+  changed.tensors.valueInKey = true;
+  EXPECT_EQ(variantFromJson(nlohmann::json::parse(toJson(changed).dump())).error().message,
+            "`key` would change the V that lies in K");
   variant.tensors.v.dim = 96;
   const auto wrong = variantFromJson(nlohmann::json::parse(toJson(variant).dump()));
   ASSERT_FALSE(wrong.ok());
@@ -177,6 +183,20 @@ TEST(VariantJsonTest, ASelectionIsReadBackAndCheckedAgain) {
   EXPECT_EQ(variantFromJson(json).error().message, "`budget` is below `keep_first` + `keep_last`");
   json["select"].erase("budget");
   EXPECT_FALSE(variantFromJson(json).ok());
+}
+
+TEST(VariantJsonTest, ListsByCallerAreReadBackAndCheckedAgain) {
+  const Variant variant = compile(attention("score = s + head; select { budget = 16; by = caller; }")).only();
+  nlohmann::json json = nlohmann::json::parse(toJson(variant).dump());
+  const auto read = variantFromJson(json);
+  ASSERT_TRUE(read.ok()) << read.error().message;
+  EXPECT_TRUE(read->readsGivenLists());
+  json["select"]["keep_last"] = 1;
+  EXPECT_EQ(variantFromJson(json).error().message, "lists by `caller` keep no tokens");
+  json = nlohmann::json::parse(
+      toJson(compile(attention("score = s + kv_pos; select { budget = 16; }")).only()).dump());
+  json["select"]["by"] = "caller";
+  EXPECT_EQ(variantFromJson(json).error().message, "lists by `caller` do not say where tokens stand");
 }
 
 TEST(VariantJsonTest, AnyMemberLeftOutIsAnErrorUnlessItIsOptional) {

@@ -1,5 +1,7 @@
 #include "tests/unit/compiler/transforms/RegionInterpreter.h"
 
+#include "compiler/spec/Operations.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -128,6 +130,8 @@ RegionInterpreter::Step RegionInterpreter::compile(Operation &op) {
   auto reals = [=](auto f) -> Step { return [=](V &v) { v[out].real = f(v[a].real, v[b].real); }; };
   auto unary = [=](float (*f)(float)) -> Step { return [=](V &v) { v[out].real = f(v[a].real); }; };
   auto fixed = [=](Scalar value) -> Step { return [=](V &v) { v[out] = value; }; };
+#define DEFT_STEP(ID, NUMBER, WORD, NATURAL, MEANING, OP, ...)                                               \
+  .Case([&](math::OP) { return unary([](float a) -> float { return MEANING; }); })
   return llvm::TypeSwitch<Operation *, Step>(&op)
       .Case([&](arith::ConstantOp constant) {
         if (auto real = dyn_cast<FloatAttr>(constant.getValue()))
@@ -209,19 +213,11 @@ RegionInterpreter::Step RegionInterpreter::compile(Operation &op) {
       .Case([&](arith::MaxNumFOp) { return reals([](float x, float y) { return std::fmax(x, y); }); })
       .Case([&](arith::NegFOp) { return reals([](float x, float) { return -x; }); })
       .Case([&](math::AbsFOp) { return unary([](float x) { return std::fabs(x); }); })
-      .Case([&](math::ExpOp) { return unary([](float x) { return std::exp(x); }); })
-      .Case([&](math::Exp2Op) { return unary([](float x) { return std::exp2(x); }); })
-      .Case([&](math::LogOp) { return unary([](float x) { return std::log(x); }); })
-      .Case([&](math::Log2Op) { return unary([](float x) { return std::log2(x); }); })
-      .Case([&](math::TanhOp) { return unary([](float x) { return std::tanh(x); }); })
-      .Case([&](math::SinOp) { return unary([](float x) { return std::sin(x); }); })
-      .Case([&](math::CosOp) { return unary([](float x) { return std::cos(x); }); })
-      .Case([&](math::FloorOp) { return unary([](float x) { return std::floor(x); }); })
-      .Case([&](math::SqrtOp) { return unary([](float x) { return std::sqrt(x); }); })
-      .Case([&](math::RsqrtOp) { return unary([](float x) { return 1 / std::sqrt(x); }); })
+          DEFT_MATH_FUNCTIONS(DEFT_STEP)
       .Default([](Operation *other) -> Step {
         llvm::report_fatal_error(llvm::Twine("no meaning of ") + other->getName().getStringRef());
       });
+#undef DEFT_STEP
 }
 
 } // namespace deft::test

@@ -318,6 +318,38 @@ TEST_F(ExactMaskTest, WindowThatLeavesI32Wraps) {
   EXPECT_GT(counts.whole, 0);
 }
 
+/// A bound that leaves a value out would claim a tile empty, or whole, that is not.
+TEST_F(ExactMaskTest, BoundsOfEveryFunctionHoldItsValues) {
+  int functions = 0;
+  for (const spec::Operation &function : spec::operations()) {
+    if (!function.isFunction || function.operands != 1)
+      continue;
+    ++functions;
+    SCOPED_TRACE(function.word);
+    long tiles = 0, whole = 0, empty = 0;
+    for (const double scale : {0.5, -0.75, 9.0})
+      for (const int at : {0, 3, 7}) { // as large as one of the values
+        builder.variant.exprs.clear();
+        const auto real = [&](ExprOp name, ExprId a, ExprId b) { return op(name, ScalarType::F32, a, b); };
+        ExprId position = builder.op(ExprOp::ToF32, ScalarType::F32, {read(Builtin::KvPos)});
+        ExprId x =
+            real(ExprOp::Mul, real(ExprOp::Sub, position, builder.constant(4)), builder.constant(scale));
+        ExprId value = builder.op(function.op, ScalarType::F32, {x});
+        const double limit = function.ofReals((at - 4) * scale, 0);
+        ExprId least = builder.constant(std::isfinite(limit) ? limit : 1);
+        const Counts counts = expectSound(op(ExprOp::Le, ScalarType::Bool, value, least));
+        ASSERT_FALSE(HasFatalFailure());
+        tiles += counts.tiles;
+        whole += counts.whole;
+        empty += counts.empty;
+      }
+    EXPECT_GT(whole, 0);
+    EXPECT_GT(empty, 0);
+    EXPECT_GT(tiles, whole + empty);
+  }
+  EXPECT_GE(functions, 12);
+}
+
 /// Each makes a NaN in one more way; what holds for numbers must not be claimed of it.
 TEST_F(ExactMaskTest, ClaimsHoldWhereNanArises) {
   constexpr auto kF32 = ScalarType::F32;

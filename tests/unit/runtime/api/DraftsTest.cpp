@@ -200,7 +200,7 @@ TEST_F(DraftsApiTest, WhatIsWrongIsSaid) {
   EXPECT_EQ(messageOf(run(plan)), "the plan does not know yet which drafts see which");
   EXPECT_EQ(messageOf(plan.draft({})), "DraftMask::bits is null");
   EXPECT_EQ(messageOf(plan.draft({.bits = bits_.data(), .drafts = 39})),
-            "DraftMask::drafts is 39, and request 0 has 40");
+            "DraftMask::bits has 39 drafts of a request, and request 0 has 40");
   EXPECT_EQ(messageOf(plan.draft({.bits = bits_.data(), .drafts = 40, .requests = 1})),
             "the mask is for 1 requests, and request 1 has drafts");
   const std::vector<std::uint32_t> before = bits_;
@@ -237,7 +237,8 @@ TEST_F(DraftsApiTest, WhatIsWrongIsSaid) {
   table_[index(kRow + (lengths_[1] + 2) / kPageSize)] = -1;
   EXPECT_THAT(messageOf(batch_.update(requests())), HasSubstr("is -1"));
   drafts_.pop_back();
-  EXPECT_EQ(messageOf(batch_.update(requests())), "there are 1 numbers of drafts, 2 are needed");
+  EXPECT_EQ(messageOf(batch_.update(requests())),
+            "PagedRequests::drafts has 1 entries, for 2 requests it has 2");
   const std::vector<int> indptr{0, 1, 2};
   drafts_.push_back(3);
   EXPECT_EQ(messageOf(batch_.update(

@@ -22,7 +22,7 @@ TEST_F(GpuOtherKernelsTest, AnInvariantPlanIsRunByKernelsThatAre) {
   const auto refused = plan.run(attention_, inputs(), outputs(), stream_);
   ASSERT_FALSE(refused);
   EXPECT_THAT(refused.error().message, HasSubstr("an invariant plan cannot use family sm90"));
-  EXPECT_EQ(refused.error().hint, "load it with GpuLoadOptions::invariant");
+  EXPECT_EQ(refused.error().hint, "load it for invariant plans");
 }
 
 TEST_F(GpuOtherKernelsTest, AGpuThatIsOpenedTwiceIsOne) {

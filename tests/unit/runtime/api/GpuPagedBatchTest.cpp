@@ -104,6 +104,27 @@ protected:
   void *stream_ = nullptr;
 };
 
+TEST_F(GpuPagedBatchTest, OneCallIsAStepOfTheHost) {
+  batch_.update(requests()).value();
+  GpuPlan plan = batch_.plan(attention_).value();
+  plan.upload(stream_).value();
+  GpuPlan *plans[] = {&plan};
+  for (int step = 0; step < 6; ++step) {
+    for (int &length : lengths_)
+      ++length;
+    if (step % 3 == 2) {
+      end(0);
+      begin(37);
+      EXPECT_EQ(batch_.update(requests(), {.gpuPlans = plans, .stream = stream_}).value(), Advanced::Remade);
+    } else {
+      ASSERT_TRUE(batch_.update(requests(), {.gpuPlans = plans, .stream = stream_}));
+    }
+    sendTable();
+    plan.run(attention_, inputs(), outputs(), stream_).value();
+    expectRight();
+  }
+}
+
 TEST_F(GpuPagedBatchTest, AGraphReadsTheEnginesOwnTable) {
   batch_.update(requests()).value();
   EXPECT_EQ(batch_.summary().tokens, batch_.summary().requestTokens - 4 * 32);

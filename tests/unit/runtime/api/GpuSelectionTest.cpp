@@ -71,7 +71,7 @@ TEST_F(GpuSelectionTest, ListsAreReadToTheHost) {
     }
   Selection other = Selection::make(attention_.attention(), 4096).value();
   EXPECT_EQ(errorOf(plan.readLists(other, stream_)),
-            "the plan has 2 lists a query of 24 tokens, the selection 2 of 4096");
+            "the selection has 2 lists a query of 4096 tokens, the plan 2 of 24");
 }
 
 TEST_F(GpuSelectionTest, AfterAChangeOfTheTreeTheNextRunSelectsAnew) {

@@ -76,11 +76,10 @@ TEST_F(GpuTest, PagesThatTheCacheLacksAreToldWhereAskedFor) {
   GpuPlan &plan = *made;
   const auto unsaid = uploadAndRun(plan);
   ASSERT_FALSE(unsaid);
-  EXPECT_EQ(unsaid.error().message, "GpuInputs::cachePages is not given, and the plan checks pages");
+  EXPECT_EQ(unsaid.error().message, "k does not say how many pages it has, and the plan checks pages");
   GpuInputs given = inputs();
   given.cachePages = -1;
-  EXPECT_EQ(plan.run(attention_, given, outputs(), stream_).error().message,
-            "GpuInputs::cachePages is -1, less than 0");
+  EXPECT_THAT(plan.run(attention_, given, outputs(), stream_).error().message, HasSubstr("k is [-2, "));
   given.cachePages = kPages;
   ASSERT_TRUE(plan.run(attention_, given, outputs(), stream_));
   EXPECT_TRUE(plan.checkReplays());
@@ -261,17 +260,17 @@ TEST_F(GpuTest, WrongCallsAreErrorsBeforeAnythingIsEnqueued) {
   };
   GpuInputs in = inputs();
   in.q = nullptr;
-  EXPECT_EQ(message(in, outputs()), "GpuInputs::q is null");
+  EXPECT_EQ(message(in, outputs()), "q is null");
   in = inputs();
   in.v = nullptr;
-  EXPECT_EQ(message(in, outputs()), "GpuInputs::v is null");
+  EXPECT_EQ(message(in, outputs()), "v is null");
   in = inputs();
   in.pageTable = nullptr;
-  EXPECT_THAT(message(in, outputs()), HasSubstr("GpuInputs::pageTable is null"));
+  EXPECT_THAT(message(in, outputs()), HasSubstr("pageTable is null"));
   in = inputs();
   in.k = static_cast<const char *>(in.k) + 4;
   EXPECT_EQ(message(in, outputs()), "k does not begin at a multiple of 16 bytes");
-  EXPECT_EQ(message(inputs(), {}), "GpuOutputs::out is null");
+  EXPECT_EQ(message(inputs(), {}), "out is null");
   (void)sequences_.append(leaves_[0]).value();
   EXPECT_THAT(message(inputs(), outputs()), HasSubstr("stale"));
   EXPECT_FALSE(plan.isCurrent());
@@ -282,10 +281,11 @@ TEST_F(GpuTest, NumbersThatMeanNothingAreErrors) {
   const auto error = [](const auto &result) { return result ? "none" : result.error().message; };
   for (const int index : {-1, 99, INT_MIN})
     EXPECT_THAT(error(Gpu::open(index)), HasSubstr("there is no GPU " + std::to_string(index)));
-  EXPECT_THAT(error(GpuPageTable::make(attention_.gpu(), -1)), HasSubstr("-1 pages"));
-  EXPECT_THAT(error(GpuPlan::make(attention_, tree(), {.runsAhead = -1})), HasSubstr("-1 runs ahead"));
+  EXPECT_THAT(error(GpuPageTable::make(attention_.gpu(), -1)), HasSubstr("pages is -1"));
+  EXPECT_THAT(error(GpuPlan::make(attention_, tree(), {.runsAhead = -1})),
+              HasSubstr("GpuPlanOptions::runsAhead is -1"));
   EXPECT_EQ(error(GpuPlan::make(attention_, tree(), {.plan = {.partition = static_cast<Partition>(99)}})),
-            "PlanOptions::partition is 99, not between 0 and 7");
+            "PlanOptions::partition is 99, not between 0 and 8");
   auto plan = GpuPlan::make(attention_, tree()).value();
   const GpuRoom room = plan.room();
   EXPECT_EQ(error(plan.reserve({.queries = -1})), "GpuRoom::queries is -1, not between 0 and 268435456");
@@ -299,18 +299,17 @@ TEST_F(GpuTest, NumbersThatMeanNothingAreErrors) {
   plan.upload(stream_).value();
   GpuInputs in = inputs();
   in.strides = CacheStrides{.page = 2048, .token = -128, .head = 64};
-  EXPECT_EQ(error(plan.run(attention_, in, outputs(), stream_)), "CacheStrides::token is -128, less than 0");
+  EXPECT_EQ(error(plan.run(attention_, in, outputs(), stream_)),
+            "k has strides [2048, -128, 64, 1], none may be less than 0");
   in = inputs();
   in.qStride = 100;
-  EXPECT_EQ(error(plan.run(attention_, in, outputs(), stream_)),
-            "GpuInputs::qStride is 100, less than the 256 elements of a query");
+  EXPECT_THAT(error(plan.run(attention_, in, outputs(), stream_)), HasSubstr("has strides [100, 64, 1]"));
   in.qStride = 264;
   EXPECT_EQ(error(plan.run(attention_, in, outputs(), stream_)),
             "the row stride of q is 264 elements, not a multiple of 16");
   GpuOutputs to = outputs();
   to.outStride = -1;
-  EXPECT_EQ(error(plan.run(attention_, inputs(), to, stream_)),
-            "GpuOutputs::outStride is -1, less than the 256 elements of a query");
+  EXPECT_THAT(error(plan.run(attention_, inputs(), to, stream_)), HasSubstr("has strides [-1, 64, 1]"));
 }
 
 /// As an engine has them: q, K and V of a query in one row, K and V of a token side by side, and V's pages
@@ -420,11 +419,12 @@ TEST_F(GpuTest, StatesAreMergedOnTheStreamAndInACapture) {
     const auto ran = merge->run(of, one, {out_.data(), lse_.data()}, stream_);
     return ran ? "none" : ran.error().message;
   };
-  EXPECT_EQ(error({.rows = 1, .dim = 60}, out_.data()), "dim = 60 is not a multiple of 8");
+  EXPECT_EQ(error({.rows = 1, .dim = 60}, out_.data()),
+            "out has a head_dim of 60, which is not a multiple of 8");
   EXPECT_EQ(error({.rows = 1, .dim = 64}, out_.data() + 1),
             "out of state 0 does not begin at a multiple of 16 bytes");
   EXPECT_EQ(error({.rows = 1, .dim = 64, .type = StateType::F32}, out_.data()),
-            "StateShape::type is another than the merge was loaded for");
+            "out of state 0 is float32, the merge takes bfloat16");
 }
 
 TEST_F(GpuTest, ThreadsWithTheirOwnPlansAndDevices) {
@@ -469,7 +469,7 @@ TEST_F(GpuTest, AnArrayOverTokensHasAValueForEachSlotOfTheCache) {
   GpuInputs given = inputs();
   const auto unsaid = plan.run(*loaded, given, outputs(), stream_);
   ASSERT_FALSE(unsaid);
-  EXPECT_EQ(unsaid.error().message, "GpuInputs::cachePages is not given, and `a` has an array over tokens");
+  EXPECT_EQ(unsaid.error().message, "k does not say how many pages it has, and `a` has an array over tokens");
   given.cachePages = kPages;
   const auto tooShort = plan.run(*loaded, given, outputs(), stream_);
   ASSERT_FALSE(tooShort);

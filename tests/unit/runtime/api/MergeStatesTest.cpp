@@ -73,18 +73,18 @@ TEST(MergeStatesTest, WrongCallsAreNamed) {
   const auto error = [](const Result<void> &result) { return result ? "none" : result.error().message; };
   const StateShape shape{.rows = kQueries * kHeads, .dim = kDim};
   EXPECT_EQ(error(mergeStates(shape, states, to)), "none");
-  EXPECT_EQ(error(mergeStates(shape, {}, to)), "0 states, not between 1 and 16");
+  EXPECT_EQ(error(mergeStates(shape, {}, to)), "there are no states to merge");
   EXPECT_EQ(error(mergeStates(shape, std::vector<State>(17, states[0]), to)),
-            "17 states, not between 1 and 16");
-  EXPECT_EQ(error(mergeStates(shape, states, {})), "MergedState::out is null");
+            "count is 17, not between 1 and 16");
+  EXPECT_EQ(error(mergeStates(shape, states, {})), "out of the merged state is null");
   const State halves[] = {states[0], {results.out.data(), nullptr}};
   EXPECT_EQ(error(mergeStates(shape, halves, to)), "lse of state 1 is null");
   EXPECT_EQ(error(mergeStates({.rows = -1, .dim = 1}, states, to)),
-            "StateShape::rows is -1, not between 0 and 4294967296");
+            "out of state 0 does not say how many queries it has");
   EXPECT_EQ(error(mergeStates({.rows = 1, .dim = 0}, states, to)),
-            "StateShape::dim is 0, not between 1 and 1048576");
+            "out has 1 rows of 0 elements, there may be 4294967296 of 1 to 1048576");
   EXPECT_THAT(error(mergeStates({.rows = 1, .dim = 1, .type = static_cast<StateType>(9)}, states, to)),
-              HasSubstr("StateShape::type is 9"));
+              HasSubstr("states are "));
   EXPECT_EQ(error(mergeStates({.rows = 0, .dim = 1}, std::vector<State>(2), {})), "none");
 }
 

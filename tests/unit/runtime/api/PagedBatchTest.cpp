@@ -285,6 +285,38 @@ TEST_F(PagedBatchTest, BitsOfAnInvariantPlanDoNotDependOnWhoSharesPages) {
   EXPECT_EQ(summary.requestTokens - summary.tokens, 2 * kChunk + 3 * kChunk);
 }
 
+TEST_F(PagedBatchTest, PlansFollowInTheSameCall) {
+  Plan first = batch_.plan(attention_).value();
+  Plan second = batch_.plan(attention_, {.partition = Partition::Query}).value();
+  Plan *plans[] = {&first, &second};
+  for (int &length : lengths_)
+    ++length;
+  const auto grown = batch_.grow(table(), lengths_, {.plans = plans});
+  ASSERT_TRUE(grown) << grown.error().text();
+  EXPECT_NE(*grown, Advanced::Nothing);
+  expectAsApart(first);
+  expectAsApart(second);
+  lengths_.pop_back();
+  ids_.pop_back();
+  if (!queryIndptr_.empty())
+    queryIndptr_.pop_back();
+  EXPECT_EQ(batch_.update(requests(), {.plans = plans}).value(), Advanced::Remade);
+  expectAsApart(first);
+  expectAsApart(second);
+  EXPECT_EQ(batch_.update(requests(), {.plans = plans}).value(), Advanced::Nothing) << "nothing has changed";
+}
+
+TEST_F(PagedBatchTest, AStepThatFailsLeavesPlansAsTheyWere) {
+  Plan plan = batch_.plan(attention_).value();
+  Plan *plans[] = {&plan};
+  const std::vector<int> before = lengths_;
+  lengths_[0] = 10000;
+  EXPECT_FALSE(batch_.update(requests(), {.plans = plans}));
+  EXPECT_TRUE(plan.isCurrent());
+  lengths_ = before;
+  expectAsApart(plan);
+}
+
 TEST_F(PagedBatchTest, AnInvariantPlanIsOfABatchThatSharesWholeChunks) {
   const auto why = [&](const PagedBatch &batch, const PlanOptions &options) {
     const auto plan = batch.plan(attention_, options);
@@ -292,7 +324,7 @@ TEST_F(PagedBatchTest, AnInvariantPlanIsOfABatchThatSharesWholeChunks) {
   };
   const std::string unfit = why(batch_, {.invariant = true});
   EXPECT_THAT(unfit, HasSubstr("an invariant plan needs a batch whose requests share whole chunks alone"));
-  EXPECT_THAT(unfit, HasSubstr("PagedBatchOptions::invariantChunk = 512"));
+  EXPECT_THAT(unfit, HasSubstr("give the batch an invariant chunk of 512"));
   PagedBatch batch = PagedBatch::make({.pageSize = kPageSize, .invariantChunk = 500}).value();
   EXPECT_EQ(why(batch, {.invariant = true}), "none") << "chunks are multiples of 16";
   EXPECT_EQ(why(batch, {.chunkTokens = 128, .invariant = true}), "none");
@@ -301,7 +333,7 @@ TEST_F(PagedBatchTest, AnInvariantPlanIsOfABatchThatSharesWholeChunks) {
   EXPECT_THAT(other,
               HasSubstr("the batch's requests share multiples of 512 tokens, which are no whole chunks "
                         "of an invariant plan: these have 96"));
-  EXPECT_THAT(other, HasSubstr("PagedBatchOptions::invariantChunk = 96"));
+  EXPECT_THAT(other, HasSubstr("give the batch an invariant chunk of 96"));
   EXPECT_EQ(PagedBatch::make({.invariantChunk = -1}).error().message,
             "PagedBatchOptions::invariantChunk is -1, not between 0 and 1073741824");
 }

@@ -142,6 +142,17 @@ TEST(PlanTest, SaysWhichConfigItHasAndWhy) {
   EXPECT_EQ(Plan::make(attention(), family.tree, {.invariant = true}).value().choice().rule, "heuristic");
 }
 
+TEST(PlanTest, APageShowsItAndAnother) {
+  Family family = makeFamily();
+  const Plan plan = Plan::make(attention(), family.tree).value();
+  const Plan other = Plan::make(attention(), family.tree, {.partition = Partition::Query}).value();
+  EXPECT_THAT(plan.page(family.tree).value(), HasSubstr("<title>Plan of a tree"));
+  EXPECT_THAT(plan.page(family.tree, other, family.tree).value(),
+              testing::AllOf(HasSubstr("<title>Plans of a tree"), HasSubstr("\"label\":\"query\"")));
+  EXPECT_TRUE(family.tree.append(family.left, 1));
+  EXPECT_THAT(plan.page(family.tree).error().message, HasSubstr("the tree has changed since"));
+}
+
 TEST(PlanTest, ANegativeChunkIsAnError) {
   const Family family = makeFamily();
   EXPECT_THAT(Plan::make(attention(), family.tree, {.chunkTokens = -3}).error().message,

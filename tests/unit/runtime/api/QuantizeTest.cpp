@@ -27,10 +27,10 @@ TEST(QuantizeTest, ErrorsSayWhatIsWrong) {
   };
   QuantizeShape wide = kShape;
   wide.to = DType::F16;
-  EXPECT_EQ(errorOf(wide, {&one, 1}, rows.data()), "QuantizeShape::to has 16 bits");
+  EXPECT_EQ(errorOf(wide, {&one, 1}, rows.data()), "QuantizeShape::to is float16");
   QuantizeShape narrow = kShape;
   narrow.from = DType::F8E5M2;
-  EXPECT_EQ(errorOf(narrow, {&one, 1}, rows.data()), "QuantizeShape::from has 8 bits");
+  EXPECT_EQ(errorOf(narrow, {&one, 1}, rows.data()), "QuantizeShape::from is float8_e5m2");
   EXPECT_EQ(errorOf(kShape, {}, rows.data()), "0 scales, not 1, 2 or 4");
   EXPECT_EQ(errorOf(kShape, {&one, 1}, nullptr), "from is null");
   for (const float bad : {0.f, -1.f, std::numeric_limits<float>::infinity()})

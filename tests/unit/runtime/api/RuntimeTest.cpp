@@ -145,11 +145,11 @@ TEST(RuntimeTest, ErrorsAreFoundBeforeAnythingIsWritten) {
   const Plan plan = problem.plan();
   Inputs inputs = problem.inputs();
   inputs.q = nullptr;
-  EXPECT_THAT(error(plan, inputs, problem.outputs()), HasSubstr("Inputs::q is null"));
+  EXPECT_THAT(error(plan, inputs, problem.outputs()), HasSubstr("q is null"));
   inputs = problem.inputs();
   inputs.v = nullptr;
-  EXPECT_THAT(error(plan, inputs, problem.outputs()), HasSubstr("Inputs::v is null"));
-  EXPECT_THAT(error(plan, problem.inputs(), {}), HasSubstr("Outputs::out is null"));
+  EXPECT_THAT(error(plan, inputs, problem.outputs()), HasSubstr("v is null"));
+  EXPECT_THAT(error(plan, problem.inputs(), {}), HasSubstr("out is null"));
   inputs = problem.inputs();
   inputs.pageTable = inputs.pageTable.first(3);
   EXPECT_THAT(error(plan, inputs, problem.outputs()),
@@ -162,7 +162,8 @@ TEST(RuntimeTest, ErrorsAreFoundBeforeAnythingIsWritten) {
   EXPECT_EQ(error(plan, inputs, problem.outputs()),
             "entry 0 of the page table is 3, and the cache has 3 pages");
   inputs.cachePages = -1;
-  EXPECT_EQ(error(plan, inputs, problem.outputs()), "Inputs::cachePages is -1, less than 0");
+  EXPECT_EQ(error(plan, inputs, problem.outputs()),
+            "k is [-2, 16, 2, 64], it must be [pages, page_size, kv_heads, head_dim] = [any, 16, 2, 64]");
   (void)problem.tree.append(1, 1);
   EXPECT_THAT(error(plan, problem.inputs(), problem.outputs()), HasSubstr("stale"));
   EXPECT_THAT(problem.out, Each(0));

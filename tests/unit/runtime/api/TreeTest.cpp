@@ -37,7 +37,7 @@ TEST(TreeTest, AFailedCallSaysWhyAndChangesNothing) {
   EXPECT_FALSE(tree.addQuery(root, 11));
   EXPECT_FALSE(tree.prune(7));
   EXPECT_FALSE(tree.accept(1, root));
-  EXPECT_THAT(tree.addChild(-1, 3).error().hint, HasSubstr("addRoot"));
+  EXPECT_THAT(tree.addChild(-1, 3).error().hint, HasSubstr("a root is added by a call of its own"));
   EXPECT_EQ(tree.tokens(), 11);
   EXPECT_EQ(tree.queryCount(), 0);
 }

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 namespace deft::config_cache {
 namespace {
@@ -165,7 +166,7 @@ TEST_F(ConfigFileTest, MergingDoesNotDependOnTheOrder) {
       entry.provenance.kernelHash = "old";
     }
     files[i].entries = {entry, someEntry({i, 1, 1, 1, 1})};
-    files[i].kept = {json{{"unknown", i % 2}}};
+    files[i].kept = {json{{"unknown", i % 2}}.dump()};
   }
   std::vector<int> order{0, 1, 2, 3};
   std::string expected;

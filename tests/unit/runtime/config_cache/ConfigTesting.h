@@ -2,6 +2,8 @@
 
 #include "runtime/config_cache/ConfigFile.h"
 
+#include <nlohmann/json.hpp>
+
 #include <string>
 
 /// Entries and devices for tests of the config cache.
@@ -28,7 +30,7 @@ inline Entry someEntry(const TreeClass &treeClass = {14, 6, 3, 2, 0}, int chunkT
   entry.config = someConfig(chunkTokens);
   entry.measurement = {20.5, 25.625, 0.01, 3};
   // A date ahead of the clock counts as none: these are behind any.
-  entry.provenance = {"0.1.0", kernelHash(DeviceKey::Kind::Gpu), "2001-11-21T08:30:00Z", "580.00", ""};
+  entry.provenance = {"0.1.0", kernelHash(DeviceKey::Kind::Gpu, {}), "2001-11-21T08:30:00Z", "580.00", ""};
   return entry;
 }
 

@@ -125,9 +125,9 @@ TEST(EntryMapTest, MergingTakesTheBetterOneAndReplacingTheNewOne) {
 }
 
 TEST(EntryMapTest, WhatIsKeptAsItStandsIsThereOnceAndSorted) {
-  std::vector<nlohmann::json> kept{{{"b", 1}}, {{"a", 2}}};
-  addKept(kept, {{{"a", 1}}, {{"b", 1}}});
-  EXPECT_EQ(kept, (std::vector<nlohmann::json>{{{"a", 1}}, {{"a", 2}}, {{"b", 1}}}));
+  std::vector<std::string> kept{R"({"b":1})", R"({"a":2})"};
+  addKept(kept, {R"({"a":1})", R"({"b":1})"});
+  EXPECT_EQ(kept, (std::vector<std::string>{R"({"a":1})", R"({"a":2})", R"({"b":1})"}));
 }
 
 } // namespace

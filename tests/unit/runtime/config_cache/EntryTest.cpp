@@ -1,9 +1,11 @@
 #include "tests/unit/runtime/config_cache/ConfigTesting.h"
 
 #include "compiler/config/ConfigJson.h"
+#include "tests/support/LatentTensors.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 namespace deft::config_cache {
 namespace {
@@ -34,6 +36,16 @@ TEST(EntryTest, OneForACpuIsOfItsFamilyWhateverItsFileSays) {
   for (const config::PhaseConfig &phase : back->config.phases)
     EXPECT_EQ(phase.family, config::Family::Cpu);
   EXPECT_EQ(toJson(*back), toJson(entry)); // of family sm80, which files of CPUs name
+}
+
+TEST(EntryTest, ItIsFreshByTheKernelsThatAreForItsTensors) {
+  Entry entry = someEntry();
+  EXPECT_TRUE(entry.isFresh(DeviceKey::Kind::Gpu));
+  EXPECT_FALSE(entry.isFresh(DeviceKey::Kind::Cpu));
+  entry.signature.tensors = test::latentTensors();
+  EXPECT_FALSE(entry.isFresh(DeviceKey::Kind::Gpu));
+  entry.provenance.kernelHash = kernelHash(DeviceKey::Kind::Gpu, test::latentTensors());
+  EXPECT_TRUE(entry.isFresh(DeviceKey::Kind::Gpu));
 }
 
 TEST(EntryTest, ASearchThatWasCutShortSaysSoAndNoneIsTakenForOneThatWas) {

@@ -1,5 +1,7 @@
 #include "runtime/config_cache/Provenance.h"
 
+#include "tests/support/LatentTensors.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -24,11 +26,20 @@ TEST(ProvenanceTest, ComesBackAsItWasWrittenAndWholeOnly) {
 }
 
 TEST(ProvenanceTest, KernelsOfACpuAndOfAGpuHaveHashesOfTheirOwn) {
-  EXPECT_EQ(kernelHash(DeviceKey::Kind::Gpu).size(), 16U);
-  EXPECT_EQ(kernelHash(DeviceKey::Kind::Gpu), kernelHash(DeviceKey::Kind::Gpu));
-  EXPECT_NE(kernelHash(DeviceKey::Kind::Gpu), kernelHash(DeviceKey::Kind::Cpu));
+  const std::string gpu = kernelHash(DeviceKey::Kind::Gpu, {}), cpu = kernelHash(DeviceKey::Kind::Cpu, {});
+  EXPECT_EQ(gpu.size(), 16U);
+  EXPECT_EQ(gpu, kernelHash(DeviceKey::Kind::Gpu, spec::Tensors::alike(128)));
+  EXPECT_NE(gpu, cpu);
   EXPECT_EQ(sparseKernelHash().size(), 16U);
-  EXPECT_NE(sparseKernelHash(), kernelHash(DeviceKey::Kind::Gpu)); // which has family sm90, too
+  EXPECT_NE(sparseKernelHash(), gpu); // which has family sm90, too
+}
+
+TEST(ProvenanceTest, KernelsOfLatentCachesHaveAHashOfTheirOwnOnGpus) {
+  const spec::Tensors latent = test::latentTensors();
+  const std::string hash = kernelHash(DeviceKey::Kind::Gpu, latent);
+  EXPECT_EQ(hash.size(), 16U);
+  EXPECT_NE(hash, kernelHash(DeviceKey::Kind::Gpu, {}));
+  EXPECT_EQ(kernelHash(DeviceKey::Kind::Cpu, latent), kernelHash(DeviceKey::Kind::Cpu, {}));
 }
 
 TEST(ProvenanceTest, CommentsAndLayoutAreNoCode) {

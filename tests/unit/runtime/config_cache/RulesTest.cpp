@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 namespace deft::config_cache {
 namespace {
@@ -25,7 +26,7 @@ protected:
     places_ = {"", folder_.path("user"), folder_.path("installed")};
     request_.signature = someEntry().signature;
     request_.treeClass = kClass;
-    request_.kernelHash = kernelHash(DeviceKey::Kind::Gpu);
+    request_.kernelHash = kernelHash(DeviceKey::Kind::Gpu, {});
     request_.heuristic = someConfig(kHeuristicChunk);
   }
   void write(const std::string &folder, const std::vector<Entry> &entries,
@@ -70,13 +71,13 @@ TEST_F(RulesTest, WhatIsForSomeTreesLeavesTheOthersOfTheClassTheUntunedChoice) {
     request_.coordinates = other;
     expect(Rule::Exact, kHeuristicChunk);
     EXPECT_TRUE(choose().chosen.isUntuned());
-    EXPECT_THAT(choose().chosen.why(), HasSubstr("beat on other trees only"));
+    EXPECT_THAT(choose().chosen.why(), HasSubstr("won on other trees only"));
   }
 }
 
 TEST_F(RulesTest, WithoutAnyFileTheHeuristicChooses) {
   expect(Rule::Heuristic, kHeuristicChunk);
-  EXPECT_EQ(choose().chosen.why(), "nothing was tuned for this; the analytic choice");
+  EXPECT_EQ(choose().chosen.why(), "no tuned config; chosen by the cost model");
   EXPECT_THAT(choose().next, testing::IsEmpty());
 }
 

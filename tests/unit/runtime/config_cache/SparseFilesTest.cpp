@@ -274,7 +274,7 @@ TEST_F(SparseFilesTest, FilesMergeToTheSameInWhateverOrderTheyCome) {
               wednesday = ofDay(someSparseEntry(4096, 64), "2001-11-25");
   tuesday.cuts = {{1, 256, 12, 13, 0}, {2, 256, 14, 15, 0}};
   SparseFile strange = fileWith({wednesday});
-  strange.kept = {json{{"of", "tomorrow"}}};
+  strange.kept = {json{{"of", "tomorrow"}}.dump()};
   std::vector<SparseFile> files{fileWith({monday}), fileWith({tuesday}), strange};
   std::vector<std::size_t> order{0, 1, 2};
   std::set<std::string> texts;

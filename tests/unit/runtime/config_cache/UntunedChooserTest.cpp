@@ -93,7 +93,7 @@ TEST(UntunedChooserTest, ARunKeepsItsKernelsWhereTheyArePinned) {
   ConfigChooser chooser(std::make_shared<ConfigCache>(), variant, &hopper(),
                         *kernels::defaultConfigs(*variant, &hopper()), 132);
   EXPECT_TRUE(kernels::isLight(chooser.choose(test::levelTree({1, 50}, {4000, 200})).config().phases[0]));
-  EXPECT_NE(chooser.ruling().chosen.why().find("the analytic choice: "), std::string::npos);
+  EXPECT_NE(chooser.ruling().chosen.why().find("chosen by the cost model: "), std::string::npos);
   chooser.pinKernels();
   EXPECT_TRUE(kernels::isLight(chooser.choose(test::levelTree({1, 1024}, {2048, 32})).config().phases[0]));
   EXPECT_EQ(chooser.changes(), 2);
@@ -115,7 +115,7 @@ TEST(UntunedChooserTest, WhereAnEntryDecidesOnlyAnExplanationSaysWhatTheTreeWoul
   const Ruling &explained = chooser.explain(light);
   EXPECT_EQ(explained.config().chunkTokens, 256);
   ASSERT_FALSE(explained.next.empty());
-  EXPECT_NE(explained.next.back().why().find("the analytic choice: "), std::string::npos);
+  EXPECT_NE(explained.next.back().why().find("chosen by the cost model: "), std::string::npos);
   EXPECT_TRUE(kernels::isLight(explained.next.back().config.phases[0]));
   // An entry that keeps the untuned choice keeps that of the tree, not of the tree before.
   const Ruling &kept = chooser.choose(wide);

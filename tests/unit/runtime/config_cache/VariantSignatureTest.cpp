@@ -38,6 +38,9 @@ TEST(VariantSignatureTest, OnlyTensorsOfTheirOwnSayMore) {
   EXPECT_EQ(textOf(variant), "q32-kv8-d128v64-bf16-p16nhd-plain");
   variant.tensors.valueInKey = true;
   EXPECT_EQ(textOf(variant), "q32-kv8-d128k64-bf16-p16nhd-plain");
+  variant.tensors.k.dtype = variant.tensors.v.dtype = spec::DType::F8E4M3;
+  variant.tensors.scaleColumns = 16;
+  EXPECT_EQ(textOf(variant), "q32-kv8-d128k64s16-bf16_fp8_e4m3_fp8_e4m3-p16nhd-plain");
 }
 
 TEST(VariantSignatureTest, WhatDoesNotChangeTimesIsLeftOut) {
@@ -118,7 +121,8 @@ TEST(VariantSignatureTest, TheTextIsCanonicalAndReadBack) {
 TEST(VariantSignatureTest, ItsVariantHasTheSameSignature) {
   for (const char *text :
        {"q32-kv8-d128-bf16-p16nhd-plain", "q16-kv1-d64-f16-contiguous-sigmoid",
-        "q32-kv8-d128-bf16_fp8_e4m3_fp8_e4m3-p16nhd-plain", "q32-kv8-d128-f16_fp8_e5m2_f16-p16nhd-plain"})
+        "q32-kv8-d128-bf16_fp8_e4m3_fp8_e4m3-p16nhd-plain", "q32-kv8-d128-f16_fp8_e5m2_f16-p16nhd-plain",
+        "q16-kv1-d576k512-bf16-p64nhd-plain", "q16-kv1-d576k512s128-bf16_fp8_e4m3_fp8_e4m3-p64nhd-plain"})
     EXPECT_EQ(textOf(VariantSignature::parse(text)->variant()), text);
 }
 
@@ -138,6 +142,9 @@ TEST(VariantSignatureTest, OnlyVariantsOfOneShapeAreComparable) {
   }
   other = base;
   other.tensors.valueInKey = true;
+  EXPECT_EQ(distance(base, other), std::nullopt);
+  other = base;
+  other.tensors.scaleColumns = 16;
   EXPECT_EQ(distance(base, other), std::nullopt);
   other = base;
   other.tensors = spec::Tensors::alike(128, spec::DType::F16);

@@ -83,5 +83,26 @@ TEST(SelectionTest, AgreesWithASortForAnyScores) {
   }
 }
 
+TEST(SelectionTest, GivenListsAreTakenWithoutWhatIsNone) {
+  const std::vector<std::int32_t> slots = {-1, 7, -1, 7, -1, -1, -1, -1, 3, 0, 9, 2};
+  const GivenLists given{slots.data(), 3, 4};
+  Selection selection;
+  selection.take(given);
+  EXPECT_TRUE(selection.areSlots);
+  EXPECT_EQ(selection.counts, (std::vector<std::int32_t>{2, 0, 4}));
+  EXPECT_EQ(selection.positions, (std::vector<std::int32_t>{7, 7, -1, -1, -1, -1, -1, -1, 3, 0, 9, 2}));
+  selection.resize(1, 1, 1);
+  EXPECT_FALSE(selection.areSlots);
+}
+
+TEST(SelectionTest, SlotsThatTheCacheLacksAreFound) {
+  std::vector<std::int32_t> slots = {-1, 7, 0, 11};
+  const GivenLists given{slots.data(), 2, 2};
+  EXPECT_FALSE(findWrongSlot(given, 12));
+  EXPECT_EQ(findWrongSlot(given, 11)->text(11), "has 11 for query 1, and the cache has 11 slots");
+  slots[0] = -2;
+  EXPECT_EQ(findWrongSlot(given, 12)->text(12), "has -2 for query 0, and the cache has 12 slots");
+}
+
 } // namespace
 } // namespace deft::exec

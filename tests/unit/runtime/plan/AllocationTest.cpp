@@ -2,6 +2,7 @@
 /// of operator new.
 
 #include "compiler/config/ConfigJson.h"
+#include "runtime/plan/BeamPlanner.h"
 #include "tests/support/CountAllocations.h"
 #include "tests/unit/runtime/plan/PlanTesting.h"
 
@@ -46,6 +47,28 @@ TEST(AllocationTest, TheSecondPlanOfASizeAllocatesNothing) {
           ASSERT_TRUE(planner.make(tree, facts, config, 132, plan));
         EXPECT_EQ(allocations - before, 0);
       }
+}
+
+TEST(AllocationTest, TheSecondSearchOfASizeAllocatesNothing) {
+  tree::BeamTree beams = tree::BeamTree::make({16, 8, 2000}).value();
+  const tree::BeamTree::History history{{0, 100}};
+  const config::Config config = makeConfig(0, {64});
+  BeamPlanner planner;
+  Plan plan;
+  long long before = 0;
+  for (int search = 0; search < 2; ++search) {
+    ASSERT_TRUE(beams.start({&history, 1}));
+    before = allocations;
+    std::vector<int> parents(500, 0);
+    for (int step = 0; step < 6; ++step) {
+      ASSERT_TRUE(beams.step(parents));
+      ASSERT_TRUE(planner.make(beams, {2, 8}, config, 100, plan));
+      ASSERT_TRUE(planner.wasDirect());
+      for (std::size_t i = 0; i < parents.size(); ++i)
+        parents[i] = static_cast<int>(i * i % 311 + i % 7);
+    }
+  }
+  EXPECT_EQ(allocations - before, 1); // the list of parents
 }
 
 TEST(AllocationTest, AdvancingAllocatesNothing) {

@@ -2,6 +2,7 @@
 
 #include "runtime/plan/Items.h"
 
+#include "tests/support/LatentTensors.h"
 #include "tests/unit/runtime/plan/PlanTesting.h"
 
 #include <map>
@@ -157,6 +158,15 @@ TEST(ItemsTest, ChosenChunksFillTheMachineAndNoMore) {
       EXPECT_GE(chunk, 64);
       EXPECT_LE(chunk, std::max(64, tokens + kChunkStep - 1));
     }
+}
+
+/// A token of a latent cache takes longer, so more partials are worth a machine that is full.
+TEST(ItemsTest, ChunksOfLatentCachesGoByTheirOwnPrices) {
+  VariantFacts latent{16, 1, test::latentTensors()}, ordinary = latent;
+  ordinary.tensors.valueInKey = false;
+  const std::vector<Tile> tiles(16, {0, 4, 0, 1, 9216}); // 64 requests below 8,192 tokens
+  EXPECT_EQ(chooseChunkTokens(tiles, latent, 132), 9216 / 8) << "128 items";
+  EXPECT_GT(chooseChunkTokens(tiles, ordinary, 132), 9216 / 8);
 }
 
 } // namespace

@@ -19,7 +19,7 @@ std::vector<int> tokensOf(const RunList &runs) {
 
 struct Memory {
   std::shared_ptr<std::vector<abi::Run>> runs = std::make_shared<std::vector<abi::Run>>(4, run(9));
-  RunList::Room room() const { return {runs, *runs}; }
+  RunList::Memory lent() const { return {runs, *runs}; }
 };
 
 /// As a planner does.
@@ -35,12 +35,12 @@ TEST(RunListTest, WhatIsMadeAnewStandsInTheRoomThatIsLent) {
   RunList runs;
   remake(runs, {1, 2});
   EXPECT_EQ(runs.data(), runs.own().data());
-  runs.lend(memory.room());
+  runs.lend(memory.lent());
   EXPECT_EQ(tokensOf(runs), (std::vector{1, 2})); // until they are made anew
   remake(runs, {3, 4, 5});
   EXPECT_EQ(runs.data(), memory.runs->data());
   EXPECT_EQ(tokensOf(runs), (std::vector{3, 4, 5}));
-  runs.lend(memory.room());
+  runs.lend(memory.lent());
   remake(runs, {6, 7, 8, 9}); // and room for one more
   EXPECT_EQ(runs.data(), runs.own().data());
   EXPECT_EQ(memory.runs->front().tokens, 3);
@@ -49,7 +49,7 @@ TEST(RunListTest, WhatIsMadeAnewStandsInTheRoomThatIsLent) {
 TEST(RunListTest, ARoomIsLentOnce) {
   const Memory memory;
   RunList runs;
-  runs.lend(memory.room());
+  runs.lend(memory.lent());
   remake(runs, {1, 2});
   runs.toChange()[0].tokens = 5; // they may be on their way
   EXPECT_EQ(tokensOf(runs), (std::vector{5, 2}));
@@ -61,9 +61,9 @@ TEST(RunListTest, ARoomIsLentOnce) {
 TEST(RunListTest, WhatIsLentIsNeverChanged) {
   const Memory first, second;
   RunList runs;
-  runs.lend(first.room());
+  runs.lend(first.lent());
   remake(runs, {1, 2, 3});
-  runs.lend(second.room());
+  runs.lend(second.lent());
   runs.toChange()[1].tokens = 7;
   EXPECT_EQ(runs.data(), second.runs->data());
   EXPECT_EQ(tokensOf(runs), (std::vector{1, 7, 3}));
@@ -79,13 +79,13 @@ TEST(RunListTest, WhatIsToChangeMovesIntoTheRoomThatIsLent) {
   const Memory memory;
   RunList runs;
   remake(runs, {1, 2});
-  runs.lend(memory.room());
+  runs.lend(memory.lent());
   runs.toChange()[0].tokens = 5;
   EXPECT_EQ(runs.data(), memory.runs->data());
   EXPECT_EQ(tokensOf(runs), (std::vector{5, 2}));
   runs.lend({});
   remake(runs, {1, 2, 3, 4, 5});
-  runs.lend(memory.room()); // of four
+  runs.lend(memory.lent()); // of four
   runs.toChange()[0].tokens = 6;
   EXPECT_EQ(runs.data(), runs.own().data());
   EXPECT_EQ(tokensOf(runs), (std::vector{6, 2, 3, 4, 5}));
@@ -94,9 +94,9 @@ TEST(RunListTest, WhatIsToChangeMovesIntoTheRoomThatIsLent) {
 TEST(RunListTest, ChangesInTheRoomThatIsLentStayThere) {
   const Memory memory;
   RunList runs;
-  runs.lend(memory.room());
+  runs.lend(memory.lent());
   remake(runs, {1, 2});
-  runs.lend(memory.room()); // they were not uploaded
+  runs.lend(memory.lent()); // they were not uploaded
   runs.toChange()[0].tokens = 5;
   EXPECT_EQ(runs.data(), memory.runs->data());
   EXPECT_EQ(tokensOf(runs), (std::vector{5, 2}));
@@ -105,7 +105,7 @@ TEST(RunListTest, ChangesInTheRoomThatIsLentStayThere) {
 TEST(RunListTest, ACopyHasMemoryOfItsOwn) {
   Memory memory;
   RunList runs;
-  runs.lend(memory.room());
+  runs.lend(memory.lent());
   remake(runs, {1, 2});
   RunList copy = runs;
   memory.runs->front().tokens = 4;

@@ -137,7 +137,7 @@ TEST(CountingTest, OneTokenLostOrSeenTwiceByOneRowOfThirtyThousandIsAlwaysCaught
     const CountReport right = chain.count();
     EXPECT_TRUE(right.passed()) << right.fault;
     EXPECT_EQ(right.pairs, 32 * 30'000);
-    EXPECT_EQ(right.told, right.pairs);
+    EXPECT_EQ(right.noticeable, right.pairs);
     EXPECT_EQ(right.passes, dtype == DType::BF16 ? 6 : 1);
 
     std::mt19937 random(7);
@@ -178,7 +178,7 @@ TEST(CountingTest, WhereTokensWeighDifferentlyFaultsAreCaughtToo) {
   const CountReport right = chain.count();
   EXPECT_TRUE(right.passed()) << right.fault;
   EXPECT_EQ(right.pairs, 8 * 8'000);
-  EXPECT_EQ(right.told, right.pairs);
+  EXPECT_EQ(right.noticeable, right.pairs);
   std::mt19937 random(9);
   for (int batch = 0; batch < 10; ++batch)
     EXPECT_EQ(chain.count(faultsOf(random, 1'000, 8'000, 8)).wrongRows, 8);

@@ -1,8 +1,11 @@
 #include "runtime/reference/Evaluate.h"
+
+#include "compiler/spec/ExprBuilder.h"
 #include "tests/support/VariantBuilder.h"
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <climits>
 #include <cmath>
 #include <limits>
@@ -122,6 +125,43 @@ TEST(EvaluateTest, LogicAndSelect) {
     EXPECT_EQ(evaluate.boolean(neither, site), !(isLess || isEven));
     EXPECT_EQ(evaluate.f32(chosen, site), isLess && isEven ? 1 : 2);
   }
+}
+
+// Both are made of one table, by ways of their own: one rounds and refuses, the other rounds and wraps.
+TEST(EvaluateTest, EveryOperationIsWhatConstantsFoldTo) {
+  const std::vector<double> reals = {-3.5, -1, 0, 0.25, 2, 30}, whole = {-7, -1, 0, 3, 5}, bools = {0, 1};
+  int compared = 0;
+  const auto compareAll = [&](const spec::Operation &operation, ScalarType type,
+                              const std::vector<double> &values) {
+    const bool isCompared = operation.typing == spec::Typing::Compares;
+    for (const double a : values)
+      for (const double b : values) {
+        VariantBuilder build;
+        const auto id = build.op(operation.op, isCompared ? ScalarType::Bool : type,
+                                 {build.constant(a, type), build.constant(b, type)});
+        const spec::Folded folded = spec::fold(operation.op, type, {a, b});
+        if (!folded.problem.empty())
+          continue;
+        ++compared;
+        const bool isReal = build.variant.exprs[id].type == ScalarType::F32;
+        const auto asReal = isReal ? id : build.op(ExprOp::ToF32, ScalarType::F32, {id});
+        Evaluator evaluate(build.variant, {}, Precision::Exact);
+        EXPECT_EQ(evaluate.f32(asReal, {}), folded.value) << operation.word << " of " << a << ", " << b;
+      }
+  };
+  using enum spec::Typing;
+  for (const spec::Operation &operation : spec::operations()) {
+    const auto is = [&](std::initializer_list<spec::Typing> some) {
+      return std::find(some.begin(), some.end(), operation.typing) != some.end();
+    };
+    if (is({Reals, Numbers, Compares}))
+      compareAll(operation, ScalarType::F32, reals);
+    if (is({Integers, Numbers, Compares}))
+      compareAll(operation, ScalarType::I32, whole);
+    if (is({Bools}))
+      compareAll(operation, ScalarType::Bool, bools);
+  }
+  EXPECT_GT(compared, 900);
 }
 
 TEST(EvaluateTest, ReadsEveryName) {

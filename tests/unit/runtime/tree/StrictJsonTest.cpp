@@ -1,6 +1,7 @@
 #include "runtime/tree/StrictJson.h"
 
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 namespace deft::tree {
 namespace {

@@ -20,13 +20,15 @@ TEST(DevicesCommandTest, EachGpuIsARowWithTheKernelsThatItGets) {
   EXPECT_EQ(outcome.code, kExitOk);
   EXPECT_THAT(
       outcome.out,
-      HasSubstr("index  name         capability  kernels    SMs   memory  families    \n"
-                "    0  Fake Hopper  9.0         sm_90a     132   80 GiB  sm90, sm80  supported\n"
-                "    1  Fake Ampere  8.0         sm_80      132   80 GiB  sm80        supported, not tried "
-                "on this architecture\n"
-                "    2  Fake Turing  7.5         none       132   80 GiB  none        too old: 8.0 or newer "
-                "is needed\n"
-                "driver for CUDA 13.0\nCPU: "));
+      HasSubstr(
+          "index  name         capability  kernels    SMs   memory  families                              \n"
+          "    0  Fake Hopper  9.0         sm_90a     132   80 GiB  sm90_latent, sm80_latent, sm90, sm80  "
+          "supported\n"
+          "    1  Fake Ampere  8.0         sm_80      132   80 GiB  sm80_latent, sm80                     "
+          "supported, not tried on this architecture\n"
+          "    2  Fake Turing  7.5         none       132   80 GiB  none                                  "
+          "too old: 8.0 or newer is needed\n"
+          "driver for CUDA 13.0\nCPU: "));
 }
 
 TEST(DevicesCommandTest, JsonSaysTheSame) {
@@ -37,7 +39,8 @@ TEST(DevicesCommandTest, JsonSaysTheSame) {
   const auto report = nlohmann::json::parse(outcome.out);
   ASSERT_EQ(report["gpus"].size(), 3u);
   EXPECT_EQ(report["gpus"][0]["arch"], "sm_90a");
-  EXPECT_EQ(report["gpus"][0]["families"], (std::vector<std::string>{"sm90", "sm80"}));
+  EXPECT_EQ(report["gpus"][0]["families"],
+            (std::vector<std::string>{"sm90_latent", "sm80_latent", "sm90", "sm80"}));
   EXPECT_EQ(report["gpus"][1]["measured"], false);
   EXPECT_EQ(report["gpus"][2]["supported"], false);
   EXPECT_EQ(report["gpus"][2]["arch"], nullptr);

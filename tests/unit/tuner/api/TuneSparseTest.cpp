@@ -4,7 +4,7 @@
 
 #include "tests/support/SetVariable.h"
 #include "tests/support/SmallBudget.h"
-#include "tests/unit/runtime/c_api/TestHandles.h"
+#include "tests/unit/runtime/api/c/TestHandles.h"
 #include "tests/unit/runtime/module_cache/TestFolder.h"
 
 #include <gmock/gmock.h>

@@ -108,7 +108,7 @@ TEST_F(TunerTest, WhatIsMissingIsAnError) {
   EXPECT_FALSE(Tuner::make(load(), {.budgetSeconds = -1}).ok());
   const auto foreign = tuner.setParams(Params(load()));
   ASSERT_FALSE(foreign.ok());
-  EXPECT_THAT(foreign.error().message, HasSubstr("host_program"));
+  EXPECT_THAT(foreign.error().message, HasSubstr("another attention"));
 }
 
 TEST_F(TunerTest, AProcessorsPackageHasNothingForAGpu) {

@@ -25,7 +25,7 @@ TEST(KernelRowsTest, FortyFiveTwelveAndThreeRowsOfDifferentNames) {
   std::set<std::string_view> names;
   for (const KernelRow &row : rowsWithPeers())
     EXPECT_TRUE(names.insert(row.name).second) << row.name;
-  for (const auto suite : {otherRows(), windowRows(), raggedRows()})
+  for (const auto suite : {otherRows(), windowRows(), raggedRows(), latentRows()})
     for (const KernelRow &row : suite)
       EXPECT_TRUE(names.insert(row.name).second) << row.name;
 }
@@ -57,7 +57,7 @@ TEST(KernelRowsTest, GeneratedTreesFitTheRecordedFloors) {
 }
 
 TEST(KernelRowsTest, TreesWithoutPeersNeedNoRecordedFile) {
-  for (const auto suite : {otherRows(), windowRows(), raggedRows(), variantRows()})
+  for (const auto suite : {otherRows(), windowRows(), raggedRows(), latentRows(), variantRows()})
     for (const KernelRow &row : suite) {
       const auto workload = workload::make(row.workload, 1);
       ASSERT_TRUE(workload) << row.name << ": " << workload.error().message;

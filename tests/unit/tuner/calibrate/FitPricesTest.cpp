@@ -48,12 +48,12 @@ TEST(FitPricesTest, PricesOfAnotherMachineAreFound) {
     EXPECT_NEAR(fit.after.*price / truth.*price, 1, 0.1); // twice off before, 1 % of noise
 }
 
-TEST(FitPricesTest, WhatNoObservationPaysForStaysAndIsSaidToBeUntold) {
+TEST(FitPricesTest, APriceThatNoObservationPaysStaysAndIsNotDecided) {
   const PriceFit fit = fitPrices(observationsOf(otherMachine(), 0.01), {}, config::priceNames());
   for (const FittedPrice &price : fit.prices) {
     const std::string key = price.name.key;
     const bool isPaid = key == "cache_gb_s" || key == "item_us" || key == "launch_us" || key == "merge_us";
-    EXPECT_EQ(price.isTold, isPaid) << key;
+    EXPECT_EQ(price.isDecided, isPaid) << key;
     if (!isPaid) {
       EXPECT_EQ(price.factor, 1) << key;
       EXPECT_EQ(fit.after.*price.name.member, CostCoefficients().*price.name.member) << key;

@@ -22,7 +22,7 @@ std::size_t count(const std::string &text, const std::string &part) {
 
 TEST(PlotsTest, ThePathShowsEveryCandidateOnce) {
   const std::string plot = pathPlot(finishedClass());
-  EXPECT_THAT(plot, HasSubstr("1, default: auto, chunk open"));
+  EXPECT_THAT(plot, HasSubstr("1, default: auto, chunk unlimited"));
   EXPECT_THAT(plot, HasSubstr("2, guided: union, chunk 256"));
   EXPECT_THAT(plot, HasSubstr("dropped after 2 measurements"));
   EXPECT_THAT(plot, HasSubstr("rejected, check: error 0.5 &lt;b&gt;"));

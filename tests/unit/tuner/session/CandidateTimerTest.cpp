@@ -69,15 +69,15 @@ protected:
   bool isCancelled_ = false;
   TunedDevice device_{{config_cache::DeviceKey::Kind::Cpu, "x86-64-v4", 512, 1, "fake"}, ""};
   space::Space space_ = *space::makeSpace(test::ScalarKernel<4, 2, 16>::variant(), {});
-  Lab lab_{[]() -> Result<std::unique_ptr<measure::Service>> {
-             return std::unique_ptr<measure::Service>(std::make_unique<ChunkService>());
-           },
-           {},
-           {}};
+  ChildProcesses processes_{[]() -> Result<std::unique_ptr<measure::Service>> {
+                              return std::unique_ptr<measure::Service>(std::make_unique<ChunkService>());
+                            },
+                            {},
+                            {}};
   Journal journal_ =
       *Journal::open(folder_.path("journal"),
                      {{"event", "session"}, {"version", kJournalVersion}, {"identity", "x"}}, false);
-  SessionContext context_{input_, options_, listener_, device_, space_, lab_, journal_};
+  SessionContext context_{input_, options_, listener_, device_, space_, processes_, journal_};
   ClassTask task_{trees_, 0, 1, UntunedChoices({configOf(16), configOf(32)}, 2), {}, {}, {}};
   Candidates candidates_;
   ClassClock clock_{ClassClock::Clock::now(), std::nullopt, std::nullopt};

@@ -2,6 +2,7 @@
 
 #include "compiler/kernels/Legality.h"
 #include "runtime/plan/Auto.h"
+#include "tests/support/LatentTensors.h"
 #include "tests/unit/tuner/space/SpaceTesting.h"
 
 #include <gtest/gtest.h>
@@ -124,6 +125,12 @@ TEST(MakeSpaceTest, ShapesAreThoseOfTheMachine) {
   wide.tensors = spec::Tensors::alike(256);
   for (const std::string &name : names(make(wide, &hopper())))
     EXPECT_NE(name, "sm90_light") << "two of them do not fit a multiprocessor";
+  using Names = std::vector<std::string>;
+  spec::Variant latent = llama(16, 1);
+  latent.tensors = test::latentTensors();
+  EXPECT_EQ(names(make(latent, &hopper())), (Names{"sm90_latent", "sm80_latent", "sm80_latent+sm80_latent"}));
+  EXPECT_EQ(names(make(latent, target::findTarget("sm_80"))),
+            (Names{"sm80_latent", "sm80_latent+sm80_latent"}));
 }
 
 TEST(MakeSpaceTest, PlansAxesAreThoseOfTheMachine) {

@@ -123,7 +123,7 @@ TEST(SpaceTest, RoundTripThroughJson) {
       EXPECT_EQ(toJson(*again), toJson(space));
       EXPECT_EQ(again->size().legal, space.size().legal);
       EXPECT_EQ(again->kernel().tokenParams, variant.tokenParams());
-      EXPECT_EQ(again->kernel().hasValueFactor, variant.valueFactor.has_value());
+      EXPECT_EQ(again->kernel().has.valueFactor, variant.valueFactor.has_value());
     }
 }
 

@@ -93,10 +93,10 @@ TEST(InstantiateTest, AMergeAppliesAHookOfTheOutputBesideSinks) {
     const std::size_t begin = text.rfind("  deft::merge");
     return text.substr(begin, text.find('\n', begin) - begin);
   };
-  source.hasOutput = true;
+  source.has.output = true;
   EXPECT_EQ(call(), "  deft::merge<Config, /*kSigmoid=*/false>(args, deft::NoSinks{}, "
                     "deft::OutputHook<Config, Variant>(params));");
-  source.hasSink = true;
+  source.has.sink = true;
   EXPECT_EQ(call(), "  deft::merge<Config, /*kSigmoid=*/false>(args, deft::Sinks<Config, Variant>(params), "
                     "deft::OutputHook<Config, Variant>(params));");
   EXPECT_NE(instantiateMerge(source).find(source.hooks), std::string::npos);
@@ -106,7 +106,7 @@ TEST(InstantiateTest, AHookOfTheQueryHasAKernelOfItsOwn) {
   VariantSource source = test::sampleSource();
   const auto refused = instantiateNamed(source, config::Config{}, *target::findTarget("sm_80"), "queries");
   EXPECT_FALSE(refused.ok());
-  source.hasQuery = true;
+  source.has.query = true;
   const auto named = instantiateNamed(source, config::Config{}, *target::findTarget("sm_80"), "queries");
   ASSERT_TRUE(named.ok());
   EXPECT_EQ(named->entry, "deft_llama_queries");
@@ -145,6 +145,22 @@ TEST(InstantiateTest, KernelsOfSm90KnowWhetherTokensAreDealt) {
   EXPECT_TRUE(has("kIsDealt = false;", config::Order::Alternate));
   phase = {"wide", -1, config::Family::Sm80, 64, 32, 3, 4};
   EXPECT_FALSE(has("kIsDealt", config::Order::Mixed));
+}
+
+TEST(InstantiateTest, SparseKernelsOverGivenListsSaySo) {
+  VariantSource source = test::sampleSource();
+  source.kvHeads = 1;
+  source.tensors.q.dim = source.tensors.k.dim = 192;
+  source.tensors.valueInKey = true;
+  source.worthGroups = source.lists = 1;
+  source.listsAreGiven = true;
+  const config::PhaseConfig phase{"sparse", -1, config::Family::Sm80Latent, 32, 32, 2, 8};
+  const std::string text =
+      instantiateAttend(source, phase, config::Order::FromRoot, kernels::families(), Layer::Sparse);
+  EXPECT_NE(text.find("deft_llama_sparse(const"), std::string::npos);
+  EXPECT_NE(text.find("  static constexpr int kLists = 1;\n"), std::string::npos);
+  EXPECT_NE(text.find("  static constexpr bool kListsAreGiven = true;\n"), std::string::npos);
+  EXPECT_EQ(instantiateAttend(source, phase).find("Given"), std::string::npos);
 }
 
 } // namespace

@@ -2,6 +2,7 @@
 // also where there is no compiler, and under the thread sanitizer.
 #include "runtime/exec/cpu/SelectJob.h"
 
+#include "runtime/exec/DrawnLists.h"
 #include "runtime/reference/Check.h"
 #include "runtime/reference/Selecting.h"
 #include "tests/unit/runtime/exec/cpu/ExecutorProblem.h"
@@ -102,6 +103,29 @@ TEST(SelectJobTest, ListsOfAnotherShapeAreAnError) {
                                        {ran.sparse.out.data(), nullptr});
   ASSERT_FALSE(done.ok());
   EXPECT_EQ(done.error().message, "the lists are not those of `scalar`");
+}
+
+// Rule K7.
+TEST(SelectJobTest, GivenListsAreRead) {
+  CpuExecutor executor = makeExecutor(3);
+  spec::Variant variant = Selecting::variant();
+  variant.select = {.budget = {.values = {700}, .range = {}}, .by = spec::SelectBy::Caller, .range = {}};
+  for (std::uint64_t seed = 1; seed <= 4; ++seed) {
+    const ScalarProblem problem(test::randomForest(seed, {12, 300, 10}), seed);
+    plan::Paths paths;
+    paths.read(problem.plan);
+    const DrawnLists drawn = drawLists(paths, problem.inputs, pageSizeOf(variant), 700, true, seed);
+    const auto slots = problem.inputs.paramSlots(variant);
+    Outputs sparse;
+    sparse.out.assign(static_cast<std::size_t>(problem.inputs.queryCount) * 6 * 16, 0xffff);
+    sparse.lse.assign(static_cast<std::size_t>(problem.inputs.queryCount) * 6, 12345.f);
+    ASSERT_TRUE(executor.runSparse(Selecting::kernel(), variant, drawn.given(), problem.plan,
+                                   InputView::of(problem.inputs, variant, slots),
+                                   {sparse.out.data(), sparse.lse.data()}));
+    const auto report =
+        reference::check(variant, problem.tree, problem.inputs, sparse, {.selection = &drawn.selection});
+    EXPECT_TRUE(report.passed()) << "seed " << seed << ": " << reference::explainFailure(report);
+  }
 }
 
 } // namespace

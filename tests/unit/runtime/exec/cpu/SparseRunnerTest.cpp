@@ -4,6 +4,7 @@
 
 #include "compiler/driver/Compilation.h"
 #include "compiler/spec/CompileSpec.h"
+#include "runtime/exec/DrawnLists.h"
 #include "runtime/reference/Selecting.h"
 #include "specs/Embedded.h"
 #include "tests/support/Forest.h"
@@ -15,10 +16,10 @@ namespace deft::exec {
 namespace {
 
 struct Compiled {
-  explicit Compiled(const std::string &items) {
-    const std::string text =
-        "import \"library.deft\";\nattention a { query_heads = 6; kv_heads = 2; head_dim = 64; " + items +
-        " }";
+  explicit Compiled(const std::string &items)
+      : Compiled(items, "attention a { query_heads = 6; kv_heads = 2; head_dim = 64; " + items + " }") {}
+  Compiled(const std::string &items, const std::string &attention) {
+    const std::string text = "import \"library.deft\";\n" + attention;
     support::DiagnosticSink sink;
     auto variants = spec::compileSpec(sources, sources.add("a.deft", text), specs::importResolver(), sink);
     EXPECT_FALSE(sink.hasErrors()) << items;
@@ -187,6 +188,44 @@ TEST(SparseRunnerTest, AnAttentionThatSelectsNothingHasNoLists) {
                                           {out.data(), nullptr}, 16, selection, paths);
   ASSERT_FALSE(ran.ok());
   EXPECT_EQ(ran.error().message, "`a` selects nothing");
+}
+
+// Rule K7.
+void expectGivenLists(const std::string &shape, const std::string &items) {
+  SCOPED_TRACE(shape + items);
+  const Compiled compiled("", "attention a { " + shape + " output = bf16 with lse; " + items +
+                                  " select { budget = tune(20, 700); by = caller; } }");
+  const spec::Variant &variant = compiled.variant;
+  for (std::uint64_t seed = 1; seed <= 3; ++seed)
+    for (const int budget : variant.select->budget.values) {
+      const Problem problem = makeProblem(variant, test::randomForest(seed, {12, 150, 9}), 32, seed);
+      plan::Paths paths;
+      paths.read(problem.plan);
+      const DrawnLists drawn = drawLists(paths, problem.inputs, pageSizeOf(variant), budget, true, seed);
+      const auto slots = problem.inputs.paramSlots(variant);
+      Outputs sparse;
+      const auto rows = static_cast<std::size_t>(problem.inputs.queryCount * variant.queryHeads);
+      sparse.out.assign(rows * static_cast<std::size_t>(variant.tensors.out.dim), 0xffff);
+      sparse.lse.assign(rows, std::numeric_limits<float>::quiet_NaN());
+      auto executor = CpuExecutor::create(2);
+      ASSERT_TRUE(executor->runSparse(compiled.kernel, variant, drawn.given(), problem.plan,
+                                      InputView::of(problem.inputs, variant, slots),
+                                      {sparse.out.data(), sparse.lse.data()}));
+      const auto report = reference::check(variant, problem.tree, problem.inputs, sparse,
+                                           {.threads = 2, .selection = &drawn.selection});
+      EXPECT_TRUE(report.passed()) << reference::explainFailure(report);
+    }
+}
+
+TEST(SparseRunnerTest, GivenListsAreRead) {
+  expectGivenLists("query_heads = 6; kv_heads = 2; head_dim = 64;", "");
+  expectGivenLists("query_heads = 6; kv_heads = 2; head_dim = 64; kv_cache = contiguous;",
+                   "param gain : f32[tokens]; score = s + gain[token];");
+  for (const char *page : {"1", "16", "64"})
+    expectGivenLists(
+        std::string("query_heads = 5; scale = 0.1; kv_cache = latent(dim = 64, rope = 16, page_size = ") +
+            page + ");",
+        "");
 }
 
 } // namespace

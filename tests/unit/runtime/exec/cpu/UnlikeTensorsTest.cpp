@@ -1,5 +1,5 @@
-// K and V of dims and types of their own, and V in K's memory: no spec says so yet, and the compiler, the
-// plan, the executor and the oracle take it.
+// K and V of dims and types of their own, and V in K's memory, also as no spec says it: several KV heads that
+// hold their values, q, K and V of three types.
 #include "compiler/driver/Compilation.h"
 #include "compiler/kernels/DefaultConfig.h"
 #include "tests/support/Forest.h"
@@ -72,6 +72,17 @@ TEST(UnlikeTensorsTest, CachesAreOf8BitFloats) {
   expectAllRight({{DType::BF16, 96}, {DType::F8E4M3, 96}, {DType::BF16, 64}, {DType::BF16, 64}});
   const spec::TensorType key{DType::F8E4M3, 144}, value{DType::F8E4M3, 128};
   expectAllRight({{DType::BF16, 144}, key, value, {DType::BF16, 128}, /*valueInKey=*/true});
+}
+
+// Rule A11.
+TEST(UnlikeTensorsTest, RowsHaveScalesInThem) {
+  for (const auto &[query, cache, scaleColumns] :
+       {std::tuple(DType::BF16, DType::F8E4M3, 32), std::tuple(DType::F16, DType::F8E5M2, 16)}) {
+    const spec::Tensors tensors{{query, 160},        {cache, 160}, {cache, 128}, {query, 128},
+                                /*valueInKey=*/true, scaleColumns};
+    ASSERT_EQ(spec::faultOf(tensors), std::nullopt);
+    expectAllRight(tensors);
+  }
 }
 
 } // namespace

@@ -1,6 +1,9 @@
 #include "runtime/exec/cuda/CacheBoxes.h"
 
+#include "tests/support/LatentTensors.h"
 #include "tests/unit/runtime/exec/cuda/FakeGpu.h"
+
+#include <gmock/gmock.h>
 
 #include <cstring>
 #include <vector>
@@ -37,12 +40,77 @@ TEST(CacheBoxesTest, WholeTilesWherePagesAndColumnsHaveRoomForThem) {
   EXPECT_EQ(boxesOf(1, 0, 32), std::pair(true, 6)); // the box has room for all columns
 }
 
+/// Each tensor by its own columns.
+TEST(CacheBoxesTest, KeysAndValuesHaveBoxesOfTheirOwn) {
+  FakeGpu gpu;
+  gpu.variant.tensors = spec::Tensors::alike(192);
+  gpu.variant.tensors.v.dim = gpu.variant.tensors.out.dim = 128;
+  gpu.variant.cache.paged = true;
+  gpu.variant.cache.pageSize = 64;
+  abi::AttendArgs args{};
+  fillCacheBoxes(*gpu.device, gpu.variant, cacheLayoutsOf(gpu.variant), args);
+  ASSERT_TRUE(args.hasMaps);
+  const auto columnsOf = [](const abi::TensorMap(&maps)[3]) {
+    std::array<unsigned long long, 2> columns{}; // of the boxes of pieces; the last map is of whole tiles
+    for (std::size_t i = 0; i < columns.size(); ++i) {
+      fake_cuda::TensorMap made;
+      std::memcpy(&made, &maps[i], sizeof made);
+      columns[i] = made.sizes[0];
+    }
+    return columns;
+  };
+  EXPECT_EQ(columnsOf(args.kBoxes), (std::array{192ull, 192ull}));
+  EXPECT_EQ(columnsOf(args.vBoxes), (std::array{128ull, 128ull}));
+}
+
 /// Half as many columns: pairs of bytes.
 TEST(CacheBoxesTest, BytesComeByBoxesWhereOneHoldsARow) {
   for (const int dim : {80, 112, 128})
     EXPECT_EQ(boxesOf(1, 0, dim, spec::DType::F8E4M3), std::pair(true, 6)) << dim;
   EXPECT_EQ(boxesOf(16, 0, 128, spec::DType::F8E5M2), std::pair(true, 4));
   EXPECT_EQ(boxesOf(1, 0, 144, spec::DType::F8E4M3), std::pair(false, 0)); // copying warps convert those
+}
+
+/// Halves of V's blocks of 64 columns, and those that V does not have beside them.
+TEST(CacheBoxesTest, OfALatentCacheVComesInHalvesAndTheRestAlone) {
+  FakeGpu gpu;
+  gpu.variant.kvHeads = 1;
+  gpu.variant.tensors = test::latentTensors();
+  gpu.variant.cache.paged = true;
+  gpu.variant.cache.pageSize = 64;
+  std::byte pool[2];
+  abi::AttendArgs args{};
+  args.k = pool;
+  args.v = pool + 1;
+  (void)countCalls();
+  fillCacheBoxes(*gpu.device, gpu.variant, cacheLayoutsOf(gpu.variant), args);
+  EXPECT_EQ(args.hasMaps, 1);
+  EXPECT_EQ(countCalls()["cuTensorMapEncodeTiled"], 6);
+  const auto expectTile = [](const abi::TensorMap &map, const void *address, unsigned blocks,
+                             unsigned taken) {
+    fake_cuda::TensorMap made;
+    std::memcpy(&made, &map, sizeof made);
+    EXPECT_EQ(made.address, address);
+    ASSERT_EQ(made.rank, 5U);
+    EXPECT_THAT(made.sizes,
+                testing::ElementsAre(64, 64, blocks, 1, 1 << 30)); // columns, tokens, blocks, heads, pages
+    EXPECT_THAT(made.box, testing::ElementsAre(64, 64, taken, 1, 1));
+  };
+  expectTile(args.kBoxes[2], pool, 8, 4);
+  expectTile(args.vBoxes[2], pool + 1, 1, 1);
+}
+
+TEST(CacheBoxesTest, BytesOfALatentCacheAreConvertedOnTheirWay) {
+  FakeGpu gpu;
+  gpu.variant.kvHeads = 1;
+  gpu.variant.cache = {true, 64, spec::PageOrder::Nhd};
+  for (const int scaleColumns : {0, 16}) {
+    gpu.variant.tensors = test::latentBytes(64, 16, scaleColumns);
+    abi::AttendArgs args{};
+    args.hasMaps = 1;
+    fillCacheBoxes(*gpu.device, gpu.variant, cacheLayoutsOf(gpu.variant), args);
+    EXPECT_EQ(args.hasMaps, 0) << scaleColumns;
+  }
 }
 
 TEST(CacheBoxesTest, PagesThatABoxWouldLeaveAreCopiedTokenByToken) {

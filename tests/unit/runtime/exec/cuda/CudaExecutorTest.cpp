@@ -47,6 +47,21 @@ TEST(CudaExecutorTest, ARunGoesFromInputsOfTheHostToItsOutputs) {
   }
 }
 
+/// Also where rows of K are no multiple of 16 elements, which places are counted in elsewhere.
+TEST(CudaExecutorTest, KeysAndValuesHaveDimsOfTheirOwn) {
+  for (const int keyDim : {48, 8, 24}) {
+    FakeGpu gpu;
+    gpu.widenKeys(keyDim);
+    const auto executor = makeExecutor(gpu);
+    CudaInputs on(gpu.device, gpu.variant);
+    Outputs outputs;
+    const Step step(gpu, 20, 5);
+    ASSERT_TRUE(on.load(step.inputs).ok());
+    ASSERT_TRUE(executor->run(step.plan, on, outputs).ok());
+    EXPECT_TRUE(step.isRight(gpu, outputs)) << keyDim;
+  }
+}
+
 TEST(CudaExecutorTest, OnePlanRunsOverAnyInputs) {
   const FakeGpu gpu;
   const auto executor = makeExecutor(gpu);

@@ -2,8 +2,10 @@
 
 #include "tests/unit/runtime/exec/cuda/FakeGpu.h"
 
+#include <algorithm>
 #include <limits>
 #include <string>
+#include <vector>
 
 namespace deft::exec {
 namespace {
@@ -75,6 +77,35 @@ TEST_F(CudaFiniteCheckTest, PagesThatThePlanDoesNotReadAreNotCopied) {
   };
   const int pages = static_cast<int>((100 + 3 * 20 + 3 * 15) / pageSizeOf(gpu_.variant)); // at most so many
   EXPECT_LE(copied(), 4 + 2 * (pages + 4)) << "q, out, lse, the table, and each page of K and V";
+}
+
+TEST_F(CudaFiniteCheckTest, ColumnsOfALatentCacheMayLieInTwoTensors) {
+  constexpr int kDim = 16, kRope = 8;
+  const spec::TensorType key{spec::DType::BF16, kDim + kRope}, value{spec::DType::BF16, kDim};
+  gpu_.variant.kvHeads = 1;
+  gpu_.variant.tensors = {key, key, value, value, true};
+  const long long slots = pageSizeOf(gpu_.variant),
+                  pages = 1 + *std::max_element(pointers_.pageTable, pointers_.pageTable + pointers_.pages);
+  const auto halves = [](long long count) {
+    return std::vector<std::uint16_t>(static_cast<std::size_t>(count));
+  };
+  // Tokens of the latent columns lie apart, those of the rotary ones side by side.
+  auto q = halves(3LL * 6 * key.dim), latent = halves(pages * slots * 2 * kDim),
+       rope = halves(pages * slots * kRope), out = halves(3LL * 6 * kDim);
+  pointers_.q = q.data(), pointers_.k = latent.data(), pointers_.v = rope.data(), pointers_.out = out.data();
+  pointers_.cache = {{slots * 2 * kDim, 2 * kDim, kDim}, {slots * kRope, kRope, kRope}};
+  EXPECT_EQ(found(), "");
+  cacheAt(pointers_.k, pointers_.cache.k, 2, 7, 0) = kNan;
+  const auto placeOf = [&](int node, int token) {
+    return std::to_string(step_.tree.nodes()[static_cast<std::size_t>(node)].location + token);
+  };
+  EXPECT_EQ(found(),
+            "query 1, head 0: K is NaN at element 0 of the token at kv_pos 107 of its path, location " +
+                placeOf(2, 7));
+  (&cacheAt(pointers_.v, pointers_.cache.v, 1, 19, 0))[3] = kNan;
+  EXPECT_EQ(found(),
+            "query 0, head 0: K is NaN at element 19 of the token at kv_pos 119 of its path, location " +
+                placeOf(1, 19));
 }
 
 } // namespace

@@ -346,7 +346,7 @@ TEST(CudaPlanTest, ErrorsOfTheDriverNameTheKernel) {
             "cannot launch kernel `deft_small_narrow`: out of memory (CUDA_ERROR_OUT_OF_MEMORY)");
 }
 
-TEST(CudaPlanTest, CrookedPointersAndOtherKernelsAreRefused) {
+TEST(CudaPlanTest, UnalignedPointersAndOtherKernelsAreRefused) {
   const FakeGpu gpu, other(1);
   const cu::Stream stream = makeStream(gpu);
   const auto plan = gpu.makeDevicePlan({});

@@ -58,6 +58,16 @@ public:
     (void)fake_cuda::takeCalls();
   }
 
+  /// From now on K has this dim, and V keeps its own.
+  void widenKeys(int keyDim) {
+    variant.tensors.q.dim = variant.tensors.k.dim = keyDim;
+    fake_cuda::Variant of{6, 2, 16, variant.cache.pageSize, true, 0.25f};
+    of.otherKeyDim = keyDim;
+    fake_cuda::setVariant(of);
+    kernels = *CudaKernels::load(device, variant, set);
+    params = *CudaParams::upload(device, variant, {});
+  }
+
   plan::Plan makePlan(const tree::KvTree &tree, config::Config config = {}) const {
     if (config.phases.empty())
       config = kernels->config();

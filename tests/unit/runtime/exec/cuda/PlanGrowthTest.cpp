@@ -4,6 +4,7 @@
 #include "runtime/plan/Verify.h"
 #include "tests/support/FakeKernels.h"
 #include "tests/support/Masks.h"
+#include "tests/support/RankLayouts.h"
 #include "tests/unit/runtime/exec/cuda/CompilesEverywhere.h"
 #include "tests/unit/runtime/exec/cuda/FakeGpu.h"
 
@@ -120,18 +121,25 @@ config::Config dealingConfig() {
 // What the kernel makes of a plan and what advance() makes of it are the same bytes.
 TEST(PlanGrowthTest, FollowsAsTheHostDoes) {
   std::mt19937 random(5);
-  int grown = 0, dealt = 0;
+  int grown = 0, dealt = 0, interleaved = 0;
   for (int round = 0; round < 400; ++round) {
     const bool deals = round % 4 == 0;
     tree::KvTree tree = deals ? dealtTree(random) : randomTree(random);
     const config::Config config = deals ? dealingConfig() : randomConfig(random);
     const plan::VariantFacts facts{.ratio = deals ? 4 : std::array{1, 3, 4}[random() % 3],
-                                   .kvHeads = deals ? 1 : 2};
+                                   .kvHeads = deals ? 1 : 2,
+                                   .readsKvPos = false};
+    if (round % 3 == 1) { // what one of several ranks has of it
+      const int count = 1 + round % 4;
+      tree.setRanks(test::randomRanks(tree, count, round % count, static_cast<std::uint64_t>(round)));
+    }
     const auto made = plan::makePlan(tree, facts, config, deals ? 1 : 16);
     ASSERT_TRUE(made.ok()) << made.error().message;
     plan::Plan plan = *made;
     OnDevice device(plan);
     const GrowthTables tables = growthTables(plan, {.slack = 40, .pageSize = 16});
+    for (const plan::Plan::Leaf &leaf : plan.leaves)
+      interleaved += leaf.canGrow == 3 ? 1 : 0;
     writeGrowth(plan, tables, device.room, device.sections, device.memory.data());
 
     std::vector<int> lengths = lengthsOf(plan);
@@ -166,6 +174,7 @@ TEST(PlanGrowthTest, FollowsAsTheHostDoes) {
   }
   EXPECT_GT(grown, 10'000);
   EXPECT_GT(dealt, 20) << "items";
+  EXPECT_GT(interleaved, 50) << "leaves of which several ranks hold tokens";
 }
 
 // Of windows nothing is dropped there, whoever keeps them open; and of masks whose ends move no leaf grows.

@@ -32,10 +32,12 @@ public:
     const auto kernel = [](const std::string &entry, int threads) {
       return package::Kernel{.entry = entry, .cubin = "fake", .threads = threads, .resources = {}};
     };
-    for (const config::PhaseConfig &phase : set.config.phases)
-      selecting.attend.push_back(kernel("deft_small_" + phase.name + "_selecting", 128));
-    selecting.select = kernel("deft_small_select", 1024);
-    selecting.blocksOfList = 2;
+    if (!variant.readsGivenLists()) {
+      for (const config::PhaseConfig &phase : set.config.phases)
+        selecting.attend.push_back(kernel("deft_small_" + phase.name + "_selecting", 128));
+      selecting.select = kernel("deft_small_select", 1024);
+      selecting.blocksOfList = 2;
+    }
     selecting.sparse = kernel("deft_small_sparse", 128);
     selecting.sparsePhase = {.name = "sparse", .tileQ = 16, .tileKv = 16};
     if (unites)
@@ -213,6 +215,54 @@ TEST(PlanSelectingTest, ARunOnlyLaunches) {
   EXPECT_EQ(attend.planLines, 0);
   EXPECT_EQ(attend.selected, selecting[0].argsAs<abi::AttendArgs>().selected);
   EXPECT_EQ(sparse[1].argsAs<abi::MergeArgs>().mergeCount, 9);
+}
+
+/// The slots of each query's path, with a hole before each.
+std::vector<int> slotsOfPaths(const plan::Plan &plan, const int *pageTable, int pageSize, int budget) {
+  plan::Paths paths;
+  paths.read(plan);
+  std::vector<int> slots(static_cast<std::size_t>(paths.queryCount() * budget), -1);
+  for (int query = 0; query < paths.queryCount(); ++query) {
+    auto to = slots.begin() + query * budget;
+    for (const plan::PathStretch &stretch : paths.of(query))
+      for (int t = 0; t < stretch.tokens; ++t, to += 2)
+        to[1] = static_cast<int>(cacheSlotOf(pageTable, pageSize, stretch.location + t));
+  }
+  return slots;
+}
+
+// Rule K7: lists of all that a query sees give the full attention.
+TEST(PlanSelectingTest, GivenListsNeedNoRunThatSelects) {
+  const SelectingGpu gpu(400, spec::SelectBy::Caller, 0, 0);
+  const cu::Stream stream = makeStream(gpu);
+  CudaPlanOptions options = optionsOf(gpu);
+  options.checksPages = true;
+  auto made = CudaPlan::create(gpu.kernels, options);
+  if (!made && made.error().code == support::ErrorCode::Environment)
+    GTEST_SKIP() << made.error().message;
+  ASSERT_TRUE(made.ok()) << made.error().message;
+  CudaPlan &plan = **made;
+  FakeStep step(gpu, someTree(), 3);
+  const plan::Plan host = gpu.makePlan(step.tree);
+  ASSERT_TRUE(plan.write(host).ok());
+  ASSERT_TRUE(plan.upload(stream).ok());
+  CudaPointers pointers = step.pointers();
+  pointers.cachePages = 1000;
+  EXPECT_EQ(plan.runSparse(*gpu.kernels, pointers, stream).error().message,
+            "no lists are given, and `small` reads those of its caller");
+  EXPECT_EQ(plan.runSelecting(*gpu.kernels, pointers, stream).error().message,
+            "`small` selects nothing: its lists are by `caller`");
+  std::vector<int> lists = slotsOfPaths(host, pointers.pageTable, pageSizeOf(gpu.variant), 400);
+  pointers.lists = lists.data();
+  (void)fake_cuda::takeCalls();
+  ASSERT_TRUE(plan.runSparse(*gpu.kernels, pointers, stream).ok());
+  EXPECT_TRUE(step.isRight());
+  EXPECT_TRUE(plan.checkReplays().ok());
+  EXPECT_THAT(launchedKernels(), ::testing::IsSupersetOf({"deft_small_sparse", "deft_small_merge"}));
+  lists[401] = -3;
+  ASSERT_TRUE(plan.runSparse(*gpu.kernels, pointers, stream).ok());
+  EXPECT_THAT(plan.checkReplays().error().message,
+              HasSubstr("a run read lists of which one has -3 for query 1, and the cache has "));
 }
 
 TEST(PlanSelectingTest, BranchesReadTheirListsAsOne) {

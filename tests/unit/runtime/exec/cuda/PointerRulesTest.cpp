@@ -68,6 +68,30 @@ TEST_F(PointerRulesTest, StridesOfCachesThatLieBetweenUnits) {
   EXPECT_EQ(error(), "none");
 }
 
+TEST_F(PointerRulesTest, GroupsOfHeadsOfALatentCacheReadTheSameTokens) {
+  const abi::CacheLayout layout{1024, 64, 16};
+  EXPECT_EQ(placesOf(variant_, layout).headStride, 1U); // in units of 16 elements
+  variant_.kvHeads = 1;
+  variant_.tensors.valueInKey = true;
+  const abi::CachePlaces places = placesOf(variant_, layout);
+  EXPECT_EQ(places.headStride, 0U);
+  EXPECT_EQ(places.tokenStride, 4U);
+  EXPECT_EQ(places.pageStride, 64U);
+}
+
+TEST_F(PointerRulesTest, ColumnsOfALatentCacheThatLieApartAreNamedAsTheyAreGiven) {
+  const spec::DType dtype = variant_.tensors.q.dtype;
+  variant_.tensors = {{dtype, 80}, {dtype, 80}, {dtype, 64}, {dtype, 64}, true};
+  variant_.kvHeads = 1;
+  pointers_.cache = {{16 * 64, 64, 64}, {16 * 16, 16, 16}};
+  pointers_.v = reinterpret_cast<const void *>(0x1008);
+  EXPECT_EQ(error(), "k_rope does not begin at a multiple of 16 bytes");
+  pointers_.v = reinterpret_cast<const void *>(0x1010);
+  EXPECT_EQ(error(), "none");
+  pointers_.cache.v.tokenStride = 24;
+  EXPECT_EQ(error(), "the token stride of k_rope is 24 elements, not a multiple of 16");
+}
+
 TEST_F(PointerRulesTest, KernelsCountInUnits) {
   const abi::CachePlaces places = placesOf(variant_, {1LL << 35, 128, 4096});
   EXPECT_EQ(places.pageStride, 1u << 31);

@@ -114,5 +114,19 @@ TEST(QueryHookTest, LayersWithoutAHookOfTheQueryShareThePlanOfThoseWithOne) {
               HasSubstr("has no hook `query`"));
 }
 
+/// Where V is as wide as V of the plan's attention, and q is wider.
+TEST(QueryHookTest, APlanHasRoomForTheQueriesOfItsOwnAttention) {
+  FakeGpu narrow(0, 1, false, /*hasQuery=*/true), wide(0, 1, false, /*hasQuery=*/true);
+  wide.widenKeys(48);
+  const cu::Stream stream = makeStream(narrow);
+  const auto plan = narrow.makeDevicePlan({});
+  FakeStep step(narrow, someTree(), 4);
+  ASSERT_TRUE(plan->write(narrow.makePlan(step.tree)).ok());
+  ASSERT_TRUE(plan->upload(stream).ok());
+  const auto kernels = *CudaKernels::load(narrow.device, wide.variant, wide.set);
+  EXPECT_EQ(plan->run(*kernels, step.pointers(), stream).error().message,
+            "the plan was made for `small`, and `small` has other heads, tiles or another device");
+}
+
 } // namespace
 } // namespace deft::exec

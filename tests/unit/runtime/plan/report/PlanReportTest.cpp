@@ -1,6 +1,7 @@
 #include "runtime/plan/report/PlanReport.h"
 
 #include "compiler/config/DevicePrices.h"
+#include "tests/support/LatentTensors.h"
 #include "tests/unit/runtime/plan/PlanTesting.h"
 
 #include <nlohmann/json.hpp>
@@ -67,6 +68,16 @@ TEST(PlanReportTest, JsonHasEveryItemAndItsRuns) {
     EXPECT_EQ(tokens, report.plan.items[i].tokens);
   }
   EXPECT_EQ(json.at("tree").at("nodes").size(), 4u);
+}
+
+TEST(PlanReportTest, UnitsAreKvHeadsOrGroupsOfQueryHeads) {
+  EXPECT_EQ(unitsText({4, 8}), "8 KV heads");
+  spec::Variant latent;
+  latent.queryHeads = 128;
+  latent.kvHeads = 1;
+  latent.tensors = test::latentTensors();
+  EXPECT_EQ(unitsText(VariantFacts::of(latent)), "2 groups of query heads");
+  EXPECT_EQ(unitsText(VariantFacts::of(latent, config::DeviceKind::Cpu)), "1 KV head");
 }
 
 TEST(PlanReportTest, TheTextSaysWhoReadsAndWhatAMaskHides) {

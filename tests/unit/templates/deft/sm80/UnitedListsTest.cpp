@@ -19,6 +19,9 @@ template <class E, int kDim, int kPage> struct Wide : test::Sm80Config {
   static constexpr int kKeyDim = kDim, kValueDim = kDim, kPageSize = kPage;
   static constexpr int kTileQ = 32, kStages = 3, kWarps = 4;
 };
+template <class Base, int kOfKeys> struct Unlike : Base {
+  static constexpr int kKeyDim = kOfKeys;
+};
 /// As many queries of one head each.
 template <class Base> struct OfOneHead : Base {
   static constexpr int kQueryHeads = 2, kKvHeads = 2, kRatio = 1;
@@ -51,6 +54,7 @@ TEST(UnitedListsTest, UnionsAreAttended) {
     attendUnions<United<OfOneHead<Wide<f16, 64, 0>>, 2>>(seed); // 32 queries
     attendUnions<United<Wide<f16, 64, 1>, 1>, test::WindowVariant>(seed, {300});
     attendUnions<United<Wide<f16, 64, 16>, 2>, test::HookVariant>(seed);
+    attendUnions<United<Unlike<Wide<bf16, 128, 16>, 192>, 2>>(seed);
     attendUnions<United<Wide<f16, 64, 1>, 2>, test::KeyedWindowVariant>(seed, {300});
   }
 }

@@ -31,6 +31,9 @@ template <class Base, class E> struct Bytes : Base {
   using Key = E;
   using Value = E;
 };
+template <class Base, int kOfKeys, int kOfValues> struct Unlike : Base {
+  static constexpr int kKeyDim = kOfKeys, kValueDim = kOfValues;
+};
 template <class Base> struct Dealt : Base {
   static constexpr bool kIsDealt = true;
 };
@@ -130,6 +133,41 @@ TEST(Sm90AttendTest, ManyColumnsAreAttended) {
   for (unsigned seed = 0; seed < 2; ++seed) {
     attendAll<Wide<f16, 192, 16, 2>>(seed);
     attendAll<Wide<bf16, 256, 64, 2>>(seed);
+  }
+}
+
+/// More columns of K than of V, and fewer; tiles whole, in boxes, and token by token; queries of more than
+/// 128 columns in registers of wide blocks, and where they lie in light ones and where there are more.
+TEST(Sm90AttendTest, KeysAndValuesHaveDimsOfTheirOwn) {
+  for (unsigned seed = 0; seed < 3; ++seed) {
+    attendAll<Unlike<Wide<bf16, 0, 64, 4>, 192, 128>>(seed);
+    attendAll<Unlike<Wide<f16, 0, 1, 2>, 192, 128>>(seed);
+    attendAll<Unlike<Light<bf16, 0, 16>, 192, 128>>(seed);
+    attendAll<Unlike<Light<f16, 0, 0, 3>, 96, 64>>(seed);
+    attendAll<Unlike<Dealt<Light<bf16, 0, 64>>, 64, 128>>(seed);
+    attendAll<Unlike<Dealt<Wide<bf16, 0, 64>>, 192, 128>>(seed);
+    attendAll<Unlike<Wide<f16, 0, 32, 2>, 128, 192>>(seed);
+    attendAll<Unlike<Wide<bf16, 0, 16, 2>, 256, 48>>(seed);
+    attendAll<Unlike<Light<f16, 0, 1>, 32, 80>>(seed);
+  }
+}
+
+TEST(Sm90AttendTest, DimsOfTheirOwnGoWithWhatSpecsSay) {
+  using WideOne = Unlike<Wide<bf16, 0, 16, 4>, 192, 128>;
+  using LightOne = Unlike<Light<bf16, 0, 64>, 192, 128>;
+  for (unsigned seed = 0; seed < 2; ++seed) {
+    attendAll<WideOne, test::WindowVariant>(seed, {300});
+    attendAll<LightOne, test::CappedVariant>(seed);
+    attendAll<WideOne, test::CappedVariant>(seed);
+    attendAll<WideOne, test::SlopedVariant>(seed);
+    attendAll<WideOne, test::SunkVariant>(seed);
+    attendAll<LightOne, test::GatedVariant>(seed);
+    attendAll<LightOne, test::TurnedVariant<192>>(seed);
+    attendAll<Unlike<Light<f16, 0, 16>, 64, 96>, test::KeyedVariant>(seed);
+    const test::RowScales scales(seed);
+    attendAll<test::OfTokens<WideOne>, test::ScaledRowsVariant>(seed, scales.params());
+    const test::Documents arrays(seed);
+    attendAll<test::OfTokens<WideOne>, test::TokensVariant>(seed, arrays.params());
   }
 }
 

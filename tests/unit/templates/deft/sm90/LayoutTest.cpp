@@ -19,6 +19,11 @@ template <int kDim, class Base, int kStagesOf = Base::kStages> struct Config : B
   static constexpr int kKeyDim = kDim, kValueDim = kDim, kStages = kStagesOf;
 };
 
+template <int kOfKeys, int kOfValues, class Base, int kStagesOf>
+struct Unlike : Config<kOfKeys, Base, kStagesOf> {
+  static constexpr int kValueDim = kOfValues;
+};
+
 template <class Base> struct Bytes : Base {
   using Key = e4m3;
   using Value = e4m3;
@@ -28,21 +33,21 @@ template <class C> void checkTile() {
   using L = Layout<C>;
   std::set<unsigned> places;
   for (int row = 0; row < 64; ++row)
-    for (int column = 0; column < L::kColumns; ++column) {
+    for (int column = 0; column < L::kKeyColumns; ++column) {
       const unsigned offset = L::offset(row, column);
       EXPECT_EQ(offset % 16, 0u);
-      EXPECT_LE(offset + 16, static_cast<unsigned>(L::kTileBytes));
+      EXPECT_LE(offset + 16, static_cast<unsigned>(L::kKeyTileBytes));
       EXPECT_TRUE(places.insert(offset).second) << C::kKeyDim << ": " << row << " " << column;
     }
   test::conflicts = 0;
   EXPECT_EQ(
-      test::runBlock({.sharedBytes = L::kTileBytes},
+      test::runBlock({.sharedBytes = L::kKeyTileBytes},
                      [&] {
                        const unsigned base = ptx::sharedAddress(ptx::dynamicShared<1024>());
                        const int lane = static_cast<int>(threadIdx.x);
                        unsigned r[4];
                        for (int row = 0; row < 64; row += 16)
-                         for (int column = 0; column < L::kColumns; column += 2) {
+                         for (int column = 0; column < L::kKeyColumns; column += 2) {
                            ptx::ldmatrix4(
                                r, base + L::offset(row + lane % 8 + lane / 16 * 8, column + lane / 8 % 2));
                            ptx::ldmatrix4Transposed(r, base + L::offset(row + lane % 16, column + lane / 16));
@@ -71,7 +76,7 @@ float known(int token, int column) { return static_cast<float>((token * 31 + col
 /// product, V as rows of it, 16 at a time.
 template <class C> void checkDescriptors() {
   using L = Layout<C>;
-  EXPECT_EQ(test::runBlock({.sharedBytes = L::kTileBytes},
+  EXPECT_EQ(test::runBlock({.sharedBytes = L::kKeyTileBytes},
                            [&] {
                              char *shared = ptx::dynamicShared<1024>();
                              const unsigned base = ptx::sharedAddress(shared);
@@ -114,7 +119,7 @@ struct Section {
 };
 
 /// All that the ring names lies in the block's memory, apart from each other, and tiles at multiples of the
-/// swizzle. Rooms of results may lie where the one tile's values do.
+/// swizzle. Buffers of results may lie where the one tile's values do.
 template <class C> void checkRing() {
   using L = Layout<C>;
   std::vector<char> memory(L::kBytes);
@@ -124,9 +129,10 @@ template <class C> void checkRing() {
   };
   std::vector<Section> sections;
   const auto addTiles = [&](int stage) {
-    for (unsigned tile : {ring.keys(stage), ring.values(stage)}) {
+    for (const auto &[tile, bytes] :
+         {std::pair(ring.keys(stage), L::kKeyTileBytes), std::pair(ring.values(stage), L::kValueTileBytes)}) {
       EXPECT_EQ(tile % L::kAlignment, 0u);
-      sections.push_back({tile, tile + L::kTileBytes});
+      sections.push_back({tile, tile + bytes});
     }
   };
   for (int stage = 0; stage < C::kStages; ++stage) {
@@ -135,7 +141,7 @@ template <class C> void checkRing() {
     if constexpr (L::kHoldsBytes)
       for (unsigned bytes : {ring.staged(stage), ring.staged(stage) + L::kStagedValueOffset}) {
         EXPECT_EQ(bytes % L::kAlignment, 0u);
-        sections.push_back({bytes, bytes + L::kStagedBytes});
+        sections.push_back({bytes, bytes + L::kStagedKeyBytes});
       }
     else
       EXPECT_EQ(ring.staged(stage), ring.keys(stage));
@@ -150,17 +156,17 @@ template <class C> void checkRing() {
   }
   for (int piece = 0; piece < L::kQueryPieces; ++piece) {
     EXPECT_EQ(ring.queries(piece) % L::kAlignment, 0u);
-    sections.push_back({ring.queries(piece), ring.queries(piece) + L::kTileBytes});
+    sections.push_back({ring.queries(piece), ring.queries(piece) + L::kKeyTileBytes});
     sections.push_back({inMemory(&ring.head(piece)), inMemory(&ring.head(piece) + 1)});
     for (unsigned barrier : {ring.pieceFull(piece), ring.pieceEmpty(piece)})
       sections.push_back({barrier, barrier + 8});
   }
   for (int warp = 0; warp < 4; ++warp) {
-    const unsigned room = 1024 + L::kRoomOffset + warp * L::kRoomBytes;
-    EXPECT_EQ(room % 16, 0u);
-    const unsigned begin = L::kHoldsBytes ? std::max(room, ring.values(0) + L::kTileBytes) : room;
-    if (begin < room + L::kRoomBytes)
-      sections.push_back({begin, room + L::kRoomBytes});
+    const unsigned buffer = 1024 + L::kBufferOffset + warp * L::kBufferBytes;
+    EXPECT_EQ(buffer % 16, 0u);
+    const unsigned begin = L::kHoldsBytes ? std::max(buffer, ring.values(0) + L::kValueTileBytes) : buffer;
+    if (begin < buffer + L::kBufferBytes)
+      sections.push_back({begin, buffer + L::kBufferBytes});
   }
   std::sort(sections.begin(), sections.end(),
             [](const Section &a, const Section &b) { return a.begin < b.begin; });
@@ -184,6 +190,11 @@ TEST(LayoutTest, SectionsLieApartAndInside) {
   checkRing<Config<128, test::WideConfig>>();
   checkRing<Config<192, test::WideConfig, 2>>();
   checkRing<Config<256, test::WideConfig, 2>>();
+  checkRing<Unlike<192, 128, test::WideConfig, 4>>();
+  checkRing<Unlike<192, 128, test::LightConfig, 2>>();
+  checkRing<Unlike<256, 64, test::WideConfig, 2>>();
+  checkRing<Unlike<96, 64, test::LightConfig, 3>>();
+  checkRing<Unlike<64, 192, test::WideConfig, 2>>();
   checkRing<Bytes<Config<64, test::LightConfig>>>();
   checkRing<Bytes<Config<80, test::LightConfig>>>();
   checkRing<Bytes<Config<128, test::LightConfig>>>();
@@ -216,8 +227,8 @@ TEST(LayoutTest, BytesAreConvertedWithoutConflicts) {
   checkConversion<Bytes<Config<128, test::WideConfig, 2>>, false>();
 }
 
-/// Rooms of results: eight lanes write 4 bytes of each of eight rows at once.
-template <class C> void checkRooms() {
+/// Buffers of results: eight lanes write 4 bytes of each of eight rows at once.
+template <class C> void checkBuffers() {
   std::set<int> banks;
   for (int lane = 0; lane < 32; ++lane)
     banks.insert((fragmentRow(lane, 0) * Layout<C>::kRowBytes + fragmentColumn(lane) * 2) / 4 % 32);
@@ -225,12 +236,23 @@ template <class C> void checkRooms() {
 }
 
 TEST(LayoutTest, ResultsAreWrittenWithoutConflicts) {
-  checkRooms<Config<32, test::WideConfig>>();
-  checkRooms<Config<48, test::WideConfig>>();
-  checkRooms<Config<64, test::WideConfig>>();
-  checkRooms<Config<80, test::WideConfig>>();
-  checkRooms<Config<128, test::WideConfig>>();
-  checkRooms<Config<256, test::WideConfig, 2>>();
+  checkBuffers<Config<32, test::WideConfig>>();
+  checkBuffers<Config<48, test::WideConfig>>();
+  checkBuffers<Config<64, test::WideConfig>>();
+  checkBuffers<Config<80, test::WideConfig>>();
+  checkBuffers<Config<128, test::WideConfig>>();
+  checkBuffers<Config<256, test::WideConfig, 2>>();
+  checkBuffers<Unlike<192, 128, test::WideConfig, 4>>();
+}
+
+/// A block's memory, with queries of more than 128 columns in registers, and two blocks' of light ones.
+TEST(LayoutTest, KeysOf192ColumnsOverValuesOf128FitInFourStages) {
+  using WideOne = Unlike<192, 128, test::WideConfig, 4>;
+  using LightOne = Unlike<192, 128, test::LightConfig, 2>;
+  EXPECT_LE(smemBytes<WideOne>(), 232448);
+  EXPECT_FALSE(Layout<WideOne>::kQueriesStay);
+  EXPECT_LE(smemBytes<LightOne>(), 115712);
+  EXPECT_TRUE(Layout<LightOne>::kQueriesStay);
 }
 
 } // namespace

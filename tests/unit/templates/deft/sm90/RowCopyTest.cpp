@@ -30,7 +30,7 @@ template <int kDim> void copyRows(unsigned seed) {
   std::array<int, 64> source{};
   for (int &row : source)
     row = static_cast<int>(random() % kSources);
-  EXPECT_EQ(test::runBlock({.sharedBytes = L::kTileBytes, .seed = seed},
+  EXPECT_EQ(test::runBlock({.sharedBytes = L::kKeyTileBytes, .seed = seed},
                            [&] {
                              char *shared = ptx::dynamicShared<1024>();
                              const unsigned tile = ptx::sharedAddress(shared);
@@ -45,12 +45,12 @@ template <int kDim> void copyRows(unsigned seed) {
                              ptx::cpAsyncWait<0>();
                              __syncwarp();
                              for (int row = static_cast<int>(threadIdx.x); row < 64; row += 32)
-                               for (int c = 0; c < L::kTileBytes / L::kBlockBytes * 8; ++c)
+                               for (int c = 0; c < L::kKeyTileBytes / L::kBlockBytes * 8; ++c)
                                  for (int i = 0; i < 8; ++i) {
                                    std::uint16_t got;
                                    std::memcpy(&got, shared + L::offset(row, c) + i * 2, 2);
                                    const std::uint16_t want =
-                                       c < L::kColumns
+                                       c < L::kKeyColumns
                                            ? tensor[source[static_cast<std::size_t>(row)] * kDim + c * 8 + i]
                                            : std::uint16_t{0xffff};
                                    ASSERT_EQ(got, want) << kDim << " row " << row << " column " << c * 8 + i;

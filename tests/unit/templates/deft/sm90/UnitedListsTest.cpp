@@ -20,6 +20,9 @@ template <class E, int kDim, int kOfQuery, int kPage = 16> struct United : test:
   static constexpr int kKeyDim = kDim, kValueDim = kDim, kPageSize = kPage, kLists = kOfQuery;
   static constexpr bool kIsDealt = true, kReadsUnions = true;
 };
+template <class Base, int kOfKeys> struct Unlike : Base {
+  static constexpr int kKeyDim = kOfKeys;
+};
 template <class Base> struct OfOneHead : Base {
   static constexpr int kQueryHeads = 2, kKvHeads = 2, kRatio = 1;
 };
@@ -49,6 +52,7 @@ TEST(Sm90UnitedListsTest, UnionsAreAttended) {
     attendUnions<OfOneHead<United<f16, 64, 2, 1>>>(seed); // 32 queries
     attendUnions<United<f16, 64, 1>, test::WindowVariant>(seed, {300});
     attendUnions<United<f16, 64, 2, 0>, test::HookVariant>(seed);
+    attendUnions<Unlike<United<bf16, 64, 2>, 96>>(seed);
   }
 }
 

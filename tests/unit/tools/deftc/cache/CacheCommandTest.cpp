@@ -15,6 +15,7 @@
 #include <future>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <thread>
 
@@ -133,7 +134,8 @@ TEST_F(CacheCommandTest, ExplainTellsTheRuleTheFileAndWhatComesNext) {
     EXPECT_THAT(outcome.out, HasSubstr("config    node_chunk, chunk 512; wide 64 rows"));
     EXPECT_THAT(outcome.out, HasSubstr("rule      exact: tuned for this class on this device, 1.25 times"));
     EXPECT_THAT(outcome.out, HasSubstr("file      " + userPath() + "\n"));
-    EXPECT_THAT(outcome.out, HasSubstr("next\n  heuristic the analytic choice: ")); // something was tuned
+    EXPECT_THAT(outcome.out,
+                HasSubstr("next\n  heuristic chosen by the cost model: ")); // something was tuned
     EXPECT_THAT(outcome.out, HasSubstr(" us by the model with items of "));
     EXPECT_THAT(outcome.out, HasSubstr("tile_q is 24, not a positive multiple of 16"));
   }
@@ -148,8 +150,7 @@ TEST_F(CacheCommandTest, ExplainTellsTheRuleTheFileAndWhatComesNext) {
 TEST_F(CacheCommandTest, ExplainWithoutFilesIsTheHeuristic) {
   const Outcome outcome = runDeftc({"explain", "llama3_8b", "--workload", "few_shot", "--backend", "cpu"});
   ASSERT_EQ(outcome.code, kExitOk) << outcome.err;
-  EXPECT_THAT(outcome.out,
-              HasSubstr("rule      heuristic: nothing was tuned for this; the analytic choice\n"));
+  EXPECT_THAT(outcome.out, HasSubstr("rule      heuristic: no tuned config; chosen by the cost model\n"));
   EXPECT_EQ(runDeftc({"explain", "llama3_8b"}).code, kExitUsage);
   const Outcome unknown = runDeftc({"explain", "llama3_8b", "--workload", "few_shot", "--device", "h200"});
   EXPECT_EQ(unknown.code, kExitUsage);
@@ -222,7 +223,7 @@ Entry cpuEntry(const char *workload, int chunk) {
   Entry entry = config_cache::someEntry(
       config_cache::TreeClassifier().classify(workload::make(workload, 0)->tree()), chunk);
   entry.signature = *config_cache::VariantSignature::parse("q4-kv2-d64-bf16-p16nhd-plain");
-  entry.provenance.kernelHash = config_cache::kernelHash(config_cache::DeviceKey::Kind::Cpu);
+  entry.provenance.kernelHash = config_cache::kernelHash(config_cache::DeviceKey::Kind::Cpu, {});
   return entry;
 }
 
@@ -251,7 +252,7 @@ TEST_F(CacheCommandTest, RunTakesTheTunedConfigAndSaysWhy) {
   EXPECT_THAT(asked, HasSubstr("few-shot; changed as asked\n"));
   EXPECT_EQ(json::parse(readText(path))["config"]["chunk_tokens"], 32);
   EXPECT_THAT(run({"--workload", "no_sharing:requests=3"}),
-              HasSubstr("\nchosen   heuristic: nothing was tuned"));
+              HasSubstr("\nchosen   heuristic: no tuned config"));
 }
 
 TEST_F(CacheCommandTest, ARunOfManyStepsTellsTheConfigOfTheLast) {

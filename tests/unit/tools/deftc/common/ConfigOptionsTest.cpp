@@ -20,7 +20,8 @@ TEST(ConfigOptionsTest, AConfigIsToldByItsPhasesAndOrder) {
                                 "narrow 16 rows x 64 tokens, 3 stages, 4 warps");
   config.chunkTokens = 0;
   config.order = config::Order::Alternate;
-  EXPECT_EQ(configText(config).find("node_chunk, chunk open, every other item from its leaves; wide "), 0U)
+  EXPECT_EQ(configText(config).find("node_chunk, chunk unlimited, every other item from its leaves; wide "),
+            0U)
       << configText(config);
   for (config::PhaseConfig &phase : config.phases)
     phase.family = config::Family::Cpu;

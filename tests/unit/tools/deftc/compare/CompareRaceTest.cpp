@@ -43,6 +43,10 @@ public:
   support::Result<RunTimes> runSparse(const exec::Selection &, exec::Outputs &, int) override {
     return RunTimes{};
   }
+  support::Result<RunTimes> runGiven(const plan::Plan &, const exec::GivenLists &, exec::Outputs &,
+                                     int) override {
+    return RunTimes{};
+  }
 
 private:
   char name_;

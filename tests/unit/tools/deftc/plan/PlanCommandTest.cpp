@@ -96,8 +96,7 @@ TEST(PlanCommandTest, ItTellsTheTimeThatExplainTells) {
     explain.insert(explain.end(), gpu.begin(), gpu.end());
     const std::string why = test::runDeftc(explain).out, shown = plan(tree, gpu).out;
     std::smatch chosen, told;
-    ASSERT_TRUE(std::regex_search(why, chosen, std::regex("analytic choice: ([0-9.]+) us by the model")))
-        << why;
+    ASSERT_TRUE(std::regex_search(why, chosen, std::regex("cost model: ([0-9.]+) us by the model"))) << why;
     ASSERT_TRUE(std::regex_search(shown, told, std::regex("([0-9.]+) us by the cost model"))) << shown;
     EXPECT_EQ(told[1], chosen[1]) << tree;
   }
@@ -161,6 +160,32 @@ TEST(PlanCommandTest, SvgIsWellFormedAndShowsEveryItem) {
               HasSubstr("The first 1,200 of 1,500 queries are drawn."));
 }
 
+TEST(PlanCommandTest, APageShowsOnePlanOrTwo) {
+  const std::string workload = "few_shot:prompt=400,branches=4";
+  const Outcome one = plan(workload, {"--as", "html", "--partition", "node", "--arch", "sm_90a"});
+  ASSERT_EQ(one.code, kExitOk) << one.err;
+  EXPECT_THAT(one.out, testing::StartsWith("<!doctype html>"));
+  EXPECT_THAT(one.out, HasSubstr("<title>Plan of " + workload));
+  EXPECT_THAT(one.out, HasSubstr("\"label\":\"node\""));
+  const Outcome two = plan(workload, {"--as", "html", "--partition", "node", "--arch", "sm_90a", "--against",
+                                      "partition=query", "--against", "chunk=64", "--against", "arch=sm_80"});
+  ASSERT_EQ(two.code, kExitOk) << two.err;
+  EXPECT_THAT(two.out, HasSubstr("<title>Plans of " + workload));
+  EXPECT_THAT(two.out, HasSubstr("\"label\":\"query, chunk=64, arch=sm_80\""));
+  EXPECT_THAT(two.out, HasSubstr("any GPU of sm_90a"));
+  EXPECT_THAT(two.out, HasSubstr("any GPU of sm_80"));
+}
+
+TEST(PlanCommandTest, OnlyAPageHasASecondPlan) {
+  const Outcome text = plan("few_shot", {"--against", "partition=node"});
+  EXPECT_EQ(text.code, kExitUsage);
+  EXPECT_THAT(text.err, HasSubstr("--against shows two plans on one page, and text has one"));
+  EXPECT_THAT(text.err, HasSubstr("give --as html, or a file that ends in .html"));
+  const Outcome wrong = plan("few_shot", {"--as", "html", "--against", "partition=nodes"});
+  EXPECT_EQ(wrong.code, kExitUsage);
+  EXPECT_THAT(wrong.err, HasSubstr("--against `partition=nodes` has a wrong value"));
+}
+
 TEST(PlanCommandTest, TreeFilesGiveNamesToNodesAndTheOutputGoesToAFile) {
   const module_cache::TestFolder folder;
   const std::string tree = folder.path("tree.json"), picture = folder.path("tree.svg");
@@ -190,7 +215,7 @@ TEST(PlanCommandTest, TheFilesNameSaysWhatIsWrittenUnlessItIsAskedFor) {
   EXPECT_TRUE(json::accept(module_cache::readText(file)));
   const Outcome refused = plan("few_shot:prompt=400,branches=4", {"-o", unknown});
   EXPECT_EQ(refused.code, kExitUsage);
-  EXPECT_THAT(refused.err, HasSubstr("known endings are .txt, .json, .svg"));
+  EXPECT_THAT(refused.err, HasSubstr("known endings are .txt, .json, .svg, .html"));
   EXPECT_FALSE(std::filesystem::exists(unknown));
 }
 
@@ -198,7 +223,7 @@ TEST(PlanCommandTest, ATreeWithoutQueriesIsAnEmptyPlan) {
   const module_cache::TestFolder folder;
   const std::string tree = folder.path("empty.json");
   std::ofstream(tree) << R"({"format": "deftc-tree", "version": 1, "nodes": [], "queries": []})";
-  for (const char *form : {"text", "json", "svg"}) {
+  for (const char *form : {"text", "json", "svg", "html"}) {
     const Outcome outcome = test::runDeftc({"plan", "llama3_8b", "--tree", tree, "--as", form});
     EXPECT_EQ(outcome.code, kExitOk) << form << ": " << outcome.err;
   }

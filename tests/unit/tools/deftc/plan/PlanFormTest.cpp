@@ -14,6 +14,7 @@ TEST(PlanFormTest, TheEndingOfTheFileSaysIt) {
   EXPECT_EQ(formOf("", "plan.svg"), "svg");
   EXPECT_EQ(formOf("", "a.b/PLAN.JSON"), "json");
   EXPECT_EQ(formOf("", "plan.txt"), "text");
+  EXPECT_EQ(formOf("", "plan.html"), "html");
 }
 
 TEST(PlanFormTest, WithoutAnEndingItIsText) {
@@ -33,7 +34,8 @@ TEST(PlanFormTest, AnUnknownEndingIsAnErrorThatListsTheKnownOnes) {
   ASSERT_FALSE(form);
   EXPECT_EQ(form.error().code, support::ErrorCode::Usage);
   EXPECT_EQ(form.error().message, "`plan.pdf` ends in .pdf, which says nothing of what to write");
-  EXPECT_EQ(form.error().hint, "known endings are .txt, .json, .svg; --as text|json|svg goes with any name");
+  EXPECT_EQ(form.error().hint,
+            "known endings are .txt, .json, .svg, .html; --as text|json|svg|html goes with any name");
 }
 
 } // namespace

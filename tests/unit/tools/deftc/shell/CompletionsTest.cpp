@@ -2,7 +2,7 @@
 // installed.
 #include "tests/support/RunDeftc.h"
 #include "tests/unit/runtime/module_cache/TestFolder.h"
-#include "tools/deftc/Commands.h"
+#include "tools/deftc/common/Commands.h"
 #include "tools/deftc/shell/Conventions.h"
 
 #include <gmock/gmock.h>

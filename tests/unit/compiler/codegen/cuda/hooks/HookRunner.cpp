@@ -10,15 +10,15 @@ namespace deft::test {
 
 namespace {
 
-constexpr const char *kPrelude = R"(#include "templates/deft/types.cuh"
+constexpr const char *kPrelude = R"(#define __device__
+#define __forceinline__ inline
+#include "templates/deft/types.cuh"
 #include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#define __device__
-#define __forceinline__ inline
 using std::max;
 using std::min;
 static float __fadd_rn(float a, float b) { return a + b; }

@@ -1,0 +1,153 @@
+#include "runtime/api/Checks.h"
+#include "runtime/api/Gpu.h"
+#include "runtime/api/RunTensors.h"
+#include "runtime/api/Sized.h"
+#include "runtime/exec/cuda/PeerMerge.h"
+#include "runtime/exec/cuda/StateMerge.h"
+
+#include <deft/c/peers.h>
+
+#include <algorithm>
+
+using namespace deft;
+using namespace deft::api;
+
+static_assert(DEFT_MOST_RANKS == abi::PeerMemory::kMostRanks);
+
+struct deft_gpu_peers {
+  deft_gpu gpu;
+  deft_dtype dtype;
+  abi::PeersArgs args; ///< of every merge
+  exec::PeerMerge merge;
+};
+
+namespace {
+
+struct Options {
+  deft_gpu_peers_options known;
+  exec::StateType type;
+
+  std::int64_t rows() const { return std::int64_t{known.queries} * known.heads; }
+};
+
+Result<Options> optionsOf(const deft_gpu_peers_options *given) {
+  const auto known = readSized("deft_gpu_peers_options", given);
+  if (!known)
+    return known.error();
+  const auto type = stateTypeOf(known->type);
+  if (!type)
+    return type.error();
+  constexpr int kMost = 1 << 24;
+  const std::string of = "deft_gpu_peers_options::";
+  for (const auto &[name, value, least, most] :
+       {std::tuple<const char *, long long, long long, long long>("count", known->count, 1, DEFT_MOST_RANKS),
+        {"rank", known->rank, 0, known->count - 1},
+        {"queries", known->queries, 0, kMost},
+        {"heads", known->heads, 1, kMost},
+        {"head_dim", known->head_dim, 1, kMost}})
+    if (auto checked = checkRange(of + name, value, least, most); !checked)
+      return checked.error();
+  if (const int piece = exec::StateMerge::piece(*type); known->head_dim % piece != 0)
+    return wrong(of + "head_dim",
+                 "is " + std::to_string(known->head_dim) + ", which is not a multiple of " +
+                     std::to_string(piece),
+                 "a row on a GPU is a multiple of 16 bytes");
+  if (known->timeout_seconds < 0)
+    return wrong(of + "timeout_seconds", "is " + std::to_string(known->timeout_seconds) + ", not above 0");
+  return Options{*known, *type};
+}
+
+Result<std::unique_ptr<deft_gpu_peers>> makePeers(const deft_gpu &gpu, const deft_gpu_peers_options *given) {
+  const auto options = optionsOf(given);
+  if (!options)
+    return options.error();
+  const deft_gpu_peers_options &known = options->known;
+  if (!known.memories)
+    return wrong("deft_gpu_peers_options::memories", "is null");
+  abi::PeersArgs args{};
+  for (int rank = 0; rank < known.count; ++rank) {
+    args.ranks[rank] = static_cast<abi::PeerMemory *>(known.memories[rank]);
+    if (!args.ranks[rank] || reinterpret_cast<std::uintptr_t>(args.ranks[rank]) % 16 != 0)
+      return wrong("deft_gpu_peers_options::memories",
+                   "of rank " + std::to_string(rank) +
+                       (args.ranks[rank] ? " does not begin at a multiple of 16 bytes" : " is null"),
+                   "the GPUs map each other's memory first");
+  }
+  constexpr double kPatience = 10, kNanoseconds = 1e9;
+  args.bufferBytes = exec::PeerMerge::bufferBytes(options->type, options->rows(), known.head_dim);
+  args.count = known.count;
+  args.rank = known.rank;
+  args.heads = known.heads;
+  args.dim = known.head_dim;
+  args.mostNs = static_cast<unsigned long long>(
+      (known.timeout_seconds > 0 ? known.timeout_seconds : kPatience) * kNanoseconds);
+  auto merge = exec::PeerMerge::create(gpu.device, options->type);
+  if (!merge)
+    return merge.error();
+  auto made = std::unique_ptr<deft_gpu_peers>(new deft_gpu_peers{gpu, known.type, args, std::move(*merge)});
+  made->args.queries = known.queries;
+  return made;
+}
+
+Result<void> mergeOn(const deft_gpu_peers &peers, const deft_state *own, int headBegin, int headCount,
+                     const deft_state *to, deft_gpu_stream stream) {
+  const RunPlace place{.isGpu = true, .gpu = peers.gpu.index()};
+  const auto given = checkStates(own, 1, own, peers.dtype, place);
+  if (!given)
+    return given.error();
+  const auto wanted = checkStates(nullptr, 0, to, peers.dtype, place);
+  if (!wanted)
+    return wanted.error();
+  abi::PeersArgs args = peers.args;
+  if (given->heads != args.heads || given->dim != args.dim || given->queries > args.queries)
+    return wrong("own", "is of shape [" + std::to_string(given->queries) + ", " +
+                            std::to_string(given->heads) + ", " + std::to_string(given->dim) +
+                            "], the group was made for [" + std::to_string(args.queries) + ", " +
+                            std::to_string(args.heads) + ", " + std::to_string(args.dim) + "] at most");
+  if (auto checked = checkMergedHeads(*given, headBegin, headCount, *wanted); !checked)
+    return checked;
+  for (const void *const memory : {given->states[0].out, wanted->to.out})
+    if (reinterpret_cast<std::uintptr_t>(memory) % 16 != 0)
+      return wrong("out", "does not begin at a multiple of 16 bytes");
+  args.own = given->states[0].out;
+  args.ownLse = given->states[0].lse;
+  args.out = wanted->to.out;
+  args.lse = wanted->to.lse;
+  args.queries = static_cast<int>(given->queries);
+  args.headBegin = headBegin;
+  args.headCount = headCount;
+  return peers.merge.launch(args, streamOf(stream));
+}
+
+} // namespace
+
+deft_status deft_gpu_peers_get_bytes(const deft_gpu_peers_options *options, int64_t *bytes) {
+  return call({{"options", options}, {"bytes", bytes}}, [&]() -> Result<void> {
+    const auto known = optionsOf(options);
+    if (!known)
+      return known.error();
+    *bytes = exec::PeerMerge::memoryBytes(known->type, known->rows(), known->known.head_dim);
+    return {};
+  });
+}
+
+deft_status deft_gpu_peers_make(const deft_gpu *gpu, const deft_gpu_peers_options *options,
+                                deft_gpu_peers **peers) {
+  return make({{"gpu", gpu}, {"options", options}}, peers, [&] { return makePeers(*gpu, options); });
+}
+
+void deft_gpu_peers_destroy(deft_gpu_peers *peers) { delete peers; }
+
+deft_status deft_gpu_peers_merge(const deft_gpu_peers *peers, const deft_state *own, int32_t head_begin,
+                                 int32_t head_count, const deft_state *to, deft_gpu_stream stream) {
+  return call({{"peers", peers}, {"own", own}, {"to", to}},
+              [&] { return mergeOn(*peers, own, head_begin, head_count, to, stream); });
+}
+
+deft_status deft_gpu_peers_check(const deft_gpu_peers *peers) {
+  return call({{"peers", peers}}, [&]() -> Result<void> {
+    if (const auto fault = peers->merge.takeFault())
+      return Error(*fault);
+    return {};
+  });
+}

@@ -1,0 +1,128 @@
+#pragma once
+
+#include "runtime/tree/DraftStandIn.h"
+#include "runtime/tree/KvTree.h"
+
+#include <deft/c/tree.h>
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <vector>
+
+namespace deft::api {
+
+/// What plans remember of the tree they were made for: who it is, and its generation. Apart from the tree, so
+/// that a plan may outlive it; atomic, so that a run on another thread may look while the tree is changed.
+class TreeStamp {
+public:
+  using Word = std::atomic<std::uint64_t>;
+
+  std::uint64_t generation() const { return generation_.load(); }
+
+  void set(std::uint64_t generation) {
+    generation_.store(generation);
+    if (followerCount_.load() == 0) // either this sees a follower, or it sees the generation
+      return;
+    const std::lock_guard lock(mutex_);
+    for (const std::shared_ptr<Word> &word : followers_)
+      word->store(generation);
+  }
+
+  /// From now on the word has the generation, too: for those who cannot ask, as a kernel.
+  void follow(const std::shared_ptr<Word> &word) {
+    const std::lock_guard lock(mutex_);
+    followers_.push_back(word);
+    followerCount_.store(followers_.size());
+    word->store(generation_.load());
+  }
+
+  void unfollow(const Word *word) {
+    const std::lock_guard lock(mutex_);
+    std::erase_if(followers_, [&](const auto &follower) { return follower.get() == word; });
+    followerCount_.store(followers_.size());
+  }
+
+private:
+  Word generation_ = 0;
+  std::atomic<std::size_t> followerCount_ = 0;
+  std::mutex mutex_;
+  std::vector<std::shared_ptr<Word>> followers_;
+};
+
+} // namespace deft::api
+
+/// A tree of its own, or a view of that of sequences or of a batch, which alone change it.
+struct deft_tree {
+  std::shared_ptr<deft::api::TreeStamp> stamp = std::make_shared<deft::api::TreeStamp>();
+
+  deft_tree() = default;
+  explicit deft_tree(deft::tree::KvTree of) : own_(std::move(of)) { noteChange(); }
+  /// A copy is another tree from now on, so it has another stamp; a copy of a view is a tree of its own.
+  deft_tree(const deft_tree &other) : deft_tree(other.tree()) {
+    ownDrafted_ = other.drafted();
+    ownInPieces_ = other.requestInPieces();
+    sharingStep_ = other.sharingStep();
+  }
+  deft_tree &operator=(const deft_tree &) = delete;
+
+  const deft::tree::KvTree &tree() const { return viewed_ ? *viewed_ : own_; }
+  bool isView() const { return viewed_ != nullptr; }
+  /// Not of a view. A copy of one that is changed is a tree like any other: its stand-ins are tokens.
+  deft::tree::KvTree &change() {
+    ownDrafted_.clear();
+    ownInPieces_ = -1;
+    sharingStep_ = {};
+    return own_;
+  }
+  /// Requests with drafts, for which it has stand-ins.
+  const std::vector<deft::tree::DraftedRequest> &drafted() const {
+    return viewedDrafted_ ? *viewedDrafted_ : ownDrafted_;
+  }
+
+  /// A request of a batch whose new tokens are in several nodes, or -1: under `path` they would see each
+  /// other.
+  int requestInPieces() const { return viewedInPieces_ ? *viewedInPieces_ : ownInPieces_; }
+
+  /// Of a batch: its requests share multiples of so many tokens.
+  const std::optional<int> &sharingStep() const { return sharingStep_; }
+
+  /// Becomes a view of a tree that lives at least as long.
+  void look(const deft::tree::KvTree &at, const std::vector<deft::tree::DraftedRequest> *drafted = nullptr,
+            const int *requestInPieces = nullptr, std::optional<int> sharingStep = {}) {
+    viewed_ = &at;
+    sharingStep_ = sharingStep;
+    viewedDrafted_ = drafted;
+    viewedInPieces_ = requestInPieces;
+    noteChange();
+  }
+
+  void noteChange() { stamp->set(tree().generation()); }
+
+private:
+  deft::tree::KvTree own_;
+  const deft::tree::KvTree *viewed_ = nullptr;
+  std::vector<deft::tree::DraftedRequest> ownDrafted_;
+  int ownInPieces_ = -1;
+  std::optional<int> sharingStep_;
+  const std::vector<deft::tree::DraftedRequest> *viewedDrafted_ = nullptr;
+  const int *viewedInPieces_ = nullptr;
+};
+
+namespace deft::api {
+
+/// At its end plans of the tree see that it has changed, also where the change ended in an exception.
+class NotedChange {
+public:
+  explicit NotedChange(deft_tree &tree) : tree_(tree) {}
+  ~NotedChange() { tree_.noteChange(); }
+  NotedChange(const NotedChange &) = delete;
+  NotedChange &operator=(const NotedChange &) = delete;
+
+private:
+  deft_tree &tree_;
+};
+
+} // namespace deft::api

@@ -1,0 +1,101 @@
+#pragma once
+
+#include <deft/c/merge_states.h>
+#include <deft/c/plan.h>
+#include <deft/c/ranks.h>
+
+/// Results of one tree over several ranks become one: each rank gives what its own tokens say, and merges the
+/// heads that it wants of everybody's. For the processors of one host by shared memory (POSIX), for its GPUs
+/// by memory that they map of each other. How ranks come to be, and by which name they find each other, is
+/// the program's (torchrun, MPI, an engine).
+
+DEFT_C_BEGIN
+
+/// What ranks must have in common. What is null is not compared.
+typedef struct deft_agreement {
+  size_t size; ///< sizeof(deft_agreement)
+  const deft_attention *attention;
+  const deft_plan *plan; ///< of a processor: its options; where it is invariant its config, too
+  const deft_gpu_plan *gpu_plan;
+  const deft_tree *tree; ///< nodes, queries, and the layout of deft_ranks but for the rank
+} deft_agreement;
+
+/// The same as numbers, for who compares them by other means (torch.distributed); 0: not compared.
+typedef struct deft_agreement_hashes {
+  size_t size; ///< sizeof(deft_agreement_hashes), set by the caller
+  uint64_t version;
+  uint64_t attention;
+  uint64_t options;
+  uint64_t tree;
+} deft_agreement_hashes;
+
+DEFT_C_API deft_status deft_agreement_get_hashes(const deft_agreement *of, deft_agreement_hashes *hashes);
+
+typedef struct deft_peers_options {
+  size_t size;      ///< sizeof(deft_peers_options)
+  const char *name; ///< of the group: letters, digits, `_`, `-` and `.`; one that no other group has by then
+  int32_t count;    ///< ranks, 1 to DEFT_MOST_RANKS
+  int32_t rank;     ///< this one, from 0
+  int64_t bytes;    ///< of a rank's largest results, out and lse together: each rank takes twice that
+  double timeout_seconds; ///< a rank that is so much later is an error; 0: 10 seconds
+} deft_peers_options;
+
+/// A rank's end of the group. Calls are made by all ranks, in the same order, each rank's by one thread at a
+/// time. They return when all ranks have come, or with an error that names the one that has ended, has given
+/// up, or was too late. After an error the group is of no use any more: ranks meet anew.
+typedef struct deft_peers deft_peers;
+
+DEFT_C_API deft_status deft_peers_meet(const deft_peers_options *options, deft_peers **peers);
+/// The others' calls fail from now on.
+DEFT_C_API void deft_peers_destroy(deft_peers *peers);
+
+/// Before the first run, and where trees change by a way that ranks might not share: an error that names a
+/// rank which has another version of the library, attention, config or tree, and a page or node that two
+/// ranks claim.
+DEFT_C_API deft_status deft_peers_agree(deft_peers *peers, const deft_agreement *own);
+
+/// `own`: what this rank's run gave, all heads of all queries, with its lse. `to` gets the heads from
+/// `head_begin` on, [queries, head_count, head_dim] and [queries, head_count]; its lse may be null. Neither
+/// may overlap `own`. Ranks may want different heads. The bits depend on nothing but what is merged: parts
+/// are added in the order of ranks.
+DEFT_C_API deft_status deft_peers_merge(deft_peers *peers, const deft_state *own, int32_t head_begin,
+                                        int32_t head_count, const deft_state *to);
+
+/* GPUs of one host. Who maps memory of one GPU for another is the program: torch's symmetric memory, or
+   CUDA's virtual memory with handles that processes exchange. */
+
+typedef struct deft_gpu_peers_options {
+  size_t size;            ///< sizeof(deft_gpu_peers_options)
+  int32_t count;          ///< ranks, 1 to DEFT_MOST_RANKS
+  int32_t rank;           ///< this one, from 0
+  deft_dtype type;        ///< of `out`: DEFT_F32, DEFT_F16 or DEFT_BF16
+  int32_t queries;        ///< the most of a merge
+  int32_t heads;          ///< all heads of an attention
+  int32_t head_dim;       ///< of `out`; a row is a multiple of 16 bytes
+  double timeout_seconds; ///< a rank that is so much later is an error of deft_gpu_peers_check; 0: 10 seconds
+  /// The memory of each rank as this rank's GPU maps it, deft_gpu_peers_get_bytes each, zeros at first.
+  void *const *memories;
+} deft_gpu_peers_options;
+
+/// What the memory of a rank takes: two buffers of its results, which alternate, and flags. `memories` is not
+/// read.
+DEFT_C_API deft_status deft_gpu_peers_get_bytes(const deft_gpu_peers_options *options, int64_t *bytes);
+
+/// A rank's end of the group, on one stream. All ranks merge equally often, in the same order.
+typedef struct deft_gpu_peers deft_gpu_peers;
+
+/// The kernel is compiled by NVRTC, or taken out of the cache of kernels. The memories are the caller's, who
+/// keeps them until the last merge has ended.
+DEFT_C_API deft_status deft_gpu_peers_make(const deft_gpu *gpu, const deft_gpu_peers_options *options,
+                                           deft_gpu_peers **peers);
+DEFT_C_API void deft_gpu_peers_destroy(deft_gpu_peers *peers);
+/// Puts on the stream what deft_peers_merge does: one launch, which can be captured. It copies `own` to where
+/// the others read it, waits for theirs, and merges. `to` may be memory of `own`.
+DEFT_C_API deft_status deft_gpu_peers_merge(const deft_gpu_peers *peers, const deft_state *own,
+                                            int32_t head_begin, int32_t head_count, const deft_state *to,
+                                            deft_gpu_stream stream);
+/// An error once a merge that has ended found a rank late; it names the rank. What that merge, and all behind
+/// it, were to write is not written then.
+DEFT_C_API deft_status deft_gpu_peers_check(const deft_gpu_peers *peers);
+
+DEFT_C_END

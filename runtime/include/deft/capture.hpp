@@ -1,0 +1,57 @@
+#pragma once
+
+#include <deft/c/capture.h>
+#include <deft/result.hpp>
+
+#include <cstdint>
+#include <string>
+
+/// Captured steps: small files of what a program computes, for `deftc replay` on another machine.
+namespace deft {
+
+enum class CaptureWhat {
+  Host = DEFT_CAPTURE_HOST,      ///< what the host knows; waits for nothing
+  Device = DEFT_CAPTURE_DEVICE,  ///< a captured step of a GPU waits for its stream and copies page table,
+                                 ///< lengths and drafts
+  Tensors = DEFT_CAPTURE_TENSORS ///< and q, K and V of the step's tokens
+};
+
+struct CaptureOptions {
+  std::string folder; ///< for the files; it is made where it is not there
+  CaptureWhat what = CaptureWhat::Host;
+  int mostSteps = 0;          ///< files at most; 0: 256
+  std::int64_t mostBytes = 0; ///< of all files together; 0: 2^30
+};
+
+/// Captures steps from now on, in place of what DEFT_CAPTURE says: see deft_set_capture. A plan is seen from
+/// its next tree on, and no run fails for a capture. GpuPlan::captureReplay() writes a step of a replayed
+/// graph as the GPU has it.
+inline Result<void> startCapture(const CaptureOptions &options) {
+  deft_capture_options own{};
+  own.size = sizeof own;
+  own.folder = options.folder.c_str();
+  own.what = static_cast<std::int32_t>(options.what);
+  own.most_steps = options.mostSteps;
+  own.most_bytes = options.mostBytes;
+  return detail::done(deft_set_capture(&own));
+}
+
+inline void stopCapture() { (void)deft_set_capture(nullptr); }
+
+struct CaptureState {
+  std::string folder; ///< of what is or was captured last; empty: nothing was
+  std::string ended;  ///< why no more is written; empty: it goes on, or was ended by the program
+  std::int64_t bytes = 0;
+  int steps = 0; ///< that were written
+  bool isOn = false;
+};
+
+inline CaptureState captureState() {
+  const detail::Owned<deft_capture_state, deft_free> own(
+      detail::filled<deft_capture_state *>([](deft_capture_state **to) {
+        return deft_get_capture(to);
+      }).value());
+  return {own->folder, own->ended, own->bytes, own->steps, own->is_on != 0};
+}
+
+} // namespace deft

@@ -1,0 +1,172 @@
+#pragma once
+
+#include <deft/attention.hpp>
+#include <deft/c/peers.h>
+#include <deft/gpu.hpp>
+#include <deft/merge_states.hpp>
+#include <deft/plan.hpp>
+#include <deft/ranks.hpp>
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+/// Results of one tree over several ranks become one (ranks.hpp). For the processors of one host.
+namespace deft {
+
+struct PeersOptions {
+  std::string name; ///< of the group: letters, digits, `_`, `-` and `.`; one that no other group has by then
+  int count = 1;    ///< ranks
+  int rank = 0;     ///< this one
+  std::int64_t bytes = 0;     ///< of a rank's largest results, out and lse together
+  double timeoutSeconds = 10; ///< a rank that is so much later is an error
+};
+
+/// What a rank's run gave: [queries][heads][dim] and [queries][heads], packed.
+struct RankShape {
+  std::int64_t queries = 0;
+  int heads = 0, dim = 0;
+  StateType type = StateType::F32;
+};
+
+/// What ranks must have in common. What is null is not compared.
+struct Agreement {
+  const Attention *attention = nullptr;
+  const Plan *plan = nullptr;
+  const GpuPlan *gpuPlan = nullptr;
+  const Tree *tree = nullptr;
+};
+
+namespace detail {
+
+/// What a rank gives and gets as tensors, for one call.
+class RankStatesOfC {
+public:
+  RankStatesOfC(const RankShape &shape, const State &given, int headCount, const MergedState &merged)
+      : all_{shape.queries, shape.heads, shape.dim}, some_{shape.queries, headCount, shape.dim},
+        tensors_{tensor(given.out, all_, static_cast<deft_dtype>(shape.type), 3),
+                 tensor(given.lse, all_, DEFT_F32, 2),
+                 tensor(merged.out, some_, static_cast<deft_dtype>(shape.type), 3),
+                 tensor(merged.lse, some_, DEFT_F32, 2)},
+        own{&tensors_[0], &tensors_[1]}, to{&tensors_[2], merged.lse ? &tensors_[3] : nullptr} {}
+  RankStatesOfC(const RankStatesOfC &) = delete;
+  RankStatesOfC &operator=(const RankStatesOfC &) = delete;
+
+private:
+  static deft_tensor tensor(const void *data, const std::int64_t *sizes, deft_dtype dtype, int ndim) {
+    deft_tensor made{};
+    made.size = sizeof made;
+    made.data = const_cast<void *>(data);
+    made.shape = sizes;
+    made.dtype = dtype;
+    made.ndim = ndim;
+    return made;
+  }
+
+  std::int64_t all_[3], some_[3];
+  deft_tensor tensors_[4];
+
+public:
+  deft_state own, to;
+};
+
+} // namespace detail
+
+/// A rank's end of the group. Calls are made by all ranks, in the same order, each rank's by one thread at a
+/// time. They return when all ranks have come, or with an error that names the one that has ended, has given
+/// up, or was too late. After an error the group is of no use any more: ranks meet anew.
+class Peers {
+public:
+  static Result<Peers> meet(const PeersOptions &options) {
+    deft_peers_options own{};
+    own.size = sizeof own;
+    own.name = options.name.c_str();
+    own.count = options.count;
+    own.rank = options.rank;
+    own.bytes = options.bytes;
+    own.timeout_seconds = options.timeoutSeconds;
+    return detail::made<Peers, deft_peers>([&](auto to) { return deft_peers_meet(&own, to); });
+  }
+  /// Takes what <deft/deft.h> made.
+  explicit Peers(deft_peers *handle) : handle_(handle) {}
+
+  /// An error that names a rank which has something else, and what two ranks claim.
+  Result<void> agree(const Agreement &on) {
+    deft_agreement own{};
+    own.size = sizeof own;
+    own.attention = on.attention ? on.attention->handle() : nullptr;
+    own.plan = on.plan ? on.plan->handle() : nullptr;
+    own.gpu_plan = on.gpuPlan ? on.gpuPlan->handle() : nullptr;
+    own.tree = on.tree ? on.tree->handle() : nullptr;
+    return detail::done(deft_peers_agree(handle_.get(), &own));
+  }
+
+  /// Gives the others this rank's results, and merges the heads from `headBegin` on of everybody's. `to` is
+  /// [queries][headCount][dim] and [queries][headCount], and overlaps nothing of `own`.
+  Result<void> merge(const RankShape &shape, const State &own, int headBegin, int headCount,
+                     const MergedState &to) {
+    const detail::RankStatesOfC states(shape, own, headCount, to);
+    return detail::done(deft_peers_merge(handle_.get(), &states.own, headBegin, headCount, &states.to));
+  }
+
+private:
+  detail::Owned<deft_peers, deft_peers_destroy> handle_;
+};
+
+struct GpuPeersOptions {
+  int count = 1, rank = 0;
+  StateType type = StateType::BF16;
+  int queries = 0; ///< the most of a merge
+  int heads = 0, dim = 0;
+  double timeoutSeconds = 10; ///< a rank that is so much later is an error of check()
+  /// The memory of each rank as this rank's GPU maps it, GpuPeers::bytes() each, zeros at first.
+  std::span<void *const> memories = {};
+};
+
+/// The same among GPUs of one host, which map each other's memory: one launch a merge, which can be captured.
+/// All ranks merge equally often, in the same order, each on one stream.
+class GpuPeers {
+public:
+  /// What the memory of a rank takes.
+  static Result<std::int64_t> bytes(const GpuPeersOptions &options) {
+    const deft_gpu_peers_options own = optionsOf(options);
+    return detail::filled<std::int64_t>([&](auto to) { return deft_gpu_peers_get_bytes(&own, to); });
+  }
+  /// The memories are the caller's, who keeps them until the last merge has ended.
+  static Result<GpuPeers> make(const Gpu &gpu, const GpuPeersOptions &options) {
+    const deft_gpu_peers_options own = optionsOf(options);
+    return detail::made<GpuPeers, deft_gpu_peers>(
+        [&](auto to) { return deft_gpu_peers_make(gpu.handle(), &own, to); });
+  }
+  /// Takes what <deft/deft.h> made.
+  explicit GpuPeers(deft_gpu_peers *handle) : handle_(handle) {}
+
+  /// As Peers::merge; `to` may be memory of `own`.
+  Result<void> merge(const RankShape &shape, const State &own, int headBegin, int headCount,
+                     const MergedState &to, GpuStream stream) const {
+    const detail::RankStatesOfC states(shape, own, headCount, to);
+    return detail::done(
+        deft_gpu_peers_merge(handle_.get(), &states.own, headBegin, headCount, &states.to, stream));
+  }
+  /// An error once a merge that has ended found a rank late.
+  Result<void> check() const { return detail::done(deft_gpu_peers_check(handle_.get())); }
+
+private:
+  static deft_gpu_peers_options optionsOf(const GpuPeersOptions &of) {
+    deft_gpu_peers_options own{};
+    own.size = sizeof own;
+    own.count = of.count;
+    own.rank = of.rank;
+    own.type = static_cast<deft_dtype>(of.type);
+    own.queries = of.queries;
+    own.heads = of.heads;
+    own.head_dim = of.dim;
+    own.timeout_seconds = of.timeoutSeconds;
+    own.memories = static_cast<int>(of.memories.size()) == of.count ? of.memories.data() : nullptr;
+    return own;
+  }
+
+  detail::Owned<deft_gpu_peers, deft_gpu_peers_destroy> handle_;
+};
+
+} // namespace deft

@@ -1,0 +1,84 @@
+#pragma once
+
+#include "compiler/support/Result.h"
+#include "runtime/exec/MergeStates.h"
+#include "runtime/peers/Agreement.h"
+#include "runtime/peers/Segment.h"
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace deft::peers {
+
+struct PeersOptions {
+  std::string name; ///< of this group of ranks: letters, digits, `_`, `-` and `.`
+  int count = 1, rank = 0;
+  std::int64_t bytes = 0;     ///< of a rank's largest results, out and lse together
+  double timeoutSeconds = 10; ///< a rank that is so much later than this one is an error
+};
+
+/// A rank's results: of all heads of all queries, without gaps.
+struct RankResults {
+  const void *out = nullptr;  ///< [query][head][dim]
+  const float *lse = nullptr; ///< [query][head], natural; -inf: no token of this rank
+  exec::StateType type = exec::StateType::F32;
+  std::int64_t queries = 0;
+  int heads = 0, dim = 0;
+};
+
+/// Heads [begin, begin + count) of the merged results.
+struct MergedHeads {
+  int begin = 0, count = 0;
+  void *out = nullptr;  ///< [query][count][dim]
+  float *lse = nullptr; ///< [query][count]; may be null
+};
+
+/// The ranks of one host's processors, as processes or threads: each has shared memory that all read. Calls
+/// are made by all ranks in the same order. A rank that ends or is late makes the others' calls fail, and
+/// from then on all calls of the group do.
+///
+/// Each rank has two buffers, in turn. Who publishes call n has read what call n - 1 left, so when all have
+/// published it, nobody reads the buffer of n - 1 any more; it is written next in call n + 1.
+class Peers {
+public:
+  /// Returns when all ranks are there.
+  static support::Result<Peers> meet(const PeersOptions &options);
+  Peers(Peers &&) noexcept = default;
+  Peers &operator=(Peers &&) = delete;
+  /// The others' calls fail from now on.
+  ~Peers();
+
+  int count() const { return options_.count; }
+  int rank() const { return options_.rank; }
+
+  /// An error that names a rank which has something else, where there is one. `holders` (of pages or nodes,
+  /// `kind` says which) are compared where they fit, to name what two ranks claim.
+  support::Result<void> agree(const Agreement &own, const std::string &kind, std::span<const int> holders);
+
+  /// Gives the others this rank's results and merges its heads of everybody's, in the order of the ranks.
+  support::Result<void> merge(const RankResults &own, const MergedHeads &to);
+
+private:
+  struct Header;
+  struct Call;
+  explicit Peers(PeersOptions options) : options_(std::move(options)) {}
+
+  support::Result<void> makeOwn();
+  support::Result<void> openOthers();
+  Header &header(int rank) const;
+  Call &callOf(int rank) const;
+  std::byte *buffer(int rank) const;
+  std::string segmentName(int rank) const;
+  template <class IsThere> support::Result<void> waitFor(int rank, const std::string &what, IsThere isThere);
+  support::Result<void> checkUsable() const;
+  support::Result<void> publish();
+  support::Error fail(support::Error error);
+
+  PeersOptions options_;
+  std::vector<Segment> segments_; ///< of each rank
+  std::uint64_t calls_ = 0;
+};
+
+} // namespace deft::peers

@@ -1,0 +1,200 @@
+#include "runtime/plan/Planner.h"
+
+#include "runtime/plan/RoundedChunk.h"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <optional>
+#include <utility>
+
+/// How a planner chooses where the config leaves that open.
+namespace deft::plan {
+
+using support::Result;
+
+namespace {
+
+/// Narrower tiles than the widest are taken where the model promises so much less time, and no partials: less
+/// than what its prices err by in the mean is no promise.
+constexpr double kClearly = 0.9;
+
+/// Whether chunks decide what tiles there are; else only how these are cut.
+bool isTiledByChunk(spec::Partition partition) {
+  return partition != spec::Partition::Union && partition != spec::Partition::NodeChunk &&
+         partition != spec::Partition::Query;
+}
+
+} // namespace
+
+/// The view must stand in the tree's own order, here and in what follows.
+Result<void> Planner::makeAuto(const tree::KvTree &tree, const VariantFacts &facts,
+                               const config::Config &config, int blocks, Plan &plan) {
+  const std::uint64_t key = classOf(view_, facts, config, blocks);
+  ChoiceOfClass *found = auto_.find(key);
+  Made made;
+  if (!found) {
+    const Result<Made> chosen = chooseAuto(tree, facts, config, blocks, plan);
+    if (!chosen)
+      return chosen.error();
+    made = *chosen;
+    found = &auto_.remember(key, made.choice);
+  }
+  lastChoice_ = found->choice;
+  if (made.isThere) {
+    unionRows_ = made.unionRows;
+    areRowsClear_ = made.areRowsClear;
+    found->unionRows = areRowsClear_ ? unionRows_ : 0;
+    return {};
+  }
+  if (found->unionRows > 0) { // narrower tiles, which made no partials so far, may make some of this tree
+    unionRows_ = found->unionRows;
+    if (auto once = makeOnce(lastChoice_, tree, facts, config, blocks, plan);
+        !once || unionRows_ == config::mostRows(config) || plan.partialSlots == 0)
+      return once;
+  }
+  auto again = makeAs(lastChoice_, tree, facts, config, blocks, plan);
+  found->unionRows = areRowsClear_ ? unionRows_ : 0;
+  return again;
+}
+
+/// What is dearer for certain is not made: by what the tree says of all plans of a partition, and by what its
+/// tiles say, once there are some. Most of what is tried ends there.
+Result<Planner::Made> Planner::chooseAuto(const tree::KvTree &tree, const VariantFacts &facts,
+                                          const config::Config &config, int blocks, Plan &plan) {
+  std::optional<Made> best;
+  double least = 0; // rank
+  Result<void> lastError;
+  std::size_t mostRuns = 0;
+  std::optional<Choice> tilesAtHand;
+  bool isMoved = false; // `greedy` has left the view in an order of its own, and leaves in it
+  std::optional<std::array<double, kAutoChunks.size()>> chunkRanks; // of `union`, at least
+  model_.set(facts, config, blocks, options_.families);
+  const auto isTooDear = [&](double rank) { return best && rank > kWorthTrying * least; };
+  /// Whether there is a plan now: none is made of tiles that are too dear.
+  const auto make = [&](const Choice &choice) -> Result<bool> {
+    unionRows_ = config::mostRows(config);
+    areRowsClear_ = false;
+    if (std::exchange(isMoved, false))
+      read(tree, facts);
+    // The tiles of most partitions are the same for all chunks.
+    if (const Choice tiled{choice.partition, isTiledByChunk(choice.partition) ? choice.chunkTokens : 0};
+        tilesAtHand != tiled) {
+      tilesAtHand.reset();
+      if (auto prepared = prepareTiles(choice, facts, config, blocks); !prepared)
+        return prepared.error();
+      tilesAtHand = tiled;
+      mostRuns = std::max(mostRuns, tiles_.runCount());
+      bounds_.set(tiles_, view_, model_);
+    }
+    if (isTooDear(bounds_.leastRank(chunkOf(choice, facts, blocks))))
+      return false;
+    if (best)
+      best->isThere = false;
+    if (auto cut = cutTiles(choice, tree, facts, config, blocks, plan); !cut)
+      return cut.error();
+    return true;
+  };
+  const auto makeFirst = [&](const Choice &choice) -> Result<bool> { // of whatever tiles are best for it
+    if (auto made = makeAs(choice, tree, facts, config, blocks, plan); !made)
+      return made.error();
+    mostRuns = std::max(mostRuns, plan.runs.size());
+    leaves_ = view_.leaves;
+    return true;
+  };
+  /// While the view is as it was: most searches then end without another one.
+  const auto boundChunks = [&]() {
+    unionRows_ = config::mostRows(config);
+    if (tiledRows_ != unionRows_ && !prepareTiles(best->choice, facts, config, blocks))
+      return;
+    tilesAtHand = best->choice;
+    bounds_.set(tiles_, view_, model_);
+    chunkRanks.emplace();
+    for (std::size_t i = 0; i < kAutoChunks.size(); ++i)
+      (*chunkRanks)[i] = bounds_.leastRank(roundedChunk(kAutoChunks[i]));
+  };
+  const auto tryOut = [&](const Choice &choice) {
+    const Result<bool> made = best ? make(choice) : makeFirst(choice);
+    if (!made)
+      lastError = made.error();
+    else if (*made)
+      if (const double rank = rankOf(model_.estimate(plan).microseconds, config.cost, plan);
+          !best || rank < least) {
+        best = {choice, unionRows_, areRowsClear_, true};
+        least = rank;
+      }
+    if (choice.partition == spec::Partition::Greedy && greedy_.hasMoved()) {
+      isMoved = true;
+      tilesAtHand.reset();
+      if (best && best->choice == choice)
+        best->isThere = false;
+    }
+  };
+  // In deep trees some partitions are a thousand times as large as others.
+  constexpr std::int64_t kMostTriedRuns = 1 << 22;
+  const LeastWork work = leastWorkOf(view_, model_);
+  for (const spec::Partition partition : kAutoPartitions) {
+    const LowerBound possible = lowerBoundOf(partition, work, model_);
+    if (!best || (!isTooDear(possible.rank(model_)) && possible.runs <= kMostTriedRuns))
+      tryOut({partition, config.chunkTokens});
+    if (best && !chunkRanks && best->choice == Choice{spec::Partition::Union, 0} && best->isThere)
+      boundChunks();
+  }
+  if (!best)
+    return lastError.error();
+  // A plan that large takes a tenth of a second: its chunk is left to makeAs.
+  constexpr std::size_t kMostChunkedRuns = 1 << 20;
+  if (config.chunkTokens == 0 && mostRuns <= kMostChunkedRuns) {
+    const spec::Partition partition = best->choice.partition;
+    for (std::size_t i = 0; i < kAutoChunks.size(); ++i)
+      if (partition != spec::Partition::Union || !chunkRanks || !isTooDear((*chunkRanks)[i]))
+        tryOut({partition, kAutoChunks[i]});
+  }
+  if (isMoved && best->isThere)
+    view_.leaves.swap(leaves_); // all of the view that is asked for from here on
+  else if (isMoved)
+    read(tree, facts);
+  return *best;
+}
+
+/// The widest tiles read least, but may be so few that most blocks have none: then narrower ones are tried.
+Result<void> Planner::narrowWhereIdle(const Choice &choice, const tree::KvTree &tree,
+                                      const VariantFacts &facts, const config::Config &config, int blocks,
+                                      Plan &plan) {
+  if (choice.chunkTokens > 0 || plan.items.empty() || 2 * std::ssize(plan.items) * facts.kvHeads > blocks)
+    return {};
+  model_.set(facts, config, blocks, options_.families);
+  const double widestUs = model_.estimate(plan).microseconds;
+  double leastUs = std::numeric_limits<double>::infinity(); // of narrower ones
+  const int widest = unionRows_;
+  int best = widest, made = widest;
+  for (const int rows : {64, 16}) {
+    if (rows >= widest || rows < facts.ratio)
+      continue;
+    unionRows_ = rows;
+    if (auto prepared = prepareTiles(choice, facts, config, blocks); !prepared)
+      return prepared;
+    bounds_.set(tiles_, view_, model_);
+    // Of tiles that are merged for certain, or dearer than the widest ones, no plan is asked.
+    const LowerBound possible = bounds_.least(chunkOf(choice, facts, blocks));
+    if (possible.isMerged)
+      continue;
+    if (possible.us > widestUs) {
+      leastUs = std::min(leastUs, possible.us);
+      continue;
+    }
+    if (auto cut = cutTiles(choice, tree, facts, config, blocks, plan); !cut)
+      return cut;
+    made = rows;
+    if (const double us = model_.estimate(plan).microseconds; plan.partialSlots == 0 && us < leastUs) {
+      best = rows;
+      leastUs = us;
+    }
+  }
+  const bool isPromise = leastUs < kClearly * widestUs;
+  areRowsClear_ = isPromise || leastUs > widestUs;
+  unionRows_ = isPromise ? best : widest;
+  return unionRows_ == made ? Result<void>() : makeOnce(choice, tree, facts, config, blocks, plan);
+}
+
+} // namespace deft::plan

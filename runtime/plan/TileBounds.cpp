@@ -1,0 +1,76 @@
+#include "runtime/plan/TileBounds.h"
+
+#include "runtime/plan/Items.h"
+
+#include <algorithm>
+
+namespace deft::plan {
+
+void TileBounds::set(const TileList &list, const TreeView &view, const CostModel &model) {
+  model_ = &model;
+  work_ = {};
+  work_.readTokens = view.readTokens;
+  work_.queries = view.queryCount();
+  tiles_.clear();
+  for (const Tile &tile : list.tiles) {
+    const int limit = tile.chunkTokens;
+    Whole whole{tile.tokens, limit, tile.queryCount, tile.runCount, tile.tokens, 0};
+    if (tile.isPath) {
+      whole.unitUs = model.leastUnitUs(tile.queryCount, tile.tokens) + (tile.runCount - 1) * model.runUs();
+    } else {
+      const std::span runs(list.runs.data() + tile.runBegin, static_cast<std::size_t>(tile.runCount));
+      const int begin = runs.front().queryBegin;
+      int end = begin;
+      for (const Segment &run : runs)
+        end = std::max(end, run.queryEnd);
+      whole.queries = end - begin;
+      whole.common = runs.front().queryEnd == end && runs.front().slope == 0 ? runs.front().tokens : 0;
+      whole.unitUs = model.leastUnitUs(runs, tile.tokens);
+    }
+    work_.itemTokens += tile.tokens;
+    tiles_.push_back(whole);
+  }
+}
+
+LowerBound TileBounds::least(int chunkTokens) const {
+  PlanWork work = work_;
+  std::int64_t read = 0, cutSlots = 0; // by queries of whole items, and what is certain of others
+  std::int64_t runs = 0;
+  bool areWhole = true;
+  int longest = 0;
+  for (const Whole &tile : tiles_) {
+    runs += tile.runs;
+    const int limit = tile.limit > 0 ? (tile.limit + kChunkStep - 1) / kChunkStep * kChunkStep : chunkTokens;
+    if (tile.tokens <= limit) {
+      work.blockUs += tile.unitUs;
+      read += tile.queries;
+      if (tile.tokens >= longest) { // one of these is the first of the fullest block
+        work.fullestUs = tile.tokens > longest ? tile.unitUs : std::min(work.fullestUs, tile.unitUs);
+        longest = tile.tokens;
+      }
+      continue;
+    }
+    // Items whose tokens all see, and those behind them, of which nothing is known but that there are some.
+    const int items = (tile.tokens - 1) / limit + 1,
+              wide = tile.common > 0 ? (tile.common - 1) / limit + 1 : 0;
+    const int ofAll = model_->hasGroups() ? tile.common : tile.tokens; // no group of warps passes over them
+    const double tokens = ofAll + 0.5 * (tile.tokens - ofAll);
+    areWhole = false;
+    work.blockUs += items * (model_->leastItemUs(tile.queries) + model_->runUs()) +
+                    std::max(0, tile.runs - items) * model_->runUs() +
+                    tokens * model_->leastTokenUs(tile.queries);
+    // Of who sees the first of several items, nobody has a complete row; then none of these items is
+    // complete.
+    if (wide > 0)
+      cutSlots += std::int64_t{wide} * tile.queries + std::max(0, items - wide);
+  }
+  work.blockUs *= model_->share();
+  if (!areWhole)
+    work.fullestUs = 0;
+  // Items that write the output have their queries for themselves.
+  work.partialSlots = std::max<std::int64_t>(read - work.queries, 0) + cutSlots;
+  work.isMerged = work.partialSlots > 0;
+  return {model_->microsecondsOf(work), runs, work.isMerged};
+}
+
+} // namespace deft::plan

@@ -1,0 +1,234 @@
+"""A step's work, planned for the attentions that run it."""
+
+from __future__ import annotations
+
+from typing import Any, Mapping, NamedTuple, Protocol
+
+import torch
+
+from .._attention import Attention, Plan
+from .._errors import UsageError
+from .._paged_batch import PagedBatch
+from .._plans import GpuPlan
+from .._tree import Tree
+from .variant import Scales, Variant, attention_of, speaking_of, values_of
+
+_MOST_REQUESTS = 1 << 23  # of a batch
+
+
+class Room(NamedTuple):
+    """The most that steps will need which replay a captured graph."""
+
+    requests: int
+    queries: int
+    tokens: int
+
+
+class Planned(Protocol):
+    """A step as one attention runs it."""
+
+    def follow(self, work: Any) -> None: ...
+    def gpu_plan(self, device: int) -> GpuPlan: ...
+    def draft(self) -> None: ...
+    def check_drafts(self) -> None: ...
+    def run(self, q: Any, k: Any, v: Any, out: Any, lse: Any, params: Mapping[str, Any] | None) -> Any: ...
+
+
+class PagedWork(NamedTuple):
+    """Requests by their page tables; who shares what is found. As PagedBatch.update takes it."""
+
+    pages: torch.Tensor  # where runs read them
+    indptr: torch.Tensor | None  # the rest is the host's
+    lengths: Any
+    query_indptr: Any = None
+    host_pages: Any = None  # what `pages` hold, where the host knows it
+    drafts: Any = None  # of each request, in place of query_indptr; behind its `lengths` tokens
+    bits: Any = None  # which of them see which, where the runs are (PagedBatch.draft)
+    depths: Any = None
+
+    def make_batch(self, attention: Attention, options: Mapping[str, Any] = {}) -> PagedBatch:
+        batch = PagedBatch(attention, _MOST_REQUESTS, **options)
+        self.bring(batch)
+        return batch
+
+    def bring(self, batch: PagedBatch) -> None:
+        given = {"indptr": self.indptr, "host_tables": self.host_pages, "drafts": self.drafts}
+        batch.update(self.pages, self.lengths, self.query_indptr, **given)
+        if self.bits is not None and not self.bits.is_cuda:
+            batch.draft(self.bits, self.depths)
+
+    def plan(self, attention: Attention, options: Mapping[str, Any]) -> Planned:
+        return _PlannedPages(attention, options, self)
+
+
+class TreeWork(NamedTuple):
+    """A tree whose locations are places in `pages`, or in a contiguous cache."""
+
+    pages: torch.Tensor | None
+    tree: Tree
+
+    def plan(self, attention: Attention, options: Mapping[str, Any]) -> Planned:
+        return _PlannedTree(attention, options, self)
+
+
+class _PlannedPages:
+    def __init__(self, attention: Attention, options: Mapping[str, Any], work: PagedWork) -> None:
+        self._batch, self._work = work.make_batch(attention, options), work
+
+    def follow(self, work: PagedWork) -> None:
+        work.bring(self._batch)
+        self._work = work
+
+    def gpu_plan(self, device: int) -> GpuPlan:
+        return self._batch._gpu_plan(device)
+
+    def draft(self) -> None:
+        """On a GPU, behind the upload."""
+        if self._work.bits is not None:
+            self._batch.draft(self._work.bits, self._work.depths)
+
+    def check_drafts(self) -> None:
+        if self._work.bits is not None:
+            self._batch.check_replays()
+
+    def run(self, q: Any, k: Any, v: Any, out: Any, lse: Any, params: Mapping[str, Any] | None) -> Any:
+        return self._batch.run(q, k, v, out=out, lse=lse, return_lse=lse is not None, params=params)
+
+
+class _PlannedTree:
+    def __init__(self, attention: Attention, options: Mapping[str, Any], work: TreeWork) -> None:
+        self._attention, self._options, self._work = attention, options, work
+        self._plan: Plan | None = None
+
+    def _planned(self, device: Any) -> Plan:
+        if self._plan is None:
+            self._plan = self._attention.plan(self._work.tree, device=device, **self._options)
+        return self._plan
+
+    def follow(self, work: TreeWork) -> None:
+        self._work = work
+        if self._plan is not None:
+            self._plan.advance(work.tree)
+
+    def gpu_plan(self, device: int) -> GpuPlan:
+        return self._planned(device)._gpu_plan(device)
+
+    def draft(self) -> None:
+        """A tree has no drafts that only a GPU knows."""
+
+    def check_drafts(self) -> None: ...
+
+    def run(self, q: Any, k: Any, v: Any, out: Any, lse: Any, params: Mapping[str, Any] | None) -> Any:
+        plan = self._planned(q.device)
+        return plan.run(q, k, v, self._work.pages, out=out, lse=lse, return_lse=lse is not None, params=params)
+
+
+class Steps:
+    """The step that was planned last, for all variants that run it: those of a model's layers, or of a run's own scale."""
+
+    def __init__(self, caller: str, device: torch.device, room: Room | None = None, runs_ahead: int = 0) -> None:
+        """`caller`: whose arguments became variants, for errors.
+
+        `runs_ahead`: the most runs that a replayed graph makes of a step, where the host goes on to the next one meanwhile."""
+        self._caller = caller
+        self._device = device
+        self._room = room
+        self._runs_ahead = runs_ahead
+        self._invariant = False
+        self._work: PagedWork | TreeWork | None = None
+        self._planned: dict[Variant, Planned] = {}
+
+    def plan(self, work: PagedWork | TreeWork, *variants: Variant, invariant: bool = False) -> None:
+        """Of the variants that will run; one that is not named is planned for when it first runs, which cannot be captured.
+        Those that ran before are planned for as well, if they have the shapes of these. Where it raises, the step before is
+        still the one that runs, and nothing has been put on the GPU."""
+        is_of_another_kind = invariant != self._invariant or type(work) is not type(self._work)
+        shapes = {variant.shape for variant in variants}
+        planned = {
+            known: one
+            for known, one in self._planned.items()
+            if not is_of_another_kind and (not shapes or known.shape in shapes)
+        }
+        followed: list[Planned] = []
+        try:
+            for variant, one in planned.items():
+                followed.append(one)
+                with speaking_of(self._caller, variant):
+                    one.follow(work)
+            for variant in variants:
+                if variant not in planned:
+                    planned[variant] = self._make(variant, work, invariant)
+        except BaseException:
+            for one in followed:
+                one.follow(self._work)
+            raise
+        self._work, self._invariant, self._planned = work, invariant, planned
+        for variant, one in planned.items():
+            with speaking_of(self._caller, variant):
+                self._upload(one)
+
+    def _make(self, variant: Variant, work: PagedWork | TreeWork, invariant: bool) -> Planned:
+        with speaking_of(self._caller, variant):
+            # `params`: where runs bring their own, those that kernels are loaded with.
+            options = {"params": variant.first_values, "invariant": invariant, "runs_ahead": self._runs_ahead}
+            planned = work.plan(attention_of(variant), options)
+            if self._device.type == "cuda":
+                on_gpu = planned.gpu_plan(self._index())
+                if self._room:
+                    on_gpu.reserve(*self._room)
+            return planned
+
+    def _of(self, variant: Variant) -> Planned:
+        planned = self._planned.get(variant)
+        if planned is None:
+            if self._work is None:
+                raise RuntimeError("nothing is planned yet: call plan before run")
+            planned = self._planned[variant] = self._make(variant, self._work, self._invariant)
+            with speaking_of(self._caller, variant):
+                self._upload(planned)
+        return planned
+
+    def _index(self) -> int:
+        return torch.cuda.current_device() if self._device.index is None else self._device.index
+
+    def _upload(self, planned: Planned) -> None:
+        """Now and not with the first run, which may be captured in a graph."""
+        if self._device.type == "cuda":
+            plan = planned.gpu_plan(self._index())
+            if plan.needs_upload:
+                plan.upload(torch.cuda.current_stream(self._device).cuda_stream)
+            planned.draft()
+
+    @property
+    def work(self) -> PagedWork | TreeWork | None:
+        return self._work
+
+    def check_drafts(self) -> None:
+        """An error where a GPU has met drafts that are no tree's since this was asked last. Waits for nothing."""
+        errors = []
+        for planned in self._planned.values():  # each is told of its own
+            try:
+                planned.check_drafts()
+            except UsageError as error:
+                errors.append(error)
+        if errors:
+            raise errors[0]
+
+    def run(
+        self,
+        variant: Variant,
+        q: Any,
+        k: Any,
+        v: Any,
+        out: Any = None,
+        lse: Any = None,
+        scales: Scales | None = None,
+        sinks: Any = None,
+    ) -> Any:
+        """out, or (out, lse) where there is an `lse` to write to. `scales` and `sinks`: where the variant has some."""
+        for what, has, given in (("scales", variant.has_scales, scales), ("sinks", variant.has_sinks, sinks)):
+            if has and given is None:  # those that it was planned with are nobody's
+                raise RuntimeError(f"a run of an attention with {what} is given them")
+        planned = self._of(variant)
+        with speaking_of(self._caller, variant):
+            return planned.run(q, k, v, out, lse, values_of(scales, sinks))

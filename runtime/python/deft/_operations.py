@@ -1,0 +1,161 @@
+"""What is done to rows beside attention: results over parts of the tokens become one, and K and V become 8-bit floats."""
+
+from __future__ import annotations
+
+import math
+from ctypes import POINTER, addressof, byref, c_float, cast
+from typing import Any, Sequence
+
+from . import _abi, _ops
+from ._errors import UsageError, wrong
+from ._gpu import gpu
+from ._library import check, lib, make, sized
+from ._tensors import DTYPE_NAMES, EIGHT_BIT, UINT8, UINT16, Slot, View, dtype_text, dtype_word, expect_on_host, expect_writable, is_packed
+from ._tensors import make_like, stream_of, strides_text, view
+
+_loaded: dict[tuple[int, int], Any] = {}  # of a GPU and a type; for as long as the process lives
+
+
+class _States:
+    """An array of deft_state."""
+
+    def __init__(self, count: int) -> None:
+        self._slots = [(Slot(), Slot()) for _ in range(count)]
+        self._states = (_abi.deft_state * count)()
+        for state, (out, lse) in zip(self._states, self._slots):
+            state.out, state.lse = out.address, lse.address
+        self.address = addressof(self._states)
+
+    def fill(self, index: int, out: View, lse: View) -> None:
+        for slot, seen in zip(self._slots[index], (out, lse)):
+            slot.fill(seen)
+
+
+def merge_states(
+    outs: Sequence[Any], lses: Sequence[Any], *, out: Any = None, lse: Any = None, stream: int | None = None
+) -> tuple[Any, Any]:
+    """Gives (out, lse) of the same queries over all of the tokens that states have seen, each state a part of them: `out` and
+    `lse` as runs give them, at most 16 states. A row that no state has seen a token of is 0, its lse -inf. The bits depend
+    on nothing but what is merged and its order.
+
+    `outs` are [queries, query_heads, head_dim], packed: float32, float16 or bfloat16, all of one type and shape. `out` and
+    `lse` may be those of a state, all of them; any other overlap is an error. Where arrays lie on a GPU, the merge is put on the stream and is not waited for.
+    The first of a GPU and a type loads its kernel; those behind it can be captured.
+
+    >>> import deft, numpy
+    >>> outs = [numpy.full((1, 1, 2), value, "float32") for value in (1, 3)]
+    >>> lses = [numpy.zeros((1, 1), "float32"), numpy.zeros((1, 1), "float32")]
+    >>> deft.merge_states(outs, lses)[0]
+    array([[[2., 2.]]], dtype=float32)
+    """
+    if len(outs) != len(lses):
+        raise UsageError(f"there are {len(outs)} outs and {len(lses)} lses")
+    if not 1 <= len(outs) <= _abi.DEFT_MOST_STATES:
+        raise UsageError(f"{len(outs)} states cannot be merged in a call, it takes 1 to {_abi.DEFT_MOST_STATES}")
+    expect_writable("out", out)
+    expect_writable("lse", lse)
+    first = _floats("outs[0]", view("outs[0]", outs[0]))
+    if out is None:
+        out = make_like(outs[0], first.shape, first.dtype)
+    if lse is None:
+        lse = make_like(outs[0], first.shape[:-1], _abi.DEFT_F32)
+    count = len(outs)
+    is_gpu = first.device_type == _abi.DEFT_DEVICE_CUDA
+    if stream is None:
+        stream = stream_of(outs[0], first.device) if is_gpu else 0
+    states = _States(count)
+    merged = _States(1)
+    seen = [
+        (_floats(f"outs[{index}]", view(f"outs[{index}]", one, stream)), view(f"lses[{index}]", its_lse, stream))
+        for index, (one, its_lse) in enumerate(zip(outs, lses))
+    ]
+    for index, (_, its) in enumerate(seen):
+        if its.dtype != _abi.DEFT_F32:
+            raise wrong(f"lses[{index}]", f"is {dtype_text(its.dtype)}, it must be float32")
+    for index, state in enumerate(seen):
+        states.fill(index, *state)
+    into = _floats("out", view("out", out, stream)), view("lse", lse, stream)
+    merged.fill(0, *into)
+    if is_gpu:
+        merge = _merge_of(first.device, first.dtype)
+        check(lib.deft_gpu_state_merge_run(merge, states.address, count, merged.address, stream))
+    else:
+        check(lib.deft_merge_states(states.address, count, merged.address))
+    return out, lse
+
+
+def _merge_of(device: int, dtype: int) -> Any:
+    merge = _loaded.get((device, dtype))
+    if merge is None:
+        made = make(lib.deft_gpu_state_merge_load, gpu(device), dtype)
+        merge = _loaded[device, dtype] = cast(made, POINTER(_abi.deft_gpu_state_merge))
+    return merge
+
+
+def _floats(name: str, seen: View) -> View:
+    """bfloat16 may come in uint16, because NumPy has no such type."""
+    if seen.dtype in (_abi.DEFT_F32, _abi.DEFT_F16, _abi.DEFT_BF16):
+        return seen
+    if seen.dtype == UINT16:
+        return seen._replace(dtype=_abi.DEFT_BF16)
+    raise wrong(name, f"is {dtype_text(seen.dtype)}, it must be float32, float16 or bfloat16")
+
+
+_TYPES = {name: code for code, name in EIGHT_BIT.items()}
+
+
+def quantize(values: Any, scales: Any = 1.0, dtype: Any = "float8_e4m3fn", *, out: Any = None) -> Any:
+    """`values` / `scales` as 8-bit floats, to nearest even; what is too large becomes the largest number, NaN stays NaN.
+
+    `values` are float16 or bfloat16 on the host, packed, [..., kv_heads, dim]: rows of K or V, or a cache whose tokens have
+    their heads side by side. There is one scale, one for each KV head, or one for each KV head of each token ([..., kv_heads],
+    as `values` has them), finite and above 0. The scale is the caller's to give back: K's as a parameter that `score`
+    multiplies `s` by, V's as one that `output` or, where each token has its own, `value` multiplies by. `dtype` is that of the cache
+    ("float8_e4m3fn", "float8_e5m2", or a library's own; Attention.cache_dtype). NumPy has them by ml_dtypes; where that is missing the result is
+    their bits, in uint8.
+
+    >>> import deft, numpy
+    >>> rows = numpy.array([[[1.0], [2.0]]], "float16")  # one token of two KV heads
+    >>> deft.quantize(rows, [1.0, 2.0]).view("uint8")
+    array([[[56],
+            [56]]], dtype=uint8)
+    """
+    word = dtype_word(dtype)
+    code = _TYPES.get(_ops.EIGHT_BIT_DTYPES.get(word, word))
+    if code is None:
+        raise wrong("dtype", f"is {dtype!r}, it must be one of {', '.join(_TYPES)}")
+    seen = view("values", values)
+    source = _abi.DEFT_BF16 if seen.dtype == UINT16 else seen.dtype
+    if source not in (_abi.DEFT_F16, _abi.DEFT_BF16):
+        raise wrong("values", f"is {dtype_text(seen.dtype)}, it must be float16 or bfloat16")
+    if len(seen.shape) < 2:
+        raise wrong("values", f"has shape {list(seen.shape)}, it must be [..., kv_heads, dim]")
+    given = make_like(values, seen.shape, code) if out is None else out
+    to = view("out", given)
+    expect_writable("out", out)
+    if to.shape != seen.shape or to.dtype not in (code, UINT8):
+        has = f"{dtype_text(to.dtype)} of shape {list(to.shape)}"
+        raise wrong("out", f"is {has}, it must be {DTYPE_NAMES[code]} of shape {list(seen.shape)}")
+    for name, one in (("values", seen), ("out", to)):
+        expect_on_host(name, one, "must be in the host's memory")
+        if not is_packed(one):
+            raise wrong(name, f"has strides {strides_text(one)}, it must be packed", "hand over a contiguous copy")
+    *tokens, heads, dim = seen.shape
+    dtypes = {"from": source, "to": code}
+    shape = sized(_abi.deft_quantize_shape, tokens=math.prod(tokens), kv_heads=heads, dim=dim, **dtypes)
+    numbers = _scales_of(scales, seen.shape[:-1])
+    check(lib.deft_quantize(byref(shape), seen.data, numbers, len(numbers), to.data))
+    return given
+
+
+def _scales_of(scales: Any, rows: tuple[int, ...]) -> Any:
+    """An array of C. `rows` is the shape of those that have one of their own each."""
+    own = tuple(getattr(scales, "shape", ()))
+    if len(own) > 1 and own != tuple(rows):
+        raise wrong("scales", f"has shape {list(own)}, it must be a number, one for each KV head, or of shape {list(rows)}")
+    listed = (scales.reshape(-1) if len(own) > 1 else scales).tolist() if hasattr(scales, "tolist") else scales
+    numbers = list(listed) if isinstance(listed, (list, tuple)) else [listed]
+    try:
+        return (c_float * len(numbers))(*numbers)
+    except TypeError:
+        raise wrong("scales", f"is {scales!r}, it must be a number, a row of one for each KV head, or an array") from None

@@ -1,0 +1,165 @@
+"""What a process has one of: the pool of threads that runs plans on processors, the log, the numbers by which graphs of torch
+name plans; what its machine can do, and the console script `deftc`."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import sys
+import weakref
+from ctypes import POINTER, byref, cast
+from dataclasses import dataclass
+from typing import Any, Callable
+
+from . import _abi
+from ._arguments import expect_whole, kind_of
+from ._errors import UsageError
+from ._library import FOLDER, Handle, check, lib, make, sized, take_text, text
+
+_runtime: Handle | None = None
+_threads = 0  # as set_threads has it
+
+
+def _made() -> Handle:
+    options = sized(_abi.deft_runtime_options, threads=_threads)
+    return Handle(make(lib.deft_runtime_make, byref(options)), lib.deft_runtime_destroy)
+
+
+def runtime() -> Handle:
+    global _runtime
+    if _runtime is None:
+        _runtime = _made()
+    return _runtime
+
+
+def set_threads(threads: int) -> None:
+    """How many threads run plans on the CPU from now on; 0: one for each processor that this process may use."""
+    global _runtime, _threads
+    before, _threads = _threads, expect_whole("threads", threads, least=0)
+    try:
+        _runtime = _made()
+    except BaseException:
+        _threads = before
+        raise
+
+
+def get_threads() -> int:
+    return lib.deft_runtime_threads(runtime())
+
+
+def _leave_to_parent() -> None:
+    """A forked process has the pool's memory and none of its threads: who gave it back would wait for them for good. It is
+    left as it is, and the next run makes another."""
+    global _runtime
+    if _runtime is not None:
+        _runtime._as_parameter_ = None  # nobody's any more
+        _runtime = None
+
+
+os.register_at_fork(after_in_child=_leave_to_parent)
+
+
+@dataclass(frozen=True)
+class LogMessage:
+    """Something that happened."""
+
+    kind: str  # "compile", "cache hit", "cache miss", "plan", "stale plan" or "capture"
+    text: str  # one line
+    duration_us: float | None  # how long it took; None: it has no duration
+
+
+_callback: Any = None  # the library's now, so it has to live
+
+
+def set_log(function: Callable[[LogMessage], None] | None) -> None:
+    """Tells `function` from now on of each compilation, hit and miss in the cache of kernels, plan, stale plan and captured step; None: nobody,
+    as at the beginning. (deft.tune works in another process, and has its own way to tell.) It is called in whichever thread
+    something happens, and must not call set_log. An exception that leaves it goes to sys.unraisablehook and no farther."""
+    global _callback
+    if function is None:
+        check(lib.deft_set_log(None))
+        _callback = None
+        return
+
+    if not callable(function):
+        raise UsageError(f"the log is {kind_of(function)}, it must be a function of a LogMessage, or None")
+
+    def told(_: Any, message: int) -> None:
+        of = cast(message, POINTER(_abi.deft_log_message)).contents
+        function(LogMessage(text(of.kind_name), text(of.text), of.duration_us if of.duration_us >= 0 else None))
+
+    callback = dict(_abi.deft_log_listener._fields_)["message"](told)
+    check(lib.deft_set_log(byref(sized(_abi.deft_log_listener, message=callback))))
+    _callback = callback
+
+
+def set_nvtx(is_on: bool) -> bool:
+    """Ranges (NVTX, domain "deft") around each plan, run and compilation from now on, or no more; DEFT_NVTX=1 in the environment
+    has them from the beginning. False where the library was built without NVTX's headers, and has none."""
+    return bool(lib.deft_set_nvtx(is_on))
+
+
+_runners: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
+_numbers = itertools.count(1)
+
+
+def number_of(runner: Any) -> int:
+    """Of a plan or a batch, a number that no other has in this process. It keeps nothing alive."""
+    number = next(_numbers)
+    _runners[number] = runner
+    return number
+
+
+def runner_of(number: int) -> Any:
+    runner = _runners.get(number)
+    if runner is None:
+        raise UsageError(f"there is no plan or batch {number}", "it is gone, or was made in another process")
+    return runner
+
+
+class Doctor(dict[str, Any]):
+    """A report: `usable`, and a finding each for compiler, cpu, gpu, nvrtc and cache, with `ok`, `text` and, where
+    something is missing, `mend`. As text it is the findings as `deftc doctor` lists them."""
+
+    def __repr__(self) -> str:
+        lines = [f"deftc {self['deftc']}"]
+        for name in ("compiler", "cpu", "gpu", "nvrtc", "cache"):
+            finding = self[name]
+            lines.append(f"  {'ok' if finding['ok'] else '--'}  {name:10}{finding['text']}")
+            if "mend" in finding:
+                lines.append(f"                = hint: {finding['mend']}")
+        return "\n".join(lines)
+
+    __str__ = __repr__
+
+
+def doctor() -> Doctor:
+    """What this machine can do, and how to mend what is missing.
+
+    >>> import deft
+    >>> deft.doctor()["cpu"]["ok"]
+    True
+    """
+    return Doctor(json.loads(take_text(lib.deft_doctor)))
+
+
+def support() -> dict[str, Any]:
+    """Which features run where, as `deftc doctor --support --json` prints it: `attention` (features by processor and GPU
+    architecture), `interfaces` (functions by language) and `engines` (plug-ins by feature).
+
+    >>> import deft
+    >>> [row["cpu"]["ok"] for row in deft.support()["attention"] if row["feature"] == "latent"]
+    [True]
+    """
+    table: dict[str, Any] = json.loads(take_text(lib.deft_support))
+    return table
+
+
+def run_deftc() -> None:
+    """The console script: the program of the wheel, in the place of this process."""
+    program = str(FOLDER / "bin" / "deftc")
+    try:
+        os.execv(program, [program, *sys.argv[1:]])
+    except OSError as error:
+        sys.exit(f"cannot run {program}: {error.strerror}")

@@ -1,0 +1,129 @@
+"""Layers whose cache is latent (DeepSeek V2 and V3): all heads share what a token leaves, and the projections that make K and
+V of it are absorbed into q and the output."""
+
+from __future__ import annotations
+
+import math
+from contextlib import contextmanager
+from typing import Any, Iterator, NamedTuple
+
+import torch
+
+from .._errors import UsageError
+
+
+class LatentKind(NamedTuple):
+    """All that tells one such layer's attention from another's."""
+
+    query_heads: int
+    latent_dim: int  # of what a token's K and V are made of, which is V to the kernel
+    rope_dim: int  # columns behind it that are turned by the position
+    nope_dim: int  # of a head of q, before its rope_dim
+    value_dim: int  # of a head's output
+    scale: float
+
+    @property
+    def window(self) -> None:
+        return None
+
+    @property
+    def softcap(self) -> None:
+        return None
+
+    def spec(self, dtype: str, page_size: int, more: str = "") -> str:
+        """As LayerKind.spec."""
+        lines = [
+            f"query_heads = {self.query_heads};",
+            f"scale = {float(self.scale)!r};",
+            f"dtype = {dtype};",
+            f"kv_cache = latent(dim = {self.latent_dim}, rope = {self.rope_dim}, page_size = {page_size});",
+        ]
+        if more:
+            lines.append(more)
+        body = "\n".join(f"  {line}" for line in lines)
+        return f'import "library.deft";\n\nattention latent {{\n{body}\n}}\n'
+
+    @property
+    def entry_shape(self) -> tuple[int, ...]:
+        """What a token leaves in the cache: one row."""
+        return (1, self.latent_dim + self.rope_dim)
+
+    def entries(self, latent: torch.Tensor, rope: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        return (torch.cat((latent[0, 0], rope[0, 0]), dim=-1),)
+
+    def of_rank(self, ranks: int) -> LatentKind:
+        if ranks > 1:
+            raise UsageError(f"a model with latent caches cannot be dealt to {ranks} ranks", "load it without tp_size")
+        return self
+
+    def queries(self, module: Any, q: torch.Tensor) -> torch.Tensor:
+        """q's scores with a latent are those that it has with the K that is made of it."""
+        nope, rope = q[0].split([self.nope_dim, self.rope_dim], dim=-1)
+        to_k, _ = self._projections(module, q)
+        return torch.cat((nope @ to_k, rope), dim=-1)[None]
+
+    def outputs(self, module: Any, out: torch.Tensor, q: torch.Tensor) -> torch.Tensor:
+        """Of weighted sums of latents, the sums of the V that are made of them."""
+        _, to_v = self._projections(module, q)
+        return (out.to(q.dtype).transpose(0, 1) @ to_v.transpose(1, 2)).transpose(0, 1)
+
+    def _projections(self, module: Any, q: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """W_UK [heads, nope_dim, latent_dim] and W_UV [heads, value_dim, latent_dim]: where they lie."""
+        if not hasattr(module, "expand_kv"):
+            raise UsageError(
+                f"a {type(module).__name__} of this transformers does not hand over its latents", "transformers 5.24 does"
+            )
+        made = module.kv_b_proj
+        # What absorbs them reads weights, and does not call the module, which may do more than multiply.
+        if type(made) is not torch.nn.Linear or made.bias is not None:
+            raise UsageError(
+                f"layer {module.layer_idx} has a kv_b_proj of type {type(made).__name__}, it cannot be absorbed",
+                "a torch.nn.Linear without bias can: dequantize it, or merge its adapter",
+            )
+        weight = made.weight
+        if (weight.dtype, weight.device) != (q.dtype, q.device):
+            raise UsageError(
+                f"layer {module.layer_idx} has a kv_b_proj of {weight.dtype} on {weight.device}, q is {q.dtype} on {q.device}"
+            )
+        of_heads = weight.view(self.query_heads, self.nope_dim + self.value_dim, self.latent_dim)
+        to_k, to_v = of_heads.split([self.nope_dim, self.value_dim], dim=1)
+        return to_k, to_v
+
+
+def latent_kind_of(config: Any, layer: int) -> LatentKind:
+    scale = (config.qk_nope_head_dim + config.qk_rope_head_dim) ** -0.5
+    rope = getattr(config, "rope_parameters", None) or {}
+    # YaRN's, for positions behind those of training. Its other mscale is in the rotary part itself.
+    if rope.get("rope_type", "default") != "default" and rope.get("mscale_all_dim"):
+        factor = rope["factor"]
+        mscale = 0.1 * rope["mscale_all_dim"] * math.log(factor) + 1.0 if factor > 1 else 1.0
+        scale = scale * mscale * mscale
+    return LatentKind(
+        query_heads=config.num_attention_heads,
+        latent_dim=config.kv_lora_rank,
+        rope_dim=config.qk_rope_head_dim,
+        nope_dim=config.qk_nope_head_dim,
+        value_dim=config.v_head_dim,
+        scale=scale,
+    )
+
+
+@contextmanager
+def handing_over_latents(model: Any) -> Iterator[None]:
+    """Layers of latent caches give their attention latent and rotary part in the place of K and V, which they do not make."""
+    modules = [module for module in model.modules() if hasattr(module, "expand_kv")]
+    before = [vars(module).get("expand_kv") for module in modules]
+    for module in modules:
+        module.expand_kv = _as_they_are
+    try:
+        yield
+    finally:
+        for module, own in zip(modules, before):
+            if own is None:
+                del module.expand_kv
+            else:
+                module.expand_kv = own
+
+
+def _as_they_are(latent: torch.Tensor, rope: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    return latent, rope

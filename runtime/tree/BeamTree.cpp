@@ -1,0 +1,207 @@
+#include "runtime/tree/BeamTree.h"
+
+#include "runtime/tree/TreeError.h"
+
+#include <algorithm>
+#include <numeric>
+#include <string>
+
+namespace deft::tree {
+
+using support::Result;
+
+Result<BeamTree> BeamTree::make(const BeamRoom &room) {
+  const std::int64_t end = std::int64_t{room.firstPage} + room.pages;
+  if (room.pageSize < 1 || room.firstPage < 0 || room.pages < 0 || end > KvTree::kMaxTokens / room.pageSize)
+    return wrong(std::to_string(room.pages) + " pages of " + std::to_string(room.pageSize) +
+                 " tokens from page " + std::to_string(room.firstPage) + " on are no room for beams");
+  return BeamTree(room);
+}
+
+Result<void> BeamTree::start(std::span<const History> histories) {
+  for (std::size_t i = 0; i < histories.size(); ++i) {
+    std::int64_t tokens = 0;
+    for (const Stretch &stretch : histories[i]) {
+      tokens += stretch.tokens;
+      if (stretch.tokens < 1 || stretch.location < 0 ||
+          stretch.location > KvTree::kMaxTokens - stretch.tokens || tokens > KvTree::kMaxTokens)
+        return wrong("history " + std::to_string(i) + " has " + std::to_string(stretch.tokens) +
+                     " tokens at location " + std::to_string(stretch.location));
+    }
+    if (tokens == 0)
+      return wrong("history " + std::to_string(i) + " has no token", "beams need one to go on from");
+  }
+  stretches_.clear();
+  order_.resize(histories.size());
+  std::iota(order_.begin(), order_.end(), 0);
+  lengths_.clear();
+  depths_.clear();
+  for (const int seat : order_) {
+    int position = 0, depth = 0;
+    for (const Stretch &stretch : histories[seat]) {
+      stretches_.push_back({stretch.location, stretch.tokens, position, depth++, seat, seat + 1, -1});
+      position += stretch.tokens;
+    }
+    lengths_.push_back(position);
+    depths_.push_back(depth);
+  }
+  stretchCount_ = stretches_.size();
+  seatOf_ = searches_ = order_;
+  locations_.assign(histories.size(), -1);
+  live_.assign(static_cast<std::size_t>(room_.pages), 0);
+  free_.resize(static_cast<std::size_t>(room_.pages));
+  std::iota(free_.rbegin(), free_.rend(), 0);
+  ++generation_;
+  return {};
+}
+
+/// Where the heirs of each seat begin.
+Result<void> BeamTree::countHeirs(std::span<const int> parents) {
+  const std::size_t before = order_.size();
+  begin_.assign(before + 1, 0);
+  int *const begin = begin_.data();
+  const int *const seatOf = seatOf_.data();
+  for (std::size_t i = 0; i < parents.size(); ++i) {
+    const int parent = parents[i];
+    if (parent < 0 || static_cast<std::size_t>(parent) >= before) [[unlikely]]
+      return wrong("beam " + std::to_string(i) + " goes on from beam " + std::to_string(parent) + " of " +
+                   std::to_string(before));
+    ++begin[seatOf[parent] + 1];
+  }
+  for (std::size_t seat = 0; seat < before; ++seat)
+    begin[seat + 1] += begin[seat];
+  return {};
+}
+
+/// Gives back what ends, then takes what new tokens need.
+Result<void> BeamTree::takePages(int beams) {
+  const int *const begin = begin_.data();
+  int *const live = live_.data();
+  const std::size_t free = free_.size();
+  for (const BeamStretch &stretch : stretches())
+    if (stretch.page >= 0 && begin[stretch.beamBegin] == begin[stretch.beamEnd])
+      if (--live[stretch.page] == 0)
+        free_.push_back(stretch.page);
+  const std::size_t needed =
+      (static_cast<std::size_t>(beams) + static_cast<std::size_t>(room_.pageSize) - 1) /
+      static_cast<std::size_t>(room_.pageSize);
+  if (needed > free_.size()) {
+    const std::size_t left = free_.size();
+    free_.resize(free);
+    for (const BeamStretch &stretch : stretches())
+      if (stretch.page >= 0 && begin[stretch.beamBegin] == begin[stretch.beamEnd])
+        ++live[stretch.page];
+    return wrong("out of space: " + std::to_string(needed) + " pages of " + std::to_string(room_.pageSize) +
+                     " tokens needed, " + std::to_string(left) + " of " + std::to_string(room_.pages) +
+                     " free",
+                 "go on from fewer beams, or make the room larger");
+  }
+  newPages_.assign(free_.rbegin(), free_.rbegin() + static_cast<std::ptrdiff_t>(needed));
+  free_.resize(free_.size() - needed);
+  for (std::size_t i = 0; i < needed; ++i)
+    live[newPages_[i]] = std::min(room_.pageSize, beams - static_cast<int>(i) * room_.pageSize);
+  return {};
+}
+
+void BeamTree::seatHeirs(std::span<const int> parents) {
+  const std::size_t beams = parents.size();
+  next_ = begin_;
+  newOrder_.resize(beams);
+  newLengths_.resize(beams);
+  newDepths_.resize(beams);
+  int *const next = next_.data(), *const order = newOrder_.data();
+  const int *const seatOf = seatOf_.data();
+  for (std::size_t i = 0; i < beams; ++i)
+    order[next[seatOf[parents[i]]]++] = static_cast<int>(i);
+  for (std::size_t seat = 0; seat < order_.size(); ++seat)
+    for (int heir = begin_[seat]; heir < begin_[seat + 1]; ++heir) {
+      newLengths_[heir] = lengths_[seat] + 1;
+      newDepths_[heir] = depths_[seat] + 1;
+    }
+  seatOf_.resize(beams);
+  locations_.resize(beams);
+  int at = 0;
+  for (const int page : newPages_) {
+    int location = (room_.firstPage + page) * room_.pageSize;
+    for (const int end = std::min(at + room_.pageSize, static_cast<int>(beams)); at < end; ++at) {
+      seatOf_[order[at]] = at;
+      locations_[order[at]] = location++;
+    }
+  }
+}
+
+/// What seats see follows their heirs; the new tokens come behind all that their beams see.
+void BeamTree::moveStretches() {
+  const int *const begin = begin_.data(), *const order = newOrder_.data(),
+                   *const locations = locations_.data();
+  const int *const lengths = newLengths_.data(), *const depths = newDepths_.data();
+  const int beams = static_cast<int>(newOrder_.size());
+  if (const std::size_t most = stretchCount_ + newOrder_.size(); newStretches_.size() < most)
+    newStretches_.resize(most + most / 8);
+  BeamStretch *to = newStretches_.data();
+  int at = 0, offset = 0;
+  const int *page = newPages_.data();
+  const auto addUpTo = [&](int end) {
+    for (; at < end; ++at) {
+      *to++ = {locations[order[at]], 1, lengths[at] - 1, depths[at] - 1, at, at + 1, *page};
+      if (++offset == room_.pageSize) {
+        offset = 0;
+        ++page;
+      }
+    }
+  };
+  for (const BeamStretch &stretch : stretches()) {
+    const int first = begin[stretch.beamBegin], end = begin[stretch.beamEnd];
+    addUpTo(first);
+    *to = stretch;
+    to->beamBegin = first;
+    to->beamEnd = end;
+    to += first != end; // nobody can predict who ends: those are overwritten
+  }
+  addUpTo(beams);
+  stretchCount_ = static_cast<std::size_t>(to - newStretches_.data());
+}
+
+Result<void> BeamTree::step(std::span<const int> parents) {
+  if (auto counted = countHeirs(parents); !counted)
+    return counted;
+  if (auto taken = takePages(static_cast<int>(parents.size())); !taken)
+    return taken;
+  seatHeirs(parents);
+  moveStretches();
+  stretches_.swap(newStretches_);
+  order_.swap(newOrder_);
+  lengths_.swap(newLengths_);
+  depths_.swap(newDepths_);
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < searches_.size(); ++i) {
+    const int first = begin_[searches_[i]];
+    const int end = i + 1 < searches_.size() ? begin_[searches_[i + 1]] : begin_.back();
+    searches_[kept] = first;
+    kept += first != end;
+  }
+  searches_.resize(kept);
+  ++generation_;
+  return {};
+}
+
+KvTree BeamTree::toTree() const {
+  KvTree tree;
+  std::vector<int> path, nodeAt(order_.size()); // of the stretch at hand; of each seat
+  std::vector<int> ends;
+  for (const BeamStretch &stretch : stretches()) {
+    while (!ends.empty() && ends.back() <= stretch.beamBegin) {
+      ends.pop_back();
+      path.pop_back();
+    }
+    const int node = tree.addNode(path.empty() ? -1 : path.back(), stretch.tokens, stretch.location).value();
+    path.push_back(node);
+    ends.push_back(stretch.beamEnd);
+    std::fill(nodeAt.begin() + stretch.beamBegin, nodeAt.begin() + stretch.beamEnd, node);
+  }
+  for (std::size_t beam = 0; beam < order_.size(); ++beam)
+    (void)tree.addQuery(nodeAt[static_cast<std::size_t>(seatOf_[beam])]).value();
+  return tree;
+}
+
+} // namespace deft::tree

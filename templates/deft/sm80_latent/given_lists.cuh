@@ -1,0 +1,66 @@
+#pragma once
+
+#include "deft/common/row_place.cuh"
+#include "deft/ptx/cp_async_or_zero.cuh"
+#include "deft/select_abi.h"
+#include "deft/sm80/token_cursor.cuh"
+
+/// Attention to the tokens of lists that a caller hands over: slots of the cache, and -1 for none. They are
+/// in place of the page table (AttendArgs::pageTable): [query, caller's index][abi::Selected::budget].
+namespace deft::sm80_latent {
+
+/// Whether a kernel reads such lists. Configs that say nothing of it have runs.
+template <class Config> constexpr bool kListsAreGiven = requires { requires Config::kListsAreGiven; };
+
+/// In place of where a token lies, of one that a list does not have.
+constexpr unsigned kNowhere = ~0u;
+
+/// As sm80::TokenCursor, over an item's part of its query's list (select_abi.h says what such an item is).
+template <class Config> class GivenCursor {
+public:
+  __device__ __forceinline__ GivenCursor(const abi::AttendArgs &args, const abi::Item &item, int first)
+      : list_(args.pageTable + static_cast<long long>(item.runBegin) * args.selected->budget +
+              item.commonTokens),
+        tokens_(item.tokens), next_(first) {}
+
+  __device__ __forceinline__ void fetch(const abi::AttendArgs &) {
+    slot_ = next_ < tokens_ ? list_[next_] : -1;
+    next_ += Config::kTileKv;
+  }
+
+  __device__ __forceinline__ unsigned place(const abi::CachePlaces &cache, int kvHead) const {
+    if (slot_ < 0)
+      return kNowhere;
+    if constexpr (Config::kPageSize > 0) {
+      const unsigned token = static_cast<unsigned>(slot_);
+      return tokenPlace<Config>(cache, kvHead, static_cast<int>(token / Config::kPageSize),
+                                static_cast<int>(token % Config::kPageSize));
+    } else {
+      return tokenPlace<Config>(cache, kvHead, slot_, 0);
+    }
+  }
+
+  __device__ __forceinline__ bool isNone() const { return slot_ < 0; }
+  __device__ __forceinline__ long long slot() const { return slot_ < 0 ? 0 : slot_; }
+
+  __device__ __forceinline__ void record(const TokenRecords &records, int index) const {
+    records.visible[index] = slot_ < 0 ? 0u : 1u << 16; // the item's one query
+    records.position[index] = 0;                        // which no hook reads
+    records.depth[index] = 0;
+  }
+
+private:
+  const int *list_;
+  int tokens_, next_;
+  int slot_ = -1;
+};
+
+/// The walk over an item's tokens that the config wants.
+template <class Config, bool kIsGiven = kListsAreGiven<Config>> struct CursorOf {
+  using Type = sm80::TokenCursor<Config>;
+};
+template <class Config> struct CursorOf<Config, true> {
+  using Type = GivenCursor<Config>;
+};
+
+} // namespace deft::sm80_latent

@@ -1,0 +1,49 @@
+#pragma once
+
+#include "deft/common/plan_ahead.cuh"
+#include "deft/ptx/block.cuh"
+#include "deft/ptx/dependent_launch.cuh"
+#include "deft/sm90_latent/consumer.cuh"
+#include "deft/sm90_latent/producer.cuh"
+
+/// Persistent blocks of one copying and two computing warpgroups. Each of the latter has half of V's columns
+/// for all 64 rows, and makes the weights of every other tile for both.
+namespace deft::sm90_latent {
+
+template <class Config, class Variant> class Attend {
+  using Copying = Producer<Config, Variant>;
+  using L = Layout<Config>;
+
+public:
+  static __device__ __forceinline__ void run(const abi::AttendArgs &args,
+                                             const typename Variant::Params &params) {
+    ptx::allowDependents();
+    abi::Item first{}; // on its way while the block sets itself up
+    if (threadIdx.x < 128)
+      first = Copying::itemOf(args, blockIdx.x);
+    else
+      askForPlan(args, threadIdx.x - 128, 128 * kComputingGroups);
+    char *unaligned = ptx::dynamicShared<16>();
+    const unsigned begin = ptx::sharedAddress(unaligned);
+    const unsigned aligned = (begin + L::kAlignment - 1) & ~(L::kAlignment - 1u);
+    const Ring<Config> ring{aligned, unaligned + (aligned - begin)};
+    if (threadIdx.x / 32 < 3)
+      Copying::prefetchMaps(args);
+    else if (threadIdx.x == 3 * 32)
+      ring.init();
+    __syncthreads();
+    // 384 threads are launched with 168 registers each, which are dealt anew.
+    constexpr int kCopyingRegisters = kIsOfBytes<Config> ? 80 : 72, kComputingRegisters = 216;
+    if (threadIdx.x < 128) {
+      ptx::keepRegisters<kCopyingRegisters>();
+      Copying(args, params, ring).run(first);
+    } else {
+      ptx::takeRegisters<kComputingRegisters>();
+      Consumer<Config, Variant>::run(args, params, ring);
+      // Without a unit, too: who comes next counts on their maker's end.
+      WarpRows<Config, Variant>::awaitQueries();
+    }
+  }
+};
+
+} // namespace deft::sm90_latent

@@ -1,0 +1,377 @@
+#pragma once
+
+#include "deft/ptx/forget.cuh"
+#include "deft/ptx/ldmatrix.cuh"
+#include "deft/ptx/named_barrier.cuh"
+#include "deft/ptx/use_never.cuh"
+#include "deft/ptx/wgmma.cuh"
+#include "deft/sm90_latent/result_rows.cuh"
+#include "deft/sm90_latent/row_weights.cuh"
+
+/// The warpgroups that compute. Of its own tiles a warpgroup makes q . k for all rows, and from it weights;
+/// of all tiles it adds p . v for its half of V's columns, of its own tiles from registers, of the other
+/// warpgroup's from where that has left them, in the tile. While one makes weights the other multiplies.
+namespace deft::sm90_latent {
+
+template <class Config, class Variant> class Consumer {
+  using L = Layout<Config>;
+  using Rows = WarpRows<Config, Variant>;
+  using Weights = RowWeights<Config, Variant>;
+  using Results = ResultRows<Config, Variant>;
+  using Out = typename Results::Out;
+  using Key = typename Config::Key;
+  using Value = typename Config::Value;
+  using Params = typename Variant::Params;
+  using Scores = Fragment<8>;                          ///< of a warp's rows and a tile's tokens
+  static constexpr int kGroups = Config::kTileKv / 16; ///< of 16 tokens
+  /// Numbers of named barriers: of each warpgroup, and of both.
+  enum Barrier { kOfGroup = 1, kOfBoth = kOfGroup + kComputingGroups };
+  /// How the warp's rows see a tile.
+  struct Seen {
+    bool isCut;    ///< some do not see all of it
+    bool isRising; ///< positions rise by one from token to token, where that is of use
+  };
+
+public:
+  static __device__ __forceinline__ void run(const abi::AttendArgs &args, const Params &params,
+                                             const Ring<Config> &ring) {
+    int step = 0;
+    for (int odd = 0;; odd ^= 1) { // of units; nothing more of them is held during the products
+      ptx::mbarrierWait(ring.queriesFull(), odd);
+      if (ring.head(odd).endStep == step)
+        break; // there is none left
+      step = Consumer(args, params, ring, ring.head(odd), odd).attend(step);
+    }
+  }
+
+private:
+  __device__ __forceinline__ Consumer(const abi::AttendArgs &args, const Params &params,
+                                      const Ring<Config> &ring, const UnitHead &head, int odd)
+      : args_(args), ring_(ring), odd_(odd), group_(groupOfWarp()), warp_(threadIdx.x / 32 % 4),
+        lane_(threadIdx.x % 32), rows_(args, params, head.item, head.heads, warp_ * 16) {
+    if constexpr (Rows::kNeedsRow) {
+      int position[2] = {}, caller[2] = {};
+      if constexpr (Rows::kNeedsQuery) {
+#pragma unroll
+        for (int r = 0; r < 2; ++r) {
+          const int at = rows_.clamped(rows_.row(r));
+          position[r] = head.queryPos[at];
+          caller[r] = head.callerIndex[at];
+        }
+      }
+      rows_.setQueries(position, caller);
+    }
+  }
+
+  /// In a way from which the compiler knows that the warp agrees.
+  static __device__ __forceinline__ int groupOfWarp() {
+    return __shfl_sync(~0u, static_cast<int>(threadIdx.x) / 128 - 1, 0);
+  }
+  __device__ __forceinline__ bool isOwn(int step) const { return step % kSlots == group_; }
+  /// Behind the unit's last tile; asked anew, so that nothing holds it during the products.
+  __device__ __forceinline__ int endStep() const { return ring_.head(odd_).endStep; }
+
+  /// The unit's tiles from the step `begin` on. Gives the step behind them.
+  __device__ __forceinline__ int attend(int begin) {
+    ptx::fenceAsyncProxy();         // cp.async has written the queries
+    bool hasBefore = !isOwn(begin); // a tile of the other warpgroup
+    int step = begin + (hasBefore ? 1 : 0);
+    if (step >= endStep())
+      arrive(ring_.queriesEmpty());
+    for (; step < endStep(); step += kSlots) {
+      attendOwn(step, hasBefore, step + kSlots >= endStep());
+      hasBefore = true;
+    }
+    const int end = endStep();
+    if (!isOwn(end - 1))
+      attendOther(end - 1);
+    writeResults();
+    return end;
+  }
+
+  /// A tile whose weights the warpgroup makes, and the tile before, if it is the same unit's. The products of
+  /// the other warpgroup's weights come first, so that its slot is free soon, and ours follow without a gap.
+  __device__ __forceinline__ void attendOwn(int step, bool hasBefore, bool isLast) {
+    const bool takesOther = hasBefore && takeOther(step - 1);
+    if (takesOther) {
+      meetOther(step - 1);
+    } else { // as if its weights were 0, so that the way is the same
+      if (hasBefore)
+        arrive(ring_.empty(step - 1, kOther));
+      if (!awaitTile(step)) {
+        passOwn(step, isLast);
+        return;
+      }
+      clearOther();
+    }
+    startValues(takesOther ? step - 1 : step, other_);
+    if (takesOther && !awaitTile(step)) {
+      finishOther(step - 1);
+      passOwn(step, isLast);
+      return;
+    }
+    Scores s;
+    startKeys(step, s);
+    const Seen seen = seenOf(step); // while products are under way
+    ptx::wgmmaWait<1>();
+    ptx::wgmmaPin(out_.tile);
+    holdOther();
+    if (takesOther)
+      arrive(ring_.empty(step - 1, kOther));
+    ptx::wgmmaWait<0>();
+    ptx::wgmmaPin(s.tile);
+    if (isLast)
+      arrive(ring_.queriesEmpty());
+    unsigned p[kGroups][4];
+    makeWeights(step, seen, s, p);
+    startValues(step, p);
+    finishProducts();
+    arrive(ring_.empty(step, kOwn));
+  }
+
+  /// Waits for a tile of ours. False: no query sees anything of it, and it has not been copied.
+  __device__ __forceinline__ bool awaitTile(int step) const {
+    ptx::mbarrierWait(ring_.full(step, kOther), Ring<Config>::parity(step));
+    ptx::mbarrierWait(ring_.full(step, kOwn), Ring<Config>::parity(step));
+    return show(step);
+  }
+  /// The same of a tile that has landed; what came by cp.async is made visible to products.
+  __device__ __forceinline__ bool show(int step) const {
+    const TileFacts::Head head = ring_.slot(step).facts.head;
+    if (head.isGathered)
+      ptx::fenceAsyncProxy();
+    return head.viewed.anyone != sm90::kNobody;
+  }
+  __device__ __forceinline__ void passOwn(int step, bool isLast) const {
+    if (isLast)
+      arrive(ring_.queriesEmpty());
+    arrive(ring_.weights(step));
+    arrive(ring_.empty(step, kOwn));
+  }
+
+  /// Of a tile's products, for both warpgroups. Sums that the references have left behind are scaled: no
+  /// products are under way.
+  __device__ __forceinline__ void makeWeights(int step, const Seen &seen, Scores &s,
+                                              unsigned (&p)[kGroups][4]) {
+    float common[2] = {}, factor[2];
+    score(step, seen, s, common);
+    const bool grows = weights_.weigh(s, common, factor);
+    rows_.multiplyByFactors(ring_.slot(step).records(), 0, s);
+#pragma unroll
+    for (int g = 0; g < kGroups; ++g)
+      packOperand<Value>(s.template part<2>(2 * g), p[g]);
+    leaveWeights(step, p);
+    if (grows)
+      out_.scaleRows(factor);
+  }
+
+  __device__ __forceinline__ void finishProducts() {
+    ptx::wgmmaWait<0>();
+    ptx::wgmmaPin(out_.tile);
+  }
+
+  /// Once for the warp.
+  __device__ __forceinline__ void arrive(unsigned barrier) const {
+    __syncwarp();
+    if (lane_ == 0)
+      ptx::mbarrierArrive(barrier);
+  }
+
+  /// Of a matrix in shared memory, which the whole warp knows to be the same. `leading` as in
+  /// wgmmaDescriptor.
+  static __device__ __forceinline__ unsigned long long descriptor(unsigned matrix, unsigned leading) {
+    return ptx::wgmmaDescriptor(__shfl_sync(~0u, matrix, 0), leading);
+  }
+
+  __device__ __forceinline__ void startKeys(int step, Scores &s) const {
+    const unsigned long long queries = descriptor(ring_.queries(), 16),
+                             keys = descriptor(ring_.tile(step), 16);
+    ptx::wgmmaFence();
+#pragma unroll
+    for (int k = 0; k < Config::kKeyDim / 16; ++k) {
+      const int at = (k / 4 * kBlockBytes + k % 4 * 32) / 16; // to 16 columns
+      ptx::WgmmaOfShared<Key>::step(s.tile, queries + at, keys + at, k > 0);
+    }
+    ptx::wgmmaCommit();
+  }
+
+  /// out += p . v for the tile and the warpgroup's half of V's columns.
+  __device__ __forceinline__ void startValues(int step, const unsigned (&p)[kGroups][4]) {
+    const unsigned long long values =
+        descriptor(ring_.tile(step) + group_ * L::kHalfBlocks * kBlockBytes, kBlockBytes);
+    ptx::wgmmaFence();
+#pragma unroll
+    for (int g = 0; g < kGroups; ++g)
+      multiplyColumns<0>(p[g], values + g * 16 * 128 / 16);
+    ptx::wgmmaCommit();
+  }
+
+  /// For 16 tokens and the columns from kFirst on, in the widest instructions that fit.
+  template <int kFirst>
+  __device__ __forceinline__ void multiplyColumns(const unsigned (&p)[4], unsigned long long values) {
+    constexpr int kColumns = Config::kValueDim / kComputingGroups;
+    if constexpr (kFirst < kColumns) {
+      constexpr int kWidth = kColumns - kFirst >= 128 ? 128 : 64;
+      ptx::Wgmma<Value, kWidth>::template step<true>(out_.template part<kWidth / 8>(kFirst / 8).tile, p,
+                                                     values + kFirst / 64 * kBlockBytes / 16, true);
+      multiplyColumns<kFirst + kWidth>(p, values);
+    }
+  }
+
+  __device__ __forceinline__ Seen seenOf(int step) const {
+    const TileFacts &facts = ring_.slot(step).facts;
+    const TileFacts::Head head = facts.head;
+    const bool isWhole = head.viewed.isWhole(rows_.queryLo(), rows_.queryEnd());
+    return {rows_.visibility(isWhole, facts.bounds) != Rows::kWhole, head.kind == TileFacts::Head::kRising};
+  }
+
+  /// From products to final scores, to which `common` of their row is still to be added.
+  __device__ __forceinline__ void score(int step, const Seen &seen, Scores &s, float (&common)[2]) const {
+    const TokenRecords tokens = ring_.slot(step).records();
+    const bool isScored = Rows::kRises && seen.isRising;
+    if constexpr (Rows::kRises) {
+      if (isScored)
+        rows_.scoreRising(tokens, s, common);
+    }
+    if (!isScored) {
+#pragma unroll
+      for (int g = 0; g < kGroups; ++g)
+        rows_.template score<1>(tokens, g, s.template part<2>(2 * g));
+    }
+    if (seen.isCut) {
+#pragma unroll
+      for (int g = 0; g < kGroups; ++g)
+        rows_.hide(tokens, g, s.template part<2>(2 * g));
+    }
+  }
+
+  // --- weights for the other warpgroup, in the last block of the tile -------------------------------
+
+  /// Once the whole warpgroup has read that block.
+  __device__ __forceinline__ void leaveWeights(int step, const unsigned (&p)[kGroups][4]) const {
+    ptx::namedBarrierSync(kOfGroup + group_, 128);
+    char *const block = ring_.shared + (ring_.tile(step) - ring_.base) + L::kRopeOffset;
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      const int row = warp_ * 16 + fragmentRow(lane_, r);
+#pragma unroll
+      for (int n = 0; n < 2 * kGroups; ++n)
+        *reinterpret_cast<unsigned *>(block + L::offset(row, n) + lane_ % 4 * 4) = p[n / 2][n % 2 * 2 + r];
+      if (isFirstOfRow(lane_))
+        ring_.references(step)[row] = weights_.reference(r);
+    }
+    ptx::fenceAsyncProxy(); // the copy engine writes there next
+    arrive(ring_.weights(step));
+  }
+
+  /// A tile of the other warpgroup.
+  __device__ __forceinline__ void attendOther(int step) {
+    if (takeOther(step)) {
+      meetOther(step);
+      startValues(step, other_);
+      finishOther(step);
+    } else {
+      arrive(ring_.empty(step, kOther));
+    }
+  }
+
+  /// Brings its weights to registers. False: no query sees anything of the tile, and there are none.
+  __device__ __forceinline__ bool takeOther(int step) {
+    ptx::mbarrierWait(ring_.full(step, kOther), Ring<Config>::parity(step));
+    ptx::mbarrierWait(ring_.weights(step), Ring<Config>::parity(step));
+#pragma unroll
+    for (int g = 0; g < kGroups; ++g)
+      ptx::ldmatrix4(other_[g], ring_.tile(step) + L::kRopeOffset +
+                                    L::offset(warp_ * 16 + lane_ % 16, 2 * g + lane_ / 16));
+    return show(step);
+  }
+  __device__ __forceinline__ void clearOther() {
+#pragma unroll
+    for (int g = 0; g < kGroups; ++g)
+#pragma unroll
+      for (int i = 0; i < 4; ++i)
+        other_[g][i] = 0u;
+  }
+
+  /// Makes its weights ones of our references. No products are under way.
+  __device__ __forceinline__ void meetOther(int step) {
+    if constexpr (!Variant::kSigmoid) {
+      float references[2], factor[2];
+#pragma unroll
+      for (int r = 0; r < 2; ++r)
+        references[r] = ring_.references(step)[warp_ * 16 + fragmentRow(lane_, r)];
+      if (weights_.meet(references, factor))
+        out_.scaleRows(factor);
+#pragma unroll
+      for (int r = 0; r < 2; ++r)
+        factor[r] = weights_.factorOf(r, references[r]);
+      if (__any_sync(~0u, factor[0] != 1.f || factor[1] != 1.f))
+        scaleOther(factor);
+    }
+  }
+
+  /// Behind its products: ptxas takes its weights' registers for other weights else (docs/kernels.md#ptxas).
+  __device__ __forceinline__ void holdOther() const { ptx::useNever(other_, ring_.base); }
+  __device__ __forceinline__ void finishOther(int step) {
+    finishProducts();
+    holdOther();
+    arrive(ring_.empty(step, kOther));
+  }
+
+  __device__ __forceinline__ void scaleOther(const float (&factor)[2]) {
+#pragma unroll
+    for (int g = 0; g < kGroups; ++g)
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        const float2 pair = ptx::unpack2<Value>(other_[g][i]);
+        other_[g][i] = ptx::pack2<Value>(pair.x * factor[i % 2], pair.y * factor[i % 2]);
+      }
+  }
+
+  __device__ __forceinline__ void writeResults() {
+    float scale[2] = {1.f, 1.f}, lse[2] = {};
+    if constexpr (!Variant::kSigmoid) {
+      weights_.finish();
+      RowShare *const own = ring_.shares(odd_, group_);
+      const RowShare *const other = ring_.shares(odd_, 1 - group_);
+#pragma unroll
+      for (int r = 0; r < 2; ++r)
+        if (isFirstOfRow(lane_))
+          own[warp_ * 16 + fragmentRow(lane_, r)] = {weights_.reference(r), weights_.sum(r)};
+      ptx::namedBarrierSync(kOfBoth, 128 * kComputingGroups);
+#pragma unroll
+      for (int r = 0; r < 2; ++r) {
+        const RowShare given = other[warp_ * 16 + fragmentRow(lane_, r)];
+        const typename Weights::Total total = weights_.with(r, given.reference, given.sum);
+        scale[r] = total.scale;
+        lse[r] = total.lse;
+      }
+    }
+    // Anew from the unit, so that less is held during the products.
+    const UnitHead &head = ring_.head(odd_);
+    const abi::Item item = head.item;
+    int firstRow = warp_ * 16;
+    ptx::forgetHere(firstRow);
+    const Rows rows(args_, rows_.params(), item, head.heads, firstRow);
+    if (!rows.isReal(firstRow)) // what was computed of no row
+      return;
+    int caller[2];
+#pragma unroll
+    for (int r = 0; r < 2; ++r)
+      caller[r] = head.callerIndex[rows.clamped(rows.row(r))];
+    const Results results(args_, item, rows, caller, group_, scale, lse);
+    results.write(out_);
+    results.writeLse();
+  }
+
+  const abi::AttendArgs &args_;
+  const Ring<Config> &ring_;
+  const int odd_; ///< of the unit's number, the last bit
+  const int group_, warp_, lane_;
+  Rows rows_;
+  Weights weights_;
+  Out out_{};
+  unsigned other_[kGroups][4] = {}; ///< the other warpgroup's weights
+};
+
+} // namespace deft::sm90_latent

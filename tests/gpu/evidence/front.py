@@ -1,0 +1,117 @@
+"""The first screen of the evidence, and the README's table: what wins, what loses, against whom, on which card and day."""
+
+import charts
+from kernels import BENCH, over_floor, over_peers, peer_us
+from records import PUBLISHED_SUITES, card_of, mean, times
+
+LATENT, STEPS, VLLM, SGLANG = "h200-latent.json", "h100-end-to-end.jsonl", "h200-vllm.json", "h200-sglang.json"
+CACHES, QUERY, KEY = "h200-fp8.json", "h200-query-hook.json", "h200-key-hook.json"
+STEP_ROWS = (("speculative_t256", "256 drafts below 4k tokens"), ("multi_few_shot", "few-shot prompts of several tasks"), ("grpo_16k_16", "16 samples of 16k tokens"),
+             ("chats", "64 chats that share little"))
+ENGINE_ROWS = (("n16", "16 samples of 4k tokens"), ("few_shot", "32 requests that share 4k"), ("alone", "32 requests that share nothing"))
+
+
+def span(values):
+    return f"{min(values):.2f} to {max(values):.2f}"
+
+
+def kernels(records):
+    """(over the best peers, over the floor, rows slower than a peer, over the floor where nothing is shared)."""
+    compared = list(records.rows(BENCH, PUBLISHED_SUITES).values())
+    flat = list(records.rows(BENCH, ("flat",)).values())
+    return over_peers(compared), over_floor(compared), [row["name"] for row in compared if row["cold_us"] > peer_us(row)], over_floor(flat)
+
+
+def latent(records):
+    """A row's speed over the peer's in the same call."""
+    rows = records.rows(LATENT)
+    return {row: us / rows[row]["cold_us"] for row, us in records.read(LATENT)["latent_peers"]["rows"].items()}
+
+
+def steps(records):
+    """A row's gain over the faster of the flat plan and torch."""
+    return {row["row"]: min(row["flat"]["ms"], row.get("sdpa", {}).get("ms", row["flat"]["ms"])) / row["tree"]["ms"]
+            for row in records.read(STEPS) if not row.get("partition")}
+
+
+def engines(records):
+    """Tokens a second over those of the engine's own backend, 32 layers in graphs: by engine, by row."""
+    found = {}
+    for engine, name, own in (("vLLM", VLLM, "FLASH_ATTN"), ("SGLang", SGLANG, "fa3")):
+        rates = {run["backend"]: run["rates"] for run in records.read(name)["runs"] if run.get("rates") and run["layers"] == 32 and run["mode"] == "graphs"}
+        [ours] = [backend for backend in rates if backend != own]
+        found[engine] = {row: rates[ours][row]["tokens_s"] / rates[own][row]["tokens_s"] for row, _ in ENGINE_ROWS}
+    return found
+
+
+def features(records):
+    """A feature's time over plain attention's: {words: [ratios]}."""
+    variants = {}
+    for row in records.read(BENCH)["variants"]:
+        variants.setdefault(row["variant"], []).append(row["ratio"])
+    hooks = [(QUERY, "hook `query`", "hook_us"), (KEY, "hook `key`", "key_us")]
+    found = dict(variants)
+    found |= {words: [row[key] / row["plain_us"] for row in records.read(name)["rows"] if row["row"].startswith("F9_")] for name, words, key in hooks}
+    found["8-bit cache"] = [row["fp8_us"] / row["bits_16_us"] for row in records.read(CACHES)["rows"]]
+    return found
+
+
+def how_peers_ran(records):
+    bench, peers = records.read(BENCH), records.published["kernels"]
+    return (f"We ran the published kernels on another {card_of(peers['card'])} on {peers['date']}, not in the same run, and scaled their times by {bench['ceilings']['read_scale']:.3f}, "
+            "the ratio of a plain read on the two cards.")
+
+
+def readme(records):
+    """The README's table, users' gains first."""
+    speed, floor, slower, flat = kernels(records)
+    both, gain, rates = latent(records), steps(records), engines(records)
+    of_latent = records.read(LATENT)["latent_peers"]["peer"]
+    shared = [ratio for row, ratio in both.items() if "_flat_" not in row]
+    lines = ["| what | compared with | speed | card, day |", "|---|---|---|---|"]
+    card, day = "H100", records.date(STEPS)
+    lines += [f"| step of a model: {words} | our kernels, each path read separately | {gain[row]:.2f}x | {card}, {day} |" for row, words in STEP_ROWS]
+    for engine, name, own in (("vLLM", VLLM, "FLASH_ATTN"), ("SGLang", SGLANG, "fa3")):
+        lines += [f"| tokens/s in {engine}: {words} | its {own} | {rates[engine][row]:.2f}x | H200, {records.date(name)} |" for row, words in ENGINE_ROWS]
+    lines += [f"| attention, 57 published trees | fastest published kernel | {speed:.2f}x, slower on {len(slower) or 'none'} | H200, {records.date(BENCH)} |",
+              f"| latent caches (MLA), shared prefixes or drafts | {of_latent} | {span(shared)}x | H200, {records.date(LATENT)} |",
+              f"| latent caches (MLA), nothing shared | {of_latent} | {span([ratio for row, ratio in both.items() if '_flat_' in row])}x | H200, {records.date(LATENT)} |"]
+    return lines + ["", f"Whole steps and engines run Llama-3-8B's dimensions with random weights, 32 layers, CUDA graphs. The kernels take {floor:.2f} times the bandwidth or compute bound on the 57 trees "
+                    f"(commit {records.read(BENCH)['commit']}), {flat:.2f} times where nothing is shared. {how_peers_ran(records)} The other comparisons share one card and one run."]
+
+
+def screen(page, records):
+    """Five sentences with a picture each."""
+    speed, floor, slower, flat = kernels(records)
+    groups = [("FastTree, heads 32/8", "_g4"), ("FastTree, heads 32/32", "_g1"), ("FastTree, heads 16/1", "_g16")]
+    chosen = [(words, [row for name, row in records.rows(BENCH, ("fasttree",)).items() if name.endswith(ending)]) for words, ending in groups]
+    chosen.append(("DeFT's trees", list(records.rows(BENCH, ("deft",)).values())))
+    page.add(f"**Kernels.** On 57 published trees deftc has {speed:.2f}x the speed of the fastest published kernel, is slower on {', '.join(slower) or 'none'}, and takes {floor:.2f} times the bandwidth or compute bound, "
+             f"{flat:.2f} times where nothing is shared (H200, {records.date(BENCH)}). {how_peers_ran(records)} [Tables](evidence/trees.md)")
+    page.picture("kernels", "Time over the floor, deftc and the best published kernel",
+                 charts.bars("Time over the floor (1 is the floor)", "", [words for words, _ in chosen],
+                             [("deftc", [over_floor(rows) for _, rows in chosen]),
+                              ("best published", [mean(peer_us(row) / row["floor_us"] for row in rows) for _, rows in chosen])], line_at=1))
+    gain = steps(records)
+    worst, best = min(gain, key=gain.get), max(gain, key=gain.get)
+    page.add(f"**Whole steps.** A step of a model with the tree has {gain[worst]:.2f} (`{worst}`) to {gain[best]:.2f} times (`{best}`) the speed of our own kernels without it, or of torch where that is faster "
+             f"(H100, {records.date(STEPS)}). [Tables](evidence/models.md)")
+    page.picture("gains", "Gain of whole steps", charts.bars("Whole steps: speed with the tree over without", "", list(gain), [("deftc", list(gain.values()))], line_at=1))
+    rates = engines(records)
+    every = [(f"{engine}: {words}", rates[engine][row]) for engine in rates for row, words in ENGINE_ROWS]
+    page.add(f"**Engines.** With 32 layers deftc generates {min(rate for _, rate in every):.2f} to {max(rate for _, rate in every):.2f} times the tokens a second of vLLM's FLASH_ATTN and SGLang's fa3; "
+             f"it loses where requests share nothing and, with 8 layers, where the host bounds a step (H200, {records.date(VLLM)}). [Tables](evidence/engines.md)")
+    page.picture("engines", "Tokens a second over the engine's own backend",
+                 charts.bars("Engines: tokens a second over the engine's own backend", "", [words for words, _ in every], [("deftc", [rate for _, rate in every])], line_at=1))
+    both = latent(records)
+    page.add(f"**Latent caches (MLA).** deftc has {span(both.values())} times the speed of {records.read(LATENT)['latent_peers']['peer']} in the same call: faster where requests share a prefix or have drafts, "
+             f"slower where nothing is shared (H200, {records.date(LATENT)}). [Tables](evidence/features.md#latent-caches-mla)")
+    page.picture("latent", "Speed over FlashInfer's fa3 on latent caches",
+                 charts.bars("Latent caches: speed over FlashInfer's fa3", "", [row.removeprefix("latent_") for row in both], [("deftc", list(both.values()))], line_at=1))
+    cost = features(records)
+    caches = cost["8-bit cache"]
+    page.add(f"**Features.** Masks, scores and hooks cost at most {max(max(ratios) for words, ratios in cost.items() if words != '8-bit cache'):.2f} times plain attention's time; "
+             f"8-bit caches halve the memory but take {mean(caches):.2f} times the time of 16-bit ones on average (H200, {records.date(CACHES)}). [Tables](evidence/features.md)")
+    page.picture("features", "A feature's time over plain attention's",
+                 charts.bars("Features: time over plain attention's", "", [words.replace("`", "") for words in cost],
+                             [("mean", [mean(ratios) for ratios in cost.values()]), ("worst row", [max(ratios) for ratios in cost.values()])], line_at=1))

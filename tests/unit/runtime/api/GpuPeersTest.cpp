@@ -1,0 +1,85 @@
+#include "tests/unit/runtime/api/GpuFixture.h"
+
+#include <gmock/gmock.h>
+
+#include <cstring>
+
+namespace deft {
+namespace {
+
+class GpuPeersTest : public GpuTest {
+protected:
+  static GpuPeersOptions optionsOf(int count, int rank) {
+    return {.count = count, .rank = rank, .queries = 3, .heads = kQueryHeads, .dim = kHeadDim};
+  }
+  template <typename Given> static std::string textOf(const Given &result) {
+    return result ? "" : result.error().text();
+  }
+
+  std::vector<std::byte> memory_ = std::vector<std::byte>(1 << 16);
+  void *aligned_ =
+      reinterpret_cast<void *>((reinterpret_cast<std::uintptr_t>(memory_.data()) + 127) / 128 * 128);
+};
+
+TEST_F(GpuPeersTest, ARankByItselfHasItsResultsAndALateOneIsNamed) {
+  const int bytes = 3 * kQueryHeads * (2 * kHeadDim + 4); // of one buffer, which ends with a line of 128
+  EXPECT_EQ(GpuPeers::bytes(optionsOf(2, 0)).value(), 640 + 2 * ((bytes + 127) / 128 * 128));
+  std::vector<std::byte> other(1 << 16);
+  for (const int count : {1, 2}) {
+    std::fill(memory_.begin(), memory_.end(), std::byte{0});
+    void *const memories[] = {
+        aligned_,
+        reinterpret_cast<void *>((reinterpret_cast<std::uintptr_t>(other.data()) + 127) / 128 * 128)};
+    GpuPeersOptions options = optionsOf(count, 0);
+    options.memories = std::span<void *const>(memories, static_cast<std::size_t>(count));
+    const auto peers = GpuPeers::make(gpu_, options);
+    if (!peers && peers.error().code == ErrorCode::Environment)
+      GTEST_SKIP() << peers.error().message;
+    ASSERT_TRUE(peers) << peers.error().text();
+    Memory out(3 * kQueryHeads * kHeadDim), merged(3 * 2 * kHeadDim);
+    std::vector<float> lse(3 * kQueryHeads, 0.0f), mergedLse(3 * 2, -1);
+    for (int i = 0; i < 3 * kQueryHeads * kHeadDim; ++i)
+      out.data()[i] = toBf16(static_cast<float>(i % 64));
+    const RankShape shape{3, kQueryHeads, kHeadDim, StateType::BF16};
+    const auto done =
+        peers->merge(shape, {out.data(), lse.data()}, 1, 2, {merged.data(), mergedLse.data()}, stream_);
+    ASSERT_TRUE(done) << done.error().text();
+    if (count == 2) {
+      EXPECT_THAT(textOf(peers->check()),
+                  testing::StartsWith("rank 1 did not give its results of run 1 in time"));
+      continue;
+    }
+    EXPECT_EQ(textOf(peers->check()), "");
+    for (int i = 0; i < 3 * 2 * kHeadDim; ++i)
+      ASSERT_EQ(fromBf16(merged.data()[i]), static_cast<float>(i % 64)) << i;
+    EXPECT_THAT(mergedLse, testing::Each(0.0f));
+    EXPECT_THAT(textOf(peers->merge({4, kQueryHeads, kHeadDim, StateType::BF16}, {out.data(), lse.data()}, 0,
+                                    1, {merged.data()}, stream_)),
+                "own is of shape [4, 4, 64], the group was made for [3, 4, 64] at most");
+    EXPECT_THAT(textOf(peers->merge(shape, {out.data(), lse.data()}, 3, 2, {merged.data()}, stream_)),
+                "headCount is 2, not between 0 and 1");
+  }
+}
+
+TEST_F(GpuPeersTest, WrongOptionsAreNamed) {
+  const auto bytes = [&](auto change) {
+    GpuPeersOptions options = optionsOf(2, 0);
+    change(options);
+    return textOf(GpuPeers::bytes(options));
+  };
+  EXPECT_EQ(bytes([](auto &options) { options.count = 65; }),
+            "GpuPeersOptions::count is 65, not between 1 and 64");
+  EXPECT_EQ(bytes([](auto &options) { options.rank = 2; }),
+            "GpuPeersOptions::rank is 2, not between 0 and 1");
+  EXPECT_THAT(bytes([](auto &options) { options.dim = 60; }),
+              testing::StartsWith("GpuPeersOptions::headDim is 60, which is not a multiple of 8"));
+  EXPECT_EQ(textOf(GpuPeers::make(gpu_, optionsOf(2, 0))), "GpuPeersOptions::memories is null");
+  void *const memories[] = {aligned_, nullptr};
+  GpuPeersOptions options = optionsOf(2, 0);
+  options.memories = memories;
+  EXPECT_THAT(textOf(GpuPeers::make(gpu_, options)),
+              testing::StartsWith("GpuPeersOptions::memories of rank 1 is null"));
+}
+
+} // namespace
+} // namespace deft
