@@ -2,12 +2,17 @@
 #include "runtime/api/Gpu.h"
 #include "runtime/api/RunTensors.h"
 #include "runtime/api/Sized.h"
+#include "runtime/device/SharedMemory.h"
 #include "runtime/exec/cuda/PeerMerge.h"
 #include "runtime/exec/cuda/StateMerge.h"
+#include "runtime/peers/HandleExchange.h"
+#include "runtime/peers/Peers.h"
 
 #include <deft/c/peers.h>
 
 #include <algorithm>
+#include <optional>
+#include <vector>
 
 using namespace deft;
 using namespace deft::api;
@@ -19,6 +24,7 @@ struct deft_gpu_peers {
   deft_dtype dtype;
   abi::PeersArgs args; ///< of every merge
   exec::PeerMerge merge;
+  std::vector<device::SharedMemory> memories = {}; ///< where ranks have met
 };
 
 namespace {
@@ -28,6 +34,11 @@ struct Options {
   exec::StateType type;
 
   std::int64_t rows() const { return std::int64_t{known.queries} * known.heads; }
+  std::int64_t memoryBytes() const { return exec::PeerMerge::memoryBytes(type, rows(), known.head_dim); }
+  double patience() const {
+    constexpr double kSeconds = 10;
+    return known.timeout_seconds > 0 ? known.timeout_seconds : kSeconds;
+  }
 };
 
 Result<Options> optionsOf(const deft_gpu_peers_options *given) {
@@ -57,35 +68,104 @@ Result<Options> optionsOf(const deft_gpu_peers_options *given) {
   return Options{*known, *type};
 }
 
-Result<std::unique_ptr<deft_gpu_peers>> makePeers(const deft_gpu &gpu, const deft_gpu_peers_options *given) {
-  const auto options = optionsOf(given);
-  if (!options)
-    return options.error();
-  const deft_gpu_peers_options &known = options->known;
-  if (!known.memories)
+Result<std::unique_ptr<deft_gpu_peers>> makePeers(const deft_gpu &gpu, const Options &options,
+                                                  void *const *memories) {
+  const deft_gpu_peers_options &known = options.known;
+  if (!memories)
     return wrong("deft_gpu_peers_options::memories", "is null");
   abi::PeersArgs args{};
   for (int rank = 0; rank < known.count; ++rank) {
-    args.ranks[rank] = static_cast<abi::PeerMemory *>(known.memories[rank]);
+    args.ranks[rank] = static_cast<abi::PeerMemory *>(memories[rank]);
     if (!args.ranks[rank] || reinterpret_cast<std::uintptr_t>(args.ranks[rank]) % 16 != 0)
       return wrong("deft_gpu_peers_options::memories",
                    "of rank " + std::to_string(rank) +
                        (args.ranks[rank] ? " does not begin at a multiple of 16 bytes" : " is null"),
                    "the GPUs map each other's memory first");
   }
-  constexpr double kPatience = 10, kNanoseconds = 1e9;
-  args.bufferBytes = exec::PeerMerge::bufferBytes(options->type, options->rows(), known.head_dim);
+  constexpr double kNanoseconds = 1e9;
+  args.bufferBytes = exec::PeerMerge::bufferBytes(options.type, options.rows(), known.head_dim);
   args.count = known.count;
   args.rank = known.rank;
   args.heads = known.heads;
   args.dim = known.head_dim;
-  args.mostNs = static_cast<unsigned long long>(
-      (known.timeout_seconds > 0 ? known.timeout_seconds : kPatience) * kNanoseconds);
-  auto merge = exec::PeerMerge::create(gpu.device, options->type);
+  args.mostNs = static_cast<unsigned long long>(options.patience() * kNanoseconds);
+  auto merge = exec::PeerMerge::create(gpu.device, options.type);
   if (!merge)
     return merge.error();
   auto made = std::unique_ptr<deft_gpu_peers>(new deft_gpu_peers{gpu, known.type, args, std::move(*merge)});
   made->args.queries = known.queries;
+  return made;
+}
+
+/// Each rank's memory as this GPU maps it: all make their own, and hand it to each other.
+Result<std::vector<device::SharedMemory>> exchangeMemories(const deft_gpu &gpu, const Options &options,
+                                                           const std::string &name) {
+  const int count = options.known.count, own = options.known.rank;
+  std::vector<std::optional<device::SharedMemory>> found(static_cast<std::size_t>(count));
+  const auto memoryOf = [](int rank) { return "the results of rank " + std::to_string(rank); };
+  // Others send to it as soon as all have met.
+  const auto exchange = peers::HandleExchange::open(name, own);
+  if (!exchange)
+    return exchange.error();
+  auto group =
+      peers::Peers::meet({.name = name, .count = count, .rank = own, .timeoutSeconds = options.patience()});
+  if (!group)
+    return group.error();
+  auto made =
+      device::SharedMemory::make(gpu.device, static_cast<std::size_t>(options.memoryBytes()), memoryOf(own));
+  if (!made)
+    return made.error();
+  const auto handle = made->handle();
+  if (!handle)
+    return handle.error();
+  const peers::FileHandle handed(*handle);
+  found[static_cast<std::size_t>(own)].emplace(std::move(*made));
+  for (int rank = 0; rank < count; ++rank)
+    if (rank != own)
+      if (auto sent = exchange->send(rank, handed.number(), options.memoryBytes()); !sent)
+        return sent.error();
+  for (int missing = count - 1; missing > 0; --missing) {
+    const auto came = exchange->receive(options.patience());
+    if (!came)
+      return came.error();
+    if (came->rank < 0 || came->rank >= count || found[static_cast<std::size_t>(came->rank)])
+      return wrong("name", "has another group, whose rank " + std::to_string(came->rank) + " has come");
+    if (came->bytes != options.memoryBytes())
+      return wrong("deft_gpu_peers_options",
+                   "makes a group for other results than that of rank " + std::to_string(came->rank),
+                   "all ranks say the same of count, type, queries, heads and head_dim");
+    auto opened =
+        device::SharedMemory::open(gpu.device, came->handle.number(),
+                                   static_cast<std::size_t>(options.memoryBytes()), memoryOf(came->rank));
+    if (!opened)
+      return opened.error();
+    found[static_cast<std::size_t>(came->rank)].emplace(std::move(*opened));
+  }
+  // A rank that could not map another's memory has left the group, and all others find that here.
+  if (auto agreed = group->agree({}, "", {}); !agreed)
+    return agreed.error();
+  std::vector<device::SharedMemory> memories;
+  for (auto &one : found)
+    memories.push_back(std::move(*one));
+  return memories;
+}
+
+Result<std::unique_ptr<deft_gpu_peers>> meet(const deft_gpu &gpu, const deft_gpu_peers_options *given,
+                                             const char *name) {
+  const auto options = optionsOf(given);
+  if (!options)
+    return options.error();
+  if (options->known.memories)
+    return wrong("deft_gpu_peers_options::memories", "is not null", "ranks that meet make their own");
+  auto memories = exchangeMemories(gpu, *options, name);
+  if (!memories)
+    return memories.error();
+  std::vector<void *> addresses;
+  for (const device::SharedMemory &memory : *memories)
+    addresses.push_back(memory.address());
+  auto made = makePeers(gpu, *options, addresses.data());
+  if (made)
+    (*made)->memories = std::move(*memories);
   return made;
 }
 
@@ -126,14 +206,25 @@ deft_status deft_gpu_peers_get_bytes(const deft_gpu_peers_options *options, int6
     const auto known = optionsOf(options);
     if (!known)
       return known.error();
-    *bytes = exec::PeerMerge::memoryBytes(known->type, known->rows(), known->known.head_dim);
+    *bytes = known->memoryBytes();
     return {};
   });
 }
 
 deft_status deft_gpu_peers_make(const deft_gpu *gpu, const deft_gpu_peers_options *options,
                                 deft_gpu_peers **peers) {
-  return make({{"gpu", gpu}, {"options", options}}, peers, [&] { return makePeers(*gpu, options); });
+  return make({{"gpu", gpu}, {"options", options}}, peers, [&]() -> Result<std::unique_ptr<deft_gpu_peers>> {
+    const auto known = optionsOf(options);
+    if (!known)
+      return known.error();
+    return makePeers(*gpu, *known, known->known.memories);
+  });
+}
+
+deft_status deft_gpu_peers_meet(const deft_gpu *gpu, const deft_gpu_peers_options *options, const char *name,
+                                deft_gpu_peers **peers) {
+  return make({{"gpu", gpu}, {"options", options}, {"name", name}}, peers,
+              [&] { return meet(*gpu, options, name); });
 }
 
 void deft_gpu_peers_destroy(deft_gpu_peers *peers) { delete peers; }

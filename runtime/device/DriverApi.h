@@ -49,6 +49,29 @@ constexpr unsigned kHostAllocPortable = 1; ///< page-locked for every context
 constexpr unsigned kHostAllocDeviceMap = 2;
 constexpr int kCaptureStatusNone = 0;
 constexpr int kCaptureThreadLocal = 1;
+constexpr int kAllocationPinned = 1;
+constexpr int kHandleFile = 1; ///< a file descriptor
+constexpr int kLocationDevice = 1;
+constexpr int kAccessReadWrite = 3;
+constexpr int kGranularityRecommended = 1;
+
+/// CUmemAllocationProp and CUmemAccessDesc.
+using Allocation = unsigned long long;
+struct MemoryLocation {
+  int type = kLocationDevice;
+  int id = 0;
+};
+struct AllocationProperties {
+  int type = kAllocationPinned;
+  int handleTypes = kHandleFile;
+  MemoryLocation location;
+  void *windows = nullptr;
+  unsigned char flags[8] = {};
+};
+struct MemoryAccess {
+  MemoryLocation location;
+  int flags = kAccessReadWrite;
+};
 
 /// CUlaunchConfig and its attributes.
 struct LaunchAttribute {
@@ -94,6 +117,24 @@ constexpr int kLaunchProgrammaticSerialization = 6;
     (DevicePtr to, const void *from, std::size_t bytes, Stream stream))                                      \
   X(memcpyDtoHAsync, "cuMemcpyDtoHAsync_v2", (void *to, DevicePtr from, std::size_t bytes, Stream stream))   \
   X(memsetD8Async, "cuMemsetD8Async", (DevicePtr to, unsigned char value, std::size_t bytes, Stream stream)) \
+  X(memGetAllocationGranularity, "cuMemGetAllocationGranularity",                                            \
+    (std::size_t *bytes, const AllocationProperties *of, int option))                                        \
+  X(memCreate, "cuMemCreate",                                                                                \
+    (Allocation * made, std::size_t bytes, const AllocationProperties *of, unsigned long long flags))        \
+  X(memRelease, "cuMemRelease", (Allocation allocation))                                                     \
+  X(memExport, "cuMemExportToShareableHandle",                                                               \
+    (void *handle, Allocation allocation, int type, unsigned long long flags))                               \
+  X(memImport, "cuMemImportFromShareableHandle", (Allocation * opened, void *handle, int type))              \
+  X(memAddressReserve, "cuMemAddressReserve",                                                                \
+    (DevicePtr * address, std::size_t bytes, std::size_t alignment, DevicePtr wanted,                        \
+     unsigned long long flags))                                                                              \
+  X(memAddressFree, "cuMemAddressFree", (DevicePtr address, std::size_t bytes))                              \
+  X(memMap, "cuMemMap",                                                                                      \
+    (DevicePtr address, std::size_t bytes, std::size_t offset, Allocation allocation,                        \
+     unsigned long long flags))                                                                              \
+  X(memUnmap, "cuMemUnmap", (DevicePtr address, std::size_t bytes))                                          \
+  X(memSetAccess, "cuMemSetAccess",                                                                          \
+    (DevicePtr address, std::size_t bytes, const MemoryAccess *access, std::size_t count))                   \
   X(moduleLoadData, "cuModuleLoadData", (Module * module, const void *image))                                \
   X(moduleUnload, "cuModuleUnload", (Module module))                                                         \
   X(moduleGetFunction, "cuModuleGetFunction", (Function * function, Module module, const char *name))        \

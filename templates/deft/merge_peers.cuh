@@ -2,6 +2,7 @@
 
 #include "deft/merge_states.cuh"
 #include "deft/peers_abi.h"
+#include "deft/ptx/dependent_launch.cuh"
 #include "deft/ptx/system_flag.cuh"
 
 /// Results of one tree over several GPUs become one, in one launch a rank: it copies its own results into
@@ -19,11 +20,17 @@ template <class Element> class PeersMerge {
 public:
   static constexpr int kThreads = 128; ///< of a block
 
+  /// Of all threads of a launch, which begins while the one before it ends.
+  __device__ __forceinline__ static void run(const abi::PeersArgs &args) {
+    ptx::awaitKernelBefore();
+    PeersMerge(args).merge();
+  }
+
+private:
   __device__ __forceinline__ explicit PeersMerge(const abi::PeersArgs &args)
       : args_(args), memory_(*args.ranks[args.rank]), pieces_(args.dim / Piece::kValues),
         rows_(static_cast<long long>(args.queries) * args.heads), replay_(memory_.replays + 1) {}
 
-  /// Of all threads of the launch.
   __device__ __forceinline__ void merge() const {
     if (!isGivenUp()) {
       publish();
@@ -33,7 +40,6 @@ public:
     leave();
   }
 
-private:
   /// In an earlier replay: so all threads of a launch say the same.
   __device__ __forceinline__ bool isGivenUp() const {
     return memory_.broken != 0 && memory_.broken < replay_;
@@ -125,9 +131,22 @@ private:
       lses[i] = first + i < args_.count ? lsesOf(first + i)[row] : -kInfinity;
   }
 
+  /// A piece of the row of those ranks.
+  template <int kAtOnce>
+  __device__ __forceinline__ void read(uint4 (&packed)[kAtOnce], int first, long long row, int piece) const {
+#pragma unroll
+    for (int i = 0; i < kAtOnce; ++i)
+      if (first + i < args_.count)
+        packed[i] = reinterpret_cast<const uint4 *>(bufferOf(first + i))[row * pieces_ + piece];
+  }
+
   template <int kAtOnce>
   __device__ __forceinline__ void mergeRow(long long row, long long to, int lane) const {
     float lses[kAtOnce];
+    uint4 packed[kAtOnce];
+    const bool areAllAtOnce = args_.count <= kAtOnce;
+    if (areAllAtOnce && lane < pieces_)
+      read(packed, 0, row, lane);
     float top = -kInfinity, total = 0.f;
 #pragma unroll 1
     for (int first = 0; first < args_.count; first += kAtOnce) {
@@ -139,7 +158,7 @@ private:
     const float shift = top == -kInfinity ? 0.f : top;
 #pragma unroll 1
     for (int first = 0; first < args_.count; first += kAtOnce) {
-      if (args_.count > kAtOnce) // else they are there
+      if (!areAllAtOnce)
         read(lses, first, row);
 #pragma unroll
       for (int i = 0; i < kAtOnce; ++i)
@@ -151,13 +170,10 @@ private:
       Piece sum;
 #pragma unroll 1
       for (int first = 0; first < args_.count; first += kAtOnce) {
-        if (args_.count > kAtOnce)
+        if (!areAllAtOnce)
           read(lses, first, row);
-        uint4 packed[kAtOnce];
-#pragma unroll
-        for (int i = 0; i < kAtOnce; ++i)
-          if (first + i < args_.count)
-            packed[i] = reinterpret_cast<const uint4 *>(bufferOf(first + i))[row * pieces_ + piece];
+        if (!areAllAtOnce || piece != lane)
+          read(packed, first, row, piece);
 #pragma unroll
         for (int i = 0; i < kAtOnce; ++i)
           if (const float weight = weightOf(lses[i], shift); weight != 0.f)
@@ -174,12 +190,12 @@ private:
     return ptx::exp2Fast((lse - shift) * kLog2e);
   }
 
-  /// The last block that is done ends the replay, also one that was given up.
+  /// The last block that is done ends the replay, also one that was given up. What it has read of its peers
+  /// it has, and the end of the launch comes before the next one's flags.
   __device__ __forceinline__ void leave() const {
     __syncthreads();
     if (threadIdx.x != 0)
       return;
-    ptx::fenceSystem();
     const int blocks = static_cast<int>(gridDim.x);
     if (atomicAdd(&memory_.arrived, 1) != (isGivenUp() ? blocks : 2 * blocks) - 1)
       return;

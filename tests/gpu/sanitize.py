@@ -37,12 +37,19 @@ RUNS = (
     Run("memcheck", "memcheck", (), ("--every", "4", "--trees", "2", "--invariant-trees", "1", "--most-queries", "64")),
     Run("synccheck", "synccheck", (), ("--every", "4", "--trees", "2", "--invariant-trees", "1", "--most-queries", "64")),
     Run("initcheck", "initcheck", (), ("--every", "6", "--trees", "1", "--invariant-trees", "0", "--most-queries", "16")),
-    Run("racecheck sm80", "racecheck", ("--racecheck-report", "analysis"),
-        ("--every", "6", "--trees", "1", "--invariant-trees", "0", "--most-queries", "16", "--family", "sm80")),
-    *(Run(f"{RACECHECK_SM90} {part + 1}", "racecheck", ("--racecheck-report", "analysis"),
-          ("--every", str(6 * RACECHECK_PARTS), "--from", str(6 * part), "--trees", "1", "--invariant-trees", "0",
-           "--most-queries", "16", "--family", "sm90")) for part in range(RACECHECK_PARTS)),
 )
+
+
+def race_runs(suffix):
+    """Of the families sm80 and sm90, or with "_latent" of those of latent caches."""
+
+    def run(name, every, start, family):
+        return Run(name, "racecheck", ("--racecheck-report", "analysis"),
+                   ("--every", str(every), "--from", str(start), "--trees", "1", "--invariant-trees", "0", "--most-queries", "16",
+                    "--family", family + suffix))
+
+    return (run(f"racecheck sm80{suffix}", 6, 0, "sm80"),
+            *(run(f"{RACECHECK_SM90}{suffix} {part + 1}", 6 * RACECHECK_PARTS, 6 * part, "sm90") for part in range(RACECHECK_PARTS)))
 
 NO_MORE = "Maximum number of hazards reached"
 
@@ -80,8 +87,9 @@ def parse_arguments():
     parser.add_argument("--commit", default="unknown", help="of the sources")
     parser.add_argument("--sanitizer", default="compute-sanitizer", help="the program")
     parser.add_argument("--only", action="append", metavar="NAME",
-                        help="runs whose name contains this; may be said again: " + ", ".join(run.name for run in RUNS))
+                        help="runs whose name contains this; may be said again: " + ", ".join(run.name for run in (*RUNS, *race_runs(""))))
     parser.add_argument("--family", choices=("sm80", "sm90"), help="kernels of this family alone, in runs of both")
+    parser.add_argument("--latent", action="store_true", help="the package's caches are latent")
     parser.add_argument("--one-by-one", action="store_true", help="not at the same time")
     parser.add_argument("--seconds", type=int, default=30, help="after so long a run starts no kernel's cases any more")
     parser.add_argument("--logs", type=pathlib.Path, help="keep what the tools wrote in this folder")
@@ -215,7 +223,8 @@ def describe(result):
 
 def main():
     arguments = parse_arguments()
-    runs = [run for run in RUNS if any(name in run.name for name in arguments.only or [""])]
+    every = (*RUNS, *race_runs("_latent" if arguments.latent else ""))
+    runs = [run for run in every if any(name in run.name for name in arguments.only or [""])]
     with concurrent.futures.ThreadPoolExecutor(1 if arguments.one_by_one else max(len(runs), 1)) as pool:
         results = list(pool.map(lambda run: run_tool(arguments, run), runs))
     version = subprocess.run([arguments.sanitizer, "--version"], capture_output=True, text=True).stdout.strip().splitlines()

@@ -5,6 +5,7 @@ Torch, streams and captured graphs of a real one are what gpu_check.py looks at.
 import os
 import sys
 import weakref
+from concurrent.futures import ThreadPoolExecutor
 from ctypes import addressof, byref, c_void_p
 from types import SimpleNamespace
 
@@ -380,3 +381,54 @@ def test_what_is_written_on_a_gpu_overlaps_with_nothing_that_is_read(att, rng):
         step.out = out.reshape(step.q.shape)
         with pytest.raises(deft.UsageError, match=f"out overlaps with {name}"):
             step.run(batch)
+
+
+def test_ranks_merge_in_memory_that_they_map_of_each_other():
+    name, sizes = f"gpu_calls.{os.getpid()}", {"queries": 3, "heads": 2, "head_dim": 8, "dtype": "float16"}
+    states = [(np.full((3, 2, 8), 2.0 + 4 * rank, "float16"), np.zeros((3, 2), "float32")) for rank in range(2)]
+    merged = [(np.empty((3, 1, 8), "float16"), np.empty((3, 1), "float32")) for _ in range(2)]
+
+    def take_part(rank):
+        with pytest.raises(deft.UsageError, match="memories is given beside a name"):
+            deft.GpuPeers(name, 2, rank, **sizes, device=0, memories=[1])
+        peers = deft.GpuPeers(name, 2, rank, **sizes, device=0, timeout=20)
+        given, to = ([OnGpu(part) for part in parts] for parts in (states[rank], merged[rank]))
+        for _ in range(3):
+            peers.merge(*given, heads=(rank, rank + 1), to=tuple(to), stream=0)
+        peers.check()
+        with pytest.raises(deft.UsageError, match="out must be on cuda:0"):
+            peers.merge(states[rank][0][:2], states[rank][1][:2])
+        return peers
+
+    with ThreadPoolExecutor(2) as pool:
+        assert [peers.rank for peers in pool.map(take_part, range(2))] == [0, 1]
+    for out, lse in merged:
+        assert (out == 4).all() and np.allclose(lse, np.log(2))
+
+
+def test_a_rank_that_stays_away_is_named():
+    peers = deft.GpuPeers(
+        None, 2, 0, queries=1, heads=1, head_dim=8, dtype="float16", device=0, timeout=0.05, memories=[room_of_rank(), room_of_rank()]
+    )
+    out, lse = OnGpu(np.ones((1, 1, 8), "float16")), OnGpu(np.zeros((1, 1), "float32"))
+    peers.merge(out, lse, to=(out, lse), stream=0)
+    with pytest.raises(deft.MachineError, match="rank 1 did not give its results of run 1 in time"):
+        peers.check()
+    for wrong, said in (
+        ({"dtype": "int8"}, "dtype is int8, it must be float32"),
+        ({"timeout": 0}, "timeout is 0, it must be a number of seconds above 0"),
+        ({"head_dim": 9}, "head_dim is 9, which is not a multiple of 8"),
+        ({"device": "cpu"}, "device is 'cpu', it must be a GPU"),
+    ):
+        sizes = {"queries": 1, "heads": 1, "head_dim": 8, "dtype": "float16", "device": 0, **wrong}
+        with pytest.raises(deft.UsageError, match=said):
+            deft.GpuPeers("never", 2, 0, **sizes)
+
+
+_rooms = []
+
+
+def room_of_rank():
+    """The address of a rank's memory of zeros."""
+    _rooms.append(np.zeros(1 << 12, "int64"))
+    return -(-_rooms[-1].ctypes.data // 128) * 128

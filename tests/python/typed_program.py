@@ -209,6 +209,7 @@ def captured(folder: str) -> deft.CaptureState:
 def ranks(att: deft.Attention) -> deft.AgreementHashes:
     here = deft.Ranks(count=2, rank=0, unit=16)
     assert_type(here.count, int)
+    assert_type(deft.GpuPeers.bytes(count=2, queries=4, heads=8, head_dim=64, dtype="float16"), int)
     peers = deft.Peers("typed", count=1, rank=0, bytes=4096)
     peers.agree(att)
     return deft.agreement_hashes(att)

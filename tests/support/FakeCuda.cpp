@@ -56,16 +56,6 @@ Result resultOf(const State &all, const std::string &function) {
   return failure == all.failures.end() ? cu::kSuccess : failure->second;
 }
 
-/// Notes the call; says what it is to return.
-Result note(Call call) {
-  State &all = state();
-  const std::lock_guard lock(all.mutex);
-  call.context = top();
-  const Result result = resultOf(all, call.name);
-  all.calls.push_back(std::move(call));
-  return result;
-}
-
 template <typename Handle> Handle newHandle() {
   return reinterpret_cast<Handle>(0x1000 + 16 * ++state().handles);
 }
@@ -130,6 +120,15 @@ template <typename Args> Args readArgs(void **params) {
 template <typename T> T *pointerOf(cu::DevicePtr address) { return reinterpret_cast<T *>(address); }
 
 } // namespace
+
+int note(Call call) {
+  State &all = state();
+  const std::lock_guard lock(all.mutex);
+  call.context = top();
+  const Result result = resultOf(all, call.name);
+  all.calls.push_back(std::move(call));
+  return result;
+}
 
 std::vector<Call> takeCalls() {
   const std::lock_guard lock(state().mutex);

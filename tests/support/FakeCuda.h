@@ -71,6 +71,9 @@ void failAt(const std::string &function, int error);
 /// Whether events are over as soon as they are recorded, as they are from the start.
 void setEventsDone(bool areDone);
 
+/// Of the driver's own functions: notes the call, gives what it is to return.
+int note(Call call);
+
 /// Bytes that are allocated, on the device and page-locked.
 std::size_t allocatedBytes();
 

@@ -5,12 +5,15 @@
 #include "runtime/plan/Slope.h"
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
+#include <chrono>
 #include <cmath>
 #include <cstring>
 #include <limits>
 #include <map>
 #include <stdexcept>
+#include <thread>
 #include <utility>
 
 namespace deft::fake_cuda {
@@ -429,15 +432,19 @@ void mergePeers(const abi::PeersArgs &args, exec::StateType type) {
   std::memcpy(bufferOf(args.rank) + outBytes, args.ownLse, rows * sizeof(float));
   exec::PartsOfRows parts;
   for (int rank = 0; rank < args.count; ++rank) {
-    args.ranks[rank]->flags[args.rank] = replay;
+    std::atomic_ref(args.ranks[rank]->flags[args.rank]).store(replay);
     parts.outs.push_back(bufferOf(rank));
     parts.lses.push_back(reinterpret_cast<const float *>(bufferOf(rank) + outBytes));
   }
+  const auto end = std::chrono::steady_clock::now() + std::chrono::nanoseconds(args.mostNs);
   for (int rank = 0; rank < args.count; ++rank)
-    if (own.flags[rank] < replay) {
-      *args.late = replay << 32 | static_cast<unsigned>(rank + 1);
-      own.broken = replay;
-      return;
+    while (std::atomic_ref(own.flags[rank]).load() < replay) {
+      if (std::chrono::steady_clock::now() > end) {
+        *args.late = replay << 32 | static_cast<unsigned>(rank + 1);
+        own.broken = replay;
+        return;
+      }
+      std::this_thread::yield();
     }
   parts.queries = args.queries;
   parts.heads = args.heads;

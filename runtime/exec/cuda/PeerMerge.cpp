@@ -27,7 +27,7 @@ static_assert()" +
 
 extern "C" __global__ void __launch_bounds__()" +
          merge + "::kThreads)\n" + entryOf(type) +
-         "(const __grid_constant__ deft::abi::PeersArgs args) {\n  " + merge + "(args).merge();\n}\n";
+         "(const __grid_constant__ deft::abi::PeersArgs args) {\n  " + merge + "::run(args);\n}\n";
 }
 
 Result<PeerMerge> PeerMerge::create(const std::shared_ptr<device::Device> &device, StateType type) {
@@ -54,7 +54,7 @@ Result<void> PeerMerge::launch(abi::PeersArgs args, device::cu::Stream stream) c
   const long long rows = static_cast<long long>(args.queries) * args.heads;
   const long long blocks = std::clamp<long long>((rows + rowsOfBlock - 1) / rowsOfBlock, 1, mostBlocks_);
   void *params[] = {&args};
-  return kernel_.launch(static_cast<unsigned>(blocks), params, stream);
+  return kernel_.launchDependent(static_cast<unsigned>(blocks), params, stream);
 }
 
 std::optional<support::Error> PeerMerge::takeFault() const {

@@ -119,7 +119,8 @@ struct GpuPeersOptions {
   int queries = 0; ///< the most of a merge
   int heads = 0, dim = 0;
   double timeoutSeconds = 10; ///< a rank that is so much later is an error of check()
-  /// The memory of each rank as this rank's GPU maps it, GpuPeers::bytes() each, zeros at first.
+  /// Of GpuPeers::make: the memory of each rank as this rank's GPU maps it, GpuPeers::bytes() each, zeros at
+  /// first.
   std::span<void *const> memories = {};
 };
 
@@ -137,6 +138,13 @@ public:
     const deft_gpu_peers_options own = optionsOf(options);
     return detail::made<GpuPeers, deft_gpu_peers>(
         [&](auto to) { return deft_gpu_peers_make(gpu.handle(), &own, to); });
+  }
+  /// The ranks of the group `name` make memory by CUDA's virtual memory, and map each other's. Returns when
+  /// all have.
+  static Result<GpuPeers> meet(const Gpu &gpu, const GpuPeersOptions &options, const std::string &name) {
+    const deft_gpu_peers_options own = optionsOf(options);
+    return detail::made<GpuPeers, deft_gpu_peers>(
+        [&](auto to) { return deft_gpu_peers_meet(gpu.handle(), &own, name.c_str(), to); });
   }
   /// Takes what <deft/deft.h> made.
   explicit GpuPeers(deft_gpu_peers *handle) : handle_(handle) {}

@@ -23,7 +23,7 @@ from ._operations import merge_states, quantize
 from ._options import PlanOptions, RunOptions, TreePlanOptions, TreeRunOptions
 from ._paged_batch import PagedBatch, Sharing
 from ._page import PlanPage
-from ._peers import AgreementHashes, Peers, agreement_hashes
+from ._peers import AgreementHashes, GpuPeers, Peers, agreement_hashes
 from ._plans import ConfigChoice, PlanRoom, PlanSummary, Selection
 from ._process import Doctor, LogMessage, doctor, get_threads, set_log, set_nvtx, set_threads, support
 from ._ranks import Ranks
@@ -52,7 +52,7 @@ def get_library() -> str:
 
 
 __all__ = [
-    "AgreementHashes", "Attention", "Capture", "CaptureState", "ConfigChoice", "DiagnosticError", "Doctor", "Error", "InternalError",
+    "AgreementHashes", "Attention", "Capture", "CaptureState", "ConfigChoice", "DiagnosticError", "Doctor", "Error", "GpuPeers", "InternalError",
     "LogMessage", "MachineError", "Node", "NodeTokens", "PagedBatch", "Param", "Peers", "Plan", "PlanOptions", "PlanPage", "PlanRoom",
     "PlanSummary", "Query", "Ranks", "RunOptions", "Selection", "Selects", "SequenceTree", "Sharing", "Stretch", "TokenCopy", "Tree",
     "TreePlanOptions", "TreeRunOptions", "TuneProgress", "TuneResult", "TunedClass", "TunedLists", "TunedSparse",

@@ -1,16 +1,18 @@
-"""Results of one tree over several ranks become one: for the processors of a host, by shared memory."""
+"""Results of one tree over several ranks become one: for the processors of a host by shared memory, for its GPUs by memory that
+they map of each other."""
 
 from __future__ import annotations
 
-from ctypes import byref
-from typing import Any, NamedTuple
+from ctypes import byref, c_int64, c_void_p
+from typing import Any, NamedTuple, Sequence
 
 from . import _abi
 from ._arguments import expect_whole, text_of
 from ._errors import wrong
+from ._gpu import GpuHandle, device_index, gpu
 from ._library import Handle, OfThisProcess, check, filled, lib, make, sized
 from ._operations import _floats, _States
-from ._tensors import dtype_text, expect_on_host, expect_writable, make_like, view
+from ._tensors import View, dtype_text, dtype_word, expect_on_host, expect_writable, make_like, stream_of, view
 
 
 class AgreementHashes(NamedTuple):
@@ -53,6 +55,28 @@ def difference(mine: AgreementHashes, theirs: AgreementHashes) -> str | None:
     return None
 
 
+class _Merge:
+    """A rank's results, and where those of all ranks go, for one call."""
+
+    def __init__(self, out: Any, seen: View, logs: View, heads: tuple[int, int] | None, to: tuple[Any, Any] | None, stream: int = 0) -> None:
+        if logs.dtype != _abi.DEFT_F32:
+            raise wrong("lse", f"is {dtype_text(logs.dtype)}, it must be float32")
+        if len(seen.shape) != 3:
+            raise wrong("out", f"has shape {list(seen.shape)}, it must be [queries, heads, head_dim]")
+        queries, all_heads, dim = seen.shape
+        self.begin, end = (0, all_heads) if heads is None else heads
+        self.count = expect_whole("heads", end) - expect_whole("heads", self.begin)
+        if to is None:
+            rows = queries, max(self.count, 0)
+            to = make_like(out, (*rows, dim), seen.dtype), make_like(out, rows, _abi.DEFT_F32)
+        for written in to:
+            expect_writable("to", written)
+        self.to = to
+        self.own, self.merged = _States(1), _States(1)
+        self.own.fill(0, seen, logs)
+        self.merged.fill(0, _floats("to", view("to", to[0], stream)), view("to", to[1], stream))
+
+
 class Peers(OfThisProcess):
     """A rank's end of a group, `name`, of `count` ranks. All ranks make the same calls, in the same order; each returns when all
     have come, or raises an error that names the rank which has ended, has given up, or was later than `timeout` seconds. After
@@ -67,11 +91,9 @@ class Peers(OfThisProcess):
     _sent_as = "each rank meets the others by the group's name"
 
     def __init__(self, name: str, count: int, rank: int, *, bytes: int = 64 << 20, timeout: float = 10.0) -> None:
-        if not isinstance(timeout, (int, float)) or timeout <= 0:
-            raise wrong("timeout", f"is {timeout!r}, it must be a number of seconds above 0")
         named = text_of("name", name)
         options = sized(_abi.deft_peers_options, count=count, rank=rank, bytes=bytes)
-        options.name, options.timeout_seconds = named, float(timeout)
+        options.name, options.timeout_seconds = named, _seconds(timeout)
         self._handle = Handle(make(lib.deft_peers_meet, byref(options)), lib.deft_peers_destroy)
         self.count, self.rank = count, rank
 
@@ -83,23 +105,97 @@ class Peers(OfThisProcess):
         """Gives the others `out` [queries, heads, dim] and `lse` [queries, heads] of this rank's tokens, and gives (out, lse) of all
         ranks' tokens, for `heads` (begin, end), or all of them; written to `to` where that is given."""
         expect_on_host("out", seen := _floats("out", view("out", out)), "must be in the host's memory")
-        logs = view("lse", lse)
-        if logs.dtype != _abi.DEFT_F32:
-            raise wrong("lse", f"is {dtype_text(logs.dtype)}, it must be float32")
-        if len(seen.shape) != 3:
-            raise wrong("out", f"has shape {list(seen.shape)}, it must be [queries, heads, head_dim]")
-        begin, end = (0, seen.shape[1]) if heads is None else heads
-        count = expect_whole("heads", end) - expect_whole("heads", begin)
-        queries, _, dim = seen.shape
-        if to is None:
-            to = make_like(out, (queries, max(count, 0), dim), seen.dtype), make_like(out, (queries, max(count, 0)), _abi.DEFT_F32)
-        for written in to:
-            expect_writable("to", written)
-        own, merged = _States(1), _States(1)
-        own.fill(0, seen, logs)
-        merged.fill(0, _floats("to", view("to", to[0])), view("to", to[1]))
-        check(lib.deft_peers_merge(self._handle, own.address, begin, count, merged.address))
-        return to
+        merge = _Merge(out, seen, view("lse", lse), heads, to)
+        check(lib.deft_peers_merge(self._handle, merge.own.address, merge.begin, merge.count, merge.merged.address))
+        return merge.to
 
     def __repr__(self) -> str:
         return f"<deft.Peers: rank {self.rank} of {self.count}>"
+
+
+_FLOATS = {"float32": _abi.DEFT_F32, "float16": _abi.DEFT_F16, "bfloat16": _abi.DEFT_BF16}
+
+
+class GpuPeers(OfThisProcess):
+    """A rank's end of a group of GPUs of one host, which map each other's memory, for results of at most `queries` x `heads` x
+    `head_dim`. The ranks meet by the group's `name`, as those of Peers do: GpuPeers returns when all have, or raises an error that names
+    the rank which is late, or whose memory this GPU cannot map. Ranks are processes of one user, or threads. All ranks merge equally
+    often, in the same order, each on one stream.
+
+    `memories`, in place of `name`: the address of each rank's memory as this rank's GPU maps it, zeros at first, GpuPeers.bytes(...)
+    each; the caller keeps them until the last merge has ended."""
+
+    _sent_as = "each rank meets the others by the group's name"
+
+    @staticmethod
+    def bytes(count: int, queries: int, heads: int, head_dim: int, dtype: Any = "bfloat16") -> int:
+        """The memory of a rank: two buffers of its results, and flags."""
+        size = c_int64()
+        check(lib.deft_gpu_peers_get_bytes(byref(_options(count, 0, queries, heads, head_dim, dtype)), byref(size)))
+        return size.value
+
+    def __init__(
+        self,
+        name: str | None,
+        count: int,
+        rank: int,
+        *,
+        queries: int,
+        heads: int,
+        head_dim: int,
+        dtype: Any = "bfloat16",
+        device: Any = "cuda",
+        timeout: float = 10.0,
+        memories: Sequence[int] | None = None,
+    ) -> None:
+        options = _options(count, rank, queries, heads, head_dim, dtype)
+        options.timeout_seconds = _seconds(timeout)
+        index = device_index(device)
+        if index is None:
+            raise wrong("device", f"is {device!r}, it must be a GPU", "processors merge by deft.Peers")
+        if (name is None) == (memories is None):
+            raise wrong("memories", "is given beside a name" if memories else "is not given, and no name either")
+        if memories is None:
+            made = make(lib.deft_gpu_peers_meet, gpu(index), byref(options), text_of("name", name))
+        else:
+            if len(memories) != count:
+                raise wrong("memories", f"has {len(memories)} addresses for {count} ranks")
+            mapped = (c_void_p * max(1, count))(*memories)
+            options.memories = mapped
+            made = make(lib.deft_gpu_peers_make, gpu(index), byref(options))
+        self._handle = GpuHandle(made, lib.deft_gpu_peers_destroy)
+        self.count, self.rank, self.device = count, rank, index
+
+    def merge(
+        self, out: Any, lse: Any, *, heads: tuple[int, int] | None = None, to: tuple[Any, Any] | None = None, stream: int | None = None
+    ) -> tuple[Any, Any]:
+        """As Peers.merge, put on the stream: one launch, which can be captured. `to` may be `out` and `lse`."""
+        first = view("out", out)
+        if first.device_type != _abi.DEFT_DEVICE_CUDA or first.device != self.device:
+            raise wrong("out", f"must be on cuda:{self.device}")
+        if stream is None:
+            stream = stream_of(out, first.device)
+        merge = _Merge(out, _floats("out", view("out", out, stream)), view("lse", lse, stream), heads, to, stream)
+        check(lib.deft_gpu_peers_merge(self._handle, merge.own.address, merge.begin, merge.count, merge.merged.address, stream))
+        return merge.to
+
+    def check(self) -> None:
+        """An error once a merge that has ended found a rank late; it names the rank. Later merges write nothing."""
+        check(lib.deft_gpu_peers_check(self._handle))
+
+    def __repr__(self) -> str:
+        return f"<deft.GpuPeers: rank {self.rank} of {self.count}, cuda:{self.device}>"
+
+
+def _options(count: int, rank: int, queries: int, heads: int, head_dim: int, dtype: Any) -> Any:
+    word = dtype_word(dtype)
+    if word not in _FLOATS:
+        raise wrong("dtype", f"is {word}, it must be float32, float16 or bfloat16")
+    sizes = {"count": count, "rank": rank, "queries": queries, "heads": heads, "head_dim": head_dim}
+    return sized(_abi.deft_gpu_peers_options, type=_FLOATS[word], **{name: expect_whole(name, value) for name, value in sizes.items()})
+
+
+def _seconds(timeout: Any) -> float:
+    if isinstance(timeout, bool) or not isinstance(timeout, (int, float)) or timeout <= 0:
+        raise wrong("timeout", f"is {timeout!r}, it must be a number of seconds above 0")
+    return float(timeout)

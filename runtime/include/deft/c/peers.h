@@ -61,8 +61,7 @@ DEFT_C_API deft_status deft_peers_agree(deft_peers *peers, const deft_agreement 
 DEFT_C_API deft_status deft_peers_merge(deft_peers *peers, const deft_state *own, int32_t head_begin,
                                         int32_t head_count, const deft_state *to);
 
-/* GPUs of one host. Who maps memory of one GPU for another is the program: torch's symmetric memory, or
-   CUDA's virtual memory with handles that processes exchange. */
+/* GPUs of one host, which map each other's memory: deft_gpu_peers_meet maps it, or the program does. */
 
 typedef struct deft_gpu_peers_options {
   size_t size;            ///< sizeof(deft_gpu_peers_options)
@@ -73,7 +72,8 @@ typedef struct deft_gpu_peers_options {
   int32_t heads;          ///< all heads of an attention
   int32_t head_dim;       ///< of `out`; a row is a multiple of 16 bytes
   double timeout_seconds; ///< a rank that is so much later is an error of deft_gpu_peers_check; 0: 10 seconds
-  /// The memory of each rank as this rank's GPU maps it, deft_gpu_peers_get_bytes each, zeros at first.
+  /// Of deft_gpu_peers_make: the memory of each rank as this rank's GPU maps it, deft_gpu_peers_get_bytes
+  /// each, zeros at first.
   void *const *memories;
 } deft_gpu_peers_options;
 
@@ -88,6 +88,12 @@ typedef struct deft_gpu_peers deft_gpu_peers;
 /// keeps them until the last merge has ended.
 DEFT_C_API deft_status deft_gpu_peers_make(const deft_gpu *gpu, const deft_gpu_peers_options *options,
                                            deft_gpu_peers **peers);
+/// The ranks of the group `name` (as in deft_peers_options) make memory by CUDA's virtual memory, and map
+/// each other's; `memories` is null. It returns when all have, or with an error that names the rank that is
+/// late, or whose memory this GPU cannot map. Ranks are processes of one user, or threads.
+DEFT_C_API deft_status deft_gpu_peers_meet(const deft_gpu *gpu, const deft_gpu_peers_options *options,
+                                           const char *name, deft_gpu_peers **peers);
+/// Behind this rank's last merge.
 DEFT_C_API void deft_gpu_peers_destroy(deft_gpu_peers *peers);
 /// Puts on the stream what deft_peers_merge does: one launch, which can be captured. It copies `own` to where
 /// the others read it, waits for theirs, and merges. `to` may be memory of `own`.

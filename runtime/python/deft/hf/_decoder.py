@@ -45,7 +45,7 @@ class TreeDecoder:
     dtype, of a float32 model in float16 unless `cache_dtype` says bfloat16. `partition` (of Attention.plan) is for
     comparing. `layers` says which layers of a step read some tokens alone; without it all read all. Where the model is on
     a GPU, a step is one CUDA graph, unless `graphs=False`. `keeps_hidden` is for heads that draft from the last hidden state.
-    With `peers` (deft.torch_peers.TorchPeers) each rank, which has the whole model and makes the same calls, holds a part of
+    With `peers` (deft.torch_peers.TorchPeers, or MappedPeers on GPUs) each rank, which has the whole model and makes the same calls, holds a part of
     the cache: `pages` are those of each rank, and together they hold so many times the tokens. Tokens are those of one rank.
     The model itself is left as it is; it decodes as in `eval`, also while it is in training.
     """

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 
 #include <cstring>
+#include <sys/wait.h>
+#include <unistd.h>
 
 namespace deft {
 namespace {
@@ -31,6 +33,7 @@ TEST_F(GpuPeersTest, ARankByItselfHasItsResultsAndALateOneIsNamed) {
         aligned_,
         reinterpret_cast<void *>((reinterpret_cast<std::uintptr_t>(other.data()) + 127) / 128 * 128)};
     GpuPeersOptions options = optionsOf(count, 0);
+    options.timeoutSeconds = 0.1;
     options.memories = std::span<void *const>(memories, static_cast<std::size_t>(count));
     const auto peers = GpuPeers::make(gpu_, options);
     if (!peers && peers.error().code == ErrorCode::Environment)
@@ -59,6 +62,70 @@ TEST_F(GpuPeersTest, ARankByItselfHasItsResultsAndALateOneIsNamed) {
     EXPECT_THAT(textOf(peers->merge(shape, {out.data(), lse.data()}, 3, 2, {merged.data()}, stream_)),
                 "headCount is 2, not between 0 and 1");
   }
+}
+
+/// Merges results that are `own` everywhere; gives what all ranks' are.
+Result<float> mergeOf(const Gpu &gpu, void *stream, const std::string &name, int rank, float own) {
+  const RankShape shape{3, kQueryHeads, kHeadDim, StateType::BF16};
+  const GpuPeersOptions options{
+      .count = 2, .rank = rank, .queries = 3, .heads = kQueryHeads, .dim = kHeadDim};
+  const auto peers = GpuPeers::meet(gpu, options, name);
+  if (!peers)
+    return peers.error();
+  Memory out(3 * kQueryHeads * kHeadDim);
+  std::fill_n(out.data(), 3 * kQueryHeads * kHeadDim, toBf16(own));
+  std::vector<float> lse(3 * kQueryHeads, 0.0f);
+  if (auto merged =
+          peers->merge(shape, {out.data(), lse.data()}, 0, kQueryHeads, {out.data(), lse.data()}, stream);
+      !merged)
+    return merged.error();
+  if (auto late = peers->check(); !late)
+    return late.error();
+  return fromBf16(out.data()[3 * kQueryHeads * kHeadDim - 1]);
+}
+
+TEST_F(GpuPeersTest, ProcessesThatMeetMapEachOthersMemory) {
+  const std::string name = "gpu_peers_test." + std::to_string(getpid());
+  const pid_t other = fork();
+  if (other == 0) {
+    const auto merged = mergeOf(gpu_, stream_, name, 1, 6);
+    _exit(merged && *merged == 4 ? 0 : 1);
+  }
+  const auto merged = mergeOf(gpu_, stream_, name, 0, 2);
+  int status = 0;
+  waitpid(other, &status, 0);
+  if (!merged && merged.error().code == ErrorCode::Environment &&
+      merged.error().text().find("NVRTC") != std::string::npos)
+    GTEST_SKIP() << merged.error().message;
+  ASSERT_TRUE(merged) << merged.error().text();
+  EXPECT_EQ(*merged, 4);
+  EXPECT_EQ(status, 0);
+}
+
+TEST_F(GpuPeersTest, RanksThatDoNotFitAreNamedWhereTheyMeet) {
+  const std::string name = "gpu_peers_test." + std::to_string(getpid()) + ".fits";
+  GpuPeersOptions options = optionsOf(2, 0);
+  options.timeoutSeconds = 0.2;
+  EXPECT_THAT(textOf(GpuPeers::meet(gpu_, options, name)),
+              testing::StartsWith("rank 1 of `" + name + "` did not come within 0.2 s"));
+  EXPECT_THAT(textOf(GpuPeers::meet(gpu_, options, "a/b")),
+              testing::StartsWith("`a/b` is no name of a group"));
+  options.timeoutSeconds = 20;
+  const pid_t other = fork();
+  if (other == 0) {
+    options.rank = 1;
+    options.dim = 2 * kHeadDim;
+    _exit(GpuPeers::meet(gpu_, options, name) ? 1 : 0);
+  }
+  EXPECT_THAT(textOf(GpuPeers::meet(gpu_, options, name)),
+              testing::StartsWith("GpuPeersOptions makes a group for other results than that of rank 1"));
+  int status = 0;
+  waitpid(other, &status, 0);
+  EXPECT_EQ(status, 0);
+  void *const memories[] = {aligned_, aligned_};
+  options.memories = memories;
+  EXPECT_EQ(textOf(GpuPeers::meet(gpu_, options, name)),
+            "GpuPeersOptions::memories is not null\n  = hint: ranks that meet make their own");
 }
 
 TEST_F(GpuPeersTest, WrongOptionsAreNamed) {

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstddef>
 #include <type_traits>
 
 namespace deft::device {
@@ -27,6 +28,15 @@ static_assert(cu::kHostAllocPortable == CU_MEMHOSTALLOC_PORTABLE);
 static_assert(cu::kHostAllocDeviceMap == CU_MEMHOSTALLOC_DEVICEMAP);
 static_assert(cu::kCaptureStatusNone == CU_STREAM_CAPTURE_STATUS_NONE);
 static_assert(cu::kCaptureThreadLocal == CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
+static_assert(cu::kAllocationPinned == CU_MEM_ALLOCATION_TYPE_PINNED);
+static_assert(cu::kHandleFile == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+static_assert(cu::kLocationDevice == CU_MEM_LOCATION_TYPE_DEVICE);
+static_assert(cu::kAccessReadWrite == CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+static_assert(cu::kGranularityRecommended == CU_MEM_ALLOC_GRANULARITY_RECOMMENDED);
+static_assert(sizeof(cu::AllocationProperties) == sizeof(CUmemAllocationProp));
+static_assert(offsetof(cu::AllocationProperties, location) == offsetof(CUmemAllocationProp, location));
+static_assert(sizeof(cu::MemoryAccess) == sizeof(CUmemAccessDesc));
+static_assert(sizeof(cu::Allocation) == sizeof(CUmemGenericAllocationHandle));
 static_assert(cu::kLaunchProgrammaticSerialization == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION);
 static_assert(sizeof(cu::LaunchAttribute) == sizeof(CUlaunchAttribute));
 static_assert(sizeof(cu::LaunchConfig) == sizeof(CUlaunchConfig));
@@ -76,6 +86,16 @@ TEST(DriverApiTest, DeclarationsHaveTheShapeOfTheHeader) {
   DEFT_SAME(ctxPopCurrent, cuCtxPopCurrent);
   DEFT_SAME(memAlloc, cuMemAlloc);
   DEFT_SAME(memFree, cuMemFree);
+  DEFT_SAME(memGetAllocationGranularity, cuMemGetAllocationGranularity);
+  DEFT_SAME(memCreate, cuMemCreate);
+  DEFT_SAME(memRelease, cuMemRelease);
+  DEFT_SAME(memExport, cuMemExportToShareableHandle);
+  DEFT_SAME(memImport, cuMemImportFromShareableHandle);
+  DEFT_SAME(memAddressReserve, cuMemAddressReserve);
+  DEFT_SAME(memAddressFree, cuMemAddressFree);
+  DEFT_SAME(memMap, cuMemMap);
+  DEFT_SAME(memUnmap, cuMemUnmap);
+  DEFT_SAME(memSetAccess, cuMemSetAccess);
   DEFT_SAME(memHostAlloc, cuMemHostAlloc);
   DEFT_SAME(memFreeHost, cuMemFreeHost);
   DEFT_SAME(memHostGetDevicePointer, cuMemHostGetDevicePointer);

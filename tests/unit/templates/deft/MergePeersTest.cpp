@@ -138,7 +138,7 @@ template <class Element> void run(const std::vector<Launch> &ranks, unsigned blo
                                test::place.blocks.x = blocks;
                                for (int i = 0; i < own.delay; ++i)
                                  test::Block::now().giveWay();
-                               PeersMerge<Element>(own.args).merge();
+                               PeersMerge<Element>::run(own.args);
                              }),
             "");
 }

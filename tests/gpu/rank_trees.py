@@ -1,0 +1,358 @@
+#!/usr/bin/env python3
+"""One tree over several GPUs of a host: whether merged results are right, and what a step takes beside one GPU.
+
+  torchrun --standalone --nproc-per-node N tests/gpu/rank_trees.py [--repeat N] [--replays N] [--only WORDS] [--json FILE]
+
+Each rank holds every N-th page of the cache. A step is the attention over a rank's pages and a merge of its slice of the heads, in a CUDA graph.
+Times are those of the slowest rank, the median of --repeat replays, the L2 cache evicted before each step; what the eviction takes is
+subtracted. `one` is the same tree on one GPU, `nccl` the exchange by torch.distributed in place of mapped memory. A merge's time is that
+of a graph of twenty, divided. Merged rows are compared with those of one GPU, and some of them with attention in double precision.
+Then a graph is replayed --replays times under requests whose lengths the device alone knows, and one rank stays away from a merge: the others must
+name it. Prints a line a row, and with --json writes the same. Exit code 1: a wrong result; 3: no torch or fewer GPUs than ranks.
+"""
+
+import argparse
+import json
+import os
+import statistics
+import sys
+import time
+from typing import NamedTuple
+
+PAGE, ALIGN = 64, 1024  # tokens of a page; where branches begin
+PATIENCE = 2.0  # seconds that a late rank may take
+
+
+class Case(NamedTuple):
+    name: str
+    heads: int
+    kv_heads: int  # 0: a latent cache
+    shared: int
+    branches: int  # of 128 tokens each, with a query
+    drafts: int = 0  # of one token each, a binary tree below the shared tokens
+
+    @property
+    def spec(self):
+        cache = "latent(dim = 512, rope = 64" if not self.kv_heads else "paged("
+        dims = "scale = 1 / sqrt(192);" if not self.kv_heads else f"kv_heads = {self.kv_heads}; head_dim = 128;"
+        separator = ", " if not self.kv_heads else ""
+        return f"""attention a {{ query_heads = {self.heads}; {dims} dtype = bf16; output = bf16 with lse;
+          kv_cache = {cache}{separator}page_size = {PAGE}{'' if not self.kv_heads else ', order = nhd'}); }}"""
+
+    @property
+    def columns(self):
+        return 128 if self.kv_heads else 512
+
+    def tree(self, deft):
+        tree = deft.Tree()
+        root = tree.add_root(self.shared, location=0)
+        end = -(-self.shared // ALIGN) * ALIGN
+        for _ in range(self.branches):
+            tree.add_query(tree.add_child(root, 128, location=end))
+            end += ALIGN
+        nodes = []
+        for draft in range(self.drafts):
+            nodes.append(tree.add_child(nodes[(draft - 1) // 2] if draft else root, 1, location=end + draft))
+            tree.add_query(nodes[-1])
+        return tree, end + -(-self.drafts // ALIGN) * ALIGN
+
+
+CASES = [
+    Case("16_below_32k_h32_8", 32, 8, 32 << 10, 16),
+    Case("16_below_128k_h32_8", 32, 8, 128 << 10, 16),
+    Case("16_below_512k_h32_8", 32, 8, 512 << 10, 16),
+    Case("16_below_512k_h16_1", 16, 1, 512 << 10, 16),
+    Case("64_drafts_of_128k_h32_8", 32, 8, 128 << 10, 0, 64),
+    Case("32_below_32k_latent_h16", 16, 0, 32 << 10, 32),
+    Case("32_below_32k_latent_h64", 64, 0, 32 << 10, 32),
+    Case("32_below_32k_latent_h128", 128, 0, 32 << 10, 32),
+]
+
+
+class Rank:
+    """A process: its GPU, its peers, and graphs that are timed together."""
+
+    def __init__(self, options):
+        import deft
+        import torch
+        from deft.torch_peers import MappedPeers, TorchPeers
+
+        self.torch, self.deft, self.options = torch, deft, options
+        self.rank, self.count = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+        self.device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
+        torch.cuda.set_device(self.device)
+        torch.distributed.init_process_group("nccl", device_id=self.device)
+        self.peers, self.slow = MappedPeers(timeout=PATIENCE), TorchPeers()
+        self.evicted = torch.zeros(32 << 20, dtype=torch.int64, device=self.device)
+
+    def heads_of(self, heads):
+        each = -(-heads // self.count)
+        return min(heads, self.rank * each), min(heads, (self.rank + 1) * each)
+
+    def graph(self, step, times=1):
+        torch = self.torch
+        side = torch.cuda.Stream()
+        side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(side):
+            step()
+        torch.cuda.synchronize()
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            for _ in range(times):
+                step()
+        return graph
+
+    def time_us(self, step, times=10, evicts=True):
+        """Of one step, on the slowest rank."""
+        torch = self.torch
+        evict = self.evicted.max if evicts else lambda: None
+        full = self.graph(lambda: (evict(), step()), times)
+        took = self.replay_us(full)
+        if evicts:
+            took -= self.replay_us(self.graph(evict, times))
+        slowest = torch.tensor([took / times], device=self.device)
+        torch.distributed.all_reduce(slowest, op=torch.distributed.ReduceOp.MAX)
+        return float(slowest)
+
+    def replay_us(self, graph):
+        torch, found = self.torch, []
+        for _ in range(self.options.repeat):
+            torch.distributed.barrier()
+            begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+            begin.record()
+            graph.replay()
+            end.record()
+            torch.cuda.synchronize()
+            found.append(1e3 * begin.elapsed_time(end))
+        return statistics.median(found)
+
+
+class Step:
+    """A case's tensors on one rank, over its own part of the cache and over the whole of it."""
+
+    def __init__(self, rank, case):
+        torch, deft = rank.torch, rank.deft
+        self.rank, self.case = rank, case
+        self.attention = deft.compile(case.spec)
+        whole_tree, tokens = case.tree(deft)
+        own_tree, _ = case.tree(deft)
+        own_tree.set_ranks(deft.Ranks(rank.count, rank.rank, unit=PAGE))
+        rank.peers.agree(self.attention, own_tree)
+        generator = torch.Generator(rank.device).manual_seed(7)
+        make = {"dtype": torch.bfloat16, "device": rank.device, "generator": generator}
+        rows = (tokens, case.kv_heads, 128) if case.kv_heads else (tokens, 576)
+        self.whole = [torch.randn(rows, **make) for _ in range(2 if case.kv_heads else 1)]
+        pages = torch.arange(tokens, device=rank.device) // PAGE
+        own = [part[pages % rank.count == rank.rank] for part in self.whole]
+        self.q = torch.randn(whole_tree.query_count, case.heads, 128 if case.kv_heads else 576, **make)
+        self.queries = len(self.q)
+        self.plans, self.caches = [], []
+        for tree, cache in ((whole_tree, self.whole), (own_tree, own)):
+            paged = [part.view(-1, PAGE, *part.shape[1:]) for part in cache]
+            table = torch.arange(len(paged[0]), dtype=torch.int32, device=rank.device)
+            self.plans.append(self.attention.plan(tree, device=rank.device))
+            self.caches.append((*paged, *([None] * (2 - len(paged))), table))
+        self.tree = whole_tree
+        self.out, self.lse = self.room(case.heads), self.room(case.heads, is_lse=True)
+        begin, end = rank.heads_of(case.heads)
+        self.heads = begin, end
+        self.merged = self.room(end - begin), self.room(end - begin, is_lse=True)
+
+    def room(self, heads, is_lse=False):
+        torch, device = self.rank.torch, self.rank.device
+        if is_lse:
+            return torch.zeros(self.queries, heads, device=device)
+        return torch.zeros(self.queries, heads, self.case.columns, dtype=torch.bfloat16, device=device)
+
+    def attend(self, which):
+        self.plans[which].run(self.q, *self.caches[which], out=self.out, lse=self.lse)
+
+    def merge(self):
+        self.rank.peers.merge(self.out, self.lse, heads=self.heads, to=self.merged)
+
+    def step(self):
+        self.attend(1)
+        self.merge()
+
+    def step_by_nccl(self):
+        self.attend(1)
+        self.rank.slow.merge(self.out, self.lse, heads=self.heads)
+
+    def error(self):
+        """The largest distance of a merged row to that of one GPU, and of a few to double precision, relative to the row."""
+        torch = self.rank.torch
+        self.step()
+        merged, lse = (part.clone() for part in self.merged)
+        self.rank.peers.check()
+        self.attend(0)
+        alone, its_lse = self.out[:, slice(*self.heads)].double(), self.lse[:, slice(*self.heads)]
+        worst = float(((merged.double() - alone).norm(dim=-1) / alone.norm(dim=-1)).max()) if merged.numel() else 0.0
+        worst_lse = float((lse - its_lse).abs().max()) if merged.numel() else 0.0
+        exact = 0.0
+        for query in (0, self.queries - 1):
+            exact = max(exact, self.exact_error(query, merged[query]))
+        found = torch.tensor([worst, worst_lse, exact], device=self.rank.device)
+        torch.distributed.all_reduce(found, op=torch.distributed.ReduceOp.MAX)
+        return found.tolist()
+
+    def exact_error(self, query, rows):
+        torch, case = self.rank.torch, self.case
+        begin, end = self.heads
+        path, node = [], self.tree.queries[query].node
+        while node is not None and node >= 0:
+            facts = self.tree.node(node)
+            path.append(torch.arange(facts.location, facts.location + facts.tokens, device=self.rank.device))
+            node = facts.parent
+        seen = torch.cat(path)
+        worst = 0.0
+        for head in sorted({begin, end - 1}) if end > begin else ():
+            of = (slice(None), head * case.kv_heads // case.heads) if case.kv_heads else (slice(None),)
+            k = self.whole[0][seen][of].double()
+            v = self.whole[1][seen][of].double() if case.kv_heads else k[:, :512]
+            scale = 128**-0.5 if case.kv_heads else 192**-0.5
+            right = torch.softmax(k @ self.q[query, head].double() * scale, 0) @ v
+            worst = max(worst, float((rows[head - begin].double() - right).norm() / right.norm()))
+        return worst
+
+
+def measure(rank, case):
+    step = Step(rank, case)
+    worst, worst_lse, exact = step.error()
+    row = {"row": case.name, "ranks": rank.count, "error": worst, "lse_error": worst_lse, "error_to_double": exact}
+    row["is_right"] = worst < 0.02 and worst_lse < 0.01 and exact < 0.02
+    row["one_us"] = rank.time_us(lambda: step.attend(0))
+    row["own_part_us"] = rank.time_us(lambda: step.attend(1))
+    row["step_us"] = rank.time_us(step.step)
+    row["nccl_us"] = rank.time_us(step.step_by_nccl)
+    row["merge_us"] = rank.time_us(step.merge, times=20, evicts=False)
+    row["of_ideal"] = row["one_us"] / rank.count / row["step_us"]
+    rank.peers.check()
+    return row
+
+
+def measure_exchange(rank):
+    """Merges alone: 64 queries, 32 heads, 128 columns in 16 bits, a rank its slice of the heads."""
+    torch = rank.torch
+    out = torch.randn(64, 32, 128, dtype=torch.float16, device=rank.device)
+    lse = torch.randn(64, 32, device=rank.device)
+    heads = rank.heads_of(32)
+    to = torch.empty_like(out[:, slice(*heads)].contiguous()), torch.empty(64, heads[1] - heads[0], device=rank.device)
+    return {
+        "row": "exchange_64x32x128",
+        "ranks": rank.count,
+        "is_right": True,
+        "merge_us": rank.time_us(lambda: rank.peers.merge(out, lse, heads=heads, to=to), times=20, evicts=False),
+        "nccl_us": rank.time_us(lambda: rank.slow.merge(out, lse, heads=heads), times=20, evicts=False),
+    }
+
+
+def check_growth(rank):
+    """A captured step is replayed while the device alone makes requests longer; leaves lie on one rank each."""
+    torch, deft = rank.torch, rank.deft
+    leaves, shared, slack = 8, 1024, 64
+    room = 2 * PAGE
+    attention = deft.compile(CASES[0].spec)
+    tree = deft.Tree()
+    root = tree.add_root(shared, location=0)
+    for leaf in range(leaves):
+        tree.add_query(tree.add_child(root, 16, location=shared + leaf * room))
+    tokens = shared + leaves * room
+    holders = [page % rank.count for page in range(shared // PAGE)]
+    holders += [leaf % rank.count for leaf in range(leaves) for _ in range(room // PAGE)]
+    own = tree.copy()
+    own.set_ranks(deft.Ranks(rank.count, rank.rank, unit=PAGE, layout="by_page", holders=holders))
+    generator = torch.Generator(rank.device).manual_seed(9)
+    make = {"dtype": torch.bfloat16, "device": rank.device, "generator": generator}
+    k, v = (torch.randn(tokens // PAGE, PAGE, 8, 128, **make) for _ in range(2))
+    q = torch.randn(leaves, 32, 128, **make)
+    table = torch.arange(tokens // PAGE, dtype=torch.int32, device=rank.device)
+    steps = torch.arange(leaves, dtype=torch.int32, device=rank.device)
+    lengths = torch.empty_like(steps)
+    plans = []
+    for planned in (tree, own):
+        plan = attention.plan(planned, device=rank.device, follows_lengths=True, slack=slack)
+        plans.append(plan)
+    out, lse = torch.empty_like(q), torch.empty(leaves, 32, device=rank.device)
+    to = torch.empty_like(out), torch.empty_like(lse)
+
+    def step():
+        steps.add_(1)
+        torch.remainder(steps, slack, out=lengths).add_(shared + 16)
+        plans[1].follow(lengths)
+        plans[1].run(q, k, v, table, out=out, lse=lse)
+        rank.peers.merge(out, lse, to=to)
+
+    graph = rank.graph(step)
+    most, worst, began = rank.options.replays, 0.0, time.monotonic()
+    for replay in range(most):
+        graph.replay()
+        if replay % max(1, most // 97) == 0 or replay == most - 1:
+            merged = to[0].clone()
+            plans[0].follow(lengths)
+            alone = plans[0].run(q, k, v, table).double()
+            worst = max(worst, float(((merged.double() - alone).norm(dim=-1) / alone.norm(dim=-1)).max()))
+    torch.cuda.synchronize()
+    rank.peers.check()
+    plans[1].check_replays()
+    return {"row": "replays_with_device_lengths", "ranks": rank.count, "replays": most, "error": worst, "is_right": worst < 0.02,
+            "seconds": round(time.monotonic() - began, 2)}
+
+
+def check_absence(rank):
+    """The last rank makes no merge: the others find out which."""
+    torch, last = rank.torch, rank.count - 1
+    out, lse = torch.ones(4, 32, 128, dtype=torch.float16, device=rank.device), torch.zeros(4, 32, device=rank.device)
+    rank.peers.merge(out, lse)
+    torch.cuda.synchronize()
+    rank.peers.check()
+    torch.distributed.barrier()
+    said, began = "", time.monotonic()
+    if rank.rank != last:
+        rank.peers.merge(out, lse)
+        torch.cuda.synchronize()
+        try:
+            rank.peers.check()
+        except rank.deft.Error as error:
+            said = str(error)
+    took = time.monotonic() - began
+    is_right = rank.rank == last or (f"rank {last} did not give its results" in said and took < PATIENCE + 3)
+    everyone = [None] * rank.count
+    torch.distributed.all_gather_object(everyone, (said, is_right, round(took, 2)))
+    return {"row": "a_rank_stays_away", "ranks": rank.count, "said": everyone[0][0], "seconds": everyone[0][2], "is_right": all(one[1] for one in everyone)}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--repeat", type=int, default=15)
+    parser.add_argument("--replays", type=int, default=10000)
+    parser.add_argument("--only", nargs="*", default=[], help="rows whose names hold one of these words")
+    parser.add_argument("--json")
+    options = parser.parse_args()
+    try:
+        import torch
+    except ImportError:
+        sys.exit(3)
+    if "RANK" not in os.environ or torch.cuda.device_count() < int(os.environ.get("LOCAL_WORLD_SIZE", 1)):
+        print("needs torchrun, and a GPU for each rank", file=sys.stderr)
+        sys.exit(3)
+    rank = Rank(options)
+    checks = {"exchange": measure_exchange, "replays": check_growth}
+    makers = [(case.name, lambda rank, case=case: measure(rank, case)) for case in CASES] + list(checks.items())
+    makers.append(("absence", check_absence))  # behind it the group is of no use
+    rows = []
+    for name, make in makers:
+        if options.only and not any(word in name for word in options.only):
+            continue
+        rows.append(make(rank))
+        torch.cuda.empty_cache()
+        if rank.rank == 0:
+            print(json.dumps(rows[-1]), flush=True)
+    if rank.rank == 0 and options.json:
+        with open(options.json, "w") as file:
+            json.dump({"device": torch.cuda.get_device_name(), "rows": rows}, file, indent=1)
+    torch.distributed.destroy_process_group()
+    sys.exit(0 if all(row["is_right"] for row in rows) else 1)
+
+
+if __name__ == "__main__":
+    main()
