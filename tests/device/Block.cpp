@@ -285,6 +285,26 @@ void Block::giveWay() {
     throw Ended{};
 }
 
+void Block::dealRegisters(int registers) {
+  meet("setmaxnreg");
+  warps_[place.thread.x / kLanes].registers = registers;
+  int dealt = 0;
+  for (const Warp &warp : warps_) {
+    if (warp.registers == 0)
+      return;
+    dealt += warp.registers;
+  }
+  // Kernels of 256 threads and fewer leave room for a second block; the registers come in eights.
+  constexpr int kOfMultiprocessor = 1 << 16, kTwoBlocks = 256, kEight = 8;
+  const int each = shape_.threads <= kTwoBlocks
+                       ? kOfMultiprocessor / 2 / kTwoBlocks
+                       : kOfMultiprocessor / static_cast<int>(shape_.threads) / kEight * kEight;
+  if (dealt > each * static_cast<int>(warps_.size()))
+    fail("setmaxnreg deals " + std::to_string(dealt) +
+         " registers to a thread of each warp, the launch has " +
+         std::to_string(each * static_cast<int>(warps_.size())) + ": some warps wait forever");
+}
+
 void Block::waitWhile(const unsigned &counter, unsigned seen, const std::string &what) {
   const Place mine = place;
   Fiber &self = *fibers_[mine.thread.x];

@@ -89,6 +89,10 @@ public:
   }
   void meet(const char *word) { meet(word, 0); }
 
+  /// From here on the threads of the warp have so many registers. More in all than a launch has would leave
+  /// warps waiting.
+  void dealRegisters(int registers);
+
   /// A named barrier of so many threads.
   void arriveAtBarrier(int barrier, int threads, bool waits);
   void syncThreads();
@@ -139,6 +143,7 @@ private:
     unsigned meetings = 0; ///< that are over
     int waiting = 0;
     const char *word = nullptr;
+    int registers = 0;                                   ///< dealt to each thread; 0: none yet
     alignas(16) std::byte slots[2][kLanes * kSlotBytes]; ///< a lane is at most a meeting ahead
   };
   struct NamedBarrier {

@@ -151,6 +151,22 @@ TEST(BlockTest, BarriersAreForAllOrForThoseWhoAreCounted) {
 }
 
 /// Phases end with the last arrival, and their parity is what waiting asks for.
+TEST(BlockTest, RegistersAreNotDealtTwice) {
+  const auto deal = []<int kCopying, int kComputing>() {
+    return runBlock({.threads = 384}, [] {
+      if (threadIdx.x < 128)
+        ptx::keepRegisters<kCopying>();
+      else
+        ptx::takeRegisters<kComputing>();
+    });
+  };
+  EXPECT_EQ((deal.operator()<72, 216>()), "");
+  EXPECT_EQ((deal.operator()<88, 208>()), "");
+  EXPECT_THAT(
+      (deal.operator()<80, 216>()),
+      HasSubstr("setmaxnreg deals 2048 registers to a thread of each warp, the launch has 2016"));
+}
+
 TEST(BlockTest, MbarriersCountArrivalsByPhases) {
   for (unsigned seed = 0; seed < 4; ++seed) {
     int turns = 0;

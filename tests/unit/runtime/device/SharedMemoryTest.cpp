@@ -12,7 +12,7 @@ namespace {
 
 class SharedMemoryTest : public testing::Test {
 protected:
-  std::shared_ptr<Device> device_ = Device::open(0).value();
+  std::shared_ptr<Device> device_ = Device::open(Driver::load(DEFT_FAKE_CUDA).value()).value();
 };
 
 int countOf(const std::string &function) {

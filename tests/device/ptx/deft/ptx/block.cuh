@@ -12,7 +12,7 @@ inline int blocksReadHere() { return static_cast<int>(gridDim.x); }
 /// By warpgroups.
 template <int kRegisters> void keepRegisters() {
   static_assert(kRegisters % 8 == 0 && kRegisters >= 24 && kRegisters <= 256);
-  test::Block::now().meet("setmaxnreg");
+  test::Block::now().dealRegisters(kRegisters);
 }
 template <int kRegisters> void takeRegisters() { keepRegisters<kRegisters>(); }
 
