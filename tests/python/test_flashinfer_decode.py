@@ -76,6 +76,9 @@ def test_it_is_the_attention_of_each_request(generator, page_size, layout, dtype
     out, lse = wrapper.run(q, batch.cache, return_lse=True)
     assert out.dtype == dtype and lse.dtype == torch.float32
     assert_close(out, batch.right(q)[0], lse, batch.right(q)[1])
+    written = torch.zeros_like(lse)
+    assert torch.equal(wrapper.run(q, batch.cache, lse=written), out)
+    assert torch.equal(written, lse), "an lse that is given is written"
 
 
 @pytest.mark.parametrize("asked", [{"disable_split_kv": True}, {"fixed_split_size": 64}])

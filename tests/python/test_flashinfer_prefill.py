@@ -176,6 +176,10 @@ def test_lse_comes_to_either_base_and_in_either_order(generator):
     assert_close(out, right, lse.t() / torch.log(torch.tensor(2.0)), right_lse)
     turned = wrapper.run(prompts.q, prompts.cache, return_lse=True, lse_layout="HN")[1]
     assert turned.is_contiguous() and turned.shape == lse.shape
+    for layout, expected in ("HN", turned), ("NH", turned.t()):
+        written = torch.zeros(expected.shape)
+        assert torch.equal(wrapper.run(prompts.q, prompts.cache, lse=written, lse_layout=layout), out)
+        assert torch.equal(written, expected), "an lse that is given is written"
     for name, value in ("lse_base", "e"), ("lse_layout", "HNX"):
         with pytest.raises(ValueError, match=f"{name} is '{value}', it must be"):
             wrapper.run(prompts.q, prompts.cache, **{name: value})

@@ -238,7 +238,7 @@ class BatchMLAPagedAttentionWrapper:
         scales = None
         if factor != 1 or cache_scale != 1:
             variant, scales = variant.scaled, Scales(factor * cache_scale, cache_scale)
-        results = run_split(
+        return run_split(
             self._steps,
             variant,
             query_of(*q) if isinstance(q, tuple) else q,
@@ -246,11 +246,10 @@ class BatchMLAPagedAttentionWrapper:
             None,
             out,
             lse,
-            return_lse or lse is not None,
+            return_lse,
             scales,
             math.e if return_lse_base_on_e else 2,
         )
-        return results[0] if lse is not None and not return_lse else results
 
 
 def _scale_of(variant: Variant, ckv_scale: float | None, ckv_scale_arr: Any, kpe_scale: float | None) -> float:

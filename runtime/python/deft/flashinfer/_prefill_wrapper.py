@@ -158,13 +158,12 @@ class PrefillWrapper:
             self._was_captured = True
         factor = variant.factor_to(scale)
         steps, variant = self._plans.of(variant, causal)
-        own = lse if lse_layout == "NH" else None
         base = 2 if lse_base == "log2" else math.e
-        results = run_scaled(steps, variant, q, k, v, out, own, return_lse, factor, v_scale, sinks, base)
-        if not return_lse or lse_layout == "NH":
-            return results
-        out, turned = results[0], results[1].t()
-        return out, turned.contiguous() if lse is None else lse.copy_(turned)
+        if lse_layout == "NH" or not (return_lse or lse is not None):
+            return run_scaled(steps, variant, q, k, v, out, lse, return_lse, factor, v_scale, sinks, base)
+        out, own = run_scaled(steps, variant, q, k, v, out, None, True, factor, v_scale, sinks, base)
+        turned = own.t().contiguous() if lse is None else lse.copy_(own.t())
+        return (out, turned) if return_lse else out
 
 
 def variant_of(

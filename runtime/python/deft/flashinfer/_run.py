@@ -26,7 +26,7 @@ def run(
     v_scale: Any = None,
     sinks: torch.Tensor | None = None,
 ) -> Any:
-    """out, or (out, lse); lse is the logarithm to the base 2."""
+    """out, or (out, lse) where `return_lse` is set; an lse that is given is written in any case. It is the logarithm to the base 2."""
     k, v = split_cache(cache, variant.kv_layout)
     return run_scaled(steps, variant, q, k, v, out, lse, return_lse, score_scale, v_scale, sinks)
 
@@ -74,14 +74,14 @@ def run_split(
     sinks: torch.Tensor | None = None,
 ) -> Any:
     """The same of K and V as deft takes them."""
-    if not return_lse:
+    if not return_lse and lse is None:
         return steps.run(variant, q, k, v, out, scales=scales, sinks=sinks)
     if lse is None:
         lse = torch.empty(q.shape[:2], dtype=torch.float32, device=q.device)
     out, lse = steps.run(variant, q, k, v, out, lse, scales, sinks)
     if lse_base != math.e:
         lse.mul_(1 / math.log(lse_base))
-    return out, lse
+    return (out, lse) if return_lse else out
 
 
 def _sinks_of(sinks: torch.Tensor, variant: Variant, q: torch.Tensor) -> torch.Tensor:
