@@ -1,5 +1,3 @@
-import enum
-import importlib
 import json
 import logging
 from types import SimpleNamespace
@@ -12,73 +10,16 @@ import deft
 import deft.vllm
 from deft.vllm.planner import Planner, work_of
 from deftc_program import deftc
-from engine_fakes import Support, forget, install
+from engine_fakes import Support
 from plain_attention import assert_close, pages_of, plain
-
-PAGE = 16
-IN_BYTES = {"fp8": torch.float8_e4m3fn, "fp8_e5m2": torch.float8_e5m2}
-
-
-def ints(values):
-    return torch.tensor(values, dtype=torch.int32)
-
-
-@pytest.fixture
-def registry(monkeypatch):
-    """What was registered."""
-    registered = {}
-
-    class Backends(enum.Enum):
-        CUSTOM = None
-
-        def is_overridden(self):
-            return self in registered
-
-        def get_path(self):
-            return registered[self]
-
-    class Base:
-        def __class_getitem__(cls, item):
-            return cls
-
-        def __init__(self, kv_cache_spec, layer_names, vllm_config, device):
-            self.kv_cache_spec, self.layer_names, self.vllm_config, self.device = kv_cache_spec, layer_names, vllm_config, device
-
-    def write(key, value, k_cache, v_cache, slots, dtype, k_scale, v_scale):
-        if dtype in IN_BYTES:
-            key, value = ((new / scale).to(IN_BYTES[dtype]).view(torch.uint8) for new, scale in ((key, k_scale), (value, v_scale)))
-        for row, slot in enumerate(slots.tolist()):
-            if slot >= 0:
-                k_cache[slot // PAGE, slot % PAGE], v_cache[slot // PAGE, slot % PAGE] = key[row], value[row]
-
-    modules = {
-        "vllm.v1.attention.backends.registry": {
-            "AttentionBackendEnum": Backends,
-            "register_backend": lambda member, path: registered.__setitem__(member, path),
-        },
-        "vllm.v1.attention.backend": {
-            "AttentionBackend": object,
-            "AttentionCGSupport": Support,
-            "AttentionImpl": object,
-            "AttentionMetadataBuilder": Base,
-            "AttentionType": SimpleNamespace(DECODER="decoder"),
-            "MultipleOf": lambda base: base,
-        },
-        "vllm.v1.attention.backends.utils": {"get_kv_cache_layout": lambda: "NHD"},
-        "vllm._custom_ops": {"reshape_and_cache_flash": write},
-        "vllm.distributed": {"get_tp_group": lambda: SimpleNamespace(world_size=1)},
-    }
-    install(monkeypatch, "vllm", "0.26.0", modules)
-    forget(monkeypatch, "deft.vllm.backend")
-    yield registered
-    forget(monkeypatch, "deft.vllm.backend")
+from vllm_fakes import IN_BYTES, PAGE, Engine, common, ints, registry  # noqa: F401
 
 
 def test_it_registers_itself_once_and_says_which_release_it_was_seen_with(registry, caplog):
     with caplog.at_level(logging.INFO):
         deft.vllm.register()
         deft.vllm.register()
-    assert list(registry.values()) == ["deft.vllm.backend.DeftBackend"]
+    assert list(registry.values()) == ["deft.vllm.Backend"]
     assert "CUSTOM is deft, which was tested on a GPU with vLLM 0.26" in caplog.text
 
 
@@ -102,25 +43,6 @@ def test_releases_that_it_was_not_written_for_are_left_alone(registry, monkeypat
     monkeypatch.setattr("deft._adapters.releases.version", lambda package: version)
     deft.vllm.register()
     assert not registry and f"it supports 0.22 to 0.33, installed is {version}" in caplog.text
-
-
-def common(table, lengths, counts, *, padded=0, slots=None):
-    """As vLLM pads: rows of padding have no queries, the tokens count them."""
-    starts = [0]
-    for count in counts + [0] * padded:
-        starts.append(starts[-1] + count)
-    return SimpleNamespace(
-        query_start_loc_cpu=ints(starts),
-        seq_lens=ints(lengths + [0] * padded),
-        seq_lens_cpu_upper_bound=ints(lengths + [0] * padded),
-        num_reqs=len(lengths) + padded,
-        num_actual_tokens=starts[-1] + padded,
-        max_query_len=max(counts),
-        max_seq_len=max(lengths),
-        block_table_tensor=table,
-        slot_mapping=slots,
-        causal=True,
-    )
 
 
 def test_rows_of_padding_are_left_out():
@@ -169,49 +91,6 @@ def test_steps_of_decoding_that_replay_a_graph_are_kept_by_their_size():
     ]
     assert steps[0] is steps[1] and steps[2] is not steps[0] and steps[3] is steps[4]
     assert steps[3] not in (steps[0], steps[2])
-
-
-class Engine:
-    """Two layers of a model as vLLM holds them."""
-
-    def __init__(self, kv_dtype=torch.bfloat16, kept="auto"):
-        backend = importlib.import_module("deft.vllm.backend")
-        self.backend = backend.DeftBackend
-        impl = self.backend.get_impl_cls()
-        self.impls = [
-            impl(4, 64, 0.125, 2, kv_cache_dtype=kept),
-            impl(4, 64, 0.125, 2, sliding_window=9, logits_soft_cap=5.0, kv_cache_dtype=kept),
-        ]
-        layers = {
-            f"layer{i}": SimpleNamespace(
-                impl=impl,
-                _k_scale=torch.tensor(0.5 + i),
-                _v_scale=torch.tensor(0.25 + i),
-                _k_scale_float=0.5 + i,
-                _v_scale_float=0.25 + i,
-            )
-            for i, impl in enumerate(self.impls)
-        }
-        self.layers = list(layers.values())
-        config = SimpleNamespace(
-            compilation_config=SimpleNamespace(
-                static_forward_context=layers,
-                cudagraph_mode=SimpleNamespace(has_full_cudagraphs=lambda: True),
-                cudagraph_capture_sizes=[1, 2, 4],
-            ),
-            scheduler_config=SimpleNamespace(max_num_seqs=4),
-            model_config=SimpleNamespace(max_model_len=128, dtype=torch.bfloat16),
-            cache_config=SimpleNamespace(num_gpu_blocks=10, block_size=PAGE),
-            speculative_config=None,
-        )
-        spec = SimpleNamespace(block_size=PAGE, dtype=kv_dtype)
-        self.builder = self.backend.get_builder_cls()(spec, list(layers), config, torch.device("cpu"))
-        shape = self.backend.get_kv_cache_shape(10, PAGE, 2, 64)
-        order = self.backend.get_kv_cache_stride_order()
-        back = [order.index(i) for i in range(len(order))]
-        self.caches = [
-            torch.zeros([shape[i] for i in order], dtype=kv_dtype).permute(*back) for _ in self.layers
-        ]
 
 
 @pytest.mark.parametrize("kept", ["auto", "fp8", "fp8_e5m2"])
@@ -314,3 +193,18 @@ def test_what_it_can_do_is_told_truly(registry):
 def test_a_cache_of_another_type_is_named_before_the_first_step(registry):
     with pytest.raises(NotImplementedError, match="kv_cache_dtype=torch.float16 .* of the model's type, torch.bfloat16"):
         Engine(kv_dtype=torch.float16)
+
+
+def test_models_with_latent_caches_have_a_backend_of_their_own(registry, monkeypatch):
+    import vllm.config
+
+    def is_mla(use_mla):
+        config = SimpleNamespace(model_config=SimpleNamespace(use_mla=use_mla))
+        monkeypatch.setattr(vllm.config, "get_current_vllm_config_or_none", lambda: config)
+        return deft.vllm.Backend.__name__
+
+    assert (is_mla(False), is_mla(True)) == ("DeftBackend", "DeftMLABackend")
+    monkeypatch.setattr(vllm.config, "get_current_vllm_config_or_none", lambda: None)
+    assert deft.vllm.Backend.__name__ == "DeftBackend"
+    with pytest.raises(AttributeError, match="no attribute 'Other'"):
+        deft.vllm.Other

@@ -216,6 +216,7 @@ def make_latent_variant(
     sm_scale: float,
     topk: int = 0,
     cache_dtype: str = "",
+    has_scales: bool = False,
     scale_columns: int = 0,
 ) -> Variant:
     """Of the arguments as FlashInfer names them for latent caches; `topk` is FlashMLA's."""
@@ -239,6 +240,7 @@ def make_latent_variant(
         scale_of(sm_scale, latent_dim),
         0.0,
         -1,
+        has_scales,
         rope_dim=rope_dim,
         topk=topk,
         scale_columns=scale_columns,

@@ -9,13 +9,11 @@ import torch
 from .._adapters.dtypes import CACHE_DTYPES, SPEC_DTYPES
 from .._adapters.outside import outside
 from .._adapters.steps import PagedWork, Room, Steps
-from .._adapters.variant import Scales, Variant, make_variant
+from .._adapters.variant import Scales, Variant, make_latent_variant, make_variant
 
 
-def variant_of(layer: Any, page_size: int, dtype: torch.dtype, cache_dtype: torch.dtype) -> Variant:
-    """Of a RadixAttention, q of `dtype`."""
-    if layer.v_head_dim != layer.qk_head_dim:
-        raise outside("v_head_dim", layer.v_head_dim, f"V is as wide as K, {layer.qk_head_dim}")
+def _words_of(layer: Any, dtype: torch.dtype, cache_dtype: torch.dtype) -> tuple[str, str]:
+    """The types of q and of the cache, once nothing about the layer is outside of what any attention here takes."""
     if layer.is_cross_attention:
         raise outside("is_cross_attention", True, "a layer sees its own request")
     if getattr(layer.attn_type, "value", layer.attn_type) != "decoder":
@@ -26,9 +24,38 @@ def variant_of(layer: Any, page_size: int, dtype: torch.dtype, cache_dtype: torc
         raise outside("xai_temperature_len", layer.xai_temperature_len, "a score does not depend on how long a request is")
     if dtype not in SPEC_DTYPES:
         raise outside("dtype", dtype, "q is float16 or bfloat16")
-    word, in_bytes = SPEC_DTYPES[dtype], CACHE_DTYPES.get(cache_dtype, "")
+    in_bytes = CACHE_DTYPES.get(cache_dtype, "")
     if cache_dtype != dtype and not in_bytes:
         raise outside("kv_cache_dtype", cache_dtype, f"K and V are of q's type, {dtype}, or 8-bit floats")
+    return SPEC_DTYPES[dtype], in_bytes
+
+
+def latent_variant_of(layer: Any, page_size: int, dtype: torch.dtype, cache_dtype: torch.dtype) -> Variant:
+    """Of a RadixAttention over latent caches, q of `dtype`. SGLang writes them without scales."""
+    word, in_bytes = _words_of(layer, dtype, cache_dtype)
+    if layer.tp_k_head_num != 1:
+        why = "K and V are latent; for prompts with expanded ones choose another --prefill-attention-backend"
+        raise outside("num_kv_heads", layer.tp_k_head_num, why)
+    for name, value in {"logit_cap": layer.logit_cap, "sliding_window_size": max(layer.sliding_window_size or 0, 0)}.items():
+        if value:
+            raise outside(name, value, "latent attention has none")
+    return make_latent_variant(
+        query_heads=layer.tp_q_head_num,
+        latent_dim=layer.v_head_dim,
+        rope_dim=layer.qk_head_dim - layer.v_head_dim,
+        page_size=page_size,
+        dtype=word,
+        output_dtype=word,
+        sm_scale=layer.scaling,
+        cache_dtype=in_bytes,
+    )
+
+
+def variant_of(layer: Any, page_size: int, dtype: torch.dtype, cache_dtype: torch.dtype) -> Variant:
+    """Of a RadixAttention, q of `dtype`."""
+    if layer.v_head_dim != layer.qk_head_dim:
+        raise outside("v_head_dim", layer.v_head_dim, f"V is as wide as K, {layer.qk_head_dim}")
+    word, in_bytes = _words_of(layer, dtype, cache_dtype)
     return make_variant(
         query_heads=layer.tp_q_head_num,
         kv_heads=layer.tp_k_head_num,

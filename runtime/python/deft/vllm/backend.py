@@ -1,4 +1,6 @@
-"""The classes that vLLM asks a backend for. Imported by vLLM once the backend is chosen."""
+"""The classes that vLLM asks a backend for. Imported by vLLM once the backend is chosen.
+
+Those of models with latent attention are in mla.py."""
 
 from __future__ import annotations
 
@@ -22,11 +24,11 @@ from .._adapters.ranks import agree_on_configs
 from .._adapters.releases import takes
 from .._adapters.variant import Scales, Variant, make_variant
 from .host_tables import listen
-from .planner import DeftMetadata, Planner
+from .planner import DeftMetadata, planner_of, variants_of
 
 listen()  # vLLM imports this before its model runner makes block tables
 
-_KEPT_AS_IT_IS = ("auto", "float16", "bfloat16")
+KEPT_AS_IT_IS = ("auto", "float16", "bfloat16")
 _KEPT_IN_BYTES = {"fp8": "fp8_e4m3", "fp8_e4m3": "fp8_e4m3", "fp8_e5m2": "fp8_e5m2"}  # as a spec says it
 
 
@@ -34,7 +36,7 @@ class DeftBackend(AttentionBackend):
     accept_output_buffer: bool = True
     forward_includes_kv_cache_update: bool = False
     supported_dtypes: ClassVar[list[torch.dtype]] = [torch.float16, torch.bfloat16]
-    supported_kv_cache_dtypes: ClassVar[list[Any]] = [*_KEPT_AS_IT_IS, *_KEPT_IN_BYTES]
+    supported_kv_cache_dtypes: ClassVar[list[Any]] = [*KEPT_AS_IT_IS, *_KEPT_IN_BYTES]
 
     @staticmethod
     def get_name() -> str:
@@ -121,7 +123,7 @@ class DeftBackend(AttentionBackend):
 
 
 @functools.cache
-def _agree_with_other_ranks() -> None:
+def agree_with_other_ranks() -> None:
     """Once, before anything is compiled; all ranks make builders alike."""
     group = get_tp_group()
     if group.world_size > 1:
@@ -134,36 +136,21 @@ class DeftMetadataBuilder(AttentionMetadataBuilder[DeftMetadata]):
 
     def __init__(self, kv_cache_spec: Any, layer_names: list[str], vllm_config: Any, device: torch.device) -> None:
         super().__init__(kv_cache_spec, layer_names, vllm_config, device)
-        own, kept = vllm_config.model_config.dtype, kv_cache_spec.dtype
-        if kept != own and kept.itemsize > 1:  # --kv-cache-dtype of another 16-bit type
-            raise outside("kv_cache_dtype", kept, f"K and V are of the model's type, {own}, or of 8 bits")
-        _agree_with_other_ranks()
-        compilation = vllm_config.compilation_config
-        mode = compilation.cudagraph_mode
-        has_graphs = mode is not None and mode.has_full_cudagraphs()
-        scheduler, cache = vllm_config.scheduler_config, vllm_config.cache_config
-        tokens = scheduler.max_num_seqs * vllm_config.model_config.max_model_len
-        if cache.num_gpu_blocks:
-            tokens = min(tokens, cache.num_gpu_blocks * cache.block_size)
-        self._planner = Planner(
-            device,
-            kv_cache_spec.block_size,
-            (compilation.cudagraph_capture_sizes or []) if has_graphs else [],
-            tokens,
-            # With drafts, lengths on the host are those of all drafts being accepted.
-            lengths_are_exact=vllm_config.speculative_config is None,
-            layers=len(layer_names),
-        )
+        agree_with_other_ranks()
+        self._planner = planner_of(vllm_config, kv_cache_spec, len(layer_names), device)
 
     @functools.cached_property
     def _variants(self) -> frozenset[Variant]:
         """Of the layers, which are there once the first step is planned."""
-        layers = self.vllm_config.compilation_config.static_forward_context
-        size, dtype = self.kv_cache_spec.block_size, self.vllm_config.model_config.dtype
-        return frozenset(layers[name].impl.variant(size, dtype) for name in self.layer_names)
+        return variants_of(self.vllm_config, self.kv_cache_spec, self.layer_names)
 
     def build(self, common_prefix_len: int, common_attn_metadata: Any, fast_build: bool = False) -> DeftMetadata:
         return self._planner.plan(common_attn_metadata, self._variants)
+
+
+def check_kept(kv_cache_dtype: str, *known: str) -> None:
+    if kv_cache_dtype not in known:
+        raise outside("kv_cache_dtype", kv_cache_dtype, f"it is one of {', '.join(known)}")
 
 
 class DeftImpl(AttentionImpl):
@@ -187,9 +174,7 @@ class DeftImpl(AttentionImpl):
         refuse_given("a layer of vLLM has no place for a parameter of a spec", alibi_slopes=alibi_slopes, sinks=sinks)
         if attn_type != AttentionType.DECODER:
             raise outside("attn_type", attn_type, "a query sees no token behind its own")
-        if kv_cache_dtype not in _KEPT_AS_IT_IS and kv_cache_dtype not in _KEPT_IN_BYTES:
-            known = ", ".join([*_KEPT_AS_IT_IS, *_KEPT_IN_BYTES])
-            raise outside("kv_cache_dtype", kv_cache_dtype, f"it is one of {known}")
+        check_kept(kv_cache_dtype, *KEPT_AS_IT_IS, *_KEPT_IN_BYTES)
         self.num_heads, self.head_size, self.scale = num_heads, head_size, float(scale)
         self.num_kv_heads = num_heads if num_kv_heads is None else num_kv_heads
         self.sliding_window, self.logits_soft_cap = sliding_window, logits_soft_cap

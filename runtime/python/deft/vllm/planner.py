@@ -21,12 +21,12 @@ class DeftMetadata(NamedTuple):
     slot_mapping: Any
 
 
-def work_of(common: Any, page_size: int, lengths_are_exact: bool) -> tuple[PagedWork, int]:
-    """With how many queries there are. Rows of padding have none, and are left out."""
+def work_of(common: Any, page_size: int, lengths_are_exact: bool, most: int | None = None) -> tuple[PagedWork, int]:
+    """With how many queries there are. Rows of padding have none, and are left out. `most`: only the first requests, so many."""
     if common.causal is not True:
         raise outside("causal", common.causal, "a query sees no token behind its own")
     # In NumPy, whose calls cost a fifth of torch's where arrays are small.
-    starts = common.query_start_loc_cpu.numpy().astype(np.int32)
+    starts = common.query_start_loc_cpu.numpy()[: None if most is None else most + 1].astype(np.int32)
     requests = int(np.count_nonzero(starts[1:] > starts[:-1]))  # those of padding stand behind the others
     starts = starts[: requests + 1]
     known = getattr(common, "seq_lens_cpu_upper_bound", None) if lengths_are_exact else None
@@ -57,8 +57,9 @@ class Planner:
         self._eager = Steps(_CALLER, device)
         self._of_graphs: dict[int, Steps] = {}
 
-    def plan(self, common: Any, variants: Iterable[Variant]) -> DeftMetadata:
-        work, queries = work_of(common, self._page_size, self._lengths_are_exact)
+    def plan(self, common: Any, variants: Iterable[Variant], most: int | None = None) -> DeftMetadata:
+        """`most`: only the first requests of the step, so many."""
+        work, queries = work_of(common, self._page_size, self._lengths_are_exact, most)
         steps = self._eager
         size = common.num_reqs
         if common.max_query_len == 1 and common.num_actual_tokens == size and size in self._graph_sizes:
@@ -67,3 +68,33 @@ class Planner:
             steps = self._of_graphs[size]
         steps.plan(work, *variants)
         return DeftMetadata(steps, queries, common.slot_mapping)
+
+
+def planner_of(vllm_config: Any, kv_cache_spec: Any, layers: int, device: torch.device) -> Planner:
+    """Of a group of so many layers."""
+    own, kept = vllm_config.model_config.dtype, kv_cache_spec.dtype
+    if kept != own and kept.itemsize > 1:  # --kv-cache-dtype of another 16-bit type
+        raise outside("kv_cache_dtype", kept, f"K and V are of the model's type, {own}, or of 8 bits")
+    compilation = vllm_config.compilation_config
+    mode = compilation.cudagraph_mode
+    has_graphs = mode is not None and mode.has_full_cudagraphs()
+    scheduler, cache = vllm_config.scheduler_config, vllm_config.cache_config
+    tokens = scheduler.max_num_seqs * vllm_config.model_config.max_model_len
+    if cache.num_gpu_blocks:
+        tokens = min(tokens, cache.num_gpu_blocks * cache.block_size)
+    return Planner(
+        device,
+        kv_cache_spec.block_size,
+        (compilation.cudagraph_capture_sizes or []) if has_graphs else [],
+        tokens,
+        # With drafts, lengths on the host are those of all drafts being accepted.
+        lengths_are_exact=vllm_config.speculative_config is None,
+        layers=layers,
+    )
+
+
+def variants_of(vllm_config: Any, kv_cache_spec: Any, layer_names: Iterable[str]) -> frozenset[Variant]:
+    """Of a group's layers."""
+    layers = vllm_config.compilation_config.static_forward_context
+    size, dtype = kv_cache_spec.block_size, vllm_config.model_config.dtype
+    return frozenset(layers[name].impl.variant(size, dtype) for name in layer_names)
