@@ -130,10 +130,12 @@ class Requests:
         for i in self.active:
             yield table[self.rows[i], : self.lengths[i]].long(), range(self.lengths[i] - self.counts[i] + 1, self.lengths[i] + 1)
 
-    def check(self, backend, batch, generator, forward, layers=LAYERS):
-        for one in layers:
+    def check(self, backend, batch, generator, forward, layers=LAYERS, sinks=None):
+        """`sinks`: of each layer."""
+        for number, one in enumerate(layers):
             q, k, v = (torch.randn(len(batch.out_cache_loc), heads, 64, generator=generator).half() for heads in (4, 2, 2))
-            out = forward(q.flatten(1), k, v, one, batch).view(-1, 4, 64)
+            more = {} if sinks is None else {"sinks": sinks[number]}
+            out = forward(q.flatten(1), k, v, one, batch, **more).view(-1, 4, 64)
             first = 0
             for slots, seen in self.slots():
                 pool, scales = self.made.token_to_kv_pool, (one.k_scale, one.v_scale)
@@ -142,6 +144,6 @@ class Requests:
                     for buffer, scale in zip(pool.get_kv_buffer(one.layer_id), scales)
                 ]
                 end = first + len(seen)
-                right, _ = plain(q[first:end], *own, seen, soft_cap=one.logit_cap, window_left=one.sliding_window_size)
+                right, _ = plain(q[first:end], *own, seen, soft_cap=one.logit_cap, window_left=one.sliding_window_size, **more)
                 assert_close(out[first:end], right)
                 first = end

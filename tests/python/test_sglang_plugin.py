@@ -85,6 +85,23 @@ def test_caches_of_8_bit_floats_have_scales_of_their_layers_or_none(registry, dt
         requests.lengths = [0, 0, 0]
 
 
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float8_e4m3fn])
+def test_layers_with_sinks(registry, dtype):
+    """Of the type of the model, which may be loaded again while their graphs stay."""
+    backend, made = make(8, kv_cache_dtype=dtype, token_to_kv_pool=Pool(512, dtype))
+    generator = torch.Generator().manual_seed(23)
+    requests = Requests(made, 8)
+    backend.init_cuda_graph_state(4, 4)
+    sinks, places = [torch.tensor([1.0, -2.0, 0.5, 3.0]).half(), torch.zeros(4).half()], set()
+    for counts, kind in ([17, 17, 9], "extend"), ([1, 1, 1], "decode"), ([1, 1, 1], "decode"):
+        batch = requests.step(counts, generator, kind)
+        backend.init_forward_metadata(batch) if kind == "extend" else backend.init_forward_metadata_out_graph(batch)
+        requests.check(backend, batch, generator, getattr(backend, f"forward_{kind}"), sinks=sinks)
+        places.add(tuple(kept.data_ptr() for kept in backend._sinks.values()))
+        sinks[1].add_(0.75)
+    assert len(places) == 1
+
+
 def test_a_pool_of_another_layout_is_named(registry):
     pool = Pool(512)
     backend, made = make(8, token_to_kv_pool=pool)
@@ -151,7 +168,10 @@ def test_what_it_cannot_do_is_named(registry):
         variant_of(layer(0), 1, torch.float16, torch.uint8)
     with pytest.raises(NotImplementedError, match="dtype=torch.float32"):
         variant_of(layer(0), 1, torch.float32, torch.float32)
-    backend, _ = make(1)
-    with pytest.raises(NotImplementedError, match="sinks"):
-        backend.forward_decode(None, None, None, None, None, sinks=[1.0])
+    backend, made = make(1)
+    batch = Requests(made, 1).step([3, 0, 0], None, "extend")
+    backend.init_forward_metadata(batch)
+    for name, value in {"sinks": torch.ones(3), "xpos": torch.ones(3)}.items():
+        with pytest.raises(NotImplementedError, match=name):
+            backend.forward_extend(torch.zeros(3, 256).half(), None, None, layer(0), batch, **{name: value})
     backend.init_forward_metadata(SimpleNamespace(forward_mode=mode("idle")))

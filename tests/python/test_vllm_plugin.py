@@ -93,16 +93,27 @@ def test_steps_of_decoding_that_replay_a_graph_are_kept_by_their_size():
     assert steps[3] not in (steps[0], steps[2])
 
 
-@pytest.mark.parametrize("kept", ["auto", "fp8", "fp8_e5m2"])
-def test_a_step_writes_the_cache_and_computes_each_layer(registry, kept):
-    engine = Engine(torch.uint8 if kept in IN_BYTES else torch.bfloat16, kept)
+@pytest.mark.parametrize(
+    "kept, has_sinks, has_head_scales",
+    [
+        ("auto", False, False),
+        ("fp8", False, False),
+        ("fp8_e5m2", False, False),
+        ("auto", True, False),
+        ("fp8", True, False),
+        ("fp8", False, True),
+        ("fp8", True, True),
+    ],
+)
+def test_a_step_writes_the_cache_and_computes_each_layer(registry, kept, has_sinks, has_head_scales):
+    engine = Engine(torch.uint8 if kept in IN_BYTES else torch.bfloat16, kept, has_sinks, has_head_scales)
 
     def caches_of(impl, layer, cache):
         """K and V as numbers."""
         parts = impl._caches(cache)
         if kept not in IN_BYTES:
             return parts
-        scales = layer._k_scale_float, layer._v_scale_float
+        scales = layer._k_scale.view(-1, 1), layer._v_scale.view(-1, 1)
         return [part.view(IN_BYTES[kept]).float() * scale for part, scale in zip(parts, scales)]
 
     generator = torch.Generator().manual_seed(11)
@@ -110,8 +121,11 @@ def test_a_step_writes_the_cache_and_computes_each_layer(registry, kept):
     for row, pages in enumerate(([3, 1, 2], [3, 1, 7], [5])):
         table[row, : len(pages)] = ints(pages)
     lengths = [0, 0, 0]
-    # A prompt that two share, the rest of their own, then two steps of decoding; the last of them is padded.
-    for counts, padded in ([40, 0, 0], 0), ([0, 37, 9], 0), ([1, 1, 1], 0), ([1, 1, 1], 1):
+    # A prompt that two share, the rest of their own, then three steps of decoding; the second is padded, before the third
+    # weights are loaded again.
+    for number, (counts, padded) in enumerate([([40, 0, 0], 0), ([0, 37, 9], 0), ([1, 1, 1], 0), ([1, 1, 1], 1), ([1, 1, 1], 1)]):
+        if number == 4:
+            engine.load(-0.75)
         rows = [row for row in range(3) if counts[row]]
         before = lengths
         lengths = [length + count for length, count in zip(lengths, counts)]
@@ -121,7 +135,7 @@ def test_a_step_writes_the_cache_and_computes_each_layer(registry, kept):
         metadata = engine.builder.build(
             0, common(table[rows], keep, [counts[row] for row in rows], padded=padded, slots=ints(slots))
         )
-        for impl, layer, cache in zip(engine.impls, engine.layers, engine.caches):
+        for impl, layer, cache, sinks in zip(engine.impls, engine.layers, engine.caches, engine.sinks):
             q, k, v = (torch.randn(total + padded, heads, 64, generator=generator).bfloat16() for heads in (4, 2, 2))
             if counts == [0, 37, 9]:  # the shared pages have the same tokens
                 old = caches_of(impl, layer, cache)
@@ -137,7 +151,7 @@ def test_a_step_writes_the_cache_and_computes_each_layer(registry, kept):
                 own = [pages_of(part, table[row], lengths[row], "NHD") for part in caches_of(impl, layer, cache)]
                 end = first + counts[row]
                 seen = range(lengths[row] - counts[row] + 1, lengths[row] + 1)
-                right, _ = plain(q[first:end], *own, seen, soft_cap=impl.logits_soft_cap or 0.0, window_left=window)
+                right, _ = plain(q[first:end], *own, seen, soft_cap=impl.logits_soft_cap or 0.0, window_left=window, sinks=sinks)
                 assert_close(output[first:end].view(-1, 4, 64), right)
                 first = end
     assert engine.builder._planner._of_graphs.keys() == {4}
@@ -175,17 +189,17 @@ def test_what_it_can_do_is_told_truly(registry):
     engine = Engine()
     backend = engine.backend
     assert backend.supports_sliding_window() and backend.get_name() == "CUSTOM"
+    assert backend.supports_sink() and backend.supports_per_head_quant_scales()
     assert not any(
         getattr(backend, f"supports_{what}")()
         for what in (
-            "sink alibi_sqrt mm_prefix non_causal per_head_quant_scales batch_invariance kv_connector"
-            " device_cpu_query_lens_mismatch"
+            "alibi_sqrt mm_prefix non_causal batch_invariance kv_connector device_cpu_query_lens_mismatch"
         ).split()
     )
     assert [size for size in (8, 16, 64, 72, 256, 512) if backend.supports_head_size(size)] == [16, 64, 256]
     assert engine.builder._cudagraph_support is Support.UNIFORM_SINGLE_TOKEN_DECODE
     impl = backend.get_impl_cls()
-    for name, value in {"alibi_slopes": [1.0], "sinks": [1.0], "attn_type": "encoder", "kv_cache_dtype": "fp8_ds_mla"}.items():
+    for name, value in {"alibi_slopes": [1.0], "sinks": torch.ones(3), "attn_type": "encoder", "kv_cache_dtype": "fp8_ds_mla"}.items():
         with pytest.raises(NotImplementedError, match=name):
             impl(4, 64, 1.0, 2, **{name: value})
 

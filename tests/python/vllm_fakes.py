@@ -41,7 +41,8 @@ def registry(monkeypatch):
 
     def write(key, value, k_cache, v_cache, slots, dtype, k_scale, v_scale):
         if dtype in IN_BYTES:
-            key, value = ((new / scale).to(IN_BYTES[dtype]).view(torch.uint8) for new, scale in ((key, k_scale), (value, v_scale)))
+            scales = [scale.view(-1, 1) for scale in (k_scale, v_scale)]  # of all heads, or of each
+            key, value = ((new / scale).to(IN_BYTES[dtype]).view(torch.uint8) for new, scale in zip((key, value), scales))
         for row, slot in enumerate(slots.tolist()):
             if slot >= 0:
                 k_cache[slot // PAGE, slot % PAGE], v_cache[slot // PAGE, slot % PAGE] = key[row], value[row]
@@ -108,24 +109,28 @@ def config_of(layers):
 class Engine:
     """Two layers of a model as vLLM holds them."""
 
-    def __init__(self, kv_dtype=torch.bfloat16, kept="auto"):
+    def __init__(self, kv_dtype=torch.bfloat16, kept="auto", has_sinks=False, has_head_scales=False):
         backend = importlib.import_module("deft.vllm.backend")
         self.backend = backend.DeftBackend
         impl = self.backend.get_impl_cls()
+        # Loaded behind the layers, as weights are.
+        self.sinks = [torch.zeros(4, dtype=torch.bfloat16) if has_sinks else None for _ in range(2)]
         self.impls = [
-            impl(4, 64, 0.125, 2, kv_cache_dtype=kept),
-            impl(4, 64, 0.125, 2, sliding_window=9, logits_soft_cap=5.0, kv_cache_dtype=kept),
+            impl(4, 64, 0.125, 2, kv_cache_dtype=kept, sinks=self.sinks[0]),
+            impl(4, 64, 0.125, 2, sliding_window=9, logits_soft_cap=5.0, kv_cache_dtype=kept, sinks=self.sinks[1]),
         ]
+        factors = torch.tensor([1.0, 3.0] if has_head_scales else 1.0)
         layers = {
             f"layer{i}": SimpleNamespace(
                 impl=impl,
-                _k_scale=torch.tensor(0.5 + i),
-                _v_scale=torch.tensor(0.25 + i),
-                _k_scale_float=0.5 + i,
-                _v_scale_float=0.25 + i,
+                _k_scale=(0.5 + i) * factors,
+                _v_scale=(0.25 + i) / factors,
+                _k_scale_float=((0.5 + i) * factors).max().item(),
+                _v_scale_float=((0.25 + i) / factors).max().item(),
             )
             for i, impl in enumerate(self.impls)
         }
+        self.load(0.5)
         self.layers = list(layers.values())
         config = config_of(layers)
         spec = SimpleNamespace(block_size=PAGE, dtype=kv_dtype)
@@ -136,6 +141,14 @@ class Engine:
         self.caches = [
             torch.zeros([shape[i] for i in order], dtype=kv_dtype).permute(*back) for _ in self.layers
         ]
+
+    def load(self, first):
+        """Of sinks, the weights of a checkpoint."""
+        for i, (impl, sinks) in enumerate(zip(self.impls, self.sinks)):
+            if sinks is not None:
+                sinks.copy_(first + i - torch.arange(4.0))
+            impl.process_weights_after_loading(torch.bfloat16)
+
 
 
 def mla_modules():

@@ -36,6 +36,7 @@ class DeftAttnBackend(AttentionBackend):
             runner.max_total_num_tokens,
         )
         self._steps: Steps | None = None
+        self._sinks: dict[int, torch.Tensor] = {}  # of layers, where captured graphs read them
 
     def init_forward_metadata(self, forward_batch: Any) -> None:
         """A step that runs eagerly."""
@@ -96,19 +97,28 @@ class DeftAttnBackend(AttentionBackend):
         return buffer.view(-1, self.page_size, *slot)
 
     def _forward(
-        self, q: Any, k: Any, v: Any, layer: Any, forward_batch: Any, save_kv_cache: bool = True, **more: Any
+        self, q: Any, k: Any, v: Any, layer: Any, forward_batch: Any, save_kv_cache: bool = True, sinks: Any = None, **more: Any
     ) -> torch.Tensor:
         if self._is_latent:
-            return self._forward_latent(q, k, layer, forward_batch, save_kv_cache, **more)
+            return self._forward_latent(q, k, layer, forward_batch, save_kv_cache, sinks=sinks, **more)
         refuse_given("a layer has no more than its cache", **more)
         if save_kv_cache and k is not None:
             self.token_to_kv_pool.set_kv_buffer(
                 layer, forward_batch.out_cache_loc, k, v, layer.k_scale, layer.v_scale
             )
         caches = [self._pages(buffer, layer) for buffer in self.token_to_kv_pool.get_kv_buffer(layer.layer_id)]
-        variant = variant_of(layer, self.page_size, q.dtype, caches[0].dtype)
+        variant = variant_of(layer, self.page_size, q.dtype, caches[0].dtype, sinks is not None)
         rows = q.reshape(-1, layer.tp_q_head_num, layer.qk_head_dim)  # a view, with the strides of the projections
-        return self._run(variant, rows, *caches, scales_of(layer) if variant.has_scales else None)
+        scales = scales_of(layer) if variant.has_scales else None
+        return self._run(variant, rows, *caches, scales, None if sinks is None else self._kept_sinks(sinks, layer))
+
+    def _kept_sinks(self, sinks: torch.Tensor, layer: Any) -> torch.Tensor:
+        """Copied in each run, and in each replay: SGLang may load weights again, and says so to nobody."""
+        if tuple(sinks.shape) != (layer.tp_q_head_num,):
+            raise outside("sinks", list(sinks.shape), f"there is one for each of {layer.tp_q_head_num} query heads")
+        if layer.layer_id not in self._sinks:
+            self._sinks[layer.layer_id] = torch.empty_like(sinks, dtype=torch.float32)
+        return self._sinks[layer.layer_id].copy_(sinks)
 
     def _forward_latent(
         self, q: Any, k: Any, layer: Any, forward_batch: Any, save_kv_cache: bool, q_rope: Any = None, k_rope: Any = None, **more: Any
@@ -127,11 +137,19 @@ class DeftAttnBackend(AttentionBackend):
             rows = query_of(rows, q_rope.reshape(rows.shape[0], layer.tp_q_head_num, -1))
         return self._run(variant, rows, self._pages(buffer, layer).squeeze(2), None)
 
-    def _run(self, variant: Variant, rows: torch.Tensor, k: torch.Tensor, v: torch.Tensor | None, scales: Scales | None = None) -> torch.Tensor:
+    def _run(
+        self,
+        variant: Variant,
+        rows: torch.Tensor,
+        k: torch.Tensor,
+        v: torch.Tensor | None,
+        scales: Scales | None = None,
+        sinks: torch.Tensor | None = None,
+    ) -> torch.Tensor:
         assert self._steps is not None
         shape = (*rows.shape[:2], variant.value_dim or variant.head_dim)
         out = torch.empty(shape, dtype=rows.dtype, device=rows.device)
-        self._steps.run(variant, rows, k, v, out, scales=scales)
+        self._steps.run(variant, rows, k, v, out, scales=scales, sinks=sinks)
         return out.view(rows.shape[0], -1)
 
     def forward_decode(

@@ -51,7 +51,9 @@ def latent_variant_of(layer: Any, page_size: int, dtype: torch.dtype, cache_dtyp
     )
 
 
-def variant_of(layer: Any, page_size: int, dtype: torch.dtype, cache_dtype: torch.dtype) -> Variant:
+def variant_of(
+    layer: Any, page_size: int, dtype: torch.dtype, cache_dtype: torch.dtype, has_sinks: bool = False
+) -> Variant:
     """Of a RadixAttention, q of `dtype`."""
     if layer.v_head_dim != layer.qk_head_dim:
         raise outside("v_head_dim", layer.v_head_dim, f"V is as wide as K, {layer.qk_head_dim}")
@@ -70,6 +72,7 @@ def variant_of(layer: Any, page_size: int, dtype: torch.dtype, cache_dtype: torc
         window_left=-1 if layer.sliding_window_size is None else layer.sliding_window_size,
         cache_dtype=in_bytes,
         has_scales=bool(in_bytes),
+        has_sinks=has_sinks,
     )
 
 

@@ -171,7 +171,9 @@ class DeftImpl(AttentionImpl):
         kv_sharing_target_layer_name: str | None = None,
         sinks: torch.Tensor | None = None,
     ) -> None:
-        refuse_given("a layer of vLLM has no place for a parameter of a spec", alibi_slopes=alibi_slopes, sinks=sinks)
+        refuse_given("a layer of vLLM has no place for a parameter of a spec", alibi_slopes=alibi_slopes)
+        if sinks is not None and tuple(sinks.shape) != (num_heads,):
+            raise outside("sinks", list(sinks.shape), f"there is one for each of {num_heads} query heads")
         if attn_type != AttentionType.DECODER:
             raise outside("attn_type", attn_type, "a query sees no token behind its own")
         check_kept(kv_cache_dtype, *KEPT_AS_IT_IS, *_KEPT_IN_BYTES)
@@ -180,9 +182,18 @@ class DeftImpl(AttentionImpl):
         self.sliding_window, self.logits_soft_cap = sliding_window, logits_soft_cap
         self.kv_cache_dtype = kv_cache_dtype
         self.kv_sharing_target_layer_name = kv_sharing_target_layer_name
+        self._loaded_sinks, self._sinks = sinks, None
 
-    def variant(self, page_size: int, dtype: torch.dtype) -> Variant:
-        """`dtype`: of q."""
+    def process_weights_after_loading(self, act_dtype: torch.dtype) -> None:
+        """Also where weights are loaded again, for graphs that were captured before."""
+        if self._loaded_sinks is None:
+            return
+        if self._sinks is None:
+            self._sinks = torch.empty_like(self._loaded_sinks, dtype=torch.float32)
+        self._sinks.copy_(self._loaded_sinks)
+
+    def variant(self, layer: Any, page_size: int, dtype: torch.dtype) -> Variant:
+        """`layer`: this one's, `dtype`: of q."""
         word = SPEC_DTYPES[dtype]
         in_bytes = _KEPT_IN_BYTES.get(self.kv_cache_dtype, "")
         return make_variant(
@@ -199,6 +210,8 @@ class DeftImpl(AttentionImpl):
             window_left=-1 if self.sliding_window is None else self.sliding_window - 1,
             cache_dtype=in_bytes,
             has_scales=bool(in_bytes),
+            has_sinks=self._loaded_sinks is not None,
+            has_head_scales=bool(in_bytes) and layer._k_scale.numel() > 1,
         )
 
     def _caches(self, kv_cache: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
@@ -230,8 +243,11 @@ class DeftImpl(AttentionImpl):
         k, v = self._caches(kv_cache)
         q = query.view(shape)[: attn_metadata.queries]  # of rows that may have K and V, too
         out = output.view(shape)[: attn_metadata.queries]
-        variant = self.variant(k.shape[1], q.dtype)
-        # As the host knows them when a graph is captured, for all its replays.
-        scales = Scales(layer._k_scale_float, layer._v_scale_float) if variant.has_scales else None
-        attn_metadata.steps.run(variant, q, k, v, out, scales=scales)
+        variant = self.variant(layer, k.shape[1], q.dtype)
+        scales = None
+        if variant.has_head_scales:
+            scales = Scales(layer._k_scale, layer._v_scale)
+        elif variant.has_scales:  # as the host knows them when a graph is captured, for all its replays
+            scales = Scales(layer._k_scale_float, layer._v_scale_float)
+        attn_metadata.steps.run(variant, q, k, v, out, scales=scales, sinks=self._sinks)
         return output

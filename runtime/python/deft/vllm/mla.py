@@ -59,6 +59,14 @@ class DeftMLABackend(DeftBackend, MLACommonBackend):
     def supports_sliding_window(cls) -> bool:
         return False
 
+    @classmethod
+    def supports_sink(cls) -> bool:
+        return False
+
+    @classmethod
+    def supports_per_head_quant_scales(cls) -> bool:
+        return False
+
 
 @dataclasses.dataclass
 class DeftMLAMetadata(MLACommonMetadata):
@@ -94,8 +102,8 @@ class DeftMLAImpl(MLACommonImpl):
         check_kept(self.kv_cache_dtype, *KEPT_AS_IT_IS, *_KEPT_IN_BYTES, _KEPT_WITH_SCALES)
         self.supports_quant_query_input = False  # q has 16 bits
 
-    def variant(self, page_size: int, dtype: torch.dtype) -> Variant:
-        """`dtype`: of q."""
+    def variant(self, layer: Any, page_size: int, dtype: torch.dtype) -> Variant:
+        """`layer`: this one's, `dtype`: of q."""
         word, in_bytes = SPEC_DTYPES[dtype], self.kv_cache_dtype in _KEPT_IN_BYTES
         has_rows = self.kv_cache_dtype == _KEPT_WITH_SCALES
         if has_rows and word != "bf16":
@@ -120,7 +128,7 @@ class DeftMLAImpl(MLACommonImpl):
         assert planned is not None
         rows = query_of(*q) if isinstance(q, tuple) else q
         out = rows.new_empty((rows.shape[0], self.num_heads, self.kv_lora_rank))
-        variant = self.variant(cache.shape[1], rows.dtype)
+        variant = self.variant(layer, cache.shape[1], rows.dtype)
         # As the host knows it when a graph is captured, for all its replays. V is the first columns of K.
         scales = Scales(layer._k_scale_float, layer._k_scale_float) if variant.has_scales else None
         planned.steps.run(variant, rows[: planned.queries], cache, None, out[: planned.queries], scales=scales)

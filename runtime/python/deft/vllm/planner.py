@@ -97,4 +97,4 @@ def variants_of(vllm_config: Any, kv_cache_spec: Any, layer_names: Iterable[str]
     """Of a group's layers."""
     layers = vllm_config.compilation_config.static_forward_context
     size, dtype = kv_cache_spec.block_size, vllm_config.model_config.dtype
-    return frozenset(layers[name].impl.variant(size, dtype) for name in layer_names)
+    return frozenset(layers[name].impl.variant(layers[name], size, dtype) for name in layer_names)
