@@ -47,19 +47,26 @@ def test_releases_that_it_was_not_written_for_are_left_alone(registry, monkeypat
 
 def test_rows_of_padding_are_left_out():
     work, queries = work_of(common(torch.zeros(4, 8, dtype=torch.int32), [20, 5], [1, 1], padded=2), PAGE, True)
-    assert queries == 2 and work.lengths.tolist() == [20, 5] and work.query_indptr.tolist() == [0, 1, 2]
+    assert queries == 2 and work.lengths.tolist() == [20, 5] and work.query_indptr is None  # one each
     assert work.pages.shape == (2, 2) and work.pages.stride() == (8, 1)
 
 
 def test_a_table_that_the_host_knows_is_not_asked_for(monkeypatch):
     known = ints([[3, 1], [3, 2]])
 
-    def on_host(table, pages):
-        return known if pages.tolist() == [2, 2] and table.shape == known.shape else None
+    def on_host(table, lengths, page_size):
+        return known if (lengths.tolist(), page_size, table.shape) == ([20, 25], PAGE, known.shape) else None
 
     monkeypatch.setattr("deft.vllm.planner.on_host", on_host)
     given = common(torch.zeros(4, 8, dtype=torch.int32), [20, 25], [1, 1], padded=2)
     assert work_of(given, PAGE, True)[0].host_pages is known
+
+
+def test_queries_are_told_apart_where_a_request_has_several():
+    work, queries = work_of(common(torch.zeros(4, 8, dtype=torch.int32), [20, 5], [3, 1], padded=1), PAGE, True)
+    assert queries == 4 and work.query_indptr.tolist() == [0, 3, 4]
+    first, queries = work_of(common(torch.zeros(4, 8, dtype=torch.int32), [20, 5], [3, 1]), PAGE, True, most=1)
+    assert queries == 3 and first.query_indptr.tolist() == [0, 3] and first.lengths.tolist() == [20]
 
 
 def test_lengths_that_drafts_make_uncertain_are_read_where_they_are_exact():

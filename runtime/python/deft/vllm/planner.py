@@ -26,14 +26,17 @@ def work_of(common: Any, page_size: int, lengths_are_exact: bool, most: int | No
     if common.causal is not True:
         raise outside("causal", common.causal, "a query sees no token behind its own")
     # In NumPy, whose calls cost a fifth of torch's where arrays are small.
-    starts = common.query_start_loc_cpu.numpy()[: None if most is None else most + 1].astype(np.int32)
-    requests = int(np.count_nonzero(starts[1:] > starts[:-1]))  # those of padding stand behind the others
-    starts = starts[: requests + 1]
+    starts = common.query_start_loc_cpu.numpy()[: None if most is None else most + 1]
+    if common.max_query_len == 1:  # who has a query has one
+        requests, indptr = int(starts[-1]), None
+    else:
+        requests = int(np.count_nonzero(starts[1:] > starts[:-1]))  # those of padding stand behind the others
+        indptr = starts[: requests + 1].astype(np.int32)
     known = getattr(common, "seq_lens_cpu_upper_bound", None) if lengths_are_exact else None
-    lengths = (common.seq_lens if known is None else known)[:requests].cpu().numpy().astype(np.int32)
-    pages = (lengths + (page_size - 1)) // page_size
-    table = common.block_table_tensor[:requests, : max(int(pages.max()), 1) if requests else 1]
-    return PagedWork(table, None, lengths, starts, on_host(table, pages)), int(starts[-1])
+    lengths = (common.seq_lens if known is None else known).cpu().numpy()[:requests].astype(np.int32)
+    pages = -(-int(lengths.max(initial=1)) // page_size)
+    table = common.block_table_tensor[:requests, :pages]
+    return PagedWork(table, None, lengths, indptr, on_host(table, lengths, page_size)), int(starts[-1])
 
 
 _CALLER = "a layer of vLLM"  # in errors
