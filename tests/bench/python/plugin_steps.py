@@ -1,9 +1,11 @@
-"""What a step of decoding costs the host in each plug-in, Python included: from the engine's metadata to a plan that is uploaded. The
-engines and the GPU are the tests' stand-ins, whose memory is the host's, so what waits for a GPU is not in it. Requests grow by a
-token a step, as in a captured graph; `joins` has another request in the place of one in each step.
+"""What a step of decoding costs the host in each plug-in, Python included: from the engine's metadata to a plan that is uploaded.
 
-usage: LD_LIBRARY_PATH=FOLDER [PYTHONPATH=...] plugin_steps.py [--steps 400] [--profile] [vllm|sglang ...]
-FOLDER: of the tests' driver, build/dev/tests/support/fake_cuda
+Requests grow by a token a step, as in a captured graph; `joins` has another request in the place of one in each step. The engines
+and the GPU are the tests' stand-ins, whose memory is the host's. So no wait for a GPU is in it, nor are the launches of the gather of
+pages by which SGLang's steps begin. Other programs on the machine are in the 99th percentile.
+
+usage: LD_LIBRARY_PATH=FOLDER PYTHONPATH=PACKAGES plugin_steps.py [--steps 400] [--profile] [vllm|sglang ...]
+FOLDER: of the tests' driver, build/dev/tests/support/fake_cuda. PACKAGES: build/dev/runtime/python, and torch
 """
 
 import argparse
@@ -22,7 +24,6 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "python"))
 os.environ["DEFT_FAKE_CUDA_VARIANT"] = "4,2,64,16,bf16,0.125"
 
 import torch
-from engine_fakes import Support  # noqa: F401
 
 HEADS, KV_HEADS, DIM, PAGE, MOST_TOKENS = 4, 2, 64, 16, 8192
 SHARED, OWN = 4096, 96  # tokens of a request when steps begin
@@ -62,8 +63,7 @@ class OfVllm:
     def __init__(self, monkeypatch, requests):
         import vllm_fakes
 
-        fixture = vllm_fakes.registry.__wrapped__ if hasattr(vllm_fakes.registry, "__wrapped__") else vllm_fakes.registry._get_wrapped_function()
-        next(fixture(monkeypatch))
+        next(vllm_fakes.registry._get_wrapped_function()(monkeypatch))
         from deft.vllm.backend import DeftBackend
         from deft.vllm.host_tables import _know
 
@@ -98,19 +98,19 @@ class OfSglang:
     def __init__(self, monkeypatch, requests):
         import sglang_fakes
 
-        fixture = sglang_fakes.registry._get_wrapped_function()
-        next(fixture(monkeypatch))
+        next(sglang_fakes.registry._get_wrapped_function()(monkeypatch))
         count = len(requests.lengths)
-        self.slots = torch.zeros((count, MOST_TOKENS), dtype=torch.int32)
         self.requests, self.mode = requests, sglang_fakes.mode("decode")
         self.backend, _ = sglang_fakes.make(
             PAGE, device="cuda:0", max_total_num_tokens=count * MOST_TOKENS, dtype=torch.bfloat16, kv_cache_dtype=torch.bfloat16,
-            req_to_token_pool=SimpleNamespace(req_to_token=self.slots),
+            req_to_token_pool=SimpleNamespace(req_to_token=torch.zeros((count, MOST_TOKENS), dtype=torch.int32)),
         )  # fmt: skip
         made = torch.zeros
-        monkeypatch.setattr(torch, "zeros", lambda *sizes, device=None, **more: made(*sizes, **more))
-        self.backend.init_cuda_graph_state(count, count)
-        monkeypatch.setattr(torch, "zeros", made)
+        with monkeypatch.context() as here:
+            here.setattr(torch, "zeros", lambda *sizes, device=None, **more: made(*sizes, **more))
+            self.backend.init_cuda_graph_state(count, count)
+        table = requests.table
+        self.backend._planner._table = lambda rows, lengths: table[:, : -(-int(lengths.max()) // PAGE)]  # by the GPU
         # The first run says which variants there are, as capturing does.
         from deft.sglang.planner import variant_of
 
@@ -121,7 +121,6 @@ class OfSglang:
 
     def prepare(self):
         count = len(self.requests.lengths)
-        self.slots[:, ::PAGE] = self.requests.table * PAGE
         self.given = SimpleNamespace(
             batch_size=count, forward_mode=self.mode, req_pool_indices=torch.arange(count), seq_lens=self.requests.lengths,
             seq_lens_cpu=self.requests.lengths,

@@ -39,6 +39,13 @@ class Variant:
     scale_columns: int = 0  # of a latent cache with scales in its rows: elements that share one
     has_head_scales: bool = False  # of has_scales: a number for each KV head
 
+    def __hash__(self) -> int:  # steps and runs look up what they have of it
+        return self._hash
+
+    @functools.cached_property
+    def _hash(self) -> int:
+        return hash(dataclasses.astuple(self))
+
     @functools.cached_property  # asked for at each step
     def shape(self) -> tuple[object, ...]:
         """What a plan and a captured graph stay with; the rest may change from run to run."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import torch
 
 from .._adapters.dtypes import CACHE_DTYPES, SPEC_DTYPES
@@ -96,38 +97,38 @@ class Planner:
 
     def __init__(self, device: torch.device, req_to_token: torch.Tensor, page_size: int, tokens: int) -> None:
         self._device, self._page_size, self._tokens = device, page_size, tokens
-        self._req_to_token = req_to_token  # the slot of each token, a row for each place of a request
+        # Of the slots of each token, a row for each place of a request, those of the first tokens of pages.
+        self._first_slots = req_to_token[:, ::page_size]
         self._eager = Steps(_CALLER, device)
         self._of_graphs: dict[int, Steps] = {}
         self._pages: torch.Tensor | None = None  # where captured runs read them
 
     def make_room(self, most_requests: int) -> None:
         """Before graphs are captured."""
-        most = -(-self._req_to_token.shape[1] // self._page_size)
-        self._pages = torch.zeros((most_requests, most), dtype=torch.int32, device=self._device)
+        shape = (most_requests, self._first_slots.shape[1])
+        self._pages = torch.zeros(shape, dtype=torch.int32, device=self._device)
 
-    def _table(self, rows: torch.Tensor, most_tokens: int) -> torch.Tensor:
-        first_slots = self._req_to_token[rows.long(), : max(most_tokens, 1) : self._page_size]
-        return torch.div(first_slots, self._page_size, rounding_mode="floor").to(torch.int32)
+    def _table(self, rows: torch.Tensor, lengths: np.ndarray[Any, Any]) -> torch.Tensor:
+        pages = -(-int(lengths.max(initial=1)) // self._page_size)
+        table = self._first_slots[:, :pages].index_select(0, rows)
+        return (table if self._page_size == 1 else table.floor_divide_(self._page_size)).to(torch.int32)
 
     def plan(self, rows: torch.Tensor, lengths: torch.Tensor, query_counts: Any = None) -> Steps:
         """A step that runs eagerly: of each request one query, or as many as `query_counts` says, of its last tokens."""
-        lengths = lengths.to("cpu", torch.int32).contiguous()
+        known = lengths.cpu().numpy().astype(np.int32)
         starts = None
         if query_counts is not None:
             counts = torch.as_tensor(query_counts, dtype=torch.int32).cpu()
             starts = torch.zeros(len(counts) + 1, dtype=torch.int32)
             torch.cumsum(counts, 0, out=starts[1:])
-        table = self._table(rows, int(lengths.max()) if len(lengths) else 0)
-        self._eager.plan(PagedWork(table, None, lengths, starts))
+        self._eager.plan(PagedWork(self._table(rows, known), None, known, starts))
         return self._eager
 
     def plan_graph(self, rows: torch.Tensor, lengths: torch.Tensor) -> Steps:
         """A step of the graph of its size, which is captured or replayed behind it. One query of each request."""
         assert self._pages is not None
-        lengths = lengths.to("cpu", torch.int32).contiguous()
-        size = len(lengths)
-        table = self._table(rows, int(lengths.max()) if size else 0)
+        known, size = lengths.cpu().numpy().astype(np.int32), len(lengths)
+        table = self._table(rows, known)
         pages = self._pages[:size, : table.shape[1]]
         # What planning reads, laid out as `pages`, which change when nothing can be refused any more.
         on_host = torch.empty((size, self._pages.shape[1]), dtype=torch.int32)[:, : table.shape[1]].copy_(table)
@@ -135,6 +136,6 @@ class Planner:
             # Rows that fill a graph up are of a page beside those of the pool.
             room = Room(size, size, self._tokens + self._page_size)
             self._of_graphs[size] = Steps(_CALLER, self._device, room)
-        self._of_graphs[size].plan(PagedWork(pages, None, lengths, host_pages=on_host))
+        self._of_graphs[size].plan(PagedWork(pages, None, known, host_pages=on_host))
         pages.copy_(table)
         return self._of_graphs[size]
