@@ -83,21 +83,25 @@ def test_a_step_that_is_not_causal_is_named():
         work_of(given, PAGE, True)
 
 
-def test_steps_of_decoding_that_replay_a_graph_are_kept_by_their_size():
-    planner = Planner(torch.device("cpu"), PAGE, [2, 4], 1024, True)
+def test_steps_that_replay_a_graph_are_kept_by_their_kind():
+    planner = Planner(torch.device("cpu"), PAGE, 1024, True)
     table = torch.arange(32, dtype=torch.int32).reshape(4, 8)
+    for lengths, counts in ([1] * 4, [1] * 4), ([1] * 2, [1] * 2), ([3] * 2, [3] * 2):
+        planner.expect_graph(common(table, lengths, counts))
     steps = [
         planner.plan(common(table, lengths, counts, padded=padded), []).steps
         for lengths, counts, padded in (
             ([20, 5, 7], [1, 1, 1], 1),  # of the graph of 4
             ([20, 5, 7, 9], [1, 1, 1, 1], 0),
             ([20, 5], [1, 1], 0),  # of 2
+            ([20, 5], [3, 3], 0),  # of 2 with two drafts each
             ([20, 5, 7], [1, 1, 1], 0),  # of no graph
-            ([20, 5], [2, 2], 0),  # more than a query each
+            ([20, 5], [3, 1], 0),  # a chain is shorter
+            ([20, 5], [2, 2], 0),
         )
     ]
-    assert steps[0] is steps[1] and steps[2] is not steps[0] and steps[3] is steps[4]
-    assert steps[3] not in (steps[0], steps[2])
+    assert steps[0] is steps[1] and steps[4] is steps[5] is steps[6]
+    assert len({*map(id, steps)}) == 4
 
 
 @pytest.mark.parametrize(
@@ -128,6 +132,7 @@ def test_a_step_writes_the_cache_and_computes_each_layer(registry, kept, has_sin
     for row, pages in enumerate(([3, 1, 2], [3, 1, 7], [5])):
         table[row, : len(pages)] = ints(pages)
     lengths = [0, 0, 0]
+    engine.builder.build_for_cudagraph_capture(common(torch.ones(4, 8, dtype=torch.int32), [1] * 4, [1] * 4))
     # A prompt that two share, the rest of their own, then three steps of decoding; the second is padded, before the third
     # weights are loaded again.
     for number, (counts, padded) in enumerate([([40, 0, 0], 0), ([0, 37, 9], 0), ([1, 1, 1], 0), ([1, 1, 1], 1), ([1, 1, 1], 1)]):
@@ -142,6 +147,7 @@ def test_a_step_writes_the_cache_and_computes_each_layer(registry, kept, has_sin
         metadata = engine.builder.build(
             0, common(table[rows], keep, [counts[row] for row in rows], padded=padded, slots=ints(slots))
         )
+        assert (metadata.steps is engine.builder._planner._of_graphs[4, 1]) == (padded == 1)
         for impl, layer, cache, sinks in zip(engine.impls, engine.layers, engine.caches, engine.sinks):
             q, k, v = (torch.randn(total + padded, heads, 64, generator=generator).bfloat16() for heads in (4, 2, 2))
             if counts == [0, 37, 9]:  # the shared pages have the same tokens
@@ -161,7 +167,6 @@ def test_a_step_writes_the_cache_and_computes_each_layer(registry, kept, has_sin
                 right, _ = plain(q[first:end], *own, seen, soft_cap=impl.logits_soft_cap or 0.0, window_left=window, sinks=sinks)
                 assert_close(output[first:end].view(-1, 4, 64), right)
                 first = end
-    assert engine.builder._planner._of_graphs.keys() == {4}
 
 
 def test_a_captured_step_is_replayed_elsewhere(registry, tmp_path):
@@ -204,7 +209,7 @@ def test_what_it_can_do_is_told_truly(registry):
         ).split()
     )
     assert [size for size in (8, 16, 64, 72, 256, 512) if backend.supports_head_size(size)] == [16, 64, 256]
-    assert engine.builder._cudagraph_support is Support.UNIFORM_SINGLE_TOKEN_DECODE
+    assert engine.builder._cudagraph_support is Support.UNIFORM_BATCH
     impl = backend.get_impl_cls()
     for name, value in {"alibi_slopes": [1.0], "sinks": torch.ones(3), "attn_type": "encoder", "kv_cache_dtype": "fp8_ds_mla"}.items():
         with pytest.raises(NotImplementedError, match=name):

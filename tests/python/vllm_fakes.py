@@ -94,11 +94,7 @@ def common(table, lengths, counts, *, padded=0, slots=None):
 def config_of(layers):
     """What builders ask of vLLM's config."""
     return SimpleNamespace(
-        compilation_config=SimpleNamespace(
-            static_forward_context=layers,
-            cudagraph_mode=SimpleNamespace(has_full_cudagraphs=lambda: True),
-            cudagraph_capture_sizes=[1, 2, 4],
-        ),
+        compilation_config=SimpleNamespace(static_forward_context=layers),
         scheduler_config=SimpleNamespace(max_num_seqs=4),
         model_config=SimpleNamespace(max_model_len=128, dtype=torch.bfloat16),
         cache_config=SimpleNamespace(num_gpu_blocks=10, block_size=PAGE),
@@ -188,6 +184,9 @@ def mla_modules():
             decodes = int(is_long.int().argmax()) if is_long.any() else common.num_reqs
             tokens = int(starts[decodes]) if is_long.any() else common.num_actual_tokens
             return self.metadata_cls(common.num_actual_tokens, decodes, tokens, common.num_reqs - decodes)
+
+        def build_for_cudagraph_capture(self, common):
+            return self.build(0, common)
 
     class Impl:
         supports_quant_query_input = True

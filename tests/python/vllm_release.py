@@ -83,11 +83,7 @@ def check_hooks():
 def stand_in_of_the_engine(layer):
     """What a builder asks of vLLM's config."""
     return SimpleNamespace(
-        compilation_config=SimpleNamespace(
-            static_forward_context={"layer": layer},
-            cudagraph_mode=SimpleNamespace(has_full_cudagraphs=lambda: True),
-            cudagraph_capture_sizes=[1, 2],
-        ),
+        compilation_config=SimpleNamespace(static_forward_context={"layer": layer}),
         scheduler_config=SimpleNamespace(max_num_seqs=4),
         model_config=SimpleNamespace(max_model_len=128, dtype=torch.bfloat16),
         cache_config=SimpleNamespace(num_gpu_blocks=10, block_size=PAGE),

@@ -71,7 +71,6 @@ class OfVllm:
         impl = DeftBackend.get_impl_cls()
         layers = {f"layer{i}": SimpleNamespace(impl=impl(HEADS, DIM, DIM**-0.5, KV_HEADS)) for i in range(LAYERS)}
         config = vllm_fakes.config_of(layers)
-        config.compilation_config.cudagraph_capture_sizes = [count]
         config.scheduler_config.max_num_seqs, config.model_config.max_model_len = count, MOST_TOKENS
         config.cache_config.num_gpu_blocks = None
         spec = SimpleNamespace(block_size=PAGE, dtype=torch.bfloat16)
@@ -80,6 +79,8 @@ class OfVllm:
         on_host = requests.table.numpy()
         _know(self.on_gpu, lambda rows, pages: on_host[:rows, :pages])
         self.starts, self.slots = torch.arange(count + 1, dtype=torch.int32), torch.zeros(count)
+        self.prepare()
+        self.builder.build_for_cudagraph_capture(self.given)
 
     def prepare(self):
         count, lengths = len(self.requests.lengths), self.requests.lengths

@@ -106,11 +106,12 @@ class DeftAttnBackend(AttentionBackend):
             self.token_to_kv_pool.set_kv_buffer(
                 layer, forward_batch.out_cache_loc, k, v, layer.k_scale, layer.v_scale
             )
-        caches = [self._pages(buffer, layer) for buffer in self.token_to_kv_pool.get_kv_buffer(layer.layer_id)]
-        variant = variant_of(layer, self.page_size, q.dtype, caches[0].dtype, sinks is not None)
+        cached_k, cached_v = (self._pages(buffer, layer) for buffer in self.token_to_kv_pool.get_kv_buffer(layer.layer_id))
+        variant = variant_of(layer, self.page_size, q.dtype, cached_k.dtype, sinks is not None)
         rows = q.reshape(-1, layer.tp_q_head_num, layer.qk_head_dim)  # a view, with the strides of the projections
         scales = scales_of(layer) if variant.has_scales else None
-        return self._run(variant, rows, *caches, scales, None if sinks is None else self._kept_sinks(sinks, layer))
+        kept = None if sinks is None else self._kept_sinks(sinks, layer)
+        return self._run(variant, rows, cached_k, cached_v, scales, kept)
 
     def _kept_sinks(self, sinks: torch.Tensor, layer: Any) -> torch.Tensor:
         """Copied in each run, and in each replay: SGLang may load weights again, and says so to nobody."""

@@ -131,7 +131,7 @@ def agree_with_other_ranks() -> None:
 
 
 class DeftMetadataBuilder(AttentionMetadataBuilder[DeftMetadata]):
-    _cudagraph_support: ClassVar[AttentionCGSupport] = AttentionCGSupport.UNIFORM_SINGLE_TOKEN_DECODE
+    _cudagraph_support: ClassVar[AttentionCGSupport] = AttentionCGSupport.UNIFORM_BATCH
     reorder_batch_threshold: int | None = None
 
     def __init__(self, kv_cache_spec: Any, layer_names: list[str], vllm_config: Any, device: torch.device) -> None:
@@ -143,6 +143,10 @@ class DeftMetadataBuilder(AttentionMetadataBuilder[DeftMetadata]):
     def _variants(self) -> frozenset[Variant]:
         """Of the layers, which are there once the first step is planned."""
         return variants_of(self.vllm_config, self.kv_cache_spec, self.layer_names)
+
+    def build_for_cudagraph_capture(self, common_attn_metadata: Any) -> DeftMetadata:
+        self._planner.expect_graph(common_attn_metadata)
+        return self.build(0, common_attn_metadata)
 
     def build(self, common_prefix_len: int, common_attn_metadata: Any, fast_build: bool = False) -> DeftMetadata:
         return self._planner.plan(common_attn_metadata, self._variants)
@@ -182,7 +186,8 @@ class DeftImpl(AttentionImpl):
         self.sliding_window, self.logits_soft_cap = sliding_window, logits_soft_cap
         self.kv_cache_dtype = kv_cache_dtype
         self.kv_sharing_target_layer_name = kv_sharing_target_layer_name
-        self._loaded_sinks, self._sinks = sinks, None
+        self._loaded_sinks = sinks
+        self._sinks: torch.Tensor | None = None  # in float32, where captured graphs read them
 
     def process_weights_after_loading(self, act_dtype: torch.dtype) -> None:
         """Also where weights are loaded again, for graphs that were captured before."""

@@ -74,7 +74,7 @@ class DeftMLAMetadata(MLACommonMetadata):
 
 
 class DeftMLAMetadataBuilder(MLACommonMetadataBuilder):
-    _cudagraph_support: ClassVar[AttentionCGSupport] = AttentionCGSupport.UNIFORM_SINGLE_TOKEN_DECODE
+    _cudagraph_support: ClassVar[AttentionCGSupport] = AttentionCGSupport.UNIFORM_BATCH
     query_len_support: ClassVar[QueryLenSupport] = QueryLenSupport.VARLEN
     # Queries of a request that runs here: up to so many, expanding K and V of its whole context costs more. FLASH_ATTN_MLA's.
     reorder_batch_threshold: int = 512
@@ -84,6 +84,11 @@ class DeftMLAMetadataBuilder(MLACommonMetadataBuilder):
         agree_with_other_ranks()
         self._planner = planner_of(vllm_config, kv_cache_spec, len(layer_names), device)
         self._variants = variants_of(vllm_config, kv_cache_spec, layer_names)
+
+    def build_for_cudagraph_capture(self, common_attn_metadata: Any) -> DeftMLAMetadata:
+        self._planner.expect_graph(common_attn_metadata)
+        metadata: DeftMLAMetadata = super().build_for_cudagraph_capture(common_attn_metadata)
+        return metadata
 
     def build(self, common_prefix_len: int, common_attn_metadata: Any, fast_build: bool = False) -> DeftMLAMetadata:
         metadata: DeftMLAMetadata = super().build(common_prefix_len, common_attn_metadata, fast_build)
