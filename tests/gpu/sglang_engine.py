@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """An offline SGLang engine with deft's attention beside the same engine with its own (fa3, triton).
 
-A Llama of `--layers` layers of Llama-3-8B's dimensions with random weights, which lie in a file that every engine reads, once
-for each backend, eagerly and with CUDA graphs. Needs SGLang (0.5.12 to 0.5.23), deft with its entry point `sglang.srt.plugins`
-beside it and a GPU; nothing is downloaded. The model, the requests and the comparison are those of vllm_engine.py.
+A model of `--layers` layers with random weights, which lie in a file that every engine reads, once for each backend, eagerly and
+with CUDA graphs: a Llama of Llama-3-8B's dimensions, or with `--kind deepseek` one with latent attention of DeepSeek-V2-Lite's.
+`fa3+deft` is deft with prompts of fa3. Needs SGLang (0.5.12 to 0.5.23), deft with its entry point `sglang.srt.plugins` beside it
+and a GPU; nothing is downloaded. The models, the requests and the comparison are those of vllm_engine.py.
 
 - Tokens: 32 greedy requests that share 500 tokens and have 1 to 63 of their own, 64 tokens each. Where two backends choose
   different tokens, the gap in the first one's log probabilities says whether that was a tie in --dtype.
@@ -25,7 +26,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from vllm_engine import TIES, can_run, compare, config, held_against, kept, parser_of, rates_text, show, without_tokens, workloads, write_weights
+from engine_models import MODELS
+from vllm_engine import TIES, can_run, compare, held_against, kept, model_in_a_file, parser_of, rates_text, show, without_tokens, workloads
 
 DEFT = "deft"
 MOST_REQUESTS = 32
@@ -42,10 +44,11 @@ def graphs_of(mode):
 
 
 def arguments_of(backend, mode, options):
+    prompts, _, decoding = backend.rpartition("+")
     return {
         "model_path": options.model, "skip_tokenizer_init": True, "dtype": options.dtype, "kv_cache_dtype": options.kv_cache_dtype,
-        "attention_backend": backend, "sampling_backend": "pytorch", "grammar_backend": "none", "page_size": options.page_size,
-        "context_length": 8192, "max_running_requests": MOST_REQUESTS, "max_total_tokens": CACHE_TOKENS,
+        "attention_backend": decoding, **({"prefill_attention_backend": prompts} if prompts else {}),
+        "sampling_backend": "pytorch", "grammar_backend": "none", "page_size": options.page_size, "context_length": 8192, "max_running_requests": MOST_REQUESTS, "max_total_tokens": CACHE_TOKENS,
         "mem_fraction_static": 0.7, "random_seed": 0, "log_level": "info", **graphs_of(mode),
     }
 
@@ -64,7 +67,7 @@ def work(backend, mode, options):
 
     began = time.perf_counter()
     engine = sglang.Engine(**arguments_of(backend, mode, options))
-    result = {"backend": backend, "mode": mode, "dtype": options.dtype, "kv_cache_dtype": options.kv_cache_dtype, "layers": options.layers,
+    result = {"backend": backend, "mode": mode, "dtype": options.dtype, "kv_cache_dtype": options.kv_cache_dtype, "kind": options.kind, "layers": options.layers,
               "page_size": options.page_size, "start_s": round(time.perf_counter() - began, 1), "sglang": sglang.__version__,
               "torch": torch.__version__, "device": torch.cuda.get_device_name() if torch.cuda.is_available() else "cpu", "rates": {}}
     prepared = workloads()
@@ -100,7 +103,7 @@ def run_worker(options, backend, mode):
     with tempfile.NamedTemporaryFile(suffix=".json") as file:
         command = [sys.executable, __file__, "--worker", backend, mode, "--out", file.name, "--model", options.model, "--dtype", options.dtype,
                    "--kv-cache-dtype", options.kv_cache_dtype, "--layers", str(options.layers), "--repeat", str(options.repeat),
-                   "--page-size", str(options.page_size)]
+                   "--page-size", str(options.page_size), "--kind", options.kind]
         try:
             done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=options.timeout)
             code, said = done.returncode, done.stdout
@@ -115,6 +118,10 @@ def run_worker(options, backend, mode):
         return json.loads(Path(file.name).read_text())
 
 
+def is_deft(result):
+    return result["backend"].rpartition("+")[2] == DEFT
+
+
 def run_all(options):
     failed, record, first = False, [], None
     for mode in options.modes.split(","):
@@ -127,7 +134,7 @@ def run_all(options):
             seen.append(result)
             print(f"{mode}: {backend}: {rates_text(result)}; started in {result['start_s']} s", flush=True)
             record.append(without_tokens(result))
-        own = next((result for result in seen if result["backend"] != DEFT), None)
+        own = next((result for result in seen if not is_deft(result)), None)
         if own is None:
             continue
         if first and first["backend"] == own["backend"]:
@@ -136,7 +143,7 @@ def run_all(options):
         for other in seen:
             if other is not own:
                 record.append(held_against(mode, own["backend"], own, other["backend"], other))
-                failed |= other["backend"] == DEFT and record[-1]["compared"]["gap_where_they_differ"] > TIES[options.dtype]
+                failed |= is_deft(other) and record[-1]["compared"]["gap_where_they_differ"] > TIES[options.dtype]
     return failed, record
 
 
@@ -152,10 +159,8 @@ def main():
         return 0
     if not can_run("sglang"):
         return 3
-    with tempfile.TemporaryDirectory() as folder:
-        options.model = folder
-        (Path(folder) / "config.json").write_text(json.dumps(config(options.layers, options.dtype)))
-        write_weights(Path(folder), options.layers, options.dtype)
+    with model_in_a_file(options):
+        (Path(options.model) / "config.json").write_text(json.dumps(MODELS[options.kind].config(options.layers, options.dtype)))
         return kept(options, *run_all(options))
 
 

@@ -38,6 +38,14 @@ class Runs(unittest.TestCase):
         self.assertTrue(run_all({"fa3": 1, "deft": 2})[0])
         self.assertFalse(run_all({"fa3": 1, "triton": 2})[0])
 
+    def test_prompts_may_be_another_backend_s(self):
+        self.assertTrue(run_all({"fa3": 1, "fa3+deft": 2})[0])
+        self.assertFalse(run_all({"fa3+deft": 1, "fa3": 1})[0])
+        options = argparse.Namespace(model="", dtype="bfloat16", kv_cache_dtype="auto", page_size=16)
+        given = sglang_engine.arguments_of("fa3+deft", "eager", options)
+        self.assertEqual((given["prefill_attention_backend"], given["attention_backend"]), ("fa3", "deft"))
+        self.assertNotIn("prefill_attention_backend", sglang_engine.arguments_of("deft", "eager", options))
+
     def test_an_engine_that_fails_is_a_failure(self):
         self.assertEqual(run_all({"fa3": None, "triton": 1, "deft": 1}), (True, [("graphs", "deft", "triton")]))
 

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """An offline vLLM engine with deft's attention beside the same engine with its own (FLASH_ATTN).
 
-A Llama of `--layers` layers of Llama-3-8B's dimensions with random weights, once for each backend, eagerly and with CUDA
-graphs of decoding. Needs vLLM (0.22 to 0.33), the deftc wheel beside it and a GPU; nothing is downloaded.
+A model of `--layers` layers with random weights, once for each backend, eagerly and with CUDA graphs of decoding: a Llama of
+Llama-3-8B's dimensions, or with `--kind deepseek` one with latent attention of DeepSeek-V2-Lite's, whose own backend is
+FLASH_ATTN_MLA. Needs vLLM (0.22 to 0.33), the deftc wheel beside it and a GPU; nothing is downloaded.
 
 - Tokens: 32 greedy requests that share 500 tokens and have 1 to 63 of their own, 64 tokens each. Where the two backends
   choose different tokens, the gap in the own backend's log probabilities says whether that was a tie in --dtype.
@@ -15,6 +16,7 @@ The first of --backends is what the others are held against. A backend may name 
 8 bits is nearer to 16, and how far the two are apart, is told by
 
   tests/gpu/vllm_engine.py --modes graphs --backends FLASH_ATTN,CUSTOM,CUSTOM:fp8,FLASH_ATTN:fp8 --pairs
+  tests/gpu/vllm_engine.py --kind deepseek --modes graphs --backends FLASH_ATTN_MLA,CUSTOM,CUSTOM:fp8,TRITON_MLA:fp8,CUSTOM:fp8_ds_mla
 
 With --tensor-parallel N, on a machine of as many GPUs, the weights lie in a file that each rank takes its part of, and a run
 of deft on one GPU comes first, whose tokens those on N are held against; with --ranks-only, those of the own backend on N.
@@ -23,6 +25,7 @@ Exit code 1: a token differs that was no tie. 3: no vLLM or no GPU.
 """
 
 import argparse
+import contextlib
 import importlib
 import itertools
 import json
@@ -32,71 +35,13 @@ import subprocess
 import sys
 import tempfile
 import time
-import zlib
 from pathlib import Path
 
-OWN, DEFT = "FLASH_ATTN", "CUSTOM"
-VOCABULARY, HIDDEN, HEADS, KV_HEADS, DIM, INNER = 32000, 4096, 32, 8, 128, 14336
+from engine_models import MODELS, VOCABULARY, give_weights, write_weights
+
+DEFT = "CUSTOM"
 GRAPH_SIZES = [1, 2, 4, 8, 16, 24, 32]
 TIES = {"bfloat16": 1 / 8, "float16": 1 / 64}  # two steps of a logit between 8 and 16
-
-
-def config(layers, dtype):
-    return {
-        "architectures": ["LlamaForCausalLM"], "model_type": "llama", "dtype": dtype, "vocab_size": VOCABULARY,
-        "hidden_size": HIDDEN, "intermediate_size": INNER, "num_hidden_layers": layers, "num_attention_heads": HEADS,
-        "num_key_value_heads": KV_HEADS, "head_dim": DIM, "hidden_act": "silu", "max_position_embeddings": 8192,
-        "rms_norm_eps": 1e-5, "rope_theta": 500000.0, "tie_word_embeddings": False, "bos_token_id": 1, "eos_token_id": 2,
-    }
-
-
-# By the names of vLLM's parameters, some of which are fused, and of the file's.
-SPREADS = {"embed_tokens": 1.0, "q_proj": 1.4 * HIDDEN**-0.5, "k_proj": 1.4 * HIDDEN**-0.5, "v_proj": 1.4 * HIDDEN**-0.5,
-           "qkv_proj": 1.4 * HIDDEN**-0.5, "o_proj": 2 * (HEADS * DIM) ** -0.5, "gate_proj": HIDDEN**-0.5,
-           "up_proj": HIDDEN**-0.5, "gate_up_proj": HIDDEN**-0.5, "down_proj": INNER**-0.5, "lm_head": 3 * HIDDEN**-0.5}
-
-
-def spread_of(name):
-    """None: of a norm, whose weights are 1."""
-    return next((spread for part, spread in SPREADS.items() if part in name.split(".")), None)
-
-
-def give_weights(model):
-    """vLLM's dummy weights are so small that attention is a mean and logits are ties; these make it matter."""
-    import torch
-
-    for name, weight in model.named_parameters():
-        spread = spread_of(name)
-        if spread is None:
-            weight.data.fill_(1)
-            continue
-        generator = torch.Generator(device=weight.device).manual_seed(zlib.crc32(name.encode()))
-        weight.data.normal_(0, spread, generator=generator)
-
-
-def write_weights(folder, layers, dtype):
-    """Weights like those of give_weights in a file, so that any number of ranks reads the same model."""
-    import torch
-    from safetensors.torch import save_file
-
-    shapes = {"model.embed_tokens": (VOCABULARY, HIDDEN), "lm_head": (VOCABULARY, HIDDEN), "model.norm": (HIDDEN,)}
-    for layer in range(layers):
-        at = f"model.layers.{layer}."
-        shapes |= {at + "self_attn.q_proj": (HEADS * DIM, HIDDEN), at + "self_attn.k_proj": (KV_HEADS * DIM, HIDDEN),
-                   at + "self_attn.v_proj": (KV_HEADS * DIM, HIDDEN), at + "self_attn.o_proj": (HIDDEN, HEADS * DIM),
-                   at + "mlp.gate_proj": (INNER, HIDDEN), at + "mlp.up_proj": (INNER, HIDDEN),
-                   at + "mlp.down_proj": (HIDDEN, INNER), at + "input_layernorm": (HIDDEN,),
-                   at + "post_attention_layernorm": (HIDDEN,)}
-    weights = {}
-    for name, shape in shapes.items():
-        spread = spread_of(name)
-        if spread is None:
-            weights[name + ".weight"] = torch.ones(shape, dtype=getattr(torch, dtype))
-            continue
-        generator = torch.Generator(device="cuda").manual_seed(zlib.crc32(name.encode()))
-        made = torch.randn(shape, generator=generator, device="cuda") * spread
-        weights[name + ".weight"] = made.to(getattr(torch, dtype)).cpu()
-    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
 
 
 def tokens(count, seed):
@@ -116,26 +61,30 @@ def workloads():
     }
 
 
-def work(backend, mode, dtype, layers, repeat, ranks, model, kv_cache_dtype):
+def work(backend, mode, options):
     os.environ.update(VLLM_ENABLE_V1_MULTIPROCESSING="0", VLLM_NO_USAGE_STATS="1", HF_HUB_OFFLINE="1",
                       VLLM_USE_FLASHINFER_SAMPLER="0")
     import torch
     import vllm
 
-    folder = Path(model or tempfile.mkdtemp())
-    (folder / "config.json").write_text(json.dumps(config(layers, dtype)))
+    folder = Path(options.model or tempfile.mkdtemp())
+    (folder / "config.json").write_text(json.dumps(MODELS[options.kind].config(options.layers, options.dtype)))
     more = {"enforce_eager": True}
     if mode != "eager":
         more = {"compilation_config": {"cudagraph_capture_sizes": GRAPH_SIZES}}
     if mode == "graphs":  # of whole steps, and no torch.compile
         more["compilation_config"].update(mode=0, cudagraph_mode="FULL_DECODE_ONLY")
     began = time.perf_counter()
-    llm = vllm.LLM(str(folder), load_format="auto" if model else "dummy", tensor_parallel_size=ranks, skip_tokenizer_init=True, dtype=dtype, attention_backend=backend,
-                   kv_cache_dtype=kv_cache_dtype, max_model_len=8192, max_num_seqs=32, kv_cache_memory_bytes=8 << 30, generation_config="vllm", **more)
-    if not model:
-        llm.apply_model(give_weights)
-    result = {"backend": backend, "ranks": ranks, "mode": mode, "dtype": dtype, "kv_cache_dtype": kv_cache_dtype, "layers": layers, "start_s": round(time.perf_counter() - began, 1),
-              "device": torch.cuda.get_device_name(), "vllm": vllm.__version__, "torch": torch.__version__, "rates": {}}
+    if options.block_size:
+        more["block_size"] = options.block_size
+    llm = vllm.LLM(str(folder), load_format="auto" if options.model else "dummy", tensor_parallel_size=options.ranks,
+                   skip_tokenizer_init=True, dtype=options.dtype, attention_backend=backend, kv_cache_dtype=options.kv_cache_dtype,
+                   max_model_len=8192, max_num_seqs=32, kv_cache_memory_bytes=8 << 30, generation_config="vllm", **more)
+    if not options.model:
+        llm.apply_model(give_weights(options.kind))
+    result = {"backend": backend, "mode": mode, **{name: getattr(options, name) for name in ("kind", "ranks", "dtype", "kv_cache_dtype", "layers")},
+              "start_s": round(time.perf_counter() - began, 1), "device": torch.cuda.get_device_name(), "vllm": vllm.__version__,
+              "torch": torch.__version__, "rates": {}}
 
     prepared = workloads()
 
@@ -156,7 +105,7 @@ def work(backend, mode, dtype, layers, repeat, ranks, model, kv_cache_dtype):
     for name in ("n16", "few_shot", "alone"):
         generate(name)  # fills the prefix cache, makes kernels
         times = []
-        for _ in range(repeat):
+        for _ in range(options.repeat):
             outputs, taken, count = generate(name)
             times.append(taken)
         taken = min(times)
@@ -191,9 +140,10 @@ def run_worker(options, backend, mode, ranks=1):
     """`backend`: its name, or NAME:CACHE."""
     backend, _, cache = backend.partition(":")
     with tempfile.NamedTemporaryFile(suffix=".json") as file:
-        command = [sys.executable, __file__, "--worker", backend, mode, "--out", file.name, "--dtype", options.dtype, "--kv-cache-dtype", cache or options.kv_cache_dtype,
-                   "--layers", str(options.layers), "--repeat", str(options.repeat), "--ranks", str(ranks),
-                   "--model", options.model]
+        command = [sys.executable, __file__, "--worker", backend, mode, "--out", file.name, "--kv-cache-dtype", cache or options.kv_cache_dtype,
+                   "--ranks", str(ranks)]
+        for name in ("kind", "dtype", "layers", "repeat", "model", "block_size"):
+            command += ["--" + name.replace("_", "-"), str(getattr(options, name))]
         done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         if done.returncode:
             print(f"{backend} {mode} failed with {done.returncode}:\n" + done.stdout[-options.tail:], flush=True)
@@ -220,22 +170,28 @@ def without_tokens(result):
     return {key: value for key, value in result.items() if key not in ("tokens", "logprobs", "few_shot_tokens")}
 
 
-def run_ranks(options):
-    """deft on one GPU and on several, and the own backend on several. Whether all is right, and the record."""
-    record, right = [], True
+@contextlib.contextmanager
+def model_in_a_file(options):
     with tempfile.TemporaryDirectory() as folder:
         options.model = folder
-        write_weights(Path(folder), options.layers, options.dtype)
+        write_weights(options.kind, Path(folder), options.layers, options.dtype)
+        yield
+
+
+def run_ranks(options):
+    """deft on one GPU and on several, and the own backend on several. Whether all is right, and the record."""
+    record, right, own = [], True, MODELS[options.kind].own
+    with model_in_a_file(options):
         for mode in options.modes.split(","):
             seen = {}
-            runs = [(DEFT, 1)] * (not options.ranks_only) + [(DEFT, options.tensor_parallel), (OWN, options.tensor_parallel)]
+            runs = [(DEFT, 1)] * (not options.ranks_only) + [(DEFT, options.tensor_parallel), (own, options.tensor_parallel)]
             for backend, ranks in runs:
                 result = seen[backend, ranks] = run_worker(options, backend, mode, ranks)
                 if result is None:
                     return False, record
                 print(f"{mode}: {backend} on {ranks}: {rates_text(result)}; started in {result['start_s']} s", flush=True)
                 record.append(without_tokens(result))
-            beside = (OWN, options.tensor_parallel) if options.ranks_only else (DEFT, 1)
+            beside = (own, options.tensor_parallel) if options.ranks_only else (DEFT, 1)
             compared = compare(seen[beside], seen[DEFT, options.tensor_parallel])
             show(mode, f"{DEFT} on {options.tensor_parallel} beside {beside[0]} on {beside[1]}", compared)
             right &= compared["gap_where_they_differ"] <= TIES[options.dtype]
@@ -288,6 +244,7 @@ def parser_of(about):
     parser = argparse.ArgumentParser(description=about.split("\n")[0])
     parser.add_argument("--dtype", choices=sorted(TIES), default="bfloat16")
     parser.add_argument("--kv-cache-dtype", default="auto", help="auto, fp8_e4m3, fp8_e5m2: of all backends, each rounds differently")
+    parser.add_argument("--kind", choices=sorted(MODELS), default="llama", help="of model")
     parser.add_argument("--layers", type=int, default=8)
     parser.add_argument("--repeat", type=int, default=2)
     parser.add_argument("--json", type=Path)
@@ -324,22 +281,25 @@ def kept(options, failed, record):
 def main():
     parser = parser_of(__doc__)
     parser.add_argument("--modes", default="eager,graphs", help="eager, graphs (of whole steps), default (vLLM's own choice)")
-    parser.add_argument("--backends", default=f"{OWN},{DEFT}", help="NAME or NAME:CACHE; others, such as TRITON_ATTN, show what two backends differ by")
+    parser.add_argument("--block-size", type=int, default=0, help="tokens of a page; 0: the backend's own choice")
+    parser.add_argument("--backends", default=f"{{own}},{DEFT}", help="NAME or NAME:CACHE; others, such as TRITON_ATTN, show what two backends differ by")
     parser.add_argument("--pairs", action="store_true", help="each backend beside each, not beside the first alone")
     parser.add_argument("--tensor-parallel", type=int, default=1, help="how many GPUs")
     parser.add_argument("--ranks-only", action="store_true", help="with --tensor-parallel: no run on one GPU")
     parser.add_argument("--ranks", type=int, default=1, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.worker:
-        result = work(*options.worker, options.dtype, options.layers, options.repeat, options.ranks, options.model, options.kv_cache_dtype)
-        options.out.write_text(json.dumps(result))
+        options.out.write_text(json.dumps(work(*options.worker, options)))
         return 0
+    options.backends = options.backends.format(own=MODELS[options.kind].own)
     if not can_run("vllm"):
         return 3
     if options.tensor_parallel > 1:
         right, record = run_ranks(options)
         return kept(options, not right, record)
-    return kept(options, *run_all(options))
+    # What vLLM makes of weights of latent attention it makes as it loads them.
+    with model_in_a_file(options) if options.kind == "deepseek" else contextlib.nullcontext():
+        return kept(options, *run_all(options))
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ import unittest
 from contextlib import redirect_stdout
 from unittest import mock
 
+import engine_models
 import vllm_engine
 
 
@@ -63,6 +64,30 @@ class Workloads(unittest.TestCase):
             first, second = vllm_engine.workloads()[name][0][:2]
             self.assertEqual(first[:shared], second[:shared])
             self.assertNotEqual(first[shared], second[shared])
+
+
+class Models(unittest.TestCase):
+    def test_every_weight_but_norms_has_a_spread(self):
+        for model in engine_models.MODELS.values():
+            shapes = model.shapes(2)
+            norms = {name for name in shapes if engine_models.spread_of(model, name + ".weight") is None}
+            self.assertEqual(norms, {name for name in shapes if name.endswith("norm")})
+            self.assertTrue(all(len(shapes[name]) == 1 + (name not in norms) for name in shapes))
+
+    def test_shapes_are_those_of_the_config(self):
+        for model in engine_models.MODELS.values():
+            config, shapes = model.config(3, "bfloat16"), model.shapes(3)
+            self.assertEqual(config["num_hidden_layers"], len({name.split(".")[2] for name in shapes if ".layers." in name}))
+            self.assertEqual(shapes["lm_head"], (config["vocab_size"], config["hidden_size"]))
+            self.assertEqual(shapes["model.layers.2.mlp.up_proj"], (config["intermediate_size"], config["hidden_size"]))
+
+    def test_latent_attention_has_the_dimensions_that_the_config_says(self):
+        model = engine_models.MODELS["deepseek"]
+        config, at = model.config(1, "bfloat16"), "model.layers.0.self_attn."
+        latent, rope, heads = config["kv_lora_rank"], config["qk_rope_head_dim"], config["num_attention_heads"]
+        self.assertEqual(model.shapes(1)[at + "kv_a_proj_with_mqa"], (latent + rope, config["hidden_size"]))
+        wide = config["qk_nope_head_dim"] + config["v_head_dim"]
+        self.assertEqual(model.shapes(1)[at + "kv_b_proj"], (heads * wide, latent))
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ from plain_attention import plain
 from release_checks import Checks
 
 HEADS, KV_HEADS, DIM, PAGE, SLOTS = 4, 2, 64, 8, 512
+LATENT, ROPE, LATENT_SCALE = 128, 64, 0.07
 ROWS = [3, 1, 4]  # of the table, that requests have
 see = Checks()
 
@@ -47,10 +48,14 @@ def check_methods(backend):
 class Requests:
     """Two that share a prompt and one that does not, on SGLang's tables."""
 
-    def __init__(self, dtype):
-        from sglang.srt.mem_cache.memory_pool import MHATokenToKVPool, ReqToTokenPool
+    def __init__(self, dtype, is_latent=False):
+        from sglang.srt.mem_cache.memory_pool import MHATokenToKVPool, MLATokenToKVPool, ReqToTokenPool
 
-        self.pool = MHATokenToKVPool(SLOTS, PAGE, dtype, KV_HEADS, DIM, 2, "cpu", False)
+        self.is_latent = is_latent
+        if is_latent:
+            self.pool = MLATokenToKVPool(SLOTS, PAGE, dtype, LATENT, ROPE, 2, "cpu", False)
+        else:
+            self.pool = MHATokenToKVPool(SLOTS, PAGE, dtype, KV_HEADS, DIM, 2, "cpu", False)
         self.table = ReqToTokenPool(5, 96, "cpu", False)
         self.lengths = [0, 0, 0]
         page = 1
@@ -64,7 +69,7 @@ class Requests:
     def runner(self, dtype):
         return SimpleNamespace(
             server_args=SimpleNamespace(speculative_algorithm=None),
-            use_mla_backend=False,
+            use_mla_backend=self.is_latent,
             page_size=PAGE,
             dtype=torch.float16,
             kv_cache_dtype=dtype,
@@ -98,7 +103,7 @@ class Requests:
             own = [part[slots].float() * scale for part, scale in zip(self.pool.get_kv_buffer(layer.layer_id), scales)]
             seen = range(self.lengths[i] - self.counts[i] + 1, self.lengths[i] + 1)
             end = first + self.counts[i]
-            rows.append(plain(q[first:end], *own, seen, window_left=layer.sliding_window_size)[0].float())
+            rows.append(plain(q[first:end], *own, seen, window_left=layer.sliding_window_size, scale=layer.scaling)[0].float())
             first = end
         return torch.cat(rows)
 
@@ -114,10 +119,26 @@ def layers_of(scales):
     return made
 
 
-def check_steps(make, dtype, scales):
+def latent_layers():
+    from sglang.srt.layers.radix_attention import RadixAttention
+
+    return [RadixAttention(HEADS, LATENT + ROPE, scale, 1, layer, v_head_dim=LATENT) for layer, scale in enumerate((LATENT_SCALE, 0.12))]
+
+
+def run_layer(backend, layer, batch, is_latent):
+    """q, and the output as SGLang's own code hands it on."""
+    count = len(batch.out_cache_loc)
+    if is_latent:
+        q, k = (torch.randn(count, heads, LATENT + ROPE).half() for heads in (HEADS, 1))
+        return q, backend.forward(q.flatten(1), k, k[..., :LATENT], layer, batch)
+    q, k, v = (torch.randn(count, heads, DIM).half() for heads in (HEADS, KV_HEADS, KV_HEADS))
+    return q, backend.forward(q.flatten(1), k, v, layer, batch)
+
+
+def check_steps(make, dtype, scales, is_latent=False):
     from sglang.srt.model_executor.forward_batch_info import ForwardMode
 
-    requests = Requests(dtype)
+    requests = Requests(dtype, is_latent)
     backend = make(requests.runner(dtype))
     worst = 0.0
     # A prompt, one that has its first pages, which are not computed again, another prompt, and steps of all.
@@ -131,12 +152,19 @@ def check_steps(make, dtype, scales):
             requests.lengths[1] = 2 * PAGE
         batch = requests.step(counts, mode)
         backend.init_forward_metadata(batch)
-        for layer in layers_of(scales):
-            q, k, v = (torch.randn(len(batch.out_cache_loc), heads, DIM).half() for heads in (HEADS, KV_HEADS, KV_HEADS))
-            out = backend.forward(q.flatten(1), k, v, layer, batch)
-            worst = max(worst, (out.view(q.shape).float() - requests.right(q, layer, scales)).abs().max().item())
-    see(f"caches of {dtype}, scales {scales}: largest error {worst:.2g}", worst < 0.02)
+        for layer in latent_layers() if is_latent else layers_of(scales):
+            q, out = run_layer(backend, layer, batch, is_latent)
+            right = requests.right(q, layer, scales)
+            worst = max(worst, (out.view(right.shape).float() - right).abs().max().item())
+    see(f"{'latent ' * is_latent}caches of {dtype}, scales {scales}: largest error {worst:.2g}", worst < 0.02)
     return backend
+
+
+def check_prompts():
+    from sglang.srt.models.deepseek_common.attention_backend_handler import AttentionBackendRegistry, AttnForwardMethod
+
+    form = AttentionBackendRegistry.get_handler("deft")(None, None)
+    see("prompts of models with latent attention are absorbed", form == AttnForwardMethod.MLA)
 
 
 def main():
@@ -147,6 +175,9 @@ def main():
     for dtype in (torch.float8_e4m3fn, torch.float8_e5m2):
         for scales in ((1.0, 1.0), (0.5, 2.0)):
             check_steps(make, dtype, scales)
+    for dtype in (torch.float16, torch.float8_e4m3fn):
+        check_steps(make, dtype, (1.0, 1.0), is_latent=True)
+    check_prompts()
     return see.exit_code
 
 

@@ -29,7 +29,15 @@ on_the_tests_driver = pytest.mark.skipif(
 
 @on_the_tests_driver
 @pytest.mark.parametrize("room", [None, Room(4, 4, 4096)])
-@pytest.mark.parametrize("given", [{}, {"cache_dtype": "fp8_e4m3", "has_scales": True}])
+@pytest.mark.parametrize(
+    "given",
+    [
+        {},
+        {"cache_dtype": "fp8_e4m3", "has_scales": True},
+        {"has_sinks": True},
+        {"cache_dtype": "fp8_e4m3", "has_scales": True, "has_head_scales": True, "has_sinks": True},
+    ],
+)
 def test_a_step_is_planned_before_a_run_brings_its_scales(monkeypatch, given, room):
     monkeypatch.setattr(torch.cuda, "current_stream", lambda device: SimpleNamespace(cuda_stream=0))
     steps = Steps("a layer", torch.device("cuda", 0), room)

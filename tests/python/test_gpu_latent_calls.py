@@ -2,6 +2,7 @@
 
 import math
 import os
+from types import SimpleNamespace
 
 import deft
 import ml_dtypes
@@ -80,3 +81,19 @@ def test_lists_are_given_to_sparse_runs(rng):
     plan.check_replays()
     with pytest.raises(deft.UsageError, match="lists is in memory of the CPU, the run takes memory of CUDA device 0"):
         plan.run_sparse(lists, OnGpu(q), OnGpu(cache), out=OnGpu(out))
+
+
+@pytest.mark.parametrize("kept", [{}, {"cache_dtype": "fp8_e4m3", "has_scales": True}, {"cache_dtype": "fp8_e4m3", "scale_columns": 128}])
+def test_steps_of_plug_ins_are_planned_with_room_for_graphs(kept, monkeypatch):
+    torch = pytest.importorskip("torch")
+    from deft._adapters.steps import PagedWork, Room, Steps
+    from deft._adapters.variant import make_latent_variant
+
+    monkeypatch.setattr(torch.cuda, "current_stream", lambda device: SimpleNamespace(cuda_stream=0))
+    dims = {"query_heads": 4, "latent_dim": CKV, "rope_dim": KPE, "page_size": PAGE, "dtype": "bf16", "output_dtype": "bf16"}
+    variant = make_latent_variant(**dims, sm_scale=SCALE, **kept)
+    steps = Steps("a layer", torch.device("cuda", 0), Room(2, 4, 4096))
+    table = torch.tensor([[1, 2], [1, 3]], dtype=torch.int32)
+    for lengths, starts in ([20, 25], None), ([22, 27], np.array([0, 2, 4], "int32")):
+        steps.plan(PagedWork(table, None, lengths, starts), variant)
+    assert not steps._planned[variant].gpu_plan(0).needs_upload

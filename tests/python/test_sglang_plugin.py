@@ -1,4 +1,3 @@
-import importlib
 import logging
 from types import SimpleNamespace
 
@@ -7,26 +6,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import deft.sglang
-from engine_fakes import forget, install
-from plain_attention import assert_close, plain
-
-
-@pytest.fixture
-def registry(monkeypatch):
-    """What was registered."""
-    registered = {}
-    choices = ["triton"]
-    modules = {
-        "sglang.srt.server_args": {"ATTENTION_BACKEND_CHOICES": choices, "add_attention_backend_choices": choices.extend},
-        "sglang.srt.layers.attention.attention_registry": {
-            "register_attention_backend": lambda name: lambda make: registered.__setitem__(name, make)
-        },
-        "sglang.srt.layers.attention.base_attn_backend": {"AttentionBackend": object},
-    }
-    install(monkeypatch, "sglang", "0.5.17", modules)
-    forget(monkeypatch, "deft.sglang.backend")
-    yield SimpleNamespace(made=registered, choices=choices)
-    forget(monkeypatch, "deft.sglang.backend")
+from sglang_fakes import LAYERS, Pool, Requests, layer, make, mode, registry  # noqa: F401
 
 
 def test_it_registers_itself_once(registry):
@@ -40,60 +20,6 @@ def test_releases_that_it_was_not_written_for_are_left_alone(registry, monkeypat
     monkeypatch.setattr("deft._adapters.releases.version", lambda package: version)
     deft.sglang.register()
     assert not registry.made and f"it supports 0.5.12 to 0.5.23, installed is {version}" in caplog.text
-
-
-def mode(name):
-    return SimpleNamespace(
-        is_decode_or_idle=lambda: name in ("decode", "idle"),
-        is_idle=lambda: name == "idle",
-        is_target_verify=lambda: name == "verify",
-    )
-
-
-class Pool:
-    """A slot for each token, of two layers."""
-
-    def __init__(self, slots, dtype=torch.float16):
-        self.dtype = dtype
-        self.buffers = [[torch.zeros(slots, 2, 64, dtype=dtype) for _ in range(2)] for _ in range(2)]
-
-    def get_kv_buffer(self, layer):
-        return self.buffers[layer]
-
-    def set_kv_buffer(self, layer, slots, k, v, k_scale=None, v_scale=None):
-        for buffer, new, scale in zip(self.buffers[layer.layer_id], (k, v), (k_scale, v_scale)):
-            buffer[slots] = (new if scale is None else new / scale).to(self.dtype)
-
-
-def layer(number, **more):
-    given = dict(
-        layer_id=number, tp_q_head_num=4, tp_k_head_num=2, qk_head_dim=64, v_head_dim=64, scaling=0.125, logit_cap=0.0,
-        logit_capping_method="tanh", sliding_window_size=-1, is_cross_attention=False, attn_type="decoder", k_scale=None,
-        v_scale=None,
-    )  # fmt: skip
-    return SimpleNamespace(**{**given, **more})
-
-
-def runner(page_size, **more):
-    given = dict(
-        server_args=SimpleNamespace(speculative_algorithm=None),
-        use_mla_backend=False,
-        page_size=page_size,
-        dtype=torch.float16,
-        kv_cache_dtype=torch.float16,
-        device="cpu",
-        token_to_kv_pool=Pool(512),
-        req_to_token_pool=SimpleNamespace(req_to_token=torch.zeros(5, 96, dtype=torch.int32)),
-        max_total_num_tokens=512,
-    )
-    return SimpleNamespace(**{**given, **more})
-
-
-def make(page_size, **more):
-    """The backend, and what it was made for."""
-    deft.sglang.register()
-    made = runner(page_size, **more)
-    return importlib.import_module("deft.sglang")._make(made), made
 
 
 def test_it_says_which_release_it_was_seen_with_once_it_is_chosen(registry, caplog):
@@ -116,63 +42,6 @@ def test_graphs_have_room_for_the_rows_that_fill_them_up(registry):
     backend.init_cuda_graph_state(4, 4)
     steps = backend._planner.plan_graph(torch.tensor([1, 2]), torch.tensor([1, 1]))
     assert steps._room == (2, 2, made.max_total_num_tokens + 8)
-
-
-LAYERS = [layer(0), layer(1, sliding_window_size=6, logit_cap=4.0)]
-
-
-class Requests:
-    """Two that share a prompt and one that does not, in rows 3, 1 and 4 of the table."""
-
-    rows = [3, 1, 4]
-
-    def __init__(self, made, page_size):
-        self.made, self.page_size = made, page_size
-        self.lengths = [0, 0, 0]
-        page = 1
-        for number, row in enumerate(self.rows):
-            shared = 2 * 8 if number == 1 else 0
-            table = made.req_to_token_pool.req_to_token
-            table[row, :shared] = table[self.rows[0], :shared]
-            for first in range(shared, 48, page_size):
-                table[row, first : first + page_size] = torch.arange(page_size) + page * page_size
-                page += 1
-
-    def step(self, counts, generator, kind, form=None):
-        before, self.lengths = self.lengths, [length + count for length, count in zip(self.lengths, counts)]
-        active = [i for i in range(3) if counts[i]]
-        table = self.made.req_to_token_pool.req_to_token
-        slots = torch.cat([table[self.rows[i], before[i] : self.lengths[i]] for i in active]).long()
-        lengths = torch.tensor([self.lengths[i] for i in active])
-        self.active, self.counts = active, counts
-        return SimpleNamespace(
-            forward_mode=mode(kind),
-            batch_size=len(active),
-            req_pool_indices=torch.tensor([self.rows[i] for i in active]),
-            seq_lens=lengths,
-            seq_lens_cpu=lengths if form != "on the device alone" else None,
-            extend_seq_lens=torch.tensor([counts[i] for i in active]),
-            extend_seq_lens_cpu=[counts[i] for i in active] if form != "on the device alone" else None,
-            out_cache_loc=slots,
-        )
-
-    def check(self, backend, batch, generator, forward, layers=LAYERS):
-        for one in layers:
-            q, k, v = (torch.randn(len(batch.out_cache_loc), heads, 64, generator=generator).half() for heads in (4, 2, 2))
-            out = forward(q.flatten(1), k, v, one, batch).view(-1, 4, 64)
-            table, first = self.made.req_to_token_pool.req_to_token, 0
-            for i in self.active:
-                slots = table[self.rows[i], : self.lengths[i]].long()
-                pool, scales = self.made.token_to_kv_pool, (one.k_scale, one.v_scale)
-                own = [
-                    buffer[slots] if pool.dtype == torch.float16 else buffer[slots].float() * (1 if scale is None else scale)
-                    for buffer, scale in zip(pool.get_kv_buffer(one.layer_id), scales)
-                ]
-                seen = range(self.lengths[i] - self.counts[i] + 1, self.lengths[i] + 1)
-                end = first + self.counts[i]
-                right, _ = plain(q[first:end], *own, seen, soft_cap=one.logit_cap, window_left=one.sliding_window_size)
-                assert_close(out[first:end], right)
-                first = end
 
 
 @pytest.mark.parametrize("page_size", [1, 8])
@@ -214,6 +83,23 @@ def test_caches_of_8_bit_floats_have_scales_of_their_layers_or_none(registry, dt
             backend.init_forward_metadata(batch)
             requests.check(backend, batch, generator, getattr(backend, f"forward_{kind}"), layers)
         requests.lengths = [0, 0, 0]
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float8_e4m3fn])
+def test_layers_with_sinks(registry, dtype):
+    """Of the type of the model, which may be loaded again while their graphs stay."""
+    backend, made = make(8, kv_cache_dtype=dtype, token_to_kv_pool=Pool(512, dtype))
+    generator = torch.Generator().manual_seed(23)
+    requests = Requests(made, 8)
+    backend.init_cuda_graph_state(4, 4)
+    sinks, places = [torch.tensor([1.0, -2.0, 0.5, 3.0]).half(), torch.zeros(4).half()], set()
+    for counts, kind in ([17, 17, 9], "extend"), ([1, 1, 1], "decode"), ([1, 1, 1], "decode"):
+        batch = requests.step(counts, generator, kind)
+        backend.init_forward_metadata(batch) if kind == "extend" else backend.init_forward_metadata_out_graph(batch)
+        requests.check(backend, batch, generator, getattr(backend, f"forward_{kind}"), sinks=sinks)
+        places.add(tuple(kept.data_ptr() for kept in backend._sinks.values()))
+        sinks[1].add_(0.75)
+    assert len(places) == 1
 
 
 def test_a_pool_of_another_layout_is_named(registry):
@@ -265,7 +151,6 @@ def test_steps_of_a_graph_have_their_pages_at_one_address(registry, interface):
 
 def test_what_it_cannot_do_is_named(registry):
     for name, more in {
-        "attention_arch": {"use_mla_backend": True},
         "speculative_algorithm": {"server_args": SimpleNamespace(speculative_algorithm="EAGLE")},
         "kv_cache_dtype": {"kv_cache_dtype": torch.bfloat16},
         "disable_hybrid_swa_memory": {"token_to_kv_pool": SimpleNamespace(translate_loc_from_full_to_swa=None)},
@@ -283,7 +168,10 @@ def test_what_it_cannot_do_is_named(registry):
         variant_of(layer(0), 1, torch.float16, torch.uint8)
     with pytest.raises(NotImplementedError, match="dtype=torch.float32"):
         variant_of(layer(0), 1, torch.float32, torch.float32)
-    backend, _ = make(1)
-    with pytest.raises(NotImplementedError, match="sinks"):
-        backend.forward_decode(None, None, None, None, None, sinks=[1.0])
+    backend, made = make(1)
+    batch = Requests(made, 1).step([3, 0, 0], None, "extend")
+    backend.init_forward_metadata(batch)
+    for name, value in {"sinks": torch.ones(3), "xpos": torch.ones(3)}.items():
+        with pytest.raises(NotImplementedError, match=name):
+            backend.forward_extend(torch.zeros(3, 256).half(), None, None, layer(0), batch, **{name: value})
     backend.init_forward_metadata(SimpleNamespace(forward_mode=mode("idle")))

@@ -12,6 +12,7 @@ torch = pytest.importorskip("torch")
 from deft.vllm import host_tables
 from deft.vllm.host_tables import listen, on_host
 
+PAGE = 16
 SECOND, FIRST = "vllm.v1.worker.gpu.", "vllm.v1.worker.block_table"
 
 
@@ -115,8 +116,9 @@ def batch(*requests, padded=0):
     return SimpleNamespace(idx_mapping=torch.from_numpy(order.copy()), idx_mapping_np=order, padded=len(requests) + padded)
 
 
-def pages_of(*pages):
-    return np.array(pages, np.int32)
+def tokens_of(*pages):
+    """Lengths of so many pages, of which each last one has room."""
+    return np.array(pages) * PAGE - 3
 
 
 def test_a_step_of_any_requests_is_known_without_a_look_at_the_table(runner, monkeypatch):
@@ -134,32 +136,32 @@ def test_a_step_of_any_requests_is_known_without_a_look_at_the_table(runner, mon
         (table,) = made.prepare_attn(batch(*order, padded=8 - len(order)))
         if step == 10:  # by then it is believed
             monkeypatch.setattr(torch.Tensor, "cpu", lambda tensor: pytest.fail("it waits for the GPU"))
-        known = on_host(table[: len(order)], pages_of(*(lengths[request] for request in order)))
-        assert known is not None and known.stride() == table.stride()
+        known = on_host(table[: len(order)], tokens_of(*(lengths[request] for request in order)), PAGE)
+        assert known is not None and known.strides == tuple(known.itemsize * step for step in table.stride())
         for row, request in enumerate(order):
-            assert torch.equal(known[row, : lengths[request]], table[row, : lengths[request]])
+            assert known[row, : lengths[request]].tolist() == table[row, : lengths[request]].tolist()
 
 
 def test_pages_of_the_kernels_may_be_parts_of_the_caches(runner):
     made = runner(2, 6, split=2)
     made.block_tables.append_block_ids(1, ([4, 2],), overwrite=True)
     (table,) = made.prepare_attn(batch(1))
-    assert on_host(table[:1, :4], pages_of(4)).tolist() == [[8, 9, 4, 5]]
+    assert on_host(table[:1, :4], tokens_of(4), PAGE).tolist() == [[8, 9, 4, 5]]
 
 
 def test_tables_of_padding_and_of_drafts_are_not_known(runner):
     made = runner(4, 6)
     made.block_tables.append_block_ids(2, ([7],), overwrite=True)
     (table,) = made.prepare_attn(batch(2))
-    assert on_host(table[:1], pages_of(1)) is not None
+    assert on_host(table[:1], tokens_of(1), PAGE) is not None
     made.block_tables.get_dummy_block_tables(2)
-    assert on_host(table[:1], pages_of(1)) is None
+    assert on_host(table[:1], tokens_of(1), PAGE) is None
     made.block_tables.gather_block_tables(torch.tensor([2]), num_reqs_padded=1)  # nobody has said whose these are
-    assert on_host(table[:1], pages_of(1)) is None
+    assert on_host(table[:1], tokens_of(1), PAGE) is None
     other = torch.zeros(4, 6, dtype=torch.int32)
     made.prepare_attn(batch(2))
     made.block_tables.gather_block_tables(torch.tensor([2]), 1, out=(other,), out_ptrs=None)
-    assert on_host(other[:1], pages_of(1)) is None and on_host(table[:1], pages_of(1)) is not None
+    assert on_host(other[:1], tokens_of(1), PAGE) is None and on_host(table[:1], tokens_of(1), PAGE) is not None
 
 
 def test_a_table_that_is_written_to_behind_its_back_is_not_believed(runner, caplog):
@@ -168,10 +170,10 @@ def test_a_table_that_is_written_to_behind_its_back_is_not_believed(runner, capl
     (table,) = made.prepare_attn(batch(0))
     table[0, 1] = 9
     with caplog.at_level(logging.WARNING):
-        assert on_host(table[:1, :2], pages_of(2)) is None
+        assert on_host(table[:1, :2], tokens_of(2), PAGE) is None
     assert "not what the host knows" in caplog.text
     made.prepare_attn(batch(0))
-    assert on_host(table[:1, :2], pages_of(2)) is None
+    assert on_host(table[:1, :2], tokens_of(2), PAGE) is None
 
 
 def test_tables_of_later_releases_are_known_but_for_those_of_windows(install):
@@ -182,7 +184,7 @@ def test_tables_of_later_releases_are_known_but_for_those_of_windows(install):
         made = runner(tables(4, 6, reach))
         made.block_tables.append_block_ids(2, ([7, 8, 9],), overwrite=True)
         (table,) = made.prepare_attn(batch(2))
-        known = on_host(table[:1, :3], pages_of(3))
+        known = on_host(table[:1, :3], tokens_of(3), PAGE)
         if reach:
             assert known is None and table[0, :3].tolist() == [0, 8, 9]
         else:
@@ -196,7 +198,7 @@ def test_tables_that_are_older_than_the_listener_are_not_known(install):
     listen()
     made.block_tables.append_block_ids(0, ([5],), overwrite=True)
     (table,) = made.prepare_attn(batch(0))
-    assert on_host(table[:1], pages_of(1)) is None
+    assert on_host(table[:1], tokens_of(1), PAGE) is None
 
 
 def test_methods_of_another_release_are_left_alone(install, caplog):
@@ -227,7 +229,7 @@ def test_a_table_that_lies_where_a_former_engine_had_one_is_known(first_runners_
     place = first_runners_table.block_table.gpu.data_ptr()
     host_tables._by_pointer[place] = host_tables._Table(torch.zeros(4, 6, dtype=torch.int32), lambda rows, pages: None)
     table = first_runners_table.get_device_tensor(3)
-    assert on_host(table[:3, :3], pages_of(3, 3, 3)) is not None
+    assert on_host(table[:3, :3], tokens_of(3, 3, 3), PAGE) is not None
 
 
 def test_the_first_model_runner_has_its_tables_on_the_host(first_runners_table):
@@ -236,4 +238,4 @@ def test_the_first_model_runner_has_its_tables_on_the_host(first_runners_table):
         made.block_table.cpu[2, :3] = torch.tensor(pages, dtype=torch.int32)
         made.block_table.gpu.copy_(made.block_table.cpu)
         table = made.get_device_tensor(3)
-        assert on_host(table[:3, :3], pages_of(3, 3, 3))[2].tolist() == pages
+        assert on_host(table[:3, :3], tokens_of(3, 3, 3), PAGE)[2].tolist() == pages

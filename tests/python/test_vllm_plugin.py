@@ -1,5 +1,3 @@
-import enum
-import importlib
 import json
 import logging
 from types import SimpleNamespace
@@ -12,73 +10,16 @@ import deft
 import deft.vllm
 from deft.vllm.planner import Planner, work_of
 from deftc_program import deftc
-from engine_fakes import Support, forget, install
+from engine_fakes import Support
 from plain_attention import assert_close, pages_of, plain
-
-PAGE = 16
-IN_BYTES = {"fp8": torch.float8_e4m3fn, "fp8_e5m2": torch.float8_e5m2}
-
-
-def ints(values):
-    return torch.tensor(values, dtype=torch.int32)
-
-
-@pytest.fixture
-def registry(monkeypatch):
-    """What was registered."""
-    registered = {}
-
-    class Backends(enum.Enum):
-        CUSTOM = None
-
-        def is_overridden(self):
-            return self in registered
-
-        def get_path(self):
-            return registered[self]
-
-    class Base:
-        def __class_getitem__(cls, item):
-            return cls
-
-        def __init__(self, kv_cache_spec, layer_names, vllm_config, device):
-            self.kv_cache_spec, self.layer_names, self.vllm_config, self.device = kv_cache_spec, layer_names, vllm_config, device
-
-    def write(key, value, k_cache, v_cache, slots, dtype, k_scale, v_scale):
-        if dtype in IN_BYTES:
-            key, value = ((new / scale).to(IN_BYTES[dtype]).view(torch.uint8) for new, scale in ((key, k_scale), (value, v_scale)))
-        for row, slot in enumerate(slots.tolist()):
-            if slot >= 0:
-                k_cache[slot // PAGE, slot % PAGE], v_cache[slot // PAGE, slot % PAGE] = key[row], value[row]
-
-    modules = {
-        "vllm.v1.attention.backends.registry": {
-            "AttentionBackendEnum": Backends,
-            "register_backend": lambda member, path: registered.__setitem__(member, path),
-        },
-        "vllm.v1.attention.backend": {
-            "AttentionBackend": object,
-            "AttentionCGSupport": Support,
-            "AttentionImpl": object,
-            "AttentionMetadataBuilder": Base,
-            "AttentionType": SimpleNamespace(DECODER="decoder"),
-            "MultipleOf": lambda base: base,
-        },
-        "vllm.v1.attention.backends.utils": {"get_kv_cache_layout": lambda: "NHD"},
-        "vllm._custom_ops": {"reshape_and_cache_flash": write},
-        "vllm.distributed": {"get_tp_group": lambda: SimpleNamespace(world_size=1)},
-    }
-    install(monkeypatch, "vllm", "0.26.0", modules)
-    forget(monkeypatch, "deft.vllm.backend")
-    yield registered
-    forget(monkeypatch, "deft.vllm.backend")
+from vllm_fakes import IN_BYTES, PAGE, Engine, common, ints, registry  # noqa: F401
 
 
 def test_it_registers_itself_once_and_says_which_release_it_was_seen_with(registry, caplog):
     with caplog.at_level(logging.INFO):
         deft.vllm.register()
         deft.vllm.register()
-    assert list(registry.values()) == ["deft.vllm.backend.DeftBackend"]
+    assert list(registry.values()) == ["deft.vllm.Backend"]
     assert "CUSTOM is deft, which was tested on a GPU with vLLM 0.26" in caplog.text
 
 
@@ -104,40 +45,28 @@ def test_releases_that_it_was_not_written_for_are_left_alone(registry, monkeypat
     assert not registry and f"it supports 0.22 to 0.33, installed is {version}" in caplog.text
 
 
-def common(table, lengths, counts, *, padded=0, slots=None):
-    """As vLLM pads: rows of padding have no queries, the tokens count them."""
-    starts = [0]
-    for count in counts + [0] * padded:
-        starts.append(starts[-1] + count)
-    return SimpleNamespace(
-        query_start_loc_cpu=ints(starts),
-        seq_lens=ints(lengths + [0] * padded),
-        seq_lens_cpu_upper_bound=ints(lengths + [0] * padded),
-        num_reqs=len(lengths) + padded,
-        num_actual_tokens=starts[-1] + padded,
-        max_query_len=max(counts),
-        max_seq_len=max(lengths),
-        block_table_tensor=table,
-        slot_mapping=slots,
-        causal=True,
-    )
-
-
 def test_rows_of_padding_are_left_out():
     work, queries = work_of(common(torch.zeros(4, 8, dtype=torch.int32), [20, 5], [1, 1], padded=2), PAGE, True)
-    assert queries == 2 and work.lengths.tolist() == [20, 5] and work.query_indptr.tolist() == [0, 1, 2]
+    assert queries == 2 and work.lengths.tolist() == [20, 5] and work.query_indptr is None  # one each
     assert work.pages.shape == (2, 2) and work.pages.stride() == (8, 1)
 
 
 def test_a_table_that_the_host_knows_is_not_asked_for(monkeypatch):
     known = ints([[3, 1], [3, 2]])
 
-    def on_host(table, pages):
-        return known if pages.tolist() == [2, 2] and table.shape == known.shape else None
+    def on_host(table, lengths, page_size):
+        return known if (lengths.tolist(), page_size, table.shape) == ([20, 25], PAGE, known.shape) else None
 
     monkeypatch.setattr("deft.vllm.planner.on_host", on_host)
     given = common(torch.zeros(4, 8, dtype=torch.int32), [20, 25], [1, 1], padded=2)
     assert work_of(given, PAGE, True)[0].host_pages is known
+
+
+def test_queries_are_told_apart_where_a_request_has_several():
+    work, queries = work_of(common(torch.zeros(4, 8, dtype=torch.int32), [20, 5], [3, 1], padded=1), PAGE, True)
+    assert queries == 4 and work.query_indptr.tolist() == [0, 3, 4]
+    first, queries = work_of(common(torch.zeros(4, 8, dtype=torch.int32), [20, 5], [3, 1]), PAGE, True, most=1)
+    assert queries == 3 and first.query_indptr.tolist() == [0, 3] and first.lengths.tolist() == [20]
 
 
 def test_lengths_that_drafts_make_uncertain_are_read_where_they_are_exact():
@@ -154,76 +83,48 @@ def test_a_step_that_is_not_causal_is_named():
         work_of(given, PAGE, True)
 
 
-def test_steps_of_decoding_that_replay_a_graph_are_kept_by_their_size():
-    planner = Planner(torch.device("cpu"), PAGE, [2, 4], 1024, True)
+def test_steps_that_replay_a_graph_are_kept_by_their_kind():
+    planner = Planner(torch.device("cpu"), PAGE, 1024, True)
     table = torch.arange(32, dtype=torch.int32).reshape(4, 8)
+    for lengths, counts in ([1] * 4, [1] * 4), ([1] * 2, [1] * 2), ([3] * 2, [3] * 2):
+        planner.expect_graph(common(table, lengths, counts))
     steps = [
         planner.plan(common(table, lengths, counts, padded=padded), []).steps
         for lengths, counts, padded in (
             ([20, 5, 7], [1, 1, 1], 1),  # of the graph of 4
             ([20, 5, 7, 9], [1, 1, 1, 1], 0),
             ([20, 5], [1, 1], 0),  # of 2
+            ([20, 5], [3, 3], 0),  # of 2 with two drafts each
             ([20, 5, 7], [1, 1, 1], 0),  # of no graph
-            ([20, 5], [2, 2], 0),  # more than a query each
+            ([20, 5], [3, 1], 0),  # a chain is shorter
+            ([20, 5], [2, 2], 0),
         )
     ]
-    assert steps[0] is steps[1] and steps[2] is not steps[0] and steps[3] is steps[4]
-    assert steps[3] not in (steps[0], steps[2])
+    assert steps[0] is steps[1] and steps[4] is steps[5] is steps[6]
+    assert len({*map(id, steps)}) == 4
 
 
-class Engine:
-    """Two layers of a model as vLLM holds them."""
-
-    def __init__(self, kv_dtype=torch.bfloat16, kept="auto"):
-        backend = importlib.import_module("deft.vllm.backend")
-        self.backend = backend.DeftBackend
-        impl = self.backend.get_impl_cls()
-        self.impls = [
-            impl(4, 64, 0.125, 2, kv_cache_dtype=kept),
-            impl(4, 64, 0.125, 2, sliding_window=9, logits_soft_cap=5.0, kv_cache_dtype=kept),
-        ]
-        layers = {
-            f"layer{i}": SimpleNamespace(
-                impl=impl,
-                _k_scale=torch.tensor(0.5 + i),
-                _v_scale=torch.tensor(0.25 + i),
-                _k_scale_float=0.5 + i,
-                _v_scale_float=0.25 + i,
-            )
-            for i, impl in enumerate(self.impls)
-        }
-        self.layers = list(layers.values())
-        config = SimpleNamespace(
-            compilation_config=SimpleNamespace(
-                static_forward_context=layers,
-                cudagraph_mode=SimpleNamespace(has_full_cudagraphs=lambda: True),
-                cudagraph_capture_sizes=[1, 2, 4],
-            ),
-            scheduler_config=SimpleNamespace(max_num_seqs=4),
-            model_config=SimpleNamespace(max_model_len=128, dtype=torch.bfloat16),
-            cache_config=SimpleNamespace(num_gpu_blocks=10, block_size=PAGE),
-            speculative_config=None,
-        )
-        spec = SimpleNamespace(block_size=PAGE, dtype=kv_dtype)
-        self.builder = self.backend.get_builder_cls()(spec, list(layers), config, torch.device("cpu"))
-        shape = self.backend.get_kv_cache_shape(10, PAGE, 2, 64)
-        order = self.backend.get_kv_cache_stride_order()
-        back = [order.index(i) for i in range(len(order))]
-        self.caches = [
-            torch.zeros([shape[i] for i in order], dtype=kv_dtype).permute(*back) for _ in self.layers
-        ]
-
-
-@pytest.mark.parametrize("kept", ["auto", "fp8", "fp8_e5m2"])
-def test_a_step_writes_the_cache_and_computes_each_layer(registry, kept):
-    engine = Engine(torch.uint8 if kept in IN_BYTES else torch.bfloat16, kept)
+@pytest.mark.parametrize(
+    "kept, has_sinks, has_head_scales",
+    [
+        ("auto", False, False),
+        ("fp8", False, False),
+        ("fp8_e5m2", False, False),
+        ("auto", True, False),
+        ("fp8", True, False),
+        ("fp8", False, True),
+        ("fp8", True, True),
+    ],
+)
+def test_a_step_writes_the_cache_and_computes_each_layer(registry, kept, has_sinks, has_head_scales):
+    engine = Engine(torch.uint8 if kept in IN_BYTES else torch.bfloat16, kept, has_sinks, has_head_scales)
 
     def caches_of(impl, layer, cache):
         """K and V as numbers."""
         parts = impl._caches(cache)
         if kept not in IN_BYTES:
             return parts
-        scales = layer._k_scale_float, layer._v_scale_float
+        scales = layer._k_scale.view(-1, 1), layer._v_scale.view(-1, 1)
         return [part.view(IN_BYTES[kept]).float() * scale for part, scale in zip(parts, scales)]
 
     generator = torch.Generator().manual_seed(11)
@@ -231,8 +132,12 @@ def test_a_step_writes_the_cache_and_computes_each_layer(registry, kept):
     for row, pages in enumerate(([3, 1, 2], [3, 1, 7], [5])):
         table[row, : len(pages)] = ints(pages)
     lengths = [0, 0, 0]
-    # A prompt that two share, the rest of their own, then two steps of decoding; the last of them is padded.
-    for counts, padded in ([40, 0, 0], 0), ([0, 37, 9], 0), ([1, 1, 1], 0), ([1, 1, 1], 1):
+    engine.builder.build_for_cudagraph_capture(common(torch.ones(4, 8, dtype=torch.int32), [1] * 4, [1] * 4))
+    # A prompt that two share, the rest of their own, then three steps of decoding; the second is padded, before the third
+    # weights are loaded again.
+    for number, (counts, padded) in enumerate([([40, 0, 0], 0), ([0, 37, 9], 0), ([1, 1, 1], 0), ([1, 1, 1], 1), ([1, 1, 1], 1)]):
+        if number == 4:
+            engine.load(-0.75)
         rows = [row for row in range(3) if counts[row]]
         before = lengths
         lengths = [length + count for length, count in zip(lengths, counts)]
@@ -242,7 +147,8 @@ def test_a_step_writes_the_cache_and_computes_each_layer(registry, kept):
         metadata = engine.builder.build(
             0, common(table[rows], keep, [counts[row] for row in rows], padded=padded, slots=ints(slots))
         )
-        for impl, layer, cache in zip(engine.impls, engine.layers, engine.caches):
+        assert (metadata.steps is engine.builder._planner._of_graphs[4, 1]) == (padded == 1)
+        for impl, layer, cache, sinks in zip(engine.impls, engine.layers, engine.caches, engine.sinks):
             q, k, v = (torch.randn(total + padded, heads, 64, generator=generator).bfloat16() for heads in (4, 2, 2))
             if counts == [0, 37, 9]:  # the shared pages have the same tokens
                 old = caches_of(impl, layer, cache)
@@ -258,10 +164,9 @@ def test_a_step_writes_the_cache_and_computes_each_layer(registry, kept):
                 own = [pages_of(part, table[row], lengths[row], "NHD") for part in caches_of(impl, layer, cache)]
                 end = first + counts[row]
                 seen = range(lengths[row] - counts[row] + 1, lengths[row] + 1)
-                right, _ = plain(q[first:end], *own, seen, soft_cap=impl.logits_soft_cap or 0.0, window_left=window)
+                right, _ = plain(q[first:end], *own, seen, soft_cap=impl.logits_soft_cap or 0.0, window_left=window, sinks=sinks)
                 assert_close(output[first:end].view(-1, 4, 64), right)
                 first = end
-    assert engine.builder._planner._of_graphs.keys() == {4}
 
 
 def test_a_captured_step_is_replayed_elsewhere(registry, tmp_path):
@@ -296,17 +201,17 @@ def test_what_it_can_do_is_told_truly(registry):
     engine = Engine()
     backend = engine.backend
     assert backend.supports_sliding_window() and backend.get_name() == "CUSTOM"
+    assert backend.supports_sink() and backend.supports_per_head_quant_scales()
     assert not any(
         getattr(backend, f"supports_{what}")()
         for what in (
-            "sink alibi_sqrt mm_prefix non_causal per_head_quant_scales batch_invariance kv_connector"
-            " device_cpu_query_lens_mismatch"
+            "alibi_sqrt mm_prefix non_causal batch_invariance kv_connector device_cpu_query_lens_mismatch"
         ).split()
     )
     assert [size for size in (8, 16, 64, 72, 256, 512) if backend.supports_head_size(size)] == [16, 64, 256]
-    assert engine.builder._cudagraph_support is Support.UNIFORM_SINGLE_TOKEN_DECODE
+    assert engine.builder._cudagraph_support is Support.UNIFORM_BATCH
     impl = backend.get_impl_cls()
-    for name, value in {"alibi_slopes": [1.0], "sinks": [1.0], "attn_type": "encoder", "kv_cache_dtype": "fp8_ds_mla"}.items():
+    for name, value in {"alibi_slopes": [1.0], "sinks": torch.ones(3), "attn_type": "encoder", "kv_cache_dtype": "fp8_ds_mla"}.items():
         with pytest.raises(NotImplementedError, match=name):
             impl(4, 64, 1.0, 2, **{name: value})
 
@@ -314,3 +219,18 @@ def test_what_it_can_do_is_told_truly(registry):
 def test_a_cache_of_another_type_is_named_before_the_first_step(registry):
     with pytest.raises(NotImplementedError, match="kv_cache_dtype=torch.float16 .* of the model's type, torch.bfloat16"):
         Engine(kv_dtype=torch.float16)
+
+
+def test_models_with_latent_caches_have_a_backend_of_their_own(registry, monkeypatch):
+    import vllm.config
+
+    def is_mla(use_mla):
+        config = SimpleNamespace(model_config=SimpleNamespace(use_mla=use_mla))
+        monkeypatch.setattr(vllm.config, "get_current_vllm_config_or_none", lambda: config)
+        return deft.vllm.Backend.__name__
+
+    assert (is_mla(False), is_mla(True)) == ("DeftBackend", "DeftMLABackend")
+    monkeypatch.setattr(vllm.config, "get_current_vllm_config_or_none", lambda: None)
+    assert deft.vllm.Backend.__name__ == "DeftBackend"
+    with pytest.raises(AttributeError, match="no attribute 'Other'"):
+        deft.vllm.Other

@@ -17,6 +17,7 @@ from plain_attention import plain
 from release_checks import Checks
 
 HEADS, KV_HEADS, DIM, PAGE, TOKENS = 4, 2, 64, 16, 20
+LATENT, ROPE, NOPE, VALUE = 512, 64, 128, 128
 see = Checks()
 
 
@@ -28,6 +29,19 @@ def registered():
     custom = AttentionBackendEnum.CUSTOM
     see("CUSTOM is deft", custom.is_overridden() and custom.get_path() == deft.vllm.BACKEND)
     return custom.get_class()
+
+
+def registered_of_mla():
+    """What a model with latent attention is given."""
+    import vllm.config
+    from vllm.v1.attention.backends.registry import AttentionBackendEnum
+
+    asked = vllm.config.get_current_vllm_config_or_none
+    vllm.config.get_current_vllm_config_or_none = lambda: SimpleNamespace(model_config=SimpleNamespace(use_mla=True))
+    try:
+        return AttentionBackendEnum.CUSTOM.get_class()
+    finally:
+        vllm.config.get_current_vllm_config_or_none = asked
 
 
 def check_classes(backend):
@@ -57,7 +71,9 @@ def check_configurations(backend):
         reasons = backend.validate_configuration(**{**given, "kv_cache_dtype": kept})
         see(f"kv_cache_dtype {kept} is taken {reasons or ''}", not reasons)
     known = inspect.signature(backend.validate_configuration).parameters
-    refused = {"has_sink": True, "use_mla": True, "kv_cache_dtype": "fp8_ds_mla", "use_kv_connector": True, "use_dcp": True,
+    for name in ("has_sink", "use_per_head_quant_scales"):
+        see(f"{name}=True is taken", not backend.validate_configuration(**{**given, name: True}))
+    refused = {"use_mla": True, "kv_cache_dtype": "fp8_ds_mla", "use_kv_connector": True, "use_dcp": True,
                "use_adaptive_verification": True}  # fmt: skip
     for name, value in refused.items():
         if name in known:
@@ -83,11 +99,7 @@ def check_hooks():
 def stand_in_of_the_engine(layer):
     """What a builder asks of vLLM's config."""
     return SimpleNamespace(
-        compilation_config=SimpleNamespace(
-            static_forward_context={"layer": layer},
-            cudagraph_mode=SimpleNamespace(has_full_cudagraphs=lambda: True),
-            cudagraph_capture_sizes=[1, 2],
-        ),
+        compilation_config=SimpleNamespace(static_forward_context={"layer": layer}),
         scheduler_config=SimpleNamespace(max_num_seqs=4),
         model_config=SimpleNamespace(max_model_len=128, dtype=torch.bfloat16),
         cache_config=SimpleNamespace(num_gpu_blocks=10, block_size=PAGE),
@@ -130,6 +142,98 @@ def check_step(backend, monkey):
     see(f"a step is computed, largest error {error:.2g}", error < 0.02)
 
 
+class Projection(torch.nn.Module):
+    """kv_b_proj, of whose weights MLAAttention makes those of the absorbed form."""
+
+    quant_method = None
+
+    def __init__(self, columns):
+        super().__init__()
+        self.weight = torch.nn.Parameter((torch.randn(columns, LATENT) * LATENT**-0.5).bfloat16(), requires_grad=False)
+
+    def forward(self, x):
+        return (x @ self.weight.T,)
+
+
+def check_mla_backend(backend):
+    given = {
+        "head_size": LATENT + ROPE, "dtype": torch.bfloat16, "block_size": PAGE, "use_mla": True, "has_sink": False,
+        "use_sparse": False, "use_mm_prefix": False, "use_per_head_quant_scales": False,
+        "device_capability": SimpleNamespace(major=9, minor=0), "attn_type": "decoder",
+    }  # fmt: skip
+    for kept in ("auto", "bfloat16", "fp8", "fp8_e4m3", "fp8_ds_mla"):
+        reasons = backend.validate_configuration(**given, kv_cache_dtype=kept)
+        see(f"MLA: kv_cache_dtype {kept} is taken {reasons or ''}", not reasons)
+    for name, value in {"use_mla": False, "use_sparse": True, "has_sink": True, "head_size": 128}.items():
+        see(f"MLA: {name}={value} is refused", backend.validate_configuration(**{**given, name: value}, kv_cache_dtype="auto"))
+    see("MLA: kv_cache_dtype fp8_e5m2 is refused", backend.validate_configuration(**given, kv_cache_dtype="fp8_e5m2"))
+
+
+def mla_layer(backend, config):
+    from vllm.config import set_current_vllm_config
+    from vllm.model_executor.layers.attention import mla_attention
+
+    class Prompts:
+        """In place of vLLM's own, which need a GPU."""
+
+        def __init__(self, **given): ...
+
+        def clone(self):
+            return self
+
+    mla_attention.get_mla_prefill_backend = lambda config: Prompts
+    with set_current_vllm_config(config):
+        projection = Projection(HEADS * (NOPE + VALUE))
+        layer = mla_attention.MLAAttention(
+            HEADS, (NOPE + ROPE) ** -0.5, NOPE, ROPE, VALUE, None, LATENT, projection, prefix="layer", attn_backend=backend
+        )
+        layer.process_weights_after_loading(torch.bfloat16)
+    layer.impl.dcp_world_size = 1
+    return layer
+
+
+def check_mla_steps(backend):
+    """MLAAttention's own code from q of a head's width to its output, beside the expanded form in float64."""
+    from vllm.config import DeviceConfig, VllmConfig
+    from vllm.v1.attention.backend import CommonAttentionMetadata
+    from vllm.v1.kv_cache_interface import MLAAttentionSpec
+
+    config = VllmConfig(device_config=DeviceConfig(device="cpu"))
+    layer = mla_layer(backend, config)
+    dims = {"kv_lora_rank": LATENT, "q_lora_rank": None, "qk_nope_head_dim": NOPE, "qk_rope_head_dim": ROPE, "v_head_dim": VALUE}
+    config.model_config = SimpleNamespace(
+        dtype=torch.bfloat16, max_model_len=128, hf_text_config=SimpleNamespace(**dims), get_head_size=lambda: LATENT + ROPE,
+        get_num_attention_heads=lambda parallel: HEADS,
+    )  # fmt: skip
+    config.cache_config.block_size, config.cache_config.num_gpu_blocks = PAGE, 10
+    spec = MLAAttentionSpec(block_size=PAGE, num_kv_heads=1, head_size=LATENT + ROPE, dtype=torch.bfloat16)
+    builder = backend.get_builder_cls()(spec, ["layer"], config, torch.device("cpu"))
+    cache = torch.zeros(backend.get_kv_cache_shape(10, PAGE, 1, LATENT + ROPE), dtype=torch.bfloat16)
+    up_k, up_v = layer.kv_b_proj.weight.view(HEADS, NOPE + VALUE, LATENT).double().split([NOPE, VALUE], 1)
+    pages, known, worst = torch.tensor([[3, 1, 0, 0]], dtype=torch.int32), 0, 0.0
+    for count in (TOKENS, 1, 3):  # a prompt, decoding, a chain of drafts
+        places = torch.arange(known, known + count)
+        slots, known = pages[0, places // PAGE] * PAGE + places % PAGE, known + count
+        latent, rotated = torch.randn(count, LATENT).bfloat16(), torch.randn(count, 1, ROPE).bfloat16()
+        cache.view(-1, LATENT + ROPE)[slots.long()] = torch.cat([latent, rotated[:, 0]], -1)
+        ints = {name: torch.tensor(values, dtype=torch.int32) for name, values in {"starts": [0, count], "lengths": [known]}.items()}
+        given = {
+            "query_start_loc": ints["starts"], "query_start_loc_cpu": ints["starts"], "seq_lens": ints["lengths"], "num_reqs": 1,
+            "num_actual_tokens": count, "max_query_len": count, "max_seq_len": known, "block_table_tensor": pages,
+            "slot_mapping": slots, "causal": True, "seq_lens_cpu_upper_bound": ints["lengths"],
+        }  # fmt: skip
+        fields = {field.name for field in dataclasses.fields(CommonAttentionMetadata)}
+        metadata = builder.build(0, CommonAttentionMetadata(**{name: value for name, value in given.items() if name in fields}))
+        q, output = torch.randn(count, HEADS, NOPE + ROPE).bfloat16(), torch.zeros(count, HEADS * VALUE, dtype=torch.bfloat16)
+        layer.forward_impl(q, latent, rotated, cache, metadata, output)
+        row = cache[pages[0].long()].flatten(0, 1)[:known].double()
+        k = torch.cat([torch.einsum("tl,hdl->thd", row[:, :LATENT], up_k), row[:, None, LATENT:].expand(-1, HEADS, -1)], -1)
+        v = torch.einsum("tl,hdl->thd", row[:, :LATENT], up_v)
+        right, _ = plain(q, k, v, range(known - count + 1, known + 1), scale=(NOPE + ROPE) ** -0.5)
+        worst = max(worst, (output.view(right.shape).double() - right).abs().max().item())
+    see(f"MLA: steps are computed as in the expanded form, largest error {worst:.2g}", worst < 0.03)
+
+
 def main():
     import vllm
 
@@ -139,6 +243,9 @@ def main():
     check_configurations(backend)
     check_hooks()
     check_step(backend, sys.modules[backend.__module__])
+    of_mla = registered_of_mla()
+    check_mla_backend(of_mla)
+    check_mla_steps(of_mla)
     return see.exit_code
 
 

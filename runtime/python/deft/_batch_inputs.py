@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from . import _abi
 from ._arguments import row_of
 from ._errors import UsageError, wrong
-from ._library import sized
+from ._library import sized, struct_of
 from ._tensors import BOOL, UINT32, Ints, Slot, View, dtype_text, expect_on_host, int32_view, ints, is_packed, maker_of
 from ._tensors import stream_of, strides_text, view
 
@@ -31,9 +31,13 @@ def read_block_table(block_tables: Any, indptr: Any = None, host_tables: Any = N
         raise wrong("block_tables", f"has strides {strides_text(seen)}, with holders it must be packed")
     if indptr is not None and not is_packed(seen):
         raise wrong("block_tables", f"has strides {strides_text(seen)}, it must be one packed row")
-    host_tables = _table_on_host(block_tables) if host_tables is None else _as_laid_out(host_tables, seen)
+    if host_tables is None:
+        host_tables = _table_on_host(block_tables)
+        given = seen if host_tables is block_tables else view("block_tables", host_tables)
+    else:
+        given = _as_laid_out(host_tables, seen)
     if indptr is None:
-        pages, kept = _rows_of(host_tables)
+        pages, kept = _rows_of(given, host_tables)
     else:
         pages, kept = _packed_rows_of(host_tables, ints("indptr", on_host(indptr)))
     if holders is not None:
@@ -74,19 +78,21 @@ def _table_on_host(tables: Any) -> Any:
     return copy.copy_(tables)
 
 
-def _as_laid_out(host_tables: Any, seen: View) -> Any:
+def _as_laid_out(host_tables: Any, seen: View) -> View:
     """Places are those of the table that runs read."""
     given = view("host_tables", host_tables)
     if given.device_type != _abi.DEFT_DEVICE_CPU:
         raise UsageError("host_tables are on a GPU, planning reads them on the host", field="host_tables")
-    for what, mine, theirs in (("shape", [*given.shape], [*seen.shape]), ("strides", strides_text(given), strides_text(seen))):
-        if mine != theirs:
-            raise wrong("host_tables", f"has {what} {mine}, block_tables has {theirs}")
-    return host_tables
+    if given.shape != seen.shape:
+        raise wrong("host_tables", f"has shape {[*given.shape]}, block_tables has {[*seen.shape]}")
+    if given.strides != seen.strides:
+        raise wrong("host_tables", f"has strides {strides_text(given)}, block_tables has {strides_text(seen)}")
+    return given
 
 
-def _rows_of(tables: Any) -> tuple[Any, Any]:
-    seen = int32_view("block_tables", tables)
+def _rows_of(seen: View, tables: Any) -> tuple[Any, Any]:
+    if seen.dtype != _abi.DEFT_I32:
+        raise wrong("block_tables", f"is {dtype_text(seen.dtype)}, it must be int32")
     if len(seen.shape) != 2:
         raise wrong("block_tables", f"has {len(seen.shape)} dimensions, it must be [rows, pages]")
     rows, pages = seen.shape
@@ -95,17 +101,17 @@ def _rows_of(tables: Any) -> tuple[Any, Any]:
         raise wrong("block_tables", f"has strides [{stride}, {step}], entries of a row must lie side by side")
     if pages == 0:  # rows of no pages are told by an indptr alone
         starts = ints("block_tables", [0] * (rows + 1))
-        return sized(_abi.deft_page_table, indptr=starts.address, indptr_count=starts.count), (tables, starts)
+        return struct_of(_abi.deft_page_table, indptr=starts.address, indptr_count=starts.count), (tables, starts)
     entries = (rows - 1) * stride + pages if rows else 0
     rows_of = {"row_stride": max(stride, 1), "row_pages": pages}
-    return sized(_abi.deft_page_table, entries=seen.data, entry_count=entries, **rows_of), (tables, seen.owner)
+    return struct_of(_abi.deft_page_table, entries=seen.data, entry_count=entries, **rows_of), (tables, seen.owner)
 
 
 def _packed_rows_of(pages: Any, indptr: Ints) -> tuple[Any, Any]:
     """Rows back to back."""
     entries = ints("block_tables", pages)
     where = {"indptr": indptr.address, "indptr_count": indptr.count}
-    return sized(_abi.deft_page_table, entries=entries.address, entry_count=entries.count, **where), (entries, indptr)
+    return struct_of(_abi.deft_page_table, entries=entries.address, entry_count=entries.count, **where), (entries, indptr)
 
 
 def most_of(numbers: Ints) -> int:

@@ -94,6 +94,11 @@ def sized(kind: Any, **fields: Any) -> Any:
     return kind(size=sizeof(kind), **fields)
 
 
+def struct_of(kind: Any, **fields: Any) -> Any:
+    """The same of values that this package has computed, which need no check."""
+    return kind(size=sizeof(kind), **fields)
+
+
 def filled(kind: Any, function: Callable[..., int], *arguments: Any) -> Any:
     """A struct of the C ABI that a function fills, its last argument."""
     struct = sized(kind)

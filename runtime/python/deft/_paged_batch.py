@@ -12,7 +12,7 @@ from ._attention import Attention
 from ._batch_inputs import BlockTable, DraftMask, copy_on_gpu, ids_of, most_of, on_host, place_of, read_block_table, words_of
 from ._errors import UsageError, wrong
 from ._gpu import GpuKernels
-from ._library import Borrowed, Handle, check, filled, lib, make, pointers, read, sized
+from ._library import Borrowed, Handle, check, filled, lib, make, pointers, read, sized, struct_of
 from ._options import PlanOptions, RunOptions, checked, takes
 from ._plans import GpuPlan, HostPlan
 from ._ranks import Ranks, ranks_of_c
@@ -176,8 +176,9 @@ class PagedBatch(Runs):
         most_drafts = most_of(given["drafts"]) if drafts is not None else None
         if most_drafts and self._options["invariant"]:  # which no plan of theirs is: said while nothing has changed
             raise UsageError("an invariant plan is not for requests with drafts", "give each draft's query by a Tree")
-        addresses = {name: one.address for name, one in {**given, field: lengths}.items()}
-        requests = sized(_abi.deft_paged_requests, table=addressof(table.pages), count=count, **addresses)
+        given[field] = lengths
+        addresses = {name: one.address for name, one in given.items()}
+        requests = struct_of(_abi.deft_paged_requests, table=addressof(table.pages), count=count, **addresses)
         self._take_step(table, most_drafts, lib.deft_paged_batch_update_plans, byref(requests))
 
     def grow(

@@ -64,9 +64,9 @@ _numpy_codes: dict[Any, int] = {}
 def _of_interface(interface: Any, code: int, item: int, device_type: int, device: int) -> View:
     strides = interface.get("strides")
     if strides is not None:
-        if any(stride % item for stride in strides):
+        if any(map(item.__rmod__, strides)):
             raise UsageError(f"an array has strides of {tuple(strides)} bytes, which are no multiples of its elements' {item}")
-        strides = tuple(stride // item for stride in strides)
+        strides = tuple(map(item.__rfloordiv__, strides))
     return View(interface["data"][0], code, interface["shape"], strides, device_type, device)
 
 

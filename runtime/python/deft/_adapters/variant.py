@@ -37,6 +37,14 @@ class Variant:
     topk: int = 0  # tokens of lists that runs are given; 0: they read what each query sees
     value_dim: int = 0  # of V and the output, where head_dim is K's and q's; 0: one dim for all
     scale_columns: int = 0  # of a latent cache with scales in its rows: elements that share one
+    has_head_scales: bool = False  # of has_scales: a number for each KV head
+
+    def __hash__(self) -> int:  # steps and runs look up what they have of it
+        return self._hash
+
+    @functools.cached_property
+    def _hash(self) -> int:
+        return hash(dataclasses.astuple(self))
 
     @functools.cached_property  # asked for at each step
     def shape(self) -> tuple[object, ...]:
@@ -71,7 +79,8 @@ class Variant:
     @property
     def first_values(self) -> dict[str, Any] | None:
         """Of parameters, with which a GPU's kernels are loaded as a step is planned: each run brings its own."""
-        return values_of(Scales(1.0, 1.0) if self.has_scales else None, [0.0] * self.query_heads if self.has_sinks else None)
+        one = [1.0] * self.kv_heads if self.has_head_scales else 1.0
+        return values_of(Scales(one, one) if self.has_scales else None, [0.0] * self.query_heads if self.has_sinks else None)
 
     def spec(self) -> str:
         dims = [f"kv_heads = {self.kv_heads};", f"head_dim = {self.head_dim};"]
@@ -96,8 +105,9 @@ class Variant:
         ]
         score, output = "s", ""
         if self.has_scales:
-            lines += ["param k_scale : f32;", "param v_scale : f32;"]
-            score, output = "s * k_scale", "x * v_scale as "
+            size, index = ("[kv_heads]", "[kv_head]") if self.has_head_scales else ("", "")
+            lines += [f"param k_scale : f32{size};", f"param v_scale : f32{size};"]
+            score, output = f"s * k_scale{index}", f"x * v_scale{index} as "
         if self.has_sinks:
             lines += ["param sinks : f32[query_heads];", "normalize = softmax with sink(sinks[head]);"]
         lines.append(f"output = {output}{self.output_dtype} with lse;")
@@ -137,10 +147,11 @@ class Variant:
 
 
 class Scales(NamedTuple):
-    """What scores and the output are multiplied by: the scales of K and of V where elements of an 8-bit cache need some."""
+    """What scores and the output are multiplied by: the scales of K and of V where elements of an 8-bit cache need some. Numbers,
+    or float32 arrays of one for each KV head."""
 
-    k_scale: float
-    v_scale: float
+    k_scale: Any
+    v_scale: Any
 
 
 def values_of(scales: Scales | None, sinks: Any = None) -> dict[str, Any] | None:
@@ -179,6 +190,8 @@ def make_variant(
     cache_dtype: str = "",
     has_scales: bool = False,
     head_dim_vo: int | None = None,
+    has_sinks: bool = False,
+    has_head_scales: bool = False,
 ) -> Variant:
     """Of the arguments as FlashInfer and the engines name them. `head_dim_vo`: of V and the output, None: as K's."""
     value_dim = head_dim if head_dim_vo is None else head_dim_vo
@@ -200,7 +213,9 @@ def make_variant(
         soft_cap_of(logits_soft_cap),
         window_of(window_left),
         has_scales,
+        has_sinks=has_sinks,
         value_dim=0 if value_dim == head_dim else value_dim,
+        has_head_scales=has_head_scales,
     )
 
 
@@ -216,6 +231,7 @@ def make_latent_variant(
     sm_scale: float,
     topk: int = 0,
     cache_dtype: str = "",
+    has_scales: bool = False,
     scale_columns: int = 0,
 ) -> Variant:
     """Of the arguments as FlashInfer names them for latent caches; `topk` is FlashMLA's."""
@@ -239,6 +255,7 @@ def make_latent_variant(
         scale_of(sm_scale, latent_dim),
         0.0,
         -1,
+        has_scales,
         rope_dim=rope_dim,
         topk=topk,
         scale_columns=scale_columns,

@@ -30,6 +30,15 @@ def register() -> None:
 def _make(runner: Any) -> Any:
     from .backend import DeftAttnBackend
 
+    if runner.use_mla_backend:
+        _keep_prompts_latent()
     # Not sooner: SGLang loads plug-ins before it says what is shown of its log.
     _log.info("the attention backend is %s; it %s", NAME, standing("SGLang"))
     return DeftAttnBackend(runner)
+
+
+def _keep_prompts_latent() -> None:
+    """Of a backend that SGLang does not know it expands K and V in prompts that have no prefix, and not in others."""
+    from sglang.srt.models.deepseek_common.attention_backend_handler import AttentionBackendRegistry, AttnForwardMethod
+
+    AttentionBackendRegistry.register(NAME, lambda attention, forward_batch: AttnForwardMethod.MLA)

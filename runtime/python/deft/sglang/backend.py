@@ -8,9 +8,11 @@ import torch
 from sglang.srt.layers.attention.base_attn_backend import AttentionBackend
 
 from .._adapters.dtypes import CACHE_DTYPES
+from .._adapters.latent import query_of
 from .._adapters.outside import outside, refuse_given
 from .._adapters.steps import Steps
-from .planner import Planner, scales_of, variant_of
+from .._adapters.variant import Scales, Variant
+from .planner import Planner, latent_variant_of, scales_of, variant_of
 
 
 class DeftAttnBackend(AttentionBackend):
@@ -19,14 +21,13 @@ class DeftAttnBackend(AttentionBackend):
     def __init__(self, runner: Any) -> None:
         super().__init__()
         arguments = runner.server_args
-        if runner.use_mla_backend:
-            raise outside("attention_arch", "MLA", "K and V have heads")
         refuse_given("drafts are not asked for", speculative_algorithm=arguments.speculative_algorithm)
         if hasattr(runner.token_to_kv_pool, "translate_loc_from_full_to_swa"):
             raise outside("disable_hybrid_swa_memory", False, "all layers have the same pages")
         if runner.kv_cache_dtype != runner.dtype and runner.kv_cache_dtype not in CACHE_DTYPES:
             raise outside("kv_cache_dtype", runner.kv_cache_dtype, f"K and V are of the model's type, {runner.dtype}, or 8-bit floats")
         self.page_size = runner.page_size
+        self._is_latent = bool(runner.use_mla_backend)
         self.token_to_kv_pool = runner.token_to_kv_pool
         self._planner = Planner(
             torch.device(runner.device),
@@ -35,6 +36,7 @@ class DeftAttnBackend(AttentionBackend):
             runner.max_total_num_tokens,
         )
         self._steps: Steps | None = None
+        self._sinks: dict[int, torch.Tensor] = {}  # of layers, where captured graphs read them
 
     def init_forward_metadata(self, forward_batch: Any) -> None:
         """A step that runs eagerly."""
@@ -95,19 +97,60 @@ class DeftAttnBackend(AttentionBackend):
         return buffer.view(-1, self.page_size, *slot)
 
     def _forward(
-        self, q: Any, k: Any, v: Any, layer: Any, forward_batch: Any, save_kv_cache: bool = True, **more: Any
+        self, q: Any, k: Any, v: Any, layer: Any, forward_batch: Any, save_kv_cache: bool = True, sinks: Any = None, **more: Any
     ) -> torch.Tensor:
+        if self._is_latent:
+            return self._forward_latent(q, k, layer, forward_batch, save_kv_cache, sinks=sinks, **more)
         refuse_given("a layer has no more than its cache", **more)
         if save_kv_cache and k is not None:
             self.token_to_kv_pool.set_kv_buffer(
                 layer, forward_batch.out_cache_loc, k, v, layer.k_scale, layer.v_scale
             )
-        caches = [self._pages(buffer, layer) for buffer in self.token_to_kv_pool.get_kv_buffer(layer.layer_id)]
-        assert self._steps is not None
+        cached_k, cached_v = (self._pages(buffer, layer) for buffer in self.token_to_kv_pool.get_kv_buffer(layer.layer_id))
+        variant = variant_of(layer, self.page_size, q.dtype, cached_k.dtype, sinks is not None)
         rows = q.reshape(-1, layer.tp_q_head_num, layer.qk_head_dim)  # a view, with the strides of the projections
-        out = torch.empty(rows.shape, dtype=rows.dtype, device=rows.device)
-        variant = variant_of(layer, self.page_size, rows.dtype, caches[0].dtype)
-        self._steps.run(variant, rows, *caches, out, scales=scales_of(layer) if variant.has_scales else None)
+        scales = scales_of(layer) if variant.has_scales else None
+        kept = None if sinks is None else self._kept_sinks(sinks, layer)
+        return self._run(variant, rows, cached_k, cached_v, scales, kept)
+
+    def _kept_sinks(self, sinks: torch.Tensor, layer: Any) -> torch.Tensor:
+        """Copied in each run, and in each replay: SGLang may load weights again, and says so to nobody."""
+        if tuple(sinks.shape) != (layer.tp_q_head_num,):
+            raise outside("sinks", list(sinks.shape), f"there is one for each of {layer.tp_q_head_num} query heads")
+        if layer.layer_id not in self._sinks:
+            self._sinks[layer.layer_id] = torch.empty_like(sinks, dtype=torch.float32)
+        return self._sinks[layer.layer_id].copy_(sinks)
+
+    def _forward_latent(
+        self, q: Any, k: Any, layer: Any, forward_batch: Any, save_kv_cache: bool, q_rope: Any = None, k_rope: Any = None, **more: Any
+    ) -> torch.Tensor:
+        """The absorbed form, in which q has K's width. `q_rope`, `k_rope`: the rotated columns, where q and k are without them."""
+        refuse_given("a layer has no more than its cache", **more)
+        buffer = self.token_to_kv_pool.get_key_buffer(layer.layer_id)
+        variant = latent_variant_of(layer, self.page_size, q.dtype, buffer.dtype)
+        if save_kv_cache and k is not None:
+            if k_rope is None:
+                self.token_to_kv_pool.set_kv_buffer(layer, forward_batch.out_cache_loc, k, None)
+            else:
+                self.token_to_kv_pool.set_mla_kv_buffer(layer, forward_batch.out_cache_loc, k, k_rope)
+        rows = q.reshape(-1, layer.tp_q_head_num, layer.qk_head_dim if q_rope is None else layer.v_head_dim)
+        if q_rope is not None:
+            rows = query_of(rows, q_rope.reshape(rows.shape[0], layer.tp_q_head_num, -1))
+        return self._run(variant, rows, self._pages(buffer, layer).squeeze(2), None)
+
+    def _run(
+        self,
+        variant: Variant,
+        rows: torch.Tensor,
+        k: torch.Tensor,
+        v: torch.Tensor | None,
+        scales: Scales | None = None,
+        sinks: torch.Tensor | None = None,
+    ) -> torch.Tensor:
+        assert self._steps is not None
+        shape = (*rows.shape[:2], variant.value_dim or variant.head_dim)
+        out = torch.empty(shape, dtype=rows.dtype, device=rows.device)
+        self._steps.run(variant, rows, k, v, out, scales=scales, sinks=sinks)
         return out.view(rows.shape[0], -1)
 
     def forward_decode(

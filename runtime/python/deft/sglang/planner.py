@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import torch
 
 from .._adapters.dtypes import CACHE_DTYPES, SPEC_DTYPES
 from .._adapters.outside import outside
 from .._adapters.steps import PagedWork, Room, Steps
-from .._adapters.variant import Scales, Variant, make_variant
+from .._adapters.variant import Scales, Variant, make_latent_variant, make_variant
 
 
-def variant_of(layer: Any, page_size: int, dtype: torch.dtype, cache_dtype: torch.dtype) -> Variant:
-    """Of a RadixAttention, q of `dtype`."""
-    if layer.v_head_dim != layer.qk_head_dim:
-        raise outside("v_head_dim", layer.v_head_dim, f"V is as wide as K, {layer.qk_head_dim}")
+def _words_of(layer: Any, dtype: torch.dtype, cache_dtype: torch.dtype) -> tuple[str, str]:
+    """The types of q and of the cache, once nothing about the layer is outside of what any attention here takes."""
     if layer.is_cross_attention:
         raise outside("is_cross_attention", True, "a layer sees its own request")
     if getattr(layer.attn_type, "value", layer.attn_type) != "decoder":
@@ -26,9 +25,40 @@ def variant_of(layer: Any, page_size: int, dtype: torch.dtype, cache_dtype: torc
         raise outside("xai_temperature_len", layer.xai_temperature_len, "a score does not depend on how long a request is")
     if dtype not in SPEC_DTYPES:
         raise outside("dtype", dtype, "q is float16 or bfloat16")
-    word, in_bytes = SPEC_DTYPES[dtype], CACHE_DTYPES.get(cache_dtype, "")
+    in_bytes = CACHE_DTYPES.get(cache_dtype, "")
     if cache_dtype != dtype and not in_bytes:
         raise outside("kv_cache_dtype", cache_dtype, f"K and V are of q's type, {dtype}, or 8-bit floats")
+    return SPEC_DTYPES[dtype], in_bytes
+
+
+def latent_variant_of(layer: Any, page_size: int, dtype: torch.dtype, cache_dtype: torch.dtype) -> Variant:
+    """Of a RadixAttention over latent caches, q of `dtype`. SGLang writes them without scales."""
+    word, in_bytes = _words_of(layer, dtype, cache_dtype)
+    if layer.tp_k_head_num != 1:
+        why = "K and V are latent; for prompts with expanded ones choose another --prefill-attention-backend"
+        raise outside("num_kv_heads", layer.tp_k_head_num, why)
+    for name, value in {"logit_cap": layer.logit_cap, "sliding_window_size": max(layer.sliding_window_size or 0, 0)}.items():
+        if value:
+            raise outside(name, value, "latent attention has none")
+    return make_latent_variant(
+        query_heads=layer.tp_q_head_num,
+        latent_dim=layer.v_head_dim,
+        rope_dim=layer.qk_head_dim - layer.v_head_dim,
+        page_size=page_size,
+        dtype=word,
+        output_dtype=word,
+        sm_scale=layer.scaling,
+        cache_dtype=in_bytes,
+    )
+
+
+def variant_of(
+    layer: Any, page_size: int, dtype: torch.dtype, cache_dtype: torch.dtype, has_sinks: bool = False
+) -> Variant:
+    """Of a RadixAttention, q of `dtype`."""
+    if layer.v_head_dim != layer.qk_head_dim:
+        raise outside("v_head_dim", layer.v_head_dim, f"V is as wide as K, {layer.qk_head_dim}")
+    word, in_bytes = _words_of(layer, dtype, cache_dtype)
     return make_variant(
         query_heads=layer.tp_q_head_num,
         kv_heads=layer.tp_k_head_num,
@@ -43,6 +73,7 @@ def variant_of(layer: Any, page_size: int, dtype: torch.dtype, cache_dtype: torc
         window_left=-1 if layer.sliding_window_size is None else layer.sliding_window_size,
         cache_dtype=in_bytes,
         has_scales=bool(in_bytes),
+        has_sinks=has_sinks,
     )
 
 
@@ -66,38 +97,38 @@ class Planner:
 
     def __init__(self, device: torch.device, req_to_token: torch.Tensor, page_size: int, tokens: int) -> None:
         self._device, self._page_size, self._tokens = device, page_size, tokens
-        self._req_to_token = req_to_token  # the slot of each token, a row for each place of a request
+        # Of the slots of each token, a row for each place of a request, those of the first tokens of pages.
+        self._first_slots = req_to_token[:, ::page_size]
         self._eager = Steps(_CALLER, device)
         self._of_graphs: dict[int, Steps] = {}
         self._pages: torch.Tensor | None = None  # where captured runs read them
 
     def make_room(self, most_requests: int) -> None:
         """Before graphs are captured."""
-        most = -(-self._req_to_token.shape[1] // self._page_size)
-        self._pages = torch.zeros((most_requests, most), dtype=torch.int32, device=self._device)
+        shape = (most_requests, self._first_slots.shape[1])
+        self._pages = torch.zeros(shape, dtype=torch.int32, device=self._device)
 
-    def _table(self, rows: torch.Tensor, most_tokens: int) -> torch.Tensor:
-        first_slots = self._req_to_token[rows.long(), : max(most_tokens, 1) : self._page_size]
-        return torch.div(first_slots, self._page_size, rounding_mode="floor").to(torch.int32)
+    def _table(self, rows: torch.Tensor, lengths: np.ndarray[Any, Any]) -> torch.Tensor:
+        pages = -(-int(lengths.max(initial=1)) // self._page_size)
+        table = self._first_slots[:, :pages].index_select(0, rows)
+        return (table if self._page_size == 1 else table.floor_divide_(self._page_size)).to(torch.int32)
 
     def plan(self, rows: torch.Tensor, lengths: torch.Tensor, query_counts: Any = None) -> Steps:
         """A step that runs eagerly: of each request one query, or as many as `query_counts` says, of its last tokens."""
-        lengths = lengths.to("cpu", torch.int32).contiguous()
+        known = lengths.cpu().numpy().astype(np.int32)
         starts = None
         if query_counts is not None:
             counts = torch.as_tensor(query_counts, dtype=torch.int32).cpu()
             starts = torch.zeros(len(counts) + 1, dtype=torch.int32)
             torch.cumsum(counts, 0, out=starts[1:])
-        table = self._table(rows, int(lengths.max()) if len(lengths) else 0)
-        self._eager.plan(PagedWork(table, None, lengths, starts))
+        self._eager.plan(PagedWork(self._table(rows, known), None, known, starts))
         return self._eager
 
     def plan_graph(self, rows: torch.Tensor, lengths: torch.Tensor) -> Steps:
         """A step of the graph of its size, which is captured or replayed behind it. One query of each request."""
         assert self._pages is not None
-        lengths = lengths.to("cpu", torch.int32).contiguous()
-        size = len(lengths)
-        table = self._table(rows, int(lengths.max()) if size else 0)
+        known, size = lengths.cpu().numpy().astype(np.int32), len(lengths)
+        table = self._table(rows, known)
         pages = self._pages[:size, : table.shape[1]]
         # What planning reads, laid out as `pages`, which change when nothing can be refused any more.
         on_host = torch.empty((size, self._pages.shape[1]), dtype=torch.int32)[:, : table.shape[1]].copy_(table)
@@ -105,6 +136,6 @@ class Planner:
             # Rows that fill a graph up are of a page beside those of the pool.
             room = Room(size, size, self._tokens + self._page_size)
             self._of_graphs[size] = Steps(_CALLER, self._device, room)
-        self._of_graphs[size].plan(PagedWork(pages, None, lengths, host_pages=on_host))
+        self._of_graphs[size].plan(PagedWork(pages, None, known, host_pages=on_host))
         pages.copy_(table)
         return self._of_graphs[size]

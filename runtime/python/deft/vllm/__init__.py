@@ -6,10 +6,11 @@
 from __future__ import annotations
 
 import logging
+from typing import Any
 
 from .._adapters.releases import is_written_for, standing
 
-BACKEND = "deft.vllm.backend.DeftBackend"
+BACKEND = "deft.vllm.Backend"
 _log = logging.getLogger("vllm.deft")  # vLLM shows what is below its own name
 
 
@@ -25,3 +26,20 @@ def register() -> None:
         return
     register_backend(custom, BACKEND)
     _log.info("the attention backend CUSTOM is deft, which %s", standing("vLLM"))
+
+
+def __getattr__(name: str) -> Any:
+    """`Backend`, which vLLM asks for by its path while it makes the layers of a model: the class for models of that kind.
+    vLLM has one place for a backend that is not its own, and a backend has latent caches or others."""
+    if name != "Backend":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from vllm.config import get_current_vllm_config_or_none
+
+    config = get_current_vllm_config_or_none()
+    if config is not None and config.model_config is not None and config.model_config.use_mla:
+        from .mla import DeftMLABackend
+
+        return DeftMLABackend
+    from .backend import DeftBackend
+
+    return DeftBackend

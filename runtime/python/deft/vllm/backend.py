@@ -1,4 +1,6 @@
-"""The classes that vLLM asks a backend for. Imported by vLLM once the backend is chosen."""
+"""The classes that vLLM asks a backend for. Imported by vLLM once the backend is chosen.
+
+Those of models with latent attention are in mla.py."""
 
 from __future__ import annotations
 
@@ -22,11 +24,11 @@ from .._adapters.ranks import agree_on_configs
 from .._adapters.releases import takes
 from .._adapters.variant import Scales, Variant, make_variant
 from .host_tables import listen
-from .planner import DeftMetadata, Planner
+from .planner import DeftMetadata, planner_of, variants_of
 
 listen()  # vLLM imports this before its model runner makes block tables
 
-_KEPT_AS_IT_IS = ("auto", "float16", "bfloat16")
+KEPT_AS_IT_IS = ("auto", "float16", "bfloat16")
 _KEPT_IN_BYTES = {"fp8": "fp8_e4m3", "fp8_e4m3": "fp8_e4m3", "fp8_e5m2": "fp8_e5m2"}  # as a spec says it
 
 
@@ -34,7 +36,7 @@ class DeftBackend(AttentionBackend):
     accept_output_buffer: bool = True
     forward_includes_kv_cache_update: bool = False
     supported_dtypes: ClassVar[list[torch.dtype]] = [torch.float16, torch.bfloat16]
-    supported_kv_cache_dtypes: ClassVar[list[Any]] = [*_KEPT_AS_IT_IS, *_KEPT_IN_BYTES]
+    supported_kv_cache_dtypes: ClassVar[list[Any]] = [*KEPT_AS_IT_IS, *_KEPT_IN_BYTES]
 
     @staticmethod
     def get_name() -> str:
@@ -121,7 +123,7 @@ class DeftBackend(AttentionBackend):
 
 
 @functools.cache
-def _agree_with_other_ranks() -> None:
+def agree_with_other_ranks() -> None:
     """Once, before anything is compiled; all ranks make builders alike."""
     group = get_tp_group()
     if group.world_size > 1:
@@ -129,41 +131,30 @@ def _agree_with_other_ranks() -> None:
 
 
 class DeftMetadataBuilder(AttentionMetadataBuilder[DeftMetadata]):
-    _cudagraph_support: ClassVar[AttentionCGSupport] = AttentionCGSupport.UNIFORM_SINGLE_TOKEN_DECODE
+    _cudagraph_support: ClassVar[AttentionCGSupport] = AttentionCGSupport.UNIFORM_BATCH
     reorder_batch_threshold: int | None = None
 
     def __init__(self, kv_cache_spec: Any, layer_names: list[str], vllm_config: Any, device: torch.device) -> None:
         super().__init__(kv_cache_spec, layer_names, vllm_config, device)
-        own, kept = vllm_config.model_config.dtype, kv_cache_spec.dtype
-        if kept != own and kept.itemsize > 1:  # --kv-cache-dtype of another 16-bit type
-            raise outside("kv_cache_dtype", kept, f"K and V are of the model's type, {own}, or of 8 bits")
-        _agree_with_other_ranks()
-        compilation = vllm_config.compilation_config
-        mode = compilation.cudagraph_mode
-        has_graphs = mode is not None and mode.has_full_cudagraphs()
-        scheduler, cache = vllm_config.scheduler_config, vllm_config.cache_config
-        tokens = scheduler.max_num_seqs * vllm_config.model_config.max_model_len
-        if cache.num_gpu_blocks:
-            tokens = min(tokens, cache.num_gpu_blocks * cache.block_size)
-        self._planner = Planner(
-            device,
-            kv_cache_spec.block_size,
-            (compilation.cudagraph_capture_sizes or []) if has_graphs else [],
-            tokens,
-            # With drafts, lengths on the host are those of all drafts being accepted.
-            lengths_are_exact=vllm_config.speculative_config is None,
-            layers=len(layer_names),
-        )
+        agree_with_other_ranks()
+        self._planner = planner_of(vllm_config, kv_cache_spec, len(layer_names), device)
 
     @functools.cached_property
     def _variants(self) -> frozenset[Variant]:
         """Of the layers, which are there once the first step is planned."""
-        layers = self.vllm_config.compilation_config.static_forward_context
-        size, dtype = self.kv_cache_spec.block_size, self.vllm_config.model_config.dtype
-        return frozenset(layers[name].impl.variant(size, dtype) for name in self.layer_names)
+        return variants_of(self.vllm_config, self.kv_cache_spec, self.layer_names)
+
+    def build_for_cudagraph_capture(self, common_attn_metadata: Any) -> DeftMetadata:
+        self._planner.expect_graph(common_attn_metadata)
+        return self.build(0, common_attn_metadata)
 
     def build(self, common_prefix_len: int, common_attn_metadata: Any, fast_build: bool = False) -> DeftMetadata:
         return self._planner.plan(common_attn_metadata, self._variants)
+
+
+def check_kept(kv_cache_dtype: str, *known: str) -> None:
+    if kv_cache_dtype not in known:
+        raise outside("kv_cache_dtype", kv_cache_dtype, f"it is one of {', '.join(known)}")
 
 
 class DeftImpl(AttentionImpl):
@@ -184,20 +175,30 @@ class DeftImpl(AttentionImpl):
         kv_sharing_target_layer_name: str | None = None,
         sinks: torch.Tensor | None = None,
     ) -> None:
-        refuse_given("a layer of vLLM has no place for a parameter of a spec", alibi_slopes=alibi_slopes, sinks=sinks)
+        refuse_given("a layer of vLLM has no place for a parameter of a spec", alibi_slopes=alibi_slopes)
+        if sinks is not None and tuple(sinks.shape) != (num_heads,):
+            raise outside("sinks", list(sinks.shape), f"there is one for each of {num_heads} query heads")
         if attn_type != AttentionType.DECODER:
             raise outside("attn_type", attn_type, "a query sees no token behind its own")
-        if kv_cache_dtype not in _KEPT_AS_IT_IS and kv_cache_dtype not in _KEPT_IN_BYTES:
-            known = ", ".join([*_KEPT_AS_IT_IS, *_KEPT_IN_BYTES])
-            raise outside("kv_cache_dtype", kv_cache_dtype, f"it is one of {known}")
+        check_kept(kv_cache_dtype, *KEPT_AS_IT_IS, *_KEPT_IN_BYTES)
         self.num_heads, self.head_size, self.scale = num_heads, head_size, float(scale)
         self.num_kv_heads = num_heads if num_kv_heads is None else num_kv_heads
         self.sliding_window, self.logits_soft_cap = sliding_window, logits_soft_cap
         self.kv_cache_dtype = kv_cache_dtype
         self.kv_sharing_target_layer_name = kv_sharing_target_layer_name
+        self._loaded_sinks = sinks
+        self._sinks: torch.Tensor | None = None  # in float32, where captured graphs read them
 
-    def variant(self, page_size: int, dtype: torch.dtype) -> Variant:
-        """`dtype`: of q."""
+    def process_weights_after_loading(self, act_dtype: torch.dtype) -> None:
+        """Also where weights are loaded again, for graphs that were captured before."""
+        if self._loaded_sinks is None:
+            return
+        if self._sinks is None:
+            self._sinks = torch.empty_like(self._loaded_sinks, dtype=torch.float32)
+        self._sinks.copy_(self._loaded_sinks)
+
+    def variant(self, layer: Any, page_size: int, dtype: torch.dtype) -> Variant:
+        """`layer`: this one's, `dtype`: of q."""
         word = SPEC_DTYPES[dtype]
         in_bytes = _KEPT_IN_BYTES.get(self.kv_cache_dtype, "")
         return make_variant(
@@ -214,6 +215,8 @@ class DeftImpl(AttentionImpl):
             window_left=-1 if self.sliding_window is None else self.sliding_window - 1,
             cache_dtype=in_bytes,
             has_scales=bool(in_bytes),
+            has_sinks=self._loaded_sinks is not None,
+            has_head_scales=bool(in_bytes) and layer._k_scale.numel() > 1,
         )
 
     def _caches(self, kv_cache: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
@@ -245,8 +248,11 @@ class DeftImpl(AttentionImpl):
         k, v = self._caches(kv_cache)
         q = query.view(shape)[: attn_metadata.queries]  # of rows that may have K and V, too
         out = output.view(shape)[: attn_metadata.queries]
-        variant = self.variant(k.shape[1], q.dtype)
-        # As the host knows them when a graph is captured, for all its replays.
-        scales = Scales(layer._k_scale_float, layer._v_scale_float) if variant.has_scales else None
-        attn_metadata.steps.run(variant, q, k, v, out, scales=scales)
+        variant = self.variant(layer, k.shape[1], q.dtype)
+        scales = None
+        if variant.has_head_scales:
+            scales = Scales(layer._k_scale, layer._v_scale)
+        elif variant.has_scales:  # as the host knows them when a graph is captured, for all its replays
+            scales = Scales(layer._k_scale_float, layer._v_scale_float)
+        attn_metadata.steps.run(variant, q, k, v, out, scales=scales, sinks=self._sinks)
         return output

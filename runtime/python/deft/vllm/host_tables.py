@@ -20,18 +20,21 @@ _log = logging.getLogger("vllm.deft")
 _COMPARED = 4  # times that a table is compared with the GPU's, before it is believed
 
 
-def on_host(table: torch.Tensor, pages: np.ndarray[Any, Any]) -> torch.Tensor | None:
+_Entries = np.ndarray[Any, Any]
+
+
+def on_host(table: torch.Tensor, lengths: _Entries, page_size: int) -> _Entries | None:
     """What `table`, the first rows and columns of one that a builder was given, holds by the time the step reads it: in each
-    row so many pages; what stands behind them may be anything. Good until the next step."""
+    row pages of so many tokens; what stands behind them may be anything. Good until the next step."""
     known = _by_pointer.get(table.data_ptr())
-    return None if known is None else known.read(table, pages)
+    return None if known is None else known.read(table, lengths, page_size)
 
 
 class _Table:
     """One table on the GPU."""
 
-    def __init__(self, on_gpu: torch.Tensor, rows: Callable[[int, int], torch.Tensor | None]) -> None:
-        self._on_gpu = weakref.ref(on_gpu)
+    def __init__(self, on_gpu: torch.Tensor, rows: Callable[[int, int], _Entries | None]) -> None:
+        self._on_gpu, self._stride = weakref.ref(on_gpu), on_gpu.stride()
         self._rows = rows
         self._to_compare = _COMPARED
         self._is_right = True
@@ -40,15 +43,14 @@ class _Table:
     def is_gone(self) -> bool:
         return self._on_gpu() is None
 
-    def read(self, table: torch.Tensor, pages: np.ndarray[Any, Any]) -> torch.Tensor | None:
-        whole = self._on_gpu()
-        if not self._is_right or whole is None or whole.stride() != table.stride():
+    def read(self, table: torch.Tensor, lengths: _Entries, page_size: int) -> _Entries | None:
+        if not self._is_right or self.is_gone or self._stride != table.stride():
             return None
         found = self._rows(*table.shape)
         if found is not None and self._to_compare:
             self._to_compare -= 1
-            is_read = torch.from_numpy(np.arange(table.shape[1]) < pages[:, None])
-            if not torch.equal(found[is_read], table.cpu()[is_read]):
+            is_read = np.arange(table.shape[1]) * page_size < lengths[:, None]
+            if not np.array_equal(found[is_read], table.cpu().numpy()[is_read]):
                 self._is_right = False
                 _log.warning("vLLM's block tables are not what the host knows of them, so steps wait until they are read")
                 return None
@@ -58,7 +60,7 @@ class _Table:
 _by_pointer: dict[int, _Table] = {}
 
 
-def _know(on_gpu: torch.Tensor, rows: Callable[[int, int], torch.Tensor | None]) -> None:
+def _know(on_gpu: torch.Tensor, rows: Callable[[int, int], _Entries | None]) -> None:
     _by_pointer[on_gpu.data_ptr()] = _Table(on_gpu, rows)
 
 
@@ -69,18 +71,17 @@ class _Mirror:
     def __init__(self, gathered: torch.Tensor) -> None:
         self._requests = np.zeros(tuple(gathered.shape), np.int32)
         self._step = np.zeros(tuple(gathered.shape), np.int32)
-        self._rows = torch.from_numpy(self._step)
         self.order: np.ndarray[Any, Any] | None = None  # the request of each row of the step; None: not known
 
     def write(self, request: int, end: int, pages: list[int]) -> None:
         """They are its last ones, up to `end`."""
         self._requests[request, end - len(pages) : end] = pages
 
-    def rows(self, count: int, pages: int) -> torch.Tensor | None:
+    def rows(self, count: int, pages: int) -> _Entries | None:
         if self.order is None or count > len(self.order):
             return None
         self._step[:count, :pages] = self._requests[self.order[:count], :pages]
-        return self._rows[:count, :pages]
+        return self._step[:count, :pages]
 
 
 def _mirrors(tables: Any) -> list[_Mirror]:
@@ -129,10 +130,11 @@ def _forget_order(tables: Any, *arguments: Any, **more: Any) -> None:
 
 def _asked_for(table: Any, num_reqs: int) -> None:
     """The first model runner has each table on the host, too."""
-    on_gpu, on_host = table.block_table.gpu, table.block_table.cpu
+    on_gpu = table.block_table.gpu
     known = _by_pointer.get(on_gpu.data_ptr())
     if known is None or known.is_gone:  # another engine's table was there
-        _know(on_gpu, lambda count, pages: on_host[:count, :pages])
+        entries = table.block_table.cpu.numpy()
+        _know(on_gpu, lambda count, pages: entries[:count, :pages])
 
 
 def listen() -> None:

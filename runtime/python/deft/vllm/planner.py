@@ -21,49 +21,71 @@ class DeftMetadata(NamedTuple):
     slot_mapping: Any
 
 
-def work_of(common: Any, page_size: int, lengths_are_exact: bool) -> tuple[PagedWork, int]:
-    """With how many queries there are. Rows of padding have none, and are left out."""
+def work_of(common: Any, page_size: int, lengths_are_exact: bool, most: int | None = None) -> tuple[PagedWork, int]:
+    """With how many queries there are. Rows of padding have none, and are left out. `most`: only the first requests, so many."""
     if common.causal is not True:
         raise outside("causal", common.causal, "a query sees no token behind its own")
     # In NumPy, whose calls cost a fifth of torch's where arrays are small.
-    starts = common.query_start_loc_cpu.numpy().astype(np.int32)
-    requests = int(np.count_nonzero(starts[1:] > starts[:-1]))  # those of padding stand behind the others
-    starts = starts[: requests + 1]
+    starts = common.query_start_loc_cpu.numpy()[: None if most is None else most + 1]
+    if common.max_query_len == 1:  # who has a query has one
+        requests, indptr = int(starts[-1]), None
+    else:
+        requests = int(np.count_nonzero(starts[1:] > starts[:-1]))  # those of padding stand behind the others
+        indptr = starts[: requests + 1].astype(np.int32)
     known = getattr(common, "seq_lens_cpu_upper_bound", None) if lengths_are_exact else None
-    lengths = (common.seq_lens if known is None else known)[:requests].cpu().numpy().astype(np.int32)
-    pages = (lengths + (page_size - 1)) // page_size
-    table = common.block_table_tensor[:requests, : max(int(pages.max()), 1) if requests else 1]
-    return PagedWork(table, None, lengths, starts, on_host(table, pages)), int(starts[-1])
+    lengths = (common.seq_lens if known is None else known).cpu().numpy()[:requests].astype(np.int32)
+    pages = -(-int(lengths.max(initial=1)) // page_size)
+    table = common.block_table_tensor[:requests, :pages]
+    return PagedWork(table, None, lengths, indptr, on_host(table, lengths, page_size)), int(starts[-1])
 
 
 _CALLER = "a layer of vLLM"  # in errors
 
 
 class Planner:
-    """The steps of one group of layers: those that run eagerly, and those that replay a graph, of each size one."""
+    """The steps of one group of layers: those that run eagerly, and those that replay a graph, of each kind of batch one. Graphs
+    are of requests with as many queries each: one, or one more than a chain of drafts has."""
 
     def __init__(
-        self,
-        device: torch.device,
-        page_size: int,
-        graph_sizes: Iterable[int],
-        tokens: int,
-        lengths_are_exact: bool,
-        layers: int = 0,
+        self, device: torch.device, page_size: int, tokens: int, lengths_are_exact: bool, layers: int = 0
     ) -> None:
+        """`tokens`: the most of all requests."""
         self._device, self._page_size, self._layers = device, page_size, layers
-        self._graph_sizes, self._tokens = frozenset(graph_sizes), tokens
-        self._lengths_are_exact = lengths_are_exact
+        self._tokens, self._lengths_are_exact = tokens, lengths_are_exact
         self._eager = Steps(_CALLER, device)
-        self._of_graphs: dict[int, Steps] = {}
+        self._of_graphs: dict[tuple[int, int], Steps] = {}  # by requests, and queries of each
 
-    def plan(self, common: Any, variants: Iterable[Variant]) -> DeftMetadata:
-        work, queries = work_of(common, self._page_size, self._lengths_are_exact)
-        steps = self._eager
-        size = common.num_reqs
-        if common.max_query_len == 1 and common.num_actual_tokens == size and size in self._graph_sizes:
-            if size not in self._of_graphs:
-                self._of_graphs[size] = Steps(_CALLER, self._device, Room(size, size, self._tokens), self._layers)
-            steps = self._of_graphs[size]
+    def expect_graph(self, common: Any) -> None:
+        """Of such a batch: it is captured behind this, with the next plan."""
+        key, tokens = (common.num_reqs, common.max_query_len), common.num_actual_tokens
+        if key not in self._of_graphs:
+            self._of_graphs[key] = Steps(_CALLER, self._device, Room(common.num_reqs, tokens, self._tokens), self._layers)
+
+    def plan(self, common: Any, variants: Iterable[Variant], most: int | None = None) -> DeftMetadata:
+        """`most`: only the first requests of the step, so many."""
+        work, queries = work_of(common, self._page_size, self._lengths_are_exact, most)
+        steps, key = self._eager, (common.num_reqs, common.max_query_len)
+        if key in self._of_graphs and common.num_reqs * common.max_query_len == common.num_actual_tokens:
+            steps = self._of_graphs[key]
         steps.plan(work, *variants)
         return DeftMetadata(steps, queries, common.slot_mapping)
+
+
+def planner_of(vllm_config: Any, kv_cache_spec: Any, layers: int, device: torch.device) -> Planner:
+    """Of a group of so many layers."""
+    own, kept = vllm_config.model_config.dtype, kv_cache_spec.dtype
+    if kept != own and kept.itemsize > 1:  # --kv-cache-dtype of another 16-bit type
+        raise outside("kv_cache_dtype", kept, f"K and V are of the model's type, {own}, or of 8 bits")
+    scheduler, cache = vllm_config.scheduler_config, vllm_config.cache_config
+    tokens = scheduler.max_num_seqs * vllm_config.model_config.max_model_len
+    if cache.num_gpu_blocks:
+        tokens = min(tokens, cache.num_gpu_blocks * cache.block_size)
+    # With drafts, lengths on the host are those of all drafts being accepted.
+    return Planner(device, kv_cache_spec.block_size, tokens, vllm_config.speculative_config is None, layers)
+
+
+def variants_of(vllm_config: Any, kv_cache_spec: Any, layer_names: Iterable[str]) -> frozenset[Variant]:
+    """Of a group's layers."""
+    layers = vllm_config.compilation_config.static_forward_context
+    size, dtype = kv_cache_spec.block_size, vllm_config.model_config.dtype
+    return frozenset(layers[name].impl.variant(layers[name], size, dtype) for name in layer_names)
