@@ -42,7 +42,7 @@ Result<Named> find(deft_params &params, const std::string &name) {
     names.push_back(param.name);
   }
   return usage("`" + variant.name + "` has no parameter `" + name + "`",
-               names.empty() ? "it has none at all" : support::didYouMean(name, names));
+               names.empty() ? "it has no parameters" : support::didYouMean(name, names));
 }
 
 Result<exec::ParamValue> sameForAll(const Named &named, double value) {
@@ -111,7 +111,7 @@ Result<std::vector<const exec::ParamValue *>> deft_params::all() const {
     if (!value) {
       const spec::Param &param = variant().params[given.size()];
       return usage("parameter `" + param.name + "` (" + exec::paramTypeName(param) + ") needs a value",
-                   "set it, and hand the parameters to the run, on a GPU to its attention");
+                   "set it, and pass the parameters to the run, on a GPU to its attention");
     }
     given.push_back(&*value);
   }

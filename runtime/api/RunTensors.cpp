@@ -31,7 +31,7 @@ Result<void> checkPageTable(const TensorCheck &check, const spec::Variant &varia
     return table.error();
   if (table->count().value_or(pages) < pages)
     return wrong("page_table", "has " + std::to_string(table->shape[0]) +
-                                   " pages, the tree's tokens lie in the first " + std::to_string(pages));
+                                   " pages, the tree needs the first " + std::to_string(pages));
   tensors.pageTable = {static_cast<const int *>(table->data), table->shape[0]};
   memory.reads("page_table", *table);
   return {};

@@ -42,7 +42,7 @@ Result<void> checkQueries(std::span<const int> indptr, const std::vector<Request
     if (const int count = indptr[i + 1] - indptr[i]; count > std::max(requests[i].tokens, 1))
       return wrongRequest(
           i, std::to_string(count) + " queries, but only " + std::to_string(requests[i].tokens) + " tokens",
-          "lengths count the new tokens, too");
+          "lengths include the new tokens");
   }
   if (indptr.back() > KvTree::kMaxQueries)
     return wrong(std::to_string(indptr.back()) + " queries, at most " + std::to_string(KvTree::kMaxQueries) +

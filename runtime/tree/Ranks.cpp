@@ -28,7 +28,7 @@ Result<Ranks> Ranks::make(int count, int rank, RankLayout layout, int unit, std:
                  std::to_string(KvTree::kMaxTokens / kMost));
   if (layout == RankLayout::Interleaved && !holders.empty())
     return wrong("interleaved tokens, and " + std::to_string(holders.size()) + " holders",
-                 "the layout says who holds which tokens: give no holders");
+                 "the layout already says which rank holds a token: give no holders");
   for (std::size_t i = 0; i < holders.size(); ++i)
     if (holders[i] < kNobody || holders[i] >= count)
       return wrong((layout == RankLayout::ByPage ? "page " : "node ") + std::to_string(i) + " lies on rank " +

@@ -229,7 +229,7 @@ def test_what_is_written_overlaps_with_nothing_that_is_read(family, good, makes)
     ):
         with pytest.raises(deft.UsageError, match=message) as caught:
             run(out=out)
-        assert caught.value.hint == "it is written while that is read: give it memory of its own"
+        assert caught.value.hint == "it is written while that is read: give it its own memory"
     with pytest.raises(deft.UsageError, match="lse overlaps with k"):
         run(lse=memory[:16].view("float32").reshape(2, 4))
     both = np.zeros(q.size + 16, "float16")

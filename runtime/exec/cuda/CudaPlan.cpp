@@ -174,7 +174,7 @@ Result<void> CudaPlan::write(const plan::Plan &plan, const plan::DraftTables &dr
   SelectingTables selecting;
   if (selecting_) {
     if (!drafts.isEmpty())
-      return usage("a plan that selects serves no drafts whose tree only the device knows",
+      return usage("a plan that selects does not support drafts whose tree only the device knows",
                    "add the drafts to the host's tree, or make the plan without a budget");
     selecting = selecting_->tablesOf(plan, isFixed_ ? room_.unitedQueries : plan.queryCount());
   }
@@ -230,10 +230,9 @@ Result<void> CudaPlan::upload(cu::Stream stream) {
   if (!capturing)
     return capturing.error();
   if (*capturing)
-    return usage(
-        "a plan cannot be uploaded on a stream that is being captured: each replay would copy what its "
-        "buffer holds by then",
-        "upload before the capture, and before each replay");
+    return usage("a plan cannot be uploaded on a stream that is being captured: each replay would copy the "
+                 "buffer's contents at that time",
+                 "upload before the capture, and before each replay");
   Slot &slot = slots_[next_];
   if (const cu::Result result =
           device.api().memcpyHtoDAsync(reinterpret_cast<cu::DevicePtr>(plan_.as<void>()),
@@ -287,7 +286,7 @@ Result<void> CudaPlan::checkRun(const CudaKernels &kernels, const CudaPointers &
     if (other.query && !own.query)
       return usage("the plan was made for `" + own.name + "`, which has no hook `query` as `" + other.name +
                        "` has",
-                   "make it for this attention: others without one can run with it, too");
+                   "make it for this attention; others without the hook can also run with it");
   }
   if (auto there = checkOnDevice(); !there)
     return there;
@@ -301,7 +300,7 @@ Result<void> CudaPlan::checkRun(const CudaKernels &kernels, const CudaPointers &
 
 Result<void> CudaPlan::follow(const int *lengths, cu::Stream stream) {
   if (!growth_)
-    return usage("the plan was made to follow lengths on the host alone",
+    return usage("the plan was made to follow lengths only on the host",
                  "make it to follow them on the device");
   if (auto there = checkOnDevice(); !there)
     return there;

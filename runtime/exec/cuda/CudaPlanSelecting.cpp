@@ -43,9 +43,9 @@ Result<void> CudaPlan::checkUnions(const SelectingCudaKernels &own, bool isCaptu
   if (has <= own.unionShape().queries)
     return {};
   return usage("the plan has " + std::to_string(has) +
-                   " queries read their lists as one, these kernels take " +
+                   " queries that read a union of their lists; these kernels take " +
                    std::to_string(own.unionShape().queries),
-               own.unionShape().queries > 0 ? "make the plan for this attention: others can run with it, too"
+               own.unionShape().queries > 0 ? "make the plan for this attention; others can also run with it"
                                             : "build the package again");
 }
 
@@ -66,7 +66,7 @@ Result<void> CudaPlan::checkLists(const CudaPointers &pointers, bool isCaptured)
                  "run with selection first");
   if (lists.pageTable != pointers.pageTable)
     return usage("the run has another page table than the one that selected",
-                 "lists say where tokens lie: select and read them by one table");
+                 "lists hold places in the cache: use one page table to select and to read");
   return {};
 }
 

@@ -52,7 +52,7 @@ std::optional<support::Error> ListCheck::takeFault() const {
     return {};
   return support::Error{support::ErrorCode::Usage,
                         "a run read lists of which one " + WrongSlot{wrong->which, wrong->value}.text(slots_),
-                        "what it computed is not to be used"};
+                        "do not use its results"};
 }
 
 } // namespace deft::exec

@@ -139,7 +139,7 @@ def quantize(values: Any, scales: Any = 1.0, dtype: Any = "float8_e4m3fn", *, ou
     for name, one in (("values", seen), ("out", to)):
         expect_on_host(name, one, "must be in the host's memory")
         if not is_packed(one):
-            raise wrong(name, f"has strides {strides_text(one)}, it must be packed", "hand over a contiguous copy")
+            raise wrong(name, f"has strides {strides_text(one)}, it must be packed", "pass a contiguous copy")
     *tokens, heads, dim = seen.shape
     dtypes = {"from": source, "to": code}
     shape = sized(_abi.deft_quantize_shape, tokens=math.prod(tokens), kv_heads=heads, dim=dim, **dtypes)

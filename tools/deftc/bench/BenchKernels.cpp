@@ -136,7 +136,7 @@ void addKernelFlags(CLI::App *command, KernelBenchFlags &flags) {
       ->check(atLeast(0));
   command->add_option("--tile", flags.tileQ, "Most rows of an item")->check(atLeast(1));
   command->add_option("--repeat", flags.repeats, "Timed runs of each row")->check(atLeast(1));
-  command->add_option("--seed", flags.seed, "Of the inputs and of the scattering")->check(seed());
+  command->add_option("--seed", flags.seed, "Seed of the inputs and the page order")->check(seed());
   addConfigOption(*command, flags.config);
   addUntunedFlag(*command, flags.untuned);
   command->add_flag("--quick", flags.quick,

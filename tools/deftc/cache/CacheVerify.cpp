@@ -66,7 +66,7 @@ int verify(Context &context, const std::vector<std::string> &paths) {
     if (!verifyFile(context, found))
       code = std::max<int>(code, kExitDiagnostics);
   if (files.empty() && sparse.empty())
-    context.out << "no configs are there\n";
+    context.out << "there are no configs\n";
   return code;
 }
 

@@ -81,7 +81,7 @@ std::string kindText(const capture::RunFacts &run) {
 std::string momentText(const capture::Step &step) {
   switch (step.moment) {
   case capture::Moment::Run:
-    return "behind its first run";
+    return "after its first run";
   case capture::Moment::Upload:
     return "when its plan was uploaded for a captured graph";
   case capture::Moment::Call:

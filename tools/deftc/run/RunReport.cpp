@@ -56,7 +56,7 @@ std::string stepsText(const RunReport &report) {
   for (const RunReport::Step &step : report.steps)
     us += step.runUs;
   return withSeparators(static_cast<long long>(report.steps.size())) + ", " +
-         micros(us / static_cast<double>(report.steps.size())) + " each in the mean; planned anew " +
+         micros(us / static_cast<double>(report.steps.size())) + " each on average; planned again " +
          counted(made, "time", "times") + " (" + micros(medianOf(report.steps, false)) + "), advanced " +
          counted(advanced, "time", "times") +
          (advanced > 0 ? " (" + micros(medianOf(report.steps, true)) + ")" : "") +

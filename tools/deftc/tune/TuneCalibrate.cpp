@@ -33,7 +33,7 @@ void printCalibration(const Calibration &made, std::ostream &out) {
       << percent(after.worstError) << " at worst\n"
       << "of the configs of " << counted(after.trees, "tree", "trees") << " the cheapest by the prices takes "
       << percent(before.meanRegret) << " longer than the fastest before, " << percent(after.meanRegret)
-      << " after in the mean; " << percent(before.worstRegret) << " and " << percent(after.worstRegret)
+      << " after, on average; " << percent(before.worstRegret) << " and " << percent(after.worstRegret)
       << " at worst\n"
       << "kept in " << made.path << '\n';
 }

@@ -225,8 +225,8 @@ int runSparse(Context &context, const Options &options, const program::Program &
   if (auto checked = sparse::checkSelects(program.variant()); !checked)
     return reportError(context, checked.error());
   if (options.backend == "cpu" || (options.backend.empty() && !measure::hasCuda()))
-    return reportError(context, {ErrorCode::Usage, "sparse layers are tuned on GPUs alone",
-                                 "on processors they have neither tiles nor cuts to tune"});
+    return reportError(context, {ErrorCode::Usage, "sparse layers are tuned only on GPUs",
+                                 "on processors they have no tiles or cuts"});
   auto params = openParams(context, program.variant(), options.params);
   if (!params)
     return reportError(context, params.error());
@@ -246,7 +246,7 @@ int runTune(Context &context, const Options &options) {
   if (const auto inUse = checkFiles(context, options); !inUse)
     return reportError(context, inUse.error());
   if (options.input.empty() && !options.isCalibrating)
-    return reportError(context, {ErrorCode::Usage, "SPEC is required", "with --calibrate alone it is not"});
+    return reportError(context, {ErrorCode::Usage, "SPEC is required", "except with --calibrate"});
   // What the prices of a machine are does not hang on the attention much.
   const auto program =
       openProgram(context, options.input.empty() ? "llama3_8b" : options.input, options.variant);

@@ -72,7 +72,7 @@ TEST(SelectSemaTest, WhatIsKeptFitsTheSmallestBudget) {
 
 TEST(SelectSemaTest, WhatIsBoundByThePathSelectsNothing) {
   EXPECT_THAT(compile(attention("mask = path; select { budget = 16; }")).findings,
-              ::testing::HasSubstr("an attention whose mask is bound by `path` selects nothing"));
+              ::testing::HasSubstr("`select` does not go with a mask bound by `path`"));
 }
 
 TEST(SelectSemaTest, ABudgetHasALeastAndAMost) {

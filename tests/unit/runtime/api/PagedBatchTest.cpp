@@ -194,7 +194,7 @@ TEST_F(PagedBatchTest, WrongStepsSayWhichRequestAndChangeNothing) {
   EXPECT_EQ(why(), "request 1: 37 queries, but only 36 tokens");
   queryIndptr_.clear();
   ids_[2] = 10;
-  EXPECT_EQ(why(), "request 2: its id 10 is that of an earlier request, too");
+  EXPECT_EQ(why(), "request 2: its id 10 is also that of an earlier request");
   EXPECT_EQ(batch_.update({}).ok(), true); // no requests are no error
   EXPECT_EQ(batch_.summary().tokens, 0);
 }

@@ -197,7 +197,7 @@ TEST_F(BatchTest, ChangesThatWereNotSaidAreNoticed) {
   const auto grown = batch_.grow(table(), lengths_);
   ASSERT_FALSE(grown);
   EXPECT_EQ(grown.error().message, "request 1: page 1 of its row was 2 and is 77");
-  EXPECT_EQ(grown.error().hint, "grow() is for requests whose pages stay, call update()");
+  EXPECT_EQ(grown.error().hint, "grow() needs requests whose pages stay; call update()");
   ids_[1] = 90;
   update();
   EXPECT_EQ(batch_.tree().tokens(), 4 + (4 + 1 + 3) + 6);
@@ -205,12 +205,12 @@ TEST_F(BatchTest, ChangesThatWereNotSaidAreNoticed) {
 
 TEST_F(BatchTest, WrongStepsChangeNothing) {
   ids_[2] = 70;
-  EXPECT_EQ(whyNotUpdated(), "request 2: its id 70 is that of an earlier request, too");
+  EXPECT_EQ(whyNotUpdated(), "request 2: its id 70 is also that of an earlier request");
   ids_ = {70, 80, 80};
-  EXPECT_EQ(whyNotUpdated(), "request 2: its id 80 is that of an earlier request, too");
+  EXPECT_EQ(whyNotUpdated(), "request 2: its id 80 is also that of an earlier request");
   ids_.clear();
   rowOf_ = {0, 2, 2};
-  EXPECT_EQ(whyNotUpdated(), "request 2: its row 2 is that of an earlier request, too");
+  EXPECT_EQ(whyNotUpdated(), "request 2: its row 2 is also that of an earlier request");
   rowOf_.clear();
   ids_ = {70, 71, 72};
   lengths_[2] = 13; // its fourth page is -9

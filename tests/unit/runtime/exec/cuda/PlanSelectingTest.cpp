@@ -292,7 +292,8 @@ TEST(PlanSelectingTest, BranchesReadTheirListsAsOne) {
   const SelectingGpu old(60); // a package without them
   const auto ran = plan->runSelecting(*old.kernels, step.pointers(), stream);
   ASSERT_FALSE(ran.ok());
-  EXPECT_EQ(ran.error().message, "the plan has 6 queries read their lists as one, these kernels take 0");
+  EXPECT_EQ(ran.error().message,
+            "the plan has 6 queries that read a union of their lists; these kernels take 0");
 }
 
 /// Where a union's tokens begin is a number of 32 bits.

@@ -295,7 +295,7 @@ TEST_F(Dumped, IsNotWrittenOver) {
 TEST_F(Dumped, WhatDoesNotFitIsNamed) {
   const Outcome params = again("qwen2_5_7b");
   EXPECT_EQ(params.code, kExitDiagnostics);
-  EXPECT_THAT(params.err, HasSubstr("`qwen2_5_7b` has no parameter `slope`\n  = hint: it has none at all"));
+  EXPECT_THAT(params.err, HasSubstr("`qwen2_5_7b` has no parameter `slope`\n  = hint: it has no parameters"));
 
   auto spec = nlohmann::json::parse(bytesOf(first() + "/spec.json"));
   spec["params"]["slope"].push_back(1);
