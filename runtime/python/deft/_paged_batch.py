@@ -55,7 +55,7 @@ class PagedBatch(Runs):
     takes_page_table = False  # it has its own
     _attention: Attention
     _sent_as = "make another, and update it with the same tables"
-    _instead_of = {"Tree": "a batch plans by itself: call batch.update, then batch.run; batch.tree is its tree, for looking"}
+    _instead_of = {"Tree": "a batch makes its own plans: call batch.update, then batch.run; batch.tree shows its tree"}
 
     @takes(PlanOptions)
     def __init__(
@@ -283,10 +283,10 @@ class PagedBatch(Runs):
         if place.device_type != _abi.DEFT_DEVICE_CUDA:
             return table
         if _gpu._is_capturing():  # replays would read a step's copy that is gone by then
-            raise UsageError("block_tables are on the host, and a graph is being captured", "hand over the table of the GPU")
+            raise UsageError("block_tables are on the host, and a graph is being captured", "pass the table of the GPU")
         torch = sys.modules.get("torch")
         if torch is None or not isinstance(q, torch.Tensor):
-            raise UsageError("block_tables are on the host, the run is on a GPU", "hand over the table of the GPU")
+            raise UsageError("block_tables are on the host, the run is on a GPU", "pass the table of the GPU")
         copy = self._on_device.get(place.device)
         if copy is None:
             copy = self._on_device[place.device] = copy_on_gpu(table, q.device)

@@ -137,7 +137,7 @@ def _check_shape(attention: Compiled, param: Param, shape: tuple[int, ...]) -> N
     sizes = ", ".join(["any", *(str(size) for size in known.values())])
     raise UsageError(
         f"the parameter {param.name} has shape {list(shape)}, it must be [{', '.join([first, *known])}] = [{sizes}]",
-        "or one row, of which each number stands where that of its slot would" if param.sized_by == "tokens" else "",
+        "or one row, in the same order" if param.sized_by == "tokens" else "",
     )
 
 

@@ -72,7 +72,7 @@ def _array_of_queries(queries: Iterable[int | tuple[int, int | None]]) -> Any:
 class TreeView(OfThisProcess):
     """Looking at a tree that somebody else changes."""
 
-    _sent_as = "copy() is a Tree of its own, to_json(locations=True) is what Tree.from_json reads"
+    _sent_as = "copy() makes a Tree; Tree.from_json reads to_json(locations=True)"
 
     def __init__(self, handle: Any) -> None:
         self._handle = handle

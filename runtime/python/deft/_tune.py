@@ -195,7 +195,7 @@ def tune(
     values = merged(attention.captured, params)
     for param in attention.params:
         if param.sized_by and param.name in (params or ()):
-            raise wrong(param.name, f"is an array over {param.sized_by}, whose numbers tuning draws for trees of its own")
+            raise wrong(param.name, f"is an array over {param.sized_by}, whose values tuning draws for its own trees")
         if param.sized_by:
             values.pop(param.name, None)
     request = {

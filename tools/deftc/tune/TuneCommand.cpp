@@ -38,14 +38,13 @@ constexpr char kFooter[] = R"(Examples:
   deftc tune my.deft --sparse              (a minute; of an attention that selects, on a GPU)
 Families of trees, each several workloads at several sizes: few_shot, reasoning, speculative,
 multi_level, multi_document, no_sharing, forest; `all` is all of them. `rows` is the trees of
-`deftc bench`'s tables. A name with parameters, as `deftc workloads` takes it, is that workload alone.
+`deftc bench`'s tables. A name with parameters, as for `deftc workloads`, is only that workload.
 
-An attention that selects has sparse layers, which read lists of tokens: on a GPU their tile and the cut of
-their lists are tuned, too, behind the trees and within the same budget (a quarter of it, up to a minute).
+An attention that selects has sparse layers, which read lists of tokens. On a GPU their tile and the cut of
+their lists are tuned after the trees, within the same budget (a quarter of it, up to a minute).
 
-What was found is kept for this device, and `deftc run` and `deftc plan` use it. A session that was
-stopped, by its budget, Ctrl-C (the exit code is then 130) or worse, goes on where it was when the same
-command is given again.)";
+The configs are stored for this device, and `deftc run` and `deftc plan` use them. The same command resumes
+a session that ended early by its budget, Ctrl-C (exit code 130) or a crash.)";
 
 struct Options {
   std::string input, variant, recordsFolder, backend, strategy = "guided", pages = "scattered";

@@ -130,7 +130,7 @@ class BatchDecodeWithPagedKVCacheWrapper:
         refuse_given("the pages are those of indptr and indices", block_tables=block_tables)
         refuse_given("scales of tokens are not read", use_token_head_sf=use_token_head_sf)
         if window_right != 0:
-            raise outside("window_right", window_right, "a query sees no token behind its own")
+            raise outside("window_right", window_right, "a query sees no later token")
         if is_causal is not None and is_causal != (q_len_per_req > 1):
             raise outside("is_causal", is_causal, f"q_len_per_req is {q_len_per_req}")
         batch_size = len(last_page_len)

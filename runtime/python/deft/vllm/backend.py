@@ -186,7 +186,7 @@ class DeftImpl(AttentionImpl):
     ) -> None:
         refuse_given("a layer of vLLM has no place for a parameter of a spec", alibi_slopes=alibi_slopes, sinks=sinks)
         if attn_type != AttentionType.DECODER:
-            raise outside("attn_type", attn_type, "a query sees no token behind its own")
+            raise outside("attn_type", attn_type, "a query sees no later token")
         if kv_cache_dtype not in _KEPT_AS_IT_IS and kv_cache_dtype not in _KEPT_IN_BYTES:
             known = ", ".join([*_KEPT_AS_IT_IS, *_KEPT_IN_BYTES])
             raise outside("kv_cache_dtype", kv_cache_dtype, f"it is one of {known}")

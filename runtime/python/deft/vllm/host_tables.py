@@ -50,7 +50,7 @@ class _Table:
             is_read = torch.from_numpy(np.arange(table.shape[1]) < pages[:, None])
             if not torch.equal(found[is_read], table.cpu()[is_read]):
                 self._is_right = False
-                _log.warning("vLLM's block tables are not what the host knows of them, so steps wait until they are read")
+                _log.warning("vLLM's block tables differ from the host's copy, so each step waits for them")
                 return None
         return found
 
