@@ -394,7 +394,7 @@ def test_options_are_those_of_release_0_2():
         for tensor in ("v", "v_cache", "page_table"):
             known.pop(tensor, None)
         assert known == options, function
-    assert "check_finite: bool = False" in pydoc.render_doc(deft.Plan.run) and "takes as long as many" in deft.Plan.run.__doc__
+    assert "check_finite: bool = False" in pydoc.render_doc(deft.Plan.run) and "takes as long as several" in deft.Plan.run.__doc__
 
 
 def test_an_unknown_option_is_pythons_error(objects, good):
