@@ -1,4 +1,4 @@
-"""Captured steps: small files of what a program computes, for `deftc replay` on another machine."""
+"""Captured steps: small files of a program's decode steps, for `deftc replay` on another machine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What goes wrong, as exceptions whose text is the diagnostic."""
+"""Errors as exceptions whose text is the diagnostic."""
 
 from __future__ import annotations
 

@@ -84,7 +84,7 @@ def freeze(values: Mapping[str, Any] | None) -> tuple[Any, ...]:
 
 
 def merged(values: Mapping[str, Any], params: Mapping[str, Any] | None) -> dict[str, Any]:
-    """`values`, but for what `params` has."""
+    """`values`, overridden by `params`."""
     if not params:
         return dict(values)
     if not hasattr(params, "keys") or not all(isinstance(name, str) for name in params):

@@ -1,5 +1,5 @@
-"""What a process has one of: the pool of threads that runs plans on processors, the log, the numbers by which graphs of torch
-name plans; what its machine can do, and the console script `deftc`."""
+"""One of each in a process: the pool of threads that runs plans on processors, the log, the numbers by which graphs of torch
+name plans; the report on its machine, and the console script `deftc`."""
 
 from __future__ import annotations
 

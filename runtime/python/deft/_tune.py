@@ -250,7 +250,7 @@ def _start(request: Any) -> subprocess.Popen[str]:
 
 
 class _Pace:
-    """A worker tells of each measurement, of which there are hundreds a second."""
+    """A worker reports each measurement; there are hundreds a second."""
 
     def __init__(self) -> None:
         self._last: Any = None

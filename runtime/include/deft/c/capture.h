@@ -3,7 +3,7 @@
 #include <deft/c/gpu.h>
 #include <deft/c/status.h>
 
-/// Captured steps: small files of what a program computes, for `deftc replay` on another machine.
+/// Captured steps: small files of a program's decode steps, for `deftc replay` on another machine.
 
 DEFT_C_BEGIN
 

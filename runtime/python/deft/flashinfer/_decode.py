@@ -280,7 +280,7 @@ class BatchDecodeWithPagedKVCacheWrapper:
         rope_theta: float | None = None,
         return_lse: bool = False,
     ) -> Any:
-        """The older call: what plan was told of window, cap and scale is told again, and this is what counts."""
+        """The older call: it repeats plan's window, cap and scale, and these count."""
         variant = older_call_of(self._planned(), pos_encoding_mode, window_left, logits_soft_cap)
         scale = scale_of(sm_scale, variant.head_dim, q_scale, k_scale)
         return self._run(variant, scale, q, paged_kv_cache, v_scale, return_lse=return_lse)
