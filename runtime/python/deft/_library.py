@@ -150,7 +150,7 @@ def take_number(function: Callable[..., int], *arguments: Any) -> int:
 
 
 class OfThisProcess:
-    """An object in the library's memory. Pickling it is an error that says what to send instead, and so is copy.copy."""
+    """An object in the library's memory. Pickling it is an error that says what to send instead, and so is copy.copy without a __copy__."""
 
     __slots__ = ()
     _sent_as = ""
