@@ -111,7 +111,7 @@ void AttentionSema::checkOneSaysDims() {
         continue;
       support::Diagnostic &report =
           reporter_.error(property->key.range, "`" + std::string(key) + "` does not go with a latent cache");
-      report.withHint("its `dim` and `rope` say the dims of K and V (rule A9)");
+      report.withHint("its `dim` and `rope` give the dims of K and V (rule A9)");
       noteOrigin(report, cache, latent->kind.range, "the cache is latent");
     }
     return;

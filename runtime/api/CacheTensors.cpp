@@ -121,7 +121,7 @@ private:
     const auto first = readSized("deft_tensor", inputs.k);
     if (first && first->ndim > 0 && first->shape && first->shape[first->ndim - 1] == k.dim)
       return wrong("k", "has all " + std::to_string(k.dim) + " columns of a token, and k_rope is given",
-                   "give k alone, or its first " + std::to_string(v.dim) + " columns beside k_rope");
+                   "give only k, or its first " + std::to_string(v.dim) + " columns beside k_rope");
     const spec::TensorType rope{k.dtype, k.dim - v.dim};
     if (auto taken = take("k", inputs.k, "dim", {k.dtype, v.dim}, tensors_.k, tensors_.cache.k); !taken)
       return taken;

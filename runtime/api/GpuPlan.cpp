@@ -71,8 +71,8 @@ Result<exec::CudaPointers> pointersOf(const deft_gpu_plan &plan, const deft_gpu_
       if (auto checked = kernels::checkInvariant(variant.tensors, phase); !checked)
         return usage("`" + variant.name + "`: " + checked.error().message, "load it for invariant plans");
   if (plan.checksPages && !tensors.cachePages)
-    return wrong("k", "does not say how many pages it has, and the plan checks pages",
-                 "say how many the cache has, or make a plan that does not check them");
+    return wrong("k", "has an unknown number of pages, but the plan checks pages",
+                 "give its first dimension, or make a plan without checks_pages");
   const auto &params = *attention.params;
   if (auto checked = checkSizedParams(variant, params->counts(), tensors.cachePages, host.plan); !checked)
     return checked.error();

@@ -240,7 +240,7 @@ deft_status deft_paged_batch_set_ranks(deft_paged_batch *batch, const deft_ranks
     const std::string unit = "is " + std::to_string(own->unit()) + ", and ";
     if (own->layout() == tree::RankLayout::ByNode)
       return wrong("deft_ranks::layout", "is by node, but a batch finds its nodes itself",
-                   "say the holder of each page");
+                   "give the holder of each page");
     if (own->layout() == tree::RankLayout::ByPage) {
       if (own->unit() != pageSize)
         return wrong("deft_ranks::unit", unit + "the batch has pages of " + std::to_string(pageSize));

@@ -47,7 +47,7 @@ Result<Named> find(deft_params &params, const std::string &name) {
 
 Result<exec::ParamValue> sameForAll(const Named &named, double value) {
   if (named.length == 0)
-    return usage(named.text() + " has as many values as a run has tokens or queries", "give an array");
+    return usage(named.text() + " has a value for each token or query of a run", "give an array");
   exec::ParamValue given;
   const auto length = static_cast<std::size_t>(named.length);
   if (isF32(named.param)) {
@@ -189,7 +189,7 @@ deft_status deft_params_set_device(deft_params *params, const char *name, const 
       return named.error();
     const spec::Param &param = named->param;
     if (param.shape == spec::Param::Shape::Scalar)
-      return usage(named->text() + " is one number, which goes with each launch",
+      return usage(named->text() + " is one number, which is passed with each launch",
                    "a number that changes in a GPU's memory is a table of one: `param " + param.name + " : " +
                        (isF32(param) ? "f32" : "i32") + "[1]`, read as `" + param.name + "[0]`");
     constexpr std::uintptr_t kElementBytes = 4; // of an f32 and of an i32

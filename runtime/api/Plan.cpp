@@ -221,7 +221,7 @@ Result<void> Plan::checkChunk(const deft_tree &tree) const {
                  "request's bits depend on the sharing of its pages",
                  fitting);
   return usage("the batch's requests share multiples of " + std::to_string(*shared) +
-                   " tokens, which are no whole chunks of an invariant plan: these have " +
+                   " tokens, but an invariant plan needs multiples of its chunks: these have " +
                    std::to_string(chunk),
                fitting + ", or the plan chunks whose tokens divide " + std::to_string(*shared));
 }

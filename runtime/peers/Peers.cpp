@@ -248,7 +248,7 @@ template <class IsThere> Result<void> Peers::waitFor(int rank, const std::string
       return Error{ErrorCode::Environment,
                    named(rank) + " of `" + options_.name + "` " + what + " within " +
                        seconds(options_.timeoutSeconds),
-                   "give ranks more time where they may differ by more"};
+                   "raise the timeout if ranks may differ by more"};
     patience.wait();
   }
 }

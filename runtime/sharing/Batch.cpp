@@ -126,10 +126,9 @@ Result<void> Batch::checkDrafts(std::span<const int> drafts) const {
   const auto drafted = std::find_if(drafts.begin(), drafts.end(), [](int count) { return count > 0; });
   if (!seesPath_ || drafted == drafts.end())
     return {};
-  return wrongRequest(
-      static_cast<std::size_t>(drafted - drafts.begin()),
-      "it has drafts, which are bound by their tree, and the batch is for masks bound by `path`",
-      "give each draft's query by a Tree");
+  return wrongRequest(static_cast<std::size_t>(drafted - drafts.begin()),
+                      "it has drafts, but the batch is for masks bound by `path`",
+                      "add each draft as a node with a query to a Tree");
 }
 
 /// Who the requests are among those that are known. Nothing is changed but what only this step means.

@@ -56,7 +56,7 @@ Result<void> checkDrafts(const Requests &requests, std::size_t count) {
   if (requests.drafts.empty())
     return {};
   if (!requests.queryIndptr.empty())
-    return wrong("there are drafts and a query_indptr", "a request has a query for each draft, and no other");
+    return wrong("there are drafts and a query_indptr", "a request has exactly one query for each draft");
   std::int64_t queries = 0;
   for (std::size_t i = 0; i < count; ++i) {
     if (const int drafts = requests.drafts[i]; drafts < 0 || drafts > abi::kMostDrafts)

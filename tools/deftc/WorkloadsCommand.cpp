@@ -76,7 +76,7 @@ int describe(Context &context, const workload::Workload &workload, const Descrip
 int runWorkloads(Context &context, const Options &options) {
   if (options.name.empty()) {
     if (!options.output.empty())
-      return reportError(context, {support::ErrorCode::Usage, "which workload is to be written?",
+      return reportError(context, {support::ErrorCode::Usage, "no workload to write is named",
                                    "deftc workloads few_shot -o tree.json"});
     const auto all = workload::list(options.records);
     return all ? listAll(context, *all) : reportError(context, all.error());

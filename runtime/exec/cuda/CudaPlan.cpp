@@ -91,7 +91,7 @@ Result<std::unique_ptr<CudaPlan>> CudaPlan::create(std::shared_ptr<const CudaKer
   if (options.budget > 0) {
     if (options.growth)
       return usage("a plan that selects does not follow lengths on the device",
-                   "which tokens a query's path has is for the host to say: make one plan for each");
+                   "the host must know the tokens of each query's path: make two plans");
     auto selecting = PlanSelecting::create(*plan->kernels_, options.budget, options.isInvariant,
                                            options.sparseCuts ? &*options.sparseCuts : nullptr);
     if (!selecting)
@@ -140,7 +140,7 @@ Result<void> CudaPlan::reserve(const PlanRoom &room) {
     return reserved;
   if (auto reserved = partialLse_.reserve(bytes.partialLse, "the partial lse"); !reserved)
     return reserved;
-  if (auto reserved = queries_.reserve(bytes.queries, "the queries that a hook has made"); !reserved)
+  if (auto reserved = queries_.reserve(bytes.queries, "results of the hook `query`"); !reserved)
     return reserved;
   if (selecting_)
     if (auto reserved = selecting_->reserve(bytes); !reserved)
@@ -266,7 +266,7 @@ Result<void> CudaPlan::checkFresh(const CudaKernels &kernels) const {
   return usage("the plan on the device is stale: it was made for generation " +
                    std::to_string(onDevice_.generation) + " of the tree, which is now at " +
                    std::to_string(watch_->tree()),
-               isWritten_ ? "upload the plan that was made since" : "update and upload it first");
+               isWritten_ ? "upload the new plan" : "update and upload it first");
 }
 
 Result<void> CudaPlan::checkRun(const CudaKernels &kernels, const CudaPointers &pointers) const {
@@ -318,7 +318,7 @@ Result<void> CudaPlan::draft(const DraftInput &input, cu::Stream stream) {
   if (auto there = checkOnDevice(); !there)
     return there;
   if (!onDevice_.hasDrafts)
-    return usage("the plan on the device is not one of requests with drafts", "give PagedRequests::drafts");
+    return usage("the plan on the device has no requests with drafts", "give PagedRequests::drafts");
   const device::Device::Current current(*kernels_->device());
   const auto capturing = kernels_->device()->isCapturing(stream);
   if (!capturing)

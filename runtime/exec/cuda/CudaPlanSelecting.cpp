@@ -21,7 +21,7 @@ support::Error usage(std::string message, std::string hint) {
 
 Result<void> CudaPlan::checkSelecting(const CudaKernels &kernels) const {
   if (!selecting_)
-    return usage("the plan was made for runs that select nothing", "give it a budget");
+    return usage("the plan was made without a budget, for runs that do not select", "give it a budget");
   const spec::Variant &own = kernels_->variant(), &other = kernels.variant();
   if (!other.select || !kernels.selecting())
     return usage("`" + other.name + "` selects nothing", "write `select { budget = 4096; }` in the spec");
@@ -65,7 +65,7 @@ Result<void> CudaPlan::checkLists(const CudaPointers &pointers, bool isCaptured)
     return usage("there are no lists of the plan on the device: no run has selected since it was uploaded",
                  "run with selection first");
   if (lists.pageTable != pointers.pageTable)
-    return usage("the run has another page table than the one that selected",
+    return usage("the run has another page table than the selecting run",
                  "lists hold places in the cache: use one page table to select and to read");
   return {};
 }

@@ -175,7 +175,7 @@ class PagedBatch(Runs):
                     raise wrong(name, f"has {given[name].count} entries, there must be {expected} for {count} requests")
         most_drafts = most_of(given["drafts"]) if drafts is not None else None
         if most_drafts and self._options["invariant"]:  # which no plan of theirs is: said while nothing has changed
-            raise UsageError("an invariant plan is not for requests with drafts", "give each draft's query by a Tree")
+            raise UsageError("an invariant plan is not for requests with drafts", "add each draft as a node with a query to a Tree")
         addresses = {name: one.address for name, one in {**given, field: lengths}.items()}
         requests = sized(_abi.deft_paged_requests, table=addressof(table.pages), count=count, **addresses)
         self._take_step(table, most_drafts, lib.deft_paged_batch_update_plans, byref(requests))

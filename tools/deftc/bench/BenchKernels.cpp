@@ -158,7 +158,7 @@ int benchKernels(Context &context, const KernelBenchFlags &flags, const std::vec
                  bool withVariants) {
   if (flags.specs.empty())
     return reportError(context,
-                       {ErrorCode::Usage, "which spec to run is not said",
+                       {ErrorCode::Usage, "SPEC is required",
                         "give a spec, like tests/bench/kernel_rows.deft of deftc's sources, or a package"});
   if (const auto writable = checkOutput(context, flags.json); !writable)
     return reportError(context, writable.error());

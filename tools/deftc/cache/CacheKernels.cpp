@@ -68,7 +68,7 @@ struct PruneOptions {
 
 int prune(Context &context, const PruneOptions &options) {
   if (options.olderThanDays < 0 && !options.broken && !options.all)
-    return reportError(context, {ErrorCode::Usage, "it is not said which kernels are to go",
+    return reportError(context, {ErrorCode::Usage, "no kernels to remove are named",
                                  "give --older-than DAYS, --broken or --all"});
   const auto place = module_cache::defaultCacheFolder();
   if (!place)

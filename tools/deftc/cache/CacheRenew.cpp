@@ -145,7 +145,7 @@ int renewCommand(Context &context, const Options &options) {
     context.out << counted(left, "entry", "entries")
                 << " of trees that have no name here: `deftc tune` finds them again\n";
   if (stale.illegal > 0)
-    context.out << counted(stale.illegal, "entry", "entries") << " that no kernel of today can be made for: "
+    context.out << counted(stale.illegal, "entry", "entries") << " that today's kernels do not support: "
                 << "`deftc cache prune --illegal` removes them\n";
   return kExitOk;
 }

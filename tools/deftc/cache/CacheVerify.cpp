@@ -85,7 +85,7 @@ void addCacheVerify(CLI::App &cache, Context &context) {
   CLI::App *command = cache.add_subcommand(
       "verify", "Check files of tuned configs and sparse layers; exit with 1 if one is wrong");
   auto paths = std::make_shared<std::vector<std::string>>();
-  command->add_option("PATH", *paths, "Files, or folders of them; by default all that there are");
+  command->add_option("PATH", *paths, "Files, or folders of them; default: all");
   command->footer("Example:\n  deftc cache verify both.json");
   context.onRun(command, [&context, paths] { return verify(context, *paths); });
 }

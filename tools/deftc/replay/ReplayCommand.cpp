@@ -123,7 +123,7 @@ int replayCommand(Context &context, Options &options) {
     if (const auto writable = checkOutput(context, path); !writable)
       return reportError(context, writable.error());
   if (options.program.empty() && !options.output.empty())
-    return reportError(context, {ErrorCode::Usage, "-o names a file for a program, and none is asked for",
+    return reportError(context, {ErrorCode::Usage, "-o names a file for a program, but --program is missing",
                                  "--program cpp or --program python"});
   if (const auto read = readsConfigs(context, options.run.config); !read)
     return reportError(context, read.error());

@@ -53,7 +53,7 @@ int runCommand(Context &context, const RunOptions &options) {
     if (const int code = writeOutput(context, options.json, toJson(*report).dump(2) + "\n"); code != kExitOk)
       return code;
   if (report->check && report->check->rows > 0 && report->check->blindRows == report->check->rows)
-    context.err << "warning: no row sees a token, so the check says nothing: the mask hides all of them, or "
+    context.err << "warning: no row sees a token, so the check proves nothing: the mask hides all tokens, or "
                    "paths are empty\n";
   if (report->check && !report->check->passed())
     return reportError(context, {ErrorCode::Diagnostics,

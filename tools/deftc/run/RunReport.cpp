@@ -60,7 +60,7 @@ std::string stepsText(const RunReport &report) {
          counted(made, "time", "times") + " (" + micros(medianOf(report.steps, false)) + "), advanced " +
          counted(advanced, "time", "times") +
          (advanced > 0 ? " (" + micros(medianOf(report.steps, true)) + ")" : "") +
-         "; the other lines tell of the last";
+         "; the other lines are of the last";
 }
 
 /// How much of all (row, token) pairs counting inputs have told apart.

@@ -383,8 +383,8 @@ void addTuneCommand(CLI::App &app, Context &context) {
       ->check(keptFile());
   command->add_flag("--fresh", options->isFresh, "Start again instead of resuming from a journal");
   command->add_flag("--from-related", options->fromRelated,
-                    "Only measure known configs of a class again, for this attention or one that differs in "
-                    "type and pages only (on a GPU in each order); search other classes");
+                    "For classes with known configs, of this attention or one that differs only in type and "
+                    "pages, only measure these again (on a GPU in each order); search other classes");
   command->add_flag(
       "--as-given", options->asGiven,
       "Tune for the given trees only; by default similar trees are added where a class has few");

@@ -330,9 +330,8 @@ TEST_F(PagedBatchTest, AnInvariantPlanIsOfABatchThatSharesWholeChunks) {
   EXPECT_EQ(why(batch, {.chunkTokens = 128, .invariant = true}), "none");
   EXPECT_EQ(why(batch, {.chunkTokens = 96}), "none");
   const std::string other = why(batch, {.chunkTokens = 96, .invariant = true});
-  EXPECT_THAT(other,
-              HasSubstr("the batch's requests share multiples of 512 tokens, which are no whole chunks "
-                        "of an invariant plan: these have 96"));
+  EXPECT_THAT(other, HasSubstr("the batch's requests share multiples of 512 tokens, but an invariant plan "
+                               "needs multiples of its chunks: these have 96"));
   EXPECT_THAT(other, HasSubstr("give the batch an invariant chunk of 96"));
   EXPECT_EQ(PagedBatch::make({.invariantChunk = -1}).error().message,
             "PagedBatchOptions::invariantChunk is -1, not between 0 and 1073741824");

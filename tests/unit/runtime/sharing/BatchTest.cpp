@@ -294,9 +294,7 @@ TEST_F(BoundByPathTest, DraftsAreRefusedBeforeAnythingChanges) {
   asked.drafts = drafts;
   const auto refused = batch_.update(asked);
   ASSERT_FALSE(refused);
-  EXPECT_EQ(
-      refused.error().message,
-      "request 1: it has drafts, which are bound by their tree, and the batch is for masks bound by `path`");
+  EXPECT_EQ(refused.error().message, "request 1: it has drafts, but the batch is for masks bound by `path`");
   EXPECT_EQ(state(), before);
 }
 
