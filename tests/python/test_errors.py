@@ -31,7 +31,7 @@ def good(family):
         ({"v": np.zeros((113, 2, 64), "float16")}, "v is [113, 2, 64], and k has 114 tokens"),
         ({"k": None}, "k is a NoneType, not an array"),
         ({"q": [1, 2]}, "q is a list, not an array"),
-        ({"q": np.zeros((2, 4, 64), ">f2")}, "another order than this machine's"),
+        ({"q": np.zeros((2, 4, 64), ">f2")}, "not in this machine's order"),
         ({"out": np.zeros((2, 4, 64), "float32")}, "out is float32, `a` takes float16"),
         ({"out": np.zeros((2, 5, 64), "float16")}, "out is [2, 5, 64]"),
         ({"lse": np.zeros((2, 4), "float32")}, "gives no lse"),

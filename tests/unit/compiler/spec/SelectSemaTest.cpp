@@ -60,7 +60,7 @@ TEST(SelectSemaTest, ACallerMayHandOverTheLists) {
               ::testing::HasSubstr("lists by `caller` have the tokens that the caller put there"));
   for (const char *hook : {"mask = tree && kv_pos > 4;", "score = s * depth;", "key = x * (1.0 + pos);"})
     EXPECT_THAT(compile(attention(std::string(hook) + " select { budget = 7; by = caller; }")).findings,
-                ::testing::HasSubstr(" is not known of the tokens of lists by `caller`"))
+                ::testing::HasSubstr(" is unknown for tokens of lists by `caller`"))
         << hook;
 }
 

@@ -157,7 +157,7 @@ TEST_F(LatentCacheTest, ProcessorsReadColumnsFromOneTensor) {
        {tensor(other.data(), DEFT_BF16, behind), tensor(k.data() + kValue + 1, DEFT_BF16, behind, &strides),
         tensor(k.data() + kValue, DEFT_BF16, behind)}) {
     EXPECT_EQ(run(first, &strides, &rope), DEFT_USAGE);
-    EXPECT_THAT(deft_error_text(), HasSubstr("k_rope does not lie behind k, and processors read"));
+    EXPECT_THAT(deft_error_text(), HasSubstr("k_rope does not follow k in memory, and processors read"));
   }
 }
 

@@ -323,7 +323,7 @@ TEST_F(PagedBatchTest, AnInvariantPlanIsOfABatchThatSharesWholeChunks) {
     return plan ? "none" : plan.error().text();
   };
   const std::string unfit = why(batch_, {.invariant = true});
-  EXPECT_THAT(unfit, HasSubstr("an invariant plan needs a batch whose requests share whole chunks alone"));
+  EXPECT_THAT(unfit, HasSubstr("an invariant plan needs a batch whose requests share only whole chunks"));
   EXPECT_THAT(unfit, HasSubstr("give the batch an invariant chunk of 512"));
   PagedBatch batch = PagedBatch::make({.pageSize = kPageSize, .invariantChunk = 500}).value();
   EXPECT_EQ(why(batch, {.invariant = true}), "none") << "chunks are multiples of 16";

@@ -158,7 +158,7 @@ TEST(RunCommandTest, AMaskThatShowsNothingIsAWarning) {
   for (const std::string mask : {"kv_pos > q_pos", "kv_pos % 7 == 9"}) { // which plans know, and do not
     const Outcome outcome = runLine("mask = " + mask + ";");
     EXPECT_EQ(outcome.code, kExitOk) << outcome.err;
-    EXPECT_THAT(outcome.err, HasSubstr("warning: no row sees a token, so the check says nothing"));
+    EXPECT_THAT(outcome.err, HasSubstr("warning: no row sees a token, so the check proves nothing"));
   }
   EXPECT_EQ(runLine("mask = kv_pos >= q_pos;").err, "");
 }
