@@ -262,7 +262,7 @@ TEST_F(BoundByPathTest, AStepInWhichOthersShareNewTokensIsRefusedAndChangesNothi
     write(2, {1, 2, 4, 7});
     lengths_ = {14, 11, 10}, ids_[2] = 74;
     EXPECT_EQ(whyNotUpdated().substr(0, 65),
-              "request 1: others share pages with its new tokens, so its queries ");
+              "request 1: others share pages with its new tokens, so its queries");
     EXPECT_EQ(state(), before);
   }
   ids_ = {70, 71, 72}, entries_ = entries, lengths_ = {10, 11, 12};
