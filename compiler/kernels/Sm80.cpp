@@ -38,8 +38,8 @@ constexpr PhaseRule kRules[] = {
     kTensorsApart,
     {"key hook", [](const Site &site) { return !site.shape.has.key || !converts(site.shape.tensors); },
      [](const Site &) -> std::string {
-       return "the hook `key` is applied in the room of what it is made of; family sm80 has 1 byte for "
-              "each of k's elements, and needs 2";
+       return "the hook `key` overwrites keys in place; family sm80 has 1 byte for each element of this "
+              "cache and needs 2";
      },
      [](const Site &) -> std::string { return "let the cache have q's dtype, or use a CPU"; }},
     {"key hook", [](const Site &site) { return !site.shape.has.key || site.shape.tensors.k.dim % 16 == 0; },

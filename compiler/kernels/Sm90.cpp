@@ -87,11 +87,10 @@ constexpr PhaseRule kRules[] = {
     {"key hook",
      [](const Site &site) { return !site.shape.has.key || (isLight(site.phase) && !converts(site.shape)); },
      [](const Site &site) -> std::string {
-       return converts(site.shape)
-                  ? "the hook `key` is applied in the room of what it is made of; family sm90 "
-                    "has 1 byte for each of k's elements, and needs 2"
-                  : "there is a hook `key`; family sm90 makes keys in blocks of " + number(kSm90LightWarps) +
-                        " warps alone";
+       return converts(site.shape) ? "the hook `key` overwrites keys in place; family sm90 has 1 byte for "
+                                     "each element of this cache and needs 2"
+                                   : "there is a hook `key`; family sm90 makes keys in blocks of " +
+                                         number(kSm90LightWarps) + " warps alone";
      },
      useOtherFamily},
     {"threads", [](const Site &site) { return site.phase.warps == kSm90Warps || isLight(site.phase); },

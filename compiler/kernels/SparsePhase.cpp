@@ -26,7 +26,7 @@ support::Result<PhaseConfig> sparsePhase(const KernelShape &shape, const target:
   const bool isLatent = shape.tensors.valueInKey;
   if (isLatent != shape.listsAreGiven)
     return isLatent ? support::Error{support::ErrorCode::Usage, "GPUs select no tokens of a latent cache",
-                                     "hand over lists (`by = caller`), or use a CPU"}
+                                     "pass lists (`by = caller`), or use a CPU"}
                     : support::Error{support::ErrorCode::Usage,
                                      "GPUs read lists by `caller` from latent caches only",
                                      "let the spec select, or use a CPU"};

@@ -171,11 +171,11 @@ template <bool (*mayRead)(Builtin)> static bool orPosition(Builtin builtin) {
 
 void AttentionSema::checkRows() {
   variant_.query = rowHook("query", "an element of the query", orPosition<mayReadInQuery>,
-                           "`query` may not read what is of a token",
-                           "it is the same for all tokens; what depends on one belongs into `score`");
+                           "`query` may not read values of a token",
+                           "it is the same for all tokens; put what depends on a token into `score`");
   variant_.key = rowHook("key", "an element of the key", orPosition<mayReadInKey>,
-                         "`key` may not read what is of a query",
-                         "it is the same for all queries; what depends on one belongs into `score`");
+                         "`key` may not read values of a query",
+                         "it is the same for all queries; put what depends on a query into `score`");
   if (variant_.key)
     checkMayChangeKeys();
 }
@@ -190,8 +190,7 @@ void AttentionSema::checkValue() {
   if (!value || !exprs_.checkReads(*value, hook->expr, hook->scope, mayRead,
                                    "`value` may read `x`, `kv_pos`, `depth`, `kv_head` and parameters of "
                                    "tokens and KV heads only",
-                                   "rows are sums of V: what is the same for all tokens of one belongs into "
-                                   "`output`"))
+                                   "rows are sums of V: put factors that all tokens share into `output`"))
     return;
   if (const auto factor = exprs_.factorOfElement(*value, hook->expr))
     variant_.valueFactor = *factor;
@@ -222,7 +221,7 @@ void AttentionSema::checkMask() {
   auto value = exprs_.evaluateMask(mask->expr, mask->scope, said);
   if (said.tree && said.path)
     reporter_.error(*said.path, "a mask has one bound, `tree` or `path`")
-        .withHint("`path` bounds what `tree` does, and the rest of the query's own node")
+        .withHint("`path` includes `tree`, and the rest of the query's own node")
         .withNote(*said.tree, "`tree` is written here");
   variant_.bound = said.path ? MaskBound::Path : MaskBound::Tree;
   if (!value || !*value)
@@ -267,7 +266,7 @@ void AttentionSema::checkNormalize() {
     std::optional<ExprId> bias =
         exprs_.evaluateAs(*normalize.bias, scope, ScalarType::F32, "the bias", ExprSema::Place::Score);
     if (bias && exprs_.checkReadsNoScore(*bias, *normalize.bias, scope, "the bias",
-                                         "what depends on `s` belongs into `score`"))
+                                         "put what depends on `s` into `score`"))
       variant_.sigmoidBias = bias;
   }
   if (normalize.sink) {
@@ -313,7 +312,7 @@ void AttentionSema::checkOutput() {
       exprs_.checkReads(
           *value, *output.value, scope, mayReadInOutput,
           "`output` may read `x`, `dim`, `q_pos`, `query`, `head`, `kv_head` and parameters only",
-          "tokens have been summed up by then, and each element is written by itself") &&
+          "`output` applies to sums over tokens, element by element") &&
       !isElement(*value))
     variant_.output = value;
 }

@@ -92,7 +92,7 @@ std::optional<ExprId> ExprSema::evaluateBuiltinCall(ExprOp op, const AstExpr &ca
         support::Diagnostic &report =
             reporter_.error(ast(call.operands[i]).range, "`" + call.name.text + "` takes i32, this is f32");
         if (op == ExprOp::FloorDiv)
-          report.withHint("`floor(a / b)` rounds down what is f32");
+          report.withHint("use `floor(a / b)` for f32");
         return std::nullopt;
       }
     return apply(op, ScalarType::I32, values, call.range);

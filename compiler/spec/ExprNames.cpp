@@ -96,7 +96,7 @@ std::optional<ExprId> ExprSema::evaluateName(const AstExpr &expr, const Scope &s
     reporter_
         .error(expr.range,
                "`" + name + "` may only be one of the conditions that `&&` joins at the top of `mask`")
-        .withHint("a query sees the tokens of its path and no others, whatever the mask says");
+        .withHint("a query sees only tokens of its path, whatever the mask");
     return std::nullopt;
   }
   if (name == "true" || name == "false")

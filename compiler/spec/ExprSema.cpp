@@ -321,7 +321,7 @@ bool ExprSema::checkReadsNoScore(ExprId value, AstExprId expr, const Scope &scop
 bool ExprSema::checkReadsNoElement(ExprId value, AstExprId expr, const Scope &scope,
                                    const std::string &what) {
   return checkReads(value, expr, scope, mayReadOfPair, what + " may not read elements",
-                    "`x`, `dim` and what else is of an element belongs into `query`, `key` or `output`");
+                    "`x`, `dim` and the other names of an element belong into `query`, `key` or `output`");
 }
 
 bool ExprSema::checkReadsHeadOnly(ExprId value, AstExprId expr, const Scope &scope, const std::string &what) {
@@ -338,10 +338,8 @@ std::optional<std::optional<ExprId>> ExprSema::factorOfElement(ExprId value, Ast
     std::optional<ExprId> other; ///< its second operand
   };
   const auto isNone = [&] {
-    reporter_.error(ast(expr).range, "`value` must be `x` multiplied by what does not read it")
-        .withHint(
-            "rows are sums of V, in which a token has one factor; what is made of elements belongs into "
-            "`output`");
+    reporter_.error(ast(expr).range, "`value` must be `x` times an expression that does not read it")
+        .withHint("all elements of a token's V have one factor; put functions of elements into `output`");
     return std::nullopt;
   };
   std::vector<Step> steps; // from the product down to `x`

@@ -88,7 +88,7 @@ void AttentionSema::checkPhaseOrder(const AstSchedule &schedule, const std::vect
       }
     bool isLast = i + 1 == phases.size();
     if (isLast && ast.rowsAbove)
-      reporter_.error(ast.condition, "the last phase must be `otherwise`, so that it takes what is left");
+      reporter_.error(ast.condition, "the last phase must be `otherwise`, for all other items");
     if (!isLast && !ast.rowsAbove)
       reporter_.error(ast.condition, "no phase after `otherwise` is ever reached");
     const std::optional<int> rows = phases[i].rowsAbove,

@@ -14,8 +14,8 @@ void AttentionSema::checkSelect() {
     return;
   blockScope_.owner = merged_.property("select").owner;
   if (variant_.bound == MaskBound::Path) {
-    reporter_.error(property->key.range, "an attention whose mask is bound by `path` selects nothing")
-        .withHint("which tokens of a path are the last ones is said where it ends at the query's own");
+    reporter_.error(property->key.range, "`select` does not go with a mask bound by `path`")
+        .withHint("the last tokens of a path are defined only if it ends at the query's own");
     return;
   }
   const auto &ast = std::get<AstSelect>(property->value);
@@ -67,8 +67,8 @@ void AttentionSema::checkGivenLists() {
   enter("select");
   reporter_
       .error(read->range,
-             std::string("`") + toString(read->builtin) + "` is not known of the tokens of lists by `caller`")
-      .withHint("such lists say where tokens lie in the cache, and not where they stand on a path");
+             std::string("`") + toString(read->builtin) + "` is unknown for tokens of lists by `caller`")
+      .withHint("such lists give places in the cache, not positions on a path");
 }
 
 } // namespace deft::spec

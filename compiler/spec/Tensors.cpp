@@ -39,7 +39,7 @@ std::optional<std::string> faultOf(const Tensors &tensors) {
                                      : std::optional("a scale is for " + number(tensors.scaleColumns) +
                                                      " columns of v, it must be for 1 at least");
   if (!tensors.valueInKey || tensors.k.elementBytes() != 1)
-    return "there are scales, which are of latent caches of 8-bit floats";
+    return "only latent caches of 8-bit floats have scales";
   // So that all parts of a row begin at multiples of 16 bytes.
   if (tensors.scaleColumns % kLatentStep != 0 || tensors.v.dim % (kScaleStep * tensors.scaleColumns) != 0)
     return "a scale is for " + number(tensors.scaleColumns) + " columns of v, which has " +

@@ -110,8 +110,8 @@ void AttentionSema::checkOneSaysDims() {
       if (!property)
         continue;
       support::Diagnostic &report =
-          reporter_.error(property->key.range, "`" + std::string(key) + "` is given beside a latent cache");
-      report.withHint("its `dim` and `rope` say the dims of K and V (rule A9)");
+          reporter_.error(property->key.range, "`" + std::string(key) + "` does not go with a latent cache");
+      report.withHint("its `dim` and `rope` give the dims of K and V (rule A9)");
       noteOrigin(report, cache, latent->kind.range, "the cache is latent");
     }
     return;
@@ -122,7 +122,7 @@ void AttentionSema::checkOneSaysDims() {
     if (!one.item || !both.item || one.owner != both.owner)
       continue;
     enter(key);
-    reporter_.error(one.item->key.range, "`" + std::string(key) + "` is given beside `head_dim`")
+    reporter_.error(one.item->key.range, "`" + std::string(key) + "` does not go with `head_dim`")
         .withHint("`head_dim` is short for both dims (rule A10)")
         .withNote(both.item->key.range, "`head_dim` is given here");
   }
@@ -317,7 +317,7 @@ void AttentionSema::checkMayChangeKeys() {
     return;
   const AstProperty *hook = enter("key");
   support::Diagnostic &report =
-      reporter_.error(hook->key.range, "`key` is no hook of a latent cache, whose K has V in it");
+      reporter_.error(hook->key.range, "`key` does not go with a latent cache, since V is a part of K");
   report.withHint("write keys into the cache as q.k takes them (rule A9)");
   noteOrigin(report, merged_.property("kv_cache"), latent->kind.range, "the cache is latent");
 }

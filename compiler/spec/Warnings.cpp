@@ -91,7 +91,7 @@ void warnOf(const std::vector<Variant> &variants, const support::SourceManager &
         warner.warn("W2", expr.range, "floats are compared for equality, which rounding decides");
     if (const auto &select = variant.select; select && keepsAll(*select))
       warner.warn("W4", select->budget.range,
-                  "the tokens that are kept take all of this budget, so none is selected");
+                  "`keep_first` and `keep_last` use up this budget, so nothing is selected");
     for (const Param &param : variant.params)
       if (!isReadSomewhere(variants, param))
         warner.warn("W3", param.range, "parameter `" + param.name + "` is never read");

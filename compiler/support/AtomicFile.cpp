@@ -142,7 +142,7 @@ Result<std::string> readFile(const std::string &path, std::size_t maxBytes) {
     return readOpened(opened.file.get(), path, maxBytes);
   const bool isPipe = opened.file.get() >= 0 && S_ISFIFO(opened.info.st_mode);
   return Error{ErrorCode::Environment, "cannot read `" + path + "`: " + opened.fault,
-               isPipe ? "what comes through a pipe is read as /dev/stdin or `<(command)`" : ""};
+               isPipe ? "for a pipe use /dev/stdin or `<(command)`" : ""};
 }
 
 } // namespace deft::support

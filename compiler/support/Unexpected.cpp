@@ -13,8 +13,8 @@ Error unexpected(const std::exception &exception) {
   if (const auto *json = dynamic_cast<const nlohmann::json::type_error *>(&exception);
       json && json->id == kNoUtf8)
     return {ErrorCode::Usage, "a text that was given is not UTF-8, and cannot be written as JSON", ""};
-  return {ErrorCode::Internal, "something happened that deftc did not expect",
-          "this is a bug in deftc; please report it with what was called, and with what"};
+  return {ErrorCode::Internal, "unexpected internal error",
+          "this is a bug in deftc; please report it with the call and its arguments"};
 }
 
 } // namespace deft::support

@@ -21,9 +21,19 @@ DOCUMENTS = ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", 
              "tests/gpu/records/*.md", "tests/SANITIZERS.md")
 LINK = re.compile(r"(!?\[[^\]]*\]\()([^)\s]+)(\))")
 FENCE = re.compile(r"^```(\S*)[^\n]*\n.*?^```$", re.DOTALL | re.MULTILINE)
+NUMBERED = re.compile(r"^\d+\. .*\n(?:(?: {3}.*)?\n)*", re.MULTILINE)  # an item of a numbered list and all that is indented below it
 SHOWN = {".cpp": "cpp", ".hpp": "cpp", ".h": "cpp", ".cuh": "cpp", ".c": "c", ".py": "python", ".deft": "text", ".td": "text", ".sh": "bash", "": "text"}
 PYTHON = (("deft", "__init__.py"), ("deft.lang", "lang.py"), ("deft.hf", "hf/__init__.py"), ("deft.flashinfer", "flashinfer/__init__.py"),
           ("deft.torch_ops", "torch_ops.py"))
+
+
+def nested(text):
+    """What belongs to an item of a numbered list, by four columns: our documents indent by three, which mkdocs takes for the item's end. An item
+    below points needs a blank line before it, or it becomes one of them."""
+    def item_of(found):
+        item = re.sub(r"^ {3}", "    ", found[0], flags=re.MULTILINE)
+        return item + "\n" if "\n    - " in item and not item.endswith("\n\n") else item
+    return NUMBERED.sub(item_of, text)
 
 
 class Site:
@@ -81,7 +91,7 @@ class Site:
             title = f' title="{name[1]}"' if name else ""
             out += [change(text[at:block.start()]), re.sub(r"^```(\S*)[^\n]*", lambda found: f"```{found[1]}{title}", block[0], count=1)]
             at = block.end()
-        return "".join(out) + change(text[at:])
+        return nested("".join(out) + change(text[at:]))
 
     def reference(self):
         headers, index = self.root / "runtime/include/deft", ["# API reference", "", "Made of the public headers and of the package's docstrings.", ""]

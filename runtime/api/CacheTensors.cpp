@@ -43,7 +43,7 @@ struct CacheShape {
         return wrong(name, "has strides " + listText(cache.strides) + ", none may be less than 0");
     if (cache.strides.back() != 1)
       return wrong(name, "has strides " + listText(cache.strides) + ", the last must be 1",
-                   "the elements of a head lie side by side");
+                   "the elements of a head must be adjacent");
     const auto at = [&](int index) { return index < 0 ? 0 : cache.strides[static_cast<std::size_t>(index)]; };
     return abi::CacheLayout{at(page), at(token), head < 0 ? cache.shape.back() : at(head)};
   }
@@ -76,7 +76,7 @@ public:
         return taken;
     if (!variant_.cache.paged && tensors_.cachePages.value_or(tableTokens) < tableTokens)
       return usage("the cache has " + std::to_string(*tensors_.cachePages) +
-                   " tokens, the tree's lie in the first " + std::to_string(tableTokens));
+                   " tokens, the tree needs the first " + std::to_string(tableTokens));
     return {};
   }
 
@@ -121,7 +121,7 @@ private:
     const auto first = readSized("deft_tensor", inputs.k);
     if (first && first->ndim > 0 && first->shape && first->shape[first->ndim - 1] == k.dim)
       return wrong("k", "has all " + std::to_string(k.dim) + " columns of a token, and k_rope is given",
-                   "give k alone, or its first " + std::to_string(v.dim) + " columns beside k_rope");
+                   "give only k, or its first " + std::to_string(v.dim) + " columns beside k_rope");
     const spec::TensorType rope{k.dtype, k.dim - v.dim};
     if (auto taken = take("k", inputs.k, "dim", {k.dtype, v.dim}, tensors_.k, tensors_.cache.k); !taken)
       return taken;
@@ -131,8 +131,9 @@ private:
       tensors_.v = nullptr;
       tensors_.cache.v = tensors_.cache.k;
     } else if (!isGpu) {
-      return wrong("k_rope", "does not lie behind k, and processors read a token's columns from one tensor",
-                   "hand over one tensor of " + std::to_string(k.dim) + " columns");
+      return wrong("k_rope",
+                   "does not follow k in memory, and processors read a token's columns from one tensor",
+                   "pass one tensor of " + std::to_string(k.dim) + " columns");
     }
     return {};
   }

@@ -15,10 +15,10 @@ Result<void> Plan::makeDrafted(const deft_tree &tree, const plan::VariantFacts &
                                const config::Config *fixed) {
   if (isInvariant())
     return usage("an invariant plan is not for requests with drafts",
-                 "give each draft's query by a tree of your own");
+                 "add each draft as a node with a query to a tree of your own");
   if (known.reach.seesPath()) // the mask of drafts says who sees a draft, and nothing else does
     return usage("`" + attention + "` is bound by `path`, and a plan with drafts by their tree",
-                 "give each draft's query by a tree of your own");
+                 "add each draft as a node with a query to a tree of your own");
   const std::vector<tree::DraftedRequest> &drafted = tree.drafted();
   int most = 0;
   for (const tree::DraftedRequest &request : drafted)
@@ -47,7 +47,7 @@ Result<void> Plan::makeDrafted(const deft_tree &tree, const plan::VariantFacts &
 
 Result<void> Plan::checkMask(const DraftMask &mask) const {
   if (drafts.isEmpty())
-    return usage("the plan is not one of requests with drafts", "say how many drafts each request has");
+    return usage("the plan has no requests with drafts", "say how many drafts each request has");
   for (const abi::DraftRequest &request : drafts.requests)
     if (request.count > mask.drafts)
       return wrong("deft_draft_mask::bits",

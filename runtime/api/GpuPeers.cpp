@@ -182,7 +182,7 @@ Result<void> mergeOn(const deft_gpu_peers &peers, const deft_state *own, int hea
   if (given->heads != args.heads || given->dim != args.dim || given->queries > args.queries)
     return wrong("own", "is of shape [" + std::to_string(given->queries) + ", " +
                             std::to_string(given->heads) + ", " + std::to_string(given->dim) +
-                            "], the group was made for [" + std::to_string(args.queries) + ", " +
+                            "], but the group was made for [" + std::to_string(args.queries) + ", " +
                             std::to_string(args.heads) + ", " + std::to_string(args.dim) + "] at most");
   if (auto checked = checkMergedHeads(*given, headBegin, headCount, *wanted); !checked)
     return checked;

@@ -49,8 +49,8 @@ Result<void> checkNotCaptured(const device::Device &device, deft_gpu_stream stre
   if (!capturing)
     return capturing.error();
   if (*capturing)
-    return usage("a run that looks for what is not finite cannot be captured: it waits for its result",
-                 "look at a run outside of the graph");
+    return usage("a run that checks for NaN and infinity cannot be captured: it waits for its result",
+                 "check a run outside of the graph");
   return {};
 }
 
@@ -60,7 +60,7 @@ Result<exec::CudaPointers> pointersOf(const deft_gpu_plan &plan, const deft_gpu_
   const spec::Variant &variant = attention.variant();
   const Plan &host = plan.host;
   if (tensors.asked.params)
-    return wrong("params", "are given, on a GPU the attention has its parameters",
+    return wrong("params", "are given, but on a GPU they belong to the attention",
                  "load the attention with them, or make another one with other values");
   if (!attention.params)
     return attention.params.error();
@@ -71,8 +71,8 @@ Result<exec::CudaPointers> pointersOf(const deft_gpu_plan &plan, const deft_gpu_
       if (auto checked = kernels::checkInvariant(variant.tensors, phase); !checked)
         return usage("`" + variant.name + "`: " + checked.error().message, "load it for invariant plans");
   if (plan.checksPages && !tensors.cachePages)
-    return wrong("k", "does not say how many pages it has, and the plan checks pages",
-                 "say how many the cache has, or make a plan that does not check them");
+    return wrong("k", "has an unknown number of pages, but the plan checks pages",
+                 "give its first dimension, or make a plan without checks_pages");
   const auto &params = *attention.params;
   if (auto checked = checkSizedParams(variant, params->counts(), tensors.cachePages, host.plan); !checked)
     return checked.error();
@@ -253,8 +253,8 @@ Result<GpuPlanOptions> gpuPlanOptionsOf(const deft_gpu_plan_options *given, cons
       !checked)
     return checked.error();
   if (own->slack > 0 && own->follows_lengths == 0)
-    return wrong("deft_gpu_plan_options::slack", "is given, and the plan does not follow lengths",
-                 "let it follow lengths, too");
+    return wrong("deft_gpu_plan_options::slack", "is given, but the plan does not follow lengths",
+                 "set follows_lengths as well");
   if (own->budget != 0)
     if (auto checked = exec::checkBudget(variant, own->budget); !checked)
       return checked.error();
@@ -342,7 +342,7 @@ deft_status deft_gpu_plan_draft(deft_gpu_plan *plan, const deft_draft_mask *mask
     if (auto checked = plan->host.checkMask(*known); !checked)
       return checked;
     if (known->lengths && !plan->growth)
-      return wrong("deft_draft_mask::lengths", "is given, and the plan does not follow lengths",
+      return wrong("deft_draft_mask::lengths", "is given, but the plan does not follow lengths",
                    "let the plan follow lengths");
     if (plan->host.captured)
       plan->host.captured->noteMaskOnDevice(*known);

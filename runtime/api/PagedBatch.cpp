@@ -192,9 +192,8 @@ Result<void> checkServes(const deft_paged_batch &batch, const spec::Variant &var
                      (pageSize == 0 ? "has none" : "of " + std::to_string(pageSize)),
                  "kv_cache = paged(page_size = " + std::to_string(own) + ") in the spec");
   if (plan::VariantFacts::reads(variant, spec::Builtin::Depth))
-    return usage("`" + variant.name +
-                     "` reads `depth`, which in a batch depends on who shares a request's pages",
-                 "make a tree whose levels mean something");
+    return usage("`" + variant.name + "` reads `depth`, which in a batch depends on the sharing of pages",
+                 "make a tree, whose levels are yours");
   return {};
 }
 
@@ -240,8 +239,8 @@ deft_status deft_paged_batch_set_ranks(deft_paged_batch *batch, const deft_ranks
     const int pageSize = batch->options.pageSize, chunk = batch->options.sharingStep;
     const std::string unit = "is " + std::to_string(own->unit()) + ", and ";
     if (own->layout() == tree::RankLayout::ByNode)
-      return wrong("deft_ranks::layout", "is by node, and a batch finds its nodes by itself",
-                   "say the holder of each page");
+      return wrong("deft_ranks::layout", "is by node, but a batch finds its nodes itself",
+                   "give the holder of each page");
     if (own->layout() == tree::RankLayout::ByPage) {
       if (own->unit() != pageSize)
         return wrong("deft_ranks::unit", unit + "the batch has pages of " + std::to_string(pageSize));

@@ -42,12 +42,12 @@ Result<Named> find(deft_params &params, const std::string &name) {
     names.push_back(param.name);
   }
   return usage("`" + variant.name + "` has no parameter `" + name + "`",
-               names.empty() ? "it has none at all" : support::didYouMean(name, names));
+               names.empty() ? "it has no parameters" : support::didYouMean(name, names));
 }
 
 Result<exec::ParamValue> sameForAll(const Named &named, double value) {
   if (named.length == 0)
-    return usage(named.text() + " has as many values as a run has tokens or queries", "give an array");
+    return usage(named.text() + " has a value for each token or query of a run", "give an array");
   exec::ParamValue given;
   const auto length = static_cast<std::size_t>(named.length);
   if (isF32(named.param)) {
@@ -111,7 +111,7 @@ Result<std::vector<const exec::ParamValue *>> deft_params::all() const {
     if (!value) {
       const spec::Param &param = variant().params[given.size()];
       return usage("parameter `" + param.name + "` (" + exec::paramTypeName(param) + ") needs a value",
-                   "set it, and hand the parameters to the run, on a GPU to its attention");
+                   "set it, and pass the parameters to the run, on a GPU to its attention");
     }
     given.push_back(&*value);
   }
@@ -189,7 +189,7 @@ deft_status deft_params_set_device(deft_params *params, const char *name, const 
       return named.error();
     const spec::Param &param = named->param;
     if (param.shape == spec::Param::Shape::Scalar)
-      return usage(named->text() + " is one number, which goes with each launch",
+      return usage(named->text() + " is one number, which is passed with each launch",
                    "a number that changes in a GPU's memory is a table of one: `param " + param.name + " : " +
                        (isF32(param) ? "f32" : "i32") + "[1]`, read as `" + param.name + "[0]`");
     constexpr std::uintptr_t kElementBytes = 4; // of an f32 and of an i32

@@ -121,9 +121,9 @@ void Plan::chooseConfig(const deft_tree &tree, const plan::TreeView &view) {
 Result<void> Plan::checkReach(const plan::Reach &reach, const std::string &other) const {
   if (facts.reach == reach || (facts.reach.isAll() && !reach.seesPath()))
     return {};
-  return usage("the plan leaves out what another mask hides, or this one with other values of its "
+  return usage("the plan leaves out tokens that another mask hides, or this one with other values of its "
                "parameters: `" +
-                   other + "` may see it",
+                   other + "` may see them",
                "make the plan for this attention, with the values that it runs with");
 }
 
@@ -138,9 +138,9 @@ Result<void> Plan::checkRanks(const deft_tree &tree) const {
   if (!tree.tree().ranks())
     return {};
   if (!whyNotOverRanks.empty())
-    return usage(whyNotOverRanks + ": its trees lie on one rank");
+    return usage(whyNotOverRanks + ": its trees must be on one rank");
   if (!tree.drafted().empty())
-    return usage("a tree over ranks has no drafts whose tree comes later",
+    return usage("a tree over ranks does not support drafts whose tree comes later",
                  "give each draft's query by a tree");
   return tree::checkHeld(tree.tree());
 }
@@ -197,10 +197,10 @@ Result<void> Plan::makePlan(const deft_tree &tree, const plan::VariantFacts &kno
   if (auto checked = checkChunk(tree); !checked)
     return checked;
   if (const int request = tree.requestInPieces(); request >= 0 && known.reach.seesPath())
-    return usage("`" + attention +
-                     "` is bound by `path`, and others share pages with new tokens of request " +
-                     std::to_string(request) + ": its queries are in several nodes, and see theirs alone",
-                 "give new tokens that see each other pages of their own");
+    return usage(
+        "`" + attention + "` is bound by `path`, and others share pages with new tokens of request " +
+            std::to_string(request) + ": its queries are in several nodes, and each sees only its own",
+        "give new tokens that see each other their own pages");
   const plan::TreeView &view = planner.read(tree.tree(), known);
   if (!fixed)
     chooseConfig(tree, view);
@@ -217,11 +217,11 @@ Result<void> Plan::checkChunk(const deft_tree &tree) const {
     return {};
   const std::string fitting = "give the batch an invariant chunk of " + std::to_string(chunk);
   if (*shared == 1)
-    return usage("an invariant plan needs a batch whose requests share whole chunks alone, else a "
-                 "request's bits depend on who shares its pages",
+    return usage("an invariant plan needs a batch whose requests share only whole chunks; otherwise a "
+                 "request's bits depend on the sharing of its pages",
                  fitting);
   return usage("the batch's requests share multiples of " + std::to_string(*shared) +
-                   " tokens, which are no whole chunks of an invariant plan: these have " +
+                   " tokens, but an invariant plan needs multiples of its chunks: these have " +
                    std::to_string(chunk),
                fitting + ", or the plan chunks whose tokens divide " + std::to_string(*shared));
 }

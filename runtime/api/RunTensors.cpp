@@ -31,7 +31,7 @@ Result<void> checkPageTable(const TensorCheck &check, const spec::Variant &varia
     return table.error();
   if (table->count().value_or(pages) < pages)
     return wrong("page_table", "has " + std::to_string(table->shape[0]) +
-                                   " pages, the tree's tokens lie in the first " + std::to_string(pages));
+                                   " pages, the tree needs the first " + std::to_string(pages));
   tensors.pageTable = {static_cast<const int *>(table->data), table->shape[0]};
   memory.reads("page_table", *table);
   return {};
@@ -42,7 +42,7 @@ Result<void> checkLists(const TensorCheck &check, const spec::Variant &variant, 
   if (!inputs.lists)
     return {};
   if (!variant.readsGivenLists())
-    return wrong("lists", "is given, and `" + variant.name + "` reads none of a caller",
+    return wrong("lists", "is given, and `" + variant.name + "` takes no lists from a caller",
                  "write `select { budget = 2048; by = caller; }` in the spec");
   const auto lists =
       check.checkPacked("lists", inputs.lists, DEFT_I32, {{"queries", plan.queryCount()}, {"budget", kAny}});
@@ -130,7 +130,7 @@ Result<RunTensors> checkTensors(const spec::Variant &variant, const Plan &plan, 
     return outputs.error();
   if (outputs->lse && !variant.withLse)
     return usage("`" + variant.name + "` gives no lse",
-                 "write `output = ... with lse` in the spec, or ask for none");
+                 "write `output = ... with lse` in the spec, or do not ask for lse");
   if (plan.queryCount() > 0 && !inputs->q)
     return wrong("q", "is null");
   if (plan.queryCount() > 0 && !outputs->out)

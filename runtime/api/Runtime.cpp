@@ -57,7 +57,7 @@ Result<void> checkPlan(const spec::Variant &variant, const Plan &plan) {
   if (auto current = plan.checkCurrent("a run of `" + variant.name + "`"); !current)
     return current;
   if (plan.needsMask)
-    return usage("the plan does not know yet which drafts see which", "give it a mask of drafts first");
+    return usage("the plan does not know yet which drafts see which", "set a mask of drafts first");
   if (plan.facts.ratio != variant.ratio() || plan.facts.kvHeads != variant.kvHeads)
     return usage("the plan is for " + std::to_string(plan.facts.ratio * plan.facts.kvHeads) +
                      " query heads and " + std::to_string(plan.facts.kvHeads) + " kv heads, `" +
@@ -92,7 +92,7 @@ Result<void> checkSlots(const RunTensors &tensors, int pageSize) {
   const std::int64_t slots = pages * std::max(pageSize, 1);
   const auto found = exec::findWrongSlot(tensors.lists, slots);
   return found ? wrong("lists", found->text(slots),
-                       "an entry is page * page_size + the place in it, or -1 for none")
+                       "an entry is page * page_size + the place in the page, or -1 for none")
                : Result<void>();
 }
 
@@ -263,7 +263,7 @@ deft_status deft_runtime_run_sparse(const deft_runtime *runtime, const deft_atte
     const bool isGiven = attention->variant().readsGivenLists();
     if (isGiven && selection)
       return wrong("selection", "is given, and `" + attention->variant().name + "` reads lists of its caller",
-                   "leave it null, and give deft_inputs::lists");
+                   "leave it null, and set deft_inputs::lists");
     if (!isGiven) {
       if (auto there = checkPointers({{"selection", selection}}); !there)
         return there;

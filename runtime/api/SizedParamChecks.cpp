@@ -67,9 +67,8 @@ Result<void> checkSizedParams(const spec::Variant &variant, std::span<const std:
                        plan.queryCount());
   }
   if (variant.cache.paged && variant.tokenParams() > 0)
-    return wrong("k",
-                 "does not say how many pages it has, and `" + variant.name + "` has an array over tokens",
-                 "say how many the cache has, so that the array can be seen to have a value for each slot");
+    return wrong("k", "has an unknown number of pages, but `" + variant.name + "` has an array over tokens",
+                 "give its first dimension, so that the size of the array can be checked");
   return checkCounts(variant, counts, plan.tableTokens, "the run reads the first ", plan.queryCount());
 }
 

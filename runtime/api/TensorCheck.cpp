@@ -59,9 +59,9 @@ Result<Checked> checkStrides(const char *name, const std::string &of, Result<Che
                    (of.empty() ? "" : of.substr(1) + " ") + "of shape " + listText(checked->shape) +
                        " has strides " + listText(strides) +
                        (free == 0 ? ", it must be packed: "
-                                  : ", but for the first, which may be greater, they must be ") +
+                                  : ", except for the first, which may be larger, they must be ") +
                        listText(packed),
-                   "hand over a contiguous copy");
+                   "pass a contiguous copy");
   return checked;
 }
 
@@ -133,8 +133,8 @@ Result<void> Memory::checkApart() const {
           !overlap(written.extent, other.extent))
         continue;
       return wrong(written.name, std::string("overlaps with ") + other.name,
-                   other.isWritten ? "both are written: give each memory of its own"
-                                   : "it is written while that is read: give it memory of its own");
+                   other.isWritten ? "both are written: give each its own memory"
+                                   : "it is written while that is read: give it its own memory");
     }
   return {};
 }

@@ -83,7 +83,7 @@ public:
       const int node =
           isDraft ? ofDraft_[static_cast<int>(query)] : newNode_[static_cast<std::size_t>(own.node)];
       if (node < 0)
-        return wrong("a query of `tree` hangs on the stand-in of a draft");
+        return wrong("a query of `tree` belongs to the stand-in of a draft");
       if (auto added = tree_.addQuery(node, position); !added)
         return added.error();
     }

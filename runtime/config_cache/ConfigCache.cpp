@@ -131,7 +131,7 @@ support::Result<config::Config> readConfig(const std::string &path, DeviceKey::K
   const auto config = singleConfig(file.bytes, device);
   if (!config)
     return Error{ErrorCode::Usage, "`" + path + "` is no file with one config",
-                 "it is one object, as `config` in what `deftc run --json` prints"};
+                 "it must be one object, like `config` in the output of `deftc run --json`"};
   if (!*config)
     return Error{ErrorCode::Usage, "`" + path + "`: " + config->error().message, config->error().hint};
   return *config;

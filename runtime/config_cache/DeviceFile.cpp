@@ -64,7 +64,7 @@ DeviceFile parseDeviceFile(std::string_view text, const std::string &path, const
     return failed(FileState::Broken, path,
                   std::string("it is no file of ") + format.what + ": its `format` is not " + format.name);
   if (!root.contains("version") || !root["version"].is_number_integer())
-    return failed(FileState::Broken, path, "it does not say its version");
+    return failed(FileState::Broken, path, "it has no version");
   constexpr int kWithoutHashes = 1; // whose entries have their hashes themselves
   if (root["version"] != format.version && root["version"] != kWithoutHashes)
     return failed(FileState::Unknown, path,

@@ -164,7 +164,7 @@ Result<Entry> entryFromJson(const json &object, DeviceKey::Kind device) {
     if (!places)
       return places.error();
     if (entry.keepsDefault)
-      return wrong("`only_for` stands beside `keeps_default`, which leaves nothing to be for anyone");
+      return wrong("`only_for` does not go with `keeps_default`");
     entry.onlyFor = std::move(*places);
   }
   if (object.contains("within")) {
@@ -173,7 +173,7 @@ Result<Entry> entryFromJson(const json &object, DeviceKey::Kind device) {
     if (!(entry.within > 0 && entry.within <= kLikeness))
       return wrong("`within` is not a number above 0 and of at most " + json(kLikeness).dump());
     if (entry.onlyFor.empty())
-      return wrong("`within` stands without `only_for`, whose places it is about");
+      return wrong("`within` needs `only_for`");
   }
   entry.config = std::move(*config);
   entry.measurement = *measurement;

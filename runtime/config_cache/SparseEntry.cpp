@@ -69,7 +69,7 @@ Result<std::vector<TimedCut>> cutsFromJson(const json &list, int tileKv) {
     if (!cut)
       return cut.error();
     if (!cuts.empty() && cut->queries <= cuts.back().queries)
-      return wrong("`cuts` do not stand by rising `queries`");
+      return wrong("`cuts` are not in order of rising `queries`");
     cuts.push_back(*cut);
   }
   return cuts;
@@ -140,7 +140,7 @@ Result<SparseEntry> sparseEntryFromJson(const json &object) {
     return wrong("`" + *signatureText + "` is no signature of a variant");
   const auto by = spec::parseSelectBy(*byText);
   if (!by)
-    return wrong("`" + *byText + "` says of nobody whose lists these are");
+    return wrong("`" + *byText + "` is no value of `by`");
   entry.signature = *signature;
   entry.by = *by;
   for (const auto &[key, number] : {std::pair("budget", &entry.budget), std::pair("tile_kv", &entry.tileKv),

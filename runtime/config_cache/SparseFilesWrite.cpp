@@ -95,7 +95,7 @@ Result<std::string> saveSparse(const Places &places, const DeviceKey &device,
                                const std::vector<SparseEntry> &entries, const std::string &named) {
   const Place place = named.empty() ? Place::Cache : Place::Named;
   if (place == Place::Cache && places.userSparse.empty())
-    return Error{ErrorCode::Environment, "there is no place for what is tuned of sparse layers",
+    return Error{ErrorCode::Environment, "there is no folder for tuned sparse layers",
                  "set DEFT_CACHE_DIR to a folder"};
   const std::string path = place == Place::Named ? named : places.userSparse + "/" + device.fileName();
   const auto saved = edit(path, place, device, [&](SparseFile &file) {

@@ -157,7 +157,7 @@ Result<void> Peers::makeOwn() {
     if (header && header->magic.load() == kMagic && !isGone(header->process))
       return wrong(named(options_.rank) + " of `" + options_.name + "` is there already, as process " +
                        std::to_string(header->process),
-                   "each rank has a number of its own, each group a name");
+                   "each rank needs its own number, each group its own name");
     if ((header && header->magic.load() == kMagic) || patience.isOver())
       Segment::forget(name);
     patience.wait();
@@ -248,7 +248,7 @@ template <class IsThere> Result<void> Peers::waitFor(int rank, const std::string
       return Error{ErrorCode::Environment,
                    named(rank) + " of `" + options_.name + "` " + what + " within " +
                        seconds(options_.timeoutSeconds),
-                   "give ranks more time where they may differ by more"};
+                   "raise the timeout if ranks may differ by more"};
     patience.wait();
   }
 }
@@ -262,7 +262,7 @@ Error Peers::fail(Error error) {
 Result<void> Peers::checkUsable() const {
   if (header(options_.rank).isBroken.load() == 0)
     return {};
-  return wrong("a call of `" + options_.name + "` has failed before", "let all ranks meet anew");
+  return wrong("a call of `" + options_.name + "` has failed before", "let all ranks meet again");
 }
 
 /// This rank's call is in its buffer: waits for everybody's.

@@ -116,7 +116,7 @@ support::Error unservedError(unsigned long long mark) {
   return {support::ErrorCode::Usage,
           requestOf(mark) + " had " + std::to_string(numberOf(mark)) +
               " tokens before its drafts, which its plan does not serve",
-          "make or advance the plan for the lengths of by then, and give it more slack"};
+          "make or advance the plan for the current lengths, and give it more slack"};
 }
 
 std::optional<DraftTables> makeRoomForDrafts(std::span<const DraftedRequest> requests, Plan &plan) {

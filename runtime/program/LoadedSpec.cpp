@@ -54,7 +54,7 @@ Result<spec::ImportedFile> readSpec(const std::string &path) {
   auto text = support::readFile(path, spec::kMaxFileBytes);
   if (text.ok() && package::looksLikePackage(*text))
     return Error{ErrorCode::Usage, "`" + path + "` is a package, not the text of a spec",
-                 "it can be run; what it was built of is needed here"};
+                 "run it, or pass the spec that it was built from"};
   if (text.ok() && isJson(*text))
     return Error{ErrorCode::Usage, "`" + path + "` is JSON, not the text of a spec",
                  text->find("deftc-tree") != std::string::npos ? "a tree is given with --tree" : ""};

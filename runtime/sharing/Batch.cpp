@@ -91,8 +91,7 @@ Result<void> Batch::grow(const PageTable &pages, std::span<const int> lengths) {
   }
   const int *const table = pages.entries.data();
   if (checksEntries_)
-    if (auto checked = checkEntries(table, "grow() is for requests whose pages stay, call update()");
-        !checked)
+    if (auto checked = checkEntries(table, "grow() needs requests whose pages stay; call update()"); !checked)
       return checked;
   if (auto checked = checkNewPages(table); !checked)
     return checked;
@@ -118,19 +117,18 @@ template <typename Change> Result<void> Batch::edit(bool hasSeveralQueries, Chan
   const int refused = requestInPieces_;
   *this = std::move(*before);
   return wrongRequest(static_cast<std::size_t>(refused),
-                      "others share pages with its new tokens, whose queries are in several nodes then: "
-                      "under `path` each would see its own node's tokens alone",
-                      "give new tokens that see each other pages of their own");
+                      "others share pages with its new tokens, so its queries are in several nodes: under "
+                      "`path` each would see only its own node's tokens",
+                      "give new tokens that see each other their own pages");
 }
 
 Result<void> Batch::checkDrafts(std::span<const int> drafts) const {
   const auto drafted = std::find_if(drafts.begin(), drafts.end(), [](int count) { return count > 0; });
   if (!seesPath_ || drafted == drafts.end())
     return {};
-  return wrongRequest(
-      static_cast<std::size_t>(drafted - drafts.begin()),
-      "it has drafts, which are bound by their tree, and the batch is for masks bound by `path`",
-      "give each draft's query by a Tree");
+  return wrongRequest(static_cast<std::size_t>(drafted - drafts.begin()),
+                      "it has drafts, but the batch is for masks bound by `path`",
+                      "add each draft as a node with a query to a Tree");
 }
 
 /// Who the requests are among those that are known. Nothing is changed but what only this step means.
@@ -165,7 +163,7 @@ Result<void> Batch::findMembers(const Requests &asked) {
   }
   if (twice)
     return wrongRequest(*twice, (hasIds ? "its id " : "its row ") + std::to_string(idOf(*twice)) +
-                                    " is that of an earlier request, too");
+                                    " is also that of an earlier request");
   return {};
 }
 
@@ -179,7 +177,7 @@ Result<void> Batch::findRewritten(const int *table, bool hasIds) {
     if (request.member >= 0 && request.tokens < forest_.tokens(request.member))
       forget(request);
   if (hasIds)
-    return checksEntries_ ? checkEntries(table, "a request whose pages change takes another id")
+    return checksEntries_ ? checkEntries(table, "give a request another id if its pages change")
                           : Result<void>();
   for (Request &request : requests_)
     if (request.member >= 0 && copies_.firstChange(request.member, table + request.firstEntry) >= 0)

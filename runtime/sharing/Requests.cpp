@@ -42,7 +42,7 @@ Result<void> checkQueries(std::span<const int> indptr, const std::vector<Request
     if (const int count = indptr[i + 1] - indptr[i]; count > std::max(requests[i].tokens, 1))
       return wrongRequest(
           i, std::to_string(count) + " queries, but only " + std::to_string(requests[i].tokens) + " tokens",
-          "lengths count the new tokens, too");
+          "lengths include the new tokens");
   }
   if (indptr.back() > KvTree::kMaxQueries)
     return wrong(std::to_string(indptr.back()) + " queries, at most " + std::to_string(KvTree::kMaxQueries) +
@@ -56,7 +56,7 @@ Result<void> checkDrafts(const Requests &requests, std::size_t count) {
   if (requests.drafts.empty())
     return {};
   if (!requests.queryIndptr.empty())
-    return wrong("there are drafts and a query_indptr", "a request has a query for each draft, and no other");
+    return wrong("there are drafts and a query_indptr", "a request has exactly one query for each draft");
   std::int64_t queries = 0;
   for (std::size_t i = 0; i < count; ++i) {
     if (const int drafts = requests.drafts[i]; drafts < 0 || drafts > abi::kMostDrafts)

@@ -17,7 +17,7 @@ Result<int> KvTree::addNode(int parent, int tokens, int location) {
   if (parent < -1 || parent >= static_cast<int>(nodes_.size()))
     return wrong("parent " + std::to_string(parent) + " of node " + std::to_string(index) +
                      " is not an earlier node",
-                 "-1 makes a root; a parent stands before its children");
+                 "-1 makes a root; a parent comes before its children");
   if (parent >= 0 && !nodes_[parent].isAlive)
     return wrong("parent " + std::to_string(parent) + " of node " + std::to_string(index) + " was pruned");
   if (tokens < 0 || tokens > kMaxTokens)

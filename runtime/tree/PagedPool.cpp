@@ -48,7 +48,7 @@ Error PagedPool::outOfSpace(std::int64_t needed) const {
     return wrong(std::move(message), "prune branches, or make the pool larger");
   if (pageSize_ == 0)
     return wrong(std::move(message) + ", but only " + std::to_string(addresses_.largestHole()) + " together",
-                 "with pages, free tokens need not lie together");
+                 "with pages, free tokens need not be adjacent");
   return wrong(std::move(message) + ", but not in the page table");
 }
 

@@ -28,8 +28,8 @@ support::Result<void> checkPlaced(const KvTree &tree) {
   if (found == nodes.end())
     return {};
   return wrong("node " + std::to_string(found - nodes.begin()) + " of " + std::to_string(found->tokens) +
-                   " tokens is not placed: nobody has said where they lie in the cache",
-               "give its location where it is added, or place it");
+                   " tokens is not placed: it has no location in the cache",
+               "give its location when you add it, or place it");
 }
 
 support::Result<void> checkPlaces(const KvTree &tree) {
@@ -52,7 +52,7 @@ support::Result<void> checkPlaces(const KvTree &tree) {
     if (holderOf(placed[i - 1]) == holderOf(placed[i]) &&
         std::int64_t{before.location} + before.tokens > locationOf(placed[i]))
       return wrong(slotsOf(tree, placed[i - 1]) + ", " + slotsOf(tree, placed[i]) + ": they share some",
-                   "say where each node's tokens lie, or let a pool give the slots");
+                   "give each node its own location, or let a pool assign the slots");
   }
   return {};
 }

@@ -28,12 +28,12 @@ Result<Ranks> Ranks::make(int count, int rank, RankLayout layout, int unit, std:
                  std::to_string(KvTree::kMaxTokens / kMost));
   if (layout == RankLayout::Interleaved && !holders.empty())
     return wrong("interleaved tokens, and " + std::to_string(holders.size()) + " holders",
-                 "the layout says who holds which tokens: give no holders");
+                 "the layout already says which rank holds a token: give no holders");
   for (std::size_t i = 0; i < holders.size(); ++i)
     if (holders[i] < kNobody || holders[i] >= count)
       return wrong((layout == RankLayout::ByPage ? "page " : "node ") + std::to_string(i) + " lies on rank " +
                        std::to_string(holders[i]) + ", and there are " + ranksOf(count),
-                   "-1 says that nobody holds it yet");
+                   "-1 means that no rank holds it yet");
   Ranks made;
   made.count_ = count;
   made.rank_ = rank;
@@ -114,8 +114,8 @@ Result<void> checkHeld(const KvTree &tree) {
       if (ranks->holderOf(node, own.location + at) == Ranks::kNobody)
         return wrong("no rank holds token " + std::to_string(at) + " of node " + std::to_string(node) +
                          ", at location " + std::to_string(own.location + at),
-                     ranks->layout() == RankLayout::ByPage ? "say the holder of each page that has tokens"
-                                                           : "say the holder of each node");
+                     ranks->layout() == RankLayout::ByPage ? "give the holder of each page with tokens"
+                                                           : "give the holder of each node");
       at = ranks->layout() == RankLayout::ByNode ? own.tokens
                                                  : ((own.location + at) / unit + 1) * unit - own.location;
     }

@@ -73,7 +73,7 @@ def summarize(name, rows, noise):
     ratios = [row["us"] / row["untuned_us"] for row in rows]
     summary = {"of": name, "trees": len(rows), "mean": math.exp(sum(map(math.log, ratios)) / len(ratios)),
                "best": min(ratios), "worst": max(ratios), "beyond_noise": sum(ratio > 1 + noise for ratio in ratios)}
-    print(f"{name}: {len(rows)} trees, tuned takes {summary['mean']:.3f} of the untuned choice's time in the mean, "
+    print(f"{name}: {len(rows)} trees, tuned takes {summary['mean']:.3f} of the untuned choice's time on average, "
           f"{summary['best']:.3f} at best, {summary['worst']:.3f} at worst; {summary['beyond_noise']} more than "
           f"{100 * noise:.0f} % above it", flush=True)
     return summary

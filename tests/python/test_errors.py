@@ -31,7 +31,7 @@ def good(family):
         ({"v": np.zeros((113, 2, 64), "float16")}, "v is [113, 2, 64], and k has 114 tokens"),
         ({"k": None}, "k is a NoneType, not an array"),
         ({"q": [1, 2]}, "q is a list, not an array"),
-        ({"q": np.zeros((2, 4, 64), ">f2")}, "another order than this machine's"),
+        ({"q": np.zeros((2, 4, 64), ">f2")}, "not in this machine's order"),
         ({"out": np.zeros((2, 4, 64), "float32")}, "out is float32, `a` takes float16"),
         ({"out": np.zeros((2, 5, 64), "float16")}, "out is [2, 5, 64]"),
         ({"lse": np.zeros((2, 4), "float32")}, "gives no lse"),
@@ -229,7 +229,7 @@ def test_what_is_written_overlaps_with_nothing_that_is_read(family, good, makes)
     ):
         with pytest.raises(deft.UsageError, match=message) as caught:
             run(out=out)
-        assert caught.value.hint == "it is written while that is read: give it memory of its own"
+        assert caught.value.hint == "it is written while that is read: give it its own memory"
     with pytest.raises(deft.UsageError, match="lse overlaps with k"):
         run(lse=memory[:16].view("float32").reshape(2, 4))
     both = np.zeros(q.size + 16, "float16")
@@ -394,7 +394,7 @@ def test_options_are_those_of_release_0_2():
         for tensor in ("v", "v_cache", "page_table"):
             known.pop(tensor, None)
         assert known == options, function
-    assert "check_finite: bool = False" in pydoc.render_doc(deft.Plan.run) and "takes as long as many" in deft.Plan.run.__doc__
+    assert "check_finite: bool = False" in pydoc.render_doc(deft.Plan.run) and "takes as long as several" in deft.Plan.run.__doc__
 
 
 def test_an_unknown_option_is_pythons_error(objects, good):

@@ -176,7 +176,7 @@ def test_indices_that_do_not_fit_are_named(generator):
         ({"indices": lists.indices[:1]}, r"indices is \[1, 2, 37\], it must be \[2, 2, topk\]"),
         ({"indices": lists.indices.long()}, "indices is torch.int64, it must be torch.int32"),
         ({"indices": lists.indices[0]}, "indices has 2 dimensions, it must have 3"),
-        ({"causal": True}, "causal must be False where indices are given"),
+        ({"causal": True}, "causal must be False if indices are given"),
         ({"topk_length": lists.indices}, r"topk_length is \[2, 2, 37\], it must be \[2\]"),
     ):
         with pytest.raises(ValueError, match=said):

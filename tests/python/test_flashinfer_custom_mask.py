@@ -225,7 +225,7 @@ def test_masks_that_are_no_trees_are_named_and_change_nothing(generator, form, c
     prompts.plan(wrapper, custom_mask=flat(before))
     masks = masks_of(generator, prompts)
     change(masks)
-    with pytest.raises(NotImplementedError, match=f"custom_mask='Tensor' is outside of what deft takes here: {message}: {RULE}"):
+    with pytest.raises(NotImplementedError, match=f"custom_mask='Tensor' is not supported here: {message}: {RULE}"):
         prompts.plan(wrapper, **given_as(form, masks))
     assert_close(wrapper.run(prompts.q, prompts.cache), prompts.right(before)[0])
 

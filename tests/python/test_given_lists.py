@@ -93,7 +93,7 @@ def test_what_does_not_fit_is_named(rng):
         plan.run_sparse(lists, q, cache, check_finite=True)
     with pytest.raises(deft.UsageError, match="`a` selects nothing: its lists are by `caller`"):
         deft.Selection(att)
-    with pytest.raises(deft.DiagnosticError, match="`kv_pos` is not known of the tokens of lists by `caller`"):
+    with pytest.raises(deft.DiagnosticError, match="`kv_pos` is unknown for tokens of lists by `caller`"):
         compiled(4, 16, more="mask = kv_pos > 3;")
     full = att.run(tree, q, cache, page_table=np.zeros(1, "int32"))
     assert_close(full, np.broadcast_to(cache[0, 0, :64].astype("float64"), full.shape), "bfloat16")

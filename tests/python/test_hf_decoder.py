@@ -351,8 +351,8 @@ def test_what_is_no_row_of_tokens_is_named():
     decoder = TreeDecoder(model, pages=16)
     assert repr(decoder) == f"<deft.hf.TreeDecoder of LlamaForCausalLM: {len(decoder.kinds)} layers, 0 tokens, 16 pages free>"
     for wrong, said in [
-        ({"input_ids": [3, 4]}, 'tokens is a dict, .*\n.*hand over its \\["input_ids"\\]'),
-        ("the sea", 'tokens is a str, .*\n.*hand over tokenizer\\(text\\)\\["input_ids"\\]'),
+        ({"input_ids": [3, 4]}, 'tokens is a dict, .*\n.*pass its \\["input_ids"\\]'),
+        ("the sea", 'tokens is a str, .*\n.*pass tokenizer\\(text\\)\\["input_ids"\\]'),
         ([[3, 4]], "tokens is a list, it must be a row of whole numbers\n.*one at a time"),
         (torch.tensor([3.0]), "tokens is a Tensor, it must be a row of whole numbers"),
     ]:

@@ -214,7 +214,7 @@ def test_a_projection_that_is_more_than_its_weights_is_refused():
 
 def test_a_layer_that_hands_over_no_latents_is_named():
     [kind, _] = layer_kinds(make_config("deepseek_v2"))
-    with pytest.raises(deft.UsageError, match="a Identity of this transformers does not hand over its latents"):
+    with pytest.raises(deft.UsageError, match="a Identity of this transformers does not pass its latents"):
         kind.queries(torch.nn.Identity(), torch.zeros(1, 4, 1, 48))  # as layers of transformers 5.0 have no expand_kv
 
 

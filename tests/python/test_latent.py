@@ -56,7 +56,7 @@ def test_columns_of_one_array_may_come_in_two_parts(att, family, rng):
     batch = deft.PagedBatch(att, max_requests=2)
     batch.update(TABLE.reshape(1, -1), [100])
     assert (batch.run(q[:1], parts) == batch.run(q[:1], cache)).all()
-    with pytest.raises(deft.UsageError, match="k_rope does not lie behind k, and processors read a token's columns from one tensor"):
+    with pytest.raises(deft.UsageError, match="k_rope does not follow k in memory, and processors read a token's columns from one tensor"):
         att.run(family, q, (parts[0], parts[1].copy()), page_table=TABLE)
     with pytest.raises(deft.UsageError, match="k has all 80 columns of a token, and k_rope is given"):
         att.run(family, q, (cache, parts[1]), page_table=TABLE)

@@ -207,7 +207,7 @@ def test_a_step_that_a_mask_bound_by_path_does_not_serve_changes_nothing(rng, ru
     for change in (lambda: batch.update(shared, [52, 64], [0, 8, 13]), lambda: batch.update(tables, [40, 60], [0, 8, 40])):
         with pytest.raises(deft.UsageError, match="request [01]: others share pages with its new tokens") as caught:
             change()
-        assert caught.value.hint == "give new tokens that see each other pages of their own"
+        assert caught.value.hint == "give new tokens that see each other their own pages"
         assert batch.sharing() == deft.Sharing(2, 100, 68)
         after = batch.run(q, k, v)
         before = after if before is None else before

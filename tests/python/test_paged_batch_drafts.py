@@ -167,7 +167,7 @@ def test_what_has_no_drafts_takes_no_mask(att):
     with pytest.raises(deft.UsageError, match="call update first"):
         batch.draft(mask)
     batch.update(TABLES, LENGTHS)
-    with pytest.raises(deft.UsageError, match="not one of requests with drafts"):
+    with pytest.raises(deft.UsageError, match="has no requests with drafts"):
         batch.draft(mask)
     with pytest.raises(deft.UsageError, match="drafts and a query_indptr"):
         batch.update(TABLES, LENGTHS, [0, 1, 2, 3], drafts=[1, 1, 1])

@@ -21,8 +21,8 @@ def record():
     return json.loads(RECORD.read_text(encoding="utf-8"))
 
 
-def test_the_document_has_the_tables_of_the_record(record):
-    text = (ROOT / "docs/selection.md").read_text(encoding="utf-8")
+def test_the_evidence_has_the_tables_of_the_record(record):
+    text = (ROOT / "docs/evidence/sparse.md").read_text(encoding="utf-8")
     for make in (selection_models.table, selection_models.selecting_table, selection_models.recall_table):
         assert make(record) in text
 

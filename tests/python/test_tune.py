@@ -98,7 +98,7 @@ def test_arrays_over_tokens_are_drawn_for_the_trees_that_are_tuned(files):
     att = deft.attention(**shape, mask=lambda q_pos, kv_pos: doc[lang.token] == own[lang.query])
     options = {"trees": [small_tree()], "budget": 20, "device": "cpu", "candidates": 2, "threads": 1, **files}
     assert deft.tune(att, **options).measured > 0
-    with pytest.raises(deft.UsageError, match="doc is an array over tokens, whose numbers tuning draws"):
+    with pytest.raises(deft.UsageError, match="doc is an array over tokens, whose values tuning draws"):
         deft.tune(att, params={"doc": doc}, **options)
 
 

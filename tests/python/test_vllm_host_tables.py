@@ -171,7 +171,7 @@ def test_a_table_that_is_written_to_behind_its_back_is_not_believed(runner, capl
     table[0, 1] = 9
     with caplog.at_level(logging.WARNING):
         assert on_host(table[:1, :2], tokens_of(2), PAGE) is None
-    assert "not what the host knows" in caplog.text
+    assert "differ from the host's copy" in caplog.text
     made.prepare_attn(batch(0))
     assert on_host(table[:1, :2], tokens_of(2), PAGE) is None
 

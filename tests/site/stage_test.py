@@ -47,6 +47,10 @@ class PagesTest(unittest.TestCase):
         self.assertIn("```sh\ntools/quickstart", page)
         self.assertNotIn("file=", page)
 
+    def test_what_is_below_an_item_of_a_numbered_list_is_indented_as_mkdocs_wants_it(self):
+        self.assertEqual(stage.nested("1. one\n   more\n\n   ```cpp\n     x\n   ```\n\n   - a\n     b\n2. two\n\ntext\n   no item\n"),
+                         "1. one\n    more\n\n    ```cpp\n      x\n    ```\n\n    - a\n      b\n\n2. two\n\ntext\n   no item\n")
+
     def test_every_exported_name_of_python_has_a_place(self):
         package = ROOT / "runtime/python/deft/__init__.py"
         page = (self.folder / "api/deft.md").read_text(encoding="utf-8")

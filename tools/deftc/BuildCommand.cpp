@@ -222,7 +222,7 @@ Result<void> build(Context &context, Options options) {
   if (options.output == "-" || (options.output.empty() && file == "-"))
     return Error{ErrorCode::Usage,
                  options.output == "-" ? "a package is not written to the output"
-                                       : "what is piped in has no name that a package could have",
+                                       : "a piped spec has no name for a package",
                  "name a file with -o FILE"};
   const std::string path = !options.output.empty()
                                ? options.output

@@ -53,7 +53,7 @@ std::array<Row, TreeClass::kDimensions> explain(const TreeFeatures &features, co
   return {{{"tokens", counted(features.tokens, "token", "tokens") + " that some query sees",
             wholeBucket(treeClass.tokens)},
            {"queries", counted(features.queries, "query", "queries"), wholeBucket(treeClass.queries)},
-           {"sharing", rounded(features.sharing(), 2) + " queries see a token in the mean",
+           {"sharing", rounded(features.sharing(), 2) + " queries see a token on average",
             (treeClass.sharing == 0 ? "1" : rounded(std::exp2(treeClass.sharing - 0.5), 2)) + " to " +
                 rounded(std::exp2(treeClass.sharing + 0.5), 2)},
            {"depth", counted(features.levels, "level", "levels"), wholeBucket(treeClass.depth)},

@@ -37,7 +37,7 @@ int runDeftc(int argc, const char *const *argv, Context &context) try {
   CLI::App app("deftc compiles specs of tree-structured attention to CUDA and CPU kernels and runs them",
                "deftc");
   app.set_version_flag("-V,--version", "deftc " DEFT_VERSION);
-  app.add_flag("-q,--quiet", context.isQuiet, "Do not say how far long work is");
+  app.add_flag("-q,--quiet", context.isQuiet, "Do not show progress");
   app.fallthrough(); // --quiet may stand behind the command, too
   app.require_subcommand(1);
   app.footer("Example:\n  deftc check my.deft\n`deftc COMMAND --help` shows an example of each command.");

@@ -69,14 +69,14 @@ int describe(Context &context, const workload::Workload &workload, const Descrip
   context.out << "\nstep " << workload.step() << " of " << workload.steps() << ": " << summary.queries
               << " queries, " << summary.nodes << " nodes in " << summary.levels << " levels, "
               << summary.tokens << " tokens, each read by " << std::fixed << std::setprecision(1)
-              << summary.sharing() << " queries in the mean\n";
+              << summary.sharing() << " queries on average\n";
   return kExitOk;
 }
 
 int runWorkloads(Context &context, const Options &options) {
   if (options.name.empty()) {
     if (!options.output.empty())
-      return reportError(context, {support::ErrorCode::Usage, "which workload is to be written?",
+      return reportError(context, {support::ErrorCode::Usage, "no workload to write is named",
                                    "deftc workloads few_shot -o tree.json"});
     const auto all = workload::list(options.records);
     return all ? listAll(context, *all) : reportError(context, all.error());
@@ -114,7 +114,7 @@ void addWorkloadsCommand(CLI::App &app, Context &context) {
   command->add_option("PARAMETER", options->parameters, "Its parameters, key=value each");
   command->add_option("--workloads", options->records, "A folder with recorded workloads");
   command->add_option("--step", options->step, "The step, from 1 on; 1 when absent")->check(atLeast(1));
-  command->add_option("--seed", options->seed, "Of what is drawn at random")
+  command->add_option("--seed", options->seed, "Seed of random choices")
       ->check(seed())
       ->capture_default_str();
   command->add_option("-o,--output", options->output, "Write the step's tree to this file; - prints it");

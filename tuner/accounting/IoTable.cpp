@@ -243,7 +243,7 @@ std::string explainDifferences(const IoGroup &group) {
            "factor of several.";
   return differing + ": the paper speaks of about 1,000 steps of one run; the records hold " +
          std::to_string(group.rows.front().io.steps / group.rows.front().runs) +
-         ", and the sum over their runs is what comes nearest to its figures.";
+         ", and the sum over their runs is nearest to its figures.";
 }
 
 } // namespace deft::accounting

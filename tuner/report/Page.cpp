@@ -63,8 +63,8 @@ std::string endText(const SessionData &session) {
 std::string spaceText(const SessionData &session) {
   if (session.spaceAll == 0)
     return {};
-  std::string text = withSeparators(session.spaceAll) + " configs, of which " +
-                     withSeparators(session.spaceLegal) + " can be run";
+  std::string text =
+      withSeparators(session.spaceAll) + " configs; " + withSeparators(session.spaceLegal) + " can be run";
   for (std::size_t i = 0; i < session.broken.size(); ++i)
     text += (i == 0 ? "; thrown out by " : ", ") + session.broken[i].first + " " +
             withSeparators(session.broken[i].second);

@@ -87,7 +87,7 @@ std::string resultText(const SessionData &session) {
     text += " " + counted(missing, "was", "were") + " not begun.";
   if (counts.cut > 0)
     text += " " + counted(counts.cut, "search", "searches") +
-            " of those that are done had no more time: what was found counts as near, not as exact.";
+            " ended early for lack of time: their entries count as near, not as exact.";
   if (counts.begun > 0)
     text += " " + counted(counts.candidates, "candidate", "candidates") + " came up, " +
             (counts.fewest == counts.most

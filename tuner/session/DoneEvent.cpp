@@ -33,7 +33,7 @@ std::string resultText(const ClassReport &report) {
     text << "the untuned config stays: " << report.note;
   else
     text << report.gain << " times as fast as untuned"
-         << (report.entry.onlyFor.empty() ? "" : ", on trees like those given only");
+         << (report.entry.onlyFor.empty() ? "" : ", only on trees like the given ones");
   if (!report.entry.isComplete)
     text << "; the search was cut short by its time budget";
   return text.str();

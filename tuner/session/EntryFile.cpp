@@ -44,8 +44,7 @@ std::optional<std::string> EntryFile::add(const Entry &entry) {
   if (path_.empty())
     return std::nullopt;
   if (isOfAnotherSchedule(entry))
-    return entry.treeClass.text() +
-           ": the entry that is there is of another schedule, and no slower: it stays";
+    return entry.treeClass.text() + ": an entry of another schedule is no slower and stays";
   unsaved_.push_back(entry);
   const auto written = config_cache::mergeWrite(path_, place_, device_, unsaved_);
   if (!written) {
@@ -60,8 +59,7 @@ std::optional<std::string> EntryFile::add(const Entry &entry) {
   if (!written->setAside.empty())
     written_.setAside = written->setAside;
   if (written->kept > 0)
-    return entry.treeClass.text() +
-           ": the entry that is there is of a whole search, this one was cut short: it stays";
+    return entry.treeClass.text() + ": an entry of a complete search stays, since this search was cut short";
   return std::nullopt;
 }
 

@@ -79,7 +79,7 @@ Error noJournal(const std::string &path) {
 /// What others can have written decides which config is taken for the fastest.
 Error notTrusted(const std::string &path, const std::string &fault) {
   return {ErrorCode::Environment, "journal `" + path + "` is not trusted: " + fault,
-          std::string("remove it, make it yours alone, as `chmod go-w` does, or ") + kAnother};
+          std::string("remove it, make it writable only by you (`chmod go-w`), or ") + kAnother};
 }
 
 support::Trust trustIn(Place place) {
@@ -130,7 +130,7 @@ Result<void> makeFolderOf(const std::string &path, Place place) {
   if (place == Place::Cache) {
     if (const std::string fault = support::makePrivateFolder(folder); !fault.empty())
       return Error{ErrorCode::Environment, "cannot keep journals in `" + folder + "`: " + fault,
-                   std::string("make it yours alone, as `chmod go-w` does, or ") + kAnother};
+                   std::string("make it writable only by you (`chmod go-w`), or ") + kAnother};
   } else if (!folder.empty() && (std::filesystem::create_directories(folder, failure), failure)) {
     return cannot("make the folder of", path, failure.value());
   }
@@ -207,7 +207,7 @@ Result<Journal> Journal::open(const std::string &path, const json &session, bool
     if (first.value("version", 0) != kJournalVersion ||
         first.value("identity", json()) != session.value("identity", json()))
       return Error{ErrorCode::Environment, "journal `" + path + "` is that of another session",
-                   "give the same spec, trees, device and options, or --fresh to begin anew"};
+                   "give the same spec, trees, device and options, or --fresh to start again"};
     if (auto done = journal.cut(*text, bytes); !done)
       return done.error();
     for (const json &event : events)

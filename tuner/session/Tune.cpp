@@ -101,7 +101,7 @@ Result<Journal> openJournal(const SessionFacts &facts, const Listener &listener,
   if (!journal)
     return journal.error();
   if (!journal->setAside().empty())
-    warnings.push_back("a line of the journal is broken: what follows it is not used, and is kept in " +
+    warnings.push_back("a line of the journal is broken: the rest is not used, and is kept in " +
                        journal->setAside());
   if (journal->isResumed()) {
     journal->write({{"event", "resumed"}, {"at", config_cache::timestamp()}});
@@ -115,11 +115,10 @@ const char *endReason(Ended ended, bool isSaved) {
 }
 
 Error notSaved(const Error &fault, const Journal &journal) {
-  return {
-      fault.code, fault.message,
-      journal.warning().empty()
-          ? "the journal has the results: the same session again saves them"
-          : "the journal could not be written either: what it lacks is measured again by the same session"};
+  return {fault.code, fault.message,
+          journal.warning().empty()
+              ? "the journal has the results: the same session again saves them"
+              : "the journal could not be written either: the same session measures again what is missing"};
 }
 
 } // namespace
@@ -172,7 +171,7 @@ Result<TuneReport> tune(const TuneInput &input, const TuneOptions &options, cons
     return file.error();
   report.configPath = file->path();
   if (report.configPath.empty())
-    report.warnings.push_back("there is no place for configs: the results are in the journal alone");
+    report.warnings.push_back("there is no folder for configs: the results are only in the journal");
   auto journal = openJournal({input, options, *device, *space, report.space, untuned->front(), trees.classes},
                              listener, report.warnings);
   if (!journal)

@@ -111,7 +111,7 @@ Result<TuneReport> tuneReportFromJson(const json &object) try {
   return report;
 } catch (const json::exception &wrong) {
   return Error{ErrorCode::Diagnostics,
-               "what was tuned of sparse layers is not understood: " + support::faultText(wrong), ""};
+               "cannot read the results for sparse layers: " + support::faultText(wrong), ""};
 }
 
 } // namespace deft::sparse

@@ -19,7 +19,7 @@ Error noPart(const std::string &part, const std::string &key, const std::vector<
 
 Parameter partsParameter() {
   return {"parts", "few_shot+beam_search+token_tree+grpo+no_sharing",
-          "workloads with + between them, each in a tree of its own"};
+          "workloads with + between them, each in its own tree"};
 }
 
 /// Its parts in their order; a part that is through stays in the tree and asks nothing any more.

@@ -211,7 +211,7 @@ std::vector<Recipe> searchRecipes() {
          {"steps", "256", "number of steps"}}},
        make<BeamSearch>},
       {{"reasoning",
-        "a tree of thoughts: the next level goes on from one of the thoughts",
+        "a tree of thoughts: the next level continues one of the thoughts",
         {{"prompt", "1100", "tokens of the prompt"},
          {"depth", "10", "levels"},
          {"width", "10", "thoughts of a level"},

@@ -91,7 +91,7 @@ Result<std::unique_ptr<CudaPlan>> CudaPlan::create(std::shared_ptr<const CudaKer
   if (options.budget > 0) {
     if (options.growth)
       return usage("a plan that selects does not follow lengths on the device",
-                   "which tokens a query's path has is for the host to say: make one plan for each");
+                   "the host must know the tokens of each query's path: make two plans");
     auto selecting = PlanSelecting::create(*plan->kernels_, options.budget, options.isInvariant,
                                            options.sparseCuts ? &*options.sparseCuts : nullptr);
     if (!selecting)
@@ -140,7 +140,7 @@ Result<void> CudaPlan::reserve(const PlanRoom &room) {
     return reserved;
   if (auto reserved = partialLse_.reserve(bytes.partialLse, "the partial lse"); !reserved)
     return reserved;
-  if (auto reserved = queries_.reserve(bytes.queries, "the queries that a hook has made"); !reserved)
+  if (auto reserved = queries_.reserve(bytes.queries, "results of the hook `query`"); !reserved)
     return reserved;
   if (selecting_)
     if (auto reserved = selecting_->reserve(bytes); !reserved)
@@ -174,7 +174,7 @@ Result<void> CudaPlan::write(const plan::Plan &plan, const plan::DraftTables &dr
   SelectingTables selecting;
   if (selecting_) {
     if (!drafts.isEmpty())
-      return usage("a plan that selects serves no drafts whose tree only the device knows",
+      return usage("a plan that selects does not support drafts whose tree only the device knows",
                    "add the drafts to the host's tree, or make the plan without a budget");
     selecting = selecting_->tablesOf(plan, isFixed_ ? room_.unitedQueries : plan.queryCount());
   }
@@ -230,10 +230,9 @@ Result<void> CudaPlan::upload(cu::Stream stream) {
   if (!capturing)
     return capturing.error();
   if (*capturing)
-    return usage(
-        "a plan cannot be uploaded on a stream that is being captured: each replay would copy what its "
-        "buffer holds by then",
-        "upload before the capture, and before each replay");
+    return usage("a plan cannot be uploaded on a stream that is being captured: each replay would copy the "
+                 "buffer's contents at that time",
+                 "upload before the capture, and before each replay");
   Slot &slot = slots_[next_];
   if (const cu::Result result =
           device.api().memcpyHtoDAsync(reinterpret_cast<cu::DevicePtr>(plan_.as<void>()),
@@ -267,7 +266,7 @@ Result<void> CudaPlan::checkFresh(const CudaKernels &kernels) const {
   return usage("the plan on the device is stale: it was made for generation " +
                    std::to_string(onDevice_.generation) + " of the tree, which is now at " +
                    std::to_string(watch_->tree()),
-               isWritten_ ? "upload the plan that was made since" : "update and upload it first");
+               isWritten_ ? "upload the new plan" : "update and upload it first");
 }
 
 Result<void> CudaPlan::checkRun(const CudaKernels &kernels, const CudaPointers &pointers) const {
@@ -287,7 +286,7 @@ Result<void> CudaPlan::checkRun(const CudaKernels &kernels, const CudaPointers &
     if (other.query && !own.query)
       return usage("the plan was made for `" + own.name + "`, which has no hook `query` as `" + other.name +
                        "` has",
-                   "make it for this attention: others without one can run with it, too");
+                   "make it for this attention; others without the hook can also run with it");
   }
   if (auto there = checkOnDevice(); !there)
     return there;
@@ -301,7 +300,7 @@ Result<void> CudaPlan::checkRun(const CudaKernels &kernels, const CudaPointers &
 
 Result<void> CudaPlan::follow(const int *lengths, cu::Stream stream) {
   if (!growth_)
-    return usage("the plan was made to follow lengths on the host alone",
+    return usage("the plan was made to follow lengths only on the host",
                  "make it to follow them on the device");
   if (auto there = checkOnDevice(); !there)
     return there;
@@ -319,7 +318,7 @@ Result<void> CudaPlan::draft(const DraftInput &input, cu::Stream stream) {
   if (auto there = checkOnDevice(); !there)
     return there;
   if (!onDevice_.hasDrafts)
-    return usage("the plan on the device is not one of requests with drafts", "give PagedRequests::drafts");
+    return usage("the plan on the device has no requests with drafts", "give PagedRequests::drafts");
   const device::Device::Current current(*kernels_->device());
   const auto capturing = kernels_->device()->isCapturing(stream);
   if (!capturing)

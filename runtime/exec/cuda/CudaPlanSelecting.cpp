@@ -21,7 +21,7 @@ support::Error usage(std::string message, std::string hint) {
 
 Result<void> CudaPlan::checkSelecting(const CudaKernels &kernels) const {
   if (!selecting_)
-    return usage("the plan was made for runs that select nothing", "give it a budget");
+    return usage("the plan was made without a budget, for runs that do not select", "give it a budget");
   const spec::Variant &own = kernels_->variant(), &other = kernels.variant();
   if (!other.select || !kernels.selecting())
     return usage("`" + other.name + "` selects nothing", "write `select { budget = 4096; }` in the spec");
@@ -43,9 +43,9 @@ Result<void> CudaPlan::checkUnions(const SelectingCudaKernels &own, bool isCaptu
   if (has <= own.unionShape().queries)
     return {};
   return usage("the plan has " + std::to_string(has) +
-                   " queries read their lists as one, these kernels take " +
+                   " queries that read a union of their lists; these kernels take " +
                    std::to_string(own.unionShape().queries),
-               own.unionShape().queries > 0 ? "make the plan for this attention: others can run with it, too"
+               own.unionShape().queries > 0 ? "make the plan for this attention; others can also run with it"
                                             : "build the package again");
 }
 
@@ -65,8 +65,8 @@ Result<void> CudaPlan::checkLists(const CudaPointers &pointers, bool isCaptured)
     return usage("there are no lists of the plan on the device: no run has selected since it was uploaded",
                  "run with selection first");
   if (lists.pageTable != pointers.pageTable)
-    return usage("the run has another page table than the one that selected",
-                 "lists say where tokens lie: select and read them by one table");
+    return usage("the run has another page table than the selecting run",
+                 "lists hold places in the cache: use one page table to select and to read");
   return {};
 }
 

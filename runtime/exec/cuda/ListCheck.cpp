@@ -51,8 +51,8 @@ std::optional<support::Error> ListCheck::takeFault() const {
   if (!wrong)
     return {};
   return support::Error{support::ErrorCode::Usage,
-                        "a run read lists of which one " + WrongSlot{wrong->which, wrong->value}.text(slots_),
-                        "what it computed is not to be used"};
+                        "a run read a list that " + WrongSlot{wrong->which, wrong->value}.text(slots_),
+                        "do not use its results"};
 }
 
 } // namespace deft::exec

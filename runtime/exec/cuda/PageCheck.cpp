@@ -55,7 +55,7 @@ std::optional<support::Error> PageCheck::takeFault() const {
                         "a run read entry " + std::to_string(wrong->which) + " of the page table, which is " +
                             std::to_string(wrong->value) + ", and the cache has " + std::to_string(pages_) +
                             " pages",
-                        "what it computed is not to be used"};
+                        "do not use its results"};
 }
 
 } // namespace deft::exec

@@ -64,7 +64,7 @@ std::optional<support::Error> PeerMerge::takeFault() const {
   return support::Error{support::ErrorCode::Environment,
                         "rank " + std::to_string(late->which) + " did not give its results of run " +
                             std::to_string(late->value) + " in time",
-                        "it has ended, or needs more time: all ranks make their merges anew"};
+                        "it has ended, or needs more time: make the merges of all ranks again"};
 }
 
 } // namespace deft::exec

@@ -158,7 +158,7 @@ std::optional<support::Error> PlanGrowth::takeFault() const {
                         "query " + std::to_string(unserved->which) + " saw " +
                             std::to_string(unserved->value) +
                             " tokens on the device, which its plan does not serve",
-                        "make or advance the plan for the lengths of by then, and give it more slack"};
+                        "make or advance the plan for the current lengths, and give it more slack"};
 }
 
 } // namespace deft::exec

@@ -77,7 +77,7 @@ constexpr Count kCounts[] = {
      kOfSome},
     {&PlanCounts::stretches, "stretches of paths",
      [](const Counted &in) { return sizeOf(in.selecting.stretches); }, kOfSome},
-    {&PlanCounts::unitedQueries, "queries that read their lists as one",
+    {&PlanCounts::unitedQueries, "queries that read unions of lists",
      [](const Counted &in) { return in.selecting.unitedQueries(); }, kOfSome},
 };
 static_assert(sizeof kCounts / sizeof(Count) == sizeof(PlanCounts) / sizeof(int),

@@ -77,7 +77,7 @@ Result<void> checkCache(const std::string &name, const abi::CacheLayout &layout,
   return usage("the " + std::to_string(cachePages) + (isPaged ? " pages of " : " tokens of ") + name + ", " +
                    std::to_string(stride) + " elements apart, reach beyond the " +
                    std::to_string(mostElements) + " elements that kernels count",
-               "let the pointer begin nearer to them, or split the cache");
+               "use a pointer nearer to them, or split the cache");
 }
 
 } // namespace

@@ -28,7 +28,7 @@ struct TensorType {
 
 /// Where the tokens of K or of V lie, in elements (not bytes). The token at location t is at
 ///   pageTable[t / pageSize] * page + (t % pageSize) * token + kvHead * head
-/// and in a contiguous cache at t * token + kvHead * head. Its vector's elements stand side by side. None is
+/// and in a contiguous cache at t * token + kvHead * head. The elements of a vector are adjacent. None is
 /// negative.
 struct CacheStrides {
   std::int64_t page = 0; ///< unused in a contiguous cache
@@ -67,11 +67,11 @@ struct SelectionInfo {
   int keepFirst = 0, keepLast = 0; ///< tokens of the path that are in every list
 };
 
-/// An attention as text to read: what was written, and what the compiler makes of it.
+/// An attention as text to read: its source, and the compiler's output.
 enum class SourceKind {
   Ir = DEFT_SOURCE_IR,     ///< the deft dialect of MLIR, after the passes
   Cuda = DEFT_SOURCE_CUDA, ///< a kernel's translation unit as NVRTC gets it
-  Spec = DEFT_SOURCE_SPEC, ///< what was compiled, as it was written; of a package, too
+  Spec = DEFT_SOURCE_SPEC, ///< the compiled spec, as written; also of a package
 };
 
 /// Of SourceKind::Cuda.
@@ -84,7 +84,7 @@ struct SourceOptions {
 /// a second, so do it once.
 class Attention {
 public:
-  /// Takes what <deft/deft.h> made.
+  /// Takes a handle of <deft/deft.h>.
   explicit Attention(deft_attention *handle) : known_(std::make_shared<const Known>(handle)) {}
 
   const std::string &name() const { return known_->name; }
@@ -97,14 +97,14 @@ public:
   /// V is K's memory: a token's value is the beginning of its key, and a run's `v` is not read. No spec says
   /// so yet, nor that k and v have dims of their own; they have one dtype, which need not be q's.
   bool valueInKey() const { return facts().value_in_key != 0; }
-  /// Of a latent cache whose rows have scales in them: columns of V that share one; 0: there are none.
+  /// For a latent cache with scales in its rows: the columns of V that share a scale; 0: no scales.
   int scaleColumns() const { return facts().scale_columns; }
   int headDim() const { return k().dim; }           ///< k's
   DType dtype() const { return k().dtype; }         ///< k's
   DType outputDtype() const { return out().dtype; } ///< out's
   /// Whether the spec says `with lse`: only then a run can give the log-sum-exp. Never for sigmoid attention.
   bool hasLse() const { return facts().has_lse != 0; }
-  /// Whether the mask is bound by `path`: a query may see tokens of its path behind its own.
+  /// Whether the mask is bound by `path`: a query may see later tokens of its path.
   bool seesPath() const { return facts().sees_path != 0; }
   int pageSize() const { return facts().page_size; } ///< tokens of a page; 0: the cache is contiguous
   /// The strides that the spec's `kv_cache` means: pages (or tokens) packed without gaps.
@@ -112,8 +112,7 @@ public:
   const std::vector<ParamInfo> &params() const { return known_->params; }
   /// None: the spec selects nothing, and every layer attends to all that it sees.
   const std::optional<SelectionInfo> &selects() const { return known_->selects; }
-  /// Asks for the compiler (see hasCompiler), except for the spec and for the CUDA text of a package, which
-  /// holds what that is made of.
+  /// Needs the compiler (see hasCompiler), except for the spec and for the CUDA text of a package.
   Result<std::string> source(SourceKind kind, const SourceOptions &options = {}) const {
     deft_source_options own{};
     own.size = sizeof own;
@@ -191,16 +190,16 @@ inline Result<Attention> compileSpec(std::string_view text, const CompileOptions
       [&](auto to) { return deft_attention_compile(own.c_str(), &of, to); });
 }
 
-/// Compiles the spec in a file, or a shipped spec by its name ("llama3_8b"). Imports are looked for beside
-/// the file, then in the shipped library; `name` and `importFolder` are not used.
+/// Compiles the spec in a file, or a shipped spec by its name ("llama3_8b"). Imports are looked up beside the
+/// file, then in the shipped library; `name` and `importFolder` are not used.
 inline Result<Attention> compileSpecFile(const std::string &path, const CompileOptions &options = {}) {
   const deft_compile_options of = detail::optionsOf(options);
   return detail::made<Attention, deft_attention>(
       [&](auto to) { return deft_attention_compile_file(path.c_str(), &of, to); });
 }
 
-/// Loads what `deftc build` made: for this machine's processor with `--cpu`, and for GPUs (<deft/gpu.hpp>). A
-/// package holds native code: trust it like a program.
+/// Loads a package of `deftc build`: for this machine's processor with `--cpu`, and for GPUs
+/// (<deft/gpu.hpp>). A package holds native code: trust it like a program.
 inline Result<Attention> loadPackage(const std::string &path, const std::string &attention = {}) {
   return detail::made<Attention, deft_attention>(
       [&](auto to) { return deft_attention_load_package(path.c_str(), attention.c_str(), to); });
@@ -245,10 +244,10 @@ public:
         deft_params_set_i32(handle_.get(), std::string(name).c_str(), values.data(), values.size()));
   }
 
-  /// Sets an array of f32 or i32, as it is declared, that lies in the memory of the GPU that runs: kernels
-  /// read it when they run, so that it may change between the replays of a captured graph. It stays the
-  /// caller's. Plans see no bound in it: a window that is a parameter here cuts no tokens off a plan. Runs on
-  /// the host and the tuner refuse it.
+  /// Sets an array of f32 or i32, as declared, in the memory of the GPU that runs: kernels read it when they
+  /// run, so it may change between the replays of a captured graph. It stays the caller's. Plans see no bound
+  /// in it: a window that is a parameter here cuts no tokens off a plan. Runs on the host and the tuner
+  /// refuse it.
   Result<void> setDevice(std::string_view name, const void *elements, std::size_t count) {
     return detail::done(deft_params_set_device(handle_.get(), std::string(name).c_str(), elements, count));
   }

@@ -10,7 +10,7 @@
 namespace deft {
 
 enum class CaptureWhat {
-  Host = DEFT_CAPTURE_HOST,      ///< what the host knows; waits for nothing
+  Host = DEFT_CAPTURE_HOST,      ///< the host's values; waits for nothing
   Device = DEFT_CAPTURE_DEVICE,  ///< a captured step of a GPU waits for its stream and copies page table,
                                  ///< lengths and drafts
   Tensors = DEFT_CAPTURE_TENSORS ///< and q, K and V of the step's tokens
@@ -23,9 +23,9 @@ struct CaptureOptions {
   std::int64_t mostBytes = 0; ///< of all files together; 0: 2^30
 };
 
-/// Captures steps from now on, in place of what DEFT_CAPTURE says: see deft_set_capture. A plan is seen from
-/// its next tree on, and no run fails for a capture. GpuPlan::captureReplay() writes a step of a replayed
-/// graph as the GPU has it.
+/// Captures steps from now on, overriding DEFT_CAPTURE: see deft_set_capture. A plan is seen from its next
+/// tree on, and no run fails for a capture. GpuPlan::captureReplay() writes a step of a replayed graph as the
+/// GPU has it.
 inline Result<void> startCapture(const CaptureOptions &options) {
   deft_capture_options own{};
   own.size = sizeof own;
@@ -39,8 +39,8 @@ inline Result<void> startCapture(const CaptureOptions &options) {
 inline void stopCapture() { (void)deft_set_capture(nullptr); }
 
 struct CaptureState {
-  std::string folder; ///< of what is or was captured last; empty: nothing was
-  std::string ended;  ///< why no more is written; empty: it goes on, or was ended by the program
+  std::string folder; ///< of the current or last capture; empty: none
+  std::string ended;  ///< why it ended; empty: it continues, or the program ended it
   std::int64_t bytes = 0;
   int steps = 0; ///< that were written
   bool isOn = false;

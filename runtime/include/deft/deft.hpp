@@ -1,7 +1,7 @@
 #pragma once
 
-/// Attention over trees of shared prefixes, inside a program: <deft/deft.h> for C++20, in headers alone, so
-/// that any compiler and standard library will do. Link deft::deft.
+/// Attention over trees of shared prefixes, inside a program: <deft/deft.h> for C++20, header-only, for any
+/// compiler and standard library. Link deft::deft.
 ///
 ///   #include <deft/deft.hpp>
 ///
@@ -25,13 +25,13 @@
 ///   tree.append(second, 1).value();
 ///   plan.advance(tree).value();                           // as a rule in place: only leaves grew
 ///
-/// An engine with page tables of its own hands these over instead of a tree: paged_batch.hpp.
+/// Engines pass page tables instead of a tree: paged_batch.hpp.
 ///
-/// `.value()` throws where there is an error; see result.hpp for the other way.
+/// `.value()` throws on an error; see result.hpp for the other way.
 ///
 /// Threads: an Attention and a Runtime may be used by all threads at once; a Tree, a Plan and Params by one
-/// that changes them, or by many that read. There is no global state but who is told what happens (log.hpp),
-/// and whether steps are captured (capture.hpp).
+/// that changes them, or by many that read. The only global state is the log's listener (log.hpp), and
+/// whether steps are captured (capture.hpp).
 
 #include <deft/attention.hpp>
 #include <deft/capture.hpp>

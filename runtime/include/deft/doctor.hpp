@@ -3,7 +3,7 @@
 #include <deft/c/doctor.h>
 #include <deft/result.hpp>
 
-/// What this machine can do, and how to mend what is missing.
+/// The state of this machine, and fixes for missing parts.
 namespace deft {
 
 /// What `deftc doctor --json` prints (deft_doctor).

@@ -8,8 +8,8 @@
 #include <deft/selection.hpp>
 #include <deft/sequence_tree.hpp>
 
-/// On NVIDIA GPUs of compute capability 8.0 and newer. The driver is looked for at run time: programs that
-/// are linked with the library start on machines without one.
+/// On NVIDIA GPUs of compute capability 8.0 and newer. The driver is loaded at run time: programs linked with
+/// the library also start on machines without one.
 ///
 ///   auto gpu = deft::Gpu::open(0).value();
 ///   auto attention = deft::GpuAttention::load(gpu, deft::loadPackage("my_model.deftpkg").value()).value();
@@ -23,9 +23,9 @@
 ///   plan.advance(tree).value();                           // on the host, beside what the GPU still does
 ///   plan.upload(stream).value();
 ///
-/// All pointers are to memory of the GPU. Everything that a call puts on the stream happens behind what is
-/// there and before what comes; run() waits for nothing, allocates nothing and touches no other stream, so it
-/// can be captured in a CUDA graph. A replay of the graph computes the plan that was uploaded last:
+/// All pointers are to memory of the GPU. Calls enqueue their work on the stream, in stream order. run()
+/// waits for nothing, allocates nothing and touches no other stream, so a CUDA graph can capture it. A replay
+/// of the graph computes the plan that was uploaded last:
 ///
 ///   cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal);
 ///   ... all layers, with their plan.run(...) ...
@@ -34,9 +34,9 @@
 ///   stream); }
 ///
 /// A capture fixes pointers, parameters and the room for plans (GpuPlan::reserve). A step that needs more
-/// room is an error of advance(), and the graph must be captured again with a new plan. How large the memory
-/// is that pointers lead to, nobody sees in a replay: it is to serve each plan that is uploaded for one, and
-/// GpuAttentions with arrays of their own, which the graph reads, live as long as it.
+/// room is an error of advance(), and the graph must be captured again with a new plan. A replay cannot check
+/// the size of memory behind pointers: make it large enough for each uploaded plan, and keep GpuAttentions
+/// with arrays that the graph reads as long as the graph.
 namespace deft {
 
 /// A stream of the device: a CUstream, or cudaStream_t, which is the same. Null: the default stream.
@@ -49,7 +49,7 @@ struct GpuFacts {
   int minor = 0;
   int multiprocessors = 0;
   std::uint64_t memoryBytes = 0;
-  std::string architecture; ///< of the kernels that it gets, "sm_90a"; empty: it is too old for any
+  std::string architecture; ///< of its kernels, "sm_90a"; empty: it is too old
 };
 
 namespace detail {
@@ -66,8 +66,8 @@ inline GpuFacts publicOf(const deft_gpu_facts &own) {
 
 } // namespace detail
 
-/// A GPU and its primary context, the one that the CUDA runtime uses, too. Cheap to copy; all threads may use
-/// one. No call of the library changes which device a thread has current.
+/// A GPU and its primary context, which the CUDA runtime also uses. Cheap to copy; all threads may use it. No
+/// call of the library changes which device a thread has current.
 class Gpu {
 public:
   /// All that the driver shows; an Environment error without a driver or a GPU.
@@ -84,7 +84,7 @@ public:
   static Result<Gpu> open(int index = 0) {
     return detail::made<Gpu, deft_gpu>([&](auto to) { return deft_gpu_open(index, to); });
   }
-  /// Takes what <deft/deft.h> made.
+  /// Takes a handle of <deft/deft.h>.
   explicit Gpu(deft_gpu *handle) : known_(std::make_shared<const Known>(handle)) {}
 
   const GpuFacts &facts() const { return known_->facts; }
@@ -110,7 +110,8 @@ struct GpuLoadOptions {
   const Tree *typicalTree = nullptr;
   /// Null: the defaults. What has no value yet gets one by GpuAttention::withParams() before a run.
   const Params *params = nullptr;
-  /// For plans with PlanOptions::invariant: one kernel, whose sums have the same order whoever shares them.
+  /// For plans with PlanOptions::invariant: one kernel, whose sums have the same order however they are
+  /// shared.
   bool invariant = false;
 };
 
@@ -265,8 +266,8 @@ inline Result<GpuRoomSize> roomFor(const GpuAttention &attention, int requests, 
 }
 
 /// The work list of one tree, made on the host and kept on the GPU. It is on one stream at a time: uploads,
-/// runs and replays follow each other there. For one thread at a time; others, of the same tree and GPU too,
-/// go on independently.
+/// runs and replays follow each other there. For one thread at a time; other plans, also of the same tree and
+/// GPU, are independent.
 class GpuPlan {
 public:
   /// Plans on the host; upload() comes next.
@@ -276,19 +277,19 @@ public:
     return detail::made<GpuPlan, deft_gpu_plan>(
         [&](auto to) { return deft_gpu_plan_make(attention.handle(), tree.handle(), &of.own, to); });
   }
-  /// Takes what <deft/deft.h> made.
+  /// Takes a handle of <deft/deft.h>.
   explicit GpuPlan(deft_gpu_plan *handle) : handle_(handle) {}
 
-  /// Makes the plan fit the tree as it is now, on the host alone: the GPU may still be running the one
-  /// before. An error where it exceeds the room that a graph has captured.
+  /// Brings the plan to the tree's current state, only on the host: the GPU may still be running the one
+  /// before. An error if it exceeds the room of a captured graph.
   Result<Advanced> advance(const Tree &tree) {
     deft_advanced advanced = 0;
     const deft_status status = deft_gpu_plan_advance(handle(), tree.handle(), &advanced);
     return detail::advancedOf(status, advanced);
   }
 
-  /// Puts the plan on the stream, for runs and replays behind it: one copy, which is not waited for. Does
-  /// nothing where it is there already. Not on a stream that is being captured.
+  /// Enqueues one copy of the plan on the stream, for later runs and replays. Does nothing if the GPU already
+  /// has it. Not on a stream that is being captured.
   Result<void> upload(GpuStream stream) { return detail::done(deft_gpu_plan_upload(handle(), stream)); }
 
   /// For runs behind it on the stream, the path of each query has as many tokens as `lengths` says by then:
@@ -335,7 +336,7 @@ public:
     return runBy(deft_gpu_plan_run_selecting, attention, inputs, outputs, stream);
   }
 
-  /// The attention of all queries to the tokens of their lists alone, which may be another layer's. An error
+  /// The attention of all queries to only the tokens of their lists, which may be another layer's. An error
   /// where no run has selected since the last upload, or one with another page table has. In a graph it reads
   /// the lists of the run that selects before it there: capture one before the first sparse run. Where the
   /// spec says `by = caller`, it reads what GpuInputs::lists hold by then, and needs nothing before it.
@@ -385,9 +386,9 @@ public:
         detail::factsOf<deft_plan_summary>([&](auto to) { return deft_gpu_plan_get_summary(handle(), to); }));
   }
 
-  /// Which config the plan has, and why. A tuned config is taken where it runs by the kernels that are
-  /// loaded; once a graph has captured the plan's room, the config stays, and `why` says so where a tree fits
-  /// only cut as the captured one was and read from the root.
+  /// The plan's config, and why. A tuned config is used if the loaded kernels can run it. Once a graph has
+  /// captured the plan's room, the config stays; `why` says so if a tree fits only when it is cut like the
+  /// captured one and read from the root.
   ConfigChoice choice() const {
     return detail::choiceOf([&](auto to) { return deft_gpu_plan_get_choice(handle(), to); });
   }
@@ -442,11 +443,11 @@ public:
     return detail::made<GpuPageTable, deft_gpu_page_table>(
         [&](auto to) { return deft_gpu_page_table_make(gpu.handle(), pages, to); });
   }
-  /// Takes what <deft/deft.h> made.
+  /// Takes a handle of <deft/deft.h>.
   explicit GpuPageTable(deft_gpu_page_table *handle) : handle_(handle) {}
 
-  /// Brings it to what the sequences have now, for runs and replays behind it; only what changed travels.
-  /// Always of the same sequences. Not on a stream that is being captured.
+  /// Brings it to the sequences' current state, for later runs and replays; only changes are copied. Always
+  /// of the same sequences. Not on a stream that is being captured.
   Result<void> upload(const SequenceTree &sequences, GpuStream stream) {
     return detail::done(deft_gpu_page_table_upload(handle_.get(), sequences.handle(), stream));
   }

@@ -7,8 +7,8 @@
 #include <mutex>
 #include <string>
 
-/// What the library does that happens seldom and costs much, told to the program; and ranges for profilers.
-/// Both are the process's and off by default, and cost one read of a flag each while they are.
+/// A callback for rare, expensive events, and ranges for profilers. Both belong to the process, are off by
+/// default, and then cost one read of a flag each.
 namespace deft {
 
 enum class LogKind {

@@ -93,7 +93,7 @@ public:
     return detail::made<GpuStateMerge, deft_gpu_state_merge>(
         [&](auto to) { return deft_gpu_state_merge_load(gpu.handle(), static_cast<deft_dtype>(type), to); });
   }
-  /// Takes what <deft/deft.h> made.
+  /// Takes a handle of <deft/deft.h>.
   explicit GpuStateMerge(deft_gpu_state_merge *handle) : handle_(handle, deft_gpu_state_merge_destroy) {}
 
   /// Puts the merge on the stream: waits for nothing, allocates nothing, can be captured. `out` of all begins

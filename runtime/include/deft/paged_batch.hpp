@@ -3,8 +3,8 @@
 #include <deft/c/paged_batch.h>
 #include <deft/gpu.hpp>
 
-/// For engines that have page tables of their own, a row of pages for each request: who shares what is found
-/// in them, and every shared page is read once.
+/// For engines with their own page tables, a row of pages for each request. The batch finds shared pages in
+/// them and reads each once.
 ///
 ///   auto batch = deft::PagedBatch::make({.pageSize = 16}).value();
 ///   deft::PagedRequests step{.table = {.entries = blockTable, .rowStride = mostBlocks},
@@ -56,13 +56,13 @@ struct PageTable {
 /// The requests of a step, in the order in which their queries stand in q and out.
 struct PagedRequests {
   PageTable table = {};
-  std::span<const int> lengths = {}; ///< of each request, in tokens, those whose queries are asked included
+  std::span<const int> lengths = {}; ///< of each request, in tokens, including those of its queries
   /// In place of lengths where the table has an indptr: tokens in each request's last page.
   std::span<const int> lastPageLengths = {};
 
   /// Request i has the queries [queryIndptr[i], queryIndptr[i + 1]): those of its last tokens, each of which
-  /// sees the request up to its own token. Empty: one each. A request without tokens may have one, which
-  /// sees nothing (0 in out, -inf in lse): for rows of padding.
+  /// sees the request up to its own token. Empty: one each. A request without tokens may have one query,
+  /// which sees nothing (0 in out, -inf in lse): for padding.
   std::span<const int> queryIndptr = {};
 
   /// Of each request: how many *drafts* follow its tokens, at most 256, whose tree the host need not know.
@@ -76,12 +76,12 @@ struct PagedRequests {
   /// The row of each request; empty: request i has row i.
   std::span<const int> rows = {};
 
-  /// Who each request is: any numbers, all different. One that the last step had, too, is the same request:
-  /// it has the pages that it had, perhaps in another row, perhaps with more behind them. A request of which
-  /// an entry changes, by a copy on write or by a null page where a window has left one, takes a new id.
+  /// Identifies requests: any numbers, all different. A request with an id of the last step has the same
+  /// pages, perhaps in another row, perhaps followed by more. If an entry changes, by a copy on write or a
+  /// null page outside a window, give the request a new id.
   ///
-  /// Empty: nothing is believed. Each row is compared with a copy of what it held, which takes the memory of
-  /// the whole table and the time to read it at each update.
+  /// Empty: each row is compared with a copy of its former entries, which takes the memory of the whole table
+  /// and the time to read it at each update.
   std::span<const std::uint64_t> ids = {};
 };
 
@@ -91,15 +91,14 @@ struct PagedBatchOptions {
   /// they have. Costs a copy of the table, and reads all of it. None: in builds of the library with
   /// assertions.
   std::optional<bool> checkEntries = {};
-  /// Pages that the cache has: an entry that a request reads and that names none of them is an error, once it
-  /// has come. None: only negative ones are. Entries behind a request's last token are not read, whatever
-  /// they are.
+  /// Pages of the cache: an entry outside them that a request reads is an error. None: only negative ones
+  /// are. Entries after a request's last token are not read.
   std::optional<std::int64_t> cachePages = {};
   /// For plans with PlanOptions::invariant, which are an error without: tokens of their chunks, or a multiple
-  /// (kInvariantChunk, where nothing says another number). Requests then share whole chunks alone, counted
-  /// from their beginnings, and each reads what it has behind them by itself: so a request's bits do not
-  /// depend on who shares its pages, and a step reads up to a chunk more for each. 0: every token that is
-  /// shared is read once.
+  /// (kInvariantChunk, where nothing says another number). Requests then share only whole chunks, counted
+  /// from their beginnings, and each reads its remaining tokens itself. So a request's bits do not depend on
+  /// the sharing of its pages, and a step reads up to a chunk more for each. 0: every shared token is read
+  /// once.
   int invariantChunk = 0;
   /// For attentions whose mask is bound by `path` (Attention::seesPath()), which show a query tokens behind
   /// its own: steps that they do not serve are errors of update() and grow(), which change nothing, and not
@@ -112,7 +111,7 @@ struct PagedBatchOptions {
 /// What sharing saves: a step reads `tokens` in place of `requestTokens`.
 struct SharingSummary {
   int requests = 0;
-  std::int64_t requestTokens = 0; ///< of all requests, each by itself
+  std::int64_t requestTokens = 0; ///< of all requests, without sharing
   std::int64_t tokens = 0;        ///< a token that several have counted once
 };
 
@@ -165,7 +164,7 @@ private:
   deft_followers own_ = {};
 };
 
-/// Requests as C has them: arrays of one length, of which some are left out.
+/// The requests of the C API: arrays of one length, some of them absent.
 class RequestsOfC {
 public:
   explicit RequestsOfC(const PagedRequests &of) : table_(tableOf(of.table)) {
@@ -232,7 +231,7 @@ public:
     return detail::made<PagedBatch, deft_paged_batch>(
         [&](auto to) { return deft_paged_batch_make(&own, to); });
   }
-  /// Takes what <deft/deft.h> made.
+  /// Takes a handle of <deft/deft.h>.
   explicit PagedBatch(deft_paged_batch *handle)
       : handle_(handle), view_(Tree::view(deft_paged_batch_get_tree(handle))) {}
 

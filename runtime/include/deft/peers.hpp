@@ -19,7 +19,7 @@ struct PeersOptions {
   int count = 1;    ///< ranks
   int rank = 0;     ///< this one
   std::int64_t bytes = 0;     ///< of a rank's largest results, out and lse together
-  double timeoutSeconds = 10; ///< a rank that is so much later is an error
+  double timeoutSeconds = 10; ///< a later rank is an error
 };
 
 /// What a rank's run gave: [queries][heads][dim] and [queries][heads], packed.
@@ -72,9 +72,9 @@ public:
 
 } // namespace detail
 
-/// A rank's end of the group. Calls are made by all ranks, in the same order, each rank's by one thread at a
-/// time. They return when all ranks have come, or with an error that names the one that has ended, has given
-/// up, or was too late. After an error the group is of no use any more: ranks meet anew.
+/// A rank of the group. All ranks make the same calls, in the same order, each rank in one thread at a time.
+/// A call returns when all ranks have made it, or with an error that names a rank that has ended, has given
+/// up, or was too late. After an error the group is unusable: ranks must meet again.
 class Peers {
 public:
   static Result<Peers> meet(const PeersOptions &options) {
@@ -87,10 +87,10 @@ public:
     own.timeout_seconds = options.timeoutSeconds;
     return detail::made<Peers, deft_peers>([&](auto to) { return deft_peers_meet(&own, to); });
   }
-  /// Takes what <deft/deft.h> made.
+  /// Takes a handle of <deft/deft.h>.
   explicit Peers(deft_peers *handle) : handle_(handle) {}
 
-  /// An error that names a rank which has something else, and what two ranks claim.
+  /// An error that names a rank that differs, and the two values.
   Result<void> agree(const Agreement &on) {
     deft_agreement own{};
     own.size = sizeof own;
@@ -118,7 +118,7 @@ struct GpuPeersOptions {
   StateType type = StateType::BF16;
   int queries = 0; ///< the most of a merge
   int heads = 0, dim = 0;
-  double timeoutSeconds = 10; ///< a rank that is so much later is an error of check()
+  double timeoutSeconds = 10; ///< a later rank is an error of check()
   /// Of GpuPeers::make: the memory of each rank as this rank's GPU maps it, GpuPeers::bytes() each, zeros at
   /// first.
   std::span<void *const> memories = {};
@@ -133,7 +133,7 @@ public:
     const deft_gpu_peers_options own = optionsOf(options);
     return detail::filled<std::int64_t>([&](auto to) { return deft_gpu_peers_get_bytes(&own, to); });
   }
-  /// The memories are the caller's, who keeps them until the last merge has ended.
+  /// The memories are the caller's; keep them until the last merge has ended.
   static Result<GpuPeers> make(const Gpu &gpu, const GpuPeersOptions &options) {
     const deft_gpu_peers_options own = optionsOf(options);
     return detail::made<GpuPeers, deft_gpu_peers>(
@@ -146,7 +146,7 @@ public:
     return detail::made<GpuPeers, deft_gpu_peers>(
         [&](auto to) { return deft_gpu_peers_meet(gpu.handle(), &own, name.c_str(), to); });
   }
-  /// Takes what <deft/deft.h> made.
+  /// Takes a handle of <deft/deft.h>.
   explicit GpuPeers(deft_gpu_peers *handle) : handle_(handle) {}
 
   /// As Peers::merge; `to` may be memory of `own`.

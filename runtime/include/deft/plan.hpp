@@ -11,8 +11,8 @@ namespace deft {
 /// rounding.
 enum class Partition {
   Query = DEFT_PARTITION_QUERY,          ///< each query reads its whole path: nothing is shared
-  Node = DEFT_PARTITION_NODE,            ///< each node is read once, by all who see it
-  NodeChunk = DEFT_PARTITION_NODE_CHUNK, ///< each node is read once by all who see it, a long one in chunks
+  Node = DEFT_PARTITION_NODE,            ///< each node is read once, by all queries that see it
+  NodeChunk = DEFT_PARTITION_NODE_CHUNK, ///< each node is read once, a long one in chunks
   Flatten = DEFT_PARTITION_FLATTEN,      ///< the depth-first sequence of all tokens in even chunks
   Cascade = DEFT_PARTITION_CASCADE,      ///< level by level
   Greedy = DEFT_PARTITION_GREEDY,        ///< short nodes join their children's work where that is cheaper
@@ -24,7 +24,7 @@ enum class Partition {
 inline constexpr int kInvariantChunk = DEFT_INVARIANT_CHUNK;
 
 struct PlanOptions {
-  /// None: that of the tuned config, else what the spec's schedule says, and Auto where it says nothing.
+  /// None: that of the tuned config, else of the spec's schedule, else Auto.
   std::optional<Partition> partition = {};
   /// Most tokens of a piece of work. None: the tuned config's, else the spec's; 0: as large as keeps all
   /// workers busy.
@@ -35,7 +35,7 @@ struct PlanOptions {
   bool checkPlaces = false;       ///< as deft_plan_options::checks_places
 };
 
-/// Which drafts of a PagedBatch see which, in the memory of who runs the plan: deft_draft_mask.
+/// Which drafts of a PagedBatch see which, in memory of the plan's device: deft_draft_mask.
 struct DraftMask {
   const std::uint32_t *bits = nullptr; ///< [request][draft][(drafts + 31) / 32]
   int drafts = 0;   ///< that a request has rows for here, at least as many as it has drafts
@@ -51,7 +51,7 @@ struct PlanSummary {
   int dealtItems = 0;          ///< of them: tokens that few rows see are dealt to these rows' warps
   std::int64_t tokensRead = 0; ///< by all items, for each KV head: a shared token as often as it is read
   int partials = 0;            ///< partial results written, for each query head
-  int mergedQueries = 0;       ///< queries whose result is merged of several partials
+  int mergedQueries = 0;       ///< queries whose result is merged from several partials
 };
 
 /// Which config a plan was made with, the partition and sizes that `deftc tune` found or, without it, an
@@ -140,13 +140,12 @@ private:
 
 } // namespace detail
 
-/// The work list of one tree. Made once a step and used by every layer: it serves all attentions with the
-/// same numbers of heads as the one it was made for, whose masks hide no less. For one thread at a time, but
-/// many runs may read it at once.
+/// The work list of one tree. Make it once a step and use it for every layer: it serves all attentions with
+/// the same numbers of heads whose masks hide no less. For one thread at a time, but many runs may read it at
+/// once.
 ///
-/// Pages of which a mask shows no query anything are never read: a host may free them, and their entries of a
-/// page table may be -1. (An invariant plan reads whole chunks: what it reads beside what is seen is less
-/// than a chunk before it.)
+/// Pages that a mask hides from all queries are never read: you may free them, and their entries of a page
+/// table may be -1. (An invariant plan reads whole chunks, so less than a chunk before the visible tokens.)
 class Plan {
 public:
   /// An error where a node that has tokens is not placed.
@@ -155,12 +154,12 @@ public:
     return detail::made<Plan, deft_plan>(
         [&](auto to) { return deft_plan_make(attention.handle(), tree.handle(), &own, to); });
   }
-  /// Takes what <deft/deft.h> made.
+  /// Takes a handle of <deft/deft.h>.
   explicit Plan(deft_plan *handle) : handle_(handle) {}
 
-  /// Makes the plan fit the tree as it is now, with the same options, in the memory that it has. Where only
-  /// leaves grew since, and this is the tree it was made for, that is quick, except for configs of order
-  /// `mixed`. After an error the plan fits no tree.
+  /// Brings the plan to the tree's current state, with the same options and memory. That is quick if only
+  /// leaves of the plan's own tree grew, except for configs of order `mixed`. After an error the plan fits no
+  /// tree.
   Result<Advanced> advance(const Tree &tree) {
     deft_advanced advanced = 0;
     const deft_status status = deft_plan_advance(handle(), tree.handle(), &advanced);
@@ -188,15 +187,15 @@ public:
     return detail::choiceOf([&](auto to) { return deft_plan_get_choice(handle(), to); });
   }
 
-  /// The plan as a picture (SVG, UTF-8) for people: the tree with a colour for each piece of work, and what
-  /// each worker gets. `tree` is the one that it was made or advanced for, and has not changed since.
+  /// The plan as a picture (SVG, UTF-8) for people: the tree with a colour for each item, and the work of
+  /// each worker. `tree` is the one that the plan was made or advanced for, unchanged.
   Result<std::string> picture(const Tree &tree) const {
     return detail::text([&](auto to) { return deft_plan_get_picture(handle(), tree.handle(), to); });
   }
 
-  /// The plan as a page (HTML, UTF-8) for a browser, which needs no other file and no network: the tree and
-  /// who reads it, workers over time by the cost model, and where the bytes go. `tree` is the one that the
-  /// plan was made or advanced for.
+  /// The plan as a page (HTML, UTF-8) for a browser, self-contained: the tree and its readers, workers over
+  /// time by the cost model, and the bytes of each node. `tree` is the one that the plan was made or advanced
+  /// for.
   Result<std::string> page(const Tree &tree) const {
     return detail::text(
         [&](auto to) { return deft_plan_get_page(handle(), tree.handle(), nullptr, nullptr, to); });

@@ -10,9 +10,8 @@
 ///
 ///   deft::quantize({.tokens = n, .kvHeads = 8, .dim = 128}, keys, scales, cache).value();
 ///
-/// An attention reads what the bits mean; the scale is the caller's to give back: K's as a parameter that
-/// `score` multiplies `s` by, V's as one that `output` or, where each token has its own, `value` multiplies
-/// by.
+/// An attention reads the numbers that the bits mean. Give the scales back in the spec: K's as a parameter
+/// that `score` multiplies `s` by, V's as one that `output` or, for scales of tokens, `value` multiplies by.
 namespace deft {
 
 struct QuantizeShape {

@@ -52,7 +52,7 @@ inline deft_ranks ranksOf(const Ranks &of) {
 
 } // namespace detail
 
-/// From now on plans of the tree read what this rank holds; <deft/c/ranks.h> says what that means.
+/// Plans of the tree then read only this rank's tokens (see <deft/c/ranks.h>).
 inline Result<void> setRanks(Tree &tree, const Ranks &ranks) {
   const deft_ranks own = detail::ranksOf(ranks);
   return detail::done(deft_tree_set_ranks(tree.handle(), &own));
@@ -66,14 +66,14 @@ inline Result<void> setRanks(SequenceTree &sequences, const Ranks &ranks) {
   const deft_ranks own = detail::ranksOf(ranks);
   return detail::done(deft_sequence_tree_set_ranks(sequences.handle(), &own));
 }
-/// Before the first step. By page: PageTable::holders says who has each page.
+/// Before the first step. By page: PageTable::holders says which rank holds each page.
 inline Result<void> setRanks(PagedBatch &batch, const Ranks &ranks) {
   const deft_ranks own = detail::ranksOf(ranks);
   return detail::done(deft_paged_batch_set_ranks(batch.handle(), &own));
 }
 
-/// Who should hold the page at location p * pageSize, for each p: shared nodes are split evenly, what one
-/// query has by itself lies on one rank.
+/// Proposes which rank holds the page at location p * pageSize, for each p: shared nodes are split evenly, a
+/// query's own nodes lie on one rank.
 inline Result<std::vector<int>> proposeHolders(const Tree &tree, int count, int pageSize) {
   return detail::array<int, std::int32_t>(
       [&](auto to, auto size) { return deft_tree_propose_holders(tree.handle(), count, pageSize, to, size); },

@@ -11,7 +11,7 @@
 #include <variant>
 #include <vector>
 
-/// Errors are values: no function of the library prints, exits or throws for a reason of its own.
+/// Errors are values: no function of the library prints, exits or throws.
 namespace deft {
 
 enum class ErrorCode {
@@ -26,7 +26,7 @@ struct Error {
   /// Lower case, without a final period. Of a wrong spec: all findings as `deftc check` prints them, each
   /// with its place and the line it is about, in several lines.
   std::string message;
-  std::string hint; ///< what to do about it; may be empty
+  std::string hint; ///< a remedy; may be empty
   /// The argument or the member that is wrong, by which the message begins: "PlanOptions::workers", "q".
   /// Empty: the error is about no single one.
   std::string field = {};

@@ -10,7 +10,7 @@ namespace deft::detail {
 struct RunMemory {
   const void *q = nullptr, *k = nullptr, *v = nullptr, *kRope = nullptr;
   const int *pageTable = nullptr;
-  std::optional<std::int64_t> tableEntries, cachePages; ///< none: nobody says how many there are
+  std::optional<std::int64_t> tableEntries, cachePages; ///< none: unknown
   std::optional<CacheStrides> strides, vStrides, kRopeStrides;
   std::int64_t qStride = 0, outStride = 0; ///< 0: packed
   const int *lists = nullptr;

@@ -21,8 +21,8 @@ struct Inputs {
   /// token or a page side by side.
   std::optional<CacheStrides> strides = {};
   const Params *params = nullptr; ///< null: the defaults
-  /// Pages that K and V have, of a contiguous cache tokens: what the run would read beyond them is an error.
-  /// None: the run believes the page table.
+  /// Pages of K and V, or tokens of a contiguous cache: a read beyond them is an error. None: the page table
+  /// is not checked.
   std::optional<std::int64_t> cachePages = {};
   std::optional<CacheStrides> vStrides = {}; ///< V's own; none: `strides` are those of both
   /// Elements from a query to the next one in q, where the rows are wider than the heads (q, K and V of a
@@ -47,10 +47,10 @@ struct RuntimeOptions {
   int threads = 0; ///< at most 1,024; 0: one for each processor that this process may use
 };
 
-/// Runs plans on this machine's processors. Several runtimes in one process do not know of each other, and
-/// several threads may call run() of one at once.
+/// Runs plans on this machine's processors. Runtimes of one process are independent, and several threads may
+/// call run() of one at once.
 ///
-/// GPUs have structures of their own, for memory of the device and a stream: <deft/gpu.hpp>.
+/// For GPUs see <deft/gpu.hpp>.
 class Runtime {
 public:
   static Result<Runtime> create(const RuntimeOptions &options = {}) {
@@ -59,14 +59,14 @@ public:
     own.threads = options.threads;
     return detail::made<Runtime, deft_runtime>([&](auto to) { return deft_runtime_make(&own, to); });
   }
-  /// Takes what <deft/deft.h> made.
+  /// Takes a handle of <deft/deft.h>.
   explicit Runtime(deft_runtime *handle) : handle_(handle) {}
 
   int threads() const { return deft_runtime_threads(handle()); }
 
   /// Computes the attention of all queries of the plan's tree and returns when it is done. An error (a
   /// missing buffer, a stale plan, a parameter without a value) is found before anything is written, except
-  /// for what Inputs::checksFinite asks. The result does not depend on the number of threads.
+  /// by Inputs::checksFinite. The result does not depend on the number of threads.
   Result<void> run(const Attention &attention, const Plan &plan, const Inputs &inputs,
                    const Outputs &outputs) const {
     const detail::RunTensors tensors(attention, plan.queryCount(), memoryOf(inputs, outputs));
@@ -74,8 +74,8 @@ public:
         deft_runtime_run(handle(), attention.handle(), plan.handle(), tensors.inputs(), tensors.outputs()));
   }
 
-  /// As run(), of an attention whose spec says `select`; `selection` then has the lists, which other layers
-  /// over the same tree read by runSparse().
+  /// Like run(), for an attention whose spec says `select`; fills the lists of `selection`, which other
+  /// layers over the same tree read by runSparse().
   Result<void> runSelecting(const Attention &attention, const Plan &plan, Selection &selection,
                             const Inputs &inputs, const Outputs &outputs) const {
     const detail::RunTensors tensors(attention, plan.queryCount(), memoryOf(inputs, outputs));
@@ -83,7 +83,7 @@ public:
                                                    selection.handle(), tensors.inputs(), tensors.outputs()));
   }
 
-  /// The attention of all queries to the tokens of their lists alone, which may be another layer's. The tree
+  /// The attention of all queries to only the tokens of their lists, which may be another layer's. The tree
   /// is as it was in the run that selected.
   Result<void> runSparse(const Attention &attention, const Plan &plan, const Selection &selection,
                          const Inputs &inputs, const Outputs &outputs) const {

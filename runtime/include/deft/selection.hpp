@@ -20,7 +20,7 @@ public:
     return detail::made<Selection, deft_selection>(
         [&](auto to) { return deft_selection_make(attention.handle(), asked, to); });
   }
-  /// Takes what <deft/deft.h> made.
+  /// Takes a handle of <deft/deft.h>.
   explicit Selection(deft_selection *handle) : handle_(handle) {}
 
   int budget() const { return view().budget; }

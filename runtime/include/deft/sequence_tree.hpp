@@ -4,7 +4,7 @@
 #include <deft/c/sequence_tree.h>
 #include <deft/tree.hpp>
 
-/// For hosts without a cache manager of their own: a tree whose tokens lie in a pool of pages.
+/// For programs without a cache manager: a tree whose tokens lie in a pool of pages.
 namespace deft {
 
 struct PoolOptions {
@@ -44,7 +44,7 @@ public:
     return detail::made<SequenceTree, deft_sequence_tree>(
         [&](auto to) { return deft_sequence_tree_make(&own, to); });
   }
-  /// Takes what <deft/deft.h> made.
+  /// Takes a handle of <deft/deft.h>.
   explicit SequenceTree(deft_sequence_tree *handle)
       : handle_(handle), view_(Tree::view(deft_sequence_tree_get_tree(handle))) {}
 
@@ -57,7 +57,7 @@ public:
     (void)deft_sequence_tree_get_page_table(handle(), &entries, &count);
     return {entries, count};
   }
-  /// Where token `index` (from 0) of a node lies; -1 for a token that is not there.
+  /// The slot of token `index` (from 0) of a node; -1 if there is no such token.
   std::int64_t slot(int node, int index) const { return deft_sequence_tree_slot(handle(), node, index); }
   std::int64_t freePages() const { return deft_sequence_tree_free_pages(handle()); }
 
@@ -85,15 +85,15 @@ public:
         [&](auto to) { return deft_sequence_tree_fork(handle(), node, detail::positionOf(position), to); });
   }
   Result<void> prune(int node) { return detail::done(deft_sequence_tree_prune(handle(), node)); }
-  /// The copies bring the accepted tokens behind those of the sequence.
+  /// The copies move the accepted tokens behind those of the sequence.
   Result<std::vector<TokenCopy>> accept(int sequence, int last) {
     return copies(
         [&](auto to, auto count) { return deft_sequence_tree_accept(handle(), sequence, last, to, count); });
   }
 
-  /// Tokens whose K and V follow from sparse attention (Runtime::runSparse) differ from what full attention
-  /// would have made of them: they are polluted until somebody computes them again. A host says so after each
-  /// step. Branches share what they share of it, and copies take it along; new tokens are not polluted.
+  /// Tokens whose K and V follow from sparse attention (Runtime::runSparse) differ from those of full
+  /// attention: they are polluted until you compute them again. Call this after each step. Branches share
+  /// marks of shared tokens, and copies keep them; new tokens are not polluted.
   Result<void> pollute(std::span<const NodeTokens> tokens) {
     const auto own = tokensOf(tokens);
     return detail::done(deft_sequence_tree_pollute(handle(), own.data(), own.size()));

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-/// Who shares what: the tree (a forest) of cached tokens, and the queries of a step.
+/// The tree (or forest) of cached tokens, and the queries of a step.
 namespace deft {
 
 /// A node owns a stretch of consecutive tokens. Its path is its ancestors' tokens, then its own.
@@ -20,7 +20,7 @@ struct Node {
 
   int parent = DEFT_NO_NODE; ///< or DEFT_NO_NODE: a root
   int tokens = 0;
-  int location = 0; ///< where its first token lies (see Tree::place), or kNotPlaced
+  int location = 0; ///< the place of its first token (see Tree::place), or kNotPlaced
   int depth = 0;    ///< a root has 0
   int position = 0; ///< of its first token on the path, counted from 0
 };
@@ -35,7 +35,7 @@ struct Query {
   int position = kWhole;
 };
 
-/// Tokens that lie side by side.
+/// Consecutive tokens in the cache.
 struct Stretch {
   int location = 0;
   int tokens = 0;
@@ -55,18 +55,17 @@ inline std::vector<deft_query> queriesOf(std::span<const Query> queries) {
 
 } // namespace detail
 
-/// The tree of one decode step, and what happens to it between steps. Nodes and queries are named by the
-/// numbers that the calls return. A pruned node's number is given to a later node. A call that fails changes
-/// nothing.
+/// The tree of one decode step, and its changes between steps. Calls return numbers of nodes and queries. A
+/// later node may reuse a pruned node's number. A call that fails changes nothing.
 ///
-/// The tree holds no keys or values, only where they lie: the host writes K and V of new tokens into its
-/// cache, at the places that it (or a SequenceTree) chose, before the run that reads them.
+/// The tree holds no keys or values, only their places: write K and V of new tokens into your cache, at the
+/// places that you (or a SequenceTree) chose, before the run that reads them.
 ///
 /// For one thread at a time; several may read at once. Copies are independent.
 class Tree {
 public:
   Tree() : Tree(detail::filled<deft_tree *>(deft_tree_make).value()) {}
-  /// Takes what <deft/deft.h> made.
+  /// Takes a handle of <deft/deft.h>.
   explicit Tree(deft_tree *handle) : handle_(handle, Destroy{}) {}
   Tree(const Tree &other) : Tree(copyOf(other)) {}
   Tree(Tree &&) noexcept = default;
@@ -74,15 +73,15 @@ public:
   Tree &operator=(Tree &&) noexcept = default;
   ~Tree() = default;
 
-  /// Looks at a tree that belongs to another handle, which alone changes it.
+  /// Reads a tree that belongs to another handle; only that handle changes it.
   static Tree view(const deft_tree *tree) {
     Tree result(const_cast<deft_tree *>(tree));
     result.handle_.get_deleter().isOwner = false;
     return result;
   }
 
-  /// Reads what `deftc` reads: {"format": "deftc-tree", "version": 1, "nodes": [...], "queries": [...]}.
-  /// Where the text has no locations, no node is placed.
+  /// Reads a tree file of `deftc`: {"format": "deftc-tree", "version": 1, "nodes": [...], "queries": [...]}.
+  /// Without locations in the text, no node is placed.
   static Result<Tree> parse(std::string_view json) {
     const std::string own(json);
     return detail::made<Tree, deft_tree>([&](auto to) { return deft_tree_parse(own.c_str(), to); });
@@ -106,8 +105,8 @@ public:
     return detail::done(deft_tree_append(handle(), leaf, tokens));
   }
   /// An empty branch that shares the path to `node` up to its first `position` tokens, all of them by
-  /// default. A node that is shared in part is cut in two; its number then stands for the second part, so
-  /// that it still means the same path, and the first part gets a new number. The branch is not placed.
+  /// default. A node that is shared in part is cut in two; its number then means the second part, so it still
+  /// means the same path, and the first part gets a new number. The branch is not placed.
   Result<int> fork(int node, std::optional<int> position = std::nullopt) {
     return detail::filled<int>(
         [&](auto to) { return deft_tree_fork(handle(), node, detail::positionOf(position), to); });
@@ -115,17 +114,17 @@ public:
   /// Removes the node, all below it and their queries; the numbers of later queries move up.
   Result<void> prune(int node) { return detail::done(deft_tree_prune(handle(), node)); }
   /// Speculative decoding: the tokens from below `sequence` to the end of `last` become the end of
-  /// `sequence`; everything else below `sequence` goes, with all queries there. Gives where the accepted
-  /// tokens lie, in path order: copy their K and V behind the sequence's last token before the next run.
+  /// `sequence`; everything else below `sequence` goes, with all queries there. Returns the places of the
+  /// accepted tokens, in path order: copy their K and V behind the sequence's last token before the next run.
   Result<std::vector<Stretch>> accept(int sequence, int last) {
     return detail::array<Stretch, deft_stretch>(
         [&](auto to, auto count) { return deft_tree_accept(handle(), sequence, last, to, count); },
         [](const deft_stretch &some) { return Stretch{some.location, some.tokens}; });
   }
 
-  /// Says where a node's first token lies; the others follow it. A location counts tokens in the page table
-  /// that the run is given: token t is in slot t % page_size of page pageTable[t / page_size]. In a
-  /// contiguous cache it is the token's index. A node may begin inside a page, and two nodes may share one.
+  /// Sets the place of a node's first token; the others follow it. A location counts tokens in the run's page
+  /// table: token t is in slot t % page_size of page pageTable[t / page_size]. In a contiguous cache it is
+  /// the token's index. A node may begin inside a page, and two nodes may share one.
   Result<void> place(int node, int location) {
     return detail::done(deft_tree_place(handle(), node, location));
   }
@@ -158,7 +157,7 @@ public:
         .value();
   }
   int queryCount() const { return deft_tree_query_count(handle()); }
-  /// Node -1 where there is no such query.
+  /// Node -1 if there is no such query.
   Query query(int query) const {
     deft_query known{DEFT_NO_NODE, 0};
     (void)deft_tree_get_query(handle(), query, &known);

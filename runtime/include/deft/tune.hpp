@@ -6,16 +6,16 @@
 
 #include <functional>
 
-/// Finding the fastest configs on this machine: what `deftc tune` does, inside a program.
+/// Finds the fastest configs on this machine, as `deftc tune` does, inside a program.
 ///
 ///   auto tuner = deft::Tuner::make(attention, {.budgetSeconds = 60}).value();
 ///   tuner.addTree(tree).value();                  // trees like those to come,
 ///   tuner.addWorkload("few_shot").value();        // or a family of them that the library knows
 ///   auto summary = tuner.run().value();
 ///
-/// An attention that selects has sparse layers, which are tuned on a GPU behind the trees, or alone where
-/// there are none. What is found is kept in a file for this device, and plans of attentions that are compiled
-/// or loaded afterwards are made with it: ConfigChoice::rule is then "exact". See specs/CONFIGS.md.
+/// Sparse layers of an attention that selects are tuned on a GPU after the trees, or by themselves without
+/// trees. The results are stored in a file for this device, and attentions that are compiled or loaded later
+/// use them: ConfigChoice::rule is then "exact". See specs/CONFIGS.md.
 namespace deft {
 
 enum class TuneDevice {
@@ -31,19 +31,18 @@ struct TuneOptions {
   int threads = 0; ///< of the host, at most 1,024; 0: one for each processor that this process may use
   /// Where the results go; empty: this device's file in the user's cache, where plans look.
   std::string configFile = {};
-  /// The file that keeps a run, so that the next one goes on with it; empty: one in the user's cache.
+  /// The session's file, from which the next run resumes; empty: one in the user's cache.
   std::string journal = {};
-  bool isFresh = false;           ///< begins anew where a journal could be gone on with
+  bool isFresh = false;           ///< starts again instead of resuming from a journal
   std::string recordsFolder = {}; ///< of recorded workloads
   std::uint64_t seed = 1;         ///< of inputs and workloads
   std::string note = {};          ///< kept with the results; UTF-8, as are names of trees
-  /// Does not search where a class of trees was tuned for before, by this version or another, for this
-  /// attention or one that differs in no more than type and pages: measures what was found for it and its
-  /// neighbours anew.
+  /// Does not search a class of trees that was tuned before, by any version, for this attention or one that
+  /// differs only in type and pages: measures its config and near ones again.
   bool fromRelated = false;
 };
 
-/// How far a run is. Of sparse layers, whose stage is "sparse", it has `measured`, `left` and `secondsLeft`.
+/// The progress of a run. For sparse layers (stage "sparse") it has `measured`, `left` and `secondsLeft`.
 struct TuneProgress {
   int classIndex = 0; ///< of trees that are alike
   int classes = 0;
@@ -59,9 +58,8 @@ struct TuneProgress {
 /// What the caller wants to hear, from the thread that called run(). Any may be empty.
 struct TuneListener {
   std::function<void(const TuneProgress &)> progress = {};
-  std::function<void(const std::string &)> note =
-      {};                                 ///< a line: what is searched, a class that is done, a fault
-  std::function<bool()> isCancelled = {}; ///< asked between measurements; true ends the run
+  std::function<void(const std::string &)> note = {}; ///< a line: a class begun or done, or a fault
+  std::function<bool()> isCancelled = {};             ///< called between measurements; true ends the run
 };
 
 /// What became of the trees of one class.
@@ -221,11 +219,10 @@ public:
     return detail::made<Tuner, deft_tuner>(
         [&](auto to) { return deft_tuner_make(attention.handle(), &own, to); });
   }
-  /// Takes what <deft/deft.h> made.
+  /// Takes a handle of <deft/deft.h>.
   explicit Tuner(deft_tuner *handle) : handle_(handle) {}
 
-  /// A tree like those to come; it is copied. Held out: not searched on, but what is found has to be as good
-  /// on it.
+  /// A typical tree; it is copied. Held out: not searched on, but the result must be as good on it.
   Result<void> addTree(const Tree &tree, const std::string &name = "", bool isHeldOut = false) {
     return detail::done(deft_tuner_add_tree(handle_.get(), tree.handle(), name.c_str(), isHeldOut));
   }
@@ -247,12 +244,12 @@ public:
     return names;
   }
 
-  /// Searches class after class, and keeps each that is done. What a config does wrong is part of the
-  /// summary; an error is what keeps a run from starting or from saving its results.
+  /// Searches class after class, and saves each. Faults of a config are part of the summary; an error means
+  /// that a run cannot start or cannot save its results.
   ///
-  /// Then come the sparse layers, if there are any and the device is a GPU: of a budget they get a quarter,
-  /// up to a minute, and all of it where there are no trees. With trees and a `configFile` they are left out:
-  /// it is a file of configs. What keeps them from being tuned is a warning, and an error only without trees.
+  /// Then come the sparse layers, if there are any and the device is a GPU: they get a quarter of the budget,
+  /// up to a minute, or all of it without trees. With trees and a `configFile` they are left out. If they
+  /// cannot be tuned, that is a warning, or an error without trees.
   Result<TuneSummary> run(const TuneListener &listener = {}) {
     const deft_tune_listener to = detail::listenerOf(listener);
     const auto made = detail::filled<deft_tune_summary *>(

@@ -101,7 +101,7 @@ std::string readText(const PlanReport &report) {
   const tree::TreeSummary tree = tree::summarize(report.tree);
   const std::string text = counted(report.plan.readTokens, "token", "tokens") + " read";
   if (report.facts.reach.isAll())
-    return text + ", each by " + rounded(tree.sharing(), 1) + " queries in the mean";
+    return text + ", each by " + rounded(tree.sharing(), 1) + " queries on average";
   const std::int64_t hidden = std::max<std::int64_t>(tree.readTokens - report.plan.readTokens, 0);
   return text + ", " + withSeparators(hidden) + " left out by the mask";
 }

@@ -1,4 +1,4 @@
-"""Attention over trees of shared prefixes: what many queries share is read once.
+"""Attention over trees of shared prefixes: tokens that many queries share are read once.
 
     import deft
     att = deft.compile(path="llama3_8b")

@@ -102,7 +102,7 @@ def check_kinds(kinds: Mapping[str, Any], values: Iterable[tuple[str, Any]]) -> 
 
 
 def _whole(kind: Any) -> Any:
-    """As `kind` among the types of arguments, but for numbers that it does not hold."""
+    """As `kind` among the types of arguments, except numbers that it cannot hold."""
     least, most = _LIMITS[kind]
     pass_on = kind.from_param
 

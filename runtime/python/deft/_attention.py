@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 
 
 class Attention(Compiled):
-    """A compiled attention. Made by deft.compile, deft.load and deft.attention; do it once, it takes some tenths of a second.
-    All threads may use one.
+    """A compiled attention, from deft.compile, deft.load or deft.attention. Make it once; it takes some tenths of a second.
+    All threads may use it.
 
     It has `name`, `query_heads`, `kv_heads`, `head_dim` (or `key_dim`, of q and k, and `value_dim`, of v and the output),
     `value_in_key` (its cache is latent), `page_size` (None: the cache is contiguous), `dtype` of q,
     `cache_dtype` of k and v, `output_dtype`, `has_lse`, `sees_path` (its mask is bound by `path`), `params` (each a Param), and
-    `captured`: the values of arrays that a Python function had.
+    `captured`: the values of the arrays that a Python function captured.
 
     >>> import deft, numpy
     >>> att = deft.compile(
@@ -67,15 +67,14 @@ class Attention(Compiled):
         return_lse: bool = False,
         **options: Unpack[TreeRunOptions],
     ) -> Any:
-        """The attention of the tree's queries; row i of q, out and lse belongs to query i. Gives `out`, or `(out, lse)`.
+        """Computes the attention of the tree's queries; row i of q, out and lse belongs to query i. Returns `out`, or `(out, lse)`.
 
         q is [queries, query_heads, head_dim]. k and v are the cache of one layer as the spec's `kv_cache` orders it:
-        [tokens, kv_heads, head_dim] where it is contiguous, else [pages, page_size, kv_heads, head_dim] (or heads before
-        slots), with the page of each page of the tree's locations in `page_table` (int32). A latent cache is k alone,
-        [pages, page_size, key_dim], and v is None; or `k` is a pair (k, k_rope) of [pages, page_size, value_dim] and the columns
-        behind these, which on processors are parts of one array. Arrays are read and written as
-        they are; what is written must not overlap with what is read. Plans for the tree are kept with it, and follow it.
-        """
+        [tokens, kv_heads, head_dim] if it is contiguous, else [pages, page_size, kv_heads, head_dim] (or heads before
+        slots). `page_table` (int32) has the cache's page for each page of the tree's locations. A latent cache is only k,
+        [pages, page_size, key_dim], and v is None; or `k` is a pair (k, k_rope) of [pages, page_size, value_dim] and the other columns,
+        which on processors are parts of one array. Arrays are not copied. Outputs must not overlap inputs. The attention keeps the
+        tree's plans, and they follow the tree."""
         expect("tree", tree, _abi.deft_tree)
         frozen = freeze(merged({}, params)) if params else ()
         kept = tree._plans.get(self)
@@ -98,14 +97,13 @@ class Attention(Compiled):
         device: Any = "cpu",
         **options: Unpack[TreePlanOptions],
     ) -> Plan:
-        """The work list of the tree as it is now."""
+        """Plans the tree in its current state."""
         return Plan(self, tree, params, checked("plan", TreePlanOptions, options), device)
 
 
 class Plan(Runs):
-    """The work list of one tree, made once a step and used by every layer. Made by Attention.plan. For one thread at a
-    time, but many runs may read it at once. Of a GPU it is made with the first run there, or by `attention.plan(tree, device=0)`.
-    """
+    """The work list of one tree, from Attention.plan. Make it once a step and use it for every layer. One thread at a
+    time may change it, but many runs may read it at once. The first run on a GPU plans for it, or `attention.plan(tree, device=0)`."""
 
     takes_page_table = True
     _attention: Attention
@@ -149,10 +147,10 @@ class Plan(Runs):
 
     @takes(RunOptions)
     def run(self, q: Any, k: Any, v: Any = None, page_table: Any = None, **options: Unpack[RunOptions]) -> Any:
-        """Computes the attention of all queries; row i of q, out and lse belongs to query i. Reads and writes the caller's memory
-        as it is. On a GPU the run is put on the current stream of whoever made `q`, and is not waited for; there it may be
-        captured in a CUDA graph. For torch.compile and torch.export it is an operation (deft.torch_ops), where nothing but
-        `out`, `lse` and `return_lse` is given."""
+        """Computes the attention of all queries; row i of q, out and lse belongs to query i. Arrays are not copied. On a GPU the
+        run is enqueued on the current stream of q's library and does not wait; a CUDA graph can capture it.
+        For torch.compile and torch.export it is an operation (deft.torch_ops) if you pass no options except
+        `out`, `lse` and `return_lse`."""
         if is_traced(options):
             from .torch_ops import traced
 
@@ -163,21 +161,20 @@ class Plan(Runs):
     def run_selecting(
         self, selection: Selection, q: Any, k: Any, v: Any = None, page_table: Any = None, **options: Unpack[RunOptions]
     ) -> Any:
-        """As `run`, of an attention whose spec says `select`; `selection` then has the lists. On a GPU they stay there."""
+        """Like `run`, for a spec with `select`; fills the lists of `selection`. On a GPU they stay there."""
         return self._run(q, k, v, page_table, options, SELECTING, selection)
 
     @takes(RunOptions)
     def run_sparse(
         self, selection: Selection | Any, q: Any, k: Any, v: Any = None, page_table: Any = None, **options: Unpack[RunOptions]
     ) -> Any:
-        """As `run`, to the tokens of the queries' lists alone, which may be another layer's. Where the spec says `by = caller`,
-        the lists are given in place of a selection: int32, [queries, budget], slots of the cache (page * page_size + the place in
+        """Like `run`, but reads only the tokens of the queries' lists, which may be another layer's. If the spec says `by = caller`,
+        pass the lists in place of a selection: int32, [queries, budget], slots of the cache (page * page_size + the place in
         the page) in any order, and -1 for none. Then no page table is needed."""
         return self._run(q, k, v, page_table, options, SPARSE, selection)
 
     def advance(self, tree: TreeView | None = None) -> str:
-        """Makes the plan fit the tree as it is now: "nothing" had to be done, leaves grew "in_place", or the plan was
-        "remade"."""
+        """Brings the plan to the tree's current state. Returns "nothing", "in_place" (leaves grew) or "remade"."""
         if tree is not None and tree is not self._tree():
             expect("tree", tree, _abi.deft_tree)
             self._tree = weakref.ref(tree)
@@ -186,7 +183,7 @@ class Plan(Runs):
 
     @property
     def is_current(self) -> bool:
-        """Whether the tree has not changed since. A run with a stale plan is an error."""
+        """Whether the tree is unchanged. A run with a stale plan is an error."""
         return self._any().is_current()
 
     @property
@@ -211,10 +208,10 @@ def compile(
     name: str = "spec",
     import_folder: str | os.PathLike[str] | None = None,
 ) -> Attention:
-    """Compiles a spec, given as text or as the `path` of a file (or the name of a shipped one, "llama3_8b").
+    """Compiles a spec: its text, or the `path` of a file or the name of a shipped spec ("llama3_8b").
 
-    `attention` chooses one where the spec defines several. A text is called `name` in its errors, and its imports are
-    looked for in `import_folder`, then among the shipped specs.
+    `attention` chooses one if the spec defines several. Errors call a text `name`. Its imports are looked up
+    in `import_folder`, then among the shipped specs.
 
     >>> import deft
     >>> deft.compile(path="llama3_8b").head_dim
@@ -248,7 +245,7 @@ def compile(
 
 
 def load(path: str | os.PathLike[str], *, attention: str | None = None) -> Attention:
-    """Loads what `deftc build` made. A package holds native code: trust it like a program."""
+    """Loads a package of `deftc build`. A package holds native code: trust it like a program."""
     made = make(lib.deft_attention_load_package, path_of("path", path), to_bytes("attention", attention))
     return Attention(
         Handle(made, lib.deft_attention_destroy), {"package": os.path.abspath(path), "attention": attention}

@@ -125,7 +125,7 @@ def ids_of(ids: Any) -> Ints:
     seen = view("ids", ids)
     if seen.dtype not in (0x0140, 0x0040) or len(seen.shape) != 1 or seen.strides is not None:
         raise wrong("ids", f"is {dtype_text(seen.dtype)}, it must be one packed row of uint64")
-    expect_on_host("ids", seen, "is read on the host", "hand over a copy")
+    expect_on_host("ids", seen, "is read on the host", "pass a copy")
     return Ints(seen.data, seen.shape[0], (ids, seen.owner))
 
 
@@ -169,7 +169,7 @@ def words_of(bits: Any, stream: int) -> View:
         packed = _packed_by_numpy(bits)
     else:
         kind = type(bits).__name__
-        raise wrong("bits", f"is bool of a {kind}, truth values are taken of NumPy and torch", "hand over words")
+        raise wrong("bits", f"is bool of a {kind}, truth values are taken of NumPy and torch", "pass words")
     return view("bits", packed)._replace(owner=packed)
 
 

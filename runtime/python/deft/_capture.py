@@ -1,4 +1,4 @@
-"""Captured steps: small files of what a program computes, for `deftc replay` on another machine."""
+"""Captured steps: small files of a program's decode steps, for `deftc replay` on another machine."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _WHAT = {"host": _abi.DEFT_CAPTURE_HOST, "device": _abi.DEFT_CAPTURE_DEVICE, "te
 
 
 class CaptureState(NamedTuple):
-    """What was captured."""
+    """The steps captured so far."""
 
     folder: str  # of what is or was captured last; empty: nothing was
     ended: str  # why no more is written; empty: it goes on, or was ended by the program
@@ -26,7 +26,7 @@ class CaptureState(NamedTuple):
 
 
 class Capture:
-    """Captures that are on; at the end of a `with` they are off."""
+    """A capture that is on until the end of its `with`."""
 
     def __enter__(self) -> Capture:
         return self
@@ -42,10 +42,10 @@ def capture(
     most_steps: int = 256,
     most_bytes: int = 1 << 30,
 ) -> Capture:
-    """Writes steps into the folder from now on, in place of what DEFT_CAPTURE says: of each plan the first four trees, then those
+    """Writes steps into the folder from now on, overriding DEFT_CAPTURE: of each plan the first four trees, then those
     whose numbers are powers of two. `deftc replay FILE` runs one again. `what`: "host" waits for nothing; with "device" a captured
-    step of a GPU waits for its stream and copies page table, lengths and drafts; with "tensors" q, K and V, too. A step that
-    cannot be written, and a limit, end capturing; no run fails for it.
+    step of a GPU waits for its stream and adds page table, lengths and drafts; "tensors" also adds q, K and V. A step that
+    cannot be written, or a limit, ends the capture; no run fails for it.
 
     >>> import deft, numpy, tempfile
     >>> att = deft.compile("attention a { query_heads = 4; kv_heads = 2; head_dim = 64; dtype = f16; kv_cache = contiguous; }")

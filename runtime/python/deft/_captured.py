@@ -226,7 +226,7 @@ def _copy_of(wanted: str, array: Any, kind: str) -> Any:
     else:
         own = array.astype(word).copy()
     if kind == I32 and not bool((own == array).all()):
-        raise refuse(f"the captured array `{wanted}`, of which a number does not fit into 32 bits")
+        raise refuse(f"the captured array `{wanted}`: a number in it does not fit into 32 bits")
     return own
 
 

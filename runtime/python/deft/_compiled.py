@@ -34,7 +34,7 @@ class Param(NamedTuple):
 
 
 class Selects(NamedTuple):
-    """What a spec's `select` says."""
+    """The `select` of a spec."""
 
     budgets: tuple[int, ...]  # tokens of a list: those that a host may choose from
     by: str = "kv_head"  # or "query_head" or "query", or "caller": sparse runs are given the lists
@@ -43,7 +43,7 @@ class Selects(NamedTuple):
 
 
 class Compiled(OfThisProcess):
-    """What is known of an attention without a run of it."""
+    """The properties of an attention."""
 
     _sent_as = "compile or load it in the other one (`spec` is its text)"
 
@@ -82,7 +82,7 @@ class Compiled(OfThisProcess):
 
     @property
     def selects(self) -> Selects | None:
-        """None: every layer attends to all that it sees."""
+        """None: every layer attends to all visible tokens."""
         info = filled(_abi.deft_selection_info, lib.deft_attention_get_selection, self._handle)
         if info.budget_count == 0:
             return None
@@ -90,7 +90,7 @@ class Compiled(OfThisProcess):
         return read(Selects, info, budgets=budgets, by=_SELECT_BY[info.by])
 
     def source(self, kind: str, *, architecture: str = "sm_90a", phase: str | None = None) -> str:
-        """What the compiler makes of the attention, as text to read: "ir", the dialect of MLIR after the passes; "cuda", a
+        """The compiler's output as text: "ir", the dialect of MLIR after the passes; "cuda", a
         kernel's translation unit, of a `phase` of the untuned config or of "merge"; "spec"."""
         if kind not in _SOURCES:
             raise UsageError(f"there is no source of kind `{kind}`", 'it is "cuda", "ir" or "spec"', "kind")
@@ -99,7 +99,7 @@ class Compiled(OfThisProcess):
 
     @property
     def spec(self) -> str:
-        """The spec that was compiled, as it was written, or as it was made of Python functions."""
+        """The compiled spec, as written or as made from Python functions."""
         return self.source("spec")
 
     def __repr__(self) -> str:

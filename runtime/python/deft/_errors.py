@@ -1,4 +1,4 @@
-"""What goes wrong, as exceptions whose text is the diagnostic."""
+"""Errors as exceptions whose text is the diagnostic."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from . import _abi
 
 
 class Error(Exception):
-    """Anything that deft refuses or cannot do. Its text is what a person should read: the `message`, of a wrong spec with each
-    place and a caret under it, and a `hint` where there is one. `field` names the argument that is wrong, where one is.
+    """An error of deft. Its text is for people: the `message`, for a wrong spec with each
+    place and a caret under it, and a `hint` if there is one. `field` names the wrong argument, if there is one.
 
     >>> import deft
     >>> try:
@@ -23,7 +23,7 @@ class Error(Exception):
 
 
 class DiagnosticError(Error, ValueError):
-    """The input is wrong: a spec, a tree, a package, a Python function that no spec can say."""
+    """The input is wrong: a spec, a tree, a package, a Python function that no spec can express."""
 
 
 class UsageError(Error, ValueError):

@@ -251,7 +251,7 @@ def _floor_divide(left: Any, right: Any) -> Expr:
 
 
 def _is_by_constant(value: Expr) -> bool:
-    """A quotient `x // n` that can be said by `x - x % n`, of which plans see bounds as they do not of floor_div."""
+    """A quotient `x // n` that can be written with `x - x % n`, in which plans see bounds, unlike floor_div."""
     return value.op == "//" and value.args[1].op == "number" and value.args[1].args[0] > 0
 
 

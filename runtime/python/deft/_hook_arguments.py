@@ -86,7 +86,7 @@ def _needed(hook: str, function: Any, naming: str) -> list[inspect.Parameter]:
         raise UsageError(f"the arguments of the {hook}, {function!r}, have no names", naming) from None
     rest = next((one for one in parameters if one.kind is one.VAR_POSITIONAL), None)
     if rest is not None:
-        hint = f"name what it reads, or put functools.wraps around it: {naming}"
+        hint = f"name its arguments, or put functools.wraps around it: {naming}"
         raise UsageError(f"the {hook} has the arguments `*{rest.name}`, which have no names", hint)
     return [one for one in parameters if one.default is one.empty and one.kind is not one.VAR_KEYWORD]
 

@@ -107,7 +107,7 @@ def filled(kind: Any, function: Callable[..., int], *arguments: Any) -> Any:
 
 
 def read(kind: Callable[..., Facts], struct: Any, **given: Any) -> Facts:
-    """A NamedTuple or a dataclass of a struct's fields of the same names, but for those that are given."""
+    """A NamedTuple or a dataclass of a struct's fields of the same names, except those that are given."""
     values = {}
     for name, said in kind.__annotations__.items():
         if name not in given:
@@ -155,7 +155,7 @@ def take_number(function: Callable[..., int], *arguments: Any) -> int:
 
 
 class OfThisProcess:
-    """What is made of the library's memory. Whoever would pickle it is told what to send instead; copy.copy asks the same way."""
+    """An object in the library's memory. Pickling it is an error that says what to send instead, and so is copy.copy without a __copy__."""
 
     __slots__ = ()
     _sent_as = ""

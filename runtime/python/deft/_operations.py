@@ -34,13 +34,13 @@ class _States:
 def merge_states(
     outs: Sequence[Any], lses: Sequence[Any], *, out: Any = None, lse: Any = None, stream: int | None = None
 ) -> tuple[Any, Any]:
-    """Gives (out, lse) of the same queries over all of the tokens that states have seen, each state a part of them: `out` and
-    `lse` as runs give them, at most 16 states. A row that no state has seen a token of is 0, its lse -inf. The bits depend
-    on nothing but what is merged and its order.
+    """Merges attention of the same queries over parts of the tokens. Each state is the (`out`, `lse`) of a run over one part; there
+    are at most 16. Returns (out, lse). A row without tokens is 0, with lse -inf. The bits depend only on the states and their
+    order.
 
     `outs` are [queries, query_heads, head_dim], packed: float32, float16 or bfloat16, all of one type and shape. `out` and
-    `lse` may be those of a state, all of them; any other overlap is an error. Where arrays lie on a GPU, the merge is put on the stream and is not waited for.
-    The first of a GPU and a type loads its kernel; those behind it can be captured.
+    `lse` may be those of a whole state; any other overlap is an error. On a GPU the merge is enqueued on the stream and does not
+    wait. The first merge of a type on a GPU loads its kernel; later ones can be captured.
 
     >>> import deft, numpy
     >>> outs = [numpy.full((1, 1, 2), value, "float32") for value in (1, 3)]
@@ -105,14 +105,14 @@ _TYPES = {name: code for code, name in EIGHT_BIT.items()}
 
 
 def quantize(values: Any, scales: Any = 1.0, dtype: Any = "float8_e4m3fn", *, out: Any = None) -> Any:
-    """`values` / `scales` as 8-bit floats, to nearest even; what is too large becomes the largest number, NaN stays NaN.
+    """`values` / `scales` as 8-bit floats, to nearest even; too large values become the largest number, NaN stays NaN.
 
     `values` are float16 or bfloat16 on the host, packed, [..., kv_heads, dim]: rows of K or V, or a cache whose tokens have
-    their heads side by side. There is one scale, one for each KV head, or one for each KV head of each token ([..., kv_heads],
-    as `values` has them), finite and above 0. The scale is the caller's to give back: K's as a parameter that `score`
-    multiplies `s` by, V's as one that `output` or, where each token has its own, `value` multiplies by. `dtype` is that of the cache
-    ("float8_e4m3fn", "float8_e5m2", or a library's own; Attention.cache_dtype). NumPy has them by ml_dtypes; where that is missing the result is
-    their bits, in uint8.
+    adjacent heads. There is one scale, one for each KV head, or one for each KV head of each token ([..., kv_heads]), finite and
+    above 0. Give the scales back in the spec: K's as a parameter that `score` multiplies `s` by, V's as one that `output` or,
+    for scales of tokens, `value` multiplies by. `dtype` is the cache's
+    ("float8_e4m3fn", "float8_e5m2", or a library's own; Attention.cache_dtype). NumPy needs ml_dtypes for it; otherwise the result
+    is the bits in uint8.
 
     >>> import deft, numpy
     >>> rows = numpy.array([[[1.0], [2.0]]], "float16")  # one token of two KV heads
@@ -139,7 +139,7 @@ def quantize(values: Any, scales: Any = 1.0, dtype: Any = "float8_e4m3fn", *, ou
     for name, one in (("values", seen), ("out", to)):
         expect_on_host(name, one, "must be in the host's memory")
         if not is_packed(one):
-            raise wrong(name, f"has strides {strides_text(one)}, it must be packed", "hand over a contiguous copy")
+            raise wrong(name, f"has strides {strides_text(one)}, it must be packed", "pass a contiguous copy")
     *tokens, heads, dim = seen.shape
     dtypes = {"from": source, "to": code}
     shape = sized(_abi.deft_quantize_shape, tokens=math.prod(tokens), kv_heads=heads, dim=dim, **dtypes)

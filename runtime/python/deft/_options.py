@@ -41,12 +41,12 @@ def _natural(name: str, value: int | None) -> int:
 
 
 class PlanOptions(TypedDict, total=False):
-    """How a plan is made. Without `partition` and `chunk_tokens` it is made with what tuning has found, else with what the cost
-    model takes for the cheapest; `chunk_tokens=0` keeps all workers busy. `invariant`: the bits of a query's result do not depend
-    on other requests, but on the nodes of its path: a branch that splits one changes them. `runs_ahead`, `follows_lengths` and
-    `slack` are for captured graphs (deft_gpu_plan_options). `check_pages`: on GPUs, a kernel more before each run looks at the
-    pages that it will read, and check_replays says which entry of the page table names none of the cache's; runs on processors
-    always look."""
+    """Options of a plan. Without `partition` and `chunk_tokens` it uses tuned configs, else the cheapest by the cost
+    model; `chunk_tokens=0` keeps all workers busy. `invariant`: the bits of a query's result do not depend
+    on other requests, only on the nodes of its path: a branch that splits one changes them. `runs_ahead`, `follows_lengths` and
+    `slack` are for captured graphs (deft_gpu_plan_options). `check_pages`: on GPUs, a kernel before each run checks the
+    pages that the run will read, and check_replays reports an entry of the page table outside the cache; runs on processors
+    always check."""
 
     partition: Annotated[str | None, Option(None, "deft_plan_options::partition", _partition)]
     chunk_tokens: Annotated[int | None, Option(None, "deft_plan_options::chunk_tokens", _chunk)]
@@ -58,9 +58,9 @@ class PlanOptions(TypedDict, total=False):
 
 
 class TreePlanOptions(PlanOptions, total=False):
-    """Of a tree's plan alone. `workers`: threads that will run the plan; 0: all. `check_places`: nodes that share slots of the
-    cache are an error. `budget`: on GPUs, tokens of a list of runs that select; without it, what the first run's selection has,
-    where that selects."""
+    """Options of a tree's plan. `workers`: threads that will run the plan; 0: all. `check_places`: nodes that share slots of the
+    cache are an error. `budget`: on GPUs, tokens of a list of runs that select; by default that of the first selecting run's
+    selection."""
 
     workers: Annotated[int, Option(0, "deft_plan_options::workers", _natural)]
     check_places: Annotated[bool, Option(False, "deft_plan_options::checks_places")]
@@ -68,10 +68,10 @@ class TreePlanOptions(PlanOptions, total=False):
 
 
 class TreeRunOptions(TypedDict, total=False):
-    """`out` and `lse` are written to; they are made where they are not given, `lse` where it is asked for. `stream`: of the GPU, in
-    place of the current one of whoever made q. `check_finite`: the first query and head with a NaN or an infinity in q, in the
-    keys and values that the run has read, in lse or in out is an error, which names it; all is written then. A NaN in q or K
-    need not show otherwise: the row may look like one that sees nothing. Such a run takes as long as many, waits for a GPU and
+    """`out` and `lse` are written to; without them the run makes new arrays, `lse` only on request. `stream`: a GPU's stream in
+    place of the current one of q's library. `check_finite`: a NaN or an infinity in q, in the keys and values that the run has
+    read, in lse or in out is an error, which names the first query and head; outputs are still written. A NaN in q or K
+    may not show otherwise: the row may look like one that sees nothing. Such a run takes as long as several, waits for a GPU and
     cannot be captured."""
 
     out: Annotated[Any, Option(None)]
@@ -81,7 +81,7 @@ class TreeRunOptions(TypedDict, total=False):
 
 
 class RunOptions(TreeRunOptions, total=False):
-    """`params`: values of parameters in place of the plan's. `return_lse`: the run gives (out, lse). (Attention.run has both among
+    """`params`: values of parameters in place of the plan's. `return_lse`: the run returns (out, lse). (Attention.run has both among
     its own arguments.)"""
 
     params: Annotated[Mapping[str, Any] | None, Option(None)]

@@ -27,7 +27,7 @@ _CHECKS = {None: _abi.DEFT_CHECK_DEFAULT, True: _abi.DEFT_CHECK_ALWAYS, False: _
 
 
 class Sharing(NamedTuple):
-    """What sharing saves: a step reads `tokens` in place of `request_tokens`."""
+    """The gain of sharing: a step reads `tokens` in place of `request_tokens`."""
 
     requests: int
     request_tokens: int
@@ -35,9 +35,10 @@ class Sharing(NamedTuple):
 
 
 class PagedBatch(Runs):
-    """The requests of a step, and how they become those of the next one. Who shares what is found in the page tables, and
-    every shared page is read once. With `ranks` it is over several caches, each with its part of the tokens (deft.Ranks). In an `invariant` one requests share whole chunks of `chunk_tokens` alone (without it of
-    512), counted from their beginnings: a request's bits do not depend on who shares its pages.
+    """The requests of a step, followed from step to step. It finds shared pages in the page tables and reads
+    each once. With `ranks` it spans several caches, each with its part of the tokens (deft.Ranks). In an `invariant` batch requests
+    share only whole chunks of `chunk_tokens` (by default 512), counted from their beginnings: a request's bits do not depend on
+    the sharing of its pages.
 
     >>> import deft, numpy
     >>> att = deft.compile("attention a { query_heads = 4; kv_heads = 2; head_dim = 64; dtype = f16; }")
@@ -55,7 +56,7 @@ class PagedBatch(Runs):
     takes_page_table = False  # it has its own
     _attention: Attention
     _sent_as = "make another, and update it with the same tables"
-    _instead_of = {"Tree": "a batch plans by itself: call batch.update, then batch.run; batch.tree is its tree, for looking"}
+    _instead_of = {"Tree": "a batch makes its own plans: call batch.update, then batch.run; batch.tree shows its tree"}
 
     @takes(PlanOptions)
     def __init__(
@@ -107,7 +108,7 @@ class PagedBatch(Runs):
 
     @property
     def tree(self) -> TreeView:
-        """Who shares what, for looking; the batch changes it."""
+        """The batch's tree, to read; only the batch changes it."""
         return TreeView(self._planned_tree())
 
     def _planned_tree(self) -> Any:
@@ -133,27 +134,26 @@ class PagedBatch(Runs):
         host_tables: Any = None,
         holders: Any = None,
     ) -> None:
-        """Brings it to these requests: those that come, go, grow, become shorter or move to other rows are found.
+        """Takes a step's requests, and finds those that come, go, grow, become shorter or move to other rows.
 
-        `block_tables` is int32 [rows, pages]: the engine's own table, which runs read where it is until the next update. Or it
-        is int32 [pages] with `indptr`: row i has those from `indptr[i]` to `indptr[i + 1]`. `seq_lens` (int32): tokens of each
-        request, those whose queries are asked included; or, with `indptr`, `last_page_lengths`: tokens of each request's last
-        page. Request i has the queries from `query_indptr[i]` to `query_indptr[i + 1]`, of its last tokens; without it one each.
-        `rows`: the row of each request, else request i has row i. `ids` (uint64, all different) say who each request is: one with
-        the same id has the same pages as before, perhaps with more behind them; without them every row is compared.
+        `block_tables` is int32 [rows, pages]: the engine's own table, which runs read in place until the next update. Or it
+        is int32 [pages] with `indptr`: row i has the pages from `indptr[i]` to `indptr[i + 1]`. `seq_lens` (int32): tokens of each
+        request, including those of its queries; or, with `indptr`, `last_page_lengths`: tokens of each request's last
+        page. Request i has the queries from `query_indptr[i]` to `query_indptr[i + 1]`, for its last tokens; by default one each.
+        `rows`: the row of each request; by default request i has row i. `ids` (uint64, all different) identify requests: a request with
+        the same id has the same pages as before, perhaps followed by more; without ids every row is compared.
 
-        `drafts` (int32, in place of query_indptr): how many drafts of each request, at most 256, lie behind its `seq_lens`
-        tokens. They are its queries, all of them, and `draft` says which of them see which.
+        `drafts` (int32, in place of query_indptr): how many drafts, at most 256, follow each request's `seq_lens`
+        tokens. They are its only queries, and `draft` says which of them see which.
 
-        An error leaves the batch as it was. One of a plan, for whose requests a captured graph has no room, does not, and runs
-        say it again until the next update.
+        An error leaves the batch unchanged, except an error of a plan that does not fit a captured graph's room: runs repeat that
+        error until the next update.
 
-        `holders`: of a batch made with `ranks` by page, the rank that holds each entry's page, or -1; int32 on the host, of the
+        `holders`, for a batch with `ranks` by page: the rank that holds each entry's page, or -1; int32 on the host, with the
         shape of `block_tables`, packed.
 
-        Tables and lengths may lie on a GPU as torch's tensors; planning then waits for a copy. It does not for a table of which
-        the caller knows on the host what runs will read: `host_tables`, of the same shape and strides.
-        """
+        Tables and lengths may be torch tensors on a GPU; planning then waits for a copy. It does not wait for a table if you pass
+        `host_tables`, of the same shape and strides, with the entries that runs will read."""
         if (seq_lens is None) == (last_page_lengths is None):
             raise UsageError(f"update takes seq_lens or last_page_lengths, not {'neither' if seq_lens is None else 'both'}")
         if last_page_lengths is not None and indptr is None:
@@ -175,7 +175,7 @@ class PagedBatch(Runs):
                     raise wrong(name, f"has {given[name].count} entries, there must be {expected} for {count} requests")
         most_drafts = most_of(given["drafts"]) if drafts is not None else None
         if most_drafts and self._options["invariant"]:  # which no plan of theirs is: said while nothing has changed
-            raise UsageError("an invariant plan is not for requests with drafts", "give each draft's query by a Tree")
+            raise UsageError("an invariant plan is not for requests with drafts", "add each draft as a node with a query to a Tree")
         given[field] = lengths
         addresses = {name: one.address for name, one in given.items()}
         requests = struct_of(_abi.deft_paged_requests, table=addressof(table.pages), count=count, **addresses)
@@ -184,8 +184,8 @@ class PagedBatch(Runs):
     def grow(
         self, block_tables: Any, seq_lens: Any, *, indptr: Any = None, host_tables: Any = None, holders: Any = None
     ) -> None:
-        """The quickest step: the requests of the last one in the same order, in the same rows, with as many queries, and none
-        with fewer tokens than it had. Arguments are those of update."""
+        """The fastest step: the requests of the last one in the same order and rows, with as many queries, and none
+        with fewer tokens. Arguments are those of update."""
         table = read_block_table(block_tables, indptr, host_tables, holders)
         lengths = ints("seq_lens", on_host(seq_lens))
         step = (addressof(table.pages), lengths.address, lengths.count)
@@ -236,18 +236,17 @@ class PagedBatch(Runs):
             self._bring_plans()
 
     def draft(self, bits: Any, depths: Any = None, lengths: Any = None, *, stream: int | None = None) -> None:
-        """For a batch with drafts, before the runs of each step: which of them see which. Each sees itself, what is above it in
-        a tree, and all tokens of its request; drafts stand in any order.
+        """For a batch with drafts, before the runs of each step: which drafts see which. A draft sees itself, its ancestors in
+        a tree, and all tokens of its request. Drafts may be in any order.
 
         `bits` says in bit j % 32 of word [request, i, j // 32] whether draft i sees draft j: int32 or uint32, packed,
         [requests, drafts, (drafts + 31) // 32]. Or it is bool, [requests, drafts, drafts], of NumPy or torch. `depths` (int32
-        [requests, drafts]): how far behind the request's tokens each draft's position is, without it as many as are above it.
-        `lengths` (int32 [requests]): tokens before the drafts, where they are more than the host knew (`follows_lengths`).
+        [requests, drafts]): each draft's position after the request's tokens; by default the number of its ancestors.
+        `lengths` (int32 [requests]): tokens before the drafts, if more than the host knew (`follows_lengths`).
 
-        Arrays on the host are read at once, and rows that are no tree's are an error. On a GPU they are read when the stream
-        comes there, and the call can be captured with the runs; rows that are no tree's are what check_replays tells of. Where
-        no request has a draft nothing is done.
-        """
+        Arrays on the host are read at once, and rows that are no tree are an error. A GPU reads them in stream order,
+        and a graph can capture the call with the runs; check_replays then reports rows that are no tree. Without drafts the call
+        does nothing."""
         self._check_is_ready()
         if self._most_drafts is None:
             raise UsageError("the batch is not one of requests with drafts", "give drafts= to update")
@@ -264,8 +263,8 @@ class PagedBatch(Runs):
 
     @takes(RunOptions)
     def run(self, q: Any, k_cache: Any, v_cache: Any = None, **options: Unpack[RunOptions]) -> Any:
-        """The attention of the step's queries, which stand in q in the order of the requests. As Plan.run, for
-        torch.compile and torch.export too; of a latent cache v_cache is None, and k_cache may be a pair, as Attention.run has it."""
+        """Computes the attention of the step's queries; rows of q are in the order of the requests. See Plan.run, also for
+        torch.compile and torch.export. For a latent cache v_cache is None, and k_cache may be a pair, as in Attention.run."""
         if is_traced(options):
             from .torch_ops import traced
 
@@ -284,10 +283,10 @@ class PagedBatch(Runs):
         if place.device_type != _abi.DEFT_DEVICE_CUDA:
             return table
         if _gpu._is_capturing():  # replays would read a step's copy that is gone by then
-            raise UsageError("block_tables are on the host, and a graph is being captured", "hand over the table of the GPU")
+            raise UsageError("block_tables are on the host, and a graph is being captured", "pass the table of the GPU")
         torch = sys.modules.get("torch")
         if torch is None or not isinstance(q, torch.Tensor):
-            raise UsageError("block_tables are on the host, the run is on a GPU", "hand over the table of the GPU")
+            raise UsageError("block_tables are on the host, the run is on a GPU", "pass the table of the GPU")
         copy = self._on_device.get(place.device)
         if copy is None:
             copy = self._on_device[place.device] = copy_on_gpu(table, q.device)

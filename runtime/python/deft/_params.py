@@ -84,7 +84,7 @@ def freeze(values: Mapping[str, Any] | None) -> tuple[Any, ...]:
 
 
 def merged(values: Mapping[str, Any], params: Mapping[str, Any] | None) -> dict[str, Any]:
-    """`values`, but for what `params` has."""
+    """`values`, overridden by `params`."""
     if not params:
         return dict(values)
     if not hasattr(params, "keys") or not all(isinstance(name, str) for name in params):
@@ -137,7 +137,7 @@ def _check_shape(attention: Compiled, param: Param, shape: tuple[int, ...]) -> N
     sizes = ", ".join(["any", *(str(size) for size in known.values())])
     raise UsageError(
         f"the parameter {param.name} has shape {list(shape)}, it must be [{', '.join([first, *known])}] = [{sizes}]",
-        "or one row, of which each number stands where that of its slot would" if param.sized_by == "tokens" else "",
+        "or one row, in the same order" if param.sized_by == "tokens" else "",
     )
 
 

@@ -78,9 +78,9 @@ class _Merge:
 
 
 class Peers(OfThisProcess):
-    """A rank's end of a group, `name`, of `count` ranks. All ranks make the same calls, in the same order; each returns when all
-    have come, or raises an error that names the rank which has ended, has given up, or was later than `timeout` seconds. After
-    an error ranks meet anew. `bytes`: of a rank's largest results, out and lse together.
+    """A rank of a group, `name`, of `count` ranks. All ranks make the same calls, in the same order. Each call returns when all
+    ranks have made it, or raises an error that names a rank that has ended, has given up, or was late by `timeout` seconds. After
+    an error ranks must meet again. `bytes`: the size of a rank's largest results, out and lse together.
 
     >>> import deft, numpy
     >>> peers = deft.Peers("docs", count=1, rank=0, bytes=4096)
@@ -98,12 +98,12 @@ class Peers(OfThisProcess):
         self.count, self.rank = count, rank
 
     def agree(self, attention: Any = None, tree: Any = None) -> None:
-        """Before the first run: an error where ranks have other versions of the library, attentions or trees."""
+        """Call it before the first run: an error if ranks have different versions of the library, attentions or trees."""
         check(lib.deft_peers_agree(self._handle, byref(_agreement(attention, tree))))
 
     def merge(self, out: Any, lse: Any, *, heads: tuple[int, int] | None = None, to: tuple[Any, Any] | None = None) -> tuple[Any, Any]:
-        """Gives the others `out` [queries, heads, dim] and `lse` [queries, heads] of this rank's tokens, and gives (out, lse) of all
-        ranks' tokens, for `heads` (begin, end), or all of them; written to `to` where that is given."""
+        """Merges `out` [queries, heads, dim] and `lse` [queries, heads] of all ranks' tokens. Returns (out, lse) for `heads`
+        (begin, end), or all of them; written to `to` if given."""
         expect_on_host("out", seen := _floats("out", view("out", out)), "must be in the host's memory")
         merge = _Merge(out, seen, view("lse", lse), heads, to)
         check(lib.deft_peers_merge(self._handle, merge.own.address, merge.begin, merge.count, merge.merged.address))

@@ -16,7 +16,7 @@ from ._tensors import Slot, View
 
 
 class PlanSummary(NamedTuple):
-    """What a plan costs."""
+    """The cost of a plan."""
 
     items: int  # pieces of work, for each KV head
     direct_items: int  # of them: write the output, no partial result
@@ -27,14 +27,14 @@ class PlanSummary(NamedTuple):
 
 
 class PlanRoom(NamedTuple):
-    """Memory of a plan that has room for larger trees."""
+    """Memory of a plan with room for larger trees."""
 
     device_bytes: int
     host_bytes: int  # page-locked
 
 
 class ConfigChoice(NamedTuple):
-    """Which config a plan was made with, and why."""
+    """A plan's config, and why it was chosen."""
 
     rule: str  # "override", "exact", "sibling", "nearby" or "heuristic"
     tree_class: str
@@ -88,9 +88,9 @@ SPARSE = RunKind(lib.deft_runtime_run_sparse, lib.deft_gpu_plan_run_sparse)
 
 
 class Selection(OfThisProcess):
-    """The lists that a selecting run (Plan.run_selecting) makes, of an attention whose spec says `select`: for each list
-    of each query, the positions of the tokens that sparse runs (Plan.run_sparse) of other layers read. They are of the
-    tree as it was then. Lists of arrays on a GPU stay there; to look at them copies them, and waits for the GPU.
+    """The lists of a selecting run (Plan.run_selecting), for a spec with `select`: for each list
+    of each query, the positions of the tokens that sparse runs (Plan.run_sparse) of other layers read. They belong to the
+    tree of that run. Lists of arrays on a GPU stay there; reading them here copies them and waits for the GPU.
 
     >>> import deft, numpy
     >>> att = deft.compile("attention a { query_heads = 4; kv_heads = 2; head_dim = 64; dtype = f16; "
@@ -133,16 +133,16 @@ class Selection(OfThisProcess):
 
     @property
     def lists(self) -> int:
-        """Of a query: one, or one a KV head or query head."""
+        """Lists of a query: one, or one for each KV head or query head."""
         return self._known_view().lists
 
     @property
     def query_count(self) -> int:
-        """Of the last selecting run; 0 before the first."""
+        """Queries of the last selecting run; 0 before the first."""
         return self._view().queries
 
     def positions(self, query: int, list: int = 0) -> list[int]:
-        """Positions on the query's path, counted from 0 at the root, rising."""
+        """Positions on the query's path, from 0 at the root, in rising order."""
         view = self._view()
         if not (0 <= query < view.queries and 0 <= list < view.lists):
             raise IndexError(f"there is no list {list} of query {query}: {view.queries} queries have {view.lists} each")

@@ -1,5 +1,5 @@
-"""What a process has one of: the pool of threads that runs plans on processors, the log, the numbers by which graphs of torch
-name plans; what its machine can do, and the console script `deftc`."""
+"""One of each in a process: the pool of threads that runs plans on processors, the log, the numbers by which graphs of torch
+name plans; the report on its machine, and the console script `deftc`."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def runtime() -> Handle:
 
 
 def set_threads(threads: int) -> None:
-    """How many threads run plans on the CPU from now on; 0: one for each processor that this process may use."""
+    """How many threads run plans on the CPU; 0: one for each processor that this process may use."""
     global _runtime, _threads
     before, _threads = _threads, expect_whole("threads", threads, least=0)
     try:
@@ -62,7 +62,7 @@ os.register_at_fork(after_in_child=_leave_to_parent)
 
 @dataclass(frozen=True)
 class LogMessage:
-    """Something that happened."""
+    """An event."""
 
     kind: str  # "compile", "cache hit", "cache miss", "plan", "stale plan" or "capture"
     text: str  # one line
@@ -73,9 +73,9 @@ _callback: Any = None  # the library's now, so it has to live
 
 
 def set_log(function: Callable[[LogMessage], None] | None) -> None:
-    """Tells `function` from now on of each compilation, hit and miss in the cache of kernels, plan, stale plan and captured step; None: nobody,
-    as at the beginning. (deft.tune works in another process, and has its own way to tell.) It is called in whichever thread
-    something happens, and must not call set_log. An exception that leaves it goes to sys.unraisablehook and no farther."""
+    """Calls `function` for each compilation, hit and miss in the cache of kernels, plan, stale plan and captured step; None: no more
+    calls. (deft.tune runs in another process and has its own arguments for this.) The call comes in the thread of the event and
+    must not call set_log. An exception in it goes to sys.unraisablehook."""
     global _callback
     if function is None:
         check(lib.deft_set_log(None))
@@ -95,8 +95,8 @@ def set_log(function: Callable[[LogMessage], None] | None) -> None:
 
 
 def set_nvtx(is_on: bool) -> bool:
-    """Ranges (NVTX, domain "deft") around each plan, run and compilation from now on, or no more; DEFT_NVTX=1 in the environment
-    has them from the beginning. False where the library was built without NVTX's headers, and has none."""
+    """Turns ranges (NVTX, domain "deft") around each plan, run and compilation on or off; DEFT_NVTX=1 in the environment
+    turns them on at the start. Returns False if the library was built without NVTX's headers."""
     return bool(lib.deft_set_nvtx(is_on))
 
 
@@ -119,8 +119,8 @@ def runner_of(number: int) -> Any:
 
 
 class Doctor(dict[str, Any]):
-    """A report: `usable`, and a finding each for compiler, cpu, gpu, nvrtc and cache, with `ok`, `text` and, where
-    something is missing, `mend`. As text it is the findings as `deftc doctor` lists them."""
+    """A report: `usable`, and a finding each for compiler, cpu, gpu, nvrtc and cache, with `ok`, `text` and, for a missing
+    part, `mend`. As text it lists the findings as `deftc doctor` does."""
 
     def __repr__(self) -> str:
         lines = [f"deftc {self['deftc']}"]
@@ -135,7 +135,7 @@ class Doctor(dict[str, Any]):
 
 
 def doctor() -> Doctor:
-    """What this machine can do, and how to mend what is missing.
+    """What this machine can do, and how to fix what is missing.
 
     >>> import deft
     >>> deft.doctor()["cpu"]["ok"]

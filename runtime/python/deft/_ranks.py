@@ -18,12 +18,12 @@ LAYOUTS = {
 
 
 class Ranks(NamedTuple):
-    """Which rank holds which tokens. All ranks say the same but for `rank`; plans of a tree then read what this one holds.
+    """Which rank holds which tokens. All ranks pass the same values except `rank`; plans of a tree then read this rank's tokens.
 
     "interleaved": location x lies on rank (x // unit) % count, there at x // (unit * count) * unit + x % unit. A page of the
     tree has a page of each rank, and all ranks have one page table. vLLM's cp_kv_cache_interleave_size is such a unit.
     "by_page": the page at location x lies on rank holders[x // unit], there at x; `unit` is the page size. "by_node": a node
-    lies on rank holders[node]. A holder of -1: nobody has it yet."""
+    lies on rank holders[node]. A holder of -1: no rank holds it yet."""
 
     count: int
     rank: int
@@ -32,11 +32,11 @@ class Ranks(NamedTuple):
     holders: Sequence[int] | None = None
 
     def holder(self, location: Any) -> Any:
-        """Of interleaved tokens, the rank that holds this location; or of an array of them."""
+        """For interleaved tokens: the rank that holds this location, or an array of locations."""
         return location // self.unit % self.count
 
     def place(self, location: Any) -> Any:
-        """Of interleaved tokens, where its holder has it."""
+        """For interleaved tokens: the location in its holder's cache."""
         return location // (self.unit * self.count) * self.unit + location % self.unit
 
 

@@ -100,19 +100,18 @@ class Runs(OfThisProcess):
         """Before what needs something to be planned."""
 
     def upload(self, stream: int | None = None) -> None:
-        """On GPUs: puts the plan on the stream (by default torch's current one) for runs and replayed graphs behind it. A
-        run does it by itself, except in a graph."""
+        """On GPUs: enqueues the plan on the stream (by default torch's current one) for later runs and replayed graphs. A
+        run does it itself, except in a graph."""
         for device, plan in self._gpus.items():
             plan.upload(stream_or_current(stream, device))
 
     def reserve(self, requests: int, queries: int, tokens: int, *, longest_path: int = 0, device: Any = "cuda") -> PlanRoom:
-        """On a GPU, before a graph is captured that is to serve larger trees: room for the plans of all trees of at most so
+        """On a GPU, before you capture a graph that is to serve larger trees: makes room for the plans of all trees of at most so
         many requests (leaves, and nodes that queries end with), queries in all, and tokens, a shared one counted once. Without it
-        a graph has the room of the tree that it was captured with, and one that needs more is an error. `longest_path`: tokens of
-        a path at most, for plans with `budget` and invariant ones. Waits for the GPU; the next run, or `upload` before a graph is
-        replayed, brings the plan anew. Gives the memory that the room takes. A graph that is captured of few rows and serves more
-        has the first rows of tensors that hold all: `run(q[:1], ..., out=out[:1])`. Of a batch: behind its first update; tables of
-        drafts come with the first that has some, and are not counted."""
+        a graph has the room of its capture's tree, and a larger tree is an error. `longest_path`: most tokens of
+        a path, for plans with `budget` and invariant ones. Waits for the GPU; the next run, or `upload` before a replay, uploads the
+        plan again. Returns the memory that the room takes. To serve more rows than at the capture, capture with the first rows of
+        larger tensors (`run(q[:1], ..., out=out[:1])`). For a batch: call it after the first update; tables of drafts are not counted."""
         self._check_is_ready()
         room = (
             expect_whole("requests", requests, least=0),
@@ -126,22 +125,22 @@ class Runs(OfThisProcess):
         return self._gpu_plan(index).reserve(*room)
 
     def check_replays(self) -> None:
-        """An error where a replayed graph has run while the tree had changed since the upload, where `follow` has met a length
-        that the plan does not serve or `draft` rows that are no tree's, or, with `check_pages`, a run a page that the cache does
-        not have. Told once; what is still under way is noticed later."""
+        """An error if a replayed graph ran with a plan of an older tree, if `follow` met a length
+        that the plan does not serve, if `draft` met rows that are no tree, or, with `check_pages`, if a run met a page outside the
+        cache. Each error is reported once; the call does not wait for work under way."""
         for plan in self._gpus.values():
             check(lib.deft_gpu_plan_check_replays(plan.handle))
 
     def capture_replay(self, stream: int | None = None) -> None:
-        """Between replays of a captured graph, where steps are captured (deft.capture): waits for the stream (by default torch's
-        current one) and writes the step as the GPU has it, with lengths, drafts and page table. Steps of a replayed graph are
-        otherwise written when the plan is uploaded, as the host knows them then."""
+        """Between replays of a captured graph, while steps are captured (deft.capture): waits for the stream (by default torch's
+        current one) and writes the step with the GPU's lengths, drafts and page table. Without it, steps of a replayed graph are
+        written when the plan is uploaded, with the host's values."""
         for device, plan in self._gpus.items():
             plan.capture_replay(stream_or_current(stream, device))
 
     def follow(self, lengths: Any, stream: int | None = None) -> None:
-        """For runs behind it, the path of each query has as many tokens as `lengths` says by then: int32 in memory of the
-        GPU. For plans made with `follows_lengths`; requests with drafts have `lengths` in draft."""
+        """In later runs, the path of each query has as many tokens as `lengths` says at that time: int32 in memory of the
+        GPU. For plans made with `follows_lengths`; for requests with drafts pass `lengths` to draft."""
         self._check_is_ready()
         seen = view("lengths", lengths)
         if seen.device_type != _abi.DEFT_DEVICE_CUDA:
@@ -165,9 +164,9 @@ class Runs(OfThisProcess):
         return self._any().picture(self._planned_tree())
 
     def html(self, against: Runs | None = None) -> str:
-        """The plan as a page for a browser, which needs no other file and no network: the tree and who reads it, items, workers over
-        time by the price model (which is no measurement), and where the bytes go. `against`, a plan for a device of the same kind,
-        stands beside it."""
+        """The plan as a self-contained page for a browser: the tree and its readers, items, workers over
+        time by the price model (not measured), and the bytes of each node. `against`, a plan for a device of the same kind,
+        appears next to it."""
         plan = self._any()
         if against is None:
             return plan.page(self._planned_tree())
@@ -179,7 +178,7 @@ class Runs(OfThisProcess):
         return plan.page(self._planned_tree(), other, against._planned_tree())
 
     def show(self, against: Runs | None = None, *, height: int = 760) -> PlanPage:
-        """`html` as what a notebook shows, in a frame of so many pixels; `show().save("plan.html")` writes a file."""
+        """`html` for a notebook, in a frame of so many pixels; `show().save("plan.html")` writes a file."""
         return PlanPage(self.html(against), expect_whole("height", height, least=100))
 
     def _spare_call(self) -> Call:
@@ -266,7 +265,7 @@ def _parts_of(k: Any, attention: Compiled) -> tuple[Any, Any]:
     if not isinstance(k, tuple):
         return k, None
     if not attention.value_in_key:
-        raise wrong("k", f"is a tuple, and the cache of `{attention.name}` is not latent", "hand over one array")
+        raise wrong("k", f"is a tuple, and the cache of `{attention.name}` is not latent", "pass one array")
     if len(k) != 2:
         raise wrong("k", f"is a tuple of {len(k)}, it must be one array or (k, k_rope)")
     return k

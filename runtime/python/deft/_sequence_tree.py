@@ -31,9 +31,9 @@ class TokenCopy(NamedTuple):
 
 
 class SequenceTree(ChangingTree):
-    """A tree that gives each node its places in the cache and takes them back: pages are shared by branches, copied when
-    one of them writes, and free again when the last branch ends. The bytes are the host's: it writes K and V of new
-    tokens (`slot` says where), and makes the copies that a call gives, in their order, before it writes anything.
+    """A tree that assigns places in the cache: branches share pages, a page is copied when a branch writes to
+    a shared one, and is free again when its last branch ends. You own the bytes: write K and V of new
+    tokens (`slot` gives the place), and before that make the copies that a call returns, in their order.
 
     Operations are those of Tree. A call that fails, also for lack of pages, changes nothing. `page_size=0` makes a
     contiguous cache, whose `pages` are tokens.
@@ -63,8 +63,8 @@ class SequenceTree(ChangingTree):
 
     @property
     def page_table(self) -> View:
-        """What runs take as `page_table`: int32 in the host's memory; -1 where there is no page. A run takes the table as it
-        is by then; the address is that of now, until the next change."""
+        """The `page_table` of runs: int32 in host memory, -1 for no page. Its address is valid until the next
+        change; a run reads its current values."""
         found, count = c_void_p(), c_size_t()
         check(lib.deft_sequence_tree_get_page_table(self._changed, byref(found), byref(count)))
         return View(found.value or 0, _abi.DEFT_I32, (count.value,), None, _abi.DEFT_DEVICE_CPU, 0, self)
@@ -74,7 +74,7 @@ class SequenceTree(ChangingTree):
         return lib.deft_sequence_tree_free_pages(self._changed)
 
     def slot(self, node: int, index: int) -> int:
-        """Where token `index` of a node lies; -1 for a token that is not there."""
+        """The slot of token `index` of a node; -1 if there is no such token."""
         return lib.deft_sequence_tree_slot(self._changed, node, index)
 
     def _copies(self, function: Any, *arguments: Any) -> list[TokenCopy]:
@@ -96,7 +96,7 @@ class SequenceTree(ChangingTree):
         return self._number("add_child", parent, tokens)
 
     def add_token_tree(self, sequence: int, parents: Sequence[int]) -> list[int]:
-        """The guessed tokens of a step of speculative decoding, below `sequence`: a node for each, of one token.
+        """The guessed tokens of a step of speculative decoding, below `sequence`: a node of one token for each.
         parents[i] is an earlier token of the list, or -1 for the sequence itself."""
         nodes = (c_int32 * len(parents))()
         array = row_of("parents", parents)
@@ -107,24 +107,24 @@ class SequenceTree(ChangingTree):
         return self._copies(lib.deft_sequence_tree_append, leaf, tokens)
 
     def accept(self, sequence: int, last: int) -> list[TokenCopy]:
-        """The copies bring the accepted tokens behind those of the sequence."""
+        """Returns the copies that move the accepted tokens behind those of the sequence."""
         return self._copies(lib.deft_sequence_tree_accept, sequence, last)
 
     def pollute(self, tokens: Iterable[NodeTokens]) -> None:
-        """Says that K and V of these tokens follow from sparse attention (Plan.run_sparse): they differ from what full
-        attention would have made of them until somebody computes them again. Branches share what they share of it, and
-        copies take it along; new tokens are not polluted."""
+        """Marks tokens whose K and V follow from sparse attention (Plan.run_sparse): they differ from those of full
+        attention until you compute them again. Branches share marks of shared tokens, and copies keep them; new tokens are not
+        marked."""
         array = _array_of(tokens)
         self._change("pollute", array, len(array))
 
     def polluted(self) -> list[NodeTokens]:
-        """All that are, parents before children: a prefill of a query for each, in this order, at position first + 1,
-        first + 2, ... of its node, computes them with full attention."""
+        """All marked tokens, parents before children: a prefill with full attention of a query for each, in this order, at position
+        first + 1, first + 2, ... of its node, computes them."""
         read_one = partial(read, NodeTokens)
         return take_row(_abi.deft_node_tokens, read_one, lib.deft_sequence_tree_get_polluted, self._changed)
 
     def correct(self, tokens: Iterable[NodeTokens]) -> None:
-        """They were computed again."""
+        """Removes marks from tokens that you have computed again."""
         array = _array_of(tokens)
         self._change("correct", array, len(array))
 
@@ -134,7 +134,7 @@ def _array_of(tokens: Iterable[NodeTokens]) -> Any:
 
 
 class GpuPageTable:
-    """At one address for good, so that graphs may capture it. `pages`: of the table; branches that share a page have an
+    """A page table at a fixed address, so that graphs may capture it. `pages`: its size; branches that share a page have an
     entry each, so it may need more than the pool has."""
 
     def __init__(self, device: int, pages: int) -> None:
@@ -146,6 +146,6 @@ class GpuPageTable:
         )
 
     def upload(self, sequences: SequenceTree, stream: int) -> None:
-        """Brings it to what the sequences have now, for runs and replays behind it; only what changed travels. Not on a
+        """Brings it to the sequences' current state, for later runs and replays; only changes are copied. Not on a
         stream that is being captured."""
         check(lib.deft_gpu_page_table_upload(self._handle, sequences._changed, stream))

@@ -31,32 +31,33 @@ def attention(
     dtype: Any = "bf16", output_dtype: Any = None, lse: bool = False, scale: float | None = None, sigmoid: bool | float = False,
     page_size: int | None = 16, order: str = "nhd", cache_dtype: Any = None, bound: str = "tree", select: Selects | None = None,
 ) -> Attention:
-    """Compiles an attention whose score, mask and other hooks are Python functions. They are called once, on values that note
-    what is done to them; `spec` of what comes back shows what became of them.
+    """Compiles an attention whose score, mask and other hooks are Python functions. deft calls them once, on values that record
+    operations; the result's `spec` shows the outcome.
 
-    Arguments are bound by name, in any order: a function has those that it reads. `score` gives what takes the place of
-    `s`, q.k * scale, and `mask` whether a query sees a token of its path; both may read `q_pos`, `kv_pos`, `head`, `kv_head`,
-    `depth` and `query`. FlexAttention's functions are taken as they are, with its names (`score`, `b`, `h`, `q_idx`, `kv_idx`).
-    `query`, `key` and `output` make something of each element of q, of K where it is read, and of a row of results, `value`
-    multiplies V by a factor that tokens have, and `sink` (a function of `head`, an array or a number) is a logit that only the
-    denominator sees. They may read `x`, the element, `x_half` and `x_pair`, its rotary partners, `x_rms`, `dim`, `pos`, `head`,
-    `kv_head`, `q_pos`, `kv_pos`; an error lists what a hook reads. `output` is a dtype, or such a function, whose result is of
-    `output_dtype`.
+    Arguments are bound by name, in any order: a function declares those that it reads. `score` replaces
+    `s`, q.k * scale, and `mask` says whether a query sees a token of its path; both may read `q_pos`, `kv_pos`, `head`, `kv_head`,
+    `depth` and `query`. FlexAttention's functions work unchanged, with its names (`score`, `b`, `h`, `q_idx`, `kv_idx`).
+    `query`, `key` and `output` replace each element of q, of K when it is read, and of a row of results. `value`
+    multiplies V by a factor of the token, and `sink` (a function of `head`, an array or a number) is a logit in the
+    denominator only. They may read `x`, the element, `x_half` and `x_pair`, its rotary partners, `x_rms`, `dim`, `pos`, `head`,
+    `kv_head`, `q_pos`, `kv_pos`; an error lists the names that a hook may read. `output` is a dtype, or such a function, whose
+    result has `output_dtype`.
 
-    Functions of torch, NumPy and deft.lang can be used, `//` and `%` are Python's; what the language cannot say is an error
-    that names it. A captured array with a number for each head becomes a parameter of its name, with these values where a run
-    gives no others; so do one over the cache's tokens (`doc[lang.token]`, `scale[lang.token, lang.kv_head]`) and one over queries
+    Use functions of torch, NumPy and deft.lang; `//` and `%` are Python's; an error names what the language cannot express.
+    A captured array with a number for each head becomes a parameter of its name, with these values unless a run
+    gives others; so does one over the cache's tokens (`doc[lang.token]`, `scale[lang.token, lang.kv_head]`) or over queries
     (`own[lang.query]`).
 
-    `key_dim` (of q, too) and `value_dim` (of the output, too) stand in the place of `head_dim` where they differ. `latent=(512, 64)` in the place of
-    all three is a latent cache, `latent(dim = 512, rope = 64)`: it has one KV head, K is all 576 elements of a token and V the first 512, and `scale` is needed. With
-    a `cache_dtype` of 8 bits, `latent=(512, 64, 128)` has a float32 scale for each 128 of the 512 in a token's row, whose 656 bytes are the last dimension of k.
+    `key_dim` (also of q) and `value_dim` (also of the output) replace `head_dim` if they differ. `latent=(512, 64)` replaces
+    all three with a latent cache, `latent(dim = 512, rope = 64)`: it has one KV head, K is all 576 elements of a token and V the
+    first 512, and `scale` is required. With a `cache_dtype` of 8 bits, `latent=(512, 64, 128)` has a float32 scale for each 128 of
+    the 512 in a token's row, whose 656 bytes are the last dimension of k.
 
-    `page_size=None` is a contiguous cache. `cache_dtype` is that of K and V where it is another than q's: with pages, and
-    8-bit floats, too (torch.float8_e4m3fn, "fp8_e5m2"). `sigmoid` is True, or a bias, for sigmoid attention.
-    `select=deft.Selects(budgets=(1024,))` is for layers that choose tokens. `bound="path"` is for masks that show a query tokens
-    behind its own, such as `lambda q_pos, kv_pos: (kv_pos <= q_pos) | (kv_pos < 512)`: they decide on all tokens of the query's
-    path, to the end of its node, and by `"tree"` on those up to the query's own.
+    `page_size=None` is a contiguous cache. `cache_dtype` is that of K and V if it differs from q's: with pages, also
+    8-bit floats (torch.float8_e4m3fn, "fp8_e5m2"). `sigmoid` is True, or a bias, for sigmoid attention.
+    `select=deft.Selects(budgets=(1024,))` is for layers that choose tokens. `bound="path"` is for masks that show later tokens,
+    such as `lambda q_pos, kv_pos: (kv_pos <= q_pos) | (kv_pos < 512)`: they decide on all tokens of the query's
+    path, to the end of its node, with `"tree"` only on those up to the query's own.
 
     >>> import deft, numpy
     >>> slopes = numpy.array([0.5, 0.25, 0.125, 0.0625], "float32")

@@ -54,7 +54,7 @@ def _code_of_numpy(dtype: Any) -> int:
     if dtype.name in _NOT_NUMPYS:
         return _NOT_NUMPYS[dtype.name]
     if not dtype.isnative:
-        raise UsageError(f"an array is of dtype {dtype.str}, whose bytes stand in another order than this machine's")
+        raise UsageError(f"an array is of dtype {dtype.str}, whose bytes are not in this machine's order")
     return {"i": 0, "u": 1, "f": 2, "c": 5, "b": 6}.get(dtype.kind, 3) << 8 | 8 * dtype.itemsize
 
 
@@ -93,7 +93,7 @@ _TORCH_DEVICES = {"cpu": _abi.DEFT_DEVICE_CPU, "cuda": _abi.DEFT_DEVICE_CUDA}
 def _of_torch(tensor: Any) -> View:
     # What torch notes beside the elements, a run would leave out.
     if tensor.is_neg():
-        raise UsageError("a tensor is the negative of its elements, to torch alone", "hand over tensor.resolve_neg()")
+        raise UsageError("a tensor is negated lazily by torch", "pass tensor.resolve_neg()")
     if tensor.requires_grad and sys.modules["torch"].is_grad_enabled():
         raise UsageError("a tensor requires grad, and attention has no backward here", "use torch.no_grad(), or tensor.detach()")
     if not _torch_codes:
@@ -164,7 +164,7 @@ def _make_by_jax(array: Any, shape: tuple[int, ...], dtype: str) -> Any:
 
 def _of_jax(array: Any) -> View:
     if isinstance(array, sys.modules["jax"].core.Tracer):
-        raise UsageError("an array is traced by jax, a run takes what is computed", "call it outside jax.jit, or by jax.pure_callback")
+        raise UsageError("an array is traced by jax, but a run needs computed arrays", "call it outside jax.jit, or by jax.pure_callback")
     array.block_until_ready()  # jax computes behind the caller's back on processors, too
     return _of_dlpack(array)
 
@@ -172,7 +172,7 @@ def _of_jax(array: Any) -> View:
 def _of_masked(array: Any) -> View:
     """What is masked, a run would read like all else."""
     if sys.modules["numpy"].ma.is_masked(array):
-        raise UsageError("an array is masked, and its mask would be left out", "hand over array.data, or array.filled(0)")
+        raise UsageError("an array is masked, and its mask would be left out", "pass array.data, or array.filled(0)")
     return _of_numpy(array)
 
 
@@ -205,7 +205,7 @@ def view(name: str, array: Any, stream: int = 0) -> View:
     if reader is None:
         reader = _reader(array)
         if reader is None:
-            known = "NumPy, torch, CuPy, jax and whatever has __dlpack__ will do"
+            known = "pass an array of NumPy, torch, CuPy, jax or anything with __dlpack__"
             raise wrong(name, f"is a {type(array).__name__}, not an array", known)
         _readers[type(array)] = reader
     try:
@@ -321,7 +321,7 @@ def ints(name: str, values: Any) -> Ints:
         array = row_of(name, values)
         return Ints(addressof(array), len(values), array)
     seen = int32_view(name, values)
-    expect_on_host(name, seen, "is read on the host", "hand over a copy: .cpu()")
+    expect_on_host(name, seen, "is read on the host", "pass a copy: .cpu()")
     if len(seen.shape) != 1 or not is_packed(seen):
         raise wrong(name, f"has shape {list(seen.shape)} and strides {strides_text(seen)}, it must be one packed row")
     return Ints(seen.data, seen.shape[0], (values, seen.owner))

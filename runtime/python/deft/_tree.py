@@ -17,7 +17,7 @@ from ._ranks import Ranks, proposed_holders, ranks_of_c
 
 
 class Node(NamedTuple):
-    """What is known of a node."""
+    """The state of a node."""
 
     parent: int | None
     tokens: int
@@ -34,7 +34,7 @@ class Query(NamedTuple):
 
 
 class Stretch(NamedTuple):
-    """Tokens that lie side by side in the cache."""
+    """Consecutive tokens in the cache."""
 
     location: int
     tokens: int
@@ -70,9 +70,9 @@ def _array_of_queries(queries: Iterable[int | tuple[int, int | None]]) -> Any:
 
 
 class TreeView(OfThisProcess):
-    """Looking at a tree that somebody else changes."""
+    """A tree to read, which something else changes."""
 
-    _sent_as = "copy() is a Tree of its own, to_json(locations=True) is what Tree.from_json reads"
+    _sent_as = "copy() makes a Tree; Tree.from_json reads to_json(locations=True)"
 
     def __init__(self, handle: Any) -> None:
         self._handle = handle
@@ -100,7 +100,7 @@ class TreeView(OfThisProcess):
         return found
 
     def copy(self) -> Tree:
-        """A tree of its own: plans of one are not those of the other."""
+        """An independent tree; it needs its own plans."""
         return Tree._of(make(lib.deft_tree_copy, self._handle))
 
     @property
@@ -124,7 +124,7 @@ class TreeView(OfThisProcess):
 
     @property
     def tokens(self) -> int:
-        """Of all nodes."""
+        """Tokens of all nodes."""
         return lib.deft_tree_tokens(self._handle)
 
     def path_tokens(self, query: int) -> int:
@@ -135,13 +135,13 @@ class TreeView(OfThisProcess):
         return lib.deft_tree_path_tokens(self._handle, query)
 
     def propose_holders(self, count: int, page_size: int) -> list[int]:
-        """Who of `count` ranks should hold the page at location p * page_size, for each p: what several queries read is split
-        evenly, what one query has by itself lies on one rank. For Ranks(layout="by_page")."""
+        """Proposes which of `count` ranks holds the page at location p * page_size, for each p: pages of several queries are split
+        evenly, a query's own pages lie on one rank. For Ranks(layout="by_page")."""
         return proposed_holders(self._handle, count, page_size)
 
     def to_json(self, *, locations: bool = False) -> str:
-        """As `deftc` reads trees. With `locations` it says where the nodes' tokens lie, too, for another process that plans it over
-        a cache like this one's; nodes are numbered anew then, in the order of `nodes`."""
+        """The tree file that `deftc` reads. With `locations` it also has the nodes' locations, for another process with
+        the same cache; then nodes are numbered in the order of `nodes`."""
         if not locations:
             return take_text(lib.deft_tree_get_json, self._handle)
         numbers = {node: number for number, node in enumerate(self.nodes)}
@@ -165,7 +165,7 @@ class TreeView(OfThisProcess):
 
 
 class ChangingTree(TreeView):
-    """What a Tree and a SequenceTree have in common of changes."""
+    """The changes that Tree and SequenceTree have in common."""
 
     _prefix = ""  # of the functions that change it
     _changed: Any  # what they take
@@ -177,20 +177,20 @@ class ChangingTree(TreeView):
         return take_number(getattr(lib, f"{self._prefix}_{what}"), self._changed, *arguments)
 
     def fork(self, node: int, position: int | None = None) -> int:
-        """An empty branch that shares the path to `node`, up to its first `position` tokens where that is given. A node
-        that is shared in part is cut in two; its number then stands for the second part."""
+        """A new empty branch that shares the path to `node`, up to its first `position` tokens if given. A node
+        that is shared in part is cut in two; its number then means the second part."""
         return self._number("fork", node, _position(position))
 
     def prune(self, node: int) -> None:
-        """Removes the node, all below it and their queries; the numbers of later queries move up."""
+        """Removes the node, its descendants and their queries; the numbers of later queries move up."""
         self._change("prune", node)
 
     def add_query(self, node: int, position: int | None = None) -> int:
-        """A query that sees all tokens up to the end of `node`, also those it gains later; or to its first `position`."""
+        """A query that sees all tokens of `node`, including later ones, or its first `position`."""
         return self._number("add_query", node, _position(position))
 
     def set_queries(self, queries: Iterable[int | tuple[int, int | None]]) -> None:
-        """Replaces all of them: nodes, or (node, position). The same ones as before keep a plan cheap to advance."""
+        """Replaces all queries: nodes, or (node, position). Equal queries keep `advance` cheap."""
         array = _array_of_queries(queries)
         self._change("set_queries", array, len(array))
 
@@ -198,17 +198,17 @@ class ChangingTree(TreeView):
         self._change("clear_queries")
 
     def set_ranks(self, ranks: Ranks | None) -> None:
-        """From now on plans read what this rank holds; None: all of it. Peers.merge makes one result of all ranks' runs."""
+        """Plans then read only this rank's tokens; None: all tokens. Peers.merge merges the ranks' results."""
         own, kept = (None, None) if ranks is None else ranks_of_c(ranks)
         self._change("set_ranks", own if own is None else byref(own))
         del kept
 
 
 class Tree(ChangingTree):
-    """The tree (or forest) of one decode step, and what happens to it between steps. Nodes and queries are named by the
-    numbers that the methods return; a pruned node's number is given to a later node. A call that fails changes nothing.
+    """The tree (or forest) of one decode step, and its changes between steps. Methods return numbers of nodes and queries;
+    a later node may reuse a pruned node's number. A call that fails changes nothing.
 
-    The tree holds no keys or values, only where they lie: token t of a location is in slot t % page_size of page
+    The tree holds no keys or values, only their places: token t of a location is in slot t % page_size of page
     page_table[t // page_size], in a contiguous cache it is row t.
 
     >>> tree = Tree()
@@ -244,7 +244,7 @@ class Tree(ChangingTree):
 
     @classmethod
     def from_json(cls, json: str) -> Tree:
-        """Reads what `deftc` reads, and to_json() writes."""
+        """Reads a tree file of `deftc` or of to_json()."""
         return cls._of(make(lib.deft_tree_parse, text_of("json", json)))
 
     def add_root(self, tokens: int, location: int | None = None) -> int:
@@ -254,17 +254,17 @@ class Tree(ChangingTree):
         return self._number("add_child", parent, tokens, _location(location))
 
     def append(self, leaf: int, tokens: int = 1) -> None:
-        """Lets a leaf grow by tokens that follow its last one in the cache. Only leaves grow."""
+        """Adds tokens at the end of a leaf, behind its last one in the cache. Only leaves grow."""
         self._change("append", leaf, tokens)
 
     def accept(self, sequence: int, last: int) -> list[Stretch]:
         """Speculative decoding: the tokens from below `sequence` to the end of `last` become the end of `sequence`;
-        everything else below goes. Gives where the accepted tokens lie, in path order: copy their K and V behind the
+        everything else below it goes. Returns the places of the accepted tokens, in path order: copy their K and V behind the
         sequence's last token before the next run."""
         return take_row(_abi.deft_stretch, partial(read, Stretch), lib.deft_tree_accept, self._handle, sequence, last)
 
     def place(self, node: int, location: int) -> None:
-        """Says where a node's first token lies; the others follow it."""
+        """Sets the location of a node's first token; the others follow it."""
         self._change("place", node, location)
 
     def remove_query(self, query: int) -> None:

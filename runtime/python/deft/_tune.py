@@ -46,7 +46,7 @@ class TuneProgress:
 
 @dataclass(frozen=True)
 class TunedClass:
-    """What became of the trees of one class."""
+    """The result for the trees of one class."""
 
     tree_class: str
     config: str  # as files of configs have it (JSON)
@@ -71,7 +71,7 @@ class TunedClass:
 
 @dataclass(frozen=True)
 class TunedLists:
-    """What became of lists of so many tokens that so many queries read, in sparse layers."""
+    """The result for lists of so many tokens and so many queries, in sparse layers."""
 
     budget: int
     queries: int
@@ -83,7 +83,7 @@ class TunedLists:
 
 @dataclass(frozen=True)
 class TunedSparse:
-    """What became of the sparse layers of an attention that selects."""
+    """The result for the sparse layers of an attention that selects."""
 
     tile_tokens: int  # of the kernel that reads lists
     stages: int
@@ -104,7 +104,7 @@ class TunedSparse:
 
 @dataclass(frozen=True)
 class TuneResult:
-    """What a run found. In a notebook it shows itself as tables."""
+    """The results of a run. In a notebook it shows itself as tables."""
 
     device: str
     end: str  # "complete", "budget" or "cancelled"
@@ -162,18 +162,17 @@ def tune(
     records_folder: str | os.PathLike[str] | None = None, note: str | None = None,
     progress: Callable[[TuneProgress], Any] | None = None, log: Callable[[str], Any] | None = None,
 ) -> TuneResult:
-    """Finds the fastest configs for trees like those to come, and keeps them for this device: attentions that are
-    compiled or loaded afterwards make their plans with them. Of an attention that selects the sparse layers are tuned,
-    too, on a GPU and behind the trees, or alone where neither a workload nor trees are given; with a `config_file` only
-    the trees are.
+    """Finds the fastest configs for trees like yours, and stores them for this device: attentions that are
+    compiled or loaded later use them. Sparse layers of an attention that selects are tuned
+    on a GPU after the trees, or by themselves if you pass neither a workload nor trees; with a `config_file` only
+    the trees are tuned.
 
     `workload` names trees as `deftc workloads` lists them ("few_shot", "few_shot:prompt=4000,branches=50"); `trees` are
-    trees of one's own, and on `held_out` ones what is found has to be as good. `budget` is in seconds. `device` is "cpu"
-    or "cuda", by default a GPU if there is one. `progress` and `log` are told how far the run is, in figures and in words.
+    your own, and the result has to hold on the `held_out` ones as well. `budget` is in seconds. `device` is "cpu"
+    or "cuda", by default a GPU if there is one. `progress` and `log` receive the progress, in figures and in words.
 
-    Ctrl-C ends the run and keeps the classes that are done. The run is a process of its own, so this one may be using the
-    GPU, though no measurement is worth much while it does.
-    """
+    Ctrl-C ends the run and keeps the classes that are done. The run has its own process, so yours may use the
+    GPU, but that disturbs the measurements."""
     expect("attention", attention, _abi.deft_attention)
     lists: dict[str, list[TreeView]] = {}
     for name, given in (("trees", trees), ("held_out", held_out)):
@@ -195,7 +194,7 @@ def tune(
     values = merged(attention.captured, params)
     for param in attention.params:
         if param.sized_by and param.name in (params or ()):
-            raise wrong(param.name, f"is an array over {param.sized_by}, whose numbers tuning draws for trees of its own")
+            raise wrong(param.name, f"is an array over {param.sized_by}, whose values tuning draws for its own trees")
         if param.sized_by:
             values.pop(param.name, None)
     request = {
@@ -251,7 +250,7 @@ def _start(request: Any) -> subprocess.Popen[str]:
 
 
 class _Pace:
-    """A worker tells of each measurement, of which there are hundreds a second."""
+    """A worker reports each measurement; there are hundreds a second."""
 
     def __init__(self) -> None:
         self._last: Any = None

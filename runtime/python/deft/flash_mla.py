@@ -146,7 +146,7 @@ def flash_mla_with_kvcache(
         raise outside("q.dtype", q.dtype, "q and the cache are float16 or bfloat16")
     if is_fp8_kvcache:
         if dtype != "bf16":
-            raise outside("q.dtype", q.dtype, "beside a cache of bytes, whose rotated elements are bfloat16, q is")
+            raise outside("q.dtype", q.dtype, "with a cache of bytes, whose rotated elements are bfloat16, q is bfloat16")
         if k_cache.dtype not in (*BYTES, torch.float8_e4m3fn):
             raise ValueError(f"k_cache is {k_cache.dtype}, it must be of 8 bits where is_fp8_kvcache is set")
         k_cache = as_bytes(k_cache)
@@ -179,7 +179,7 @@ def _lists_of(
 ) -> torch.Tensor:
     """[queries, topk], as a run takes them."""
     if causal:
-        raise ValueError("causal must be False where indices are given: they say what a query sees")
+        raise ValueError("causal must be False if indices are given: they decide what a query sees")
     topk = indices.shape[2]
     if indices.shape[:2] != (batch, each) or topk == 0:
         raise ValueError(f"indices is {list(indices.shape)}, it must be [{batch}, {each}, topk]")

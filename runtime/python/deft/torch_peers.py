@@ -33,7 +33,7 @@ class TorchPeers:
             raise UsageError("this process is not in the group")
 
     def agree(self, attention: Any = None, tree: Any = None) -> None:
-        """Before the first run: an error where ranks have other versions of the library, attentions or trees."""
+        """Call it before the first run: an error if ranks have different versions of the library, attentions or trees."""
         mine = agreement_hashes(attention, tree)
         everyone: list[Any] = [None] * self.count
         torch.distributed.all_gather_object(everyone, mine, group=self.group)
@@ -45,7 +45,7 @@ class TorchPeers:
     def merge(
         self, out: torch.Tensor, lse: torch.Tensor, *, heads: tuple[int, int] | None = None
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """(out, lse) of all ranks' tokens, for `heads` (begin, end), or all of them. The bits are the same on all ranks, since parts
+        """(out, lse) over all ranks' tokens, for `heads` (begin, end), or all of them. The bits are the same on all ranks, since parts
         are added in the order of ranks."""
         if self.count == 1:
             return (out, lse) if heads is None else (out[:, slice(*heads)].contiguous(), lse[:, slice(*heads)].contiguous())
@@ -61,7 +61,7 @@ class TorchPeers:
         return merge_states(outs, lses)
 
     def sum(self, values: torch.Tensor) -> torch.Tensor:
-        """Of all ranks, in place: for values that one rank has and the others have as 0."""
+        """Sums over all ranks, in place: for values that one rank has and the others have as 0."""
         torch.distributed.all_reduce(values, group=self.group)
         return values
 

@@ -11,7 +11,7 @@ Expect all of it to come near to full attention as the budget grows. What is see
 tokens: its layers agree less on what matters than those of large ones do, by what is published of these.
 
 usage: selection_models.py run RECORD.json [--context N] [--steps N] [--budgets N ...]   about 20 minutes on two cores
-       selection_models.py table RECORD.json                what docs/selection.md has
+       selection_models.py table RECORD.json                what docs/evidence/sparse.md has
        selection_models.py draw RECORD.json PLOT.svg
 """
 

@@ -14,6 +14,7 @@ import front
 import in_one_run
 import kernels
 import layers
+import lists
 import papers
 import processors
 import seen
@@ -45,7 +46,7 @@ PAGES = (
     ("scaling", "How the time grows", "tokens, readers, width, depth, ratios, pages, windows", (kernels.scaling, changes.one_thing_changed, kernels.windows)),
     ("features", "Features", "latent caches, scores and masks, hooks, arrays over tokens, 8-bit caches",
      (features.latent, features.variants, features.query_hook, features.key_hook, features.token_arrays, features.caches_of_8_bits)),
-    ("sparse", "Sparse layers", "selection, sparse attention, unions, whole models", (layers.selection,)),
+    ("sparse", "Sparse layers", "selection, sparse attention, unions, whole models", (layers.selection, lists.in_a_model)),
     ("tuning", "Tuning, other cards, processors", "tuned and untuned, H100, CPUs", (kernels.tuned, cards.other_cards, processors.on_a_processor)),
     ("planning", "Prompts, drafts and plans", "appends, draft trees on the device, host time", (steps.new_tokens, steps.drafts, steps.plans)),
     ("models", "Whole steps of models", "one GPU, recorded searches, two GPUs", (steps.whole_steps, steps.decoder_on_two_gpus)),

@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 
 import pytest
 
-OUTSIDE = re.compile(r"^(\w+)=.* is outside of what deft takes here: (.*)$")
+OUTSIDE = re.compile(r"^(\w+)=.* is not supported here: (.*)$")
 
 
 def judge(error):

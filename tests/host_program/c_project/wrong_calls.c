@@ -129,8 +129,9 @@ static void wrong_tensors(const deft_attention *attention) {
   q_tensor.ndim = 2;
   RUN_FAILS("q has 2 dimensions, it must be [queries, query_heads, head_dim] = [1, 4, 64]");
   q_tensor.strides = apart;
-  RUN_FAILS("q of shape [1, 4, 64] has strides [256, 128, 1], but for the first, which may be greater, they "
-            "must be [256, 64, 1]");
+  RUN_FAILS(
+      "q of shape [1, 4, 64] has strides [256, 128, 1], except for the first, which may be larger, they "
+      "must be [256, 64, 1]");
   q_tensor.size = 0;
   RUN_FAILS("q: deft_tensor::size is 0");
   q_tensor.device_type = DEFT_DEVICE_CUDA;

@@ -136,7 +136,7 @@ void addKernelFlags(CLI::App *command, KernelBenchFlags &flags) {
       ->check(atLeast(0));
   command->add_option("--tile", flags.tileQ, "Most rows of an item")->check(atLeast(1));
   command->add_option("--repeat", flags.repeats, "Timed runs of each row")->check(atLeast(1));
-  command->add_option("--seed", flags.seed, "Of the inputs and of the scattering")->check(seed());
+  command->add_option("--seed", flags.seed, "Seed of the inputs and the page order")->check(seed());
   addConfigOption(*command, flags.config);
   addUntunedFlag(*command, flags.untuned);
   command->add_flag("--quick", flags.quick,
@@ -158,7 +158,7 @@ int benchKernels(Context &context, const KernelBenchFlags &flags, const std::vec
                  bool withVariants) {
   if (flags.specs.empty())
     return reportError(context,
-                       {ErrorCode::Usage, "which spec to run is not said",
+                       {ErrorCode::Usage, "SPEC is required",
                         "give a spec, like tests/bench/kernel_rows.deft of deftc's sources, or a package"});
   if (const auto writable = checkOutput(context, flags.json); !writable)
     return reportError(context, writable.error());

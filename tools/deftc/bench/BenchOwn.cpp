@@ -212,8 +212,8 @@ int benchOwn(Context &context, Options options) {
     (isTreeFile(input) ? options.trees : specs).push_back(std::move(input));
   options.flags.specs = std::move(specs);
   if (options.flags.specs.empty())
-    return reportError(context, {ErrorCode::Usage, "which spec to run is not said",
-                                 "give a spec, like llama3_8b, or a package"});
+    return reportError(context,
+                       {ErrorCode::Usage, "SPEC is required", "give a spec, like llama3_8b, or a package"});
   if (options.workloads.empty() && options.trees.empty())
     return reportError(context,
                        {ErrorCode::Usage, "no tree is given", "give a tree file or --workload NAME"});

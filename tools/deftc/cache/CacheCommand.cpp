@@ -126,7 +126,7 @@ int list(Context &context, bool asJson) {
   if (asJson)
     context.out << array.dump(2) << '\n';
   else if (files.empty() && sparse.empty())
-    context.out << "no configs are there; `deftc tune` makes some\n";
+    context.out << "there are no configs; `deftc tune` makes some\n";
   if (!asJson)
     context.out << "places     " << placesText(places) << "\nkernels    " << compiledKernelsText()
                 << "; deftc cache kernels list\n";

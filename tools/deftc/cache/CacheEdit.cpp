@@ -216,8 +216,8 @@ int pruneFile(Context &context, const Found &found, const PruneOptions &options)
 
 int prune(Context &context, const PruneOptions &options) {
   if (!options.stale && !options.illegal && !options.all)
-    return reportError(
-        context, {ErrorCode::Usage, "it is not said what is to go", "give --stale, --illegal or --all"});
+    return reportError(context,
+                       {ErrorCode::Usage, "nothing to remove is named", "give --stale, --illegal or --all"});
   int code = kExitOk;
   // What was installed, or is named by a variable, is not ours to change.
   const auto isOurs = [&](const auto &found) {

@@ -68,7 +68,7 @@ struct PruneOptions {
 
 int prune(Context &context, const PruneOptions &options) {
   if (options.olderThanDays < 0 && !options.broken && !options.all)
-    return reportError(context, {ErrorCode::Usage, "it is not said which kernels are to go",
+    return reportError(context, {ErrorCode::Usage, "no kernels to remove are named",
                                  "give --older-than DAYS, --broken or --all"});
   const auto place = module_cache::defaultCacheFolder();
   if (!place)
@@ -126,8 +126,7 @@ void addCacheKernels(CLI::App &cache, Context &context) {
   command->require_subcommand(1);
   command->footer("Examples:\n  deftc cache kernels list\n  deftc cache kernels prune --older-than 30");
 
-  CLI::App *listing =
-      command->add_subcommand("list", "The compiled kernels that there are, the newest first");
+  CLI::App *listing = command->add_subcommand("list", "List compiled kernels, newest first");
   auto asJson = std::make_shared<bool>(false);
   listing->add_flag("--json", *asJson, "Print JSON");
   listing->footer("Example:\n  deftc cache kernels list");
@@ -138,7 +137,7 @@ void addCacheKernels(CLI::App &cache, Context &context) {
   pruning->add_option("--older-than", options->olderThanDays, "Those that were compiled so many days ago")
       ->type_name("DAYS")
       ->check(atLeast(0));
-  pruning->add_flag("--broken", options->broken, "Those whose files lack or do not match their checksums");
+  pruning->add_flag("--broken", options->broken, "Those with missing or wrong checksums");
   pruning->add_flag("--all", options->all, "All");
   pruning->add_flag("--dry-run", options->isTrial, "Only count");
   pruning->footer("Example:\n  deftc cache kernels prune --older-than 30 --dry-run");

@@ -48,11 +48,11 @@ void printRegret(Context &context, const regret::RegretReport &report) {
                   << " at worst; at least as fast as untuned " << one.beatHeuristic << " of "
                   << counted(one.offers, "time", "times") << '\n';
   for (const regret::OrderRegret &order : report.orders)
-    context.out << order.of << ": " << rounded(order.mean, 3) << " of the untuned choice's time in the mean, "
+    context.out << order.of << ": " << rounded(order.mean, 3) << " of the untuned choice's time on average, "
                 << rounded(order.worst, 3) << " at worst; used for " << order.chosen << " of "
                 << counted(order.rows, "tree", "trees") << '\n';
   if (report.rows.empty())
-    context.out << "no entry of this device is fresh and of trees that have a name\n";
+    context.out << "this device has no fresh entry for named trees\n";
 }
 
 struct Options {
@@ -97,11 +97,9 @@ void addCacheRegret(CLI::App &cache, Context &context) {
   command->add_option("--offers", options->offers, "Entries of each rule that are timed at most")
       ->check(atLeast(1))
       ->capture_default_str();
-  command->add_flag(
-      "--held-out", options->entries.timing.isHeldOut,
-      "Time on trees like those that were tuned on, of the same classes, which nobody tuned on");
-  command->add_flag("--stale", options->withStale,
-                    "Hide entries of older kernels, too, and offer those that are near");
+  command->add_flag("--held-out", options->entries.timing.isHeldOut,
+                    "Time on other trees of the same classes");
+  command->add_flag("--stale", options->withStale, "Also hide entries of older kernels, and offer near ones");
   command->add_flag("--json", options->asJson, "Print JSON");
   command->footer(
       "Examples:\n  deftc cache regret                (what the entries remember)\n"

@@ -145,7 +145,7 @@ int renewCommand(Context &context, const Options &options) {
     context.out << counted(left, "entry", "entries")
                 << " of trees that have no name here: `deftc tune` finds them again\n";
   if (stale.illegal > 0)
-    context.out << counted(stale.illegal, "entry", "entries") << " that no kernel of today can be made for: "
+    context.out << counted(stale.illegal, "entry", "entries") << " that today's kernels do not support: "
                 << "`deftc cache prune --illegal` removes them\n";
   return kExitOk;
 }
@@ -165,7 +165,7 @@ void addCacheRenew(CLI::App &cache, Context &context) {
                    "Write them to this file of configs; by default into your own configs")
       ->check(keptFile());
   command->add_flag("--dry-run", options->isTrial, "Only time and say");
-  command->footer("After an update of deftc what was tuned is stale and takes part in less.\n"
+  command->footer("After an update of deftc, tuned entries may be stale, and fewer rules use them.\n"
                   "Examples:\n  deftc cache renew llama3_8b\n  deftc cache renew llama3_8b --dry-run");
   context.onRun(command, [&context, options] { return renewCommand(context, *options); });
 }

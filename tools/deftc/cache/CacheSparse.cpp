@@ -97,7 +97,7 @@ json listedJson(const FoundSparseFile &found) {
 void printShown(const SparseEntry &entry, std::ostream &out) {
   out << "  sparse layers, lists of " << withSeparators(entry.budget) << " tokens by "
       << spec::toString(entry.by) << ": " << rounded(entry.gain(), 2)
-      << " times as fast as by the rules in the mean of "
+      << " times the speed of the rules, on average over "
       << counted(std::ssize(entry.cuts), "number of queries", "numbers of queries") << "; "
       << entry.provenance.date.substr(0, 10) << (isStale(entry) ? "; stale" : "") << "\n      "
       << sparseTileText(tileOf(entry)) << (entry.isChosen ? ", chosen" : ", a package's") << "; "

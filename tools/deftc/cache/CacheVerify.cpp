@@ -66,7 +66,7 @@ int verify(Context &context, const std::vector<std::string> &paths) {
     if (!verifyFile(context, found))
       code = std::max<int>(code, kExitDiagnostics);
   if (files.empty() && sparse.empty())
-    context.out << "no configs are there\n";
+    context.out << "there are no configs\n";
   return code;
 }
 
@@ -85,7 +85,7 @@ void addCacheVerify(CLI::App &cache, Context &context) {
   CLI::App *command = cache.add_subcommand(
       "verify", "Check files of tuned configs and sparse layers; exit with 1 if one is wrong");
   auto paths = std::make_shared<std::vector<std::string>>();
-  command->add_option("PATH", *paths, "Files, or folders of them; by default all that there are");
+  command->add_option("PATH", *paths, "Files, or folders of them; default: all");
   command->footer("Example:\n  deftc cache verify both.json");
   context.onRun(command, [&context, paths] { return verify(context, *paths); });
 }

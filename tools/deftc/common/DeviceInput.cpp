@@ -61,7 +61,7 @@ Result<DeviceKey> namedDevice(const DeviceOptions &options, const config_cache::
     return Error{ErrorCode::Usage, "`" + options.device + "` names several devices: " + known, ""};
   const std::string kind = options.backend.empty() ? "" : " of the back end `" + options.backend + "`";
   return Error{ErrorCode::Usage, "there are no configs for a device `" + options.device + "`" + kind,
-               known.empty() ? "there are none at all; see deftc cache list" : "there are for " + known};
+               known.empty() ? "there are no configs; see deftc cache list" : "there are for " + known};
 }
 
 } // namespace
@@ -88,7 +88,7 @@ Result<ChosenDevice> chooseDevice(const DeviceOptions &options, const config_cac
     key = std::move(*gpu);
   } else if (options.backend == "cuda") {
     Error error = gpu.error();
-    error.hint = "name a device with --device; deftc cache list shows those that there are configs for";
+    error.hint = "name a device with --device; deftc cache list shows devices with configs";
     return error;
   } else {
     key = DeviceKey::ofCpu(options.threads > 0 ? options.threads : exec::usableProcessors());

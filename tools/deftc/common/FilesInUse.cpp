@@ -79,7 +79,7 @@ Result<void> FilesInUse::writesInto(const std::string &folder) const {
   for (const File &input : inputs_)
     if (fs::path(input.canonical).parent_path() == canonical)
       return Error{ErrorCode::Usage, "`" + folder + "` holds `" + input.path + "`, which this command reads",
-                   "name a folder of its own for what is written"};
+                   "name another folder for the output"};
   return {};
 }
 

@@ -20,7 +20,7 @@ constexpr const char *kStandardInput = "<stdin>";
 /// A text that is piped in; what it imports is looked for in the current folder.
 support::Result<spec::ImportedFile> readStandardInput(Context &context) {
   if (std::exchange(context.isInputRead, true))
-    return Error{ErrorCode::Usage, "`-` stands for what is piped in, which can be read once", ""};
+    return Error{ErrorCode::Usage, "`-` is standard input, which can be read only once", ""};
   std::istream &in = context.in ? *context.in : std::cin;
   std::string text(spec::kMaxFileBytes + 1, '\0');
   in.read(text.data(), static_cast<std::streamsize>(text.size()));

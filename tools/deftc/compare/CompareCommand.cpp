@@ -21,7 +21,7 @@ constexpr char kFooter[] = R"(Examples:
       (the same on your own trees: tree files may stand anywhere)
   deftc compare my.deft other.deft tree.json --partition auto,node
       (two specs side by side; packages likewise)
-Rows of one tree are timed in turn, round by round. `--config FILE` takes the place of what was tuned.)";
+Rows of one tree are timed in turn, round by round. `--config FILE` replaces tuned configs.)";
 
 int compareCommand(Context &context, const CompareOptions &options) {
   if (const auto writable = checkOutput(context, options.json); !writable)

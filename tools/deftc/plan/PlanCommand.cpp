@@ -236,7 +236,7 @@ void addPlanCommand(CLI::App &app, Context &context) {
   addTreeOptions(*command, options->tree);
   command
       ->add_option("--param", options->params,
-                   "NAME=VALUE, as `deftc run` takes it: of those that bound what the mask shows")
+                   "NAME=VALUE, as for `deftc run`: parameters that bound the mask")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   command->add_option("--partition", options->partition, "Partition; default: from the schedule")

@@ -48,7 +48,7 @@ support::Result<PlanForm> choosePlanForm(const std::string &as, const std::strin
   for (const Known &known : kKnown)
     endings.emplace_back(known.ending);
   return support::Error{
-      support::ErrorCode::Usage, "`" + file + "` ends in " + ending + ", which says nothing of what to write",
+      support::ErrorCode::Usage, "`" + file + "` ends in " + ending + ", which is no known format",
       "known endings are " + joined(endings) + "; --as " + joined(planForms(), "|") + " goes with any name"};
 }
 

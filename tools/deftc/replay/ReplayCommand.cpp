@@ -123,7 +123,7 @@ int replayCommand(Context &context, Options &options) {
     if (const auto writable = checkOutput(context, path); !writable)
       return reportError(context, writable.error());
   if (options.program.empty() && !options.output.empty())
-    return reportError(context, {ErrorCode::Usage, "-o names a file for a program, and none is asked for",
+    return reportError(context, {ErrorCode::Usage, "-o names a file for a program, but --program is missing",
                                  "--program cpp or --program python"});
   if (const auto read = readsConfigs(context, options.run.config); !read)
     return reportError(context, read.error());
@@ -171,22 +171,21 @@ int replayCommand(Context &context, Options &options) {
 
 void addRunOptions(CLI::App &command, Options &options) {
   RunOptions &run = options.run;
-  command.add_option("--backend", run.backend, "Where it runs; by default a GPU if there is one")
+  command.add_option("--backend", run.backend, "Device; default: a GPU if present")
       ->check(CLI::IsMember({"cpu", "cuda"}));
-  command
-      .add_option("--check", options.check, "`all` checks everything, `none` nothing; by default a sample")
+  command.add_option("--check", options.check, "`all` checks everything, `none` nothing; default: a sample")
       ->check(CLI::IsMember({"all", "none"}));
   command.add_option("--repeat", run.repeat, "Timed runs")->check(atLeast(1));
-  command.add_option("--threads", run.threads, "Of the CPU; all by default")->check(threads());
-  command.add_option("--seed", run.seed, "Of random values")->check(seed());
-  command.add_flag("--random", options.isRandom, "Random values, whatever was captured");
-  command.add_option("--param", run.params, "NAME=VALUE or NAME=FILE.npy, in place of what was captured")
+  command.add_option("--threads", run.threads, "CPU threads; default: all")->check(threads());
+  command.add_option("--seed", run.seed, "Seed of random values")->check(seed());
+  command.add_flag("--random", options.isRandom, "Random values, even if tensors were captured");
+  command.add_option("--param", run.params, "NAME=VALUE or NAME=FILE.npy, in place of captured values")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   command
       .add_option_function<std::string>(
           "--partition", [&](const std::string &name) { run.partition = config::partitionFromName(name); },
-          "How the work is cut, in place of what the config says")
+          "Partition, in place of the config's")
       ->check(CLI::IsMember(spec::partitionNames()));
   command.add_option("--chunk", run.chunk, "Most tokens of an item; 0 fills the machine")->check(atLeast(0));
   addConfigOption(command, run.config);

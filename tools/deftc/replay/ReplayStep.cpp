@@ -81,7 +81,7 @@ std::string kindText(const capture::RunFacts &run) {
 std::string momentText(const capture::Step &step) {
   switch (step.moment) {
   case capture::Moment::Run:
-    return "behind its first run";
+    return "after its first run";
   case capture::Moment::Upload:
     return "when its plan was uploaded for a captured graph";
   case capture::Moment::Call:
@@ -181,13 +181,13 @@ std::vector<std::string> differencesOf(const ReplayStep &replay) {
     texts.push_back(counted(replay.place.pagesAdded, "page", "pages") +
                     " that the captured table lacks are added");
   if (!step.readDevice && step.device.kind == config::DeviceKind::Gpu)
-    texts.push_back("lengths are those that the host knew");
+    texts.push_back("lengths are the host's");
   if (!step.drafts.empty())
     texts.push_back("drafts are nodes of the tree; the captured plan had stand-ins for them");
   for (const std::string &name : step.paramsLeftOut)
     texts.push_back("values of `" + name + "` were not captured");
   if (step.isPackaged)
-    texts.push_back("the captured run had the kernels of a package, which are compiled anew");
+    texts.push_back("the captured run had the kernels of a package; here they are compiled again");
   if (replay.variant().readsGivenLists())
     texts.push_back("the lists that the program gave are drawn at random");
   const abi::CacheLayout packed = exec::cacheLayoutsOf(replay.variant()).k;

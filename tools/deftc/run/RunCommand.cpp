@@ -28,13 +28,13 @@ where tree.json holds a prompt with two branches:
    "queries": [{"node": 1}, {"node": 2}]}
 
   deftc run llama3_8b --workload few_shot --steps 20 --partition node --check
-`deftc workloads` lists the workloads and what they can be told.
+`deftc workloads` lists the workloads and their parameters.
 
   deftc run my.deft --tree tree.json --dump out
 writes q.npy, k.npy, v.npy, out.npy, lse.npy (float32; a token's place in k and v is that of
-its node in tree.json), tree.json and spec.json, so that any program can check the result. Of
-an attention that selects, selected.npy and sparse_out.npy, too. A folder of such files, of deftc
-or of another program, is run again by
+its node in tree.json), tree.json and spec.json, so that any program can check the result. An
+attention that selects also has selected.npy and sparse_out.npy. Run such a folder again, whatever
+program wrote it:
   deftc run my.deft --inputs out)";
 
 int runCommand(Context &context, const RunOptions &options) {
@@ -53,7 +53,7 @@ int runCommand(Context &context, const RunOptions &options) {
     if (const int code = writeOutput(context, options.json, toJson(*report).dump(2) + "\n"); code != kExitOk)
       return code;
   if (report->check && report->check->rows > 0 && report->check->blindRows == report->check->rows)
-    context.err << "warning: no row sees a token, so the check says nothing: the mask hides all of them, or "
+    context.err << "warning: no row sees a token, so the check proves nothing: the mask hides all tokens, or "
                    "paths are empty\n";
   if (report->check && !report->check->passed())
     return reportError(context, {ErrorCode::Diagnostics,

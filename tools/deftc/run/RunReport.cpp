@@ -56,11 +56,11 @@ std::string stepsText(const RunReport &report) {
   for (const RunReport::Step &step : report.steps)
     us += step.runUs;
   return withSeparators(static_cast<long long>(report.steps.size())) + ", " +
-         micros(us / static_cast<double>(report.steps.size())) + " each in the mean; planned anew " +
+         micros(us / static_cast<double>(report.steps.size())) + " each on average; planned again " +
          counted(made, "time", "times") + " (" + micros(medianOf(report.steps, false)) + "), advanced " +
          counted(advanced, "time", "times") +
          (advanced > 0 ? " (" + micros(medianOf(report.steps, true)) + ")" : "") +
-         "; the other lines tell of the last";
+         "; the other lines are of the last";
 }
 
 /// How much of all (row, token) pairs counting inputs have told apart.

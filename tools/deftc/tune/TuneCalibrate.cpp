@@ -25,7 +25,7 @@ void printCalibration(const Calibration &made, std::ostream &out) {
     const double after = made.fit.after.*price.name.member;
     out << std::left << std::setw(20) << price.name.key << std::right << std::setw(10)
         << support::significant(after / price.factor, 3) << std::setw(10) << support::significant(after, 3)
-        << (price.isDecided ? "" : "  not told by these probes, so as it was") << '\n';
+        << (price.isDecided ? "" : "  not determined by these probes, unchanged") << '\n';
   }
   const PriceQuality &before = made.before, &after = made.after;
   out << "\nprices are off by " << percent(before.medianError) << " before, " << percent(after.medianError)
@@ -33,7 +33,7 @@ void printCalibration(const Calibration &made, std::ostream &out) {
       << percent(after.worstError) << " at worst\n"
       << "of the configs of " << counted(after.trees, "tree", "trees") << " the cheapest by the prices takes "
       << percent(before.meanRegret) << " longer than the fastest before, " << percent(after.meanRegret)
-      << " after in the mean; " << percent(before.worstRegret) << " and " << percent(after.worstRegret)
+      << " after, on average; " << percent(before.worstRegret) << " and " << percent(after.worstRegret)
       << " at worst\n"
       << "kept in " << made.path << '\n';
 }

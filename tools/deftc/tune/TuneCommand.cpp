@@ -38,14 +38,13 @@ constexpr char kFooter[] = R"(Examples:
   deftc tune my.deft --sparse              (a minute; of an attention that selects, on a GPU)
 Families of trees, each several workloads at several sizes: few_shot, reasoning, speculative,
 multi_level, multi_document, no_sharing, forest; `all` is all of them. `rows` is the trees of
-`deftc bench`'s tables. A name with parameters, as `deftc workloads` takes it, is that workload alone.
+`deftc bench`'s tables. A name with parameters, as for `deftc workloads`, is only that workload.
 
-An attention that selects has sparse layers, which read lists of tokens: on a GPU their tile and the cut of
-their lists are tuned, too, behind the trees and within the same budget (a quarter of it, up to a minute).
+An attention that selects has sparse layers, which read lists of tokens. On a GPU their tile and the cut of
+their lists are tuned after the trees, within the same budget (a quarter of it, up to a minute).
 
-What was found is kept for this device, and `deftc run` and `deftc plan` use it. A session that was
-stopped, by its budget, Ctrl-C (the exit code is then 130) or worse, goes on where it was when the same
-command is given again.)";
+The configs are stored for this device, and `deftc run` and `deftc plan` use them. The same command resumes
+a session that ended early by its budget, Ctrl-C (exit code 130) or a crash.)";
 
 struct Options {
   std::string input, variant, recordsFolder, backend, strategy = "guided", pages = "scattered";
@@ -225,8 +224,8 @@ int runSparse(Context &context, const Options &options, const program::Program &
   if (auto checked = sparse::checkSelects(program.variant()); !checked)
     return reportError(context, checked.error());
   if (options.backend == "cpu" || (options.backend.empty() && !measure::hasCuda()))
-    return reportError(context, {ErrorCode::Usage, "sparse layers are tuned on GPUs alone",
-                                 "on processors they have neither tiles nor cuts to tune"});
+    return reportError(context, {ErrorCode::Usage, "sparse layers are tuned only on GPUs",
+                                 "on processors they have no tiles or cuts"});
   auto params = openParams(context, program.variant(), options.params);
   if (!params)
     return reportError(context, params.error());
@@ -246,7 +245,7 @@ int runTune(Context &context, const Options &options) {
   if (const auto inUse = checkFiles(context, options); !inUse)
     return reportError(context, inUse.error());
   if (options.input.empty() && !options.isCalibrating)
-    return reportError(context, {ErrorCode::Usage, "SPEC is required", "with --calibrate alone it is not"});
+    return reportError(context, {ErrorCode::Usage, "SPEC is required", "except with --calibrate"});
   // What the prices of a machine are does not hang on the attention much.
   const auto program =
       openProgram(context, options.input.empty() ? "llama3_8b" : options.input, options.variant);
@@ -384,8 +383,8 @@ void addTuneCommand(CLI::App &app, Context &context) {
       ->check(keptFile());
   command->add_flag("--fresh", options->isFresh, "Start again instead of resuming from a journal");
   command->add_flag("--from-related", options->fromRelated,
-                    "Only measure known configs of a class again, for this attention or one that differs in "
-                    "type and pages only (on a GPU in each order); search other classes");
+                    "For classes with known configs, of this attention or one that differs only in type and "
+                    "pages, only measure these again (on a GPU in each order); search other classes");
   command->add_flag(
       "--as-given", options->asGiven,
       "Tune for the given trees only; by default similar trees are added where a class has few");

@@ -7,8 +7,8 @@
 
 DEFT_C_BEGIN
 
-/// A compiled attention. Immutable; all threads may use one. Compiling takes some tenths of a second, so do
-/// it once. What was made with it goes on without it.
+/// A compiled attention. Immutable; all threads may use it. Compiling takes some tenths of a second, so do it
+/// once. Objects made with it stay valid without it.
 typedef struct deft_attention deft_attention;
 
 /// All zero is all default.
@@ -21,18 +21,18 @@ typedef struct deft_compile_options {
   const char *import_folder;
 } deft_compile_options;
 
-/// Compiles a spec for this machine's processor. DEFT_DIAGNOSTICS where it is wrong; DEFT_ENVIRONMENT where
-/// the library has no compiler (deft_has_compiler). `options` may be null. On an error `*attention` is null,
-/// as it is in all calls that make a handle.
+/// Compiles a spec for this machine's processor. DEFT_DIAGNOSTICS if it is wrong; DEFT_ENVIRONMENT if the
+/// library has no compiler (deft_has_compiler). `options` may be null. On an error `*attention` is null, as
+/// it is in all calls that make a handle.
 DEFT_C_API deft_status deft_attention_compile(const char *text, const deft_compile_options *options,
                                               deft_attention **attention);
 
-/// Compiles the spec in a file, or a shipped spec by its name ("llama3_8b"). Imports are looked for beside
-/// the file, then in the shipped library; `name` and `import_folder` are not used.
+/// Compiles the spec in a file, or a shipped spec by its name ("llama3_8b"). Imports are looked up beside the
+/// file, then in the shipped library; `name` and `import_folder` are not used.
 DEFT_C_API deft_status deft_attention_compile_file(const char *path, const deft_compile_options *options,
                                                    deft_attention **attention);
 
-/// Loads what `deftc build` made: for this machine's processor with `--cpu`, and for GPUs. A package holds
+/// Loads a package of `deftc build`: for this machine's processor with `--cpu`, and for GPUs. A package holds
 /// native code: trust it like a program. `name`: which of its attentions; null: the only one.
 DEFT_C_API deft_status deft_attention_load_package(const char *path, const char *name,
                                                    deft_attention **attention);
@@ -63,9 +63,9 @@ typedef struct deft_attention_facts {
   deft_dtype key_dtype;
   deft_dtype value_dtype;
   int32_t value_in_key; ///< 1: a token's value is the beginning of its key, and a run's `v` is not read
-  int32_t sees_path;    ///< 1: the mask is bound by `path`: a query may see tokens of its path behind its own
-  /// Of a latent cache whose rows have scales in them: columns of V that share one. 0: there are none. A
-  /// token has token_stride elements then, which are bytes: its key_dim columns and the scales.
+  int32_t sees_path;    ///< 1: the mask is bound by `path`: a query may see later tokens of its path
+  /// For a latent cache with scales in its rows: the columns of V that share a scale; 0: no scales. A token
+  /// then has token_stride bytes: its key_dim columns and the scales.
   int32_t scale_columns;
 } deft_attention_facts;
 
@@ -96,11 +96,11 @@ typedef struct deft_param_info {
 DEFT_C_API deft_status deft_attention_get_param(const deft_attention *attention, int32_t index,
                                                 deft_param_info *info);
 
-/// An attention as text to read: what was written, and what the compiler makes of it.
+/// An attention as text to read: its source, and the compiler's output.
 enum {
   DEFT_SOURCE_IR = 0,   ///< the deft dialect of MLIR, after the passes
   DEFT_SOURCE_CUDA = 1, ///< a kernel's translation unit as NVRTC gets it
-  DEFT_SOURCE_SPEC = 2  ///< what was compiled, as it was written; of a package, too
+  DEFT_SOURCE_SPEC = 2  ///< the compiled spec, as written; also of a package
 };
 
 /// For CUDA. All zero is all default.
@@ -110,8 +110,8 @@ typedef struct deft_source_options {
   const char *phase;        ///< of the untuned config, or "merge"; null: the first
 } deft_source_options;
 
-/// `*text` is the caller's: deft_free. `options` may be null. The IR, and CUDA of what is not a package, need
-/// a library with the compiler: DEFT_ENVIRONMENT without.
+/// `*text` is the caller's: deft_free. `options` may be null. The IR, and CUDA without a package, need a
+/// library with the compiler: DEFT_ENVIRONMENT otherwise.
 DEFT_C_API deft_status deft_attention_get_source(const deft_attention *attention, int32_t kind,
                                                  const deft_source_options *options, char **text);
 
@@ -131,9 +131,9 @@ DEFT_C_API deft_status deft_params_set_f32(deft_params *params, const char *name
                                            size_t count);
 DEFT_C_API deft_status deft_params_set_i32(deft_params *params, const char *name, const int32_t *values,
                                            size_t count);
-/// Sets an array, of f32 or i32 as it is declared, that lies in the memory of the GPU that runs. It is read
-/// when kernels run, so it may change between the replays of a captured graph, and stays the caller's. Plans
-/// see no bound in it; runs on the host and the tuner refuse it.
+/// Sets an array of f32 or i32, as declared, in the memory of the GPU that runs. Kernels read it when they
+/// run, so it may change between the replays of a captured graph. It stays the caller's. Plans see no bound
+/// in it; runs on the host and the tuner refuse it.
 DEFT_C_API deft_status deft_params_set_device(deft_params *params, const char *name, const void *elements,
                                               size_t count);
 

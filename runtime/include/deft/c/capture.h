@@ -3,12 +3,12 @@
 #include <deft/c/gpu.h>
 #include <deft/c/status.h>
 
-/// Captured steps: small files of what a program computes, for `deftc replay` on another machine.
+/// Captured steps: small files of a program's decode steps, for `deftc replay` on another machine.
 
 DEFT_C_BEGIN
 
 enum {
-  DEFT_CAPTURE_HOST = 0,   ///< what the host knows; waits for nothing
+  DEFT_CAPTURE_HOST = 0,   ///< the host's values; waits for nothing
   DEFT_CAPTURE_DEVICE = 1, ///< a captured step also waits for its GPU and copies page table, lengths, drafts
   DEFT_CAPTURE_TENSORS = 2 ///< and q, K and V of the step's tokens
 };
@@ -21,21 +21,20 @@ typedef struct deft_capture_options {
   int64_t most_bytes; ///< of all files together; 0: 2^30
 } deft_capture_options;
 
-/// Captures steps from now on, in place of what DEFT_CAPTURE says. Null: no more.
+/// Captures steps from now on, overriding DEFT_CAPTURE. Null: ends capturing.
 ///
-/// Of each plan, the first four trees are written, then those whose numbers are powers of two, each with the
-/// first run of each attention (of four at most). A plan is seen from its next tree on. Specs, parameters,
+/// Of each plan it writes the first four trees, then those whose numbers are powers of two, each with the
+/// first run of each attention (at most four). A plan counts from its next tree on. Specs, parameters,
 /// config, tree, page table, drafts, strides and times are written; environment variables, folders and names
-/// of users are not. A step that cannot be written, and a limit, end capturing: no run fails for it. The log
-/// says so (DEFT_LOG_CAPTURE), and deft_get_capture.
+/// of users are not. A step that cannot be written, or a limit, ends capturing; no run fails for it. The log
+/// (DEFT_LOG_CAPTURE) and deft_get_capture report it.
 DEFT_C_API deft_status deft_set_capture(const deft_capture_options *options);
 
-/// What was captured. Made by the library: deft_free gives all of it back. Fields that do not lie within its
-/// size are not there.
+/// The captured steps. Made by the library: free it with deft_free. Fields beyond its size do not exist.
 typedef struct deft_capture_state {
   size_t size;
-  const char *folder; ///< of what is or was captured last; empty: nothing was
-  const char *ended;  ///< why no more is written; empty: it goes on, or was ended by the program
+  const char *folder; ///< of the current or last capture; empty: none
+  const char *ended;  ///< why it ended; empty: it continues, or the program ended it
   int64_t bytes;      ///< that were written
   int32_t steps;      ///< that were written
   int32_t is_on;

@@ -2,7 +2,7 @@
 
 #include <deft/c/status.h>
 
-/// What this machine can do, how to mend what is missing, and which features run where.
+/// The state of this machine, fixes for missing parts, and a table of which features run where.
 
 DEFT_C_BEGIN
 

@@ -4,14 +4,14 @@
 #include <deft/c/sequence_tree.h>
 #include <deft/c/tensor.h>
 
-/// On NVIDIA GPUs of compute capability 8.0 and newer. The driver is looked for at run time: programs that
-/// are linked with the library start on machines without one.
+/// On NVIDIA GPUs of compute capability 8.0 and newer. The driver is loaded at run time: programs linked with
+/// the library also start on machines without one.
 ///
-/// Tensors of a run are memory of the GPU. Everything that a call puts on a stream happens behind what is
-/// there and before what comes; deft_gpu_plan_run waits for nothing, allocates nothing and touches no other
-/// stream, so it can be captured in a CUDA graph. A replay of the graph computes the plan that was uploaded
-/// last. A capture fixes pointers, parameters and the room for plans (deft_gpu_plan_reserve). A step that
-/// needs more room is an error when the plan advances, and the graph must be captured again with a new plan.
+/// Tensors of a run are memory of the GPU. Calls enqueue their work on the stream, in stream order.
+/// deft_gpu_plan_run waits for nothing, allocates nothing and touches no other stream, so a CUDA graph can
+/// capture it. A replay of the graph computes the plan that was uploaded last. A capture fixes pointers,
+/// parameters and the room for plans (deft_gpu_plan_reserve). A step that needs more room is an error when
+/// the plan advances, and the graph must be captured again with a new plan.
 
 DEFT_C_BEGIN
 
@@ -20,8 +20,8 @@ typedef void *deft_gpu_stream;
 
 typedef struct deft_gpu_facts {
   size_t size;              ///< sizeof(deft_gpu_facts), set by the caller
-  const char *name;         ///< belongs to whom the facts were asked of
-  const char *architecture; ///< of the kernels that it gets, "sm_90a"; empty: it is too old for any
+  const char *name;         ///< belongs to the object that gave the facts
+  const char *architecture; ///< of its kernels, "sm_90a"; empty: it is too old
   uint64_t memory_bytes;
   int32_t index; ///< as CUDA counts them
   int32_t capability_major;
@@ -29,8 +29,7 @@ typedef struct deft_gpu_facts {
   int32_t multiprocessors;
 } deft_gpu_facts;
 
-/// GPUs of this machine. Made by the library: deft_free gives all of it back. Fields that do not lie within
-/// its size are not there.
+/// GPUs of this machine. Made by the library: free it with deft_free. Fields beyond its size do not exist.
 typedef struct deft_gpus {
   size_t size;
   size_t count;
@@ -40,12 +39,12 @@ typedef struct deft_gpus {
 /// All that the driver shows; DEFT_ENVIRONMENT without a driver or a GPU. `*gpus` is the caller's: deft_free.
 DEFT_C_API deft_status deft_gpu_list(deft_gpus **gpus);
 
-/// A GPU and its primary context, the one that the CUDA runtime uses, too. All threads may use one. No call
-/// of the library changes which device a thread has current.
+/// A GPU and its primary context, which the CUDA runtime also uses. All threads may use it. No call of the
+/// library changes which device a thread has current.
 typedef struct deft_gpu deft_gpu;
 
 DEFT_C_API deft_status deft_gpu_open(int32_t index, deft_gpu **gpu);
-/// What was made with it goes on without it.
+/// Objects made with it stay valid without it.
 DEFT_C_API void deft_gpu_destroy(deft_gpu *gpu);
 DEFT_C_API deft_status deft_gpu_get_facts(const deft_gpu *gpu, deft_gpu_facts *facts);
 
@@ -58,8 +57,8 @@ typedef struct deft_gpu_load_options {
   const deft_tree *typical_tree;
   /// Null: the defaults. What has no value yet gets one by deft_gpu_attention_with_params before a run.
   const deft_params *params;
-  /// 1: for plans with deft_plan_options::is_invariant: one kernel, whose sums have the same order whoever
-  /// shares them.
+  /// 1: for plans with deft_plan_options::is_invariant: one kernel, whose sums have the same order however
+  /// they are shared.
   int32_t is_invariant;
   int32_t reserved; ///< 0
 } deft_gpu_load_options;
@@ -76,25 +75,25 @@ DEFT_C_API deft_status deft_gpu_attention_load(const deft_gpu *gpu, const deft_a
 /// These kernels with other values. Waits for the device where the attention has arrays.
 DEFT_C_API deft_status deft_gpu_attention_with_params(const deft_gpu_attention *attention,
                                                       const deft_params *params, deft_gpu_attention **other);
-/// What was made with it goes on without it; a graph that has captured runs with it does not.
+/// Objects made with it stay valid; a graph that has captured runs with it does not.
 DEFT_C_API void deft_gpu_attention_destroy(deft_gpu_attention *attention);
 /// Both belong to the deft_gpu_attention.
 DEFT_C_API const deft_attention *deft_gpu_attention_get_attention(const deft_gpu_attention *attention);
 DEFT_C_API const deft_gpu *deft_gpu_attention_get_gpu(const deft_gpu_attention *attention);
 
-/// The most that a plan may have: deft_gpu_room_for says what batches need. Memory for partial results:
-/// partials * query_heads * (2 * head_dim + 4) bytes.
+/// The largest plan; deft_gpu_room_for computes it for batches. Memory for partial results: partials *
+/// query_heads * (2 * head_dim + 4) bytes.
 typedef struct deft_gpu_room {
   size_t size; ///< sizeof(deft_gpu_room), set by the caller
   int32_t queries;
   int32_t items; ///< deft_plan_summary::items; where the config has two kernels, for each of them
-  /// Stretches of tokens that items read: about (items + nodes + queries), three times as many where pages
-  /// are of 16 tokens, and five of 32 or more. Where the config's order is `mixed`, one more for each 16
-  /// tokens of each item that few queries see. Without room for these, the plan is in the order of the tree.
+  /// Stretches of tokens that items read: about (items + nodes + queries), three times as many with pages of
+  /// 16 tokens, five times with 32 or more. In the order `mixed`, one more for each 16 tokens of each item
+  /// that few queries see; without room for these, the plan has the order of the tree.
   int32_t runs;
   int32_t partials; ///< deft_plan_summary::partials
-  /// Of plans with deft_gpu_plan_options::budget: tokens of the longest path, and stretches of tokens that
-  /// lie side by side, a node's as a rule, of all queries' paths.
+  /// For plans with deft_gpu_plan_options::budget: tokens of the longest path, and stretches of consecutive
+  /// tokens (usually nodes) of all queries' paths.
   int32_t positions;
   int32_t stretches;
 } deft_gpu_room;
@@ -103,28 +102,27 @@ typedef struct deft_gpu_room {
 typedef struct deft_gpu_plan_options {
   size_t size;                   ///< sizeof(deft_gpu_plan_options)
   const deft_plan_options *plan; ///< null: all default
-  /// How many runs a replayed graph makes of a plan, one for each layer as a rule, where the host goes on to
-  /// the next step's tree while they are under way. 0: it waits for them before it changes the tree, and any
-  /// run that finds the tree changed is noticed as stale.
+  /// How many runs (usually layers) a replayed graph makes of a plan, if the host changes the tree for the
+  /// next step meanwhile. 0: the host waits for them before it changes the tree, and a run that finds a
+  /// changed tree is reported as stale.
   int32_t runs_ahead;
-  /// 1: requests grow on the GPU, where only the GPU knows how long they are: see deft_gpu_plan_follow. Makes
-  /// a plan somewhat larger to copy.
+  /// 1: requests grow on the GPU, and only the GPU knows their lengths: see deft_gpu_plan_follow. Makes a
+  /// plan somewhat larger to copy.
   int32_t follows_lengths;
   /// Tokens that a request may gain there before the next plan, at most 64. 0: to the end of its page, but at
   /// least 16.
   int32_t slack;
-  /// 1: for who suspects a page table that only the device has: before each run one kernel more looks at the
-  /// pages that it will read, and deft_gpu_plan_check_replays says which entry names none that the cache has
-  /// (the first dimension of k). It looks at deft_inputs::lists likewise. It cannot keep the run from reading
-  /// there.
+  /// 1: before each run one more kernel checks the pages that the run will read, and
+  /// deft_gpu_plan_check_replays reports an entry outside the cache (the first dimension of k). It also
+  /// checks deft_inputs::lists. It cannot stop the run from reading there.
   int32_t checks_pages;
-  /// For runs that select, and sparse ones (deft_gpu_plan_run_selecting), of an attention that selects:
-  /// tokens of a list at most, one of the spec's. 0: there are no such runs. Takes 4 bytes for each query,
-  /// list and token of the longest path, and 8 for each token of a list. Not together with follows_lengths,
-  /// nor with drafts whose trees only the GPU knows.
+  /// For selecting and sparse runs (deft_gpu_plan_run_selecting): the most tokens of a list, one of the
+  /// spec's budgets. 0: no such runs. Takes 4 bytes for each query, list and token of the longest path, and 8
+  /// for each token of a list. Not together with follows_lengths, nor with drafts whose trees only the GPU
+  /// knows.
   int32_t budget;
-  /// For deft_gpu_room_for, with a budget or of invariant plans: tokens of a path at most. 0: with a budget,
-  /// one may have all the tokens; of an invariant plan's paths nothing is known.
+  /// For deft_gpu_room_for, with a budget or for invariant plans: the most tokens of a path. 0: unknown; with
+  /// a budget, one path may have all tokens.
   int32_t longest_path;
 } deft_gpu_plan_options;
 
@@ -135,22 +133,21 @@ typedef struct deft_gpu_room_size {
   uint64_t host_bytes; ///< page-locked
 } deft_gpu_room_size;
 
-/// Room for the plans of all batches of at most so many requests with so many queries in all, whose prefixes
-/// are shared in whatever way, and of so many tokens, a shared one counted once: for deft_gpu_plan_reserve,
-/// before a graph is captured that is to serve them. A tree whose best plan needs more is planned in a way
-/// for which this is enough; one whose paths have more than 32 nodes in the mean may not be, nor, where
-/// longest_path does not say how long they are, an invariant plan of long paths that many queries share. (A
-/// deft_tree has as many requests as it has leaves and nodes that queries end with.) The bytes are those of a
-/// plan without drafts: the tables of deft_paged_requests::drafts come with the first that has some, for all
-/// that there is room for. `options` and `room_size` may be null.
+/// Room for the plans of all batches of at most so many requests, queries in all, and tokens (a shared one
+/// counted once), however they share: for deft_gpu_plan_reserve, before you capture a graph that is to serve
+/// them. A tree whose best plan needs more gets a plan that fits. Paths of more than 32 nodes on average may
+/// not fit, nor, without longest_path, an invariant plan of long paths that many queries share. (The requests
+/// of a deft_tree are its leaves and the nodes that queries end with.) The bytes do not include tables of
+/// drafts (deft_paged_requests::drafts), which come with the first plan that has some. `options` and
+/// `room_size` may be null.
 DEFT_C_API deft_status deft_gpu_room_for(const deft_gpu_attention *attention, int32_t requests,
                                          int32_t queries, int64_t tokens,
                                          const deft_gpu_plan_options *options, deft_gpu_room *room,
                                          deft_gpu_room_size *room_size);
 
 /// The work list of one tree, made on the host and kept on the GPU. It is on one stream at a time: uploads,
-/// runs and replays follow each other there. For one thread at a time; others, of the same tree and GPU too,
-/// go on independently.
+/// runs and replays follow each other there. For one thread at a time; other plans, also of the same tree and
+/// GPU, are independent.
 typedef struct deft_gpu_plan deft_gpu_plan;
 
 /// Plans on the host; deft_gpu_plan_upload comes next. `options` may be null.
@@ -158,64 +155,62 @@ DEFT_C_API deft_status deft_gpu_plan_make(const deft_gpu_attention *attention, c
                                           const deft_gpu_plan_options *options, deft_gpu_plan **plan);
 DEFT_C_API void deft_gpu_plan_destroy(deft_gpu_plan *plan); ///< waits for the device
 
-/// Makes the plan fit the tree as it is now, on the host alone: the GPU may still be running the one before.
-/// An error where it exceeds the room that a graph has captured. `advanced` may be null.
+/// Brings the plan to the tree's current state, only on the host: the GPU may still be running the one
+/// before. An error if it exceeds the room of a captured graph. `advanced` may be null.
 DEFT_C_API deft_status deft_gpu_plan_advance(deft_gpu_plan *plan, const deft_tree *tree,
                                              deft_advanced *advanced);
 
-/// Puts the plan on the stream, for runs and replays behind it: one copy, which is not waited for. Does
-/// nothing where it is there already. Not on a stream that is being captured.
+/// Enqueues one copy of the plan on the stream, for later runs and replays. Does nothing if the GPU already
+/// has it. Not on a stream that is being captured.
 DEFT_C_API deft_status deft_gpu_plan_upload(deft_gpu_plan *plan, deft_gpu_stream stream);
 
-/// For runs behind it on the stream, the path of each query has as many tokens as `lengths` says by then:
+/// In later runs on the stream, the path of each query has as many tokens as `lengths` says at that time:
 /// DEFT_I32, [queries], packed, in memory of the GPU. So a step in which all requests have grown needs
-/// nothing of the host: one call before the step's layers, in the same captured graph, and each replay reads
-/// what the lengths are then. Tokens that are gained have their pages behind the leaf's in the page table, as
-/// in an engine's (deft_paged_batch); a deft_sequence_tree moves a leaf that outgrows its place there, which
-/// takes a new plan. The lengths of the host's tree, which plans are made or advanced for, may be older, by
-/// at most deft_gpu_plan_options::slack tokens, but not greater. Where a length is less than the plan's, or
-/// greater than its slack allows, or a query cannot grow because another one ends with the same node, the
-/// plan does not follow, and deft_gpu_plan_check_replays says so. What a window hides by then is read until
-/// the next plan.
+/// nothing from the host: capture one call before the step's layers, and each replay reads the current
+/// lengths. The pages of new tokens follow the leaf's in the page table, as in an engine's
+/// (deft_paged_batch); a deft_sequence_tree moves a leaf that outgrows its place, which needs a new plan. The
+/// lengths of the host's tree may be older, by at most deft_gpu_plan_options::slack tokens, but not greater.
+/// The plan does not follow, and deft_gpu_plan_check_replays reports it, if a length is less than the plan's,
+/// or greater than its slack allows, or if another query ends with the same node. Tokens that a window hides
+/// meanwhile are read until the next plan.
 DEFT_C_API deft_status deft_gpu_plan_follow(deft_gpu_plan *plan, const deft_tensor *lengths,
                                             deft_gpu_stream stream);
 
-/// For runs behind it on the stream, which drafts of a deft_paged_batch see which: the mask, in memory of the
-/// GPU, as it is by then. Before the runs of each step, and as deft_gpu_plan_follow, it can be captured with
-/// them: the host does not see the trees, and a replay reads what the mask and the lengths are then. Where
-/// rows are not those of a tree, each of the request's drafts sees itself alone, and
-/// deft_gpu_plan_check_replays says so, as it does of lengths. Lengths are those of requests, and what
-/// deft_gpu_plan_follow says of older ones on the host is true of them.
+/// Sets for later runs on the stream which drafts of a deft_paged_batch see which: the mask in memory of the
+/// GPU, as it is at that time. Call it before the runs of each step. A graph can capture it with them: a
+/// replay reads the current mask and lengths. If rows are no tree, each of the request's drafts sees only
+/// itself and its request, and deft_gpu_plan_check_replays reports it. The lengths are those of requests;
+/// deft_gpu_plan_follow says how far the host's may be older.
 DEFT_C_API deft_status deft_gpu_plan_draft(deft_gpu_plan *plan, const deft_draft_mask *mask,
                                            deft_gpu_stream stream);
 
-/// Computes the attention of all queries. `attention` is the one of deft_gpu_plan_make, or another with the
-/// same heads, tiles and head_dim, as of other layers, whose mask hides no less: where the plan's bounds ask
-/// for parameters, with the same values. q, k, v and out begin at multiples of 16 bytes, and strides are
-/// multiples of 16 elements, or of 8 where 16 does not divide head_dim. Errors are found before anything is
-/// enqueued: a plan of an older tree, one that was not uploaded, tensors that are missing or wrong.
+/// Computes the attention of all queries. `attention` is the one of deft_gpu_plan_make, or another layer's
+/// with the same heads, tiles and head_dim whose mask hides no less, with the same values of the parameters
+/// in the plan's bounds. q, k, v and out begin at multiples of 16 bytes, and strides are multiples of 16
+/// elements, or of 8 where 16 does not divide head_dim. Errors are found before anything is enqueued: a plan
+/// of an older tree, one that was not uploaded, tensors that are missing or wrong.
 DEFT_C_API deft_status deft_gpu_plan_run(deft_gpu_plan *plan, const deft_gpu_attention *attention,
                                          const deft_inputs *inputs, const deft_outputs *outputs,
                                          deft_gpu_stream stream);
 
-/// An error where a replayed graph has run while the tree had changed since the upload: its result is that of
-/// the older tree. Or where deft_gpu_plan_follow or deft_gpu_plan_draft has met a length that the plan does
-/// not serve, or rows of drafts that are no tree's, or any run a page that the cache does not have
-/// (deft_gpu_plan_options::checks_pages). Told once. What is still under way is noticed later.
+/// An error if a replayed graph ran after the tree had changed since the upload (its result is the older
+/// tree's), if deft_gpu_plan_follow or deft_gpu_plan_draft met a length that the plan does not serve or rows
+/// that are no tree, or if a run met a page outside the cache (deft_gpu_plan_options::checks_pages). Each
+/// error is reported once; the call does not wait for work under way.
 DEFT_C_API deft_status deft_gpu_plan_check_replays(deft_gpu_plan *plan);
 
-/// Room for at least this, so that a graph captured now serves larger trees. Waits for the device; an upload
-/// follows. An error once a graph has captured the room.
+/// Makes room for at least this, so that a graph captured now serves larger trees. Waits for the device;
+/// upload the plan afterwards. An error once a graph has captured the room.
 DEFT_C_API deft_status deft_gpu_plan_reserve(deft_gpu_plan *plan, const deft_gpu_room *room);
 DEFT_C_API deft_status deft_gpu_plan_get_room(const deft_gpu_plan *plan, deft_gpu_room *room);
 
-/// 1 where the tree has not changed since it was planned for.
+/// 1 if the tree has not changed since the plan.
 DEFT_C_API int32_t deft_gpu_plan_is_current(const deft_gpu_plan *plan);
 DEFT_C_API int32_t deft_gpu_plan_query_count(const deft_gpu_plan *plan);
 DEFT_C_API deft_status deft_gpu_plan_get_summary(const deft_gpu_plan *plan, deft_plan_summary *summary);
-/// Which config the plan has, and why. A tuned config is taken where it runs by the kernels that are loaded;
-/// once a graph has captured the plan's room, the config stays, and `why` says so where a tree fits only cut
-/// as the captured one was and read from the root. `*choice` is the caller's: deft_free.
+/// The plan's config, and why. A tuned config is used if the loaded kernels can run it. Once a graph has
+/// captured the plan's room, the config stays; `why` says so if a tree fits only when it is cut like the
+/// captured one and read from the root. `*choice` is the caller's: deft_free.
 DEFT_C_API deft_status deft_gpu_plan_get_choice(const deft_gpu_plan *plan, deft_config_choice **choice);
 
 /// As deft_plan_get_picture.
@@ -226,9 +221,8 @@ DEFT_C_API deft_status deft_gpu_plan_get_page(const deft_gpu_plan *plan, const d
                                               const deft_gpu_plan *against, const deft_tree *against_tree,
                                               char **html);
 
-/// A page table on a GPU, that of a deft_sequence_tree or of a host with pages of its own, at one address for
-/// good, so that graphs may capture it. On one stream at a time, beside the plans there; for one thread at a
-/// time.
+/// A page table on a GPU, of a deft_sequence_tree or of your own pages, at a fixed address, so that graphs
+/// may capture it. Use it on one stream at a time, and in one thread at a time.
 typedef struct deft_gpu_page_table deft_gpu_page_table;
 
 /// Room for a table of so many pages. Branches that share a page have an entry each, so it may need more than
@@ -236,14 +230,14 @@ typedef struct deft_gpu_page_table deft_gpu_page_table;
 DEFT_C_API deft_status deft_gpu_page_table_make(const deft_gpu *gpu, int32_t pages,
                                                 deft_gpu_page_table **table);
 DEFT_C_API void deft_gpu_page_table_destroy(deft_gpu_page_table *table); ///< waits for the device
-/// Brings it to what the sequences have now, for runs and replays behind it; only what changed travels.
-/// Always of the same sequences. Not on a stream that is being captured.
+/// Brings it to the sequences' current state, for later runs and replays; only changes are copied. Always of
+/// the same sequences. Not on a stream that is being captured.
 DEFT_C_API deft_status deft_gpu_page_table_upload(deft_gpu_page_table *table,
                                                   const deft_sequence_tree *sequences,
                                                   deft_gpu_stream stream);
-/// For pages that the host gives out itself: brings the `count` entries from `first` on to these, for runs
-/// and replays behind it; only those travel that are others than in the last upload. An entry that nobody has
-/// uploaded says nothing. A table is of sequences or of these. Not on a stream that is being captured.
+/// For your own pages: sets the `count` entries from `first` on, for later runs and replays; only changed
+/// entries are copied. An entry that was never uploaded is undefined. A table serves sequences or your own
+/// pages, not both. Not on a stream that is being captured.
 DEFT_C_API deft_status deft_gpu_page_table_upload_entries(deft_gpu_page_table *table, int32_t first,
                                                           const int32_t *entries, size_t count,
                                                           deft_gpu_stream stream);

@@ -2,8 +2,8 @@
 
 #include <deft/c/status.h>
 
-/// What the library does that happens seldom and costs much, told to the program; and ranges for profilers.
-/// Both are the process's and off by default, and cost one read of a flag each while they are.
+/// A callback for rare, expensive events, and ranges for profilers. Both belong to the process, are off by
+/// default, and then cost one read of a flag each.
 
 DEFT_C_BEGIN
 
@@ -11,7 +11,7 @@ enum {
   DEFT_LOG_COMPILE = 0,    ///< a kernel for a GPU, or an attention for this processor, was compiled
   DEFT_LOG_CACHE_HIT = 1,  ///< a compiled kernel was in the cache on disk
   DEFT_LOG_CACHE_MISS = 2, ///< a kernel was not in the cache: it is compiled now
-  DEFT_LOG_PLAN = 3,       ///< a plan was made, anew too
+  DEFT_LOG_PLAN = 3,       ///< a plan was made or made again
   DEFT_LOG_STALE_PLAN =
       4, ///< a run was refused because its plan is older than its tree, or a replayed graph had such a plan
   DEFT_LOG_TUNE = 5,   ///< a step of a tuning session
@@ -37,9 +37,9 @@ typedef struct deft_log_listener {
   void (*message)(void *context, const deft_log_message *message);
 } deft_log_listener;
 
-/// Tells this listener from now on; null, or without a function: nobody. The struct is copied. Waits for
-/// calls of the former listener, so that afterwards its context can go. Calls may come from several threads
-/// at once. The function must not call deft_set_log; what the library does within a call is not told.
+/// Sets the listener; null, or a listener without a function, turns the log off. The struct is copied. Waits
+/// for calls of the former listener, so you may free its context afterwards. Calls may come from several
+/// threads at once. The function must not call deft_set_log; events within a call are not reported.
 DEFT_C_API deft_status deft_set_log(const deft_log_listener *listener);
 
 /// Ranges (NVTX, domain "deft") around each plan, run and compilation from now on, or no more; the

@@ -3,15 +3,14 @@
 #include <deft/c/gpu.h>
 #include <deft/c/tensor.h>
 
-/// Attention of the same queries over different tokens, computed apart (by other kernels, on other devices,
-/// in another order), becomes their attention over all of these tokens. The bits of a result depend on
-/// nothing but what is merged and its order.
+/// Merges attention of the same queries over different tokens, computed by other kernels, on other devices or
+/// in another order. The bits of a result depend only on the merged states and their order.
 
 DEFT_C_BEGIN
 
 enum { DEFT_MOST_STATES = 16 }; ///< of a call
 
-/// An attention's results. This struct keeps its fields for good, as it is an element of arrays.
+/// An attention's results. This struct never changes, as it is an element of arrays.
 typedef struct deft_state {
   const deft_tensor *out; ///< [queries, query_heads, head_dim], packed: DEFT_F32, DEFT_F16 or DEFT_BF16
   /// DEFT_F32, [queries, query_heads], packed: natural logarithm of the sum of the exponentials of the

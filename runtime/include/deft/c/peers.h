@@ -4,10 +4,9 @@
 #include <deft/c/plan.h>
 #include <deft/c/ranks.h>
 
-/// Results of one tree over several ranks become one: each rank gives what its own tokens say, and merges the
-/// heads that it wants of everybody's. For the processors of one host by shared memory (POSIX), for its GPUs
-/// by memory that they map of each other. How ranks come to be, and by which name they find each other, is
-/// the program's (torchrun, MPI, an engine).
+/// Merges the results of one tree over several ranks: each rank gives the results of its own tokens, and
+/// merges the heads that it wants. Processes of one host use shared memory (POSIX), its GPUs memory that they
+/// map from each other. Starting ranks and naming the group is up to the program (torchrun, MPI, an engine).
 
 DEFT_C_BEGIN
 
@@ -15,12 +14,12 @@ DEFT_C_BEGIN
 typedef struct deft_agreement {
   size_t size; ///< sizeof(deft_agreement)
   const deft_attention *attention;
-  const deft_plan *plan; ///< of a processor: its options; where it is invariant its config, too
+  const deft_plan *plan; ///< of a processor: its options, and its config if it is invariant
   const deft_gpu_plan *gpu_plan;
-  const deft_tree *tree; ///< nodes, queries, and the layout of deft_ranks but for the rank
+  const deft_tree *tree; ///< nodes, queries, and the layout of deft_ranks except the rank
 } deft_agreement;
 
-/// The same as numbers, for who compares them by other means (torch.distributed); 0: not compared.
+/// The same as numbers, to compare by other means (torch.distributed); 0: not compared.
 typedef struct deft_agreement_hashes {
   size_t size; ///< sizeof(deft_agreement_hashes), set by the caller
   uint64_t version;
@@ -37,12 +36,12 @@ typedef struct deft_peers_options {
   int32_t count;    ///< ranks, 1 to DEFT_MOST_RANKS
   int32_t rank;     ///< this one, from 0
   int64_t bytes;    ///< of a rank's largest results, out and lse together: each rank takes twice that
-  double timeout_seconds; ///< a rank that is so much later is an error; 0: 10 seconds
+  double timeout_seconds; ///< a later rank is an error; 0: 10 seconds
 } deft_peers_options;
 
-/// A rank's end of the group. Calls are made by all ranks, in the same order, each rank's by one thread at a
-/// time. They return when all ranks have come, or with an error that names the one that has ended, has given
-/// up, or was too late. After an error the group is of no use any more: ranks meet anew.
+/// A rank of the group. All ranks make the same calls, in the same order, each rank in one thread at a time.
+/// A call returns when all ranks have made it, or with an error that names a rank that has ended, has given
+/// up, or was too late. After an error the group is unusable: ranks must meet again.
 typedef struct deft_peers deft_peers;
 
 DEFT_C_API deft_status deft_peers_meet(const deft_peers_options *options, deft_peers **peers);
@@ -54,10 +53,10 @@ DEFT_C_API void deft_peers_destroy(deft_peers *peers);
 /// ranks claim.
 DEFT_C_API deft_status deft_peers_agree(deft_peers *peers, const deft_agreement *own);
 
-/// `own`: what this rank's run gave, all heads of all queries, with its lse. `to` gets the heads from
+/// `own`: the results of this rank's run, all heads of all queries, with its lse. `to` gets the heads from
 /// `head_begin` on, [queries, head_count, head_dim] and [queries, head_count]; its lse may be null. Neither
-/// may overlap `own`. Ranks may want different heads. The bits depend on nothing but what is merged: parts
-/// are added in the order of ranks.
+/// may overlap `own`. Ranks may want different heads. Parts are added in the order of ranks, so the bits do
+/// not depend on timing.
 DEFT_C_API deft_status deft_peers_merge(deft_peers *peers, const deft_state *own, int32_t head_begin,
                                         int32_t head_count, const deft_state *to);
 
@@ -71,7 +70,7 @@ typedef struct deft_gpu_peers_options {
   int32_t queries;        ///< the most of a merge
   int32_t heads;          ///< all heads of an attention
   int32_t head_dim;       ///< of `out`; a row is a multiple of 16 bytes
-  double timeout_seconds; ///< a rank that is so much later is an error of deft_gpu_peers_check; 0: 10 seconds
+  double timeout_seconds; ///< a later rank is an error of deft_gpu_peers_check; 0: 10 seconds
   /// Of deft_gpu_peers_make: the memory of each rank as this rank's GPU maps it, deft_gpu_peers_get_bytes
   /// each, zeros at first.
   void *const *memories;
@@ -84,8 +83,8 @@ DEFT_C_API deft_status deft_gpu_peers_get_bytes(const deft_gpu_peers_options *op
 /// A rank's end of the group, on one stream. All ranks merge equally often, in the same order.
 typedef struct deft_gpu_peers deft_gpu_peers;
 
-/// The kernel is compiled by NVRTC, or taken out of the cache of kernels. The memories are the caller's, who
-/// keeps them until the last merge has ended.
+/// NVRTC compiles the kernel, or it comes from the cache of kernels. The memories are the caller's; keep them
+/// until the last merge has ended.
 DEFT_C_API deft_status deft_gpu_peers_make(const deft_gpu *gpu, const deft_gpu_peers_options *options,
                                            deft_gpu_peers **peers);
 /// The ranks of the group `name` (as in deft_peers_options) make memory by CUDA's virtual memory, and map
@@ -95,13 +94,13 @@ DEFT_C_API deft_status deft_gpu_peers_meet(const deft_gpu *gpu, const deft_gpu_p
                                            const char *name, deft_gpu_peers **peers);
 /// Behind this rank's last merge.
 DEFT_C_API void deft_gpu_peers_destroy(deft_gpu_peers *peers);
-/// Puts on the stream what deft_peers_merge does: one launch, which can be captured. It copies `own` to where
-/// the others read it, waits for theirs, and merges. `to` may be memory of `own`.
+/// Enqueues deft_peers_merge on the stream: one launch, which can be captured. It copies `own` to where the
+/// others read it, waits for theirs, and merges. `to` may be memory of `own`.
 DEFT_C_API deft_status deft_gpu_peers_merge(const deft_gpu_peers *peers, const deft_state *own,
                                             int32_t head_begin, int32_t head_count, const deft_state *to,
                                             deft_gpu_stream stream);
-/// An error once a merge that has ended found a rank late; it names the rank. What that merge, and all behind
-/// it, were to write is not written then.
+/// An error if a finished merge found a rank late; it names the rank. That merge and all later ones write
+/// nothing.
 DEFT_C_API deft_status deft_gpu_peers_check(const deft_gpu_peers *peers);
 
 DEFT_C_END

@@ -13,8 +13,8 @@ DEFT_C_BEGIN
 enum {
   DEFT_PARTITION_DEFAULT = 0,    ///< that of the tuned config, else of the spec's schedule, else the cheapest
   DEFT_PARTITION_QUERY = 1,      ///< each query reads its whole path: nothing is shared
-  DEFT_PARTITION_NODE = 2,       ///< each node is read once, by all who see it
-  DEFT_PARTITION_NODE_CHUNK = 3, ///< each node is read once by all who see it, a long one in chunks
+  DEFT_PARTITION_NODE = 2,       ///< each node is read once, by all queries that see it
+  DEFT_PARTITION_NODE_CHUNK = 3, ///< each node is read once, a long one in chunks
   DEFT_PARTITION_FLATTEN = 4,    ///< the depth-first sequence of all tokens in even chunks
   DEFT_PARTITION_CASCADE = 5,    ///< level by level
   DEFT_PARTITION_GREEDY = 6,     ///< short nodes join their children's work where that is cheaper
@@ -48,26 +48,25 @@ typedef struct deft_plan_options {
   /// none does). Takes DEFT_PARTITION_NODE; any other with it is an error. Chunks are of DEFT_INVARIANT_CHUNK
   /// tokens, where neither `chunk_tokens` nor the spec says how many.
   int32_t is_invariant;
-  /// 1: making and advancing a plan fail where two nodes share slots of the cache, as they do when a host
-  /// places one wrongly. The error names both nodes. Costs a sort of the nodes a step.
+  /// 1: making or advancing a plan fails if two nodes share slots of the cache. The error names both nodes.
+  /// Costs a sort of the nodes a step.
   int32_t checks_places;
   int32_t reserved; ///< 0
 } deft_plan_options;
 
-/// Which drafts of a deft_paged_batch see which, in the memory of who runs the plan. Packed tensors.
+/// Which drafts of a deft_paged_batch see which, in memory of the plan's device. Packed tensors.
 typedef struct deft_draft_mask {
   size_t size; ///< sizeof(deft_draft_mask)
   /// DEFT_U32 or DEFT_I32, [requests, drafts, (drafts + 31) / 32], requests in the batch's order and at least
   /// as many drafts as any of them has: bit j % 32 of word j / 32 of row i says whether draft i sees draft j.
-  /// Each sees itself and what is above it in a tree, and all of its request's tokens. Drafts have any order.
-  /// Bits of drafts that a request has not say nothing.
+  /// A draft sees itself, its ancestors in a tree, and all of its request's tokens. Drafts may be in any
+  /// order. Bits beyond a request's drafts are ignored.
   const deft_tensor *bits;
-  /// DEFT_I32, [requests, drafts]: how far behind the request's tokens a draft's position is, from 0 to one
-  /// less than there are drafts, by which masks of the spec hide. Null: by as many drafts as are above it.
+  /// DEFT_I32, [requests, drafts]: a draft's position after the request's tokens, from 0 to the number of
+  /// drafts minus one, for the spec's masks. Null: the number of its ancestors.
   const deft_tensor *depths;
-  /// DEFT_I32, [requests]: tokens before the drafts. They may be more than the plan was made for where it
-  /// follows lengths (deft_gpu_plan_options::follows_lengths); the drafts then lie behind these. Null: as
-  /// planned.
+  /// DEFT_I32, [requests]: tokens before the drafts. They may be more than planned if the plan follows
+  /// lengths (deft_gpu_plan_options::follows_lengths); the drafts then follow these. Null: as planned.
   const deft_tensor *lengths;
 } deft_draft_mask;
 
@@ -79,12 +78,12 @@ typedef struct deft_plan_summary {
   int32_t direct_items;   ///< of them: write the output, no partial result
   int32_t dealt_items;    ///< of them: tokens that few rows see are dealt to these rows' warps
   int32_t partials;       ///< partial results written, for each query head
-  int32_t merged_queries; ///< queries whose result is merged of several partials
+  int32_t merged_queries; ///< queries whose result is merged from several partials
   int32_t reserved;       ///< 0
 } deft_plan_summary;
 
-/// Which config a plan was made with, and why. Made by the library: deft_free gives all of it back. Fields
-/// that do not lie within its size are not there.
+/// A plan's config, and why it was chosen. Made by the library: free it with deft_free. Fields beyond its
+/// size do not exist.
 typedef struct deft_config_choice {
   size_t size;
   const char *rule;       ///< "override", "exact", "sibling", "nearby" or "heuristic": see specs/CONFIGS.md
@@ -101,13 +100,12 @@ enum {
   DEFT_ADVANCED_REMADE = 2    ///< anything else
 };
 
-/// The work list of one tree. Made once a step and used by every layer: it serves all attentions with the
-/// same numbers of heads as the one it was made for, whose masks hide no less. For one thread at a time, but
-/// many runs may read it at once.
+/// The work list of one tree. Make it once a step and use it for every layer: it serves all attentions with
+/// the same numbers of heads whose masks hide no less. For one thread at a time, but many runs may read it at
+/// once.
 ///
-/// Pages of which a mask shows no query anything are never read: a host may free them, and their entries of a
-/// page table may be -1. (An invariant plan reads whole chunks: what it reads beside what is seen is less
-/// than a chunk before it.)
+/// Pages that a mask hides from all queries are never read: you may free them, and their entries of a page
+/// table may be -1. (An invariant plan reads whole chunks, so less than a chunk before the visible tokens.)
 typedef struct deft_plan deft_plan;
 
 /// `options` may be null.
@@ -115,9 +113,8 @@ DEFT_C_API deft_status deft_plan_make(const deft_attention *attention, const def
                                       const deft_plan_options *options, deft_plan **plan);
 DEFT_C_API void deft_plan_destroy(deft_plan *plan);
 
-/// Makes the plan fit the tree as it is now, with the same options, in the memory that it has. Where only
-/// leaves grew since, and this is the tree it was made for, that is quick. After an error the plan fits no
-/// tree. `advanced` may be null.
+/// Brings the plan to the tree's current state, with the same options and memory. That is quick if only
+/// leaves of the plan's own tree grew. After an error the plan fits no tree. `advanced` may be null.
 DEFT_C_API deft_status deft_plan_advance(deft_plan *plan, const deft_tree *tree, deft_advanced *advanced);
 
 /// For a batch with drafts, before runs of each step: which of them see which. An error, and the plan waits
@@ -133,14 +130,13 @@ DEFT_C_API deft_status deft_plan_get_summary(const deft_plan *plan, deft_plan_su
 /// `*choice` is the caller's: deft_free.
 DEFT_C_API deft_status deft_plan_get_choice(const deft_plan *plan, deft_config_choice **choice);
 
-/// The plan as a picture (SVG) for people: the tree with a colour for each piece of work, and what each
-/// worker gets. `tree` is the one that it was made or advanced for, and has not changed since. `*svg` is the
-/// caller's: deft_free.
+/// The plan as a picture (SVG) for people: the tree with a colour for each item, and the work of each worker.
+/// `tree` is the one that the plan was made or advanced for, unchanged. `*svg` is the caller's: deft_free.
 DEFT_C_API deft_status deft_plan_get_picture(const deft_plan *plan, const deft_tree *tree, char **svg);
 
-/// The plan as a page (HTML) for a browser, which needs no other file and no network: the tree and who reads
-/// it, items, workers over time by the cost model, and where the bytes go. `against`, made or advanced for
-/// `against_tree`, stands beside it; both may be null. `*html` is the caller's: deft_free.
+/// The plan as a page (HTML) for a browser, self-contained: the tree and its readers, items, workers over
+/// time by the cost model, and the bytes of each node. `against`, made or advanced for `against_tree`,
+/// appears next to it; both may be null. `*html` is the caller's: deft_free.
 DEFT_C_API deft_status deft_plan_get_page(const deft_plan *plan, const deft_tree *tree,
                                           const deft_plan *against, const deft_tree *against_tree,
                                           char **html);

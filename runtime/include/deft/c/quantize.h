@@ -4,9 +4,8 @@
 
 /// Rows of 16-bit floats become rows of a cache of 8-bit floats, in the host's memory.
 ///
-/// An attention reads what the bits mean; the scale is the caller's to give back: K's as a parameter that
-/// `score` multiplies `s` by, V's as one that `output` or, where each token has its own, `value` multiplies
-/// by.
+/// An attention reads the numbers that the bits mean. Give the scales back in the spec: K's as a parameter
+/// that `score` multiplies `s` by, V's as one that `output` or, for scales of tokens, `value` multiplies by.
 
 DEFT_C_BEGIN
 
@@ -20,10 +19,10 @@ typedef struct deft_quantize_shape {
   deft_dtype to;   ///< DEFT_F8_E4M3 or DEFT_F8_E5M2
 } deft_quantize_shape;
 
-/// to = from / scale, divided in float32, to nearest even; what is too large becomes the largest number
-/// (infinities, too), and NaN stays NaN. `from` and `to` must not overlap. There is one scale for all KV
-/// heads (scale_count is 1), one each, or one for each KV head of each token ([token][kv_head]), finite and
-/// above 0.
+/// to = from / scale, divided in float32, to nearest even; too large values and infinities become the largest
+/// number, and NaN stays NaN. `from` and `to` must not overlap. There is one scale for all KV heads
+/// (scale_count is 1), one each, or one for each KV head of each token ([token][kv_head]), finite and above
+/// 0.
 DEFT_C_API deft_status deft_quantize(const deft_quantize_shape *shape, const void *from, const float *scales,
                                      size_t scale_count, void *to);
 

@@ -5,9 +5,9 @@
 #include <deft/c/tree.h>
 
 /// One tree over the caches of several ranks (GPUs, processes): which rank holds which tokens. Every rank has
-/// the same tree and says the same layout; its plans then read what it holds, and its runs give what its
-/// tokens say (out and lse, where a row without tokens is 0 and -inf). <deft/c/peers.h> makes one result of
-/// them. Plans are made by each rank for itself; nothing of them is sent.
+/// the same tree and the same layout. Its plans read only its own tokens, and its runs give the results over
+/// these (out and lse; a row without tokens is 0 and -inf). <deft/c/peers.h> merges the results. Each rank
+/// plans by itself; no plans are sent.
 
 DEFT_C_BEGIN
 
@@ -23,7 +23,7 @@ enum {
   /// The page at location x lies on rank holders[x / unit], there at x, where `unit` is the page size.
   DEFT_RANKS_BY_PAGE = 1,
   /// A node lies on rank holders[node], there at its location. A node that is cut keeps its number, and its
-  /// first part has a new one: set the ranks anew.
+  /// first part has a new one: set the ranks again.
   DEFT_RANKS_BY_NODE = 2
 };
 
@@ -39,7 +39,7 @@ typedef struct deft_ranks {
   size_t holder_count;
 } deft_ranks;
 
-/// From now on plans of the tree read what this rank holds; null: all of it. It stays over every change.
+/// Plans of the tree then read only this rank's tokens; null: all tokens. It stays over every change.
 /// Positions and lengths are those of the whole tree. A leaf whose next tokens one rank holds grows in place
 /// on all ranks. Plans of attentions with sinks, with an `output` hook or with `select`, and of drafts, are
 /// errors.
@@ -48,13 +48,13 @@ DEFT_C_API deft_status deft_tree_set_ranks(deft_tree *tree, const deft_ranks *ra
 /// only layout that it takes, and slots of the pool are locations.
 DEFT_C_API deft_status deft_sequence_tree_set_ranks(deft_sequence_tree *sequences, const deft_ranks *ranks);
 /// Of a batch, which has no requests then. DEFT_RANKS_INTERLEAVED: `unit` divides the page size, and a page
-/// of the table has page_size * count tokens. DEFT_RANKS_BY_PAGE: deft_page_table::holders says who has each
-/// page; `unit` is the page size, and `holders` is null here.
+/// of the table has page_size * count tokens. DEFT_RANKS_BY_PAGE: deft_page_table::holders says which rank
+/// holds each page; `unit` is the page size, and `holders` is null here.
 DEFT_C_API deft_status deft_paged_batch_set_ranks(deft_paged_batch *batch, const deft_ranks *ranks);
 
-/// A layout by pages: who should hold the page at location p * page_size, for each p. Nodes that several
-/// queries read are split evenly, in whole pages; what one query has by itself lies on one rank. The same
-/// tree gives the same layout. `*holders` is the caller's: deft_free.
+/// A layout by pages: proposes which rank holds the page at location p * page_size, for each p. Nodes of
+/// several queries are split evenly, in whole pages; a query's own nodes lie on one rank. The same tree gives
+/// the same layout. `*holders` is the caller's: deft_free.
 DEFT_C_API deft_status deft_tree_propose_holders(const deft_tree *tree, int32_t count, int32_t page_size,
                                                  int32_t **holders, size_t *holder_count);
 

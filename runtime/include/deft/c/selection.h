@@ -4,7 +4,7 @@
 #include <deft/c/runtime.h>
 #include <deft/c/sequence_tree.h>
 
-/// Layers that read some tokens alone, for attentions whose spec says `select`.
+/// Sparse layers, for attentions whose spec says `select`.
 
 DEFT_C_BEGIN
 
@@ -60,8 +60,8 @@ DEFT_C_API deft_status deft_runtime_run_selecting(const deft_runtime *runtime,
                                                   const deft_attention *attention, const deft_plan *plan,
                                                   deft_selection *selection, const deft_inputs *inputs,
                                                   const deft_outputs *outputs);
-/// The attention of all queries to the tokens of their lists alone, which may be another layer's. Where lists
-/// are a caller's (deft_inputs::lists), `selection` is null.
+/// The attention of all queries to only the tokens of their lists, which may be another layer's. If the
+/// caller passes lists (deft_inputs::lists), `selection` is null.
 DEFT_C_API deft_status deft_runtime_run_sparse(const deft_runtime *runtime, const deft_attention *attention,
                                                const deft_plan *plan, const deft_selection *selection,
                                                const deft_inputs *inputs, const deft_outputs *outputs);
@@ -72,10 +72,10 @@ DEFT_C_API deft_status deft_runtime_run_sparse(const deft_runtime *runtime, cons
 DEFT_C_API deft_status deft_gpu_plan_run_selecting(deft_gpu_plan *plan, const deft_gpu_attention *attention,
                                                    const deft_inputs *inputs, const deft_outputs *outputs,
                                                    deft_gpu_stream stream);
-/// The attention of all queries to the tokens of their lists alone, which may be another layer's. An error
-/// where no run has selected since the last upload, or one with another page table has. In a graph it reads
-/// the lists of the run that selects before it there: capture one before the first sparse run. Where lists
-/// are a caller's (deft_inputs::lists), it reads what they hold by then, and needs nothing before it.
+/// The attention of all queries to only the tokens of their lists, which may be another layer's. An error if
+/// no run has selected since the last upload, or only one with another page table. In a graph it reads the
+/// lists of the selecting run before it: capture one before the first sparse run. If the caller passes lists
+/// (deft_inputs::lists), it reads their current values and needs no selecting run.
 DEFT_C_API deft_status deft_gpu_plan_run_sparse(deft_gpu_plan *plan, const deft_gpu_attention *attention,
                                                 const deft_inputs *inputs, const deft_outputs *outputs,
                                                 deft_gpu_stream stream);
@@ -84,19 +84,19 @@ DEFT_C_API deft_status deft_gpu_plan_run_sparse(deft_gpu_plan *plan, const deft_
 DEFT_C_API deft_status deft_gpu_plan_read_lists(const deft_gpu_plan *plan, deft_selection *selection,
                                                 deft_gpu_stream stream);
 
-/// Consecutive tokens of a node. It keeps its fields for good.
+/// Consecutive tokens of a node. It never changes.
 typedef struct deft_node_tokens {
   int32_t node;
   int32_t first; ///< of the node, from 0
   int32_t tokens;
 } deft_node_tokens;
 
-/// Tokens whose K and V follow from sparse attention differ from what full attention would have made of them:
-/// they are polluted until somebody computes them again. Branches share what they share of it, and copies
-/// take it along. New tokens are not polluted.
+/// K and V that follow from sparse attention differ from those of full attention: such tokens are polluted
+/// until you compute them again. Branches share marks of shared tokens, and copies keep them. New tokens are
+/// not polluted.
 DEFT_C_API deft_status deft_sequence_tree_pollute(deft_sequence_tree *sequences,
                                                   const deft_node_tokens *tokens, size_t count);
-/// All that are, parents before children: in this order each can be computed from what is before it.
+/// All polluted tokens, parents before children: in this order each can be computed from earlier ones.
 /// `*tokens` is the caller's: deft_free.
 DEFT_C_API deft_status deft_sequence_tree_get_polluted(const deft_sequence_tree *sequences,
                                                        deft_node_tokens **tokens, size_t *count);

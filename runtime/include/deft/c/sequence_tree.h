@@ -2,7 +2,7 @@
 
 #include <deft/c/tree.h>
 
-/// For hosts without a cache manager of their own: a tree whose tokens lie in a pool of pages.
+/// For programs without a cache manager: a tree whose tokens lie in a pool of pages.
 
 DEFT_C_BEGIN
 
@@ -14,7 +14,7 @@ typedef struct deft_pool_options {
 } deft_pool_options;
 
 /// Tokens to copy in K and in V of every layer, from slot to slot. Slot s is place s % page_size of physical
-/// page s / page_size (contiguous: the token's index). It keeps its fields for good.
+/// page s / page_size (contiguous: the token's index). It never changes.
 typedef struct deft_token_copy {
   int64_t from;
   int64_t to;
@@ -27,20 +27,20 @@ typedef struct deft_token_copy {
 /// in their order, before it writes anything.
 ///
 /// Operations are those of deft_tree. A call that fails, also for lack of pages, changes nothing. For one
-/// thread at a time; several may read at once. Where a call gives a number, the pointer for it may be null.
+/// thread at a time; several may read at once. The pointer for a returned number may be null.
 typedef struct deft_sequence_tree deft_sequence_tree;
 
 DEFT_C_API deft_status deft_sequence_tree_make(const deft_pool_options *options,
                                                deft_sequence_tree **sequences);
 DEFT_C_API void deft_sequence_tree_destroy(deft_sequence_tree *sequences);
 
-/// For plans and for looking. It belongs to the sequences, lives as long, and is changed through them alone.
+/// For plans and to read. It belongs to the sequences and lives as long; only they change it.
 DEFT_C_API const deft_tree *deft_sequence_tree_get_tree(const deft_sequence_tree *sequences);
 /// For deft_inputs::page_table, until the next change; of no entries when contiguous. -1 where there is no
 /// page. It belongs to the sequences.
 DEFT_C_API deft_status deft_sequence_tree_get_page_table(const deft_sequence_tree *sequences,
                                                          const int32_t **entries, size_t *count);
-/// Where token `index` (from 0) of a node lies; -1 for a token that is not there.
+/// The slot of token `index` (from 0) of a node; -1 if there is no such token.
 DEFT_C_API int64_t deft_sequence_tree_slot(const deft_sequence_tree *sequences, int32_t node, int32_t index);
 DEFT_C_API int64_t deft_sequence_tree_free_pages(const deft_sequence_tree *sequences);
 
@@ -60,7 +60,7 @@ DEFT_C_API deft_status deft_sequence_tree_append(deft_sequence_tree *sequences, 
 DEFT_C_API deft_status deft_sequence_tree_fork(deft_sequence_tree *sequences, int32_t node, int32_t position,
                                                int32_t *branch);
 DEFT_C_API deft_status deft_sequence_tree_prune(deft_sequence_tree *sequences, int32_t node);
-/// The copies bring the accepted tokens behind those of the sequence. `*copies` is the caller's: deft_free.
+/// The copies move the accepted tokens behind those of the sequence. `*copies` is the caller's: deft_free.
 DEFT_C_API deft_status deft_sequence_tree_accept(deft_sequence_tree *sequences, int32_t sequence,
                                                  int32_t last, deft_token_copy **copies, size_t *count);
 

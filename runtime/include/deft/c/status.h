@@ -3,7 +3,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/// What all calls have in common: how they fail, and who owns what they give.
+/// Rules of all calls: how they fail, and who owns their results.
 
 #if defined(__GNUC__)
 #define DEFT_C_API __attribute__((visibility("default")))
@@ -35,9 +35,9 @@ enum {
 /// number and the limit. Of a wrong spec: all findings, each with its place, the line it is about and a caret
 /// under it, in several lines. Empty where none has failed. The text stays until the thread's next failure.
 DEFT_C_API const char *deft_error_message(void);
-/// What that is about: an argument or a field of a struct, by which the message begins, "plan" or
-/// "deft_plan_options::workers"; empty where it is about no single one. Other languages write it as they name
-/// it. Stays as long.
+/// The wrong argument or field of a struct, with which the message begins: "plan" or
+/// "deft_plan_options::workers"; empty if there is no single one. Other languages translate it. Valid as
+/// long.
 DEFT_C_API const char *deft_error_field(void);
 /// The message without it: "is 2000, not between 0 and 1024". Stays as long.
 DEFT_C_API const char *deft_error_detail(void);
@@ -46,8 +46,8 @@ DEFT_C_API const char *deft_error_hint(void);
 /// Both, as a program prints them. Stays as long.
 DEFT_C_API const char *deft_error_text(void);
 
-/// Gives back what a call made for its caller: a text, an array, a struct that holds some, each as a whole.
-/// Null is nothing. Handles have functions of their own.
+/// Frees a call's result: a text, an array, or a struct with its contents. Null is ignored. Handles have
+/// their own functions.
 DEFT_C_API void deft_free(void *memory);
 
 /// The library's version, "0.3.0"; it is never given back. That of the headers is in <deft/version.h>.

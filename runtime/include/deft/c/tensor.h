@@ -3,7 +3,7 @@
 #include <deft/c/status.h>
 
 /// Tensors as callers have them: memory with a type, a shape and strides. The fields are those of DLPack's
-/// DLTensor, so what numpy, torch and others hand over is written down field by field, and nothing is copied.
+/// DLTensor, so you can copy the fields of arrays of numpy, torch and others, and no data is copied.
 
 DEFT_C_BEGIN
 
@@ -19,8 +19,8 @@ enum {
   DEFT_F8_E5M2 = 0x0c08
 };
 
-/// Where memory lies, in DLPack's numbers. A run takes no other than its own; a tensor that does not say is
-/// taken at its word.
+/// The device of memory, in DLPack's numbers. A run takes only its own device's; a tensor without a device is
+/// not checked.
 enum {
   DEFT_DEVICE_UNSAID = 0,
   DEFT_DEVICE_CPU = 1,
@@ -29,12 +29,12 @@ enum {
   DEFT_DEVICE_CUDA_MANAGED = 13 ///< serves both
 };
 
-/// It is read during the call only, but for a GPU's memory, which must stay until the run is done.
+/// It is read only during the call, except a GPU's memory, which must stay until the run is done.
 typedef struct deft_tensor {
   size_t size; ///< sizeof(deft_tensor)
   void *data;  ///< the first element: DLPack's `data` plus its `byte_offset`
-  /// The first of k, v, page_table and a mask's bits may be -1: nobody says how many pages or entries there
-  /// are, and what the plan needs is believed to be there.
+  /// The first dimension of k, v, page_table and a mask's bits may be -1: unknown; the run then assumes that
+  /// it is large enough.
   const int64_t *shape;
   const int64_t *strides; ///< in elements, not bytes; null: packed, the last dimension fastest
   deft_dtype dtype;
@@ -50,8 +50,8 @@ struct deft_params;
 /// device is an error that names it, before anything is written.
 typedef struct deft_inputs {
   size_t size; ///< sizeof(deft_inputs)
-  /// [queries, query_heads, head_dim] (its key_dim, where K and V have dims of their own); a query's heads
-  /// are packed, its row may be wider (q, K and V of a token side by side).
+  /// [queries, query_heads, head_dim] (key_dim, if K and V have different dims); a query's heads are packed,
+  /// its row may be wider (as in a fused projection of q, K and V).
   const deft_tensor *q;
   /// The cache of one layer, as the spec's `kv_cache` orders it:
   ///   contiguous                [tokens, kv_heads, head_dim]
@@ -64,8 +64,8 @@ typedef struct deft_inputs {
   /// The last dimension is packed, the strides of the others are free: layers side by side, K and V in turn,
   /// or the heads of a token where the spec has its slots, by strides in the order of these dimensions.
   const deft_tensor *k;
-  /// Of as many pages, or tokens, as k, with strides of its own. Not read where K holds V
-  /// (deft_attention_facts::value_in_key): null will do.
+  /// With as many pages, or tokens, as k, and its own strides. Not read if K holds V
+  /// (deft_attention_facts::value_in_key): may be null.
   const deft_tensor *v;
   /// Of a paged cache: DEFT_I32, [entries], packed; the page of each page of the tree's locations. It covers
   /// at least every page that holds a token of a path; those that a mask hides from all queries may be -1. On
@@ -73,25 +73,25 @@ typedef struct deft_inputs {
   const deft_tensor *page_table;
   /// Null: the defaults. Not on a GPU, where the deft_gpu_attention has them.
   const struct deft_params *params;
-  /// Not 0: behind the run q, the keys and values that it read, lse and out are looked at, and the first row
-  /// with a NaN or an infinity is an error, which names it and what holds it; everything is written then. On
-  /// a GPU the run waits for the stream, and is an error in a capture. For who looks for a fault.
+  /// Not 0: after the run q, the keys and values that it read, lse and out are checked. A NaN or an infinity
+  /// is an error, which names the first row and the tensor; outputs are still written. On a GPU the run waits
+  /// for the stream, and is an error in a capture. For debugging.
   int32_t checks_finite;
   int32_t reserved; ///< 0
-  /// The rotary columns of a latent cache, where they lie in a tensor of their own: [pages, page_size, rope],
-  /// or with a dimension of 1 before the last, of as many pages as k, with strides of its own. k then has the
-  /// others alone: [pages, page_size, dim]. Null: k has all of them. Processors read a token's columns from
-  /// one tensor: there the two are parts of one, this one behind k.
+  /// The rotary columns of a latent cache, if they are a separate tensor: [pages, page_size, rope], or with a
+  /// dimension of 1 before the last, with as many pages as k and its own strides. k then has only the other
+  /// columns: [pages, page_size, dim]. Null: k has all columns. On processors the two must be parts of one
+  /// tensor, this one behind k.
   const deft_tensor *k_rope;
-  /// Of sparse runs of an attention whose spec says `by = caller`: DEFT_I32, [queries, budget], packed, slots
-  /// of the cache (page * page_size + the place in the page; of a contiguous one the token) in any order, and
-  /// -1 for none anywhere. A run then needs no page_table. On the CPU a slot that the cache does not have is
-  /// an error; a GPU sees that where deft_gpu_plan_options::checks_pages asks for it. Else null.
+  /// For sparse runs of an attention whose spec says `by = caller`: DEFT_I32, [queries, budget], packed,
+  /// slots of the cache (page * page_size + the place in the page; of a contiguous one the token) in any
+  /// order, and -1 for none anywhere. A run then needs no page_table. On the CPU a slot outside the cache is
+  /// an error; a GPU checks that with deft_gpu_plan_options::checks_pages. Otherwise null.
   const deft_tensor *lists;
 } deft_inputs;
 
-/// Where a run writes. Every element is written. What overlaps with an input, or with the other one, is an
-/// error; heads of one row of which some are read and others written do not.
+/// The outputs of a run. Every element is written. Overlap with an input or with each other is an error, but
+/// different heads of one row do not overlap.
 typedef struct deft_outputs {
   size_t size; ///< sizeof(deft_outputs)
   /// [queries, query_heads, head_dim] (its value_dim), of the output dtype, laid out as q may be

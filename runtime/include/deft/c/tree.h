@@ -2,7 +2,7 @@
 
 #include <deft/c/status.h>
 
-/// Who shares what: the tree (a forest) of cached tokens, and the queries of a step.
+/// The tree (or forest) of cached tokens, and the queries of a step.
 
 DEFT_C_BEGIN
 
@@ -10,18 +10,18 @@ enum {
   /// Of a query: all of its node's tokens, also those that it gains later. Of a fork: at the node's end.
   DEFT_WHOLE = -1,
   DEFT_NO_NODE = -1, ///< the parent of a root
-  /// Location of a node of which nobody has said where its tokens lie.
+  /// Location of a node that is not placed.
   DEFT_NOT_PLACED = -1
 };
 
 /// A query sees the path to its node: all tokens of the ancestors and the first `position` of the node's own.
-/// This struct and the next keep their fields for good, as they are elements of arrays.
+/// This struct and the next never change, as they are elements of arrays.
 typedef struct deft_query {
   int32_t node;
   int32_t position; ///< or DEFT_WHOLE
 } deft_query;
 
-/// Tokens that lie side by side.
+/// Consecutive tokens in the cache.
 typedef struct deft_stretch {
   int32_t location;
   int32_t tokens;
@@ -32,28 +32,26 @@ typedef struct deft_node {
   size_t size;      ///< sizeof(deft_node), set by the caller
   int32_t parent;   ///< or DEFT_NO_NODE
   int32_t tokens;   ///< its own
-  int32_t location; ///< where its first token lies (see deft_tree_place), or DEFT_NOT_PLACED
+  int32_t location; ///< the place of its first token (see deft_tree_place), or DEFT_NOT_PLACED
   int32_t depth;    ///< a root has 0
   int32_t position; ///< of its first token on the path, counted from 0
   int32_t reserved; ///< 0
 } deft_node;
 
-/// The tree of one decode step, and what happens to it between steps. Nodes and queries are named by the
-/// numbers that the calls give. A pruned node's number is given to a later node. A call that fails changes
-/// nothing.
+/// The tree of one decode step, and its changes between steps. Calls return numbers of nodes and queries. A
+/// later node may reuse a pruned node's number. A call that fails changes nothing.
 ///
-/// The tree holds no keys or values, only where they lie: the host writes K and V of new tokens into its
-/// cache, at the places that it (or a deft_sequence_tree) chose, before the run that reads them.
+/// The tree holds no keys or values, only their places: write K and V of new tokens into your cache, at the
+/// places that you (or a deft_sequence_tree) chose, before the run that reads them.
 ///
-/// For one thread at a time; several may read at once. Where a call gives a number, the pointer for it may be
-/// null.
+/// For one thread at a time; several may read at once. The pointer for a returned number may be null.
 typedef struct deft_tree deft_tree;
 
 DEFT_C_API deft_status deft_tree_make(deft_tree **tree);
-/// A tree of its own: plans of one are not those of the other.
+/// An independent tree; it needs its own plans.
 DEFT_C_API deft_status deft_tree_copy(const deft_tree *tree, deft_tree **copy);
-/// Reads what `deftc` reads: {"format": "deftc-tree", "version": 1, "nodes": [...], "queries": [...]}. Where
-/// the text has no locations, no node is placed.
+/// Reads a tree file of `deftc`: {"format": "deftc-tree", "version": 1, "nodes": [...], "queries": [...]}.
+/// Without locations in the text, no node is placed.
 DEFT_C_API deft_status deft_tree_parse(const char *json, deft_tree **tree);
 /// Without locations. `*json` is the caller's: deft_free.
 DEFT_C_API deft_status deft_tree_get_json(const deft_tree *tree, char **json);
@@ -69,20 +67,20 @@ DEFT_C_API deft_status deft_tree_add_child(deft_tree *tree, int32_t parent, int3
 /// Lets a leaf grow by tokens that follow its last one in the cache. Only leaves grow.
 DEFT_C_API deft_status deft_tree_append(deft_tree *tree, int32_t leaf, int32_t tokens);
 /// An empty branch that shares the path to `node` up to its first `position` tokens, all of them with
-/// DEFT_WHOLE. A node that is shared in part is cut in two; its number then stands for the second part, so
-/// that it still means the same path, and the first part gets a new number. The branch is not placed.
+/// DEFT_WHOLE. A node that is shared in part is cut in two; its number then means the second part, so it
+/// still means the same path, and the first part gets a new number. The branch is not placed.
 DEFT_C_API deft_status deft_tree_fork(deft_tree *tree, int32_t node, int32_t position, int32_t *branch);
 /// Removes the node, all below it and their queries; the numbers of later queries move up.
 DEFT_C_API deft_status deft_tree_prune(deft_tree *tree, int32_t node);
 /// Speculative decoding: the tokens from below `sequence` to the end of `last` become the end of `sequence`;
-/// everything else below `sequence` goes, with all queries there. Gives where the accepted tokens lie, in
-/// path order: copy their K and V behind the sequence's last token before the next run. `*stretches` is the
-/// caller's: deft_free.
+/// everything else below `sequence` goes, with all queries there. Returns the places of the accepted tokens,
+/// in path order: copy their K and V behind the sequence's last token before the next run. `*stretches` is
+/// the caller's: deft_free.
 DEFT_C_API deft_status deft_tree_accept(deft_tree *tree, int32_t sequence, int32_t last,
                                         deft_stretch **stretches, size_t *count);
-/// Says where a node's first token lies; the others follow it. A location counts tokens in the page table
-/// that the run is given: token t is in slot t % page_size of page page_table[t / page_size]. In a contiguous
-/// cache it is the token's index. A node may begin inside a page, and two nodes may share one.
+/// Sets the place of a node's first token; the others follow it. A location counts tokens in the run's page
+/// table: token t is in slot t % page_size of page page_table[t / page_size]. In a contiguous cache it is the
+/// token's index. A node may begin inside a page, and two nodes may share one.
 DEFT_C_API deft_status deft_tree_place(deft_tree *tree, int32_t node, int32_t location);
 
 /* The queries of the step. Row i of q, out and lse belongs to query i. */
@@ -102,7 +100,7 @@ DEFT_C_API deft_status deft_tree_get_node(const deft_tree *tree, int32_t node, d
 /// deft_free.
 DEFT_C_API deft_status deft_tree_get_nodes(const deft_tree *tree, int32_t **nodes, size_t *count);
 DEFT_C_API int32_t deft_tree_query_count(const deft_tree *tree);
-/// DEFT_USAGE where there is no such query.
+/// DEFT_USAGE if there is no such query.
 DEFT_C_API deft_status deft_tree_get_query(const deft_tree *tree, int32_t query, deft_query *facts);
 /// How many tokens a query sees; its own position (q_pos in a spec) is one less. 0 for a query that is not
 /// there.

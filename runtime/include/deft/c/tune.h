@@ -3,10 +3,10 @@
 #include <deft/c/attention.h>
 #include <deft/c/tree.h>
 
-/// Finding the fastest configs on this machine: what `deftc tune` does, inside a program. What is found is
-/// kept in a file for this device, and plans of attentions that are compiled or loaded afterwards are made
-/// with it: deft_config_choice::rule is then "exact". An attention that selects has sparse layers, which are
-/// tuned on a GPU behind the trees, or alone where there are none. See specs/CONFIGS.md.
+/// Finds the fastest configs on this machine, as `deftc tune` does, inside a program. The results are stored
+/// in a file for this device, and attentions that are compiled or loaded later use them:
+/// deft_config_choice::rule is then "exact". Sparse layers of an attention that selects are tuned on a GPU
+/// after the trees, or by themselves without trees. See specs/CONFIGS.md.
 
 DEFT_C_BEGIN
 
@@ -23,25 +23,24 @@ typedef struct deft_tune_options {
   uint64_t seed;         ///< of inputs and workloads; 0: 1
   /// Where the results go; null: this device's file in the user's cache, where plans look.
   const char *config_file;
-  /// The file that keeps a run, so that the next one goes on with it; null: one in the user's cache.
+  /// The session's file, from which the next run resumes; null: one in the user's cache.
   const char *journal;
   const char *records_folder; ///< of recorded workloads; may be null
   const char *note;           ///< kept with the results; may be null
   int32_t device;             ///< DEFT_TUNE_...
   int32_t candidates;         ///< most configs of a class of trees that are measured; 0: 64
   int32_t threads;  ///< of the host, at most 1,024; 0: one for each processor that this process may use
-  int32_t is_fresh; ///< 1: begins anew where a journal could be gone on with
-  /// 1: does not search where a class of trees was tuned for before, by this version or another, for this
-  /// attention or one that differs in no more than type and pages: measures what was found for it and its
-  /// neighbours anew.
+  int32_t is_fresh; ///< 1: starts again instead of resuming from a journal
+  /// 1: does not search a class of trees that was tuned before, by any version, for this attention or one
+  /// that differs only in type and pages: measures its config and near ones again.
   int32_t from_related;
   int32_t reserved; ///< 0
 } deft_tune_options;
 
-/// How far a run is. Its texts are there during the call only. Of sparse layers, whose stage is "sparse", it
-/// has `measured`, `left` and `seconds_left`.
+/// The progress of a run. Its texts are valid only during the call. For sparse layers (stage "sparse") it has
+/// `measured`, `left` and `seconds_left`.
 typedef struct deft_tune_progress {
-  size_t size;            ///< fields that do not lie within it are not there
+  size_t size;            ///< fields beyond it do not exist
   const char *tree_class; ///< of trees that are alike
   const char *stage;      ///< "compile" (before the first class), "search", "final", "confirm", "sparse"
   double best_us;         ///< microseconds; 0: not known yet
@@ -59,8 +58,8 @@ typedef struct deft_tune_listener {
   size_t size;   ///< sizeof(deft_tune_listener)
   void *context; ///< handed to each
   void (*progress)(void *context, const deft_tune_progress *progress);
-  void (*note)(void *context, const char *line); ///< what is searched, a class that is done, a fault
-  int32_t (*is_cancelled)(void *context);        ///< asked between measurements; other than 0 ends the run
+  void (*note)(void *context, const char *line); ///< a class begun or done, or a fault
+  int32_t (*is_cancelled)(void *context);        ///< called between measurements; other than 0 ends the run
 } deft_tune_listener;
 
 /// What became of the trees of one class.
@@ -111,12 +110,12 @@ typedef struct deft_tuned_sparse {
   int32_t end;         ///< DEFT_TUNE_COMPLETE, _BUDGET or _CANCELLED
 } deft_tuned_sparse;
 
-/// Made by the library: deft_free gives all of it back. Fields that do not lie within its size, or within
-/// that of what it points to, are not there.
+/// Made by the library: free it with deft_free. Fields beyond its size, or beyond that of a struct that it
+/// points to, do not exist.
 typedef struct deft_tune_summary {
   size_t size;
   const char *device;
-  const char *config_file; ///< where the results are; empty, as the journal, where there were no trees
+  const char *config_file; ///< of the results; empty, as the journal, without trees
   const char *journal;
   size_t class_count;
   const deft_tuned_class *const *classes;
@@ -143,8 +142,8 @@ DEFT_C_API deft_status deft_tuner_make(const deft_attention *attention, const de
                                        deft_tuner **tuner);
 DEFT_C_API void deft_tuner_destroy(deft_tuner *tuner);
 
-/// A tree like those to come; it is copied. `name` may be null. Held out: not searched on, but what is found
-/// has to be as good on it.
+/// A typical tree; it is copied. `name` may be null. Held out: not searched on, but the result must be as
+/// good on it.
 DEFT_C_API deft_status deft_tuner_add_tree(deft_tuner *tuner, const deft_tree *tree, const char *name,
                                            int32_t is_held_out);
 /// Trees by name: a family (deft_tuner_family), `all` of them, `rows` for those of benchmarks, or a workload
@@ -156,12 +155,11 @@ DEFT_C_API deft_status deft_tuner_set_params(deft_tuner *tuner, const deft_param
 /// The families by index, from 0: few_shot and so on; null behind the last. Never given back.
 DEFT_C_API const char *deft_tuner_family(int32_t index);
 
-/// Searches class after class, and keeps each that is done. What a config does wrong is part of the summary;
-/// an error is what keeps a run from starting or from saving its results. Then come the sparse layers, if
-/// there are any and the device is a GPU: of a budget they get a quarter, up to a minute, and all of it where
-/// there are no trees. With trees and a `config_file` they are left out: it is a file of configs. What keeps
-/// them from being tuned is a warning, and an error only without trees. `listener` may be null; `*summary`
-/// is the caller's: deft_free.
+/// Searches class after class, and saves each. Faults of a config are part of the summary; an error means
+/// that a run cannot start or cannot save its results. Then come the sparse layers, if there are any and the
+/// device is a GPU: they get a quarter of the budget, up to a minute, or all of it without trees. With trees
+/// and a `config_file` they are left out. If they cannot be tuned, that is a warning, or an error without
+/// trees. `listener` may be null; `*summary` is the caller's: deft_free.
 DEFT_C_API deft_status deft_tuner_run(deft_tuner *tuner, const deft_tune_listener *listener,
                                       deft_tune_summary **summary);
 

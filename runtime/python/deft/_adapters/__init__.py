@@ -1,1 +1,1 @@
-"""Specs and plans out of what calls of other libraries and engines say. Needs torch."""
+"""Specs and plans from the calls of other libraries and engines. Needs torch."""

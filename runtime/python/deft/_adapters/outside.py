@@ -6,7 +6,7 @@ from typing import Any
 
 
 def outside(argument: str, value: Any, why: str) -> NotImplementedError:
-    return NotImplementedError(f"{argument}={value!r} is outside of what deft takes here: {why}")
+    return NotImplementedError(f"{argument}={value!r} is not supported here: {why}")
 
 
 def refuse_given(why: str, **arguments: Any) -> None:

@@ -1,6 +1,6 @@
-"""FlashInfer's custom masks, of which those are taken that are trees of drafts: each query sees the whole context and, of the
-last q_len tokens, its own and those above it in a tree. All that is read of a mask is read where it lies, and nothing is waited
-for: a row that hides something of the context becomes one of no tree, which the plan's kernel notices, and the host later."""
+"""FlashInfer's custom masks. Only draft trees are supported: each query sees the whole context and, of the last q_len tokens,
+itself and its ancestors. Masks are read in place, and nothing waits for them: a row that hides some of the context becomes one of
+no tree, which the plan's kernel notices, and the host later."""
 
 from __future__ import annotations
 

@@ -130,7 +130,7 @@ class BatchDecodeWithPagedKVCacheWrapper:
         refuse_given("the pages are those of indptr and indices", block_tables=block_tables)
         refuse_given("scales of tokens are not read", use_token_head_sf=use_token_head_sf)
         if window_right != 0:
-            raise outside("window_right", window_right, "a query sees no token behind its own")
+            raise outside("window_right", window_right, "a query sees no later token")
         if is_causal is not None and is_causal != (q_len_per_req > 1):
             raise outside("is_causal", is_causal, f"q_len_per_req is {q_len_per_req}")
         batch_size = len(last_page_len)
@@ -280,7 +280,7 @@ class BatchDecodeWithPagedKVCacheWrapper:
         rope_theta: float | None = None,
         return_lse: bool = False,
     ) -> Any:
-        """The older call: what plan was told of window, cap and scale is told again, and this is what counts."""
+        """The older call: it repeats plan's window, cap and scale, and these count."""
         variant = older_call_of(self._planned(), pos_encoding_mode, window_left, logits_soft_cap)
         scale = scale_of(sm_scale, variant.head_dim, q_scale, k_scale)
         return self._run(variant, scale, q, paged_kv_cache, v_scale, return_lse=return_lse)

@@ -124,7 +124,7 @@ class BatchMLAPagedAttentionWrapper:
         has_rows = kv_data_type in (torch.uint8, "uint8")
         dtype = dtype_word("q_data_type", q_data_type) if has_rows else one_dtype_word(q_data_type, kv_data_type)
         if has_rows and dtype != "bf16":
-            raise outside("q_data_type", q_data_type, "beside a cache of bytes, whose rotated elements are bfloat16, q is")
+            raise outside("q_data_type", q_data_type, "with a cache of bytes, whose rotated elements are bfloat16, q is bfloat16")
         variant = make_latent_variant(
             query_heads=num_heads,
             latent_dim=head_dim_ckv,
@@ -219,7 +219,7 @@ class BatchMLAPagedAttentionWrapper:
             raise RuntimeError("nothing is planned yet: call plan before run")
         for name, value in {"kv_len": kv_len, "page_table": page_table, "o_scale": o_scale}.items():
             if value is not None:
-                raise ValueError(f"{name} is for FlashInfer's backend cutlass: what plan was told counts")
+                raise ValueError(f"{name} is for FlashInfer's backend cutlass: the arguments of plan count")
         cache_scale = _scale_of(variant, ckv_scale, ckv_scale_arr, kpe_scale)
         refuse_given("look at the kernels with a profiler of the GPU", profiler_buffer=profiler_buffer)
         refuse_given("it is not passed on to the spec", sinks=sinks)

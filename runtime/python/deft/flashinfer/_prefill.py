@@ -203,7 +203,7 @@ class BatchPrefillWithPagedKVCacheWrapper(PrefillWrapper):
         rope_theta: float | None = None,
         return_lse: bool = False,
     ) -> Any:
-        """The older call: what plan was told of causality, window, cap and scale is told again, and this is what counts."""
+        """The older call: it repeats plan's causality, window, cap and scale, and these count."""
         variant = older_call_of(self._planned(), pos_encoding_mode, window_left, logits_soft_cap)
         scale = scale_of(sm_scale, variant.head_dim, k_scale)
         return self._run(variant, causal, scale, q, *split_cache(paged_kv_cache, self._kv_layout), v_scale, return_lse=return_lse)

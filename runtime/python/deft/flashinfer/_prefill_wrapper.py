@@ -183,7 +183,7 @@ def variant_of(
     use_token_head_sf: bool,
     has_sinks: bool,
 ) -> Variant:
-    """Of what plan is told."""
+    """The variant of plan's arguments."""
     check_position_encoding(pos_encoding_mode)
     refuse_given("scales of tokens are not read", use_token_head_sf=use_token_head_sf)
     dtype = one_dtype_word(q_data_type, kv_data_type)

@@ -173,7 +173,7 @@ class BatchPrefillWithRaggedKVCacheWrapper(PrefillWrapper):
         rope_theta: float | None = None,
         return_lse: bool = False,
     ) -> Any:
-        """The older call: what plan was told of causality, window, cap and scale is told again, and this is what counts."""
+        """The older call: it repeats plan's causality, window, cap and scale, and these count."""
         variant = older_call_of(self._planned(), pos_encoding_mode, window_left, logits_soft_cap)
         scale = scale_of(sm_scale, variant.head_dim)
         return self._run(variant, causal, scale, q, *self._split(variant, k, v), None, return_lse=return_lse)

@@ -80,7 +80,7 @@ class TreeDecoder:
         self.roles: list[Role] = layers.roles(self.kinds) if layers else ["full"] * len(self.kinds)
         agree(model)
         if peers and layers:
-            raise UsageError("layers that read some tokens alone choose them on one rank", "leave out layers, or peers")
+            raise UsageError("sparse layers choose their tokens on one rank", "leave out layers, or peers")
         self.cache = cache = PagedCache(self.kinds, pages, page_size, cache_dtype, model.device, peers)
         selecting = selecting_kind(self.kinds) if layers else None
         more = {selecting: layers.clause()} if layers and selecting else {}
@@ -319,9 +319,9 @@ def _checked(tokens: Tokens, vocabulary: int) -> list[int]:
     except TypeError:
         hint = ""
         if isinstance(tokens, Mapping):
-            hint = 'hand over its ["input_ids"]'
+            hint = 'pass its ["input_ids"]'
         elif isinstance(tokens, str):
-            hint = 'hand over tokenizer(text)["input_ids"]'
+            hint = 'pass tokenizer(text)["input_ids"]'
         elif any(isinstance(one, (list, tuple, torch.Tensor)) for one in listed):
             hint = "of several prompts one at a time"
         raise UsageError(f"tokens is {kind_of(tokens)}, it must be a row of whole numbers", hint) from None

@@ -71,7 +71,7 @@ class LatentKind(NamedTuple):
         """W_UK [heads, nope_dim, latent_dim] and W_UV [heads, value_dim, latent_dim]: where they lie."""
         if not hasattr(module, "expand_kv"):
             raise UsageError(
-                f"a {type(module).__name__} of this transformers does not hand over its latents", "transformers 5.24 does"
+                f"a {type(module).__name__} of this transformers does not pass its latents", "transformers 5.24 does"
             )
         made = module.kv_b_proj
         # What absorbs them reads weights, and does not call the module, which may do more than multiply.

@@ -24,7 +24,7 @@ _HEADS = ("layer", "", "recall", "weight", "own list's weight")
 
 
 class LayerRecall(NamedTuple):
-    """Of a layer, in the mean over steps and over lists or heads."""
+    """The means of a layer over steps and over lists or heads."""
 
     layer: int
     role: Role
@@ -61,8 +61,8 @@ class Recall:
 
 
 def recall(decoder: TreeDecoder, prompt: Tokens | Branch, tokens: int | Tokens) -> Recall:
-    """Decodes behind a prompt, as `decoder` does by its plan of layers, and looks at each layer's lists. `tokens` are those to
-    decode, or how many of the most probable. A step makes each layer's own lists too, so it takes longer than a full one."""
+    """Decodes after a prompt by the decoder's plan of layers, and compares each layer's lists with its own choice. `tokens` are the
+    tokens to decode, or how many of the most probable. A step also makes each layer's own lists, so it takes longer than a full one."""
     if decoder.layers is None:
         raise UsageError("the decoder has no plan of layers, all read all", "TreeDecoder(model, layers=LayerPlan(...))")
     known = None if isinstance(tokens, int) else [int(token) for token in tokens]

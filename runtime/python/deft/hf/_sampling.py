@@ -44,7 +44,7 @@ class Sampler:
 
 
 class Greedy(Sampler):
-    """The most probable one, after `processors`."""
+    """The most probable token, after `processors`."""
 
     def __init__(self, *, processors: Iterable[object] = ()) -> None:
         super().__init__(processors=processors)
@@ -54,7 +54,7 @@ class Greedy(Sampler):
 
 
 def stack_logits(branches: Sequence[Branch]) -> torch.Tensor:
-    """[branches, vocabulary], of those that have been decoded."""
+    """[branches, vocabulary], of decoded branches."""
     rows = [branch.logits for branch in branches]
     assert all(row is not None for row in rows)
     return torch.stack(rows)  # type: ignore[arg-type]

@@ -16,7 +16,7 @@ State = Literal["active", "forked", "finished", "pruned"]
 
 
 class Thought:
-    """What a branch has decoded, and what became of it."""
+    """A branch's decoded tokens and state."""
 
     def __init__(self, number: int, parent: Thought | None, branch: Branch, first_step: int) -> None:
         self.number = number
@@ -29,7 +29,7 @@ class Thought:
 
     @property
     def tokens(self) -> list[int]:
-        """Decoded behind the prompt, by it and those that it was forked from."""
+        """Tokens after the prompt, including those of the thoughts that it was forked from."""
         return [*(self.parent.tokens if self.parent else []), *self.own]
 
     def __repr__(self) -> str:
@@ -37,20 +37,20 @@ class Thought:
 
 
 class Fork(NamedTuple):
-    """`count` thoughts go on from where it is; it itself goes on no more."""
+    """`count` thoughts continue from here; this one ends."""
 
     thought: Thought
     count: int
 
 
 class Prune(NamedTuple):
-    """It goes, with all that was forked from it."""
+    """Removes the thought and all that were forked from it."""
 
     thought: Thought
 
 
 class Finish(NamedTuple):
-    """It decodes no more; it stays, so that it may be looked at."""
+    """Ends the thought and keeps it to read."""
 
     thought: Thought
 
@@ -59,7 +59,7 @@ Action = Fork | Prune | Finish
 
 
 class Search:
-    """What a policy sees."""
+    """The state that a policy reads."""
 
     def __init__(self) -> None:
         self.step = 0  # the one to come, from 1
@@ -88,8 +88,8 @@ def tree_search(
     eos: Collection[int] = (),
     sampler: Sampler | None = None,
 ) -> Search:
-    """Decodes `thoughts` branches of the prompt. Before each step `policy(search)` gives what is to be done; then each active
-    thought decodes a token, and is finished where that is one of `eos`. Ends when none is active, or after `max_steps`."""
+    """Decodes `thoughts` branches of the prompt. Before each step `policy(search)` returns actions; then each active
+    thought decodes a token, and is finished if that is one of `eos`. Ends when none is active, or after `max_steps`."""
     ends = ends_of(eos)
     sampler = sampler or Sampler()
     search = Search()
@@ -161,7 +161,7 @@ def _decode(decoder: TreeDecoder, active: list[Thought], ends: Collection[int], 
 
 
 def keep_best(evaluate: Callable[[list[Thought]], list[float]], *, every: int, width: int, keep: int) -> Policy:
-    """A policy for tree_search: every `every` steps a thought is complete; the `keep` best of them by `evaluate` go on, in
+    """A policy for tree_search: every `every` steps a thought is complete; the `keep` best of them by `evaluate` continue in
     `width` branches each, and the others go."""
 
     def policy(search: Search) -> list[Action]:

@@ -14,24 +14,24 @@ from ._sampling import Greedy, Sampler
 
 
 class Guesses(NamedTuple):
-    """tokens[0] is the one that is certain, with parent -1; a parent is an earlier token of the list."""
+    """tokens[0] is certain, with parent -1; a parent is an earlier token of the list."""
 
     tokens: list[int]
     parents: list[int]
 
 
 class Drafter(Protocol):
-    """Who guesses. See DraftModel and DraftHeads."""
+    """Makes guesses. See DraftModel and DraftHeads."""
 
     def begin(self, prompt: list[int]) -> None: ...
 
     def guess(self, token: int, hidden: torch.Tensor | None) -> Guesses:
-        """What might come behind `token`, which is the next for certain. `hidden` is what it was drawn from, of a decoder that
+        """Guesses of tokens after `token`, which is certain. `hidden` is the hidden state that it was drawn from, if the decoder
         keeps it."""
         ...
 
     def accepted(self, path: list[int]) -> None:
-        """Which of the guesses came true: indices from token 0 on, each the child of the one before it."""
+        """The right guesses: indices from token 0 on, each the child of the one before it."""
         ...
 
     def end(self) -> None: ...
@@ -52,9 +52,9 @@ def speculate(
     eos: Collection[int] = (),
     sampler: Sampler | None = None,
 ) -> Speculation:
-    """The answer that greedy decoding gives, or one that `sampler` draws, in fewer steps. A step reads the sequence once for
-    all guesses. Behind each accepted token the model's own choice is drawn; where a guess is that choice it is accepted, so
-    that what is decoded has the model's distribution whatever is guessed."""
+    """The answer of greedy decoding, or of `sampler`, in fewer steps. A step reads the sequence once for
+    all guesses. After each accepted token the model's own choice is drawn; a guess that equals it is accepted, so
+    the text has the model's distribution whatever is guessed."""
     ends = ends_of(eos)
     sampler = sampler or Greedy()
     answer: list[int] = []

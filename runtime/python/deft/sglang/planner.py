@@ -18,7 +18,7 @@ def _words_of(layer: Any, dtype: torch.dtype, cache_dtype: torch.dtype) -> tuple
     if layer.is_cross_attention:
         raise outside("is_cross_attention", True, "a layer sees its own request")
     if getattr(layer.attn_type, "value", layer.attn_type) != "decoder":
-        raise outside("attn_type", layer.attn_type, "a query sees no token behind its own")
+        raise outside("attn_type", layer.attn_type, "a query sees no later token")
     if layer.logit_cap and layer.logit_capping_method != "tanh":
         raise outside("logit_capping_method", layer.logit_capping_method, "a cap is that of tanh")
     if getattr(layer, "xai_temperature_len", -1) > 0:

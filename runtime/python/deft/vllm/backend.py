@@ -179,7 +179,7 @@ class DeftImpl(AttentionImpl):
         if sinks is not None and tuple(sinks.shape) != (num_heads,):
             raise outside("sinks", list(sinks.shape), f"there is one for each of {num_heads} query heads")
         if attn_type != AttentionType.DECODER:
-            raise outside("attn_type", attn_type, "a query sees no token behind its own")
+            raise outside("attn_type", attn_type, "a query sees no later token")
         check_kept(kv_cache_dtype, *KEPT_AS_IT_IS, *_KEPT_IN_BYTES)
         self.num_heads, self.head_size, self.scale = num_heads, head_size, float(scale)
         self.num_kv_heads = num_heads if num_kv_heads is None else num_kv_heads

@@ -52,7 +52,7 @@ class _Table:
             is_read = np.arange(table.shape[1]) * page_size < lengths[:, None]
             if not np.array_equal(found[is_read], table.cpu().numpy()[is_read]):
                 self._is_right = False
-                _log.warning("vLLM's block tables are not what the host knows of them, so steps wait until they are read")
+                _log.warning("vLLM's block tables differ from the host's copy, so each step waits for them")
                 return None
         return found
 

@@ -24,7 +24,7 @@ class DeftMetadata(NamedTuple):
 def work_of(common: Any, page_size: int, lengths_are_exact: bool, most: int | None = None) -> tuple[PagedWork, int]:
     """With how many queries there are. Rows of padding have none, and are left out. `most`: only the first requests, so many."""
     if common.causal is not True:
-        raise outside("causal", common.causal, "a query sees no token behind its own")
+        raise outside("causal", common.causal, "a query sees no later token")
     # In NumPy, whose calls cost a fifth of torch's where arrays are small.
     starts = common.query_start_loc_cpu.numpy()[: None if most is None else most + 1]
     if common.max_query_len == 1:  # who has a query has one

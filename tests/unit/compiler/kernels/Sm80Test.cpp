@@ -48,9 +48,8 @@ TEST(Sm80Test, KeysAreMadeOfWhatHasRoomForThem) {
   KernelShape shape{{32, 8, spec::Tensors::alike(128)}, hasKey};
   EXPECT_EQ(check(narrow(), shape), "legal");
   shape.tensors.k.dtype = shape.tensors.v.dtype = spec::DType::F8E4M3;
-  EXPECT_EQ(check(narrow(), shape),
-            "phase `narrow`: the hook `key` is applied in the room of what it is made of; "
-            "family sm80 has 1 byte for each of k's elements, and needs 2");
+  EXPECT_EQ(check(narrow(), shape), "phase `narrow`: the hook `key` overwrites keys in place; family sm80 "
+                                    "has 1 byte for each element of this cache and needs 2");
   shape.has.key = false;
   EXPECT_EQ(check(narrow(), shape), "legal");
   EXPECT_EQ(check(narrow(), {{32, 8, spec::Tensors::alike(40)}, hasKey}),

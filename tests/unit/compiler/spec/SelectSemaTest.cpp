@@ -60,7 +60,7 @@ TEST(SelectSemaTest, ACallerMayHandOverTheLists) {
               ::testing::HasSubstr("lists by `caller` have the tokens that the caller put there"));
   for (const char *hook : {"mask = tree && kv_pos > 4;", "score = s * depth;", "key = x * (1.0 + pos);"})
     EXPECT_THAT(compile(attention(std::string(hook) + " select { budget = 7; by = caller; }")).findings,
-                ::testing::HasSubstr(" is not known of the tokens of lists by `caller`"))
+                ::testing::HasSubstr(" is unknown for tokens of lists by `caller`"))
         << hook;
 }
 
@@ -72,7 +72,7 @@ TEST(SelectSemaTest, WhatIsKeptFitsTheSmallestBudget) {
 
 TEST(SelectSemaTest, WhatIsBoundByThePathSelectsNothing) {
   EXPECT_THAT(compile(attention("mask = path; select { budget = 16; }")).findings,
-              ::testing::HasSubstr("an attention whose mask is bound by `path` selects nothing"));
+              ::testing::HasSubstr("`select` does not go with a mask bound by `path`"));
 }
 
 TEST(SelectSemaTest, ABudgetHasALeastAndAMost) {

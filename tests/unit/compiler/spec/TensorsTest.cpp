@@ -66,7 +66,7 @@ TEST(TensorsTest, ARowMayHaveScalesInIt) {
   EXPECT_EQ(faultWith([](Tensors &t) { t.scaleColumns = 256; }), "a scale is for 256" + rest);
   EXPECT_EQ(faultWith([](Tensors &t) { t.scaleColumns = -128; }),
             "a scale is for -128 columns of v, it must be for 1 at least");
-  const std::string none = "there are scales, which are of latent caches of 8-bit floats";
+  const std::string none = "only latent caches of 8-bit floats have scales";
   EXPECT_EQ(faultWith([](Tensors &t) { t.valueInKey = false; }), none);
   EXPECT_EQ(faultWith([](Tensors &t) { t.k.dtype = t.v.dtype = DType::BF16; }), none);
 }

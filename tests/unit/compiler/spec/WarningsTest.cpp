@@ -53,7 +53,7 @@ TEST(WarningsTest, AParameterThatNothingReadsIsW3) {
 
 TEST(WarningsTest, ABudgetThatIsKeptWhollyIsW4) {
   EXPECT_EQ(warningsOf("select { budget = tune(64, 12); keep_first = 4; keep_last = 8; }"),
-            Lines{"2: the tokens that are kept take all of this budget, so none is selected"});
+            Lines{"2: `keep_first` and `keep_last` use up this budget, so nothing is selected"});
   EXPECT_EQ(warningsOf("select { budget = 13; keep_first = 4; keep_last = 8; }"), Lines{});
 }
 

@@ -163,7 +163,7 @@ TEST_F(AtomicFileTest, APipeWithANameIsNotWaitedFor) {
   const auto read = readFile(path("pipe"));
   ASSERT_FALSE(read.ok());
   EXPECT_EQ(read.error().message, "cannot read `" + path("pipe") + "`: it is a pipe, not a file");
-  EXPECT_EQ(read.error().hint, "what comes through a pipe is read as /dev/stdin or `<(command)`");
+  EXPECT_EQ(read.error().hint, "for a pipe use /dev/stdin or `<(command)`");
 }
 
 TEST_F(AtomicFileTest, AFileBeyondTheLimitOfTheProcessIsAnErrorAndLeavesNothing) {

@@ -85,15 +85,11 @@ TEST(ArgumentsTest, StridesOfRuns) {
                                  {.out = out.data(), .outStride = to}));
   };
   EXPECT_EQ(rowError(0, 128, 256), "none");
-  EXPECT_EQ(
-      rowError(255, 128, 256),
-      "q of shape [2, 4, 64] has strides [255, 64, 1], but for the first, which may be greater, they must be "
-      "[256, 64, 1]");
+  EXPECT_EQ(rowError(255, 128, 256), "q of shape [2, 4, 64] has strides [255, 64, 1], except for the first, "
+                                     "which may be larger, they must be [256, 64, 1]");
   EXPECT_EQ(rowError(0, -2, 256), "v has strides [2048, -2, 64, 1], none may be less than 0");
-  EXPECT_EQ(
-      rowError(0, 128, -1),
-      "out of shape [2, 4, 64] has strides [-1, 64, 1], but for the first, which may be greater, they must "
-      "be [256, 64, 1]");
+  EXPECT_EQ(rowError(0, 128, -1), "out of shape [2, 4, 64] has strides [-1, 64, 1], except for the first, "
+                                  "which may be larger, they must be [256, 64, 1]");
 }
 
 TEST(ArgumentsTest, NumbersOfTrees) {

@@ -21,7 +21,7 @@ TEST(CallTest, EveryErrorHasItsStatus) {
 
 TEST(CallTest, NoExceptionPasses) {
   EXPECT_EQ(call({}, []() -> Result<void> { throw std::runtime_error("the sky falls"); }), DEFT_INTERNAL);
-  EXPECT_THAT(deft_error_text(), testing::HasSubstr("deftc did not expect"));
+  EXPECT_THAT(deft_error_text(), testing::HasSubstr("unexpected internal error"));
   EXPECT_EQ(call({}, []() -> Result<void> { throw 5; }), DEFT_INTERNAL);
   EXPECT_STREQ(deft_error_text(), "an exception of a type that is not known");
   EXPECT_EQ(call({}, []() -> Result<void> { throw std::bad_alloc(); }), DEFT_ENVIRONMENT);

@@ -248,7 +248,7 @@ TEST_F(DraftsApiTest, WhatIsWrongIsSaid) {
   Tree plain;
   plain.addQuery(plain.addRoot(20, 0).value()).value();
   Plan other = Plan::make(attention_, plain).value();
-  EXPECT_EQ(messageOf(other.draft(mask())), "the plan is not one of requests with drafts");
+  EXPECT_EQ(messageOf(other.draft(mask())), "the plan has no requests with drafts");
 }
 
 } // namespace

@@ -130,7 +130,7 @@ TEST_F(GivenListsErrorsTest, WhatDoesNotFitIsNamed) {
                   "scale = 0.125; output = bf16 with lse; select { budget = 24; } }")
           .value();
   EXPECT_EQ(runtime.run(selecting, Plan::make(selecting, tree).value(), given, outputs).error().message,
-            "lists is given, and `b` reads none of a caller");
+            "lists is given, and `b` takes no lists from a caller");
 }
 
 } // namespace

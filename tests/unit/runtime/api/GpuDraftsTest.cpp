@@ -229,7 +229,7 @@ TEST_F(GpuDraftsTest, ARunWaitsForTheMask) {
   EXPECT_TRUE(plan.draft(planned, stream_));
   EXPECT_TRUE(plan.run(attention_, inputs(), outputs(), stream_));
   expectRight();
-  EXPECT_THAT(messageOf(plan.follow(onGpu_.data(), stream_)), HasSubstr("lengths on the host alone"));
+  EXPECT_THAT(messageOf(plan.follow(onGpu_.data(), stream_)), HasSubstr("lengths only on the host"));
 }
 
 } // namespace

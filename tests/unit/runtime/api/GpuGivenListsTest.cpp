@@ -157,7 +157,7 @@ TEST_F(GpuGivenListsTest, SlotsThatTheCacheLacksAreToldWherePlansLook) {
   given.k = larger.data();
   ASSERT_EQ(errorOf(looking.runSparse(attention_, given, outputs(), stream_)), "");
   EXPECT_EQ(errorOf(looking.checkReplays()),
-            "a run read lists of which one has 64 for query 1, and the cache has 64 slots");
+            "a run read a list that has 64 for query 1, and the cache has 64 slots");
   EXPECT_TRUE(looking.checkReplays()) << "told once";
   lists_[kBudget + 3] = wrong;
 }
@@ -193,7 +193,7 @@ TEST_F(GpuGivenListsTest, WhatDoesNotFitIsNamed) {
   EXPECT_THAT(fake_cuda::takeCalls(), IsEmpty());
   GpuPlan without = planWith(0);
   EXPECT_EQ(errorOf(without.runSparse(attention_, inputs(), outputs(), stream_)),
-            "the plan was made for runs that select nothing");
+            "the plan was made without a budget, for runs that do not select");
 }
 
 } // namespace

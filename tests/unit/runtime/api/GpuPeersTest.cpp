@@ -58,7 +58,7 @@ TEST_F(GpuPeersTest, ARankByItselfHasItsResultsAndALateOneIsNamed) {
     EXPECT_THAT(mergedLse, testing::Each(0.0f));
     EXPECT_THAT(textOf(peers->merge({4, kQueryHeads, kHeadDim, StateType::BF16}, {out.data(), lse.data()}, 0,
                                     1, {merged.data()}, stream_)),
-                "own is of shape [4, 4, 64], the group was made for [3, 4, 64] at most");
+                "own is of shape [4, 4, 64], but the group was made for [3, 4, 64] at most");
     EXPECT_THAT(textOf(peers->merge(shape, {out.data(), lse.data()}, 3, 2, {merged.data()}, stream_)),
                 "headCount is 2, not between 0 and 1");
   }

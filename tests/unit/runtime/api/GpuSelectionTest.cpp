@@ -142,7 +142,7 @@ TEST_F(GpuSelectionTest, WhatIsNotServedIsRefused) {
   table_.upload(sequences_, stream_).value();
   without.upload(stream_).value();
   EXPECT_EQ(errorOf(without.runSelecting(attention_, inputs(), outputs(), stream_)),
-            "the plan was made for runs that select nothing");
+            "the plan was made without a budget, for runs that do not select");
   const GpuAttention plain = GpuAttention::load(gpu_, loadPackage(DEFT_TEST_GPU_PACKAGE).value()).value();
   const auto none = GpuPlan::make(plain, tree(), {.budget = 24});
   ASSERT_FALSE(none);
@@ -156,7 +156,7 @@ TEST_F(GpuSelectionTest, ListsLieByThePageTableThatSelected) {
   GpuInputs elsewhere = inputs();
   elsewhere.pageTable = other.data();
   EXPECT_EQ(errorOf(plan.runSparse(attention_, elsewhere, outputs(), stream_)),
-            "the run has another page table than the one that selected");
+            "the run has another page table than the selecting run");
 }
 
 } // namespace

@@ -76,7 +76,7 @@ TEST_F(GpuTest, PagesThatTheCacheLacksAreToldWhereAskedFor) {
   GpuPlan &plan = *made;
   const auto unsaid = uploadAndRun(plan);
   ASSERT_FALSE(unsaid);
-  EXPECT_EQ(unsaid.error().message, "k does not say how many pages it has, and the plan checks pages");
+  EXPECT_EQ(unsaid.error().message, "k has an unknown number of pages, but the plan checks pages");
   GpuInputs given = inputs();
   given.cachePages = -1;
   EXPECT_THAT(plan.run(attention_, given, outputs(), stream_).error().message, HasSubstr("k is [-2, "));
@@ -469,7 +469,7 @@ TEST_F(GpuTest, AnArrayOverTokensHasAValueForEachSlotOfTheCache) {
   GpuInputs given = inputs();
   const auto unsaid = plan.run(*loaded, given, outputs(), stream_);
   ASSERT_FALSE(unsaid);
-  EXPECT_EQ(unsaid.error().message, "k does not say how many pages it has, and `a` has an array over tokens");
+  EXPECT_EQ(unsaid.error().message, "k has an unknown number of pages, but `a` has an array over tokens");
   given.cachePages = kPages;
   const auto tooShort = plan.run(*loaded, given, outputs(), stream_);
   ASSERT_FALSE(tooShort);

@@ -157,7 +157,7 @@ TEST_F(LatentCacheTest, ProcessorsReadColumnsFromOneTensor) {
        {tensor(other.data(), DEFT_BF16, behind), tensor(k.data() + kValue + 1, DEFT_BF16, behind, &strides),
         tensor(k.data() + kValue, DEFT_BF16, behind)}) {
     EXPECT_EQ(run(first, &strides, &rope), DEFT_USAGE);
-    EXPECT_THAT(deft_error_text(), HasSubstr("k_rope does not lie behind k, and processors read"));
+    EXPECT_THAT(deft_error_text(), HasSubstr("k_rope does not follow k in memory, and processors read"));
   }
 }
 
@@ -183,8 +183,7 @@ TEST_F(LatentCacheTest, PartsThatDoNotFitAreNamed) {
   expect(first, tensor(at, DEFT_BF16, behind, &apart),
          "k_rope has strides [1280, 80, 2], the last must be 1");
   expect(first, tensor(out.data(), DEFT_BF16, behind),
-         "k_rope does not lie behind k, and processors read a "
-         "token's columns from one tensor");
+         "k_rope does not follow k in memory, and processors read a token's columns from one tensor");
 }
 
 TEST(LatentRunTest, PartsAreOfLatentCachesAlone) {

@@ -18,8 +18,7 @@ TEST(PagedBatchSpecsTest, LevelsOfTheForestAreNoDepths) {
                                   .value();
   const auto plan = PagedBatch::make({.pageSize = 16}).value().plan(attention);
   ASSERT_FALSE(plan);
-  EXPECT_EQ(plan.error().message,
-            "`deep` reads `depth`, which in a batch depends on who shares a request's pages");
+  EXPECT_EQ(plan.error().message, "`deep` reads `depth`, which in a batch depends on the sharing of pages");
 }
 
 /// New tokens of a request are on each other's path; who shares them has no say in what they see.
@@ -70,7 +69,7 @@ TEST(PagedBatchSpecsTest, NewTokensSeeEachOtherUnderPath) {
   const auto unchanged = careful.update(
       {.table = {.entries = entries, .rowStride = 4}, .lengths = longer, .queryIndptr = indptr});
   ASSERT_FALSE(unchanged);
-  EXPECT_EQ(unchanged.error().hint, "give new tokens that see each other pages of their own");
+  EXPECT_EQ(unchanged.error().hint, "give new tokens that see each other their own pages");
   EXPECT_TRUE(kept.isCurrent());
   EXPECT_EQ(kept.advance(careful.tree()).value(), Advanced::Nothing);
   Tree copy = shared.tree();

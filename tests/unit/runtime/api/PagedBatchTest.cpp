@@ -194,7 +194,7 @@ TEST_F(PagedBatchTest, WrongStepsSayWhichRequestAndChangeNothing) {
   EXPECT_EQ(why(), "request 1: 37 queries, but only 36 tokens");
   queryIndptr_.clear();
   ids_[2] = 10;
-  EXPECT_EQ(why(), "request 2: its id 10 is that of an earlier request, too");
+  EXPECT_EQ(why(), "request 2: its id 10 is also that of an earlier request");
   EXPECT_EQ(batch_.update({}).ok(), true); // no requests are no error
   EXPECT_EQ(batch_.summary().tokens, 0);
 }
@@ -323,16 +323,15 @@ TEST_F(PagedBatchTest, AnInvariantPlanIsOfABatchThatSharesWholeChunks) {
     return plan ? "none" : plan.error().text();
   };
   const std::string unfit = why(batch_, {.invariant = true});
-  EXPECT_THAT(unfit, HasSubstr("an invariant plan needs a batch whose requests share whole chunks alone"));
+  EXPECT_THAT(unfit, HasSubstr("an invariant plan needs a batch whose requests share only whole chunks"));
   EXPECT_THAT(unfit, HasSubstr("give the batch an invariant chunk of 512"));
   PagedBatch batch = PagedBatch::make({.pageSize = kPageSize, .invariantChunk = 500}).value();
   EXPECT_EQ(why(batch, {.invariant = true}), "none") << "chunks are multiples of 16";
   EXPECT_EQ(why(batch, {.chunkTokens = 128, .invariant = true}), "none");
   EXPECT_EQ(why(batch, {.chunkTokens = 96}), "none");
   const std::string other = why(batch, {.chunkTokens = 96, .invariant = true});
-  EXPECT_THAT(other,
-              HasSubstr("the batch's requests share multiples of 512 tokens, which are no whole chunks "
-                        "of an invariant plan: these have 96"));
+  EXPECT_THAT(other, HasSubstr("the batch's requests share multiples of 512 tokens, but an invariant plan "
+                               "needs multiples of its chunks: these have 96"));
   EXPECT_THAT(other, HasSubstr("give the batch an invariant chunk of 96"));
   EXPECT_EQ(PagedBatch::make({.invariantChunk = -1}).error().message,
             "PagedBatchOptions::invariantChunk is -1, not between 0 and 1073741824");

@@ -80,8 +80,7 @@ TEST(PlanTest, ANodeThatNobodyPlacedIsNamed) {
   (void)tree.addQuery(leaf).value();
   const auto refused = Plan::make(attention(), tree);
   ASSERT_FALSE(refused);
-  EXPECT_EQ(refused.error().message,
-            "node 0 of 50 tokens is not placed: nobody has said where they lie in the cache");
+  EXPECT_EQ(refused.error().message, "node 0 of 50 tokens is not placed: it has no location in the cache");
   EXPECT_THAT(refused.error().hint, HasSubstr("place it"));
   EXPECT_TRUE(tree.place(root, 0));
   Plan plan = Plan::make(attention(), tree).value();

@@ -270,7 +270,7 @@ TEST_F(RanksApiTest, WrongRanksAreNamed) {
   EXPECT_EQ(textOf(setRanks(batch, {.count = 2, .unit = 5})),
             "Ranks::unit is 5, and does not divide pages of 16");
   EXPECT_THAT(textOf(setRanks(batch, {.count = 2, .layout = RankLayout::ByNode})),
-              testing::StartsWith("Ranks::layout is by node, and a batch finds its nodes by itself"));
+              testing::StartsWith("Ranks::layout is by node, but a batch finds its nodes itself"));
   EXPECT_EQ(textOf(setRanks(batch, {.count = 2, .layout = RankLayout::ByPage, .unit = 32})),
             "Ranks::unit is 32, and the batch has pages of 16");
   setRanks(batch, {.count = 2, .layout = RankLayout::ByPage, .unit = 16}).value();

@@ -118,9 +118,8 @@ TEST_F(RunTensorsTest, RowsMayBeWiderThanTheirHeads) {
   const std::vector<int64_t> overlapping = {64, 64, 1};
   outTensor.strides = overlapping.data();
   EXPECT_EQ(run(), DEFT_USAGE);
-  EXPECT_THAT(deft_error_text(),
-              StartsWith("out of shape [2, 4, 64] has strides [64, 64, 1], but for the first, which may "
-                         "be greater, they must be [256, 64, 1]\n"));
+  EXPECT_THAT(deft_error_text(), StartsWith("out of shape [2, 4, 64] has strides [64, 64, 1], except for the "
+                                            "first, which may be larger, they must be [256, 64, 1]\n"));
 }
 
 TEST_F(RunTensorsTest, StridesOfOneElementDoNotMatter) {
@@ -195,7 +194,7 @@ TEST_F(RunTensorsTest, HeadsMayStandBeforeSlots) {
 }
 
 TEST_F(RunTensorsTest, WhatIsWrittenOverlapsWithNothing) {
-  const std::string hint = "\n  = hint: it is written while that is read: give it memory of its own";
+  const std::string hint = "\n  = hint: it is written while that is read: give it its own memory";
   const auto refused = [&](const std::string &what) {
     EXPECT_EQ(run(), DEFT_USAGE);
     EXPECT_EQ(deft_error_text(), what);
@@ -210,7 +209,7 @@ TEST_F(RunTensorsTest, WhatIsWrittenOverlapsWithNothing) {
   std::vector<uint16_t> both(out.size() + 16);
   outTensor.data = both.data();
   lseTensor.data = both.data() + out.size() - 2;
-  refused("lse overlaps with out\n  = hint: both are written: give each memory of its own");
+  refused("lse overlaps with out\n  = hint: both are written: give each its own memory");
   lseTensor.data = both.data() + out.size();
   EXPECT_EQ(run(), DEFT_OK) << deft_error_text();
   lseTensor.data = pages.data();

@@ -152,8 +152,7 @@ TEST(RuntimeTest, ErrorsAreFoundBeforeAnythingIsWritten) {
   EXPECT_THAT(error(plan, problem.inputs(), {}), HasSubstr("out is null"));
   inputs = problem.inputs();
   inputs.pageTable = inputs.pageTable.first(3);
-  EXPECT_THAT(error(plan, inputs, problem.outputs()),
-              HasSubstr("has 3 pages, the tree's tokens lie in the first 4"));
+  EXPECT_THAT(error(plan, inputs, problem.outputs()), HasSubstr("has 3 pages, the tree needs the first 4"));
   const std::vector<int> hole = {3, -1, 0, 2};
   inputs.pageTable = hole;
   EXPECT_THAT(error(plan, inputs, problem.outputs()), HasSubstr("its entry 1 is -1"));

@@ -126,7 +126,7 @@ TEST(SizedParamChecksTest, OneNumberIsNoArray) {
   Params params(attention);
   const auto set = params.set("doc", 3.0);
   ASSERT_FALSE(set);
-  EXPECT_EQ(set.error().message, "parameter `doc` has as many values as a run has tokens or queries");
+  EXPECT_EQ(set.error().message, "parameter `doc` has a value for each token or query of a run");
 }
 
 } // namespace

@@ -53,7 +53,7 @@ TEST(StepTreeTest, DraftsThatAreNoTreeAreNamed) {
   step = test::drafted();
   step.drafts[0].request.count = 2;
   step.drafts[0].sees.pop_back();
-  EXPECT_EQ(treeOf(step).error().message, "a query of `tree` hangs on the stand-in of a draft");
+  EXPECT_EQ(treeOf(step).error().message, "a query of `tree` belongs to the stand-in of a draft");
 }
 
 TEST(StepTreeTest, PagesKeepTheirOrderInAPoolWithoutGaps) {

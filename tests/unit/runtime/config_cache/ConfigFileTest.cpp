@@ -70,7 +70,7 @@ TEST_F(ConfigFileTest, WhatIsNoFileOfConfigsSaysSo) {
   EXPECT_EQ(message("[]"), "`x`: it is no file of configs: its `format` is not deftc-configs");
   EXPECT_EQ(message(R"({"format": "deftc-tree"})"),
             "`x`: it is no file of configs: its `format` is not deftc-configs");
-  EXPECT_EQ(message(R"({"format": "deftc-configs"})"), "`x`: it does not say its version");
+  EXPECT_EQ(message(R"({"format": "deftc-configs"})"), "`x`: it has no version");
   EXPECT_EQ(message(R"({"format": "deftc-configs", "version": 3, "anything": [1]})"),
             "`x`: it is of version 3, this deftc knows 2");
   EXPECT_THAT(message(R"({"format": "deftc-configs", "version": 1, "device": {}, "entries": []})"),

@@ -118,7 +118,7 @@ TEST(EntryTest, WhatCannotBeIsAnErrorThatSaysWhat) {
   EXPECT_EQ(errorWith("/keeps_default", 1), "`keeps_default` is neither true nor false");
   for (const json &wrong : {json(7), json::array(), json{{1, 2, 3, 4}}, json{{1, 2, 3, 4, "5"}}})
     EXPECT_EQ(errorWith("/only_for", wrong), "`only_for` is no list of 1 to 64 places of 5 numbers");
-  EXPECT_EQ(errorWith("/within", 0.05), "`within` stands without `only_for`, whose places it is about");
+  EXPECT_EQ(errorWith("/within", 0.05), "`within` needs `only_for`");
   for (const json &wrong : {json("near"), json(0), json(-0.1), json(0.2), json()})
     EXPECT_EQ(errorWith("/within", wrong), "`within` is not a number above 0 and of at most 0.1");
   EXPECT_THAT(errorWith("/config/partition", "nodes"), HasSubstr("nodes"));

@@ -58,11 +58,11 @@ TEST(SparseEntryTest, WhatCannotBeIsAnErrorThatSaysWhat) {
   EXPECT_EQ(errorWith("/budget", 0), "`budget` is 0, not between 1 and 16777216");
   EXPECT_EQ(errorWith("/tile_kv", -64), "`tile_kv` is -64, not between 1 and 16777216");
   EXPECT_EQ(errorWith("/chosen", 1), "`chosen` is neither true nor false");
-  EXPECT_EQ(errorWith("/by", "token"), "`token` says of nobody whose lists these are");
+  EXPECT_EQ(errorWith("/by", "token"), "`token` is no value of `by`");
   EXPECT_THAT(errorWith("/signature", "q32"), HasSubstr("is no signature"));
   EXPECT_EQ(errorWith("/cuts/0/item_tokens", 100),
             "`item_tokens` is 100, no multiple of `tile_kv`, which is 128");
-  EXPECT_EQ(errorWith("/cuts/0/queries", 8), "`cuts` do not stand by rising `queries`");
+  EXPECT_EQ(errorWith("/cuts/0/queries", 8), "`cuts` are not in order of rising `queries`");
   EXPECT_EQ(errorWith("/cuts/0/queries", 0), "`queries` is 0, not between 1 and 16777216");
   EXPECT_EQ(errorWith("/cuts/0/tuned_us", 0), "`tuned_us` is not a number above 0");
   EXPECT_EQ(errorWith("/cuts/0/spread", -0.1), "`spread` is not a number of at least 0");

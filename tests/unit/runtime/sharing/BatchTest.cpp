@@ -197,7 +197,7 @@ TEST_F(BatchTest, ChangesThatWereNotSaidAreNoticed) {
   const auto grown = batch_.grow(table(), lengths_);
   ASSERT_FALSE(grown);
   EXPECT_EQ(grown.error().message, "request 1: page 1 of its row was 2 and is 77");
-  EXPECT_EQ(grown.error().hint, "grow() is for requests whose pages stay, call update()");
+  EXPECT_EQ(grown.error().hint, "grow() needs requests whose pages stay; call update()");
   ids_[1] = 90;
   update();
   EXPECT_EQ(batch_.tree().tokens(), 4 + (4 + 1 + 3) + 6);
@@ -205,12 +205,12 @@ TEST_F(BatchTest, ChangesThatWereNotSaidAreNoticed) {
 
 TEST_F(BatchTest, WrongStepsChangeNothing) {
   ids_[2] = 70;
-  EXPECT_EQ(whyNotUpdated(), "request 2: its id 70 is that of an earlier request, too");
+  EXPECT_EQ(whyNotUpdated(), "request 2: its id 70 is also that of an earlier request");
   ids_ = {70, 80, 80};
-  EXPECT_EQ(whyNotUpdated(), "request 2: its id 80 is that of an earlier request, too");
+  EXPECT_EQ(whyNotUpdated(), "request 2: its id 80 is also that of an earlier request");
   ids_.clear();
   rowOf_ = {0, 2, 2};
-  EXPECT_EQ(whyNotUpdated(), "request 2: its row 2 is that of an earlier request, too");
+  EXPECT_EQ(whyNotUpdated(), "request 2: its row 2 is also that of an earlier request");
   rowOf_.clear();
   ids_ = {70, 71, 72};
   lengths_[2] = 13; // its fourth page is -9
@@ -262,7 +262,7 @@ TEST_F(BoundByPathTest, AStepInWhichOthersShareNewTokensIsRefusedAndChangesNothi
     write(2, {1, 2, 4, 7});
     lengths_ = {14, 11, 10}, ids_[2] = 74;
     EXPECT_EQ(whyNotUpdated().substr(0, 65),
-              "request 1: others share pages with its new tokens, whose queries ");
+              "request 1: others share pages with its new tokens, so its queries");
     EXPECT_EQ(state(), before);
   }
   ids_ = {70, 71, 72}, entries_ = entries, lengths_ = {10, 11, 12};
@@ -294,9 +294,7 @@ TEST_F(BoundByPathTest, DraftsAreRefusedBeforeAnythingChanges) {
   asked.drafts = drafts;
   const auto refused = batch_.update(asked);
   ASSERT_FALSE(refused);
-  EXPECT_EQ(
-      refused.error().message,
-      "request 1: it has drafts, which are bound by their tree, and the batch is for masks bound by `path`");
+  EXPECT_EQ(refused.error().message, "request 1: it has drafts, but the batch is for masks bound by `path`");
   EXPECT_EQ(state(), before);
 }
 

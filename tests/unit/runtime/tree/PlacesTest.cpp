@@ -48,7 +48,7 @@ TEST(PlacesTest, ANodeOfTokensThatNobodyPlacedIsNamed) {
   ASSERT_TRUE(tree.addNode(0, 4, KvTree::kNotPlaced));
   ASSERT_TRUE(tree.addNode(0, 4, KvTree::kNotPlaced));
   EXPECT_EQ(checkPlaced(tree).error().message,
-            "node 2 of 4 tokens is not placed: nobody has said where they lie in the cache");
+            "node 2 of 4 tokens is not placed: it has no location in the cache");
   ASSERT_TRUE(tree.prune(2));
   ASSERT_TRUE(tree.place(3, 100));
   EXPECT_TRUE(checkPlaced(tree));

@@ -72,7 +72,7 @@ TEST(CheckTest, ADashIsWhatIsPipedIn) {
   for (const char *command : {"check", "fmt"}) {
     const Outcome twice = runWithInput({command, "-", "-"}, kPiped);
     EXPECT_EQ(twice.code, kExitUsage) << command;
-    EXPECT_THAT(twice.err, HasSubstr("which can be read once")) << command;
+    EXPECT_THAT(twice.err, HasSubstr("which can be read only once")) << command;
   }
 }
 

@@ -283,7 +283,7 @@ TEST_F(KernelCommandsTest, BuildSaysWhatIsWrong) {
   std::istringstream text("attention a { query_heads = 8; kv_heads = 4; head_dim = 64; }");
   const Outcome piped = test::runDeftc({"build", "-", "--source"}, {.input = &text});
   EXPECT_EQ(piped.code, kExitUsage);
-  EXPECT_THAT(piped.err, HasSubstr("what is piped in has no name that a package could have"));
+  EXPECT_THAT(piped.err, HasSubstr("a piped spec has no name for a package"));
   const Outcome folder = run({"build", "llama3_8b", "-o", path("none/p")});
   EXPECT_EQ(folder.code, kExitEnvironment);
   EXPECT_THAT(folder.err, HasSubstr("cannot write `" + path("none/p") + "`"));

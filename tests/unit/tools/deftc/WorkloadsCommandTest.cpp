@@ -48,7 +48,7 @@ TEST_F(WorkloadsCommandTest, DescribesOne) {
   EXPECT_THAT(outcome.out, HasSubstr("  branches    20    branches\n"));
   EXPECT_THAT(outcome.out,
               HasSubstr("step 1 of 400: 20 queries, 21 nodes in 2 levels, 4020 tokens, each read "
-                        "by 19.9 queries in the mean\n"));
+                        "by 19.9 queries on average\n"));
 }
 
 TEST_F(WorkloadsCommandTest, WritesTheTreeOfAStep) {

@@ -79,7 +79,7 @@ TEST(WorkerTest, ARefusalLeavesItRunning) {
   EXPECT_EQ(answer.error.message, "no");
   EXPECT_EQ(answer.error.hint, "because");
   EXPECT_EQ(answer.error.code, support::ErrorCode::Diagnostics);
-  EXPECT_EQ(worker.ask(op("throw"), 10).error.message, "something happened that deftc did not expect");
+  EXPECT_EQ(worker.ask(op("throw"), 10).error.message, "unexpected internal error");
   EXPECT_EQ(worker.ask(op("add", 1), 10).state, State::Done);
 }
 

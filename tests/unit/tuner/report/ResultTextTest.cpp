@@ -34,8 +34,8 @@ TEST(ResultTextTest, ElevenOfTwelveAreNotTwelve) {
   EXPECT_EQ(
       resultText(session),
       "10 of 12 classes are done: none has a config that is faster than the untuned one. 1 was begun and "
-      "not finished. 1 was not begun. 1 search of those that are done had no more time: what was found "
-      "counts as near, not as exact. 43 candidates came up, 3 to 4 in a class.");
+      "not finished. 1 was not begun. 1 search ended early for lack of time: their entries count as near, "
+      "not as exact. 43 candidates came up, 3 to 4 in a class.");
 }
 
 TEST(ResultTextTest, ASessionWithoutAClassSaysSo) {

@@ -61,9 +61,8 @@ TEST(DoneEventTest, PeopleReadTheGainAndWhatItHolds) {
   EXPECT_EQ(resultText(report), "c1-t14-q6-s3-d2-f0: 1.25 times as fast as untuned");
   report.entry.onlyFor.resize(1);
   report.entry.isComplete = false;
-  EXPECT_EQ(resultText(report),
-            "c1-t14-q6-s3-d2-f0: 1.25 times as fast as untuned, on trees like those given "
-            "only; the search was cut short by its time budget");
+  EXPECT_EQ(resultText(report), "c1-t14-q6-s3-d2-f0: 1.25 times as fast as untuned, only on trees like the "
+                                "given ones; the search was cut short by its time budget");
   report = someReport();
   report.entry.keepsDefault = true;
   report.note = "nothing measured was faster";

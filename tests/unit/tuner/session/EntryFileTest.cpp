@@ -82,7 +82,7 @@ TEST_F(EntryFileTest, AWholeSearchStaysWhereThisOneWasCutShort) {
   EXPECT_FALSE(file.add(someEntry()));
   Entry cut = someEntry({14, 6, 3, 2, 0}, 512);
   cut.isComplete = false;
-  EXPECT_THAT(file.add(cut).value_or(""), testing::HasSubstr("of a whole search, this one was cut short"));
+  EXPECT_THAT(file.add(cut).value_or(""), testing::HasSubstr("since this search was cut short"));
   EXPECT_EQ(entriesOf(file)[0].config.chunkTokens, 256);
 }
 
@@ -97,7 +97,7 @@ TEST_F(EntryFileTest, AnEntryOfAnotherScheduleStaysUnlessItIsSlower) {
   EntryFile file = open(no256);
   Entry slower = someEntry({14, 6, 3, 2, 0}, 512), faster = slower;
   slower.measurement.tunedUs += 1;
-  EXPECT_THAT(file.add(slower).value_or(""), testing::HasSubstr("is of another schedule, and no slower"));
+  EXPECT_THAT(file.add(slower).value_or(""), testing::HasSubstr("of another schedule is no slower"));
   EXPECT_EQ(entriesOf(file)[0].config.chunkTokens, 256);
   faster.measurement.tunedUs -= 1;
   EXPECT_FALSE(file.add(faster));

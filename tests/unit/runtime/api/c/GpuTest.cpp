@@ -261,7 +261,7 @@ TEST_F(GpuTest, WrongTensorsAreNamedBeforeAnythingIsEnqueued) {
   const int64_t fewer[1] = {1};
   pages.shape = fewer;
   EXPECT_EQ(run(plan.get()), DEFT_USAGE);
-  EXPECT_THAT(deft_error_text(), HasSubstr("page_table has 1 pages, the tree's tokens lie in the first "));
+  EXPECT_THAT(deft_error_text(), HasSubstr("page_table has 1 pages, the tree needs the first "));
   pages.shape = entries;
   results.dtype = DEFT_F16;
   EXPECT_EQ(run(plan.get()), DEFT_USAGE);

@@ -144,7 +144,7 @@ TEST(PlanDraftsTest, APlanOnTheDeviceGetsItsDraftsThroughTheDriver) {
   ASSERT_TRUE(device->upload(nullptr).ok());
   const auto refused = device->draft(mask.input(), nullptr);
   ASSERT_FALSE(refused);
-  EXPECT_THAT(refused.error().message, HasSubstr("not one of requests with drafts"));
+  EXPECT_THAT(refused.error().message, HasSubstr("has no requests with drafts"));
 }
 
 } // namespace

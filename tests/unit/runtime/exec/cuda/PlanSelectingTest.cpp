@@ -262,7 +262,7 @@ TEST(PlanSelectingTest, GivenListsNeedNoRunThatSelects) {
   lists[401] = -3;
   ASSERT_TRUE(plan.runSparse(*gpu.kernels, pointers, stream).ok());
   EXPECT_THAT(plan.checkReplays().error().message,
-              HasSubstr("a run read lists of which one has -3 for query 1, and the cache has "));
+              HasSubstr("a run read a list that has -3 for query 1, and the cache has "));
 }
 
 TEST(PlanSelectingTest, BranchesReadTheirListsAsOne) {
@@ -292,7 +292,8 @@ TEST(PlanSelectingTest, BranchesReadTheirListsAsOne) {
   const SelectingGpu old(60); // a package without them
   const auto ran = plan->runSelecting(*old.kernels, step.pointers(), stream);
   ASSERT_FALSE(ran.ok());
-  EXPECT_EQ(ran.error().message, "the plan has 6 queries read their lists as one, these kernels take 0");
+  EXPECT_EQ(ran.error().message,
+            "the plan has 6 queries that read a union of their lists; these kernels take 0");
 }
 
 /// Where a union's tokens begin is a number of 32 bits.
@@ -402,7 +403,7 @@ TEST(PlanSelectingTest, ListsAreOfThePlanThatSelected) {
   EXPECT_EQ(sparse(step.pointers()), "");
   CudaPointers other = step.pointers();
   other.pageTable = nullptr;
-  EXPECT_EQ(sparse(other), "the run has another page table than the one that selected");
+  EXPECT_EQ(sparse(other), "the run has another page table than the selecting run");
   ASSERT_TRUE(plan->write(gpu.makePlan(step.tree)).ok());
   EXPECT_EQ(sparse(step.pointers()), ""); // the device still has the plan that selected
   ASSERT_TRUE(plan->upload(stream).ok());
@@ -435,7 +436,7 @@ TEST(PlanSelectingTest, WhatCannotSelectSaysWhy) {
   ASSERT_TRUE(without->upload(nullptr).ok());
   auto ran = without->runSelecting(*gpu.kernels, step.pointers(), nullptr);
   ASSERT_FALSE(ran.ok());
-  EXPECT_EQ(ran.error().message, "the plan was made for runs that select nothing");
+  EXPECT_EQ(ran.error().message, "the plan was made without a budget, for runs that do not select");
 
   gpu.set.selecting.reset();
   const auto old = CudaKernels::load(gpu.device, gpu.variant, gpu.set);

@@ -81,7 +81,7 @@ TEST(PlanReportTest, UnitsAreKvHeadsOrGroupsOfQueryHeads) {
 }
 
 TEST(PlanReportTest, TheTextSaysWhoReadsAndWhatAMaskHides) {
-  EXPECT_EQ(readText(someReport()), "100 tokens read, each by 1.8 queries in the mean");
+  EXPECT_EQ(readText(someReport()), "100 tokens read, each by 1.8 queries on average");
   VariantFacts facts{4, 2};
   spec::VisibleBounds::Bound window; // kv_pos >= q_pos - 7
   window.at.qPos = 1;

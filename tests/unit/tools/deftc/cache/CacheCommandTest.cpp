@@ -65,7 +65,7 @@ TEST_F(CacheCommandTest, EveryCommandHasHelpWithAnExample) {
 TEST_F(CacheCommandTest, AnEmptyHomeSaysHowToFillIt) {
   const Outcome list = runDeftc({"cache", "list"});
   EXPECT_EQ(list.code, kExitOk);
-  EXPECT_THAT(list.out, HasSubstr("no configs are there; `deftc tune` makes some"));
+  EXPECT_THAT(list.out, HasSubstr("there are no configs; `deftc tune` makes some"));
   EXPECT_THAT(list.out, HasSubstr("user " + folder_.path("cache/configs")));
   EXPECT_EQ(runDeftc({"cache", "list", "--json"}).out, "[]\n");
   EXPECT_THAT(runDeftc({"cache", "show"}).out, HasSubstr("no entry is like that"));

@@ -62,7 +62,7 @@ TEST_F(CacheSparseTest, ListShowsItsFilesBesideThoseOfConfigs) {
   EXPECT_THAT(list.out, HasSubstr("user       NVIDIA H200 (sm_90, 132 multiprocessors): 2 entries of sparse "
                                   "layers, 1 stale\n           " +
                                   userPath() + "\n"));
-  EXPECT_THAT(list.out, Not(HasSubstr("no configs are there")));
+  EXPECT_THAT(list.out, Not(HasSubstr("there are no configs")));
   saveConfig(folder_.path("cache/configs/" + h200().fileName()));
   const json files = json::parse(runDeftc({"cache", "list", "--json"}).out);
   ASSERT_EQ(files.size(), 2U);
@@ -90,12 +90,12 @@ TEST_F(CacheSparseTest, ShowTellsTilesCutsAndWhatTheyGained) {
       "NVIDIA H200 (sm_90, 132 multiprocessors), user, " + userPath() +
           "\n"
           "q32-kv8-d128-bf16-p16nhd-plain\n"
-          "  sparse layers, lists of 1,024 tokens by kv_head: 1.00 times as fast as by the rules in the "
-          "mean of 1 number of queries; 2026-11-27; stale\n"
+          "  sparse layers, lists of 1,024 tokens by kv_head: 1.00 times the speed of the rules, on average "
+          "over 1 number of queries; 2026-11-27; stale\n"
           "      tiles of 128 tokens, 2 stages, 4 warps, a package's; the rule's for 1 number of "
           "queries\n"
-          "  sparse layers, lists of 4,096 tokens by kv_head: 1.07 times as fast as by the rules in the "
-          "mean of 3 numbers of queries; 2026-11-27\n"
+          "  sparse layers, lists of 4,096 tokens by kv_head: 1.07 times the speed of the rules, on average "
+          "over 3 numbers of queries; 2026-11-27\n"
           "      tiles of 128 tokens, 2 stages, 4 warps, chosen; items of 128 tokens for 1 query, 1,024 "
           "tokens for 16 queries, the rule's for 1 number of queries\n");
   for (const std::vector<std::string> &others :

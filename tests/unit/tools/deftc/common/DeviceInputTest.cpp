@@ -55,7 +55,7 @@ TEST_F(DeviceInputTest, WhatNamesSeveralOrNoneIsSaid) {
   EXPECT_EQ(none.error().code, support::ErrorCode::Usage);
   EXPECT_THAT(none.error().hint, HasSubstr("there are for "));
   EXPECT_THAT(chooseDevice({.backend = {}, .device = "b200"}, {}).error().hint,
-              HasSubstr("there are none at all"));
+              HasSubstr("there are no configs; see deftc cache list"));
 }
 
 TEST_F(DeviceInputTest, TheProcessorHasAsManyThreadsAsItIsGiven) {

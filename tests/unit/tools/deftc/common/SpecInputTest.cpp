@@ -55,7 +55,7 @@ TEST_F(SpecInputTest, WhatIsPipedInIsThereOnce) {
   std::istringstream in(kAttention);
   context.in = &in;
   EXPECT_EQ(load("-"), "loaded");
-  EXPECT_EQ(load("-"), "`-` stands for what is piped in, which can be read once");
+  EXPECT_EQ(load("-"), "`-` is standard input, which can be read only once");
 }
 
 TEST_F(SpecInputTest, DiagnosticsAreToldWhereTheyAreFoundAndNotAgain) {

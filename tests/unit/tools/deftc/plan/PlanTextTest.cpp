@@ -60,7 +60,7 @@ TEST(PlanTextTest, ItemsAreToldByQueriesRowsAndPartsOfNodes) {
   const std::string text = textOf(report);
   EXPECT_THAT(text, HasSubstr("plan of some tree for mine\n"));
   EXPECT_THAT(
-      text, HasSubstr("  tree       4 nodes, 3 queries, 130 tokens read, each by 2.5 queries in the mean\n"));
+      text, HasSubstr("  tree       4 nodes, 3 queries, 130 tokens read, each by 2.5 queries on average\n"));
   EXPECT_THAT(text, HasSubstr("  machine    a machine\n  config     as told\n"));
   EXPECT_THAT(text,
               HasSubstr("5 items for each of 1 KV head, 0 write the output, 5 write partials (9 slots)\n"));

@@ -69,7 +69,7 @@ protected:
 TEST_F(ReplayCommandTest, ACapturedStepIsCheckedTimedAndPlanned) {
   const test::Outcome outcome = replay(captured(CaptureWhat::Host));
   EXPECT_EQ(outcome.code, kExitOk) << outcome.err;
-  EXPECT_THAT(outcome.out, AllOf(HasSubstr("captured  by deftc "), HasSubstr("behind its first run"),
+  EXPECT_THAT(outcome.out, AllOf(HasSubstr("captured  by deftc "), HasSubstr("after its first run"),
                                  HasSubstr("replay    q, K and V are random\n"),
                                  HasSubstr("pages as captured"), HasSubstr("check    right: error "),
                                  HasSubstr("plan of "), HasSubstr("4 nodes"), HasSubstr("3 queries")));

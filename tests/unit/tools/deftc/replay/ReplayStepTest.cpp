@@ -45,7 +45,7 @@ TEST_F(ReplayStepTest, SaysWhatWasCapturedAndWhatIsDifferent) {
   const std::string text = stepText(*step);
   EXPECT_THAT(
       text,
-      HasSubstr("captured  by deftc 0.3.0 on A Processor (x86-64-v3, 2 threads), behind its first run\n"));
+      HasSubstr("captured  by deftc 0.3.0 on A Processor (x86-64-v3, 2 threads), after its first run\n"));
   EXPECT_THAT(text, HasSubstr("run       the full attention, 100.0 us\n"));
   EXPECT_THAT(text,
               HasSubstr("chosen    heuristic: no tuned config; chosen by the cost model; class c1-t1\n"));

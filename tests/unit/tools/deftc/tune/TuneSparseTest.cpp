@@ -135,8 +135,8 @@ TEST_F(TuneSparseTest, ABudgetEndsItAndTheSameCommandGoesOn) {
 TEST_F(TuneSparseTest, OnProcessorsThereIsNothingToTune) {
   const Outcome outcome = tune({"--sparse", "--backend", "cpu"});
   EXPECT_EQ(outcome.code, kExitUsage);
-  EXPECT_THAT(outcome.err, HasSubstr("sparse layers are tuned on GPUs alone"));
-  EXPECT_THAT(outcome.err, HasSubstr("on processors they have neither tiles nor cuts to tune"));
+  EXPECT_THAT(outcome.err, HasSubstr("sparse layers are tuned only on GPUs"));
+  EXPECT_THAT(outcome.err, HasSubstr("on processors they have no tiles or cuts"));
 }
 
 TEST_F(TuneSparseTest, WhatSelectsNothingHasNone) {
