@@ -10,7 +10,7 @@ using deft::tree::KvTree;
 namespace {
 
 Error notOwn(const char *hint) {
-  return wrong("tree", "belongs to sequences or to a batch, which alone change it", hint);
+  return wrong("tree", "belongs to sequences, to a batch or to beams, which alone change it", hint);
 }
 
 /// A change of a tree of the caller's own, and of the stamp by which plans see it. `change` gives a
