@@ -6,6 +6,9 @@
 /// Values that a caller's type can hold and that mean nothing.
 namespace deft::api {
 
+/// As a spec's `page_size`.
+inline constexpr int kLargestPage = 1 << 20;
+
 inline Result<void> checkRange(const std::string &field, long long value, long long least, long long most,
                                const std::string &hint = "") {
   if (value >= least && value <= most)

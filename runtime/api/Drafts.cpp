@@ -28,7 +28,7 @@ Result<void> Plan::makeDrafted(const deft_tree &tree, const plan::VariantFacts &
   for (;;) {
     const plan::TreeView &view = planner.read(tree.tree(), own);
     if (!fixed)
-      chooseConfig(tree, view);
+      chooseConfig(tree, config_cache::featuresOf(view));
     config::Config fromRoot = fixed ? *fixed : config;
     if (fromRoot.order == config::Order::Mixed) // nobody knows whose drafts a warp will see
       fromRoot.order = config::Order::FromRoot;

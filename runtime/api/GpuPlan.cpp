@@ -170,7 +170,7 @@ Result<void> deft_gpu_plan::take() {
   if (!written)
     host.stamp = nullptr; // it is on no device, so it is of no tree
   else
-    taken = host.planner.lastChoice();
+    taken = host.lastChoice();
   return written;
 }
 
@@ -186,7 +186,7 @@ Result<deft_advanced> deft_gpu_plan::advance(const deft_tree &tree) {
   // The room that a graph has may be for fewer runs, or that of another cut. In path order, or as it was
   // then, the tree may still fit.
   if (!took && host.isCaptured) {
-    const plan::Choice chosen = host.planner.lastChoice();
+    const plan::Choice chosen = host.lastChoice();
     const bool hasMoreRuns = host.config.order == config::Order::Mixed || host.facts.pageSize > 0;
     if (hasMoreRuns && host.makeAs(chosen, tree))
       took = take();
@@ -285,6 +285,7 @@ Result<std::unique_ptr<deft_gpu_plan>> makeGpuPlan(const deft_gpu_attention &att
   made->checksPages = onDevice.checksPages;
   Plan &host = made->host;
   host.attention = variant.name;
+  host.pageSize = exec::pageSizeOf(variant);
   host.facts = plan::VariantFacts::of(variant, config::DeviceKind::Gpu, attention.reach);
   host.whyNotOverRanks = whyNotOverRanks(variant);
   host.options = options->plan;

@@ -1,6 +1,6 @@
 #include "runtime/api/Attention.h"
 #include "runtime/api/Checks.h"
-#include "runtime/api/GpuCapture.h"
+#include "runtime/api/Followers.h"
 #include "runtime/api/GpuPlan.h"
 #include "runtime/api/Ranks.h"
 #include "runtime/api/Sized.h"
@@ -50,14 +50,6 @@ constexpr bool kHasAssertions = false;
 #else
 constexpr bool kHasAssertions = true;
 #endif
-
-/// As a spec's `page_size`.
-constexpr int kLargestPage = 1 << 20;
-
-/// An array of C; none where the pointer is null.
-template <typename T> std::span<const T> spanOf(const T *values, std::size_t count) {
-  return values ? std::span(values, count) : std::span<const T>();
-}
 
 /// Two ranks may have pages of one id: in a batch over ranks each page of each rank has a number of its own.
 Result<void> numberPages(deft_paged_batch &batch, const deft_page_table &table) {
@@ -129,59 +121,6 @@ Result<void> grow(deft_paged_batch &batch, const deft_page_table *given, const i
   if (!table)
     return table.error();
   return batch.batch.grow(*table, spanOf(lengths, count));
-}
-
-/// Brings plans to the batch as it is now.
-Result<void> follow(const deft_paged_batch &batch, deft_followers &followers) {
-  for (deft_plan *plan : spanOf(followers.plans, followers.plan_count)) {
-    if (!plan)
-      return wrong("deft_followers::plans", "has one that is null");
-    const auto advanced = plan->advance(batch.view);
-    if (!advanced)
-      return advanced.error();
-    followers.advanced = std::max(followers.advanced, *advanced);
-  }
-  for (deft_gpu_plan *plan : spanOf(followers.gpu_plans, followers.gpu_plan_count)) {
-    if (!plan)
-      return wrong("deft_followers::gpu_plans", "has one that is null");
-    const auto advanced = plan->advance(batch.view);
-    if (!advanced)
-      return advanced.error();
-    followers.advanced = std::max(followers.advanced, *advanced);
-    if (followers.uploads != 0)
-      if (auto uploaded = uploadPlan(*plan, followers.stream); !uploaded)
-        return uploaded;
-  }
-  return {};
-}
-
-/// A step of the batch, `take`, and of its plans.
-template <typename Take>
-Result<void> takeStep(const deft_paged_batch &batch, deft_followers *given, Take &&take) {
-  auto known = readSized("deft_followers", given);
-  if (!known)
-    return known.error();
-  for (const auto &[name, array, count] :
-       {std::tuple<const char *, const void *, std::size_t>("deft_followers::plans", known->plans,
-                                                            known->plan_count),
-        {"deft_followers::gpu_plans", known->gpu_plans, known->gpu_plan_count}})
-    if (auto checked = checkArray(name, array, count); !checked)
-      return checked;
-  known->advanced = DEFT_ADVANCED_NOTHING;
-  const auto note = [&](bool isTaken) {
-    known->is_taken = isTaken;
-    return writeSized("deft_followers", *known, given);
-  };
-  // Written before each part, so that it is true also where memory runs out in the middle of one.
-  if (auto written = note(false); !written)
-    return written;
-  if (auto taken = take(); !taken)
-    return taken;
-  if (auto written = note(true); !written)
-    return written;
-  const Result<void> followed = follow(batch, *known);
-  const auto written = note(true);
-  return followed ? written : followed;
 }
 
 /// Whether the attention means the same over the batch as over each request by itself.
@@ -277,13 +216,13 @@ deft_status deft_paged_batch_grow(deft_paged_batch *batch, const deft_page_table
 deft_status deft_paged_batch_update_plans(deft_paged_batch *batch, const deft_paged_requests *requests,
                                           deft_followers *followers) {
   return call({{"batch", batch}, {"requests", requests}, {"followers", followers}},
-              [&] { return takeStep(*batch, followers, [&] { return update(*batch, requests); }); });
+              [&] { return takeStep(batch->view, followers, [&] { return update(*batch, requests); }); });
 }
 
 deft_status deft_paged_batch_grow_plans(deft_paged_batch *batch, const deft_page_table *table,
                                         const int32_t *lengths, size_t count, deft_followers *followers) {
   return call({{"batch", batch}, {"table", table}, {"followers", followers}}, [&] {
-    return takeStep(*batch, followers, [&] { return grow(*batch, table, lengths, count); });
+    return takeStep(batch->view, followers, [&] { return grow(*batch, table, lengths, count); });
   });
 }
 

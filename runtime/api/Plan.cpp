@@ -83,6 +83,7 @@ Result<std::unique_ptr<deft_plan>> makePlan(const deft_attention &attention, con
   auto made = std::make_unique<deft_plan>();
   const plan::Reach reach = options->params ? options->params->reach() : deft_params(attention).reach();
   made->attention = variant.name;
+  made->pageSize = exec::pageSizeOf(variant);
   made->facts = plan::VariantFacts::of(variant, config::DeviceKind::Cpu, reach);
   made->whyNotOverRanks = whyNotOverRanks(variant);
   made->options = *options;
@@ -101,17 +102,17 @@ Result<std::unique_ptr<deft_plan>> makePlan(const deft_attention &attention, con
   return made;
 }
 
-void Plan::chooseConfig(const deft_tree &tree, const plan::TreeView &view) {
+void Plan::chooseConfig(const deft_tree &tree, config_cache::TreeFeatures features) {
   if (!chooser || isCaptured)
     return;
   // Stand-ins are one level, and what they stand for is some: of the class that its tree would be of.
   constexpr int kDraftLevels = 8;
-  config_cache::TreeFeatures features = config_cache::featuresOf(view);
   int most = 1;
   for (const tree::DraftedRequest &request : tree.drafted())
     most = std::max(most, request.count);
   features.levels += std::min(most, kDraftLevels) - 1;
-  const config_cache::Ruling &ruling = chooser->choose(tree.tree(), features);
+  const auto treeOf = [&]() -> const tree::KvTree & { return tree.tree(); };
+  const config_cache::Ruling &ruling = chooser->choose(treeOf, features);
   if (chooser->changes() == changesSeen)
     return;
   changesSeen = chooser->changes();
@@ -135,7 +136,7 @@ Result<void> Plan::checkCurrent(const std::string &what) const {
 }
 
 Result<void> Plan::checkRanks(const deft_tree &tree) const {
-  if (!tree.tree().ranks())
+  if (tree.beams() || !tree.tree().ranks())
     return {};
   if (!whyNotOverRanks.empty())
     return usage(whyNotOverRanks + ": its trees must be on one rank");
@@ -159,8 +160,9 @@ Result<void> Plan::make(const deft_tree &tree) {
   const support::LoggedSpan making;
   const Begin begun = begin();
   stamp = nullptr;
-  if (auto placed = tree::checkPlaced(tree.tree()); !placed)
-    return placed;
+  if (!tree.beams()) // which are placed
+    if (auto placed = tree::checkPlaced(tree.tree()); !placed)
+      return placed;
   if (auto checked = checkRanks(tree); !checked)
     return checked;
   if (auto checked = checkPlaces(tree); !checked)
@@ -184,14 +186,15 @@ std::string Plan::sentence() const {
   const deft_plan_summary made = summary();
   return "`" + attention + "`: " + std::to_string(queryCount()) + " queries, " + std::to_string(made.items) +
          " items of " + std::to_string(made.tokens_read) + " tokens, " + std::to_string(made.partials) +
-         " partials; by " + std::string(spec::toString(planner.lastChoice().partition)) +
-         ", config: " + rule();
+         " partials; by " + std::string(spec::toString(lastChoice().partition)) + ", config: " + rule();
 }
 
 Result<void> Plan::makePlan(const deft_tree &tree, const plan::VariantFacts &known,
                             const config::Config *fixed) {
   drafts = {};
-  needsMask = false;
+  needsMask = isOfBeams = false;
+  if (tree.beams())
+    return makeOfBeams(tree, known, fixed);
   if (!tree.drafted().empty())
     return makeDrafted(tree, known, fixed);
   if (auto checked = checkChunk(tree); !checked)
@@ -203,8 +206,43 @@ Result<void> Plan::makePlan(const deft_tree &tree, const plan::VariantFacts &kno
         "give new tokens that see each other their own pages");
   const plan::TreeView &view = planner.read(tree.tree(), known);
   if (!fixed)
-    chooseConfig(tree, view);
+    chooseConfig(tree, config_cache::featuresOf(view));
   return planner.makeOfRead(tree.tree(), known, fixed ? *fixed : config, workers, plan);
+}
+
+Result<void> Plan::checkBeams(const tree::BeamTree &beams) const {
+  if (const int own = beams.room().pageSize; own != pageSize)
+    return wrong("tree",
+                 "has beams in pages of " + std::to_string(own) + " tokens, and `" + attention + "` has " +
+                     (pageSize == 0 ? "no pages" : "pages of " + std::to_string(pageSize)),
+                 "kv_cache = paged(page_size = " + std::to_string(own) + ") in the spec");
+  if (growsOnDevice)
+    return wrong("deft_gpu_plan_options::follows_lengths",
+                 "is given, and each step of beams is planned on the host");
+  return {};
+}
+
+Result<void> Plan::makeOfBeams(const deft_tree &tree, const plan::VariantFacts &known,
+                               const config::Config *fixed) {
+  const tree::BeamTree &beams = *tree.beams();
+  if (auto checked = checkBeams(beams); !checked)
+    return checked;
+  support::Result<void> made;
+  if (known.reach.isAll()) {
+    if (!fixed)
+      chooseConfig(tree, config_cache::featuresOf(beams));
+    if (!beamPlanner)
+      beamPlanner.emplace(plan::PlanOptions{.isInvariant = isInvariant()});
+    made = beamPlanner->make(beams, known, fixed ? *fixed : config, workers, plan);
+    isOfBeams = made.ok();
+  } else {
+    const plan::TreeView &view = planner.read(tree.tree(), known);
+    if (!fixed)
+      chooseConfig(tree, config_cache::featuresOf(view));
+    made = planner.makeOfRead(tree.tree(), known, fixed ? *fixed : config, workers, plan);
+  }
+  plan.generation = plan.structureGeneration = beams.generation();
+  return made;
 }
 
 /// Requests of a batch that share less than whole chunks have paths that are cut where others leave them.
@@ -260,7 +298,7 @@ void Plan::noteTree(const deft_tree &tree, Begin begin) {
     api::noteTree(*this, tree, taken.count());
   }
   stamp = tree.stamp;
-  generation = tree.tree().generation();
+  generation = tree.generation();
 }
 
 Result<deft_advanced> Plan::advance(const deft_tree &tree) {
@@ -269,7 +307,7 @@ Result<deft_advanced> Plan::advance(const deft_tree &tree) {
   if (auto checked = checkPlaces(tree); !checked)
     return checked.error();
   const Begin begun = begin();
-  if (stamp == tree.stamp && planner.advance(tree.tree(), plan) == plan::Advance::Done) {
+  if (stamp == tree.stamp && !tree.beams() && planner.advance(tree.tree(), plan) == plan::Advance::Done) {
     noteTree(tree, begun);
     return DEFT_ADVANCED_IN_PLACE;
   }
@@ -325,7 +363,10 @@ Result<plan::PlanReport> Plan::report(const deft_tree &tree, const config::CostC
                                       const char *field) const {
   if (!isCurrentFor(tree))
     return wrong(field, "is of another tree, or the tree has changed since", "advance the plan first");
-  auto report = plan::reportPlan(tree.tree(), facts, config, prices, workers, {.isInvariant = isInvariant()});
+  config::Config shown = config;
+  if (isOfBeams)
+    shown.partition = lastChoice().partition;
+  auto report = plan::reportPlan(tree.tree(), facts, shown, prices, workers, {.isInvariant = isInvariant()});
   if (!report)
     return report.error();
   report->treeName = "a tree";

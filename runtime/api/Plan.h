@@ -4,6 +4,7 @@
 #include "runtime/api/Params.h"
 #include "runtime/api/Tree.h"
 #include "runtime/config_cache/ConfigChooser.h"
+#include "runtime/plan/BeamPlanner.h"
 #include "runtime/plan/Drafts.h"
 #include "runtime/plan/Planner.h"
 #include "runtime/plan/report/PlanReport.h"
@@ -30,6 +31,7 @@ struct DraftMask {
 /// A plan on the host: of a processor, or that which a GPU gets.
 struct Plan {
   std::string attention; ///< that it was made for
+  int pageSize = 0;      ///< of its cache; 0: contiguous
   plan::VariantFacts facts;
   std::string whyNotOverRanks; ///< an error where the tree is over ranks; empty: it may be
   config::Config config;
@@ -42,6 +44,8 @@ struct Plan {
   bool growsOnDevice = false; ///< leaves are to grow without the host
   int workers = 1;
   plan::Planner planner;
+  std::optional<plan::BeamPlanner> beamPlanner; ///< of steps of beams; none before the first
+  bool isOfBeams = false;                       ///< by `beamPlanner`
   plan::Plan plan;
   plan::DraftTables drafts; ///< of the plan
   bool needsMask = false;   ///< nobody has said yet which drafts see which
@@ -54,6 +58,10 @@ struct Plan {
   std::uint64_t generation = 0;     ///< that the stamp had
 
   bool isInvariant() const { return options.is_invariant != 0; }
+  /// How the plan was cut.
+  const plan::Choice &lastChoice() const {
+    return isOfBeams ? beamPlanner->lastChoice() : planner.lastChoice();
+  }
   int queryCount() const { return plan.queryCount(); }
   /// Entries that a page table needs for the plan.
   int tablePages(int pageSize) const {
@@ -85,7 +93,8 @@ struct Plan {
 
   /// Of a GPU: by which its kernels are compared.
   const config::CostCoefficients &kernelPrices() const;
-  /// The plan must be current for the tree. `prices` give its time. `field` names the plan's argument in errors.
+  /// The plan must be current for the tree. `prices` give its time. `field` names the plan's argument in
+  /// errors.
   Result<plan::PlanReport> report(const deft_tree &tree, const config::CostCoefficients &prices,
                                   const char *field = "plan") const;
   Result<std::string> picture(const deft_tree &tree, const config::CostCoefficients &prices) const;
@@ -101,9 +110,12 @@ private:
   /// Where the options ask for it. After an error the plan fits no tree.
   Result<void> checkPlaces(const deft_tree &tree);
   Result<void> checkRanks(const deft_tree &tree) const;
-  void chooseConfig(const deft_tree &tree, const plan::TreeView &view);
+  void chooseConfig(const deft_tree &tree, config_cache::TreeFeatures features);
   /// The plan of a tree that may have stand-ins for drafts; with `fixed`, else with the chosen config.
   Result<void> makePlan(const deft_tree &tree, const plan::VariantFacts &known, const config::Config *fixed);
+  Result<void> makeOfBeams(const deft_tree &tree, const plan::VariantFacts &known,
+                           const config::Config *fixed);
+  Result<void> checkBeams(const tree::BeamTree &beams) const;
   Result<void> checkChunk(const deft_tree &tree) const;
   Result<void> makeDrafted(const deft_tree &tree, const plan::VariantFacts &known,
                            const config::Config *fixed);

@@ -54,7 +54,7 @@ std::string whyNotOverRanks(const spec::Variant &variant) {
 deft_status deft_tree_set_ranks(deft_tree *tree, const deft_ranks *ranks) {
   return call({{"tree", tree}}, [&]() -> Result<void> {
     if (tree->isView())
-      return wrong("tree", "belongs to sequences or to a batch, and only they may change it",
+      return wrong("tree", "belongs to sequences, a batch or beams, and only they may change it",
                    "set the ranks of the handle that gave it");
     std::optional<tree::Ranks> own;
     if (ranks) {

@@ -168,11 +168,11 @@ SeenRun seenRun(std::shared_ptr<const Attention> attention, capture::RunKind kin
 
 void PlanCapture::noteTree(const deft_tree &tree, double planUs) {
   const std::lock_guard lock(mutex_);
-  if (stamp_ == tree.stamp && generation_ == tree.tree().generation())
+  if (stamp_ == tree.stamp && generation_ == tree.generation())
     return; // made once more, to fit a graph's room
   tree_ = tree.tree();
   stamp_ = tree.stamp;
-  generation_ = tree.tree().generation();
+  generation_ = tree.generation();
   drafted_ = tree.drafted();
   hostDrafts_.clear();
   claimed_.clear();

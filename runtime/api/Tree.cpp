@@ -10,7 +10,7 @@ using deft::tree::KvTree;
 namespace {
 
 Error notOwn(const char *hint) {
-  return wrong("tree", "belongs to sequences or to a batch, and only they may change it", hint);
+  return wrong("tree", "belongs to sequences, a batch or beams, and only they may change it", hint);
 }
 
 /// A change of a tree of the caller's own, and of the stamp by which plans see it. `change` gives a

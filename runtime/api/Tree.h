@@ -1,5 +1,6 @@
 #pragma once
 
+#include "runtime/tree/BeamTree.h"
 #include "runtime/tree/DraftStandIn.h"
 #include "runtime/tree/KvTree.h"
 
@@ -52,9 +53,32 @@ private:
   std::vector<std::shared_ptr<Word>> followers_;
 };
 
+/// The tree that beams are, made when somebody looks: plans of most steps do not.
+class TreeOfBeams {
+public:
+  explicit TreeOfBeams(const tree::BeamTree &of) : beams(of) {}
+
+  const tree::BeamTree &beams;
+
+  /// Of the beams as they are now; valid until they change.
+  const tree::KvTree &tree() const {
+    const std::lock_guard lock(mutex_);
+    if (madeAt_ != beams.generation()) {
+      tree_ = beams.toTree();
+      madeAt_ = beams.generation();
+    }
+    return tree_;
+  }
+
+private:
+  mutable std::mutex mutex_; ///< several may look at once
+  mutable tree::KvTree tree_;
+  mutable std::optional<std::uint64_t> madeAt_;
+};
+
 } // namespace deft::api
 
-/// A tree of its own, or a view of that of sequences or of a batch, which alone change it.
+/// A tree of its own, or a view of that of sequences, of a batch or of beams, which alone change it.
 struct deft_tree {
   std::shared_ptr<deft::api::TreeStamp> stamp = std::make_shared<deft::api::TreeStamp>();
 
@@ -68,8 +92,11 @@ struct deft_tree {
   }
   deft_tree &operator=(const deft_tree &) = delete;
 
-  const deft::tree::KvTree &tree() const { return viewed_ ? *viewed_ : own_; }
-  bool isView() const { return viewed_ != nullptr; }
+  const deft::tree::KvTree &tree() const { return beams_ ? beams_->tree() : viewed_ ? *viewed_ : own_; }
+  std::uint64_t generation() const { return beams_ ? beams_->beams.generation() : tree().generation(); }
+  /// Null: it is not that of beams.
+  const deft::tree::BeamTree *beams() const { return beams_ ? &beams_->beams : nullptr; }
+  bool isView() const { return viewed_ || beams_; }
   /// Not of a view. A copy of one that is changed is a tree like any other: its stand-ins are tokens.
   deft::tree::KvTree &change() {
     ownDrafted_.clear();
@@ -99,11 +126,18 @@ struct deft_tree {
     noteChange();
   }
 
-  void noteChange() { stamp->set(tree().generation()); }
+  /// The same of beams.
+  void look(const deft::tree::BeamTree &beams) {
+    beams_ = std::make_unique<deft::api::TreeOfBeams>(beams);
+    noteChange();
+  }
+
+  void noteChange() { stamp->set(generation()); }
 
 private:
   deft::tree::KvTree own_;
   const deft::tree::KvTree *viewed_ = nullptr;
+  std::unique_ptr<deft::api::TreeOfBeams> beams_;
   std::vector<deft::tree::DraftedRequest> ownDrafted_;
   int ownInPieces_ = -1;
   std::optional<int> sharingStep_;

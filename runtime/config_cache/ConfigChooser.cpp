@@ -45,6 +45,11 @@ const Ruling &ConfigChooser::choose(const tree::KvTree &tree) {
 }
 
 const Ruling &ConfigChooser::choose(const tree::KvTree &tree, const TreeFeatures &features) {
+  return choose([&]() -> const tree::KvTree & { return tree; }, features);
+}
+
+const Ruling &ConfigChooser::choose(const std::function<const tree::KvTree &()> &treeOf,
+                                    const TreeFeatures &features) {
   const TreeClass treeClass = follower_.follow(features);
   if (hasRuling_ && treeClass == ruling_.treeClass && isStillRight(features))
     return ruling_;
@@ -56,7 +61,7 @@ const Ruling &ConfigChooser::choose(const tree::KvTree &tree, const TreeFeatures
   hasRuling_ = true;
   ++changes_;
   if (ruling_.chosen.isUntuned() || (pinned_ && !haveSameTiles(ruling_.config(), pinned_->config)))
-    ruleUntuned(tree);
+    ruleUntuned(treeOf);
   ruling_.next.clear();
   return ruling_;
 }
@@ -74,13 +79,13 @@ bool ConfigChooser::isStillRight(const TreeFeatures &features) const {
 
 const Ruling &ConfigChooser::explain(const tree::KvTree &tree) {
   choose(tree);
-  return ruleUntuned(tree);
+  return ruleUntuned([&]() -> const tree::KvTree & { return tree; });
 }
 
 /// For the class of the last choice.
-const Ruling &ConfigChooser::ruleUntuned(const tree::KvTree &tree) {
-  request_.heuristic = untuned_.choose(tree);
-  request_.heuristicWhy = untuned_.why();
+const Ruling &ConfigChooser::ruleUntuned(const std::function<const tree::KvTree &()> &treeOf) {
+  request_.heuristic = untuned_.hasChoice() ? untuned_.choose(treeOf()) : untuned_.first();
+  request_.heuristicWhy = untuned_.hasChoice() ? untuned_.why() : std::string();
   ruling_ = applyRules(*cache_, request_);
   if (!pinned_ || haveSameTiles(ruling_.config(), pinned_->config))
     return ruling_;

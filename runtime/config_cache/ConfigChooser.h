@@ -4,6 +4,7 @@
 #include "runtime/config_cache/UntunedChooser.h"
 #include "runtime/config_cache/VariantLegality.h"
 
+#include <functional>
 #include <memory>
 #include <optional>
 
@@ -38,6 +39,8 @@ public:
   const Ruling &choose(const tree::KvTree &tree);
   /// For a tree whose features are known.
   const Ruling &choose(const tree::KvTree &tree, const TreeFeatures &features);
+  /// For one that is made where plans of it are to be compared.
+  const Ruling &choose(const std::function<const tree::KvTree &()> &treeOf, const TreeFeatures &features);
 
   /// As choose(), with all that would come next, the untuned choice at last.
   const Ruling &explain(const tree::KvTree &tree);
@@ -62,7 +65,7 @@ public:
 
 private:
   bool isStillRight(const TreeFeatures &features) const;
-  const Ruling &ruleUntuned(const tree::KvTree &tree);
+  const Ruling &ruleUntuned(const std::function<const tree::KvTree &()> &treeOf);
 
   std::shared_ptr<const ConfigCache> cache_;
   std::shared_ptr<const spec::Variant> variant_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 namespace deft::config_cache {
 namespace {
@@ -47,6 +48,20 @@ TreeFeatures featuresOf(const plan::TreeView &view) {
     const int seen = segment.begin + segment.tokens;
     const bool isLast = s + 1 == count || view.segments[s + 1].place != segment.place;
     weighted += isLast ? std::int64_t{seen} * shortWeight(seen) : 0;
+  }
+  features.shortTokens = static_cast<double>(weighted) / kWholeWeight;
+  return features;
+}
+
+TreeFeatures featuresOf(const tree::BeamTree &beams) {
+  TreeFeatures features;
+  features.queries = beams.beams();
+  features.pathTokens = std::accumulate(beams.lengths().begin(), beams.lengths().end(), std::int64_t{0});
+  std::int64_t weighted = 0;
+  for (const tree::BeamStretch &stretch : beams.stretches()) {
+    features.tokens += stretch.tokens;
+    features.levels = std::max(features.levels, stretch.depth + 1);
+    weighted += std::int64_t{stretch.tokens} * shortWeight(stretch.tokens);
   }
   features.shortTokens = static_cast<double>(weighted) / kWholeWeight;
   return features;

@@ -4,6 +4,7 @@
 #include "runtime/plan/Reach.h"
 #include "runtime/plan/TreeView.h"
 #include "runtime/plan/VisibleTree.h"
+#include "runtime/tree/BeamTree.h"
 
 #include <array>
 #include <cstdint>
@@ -33,6 +34,8 @@ struct TreeFeatures {
 
 /// The features of a tree that has been read.
 TreeFeatures featuresOf(const plan::TreeView &view);
+/// Those of the tree that beams are, of which each sees all its tokens.
+TreeFeatures featuresOf(const tree::BeamTree &beams);
 
 /// Takes features of what a mask shows, in time for nodes and queries; allocates nothing once it has seen a
 /// tree of the size.

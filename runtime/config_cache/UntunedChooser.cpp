@@ -44,7 +44,7 @@ double UntunedChooser::rankOf(double us, const config::Config &config, const pla
 
 const config::Config &UntunedChooser::choose(const tree::KvTree &tree) {
   why_.clear();
-  if (configs_.size() < 2 || !target_ || units_ <= 0)
+  if (!hasChoice())
     return configs_.front();
   std::vector<double> prices, ranks;
   for (const config::Config &config : configs_) {

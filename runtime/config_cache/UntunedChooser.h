@@ -34,6 +34,8 @@ public:
   /// What counts where one is chosen, of a price by the model for a plan of this config.
   static double rankOf(double us, const config::Config &config, const plan::Plan &plan);
 
+  /// Whether there is a choice, for which a tree is needed.
+  bool hasChoice() const { return configs_.size() > 1 && target_ && units_ > 0; }
   /// The cheapest config for this tree; valid until the chooser is gone.
   const config::Config &choose(const tree::KvTree &tree);
   /// By which kernels are compared.

@@ -10,15 +10,24 @@ namespace deft::tree {
 
 using support::Result;
 
-Result<BeamTree> BeamTree::make(const BeamRoom &room) {
+namespace {
+
+Result<void> checkRoom(const BeamRoom &room) {
   const std::int64_t end = std::int64_t{room.firstPage} + room.pages;
   if (room.pageSize < 1 || room.firstPage < 0 || room.pages < 0 || end > KvTree::kMaxTokens / room.pageSize)
     return wrong(std::to_string(room.pages) + " pages of " + std::to_string(room.pageSize) +
                  " tokens from page " + std::to_string(room.firstPage) + " on are no room for beams");
-  return BeamTree(room);
+  return {};
 }
 
-Result<void> BeamTree::start(std::span<const History> histories) {
+} // namespace
+
+Result<BeamTree> BeamTree::make(const BeamRoom &room) {
+  const auto checked = checkRoom(room);
+  return checked ? Result<BeamTree>(BeamTree(room)) : checked.error();
+}
+
+Result<void> BeamTree::checkHistories(std::span<const History> histories) {
   for (std::size_t i = 0; i < histories.size(); ++i) {
     std::int64_t tokens = 0;
     for (const Stretch &stretch : histories[i]) {
@@ -31,6 +40,15 @@ Result<void> BeamTree::start(std::span<const History> histories) {
     if (tokens == 0)
       return wrong("history " + std::to_string(i) + " has no token", "beams need one to go on from");
   }
+  return {};
+}
+
+Result<void> BeamTree::start(std::span<const History> histories, const BeamRoom &room) {
+  if (auto checked = checkHistories(histories); !checked)
+    return checked;
+  if (auto checked = checkRoom(room); !checked)
+    return checked;
+  room_ = room;
   stretches_.clear();
   order_.resize(histories.size());
   std::iota(order_.begin(), order_.end(), 0);
@@ -51,30 +69,67 @@ Result<void> BeamTree::start(std::span<const History> histories) {
   live_.assign(static_cast<std::size_t>(room_.pages), 0);
   free_.resize(static_cast<std::size_t>(room_.pages));
   std::iota(free_.rbegin(), free_.rend(), 0);
+  taken_.clear();
+  pieces_.clear();
+  newPages_.clear();
+  freedPages_.clear();
   ++generation_;
   return {};
 }
 
+Result<void> BeamTree::checkParents(std::span<const int> parents) const {
+  const auto before = static_cast<int>(order_.size());
+  for (std::size_t i = 0; i < parents.size(); ++i)
+    if (const int parent = parents[i]; parent < 0 || parent >= before) [[unlikely]]
+      return wrong("beam " + std::to_string(i) + " goes on from beam " + std::to_string(parent) + " of " +
+                   std::to_string(before));
+  return {};
+}
+
+Result<std::vector<int>> BeamTree::addPages(int count) {
+  const int again = std::min(count, static_cast<int>(taken_.size()));
+  BeamRoom larger = room_;
+  if (count > KvTree::kMaxTokens - room_.pages)
+    return wrong(std::to_string(count) + " pages more are no room for beams");
+  larger.pages += count - again;
+  if (auto checked = checkRoom(larger); !checked)
+    return checked.error();
+  std::vector<int> added(taken_.end() - again, taken_.end());
+  taken_.resize(taken_.size() - static_cast<std::size_t>(again));
+  for (int page = room_.pages; page < larger.pages; ++page)
+    added.push_back(page);
+  room_ = larger;
+  live_.resize(static_cast<std::size_t>(larger.pages));
+  free_.insert(free_.begin(), added.rbegin(), added.rend());
+  for (int &page : added)
+    page += room_.firstPage;
+  return added;
+}
+
+std::vector<int> BeamTree::takePages(int most) {
+  const auto end = free_.begin() + std::min(most, static_cast<int>(free_.size()));
+  std::vector<int> taken(free_.begin(), end);
+  taken_.insert(taken_.end(), taken.begin(), taken.end());
+  free_.erase(free_.begin(), end);
+  for (int &page : taken)
+    page += room_.firstPage;
+  return taken;
+}
+
 /// Where the heirs of each seat begin.
-Result<void> BeamTree::countHeirs(std::span<const int> parents) {
+void BeamTree::countHeirs(std::span<const int> parents) {
   const std::size_t before = order_.size();
   begin_.assign(before + 1, 0);
   int *const begin = begin_.data();
   const int *const seatOf = seatOf_.data();
-  for (std::size_t i = 0; i < parents.size(); ++i) {
-    const int parent = parents[i];
-    if (parent < 0 || static_cast<std::size_t>(parent) >= before) [[unlikely]]
-      return wrong("beam " + std::to_string(i) + " goes on from beam " + std::to_string(parent) + " of " +
-                   std::to_string(before));
+  for (const int parent : parents)
     ++begin[seatOf[parent] + 1];
-  }
   for (std::size_t seat = 0; seat < before; ++seat)
     begin[seat + 1] += begin[seat];
-  return {};
 }
 
 /// Gives back what ends, then takes what new tokens need.
-Result<void> BeamTree::takePages(int beams) {
+Result<void> BeamTree::placeTokens(int beams) {
   const int *const begin = begin_.data();
   int *const live = live_.data();
   const std::size_t free = free_.size();
@@ -82,9 +137,10 @@ Result<void> BeamTree::takePages(int beams) {
     if (stretch.page >= 0 && begin[stretch.beamBegin] == begin[stretch.beamEnd])
       if (--live[stretch.page] == 0)
         free_.push_back(stretch.page);
-  const std::size_t needed =
-      (static_cast<std::size_t>(beams) + static_cast<std::size_t>(room_.pageSize) - 1) /
-      static_cast<std::size_t>(room_.pageSize);
+  const bool goesOn = !pieces_.empty() && live[pieces_.back().page] > 0;
+  const int begun = goesOn ? pieces_.back().offset + pieces_.back().tokens : room_.pageSize;
+  const int inBegun = std::min(room_.pageSize - begun, beams);
+  const auto needed = static_cast<std::size_t>((beams - inBegun + room_.pageSize - 1) / room_.pageSize);
   if (needed > free_.size()) {
     const std::size_t left = free_.size();
     free_.resize(free);
@@ -98,8 +154,21 @@ Result<void> BeamTree::takePages(int beams) {
   }
   newPages_.assign(free_.rbegin(), free_.rbegin() + static_cast<std::ptrdiff_t>(needed));
   free_.resize(free_.size() - needed);
-  for (std::size_t i = 0; i < needed; ++i)
-    live[newPages_[i]] = std::min(room_.pageSize, beams - static_cast<int>(i) * room_.pageSize);
+  const int last = goesOn ? pieces_.back().page : -1;
+  pieces_.clear();
+  if (inBegun > 0)
+    pieces_.push_back({last, begun, inBegun});
+  int placed = inBegun;
+  for (const int page : newPages_) {
+    pieces_.push_back({page, 0, std::min(room_.pageSize, beams - placed)});
+    placed += pieces_.back().tokens;
+  }
+  for (const Piece &piece : pieces_)
+    live[piece.page] += piece.tokens;
+  freedPages_.assign(free_.begin() + static_cast<std::ptrdiff_t>(std::min(free, free_.size())), free_.end());
+  for (std::vector<int> *pages : {&newPages_, &freedPages_})
+    for (int &page : *pages)
+      page += room_.firstPage;
   return {};
 }
 
@@ -121,9 +190,9 @@ void BeamTree::seatHeirs(std::span<const int> parents) {
   seatOf_.resize(beams);
   locations_.resize(beams);
   int at = 0;
-  for (const int page : newPages_) {
-    int location = (room_.firstPage + page) * room_.pageSize;
-    for (const int end = std::min(at + room_.pageSize, static_cast<int>(beams)); at < end; ++at) {
+  for (const Piece &piece : pieces_) {
+    int location = (room_.firstPage + piece.page) * room_.pageSize + piece.offset;
+    for (const int end = at + piece.tokens; at < end; ++at) {
       seatOf_[order[at]] = at;
       locations_[order[at]] = location++;
     }
@@ -139,15 +208,14 @@ void BeamTree::moveStretches() {
   if (const std::size_t most = stretchCount_ + newOrder_.size(); newStretches_.size() < most)
     newStretches_.resize(most + most / 8);
   BeamStretch *to = newStretches_.data();
-  int at = 0, offset = 0;
-  const int *page = newPages_.data();
+  int at = 0;
+  const Piece *piece = pieces_.data();
+  int left = beams > 0 ? piece->tokens : 0; // of the piece
   const auto addUpTo = [&](int end) {
     for (; at < end; ++at) {
-      *to++ = {locations[order[at]], 1, lengths[at] - 1, depths[at] - 1, at, at + 1, *page};
-      if (++offset == room_.pageSize) {
-        offset = 0;
-        ++page;
-      }
+      *to++ = {locations[order[at]], 1, lengths[at] - 1, depths[at] - 1, at, at + 1, piece->page};
+      if (--left == 0 && at + 1 < beams)
+        left = (++piece)->tokens;
     }
   };
   for (const BeamStretch &stretch : stretches()) {
@@ -162,11 +230,12 @@ void BeamTree::moveStretches() {
   stretchCount_ = static_cast<std::size_t>(to - newStretches_.data());
 }
 
-Result<void> BeamTree::step(std::span<const int> parents) {
-  if (auto counted = countHeirs(parents); !counted)
-    return counted;
-  if (auto taken = takePages(static_cast<int>(parents.size())); !taken)
-    return taken;
+Result<void> BeamTree::advance(std::span<const int> parents) {
+  if (auto checked = checkParents(parents); !checked)
+    return checked;
+  countHeirs(parents);
+  if (auto placed = placeTokens(static_cast<int>(parents.size())); !placed)
+    return placed;
   seatHeirs(parents);
   moveStretches();
   stretches_.swap(newStretches_);

@@ -107,7 +107,7 @@ public:
     (void)beams_->start({&history, 1});
   }
   void reorder(const std::vector<int> &parents) override {
-    if (!beams_->step(parents))
+    if (!beams_->advance(parents))
       std::abort();
   }
   bool plan(plan::Plan &plan) override {

@@ -18,7 +18,7 @@ LAYERS = [
     ["_compiled", "_page", "_tree", "torch_ops"],
     ["_params"],
     ["_gpu"],
-    ["_plans", "_sequence_tree"],
+    ["_beam_tree", "_plans", "_sequence_tree"],
     ["_runs"],
     ["_attention"],
     ["_batch_inputs", "_operations"],

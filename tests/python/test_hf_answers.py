@@ -106,6 +106,66 @@ def test_a_beam_shares_what_its_answers_have_in_common(model):
     assert decoder.summary().popitem()[1].tokens_read < 8 * (40 + 29)
 
 
+def test_wide_beams_go_on_from_any_branch_again_and_again(ender):
+    """The prompt is a branch of a branch, which ends in the middle of pages; graphs and plans serve search after search."""
+    decoder = TreeDecoder(ender, pages=80)
+    [left, right] = decoder.fork(decoder.prefill(PROMPT[:19]), 2)
+    decoder.prefill(PROMPT[19:22], left)
+    decoder.prefill(random_tokens(5, seed=8), right)
+    [branch] = decoder.fork(left, 1)
+    decoder.prefill(PROMPT[22:], branch)
+    free = decoder.sequences.free_pages
+    for beams, tokens in ((40, 9), (6, 14), (40, 9)):
+        expected = generate(ender, do_sample=False, num_beams=beams, num_return_sequences=5, max_new_tokens=tokens)
+        answers = beam_search(decoder, branch, beams, tokens, eos=[EOS], answers=5)
+        assert [answer.tokens for answer in answers] == expected
+        assert decoder.sequences.free_pages == free and branch.children == []
+    assert decoder.step([right], [3]).shape == (1, 97)  # the others are there still
+
+
+def test_more_beams_than_tokens_and_no_tokens_are_searches(model):
+    decoder = TreeDecoder(model, pages=400)
+    answers = beam_search(decoder, PROMPT, 300, 2, answers=300)
+    assert len(answers) == 300 and len({tuple(answer.tokens) for answer in answers}) == 300
+    log_probabilities = eager_logits(model, PROMPT).log_softmax(dim=-1)[-1]
+    assert answers[0].score <= float(log_probabilities.max()) / 2 + 1e-2
+    assert beam_search(decoder, PROMPT, 3, 0) == []
+    everything = set(range(97))
+    assert all(len(answer.tokens) == 1 for answer in beam_search(decoder, PROMPT, 3, 5, eos=everything, answers=3))
+    assert decoder.sequences.free_pages == 400
+
+
+def test_a_search_that_has_no_pages_left_gives_all_back(model):
+    decoder = TreeDecoder(model, pages=8)
+    root = decoder.prefill(PROMPT)
+    with pytest.raises(deft.DiagnosticError, match="out of space"):
+        beam_search(decoder, root, 40, 20)
+    assert root.is_alive and decoder.sequences.free_pages == 5
+    assert len(beam_search(decoder, root, 4, 4)[0].tokens) == 4
+
+
+def test_a_step_of_beams_waits_for_the_device_once(model, monkeypatch):
+    """What brings a tensor to the host is counted; there is no other way that a search takes."""
+    decoder = TreeDecoder(model, pages=64)
+    root = decoder.prefill(PROMPT)
+    counts = {}
+    for name in ("cpu", "item", "tolist", "numpy"):
+        plain = getattr(torch.Tensor, name)
+
+        def counted(self, *arguments, name=name, plain=plain, **options):
+            counts[name] = counts.get(name, 0) + 1
+            return plain(self, *arguments, **options)
+
+        monkeypatch.setattr(torch.Tensor, name, counted)
+    seen = []
+    for tokens in (10, 20):
+        counts.clear()
+        beam_search(decoder, root, 6, tokens)
+        seen.append(dict(counts))
+    assert seen[0].pop("cpu") == 9 and seen[1].pop("cpu") == 19  # behind the last token nobody goes on
+    assert seen[0] == seen[1]
+
+
 def test_a_prompt_that_others_go_on_from_is_not_taken(model):
     decoder = TreeDecoder(model, pages=16)
     root = decoder.prefill(PROMPT)

@@ -150,6 +150,18 @@ def sequences() -> list[deft.TokenCopy]:
     return copies
 
 
+def beams() -> deft.BeamStep:
+    own = deft.BeamTree(page_size=16, max_beams=8)
+    own.start([20, [(32, 5)]], pages=8)
+    own.start(20, pages=[2, 3], table=[0, 1])
+    step = own.advance([0, 0])
+    assert_type(step.slots.tolist(), list[int])
+    assert_type(step.freed_pages, list[int])
+    own.add_pages(own.take_pages(1))
+    assert_type(own.free_pages, int)
+    return step
+
+
 def tuning(att: deft.Attention) -> deft.TuneResult:
     def watch(progress: deft.TuneProgress) -> None:
         assert_type(progress.best_us, float)
@@ -221,4 +233,4 @@ def package(path: str) -> deft.Attention:
 
 if __name__ == "__main__":
     att = attentions()
-    print(runs(att, trees()).mean(), batches(), sequences(), selections(), states().mean(), errors(), heard(), machine())
+    print(runs(att, trees()).mean(), batches(), sequences(), beams().slots, selections(), states().mean(), errors(), heard(), machine())

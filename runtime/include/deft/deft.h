@@ -37,8 +37,10 @@
 /// log's listener (deft_set_log), and whether steps are captured (deft_set_capture).
 
 #include <deft/c/attention.h>
+#include <deft/c/beam_tree.h>
 #include <deft/c/capture.h>
 #include <deft/c/doctor.h>
+#include <deft/c/followers.h>
 #include <deft/c/gpu.h>
 #include <deft/c/log.h>
 #include <deft/c/merge_states.h>

@@ -34,8 +34,10 @@
 /// whether steps are captured (capture.hpp).
 
 #include <deft/attention.hpp>
+#include <deft/beam_tree.hpp>
 #include <deft/capture.hpp>
 #include <deft/doctor.hpp>
+#include <deft/followers.hpp>
 #include <deft/gpu.hpp>
 #include <deft/log.hpp>
 #include <deft/merge_states.hpp>

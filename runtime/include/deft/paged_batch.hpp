@@ -1,7 +1,7 @@
 #pragma once
 
 #include <deft/c/paged_batch.h>
-#include <deft/gpu.hpp>
+#include <deft/followers.hpp>
 
 /// For engines with their own page tables, a row of pages for each request. The batch finds shared pages in
 /// them and reads each once.
@@ -115,14 +115,6 @@ struct SharingSummary {
   std::int64_t tokens = 0;        ///< a token that several have counted once
 };
 
-/// Plans that are to follow the batch's step: each is advanced in the same call, and each of a GPU uploaded
-/// where a stream is given.
-struct Followers {
-  std::span<Plan *const> plans = {};
-  std::span<GpuPlan *const> gpuPlans = {};
-  std::optional<GpuStream> stream = {}; ///< of the uploads
-};
-
 namespace detail {
 
 inline deft_page_table tableOf(const PageTable &table) {
@@ -138,33 +130,7 @@ inline deft_page_table tableOf(const PageTable &table) {
   return own;
 }
 
-/// Handles of plans, for one call.
-class FollowersOfC {
-public:
-  explicit FollowersOfC(const Followers &of) {
-    for (Plan *plan : of.plans)
-      plans_.push_back(plan->handle());
-    for (GpuPlan *plan : of.gpuPlans)
-      gpuPlans_.push_back(plan->handle());
-    own_.size = sizeof own_;
-    own_.plans = plans_.data();
-    own_.plan_count = plans_.size();
-    own_.gpu_plans = gpuPlans_.data();
-    own_.gpu_plan_count = gpuPlans_.size();
-    own_.stream = of.stream.value_or(nullptr);
-    own_.uploads = of.stream.has_value();
-  }
-
-  deft_followers *get() { return &own_; }
-  Result<Advanced> after(deft_status status) const { return advancedOf(status, own_.advanced); }
-
-private:
-  std::vector<deft_plan *> plans_;
-  std::vector<deft_gpu_plan *> gpuPlans_;
-  deft_followers own_ = {};
-};
-
-/// The requests of the C API: arrays of one length, some of them absent.
+/// Requests as C has them: arrays of one length, of which some are left out.
 class RequestsOfC {
 public:
   explicit RequestsOfC(const PagedRequests &of) : table_(tableOf(of.table)) {

@@ -13,6 +13,7 @@ Arrays are NumPy's on the CPU, torch's and CuPy's on their GPU and current strea
 
 from . import lang
 from ._attention import Attention, Plan, compile, load
+from ._beam_tree import BeamStep, BeamTree
 from ._capture import Capture, CaptureState, capture, capture_state, stop_capture
 from ._compiled import Param, Selects
 from ._errors import DiagnosticError, Error, InternalError, MachineError, UsageError
@@ -52,8 +53,9 @@ def get_library() -> str:
 
 
 __all__ = [
-    "AgreementHashes", "Attention", "Capture", "CaptureState", "ConfigChoice", "DiagnosticError", "Doctor", "Error", "GpuPeers", "InternalError",
-    "LogMessage", "MachineError", "Node", "NodeTokens", "PagedBatch", "Param", "Peers", "Plan", "PlanOptions", "PlanPage", "PlanRoom",
+    "AgreementHashes", "Attention", "BeamStep", "BeamTree", "Capture", "CaptureState", "ConfigChoice", "DiagnosticError", "Doctor",
+    "Error", "GpuPeers", "InternalError", "LogMessage", "MachineError", "Node", "NodeTokens", "PagedBatch", "Param", "Peers", "Plan",
+    "PlanOptions", "PlanPage", "PlanRoom",
     "PlanSummary", "Query", "Ranks", "RunOptions", "Selection", "Selects", "SequenceTree", "Sharing", "Stretch", "TokenCopy", "Tree",
     "TreePlanOptions", "TreeRunOptions", "TuneProgress", "TuneResult", "TunedClass", "TunedLists", "TunedSparse",
     "UsageError", "agreement_hashes", "attention", "capture", "capture_state", "compile", "doctor", "get_include", "get_library", "get_threads",

@@ -51,6 +51,12 @@ lib = _load()
 
 #: What the C ABI calls otherwise than this package, where it is not an option (_options says how these are called).
 PYTHON_NAMES = {
+    "deft_beam_histories::entries": "table",
+    "deft_beam_histories::entry_count": "table",
+    "deft_beam_histories::indptr": "histories",
+    "deft_beam_histories::page_count": "pages",
+    "deft_beam_histories::stretches": "histories",
+    "deft_beam_tree_options::most_beams": "max_beams",
     "deft_gpu_load_options::is_invariant": "invariant",
     "deft_page_table::entries": "block_tables",
     "deft_page_table::entry_count": "block_tables",

@@ -63,6 +63,7 @@ static void null_handles(void) {
   FAILS(deft_sequence_tree_make(NULL, NULL), DEFT_USAGE, "deft_sequence_tree_make: options is null");
   FAILS(deft_gpu_plan_run(NULL, NULL, NULL, NULL, NULL), DEFT_USAGE, "deft_gpu_plan_run: plan is null");
   FAILS(deft_paged_batch_update(NULL, NULL), DEFT_USAGE, "deft_paged_batch_update: batch is null");
+  FAILS(deft_beam_tree_advance(NULL, NULL, 0, NULL), DEFT_USAGE, "deft_beam_tree_advance: beams is null");
   FAILS(deft_tuner_run(NULL, NULL, NULL), DEFT_USAGE, "deft_tuner_run: tuner is null");
   HOLDS(deft_tree_query_count(NULL) == 0);
   HOLDS(strcmp(deft_error_text(), "deft_tree_query_count: tree is null") == 0);

@@ -1,7 +1,6 @@
 #pragma once
 
-#include <deft/c/gpu.h>
-#include <deft/c/plan.h>
+#include <deft/c/followers.h>
 #include <deft/c/tree.h>
 
 /// For engines with their own page tables, a row of pages for each request. The batch finds shared pages in
@@ -116,21 +115,6 @@ DEFT_C_API deft_status deft_paged_batch_update(deft_paged_batch *batch, const de
 /// and none with fewer tokens than it had.
 DEFT_C_API deft_status deft_paged_batch_grow(deft_paged_batch *batch, const deft_page_table *table,
                                              const int32_t *lengths, size_t count);
-
-/// Plans that follow the batch: the call advances each and, if asked, uploads each of a GPU, so a step is one
-/// call and its runs.
-typedef struct deft_followers {
-  size_t size; ///< sizeof(deft_followers)
-  deft_plan *const *plans;
-  size_t plan_count;
-  deft_gpu_plan *const *gpu_plans;
-  size_t gpu_plan_count;
-  deft_gpu_stream stream; ///< of the uploads
-  int32_t uploads;        ///< 1: puts each plan of a GPU on the stream
-  deft_advanced advanced; ///< set by the call: the most that any plan had to do
-  int32_t is_taken;       ///< set by the call: 1 once the batch is that of the step
-  int32_t reserved;       ///< 0
-} deft_followers;
 
 /// As deft_paged_batch_update and deft_paged_batch_grow, and the plans follow. Where a plan cannot, the call
 /// fails, the batch is that of the step all the same (deft_followers::is_taken), and that plan fits none.

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Collection
+from contextlib import contextmanager
+from typing import Collection, Iterator, Protocol
 
 import torch
 
@@ -29,72 +30,152 @@ def beam_search(
     its length to the power of `length_penalty`. `early_stopping`: True ends with the first `beams` answers, "never" when
     no beam can become better than they, False by a guess of that.
 
-    A beam that several go on from forks, one that nobody goes on from is pruned, and all others grow in place.
+    Beams are ranked where the model is. A step waits for it once: for the parents of the next beams, by which the step is
+    planned on the host, and for whether the search goes on. Tokens and scores stay there until the answers are read.
     """
     if beams < 1:
         raise UsageError(f"beams = {beams} find no answer, it is at least 1")
-    ends = ends_of(eos)
-    keep = max(2, 1 + len(ends)) * beams
-    finished: list[Answer] = []
-    with prompt_of(decoder, prompt) as root:
-        running = [(root, [])]  # branch, what it has decoded; the last token of which is in no cache yet
+    ends, most_tokens = ends_of(eos), beams * max(max_new_tokens - 1, 0)
+    with prompt_of(decoder, prompt) as root, _stepping(decoder, root, most_tokens) as step:
         logits = stack_logits([root])
-        scores = torch.zeros(1, device=logits.device)
+        ranking = _Ranking(beams, ends, max_new_tokens, length_penalty, early_stopping, logits.device)
         for length in range(1, max_new_tokens + 1):
-            log_probabilities = logits.float().log_softmax(dim=-1) + scores[:, None]
-            vocabulary = logits.shape[-1]
-            best, places = log_probabilities.flatten().topk(min(keep, log_probabilities.numel()))
-            found = [(place // vocabulary, place % vocabulary) for place in places.tolist()]
-            is_last = length == max_new_tokens
-            for rank, (score, (beam, token)) in enumerate(zip(best.tolist(), found)):
-                # Only what is among the best beams may end; the others are there to go on from.
-                if rank < beams and (is_last or token in ends):
-                    tokens = [*running[beam][1], token]
-                    finished.append(Answer(tokens, score / length**length_penalty, token in ends))
-            finished = sorted(finished, key=lambda one: -one.score)[:beams]  # of equal ones the earlier
-            going_on = [rank for rank, (_, token) in enumerate(found) if token not in ends][:beams]
-            scores = best[going_on]
-            if is_last or not _may_improve(finished, beams, scores, length, max_new_tokens, length_penalty, early_stopping):
+            parents, tokens, goes_on = ranking.rank(logits, length)
+            if length == max_new_tokens or not len(tokens):
                 break
-            chosen = [found[rank] for rank in going_on]
-            branches = _go_on(decoder, [branch for branch, _ in running], [beam for beam, _ in chosen])
-            running = [
-                (branch, [*running[beam][1], token]) for branch, (beam, token) in zip(branches, chosen)
-            ]
-            logits = decoder.step(branches, [token for _, token in chosen])
-    return finished[:answers]
+            known = torch.cat([parents, goes_on[None]]).to(torch.int32).cpu()  # here the host waits
+            if not known[-1]:
+                break
+            logits = step(known[:-1], tokens)
+        return ranking.best(answers)
 
 
-def _may_improve(
-    finished: list[Answer],
-    beams: int,
-    scores: torch.Tensor,
-    length: int,
-    most: int,
-    length_penalty: float,
-    early_stopping: bool | str,
-) -> bool:
-    if len(finished) < beams:
-        return True
-    if early_stopping is True:
-        return False
-    likely = most if early_stopping == "never" and length_penalty > 0 else length
-    return float(scores.max()) / likely**length_penalty > finished[-1].score
+class _Step(Protocol):
+    def __call__(self, parents: torch.Tensor, tokens: torch.Tensor) -> torch.Tensor:
+        """A token for each beam, which goes on from beam parents[i] (int32, on the host) of the step before; at first there is one
+        beam, the prompt. `tokens` is on the device. Gives logits, [beams, vocabulary]."""
+        ...
 
 
-def _go_on(decoder: TreeDecoder, branches: list[Branch], parents: list[int]) -> list[Branch]:
-    """A leaf for each of `parents`, which are indices of branches, several times the same perhaps."""
-    leaves: dict[int, list[Branch]] = {}
-    counts = Counter(parents)
-    decoder.sequences.clear_queries()  # of the last step: each branch that is pruned would look through all of them
-    for index, branch in enumerate(branches):
-        heirs = counts[index]
-        # The prompt is not a beam's own: its first beam is a branch of it.
-        if heirs == 1 and branch.parent is not None:
-            leaves[index] = [branch]
-        else:
-            leaves[index] = decoder.fork(branch, heirs)
-    for index, branch in enumerate(branches):
-        if not leaves[index] and branch.parent is not None:
-            decoder.prune(branch, upwards=True)
-    return [leaves[parent].pop(0) for parent in parents]
+@contextmanager
+def _stepping(decoder: TreeDecoder, prompt: Branch, most_tokens: int) -> Iterator[_Step]:
+    """What steps the beams of a search. Over several ranks, and where layers read some tokens alone, they are branches."""
+    steps = decoder._beams
+    if steps is None:
+        yield _BranchBeams(decoder, prompt).step
+        return
+    with steps.search(prompt, most_tokens):
+        yield lambda parents, tokens: decoder._run(steps.forward, steps.rows(parents, tokens)).logits
+
+
+class _BranchBeams:
+    """Beams as branches of the decoder: one that several go on from forks, one that nobody goes on from is pruned, and all others
+    grow in place."""
+
+    def __init__(self, decoder: TreeDecoder, prompt: Branch) -> None:
+        self._decoder = decoder
+        self._branches = [prompt]
+
+    def step(self, parents: torch.Tensor, tokens: torch.Tensor) -> torch.Tensor:
+        self._branches = self._go_on(parents.tolist())
+        return self._decoder.step(self._branches, tokens)
+
+    def _go_on(self, parents: list[int]) -> list[Branch]:
+        decoder = self._decoder
+        leaves: dict[int, list[Branch]] = {}
+        counts = Counter(parents)
+        decoder.sequences.clear_queries()  # of the last step: each branch that is pruned would look through all of them
+        for index, branch in enumerate(self._branches):
+            heirs = counts[index]
+            # The prompt is not a beam's own: its first beam is a branch of it.
+            if heirs == 1 and branch.parent is not None:
+                leaves[index] = [branch]
+            else:
+                leaves[index] = decoder.fork(branch, heirs)
+        for index, branch in enumerate(self._branches):
+            if not leaves[index] and branch.parent is not None:
+                decoder.prune(branch, upwards=True)
+        return [leaves[parent].pop(0) for parent in parents]
+
+
+class _Ranking:
+    """Which beams go on, and which answers they have found; tensors of the logits' device. A candidate is a beam with a token
+    behind it, and has a number: those of all steps are counted through."""
+
+    def __init__(
+        self,
+        beams: int,
+        ends: frozenset[int],
+        most_tokens: int,
+        length_penalty: float,
+        early_stopping: bool | str,
+        device: torch.device,
+    ) -> None:
+        self._beams = beams
+        self._ends = ends
+        self._end_tokens = torch.tensor(sorted(ends), dtype=torch.int64, device=device)
+        self._most_tokens = most_tokens
+        self._length_penalty = length_penalty
+        self._early_stopping = early_stopping
+        self._scores = torch.zeros(1, device=device)  # of the beams that go on
+        # Of the best answers so far, best first; there is none where no candidate is.
+        self._answer_scores = torch.full((beams,), -torch.inf, dtype=torch.float64, device=device)
+        self._answers = torch.full((beams,), -1, dtype=torch.int64, device=device)
+        # Of each candidate: the candidate that its beam was, or -1, and its token.
+        self._before: list[torch.Tensor] = []
+        self._tokens: list[torch.Tensor] = []
+        self._going_on = torch.full((1,), -1, dtype=torch.int64, device=device)  # candidates
+        self._count = 0
+
+    def rank(self, logits: torch.Tensor, length: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """Takes what may come behind each beam as token number `length`. Gives of the beams that go on whom they go on from and their
+        tokens, and whether they may find a better answer."""
+        rows, vocabulary = logits.shape
+        log_probabilities = logits.float().log_softmax(dim=-1) + self._scores[:, None]
+        count = min(max(2, 1 + len(self._ends)) * self._beams, rows * vocabulary)
+        best, places = log_probabilities.flatten().topk(count)
+        parents, tokens = places // vocabulary, places % vocabulary
+        numbers = self._count + torch.arange(count, device=best.device)
+        is_end = (tokens[:, None] == self._end_tokens).any(dim=1)
+        self._find_answers(best, numbers, is_end, length)
+        self._before.append(self._going_on[parents])
+        self._tokens.append(tokens)
+        self._count += count
+        # As many as there are that do not end: an end's token comes behind each beam at most once.
+        possible = rows * (vocabulary - sum(0 <= token < vocabulary for token in self._ends))
+        chosen = is_end.to(torch.uint8).argsort(stable=True)[: min(self._beams, possible)]
+        self._scores, self._going_on = best[chosen], numbers[chosen]
+        return parents[chosen], tokens[chosen], self._may_improve(length)
+
+    def _find_answers(self, best: torch.Tensor, numbers: torch.Tensor, is_end: torch.Tensor, length: int) -> None:
+        # Only what is among the best beams may end; the others are there to go on from.
+        is_answer = is_end[: self._beams] | (length == self._most_tokens)
+        scores = best[: self._beams].double() / length**self._length_penalty
+        scores = torch.cat([self._answer_scores, scores.masked_fill(~is_answer, -torch.inf)])
+        found = torch.cat([self._answers, numbers[: self._beams].masked_fill(~is_answer, -1)])
+        order = scores.argsort(descending=True, stable=True)[: self._beams]  # of equal ones the earlier
+        self._answer_scores, self._answers = scores[order], found[order]
+
+    def _may_improve(self, length: int) -> torch.Tensor:
+        has_room = self._answers[-1] < 0
+        if self._early_stopping is True or not len(self._scores):
+            return has_room
+        is_patient = self._early_stopping == "never" and self._length_penalty > 0
+        likely = self._most_tokens if is_patient else length
+        return has_room | (self._scores.max().double() / likely**self._length_penalty > self._answer_scores[-1])
+
+    def best(self, count: int) -> list[Answer]:
+        if not self._tokens:
+            return []
+        before, tokens = (torch.cat(one).tolist() for one in (self._before, self._tokens))
+        found = []
+        for number, score in zip(self._answers[:count].tolist(), self._answer_scores[:count].tolist()):
+            if number < 0:
+                break
+            path = []
+            at = number
+            while at >= 0:
+                path.append(tokens[at])
+                at = before[at]
+            found.append(Answer(path[::-1], score, tokens[number] in self._ends))
+        return found

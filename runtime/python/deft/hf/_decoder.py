@@ -5,17 +5,19 @@ from __future__ import annotations
 import operator
 from collections import Counter
 from contextlib import contextmanager
-from typing import Any, Iterator, Mapping, Sequence
+from typing import Any, Callable, Iterator, Mapping, Sequence
 
 import torch
 
 from .._adapters.dtypes import SPEC_DTYPES
 from .._adapters.ranks import agree_on_configs
 from .._arguments import expect_whole, kind_of
+from .._beam_tree import BeamTree
 from .._errors import UsageError
 from .._plans import ConfigChoice, PlanSummary
 from .._sequence_tree import SequenceTree
 from ..torch_peers import TorchPeers
+from ._beam_steps import BeamPlans, BeamSteps
 from ._branch import Branch
 from ._cache import PagedCache
 from ._forward import Forward, Parts, PlannedStep, Result, Rows
@@ -102,15 +104,28 @@ class TreeDecoder:
                 return Plans(cache, attentions, partition, runs_ahead)
             return SelectingPlans(cache, attentions, partition, runs_ahead, roles, selecting)
 
-        # Stretches of prompts have plans of their own, and no graph: they would only remake those of steps.
-        self._stretches = Forward(parts, Plans(cache, attentions, partition, {}))
-        self._steps: Any = Forward(parts, make_plans({}))
         # An exchange by torch.distributed is not captured.
-        if graphs and model.device.type == "cuda" and not peers:
+        is_captured = graphs and model.device.type == "cuda" and not peers
+        all_runs = Counter(self.kinds)
+
+        def forward_of(parts: Parts, make_plans: Callable[[Mapping[Kind, int]], Plans]) -> Any:
+            if not is_captured:
+                return Forward(parts, make_plans({}))
             from ._captured_forward import CapturedForward
 
-            runs_ahead = Counter(self.kinds)
-            self._steps = CapturedForward(parts, lambda: make_plans(runs_ahead))
+            return CapturedForward(parts, lambda: make_plans(all_runs))
+
+        # Stretches of prompts have plans of their own, and no graph: they would only remake those of steps.
+        self._stretches = Forward(parts, Plans(cache, attentions, partition, {}))
+        self._steps: Any = forward_of(parts, make_plans)
+        self._beams: BeamSteps | None = None
+        if not peers and not layers:
+
+            def beams_forward(parts: Parts, beams: BeamTree) -> Any:
+                return forward_of(parts, lambda ahead: BeamPlans(cache, attentions, partition, ahead, beams))
+
+            self._beams = BeamSteps(parts, beams_forward)
+        self._last_steps = self._steps
 
     def __repr__(self) -> str:
         kept = self.sequences
@@ -124,11 +139,11 @@ class TreeDecoder:
 
     def summary(self) -> dict[Kind, PlanSummary]:
         """What the last step's plans cost, for each kind of layer."""
-        return self._steps.plans.summary()
+        return self._last_steps.plans.summary()
 
     def choices(self) -> dict[Kind, ConfigChoice]:
         """Which configs they were made with, and why."""
-        return self._steps.plans.choices()
+        return self._last_steps.plans.choices()
 
     def prefill(self, tokens: Tokens, branch: Branch | None = None) -> Branch:
         """A prompt, or tokens that are known, behind a branch that is a leaf. Gives the branch, whose `logits` say what comes
@@ -299,6 +314,8 @@ class TreeDecoder:
 
     @torch.no_grad()
     def _run(self, forward: Any, rows: Rows, last: int = 0) -> Result:
+        if forward is not self._stretches:
+            self._last_steps = forward
         return forward.run(rows, last)
 
 

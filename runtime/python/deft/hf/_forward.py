@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import torch
 
-from .._tensors import View
 from ._attention import attending_by_deft
 from ._cache import PagedCache
 from ._kinds import Kind
-from ._plans import PageTable, Plans
+from ._plans import Plans
 
 
 class Rows(NamedTuple):
@@ -29,7 +28,7 @@ class Result(NamedTuple):
 class PlannedStep:
     """The layers' part of a pass (a Step)."""
 
-    def __init__(self, cache: PagedCache, plans: Plans, kinds: list[Kind], slots: torch.Tensor, table: View) -> None:
+    def __init__(self, cache: PagedCache, plans: Plans, kinds: list[Kind], slots: torch.Tensor, table: Any) -> None:
         self._cache = cache
         self._plans = plans
         self._slots = slots
@@ -41,17 +40,25 @@ class PlannedStep:
         return self._plans.run(self.kinds[layer], layer, q, self._table)
 
 
+class Table(Protocol):
+    """A page table, where the model's device reads it."""
+
+    def upload(self) -> Any:
+        """What runs behind it take."""
+        ...
+
+
 class Parts(NamedTuple):
     """What all passes have in common."""
 
     model: Any
     cache: PagedCache
     kinds: list[Kind]
-    table: PageTable
+    table: Table
     wants_hidden: bool
     step_type: type[PlannedStep]
 
-    def make_step(self, plans: Plans, slots: torch.Tensor, table: View) -> PlannedStep:
+    def make_step(self, plans: Plans, slots: torch.Tensor, table: Any) -> PlannedStep:
         return self.step_type(self.cache, plans, self.kinds, slots, table)
 
 

@@ -11,6 +11,7 @@ from .._attention import Attention, Plan, compile
 from .._plans import ConfigChoice
 from .._sequence_tree import GpuPageTable
 from .._tensors import View
+from .._tree import TreeView
 from ._cache import PagedCache
 from ._kinds import Kind
 
@@ -25,9 +26,12 @@ class Plans:
         attentions: Mapping[Kind, Attention],
         partition: str | None,
         runs_ahead: Mapping[Kind, int],
+        tree: TreeView | None = None,
     ) -> None:
-        """`runs_ahead`: how many runs a captured step makes of each plan; none where steps are not captured."""
+        """`runs_ahead`: how many runs a captured step makes of each plan; none where steps are not captured. `tree`: that of the
+        plans, without it the sequences'."""
         self._cache = cache
+        self._tree = cache.sequences if tree is None else tree
         self._attentions = attentions
         self._partition = partition
         self._runs_ahead = runs_ahead
@@ -35,19 +39,21 @@ class Plans:
 
     def advance(self) -> None:
         """To the tree as it is now."""
-        for kind, attention in self._attentions.items():
+        for kind in self._attentions:
             plan = self._plans.get(kind)
             if plan is None:
-                device = "cpu" if self._cache.device.type == "cpu" else self._cache.device
-                self._plans[kind] = attention.plan(
-                    self._cache.sequences,
-                    device=device,
-                    partition=self._partition,
-                    runs_ahead=self._runs_ahead.get(kind, 0),
-                    budget=self._budget(kind),
-                )
+                self._plans[kind] = self._make(kind)
             else:
                 plan.advance()
+
+    def _make(self, kind: Kind) -> Plan:
+        return self._attentions[kind].plan(
+            self._tree,
+            device="cpu" if self._cache.device.type == "cpu" else self._cache.device,
+            partition=self._partition,
+            runs_ahead=self._runs_ahead.get(kind, 0),
+            budget=self._budget(kind),
+        )
 
     def _budget(self, kind: Kind) -> int | None:
         """Tokens of a list, where layers of the kind select."""

@@ -33,6 +33,25 @@ TEST(TreeClassifierTest, CountsAreThoseOfTheSummary) {
   }
 }
 
+TEST(TreeClassifierTest, BeamsHaveTheFeaturesOfTheirTree) {
+  std::mt19937 random(3);
+  tree::BeamTree beams = tree::BeamTree::make({16, 100, 500}).value();
+  const std::vector<tree::BeamTree::History> histories{{{0, 70}, {100, 40}}, {{200, 300}}};
+  ASSERT_TRUE(beams.start(histories));
+  for (int step = 0; step < 12; ++step) {
+    std::vector<int> parents(step % 4 == 3 ? 20 : 90);
+    for (int &parent : parents)
+      parent = static_cast<int>(random() % static_cast<unsigned>(beams.beams()));
+    ASSERT_TRUE(beams.advance(parents));
+    const TreeFeatures features = featuresOf(beams), ofTree = measure(beams.toTree());
+    EXPECT_EQ(features.tokens, ofTree.tokens);
+    EXPECT_EQ(features.pathTokens, ofTree.pathTokens);
+    EXPECT_EQ(features.queries, ofTree.queries);
+    EXPECT_EQ(features.levels, ofTree.levels);
+    EXPECT_EQ(features.shortTokens, ofTree.shortTokens);
+  }
+}
+
 TEST(TreeClassifierTest, AnEmptyTreeHasTheFirstClass) {
   EXPECT_EQ(classify(tree::KvTree()), TreeClass());
   tree::KvTree unread;

@@ -61,7 +61,7 @@ TEST(AllocationTest, TheSecondSearchOfASizeAllocatesNothing) {
     before = allocations;
     std::vector<int> parents(500, 0);
     for (int step = 0; step < 6; ++step) {
-      ASSERT_TRUE(beams.step(parents));
+      ASSERT_TRUE(beams.advance(parents));
       ASSERT_TRUE(planner.make(beams, {2, 8}, config, 100, plan));
       ASSERT_TRUE(planner.wasDirect());
       for (std::size_t i = 0; i < parents.size(); ++i)

@@ -35,7 +35,7 @@ public:
     std::vector<int> parents(static_cast<std::size_t>(most_ / 2 + below(most_ - most_ / 2) + 1));
     for (int &parent : parents)
       parent = below(beams_.beams());
-    ASSERT_TRUE(beams_.step(parents));
+    ASSERT_TRUE(beams_.advance(parents));
   }
   const BeamTree &beams() const { return beams_; }
 
@@ -110,7 +110,7 @@ TEST(BeamPlannerTest, TilesAreEvenAndOfOneSearch) {
   ASSERT_TRUE(beams.start(histories));
   std::vector<int> parents(100, 0);
   std::fill(parents.begin() + 65, parents.end(), 1);
-  ASSERT_TRUE(beams.step(parents));
+  ASSERT_TRUE(beams.advance(parents));
   BeamPlanner planner;
   const Plan plan = mustVerify(planner, beams, {2, 8}, makeConfig(0, {64}), 24);
   std::vector<std::pair<int, int>> tiles;
@@ -149,7 +149,7 @@ TEST(BeamPlannerTest, WideSearchesCostWhatTheBestPlanCosts) {
     std::mt19937 random(1);
     std::vector<int> parents(2000, 0);
     for (int step = 0; step < 3; ++step) {
-      ASSERT_TRUE(beams.step(parents));
+      ASSERT_TRUE(beams.advance(parents));
       for (int &parent : parents)
         parent = static_cast<int>(random() % 2000);
     }

@@ -73,7 +73,7 @@ TEST(BeamTreeTest, BeamsKeepTheirPathsWhoeverTheyGoOnFrom) {
         std::vector<int> parents(static_cast<std::size_t>(below(40) + (step < 11)));
         for (int &parent : parents)
           parent = below(seed % 2 ? beams.beams() : std::min(beams.beams(), 5)); // some have many heirs
-        ASSERT_TRUE(beams.step(parents));
+        ASSERT_TRUE(beams.advance(parents));
         Paths next;
         for (std::size_t i = 0; i < parents.size(); ++i) {
           next.push_back(paths[parents[i]]);
@@ -103,7 +103,7 @@ TEST(BeamTreeTest, SearchesAreApart) {
   const std::vector<BeamTree::History> histories{{{0, 4}}, {{4, 2}}, {{6, 1}}};
   ASSERT_TRUE(beams.start(histories));
   EXPECT_THAT(beams.searches(), ElementsAre(0, 1, 2));
-  ASSERT_TRUE(beams.step(std::vector{2, 0, 0, 2, 2}));
+  ASSERT_TRUE(beams.advance(std::vector{2, 0, 0, 2, 2}));
   EXPECT_THAT(beams.searches(), ElementsAre(0, 2)); // nobody goes on from the second
   EXPECT_THAT(beams.order(), ElementsAre(1, 2, 0, 3, 4));
   EXPECT_THAT(beams.locations(), ElementsAre(12, 10, 11, 13, 14)); // side by side in the order of seats
@@ -113,31 +113,61 @@ TEST(BeamTreeTest, PagesOfBeamsThatEndAreFreeInTheSameStep) {
   BeamTree beams = BeamTree::make({1, 10, 8}).value();
   const BeamTree::History history{{0, 4}};
   ASSERT_TRUE(beams.start({&history, 1}));
-  ASSERT_TRUE(beams.step(std::vector<int>(4, 0)));
+  ASSERT_TRUE(beams.advance(std::vector<int>(4, 0)));
   EXPECT_EQ(beams.freePages(), 4);
-  ASSERT_TRUE(beams.step(std::vector<int>(7, 0))); // of eight, those of three beams that end
+  ASSERT_TRUE(beams.advance(std::vector<int>(7, 0))); // of eight, those of three beams that end
   EXPECT_EQ(beams.freePages(), 0);
-  ASSERT_TRUE(beams.step(std::vector{3}));
+  ASSERT_TRUE(beams.advance(std::vector{3}));
   EXPECT_EQ(beams.freePages(), 5);
+}
+
+TEST(BeamTreeTest, PagesComeAndGoWithTheOwnerOfTheCache) {
+  BeamTree beams = BeamTree::make({2, 10, 3}).value();
+  const BeamTree::History history{{0, 4}};
+  ASSERT_TRUE(beams.start({&history, 1}));
+  ASSERT_TRUE(beams.advance(std::vector<int>(4, 0)));
+  EXPECT_THAT(beams.newPages(), ElementsAre(10, 11));
+  EXPECT_THAT(beams.freedPages(), ElementsAre());
+  EXPECT_THAT(beams.takePages(5), ElementsAre(12));
+  EXPECT_EQ(beams.freePages(), 0);
+  EXPECT_FALSE(beams.advance(std::vector{0, 3}));
+  EXPECT_THAT(beams.addPages(2).value(), ElementsAre(12, 13)); // the place of the one that was taken, too
+  const Paths before = pathsOf(beams);
+  ASSERT_TRUE(beams.advance(std::vector{3, 3}));
+  EXPECT_THAT(beams.newPages(), ElementsAre(10)); // whose tokens nobody sees any more
+  EXPECT_EQ(beams.freePages(), 2);
+  ASSERT_TRUE(beams.advance(std::vector{0}));
+  EXPECT_THAT(beams.newPages(), ElementsAre(12));
+  ASSERT_TRUE(beams.advance(std::vector{0})); // behind the last one, in its page
+  EXPECT_THAT(beams.newPages(), ElementsAre());
+  EXPECT_EQ(beams.freePages(), 1);
+  EXPECT_EQ(pathsOf(beams)[0].size(), before[0].size() + 3);
+  ASSERT_TRUE(beams.advance(std::vector<int>()));
+  EXPECT_THAT(beams.freedPages(), testing::UnorderedElementsAre(10, 11, 12));
+  EXPECT_FALSE(beams.addPages(1 << 30));
+  ASSERT_TRUE(beams.start({&history, 1}, {4, 2, 7}));
+  EXPECT_EQ(beams.freePages(), 7);
+  ASSERT_TRUE(beams.advance(std::vector{0}));
+  EXPECT_THAT(beams.locations(), ElementsAre(8));
 }
 
 TEST(BeamTreeTest, WithoutRoomNothingChanges) {
   BeamTree beams = BeamTree::make({2, 10, 3}).value();
   const BeamTree::History history{{0, 4}};
   ASSERT_TRUE(beams.start({&history, 1}));
-  ASSERT_TRUE(beams.step(std::vector<int>(3, 0)));
+  ASSERT_TRUE(beams.advance(std::vector<int>(3, 0)));
   const Paths paths = pathsOf(beams);
   const std::uint64_t generation = beams.generation();
-  const auto failed = beams.step(std::vector{0, 1, 2, 0, 0});
+  const auto failed = beams.advance(std::vector{0, 1, 2, 0, 0});
   ASSERT_FALSE(failed);
-  EXPECT_EQ(failed.error().message, "out of space: 3 pages of 2 tokens needed, 1 of 3 free");
-  const auto afterDeaths = beams.step(std::vector<int>(5, 0)); // the page of the third one would be free
+  EXPECT_EQ(failed.error().message, "out of space: 2 pages of 2 tokens needed, 1 of 3 free");
+  const auto afterDeaths = beams.advance(std::vector<int>(5, 0)); // the page of the third one would be free
   ASSERT_FALSE(afterDeaths);
   EXPECT_EQ(afterDeaths.error().message, "out of space: 3 pages of 2 tokens needed, 2 of 3 free");
   EXPECT_EQ(beams.freePages(), 1);
   EXPECT_EQ(beams.generation(), generation);
   EXPECT_EQ(pathsOf(beams), paths);
-  ASSERT_TRUE(beams.step(std::vector<int>(4, 0)));
+  ASSERT_TRUE(beams.advance(std::vector<int>(4, 0)));
   EXPECT_EQ(beams.freePages(), 0);
   ASSERT_TRUE(beams.start({&history, 1}));
   EXPECT_EQ(beams.freePages(), 3);
@@ -157,10 +187,10 @@ TEST(BeamTreeTest, WhatCannotBeIsNamed) {
   EXPECT_EQ(startError({{-1, 4}}), "history 0 has 4 tokens at location -1");
   const BeamTree::History history{{0, 4}};
   ASSERT_TRUE(beams.start({&history, 1}));
-  const auto failed = beams.step(std::vector{0, 1});
+  const auto failed = beams.advance(std::vector{0, 1});
   ASSERT_FALSE(failed);
   EXPECT_EQ(failed.error().message, "beam 1 goes on from beam 1 of 1");
-  EXPECT_EQ(beams.step(std::vector{-1}).error().message, "beam 0 goes on from beam -1 of 1");
+  EXPECT_EQ(beams.advance(std::vector{-1}).error().message, "beam 0 goes on from beam -1 of 1");
   EXPECT_EQ(beams.beams(), 1);
 }
 
