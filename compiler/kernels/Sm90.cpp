@@ -49,7 +49,7 @@ int bytesOf(const KernelShape &shape, const PhaseConfig &phase) {
   const auto tileBytes = [](const spec::TensorType &tensor, int rows) {
     return (tensor.rowBytes() + 127) / 128 * rows * 128;
   };
-  const auto &[q, k, v, out, valueInKey, scaleColumns] = shape.tensors;
+  const auto &[q, k, v, out, valueInKey, scaleColumns, byteProducts] = shape.tensors;
   const auto tileOf = [&](const spec::TensorType &tensor) {
     return spec::TensorType{converts(shape) ? q.dtype : tensor.dtype, tensor.dim};
   };

@@ -99,6 +99,8 @@ public:
   bool valueInKey() const { return facts().value_in_key != 0; }
   /// Of a latent cache whose rows have scales in them: columns of V that share one; 0: there are none.
   int scaleColumns() const { return facts().scale_columns; }
+  /// Whether q and the weights are rounded to e4m3, in which both products are made (rule A12).
+  bool byteProducts() const { return facts().byte_products != 0; }
   int headDim() const { return k().dim; }           ///< k's
   DType dtype() const { return k().dtype; }         ///< k's
   DType outputDtype() const { return out().dtype; } ///< out's
