@@ -74,7 +74,8 @@ spec::Tensors AttentionOp::tensors() {
   const auto read = [&](mlir::VectorType row) {
     return spec::TensorType{dtypeOf(row.getElementType()), static_cast<int>(row.getDimSize(0))};
   };
-  return {read(getQ()), read(getK()), read(getV()), read(getOut()), getValueInKey()};
+  return {read(getQ()),    read(getK()),       read(getV()),     read(getOut()),
+          getValueInKey(), /*scaleColumns=*/0, getByteProducts()};
 }
 
 bool isOfTokens(ParamShape shape) {
@@ -99,6 +100,9 @@ llvm::LogicalResult AttentionOp::verify() {
     return emitOpError() << "normalize(sigmoid) has no lse";
   if (getNormalize() == Normalize::Sigmoid && hasSink())
     return emitOpError() << "normalize(sigmoid) has no sink";
+  if (getByteProducts() &&
+      (getNormalize() == Normalize::Sigmoid || hasKey() || hasValueFactor() || getSelect()))
+    return emitOpError() << "has byte_products beside sigmoid, `key`, `value_factor` or a selection";
   if (getPath() && getSelect())
     return emitOpError() << "selects, and its mask is bound by `path`";
   llvm::StringSet<> names;

@@ -18,7 +18,7 @@ def AttentionOp : DeftOp<"attention", [IsolatedFromAbove, Symbol,
   let summary = "one attention: what is computed for a (query head, query) row over the tokens of its path";
   let description = [{
     `q`, `k`, `v` and `out` are what the four tensors have for a head and a token, or a query. With `value_in_key` a token's
-    `v` is the beginning of its `k`.
+    `v` is the beginning of its `k`. With `byte_products` q and the weights are rounded to the type of `k` and `v`.
 
     The regions hold at most one block each.
 
@@ -48,7 +48,7 @@ def AttentionOp : DeftOp<"attention", [IsolatedFromAbove, Symbol,
     and it yields (any: i1, all: i1): some pair may be visible; every pair surely is.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, I32Attr:$query_heads, I32Attr:$kv_heads, RowTypeAttr:$q,
-                       RowTypeAttr:$k, RowTypeAttr:$v, UnitAttr:$value_in_key, RowTypeAttr:$out, UnitAttr:$lse,
+                       RowTypeAttr:$k, RowTypeAttr:$v, UnitAttr:$value_in_key, UnitAttr:$byte_products, RowTypeAttr:$out, UnitAttr:$lse,
                        CacheAttr:$cache, F64Attr:$scale,
                        NormalizeAttr:$normalize, TypedArrayAttrBase<ParamAttr, "parameters">:$params,
                        OptionalAttr<ScheduleAttr>:$schedule, OptionalAttr<SelectAttr>:$select, UnitAttr:$path);
@@ -56,7 +56,7 @@ def AttentionOp : DeftOp<"attention", [IsolatedFromAbove, Symbol,
                         AnyRegion:$output, AnyRegion:$tile);
   let assemblyFormat = [{
     $sym_name `query_heads` $query_heads `kv_heads` $kv_heads `q` $q `k` $k `v` $v
-    (`value_in_key` $value_in_key^)? `out` $out (`lse` $lse^)? `cache` $cache `scale` $scale `normalize` `` $normalize ` ` `\n` ` ` ` ` `params` $params
+    (`value_in_key` $value_in_key^)? (`byte_products` $byte_products^)? `out` $out (`lse` $lse^)? `cache` $cache `scale` $scale `normalize` `` $normalize ` ` `\n` ` ` ` ` `params` $params
     (`\n` ` ` ` ` `schedule` $schedule^)? (`\n` ` ` ` ` `select` $select^)? (`\n` ` ` ` ` `path` $path^)? attr-dict-with-keyword custom<Hooks>($query, $key, $mask, $score, $value_factor, $sink, $output, $tile)
   }];
   let hasVerifier = 1;

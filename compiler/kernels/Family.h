@@ -69,6 +69,9 @@ struct Family {
   target::Mma mma = target::Mma::Sync;                 ///< of a GPU: what its products are made of
   Values values = Values::Apart; ///< of every shape it has kernels for: its rules say no to others
 
+  /// Whether it has kernels that multiply in 8 bits, for variants that ask for that (rule A12).
+  bool multipliesBytes = false;
+
   // What can be compiled and launched, beyond what holds for all families of the device (Legality.cpp):
   std::span<const PhaseRule> rules;
   /// Of a phase, rows alone say something, the most of an item: no kernel is compiled for the other numbers,

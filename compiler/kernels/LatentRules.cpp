@@ -12,12 +12,12 @@ std::string nameOf(const PhaseSite &site) { return "family " + std::string(site.
 } // namespace
 
 bool hasLatentTensors(const PhaseSite &site) {
-  const auto &[q, k, v, out, valueInKey, scaleColumns] = site.shape.tensors;
+  const auto &[q, k, v, out, valueInKey, scaleColumns, byteProducts] = site.shape.tensors;
   return valueInKey && k.dtype == v.dtype && (k.dtype == q.dtype || k.elementBytes() == 1);
 }
 
 std::string otherThanLatentTensors(const PhaseSite &site) {
-  const auto &[q, k, v, out, valueInKey, scaleColumns] = site.shape.tensors;
+  const auto &[q, k, v, out, valueInKey, scaleColumns, byteProducts] = site.shape.tensors;
   if (!valueInKey)
     return "v has memory of its own; " + nameOf(site) + " reads it from k's";
   return std::string("q is ") + toString(q.dtype) + " and k " + toString(k.dtype) + "; " + nameOf(site) +

@@ -66,6 +66,13 @@ constexpr PhaseRule kGpuRules[] = {
               number(site.target->threadsPerBlock / 32);
      },
      nullptr},
+    {"products",
+     [](const Site &site) { return !site.shape.tensors.byteProducts || site.family.multipliesBytes; },
+     [](const Site &site) {
+       return std::string("products are of ") + toString(spec::kByteProducts) + "; family " +
+              std::string(site.family.name) + " multiplies in 16 bits (rule A12)";
+     },
+     [](const Site &) -> std::string { return "use a CPU, or leave `products` out"; }},
     {"architecture", [](const Site &site) { return site.target->has(site.family.mma); },
      [](const Site &site) {
        return "family " + std::string(site.family.name) + " needs " +
@@ -102,7 +109,7 @@ std::string unlikeTensors(const Site &site) {
 }
 
 bool hasTensorsApart(const Site &site) {
-  const auto &[q, k, v, out, valueInKey, scaleColumns] = site.shape.tensors;
+  const auto &[q, k, v, out, valueInKey, scaleColumns, byteProducts] = site.shape.tensors;
   const bool areBytes = k.elementBytes() == 1 && v.elementBytes() == 1;
   const bool areOfOne = q.dtype == k.dtype && k.dtype == v.dtype && k.elementBytes() == 2;
   return !valueInKey && (areOfOne || areBytes);

@@ -85,7 +85,7 @@ int bytesOf(const KernelShape &shape, const PhaseConfig &phase) {
     const int columns = tensor.rowBytes() / 16;
     return 16 * (columns % 8 == 0 ? columns : columns | 1);
   };
-  const auto &[q, k, v, out, valueInKey, scaleColumns] = shape.tensors;
+  const auto &[q, k, v, out, valueInKey, scaleColumns, byteProducts] = shape.tensors;
   const int ringBytes = phase.stages * phase.tileKv * (rowBytes(k) + rowBytes(v));
   const int joinBytes = phase.warps * 16 * (out.dim + 4 + 2) * 4;
   const int unitBytes = converts(shape.tensors) ? 4 : 0; // of a row that waits in shared memory

@@ -105,7 +105,7 @@ int rowBytes(int dim) {
 /// Twin: templates/deft/sm80_latent/shared_layout.cuh.
 int bytesOf(const KernelShape &shape, const PhaseConfig &phase) {
   const LatentShares shares = latentShares(shape, phase);
-  const auto &[q, k, v, out, valueInKey, scaleColumns] = shape.tensors;
+  const auto &[q, k, v, out, valueInKey, scaleColumns, byteProducts] = shape.tensors;
   const int tileBytes = phase.tileKv * rowBytes(k.dim);
   // Of a cache of bytes the ring has these, and behind it is one tile of what they become.
   const int ringBytes = k.elementBytes() == 2

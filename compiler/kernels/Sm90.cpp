@@ -3,6 +3,7 @@
 #include "compiler/kernels/Legality.h"
 #include "compiler/kernels/SharedMemory.h"
 #include "compiler/kernels/Sm80.h"
+#include "compiler/spec/Names.h"
 
 #include <algorithm>
 #include <optional>
@@ -49,7 +50,7 @@ int bytesOf(const KernelShape &shape, const PhaseConfig &phase) {
   const auto tileBytes = [](const spec::TensorType &tensor, int rows) {
     return (tensor.rowBytes() + 127) / 128 * rows * 128;
   };
-  const auto &[q, k, v, out, valueInKey, scaleColumns] = shape.tensors;
+  const auto &[q, k, v, out, valueInKey, scaleColumns, byteProducts] = shape.tensors;
   const auto tileOf = [&](const spec::TensorType &tensor) {
     return spec::TensorType{converts(shape) ? q.dtype : tensor.dtype, tensor.dim};
   };
@@ -76,8 +77,21 @@ int bytesOf(const KernelShape &shape, const PhaseConfig &phase) {
 }
 int bytesOf(const Site &site) { return bytesOf(site.shape, site.phase); }
 
+/// Whether both products are made of bytes as stages hold them. Twin:
+/// templates/deft/sm90/eight_bit_products.cuh.
+bool multipliesBytes(const Site &site) {
+  return holdsBytes(site.shape, site.phase) && site.shape.tensors.k.dim % 32 == 0;
+}
+
 constexpr PhaseRule kRules[] = {
     kTensorsApart,
+    {"products", [](const Site &site) { return !site.shape.tensors.byteProducts || multipliesBytes(site); },
+     [](const Site &site) {
+       return std::string("products are of ") + toString(spec::kByteProducts) +
+              "; family sm90 makes them in blocks of " + number(kSm90LightWarps) +
+              " warps, of head dims 96 and 128 alone (rule A12)";
+     },
+     [](const Site &) -> std::string { return "use a CPU, or leave `products` out"; }},
     {"tensors", [](const Site &site) { return !converts(site.shape) || hasOneDim(site.shape); },
      [](const Site &site) {
        return "k has dim " + number(site.shape.tensors.k.dim) + " and v " + number(site.shape.tensors.v.dim) +
@@ -176,7 +190,11 @@ std::optional<PhaseConfig> sm90Phase(const KernelShape &shape, const target::Tar
   const PhaseConfig deep{"tiles", -1, config::Family::Sm90, 128, 64, 4, kSm90Warps};
   PhaseConfig shallow = deep;
   shallow.stages = 2;
-  const auto candidates = isLight ? std::vector{light} : std::vector{deep, shallow};
+  PhaseConfig third = light; // products of 8 bits leave the bytes of a tile to wait for
+  third.stages = 3;
+  const auto candidates = !isLight                     ? std::vector{deep, shallow}
+                          : shape.tensors.byteProducts ? std::vector{third, light}
+                                                       : std::vector{light};
   for (const PhaseConfig &phase : candidates)
     if (!brokenRule({shape, phase, target, sm90}))
       return phase;
@@ -188,7 +206,7 @@ std::optional<PhaseConfig> sm90Phase(const KernelShape &shape, const target::Tar
 /// faster); with 64 columns, of which reading twice costs least (3 to 27 % faster on five trees); and where
 /// keys are made, as only they do.
 bool prefersLight(const KernelShape &shape) {
-  return shape.ratio() == 1 || mostColumns(shape) <= 64 || shape.has.key;
+  return shape.ratio() == 1 || mostColumns(shape) <= 64 || shape.has.key || shape.tensors.byteProducts;
 }
 
 /// The kernel of the family that most trees are served best by. None where every head has its own keys and
@@ -209,7 +227,7 @@ std::optional<PhaseConfig> preferredSm90(const KernelShape &shape, const target:
 /// plain, capped and sloped scores, sigmoid and a sliding window; what other scores and masks cost there is
 /// not known.
 bool dealsInLightBlocks(const KernelShape &shape) {
-  return 16 % shape.ratio() == 0 && mostColumns(shape) <= 128;
+  return 16 % shape.ratio() == 0 && mostColumns(shape) <= 128 && !shape.tensors.byteProducts;
 }
 
 /// First the kernel that most trees are served best by.
@@ -249,6 +267,8 @@ std::vector<TunedPhases> tunedPhases(const KernelShape &shape) {
     above.rowsAbove = rowsThatHold(shape, {16, 32, 64});
     return std::vector{std::move(above), sm80Narrow(shape)};
   };
+  if (shape.tensors.byteProducts)
+    return {{"sm90_light", {light}}};
   return {{"sm90", {wide}},
           {"sm90_light", {light}},
           {"sm90+sm80", besideNarrow(wide)},
@@ -262,6 +282,7 @@ constinit const Family sm90{
     .device = config::DeviceKind::Gpu,
     .mma = target::Mma::Wgmma,
     .values = Values::Apart,
+    .multipliesBytes = true,
     .rules = kRules,
     .countsRowsAlone = false,
     .smemBytes = bytesOf,

@@ -38,6 +38,7 @@ Variant AttentionSema::run() {
   checkOutput();
   checkSchedule();
   checkSelect();
+  checkProducts();
   finishExprs();
   checkGivenLists();
   return std::move(variant_);

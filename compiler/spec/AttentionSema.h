@@ -29,7 +29,8 @@ private:
   void checkNormalize();
   void checkOutput();
   void checkSchedule();
-  void checkSelect(); // SelectSema.cpp
+  void checkSelect();   // SelectSema.cpp
+  void checkProducts(); // TensorsSema.cpp
   void finishExprs();
   void checkGivenLists();             // SelectSema.cpp
   bool isElement(ExprId value) const; ///< as it was: `x` alone

@@ -141,9 +141,10 @@ std::vector<std::string> functionNames() {
 }
 
 const std::vector<std::string> &attentionKeys() {
-  static const std::vector<std::string> keys = {
-      "query_heads", "kv_heads", "head_dim", "key_dim", "value_dim", "dtype",  "kv_cache", "query", "key",
-      "value",       "scale",    "mask",     "score",   "normalize", "output", "schedule", "select"};
+  static const std::vector<std::string> keys = {"query_heads", "kv_heads", "head_dim", "key_dim", "value_dim",
+                                                "dtype",       "kv_cache", "products", "query",   "key",
+                                                "value",       "scale",    "mask",     "score",   "normalize",
+                                                "output",      "schedule", "select"};
   return keys;
 }
 
@@ -157,7 +158,7 @@ bool isReservedWord(std::string_view text) {
                                            "false",     "inf",    "f32",   "i32", "bool", "tune"};
   const std::optional<Builtin> builtin = parseBuiltin(text);
   // These came later than many specs, and are keys where a property begins alone.
-  if (text == "value" || text == "key_dim" || text == "value_dim")
+  if (text == "value" || text == "key_dim" || text == "value_dim" || text == "products")
     return false;
   auto is = [&](const auto &word) { return text == word; };
   return std::any_of(kKeywords.begin(), kKeywords.end(), is) ||

@@ -13,6 +13,10 @@ std::optional<AstValue> Parser::parseValue(const Ident &key) {
     std::optional<Ident> word = takeName("`f16` or `bf16`");
     return word ? std::optional<AstValue>(AstWordValue{*word}) : std::nullopt;
   }
+  if (key.text == "products") {
+    std::optional<Ident> word = takeName("`fp8_e4m3`");
+    return word ? std::optional<AstValue>(AstWordValue{*word}) : std::nullopt;
+  }
   if (key.text == "kv_cache")
     return parseCache();
   if (key.text == "normalize")

@@ -34,6 +34,11 @@ std::optional<std::string> faultOf(const Tensors &tensors) {
   if (tensors.valueInKey && tensors.v.dim > tensors.k.dim)
     return "v is in k's memory and has dim " + number(tensors.v.dim) + ", more than k's " +
            number(tensors.k.dim);
+  if (tensors.byteProducts && (tensors.k.dtype != kByteProducts || tensors.v.dtype != kByteProducts))
+    return std::string("products are of ") + toString(kByteProducts) + ", k of " + toString(tensors.k.dtype) +
+           " and v of " + toString(tensors.v.dtype);
+  if (tensors.byteProducts && tensors.valueInKey)
+    return std::string("products are of ") + toString(kByteProducts) + ", and v is in k's memory";
   if (!tensors.hasScales())
     return tensors.scaleColumns == 0 ? std::nullopt
                                      : std::optional("a scale is for " + number(tensors.scaleColumns) +
@@ -60,6 +65,8 @@ std::string dtypeText(const Tensors &tensors) {
                     v = toString(tensors.v.dtype);
   if (tensors.hasScales())
     return q + " (k " + k + ", v " + v + ", a scale for " + std::to_string(tensors.scaleColumns) + ")";
+  if (tensors.byteProducts)
+    return q + " (k " + k + ", v " + v + ", products " + toString(kByteProducts) + ")";
   return q == k && k == v ? q : q + " (k " + k + ", v " + v + ")";
 }
 

@@ -52,6 +52,8 @@ struct Tensors {
   /// Of a latent cache of bytes: columns of V that share a float32 scale, which lies in the token's row. 0:
   /// there are no scales.
   int scaleColumns = 0;
+  /// Both products are of e4m3, as the cache is: q and the weights are rounded to it (rule A12).
+  bool byteProducts = false;
 
   bool operator==(const Tensors &) const = default;
 
@@ -76,7 +78,8 @@ struct Tensors {
   static constexpr int kScaleBytes = 4;
   /// As products take them: what has scales is multiplied by them, and rounded to q's dtype.
   constexpr Tensors scaled() const {
-    return hasScales() ? Tensors{q, {q.dtype, k.dim}, {q.dtype, v.dim}, out, valueInKey} : *this;
+    return hasScales() ? Tensors{q, {q.dtype, k.dim}, {q.dtype, v.dim}, out, valueInKey, 0, byteProducts}
+                       : *this;
   }
 
   /// Bytes of the cache that a token has for one KV head.
@@ -85,11 +88,14 @@ struct Tensors {
   constexpr int pairFlops() const { return 2 * (k.dim + v.dim); }
 };
 
+/// What `products` may name, and of what type a cache is beside it.
+inline constexpr DType kByteProducts = DType::F8E4M3;
+
 /// What no attention can be made of; none: nothing is wrong. Whether a backend can is another question.
 std::optional<std::string> faultOf(const Tensors &tensors);
 
 /// For a line of text: "128", "192 (v 128)", "576 (v 512, in k)"; "bf16", "bf16 (k f16, v f16)",
-/// "bf16 (k fp8_e4m3, v fp8_e4m3, a scale for 128)".
+/// "bf16 (k fp8_e4m3, v fp8_e4m3, a scale for 128)", "bf16 (k fp8_e4m3, v fp8_e4m3, products fp8_e4m3)".
 std::string dimText(const Tensors &tensors);
 std::string dtypeText(const Tensors &tensors);
 

@@ -28,6 +28,8 @@ nlohmann::ordered_json toJson(const Tensors &tensors) {
                                  {"value_in_key", tensors.valueInKey}};
   if (tensors.hasScales()) // which came later
     json["scale_columns"] = tensors.scaleColumns;
+  if (tensors.byteProducts) // likewise
+    json["products"] = toString(kByteProducts);
   return json;
 }
 
@@ -36,6 +38,10 @@ Tensors readTensors(const nlohmann::json &json) {
                   readTensor(json, "out"), support::boolean(json, "value_in_key")};
   if (json.contains("scale_columns"))
     tensors.scaleColumns = support::integer(json, "scale_columns", 1, kMaxTensorDim);
+  if (json.contains("products")) {
+    tensors.byteProducts = support::word(json, "products", parseDType) == kByteProducts;
+    support::require(tensors.byteProducts, "`products` is of no type that products may have");
+  }
   const std::optional<std::string> fault = faultOf(tensors);
   support::require(!fault, fault.value_or(""));
   return tensors;

@@ -6,7 +6,7 @@
 
 #include <cmath>
 
-/// Heads, the four tensors and the cache: rules A2 to A5 and A9 to A11.
+/// Heads, the four tensors and the cache: rules A2 to A5 and A9 to A12.
 namespace deft::spec {
 
 const AstCacheValue *AttentionSema::latentCache() const {
@@ -298,6 +298,38 @@ void AttentionSema::checkScales(const AstCacheValue &cache) {
     return;
   }
   tensors.scaleColumns = *columns;
+}
+
+/// When all that may be at odds with it is known.
+void AttentionSema::checkProducts() {
+  const AstProperty *property = enter("products");
+  if (!property)
+    return;
+  const Ident &word = std::get<AstWordValue>(property->value).word;
+  const std::string known = toString(kByteProducts);
+  if (word.text != known) {
+    reporter_
+        .error(word.range,
+               "unknown products `" + word.text + "`, they are of " + known + " or, unsaid, of 16 bits")
+        .withHint(isForeignFp8(word.text) ? "write `products = " + known + "`" : suggest(word.text, {known}));
+    return;
+  }
+  Tensors &tensors = variant_.tensors;
+  const std::string given = "`products = " + known + "` is given, and ";
+  if (tensors.valueInKey || tensors.k.dtype != kByteProducts) {
+    reporter_
+        .error(word.range,
+               given + "the cache is " +
+                   (tensors.valueInKey ? "latent" : std::string("of ") + toString(tensors.k.dtype)))
+        .withHint("they multiply what a cache holds: `kv_cache = paged(dtype = " + known + ")` (rule A12)");
+    return;
+  }
+  if (const char *other = variant_.atOddsWithByteProducts()) {
+    reporter_.error(word.range, given + "there is " + other)
+        .withHint("they multiply K and V as they lie in the cache, and the weights of softmax (rule A12)");
+    return;
+  }
+  tensors.byteProducts = true;
 }
 
 /// The default is that of a head as wide as K, which a latent cache's is not.

@@ -262,6 +262,14 @@ struct Variant : AttentionShape, Hooks {
   int listOf(int head) const {
     return !select || select->isOfAllHeads() ? 0 : select->by == SelectBy::KvHead ? head / ratio() : head;
   }
+  /// What may not stand beside products of 8 bits (rule A12); null: nothing of that is here.
+  const char *atOddsWithByteProducts() const {
+    return key                               ? "a hook `key`"
+           : valueFactor                     ? "a hook `value`"
+           : normalize == Normalize::Sigmoid ? "sigmoid"
+           : select                          ? "a selection"
+                                             : nullptr;
+  }
   /// Whether sparse runs are handed their lists (rule K7).
   bool readsGivenLists() const { return select && select->by == SelectBy::Caller; }
   /// An expression that asks where a token stands on a path, which such lists do not say; null: none does.

@@ -236,6 +236,8 @@ Variant readVariant(const Json &json) {
     v.schedule = readSchedule(json["schedule"]);
   if (json.contains("select"))
     v.select = readSelect(json["select"]);
+  if (const char *other = v.atOddsWithByteProducts())
+    require(!v.tensors.byteProducts, std::string("products are of 8 bits, and there is ") + other);
   require(!v.select || v.bound == MaskBound::Tree, "what is bound by `path` selects nothing");
   require(!v.readsGivenLists() || v.select->keepFirst + v.select->keepLast == 0,
           "lists by `caller` keep no tokens");

@@ -108,9 +108,10 @@ AttentionOp importVariant(mlir::ModuleOp module, const spec::Variant &variant, L
   const spec::Tensors tensors = variant.tensors.scaled(); // scales are no business of the IR
   auto op = AttentionOp::create(
       builder, location, variant.name, variant.queryHeads, variant.kvHeads, attributes.row(tensors.q),
-      attributes.row(tensors.k), attributes.row(tensors.v), tensors.valueInKey, attributes.row(tensors.out),
-      variant.withLse, attributes.cache(variant.cache), llvm::APFloat(variant.scale),
-      isSigmoid ? Normalize::Sigmoid : Normalize::Softmax, attributes.params(variant.params),
+      attributes.row(tensors.k), attributes.row(tensors.v), tensors.valueInKey, tensors.byteProducts,
+      attributes.row(tensors.out), variant.withLse, attributes.cache(variant.cache),
+      llvm::APFloat(variant.scale), isSigmoid ? Normalize::Sigmoid : Normalize::Softmax,
+      attributes.params(variant.params),
       variant.schedule ? attributes.schedule(*variant.schedule) : ScheduleAttr(),
       variant.select ? attributes.select(*variant.select) : SelectAttr(),
       variant.bound == spec::MaskBound::Path);

@@ -109,6 +109,7 @@ deft_status deft_attention_get_facts(const deft_attention *attention, deft_atten
     known.head_stride = layout.headStride;
     known.value_in_key = tensors.valueInKey;
     known.scale_columns = tensors.scaleColumns;
+    known.byte_products = tensors.byteProducts;
     known.sees_path = variant.bound == spec::MaskBound::Path;
     return writeSized("deft_attention_facts", known, facts);
   });

@@ -64,7 +64,7 @@ public:
     tensors_.cache = exec::cacheLayoutsOf(variant_);
     if (inputs.k_rope)
       return parts(inputs, isGpu);
-    const auto &[q, k, v, out, isInKey, scaleColumns] = variant_.tensors;
+    const auto &[q, k, v, out, isInKey, scaleColumns, byteProducts] = variant_.tensors;
     const spec::TensorType row = variant_.tensors.keyRow();
     const char *const rowName = scaleColumns > 0 ? "bytes of a token" : dimNameOf(variant_, "k");
     if (inputs.k)
@@ -109,7 +109,7 @@ private:
 
   /// Of a latent cache, V's columns and those behind them.
   Result<void> parts(const deft_inputs &inputs, bool isGpu) {
-    const auto &[q, k, v, out, isInKey, scaleColumns] = variant_.tensors;
+    const auto &[q, k, v, out, isInKey, scaleColumns, byteProducts] = variant_.tensors;
     if (!isInKey)
       return wrong("k_rope", "is given, and the cache of `" + variant_.name + "` is not latent");
     if (scaleColumns > 0)

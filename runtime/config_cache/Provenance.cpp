@@ -90,8 +90,11 @@ std::string hashOfKernels(DeviceKey::Kind kind, const spec::Tensors &tensors) {
   }
   std::string all;
   for (const kernels::Family *family : kernels::families())
-    if (family->device == kind && readsValuesOf(*family, tensors))
+    if (family->device == kind && readsValuesOf(*family, tensors)) {
       all += includeOf(*family);
+      if (tensors.byteProducts && family->multipliesBytes) // as codegen::cuda::instantiateAttend does
+        all += "#include \"deft/" + std::string(family->name) + "/eight_bit_products.cuh\"\n";
+    }
   return hashOfReached(all + kIncludeMerge);
 }
 
@@ -106,6 +109,10 @@ const std::string &kernelHash(DeviceKey::Kind kind, const spec::Tensors &tensors
   if (tensors.valueInKey) {
     static const std::string latent = hashOfKernels(kind, tensors);
     return latent;
+  }
+  if (tensors.byteProducts) {
+    static const std::string bytes = hashOfKernels(kind, tensors);
+    return bytes;
   }
   static const std::string gpu = hashOfKernels(kind, tensors);
   return gpu;

@@ -30,8 +30,8 @@ support::Result<Provenance> provenanceFromJson(const nlohmann::json &object);
 std::string codeOf(std::string_view text);
 
 /// Names the kernels of this build that are for such tensors: device code of a GPU (its comments and layout
-/// apart), which is other code where values are in keys; the code generator of a CPU. Entries with another
-/// hash are stale: their times were those of other kernels.
+/// apart), which is other code where values are in keys and where products are of 8 bits; the code generator
+/// of a CPU. Entries with another hash are stale: their times were those of other kernels.
 const std::string &kernelHash(DeviceKey::Kind kind, const spec::Tensors &tensors);
 
 /// Of the kernels alone that sparse layers run, likewise.

@@ -100,6 +100,8 @@ std::string dimsText(const spec::Tensors &tensors) {
 std::string dtypesText(const spec::Tensors &tensors) {
   const std::string q = toString(tensors.q.dtype), k = toString(tensors.k.dtype),
                     v = toString(tensors.v.dtype);
+  if (tensors.byteProducts)
+    return q + "_" + k + "_" + v + "_" + toString(spec::kByteProducts);
   return q == k && k == v ? q : q + "_" + k + "_" + v;
 }
 
@@ -122,6 +124,7 @@ spec::Tensors readTensors(std::string_view dims, std::string_view dtypes) {
   spec::TensorType *const three[] = {&tensors.q, &tensors.k, &tensors.v};
   for (std::size_t i = 0; i < std::size(three); ++i)
     three[i]->dtype = spec::parseDType(words[std::min(i, words.size() - 1)]).value_or(three[i]->dtype);
+  tensors.byteProducts = words.size() > std::size(three); // whose dtype comes after these
   return withoutOutput(tensors);
 }
 
@@ -130,7 +133,7 @@ bool areOfOneShape(const spec::Tensors &a, const spec::Tensors &b) {
     return one.dim == other.dim && one.elementBytes() == other.elementBytes();
   };
   return isOfOne(a.q, b.q) && isOfOne(a.k, b.k) && isOfOne(a.v, b.v) && a.valueInKey == b.valueInKey &&
-         a.scaleColumns == b.scaleColumns;
+         a.scaleColumns == b.scaleColumns && a.byteProducts == b.byteProducts;
 }
 
 } // namespace

@@ -29,6 +29,7 @@ inline constexpr Feature kFeatures[] = {
     {"fp8_scales", "8-bit cache with scales for each token and KV head",
      DEFT_GQA(128, "kv_cache = paged(dtype = fp8_e4m3); param k : f32[tokens, kv_heads]; param v : f32[tokens, kv_heads]; "
                    "score = s * k[token, kv_head]; value = x * v[token, kv_head];")},
+    {"fp8_products", "8-bit cache, e4m3, and products of 8 bits", DEFT_GQA(128, "kv_cache = paged(dtype = fp8_e4m3); products = fp8_e4m3;")},
     {"latent", "latent cache (MLA), 512 + 64", "attention feature { query_heads = 16; kv_cache = latent(dim = 512, rope = 64, page_size = 64); scale = 0.1; output = bf16 with lse; }"},
     {"latent_128_heads", "latent cache with 128 query heads", "attention feature { query_heads = 128; kv_cache = latent(dim = 512, rope = 64); scale = 0.1; }"},
     {"latent_other_dims", "latent cache, other dims (128 + 32)", "attention feature { query_heads = 16; kv_cache = latent(dim = 128, rope = 32); scale = 0.1; }"},

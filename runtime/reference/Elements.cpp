@@ -1,6 +1,7 @@
 #include "runtime/reference/Elements.h"
 
 #include "runtime/exec/Half.h"
+#include "runtime/reference/ByteProducts.h"
 #include "runtime/reference/Noise.h"
 
 #include <algorithm>
@@ -32,7 +33,18 @@ double normOf(const std::vector<double> &row) {
 } // namespace
 
 std::vector<double> Elements::query(std::vector<double> row, Site site, std::vector<EitherWay> *eitherWay) {
-  return variant_.query ? make(*variant_.query, row, site, eitherWay) : std::move(row);
+  std::vector<double> made = variant_.query ? make(*variant_.query, row, site, eitherWay) : std::move(row);
+  if (!variant_.tensors.byteProducts)
+    return made;
+  const double scale = byteScaleOf(made);
+  for (double &element : made)
+    element = asByte(element, scale);
+  if (!eitherWay)
+    return made;
+  for (auto &[dim, other] : *eitherWay)
+    other = asByte(other, scale);
+  std::erase_if(*eitherWay, [&](const EitherWay &one) { return one.other == made[one.dim]; });
+  return made;
 }
 
 std::vector<double> Elements::key(std::vector<double> row, Site site, std::vector<EitherWay> *eitherWay) {

@@ -22,8 +22,8 @@ public:
         evaluate_(variant, inputs, precision == Precision::Exact ? precision : Precision::Single),
         single_(variant, inputs, Precision::Single) {}
 
-  /// A row of q as q.k takes it, rounded to q's dtype; without a hook, as it is. `eitherWay` gets, where it
-  /// is wanted, the elements that might be others.
+  /// A row of q as q.k takes it, rounded to q's dtype, and as bytes where products are of these; without a
+  /// hook, as it is. `eitherWay` gets, where it is wanted, the elements that might be others.
   std::vector<double> query(std::vector<double> row, Site site, std::vector<EitherWay> *eitherWay = nullptr);
   /// A token's row of K likewise; `site` is that of the token.
   std::vector<double> key(std::vector<double> row, Site site, std::vector<EitherWay> *eitherWay = nullptr);

@@ -37,6 +37,7 @@ public:
   double f32(spec::ExprId id, const Site &site) { return compute(id, site).f32; }
   bool boolean(spec::ExprId id, const Site &site) { return compute(id, site).i32 != 0; }
 
+  bool isExact() const { return precision_ == Precision::Exact; }
   /// The nearest in the precision.
   double round(double value) const;
 

@@ -29,14 +29,16 @@ Roundings Roundings::of(const spec::Variant &variant) {
   const spec::DType weight = tensors.v.elementBytes() == 2 ? tensors.v.dtype : tensors.q.dtype;
   const spec::DType out = tensors.out.dtype;
   const bool areF16 = weight == spec::DType::F16 && out == spec::DType::F16;
-  return {roundingOf(weight), roundingOf(areF16 ? spec::DType::F16 : spec::DType::BF16), roundingOf(out)};
+  // Of e4m3, times 2^-8 (rule A12).
+  const Rounding ofWeight = tensors.byteProducts ? Rounding{0x1p-4, 0x1p-18} : roundingOf(weight);
+  return {ofWeight, roundingOf(areF16 ? spec::DType::F16 : spec::DType::BF16), roundingOf(out)};
 }
 
 RowNoise::RowNoise(const spec::Variant &variant) : roundings_(Roundings::of(variant)) {}
 
-void RowNoise::add(double weight, double valueNorm, const std::vector<double> &out) {
-  const double product = weight * valueNorm,
-               moved = roundings_.weight.relative * product + roundings_.weight.absolute * valueNorm;
+void RowNoise::add(double weight, double valueNorm, const std::vector<double> &out, double scoreNoise) {
+  const double product = weight * valueNorm, relative = roundings_.weight.relative + std::expm1(scoreNoise),
+               moved = relative * product + roundings_.weight.absolute * valueNorm;
   weights_ += moved * moved;
   products_ += product * product;
   if (++tokens_ % kTileTokens == 0)

@@ -41,8 +41,9 @@ class RowNoise {
 public:
   RowNoise(const spec::Variant &variant);
 
-  /// A token, in the order of the path; `out` is the row's sum with it.
-  void add(double weight, double valueNorm, const std::vector<double> &out);
+  /// A token, in the order of the path; `out` is the row's sum with it. `scoreNoise`: how far its score may
+  /// be off, beyond what f32 is.
+  void add(double weight, double valueNorm, const std::vector<double> &out, double scoreNoise = 0);
   /// Relative to the norm of the row's output; 0 where that is 0.
   double of(const std::vector<double> &out) const;
 

@@ -1,6 +1,7 @@
 #include "runtime/reference/Oracle.h"
 
 #include "runtime/exec/ScaledRow.h"
+#include "runtime/reference/ByteProducts.h"
 #include "runtime/reference/Elements.h"
 #include "runtime/reference/Noise.h"
 
@@ -156,15 +157,17 @@ std::vector<double> scoresOf(const spec::Variant &variant, const std::vector<Tok
 }
 
 /// Scores become weights; returns the lse. Only the sum sees the sink. A score of NaN makes NaN of all.
-double softmax(std::vector<double> &scores, double sink, const Evaluator &evaluate) {
+/// `areBytes`: weights are rounded as products of 8 bits take them.
+double softmax(std::vector<double> &scores, double sink, const Evaluator &evaluate, bool areBytes) {
   constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
   if (std::any_of(scores.begin(), scores.end(), [](double score) { return std::isnan(score); })) {
     std::fill(scores.begin(), scores.end(), kNan);
     return kNan;
   }
-  double top = sink;
+  double largest = -kInfinity;
   for (double score : scores)
-    top = std::max(top, score);
+    largest = std::max(largest, score);
+  const double top = std::max(largest, sink);
   if (top == -kInfinity) {
     std::fill(scores.begin(), scores.end(), 0.0);
     return -kInfinity;
@@ -172,8 +175,10 @@ double softmax(std::vector<double> &scores, double sink, const Evaluator &evalua
   double sum = std::exp(sink - top);
   for (double &score : scores)
     sum += score = std::exp(score - top);
+  const double ofLargest = std::exp(largest - top);
   for (double &weight : scores)
-    weight = evaluate.round(weight / sum);
+    weight = areBytes && ofLargest > 0 ? asByteWeight(weight / ofLargest) * ofLargest / sum
+                                       : evaluate.round(weight / sum);
   return top + std::log(sum);
 }
 
@@ -196,7 +201,8 @@ void sigmoid(std::vector<double> &scores, const Evaluator &evaluate) {
 double normalize(const spec::Variant &variant, std::vector<double> &scores, Evaluator &evaluate,
                  const Site &site) {
   if (variant.normalize == spec::Normalize::Softmax)
-    return softmax(scores, variant.sink ? evaluate.f32(*variant.sink, site) : -kInfinity, evaluate);
+    return softmax(scores, variant.sink ? evaluate.f32(*variant.sink, site) : -kInfinity, evaluate,
+                   variant.tensors.byteProducts && !evaluate.isExact());
   sigmoid(scores, evaluate);
   return 0;
 }
@@ -217,6 +223,22 @@ std::vector<double> queryOf(const spec::Variant &variant, const exec::Inputs &in
   for (std::size_t d = 0; d < q.size(); ++d)
     q[d] = exec::toFloat(from[d], variant.tensors.q.dtype);
   return q;
+}
+
+double normOf(const std::vector<double> &row) {
+  return std::sqrt(std::inner_product(row.begin(), row.end(), row.begin(), 0.0));
+}
+
+/// Between the sums of values, [token][dim], by two sets of weights.
+double distanceOf(const std::vector<double> &weights, const std::vector<double> &others,
+                  const std::vector<float> &values) {
+  if (weights.empty())
+    return 0;
+  std::vector<double> sum(values.size() / weights.size());
+  for (std::size_t t = 0; t < weights.size(); ++t)
+    for (std::size_t d = 0; d < sum.size(); ++d)
+      sum[d] += (weights[t] - others[t]) * values[t * sum.size() + d];
+  return normOf(sum);
 }
 
 /// |v| of each token.
@@ -260,10 +282,14 @@ std::vector<Row> evaluateGroup(const spec::Variant &variant, const tree::KvTree 
     std::vector<double> q =
         elements.query(queryOf(variant, inputs, query, site.head), site, isExact ? &eitherWay : nullptr);
     Row &row = rows[inGroup];
-    // The lse, where keys that may be others are those that move q.k by so much of what they may.
+    // The lse, where q.k is off by so much of what it may be, by keys that may be others or by its sum.
+    const auto sumNoise = [&](std::size_t t) {
+      return tensors.byteProducts ? byteSumNoise(q, keys.row(t)) : 0;
+    };
     const auto weigh = [&](std::vector<double> &weights, double share = 0) {
       const auto product = [&](std::size_t t) {
-        return dot(q, keys.row(t)) + (share != 0 ? share * keys.moved(q, t) : 0);
+        const double noise = share == 0 ? 0 : keys.moved(q, t) + sumNoise(t);
+        return dot(q, keys.row(t)) + share * noise;
       };
       weights = scoresOf(variant, tokens, product, evaluate, site);
       if (selection)
@@ -279,12 +305,20 @@ std::vector<Row> evaluateGroup(const spec::Variant &variant, const tree::KvTree 
       const double lse = weigh(unused, share);
       return lse != row.lse ? std::fabs(lse - row.lse) : 0; // which may be infinite
     };
+    double moved = 0; // of the output; elements of 16 bits move too little to show
     for (const auto &[dim, other] : eitherWay) {
       const double made = std::exchange(q[dim], other);
-      row.lseNoise += distance();
+      if (tensors.byteProducts) {
+        std::vector<double> others;
+        const double lse = weigh(others);
+        row.lseNoise += lse != row.lse ? std::fabs(lse - row.lse) : 0;
+        moved += distanceOf(others, weights, values);
+      } else {
+        row.lseNoise += distance();
+      }
       q[dim] = made;
     }
-    if (isExact && keys.areEitherWay())
+    if (isExact && (keys.areEitherWay() || tensors.byteProducts))
       row.lseNoise += std::max(distance(1), distance(-1));
 
     multiplyByFactors(variant, tokens, weights, evaluate, site);
@@ -294,9 +328,11 @@ std::vector<Row> evaluateGroup(const spec::Variant &variant, const tree::KvTree 
       for (int d = 0; d < valueDim; ++d)
         row.out[d] += weights[t] * values[t * valueDim + d];
       if (isExact)
-        noise.add(weights[t], norms[t], row.out);
+        noise.add(weights[t], norms[t], row.out, sumNoise(t) * variant.scale);
     }
     row.noise = isExact ? noise.of(row.out) : 0;
+    if (const double norm = moved > 0 ? normOf(row.out) : 0; norm > 0)
+      row.noise += moved / norm;
     row.out = elements.output(row.out, site, row.noise);
     if (!isExact)
       for (double &value : row.out)

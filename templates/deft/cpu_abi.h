@@ -143,10 +143,10 @@ struct CpuKernel {
   int blockTokens; ///< most tokens of one `attend`
   int groupRows;   ///< rows that are packed together
   int packedGroupBytes;
-  int isaLevel;    ///< 3: needs x86-64-v3; 4: x86-64-v4; what a loader checks
-  int keepsScores; ///< 1: `attend` leaves scores where it is asked for them
-  int readsSlots;  ///< 1: the attention has arrays over tokens
-  int reserved0;
+  int isaLevel;     ///< 3: needs x86-64-v3; 4: x86-64-v4; what a loader checks
+  int keepsScores;  ///< 1: `attend` leaves scores where it is asked for them
+  int readsSlots;   ///< 1: the attention has arrays over tokens
+  int byteProducts; ///< 1: q is packed, and weights are made, as numbers of e4m3
   void (*pack)(const CpuPackCall *);
   void (*attend)(const CpuAttendCall *);
   int (*tile)(const CpuTileCall *);

@@ -7,6 +7,7 @@
 #include "deft/common/worth.cuh"
 #include "deft/ptx/fp8.cuh"
 #include "deft/ptx/tensor_copy.cuh"
+#include "tests/device/ByteProducts.h"
 #include "tests/device/ItemLists.h"
 #include "tests/device/ScaledRow.h"
 
@@ -320,6 +321,13 @@ private:
     return row;
   }
 
+  std::vector<double> queryOf(int caller, int head) const {
+    std::vector<double> row(kKeyDim);
+    for (std::size_t d = 0; d < row.size(); ++d)
+      row[d] = element<Query>(aligned(q_) + caller * args_.qStride + head * kKeyDim, static_cast<int>(d));
+    return multiplied<Config>(std::move(row));
+  }
+
   /// What hooks are told of a token beside its position and depth: its elements of arrays over tokens.
   auto elementsOf(const ItemToken &token, int kvHead) const {
     const long long slot =
@@ -361,6 +369,7 @@ private:
         const int kvHead = kvHeadForHooks<Config>(head / Config::kRatio),
                   qPos = queryPos_[static_cast<std::size_t>(at)];
         const typename Variant::Row row = Variant::row(params_, qPos, head, kvHead, caller);
+        const std::vector<double> q = queryOf(caller, head);
         std::vector<double> scores, factors;
         std::vector<long long> rows;
         for (std::size_t t = 0; t < tokens.size(); ++t) {
@@ -376,12 +385,7 @@ private:
           rows.push_back(rowOf(kIsLatent<Config> ? kLayout_ : vLayout_, token.place, kvHead));
           factors.push_back(valueFactorOf(token, kvHead));
           const std::vector<double> key = keyOf(token, kvHead);
-          double product = 0;
-          for (int d = 0; d < kKeyDim; ++d)
-            product += element<Query>(aligned(q_),
-                                      static_cast<long long>(caller) * args_.qStride + head * kKeyDim + d) *
-                       key[static_cast<std::size_t>(d)];
-          scores.push_back(product * Variant::kScale);
+          scores.push_back(std::inner_product(key.begin(), key.end(), q.begin(), 0.0) * Variant::kScale);
           if constexpr (Variant::kHasScore)
             scores.back() = scoreOf(row, static_cast<float>(scores.back()), token, kvHead);
           if constexpr (kGivesWorth<Config>) {
@@ -448,18 +452,20 @@ private:
     const std::uint16_t *results =
         isPartial ? aligned(partialOut_) + place * kValueDim
                   : aligned(out_) + place / kHeads * args_.outStride + place % kHeads * kValueDim;
+    const WeightRounding ofWeights = WeightRounding::of<Config>(weights);
     for (int d = 0; d < kValueDim; ++d) {
-      double want = 0, size = 0;
+      double want = 0, size = 0, off = 0;
       for (std::size_t t = 0; t < rows.size(); ++t) {
-        const double part = weights[t] * factors[t] * valueOf(rows[t], d);
+        const double value = valueOf(rows[t], d), part = weights[t] * factors[t] * value;
         want += part;
         size += std::abs(part);
+        off += ofWeights.relative * std::abs(part) + ofWeights.absolute * std::abs(value);
       }
       const double by = Variant::kSigmoid || isEmpty ? 1 : sum;
       const double got = isPartial ? ptx::toFloat<Partial<Config>>(results[d])
                                    : ptx::toFloat<typename Config::Output>(results[d]);
       const double is = written(want / by, d), added = std::abs(is - want / by);
-      ASSERT_NEAR(got, is, kRounding * (size / by + added) + 1e-6) << "column " << d;
+      ASSERT_NEAR(got, is, kRounding * (size / by + added) + off / by + 1e-6) << "column " << d;
     }
     if (!Variant::kSigmoid) {
       const float lse = (isPartial ? partialLse_ : lse_)[static_cast<std::size_t>(place)];

@@ -3,12 +3,14 @@
 
 An attention is drawn from a seed, once as a text of the language and once as a NumPy function of the same expression.
 
-  tests/dump/random_runs.py build DEFTC FOLDER --seed S --specs N [--alike]   writes specs and packages with CPU code
+  tests/dump/random_runs.py build DEFTC FOLDER --seed S --specs N [--alike | --multiply-bytes]
+                                                                              writes specs and packages with CPU code
   tests/dump/random_runs.py run DEFTC FOLDER --runs M [--jobs J] [--backend cuda] [--json FILE]
 
 `run` needs only the folder and a deftc that runs packages (it may have been built without LLVM). It gives each attention its
 share of the M runs: another tree, partition, chunk, order of pages and parameters each. With `--alike` K and V are of one
-dim; without, a quarter of the attentions have latent caches, and another K and V of dims of their own. Exit code 1: a row was
+dim; without, a quarter of the attentions have latent caches, and another K and V of dims of their own. With `--multiply-bytes`
+products are of 8 bits. Exit code 1: a row was
 wrong, and the lines above say which run and how to make it again.
 """
 
@@ -180,14 +182,15 @@ class Maker:
 class Attention:
     """What the `index`-th attention of a seed is: its text, and its formula."""
 
-    def __init__(self, seed, index, alike):
+    def __init__(self, seed, index, alike, byte_products=False):
+        self.byte_products = byte_products
         rng = random.Random(f"{seed}/{index}")
         of_dims = random.Random(f"{seed}/{index}/dims")  # so that the rest is the same with --alike
         self.kv_heads = rng.choice([1, 1, 2, 3])
         self.heads = self.kv_heads * rng.choice([1, 2, 3, 4, 8])
         self.dim = rng.choice([16, 24, 32, 40, 48, 64, 64, 72, 128, 128, 256])
-        dims = [self.dim]
-        roll = 1 if alike else of_dims.random()
+        dims = [self.dim + 8 * (self.dim % 16 != 0 and byte_products)]
+        roll = 1 if alike or byte_products else of_dims.random()
         self.is_latent = roll < 0.25
         if self.is_latent:
             self.kv_heads, self.heads = 1, of_dims.choice([1, 3, 4, 8, 16, 40])
@@ -202,15 +205,16 @@ class Attention:
         maker = Maker(rng, self.params)
         self.mask_text, self.mask = maker.bool(rng.choice([0, 1, 2, 3])) if rng.random() < 0.75 else (None, None)
         self.score_text, self.score = maker.score(rng.choice([1, 2, 3])) if rng.random() < 0.6 else (None, None)
-        self.sigmoid = rng.choice([0.0, -1.5]) if rng.random() < 0.15 else None
+        self.sigmoid = rng.choice([0.0, -1.5]) if rng.random() < 0.15 and not byte_products else None
         self.sink_text, self.sink = maker.sink() if self.sigmoid is None and rng.random() < 0.25 else (None, None)
         self.page = rng.choice([None, 1, 4, 16, 16, 16, 64])
-        if self.is_latent and self.page is None:
+        if (self.is_latent or byte_products) and self.page is None:
             self.page = 32
         order = rng.choice(["nhd", "hnd"])
         may_be_bytes = self.page and all(dim % 16 == 0 for dim in dims)
         of_bytes = rng.choice(["fp8_e4m3", "fp8_e5m2"]) if may_be_bytes and rng.random() < 0.3 else None
-        self.value_text, self.factor = maker.factor() if rng.random() < 0.3 else (None, None)
+        of_bytes = "fp8_e4m3" if byte_products else of_bytes
+        self.value_text, self.factor = maker.factor() if rng.random() < 0.3 and not byte_products else (None, None)
         self.hooks = Hooks(rng, self.dim, self.value_dim, may_make_keys=of_bytes is None and not self.is_latent)
         self.params.update(self.hooks.params)
         lines = [f"query_heads = {self.heads};", f"dtype = {self.dtype};", f"scale = {self.scale!r};"]
@@ -225,6 +229,8 @@ class Attention:
             lines.append(f"kv_cache = latent(dim = {dims[0]}, rope = {dims[1]}, {of_pages});")
         else:
             lines.append(f"kv_cache = {'contiguous' if self.page is None else f'paged({of_pages}, order = {order})'};")
+        if self.byte_products:
+            lines.append("products = fp8_e4m3;")
         lines += [f"param {name} : {kind};" for name, kind in self.params.items()]
         bound = rng.choice(["", "tree", "path"])
         self.sees_path = bound == "path"
@@ -295,12 +301,29 @@ def path_of(tree, begins, query, is_whole):
     return np.array(rows, dtype=np.int64), np.array(depths, dtype=np.int32), q_pos
 
 
+def to_e4m3(values):
+    """To the nearest number of e4m3, ties to even, of magnitudes up to 448."""
+    exponent = np.maximum(np.frexp(values)[1] - 1, -6)
+    return np.ldexp(np.rint(np.ldexp(values, 3 - exponent)), exponent - 3)
+
+
+def as_bytes(rows, off):
+    """Rows of q as products of 8 bits take them, over a power of two a row, and by how much elements may be other numbers."""
+    largest = np.abs(rows).max(axis=-1, keepdims=True)
+    scale = np.exp2(np.ceil(np.log2(np.maximum(largest, 2.0**-126) / 448)))
+    made = scale * to_e4m3(rows / scale)
+    others = [np.clip((rows + sign * off) / scale, -448, 448) for sign in (-1, 1)]
+    return made, np.where(off > 0, np.max([np.abs(scale * to_e4m3(other) - made) for other in others], axis=0), 0)
+
+
 def products(attention, q, k, of_row):
     """scale times q.k for each head and token, and how far it may be off: by elements that hooks may round the other way."""
     count = len(k)
     of_token = {**of_row, "kv_head": np.broadcast_to(np.arange(attention.kv_heads), (count, attention.kv_heads)),
                 "pos": np.broadcast_to(np.arange(count)[:, None], (count, attention.kv_heads))}  # fmt: skip
     q, q_off = made_rows(attention.hooks.query, q, of_row, attention.dtype)
+    if attention.byte_products:
+        q, q_off = as_bytes(q, q_off)
     k, k_off = (rows[:, of_row["kv_head"]] for rows in made_rows(attention.hooks.key, k, of_token, attention.dtype))
     dot = functools.partial(np.einsum, "hd,thd->ht")
     return dot(q, k) * attention.scale, (dot(q_off, np.abs(k)) + dot(np.abs(q), k_off)) * attention.scale
@@ -376,7 +399,11 @@ def wrong_rows(attention, tree, dump, params):
         lengths = np.linalg.norm(values, axis=2)
         cancelled = np.einsum("ht,th->h", np.abs(weights), lengths)
         moved = 2 * np.einsum("ht,th->h", np.abs(weights) * s_off, lengths)
-        off = 3 * (rounding * reach + 2e-5 * cancelled) + moved
+        of_weights = 0.0
+        if attention.byte_products:  # 3 times this is more than half a unit of e4m3, or of its subnormal numbers
+            least = 2.0**-19 * weights.max(axis=1, initial=0)
+            of_weights = 2.0**-5 * reach + least * np.linalg.norm(lengths.T, axis=1)
+        off = 3 * (rounding * reach + 2e-5 * cancelled + of_weights) + moved
         if attention.hooks.output:
             written = attention.hooks.output(expected, of_row)
             slope = np.abs(attention.hooks.output(expected + 1, of_row) - written).max(axis=1)
@@ -399,7 +426,7 @@ def wrong_rows(attention, tree, dump, params):
 def run_one(deftc, folder, drawn, backend, index, run):
     """Rows compared, and what was wrong."""
     seed = drawn["seed"]
-    attention = Attention(seed, index, drawn["alike"])
+    attention = Attention(seed, index, drawn["alike"], drawn["multiply_bytes"])
     rng = random.Random(f"{seed}/{index}/{run}")
     tree = random_tree(rng)
     with tempfile.TemporaryDirectory() as scratch:
@@ -445,12 +472,12 @@ def build(args):
     folder = Path(args.folder)
     folder.mkdir(parents=True, exist_ok=True)
     for index in range(args.specs):
-        (folder / f"{index}.deft").write_text(Attention(args.seed, index, args.alike).text)
+        (folder / f"{index}.deft").write_text(Attention(args.seed, index, args.alike, args.multiply_bytes).text)
         done = subprocess.run([args.deftc, "build", str(folder / f"{index}.deft"), "--cpu", "-o", str(folder / f"{index}.deftpkg")],
                               capture_output=True, text=True, check=False)  # fmt: skip
         if done.returncode != 0:
             sys.exit(f"{folder / f'{index}.deft'} does not build:\n{done.stderr}")
-    (folder / "seed.json").write_text(json.dumps({"seed": args.seed, "specs": args.specs, "alike": args.alike}))
+    (folder / "seed.json").write_text(json.dumps({"seed": args.seed, "specs": args.specs, "alike": args.alike, "multiply_bytes": args.multiply_bytes}))
 
 
 def run(args):
@@ -482,6 +509,7 @@ def main():
     one.add_argument("--seed", type=int, default=1)
     one.add_argument("--specs", type=int, default=100)
     one.add_argument("--alike", action="store_true")
+    one.add_argument("--multiply-bytes", action="store_true")
     two = verbs.add_parser("run")
     two.add_argument("--runs", type=int, default=1000)
     two.add_argument("--jobs", type=int, default=1)

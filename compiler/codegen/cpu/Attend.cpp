@@ -214,6 +214,40 @@ private:
 
 mlir::LLVM::LLVMFuncOp emitAttend(const KernelContext &context) { return AttendEmitter(context).emit(); }
 
+namespace {
+
+/// A row of q as products of 8 bits take it (rule A12).
+class ByteRow {
+public:
+  /// The row lies at `from`, in q's dtype.
+  ByteRow(const KernelContext &context, Value from) : e(context.e) {
+    Value vector = e.loop(e.i64(0), e.i64(context.keyDim()), e.lanes(), e.splat(e.f32(0)),
+                          [&](Value d, mlir::ValueRange carried) {
+                            Value bits = e.loadAt(e.vectorOf(e.i16Type()), from, d);
+                            Value size = e.absolute(e.widen(context.queryType(), bits));
+                            return llvm::SmallVector<Value>{e.max(size, carried[0])};
+                          })[0];
+    // The exponent of the least power of two that is not below 2^8 / 448 of the largest element, 1.75 being
+    // the largest mantissa that 448 leaves room for.
+    Value largest = e.bitcast(e.i32Type(), e.reduceMax(vector));
+    Value exponent = e.shr(e.add(largest, e.i32(0x1fffff)), 23);
+    exponent = e.max(exponent, e.i32(kLeastScale + 8));
+    scale_ = e.bitcast(e.f32Type(), e.shl(e.sub(exponent, e.i32(8)), 23));
+    inverse_ = e.bitcast(e.f32Type(), e.shl(e.sub(e.i32(2 * 127 + 8), exponent), 23));
+  }
+
+  /// Some elements, as f32.
+  Value round(Value elements) const { return e.mul(e.roundToE4m3(e.mul(elements, inverse_)), scale_); }
+
+private:
+  static constexpr int kLeastScale = 1; ///< the exponent in the bits of 2^-126
+
+  Emitter &e;
+  Value scale_, inverse_; ///< f32, powers of two
+};
+
+} // namespace
+
 mlir::LLVM::LLVMFuncOp emitPack(const KernelContext &context) {
   Emitter &e = context.e;
   auto function = e.function(context.module, "pack", {}, {e.pointerType()});
@@ -247,10 +281,16 @@ mlir::LLVM::LLVMFuncOp emitPack(const KernelContext &context) {
     Value group = e.mul(e.shr(row, shift), e.i64(context.packedGroupBytes()));
     Value place = e.mul(e.bitAnd(row, e.i64(context.groupRows() - 1)), e.i64(16));
     Value to = e.at(packed, e.builder().getI8Type(), e.add(group, place));
+    std::optional<ByteRow> bytes;
+    if (context.tensors.byteProducts)
+      bytes.emplace(context, from);
     e.loop(e.i64(0), e.i64(context.keyDim() / dims), 1, [&](Value step) {
-      Value bits = e.loadAt(e.vectorOf(e.i16Type(), dims), from, e.mul(step, e.i64(dims)));
-      Value at = e.at(to, e.builder().getI8Type(), e.mul(step, e.i64(e.lanes() * 4)));
-      e.store(context.dotsKeyPairs() ? bits : e.widen(context.queryType(), bits), at);
+      Value elements = e.loadAt(e.vectorOf(e.i16Type(), dims), from, e.mul(step, e.i64(dims)));
+      if (!context.dotsKeyPairs())
+        elements = e.widen(context.queryType(), elements);
+      if (bytes)
+        elements = bytes->round(elements);
+      e.store(elements, e.at(to, e.builder().getI8Type(), e.mul(step, e.i64(e.lanes() * 4))));
     });
   });
   e.ret();

@@ -255,6 +255,23 @@ Value Emitter::narrow(Type half, Value value) {
   return arith::TruncIOp::create(builder_, location_, shaped(i16_), select(isNan, quietNan, rounded));
 }
 
+Value Emitter::absolute(Value value) {
+  Value bits = bitcast(i32_, value);
+  return bitcast(f32_, bitAnd(bits, i32Like(bits, 0x7fffffff)));
+}
+
+Value Emitter::roundToE4m3(Value value) {
+  Value bits = bitcast(i32_, value);
+  Value odd = bitAnd(shr(bits, 20), i32Like(bits, 1));
+  Value rounded = add(add(bits, i32Like(bits, 0x7ffff)), odd);
+  Value normal = bitcast(f32_, bitAnd(rounded, i32Like(bits, -(1 << 20))));
+  // Below 2^-6 numbers are multiples of 2^-9, the unit of f32 at this one.
+  Value shift = f32Like(value, 0x1.8p14f);
+  Value subnormal = sub(add(value, shift), shift);
+  Value isSmall = compare(arith::CmpFPredicate::OLT, absolute(value), f32Like(value, 0x1p-6f));
+  return select(isSmall, subnormal, normal);
+}
+
 llvm::SmallVector<Value> Emitter::loop(Value low, Value high, std::int64_t step, mlir::ValueRange init,
                                        const Body &body) {
   auto op =

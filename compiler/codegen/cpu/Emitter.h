@@ -97,6 +97,9 @@ public:
   Value widen(Type type, Value bits);
   /// f32 to bit patterns of 16 bits, to nearest, ties to even.
   Value narrow(Type half, Value value);
+  /// f32 to the nearest number of e4m3, ties to even, as f32; of magnitudes up to 448.
+  Value roundToE4m3(Value value);
+  Value absolute(Value value); ///< f32
 
   using Body = std::function<llvm::SmallVector<Value>(Value index, mlir::ValueRange carried)>;
   /// for (i64 index = low; index < high; index += step), with loop-carried values.

@@ -66,7 +66,7 @@ void emitTable(const KernelContext &context, llvm::ArrayRef<mlir::LLVM::LLVMFunc
                          context.target.isaLevel,
                          attention.getSelect() ? 1 : 0,
                          attention.hasTokenParams() ? 1 : 0,
-                         /*reserved0=*/0};
+                         context.tensors.byteProducts ? 1 : 0};
   static_assert(offsetof(abi::CpuKernel, pack) == sizeof(numbers));
   llvm::SmallVector<mlir::Type> members(std::size(numbers), e.i32Type());
   members.append(functions.size(), e.pointerType());

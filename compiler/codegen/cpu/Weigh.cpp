@@ -191,6 +191,10 @@ private:
 
   /// As bf16 the weights of a quad take half the room of its scores, so they never reach scores still unread.
   void storeRoundedWeights(const Group &group, Value i, Value weights) {
+    if (context_.tensors.byteProducts) { // rule A12: of at most 1, they are numbers of e4m3 times 2^-8
+      Value rounded = e.roundToE4m3(e.mul(weights, e.f32Like(weights, 0x1p8f)));
+      weights = e.mul(rounded, e.f32Like(weights, 0x1p-8f));
+    }
     if (!context_.dotsValuePairs()) {
       e.store(weights, weightsAt(group, i));
       return;

@@ -45,6 +45,8 @@ void headConfig(TextBuilder &text, const VariantSource &source) {
     text.constant("kIsLatent", true);
   if (tensors.hasScales())
     text.constant("kScaleColumns", tensors.scaleColumns);
+  if (tensors.byteProducts)
+    text.constant("kByteProducts", true);
   text.constant("kWithLse", source.withLse);
 }
 
@@ -91,6 +93,8 @@ std::string instantiateAttend(const VariantSource &source, const config::PhaseCo
   const kernels::Family &family = kernels::familyOf(phase, families);
   const std::string name(family.name);
   text.line("#include \"deft/attend_" + name + ".cuh\"");
+  if (source.tensors.byteProducts)
+    text.line("#include \"deft/" + name + "/eight_bit_products.cuh\"");
   if (layer == Layer::United)
     text.line("#include \"deft/" + name + "/united_lists.cuh\"");
   text.line("");

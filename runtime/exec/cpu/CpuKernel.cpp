@@ -21,6 +21,7 @@ std::string differenceOf(const abi::CpuKernel &kernel, const spec::Variant &vari
       {"normalize", kernel.sigmoid, variant.normalize == spec::Normalize::Sigmoid ? 1 : 0},
       {"keeping of scores", kernel.keepsScores, variant.select ? 1 : 0},
       {"reading of slots", kernel.readsSlots, variant.tokenParams() > 0 ? 1 : 0},
+      {"rounding to 8 bits", kernel.byteProducts, tensors.byteProducts ? 1 : 0},
       {"number of parameters", kernel.paramCount, static_cast<int>(variant.params.size())},
   };
   for (const auto &fact : facts)

@@ -112,7 +112,7 @@ void fillCacheBoxes(const device::Device &device, const spec::Variant &variant, 
     return !hasTile || encode(maps[2], pool, type, tileView(tensor, variant.tensors.valueInKey));
   };
   // Of a latent cache, V's columns and those behind them.
-  const auto &[q, k, v, out, isLatent, scaleColumns] = variant.tensors;
+  const auto &[q, k, v, out, isLatent, scaleColumns, byteProducts] = variant.tensors;
   const spec::TensorType first = isLatent ? v : k,
                          second = isLatent ? spec::TensorType{k.dtype, k.dim - v.dim} : v;
   if (!encodeAll(args.kBoxes, args.k, cache.k, first) || !encodeAll(args.vBoxes, args.v, cache.v, second))

@@ -113,7 +113,7 @@ private:
 
   /// Where they are in K's memory, they have been copied with it.
   Result<void> copyValues() {
-    const auto &[q, k, v, out, isInKey, scaleColumns] = variant_.tensors;
+    const auto &[q, k, v, out, isInKey, scaleColumns, byteProducts] = variant_.tensors;
     if (!isInKey)
       return copyCache(from_.v, v, inputs_.cache.v, v_);
     if (areApart())
@@ -126,7 +126,7 @@ private:
   Result<void> joinParts() {
     if (!areApart())
       return {};
-    const auto &[q, k, v, out, isInKey, scaleColumns] = variant_.tensors;
+    const auto &[q, k, v, out, isInKey, scaleColumns, byteProducts] = variant_.tensors;
     const auto bytes = [&](long long elements) {
       return static_cast<std::ptrdiff_t>(elements * k.elementBytes());
     };

@@ -99,6 +99,8 @@ public:
   bool valueInKey() const { return facts().value_in_key != 0; }
   /// For a latent cache with scales in its rows: the columns of V that share a scale; 0: no scales.
   int scaleColumns() const { return facts().scale_columns; }
+  /// Whether q and the weights are rounded to e4m3, in which both products are made (rule A12).
+  bool byteProducts() const { return facts().byte_products != 0; }
   int headDim() const { return k().dim; }           ///< k's
   DType dtype() const { return k().dtype; }         ///< k's
   DType outputDtype() const { return out().dtype; } ///< out's

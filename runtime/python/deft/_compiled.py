@@ -59,6 +59,7 @@ class Compiled(OfThisProcess):
         self.value_dim: int = facts.value_dim  # of the output, too
         self.value_in_key = bool(facts.value_in_key)  # a latent cache, which runs are given as k alone
         self.scale_columns: int = facts.scale_columns  # of a latent cache with scales in its rows: columns of V that share one
+        self.byte_products = bool(facts.byte_products)  # q and the weights are rounded to e4m3, in which both products are made
         self.head_dim: int = facts.head_dim  # key_dim, where they differ
         self.page_size: int | None = facts.page_size or None  # None: the cache is contiguous
         self.has_lse = bool(facts.has_lse)

@@ -29,7 +29,8 @@ def attention(
     score: Hook | None = None, mask: Hook | None = None, score_mod: Hook | None = None, mask_mod: Hook | None = None,
     query: Hook | None = None, key: Hook | None = None, value: Hook | None = None, output: Any = None, sink: Any = None,
     dtype: Any = "bf16", output_dtype: Any = None, lse: bool = False, scale: float | None = None, sigmoid: bool | float = False,
-    page_size: int | None = 16, order: str = "nhd", cache_dtype: Any = None, bound: str = "tree", select: Selects | None = None,
+    page_size: int | None = 16, order: str = "nhd", cache_dtype: Any = None, products: Any = None, bound: str = "tree",
+    select: Selects | None = None,
 ) -> Attention:
     """Compiles an attention whose score, mask and other hooks are Python functions. deft calls them once, on values that record
     operations; the result's `spec` shows the outcome.
@@ -54,7 +55,8 @@ def attention(
     the 512 in a token's row, whose 656 bytes are the last dimension of k.
 
     `page_size=None` is a contiguous cache. `cache_dtype` is that of K and V if it differs from q's: with pages, also
-    8-bit floats (torch.float8_e4m3fn, "fp8_e5m2"). `sigmoid` is True, or a bias, for sigmoid attention.
+    8-bit floats (torch.float8_e4m3fn, "fp8_e5m2"). `products` of the first, beside such a cache, also rounds q and the weights to
+    8 bits, which is less exact (rule A12). `sigmoid` is True, or a bias, for sigmoid attention.
     `select=deft.Selects(budgets=(1024,))` is for layers that choose tokens. `bound="path"` is for masks that show later tokens,
     such as `lambda q_pos, kv_pos: (kv_pos <= q_pos) | (kv_pos < 512)`: they decide on all tokens of the query's
     path, to the end of its node, with `"tree"` only on those up to the query's own.
@@ -118,6 +120,8 @@ def attention(
         lines.append("kv_cache = contiguous;")
     elif cache or (page_size, order) != (16, "nhd"):
         lines.append(f"kv_cache = paged(page_size = {page_size}, order = {order}{cache});")
+    if products is not None:
+        lines.append(f"products = {_dtype(products, _CACHE_DTYPES)};")
     if scale is not None:
         lines.append(f"scale = {float(scale)!r};")
     if sigmoid is not False:

@@ -308,6 +308,9 @@ int main(int argc, char **argv) {
   app.add_flag("--bytes", options.spec.isOfBytes, "All caches of that spec are of 8-bit floats")
       ->needs(writeSpec);
   app.add_flag("--latent", options.spec.isLatent, "All caches of that spec are latent")->needs(writeSpec);
+  app.add_flag("--multiply-bytes", options.spec.multipliesBytes,
+               "Attentions of that spec have products of 8 bits")
+      ->needs(writeSpec);
   app.add_flag("--unlike", options.spec.isUnlike, "K and V of that spec have dims of their own")
       ->needs(writeSpec);
   app.add_flag("--select", options.spec.selects, "All attentions of that spec select: for selection_cases")

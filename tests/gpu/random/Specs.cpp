@@ -138,6 +138,12 @@ constexpr const char *kElements = "elements";
 
 bool hasKey(const Hook &hook) { return hook.text.find("  key ") != std::string::npos; }
 
+/// What may stand beside products of 8 bits (rule A12).
+bool mayMultiplyBytes(const Hook &hook) {
+  return !hasKey(hook) && hook.text.find("  value ") == std::string::npos &&
+         hook.text.find("= sigmoid") == std::string::npos;
+}
+
 std::vector<Hook> ofElements(std::vector<Hook> all) {
   std::erase_if(all, [](const Hook &hook) {
     return hook.output.empty() && hook.text.find("  query ") == std::string::npos && !hasKey(hook);
@@ -336,6 +342,8 @@ std::string randomSpec(std::uint64_t seed, const SpecOptions &options) {
         continue; // no GPU's family makes keys of such rows
       if (options.selects && hook.text.find("path &&") != std::string::npos)
         continue;
+      if (options.multipliesBytes && ((dim != 96 && dim != 128) || !mayMultiplyBytes(hook)))
+        continue;
       const int kvHeads = random.between(1, ratio <= 2 ? 8 : ratio <= 5 ? 4 : 2);
       const std::string dtype = random.of({"f16", "bf16"});
       text += "\nattention d" + std::to_string(dim) + "_r" + std::to_string(ratio) + "_" + hook.name + " {\n";
@@ -346,10 +354,13 @@ std::string randomSpec(std::uint64_t seed, const SpecOptions &options) {
       // Of a generator of its own: other draws stay what they are.
       Random bytes(seed, static_cast<std::uint64_t>(2000 + index));
       const std::string cacheDtype = // no GPU's family makes keys of bytes
-          dim % 16 == 0 && (options.isOfBytes || bytes.oneIn(4)) && !hasKey(hook)
+          options.multipliesBytes ? "fp8_e4m3"
+          : dim % 16 == 0 && (options.isOfBytes || bytes.oneIn(4)) && !hasKey(hook)
               ? bytes.of({"fp8_e4m3", "fp8_e5m2"})
               : std::string();
       text += "  kv_cache    = " + layout(random, cacheDtype) + ";\n" + hook.text;
+      if (options.multipliesBytes)
+        text += "  products    = fp8_e4m3;\n";
       const bool hasLse = hook.hasLse && !random.oneIn(8);
       const std::string outputDtype = hasLse && random.oneIn(6) ? random.of({"f16", "bf16"}) : dtype;
       if (hasLse || !hook.output.empty())
@@ -362,7 +373,7 @@ std::string randomSpec(std::uint64_t seed, const SpecOptions &options) {
         text += selection(seed, index);
       text += "}\n";
     }
-  return text + randomUnlikeAttentions(seed, options);
+  return options.multipliesBytes ? text : text + randomUnlikeAttentions(seed, options);
 }
 
 } // namespace deft::gpu_test

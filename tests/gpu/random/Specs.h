@@ -7,11 +7,12 @@
 namespace deft::gpu_test {
 
 struct SpecOptions {
-  int every = 1;          ///< only attentions whose index it divides
-  std::string hook;       ///< the mask or score of all attentions; empty: drawn ones
-  bool isOfBytes = false; ///< all caches that may be are of 8-bit floats; else a quarter is
-  bool isLatent = false;  ///< all caches are latent
-  bool isUnlike = false;  ///< K and V of all caches have dims of their own; else of a few
+  int every = 1;                ///< only attentions whose index it divides
+  std::string hook;             ///< the mask or score of all attentions; empty: drawn ones
+  bool isOfBytes = false;       ///< all caches that may be are of 8-bit floats; else a quarter is
+  bool multipliesBytes = false; ///< all have products of 8 bits, which GPUs have kernels for at two head dims
+  bool isLatent = false;        ///< all caches are latent
+  bool isUnlike = false;        ///< K and V of all caches have dims of their own; else of a few
   bool selects = false; ///< attentions select tokens, and none has the bound `path` (rule K6); latent caches
                         ///< have given lists (K7)
 };

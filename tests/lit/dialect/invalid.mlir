@@ -37,6 +37,18 @@ deft.attention @a query_heads 8 kv_heads 2 q vector<64xbf16> k vector<64xbf16> v
 
 // -----
 
+// expected-error@+1 {{products are of fp8_e4m3, k of bf16 and v of bf16}}
+deft.attention @a query_heads 8 kv_heads 2 q vector<64xbf16> k vector<64xbf16> v vector<64xbf16> byte_products out vector<64xbf16>
+  cache <page_size = 16, order = nhd> scale 1.0 normalize softmax params []
+
+// -----
+
+// expected-error@+1 {{has byte_products beside sigmoid, `key`, `value_factor` or a selection}}
+deft.attention @a query_heads 8 kv_heads 2 q vector<64xbf16> k vector<64xf8E4M3FN> v vector<64xf8E4M3FN> byte_products out vector<64xbf16>
+  cache <page_size = 16, order = nhd> scale 1.0 normalize sigmoid params []
+
+// -----
+
 // expected-error@+1 {{scale must be finite}}
 deft.attention @a query_heads 8 kv_heads 2 q vector<64xbf16> k vector<64xbf16> v vector<64xbf16> out vector<64xbf16>
   cache <page_size = 16, order = nhd> scale 0x7FF0000000000000 normalize softmax params []

@@ -79,6 +79,10 @@ deft.attention @least query_heads 8 kv_heads 8 q vector<64xf16> k vector<64xf16>
 deft.attention @values_in_keys query_heads 16 kv_heads 1 q vector<576xbf16> k vector<576xbf16> v vector<512xbf16> value_in_key out vector<512xbf16>
   cache <page_size = 16, order = nhd> scale 1.0 normalize softmax params []
 
+// CHECK-LABEL: deft.attention @products_of_bytes query_heads 8 kv_heads 2 q vector<64xbf16> k vector<64xf8E4M3FN> v vector<64xf8E4M3FN> byte_products out vector<64xbf16>
+deft.attention @products_of_bytes query_heads 8 kv_heads 2 q vector<64xbf16> k vector<64xf8E4M3FN> v vector<64xf8E4M3FN> byte_products out vector<64xbf16>
+  cache <page_size = 16, order = nhd> scale 1.0 normalize softmax params []
+
 // CHECK-LABEL: deft.attention @to_the_end_of_the_node
 // CHECK: params []
 // CHECK-NEXT: path

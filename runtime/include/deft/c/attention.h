@@ -67,6 +67,7 @@ typedef struct deft_attention_facts {
   /// For a latent cache with scales in its rows: the columns of V that share a scale; 0: no scales. A token
   /// then has token_stride bytes: its key_dim columns and the scales.
   int32_t scale_columns;
+  int32_t byte_products; ///< 1: q and the weights are rounded to e4m3, in which both products are made
 } deft_attention_facts;
 
 DEFT_C_API deft_status deft_attention_get_facts(const deft_attention *attention, deft_attention_facts *facts);

@@ -44,6 +44,28 @@ TEST(LegalityTest, GpusTakeTensorsOfOneDtypeEachInItsMemory) {
   EXPECT_TRUE(checkPhase({32, 8, tensors}, {"tiles", -1, config::Family::Cpu, 64, 32, 2, 2}, nullptr));
 }
 
+/// Rule A12: what multiplies in 16 bits serves no spec that asks for 8.
+TEST(LegalityTest, ProductsOfBytesAreForFamiliesThatMakeThem) {
+  spec::Tensors tensors = spec::Tensors::alike(128);
+  tensors.k.dtype = tensors.v.dtype = spec::DType::F8E4M3;
+  EXPECT_EQ(check(narrow(), {32, 8, tensors}), "legal");
+  tensors.byteProducts = true;
+  EXPECT_EQ(check(narrow(), {32, 8, tensors}),
+            "phase `narrow`: products are of fp8_e4m3; family sm80 multiplies in 16 bits (rule A12)");
+  EXPECT_TRUE(checkPhase({32, 8, tensors}, {"tiles", -1, config::Family::Cpu, 64, 32, 2, 2}, nullptr));
+  const PhaseConfig light{"tiles", -1, config::Family::Sm90, 64, 64, 3, kSm90LightWarps};
+  EXPECT_EQ(check(light, {32, 8, tensors}), "legal");
+  const std::string only = "phase `tiles`: products are of fp8_e4m3; family sm90 makes them in blocks of 8 "
+                           "warps, of head dims 96 and 128 alone (rule A12)";
+  EXPECT_EQ(check({"tiles", -1, config::Family::Sm90, 128, 64, 2, kSm90Warps}, {32, 8, tensors}), only);
+  for (const int dim : {64, 80, 112, 256}) {
+    spec::Tensors other = spec::Tensors::alike(dim);
+    other.k.dtype = other.v.dtype = spec::DType::F8E4M3;
+    other.byteProducts = true;
+    EXPECT_EQ(check(light, {32, 8, other}), only) << dim;
+  }
+}
+
 /// q of 16 bits under K and V of 8, each of either kind; not one of them alone.
 TEST(LegalityTest, GpusTakeCachesOfBytes) {
   const PhaseConfig tiles{"tiles", -1, config::Family::Sm90, 128, 64, 2, kSm90Warps};

@@ -86,6 +86,25 @@ TEST(Sm90Test, TwoLightBlocksShareAMultiprocessor) {
             "a multiprocessor, which leaves each 115712");
 }
 
+/// Rule A12: light blocks with as many stages as fit, which plans that deal are not for.
+TEST(Sm90Test, ProductsOfBytesHaveOneKernel) {
+  const target::Target *const hopper = target::findTarget("sm_90a");
+  for (const int kvHeads : {1, 8, 32})
+    for (const int dim : {96, 128}) {
+      KernelShape shape{32, kvHeads, spec::Tensors::alike(dim)};
+      shape.tensors.k.dtype = shape.tensors.v.dtype = spec::DType::F8E4M3;
+      shape.tensors.byteProducts = true;
+      const auto all = sm90.defaults(shape, hopper);
+      ASSERT_EQ(all.size(), 1u);
+      EXPECT_TRUE(isLight(all.front().phase));
+      EXPECT_EQ(all.front().phase.stages, 3);
+      EXPECT_EQ(all.front().order, config::Order::FromRoot);
+      const auto tuned = sm90.tuned(shape);
+      ASSERT_EQ(tuned.size(), 1u);
+      EXPECT_TRUE(isLight(tuned.front().phases.front().phase));
+    }
+}
+
 /// Stages of light blocks hold an 8-bit cache's bytes where tiles of 16 bits leave no room for them. No GPU
 /// has run that, so that only who asks for it gets it.
 TEST(Sm90Test, LightBlocksOfManyColumnsHoldBytes) {

@@ -38,7 +38,11 @@ TEST(TensorsJsonTest, WhatIsWrittenIsReadAgain) {
   scaled.k.dtype = scaled.v.dtype = DType::F8E4M3;
   EXPECT_FALSE(toJson(scaled).contains("scale_columns")) << "as files were before there were scales";
   scaled.scaleColumns = 128;
-  for (const Tensors &tensors : {unlike(), latent, scaled, Tensors::alike(16, DType::F16)})
+  Tensors bytes = Tensors::alike(64);
+  bytes.k.dtype = bytes.v.dtype = DType::F8E4M3;
+  EXPECT_FALSE(toJson(bytes).contains("products")) << "likewise";
+  bytes.byteProducts = true;
+  for (const Tensors &tensors : {unlike(), latent, scaled, bytes, Tensors::alike(16, DType::F16)})
     EXPECT_EQ(readTensors(nlohmann::json::parse(toJson(tensors).dump())), tensors);
 }
 
@@ -66,6 +70,11 @@ TEST(TensorsJsonTest, NoAttentionIsReadThatThereCannotBe) {
     other["q"]["dim"] = other["k"]["dim"] = dim;
     EXPECT_NE(faultOfReading(other), "none") << dim;
   }
+  json = toJson(unlike());
+  json["products"] = "bf16";
+  EXPECT_EQ(faultOfReading(json), "`products` is of no type that products may have");
+  json["products"] = "fp8_e4m3"; // and v is of another
+  EXPECT_EQ(faultOfReading(json), "products are of fp8_e4m3, k of fp8_e4m3 and v of fp8_e5m2");
   json = toJson(unlike());
   json["q"]["dtype"] = "f32";
   EXPECT_NE(faultOfReading(json), "none");

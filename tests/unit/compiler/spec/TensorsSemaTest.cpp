@@ -108,6 +108,31 @@ TEST(TensorsSemaTest, RowsOfALatentCacheMayHaveScales) {
   EXPECT_EQ(compile(latent("dim = 64, rope = 16, dtype = fp8_e4m3")).only().tensors.scaleColumns, 0);
 }
 
+// Rule A12.
+TEST(TensorsSemaTest, ProductsAreOf8BitFloatsWhereASpecSaysSo) {
+  const std::string cached = "attention a { query_heads = 8; kv_heads = 2; head_dim = 64; kv_cache = "
+                             "paged(dtype = fp8_e4m3); ",
+                    heir = " attention b : a { products = fp8_e4m3; }";
+  EXPECT_FALSE(compile(cached + "}").only().tensors.byteProducts);
+  const Tensors tensors = compile(cached + "products = fp8_e4m3; }").only().tensors;
+  EXPECT_TRUE(tensors.byteProducts);
+  EXPECT_EQ(tensors.q.dtype, DType::BF16);
+  for (const char *beside :
+       {"param k : f32[tokens, kv_heads]; score = s * k[token, kv_head];", "query = x * 2.0;",
+        "output = x * 2.0 as f16 with lse;", "mask = kv_pos > q_pos - 64;",
+        "param products : f32; score = s * products;", "normalize = softmax with sink(0.5);"})
+    EXPECT_EQ(compile(cached + beside + "}" + heir).errors, 0) << beside;
+  for (const char *beside :
+       {"key = x * 2.0;", "value = x * 2.0;", "normalize = sigmoid;", "select { budget = 64; }",
+        "kv_cache = paged;", "kv_cache = paged(dtype = fp8_e5m2);", "kv_cache = contiguous;",
+        "kv_cache = latent(dim = 64, rope = 16, dtype = fp8_e4m3); scale = 1.0;"})
+    EXPECT_GT(compile("attention a { query_heads = 8; kv_heads = 1; head_dim = 64; " + std::string(beside) +
+                      "}" + heir)
+                  .errors,
+              0)
+        << beside;
+}
+
 TEST(TensorsSemaTest, PartsOfALatentAreMultiplesOfSixteen) {
   for (int n = -16; n <= 600; n += 4) {
     const std::string text = std::to_string(n);

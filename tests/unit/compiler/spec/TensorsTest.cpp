@@ -71,6 +71,21 @@ TEST(TensorsTest, ARowMayHaveScalesInIt) {
   EXPECT_EQ(faultWith([](Tensors &t) { t.k.dtype = t.v.dtype = DType::BF16; }), none);
 }
 
+TEST(TensorsTest, ProductsMayBeOfBytes) {
+  Tensors tensors = Tensors::alike(128);
+  tensors.k.dtype = tensors.v.dtype = DType::F8E4M3;
+  tensors.byteProducts = true;
+  EXPECT_EQ(faultOf(tensors), std::nullopt);
+  EXPECT_EQ(dtypeText(tensors), "bf16 (k fp8_e4m3, v fp8_e4m3, products fp8_e4m3)");
+  EXPECT_TRUE(tensors.scaled().byteProducts);
+  Tensors other = tensors;
+  other.v.dtype = DType::F8E5M2;
+  EXPECT_EQ(faultOf(other), "products are of fp8_e4m3, k of fp8_e4m3 and v of fp8_e5m2");
+  other = tensors;
+  other.valueInKey = true;
+  EXPECT_EQ(faultOf(other), "products are of fp8_e4m3, and v is in k's memory");
+}
+
 TEST(TensorsTest, AlikeIsAllButTheOutputsType) {
   Tensors tensors = Tensors::alike(64);
   EXPECT_TRUE(tensors.areAlike());

@@ -42,6 +42,15 @@ TEST(ProvenanceTest, KernelsOfLatentCachesHaveAHashOfTheirOwnOnGpus) {
   EXPECT_EQ(kernelHash(DeviceKey::Kind::Cpu, latent), kernelHash(DeviceKey::Kind::Cpu, {}));
 }
 
+TEST(ProvenanceTest, KernelsThatMultiplyBytesHaveAHashOfTheirOwnOnGpus) {
+  spec::Tensors bytes = spec::Tensors::alike(128);
+  bytes.k.dtype = bytes.v.dtype = spec::DType::F8E4M3;
+  EXPECT_EQ(kernelHash(DeviceKey::Kind::Gpu, bytes), kernelHash(DeviceKey::Kind::Gpu, {}));
+  bytes.byteProducts = true;
+  EXPECT_NE(kernelHash(DeviceKey::Kind::Gpu, bytes), kernelHash(DeviceKey::Kind::Gpu, {}));
+  EXPECT_EQ(kernelHash(DeviceKey::Kind::Cpu, bytes), kernelHash(DeviceKey::Kind::Cpu, {}));
+}
+
 TEST(ProvenanceTest, CommentsAndLayoutAreNoCode) {
   EXPECT_EQ(codeOf("int a = b / c; // why\n\n  return a;//"), codeOf("int a=b/c;return a;"));
   EXPECT_NE(codeOf("int a = b / c;"), codeOf("int a = b / d;"));

@@ -41,6 +41,10 @@ TEST(VariantSignatureTest, OnlyTensorsOfTheirOwnSayMore) {
   variant.tensors.k.dtype = variant.tensors.v.dtype = spec::DType::F8E4M3;
   variant.tensors.scaleColumns = 16;
   EXPECT_EQ(textOf(variant), "q32-kv8-d128k64s16-bf16_fp8_e4m3_fp8_e4m3-p16nhd-plain");
+  variant = plain();
+  variant.tensors.k.dtype = variant.tensors.v.dtype = spec::DType::F8E4M3;
+  variant.tensors.byteProducts = true;
+  EXPECT_EQ(textOf(variant), "q32-kv8-d128-bf16_fp8_e4m3_fp8_e4m3_fp8_e4m3-p16nhd-plain");
 }
 
 TEST(VariantSignatureTest, WhatDoesNotChangeTimesIsLeftOut) {
@@ -145,6 +149,9 @@ TEST(VariantSignatureTest, OnlyVariantsOfOneShapeAreComparable) {
   EXPECT_EQ(distance(base, other), std::nullopt);
   other = base;
   other.tensors.scaleColumns = 16;
+  EXPECT_EQ(distance(base, other), std::nullopt);
+  other = base;
+  other.tensors.byteProducts = true;
   EXPECT_EQ(distance(base, other), std::nullopt);
   other = base;
   other.tensors = spec::Tensors::alike(128, spec::DType::F16);

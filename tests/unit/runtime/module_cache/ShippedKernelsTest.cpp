@@ -21,6 +21,19 @@ int mostDealtSpills(const spec::Variant &variant) {
   return variant.tensors.k.elementBytes() == 1 || variant.key ? 48 : 24;
 }
 
+void checkKernel(const package::Kernel &kernel, const target::Target &target, int mostSpills) {
+  SCOPED_TRACE(kernel.entry);
+  EXPECT_FALSE(kernel.cubin.empty());
+  EXPECT_EQ(test::predicatedReductions(kernel.cubin), 0);
+  EXPECT_LE(kernel.resources.spillStoreBytes, mostSpills);
+  EXPECT_LE(kernel.resources.spillLoadBytes, 3 * mostSpills);
+  EXPECT_LE(kernel.resources.stackBytes, mostSpills);
+  EXPECT_GT(kernel.resources.registers, 0);
+  EXPECT_LE(kernel.resources.registers, target.registersPerThread);
+  EXPECT_LE(kernel.resources.registers * kernel.threads, target.registersPerSm);
+  EXPECT_LE(kernel.smemBytes + kernel.resources.staticSharedBytes, target.smemPerBlock);
+}
+
 /// Every kernel of every shipped spec under its default config, for one architecture; where there are kernels
 /// that deal tokens, those of all default configs, too.
 class ShippedKernelsTest : public testing::TestWithParam<const char *> {};
@@ -42,16 +55,7 @@ TEST_P(ShippedKernelsTest, CompileWithoutSpillsWithinTheMachinesLimits) {
     const auto source = compilation->cudaVariantSource();
     ASSERT_TRUE(source.ok()) << source.error().message;
     const auto check = [&](const package::Kernel &kernel, int mostSpills) {
-      SCOPED_TRACE(kernel.entry);
-      EXPECT_FALSE(kernel.cubin.empty());
-      EXPECT_EQ(test::predicatedReductions(kernel.cubin), 0);
-      EXPECT_LE(kernel.resources.spillStoreBytes, mostSpills);
-      EXPECT_LE(kernel.resources.spillLoadBytes, 3 * mostSpills);
-      EXPECT_LE(kernel.resources.stackBytes, mostSpills);
-      EXPECT_GT(kernel.resources.registers, 0);
-      EXPECT_LE(kernel.resources.registers, target.registersPerThread);
-      EXPECT_LE(kernel.resources.registers * kernel.threads, target.registersPerSm);
-      EXPECT_LE(kernel.smemBytes + kernel.resources.staticSharedBytes, target.smemPerBlock);
+      checkKernel(kernel, target, mostSpills);
     };
     auto configs = kernels::defaultConfigs(variant, &target);
     ASSERT_TRUE(configs.ok()) << configs.error().message;
@@ -84,6 +88,42 @@ TEST_P(ShippedKernelsTest, CompileWithoutSpillsWithinTheMachinesLimits) {
       check(set->selecting->uniting->attend, 0);
     }
   }
+}
+
+/// Those of the shipped specs that products of 8 bits go with, over caches of that (rule A12). A few bytes of
+/// what is known of a unit stay in memory, outside the loop over tiles.
+TEST(ByteProductsKernelsTest, CompileWithFewSpills) {
+  const auto nvrtc = nvrtc::Nvrtc::load();
+  if (!nvrtc)
+    GTEST_SKIP() << nvrtc.error().message;
+  const target::Target &target = *target::findTarget("sm_90a");
+  const test::ShippedVariants shipped = test::shippedVariants();
+  const auto cache = CubinCache::open(DEFT_TEST_CACHE);
+  int compiled = 0;
+  for (spec::Variant variant : shipped.variants) {
+    spec::Tensors &tensors = variant.tensors;
+    if (tensors.k.dim != tensors.v.dim || tensors.k.dim % 32 != 0 || tensors.k.dim <= 64 ||
+        tensors.k.dim > 128 || tensors.valueInKey || variant.atOddsWithByteProducts())
+      continue;
+    SCOPED_TRACE(variant.name);
+    tensors.k.dtype = tensors.v.dtype = spec::kByteProducts;
+    tensors.byteProducts = true;
+    variant.schedule.reset(); // whose phases are another family's
+    auto compilation = driver::Compilation::create(variant, shipped.sources);
+    ASSERT_TRUE(compilation.ok()) << compilation.error().message;
+    const auto source = compilation->cudaVariantSource();
+    ASSERT_TRUE(source.ok()) << source.error().message;
+    const auto configs = kernels::defaultConfigs(variant, &target);
+    ASSERT_TRUE(configs.ok()) << configs.error().message;
+    for (const config::Config &config : *configs) {
+      const auto set = compileLayers(cache.get(), **nvrtc, *source, config, target);
+      ASSERT_TRUE(set.ok()) << set.error().message;
+      for (const package::Kernel &kernel : set->attend)
+        checkKernel(kernel, target, 24);
+      ++compiled;
+    }
+  }
+  EXPECT_GE(compiled, 8);
 }
 
 INSTANTIATE_TEST_SUITE_P(EveryArchitecture, ShippedKernelsTest,

@@ -319,7 +319,7 @@ Results runKernel(const abi::CpuKernel &kernel, const spec::Variant &variant, co
 Answer inDoubles(const spec::Variant &variant, const Case &c, const Formula &formula) {
   const Data data = makeData(variant, c);
   const bool sigmoid = variant.normalize == spec::Normalize::Sigmoid;
-  const auto &[q, k, v, out, valueInKey, scaleColumns] = variant.tensors;
+  const auto &[q, k, v, out, valueInKey, scaleColumns, byteProducts] = variant.tensors;
   Answer answer;
   for (int row = 0; row < c.rows; ++row) {
     std::vector<double> scores;

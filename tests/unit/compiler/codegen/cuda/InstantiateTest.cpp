@@ -52,6 +52,23 @@ deft_llama_wide(const __grid_constant__ deft::abi::AttendArgs args,
 )");
 }
 
+/// Rule A12: others' kernels include nothing of it, so that their entries stay fresh.
+TEST(InstantiateTest, ProductsOfBytesHaveAHeaderOfTheirOwn) {
+  const config::PhaseConfig phase{"tiles", -1, config::Family::Sm90, 64, 64, 3, 8};
+  VariantSource source = test::sampleSource();
+  source.tensors.k.dtype = source.tensors.v.dtype = spec::DType::F8E4M3;
+  const std::string header =
+                        "#include \"deft/attend_sm90.cuh\"\n#include \"deft/sm90/eight_bit_products.cuh\"\n",
+                    constant = "  static constexpr bool kByteProducts = true;\n";
+  std::string text = instantiateAttend(source, phase);
+  EXPECT_EQ(text.find("eight_bit_products"), std::string::npos);
+  EXPECT_EQ(text.find(constant), std::string::npos);
+  source.tensors.byteProducts = true;
+  text = instantiateAttend(source, phase);
+  EXPECT_NE(text.find(header), std::string::npos) << text;
+  EXPECT_NE(text.find(constant), std::string::npos) << text;
+}
+
 TEST(InstantiateTest, MergeNeedsNoHooks) {
   VariantSource source = test::sampleSource();
   source.normalize = spec::Normalize::Sigmoid;

@@ -85,5 +85,58 @@ TEST(UnlikeTensorsTest, RowsHaveScalesInThem) {
   }
 }
 
+// Rule A12.
+TEST(UnlikeTensorsTest, ProductsAreOfBytes) {
+  for (const DType dtype : {DType::BF16, DType::F16})
+    for (const int dim : {16, 96, 128}) {
+      const spec::TensorType wide{dtype, dim}, narrow{DType::F8E4M3, dim};
+      spec::Tensors tensors{wide, narrow, narrow, wide};
+      tensors.byteProducts = true;
+      expectAllRight(tensors);
+    }
+  spec::Tensors tensors{{DType::BF16, 96}, {DType::F8E4M3, 96}, {DType::F8E4M3, 64}, {DType::F16, 64}};
+  tensors.byteProducts = true;
+  expectAllRight(tensors);
+}
+
+/// One row of q and one token each; what is expected is computed here, in float64.
+TEST(UnlikeTensorsTest, ARowOfBytesIsTakenOverItsScale) {
+  const int dim = 16;
+  const spec::TensorType wide{DType::F16, dim}, narrow{DType::F8E4M3, dim};
+  spec::Tensors tensors{wide, narrow, narrow, wide};
+  tensors.byteProducts = true;
+  spec::Variant variant = variantOf(tensors, {false, 0, spec::PageOrder::Nhd});
+  variant.queryHeads = variant.kvHeads = 1;
+  variant.scale = 1;
+  const support::SourceManager sources;
+  auto compilation = driver::Compilation::create(variant, sources);
+  ASSERT_TRUE(compilation.ok()) << compilation.error().message;
+  const auto kernel = compilation->jitCpuKernel();
+  ASSERT_TRUE(kernel.ok()) << kernel.error().message;
+  tree::KvTree tree;
+  const auto root = tree.addNode(-1, 1);
+  ASSERT_TRUE(root.ok());
+  ASSERT_TRUE(tree.addQuery(*root).ok());
+  Problem problem = makeProblem(variant, std::move(tree), 0, 1);
+  // Of a row whose largest is 480 the scale is 2, over which 464 is the middle of 224 and 240: the even one.
+  const struct {
+    float largest, element, counts;
+  } rows[] = {{448, 27, 28},
+              {448, 25, 24},
+              {480, 452, 448},
+              {480, 464, 448},
+              {480, 466, 480},
+              {1, 0x1p-13f, 0x1p-13f},
+              {0.5f, 0.0001f, 13 * 0x1p-17f}};
+  for (const auto &[largest, element, counts] : rows) {
+    for (int d = 0; d < dim; ++d)
+      problem.inputs.q[static_cast<std::size_t>(d)] = f16FromFloat(d == 0 ? largest : d == 1 ? element : 0);
+    for (std::size_t at = 0; at < 2 * problem.inputs.k.size(); ++at) // of each token the element of q alone
+      setBitsAt(problem.inputs.k.data(), static_cast<long long>(at), DType::F8E4M3,
+                fp8FromFloat(at % dim == 1 ? 1 : 0, kE4m3));
+    EXPECT_EQ(run(*kernel, variant, problem, 1).lse.front(), counts) << element << " of " << largest;
+  }
+}
+
 } // namespace
 } // namespace deft::exec

@@ -1,6 +1,7 @@
 #include "tests/device/AttendCase.h"
 
 #include "deft/attend_sm90.cuh"
+#include "deft/sm90/eight_bit_products.cuh"
 #include "tests/device/DeviceConfig.h"
 #include "tests/device/TokenValues.h"
 
@@ -30,6 +31,13 @@ template <class E, int kDim, int kPage, int kStagesOf = 4> struct Wide : test::W
 template <class Base, class E> struct Bytes : Base {
   using Key = E;
   using Value = E;
+};
+/// And products of them.
+template <class Base> struct Multiplied : Bytes<Base, e4m3> {
+  static constexpr bool kByteProducts = true;
+};
+struct ZeroQueries : test::PlainVariant {
+  static constexpr float kQueryUnit = 0;
 };
 template <class Base, int kOfKeys, int kOfValues> struct Unlike : Base {
   static constexpr int kKeyDim = kOfKeys, kValueDim = kOfValues;
@@ -103,6 +111,22 @@ TEST(Sm90AttendTest, BytesThatStagesHoldAreConvertedByWhoComputes) {
     attendAll<Bytes<Dealt<Light<bf16, 96, 0>>, e5m2>>(seed);
     attendAll<Bytes<Light<bf16, 128, 16>, e4m3>, test::WindowVariant>(seed, {40});
     attendAll<Bytes<Dealt<Light<f16, 128, 1>>, e4m3>, test::CappedVariant>(seed);
+  }
+}
+
+/// Rule A12. Where queries are 0, all weights are 1, and a value in a wrong place shows.
+TEST(Sm90AttendTest, BytesAreMultiplied) {
+  for (unsigned seed = 0; seed < 6; ++seed) {
+    attendAll<Multiplied<Light<bf16, 128, 1>>>(seed);
+    attendAll<Multiplied<Light<f16, 128, 64, 3>>>(seed);
+    attendAll<Multiplied<Light<f16, 96, 0, 4>>>(seed);
+    attendAll<Multiplied<Light<bf16, 96, 16>>, test::WindowVariant>(seed, {40});
+    attendAll<Multiplied<Light<f16, 128, 16>>, test::CappedVariant>(seed);
+    attendAll<Multiplied<Light<bf16, 128, 16>>, test::LargeQueriesVariant>(seed);
+    attendAll<Multiplied<Light<bf16, 128, 0>>, test::SmallQueriesVariant>(seed);
+    attendAll<Multiplied<Light<f16, 128, 1>>, ZeroQueries>(seed);
+    attendAll<Multiplied<Light<bf16, 96, 64, 3>>, ZeroQueries>(seed);
+    attendAll<Multiplied<Dealt<Light<bf16, 128, 16>>>>(seed);
   }
 }
 
