@@ -32,8 +32,8 @@ public:
     else if (threadIdx.x == 3 * 32)
       ring.init();
     __syncthreads();
-    // The 504 registers of three threads, one of each warpgroup, are dealt anew. More than that would never be there: a
-    // warpgroup waits for its own until others have given theirs.
+    // The 504 registers of three threads, one of each warpgroup, are dealt anew. More than that would never
+    // be there: a warpgroup waits for its own until others have given theirs.
     constexpr int kCopyingRegisters = kIsOfBytes<Config> ? 80 : 72;
     constexpr int kComputingRegisters = (504 - kCopyingRegisters) / 16 * 8;
     if (threadIdx.x < 128) {

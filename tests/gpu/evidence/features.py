@@ -22,6 +22,19 @@ def latent(page, records):
     page.command("deftc bench latent tests/bench/latent_rows.deft --json latent.json", "tests/gpu/latent_peers.py --json peers.json")
 
 
+def latent_bytes(page, records):
+    name = "h200-latent-bytes.json"
+    bench, rows = records.read(name), records.rows(name)
+    page.heading("Latent caches of 8 bits")
+    kinds = (("", "bf16"), ("_656", "656 bytes a token"), ("_e4m3", "e4m3"))
+    heads = [row for row in rows if not row.endswith(("_656", "_e4m3"))]
+    page.add(f"{card_of(bench['device']['name'])}, commit {bench['commit']} ({link(name)}): 64 requests of 4,096 tokens that share nothing, in one call. Products are 16-bit, and one warpgroup of a block converts for all.")
+    page.table(["row", *(f"{words}, us" for _, words in kinds), *(f"{words} over bf16" for _, words in kinds[1:])], [
+        [row, *(us(rows[row + end]["cold_us"]) for end, _ in kinds), *(times(rows[row + end]["cold_us"] / rows[row]["cold_us"]) for end, _ in kinds[1:])] for row in heads])
+    worst = {words: max(rows[row + end]["cold_us"] / rows[row]["cold_us"] for row in heads) for end, words in kinds[1:]}
+    page.loss("latent caches of 8 bits: " + ", ".join(f"{words} takes up to {times(ratio)} times the time of bf16" for words, ratio in worst.items()) + "; the target was 0.80")
+
+
 def variants(page, records):
     bench = records.read(BENCH)
     page.heading("Scores, masks and types")

@@ -1,7 +1,7 @@
 """The first screen of the evidence, and the README's table: what wins, what loses, against whom, on which card and day."""
 
 import charts
-from kernels import BENCH, over_floor, over_peers, peer_us
+from kernels import BENCH, ROWS, over_floor, over_peers, peer_us
 from records import PUBLISHED_SUITES, card_of, mean, times
 
 LATENT, STEPS, VLLM, SGLANG = "h200-latent.json", "h100-end-to-end.jsonl", "h200-vllm.json", "h200-sglang.json"
@@ -17,8 +17,8 @@ def span(values):
 
 def kernels(records):
     """(over the best peers, over the floor, rows slower than a peer, over the floor where nothing is shared)."""
-    compared = list(records.rows(BENCH, PUBLISHED_SUITES).values())
-    flat = list(records.rows(BENCH, ("flat",)).values())
+    compared = list(records.rows(ROWS, PUBLISHED_SUITES).values())
+    flat = list(records.rows(ROWS, ("flat",)).values())
     return over_peers(compared), over_floor(compared), [row["name"] for row in compared if row["cold_us"] > peer_us(row)], over_floor(flat)
 
 
@@ -57,7 +57,7 @@ def features(records):
 
 
 def how_peers_ran(records):
-    bench, peers = records.read(BENCH), records.published["kernels"]
+    bench, peers = records.read(ROWS), records.published["kernels"]
     return (f"We ran the published kernels on another {card_of(peers['card'])} on {peers['date']}, not in the same run, and scaled their times by {bench['ceilings']['read_scale']:.3f}, "
             "the ratio of a plain read on the two cards.")
 
@@ -73,21 +73,21 @@ def readme(records):
     lines += [f"| step of a model: {words} | our kernels, each path read separately | {gain[row]:.2f}x | {card}, {day} |" for row, words in STEP_ROWS]
     for engine, name, own in (("vLLM", VLLM, "FLASH_ATTN"), ("SGLang", SGLANG, "fa3")):
         lines += [f"| tokens/s in {engine}: {words} | its {own} | {rates[engine][row]:.2f}x | H200, {records.date(name)} |" for row, words in ENGINE_ROWS]
-    lines += [f"| attention, 57 published trees | fastest published kernel | {speed:.2f}x, slower on {len(slower) or 'none'} | H200, {records.date(BENCH)} |",
+    lines += [f"| attention, 57 published trees | fastest published kernel | {speed:.2f}x, slower on {len(slower) or 'none'} | H200, {records.date(ROWS)} |",
               f"| latent caches (MLA), shared prefixes or drafts | {of_latent} | {span(shared)}x | H200, {records.date(LATENT)} |",
               f"| latent caches (MLA), nothing shared | {of_latent} | {span([ratio for row, ratio in both.items() if '_flat_' in row])}x | H200, {records.date(LATENT)} |"]
     return lines + ["", f"Whole steps and engines run Llama-3-8B's dimensions with random weights, 32 layers, CUDA graphs. The kernels take {floor:.2f} times the bandwidth or compute bound on the 57 trees "
-                    f"(commit {records.read(BENCH)['commit']}), {flat:.2f} times where nothing is shared. {how_peers_ran(records)} The other comparisons share one card and one run."]
+                    f"(commit {records.read(ROWS)['commit']}), {flat:.2f} times where nothing is shared. {how_peers_ran(records)} The other comparisons share one card and one run."]
 
 
 def screen(page, records):
     """Five sentences with a picture each."""
     speed, floor, slower, flat = kernels(records)
     groups = [("FastTree, heads 32/8", "_g4"), ("FastTree, heads 32/32", "_g1"), ("FastTree, heads 16/1", "_g16")]
-    chosen = [(words, [row for name, row in records.rows(BENCH, ("fasttree",)).items() if name.endswith(ending)]) for words, ending in groups]
-    chosen.append(("DeFT's trees", list(records.rows(BENCH, ("deft",)).values())))
+    chosen = [(words, [row for name, row in records.rows(ROWS, ("fasttree",)).items() if name.endswith(ending)]) for words, ending in groups]
+    chosen.append(("DeFT's trees", list(records.rows(ROWS, ("deft",)).values())))
     page.add(f"**Kernels.** On 57 published trees deftc has {speed:.2f}x the speed of the fastest published kernel, is slower on {', '.join(slower) or 'none'}, and takes {floor:.2f} times the bandwidth or compute bound, "
-             f"{flat:.2f} times where nothing is shared (H200, {records.date(BENCH)}). {how_peers_ran(records)} [Tables](evidence/trees.md)")
+             f"{flat:.2f} times where nothing is shared (H200, {records.date(ROWS)}). {how_peers_ran(records)} [Tables](evidence/trees.md)")
     page.picture("kernels", "Time over the floor, deftc and the best published kernel",
                  charts.bars("Time over the floor (1 is the floor)", "", [words for words, _ in chosen],
                              [("deftc", [over_floor(rows) for _, rows in chosen]),

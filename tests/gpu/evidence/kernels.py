@@ -3,7 +3,8 @@
 import charts
 from records import (PUBLISHED_SUITES, card_of, levels_of, link, mean, ratio_of_heads, readers_of, times, tokens_of, us)
 
-BENCH = "h200-bench.json"
+ROWS = "h200-bench-rows.json"  # the newest times with a cold L2 and pages in order
+BENCH = "h200-bench.json"  # older: other pages, a warm L2, the cost of features
 QUICK, UNTUNED = "h200-bench-quick.json", "h200-bench-quick-untuned.json"  # of one call
 H100, H100_UNTUNED = "h100-bench.json", "h100-bench-untuned.json"  # of one call
 RECORDED = ("speculative_", "reasoning_")  # workloads that are replayed from a folder of recordings
@@ -23,10 +24,10 @@ def over_floor(rows):
 
 
 def published_rows(page, records):
-    bench, rows = records.read(BENCH), records.rows(BENCH, PUBLISHED_SUITES)
+    bench, rows = records.read(ROWS), records.rows(ROWS, PUBLISHED_SUITES)
     peers = records.published["kernels"]
     page.heading("57 published trees: ours, the floor, the best peers")
-    page.add(f"{bench['device']['name']}, driver {bench['device']['driver']}, commit {bench['commit']} ({link(BENCH)}): f16, head dim 128, medians of "
+    page.add(f"{bench['device']['name']}, driver {bench['device']['driver']}, commit {bench['commit']} ({link(ROWS)}): f16, head dim 128, medians of "
              f"graph replays with a cold L2, pages in order, shipped configs. We ran the peers on another H200 on {peers['date']} ({link('published.json')}): "
              f"{', '.join(peers['programs'])}. *Best* is the fastest of them on that tree, scaled by {bench['ceilings']['read_scale']:.3f}, the ratio of a plain read on the two cards. "
              f"*Query-guided* is {peers['query_guided']}; its column is unscaled. *Floor* is the larger of a plain cold read of the cache and the products at the card's matrix rate, launch included.")
@@ -37,7 +38,7 @@ def published_rows(page, records):
         for words, chosen in (("all", every), ("FastTree's trees, heads 32/8", [row for row in every if row["name"].endswith("_g4")]),
                               ("FastTree's trees, heads 32/32", [row for row in every if row["name"].endswith("_g1")]),
                               ("FastTree's trees, heads 16/1", [row for row in every if row["name"].endswith("_g16")]),
-                              ("DeFT's trees", list(records.rows(BENCH, ("deft",)).values())))])
+                              ("DeFT's trees", list(records.rows(ROWS, ("deft",)).values())))])
     page.picture("rows", "The 57 rows: times over the floor, ours and the best peer's",
                  charts.bars("Time over the floor, 57 trees (1 is the floor)", "", list(rows),
                              [("deftc", [row["cold_us"] / row["floor_us"] for row in every]),
@@ -59,7 +60,7 @@ def published_rows(page, records):
 
 def no_sharing(page, records):
     page.heading("Nothing shared")
-    rows, recorded = records.rows(BENCH, ("flat",)), records.published["kernels"]["no_sharing"]
+    rows, recorded = records.rows(ROWS, ("flat",)), records.published["kernels"]["no_sharing"]
     page.add("Requests that share nothing must not get slower. The best peers here are PAT and FlashInfer's persistent kernel, unscaled:")
     page.table(["requests", "deftc us", "floor us", "over the floor", "best peer us", "its floor us", "over its floor"], [
         [row["workload"].removeprefix("levels:"), us(row["cold_us"]), us(row["floor_us"]), times(row["cold_us"] / row["floor_us"]),
@@ -69,8 +70,8 @@ def no_sharing(page, records):
 
 def second_suite(page, records):
     page.heading("The second suite: other heads and head dims")
-    rows = records.rows(BENCH, ("other",))
-    page.add(f"22 trees in bf16 with pages of 16 tokens, from the same record: {over_floor(rows.values()):.2f} times the floor on average. Peers ran on nine of these trees at heads 32/8 ([above](#peers-in-the-same-run)).")
+    rows = records.rows(ROWS, ("other",))
+    page.add(f"{len(rows)} trees in bf16 with pages of 16 tokens, from the same record: {over_floor(rows.values()):.2f} times the floor on average. Peers ran on nine of these trees at heads 32/8 ([above](#peers-in-the-same-run)).")
     page.table(["row", "heads", "head dim", "tree", "tokens", "deftc us", "floor us", "over the floor"], [
         [name, row["heads"], row["head_dim"], row["workload"], f"{tokens_of(row):,}", us(row["cold_us"]), us(row["floor_us"]),
          times(row["cold_us"] / row["floor_us"])] for name, row in rows.items()])
@@ -83,7 +84,7 @@ def second_suite(page, records):
 
 def scaling(page, records):
     page.heading("What the time depends on")
-    rows = records.rows(BENCH, ("fasttree", "deft", "flat"))
+    rows = records.rows(ROWS, ("fasttree", "deft", "flat"))
     g4 = [row for row in rows.values() if row["heads"] == "32/8"]
     page.heading("Unique tokens", 3)
     page.add("All rows at heads 32/8. Large trees follow the cold read, whose time grows with tokens. "
@@ -120,7 +121,7 @@ def scaling(page, records):
 
 
 def ratio_and_pages(page, records):
-    rows = records.rows(BENCH, ("fasttree",))
+    rows = records.rows(ROWS, ("fasttree",))
     page.heading("Ratio of query heads to KV heads", 3)
     page.add("FastTree's fifteen trees. At 16/1 a tree has one thirty-second of the bytes of 32/32, so the floor is close to an empty launch.")
     page.table(["heads", "ratio", "time over the floor, mean", "worst", "speed over the best peer"], [
@@ -129,7 +130,7 @@ def ratio_and_pages(page, records):
         [[row for row in rows.values() if row["name"].endswith(ending)] for ending in ("_g1", "_g4", "_g16")]])
     page.heading("Pages", 3)
     every = list(records.rows(BENCH, PUBLISHED_SUITES).values())
-    page.add("Time of the 57 rows with pages scattered over the cache, divided by their time with pages in order:")
+    page.add(f"Time of the 57 rows with pages scattered over the cache, divided by their time with pages in order ({link(BENCH)}):")
     page.table(["pages", "mean", "worst", "row"], [
         [words, times(mean(row[key] for row in every), 3), times(max(row[key] for row in every), 3), max(every, key=lambda row: row[key])["name"]]
         for words, key in (("of 1 token", "scattered_over_contiguous"), ("of 16 tokens", "scattered_pages_of_16_over_contiguous"))])
