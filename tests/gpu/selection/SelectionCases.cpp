@@ -87,7 +87,7 @@ public:
     }
     if (auto compiled = compileAll(); !compiled)
       return compiled;
-    std::cout << "compiled in " << static_cast<int>(seconds()) << " s\n";
+    std::cout << "compiled in " << static_cast<int>(seconds()) << " s" << std::endl;
     for (std::size_t at = 0; at < programs_.size(); ++at)
       for (std::size_t config = 0; config < configs_[at].size(); ++config)
         for (const int budget : programs_[at].variant().select->budget.values)
