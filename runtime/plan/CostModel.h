@@ -65,7 +65,8 @@ public:
   /// Of an item of so many queries, all of which see all of its tokens.
   double leastUnitUs(int queries, int tokens) const {
     const Step &step = steps_[static_cast<std::size_t>(queries)];
-    return step.itemUs + cost_.runUs + (tokens + step.tokens - 1) / step.tokens * step.us;
+    const int steps = (tokens + step.tokens - 1) / step.tokens;
+    return step.itemUs + cost_.runUs + steps * step.us;
   }
   /// Of each item.
   double leastItemUs(int queries) const { return least_[static_cast<std::size_t>(queries)].itemUs; }
