@@ -22,10 +22,10 @@ constexpr char kFooter[] = R"(Examples:
   deftc workloads few_shot
   deftc workloads few_shot:prompt=1000,branches=8 --step 20 -o tree.json
   deftc workloads levels nodes=1,4,64 tokens=1024,256,32 -o tree.json
-  deftc workloads --workloads DIR               (recorded ones in DIR, too)
-A workload is a tree and what happens to it, one decode step after the other: `deftc run SPEC
---workload NAME` runs its steps. Parameters stand behind the name, `NAME:key=value,key=value`,
-or as words of their own. The same seed makes the same tree. specs/TREES.md describes the files.)";
+  deftc workloads --workloads DIR               (also the recorded ones in DIR)
+A workload is a tree and its changes, decode step by decode step: `deftc run SPEC
+--workload NAME` runs its steps. Parameters follow the name, `NAME:key=value,key=value`,
+or are separate words. The same seed makes the same tree. specs/TREES.md describes the files.)";
 
 struct Options {
   std::string name;

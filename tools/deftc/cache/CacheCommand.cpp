@@ -82,10 +82,10 @@ constexpr char kFooter[] = R"(Examples:
   deftc cache merge monday.json tuesday.json -o both.json
   deftc cache prune --stale
   deftc cache kernels list
-There are two caches. Tuned configs, and what was tuned for sparse layers: `deftc tune` fills it, `deftc explain`
-tells what comes out of it, and specs/CONFIGS.md describes the files and the rules; all commands here but
-`kernels` are about it, `regret` and `renew` of them about configs alone. Compiled
-kernels: `deftc cache kernels` is about it; it can be deleted at any time.)";
+There are two caches. The first has tuned configs and results for sparse layers: `deftc tune` fills it, `deftc
+explain` shows its use, and specs/CONFIGS.md describes the files and the rules. All commands here except `kernels`
+manage it, `regret` and `renew` only the configs. The second has compiled kernels: `deftc cache kernels` manages
+it, and you may delete it at any time.)";
 
 int list(Context &context, bool asJson) {
   const config_cache::Places places = config_cache::defaultPlaces();

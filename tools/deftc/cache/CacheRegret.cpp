@@ -105,7 +105,7 @@ void addCacheRegret(CLI::App &cache, Context &context) {
       "Examples:\n  deftc cache regret                (what the entries remember)\n"
       "  deftc cache regret llama3_8b      (timed now, on this machine)\n"
       "  deftc cache regret llama3_8b --limit 5 --offers 5      (are the rules' distances right?)\n"
-      "  deftc cache regret llama3_8b --held-out      (are entries worth it on other trees, too?)");
+      "  deftc cache regret llama3_8b --held-out      (do entries also pay on other trees?)");
   context.onRun(command, [&context, options] { return regretCommand(context, *options); });
 }
 

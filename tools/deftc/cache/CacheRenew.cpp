@@ -156,7 +156,9 @@ void addCacheRenew(CLI::App &cache, Context &context) {
   CLI::App *command = cache.add_subcommand("renew", "Time entries of older kernels again, against the "
                                                     "untuned choice and similar entries, without a search");
   auto options = std::make_shared<Options>();
-  command->add_option("SPEC", options->entries.input, "Whose entries; on trees that `deftc tune` has by name")
+  command
+      ->add_option("SPEC", options->entries.input,
+                   "The spec of the entries; on trees that `deftc tune` knows by name")
       ->type_name(kSpecOrFile)
       ->required();
   addEntryTimingOptions(*command, options->entries);
@@ -164,7 +166,7 @@ void addCacheRenew(CLI::App &cache, Context &context) {
       ->add_option("-o,--output", options->output,
                    "Write them to this file of configs; by default into your own configs")
       ->check(keptFile());
-  command->add_flag("--dry-run", options->isTrial, "Only time and say");
+  command->add_flag("--dry-run", options->isTrial, "Only time and report");
   command->footer("After an update of deftc, tuned entries may be stale, and fewer rules use them.\n"
                   "Examples:\n  deftc cache renew llama3_8b\n  deftc cache renew llama3_8b --dry-run");
   context.onRun(command, [&context, options] { return renewCommand(context, *options); });

@@ -214,9 +214,9 @@ void addReplayCommand(CLI::App &app, Context &context) {
                    "Write a program of the step in place of running it: `cpp` or `python`")
       ->check(CLI::IsMember({"cpp", "python"}));
   command->add_option("-o,--output", options->output, "Write the program to this file");
-  command->footer("Examples:\n  DEFT_CAPTURE=steps my_program\n"
-                  "  deftc replay steps/step_4711_00001.json\n"
-                  "  deftc replay steps/step_4711_00001.json --program python -o step.py");
+  command->footer("Examples:\n  deftc replay steps/step_4711_00001.json\n"
+                  "  deftc replay steps/step_4711_00001.json --program python -o step.py\n"
+                  "`DEFT_CAPTURE=steps my_program` writes such files.");
   context.onRun(command, [&context, options] { return replayCommand(context, *options); });
 }
 

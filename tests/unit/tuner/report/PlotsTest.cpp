@@ -31,7 +31,7 @@ TEST(PlotsTest, ThePathShowsEveryCandidateOnce) {
 
 TEST(PlotsTest, ChunksAreInOrderTheOpenOneFirst) {
   const std::string plot = chunkPlot(finishedClass());
-  EXPECT_LT(plot.find(">open<"), plot.find(">256<"));
+  EXPECT_LT(plot.find(">unlimited<"), plot.find(">256<"));
   EXPECT_LT(plot.find(">256<"), plot.find(">512<"));
   EXPECT_EQ(count(plot, "<polyline"), 3u); // one a partition that was timed
 }

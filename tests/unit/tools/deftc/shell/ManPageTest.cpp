@@ -51,7 +51,7 @@ TEST(ManPageTest, ADescriptionOfSeveralLinesHasThemOneBelowTheOther) {
 
 TEST(ManPageTest, EveryCommandWithAKindListsItsKinds) {
   const std::string page = shown(made("man"));
-  for (const char *kinds : {"What to show:\n.br\nast: ", "\n.br\njson: ", ": text, json, svg\n"})
+  for (const char *kinds : {"What to show:\n.br\nast: ", "\n.br\njson: ", ": text, json, svg, html\n"})
     EXPECT_THAT(page, HasSubstr(kinds));
 }
 
