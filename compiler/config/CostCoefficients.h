@@ -40,8 +40,8 @@ struct CostCoefficients {
 
 nlohmann::json toJson(const CostCoefficients &coefficients);
 
-/// Absent members keep their defaults, but for prices that were not there when files without them were
-/// written: these are 0. An unknown member, or a number that checkCost refuses, is an error.
+/// Absent members keep their defaults, except prices that did not exist when files without them were written:
+/// these are 0. An unknown member, or a number that checkCost refuses, is an error.
 support::Result<CostCoefficients> costFromJson(const nlohmann::json &json);
 
 /// Whether all prices are in ranges in which times can be added up and compared; names the first that is not.

@@ -30,8 +30,8 @@ inline PricedDevice someGpu() { return {DeviceKind::Gpu, "sm_90", 132, "NVIDIA H
 struct DevicePrices {
   PricedDevice device;
   CostCoefficients plans; ///< by which the planner compares two ways to cut a tree
-  /// By which several kernels are compared, each with the plan that it has by the above, and by which the
-  /// time of a plan is told. One set does not do both well: by these, plans are cut that leave blocks idle.
+  /// To compare several kernels, each with its plan by the above, and to report the time of a plan. One set
+  /// does not do both well: plans cut by these prices leave blocks idle.
   CostCoefficients kernels;
   std::string note; ///< where they come from
 

@@ -74,8 +74,8 @@ struct Family {
 
   // What can be compiled and launched, beyond what holds for all families of the device (Legality.cpp):
   std::span<const PhaseRule> rules;
-  /// Of a phase, rows alone say something, the most of an item: no kernel is compiled for the other numbers,
-  /// so they stay as they come.
+  /// Of a phase only the rows matter, the most of an item: no kernel is compiled for the other numbers, so
+  /// they are kept unchanged.
   bool countsRowsAlone = false;
   /// Dynamic shared memory of one block, in bytes, as smemBytes<Config>() of the header has it; a CPU's:
   /// null.

@@ -11,7 +11,7 @@ inline int blocksPerSm(const KernelShape &shape, const PhaseConfig &phase, const
                        Families all = families()) {
   return blocksPerSm({shape, phase, target, familyOf(phase, all)});
 }
-/// What plan::makePlan is told before a kernel is loaded: of the phase that runs fewest. `units`: a GPU's
+/// The blocks for plan::makePlan before a kernel is loaded: of the phase that runs fewest. `units`: a GPU's
 /// multiprocessors, or threads.
 int estimateBlocks(const KernelShape &shape, const config::Config &config, const target::Target *target,
                    int units, Families all = families());

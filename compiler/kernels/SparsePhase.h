@@ -16,7 +16,7 @@ namespace deft::kernels {
 support::Result<PhaseConfig> sparsePhase(const KernelShape &shape, const target::Target &target);
 
 /// What else may be faster by the shape and the device, and is legal; that of sparsePhase() stands first. As
-/// many warps as split a tile's rows and tokens by 16, up to eight, of which none has more than 32 tokens.
+/// many warps as split a tile's rows and tokens by 16, up to eight, each with at most 32 tokens.
 std::vector<PhaseConfig> sparsePhases(const KernelShape &shape, const target::Target &target);
 
 /// Whether two of these are one kernel.

@@ -51,7 +51,7 @@ std::vector<std::string> functionNames();
 const std::vector<std::string> &attentionKeys();
 /// What functions are declared as: mask, score, and the hooks of elements.
 const std::vector<std::string> &functionKinds();
-/// Words that cannot be declared: keywords, built-in names but for those of an element, and functions.
+/// Words that cannot be declared: keywords, built-in names except those of an element, and functions.
 bool isReservedWord(std::string_view text);
 
 } // namespace deft::spec

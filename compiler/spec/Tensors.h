@@ -4,9 +4,9 @@
 #include <optional>
 #include <string>
 
-/// What q, k, v and the output are made of. Everybody who counts elements, bytes or columns asks the tensor
-/// that is meant, and nobody may count on two of them being alike but by its word: what a backend cannot do
-/// yet is a rule of its own (kernels::Family).
+/// The types and dims of q, k, v and the output. Ask the tensor in question for elements, bytes or columns,
+/// and do not assume that two tensors are alike: a rule of a backend says what it cannot do yet
+/// (kernels::Family).
 namespace deft::spec {
 
 // clang-format off: one row a line, in columns

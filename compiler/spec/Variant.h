@@ -244,7 +244,7 @@ struct Variant : AttentionShape, Hooks {
   std::optional<SelectSpec> select; ///< none: every layer attends to all that it sees
   support::SourceRange range;       ///< the name in `attention NAME`
 
-  /// Its arrays over tokens, of which each token that is read has a value, for each KV head or for all.
+  /// Its arrays over tokens: a value for each token that is read, for each KV head or for all.
   int tokenParams() const {
     int count = 0;
     for (const Param &param : params)

@@ -46,7 +46,7 @@ struct PositionSum {
   bool operator==(const PositionSum &) const = default;
 };
 
-/// Intervals of kv_pos outside of which a query sees nothing. All bounds are necessary conditions: what a
+/// Intervals of kv_pos; outside of them a query sees nothing. All bounds are necessary conditions: what a
 /// bound leaves may still be hidden, what it takes away is.
 struct VisibleBounds {
   /// kv_pos >= at, or kv_pos < at; `at` has no kv_pos. Holds where every one of `fits` stays within i32 for

@@ -4,9 +4,9 @@
 #include <functional>
 #include <string>
 
-/// What happens seldom and costs much, told to one function of the program that uses the library. Nobody is
-/// told unless a program asks for it; one read of a flag is then all that it costs. The function is the
-/// process's, because what it is told of happens below any object that a program holds.
+/// Rare, expensive events, for a callback of the program that uses the library. Without a callback it costs
+/// one read of a flag. The callback belongs to the process, because the events happen below any object that a
+/// program holds.
 namespace deft::support {
 
 enum class LogKind {
@@ -40,7 +40,7 @@ bool isLogged() noexcept;
 /// Tells, if somebody is to be told. Where words cost something, ask isLogged() before.
 void log(const LogMessage &message) noexcept;
 
-/// Something that takes its time, from here on; the clock is only read where somebody is told.
+/// Something that takes time, from here on; the clock is read only if there is a callback.
 class LoggedSpan {
 public:
   LoggedSpan() : isLogged_(isLogged()) {

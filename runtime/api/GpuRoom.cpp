@@ -14,7 +14,7 @@ namespace deft::api {
 
 namespace {
 
-/// Nodes of a path that there is room for, in the mean.
+/// Nodes of a path that there is room for, on average.
 constexpr std::int64_t kPathNodes = 32;
 /// Partials of a query that stem from nodes, and not from chunks.
 constexpr std::int64_t kNodePartials = 4;

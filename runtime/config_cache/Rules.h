@@ -18,7 +18,7 @@ enum class Rule {
 std::string ruleName(Rule rule);
 
 /// An entry counts as near up to this distance, over class, variant and device. On an H200 fresh ones up to
-/// here took 0.994 to 0.998 of the untuned choice's time in the mean, other classes at 1.5 as much or more
+/// here took 0.994 to 0.998 of the untuned choice's time on average, other classes at 1.5 as much or more
 /// (1.23 at worst), and stale ones of other classes 1.01 to 1.04 (1.84 at worst): `deftc cache regret`.
 inline constexpr double kNearbyLimit = 1.0;
 /// A stale entry for this variant and class, and one whose search was cut short, comes before near ones that
@@ -30,7 +30,7 @@ inline constexpr double kSiblingDistance = 0.5;
 /// Ok where a config can be used; else the error says why not.
 using LegalityCheck = std::function<support::Result<void>(const config::Config &)>;
 
-/// At most this many of Ruling::next are told.
+/// Reports show at most this many of Ruling::next.
 inline constexpr std::size_t kMostNext = 8;
 
 struct Request {

@@ -21,7 +21,7 @@ struct ResultView {
 
 /// The first row, by query and head, that has a NaN or an infinity in q, in keys and values that it reads, in
 /// its lse or in its output, and of that row the first of these: an error that names both. None: all is
-/// finite, but for an lse of -inf. `reach` is that of the run's mask: what it hides for certain is not looked
+/// finite, except an lse of -inf. `reach` is that of the run's mask: what it hides for certain is not looked
 /// at. All memory is the host's.
 std::optional<support::Error> findNotFinite(const spec::Variant &variant, const plan::Plan &plan,
                                             const plan::Reach &reach, const InputView &inputs,

@@ -11,7 +11,7 @@
 /// saturates: what is beyond the largest number, infinities included, becomes that. NaN stays NaN.
 namespace deft::exec {
 
-/// What a format is, but for its sign bit.
+/// A format, without its sign bit.
 struct Fp8Format {
   int mantissaBits, bias;
   std::uint8_t largest; ///< code of the largest number

@@ -41,7 +41,7 @@ inline int pageSizeOf(const spec::Variant &variant) {
   return variant.cache.paged ? variant.cache.pageSize : 0;
 }
 
-/// Elements from one query's row of q or of an output to the next one's, of which 0 says that they are
+/// Elements from one query's row of q or of an output to the next one's; 0 says that they are
 /// packed.
 inline long long rowStrideOf(long long given, const spec::Variant &variant, const spec::TensorType &tensor) {
   return given > 0 ? given : static_cast<long long>(variant.queryHeads) * tensor.dim;

@@ -37,8 +37,8 @@ struct Compiled {
 /// The options that a compilation passes, in their order. Part of a cubin's cache key.
 std::vector<std::string> compilerOptions(std::string_view arch, const CompileOptions &options);
 
-/// The places where NVRTC is looked for, in order: what the build was told; where this code is a package of
-/// Python, the wheel of NVRTC beside it; the loader's own path; CUDA_HOME and CUDA_PATH, /usr/local/cuda.
+/// The places of NVRTC, in order: the build's option; where this code is a package of Python, the wheel of
+/// NVRTC beside it; the loader's own path; CUDA_HOME and CUDA_PATH, /usr/local/cuda.
 std::vector<std::string> searchPaths(const SearchOptions &options);
 
 /// A loaded NVRTC. Safe for use by several threads at once.

@@ -62,7 +62,7 @@ public:
   // head.
   /// Of an item whose runs are these, at least.
   double leastUnitUs(std::span<const Segment> runs, int tokens) const;
-  /// Of an item of so many queries, all of which see all of its tokens.
+  /// Of an item of so many queries that all see all of its tokens.
   double leastUnitUs(int queries, int tokens) const {
     const Step &step = steps_[static_cast<std::size_t>(queries)];
     const int steps = (tokens + step.tokens - 1) / step.tokens;

@@ -31,7 +31,7 @@ inline bool haveAllWarps(int rows) { return !haveFewerWarps(rows) && rows <= kDe
 /// Where the runs of each warp begin among the item's, and where the last one's end.
 std::array<int, kDealtWarps + 1> dealtBegins(std::span<const abi::Run> runs);
 
-/// Writes into the item what follows from its runs, of which some are dealt.
+/// Writes into the item what follows from its runs, some of them dealt.
 void countDealt(abi::Item &item, std::span<const abi::Run> runs);
 
 /// Whether what an item with dealt tokens says of its runs may be relied on.

@@ -9,7 +9,7 @@
 /// FastTree's decision: for every node, whether its tokens are read together with those of its parent.
 ///
 /// A *group* is the tokens of a node and of the ancestors that it is joined to in a row; the queries below
-/// the node read it together, but for those below children that are joined to it: these read the same tokens
+/// the node read it together, except those below children that are joined to it: these read the same tokens
 /// again, in the children's groups. Joining saves partials and items, and costs reading again.
 ///
 /// FastTree goes from the root down and decides edge by edge. A node's best length depends on what lies

@@ -237,7 +237,7 @@ void Planner::makeUnion(const VariantFacts &facts, const config::Config &config,
       prices_[kept++] = price;
   prices_.resize(kept);
   std::reverse(prices_.begin(), prices_.end());
-  // The last step of a tile is half empty in the mean.
+  // The last step of a tile is half empty on average.
   const double tileUs = model_.itemUs() + model_.stepUs(1) / 2;
   makeUnionTiles(view_, prices_, tileUs, scratch_, tiles_);
 }

@@ -51,7 +51,7 @@ struct Segment {
 /// tokens seen, caller's index). Rebuilt in place: nothing is allocated once it has seen a tree of the size.
 ///
 /// Where a mask hides tokens from all who could see them (VisibleTree), paths are what is left of them:
-/// lengths and positions count no hidden tokens, but for Place::hidden.
+/// lengths and positions count no hidden tokens, except Place::hidden.
 class TreeView {
 public:
   void build(const tree::KvTree &tree);

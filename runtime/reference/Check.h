@@ -50,7 +50,7 @@ struct CheckOptions {
   int threads = 1;
   /// Above this many (row, token) pairs only some queries are checked (queriesToCheck); 0: no bound.
   long long mostRowTokens = 0;
-  /// No query is begun after that, but for the first one; none: all are checked.
+  /// After that no query begins, except the first one; none: all are checked.
   Deadline deadline = {};
   /// Told after each query how many of how many are done, by any of the threads.
   std::function<void(long long, long long)> progress = {};

@@ -27,7 +27,7 @@ public:
   std::vector<double> query(std::vector<double> row, Site site, std::vector<EitherWay> *eitherWay = nullptr);
   /// A token's row of K likewise; `site` is that of the token.
   std::vector<double> key(std::vector<double> row, Site site, std::vector<EitherWay> *eitherWay = nullptr);
-  /// Element `dim` of a normalised row as it is written, but for its rounding.
+  /// Element `dim` of a normalised row as written, before its rounding.
   double output(double x, int dim, Site site);
   /// A normalised row likewise, and what roundings that move `row` by `noise` of its norm move that by,
   /// relative to its own: `noise` anew.

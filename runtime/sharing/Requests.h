@@ -85,7 +85,7 @@ private:
   std::int64_t rowEntries_; ///< the most of a row at even distances
 };
 
-/// Reads all requests, and sees that all is as it can be but for what the pages are.
+/// Reads and checks all requests, except the pages themselves.
 support::Result<void> readRequests(const Requests &requests, const RowReader &rows,
                                    std::vector<Request> &read);
 

@@ -73,7 +73,7 @@ public:
   static constexpr int kMaxTokens = 1 << 30;
   static constexpr int kMaxNodes = 1 << 24;
   static constexpr int kMaxQueries = 1 << 24;
-  /// Location of a node of which nobody has said where its tokens lie (see checkPlaced).
+  /// Location of a node that is not placed (see checkPlaced).
   static constexpr int kNotPlaced = -1;
 
   /// Adds a node below `parent` (-1: a root) and returns its index. Fails on a parent that is not in the

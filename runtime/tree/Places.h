@@ -5,7 +5,7 @@
 
 namespace deft::tree {
 
-/// Whether somebody has said where the tokens of each living node lie. The error names one of which nobody
+/// Whether each living node is placed. The error names one of which nobody
 /// has.
 support::Result<void> checkPlaced(const KvTree &tree);
 

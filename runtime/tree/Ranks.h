@@ -25,7 +25,7 @@ struct HeldTokens {
   int location = 0;       ///< of the first one in the rank's cache
 };
 
-/// Which tokens of a tree lie in the cache of this rank. Every rank has the same value but for `rank`.
+/// Which tokens of a tree lie in the cache of this rank. All ranks have the same value except `rank`.
 class Ranks {
 public:
   static constexpr int kMost = 64;
@@ -76,7 +76,7 @@ support::Result<void> checkHeld(const KvTree &tree);
 /// which has the least so far. The same tree gives the same layout on all ranks.
 std::vector<int> proposeHolders(const KvTree &tree, int count, int pageSize);
 
-/// All that ranks must agree on: nodes, queries, and the layout but for `rank`.
+/// All that ranks must agree on: nodes, queries, and the layout except `rank`.
 std::uint64_t hashOf(const KvTree &tree);
 
 } // namespace deft::tree

@@ -14,7 +14,7 @@ struct TreeSummary {
   long long readTokens = 0; ///< that some query sees: what must be read at least once
   long long pathTokens = 0; ///< sum over the queries' paths
 
-  /// How many queries see a token that is seen at all, in the mean.
+  /// How many queries see a visible token, on average.
   double sharing() const { return readTokens > 0 ? static_cast<double>(pathTokens) / readTokens : 0; }
 };
 

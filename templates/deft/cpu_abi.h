@@ -9,7 +9,7 @@
 ///
 /// Vectors of q and k have CpuKernel::keyDim elements, those of v, of sums and of results valueDim.
 ///
-/// The functions are pure but for the memory that a call names, keep no state and may run on any number of
+/// The functions are pure except for the memory that a call names, keep no state and may run on any number of
 /// threads at once. Every pointer must be aligned to its element only.
 namespace deft::abi {
 

@@ -114,7 +114,7 @@ private:
     }
   };
 
-  /// The row's largest logarithm, of which lane i has that of partial i.
+  /// The row's largest logarithm; lane i has that of partial i.
   __device__ __forceinline__ float largestLse(float top) const {
 #pragma unroll 1
     for (int i = lane_ + 32; i < count_; i += 32)

@@ -24,7 +24,7 @@ struct KernelRow {
 std::span<const KernelRow> fasttreeRows();
 /// DeFT's workloads: few-shot prompts, speculative token trees, reasoning.
 std::span<const KernelRow> deftRows();
-/// No sharing at all: nobody may lose there.
+/// No sharing at all: deftc should not lose there.
 std::span<const KernelRow> flatRows();
 /// Other heads, head dims and trees, against the floor alone.
 std::span<const KernelRow> otherRows();

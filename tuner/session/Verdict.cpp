@@ -13,7 +13,7 @@ using config_cache::Coordinates;
 
 namespace {
 
-/// A config is clearly slower on one tree when it is by this much; or on all that were held out in the mean.
+/// A config is clearly slower if it is by this much on one tree, or on average of the held-out trees.
 constexpr double kClearLoss = 0.02, kMeanLoss = 0.005;
 /// What is for trees like some alone has to be for those that differ by so much at least: else it is worth
 /// nothing to a tree that grows.

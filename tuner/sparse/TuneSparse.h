@@ -42,7 +42,7 @@ struct TuneReport {
   config::PhaseConfig untunedTile, tile;
   int tiles = 1;                 ///< that were compared
   bool isPackaged = false;       ///< the tile is the package's, so only cuts were tuned
-  double tileGain = 1;           ///< over the untuned tile, in the mean
+  double tileGain = 1;           ///< over the untuned tile, on average
   std::vector<TunedLists> lists; ///< that are done now
   /// That were done before, and are not among these: as their entries have them, so without `cutUntuned`.
   std::vector<TunedLists> known;

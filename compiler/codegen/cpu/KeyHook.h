@@ -9,7 +9,7 @@ class KeyRows {
 public:
   explicit KeyRows(const KernelContext &context);
 
-  /// The block of a call, of which tokens below `count` (i64) are there.
+  /// The block of a call; it has the tokens below `count` (i64).
   struct Tokens {
     mlir::Value call, count;
   };

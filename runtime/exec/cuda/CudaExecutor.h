@@ -31,7 +31,7 @@ public:
   support::Result<void> enqueueSelecting(const CudaInputs &on);
   support::Result<void> enqueueSparse(const CudaInputs &on);
 
-  /// One run from the plan to its outputs on the host, of which rows that nobody writes are NaN.
+  /// One run from the plan to its outputs on the host; rows that no item writes are NaN.
   support::Result<void> run(const plan::Plan &plan, CudaInputs &on, Outputs &outputs);
   /// The same, and the lists.
   support::Result<void> runSelecting(const plan::Plan &plan, CudaInputs &on, Outputs &outputs,

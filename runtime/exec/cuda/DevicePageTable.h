@@ -47,7 +47,7 @@ private:
 
   DevicePageTable(const std::shared_ptr<device::Device> &device, int pages, device::Kernel writer);
   support::Result<void> checkStream(device::cu::Stream stream) const;
-  /// Has `count` changes written, of which `changeAt` gives each.
+  /// Writes `count` changes; `changeAt` gives each.
   template <typename ChangeAt>
   support::Result<void> write(std::size_t count, ChangeAt changeAt, device::cu::Stream stream);
 

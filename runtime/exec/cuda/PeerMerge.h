@@ -30,7 +30,7 @@ public:
 
   StateType type() const { return type_; }
 
-  /// `args` in memory of the device, but for bufferBytes, which is given by the room of all ranks' memories,
+  /// `args` in memory of the device, except bufferBytes, which is given by the room of all ranks' memories,
   /// lanesOfRow and late, which are found here. Waits for nothing, can be captured.
   support::Result<void> launch(abi::PeersArgs args, device::cu::Stream stream) const;
 

@@ -57,7 +57,7 @@ struct PlanRoom : PlanCounts {
   /// for.
   support::Result<void> checkCounted(const spec::Variant &variant) const;
 
-  /// The first thing of which the plan has more than there is room for.
+  /// The first count that exceeds the room.
   support::Result<void> check(const plan::Plan &plan, const plan::DraftTables &drafts = {},
                               const SelectingTables &selecting = {}) const;
 

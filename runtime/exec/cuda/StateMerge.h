@@ -30,7 +30,7 @@ public:
 
   StateType type() const { return type_; }
 
-  /// `args` in memory of the device, but for lanesOfRow, which is found here. Waits for nothing.
+  /// `args` in memory of the device, except lanesOfRow, which this computes. Waits for nothing.
   support::Result<void> launch(abi::StatesArgs args, device::cu::Stream stream) const;
 
 private:

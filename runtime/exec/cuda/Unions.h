@@ -6,7 +6,7 @@
 
 #include <vector>
 
-/// Which queries of a plan read their lists as one (templates/deft/union_abi.h).
+/// Which queries of a plan read the union of their lists (templates/deft/union_abi.h).
 namespace deft::exec {
 
 /// What the kernel that reads unions takes.

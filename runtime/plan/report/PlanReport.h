@@ -23,7 +23,7 @@ struct MaskSite {
   int depth = 0; ///< of the token's node
 };
 
-/// A plan and all that is told of it: as text by `deftc plan`, as JSON, and as a picture. Plain values.
+/// A plan and its report: as text by `deftc plan`, as JSON, and as a picture. Plain values.
 struct PlanReport {
   std::string treeName; ///< for people
   tree::KvTree tree;
@@ -57,7 +57,7 @@ support::Result<PlanReport> reportPlan(tree::KvTree tree, const VariantFacts &fa
                                        const config::Config &config, const config::CostCoefficients &prices,
                                        int blocks, const PlanOptions &options = {});
 
-/// "4,400 tokens read, each by 10.1 queries in the mean"; under a mask, how many are left out for it.
+/// "4,400 tokens read, each by 10.1 queries on average"; under a mask, how many it hides.
 std::string readText(const PlanReport &report);
 
 /// Of what each item has a unit: "8 KV heads", or "2 groups of query heads".

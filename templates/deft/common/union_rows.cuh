@@ -12,7 +12,7 @@ template <class Config> struct OfRuns : Config {
   static constexpr bool kReadsUnions = false;
 };
 
-/// As for runs, but for who sees a token: TokenRecords::visible has a bit for each query of the item.
+/// As for runs, except for visibility: TokenRecords::visible has a bit for each query of the item.
 template <class Config, class Variant>
   requires kReadsUnions<Config>
 class WarpRows<Config, Variant> : public WarpRows<OfRuns<Config>, Variant> {

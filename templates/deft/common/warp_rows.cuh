@@ -155,8 +155,8 @@ public:
     return any ? seen : kHidden;
   }
 
-  /// Of 16 tokens, of which each lane has one, where masks ask for them. Not to be asked for under a
-  /// condition: ptxas 13.0 makes predicated reductions of that, and some of these by a wrong predicate.
+  /// Of 16 tokens, one for each lane, where masks ask for them. Not to be asked for under a condition: ptxas
+  /// 13.0 makes predicated reductions of that, and some of these by a wrong predicate.
   static __device__ __forceinline__ TokenBounds boundsOf(const TokenRecords &tokens, int token) {
     TokenBounds bounds{};
     if constexpr (Variant::kHasMask) {
@@ -191,7 +191,7 @@ public:
   __device__ __forceinline__ int queryEnd() const { return queryEnd_; }
   __device__ __forceinline__ int kvHead() const { return kvHead_; }
 
-  /// From products to final scores, but for masks, for kGroups groups of 16 tokens from the one given.
+  /// From products to final scores, without masks, for kGroups groups of 16 tokens from the one given.
   template <int kGroups>
   __device__ __forceinline__ void score(const TokenRecords &tokens, int group,
                                         Fragment<2 * kGroups> &s) const {

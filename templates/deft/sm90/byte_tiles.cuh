@@ -8,7 +8,7 @@ namespace deft::sm90 {
 
 template <class Config, class Variant> class Producer;
 
-/// How a copying warp fills the tiles of an 8-bit cache: in two steps, of which the second converts.
+/// How a copying warp fills the tiles of an 8-bit cache: in two steps; the second converts.
 template <class Config, class Variant> class ByteTiles {
   using Copying = Producer<Config, Variant>;
   using L = Layout<Config>;

@@ -86,8 +86,8 @@ private:
         endStep_(firstStep + tilesOf<Config>(item)), lane_(threadIdx.x % 32), warp_(threadIdx.x / 32 % 4),
         group_(groupOfWarp()) {}
 
-  /// In a way from which the compiler knows that the warp agrees: what follows from it, as the place of a
-  /// tile and its descriptors, is then computed once for the warp, where products want it.
+  /// Written so that the compiler knows that the warp agrees: what follows from it, as the place of a tile
+  /// and its descriptors, is then computed once for the warp, where products want it.
   static __device__ __forceinline__ int groupOfWarp() {
     const int group = threadIdx.x / 128 - 1;
     return kPlacesOnce ? __shfl_sync(~0u, group, 0) : group;

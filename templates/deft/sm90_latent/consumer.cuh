@@ -63,7 +63,7 @@ private:
     }
   }
 
-  /// In a way from which the compiler knows that the warp agrees.
+  /// Written so that the compiler knows that the warp agrees.
   static __device__ __forceinline__ int groupOfWarp() {
     return __shfl_sync(~0u, static_cast<int>(threadIdx.x) / 128 - 1, 0);
   }

@@ -17,7 +17,7 @@ struct NamedProgram {
 
 /// The programs and the trees that are named side by side on the command line.
 struct CompareInputs {
-  std::vector<std::unique_ptr<NamedProgram>> programs; ///< at least one, each of which stays where it is
+  std::vector<std::unique_ptr<NamedProgram>> programs; ///< at least one; addresses stay valid
   std::vector<NamedTree> trees;                        ///< at least one
 };
 

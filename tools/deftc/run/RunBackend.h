@@ -39,7 +39,7 @@ public:
 
   /// The config for a step's tree, and why it is that one; valid until the next call.
   const config_cache::Ruling &choose(const tree::KvTree &tree) { return chooser_.choose(tree); }
-  /// By which a plan's time is told.
+  /// The prices of a plan's reported time.
   const config::CostCoefficients &kernelPrices() const { return chooser_.kernelPrices(); }
   /// What the mask shows by the values of its parameters.
   void setReach(const plan::Reach &reach) { chooser_.setReach(reach); }

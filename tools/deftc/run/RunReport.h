@@ -42,7 +42,7 @@ struct RunReport {
     bool isAdvanced = false; ///< by advance(), not made anew
     double runUs = 0;        ///< median
   };
-  std::vector<Step> steps; ///< at least one; what else is told is of the last
+  std::vector<Step> steps; ///< at least one; other fields are of the last
   RunTimes times;
   double readBandwidth = 0;      ///< bytes per second of a plain read of the same tokens; 0: not measured
   std::optional<double> floorUs; ///< where the device's ceilings are known

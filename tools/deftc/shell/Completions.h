@@ -6,7 +6,7 @@ namespace CLI {
 class App;
 } // namespace CLI
 
-/// What shells and man are told of the command line: read from the parser itself, so that nothing can be
+/// The command line for shells and man: read from the parser itself, so nothing can be
 /// missing.
 namespace deft::cli {
 

@@ -156,7 +156,7 @@ std::string statusText(const session::Status &status) {
   return text;
 }
 
-/// What else is read, the program and its parameters, is told by what opens it.
+/// Trees and outputs; openProgram and openParams register the other files.
 Result<void> checkFiles(Context &context, const Options &options) {
   FilesInUse &files = context.files;
   for (const std::string &tree : options.trees)
