@@ -162,9 +162,8 @@ TEST(BlockTest, RegistersAreNotDealtTwice) {
   };
   EXPECT_EQ((deal.operator()<72, 216>()), "");
   EXPECT_EQ((deal.operator()<88, 208>()), "");
-  EXPECT_THAT(
-      (deal.operator()<80, 216>()),
-      HasSubstr("setmaxnreg deals 2048 registers to a thread of each warp, the launch has 2016"));
+  EXPECT_THAT((deal.operator()<80, 216>()),
+              HasSubstr("setmaxnreg deals 2048 registers to a thread of each warp, the launch has 2016"));
 }
 
 TEST(BlockTest, MbarriersCountArrivalsByPhases) {
