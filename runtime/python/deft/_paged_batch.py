@@ -249,7 +249,7 @@ class PagedBatch(Runs):
         does nothing."""
         self._check_is_ready()
         if self._most_drafts is None:
-            raise UsageError("the batch is not one of requests with drafts", "give drafts= to update")
+            raise UsageError("the batch has no requests with drafts", "give drafts= to update")
         if self._most_drafts == 0:
             return
         on_gpu, device, stream = place_of(bits, stream)
