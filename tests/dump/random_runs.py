@@ -3,15 +3,13 @@
 
 An attention is drawn from a seed, once as a text of the language and once as a NumPy function of the same expression.
 
-  tests/dump/random_runs.py build DEFTC FOLDER --seed S --specs N [--alike | --multiply-bytes]
-                                                                              writes specs and packages with CPU code
+  tests/dump/random_runs.py build DEFTC FOLDER --seed S --specs N [--alike] [--multiply-bytes]   writes specs and packages with CPU code
   tests/dump/random_runs.py run DEFTC FOLDER --runs M [--jobs J] [--backend cuda] [--json FILE]
 
 `run` needs only the folder and a deftc that runs packages (it may have been built without LLVM). It gives each attention its
 share of the M runs: another tree, partition, chunk, order of pages and parameters each. With `--alike` K and V are of one
 dim; without, a quarter of the attentions have latent caches, and another K and V of dims of their own. With `--multiply-bytes`
-products are of 8 bits. Exit code 1: a row was
-wrong, and the lines above say which run and how to make it again.
+products are of 8 bits. Exit code 1: a row was wrong, and the lines above say which run and how to make it again.
 """
 
 import argparse
@@ -29,6 +27,7 @@ from pathlib import Path
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parent))
+from eight_bits import are_scaled, as_bytes, byte_weights_off  # noqa: E402
 from npy import Array  # noqa: E402
 from random_elements import Hooks, made_rows  # noqa: E402
 
@@ -301,21 +300,6 @@ def path_of(tree, begins, query, is_whole):
     return np.array(rows, dtype=np.int64), np.array(depths, dtype=np.int32), q_pos
 
 
-def to_e4m3(values):
-    """To the nearest number of e4m3, ties to even, of magnitudes up to 448."""
-    exponent = np.maximum(np.frexp(values)[1] - 1, -6)
-    return np.ldexp(np.rint(np.ldexp(values, 3 - exponent)), exponent - 3)
-
-
-def as_bytes(rows, off):
-    """Rows of q as products of 8 bits take them, over a power of two a row, and by how much elements may be other numbers."""
-    largest = np.abs(rows).max(axis=-1, keepdims=True)
-    scale = np.exp2(np.ceil(np.log2(np.maximum(largest, 2.0**-126) / 448)))
-    made = scale * to_e4m3(rows / scale)
-    others = [np.clip((rows + sign * off) / scale, -448, 448) for sign in (-1, 1)]
-    return made, np.where(off > 0, np.max([np.abs(scale * to_e4m3(other) - made) for other in others], axis=0), 0)
-
-
 def products(attention, q, k, of_row):
     """scale times q.k for each head and token, and how far it may be off: by elements that hooks may round the other way."""
     count = len(k)
@@ -352,14 +336,6 @@ def weigh(attention, at, of_row, product, product_off):
         if attention.factor:
             weights = weights * np.broadcast_to(attention.factor(at), weights.shape)
     return weights, lse, s_off
-
-
-def are_scaled(attention, k, scales):
-    """Whether each element is a number of at most four significant bits, times its scale, rounded to q's type."""
-    of_columns = np.repeat(scales.astype("float32"), attention.scale_columns, axis=-1)
-    mantissa, exponent = np.frexp(k.astype("float32") / of_columns)
-    number = np.ldexp(np.round(mantissa * 16) / 16, exponent).astype("float32")
-    return np.all(np.abs(number * of_columns - k) <= 2.0**-8 * np.abs(k))
 
 
 def wrong_rows(attention, tree, dump, params):
@@ -399,10 +375,7 @@ def wrong_rows(attention, tree, dump, params):
         lengths = np.linalg.norm(values, axis=2)
         cancelled = np.einsum("ht,th->h", np.abs(weights), lengths)
         moved = 2 * np.einsum("ht,th->h", np.abs(weights) * s_off, lengths)
-        of_weights = 0.0
-        if attention.byte_products:  # 3 times this is more than half a unit of e4m3, or of its subnormal numbers
-            least = 2.0**-19 * weights.max(axis=1, initial=0)
-            of_weights = 2.0**-5 * reach + least * np.linalg.norm(lengths.T, axis=1)
+        of_weights = byte_weights_off(weights, reach, lengths) if attention.byte_products else 0.0
         off = 3 * (rounding * reach + 2e-5 * cancelled + of_weights) + moved
         if attention.hooks.output:
             written = attention.hooks.output(expected, of_row)
@@ -477,7 +450,7 @@ def build(args):
                               capture_output=True, text=True, check=False)  # fmt: skip
         if done.returncode != 0:
             sys.exit(f"{folder / f'{index}.deft'} does not build:\n{done.stderr}")
-    (folder / "seed.json").write_text(json.dumps({"seed": args.seed, "specs": args.specs, "alike": args.alike, "multiply_bytes": args.multiply_bytes}))
+    (folder / "seed.json").write_text(json.dumps({name: getattr(args, name) for name in ("seed", "specs", "alike", "multiply_bytes")}))
 
 
 def run(args):

@@ -2,6 +2,7 @@
 // hold their values, q, K and V of three types.
 #include "compiler/driver/Compilation.h"
 #include "compiler/kernels/DefaultConfig.h"
+#include "runtime/exec/Half.h"
 #include "tests/support/Forest.h"
 #include "tests/unit/runtime/exec/cpu/CompiledProblem.h"
 
