@@ -145,7 +145,9 @@ private:
     float lses[kAtOnce];
     uint4 packed[kAtOnce];
     const bool areAllAtOnce = args_.count <= kAtOnce;
-    if (areAllAtOnce && lane < pieces_)
+    // More than four pieces with their logarithms do not fit registers on all GPUs.
+    const bool isAhead = kAtOnce <= 4 && areAllAtOnce;
+    if (isAhead && lane < pieces_)
       read(packed, 0, row, lane);
     float top = -kInfinity, total = 0.f;
 #pragma unroll 1
@@ -172,7 +174,7 @@ private:
       for (int first = 0; first < args_.count; first += kAtOnce) {
         if (!areAllAtOnce)
           read(lses, first, row);
-        if (!areAllAtOnce || piece != lane)
+        if (!isAhead || piece != lane)
           read(packed, first, row, piece);
 #pragma unroll
         for (int i = 0; i < kAtOnce; ++i)
