@@ -10,7 +10,7 @@
 namespace deft {
 namespace {
 
-constexpr int kPage = 16, kHistory = 70, kBeams = 900, kPages = 400;
+constexpr int kPage = 16, kHistory = 20, kBeams = 4400, kPages = 1800; // as many as fill the GPU
 
 class GpuBeamTreeTest : public testing::Test {
 protected:
@@ -55,7 +55,7 @@ TEST_F(GpuBeamTreeTest, OneCallIsAStepOfTheHost) {
   follow();
   GpuPlan plan = GpuPlan::make(attention_, beams_.tree()).value();
   GpuPlan *plans[] = {&plan};
-  for (int step = 0; step < 4; ++step) {
+  for (int step = 0; step < 3; ++step) {
     ASSERT_EQ(beams_.advance(parents_, {.gpuPlans = plans, .stream = stream_}).value(), Advanced::Remade);
     follow();
     ASSERT_TRUE(plan.isCurrent());
@@ -78,7 +78,7 @@ TEST_F(GpuBeamTreeTest, AGraphServesStepsThatFollow) {
   ASSERT_TRUE(captured) << captured.error().text();
   ASSERT_EQ(cuGraphInstantiateWithFlags(&executable, graph, 0), 0);
   GpuPlan *plans[] = {&plan};
-  for (int step = 0; step < 4; ++step) {
+  for (int step = 0; step < 3; ++step) {
     ASSERT_TRUE(beams_.advance(parents_, {.gpuPlans = plans, .stream = stream_}));
     follow();
     ASSERT_EQ(cuGraphLaunch(executable, stream_), 0);
