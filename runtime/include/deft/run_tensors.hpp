@@ -27,7 +27,7 @@ public:
     const deft_attention_facts &facts = attention.facts();
     inputs_.size = sizeof inputs_;
     inputs_.q = rows(q_, of.q, facts.query_dtype, queries, facts, facts.key_dim, of.qStride);
-    inputs_.k = cache(k_, of.k, facts.key_dtype, facts, of.kRope ? facts.value_dim : facts.key_dim,
+    inputs_.k = cache(k_, of.k, facts.key_dtype, facts, of.kRope ? facts.value_dim : keyRow(facts),
                       of.cachePages, of.strides);
     inputs_.k_rope = cache(kRope_, of.kRope, facts.key_dtype, facts, facts.key_dim - facts.value_dim,
                            of.cachePages, of.kRopeStrides);
@@ -71,6 +71,13 @@ private:
       return set(data, dtype, sizes, ndim);
     }
   };
+
+  /// Elements of a row of K. A row with scales is bytes: values, a float for each scale_columns of them,
+  /// 16-bit columns.
+  static std::int64_t keyRow(const deft_attention_facts &facts) {
+    const std::int64_t values = facts.value_dim, rope = facts.key_dim - values;
+    return facts.scale_columns == 0 ? facts.key_dim : values + 4 * (values / facts.scale_columns) + 2 * rope;
+  }
 
   static const deft_tensor *rows(Tensor &tensor, const void *data, deft_dtype dtype, int queries,
                                  const deft_attention_facts &facts, std::int64_t dim, std::int64_t stride) {

@@ -186,12 +186,13 @@ TEST_F(RanksApiTest, InterleavedBatchesAreThoseOfOneRank) {
 
 /// Pages of several ranks with the same number are different pages.
 TEST_F(RanksApiTest, BatchesByPageAreThoseOfOneRank) {
-  constexpr int kCount = 2;
+  // Rows go on behind the longest request, so that all that it may gain lies on one rank.
+  constexpr int kCount = 2, kLongRow = 12;
   // The prompt of four pages is split; ends lie on one rank each.
-  std::vector<int> table(3 * kRow, -1), holders(3 * kRow, Ranks::kNoHolder), free(kCount, 0);
+  std::vector<int> table(3 * kLongRow, -1), holders(3 * kLongRow, Ranks::kNoHolder), free(kCount, 0);
   for (int request = 0; request < 3; ++request)
-    for (int page = 0; page < kRow; ++page) {
-      const auto at = static_cast<std::size_t>(request * kRow + page);
+    for (int page = 0; page < kLongRow; ++page) {
+      const auto at = static_cast<std::size_t>(request * kLongRow + page);
       const bool isShared = page < kPrompt / kPageSize;
       holders[at] = isShared ? page % kCount : request % kCount;
       table[at] = isShared && request > 0 ? table[static_cast<std::size_t>(page)]
@@ -202,13 +203,13 @@ TEST_F(RanksApiTest, BatchesByPageAreThoseOfOneRank) {
   std::vector<PagedBatch> batches;
   std::vector<Plan> plans;
   const auto write = [&](int request, int t) {
-    const auto at = static_cast<std::size_t>(request * kRow + t / kPageSize);
+    const auto at = static_cast<std::size_t>(request * kLongRow + t / kPageSize);
     caches[static_cast<std::size_t>(holders[at])].write(table[at] * kPageSize + t % kPageSize, request, t);
   };
   for (int request = 0; request < 3; ++request)
     for (int t = 0; t < lengths_[static_cast<std::size_t>(request)]; ++t)
       write(request, t);
-  const PageTable pages{.entries = table, .rowStride = kRow, .holders = holders};
+  const PageTable pages{.entries = table, .rowStride = kLongRow, .holders = holders};
   std::int64_t read = 0;
   for (int rank = 0; rank < kCount; ++rank) {
     batches.push_back(PagedBatch::make({.pageSize = kPageSize}).value());

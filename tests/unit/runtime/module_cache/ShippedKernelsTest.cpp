@@ -7,6 +7,7 @@
 #include "tests/support/MachineCode.h"
 #include "tests/support/ShippedVariants.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
@@ -19,6 +20,18 @@ namespace {
 /// one with a mask does, and those over 8-bit caches or that make keys (docs/kernels.md#spills).
 int mostDealtSpills(const spec::Variant &variant) {
   return variant.tensors.k.elementBytes() == 1 || variant.key ? 48 : 24;
+}
+
+/// What kernels under default configs may keep: those of latent caches of bytes do, outside the loop over
+/// tiles, since copying warps that convert leave computing ones fewer registers.
+int mostSpills(const spec::Variant &variant) {
+  return variant.tensors.valueInKey && variant.tensors.k.elementBytes() == 1 ? 16 : 0;
+}
+
+/// 64 heads over rows with scales need 100.4 KiB of a block, and some GPUs have 99.
+bool isTooLarge(const spec::Variant &variant, const target::Target &target) {
+  constexpr int kLeast = 102848;
+  return variant.tensors.scaleColumns > 0 && variant.queryHeads >= 64 && target.smemPerBlock < kLeast;
 }
 
 void checkKernel(const package::Kernel &kernel, const target::Target &target, int mostSpills) {
@@ -58,6 +71,11 @@ TEST_P(ShippedKernelsTest, CompileWithoutSpillsWithinTheMachinesLimits) {
       checkKernel(kernel, target, mostSpills);
     };
     auto configs = kernels::defaultConfigs(variant, &target);
+    if (isTooLarge(variant, target)) {
+      ASSERT_FALSE(configs.ok());
+      EXPECT_THAT(configs.error().message, testing::HasSubstr("it needs 102848 bytes of shared memory"));
+      continue;
+    }
     ASSERT_TRUE(configs.ok()) << configs.error().message;
     std::vector<config::Config> tried{configs->front()};
     for (config::Config &config : *configs) {
@@ -72,7 +90,7 @@ TEST_P(ShippedKernelsTest, CompileWithoutSpillsWithinTheMachinesLimits) {
       ASSERT_EQ(set->attend.size(), config.phases.size());
       const bool isDealt = config.order == config::Order::Mixed;
       for (const package::Kernel &kernel : set->attend)
-        check(kernel, isDealt ? mostDealtSpills(variant) : 0);
+        check(kernel, isDealt ? mostDealtSpills(variant) : mostSpills(variant));
       check(set->merge, 0);
       EXPECT_EQ(set->merge.smemBytes, 0);
       ASSERT_EQ(set->selecting.has_value(), variant.select.has_value());
