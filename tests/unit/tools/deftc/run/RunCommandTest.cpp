@@ -180,7 +180,7 @@ TEST(RunCommandTest, StepsOfAWorkloadAreAdvancedAndRight) {
       {"run", "speculative_verify", "--workload", "few_shot:prompt=100,branches=3", "--steps", "8",
        "--partition", "node", "--backend", "cpu", "--repeat", "1", "--check=all", "--json", report});
   EXPECT_EQ(outcome.code, kExitOk) << outcome.out << outcome.err;
-  EXPECT_THAT(outcome.out, HasSubstr("planned anew 2 times"));
+  EXPECT_THAT(outcome.out, HasSubstr("planned again 2 times"));
   EXPECT_THAT(outcome.out, HasSubstr("advanced 6 times"));
   const auto json = nlohmann::json::parse(std::ifstream(report));
   std::filesystem::remove(report);
