@@ -26,9 +26,8 @@ def test_names_of_python_are_in_the_package(name):
 
 
 def test_names_of_cpp_are_in_the_headers():
-    if not Path(deft.get_include(), "deft").exists():
-        pytest.skip("a build tree's package has no headers beside it")
-    headers = "".join(path.read_text() for path in Path(deft.get_include(), "deft").glob("*.hpp"))
+    folder = Path(__file__).resolve().parents[2] / "runtime/include/deft"  # a wheel has the headers of C alone
+    headers = "".join(path.read_text() for path in folder.glob("*.hpp"))
     for name in of(TABLE["interfaces"], "cpp"):
         assert re.search(rf"class {name}\b|\b{name}\(", headers), name
 
