@@ -27,7 +27,7 @@ tree::KvTree smallTree() {
 /// Where the rules allow it; plans may refuse it, but make it they must not lose their way.
 void plan(const config::Config &config) {
   static const tree::KvTree tree = smallTree();
-  const kernels::KernelShape shape{8, 2, spec::Tensors::alike(128)};
+  const kernels::KernelShape shape{{8, 2, spec::Tensors::alike(128)}};
   plan::VariantFacts facts;
   facts.ratio = 4;
   facts.kvHeads = 2;
