@@ -156,9 +156,9 @@ def test_what_it_can_do_is_told_truly(registry):
 @pytest.mark.parametrize(
     "given, message",
     [
-        ({"kept": "fp8_e5m2"}, "kv_cache_dtype='fp8_e5m2' is outside .* it is one of auto, "),
-        ({"rope": 0}, "head_dim_kpe=0 is outside .* from 16 to 128"),
-        ({"kept": "fp8_ds_mla", "dtype": torch.float16}, "kv_cache_dtype='fp8_ds_mla' is outside .* the model's are torch.float16"),
+        ({"kept": "fp8_e5m2"}, "kv_cache_dtype='fp8_e5m2' is not supported here: .*it is one of auto, "),
+        ({"rope": 0}, "head_dim_kpe=0 is not supported here: .*from 16 to 128"),
+        ({"kept": "fp8_ds_mla", "dtype": torch.float16}, "kv_cache_dtype='fp8_ds_mla' is not supported here: .*the model's are torch.float16"),
     ],
 )
 def test_what_it_cannot_is_named_before_the_first_step(registry, given, message):

@@ -3,7 +3,7 @@ they map of each other."""
 
 from __future__ import annotations
 
-from ctypes import byref, c_int64, c_void_p
+from ctypes import addressof, byref, c_int64, c_void_p
 from typing import Any, NamedTuple, Sequence
 
 from . import _abi
@@ -161,7 +161,7 @@ class GpuPeers(OfThisProcess):
             if len(memories) != count:
                 raise wrong("memories", f"has {len(memories)} addresses for {count} ranks")
             mapped = (c_void_p * max(1, count))(*memories)
-            options.memories = mapped
+            options.memories = addressof(mapped)
             made = make(lib.deft_gpu_peers_make, gpu(index), byref(options))
         self._handle = GpuHandle(made, lib.deft_gpu_peers_destroy)
         self.count, self.rank, self.device = count, rank, index
