@@ -60,7 +60,8 @@ public:
                              kValueDim * static_cast<int>(sizeof(Value)) + Scaled::kScaleBytes
                        : static_cast<const void *>(aligned(v_));
       if constexpr (kHasScales<Config>)
-        for (int place = 0; place < kPlaces; ++place)
+        for (int place = 0; place < kPlaces / std::max(kPage, 1) * std::max(kPage, 1);
+             ++place) // of whole pages
           Scaled::fill(random_, const_cast<std::byte *>(static_cast<const std::byte *>(args_.k)) +
                                     rowOf(kLayout_, place, 0));
     } else if (shared == 0) { // side by side in each token

@@ -36,14 +36,16 @@ template <class Config, class Variant> class Producer {
 public:
   /// For warp 0 and the two after it.
   static __device__ __forceinline__ void prefetchMaps(const abi::AttendArgs &args) {
-    if (kConverts || !args.hasMaps || !ptx::electOne())
-      return;
+    if constexpr (!kConverts) {
+      if (!args.hasMaps || !ptx::electOne())
+        return;
 #pragma unroll
-    for (int box = 0; box < 3; box += 2) // of 16 tokens, and of a tile
-      if (threadIdx.x / 32 == box && (box == 0 || kHasTile)) {
-        ptx::prefetch(args.kBoxes[box]);
-        ptx::prefetch(args.vBoxes[box]);
-      }
+      for (int box = 0; box < 3; box += 2) // of 16 tokens, and of a tile
+        if (threadIdx.x / 32 == box && (box == 0 || kHasTile)) {
+          ptx::prefetch(args.kBoxes[box]);
+          ptx::prefetch(args.vBoxes[box]);
+        }
+    }
   }
 
   static __device__ __forceinline__ abi::Item itemOf(const abi::AttendArgs &args, int unit) {
