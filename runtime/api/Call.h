@@ -22,7 +22,7 @@ struct Error {
   std::string message;    ///< follows the name of the field where there is one
   std::string hint;       ///< what to do about it; may be empty
   std::string field = {}; ///< of the call or of a struct: "q", "deft_plan_options::workers"; may be empty
-  bool isNull = false;    ///< an argument is missing: in C the message says of which call
+  bool isNull = false;    ///< an argument is missing: in C the message names the call
 
   Error() = default;
   Error(support::Error error)

@@ -24,7 +24,7 @@ struct deft_gpu_peers {
   deft_dtype dtype;
   abi::PeersArgs args; ///< of every merge
   exec::PeerMerge merge;
-  std::vector<device::SharedMemory> memories = {}; ///< where ranks have met
+  std::vector<std::optional<device::SharedMemory>> memories = {}; ///< of ranks that have met
 };
 
 namespace {
@@ -36,8 +36,7 @@ struct Options {
   std::int64_t rows() const { return std::int64_t{known.queries} * known.heads; }
   std::int64_t memoryBytes() const { return exec::PeerMerge::memoryBytes(type, rows(), known.head_dim); }
   double patience() const {
-    constexpr double kSeconds = 10;
-    return known.timeout_seconds > 0 ? known.timeout_seconds : kSeconds;
+    return known.timeout_seconds > 0 ? known.timeout_seconds : peers::PeersOptions{}.timeoutSeconds;
   }
 };
 
@@ -97,56 +96,73 @@ Result<std::unique_ptr<deft_gpu_peers>> makePeers(const deft_gpu &gpu, const Opt
   return made;
 }
 
-/// Each rank's memory as this GPU maps it: all make their own, and hand it to each other.
-Result<std::vector<device::SharedMemory>> exchangeMemories(const deft_gpu &gpu, const Options &options,
-                                                           const std::string &name) {
-  const int count = options.known.count, own = options.known.rank;
-  std::vector<std::optional<device::SharedMemory>> found(static_cast<std::size_t>(count));
-  const auto memoryOf = [](int rank) { return "the results of rank " + std::to_string(rank); };
-  // Others send to it as soon as all have met.
-  const auto exchange = peers::HandleExchange::open(name, own);
-  if (!exchange)
-    return exchange.error();
-  auto group =
-      peers::Peers::meet({.name = name, .count = count, .rank = own, .timeoutSeconds = options.patience()});
-  if (!group)
-    return group.error();
-  auto made =
-      device::SharedMemory::make(gpu.device, static_cast<std::size_t>(options.memoryBytes()), memoryOf(own));
+/// Each rank's memory as this GPU maps it.
+using Memories = std::vector<std::optional<device::SharedMemory>>;
+
+std::string memoryOf(int rank) { return "the results of rank " + std::to_string(rank); }
+
+/// Makes this rank's own and hands it to all others.
+Result<void> handOn(const peers::HandleExchange &exchange, const deft_gpu &gpu, const Options &options,
+                    Memories &memories) {
+  const int own = options.known.rank;
+  const auto bytes = static_cast<std::size_t>(options.memoryBytes());
+  auto made = device::SharedMemory::make(gpu.device, bytes, memoryOf(own));
   if (!made)
     return made.error();
   const auto handle = made->handle();
   if (!handle)
     return handle.error();
   const peers::FileHandle handed(*handle);
-  found[static_cast<std::size_t>(own)].emplace(std::move(*made));
-  for (int rank = 0; rank < count; ++rank)
+  memories[static_cast<std::size_t>(own)].emplace(std::move(*made));
+  for (int rank = 0; rank < options.known.count; ++rank)
     if (rank != own)
-      if (auto sent = exchange->send(rank, handed.number(), options.memoryBytes()); !sent)
-        return sent.error();
+      if (auto sent = exchange.send(rank, handed.number(), options.memoryBytes()); !sent)
+        return sent;
+  return {};
+}
+
+/// The others' memories, in whatever order they come.
+Result<void> takeOthers(const peers::HandleExchange &exchange, const deft_gpu &gpu, const Options &options,
+                        Memories &memories) {
+  const int count = options.known.count;
+  const auto bytes = static_cast<std::size_t>(options.memoryBytes());
   for (int missing = count - 1; missing > 0; --missing) {
-    const auto came = exchange->receive(options.patience());
+    const auto came = exchange.receive(options.patience());
     if (!came)
       return came.error();
-    if (came->rank < 0 || came->rank >= count || found[static_cast<std::size_t>(came->rank)])
+    if (came->rank < 0 || came->rank >= count || memories[static_cast<std::size_t>(came->rank)])
       return wrong("name", "has another group, whose rank " + std::to_string(came->rank) + " has come");
     if (came->bytes != options.memoryBytes())
       return wrong("deft_gpu_peers_options",
                    "makes a group for other results than that of rank " + std::to_string(came->rank),
                    "all ranks say the same of count, type, queries, heads and head_dim");
-    auto opened =
-        device::SharedMemory::open(gpu.device, came->handle.number(),
-                                   static_cast<std::size_t>(options.memoryBytes()), memoryOf(came->rank));
+    auto opened = device::SharedMemory::open(gpu.device, came->handle.number(), bytes, memoryOf(came->rank));
     if (!opened)
       return opened.error();
-    found[static_cast<std::size_t>(came->rank)].emplace(std::move(*opened));
+    memories[static_cast<std::size_t>(came->rank)].emplace(std::move(*opened));
   }
+  return {};
+}
+
+Result<Memories> exchangeMemories(const deft_gpu &gpu, const Options &options, const std::string &name) {
+  // It is there before the ranks meet, so that all can send to it afterwards.
+  const auto exchange = peers::HandleExchange::open(name, options.known.rank);
+  if (!exchange)
+    return exchange.error();
+  auto group = peers::Peers::meet({.name = name,
+                                   .count = options.known.count,
+                                   .rank = options.known.rank,
+                                   .timeoutSeconds = options.patience()});
+  if (!group)
+    return group.error();
+  Memories memories(static_cast<std::size_t>(options.known.count));
+  if (auto handed = handOn(*exchange, gpu, options, memories); !handed)
+    return handed.error();
+  if (auto taken = takeOthers(*exchange, gpu, options, memories); !taken)
+    return taken.error();
   // A rank that could not map another's memory has left the group, and all others find that here.
   if (auto agreed = group->agree({}, "", {}); !agreed)
     return agreed.error();
-  std::vector<device::SharedMemory> memories;
-  for (auto &one : found)
-    memories.push_back(std::move(*one));
   return memories;
 }
 
@@ -161,8 +177,8 @@ Result<std::unique_ptr<deft_gpu_peers>> meet(const deft_gpu &gpu, const deft_gpu
   if (!memories)
     return memories.error();
   std::vector<void *> addresses;
-  for (const device::SharedMemory &memory : *memories)
-    addresses.push_back(memory.address());
+  for (const auto &memory : *memories)
+    addresses.push_back(memory->address());
   auto made = makePeers(gpu, *options, addresses.data());
   if (made)
     (*made)->memories = std::move(*memories);

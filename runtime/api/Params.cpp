@@ -143,7 +143,7 @@ Result<std::vector<abi::ParamSlot>> deft_params::slots() const {
 plan::Reach deft_params::reach() const {
   std::vector<exec::ParamValue> known;
   known.reserve(values.size());
-  for (std::size_t i = 0; i < values.size(); ++i) // long arrays, of which no bound is made, are not copied
+  for (std::size_t i = 0; i < values.size(); ++i) // long arrays are not copied: plans take no bound from them
     known.push_back(variant().params[i].isSizedByRun() ? exec::ParamValue()
                                                        : values[i].value_or(exec::ParamValue()));
   return plan::Reach::of(attention->bounds, exec::rangesOf(variant(), known));

@@ -122,13 +122,13 @@ deft_status deft_peers_meet(const deft_peers_options *options, deft_peers **peer
       return known.error();
     if (!known->name)
       return wrong("deft_peers_options::name", "is null");
-    constexpr double kPatience = 10;
-    auto met = peers::Peers::meet(
-        {.name = known->name,
-         .count = known->count,
-         .rank = known->rank,
-         .bytes = known->bytes,
-         .timeoutSeconds = known->timeout_seconds == 0 ? kPatience : known->timeout_seconds});
+    auto met = peers::Peers::meet({.name = known->name,
+                                   .count = known->count,
+                                   .rank = known->rank,
+                                   .bytes = known->bytes,
+                                   .timeoutSeconds = known->timeout_seconds == 0
+                                                         ? peers::PeersOptions{}.timeoutSeconds
+                                                         : known->timeout_seconds});
     if (!met)
       return met.error();
     return std::unique_ptr<deft_peers>(new deft_peers{std::move(*met)});

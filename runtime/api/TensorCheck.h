@@ -89,7 +89,7 @@ private:
     std::size_t count_ = 0;
   };
 
-  /// How far one reaches of which nobody says how many entries it has, is not known.
+  /// The reach of a tensor with an unknown number of entries is unknown.
   void add(const char *name, const Checked &tensor, bool isWritten);
 
   List tensors_;

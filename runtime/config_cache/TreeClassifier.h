@@ -34,7 +34,7 @@ struct TreeFeatures {
 
 /// The features of a tree that has been read.
 TreeFeatures featuresOf(const plan::TreeView &view);
-/// Those of the tree that beams are, of which each sees all its tokens.
+/// The features of beams as a tree, where each beam sees all its tokens.
 TreeFeatures featuresOf(const tree::BeamTree &beams);
 
 /// Takes features of what a mask shows, in time for nodes and queries; allocates nothing once it has seen a

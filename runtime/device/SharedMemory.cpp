@@ -6,6 +6,14 @@ namespace deft::device {
 
 using support::Result;
 
+namespace {
+
+cu::AllocationProperties propertiesOn(const Device &device) {
+  return {.location = {.id = device.facts().ordinal}};
+}
+
+} // namespace
+
 SharedMemory::SharedMemory(SharedMemory &&other) noexcept
     : device_(std::move(other.device_)), what_(std::move(other.what_)),
       allocation_(std::exchange(other.allocation_, 0)), address_(std::exchange(other.address_, 0)),
@@ -30,7 +38,7 @@ Result<void> SharedMemory::check(const std::string &whatFailed, cu::Result resul
 }
 
 Result<void> SharedMemory::roundUp(std::size_t bytes) {
-  const cu::AllocationProperties properties{.location = {.id = device_->facts().ordinal}};
+  const cu::AllocationProperties properties = propertiesOn(*device_);
   std::size_t unit = 0;
   if (auto asked = check("share memory for", device_->api().memGetAllocationGranularity(
                                                  &unit, &properties, cu::kGranularityRecommended));
@@ -71,7 +79,7 @@ Result<SharedMemory> SharedMemory::make(const std::shared_ptr<Device> &device, s
   const Device::Current current(*device);
   if (auto rounded = made.roundUp(bytes); !rounded)
     return rounded.error();
-  const cu::AllocationProperties properties{.location = {.id = device->facts().ordinal}};
+  const cu::AllocationProperties properties = propertiesOn(*device);
   if (auto allocated = made.check("allocate " + std::to_string(bytes) + " bytes for",
                                   device->api().memCreate(&made.allocation_, made.bytes_, &properties, 0));
       !allocated) {

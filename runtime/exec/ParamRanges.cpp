@@ -8,7 +8,7 @@ plan::ParamRanges rangesOf(const spec::Variant &variant, const std::vector<Param
   plan::ParamRanges ranges(variant.params.size());
   for (std::size_t i = 0; i < ranges.size() && i < values.size(); ++i)
     if (const std::vector<std::int32_t> &all = values[i].i32;
-        !all.empty() && !variant.params[i].isSizedByRun()) { // of which no bound is made
+        !all.empty() && !variant.params[i].isSizedByRun()) { // plans take no bound from it
       const auto [least, most] = std::minmax_element(all.begin(), all.end());
       ranges[i] = plan::ParamRange{*least, *most};
     }

@@ -33,7 +33,7 @@ template <class Config, class Variant> class AttendCase {
   static constexpr int kRopeDim = kKeyDim - kValueDim;                ///< of a latent cache
   using Scaled = ScaledRow<Config>;
   static constexpr int kPage = Config::kPageSize;
-  static constexpr int kPlaces = kCasePlaces;
+  static constexpr int kPlaces = kCasePlaces, kWholePages = kPlaces - kPlaces % (kPage > 0 ? kPage : 1);
   static constexpr bool kReadsLists = ItemLists<Config>::kAreThere;
   static constexpr int kUnitsOfItem = ItemLists<Config>::kAreTold ? 1 : kUnitHeads;
 
@@ -60,8 +60,7 @@ public:
                              kValueDim * static_cast<int>(sizeof(Value)) + Scaled::kScaleBytes
                        : static_cast<const void *>(aligned(v_));
       if constexpr (kHasScales<Config>)
-        for (int place = 0; place < kPlaces / std::max(kPage, 1) * std::max(kPage, 1);
-             ++place) // of whole pages
+        for (int place = 0; place < kWholePages; ++place)
           Scaled::fill(random_, const_cast<std::byte *>(static_cast<const std::byte *>(args_.k)) +
                                     rowOf(kLayout_, place, 0));
     } else if (shared == 0) { // side by side in each token

@@ -33,11 +33,11 @@ class Case(NamedTuple):
 
     @property
     def spec(self):
-        cache = "latent(dim = 512, rope = 64" if not self.kv_heads else "paged("
-        dims = "scale = 1 / sqrt(192);" if not self.kv_heads else f"kv_heads = {self.kv_heads}; head_dim = 128;"
-        separator = ", " if not self.kv_heads else ""
-        return f"""attention a {{ query_heads = {self.heads}; {dims} dtype = bf16; output = bf16 with lse;
-          kv_cache = {cache}{separator}page_size = {PAGE}{'' if not self.kv_heads else ', order = nhd'}); }}"""
+        if self.kv_heads:
+            heads, cache = f"kv_heads = {self.kv_heads}; head_dim = 128;", f"paged(page_size = {PAGE}, order = nhd)"
+        else:
+            heads, cache = "scale = 1 / sqrt(192);", f"latent(dim = 512, rope = 64, page_size = {PAGE})"
+        return f"attention a {{ query_heads = {self.heads}; {heads} dtype = bf16; output = bf16 with lse; kv_cache = {cache}; }}"
 
     @property
     def columns(self):

@@ -60,7 +60,7 @@ struct BeamStep {
 
 /// The beams of a search, or of several. Each begins as one history. In each step every beam goes on from one
 /// of the beams of the step before, whichever, and gains a token; a beam that nobody goes on from ends, and
-/// pages of which nobody sees a token any more are free at once. Nothing is copied. The bytes are the host's:
+/// pages without a token that a beam sees are free at once. Nothing is copied. The bytes are the host's:
 /// it writes K and V of new tokens to the slots of the step.
 ///
 /// A step takes time for what the beams have decoded, a fraction of a millisecond for thousands of them. A

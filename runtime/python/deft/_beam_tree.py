@@ -29,7 +29,7 @@ class BeamStep(NamedTuple):
 
 class BeamTree(TreeView):
     """The beams of a search, or of several. In each step every beam goes on from one of the beams of the step before, whichever,
-    and gains a token; a beam that nobody goes on from ends, and pages of which nobody sees a token any more are free at once.
+    and gains a token; a beam without a successor ends, and pages without a token that a beam sees are free at once.
     Nothing is copied. The bytes are the host's: it writes K and V of new tokens to the slots of the step. Slot s is place
     s % page_size of page s // page_size.
 

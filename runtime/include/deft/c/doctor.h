@@ -2,7 +2,7 @@
 
 #include <deft/c/status.h>
 
-/// The state of this machine, fixes for missing parts, and a table of which features run where.
+/// The state of this machine, fixes for missing parts, and a table of features by device and engine.
 
 DEFT_C_BEGIN
 

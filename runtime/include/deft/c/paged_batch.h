@@ -45,7 +45,7 @@ typedef struct deft_paged_requests {
   /// In place of lengths where the table has an indptr: tokens in each request's last page.
   const int32_t *last_page_lengths;
   /// count + 1 entries: request i has the queries from query_indptr[i] to query_indptr[i + 1], for its last
-  /// tokens, each of which sees the request up to its own token. Null: one each. A request without tokens may
+  /// tokens; each query sees the request up to its own token. Null: one each. A request without tokens may
   /// have one query, which sees nothing (0 in out, -inf in lse): for padding.
   const int32_t *query_indptr;
   const int32_t *rows; ///< the row of each request; null: request i has row i
