@@ -1,11 +1,11 @@
 """What a step of a decoder takes on several GPUs beside one: a model that transformers' tensor-parallel plan has cut.
 
-usage: decoder_ranks.py [ROW...] [--ranks N ...] [--layers N] [--steps N] [--tiny] [--json FILE]
+usage: decoder_ranks.py [ROW...] [--ranks N ...] [--split heads|tokens] [--layers N] [--steps N] [--tiny] [--json FILE]
 
 Rows are those of end_to_end.py. The model has random weights in bf16 and the dimensions of Llama 3 70B with fewer layers and words:
 64 query heads and 8 KV heads, of which each of two ranks has 32 and 4. It is written to a folder, from which torchrun's processes read
-their parts. K and V of what was before are random, too, the same heads for whoever has them, so that the logits of the first
-step must be those of one GPU, and its tokens but for ties. The time between two steps is that of the slowest rank, the median of
+their parts. With `--split tokens` each rank has the whole model and a part of the cache's tokens. K and V of what was before are random,
+too, the same on any number of ranks, so that the logits of the first step must be those of one GPU, and its tokens but for ties. The time between two steps is that of the slowest rank, the median of
 --steps; `no attention` is a step whose layers only write K and V. --tiny runs on processors, to test this script.
 """
 
@@ -21,8 +21,11 @@ from pathlib import Path
 import torch
 import transformers
 
+from deft.torch_peers import MappedPeers, TorchPeers
+
 import end_to_end
 
+TOKENS_A_PAGE = 64  # of all ranks together, where they split tokens
 WAYS = ("tree", "no attention")
 BEYOND_ROUNDING = 0.1  # of the largest logit: bf16 through all layers; a wrong path gives 1 and more
 LARGE = dict(vocab_size=32000, hidden_size=8192, intermediate_size=28672, num_attention_heads=64)  # 8 KV heads
@@ -52,6 +55,19 @@ def fill_of_rank(rank, ranks):
     return fill
 
 
+def fill_of_tokens(rank, ranks, count):
+    """Random K and V of this rank's tokens in `count` pages: those that one GPU has in the same place, in pages `ranks` times as large."""
+
+    def fill(pages):
+        generator = torch.Generator(pages.device).manual_seed(3)
+        for layer in pages:
+            for half in layer:
+                whole = torch.empty((count, ranks, *half.shape[1:]), dtype=half.dtype, device=half.device)
+                half[:count] = whole.normal_(generator=generator)[:, rank]
+
+    return fill
+
+
 def work(options):
     """One of torchrun's processes: writes what it has measured, and the first logits of each row."""
     ranks, rank = int(os.environ["WORLD_SIZE"]), int(os.environ["RANK"])
@@ -60,13 +76,19 @@ def work(options):
         torch.cuda.set_device(device)
     torch.distributed.init_process_group("gloo" if options.tiny else "nccl")
     folder, output = options.worker
-    cut = {"distributed_config": transformers.distributed.DistributedConfig(tp_size=ranks)} if ranks > 1 else {}
+    cut, decoder, fill = {}, {}, fill_of_rank(rank, ranks)
+    if options.split == "tokens":
+        peers = (TorchPeers if options.tiny else MappedPeers)() if ranks > 1 else None
+        options.pages //= TOKENS_A_PAGE // 16
+        decoder, fill = {"peers": peers, "page_size": TOKENS_A_PAGE // ranks}, fill_of_tokens(rank, ranks, options.pages)
+    elif ranks > 1:
+        cut = {"distributed_config": transformers.distributed.DistributedConfig(tp_size=ranks)}
     model = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=torch.bfloat16, **cut).to(device).eval()
     for row in rows_named(options.rows):
         found = {"row": row.name}
         for way in WAYS:
             torch.distributed.barrier()
-            found[way], logits = end_to_end.measure(model, row, way, options, fill=fill_of_rank(rank, ranks))
+            found[way], logits = end_to_end.measure(model, row, way, options, fill, decoder)
             gc.collect()  # NCCL waits for graphs, and a decoder's graph and its cache refer to each other
             if way == "tree":
                 torch.save(logits.cpu(), Path(output, f"{row.name}-{ranks}-{rank}.pt"))
@@ -75,7 +97,7 @@ def work(options):
 
 
 def run_ranks(ranks, folder, output, options):
-    handed_on = [f"--{name}={getattr(options, name)}" for name in ("steps", "warmup", "layers")] + ["--tiny"] * options.tiny
+    handed_on = [f"--{name}={getattr(options, name)}" for name in ("steps", "warmup", "layers", "split")] + ["--tiny"] * options.tiny
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(ranks), __file__]
     names = [row.name for row in rows_named(options.rows)]
     ran = subprocess.run([*command, *names, *handed_on, "--worker", folder, output], capture_output=True, text=True)
@@ -142,6 +164,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("rows", nargs="*", default=["few_shot_b20"], help="names of end_to_end.py's rows, or how they begin (few_shot_b20)")
     parser.add_argument("--ranks", type=int, nargs="+", default=[2], help="beside one (2)")
+    parser.add_argument("--split", choices=("heads", "tokens"), default="heads", help="what ranks have a part of (heads)")
     parser.add_argument("--layers", type=int, default=8)
     parser.add_argument("--steps", type=int, default=40)
     parser.add_argument("--warmup", type=int, default=5)

@@ -143,6 +143,7 @@ ROWS = [
     Row("multi_document", multi_document),
     *(Row(f"grpo_{k}k_{group}", few_shot(group, 1024 * k, 512)) for k in (8, 16) for group in (8, 16)),
     *(Row(f"beams_{beams}_{suffix}", few_shot(beams, 1024, suffix)) for beams in (128, 400) for suffix in (3, 64)),
+    Row("long_prompt_128k", few_shot(16, 128 * 1024)),
     Row("chats", chats),
     *(Row(f"alone_{count}x{k}k", alone(count, 1024 * k), pages=count * (1024 * k // 16 + 16)) for count, k in ((8, 10), (8, 32), (2, 100))),
 ]
@@ -249,8 +250,9 @@ def steps_of(decoder, row, leaves):
         yield decoder.step(leaves, [1] * len(leaves))
 
 
-def measure(model, row, way, options, fill=torch.Tensor.normal_):
-    """What a step takes with its plan, and the logits of the first one; `fill` makes the K and V of what was before."""
+def measure(model, row, way, options, fill=torch.Tensor.normal_, more={}):
+    """What a step takes with its plan, and the logits of the first one; `fill` makes the K and V of what was before, `more` are
+    other arguments of the decoder."""
     is_gpu = model.device.type == "cuda"
     torch.manual_seed(3)
     kind = Bare if way == "no attention" else TreeDecoder
@@ -262,6 +264,7 @@ def measure(model, row, way, options, fill=torch.Tensor.normal_):
         pages=max(options.pages, 0 if options.tiny else row.pages),
         partition="query" if way == "flat" else options.partition,
         layers=layers,
+        **more,
     )
     fill(decoder.cache.pages)
     leaves = row.plant(Forest(decoder), 32 if options.tiny else 1)

@@ -29,6 +29,18 @@ def test_ranks_have_the_heads_of_one_gpu(bench):
         assert torch.equal(torch.cat(parts, dim=-2), whole)
 
 
+def test_ranks_have_the_tokens_of_one_gpu(bench):
+    def filled_by_tokens(rank, ranks):
+        pages = torch.zeros(3, 2, 5, 16 // ranks, 4, 8, dtype=torch.bfloat16)
+        bench.fill_of_tokens(rank, ranks, 5)(pages)
+        return pages
+
+    whole = filled_by_tokens(0, 1)
+    for ranks in (2, 4):
+        parts = [filled_by_tokens(rank, ranks) for rank in range(ranks)]
+        assert torch.equal(torch.cat(parts, dim=3), whole)
+
+
 def test_a_tie_that_falls_the_other_way_is_counted(bench):
     one = torch.tensor([[4.0, 1.0, 0.0], [0.0, 2.0, 1.9375]])
     other = one + torch.tensor([[0.0, 0.0, 0.0], [0.0, -0.0625, 0.0625]])

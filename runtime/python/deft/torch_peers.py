@@ -23,6 +23,9 @@ from ._peers import GpuPeers, agreement_hashes, difference
 class TorchPeers:
     """The ranks of a process group (None: of all processes). All make the same calls, in the same order."""
 
+    #: Whether a CUDA graph can hold `merge`.
+    can_be_captured = False
+
     def __init__(self, group: Any = None) -> None:
         if not torch.distributed.is_initialized():
             raise UsageError("torch.distributed has no process group", "init_process_group comes first")
@@ -60,6 +63,12 @@ class TorchPeers:
             lses = [one[:, slice(*heads)].contiguous() for one in lses]
         return merge_states(outs, lses)
 
+    def reserve(self, heads: int, head_dim: int, dtype: torch.dtype = torch.bfloat16, device: Any = "cuda") -> Any:
+        """Whatever `merge` needs for results of this shape; all ranks call it together."""
+
+    def check(self) -> None:
+        """An error if a merge has found a rank late, where `merge` itself does not raise it."""
+
     def sum(self, values: torch.Tensor) -> torch.Tensor:
         """Sums over all ranks, in place: for values that one rank has and the others have as 0."""
         torch.distributed.all_reduce(values, group=self.group)
@@ -74,6 +83,8 @@ class MappedPeers(TorchPeers):
     graphs can capture; the first of a shape maps memory, which all ranks do together and no graph captures. A larger one goes
     the way of TorchPeers. torch.distributed tells the ranks of each other, and no more. `check` raises what a late rank has left; it
     waits for nothing."""
+
+    can_be_captured = True
 
     def __init__(self, group: Any = None, *, queries: int = 512, timeout: float = 10.0) -> None:
         super().__init__(group)
@@ -92,6 +103,8 @@ class MappedPeers(TorchPeers):
         to: tuple[torch.Tensor, torch.Tensor] | None = None,
     ) -> tuple[torch.Tensor, torch.Tensor]:
         if out.dim() == 3 and out.shape[0] > self.queries and to is None:
+            if torch.cuda.is_current_stream_capturing():
+                raise UsageError(f"a graph merges at most {self.queries} queries, these are {out.shape[0]}", "MappedPeers(queries=...)")
             return super().merge(out, lse, heads=heads)
         return self.reserve(*out.shape[1:], dtype=out.dtype, device=out.device).merge(out, lse, heads=heads, to=to)
 

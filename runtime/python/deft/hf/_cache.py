@@ -42,9 +42,10 @@ class PagedCache:
             self.sequences.set_ranks(self.ranks)
         self.page_size = page_size
         self.device = device
-        # Of zeros: what was never written may be NaN, and kernels multiply what they mask by 0.
+        # Of zeros: what was never written may be NaN, and kernels multiply what they mask by 0. Ranks write the tokens of others to
+        # a page behind all others, since a captured step cannot leave out rows.
         parts, *shape = shapes.pop()
-        self.pages = torch.zeros((len(kinds), parts, pages, page_size, *shape), dtype=dtype, device=device)
+        self.pages = torch.zeros((len(kinds), parts, pages + (1 if peers else 0), page_size, *shape), dtype=dtype, device=device)
         self._slots = self.pages.flatten(2, 3)  # [layers, K or V, slots, kv_heads, head_dim]; of latents [layers, 1, slots, dim]
         self._kinds = list(kinds)
 
@@ -61,8 +62,7 @@ class PagedCache:
         """k and v are [1, kv_heads, tokens, head_dim], as layers hand them over."""
         entries = self._kinds[layer].entries(k, v)
         if self.peers:
-            mine = self._is_mine(slots)
-            slots, entries = self.ranks.place(slots[mine]), tuple(new[mine] for new in entries)
+            slots = torch.where(self._is_mine(slots), self.ranks.place(slots), self._slots.shape[2] - 1)
         for which, new in enumerate(entries):
             self._slots[layer, which].index_copy_(0, slots, new.to(self.dtype))
 

@@ -26,13 +26,15 @@ class _Captured:
         def run() -> Result:
             return run_model(parts, step, self.tokens, self.positions, 0)
 
-        # Once before the capture, which must not load kernels or make handles. A pass may be repeated: it writes the same
-        # K and V to the same slots.
+        # Once before the capture, which must not load kernels or make handles. The first replay writes the same slots again. Each
+        # rank captures when its own plan needs more room, so this pass merges with no other rank.
+        merges, self.plans.merges = self.plans.merges, False
         side = torch.cuda.Stream(device)
         side.wait_stream(torch.cuda.current_stream(device))
         with torch.cuda.stream(side):
             self.plans.upload()
             run()
+        self.plans.merges = merges
         torch.cuda.current_stream(device).wait_stream(side)
         self.plans.upload()
         self._graph = torch.cuda.CUDAGraph()

@@ -89,6 +89,8 @@ class TreeDecoder:
         if peers:
             agree_on_configs(peers.group)
             more = dict.fromkeys(self.kinds, f"output = {SPEC_DTYPES[cache_dtype]} with lse;")
+            for kind in dict.fromkeys(self.kinds):
+                peers.reserve(kind.query_heads, kind.run_dim, cache_dtype, model.device)
         self.attentions = attentions = compile_kinds(self.kinds, cache_dtype, page_size, more)
         self._pollution = Pollution(cache.sequences, layers) if layers else None
         self._roots: list[Branch] = []
@@ -104,8 +106,7 @@ class TreeDecoder:
                 return Plans(cache, attentions, partition, runs_ahead)
             return SelectingPlans(cache, attentions, partition, runs_ahead, roles, selecting)
 
-        # An exchange by torch.distributed is not captured.
-        is_captured = graphs and model.device.type == "cuda" and not peers
+        is_captured = graphs and model.device.type == "cuda" and (not peers or peers.can_be_captured)
         all_runs = Counter(self.kinds)
 
         def forward_of(parts: Parts, make_plans: Callable[[Mapping[Kind, int]], Plans]) -> Any:

@@ -45,6 +45,11 @@ class LayerKind(NamedTuple):
         """What a token leaves in the cache: rows of K and V."""
         return (2, self.kv_heads, self.head_dim)
 
+    @property
+    def run_dim(self) -> int:
+        """Columns of a run's results."""
+        return self.head_dim
+
     def entries(self, k: torch.Tensor, v: torch.Tensor) -> tuple[torch.Tensor, ...]:
         """What layers hand over, [1, kv_heads, tokens, ...], as it goes to the cache: [tokens, ...] each."""
         return k[0].transpose(0, 1), v[0].transpose(0, 1)

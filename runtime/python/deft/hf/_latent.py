@@ -48,6 +48,10 @@ class LatentKind(NamedTuple):
         """What a token leaves in the cache: one row."""
         return (1, self.latent_dim + self.rope_dim)
 
+    @property
+    def run_dim(self) -> int:
+        return self.latent_dim
+
     def entries(self, latent: torch.Tensor, rope: torch.Tensor) -> tuple[torch.Tensor, ...]:
         return (torch.cat((latent[0, 0], rope[0, 0]), dim=-1),)
 

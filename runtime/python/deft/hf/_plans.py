@@ -36,6 +36,8 @@ class Plans:
         self._partition = partition
         self._runs_ahead = runs_ahead
         self._plans: dict[Kind, Plan] = {}
+        #: False: runs give the results over this rank's tokens.
+        self.merges = cache.peers is not None
 
     def advance(self) -> None:
         """To the tree as it is now."""
@@ -67,13 +69,16 @@ class Plans:
     def check_replays(self) -> None:
         for plan in self._plans.values():
             plan.check_replays()
+        if self._cache.peers is not None:
+            self._cache.peers.check()
 
     def run(self, kind: Kind, layer: int, q: torch.Tensor, page_table: Any) -> torch.Tensor:
         """q is [1, heads, tokens, key_dim], the result [tokens, heads, value_dim]."""
         plan, peers = self._plans[kind], self._cache.peers
         if peers is None:
             return plan.run(*self._tensors(layer, q), page_table)
-        return peers.merge(*plan.run(*self._tensors(layer, q), page_table, return_lse=True))[0]
+        out, lse = plan.run(*self._tensors(layer, q), page_table, return_lse=True)
+        return peers.merge(out, lse)[0] if self.merges else out
 
     def _tensors(self, layer: int, q: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor | None]:
         """What a plan's runs take."""
