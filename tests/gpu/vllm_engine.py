@@ -8,7 +8,9 @@ FLASH_ATTN_MLA. Needs vLLM (0.22 to 0.33), the deftc wheel beside it and a GPU; 
 - Tokens: 32 greedy requests that share 500 tokens and have 1 to 63 of their own, 64 tokens each. Where the two backends
   choose different tokens, the gap in the own backend's log probabilities says whether that was a tie in --dtype.
 - Throughput, prompts in the prefix cache: 16 samples of one prompt of 4,096 tokens (n16); 32 requests on 4,096 shared
-  tokens with 32 of their own (few_shot); 32 requests of 1,024 tokens that share nothing (alone).
+  tokens with 32 of their own (few_shot); 32 requests of 1,024 tokens that share nothing (alone). `--rates` names others:
+  rollouts of 200 tokens (64 samples of 8,192, 128 of 16,384, 64 of 32,768, 16 of each of 16 prompts of 8,192) are
+  rollout_64x8k, rollout_128x16k, rollout_64x32k and grpo_16x16x8k.
 
   tests/gpu/vllm_engine.py [--dtype bfloat16] [--layers 8] [--modes eager,graphs] [--tensor-parallel 2 [--ranks-only]] [--json FILE]
 
@@ -17,6 +19,8 @@ The first of --backends is what the others are held against. A backend may name 
 
   tests/gpu/vllm_engine.py --modes graphs --backends FLASH_ATTN,CUSTOM,CUSTOM:fp8,FLASH_ATTN:fp8 --pairs
   tests/gpu/vllm_engine.py --kind deepseek --modes graphs --backends FLASH_ATTN_MLA,CUSTOM,CUSTOM:fp8,TRITON_MLA:fp8,CUSTOM:fp8_ds_mla
+
+With --drafts N the engine guesses N tokens by n-grams of its text, for all backends alike.
 
 With --tensor-parallel N, on a machine of as many GPUs, the weights lie in a file that each rank takes its part of, and a run
 of deft on one GPU comes first, whose tokens those on N are held against; with --ranks-only, those of the own backend on N.
@@ -41,6 +45,8 @@ from engine_models import MODELS, VOCABULARY, give_weights, write_weights
 
 DEFT = "CUSTOM"
 GRAPH_SIZES = [1, 2, 4, 8, 16, 24, 32]
+ROLLOUTS = {"rollout_64x8k": (1, 8192, 64), "rollout_128x16k": (1, 16384, 128), "rollout_64x32k": (1, 32768, 64),
+            "grpo_16x16x8k": (16, 8192, 16)}  # prompts, their tokens, samples of each
 TIES = {"bfloat16": 1 / 8, "float16": 1 / 64}  # two steps of a logit between 8 and 16
 
 
@@ -50,10 +56,12 @@ def tokens(count, seed):
     return [chosen.randrange(3, VOCABULARY) for _ in range(count)]
 
 
-def workloads():
+def workloads(names=()):
     """Name: prompts, and how many samples and tokens of each."""
     shared, few_shot = tokens(500, 1), tokens(4096, 2)
-    return {
+    rollouts = {name: ([tokens(length, 400 + i) for i in range(prompts)], samples, 200)
+                for name, (prompts, length, samples) in ROLLOUTS.items() if name in names}
+    return rollouts | {
         "tokens": ([shared + tokens(1 + 2 * i, 100 + i) for i in range(32)], 1, 64),
         "n16": ([tokens(4096, 3)], 16, 256),
         "few_shot": ([few_shot + tokens(32, 200 + i) for i in range(32)], 1, 256),
@@ -70,23 +78,30 @@ def work(backend, mode, options):
     folder = Path(options.model or tempfile.mkdtemp())
     (folder / "config.json").write_text(json.dumps(MODELS[options.kind].config(options.layers, options.dtype)))
     more = {"enforce_eager": True}
+    rates = options.rates.split(",")
+    prepared = workloads(rates)
+    requests = max(len(prompts) * samples for prompts, samples, _ in prepared.values())
+    longest = max(len(prompts[0]) + length for prompts, _, length in prepared.values())
     if mode != "eager":
-        more = {"compilation_config": {"cudagraph_capture_sizes": GRAPH_SIZES}}
+        sizes = [size * (1 + options.drafts) for size in GRAPH_SIZES + list(range(64, requests + 1, 32))]
+        more = {"compilation_config": {"cudagraph_capture_sizes": sizes}}
     if mode == "graphs":  # of whole steps, and no torch.compile
         more["compilation_config"].update(mode=0, cudagraph_mode="FULL_DECODE_ONLY")
     began = time.perf_counter()
     if options.block_size:
         more["block_size"] = options.block_size
+    if options.drafts:
+        more["speculative_config"] = {"method": "ngram", "num_speculative_tokens": options.drafts, "prompt_lookup_max": 4, "prompt_lookup_min": 1}
     llm = vllm.LLM(str(folder), load_format="auto" if options.model else "dummy", tensor_parallel_size=options.ranks,
                    skip_tokenizer_init=True, dtype=options.dtype, attention_backend=backend, kv_cache_dtype=options.kv_cache_dtype,
-                   max_model_len=8192, max_num_seqs=32, kv_cache_memory_bytes=8 << 30, generation_config="vllm", **more)
+                   max_model_len=max(8192, longest + 64), max_num_seqs=requests, kv_cache_memory_bytes=options.cache << 30,
+                   generation_config="vllm", **more)
     if not options.model:
         llm.apply_model(give_weights(options.kind))
-    result = {"backend": backend, "mode": mode, **{name: getattr(options, name) for name in ("kind", "ranks", "dtype", "kv_cache_dtype", "layers")},
+    result = {"backend": backend, "mode": mode,
+              **{name: getattr(options, name) for name in ("kind", "ranks", "dtype", "kv_cache_dtype", "layers", "drafts")},
               "start_s": round(time.perf_counter() - began, 1), "device": torch.cuda.get_device_name(), "vllm": vllm.__version__,
               "torch": torch.__version__, "rates": {}}
-
-    prepared = workloads()
 
     def generate(name, **asked):
         prompts, samples, length = prepared[name]
@@ -102,7 +117,7 @@ def work(backend, mode, options):
     result["tokens"] = [list(output.token_ids) for output in outputs]
     result["logprobs"] = [[{token: known.logprob for token, known in step.items()} for step in output.logprobs]
                           for output in outputs]
-    for name in ("n16", "few_shot", "alone"):
+    for name in rates:
         generate(name)  # fills the prefix cache, makes kernels
         times = []
         for _ in range(options.repeat):
@@ -142,7 +157,7 @@ def run_worker(options, backend, mode, ranks=1):
     with tempfile.NamedTemporaryFile(suffix=".json") as file:
         command = [sys.executable, __file__, "--worker", backend, mode, "--out", file.name, "--kv-cache-dtype", cache or options.kv_cache_dtype,
                    "--ranks", str(ranks)]
-        for name in ("kind", "dtype", "layers", "repeat", "model", "block_size"):
+        for name in ("kind", "dtype", "layers", "repeat", "model", "block_size", "drafts", "rates", "cache"):
             command += ["--" + name.replace("_", "-"), str(getattr(options, name))]
         done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         if done.returncode:
@@ -204,10 +219,10 @@ def held_against(mode, own_name, own, name, other):
     compared = compare(own, other)
     show(mode, f"{name} beside {own_name}", compared)
     alike = [sum(1 for _ in itertools.takewhile(lambda two: two[0] == two[1], zip(mine, theirs)))
-             for mine, theirs in zip(own["few_shot_tokens"], other["few_shot_tokens"])]  # tokens, until one differs
-    same = sum(count == len(mine) for count, mine in zip(alike, own["few_shot_tokens"]))
+             for mine, theirs in zip(own.get("few_shot_tokens", []), other.get("few_shot_tokens", []))]  # tokens, until one differs
+    same = sum(count == len(mine) for count, mine in zip(alike, own.get("few_shot_tokens", [])))
     ratios = {rate: round(other["rates"][rate]["tokens_s"] / own["rates"][rate]["tokens_s"], 3) for rate in own["rates"]}
-    print(f"{mode}: {name}: few_shot: {same} of {len(alike)} requests have the same tokens, {min(alike)} of a request at least; "
+    print(f"{mode}: {name}: few_shot: {same} of {len(alike)} requests have the same tokens, {min(alike, default=0)} of a request at least; "
           f"throughput as a multiple: {ratios}", flush=True)
     return {"mode": mode, "dtype": other["dtype"], "backend": name, "beside": own_name, "compared": compared, "few_shot_same": same,
             "few_shot_alike": alike, "ratios": ratios}
@@ -283,6 +298,9 @@ def main():
     parser.add_argument("--modes", default="eager,graphs", help="eager, graphs (of whole steps), default (vLLM's own choice)")
     parser.add_argument("--block-size", type=int, default=0, help="tokens of a page; 0: the backend's own choice")
     parser.add_argument("--backends", default=f"{{own}},{DEFT}", help="NAME or NAME:CACHE; others, such as TRITON_ATTN, show what two backends differ by")
+    parser.add_argument("--drafts", type=int, default=0, help="tokens that the engine guesses in a step")
+    parser.add_argument("--rates", default="n16,few_shot,alone", help="workloads that are timed")
+    parser.add_argument("--cache", type=int, default=8, help="GB of K and V")
     parser.add_argument("--pairs", action="store_true", help="each backend beside each, not beside the first alone")
     parser.add_argument("--tensor-parallel", type=int, default=1, help="how many GPUs")
     parser.add_argument("--ranks-only", action="store_true", help="with --tensor-parallel: no run on one GPU")
