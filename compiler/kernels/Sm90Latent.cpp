@@ -24,9 +24,11 @@ int bytesOf(const KernelShape &shape, const PhaseConfig &phase) {
   constexpr int kRows = kTile;
   constexpr int kHeadBytes = 32 + kRows * 8 + 16, kReferenceBytes = kRows * 4, kShareBytes = kRows * 8;
   constexpr int kFactsBytes = 64, kRecordBytes = 12, kBarriersOfSlot = 5, kAlignment = 1024;
-  const int slotBytes =
-      tileBytes + kFactsBytes + phase.tileKv * kRecordBytes + kReferenceBytes + kBarriersOfSlot * 8;
-  return kSlots * slotBytes + tileBytes + 2 * kHeadBytes + 2 * 2 * kShareBytes + 2 * 8 + kAlignment;
+  const int factsBytes = kFactsBytes + phase.tileKv * kRecordBytes;
+  const int factSlots = shape.tensors.k.elementBytes() == 1 ? 2 * kSlots : kSlots; // written a tile ahead
+  const int slotBytes = tileBytes + kReferenceBytes + kBarriersOfSlot * 8;
+  return kSlots * slotBytes + factSlots * factsBytes + tileBytes + 2 * kHeadBytes + 2 * 2 * kShareBytes +
+         2 * 8 + kAlignment;
 }
 
 constexpr PhaseRule kRules[] = {

@@ -52,7 +52,7 @@ template <class Config> struct ByteRow {
 };
 
 /// The scale of a column of V, of a row that begins at `row`.
-template <class Config> __device__ __forceinline__ float scaleOf(const char *row, int column) {
+template <class Config> __device__ __forceinline__ const float &scaleOf(const char *row, int column) {
   return *reinterpret_cast<const float *>(row + Config::kValueDim + column / kScaleColumnsOf<Config> * 4);
 }
 

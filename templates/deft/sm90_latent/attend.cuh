@@ -3,6 +3,7 @@
 #include "deft/common/plan_ahead.cuh"
 #include "deft/ptx/block.cuh"
 #include "deft/ptx/dependent_launch.cuh"
+#include "deft/sm90_latent/byte_producer.cuh"
 #include "deft/sm90_latent/consumer.cuh"
 #include "deft/sm90_latent/producer.cuh"
 
@@ -10,8 +11,15 @@
 /// for all 64 rows, and makes the weights of every other tile for both.
 namespace deft::sm90_latent {
 
+template <class Config, class Variant, bool = kIsOfBytes<Config>> struct CopyingOf {
+  using Type = Producer<Config, Variant>;
+};
+template <class Config, class Variant> struct CopyingOf<Config, Variant, true> {
+  using Type = ByteProducer<Config, Variant>;
+};
+
 template <class Config, class Variant> class Attend {
-  using Copying = Producer<Config, Variant>;
+  using Copying = typename CopyingOf<Config, Variant>::Type;
   using L = Layout<Config>;
 
 public:
@@ -34,7 +42,7 @@ public:
     __syncthreads();
     // The 504 registers of three threads, one of each warpgroup, are dealt anew. More than that would never
     // be there: a warpgroup waits for its own until others have given theirs.
-    constexpr int kCopyingRegisters = kIsOfBytes<Config> ? 80 : 72;
+    constexpr int kCopyingRegisters = kIsOfBytes<Config> ? 88 : 72;
     constexpr int kComputingRegisters = (504 - kCopyingRegisters) / 16 * 8;
     if (threadIdx.x < 128) {
       ptx::keepRegisters<kCopyingRegisters>();

@@ -3,21 +3,29 @@
 #include "deft/common/latent_bytes.cuh"
 #include "deft/common/row_place.cuh"
 #include "deft/ptx/forget.cuh"
+#include "deft/ptx/load_piece_now.cuh"
 #include "deft/ptx/prefetch.cuh"
 #include "deft/sm90_latent/layout.cuh"
 
 /// How a copying warp brings tokens from a cache of bytes: through registers, where they become q's elements,
 /// straight into the tile. Each byte is converted once, by warps that would wait otherwise, and nothing is
-/// staged in shared memory, of which tiles of 16 bits leave none.
+/// staged in shared memory, of which tiles of 16 bits leave none. While eight tokens are converted, the next
+/// eight are on their way, also across tiles.
 namespace deft::sm90_latent {
 
-/// 32 tokens of a tile, a lane's own at `place`, and as many of V's columns as a warpgroup has.
+/// Where a warp's 32 tokens of a tile lie: rows, and the columns behind V's where these lie apart.
+template <class Config> struct ByteSource {
+  unsigned row[32];
+  unsigned rope[kHasScales<Config> ? 1 : 32];
+};
+
 template <class Config> class ByteRows {
   using L = Layout<Config>;
   using Factor = typename Config::Key;
+  using Source = ByteSource<Config>;
   /// Of a token's row, a lane has one of four pieces of 16 columns of each block. Eight lanes then write all
   /// banks once, since two neighbouring tokens are swizzled to columns of other parity.
-  static constexpr int kLanes = 4, kTokens = 32 / kLanes, kColumns = 64 / kLanes;
+  static constexpr int kLanes = 4, kColumns = 64 / kLanes;
   static constexpr bool kIsScaled = kHasScales<Config>;
   static constexpr int kScaleColumns = kScaleColumnsOf<Config>;
   /// Blocks of which a lane's pieces share a scale.
@@ -26,114 +34,81 @@ template <class Config> class ByteRows {
   static_assert(!kIsScaled || kScaleColumns % kColumns == 0, "a piece has one scale");
 
 public:
-  /// `rope`: the place of the columns behind V's, which is `place` where rows have scales. `first`: of V's
-  /// columns.
-  __device__ __forceinline__ ByteRows(const abi::AttendArgs &args, unsigned place, unsigned rope, int first,
-                                      int lane)
-      : args_(args), place_(place), rope_(kIsScaled ? place : rope),
-        column_(first + lane % kLanes * kColumns), lane_(lane) {}
+  static constexpr int kTokens = 32 / kLanes; ///< that registers hold
 
-  /// Asks all tokens to come to L2.
-  __device__ __forceinline__ void prefetch() const {
+  __device__ __forceinline__ ByteRows(const abi::AttendArgs &args, int lane) : args_(args), lane_(lane) {}
+
+  /// The byte of a tensor at a place.
+  static __device__ __forceinline__ const char *rowAt(const void *from, unsigned place) {
+    return atPlace<Config, Stored<Config>>(static_cast<const char *>(from), place);
+  }
+
+  /// Asks for the warp's columns of a token to come to L2, from `column` on.
+  static __device__ __forceinline__ void prefetch(const char *row, int column) {
     constexpr int kLine = 128, kBytes = L::kHalfBlocks * 64;
-    const char *own = atPlace<Config, Stored<Config>>(static_cast<const char *>(args_.k), place_) + column_ -
-                      lane_ % kLanes * kColumns;
+    const char *const first = row + column;
 #pragma unroll
     for (int byte = 0; byte < kBytes; byte += kLine)
-      ptx::prefetch(own + byte);
-    ptx::prefetch(own + kBytes - 1); // rows begin anywhere in a line
-  }
-  __device__ __forceinline__ void prefetchRope() const {
-    ptx::prefetch(atPlace<Config, Stored<Config>>(static_cast<const char *>(args_.v), rope_));
+      ptx::prefetch(first + byte);
+    ptx::prefetch(first + kBytes - 1); // rows begin anywhere in a line
   }
 
-  /// Of the first eight tokens; the others follow as these are converted.
-  __device__ __forceinline__ void load() {
-    const char *const row = rowOf<kTokens>(args_.k, place_, 0);
-#pragma unroll
-    for (int block = 0; block < L::kHalfBlocks; ++block) {
-      bytes_[block] = pieceOf(row, block);
-      if (block % kBlocksOfScale == 0)
-        scale_[block / kBlocksOfScale] = scaleAt(row, block);
-    }
+  /// kTokens from the one on, of the warp's 32, and its columns from `column` on.
+  __device__ __forceinline__ void load(const Source &source, int column, int token) {
+    load(source, column, token, lane_);
   }
 
-  /// To blocks of a tile. A piece's registers take the one of eight tokens on as soon as it is converted.
-  __device__ __forceinline__ void convert(char *blocks) {
-    char *to = blocks + lane_ / kLanes * 128;
-#pragma unroll 1
-    for (int token = kTokens; token < 32; token += kTokens, to += kTokens * 128) {
-      const char *const row = rowOf<kTokens>(args_.k, place_, token);
-#pragma unroll
-      for (int block = 0; block < L::kHalfBlocks; ++block) {
-        put(to, block);
-        bytes_[block] = pieceOf(row, block);
-        if (block % kBlocksOfScale == kBlocksOfScale - 1)
-          scale_[block / kBlocksOfScale] = scaleAt(row, block);
-      }
-    }
-#pragma unroll
-    for (int block = 0; block < L::kHalfBlocks; ++block)
-      put(to, block);
-  }
-
-  /// The columns behind V's, to their block.
-  __device__ __forceinline__ void convertRope(char *block) const {
+  /// Those that registers hold, to their rows of the warp's blocks; kTokens others come in their place.
+  __device__ __forceinline__ void convert(char *blocks, const Source &next, int column, int token) {
     int lane = lane_; // what follows from it is made here: registers are few
     ptx::forgetHere(lane);
-    if constexpr (kIsScaled) { // of q's type already
-#pragma unroll 1
-      for (int token = 0; token < 32; token += 8) {
-        uint4 pieces[2];
+    ByteRows ahead(args_, lane);
+    ahead.load(next, column, token, lane);
+    __syncwarp(); // ptxas moves no load past it, and else moves all to where they are needed
+    char *const to = blocks + lane / kLanes * 128;
 #pragma unroll
-        for (int i = 0; i < 2; ++i)
-          pieces[i] =
-              *reinterpret_cast<const uint4 *>(rowOf<4>(args_.v, rope_, token + i * 4) + lane % 8 * 16);
+    for (int block = 0; block < L::kHalfBlocks; ++block)
+      write<kIsScaled>(to + block * kBlockBytes, bytes_[block], scale_[block / kBlocksOfScale], lane);
+    __syncwarp();
 #pragma unroll
-        for (int i = 0; i < 2; ++i)
-          *reinterpret_cast<uint4 *>(block + L::offset(token + i * 4 + lane / 8, lane % 8)) = pieces[i];
-      }
-    } else {
-#pragma unroll 1
-      for (int token = 0; token < 32; token += 2 * kTokens) {
-        uint4 pieces[2];
-#pragma unroll
-        for (int i = 0; i < 2; ++i)
-          pieces[i] = *reinterpret_cast<const uint4 *>(rowOf<kTokens>(args_.v, rope_, token + i * kTokens) +
-                                                       lane % kLanes * kColumns);
-#pragma unroll
-        for (int i = 0; i < 2; ++i)
-          write<false>(block + (token + i * kTokens + lane / kLanes) * 128, pieces[i], 1.f);
-      }
+    for (int block = 0; block < L::kHalfBlocks; ++block) {
+      bytes_[block] = ahead.bytes_[block];
+      scale_[block / kBlocksOfScale] = ahead.scale_[block / kBlocksOfScale];
     }
+  }
+
+  /// The same of the columns behind V's, where these are bytes.
+  __device__ __forceinline__ void loadRope(const Source &source, int token) {
+    rope_ = pieceAt(rowAt(args_.v, source.rope[token + lane_ / kLanes]) + lane_ % kLanes * kColumns);
+  }
+  __device__ __forceinline__ void convertRope(char *block, const Source &next, int token) {
+    write<false>(block + lane_ / kLanes * 128, rope_, 1.f, lane_);
+    loadRope(next, token);
   }
 
 private:
-  /// The row of the lane's token among those from `token` on, kAtOnce of which the warp has at a time.
-  template <int kAtOnce>
-  __device__ __forceinline__ const char *rowOf(const void *from, unsigned place, int token) const {
-    return atPlace<Config, Stored<Config>>(static_cast<const char *>(from),
-                                           __shfl_sync(~0u, place, token + lane_ / (32 / kAtOnce)));
+  __device__ __forceinline__ void load(const Source &source, int first, int token, int lane) {
+    const char *const row = rowAt(args_.k, source.row[token + lane / kLanes]);
+    const int column = first + lane % kLanes * kColumns;
+#pragma unroll
+    for (int block = 0; block < L::kHalfBlocks; ++block) {
+      bytes_[block] = pieceAt(row + column + block * 64);
+      if constexpr (kIsScaled) {
+        // Where the columns of a block share a scale, its place follows from the warp's.
+        const int scaled = kScaleColumns % 64 == 0 ? first : column;
+        if (block % kBlocksOfScale == 0)
+          scale_[block / kBlocksOfScale] = ptx::loadNow(&scaleOf<Config>(row, scaled + block * 64));
+      }
+    }
+  }
+  static __device__ __forceinline__ uint4 pieceAt(const char *from) {
+    return ptx::loadNow(reinterpret_cast<const uint4 *>(from));
   }
 
-  __device__ __forceinline__ uint4 pieceOf(const char *row, int block) const {
-    return *reinterpret_cast<const uint4 *>(row + column_ + block * 64);
-  }
-  __device__ __forceinline__ float scaleAt(const char *row, int block) const {
-    if constexpr (kIsScaled && kScaleColumns % 64 == 0) // which columns of a block share
-      return scaleOf<Config>(row + block * 64 / kScaleColumns * 4, column_);
-    else if constexpr (kIsScaled)
-      return scaleOf<Config>(row, column_ + block * 64);
-    return 1.f;
-  }
-
-  /// The piece of a block, to its row there.
-  __device__ __forceinline__ void put(char *to, int block) const {
-    write<kIsScaled>(to + block * kBlockBytes, bytes_[block], scale_[block / kBlocksOfScale]);
-  }
+  /// To the row of the lane's token in a block.
   template <bool kScales>
-  __device__ __forceinline__ void write(char *row, const uint4 &bytes, float scale) const {
-    const int swizzle = lane_ / kLanes, piece = 2 * (lane_ % kLanes); // tokens are eights apart
+  static __device__ __forceinline__ void write(char *row, const uint4 &bytes, float scale, int lane) {
+    const int swizzle = lane / kLanes, piece = 2 * (lane % kLanes); // tokens are eights apart
     *reinterpret_cast<uint4 *>(row + (piece ^ swizzle) * 16) =
         factorsOf<Stored<Config>, Factor, kScales>(bytes.x, bytes.y, scale);
     *reinterpret_cast<uint4 *>(row + ((piece + 1) ^ swizzle) * 16) =
@@ -141,10 +116,10 @@ private:
   }
 
   const abi::AttendArgs &args_;
-  const unsigned place_, rope_;
-  const int column_, lane_; ///< the lane's first column of V
+  const int lane_;
   uint4 bytes_[L::kHalfBlocks];
-  float scale_[L::kHalfBlocks / kBlocksOfScale];
+  float scale_[L::kHalfBlocks / kBlocksOfScale] = {};
+  uint4 rope_;
 };
 
 } // namespace deft::sm90_latent

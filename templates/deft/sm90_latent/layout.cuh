@@ -59,7 +59,9 @@ template <class Config> struct Layout {
 
   static constexpr int kQueryOffset = kSlots * kTileBytes;
   static constexpr int kSlotOffset = kQueryOffset + kTileBytes;
-  static constexpr int kHeadOffset = kSlotOffset + kSlots * static_cast<int>(sizeof(TileSlot));
+  /// For facts of tiles. Of a cache of bytes they are written a tile ahead of its slot.
+  static constexpr int kFactSlots = kIsOfBytes<Config> ? 2 * kSlots : kSlots;
+  static constexpr int kHeadOffset = kSlotOffset + kFactSlots * static_cast<int>(sizeof(TileSlot));
   /// References of the rows' weights in each slot's tile.
   static constexpr int kReferenceOffset = kHeadOffset + 2 * static_cast<int>(sizeof(UnitHead));
   /// Of each warpgroup, for this unit and for the next one.
@@ -93,7 +95,7 @@ template <class Config> struct Ring {
   __device__ __forceinline__ unsigned tile(int step) const { return base + step % kSlots * L::kTileBytes; }
   __device__ __forceinline__ unsigned queries() const { return base + L::kQueryOffset; }
   __device__ __forceinline__ TileSlot &slot(int step) const {
-    return reinterpret_cast<TileSlot *>(shared + L::kSlotOffset)[step % kSlots];
+    return reinterpret_cast<TileSlot *>(shared + L::kSlotOffset)[step % L::kFactSlots];
   }
   __device__ __forceinline__ UnitHead &head(int unit) const {
     return reinterpret_cast<UnitHead *>(shared + L::kHeadOffset)[unit % 2];
@@ -124,9 +126,10 @@ template <class Config> struct Ring {
   /// By one thread, before the block's first barrier.
   __device__ __forceinline__ void init() const {
     for (int slot = 0; slot < kSlots; ++slot) {
-      constexpr int kCopying = kIsOfBytes<Config> ? 2 * 32 : 32; // threads that fill a part
-      ptx::mbarrierInit(full(slot, kOwn), kCopying);
-      ptx::mbarrierInit(full(slot, kOther), kCopying + 1); // and one for the tile's facts
+      // Threads that fill a part: of a cache of bytes, those of two warps, and the last block's.
+      constexpr bool kConverts = kIsOfBytes<Config>;
+      ptx::mbarrierInit(full(slot, kOwn), kConverts ? 2 * 32 : 32);
+      ptx::mbarrierInit(full(slot, kOther), (kConverts ? 4 * 32 : 32) + 1); // and one for the tile's facts
       ptx::mbarrierInit(empty(slot, kOwn), 4);
       ptx::mbarrierInit(empty(slot, kOther), 4);
       ptx::mbarrierInit(weights(slot), 4);

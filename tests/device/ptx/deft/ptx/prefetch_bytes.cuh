@@ -1,0 +1,7 @@
+#pragma once
+
+namespace deft::ptx {
+
+inline void prefetchBytes(const void *, unsigned) {}
+
+} // namespace deft::ptx
