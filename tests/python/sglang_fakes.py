@@ -10,6 +10,14 @@ from engine_fakes import forget, install
 from plain_attention import assert_close, plain
 
 
+def refuse_pages_of_trees(arguments):
+    """As SGLang does of backends that it does not know."""
+    if arguments.speculative_num_draft_tokens is None:
+        raise ValueError("speculative_num_draft_tokens is missing")
+    if arguments.speculative_eagle_topk > 1 and arguments.page_size > 1:
+        raise ValueError("topk > 1 with page_size > 1 is for other backends")
+
+
 @pytest.fixture
 def registry(monkeypatch):
     """What was registered."""
@@ -24,6 +32,13 @@ def registry(monkeypatch):
         "sglang.srt.models.deepseek_common.attention_backend_handler": {
             "AttentionBackendRegistry": SimpleNamespace(register=forms.__setitem__),
             "AttnForwardMethod": SimpleNamespace(MLA="absorbed"),
+        },
+        "sglang.srt.layers.attention.verify_mask": {"VerifyMask": SimpleNamespace},
+        "sglang.srt.speculative.eagle_utils": {"TreeMaskMode": SimpleNamespace(FULL_MASK=0, QLEN_ONLY=1)},
+        "sglang.srt.arg_groups.speculative_hook": {"_handle_ngram": refuse_pages_of_trees, "_handle_eagle_family": refuse_pages_of_trees},
+        "sglang.srt.arg_groups.overrides": {
+            "resolved_view": lambda arguments: arguments,
+            "attention_backends_of": lambda view: (view.prompts, view.decoding),
         },
     }
     install(monkeypatch, "sglang", "0.5.17", modules)
@@ -66,7 +81,7 @@ def layer(number, **more):
 
 def runner(page_size, **more):
     given = dict(
-        server_args=SimpleNamespace(speculative_algorithm=None),
+        server_args=SimpleNamespace(speculative_algorithm=None, speculative_num_draft_tokens=None),
         use_mla_backend=False,
         page_size=page_size,
         dtype=torch.float16,

@@ -68,7 +68,7 @@ class Requests:
 
     def runner(self, dtype):
         return SimpleNamespace(
-            server_args=SimpleNamespace(speculative_algorithm=None),
+            server_args=SimpleNamespace(speculative_algorithm=None, speculative_num_draft_tokens=None),
             use_mla_backend=self.is_latent,
             page_size=PAGE,
             dtype=torch.float16,

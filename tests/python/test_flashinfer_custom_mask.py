@@ -6,7 +6,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-import deft.flashinfer._custom_mask
+import deft._adapters.draft_masks
 from deft.flashinfer import BatchAttentionWithAttentionSinkWrapper, BatchPrefillWithPagedKVCacheWrapper, BatchPrefillWithRaggedKVCacheWrapper
 from deft.flashinfer._custom_mask import drafts_of
 from plain_attention import assert_close
@@ -261,7 +261,7 @@ def test_requests_that_no_tree_of_drafts_has_are_named(counts, lengths, message)
 @pytest.mark.parametrize("most_sums", [1 << 24, 0])
 def test_every_token_of_a_context_is_looked_at(monkeypatch, generator, form, most_sums):
     """One that is hidden at a time, in contexts around the sizes of the blocks that are looked at together."""
-    monkeypatch.setattr(deft.flashinfer._custom_mask, "_MOST_SUMS", most_sums)
+    monkeypatch.setattr(deft._adapters.draft_masks, "_MOST_SUMS", most_sums)
     counts = [3, 1, 2]
     for context in 1, 7, 8, 9, 63, 64, 65, 130, 700:
         lengths = [context + count for count in counts]

@@ -151,7 +151,6 @@ def test_steps_of_a_graph_have_their_pages_at_one_address(registry, interface):
 
 def test_what_it_cannot_do_is_named(registry):
     for name, more in {
-        "speculative_algorithm": {"server_args": SimpleNamespace(speculative_algorithm="EAGLE")},
         "kv_cache_dtype": {"kv_cache_dtype": torch.bfloat16},
         "disable_hybrid_swa_memory": {"token_to_kv_pool": SimpleNamespace(translate_loc_from_full_to_swa=None)},
     }.items():

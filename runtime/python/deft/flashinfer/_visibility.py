@@ -8,14 +8,12 @@ from typing import Any, Mapping, NamedTuple, Protocol
 
 import torch
 
+from .._adapters.draft_masks import Drafts, room_for_drafts, speaking_of_masks
 from .._adapters.queries import work_of
 from .._adapters.steps import PagedWork, Room, Steps, TreeWork
 from .._adapters.variant import Variant, attention_of, speaking_of
 from .._attention import Attention
 from .._tree import Tree
-from ._custom_mask import Drafts, speaking_of_masks
-
-_BLOCK = 16  # drafts for which a tree has one leaf while it is planned (tree::DraftStandIn)
 
 
 class Kind(enum.Enum):
@@ -105,11 +103,10 @@ def seen_by(variant: Variant, causal: bool, requests: Requests, is_for_graphs: b
 
 
 def room_for(kind: Kind, requests: int, queries: int, tokens: int, drafts: Drafts | None) -> Room:
-    """Of a graph's steps. Drafts are read in blocks, each with what comes before it."""
+    """Of a graph's steps."""
     if drafts is None or kind is not Kind.MASK:
         return Room(requests, queries, tokens)
-    blocks = -(-max(drafts.bits.shape[1], 1) // _BLOCK)
-    return Room(requests * blocks, queries * (blocks + 1) // 2, tokens)
+    return room_for_drafts(requests, queries, tokens, drafts.bits.shape[1])
 
 
 class Plans:

@@ -25,6 +25,9 @@ def register() -> None:
     register_attention_backend(NAME)(_make)
     if NAME not in server_args.ATTENTION_BACKEND_CHOICES:
         server_args.add_attention_backend_choices([NAME])
+    from .verify import let_trees_have_pages
+
+    let_trees_have_pages(NAME, _log)
 
 
 def _make(runner: Any) -> Any:

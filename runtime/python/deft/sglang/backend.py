@@ -13,6 +13,7 @@ from .._adapters.outside import outside, refuse_given
 from .._adapters.steps import Steps
 from .._adapters.variant import Scales, Variant
 from .planner import Planner, latent_variant_of, scales_of, variant_of
+from .verify import check_speculation, verify_mask
 
 
 class DeftAttnBackend(AttentionBackend):
@@ -20,8 +21,7 @@ class DeftAttnBackend(AttentionBackend):
 
     def __init__(self, runner: Any) -> None:
         super().__init__()
-        arguments = runner.server_args
-        refuse_given("drafts are not asked for", speculative_algorithm=arguments.speculative_algorithm)
+        check_speculation(runner)
         if hasattr(runner.token_to_kv_pool, "translate_loc_from_full_to_swa"):
             raise outside("disable_hybrid_swa_memory", False, "all layers have the same pages")
         if runner.kv_cache_dtype != runner.dtype and runner.kv_cache_dtype not in CACHE_DTYPES:
@@ -29,12 +29,11 @@ class DeftAttnBackend(AttentionBackend):
         self.page_size = runner.page_size
         self._is_latent = bool(runner.use_mla_backend)
         self.token_to_kv_pool = runner.token_to_kv_pool
-        self._planner = Planner(
-            torch.device(runner.device),
-            runner.req_to_token_pool.req_to_token,
-            runner.page_size,
-            runner.max_total_num_tokens,
-        )
+        self._device, table = torch.device(runner.device), runner.req_to_token_pool.req_to_token
+        self._planner = Planner(self._device, table, runner.page_size, runner.max_total_num_tokens)
+        self.max_context_len = table.shape[1]  # by which SGLang makes masks, where it does not know lengths
+        self._most_drafts = runner.server_args.speculative_num_draft_tokens
+        self._verify_mask: Any = None
         self._steps: Steps | None = None
         self._sinks: dict[int, torch.Tensor] = {}  # of layers, where captured graphs read them
 
@@ -43,38 +42,52 @@ class DeftAttnBackend(AttentionBackend):
         mode = forward_batch.forward_mode
         if mode.is_idle():
             return
-        counts = None
-        if not mode.is_decode_or_idle():
-            if mode.is_target_verify():
-                raise outside("forward_mode", mode, "drafts are not asked for")
-            counts = forward_batch.extend_seq_lens_cpu
-            counts = forward_batch.extend_seq_lens if counts is None else counts
         lengths = forward_batch.seq_lens_cpu
         lengths = forward_batch.seq_lens if lengths is None else lengths
-        self._steps = self._planner.plan(forward_batch.req_pool_indices, lengths, counts)
+        rows, counts = forward_batch.req_pool_indices, None
+        if mode.is_target_verify():
+            self._steps = self._planner.plan_verify(rows, lengths, forward_batch.spec_info)
+            return
+        if not mode.is_decode_or_idle():
+            counts = forward_batch.extend_seq_lens_cpu
+            counts = forward_batch.extend_seq_lens if counts is None else counts
+        self._steps = self._planner.plan(rows, lengths, counts)
 
     def init_cuda_graph_state(self, max_bs: int, max_num_tokens: int) -> None:
         self._planner.make_room(max_bs)
+        if self._most_drafts is not None:
+            self._verify_mask = verify_mask(max_bs, self._most_drafts, self._device)
+            self._planner.own_mask = None if self._verify_mask is None else self._verify_mask.buffer
+
+    @property
+    def verify_mask(self) -> Any:
+        return self._verify_mask
+
+    def update_verify_buffers_to_fill_after_draft(self, spec_info: Any, cuda_graph_bs: int | None) -> None:
+        """SGLang calls it where it plans a verify step beside the drafting, and masks came later than the plan."""
+        raise outside("SGLANG_ENABLE_OVERLAP_PLAN_STREAM", True, "a verify step is planned when its drafts are there")
 
     def get_cuda_graph_seq_len_fill_value(self) -> int:
         return 1
 
-    def _plan_graph(self, size: int, mode: Any, rows: torch.Tensor, lengths: torch.Tensor) -> None:
-        if not mode.is_decode_or_idle():
-            raise outside("forward_mode", mode, "graphs are of decoding")
-        self._steps = self._planner.plan_graph(rows[:size], lengths[:size])
+    def _plan_graph(self, size: int, mode: Any, rows: torch.Tensor, lengths: torch.Tensor, spec_info: Any) -> None:
+        drafted = spec_info if mode.is_target_verify() else None
+        if drafted is None and not mode.is_decode_or_idle():
+            raise outside("forward_mode", mode, "graphs are of decoding, and of verifying drafts")
+        self._steps = self._planner.plan_graph(rows[:size], lengths[:size], drafted)
 
     def init_forward_metadata_out_graph(self, forward_batch: Any, in_capture: bool = False) -> None:
         """Before a graph is captured or replayed."""
         lengths = forward_batch.seq_lens_cpu
         lengths = forward_batch.seq_lens if lengths is None or in_capture else lengths
-        self._plan_graph(forward_batch.batch_size, forward_batch.forward_mode, forward_batch.req_pool_indices, lengths)
+        rows, spec_info = forward_batch.req_pool_indices, getattr(forward_batch, "spec_info", None)
+        self._plan_graph(forward_batch.batch_size, forward_batch.forward_mode, rows, lengths, spec_info)
 
     def init_forward_metadata_capture_cuda_graph(
         self, bs: int, num_tokens: int, req_pool_indices: Any, seq_lens: Any, encoder_lens: Any, forward_mode: Any, spec_info: Any
     ) -> None:
         """As the one above, of older releases."""
-        self._plan_graph(bs, forward_mode, req_pool_indices, seq_lens)
+        self._plan_graph(bs, forward_mode, req_pool_indices, seq_lens, spec_info)
 
     def init_forward_metadata_replay_cuda_graph(
         self,
@@ -88,7 +101,8 @@ class DeftAttnBackend(AttentionBackend):
         seq_lens_cpu: Any = None,
     ) -> None:
         """As the one above, of older releases."""
-        self._plan_graph(bs, forward_mode, req_pool_indices, seq_lens if seq_lens_cpu is None else seq_lens_cpu)
+        lengths = seq_lens if seq_lens_cpu is None else seq_lens_cpu
+        self._plan_graph(bs, forward_mode, req_pool_indices, lengths, spec_info)
 
     def _pages(self, buffer: torch.Tensor, layer: Any) -> torch.Tensor:
         slot = (layer.tp_k_head_num, layer.qk_head_dim)

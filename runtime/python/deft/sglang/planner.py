@@ -7,10 +7,12 @@ from typing import Any
 import numpy as np
 import torch
 
+from .._adapters.draft_masks import room_for_drafts, speaking_of_masks
 from .._adapters.dtypes import CACHE_DTYPES, SPEC_DTYPES
 from .._adapters.outside import outside
 from .._adapters.steps import PagedWork, Room, Steps
 from .._adapters.variant import Scales, Variant, make_latent_variant, make_variant
+from .verify import words_for
 
 
 def _words_of(layer: Any, dtype: torch.dtype, cache_dtype: torch.dtype) -> tuple[str, str]:
@@ -93,15 +95,16 @@ _CALLER = "a layer of SGLang"  # in errors
 
 
 class Planner:
-    """The steps that run eagerly, and those that replay a graph, of each size one."""
+    """The steps that run eagerly, and those that replay a graph, of each size and number of drafts one."""
 
     def __init__(self, device: torch.device, req_to_token: torch.Tensor, page_size: int, tokens: int) -> None:
         self._device, self._page_size, self._tokens = device, page_size, tokens
         # Of the slots of each token, a row for each place of a request, those of the first tokens of pages.
         self._first_slots = req_to_token[:, ::page_size]
-        self._eager = Steps(_CALLER, device)
-        self._of_graphs: dict[int, Steps] = {}
+        self._eager, self._eager_verify = Steps(_CALLER, device), Steps(_CALLER, device)
+        self._of_graphs: dict[tuple[int, int], Steps] = {}  # by requests, and drafts of each; 0: they decode
         self._pages: torch.Tensor | None = None  # where captured runs read them
+        self.own_mask: torch.Tensor | None = None  # into which SGLang writes what drafts see
 
     def make_room(self, most_requests: int) -> None:
         """Before graphs are captured."""
@@ -124,18 +127,39 @@ class Planner:
         self._eager.plan(PagedWork(self._table(rows, known), None, known, starts))
         return self._eager
 
-    def plan_graph(self, rows: torch.Tensor, lengths: torch.Tensor) -> Steps:
-        """A step of the graph of its size, which is captured or replayed behind it. One query of each request."""
+    def plan_verify(self, rows: torch.Tensor, lengths: torch.Tensor, spec_info: Any) -> Steps:
+        """The same of drafts behind `lengths` tokens of each request."""
+        known, count = lengths.cpu().numpy().astype(np.int32), int(spec_info.draft_token_num)
+        work = PagedWork(self._table(rows, known + count), None, known)
+        return self._plan_drafts(self._eager_verify, work, spec_info)
+
+    def _plan_drafts(self, steps: Steps, work: PagedWork, spec_info: Any) -> Steps:
+        bits = words_for(spec_info, work.lengths, self._device, self.own_mask)
+        counts = np.full(len(work.lengths), spec_info.draft_token_num, np.int32)
+        with speaking_of_masks():
+            steps.check_drafts()  # of the step before: of this one nobody waits for the device
+            steps.plan(work._replace(drafts=counts, bits=bits))
+        return steps
+
+    def plan_graph(self, rows: torch.Tensor, lengths: torch.Tensor, spec_info: Any = None) -> Steps:
+        """A step of the graph of its size, which is captured or replayed behind it. One query of each request, or the drafts of a
+        verify input behind its `lengths` tokens."""
         assert self._pages is not None
         known, size = lengths.cpu().numpy().astype(np.int32), len(lengths)
-        table = self._table(rows, known)
+        drafts = 0 if spec_info is None else int(spec_info.draft_token_num)
+        table = self._table(rows, known + drafts)
         pages = self._pages[:size, : table.shape[1]]
         # What planning reads, laid out as `pages`, which change when nothing can be refused any more.
         on_host = torch.empty((size, self._pages.shape[1]), dtype=torch.int32)[:, : table.shape[1]].copy_(table)
-        if size not in self._of_graphs:
-            # Rows that fill a graph up are of a page beside those of the pool.
-            room = Room(size, size, self._tokens + self._page_size)
-            self._of_graphs[size] = Steps(_CALLER, self._device, room)
-        self._of_graphs[size].plan(PagedWork(pages, None, known, host_pages=on_host))
+        if (size, drafts) not in self._of_graphs:
+            # Rows that fill a graph up are of a page beside those of the pool, and have drafts of their own.
+            tokens = self._tokens + self._page_size + size * drafts
+            room = room_for_drafts(size, size * drafts, tokens, drafts) if drafts else Room(size, size, tokens)
+            self._of_graphs[size, drafts] = Steps(_CALLER, self._device, room)
+        steps, work = self._of_graphs[size, drafts], PagedWork(pages, None, known, host_pages=on_host)
+        if spec_info is None:
+            steps.plan(work)
+        else:
+            self._plan_drafts(steps, work, spec_info)
         pages.copy_(table)
-        return self._of_graphs[size]
+        return steps
