@@ -13,11 +13,12 @@ import sys
 from types import SimpleNamespace
 
 import torch
-from plain_attention import plain
+from plain_attention import plain, plain_shown
 from release_checks import Checks
 
 HEADS, KV_HEADS, DIM, PAGE, SLOTS = 4, 2, 64, 8, 512
 LATENT, ROPE, LATENT_SCALE = 128, 64, 0.07
+DRAFTS = 12
 ROWS = [3, 1, 4]  # of the table, that requests have
 see = Checks()
 
@@ -66,9 +67,9 @@ class Requests:
                 self.table.req_to_token[row, first : first + PAGE] = torch.arange(PAGE) + page * PAGE
                 page += 1
 
-    def runner(self, dtype):
+    def runner(self, dtype, algorithm=None):
         return SimpleNamespace(
-            server_args=SimpleNamespace(speculative_algorithm=None, speculative_num_draft_tokens=None),
+            server_args=SimpleNamespace(speculative_algorithm=algorithm, speculative_num_draft_tokens=algorithm and DRAFTS),
             use_mla_backend=self.is_latent,
             page_size=PAGE,
             dtype=torch.float16,
@@ -160,6 +161,77 @@ def check_steps(make, dtype, scales, is_latent=False):
     return backend
 
 
+def random_tree():
+    """As SGLang has it: draft 0 is the root, and a parent stands before its children."""
+    sees = torch.eye(DRAFTS, dtype=torch.bool)
+    for draft in range(1, DRAFTS):
+        sees[draft] |= sees[int(torch.randint(draft, ()))]
+    return sees
+
+
+def verify_inputs(backend, trees, lengths):
+    """Of drafts from a corpus, with masks of whole contexts, and from a draft model, in the buffer that the backend hands out."""
+    from sglang.srt.speculative.eagle_info import EagleVerifyInput
+    from sglang.srt.speculative.ngram_info import NgramVerifyInput
+
+    drafts = torch.zeros(len(trees) * DRAFTS, dtype=torch.int64)
+    whole = [torch.cat([torch.ones(DRAFTS, length, dtype=torch.bool), tree], 1).flatten() for tree, length in zip(trees, lengths)]
+    yield "NGRAM", NgramVerifyInput(draft_token=drafts, custom_mask=torch.cat(whole), draft_token_num=DRAFTS)
+    mask = backend.verify_mask
+    mask.buffer.fill_(True)
+    mask.buffer[: len(drafts) * DRAFTS] = torch.stack(trees).flatten()
+    see("a draft model writes what drafts see of each other alone", mask.mode.name == "QLEN_ONLY" and mask.fits(4) and not mask.fits(5))
+    given = {name: None for name in ("positions", "retrieve_index", "retrieve_next_token", "retrieve_next_sibling", "retrieve_cum_len")}
+    yield "EAGLE", EagleVerifyInput(
+        draft_token=drafts, custom_mask=mask.buffer, spec_steps=3, topk=4, draft_token_num=DRAFTS, capture_hidden_mode=None,
+        seq_lens_sum=None, seq_lens_cpu=None, **given,
+    )  # fmt: skip
+
+
+def check_verify(make, dtype, scales):
+    """In a step that replays a graph of one request more."""
+    from sglang.srt.model_executor.forward_batch_info import ForwardMode
+
+    requests = Requests(dtype)
+    backend = make(requests.runner(dtype, "NGRAM"))
+    backend.init_cuda_graph_state(4, 4 * DRAFTS)
+    layers, worst = layers_of(scales), 0.0
+    batch = requests.step([20, 5, 7], ForwardMode.EXTEND)
+    backend.init_forward_metadata(batch)
+    for layer in layers:
+        run_layer(backend, layer, batch, False)
+    contexts, trees = list(requests.lengths), [random_tree() for _ in ROWS]
+    for name, spec in verify_inputs(backend, trees, contexts):
+        requests.lengths = list(contexts)
+        batch = requests.step([DRAFTS] * 3, ForwardMode.TARGET_VERIFY)
+        batch.batch_size, batch.spec_info = 4, spec
+        batch.req_pool_indices = torch.tensor([*ROWS, 0])
+        batch.seq_lens = batch.seq_lens_cpu = torch.tensor([*contexts, 1])
+        batch.out_cache_loc = torch.cat([batch.out_cache_loc, torch.zeros(DRAFTS, dtype=torch.int64)])
+        backend.init_forward_metadata_out_graph(batch)
+        for layer in layers:
+            q, out = run_layer(backend, layer, batch, False)
+            for i, (tree, length) in enumerate(zip(trees, contexts)):
+                slots = requests.table.req_to_token[ROWS[i], : length + DRAFTS].long()
+                own = [part[slots].float() * scale for part, scale in zip(requests.pool.get_kv_buffer(layer.layer_id), scales)]
+                position = torch.cat([torch.arange(length), length + tree.sum(1) - 1])
+                shown = torch.cat([torch.ones(DRAFTS, length, dtype=torch.bool), tree], 1)
+                if layer.sliding_window_size >= 0:
+                    shown &= position >= position[length:, None] - layer.sliding_window_size
+                rows = slice(i * DRAFTS, (i + 1) * DRAFTS)
+                right, _ = plain_shown(q[rows], *own, shown, scale=layer.scaling)
+                worst = max(worst, (out.view(q.shape)[rows].float() - right).abs().max().item())
+        see(f"drafts of {name}, caches of {dtype}, scales {scales}: largest error {worst:.2g}", worst < 0.02)
+
+
+def check_pages_of_trees():
+    """What SGLang refuses of backends that it does not know."""
+    from sglang.srt.arg_groups import speculative_hook as hook
+
+    for name in ("_handle_ngram", "_handle_eagle_family"):
+        see(f"{name} lets trees over pages pass", hasattr(getattr(hook, name), "knows_deft"))
+
+
 def check_prompts():
     from sglang.srt.models.deepseek_common.attention_backend_handler import AttentionBackendRegistry, AttnForwardMethod
 
@@ -175,6 +247,9 @@ def main():
     for dtype in (torch.float8_e4m3fn, torch.float8_e5m2):
         for scales in ((1.0, 1.0), (0.5, 2.0)):
             check_steps(make, dtype, scales)
+    for dtype, scales in ((torch.float16, (1.0, 1.0)), (torch.float8_e4m3fn, (0.5, 2.0)), (torch.float8_e5m2, (0.5, 2.0))):
+        check_verify(make, dtype, scales)
+    check_pages_of_trees()
     for dtype in (torch.float16, torch.float8_e4m3fn):
         check_steps(make, dtype, (1.0, 1.0), is_latent=True)
     check_prompts()
