@@ -187,3 +187,45 @@ def test_a_mask_of_no_tree_on_a_gpu_is_named_by_the_plan_behind_it(monkeypatch, 
     plan(torch.cat(chains))
     plan(torch.cat(chains))
     wrapper._plans.check_mask()
+
+
+@on_the_tests_driver
+def test_verify_steps_of_sglang_are_drafted_on_a_gpu_before_a_graph_is_replayed(monkeypatch, rng):
+    import numpy as np
+    from deft.sglang import planner
+    from evaluate import assert_close
+    from test_gpu_calls import Step
+    from test_paged_batch_drafts import LENGTHS, PAGE, TABLES, expected, mask_of
+
+    made, in_place = torch.zeros, planner.words_for
+    host = torch.device("cpu")
+    monkeypatch.setattr(torch.cuda, "current_stream", lambda device: SimpleNamespace(cuda_stream=0))
+    monkeypatch.setattr(torch, "zeros", lambda *sizes, device=None, **more: made(*sizes, **more))
+    monkeypatch.setattr(planner, "words_for", lambda spec, lengths, device, own: on_gpu(in_place(spec, lengths, host, own).numpy()))
+    tokens = torch.from_numpy(TABLES[..., None] * PAGE + np.arange(PAGE, dtype="int32")).flatten(1)
+    steps_of = planner.Planner(torch.device("cuda", 0), tokens, PAGE, 4096)
+    steps_of.make_room(3)
+    variant, step = variant_of(), Step(rng, 9)
+
+    def plan(parents, lengths):
+        mask = torch.from_numpy(mask_of(parents, 3)).flatten()
+        spec = SimpleNamespace(draft_token_num=3, draft_token=torch.zeros(9), custom_mask=mask)
+        return steps_of.plan_graph(torch.arange(3), torch.tensor(lengths), spec)
+
+    seen = set()
+    for parents, gain in (([[-1, 0, 0], [-1, 0, 1], [-1, 0, 0]], 0), ([[-1, 0, 1], [-1, 0, 0], [-1, 0, 1]], 0), ([[-1, 0, 0]] * 3, 2)):
+        lengths = [length + gain for length in LENGTHS]
+        steps = plan(parents, lengths)
+        batch = steps._of(variant)._batch
+        assert_close(step.run(batch), expected(step.q, step.k, step.v, parents, lengths)[0], "bfloat16")
+        seen.add((steps, steps.work.pages.data_ptr()))
+    assert len(seen) == 1
+    # Drafts that are no tree: their results are nobody's, and the next step says so.
+    plan([[-1, -1, -1]] * 3, LENGTHS)
+    broken = mask_of([[-1, 0, 0]] * 3, 3)
+    broken[1, 2] = False
+    spec = SimpleNamespace(draft_token_num=3, draft_token=torch.zeros(9), custom_mask=torch.from_numpy(broken).flatten())
+    steps_of.plan_graph(torch.arange(3), torch.tensor(LENGTHS), spec)
+    with pytest.raises(NotImplementedError, match="of request 1 sees is no tree"):
+        plan([[-1, 0, 0]] * 3, LENGTHS)
+    plan([[-1, 0, 0]] * 3, LENGTHS)
