@@ -36,10 +36,6 @@ def registry(monkeypatch):
         "sglang.srt.layers.attention.verify_mask": {"VerifyMask": SimpleNamespace},
         "sglang.srt.speculative.eagle_utils": {"TreeMaskMode": SimpleNamespace(FULL_MASK=0, QLEN_ONLY=1)},
         "sglang.srt.arg_groups.speculative_hook": {"_handle_ngram": refuse_pages_of_trees, "_handle_eagle_family": refuse_pages_of_trees},
-        "sglang.srt.arg_groups.overrides": {
-            "resolved_view": lambda arguments: arguments,
-            "attention_backends_of": lambda view: (view.prompts, view.decoding),
-        },
     }
     install(monkeypatch, "sglang", "0.5.17", modules)
     forget(monkeypatch, "deft.sglang.backend")

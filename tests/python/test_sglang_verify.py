@@ -283,18 +283,16 @@ def test_trees_over_pages_are_allowed_where_deft_verifies(registry):
     deft.sglang.register()
     deft.sglang.register()  # and wraps them once
     given = dict(
-        speculative_eagle_topk=4, page_size=16, speculative_attention_mode="prefill", prompts="deft", decoding="fa3", enable_dp_attention=False
-    )
+        speculative_eagle_topk=4, page_size=16, speculative_attention_mode="prefill", attention_backend="deft", enable_dp_attention=False,
+        prefill_attention_backend=None, decode_attention_backend=None,
+    )  # fmt: skip
+    split = dict(speculative_algorithm="NGRAM", attention_backend=None, prefill_attention_backend="fa3", decode_attention_backend="deft")
     allowed = [
         dict(speculative_algorithm="NGRAM"),
-        dict(speculative_algorithm="NGRAM", prompts="fa3", decoding="deft", speculative_attention_mode="decode"),
+        dict(split, speculative_attention_mode="decode"),
         dict(speculative_draft_attention_backend="triton"),
     ]
-    refused = [
-        dict(speculative_algorithm="NGRAM", prompts="fa3", decoding="deft"),
-        dict(speculative_algorithm="NGRAM", enable_dp_attention=True),
-        dict(),
-    ]
+    refused = [split, dict(speculative_algorithm="NGRAM", enable_dp_attention=True), dict()]
     for check in hook._handle_ngram, hook._handle_eagle_family:
         for more in allowed:
             check(speculating(**{**given, **more}))

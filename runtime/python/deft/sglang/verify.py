@@ -88,17 +88,15 @@ def let_trees_have_pages(name: str, log: logging.Logger) -> None:
     what SGLang says of others it says as before."""
     try:
         from sglang.srt.arg_groups import speculative_hook as hook
-        from sglang.srt.arg_groups.overrides import attention_backends_of, resolved_view
     except ImportError:
         log.info("this release of SGLang has draft trees with --page-size 1 only")
         return
 
     def is_served(arguments: Any) -> bool:
-        view = resolved_view(arguments)
-        prompts, decoding = attention_backends_of(view)
-        verifying = decoding if arguments.speculative_attention_mode == "decode" else prompts
+        decodes = arguments.speculative_attention_mode == "decode"
+        chosen = arguments.decode_attention_backend if decodes else arguments.prefill_attention_backend
         drafting = arguments.speculative_algorithm == "NGRAM" or arguments.speculative_draft_attention_backend in _OF_PAGES
-        return verifying == name and drafting and not view.enable_dp_attention
+        return (chosen or arguments.attention_backend) == name and drafting and not arguments.enable_dp_attention
 
     def relaxed(check: Any) -> Any:
         @functools.wraps(check)
