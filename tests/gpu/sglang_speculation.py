@@ -50,7 +50,7 @@ def arguments_of(job):
     backend, _, page_size = job["backend"].partition(":")
     given = {
         "attention_backend": backend, "page_size": int(page_size or 1), "dtype": "bfloat16", "sampling_backend": "pytorch", "grammar_backend": "none",
-        "model_path": job["model"], "max_running_requests": job["most"], "random_seed": 0, "log_level": "info",
+        "model_path": job["model"], "skip_tokenizer_init": True, "max_running_requests": job["most"], "random_seed": 0, "log_level": "info",
         "cuda_graph_config": {"decode": {"bs": job["sizes"]}, "prefill": {"backend": "disabled"}}, "mem_fraction_static": 0.7, **job["more"],
     }  # fmt: skip
     if job["drafts"]:
@@ -191,7 +191,7 @@ def run_steps(options):
     (Path(options.model) / "config.json").write_text(json.dumps(config))
     for drafts in options.drafts.split(","):
         for backend in options.backends.split(","):
-            more = {"load_format": "dummy", "skip_tokenizer_init": True, "context_length": max(CONTEXTS) + 1024, "max_total_tokens": most * (max(CONTEXTS) + 1024)}
+            more = {"load_format": "dummy", "context_length": max(CONTEXTS) + 1024, "max_total_tokens": most * (max(CONTEXTS) + 1024)}
             result = run_worker(options, job_of(options, backend, int(drafts), 8, most=most, sizes=sorted(set(counts)), more=more, requests=asked))
             if result is None:
                 failed = True
