@@ -55,7 +55,7 @@ int bytesOf(const KernelShape &shape, const PhaseConfig &phase) {
     return spec::TensorType{converts(shape) ? q.dtype : tensor.dtype, tensor.dim};
   };
   const bool isLong = k.dim > 128 && v.dim <= 128;
-  const int rowBytes = out.elementBytes() * (isLong ? 32 : v.dim <= 128 ? v.dim : 96) + 16;
+  const int rowBytes = out.elementBytes() * (isLong || isTall(phase) ? 32 : v.dim <= 128 ? v.dim : 96) + 16;
   const int groups = phase.warps / 4 - 1;             // that compute
   const int bufferBytes = 4 * groups * 16 * rowBytes; // sums that are joined, results on their way out
   // Where queries stay, the next unit's may have places of their own.
@@ -107,28 +107,44 @@ constexpr PhaseRule kRules[] = {
                                          number(kSm90LightWarps) + " warps alone";
      },
      useOtherFamily},
-    {"threads", [](const Site &site) { return site.phase.warps == kSm90Warps || isLight(site.phase); },
+    {"threads",
+     [](const Site &site) {
+       return site.phase.warps == kSm90Warps || isLight(site.phase) || isTall(site.phase);
+     },
      [](const Site &site) {
        return "warps is " + number(site.phase.warps) + "; a block of family sm90 has " + number(kSm90Warps) +
-              " or " + number(kSm90LightWarps);
+              ", " + number(kSm90LightWarps) + " or " + number(kSm90TallWarps);
      },
      nullptr},
     {"mma shape",
      [](const Site &site) {
-       return site.phase.tileQ == 64 || (site.phase.tileQ == 128 && !isLight(site.phase));
+       const int rows = site.phase.tileQ;
+       return isTall(site.phase) ? rows == 192 : rows == 64 || (rows == 128 && !isLight(site.phase));
      },
      [](const Site &site) {
-       return "tile_q is " + number(site.phase.tileQ) + "; family sm90 takes 64" +
-              (isLight(site.phase) ? " with " + number(kSm90LightWarps) + " warps" : " or 128");
+       return "tile_q is " + number(site.phase.tileQ) + "; family sm90 takes " +
+              (isTall(site.phase)    ? "192 with " + number(kSm90TallWarps) + " warps"
+               : isLight(site.phase) ? "64 with " + number(kSm90LightWarps) + " warps"
+                                     : "64 or 128");
      },
      nullptr},
+    {"tensors",
+     [](const Site &site) {
+       return !isTall(site.phase) || (!converts(site.shape) && mostColumns(site.shape) <= 128);
+     },
+     [](const Site &) -> std::string {
+       return "a block of family sm90 of " + number(kSm90TallWarps) +
+              " warps has registers for 16-bit caches of up to 128 columns alone";
+     },
+     [](const Site &) -> std::string { return "use " + number(kSm90Warps) + " warps"; }},
     {"mma shape", [](const Site &site) { return site.phase.tileKv == 64; },
      [](const Site &site) { return "tile_kv is " + number(site.phase.tileKv) + "; family sm90 takes 64"; },
      nullptr},
     // Where warpgroups take tiles in turn, each has its own stages within a unit, at whose end they wait for
     // each other: one that came to the other's might take an older phase of its barrier for the one it waits
     // for.
-    {"stages", [](const Site &site) { return site.phase.stages % 2 == 0 || isLight(site.phase); },
+    {"stages",
+     [](const Site &site) { return site.phase.stages % 2 == 0 || isLight(site.phase) || isTall(site.phase); },
      [](const Site &site) {
        return "stages is " + number(site.phase.stages) + "; family sm90 takes an even number";
      },
@@ -170,16 +186,25 @@ int registersOf(const Site &site) {
   return site.target->registersPerSm / (32 * std::max(1, site.phase.warps) * (isLight(site.phase) ? 2 : 1));
 }
 
-/// It has a mode for each of these (templates/deft/sm90/consumer.cuh), light blocks for one alone.
+/// It has a mode for each of these (templates/deft/sm90/consumer.cuh), light blocks for one alone, and of
+/// tall ones each warpgroup its own 64 (sm90/own_rows.cuh).
 int paddedRows(const PhaseConfig &phase, int rows) {
+  if (isTall(phase))
+    return rows <= 64 ? 64 : rows <= 128 ? 128 : 192;
   return rows <= 16 && !isLight(phase) ? 16 : rows <= 64 ? 64 : 128;
 }
 
-/// Of its modes, only the widest has both warpgroups on one tile: else two are under way, of light blocks one
-/// in each of the two.
+/// Of a tall block over a wide one: queries are read from shared memory, where the next unit has no room for
+/// its own, and a third warpgroup waits for its turn. Predicted, not measured.
+constexpr double kTallStep = 1.2, kTallItem = 1.5;
+
+/// Of a wide block's modes, only the widest has both warpgroups on one tile: else two are under way, of light
+/// blocks one in each of the two.
 TileCost tileCost(const PhaseConfig &phase, int paddedRows, const config::CostCoefficients &cost) {
   if (isLight(phase))
     return {.gflops = cost.wgmmaBlockGflops, .stepShare = cost.lightStep, .itemShare = cost.lightItem};
+  if (isTall(phase))
+    return {.gflops = cost.wgmmaBlockGflops, .stepShare = kTallStep, .itemShare = kTallItem};
   return {.gflops = cost.wgmmaBlockGflops * (paddedRows > 64 ? 1 : 2)};
 }
 

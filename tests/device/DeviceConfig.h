@@ -25,12 +25,15 @@ struct Sm80Config : DeviceConfig {
   static constexpr int kTileQ = 16, kTileKv = 32, kStages = 2, kWarps = 2;
 };
 
-/// The sm90 family's: one computing warpgroup, or two.
+/// The sm90 family's: one computing warpgroup, two or three.
 struct LightConfig : DeviceConfig {
   static constexpr int kTileQ = 64, kTileKv = 64, kStages = 2, kWarps = 8;
 };
 struct WideConfig : DeviceConfig {
   static constexpr int kTileQ = 128, kTileKv = 64, kStages = 4, kWarps = 12;
+};
+struct TallConfig : DeviceConfig {
+  static constexpr int kTileQ = 192, kTileKv = 64, kStages = 4, kWarps = 16;
 };
 
 /// Scaled products, and the tree alone says who sees what.

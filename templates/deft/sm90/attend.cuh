@@ -43,20 +43,23 @@ public:
       ptx::mbarrierInitFence();
     }
     __syncthreads();
-    // At most the launch bound's registers, 384 * 168 or 256 * 128; masks need more of them where scores are,
-    // few columns leave more for copying, which takes more where it converts bytes, and less where others do;
-    // runs in shared memory leave more for the rest.
+    // At most the launch bound's registers, 384 * 168, 256 * 128 or 512 * 128; masks need more of them where
+    // scores are, few columns leave more for copying, which takes more where it converts bytes, and less
+    // where others do; runs in shared memory leave more for the rest.
     constexpr bool kIsLight = L::kGroups == 1;
     constexpr bool kIsLarge = Config::kValueDim > 128 || (L::kIsLong && TokenArrays<Config>::kCount == 0);
     constexpr bool kFits = !kIsSame<typename Config::Query, typename Config::Key>; // WarpQueries
-    constexpr int kCopying = L::kHoldsBytes            ? 64
+    constexpr int kCopying = L::kIsTall                ? 80
+                             : L::kHoldsBytes          ? 64
                              : kHasBytes<Config>       ? (kFits ? 128 : 120)
                              : Config::kValueDim <= 64 ? 104
                              : kIsLight && !kHasPositions<Config, Variant> && Config::kValueDim == 128 ? 64
                              : kIsLight || kIsLarge || WarpRows<Config, Variant>::kCapsLate            ? 72
                              : Variant::kHasMask                                                       ? 88
                                                                                                        : 80;
-    constexpr int kComputing = kIsLight ? 256 - kCopying : (504 - kCopying) / 16 * 8;
+    constexpr int kComputing = kIsLight     ? 256 - kCopying
+                               : L::kIsTall ? (512 - kCopying) / 24 * 8
+                                            : (504 - kCopying) / 16 * 8;
     if (threadIdx.x < 128) {
       ptx::keepRegisters<kCopying>();
       Copying(args, params, ring).run(first);

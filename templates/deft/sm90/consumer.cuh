@@ -9,12 +9,13 @@
 #include "deft/sm90/dealt_runs.cuh"
 #include "deft/sm90/join.cuh"
 #include "deft/sm90/key_making.cuh"
+#include "deft/sm90/own_rows.cuh"
 #include "deft/sm90/result_rows.cuh"
 #include "deft/sm90/units.cuh"
 #include "deft/sm90/warp_queries.cuh"
 
-/// The warps that compute. How they share a unit depends on its rows, so that one launch serves items
-/// of every size:
+/// The warps that compute. How those of wide blocks share a unit depends on its rows, so that one launch
+/// serves items of every size:
 ///   more than 64 rows: each warpgroup takes 64 rows of every tile, by wgmma;
 ///   more than 16:      each warpgroup takes every other tile, by wgmma; their sums are joined;
 ///   up to 16:          each warp takes 16 tokens of every other tile, by mma.sync; all are joined.
@@ -22,6 +23,7 @@ namespace deft::sm90 {
 
 template <class Config, class Variant> class Consumer {
   friend class ByteProducts<Config, Variant>;
+  friend class OwnRows<Config, Variant>;
   using L = Layout<Config>;
   using Rows = WarpRows<Config, Variant>;
   using Sums = WarpSums<Config, Variant>;
@@ -53,7 +55,7 @@ template <class Config, class Variant> class Consumer {
   static constexpr bool kAhead = Config::kStages > 2;
   static_assert(!kDeals<Config> || !kQueriesStay, "their rows are in the warps' registers");
   static_assert(Config::kTileKv == 64, "a warp of a warpgroup takes one group of 16 tokens");
-  static_assert(L::kGroups == 1 || Config::kStages % 2 == 0,
+  static_assert(L::kGroups != 2 || Config::kStages % 2 == 0,
                 "within a unit a warpgroup that takes every other tile has its own stages");
   static_assert(Config::kTileQ <= 64 * L::kGroups && Config::kRatio <= Config::kTileQ);
 
@@ -73,6 +75,8 @@ public:
       }
       if constexpr (L::kGroups == 1)
         piece = consumer.attendAlone(params, units.kvHead(unit), piece);
+      else if constexpr (L::kIsTall)
+        piece = OwnRows<Config, Variant>(consumer).attend(params, units.kvHead(unit), piece);
       else
         piece = consumer.attend(params, units.kvHead(unit), piece);
       step = consumer.endStep_;
@@ -86,8 +90,7 @@ private:
         endStep_(firstStep + tilesOf<Config>(item)), lane_(threadIdx.x % 32), warp_(threadIdx.x / 32 % 4),
         group_(groupOfWarp()) {}
 
-  /// Written so that the compiler knows that the warp agrees: what follows from it, as the place of a tile
-  /// and its descriptors, is then computed once for the warp, where products want it.
+  /// So that the compiler knows that the warp agrees: what follows from it is then computed once for it.
   static __device__ __forceinline__ int groupOfWarp() {
     const int group = threadIdx.x / 128 - 1;
     return kPlacesOnce ? __shfl_sync(~0u, group, 0) : group;
@@ -113,8 +116,7 @@ private:
     return piece + 1;
   }
 
-  /// What the modes have in common stands once: each copy of it would cost compile time. Gives the next
-  /// unit's first piece of queries.
+  /// Once for all modes, which saves compile time. Gives the next unit's first piece of queries.
   __device__ __forceinline__ int attend(const Params &params, int kvHead, int piece) {
     const int rowCount = item_.queryCount * Config::kRatio;
     const bool isWide = rowCount > 16, splitRows = rowCount > kPieceRows;
@@ -159,8 +161,7 @@ private:
     ptx::mbarrierWait(ring.pieceFull(piece), piece / L::kQueryPieces & 1);
   }
 
-  /// Where this warp's results are put in order.
-  __device__ __forceinline__ char *halfBuffer() const {
+  __device__ __forceinline__ char *halfBuffer() const { // where this warp's results are put in order
     return ring_.shared + L::kBufferOffset + warp_ * L::kBufferBytes + group_ * L::kHalfBufferBytes;
   }
 
@@ -202,7 +203,7 @@ private:
       for (int r = 0; r < 2; ++r)
         places.caller[r] = ring_.head(piece).callerIndex[rows.clamped(rows.row(r)) - groupRow];
       places.item = ring_.head(piece).item;
-      releasePiece(piece, groupRow > 0 ? 2 : 1);
+      releasePiece(piece, groupRow > 0 && !L::kIsTall ? 2 : 1);
     }
   }
 
@@ -212,8 +213,7 @@ private:
       ptx::mbarrierWait(ring_.full(step), ring_.fullParity(step));
     return ring_.slot(step).facts.head;
   }
-  /// Whether they have; asked before products are waited for, so that nobody waits for the
-  /// answer.
+  /// Whether they have; asked before products are waited for, so that nobody waits for the answer.
   __device__ __forceinline__ bool isThere(int step) const {
     return kAsksAhead && ptx::mbarrierIsComplete(ring_.full(step), ring_.fullParity(step));
   }
@@ -240,7 +240,7 @@ private:
     Scores s;
     float common[2] = {}, factor[2];
     unsigned weights[kGroups][4];
-    Turns turns(L::kGroups > 1 && stride == 1, group_, endStep_ - firstStep_);
+    Turns<L::kGroups> turns(L::kGroups > 1 && stride == 1, group_, endStep_ - firstStep_);
     bool nextIsThere = false;
     for (int step = firstStep_ + first; step < endStep_; step += stride) {
       const unsigned long long keys = keysOf(step); // while the tile is on its way
@@ -317,8 +317,8 @@ private:
     }
   }
 
-  /// Whether some rows of the warp do not see all of the tile.
   __device__ __forceinline__ bool isCut(const Rows &rows, const TileFacts::Head &head, int step) const {
+    // Whether some rows of the warp do not see all of the tile.
     const bool whole = head.viewed.isWhole(rows.queryLo(), rows.queryEnd());
     return rows.visibility(whole, ring_.slot(step).facts.bounds) != Rows::kWhole;
   }
@@ -370,8 +370,7 @@ private:
     return sums.weigh(s, common, factor);
   }
 
-  /// Of products that are not all small. Light blocks are faster the less code they have
-  /// (docs/kernels.md#code-size).
+  /// Of products that are not all small. Less code makes light blocks faster (docs/kernels.md#code-size).
   template <int kTiles>
   static __device__ __forceinline__ void capLate(const Rows &rows, const int (&largest)[2],
                                                  Fragment<kTiles> &s) {

@@ -20,21 +20,24 @@ struct alignas(16) PieceHead {
 template <class Config> struct LayoutOf {
   /// Warpgroups that compute, beside the one that copies. Of blocks with one there are two a multiprocessor.
   static constexpr int kGroups = Config::kWarps / 4 - 1;
-  static constexpr int kBlocksAtOnce = 3 - kGroups;
-  static_assert(Config::kWarps % 4 == 0 && (kGroups == 1 || kGroups == 2));
+  static constexpr int kBlocksAtOnce = kGroups == 1 ? 2 : 1;
+  static_assert(Config::kWarps % 4 == 0 && kGroups >= 1 && kGroups <= 3);
+  /// Of tall blocks, each has rows of its own, whatever an item has: none joins another's sums.
+  static constexpr bool kIsTall = kGroups == 3;
   static constexpr int kConsumerWarps = 4 * kGroups;
   /// Copying warps that share each tile: two where else half of the four were idle, as in light blocks.
   static constexpr int kTeam = kGroups == 1 || Config::kStages == 2 ? 2 : 1;
   /// Whether K has many columns and V few.
   static constexpr bool kIsLong = Config::kKeyDim > 128 && Config::kValueDim <= 128;
   /// Whether queries are multiplied where they lie, until the unit's last product: with more columns there
-  /// are too few registers for them. Where V has few, threads of wide blocks hold up to 192 columns of
-  /// queries.
-  static constexpr bool kQueriesStay =
-      Config::kValueDim > 128 || (kIsLong && (kGroups == 1 || Config::kKeyDim > 192));
+  /// are too few registers for them, in tall blocks above 64. Where V has few, threads of wide blocks hold up
+  /// to 192 columns of queries.
+  static constexpr bool kQueriesStay = Config::kValueDim > 128 ||
+                                       (kIsLong && (kGroups == 1 || Config::kKeyDim > 192)) ||
+                                       (kIsTall && Config::kKeyDim > 64);
   /// That there is room for: where they stay, the next unit's have places of their own if all fit.
   static constexpr int kQueryPieces =
-      kQueriesStay && !kIsLong && Config::kKeyDim <= 192 ? 2 * kGroups : kGroups;
+      kQueriesStay && !kIsLong && !kIsTall && Config::kKeyDim <= 192 ? 2 * kGroups : kGroups;
 
   /// Pieces of queries are as tiles of K, so that one copier and one offset serve both.
   static_assert(sizeof(typename Config::Key) == 2 && sizeof(typename Config::Value) == 2 &&
@@ -62,11 +65,13 @@ template <class Config> struct LayoutOf {
 
   /// For each warp of a warpgroup a buffer in which the other warpgroup's sums wait for its own, or 16 rows
   /// of results of each warpgroup are put in order for memory: all columns at a time, where these are few
-  /// enough for shared memory and registers, or so few that four stages of more columns of K fit. Rows of
+  /// enough for shared memory and registers, or so few that four stages fit. Rows of
   /// results are padded to an odd number of 16-byte columns: eight of them are written without conflicts.
   /// Where there is one tile, they lie where its values were.
   static constexpr int kBufferOffset = kHoldsBytes ? kValueOffset : kAllTileBytes;
-  static constexpr int kBufferColumns = kIsLong ? 32 : Config::kValueDim <= 128 ? Config::kValueDim : 96;
+  static constexpr int kBufferColumns = kIsLong || kIsTall         ? 32
+                                        : Config::kValueDim <= 128 ? Config::kValueDim
+                                                                   : 96;
   static constexpr int kRowBytes = 2 * kBufferColumns + 16;
   /// Where those end that share a buffer with column tile `first`.
   static constexpr __device__ __forceinline__ int bufferEnd(int first) {
@@ -76,7 +81,7 @@ template <class Config> struct LayoutOf {
   static constexpr int kHalfBufferBytes = 16 * kRowBytes;
   static constexpr int kBufferBytes = kGroups * kHalfBufferBytes;
   static constexpr int kFactsOffset = 16 * kBufferColumns * 4; ///< in a buffer: maxima and sums
-  static_assert(kGroups == 1 || kFactsOffset + 32 * 16 == kBufferBytes);
+  static_assert(kGroups != 2 || kFactsOffset + 32 * 16 == kBufferBytes);
 
   static constexpr int kBuffersEnd = kBufferOffset + 4 * kBufferBytes;
   static constexpr int kTilesEnd = kBuffersEnd > kAllTileBytes ? kBuffersEnd : kAllTileBytes;

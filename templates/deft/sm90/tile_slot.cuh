@@ -14,8 +14,10 @@ constexpr unsigned kNobody = 0xffff;
 template <class Config>
 constexpr bool kReadsDealt = Config::kIsDealt && Config::kKeyDim <= 128 && Config::kValueDim <= 128;
 
-/// Whether each warp takes its group of a dealt tile by itself, by mma.sync; else all do together, by wgmma.
-template <class Config> constexpr bool kDeals = kReadsDealt<Config> && Config::kRatio <= 16;
+/// Whether each warp takes its group of a dealt tile by itself, by mma.sync; else all do together, by wgmma:
+/// in tall blocks, too.
+template <class Config>
+constexpr bool kDeals = kReadsDealt<Config> && Config::kRatio <= 16 && Config::kTileQ <= 128;
 
 /// Whether tokens have positions and depths. Where nobody asks, kernels for dealt tokens need the registers.
 template <class Config, class Variant>

@@ -8,24 +8,34 @@ namespace deft::sm90 {
 constexpr int kTurn = 1; ///< kTurn + g is warpgroup g's named barrier
 
 /// The warpgroups that share tiles take turns at starting products, one turn a tile each, so that one makes
-/// weights while the other's products run.
-class Turns {
+/// weights while the others' products run.
+template <int kGroups> class Turns {
+  static_assert(kGroups >= 1 && kGroups <= 3);
+
 public:
   /// Where `areTaken` is not set, nobody waits for anybody.
   __device__ __forceinline__ Turns(bool areTaken, int group, int tiles)
       : areTaken_(areTaken), group_(group), left_(tiles) {
-    ptx::namedBarrierArriveIf(areTaken && group == 1, kTurn, kThreadsOfBoth);
+    ptx::namedBarrierArriveIf(areTaken && group == kGroups - 1, kTurn, kThreadsOfTwo);
   }
   __device__ __forceinline__ void begin() const {
-    ptx::namedBarrierSyncIf(areTaken_, kTurn + group_, kThreadsOfBoth);
+    ptx::namedBarrierSyncIf(areTaken_, kTurn + group_, kThreadsOfTwo);
   }
   __device__ __forceinline__ void end() {
     --left_;
-    ptx::namedBarrierArriveIf(areTaken_ && (group_ == 0 || left_ > 0), kTurn + 1 - group_, kThreadsOfBoth);
+    ptx::namedBarrierArriveIf(areTaken_ && (isFollowed() || left_ > 0), kTurn + next(), kThreadsOfTwo);
   }
 
 private:
-  static constexpr int kThreadsOfBoth = 128 * 2;
+  static constexpr int kThreadsOfTwo = 128 * 2; ///< of who waits, and of who lets them go on
+
+  __device__ __forceinline__ bool isFollowed() const { ///< by another, on the same tile
+    return kGroups <= 2 ? group_ == 0 : group_ < kGroups - 1;
+  }
+  __device__ __forceinline__ int next() const {
+    return kGroups <= 2 ? 1 - group_ : group_ < kGroups - 1 ? group_ + 1 : 0;
+  }
+
   const bool areTaken_;
   const int group_;
   int left_;

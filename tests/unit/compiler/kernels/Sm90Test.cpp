@@ -2,6 +2,7 @@
 
 #include "compiler/kernels/Sm90.h"
 
+#include "compiler/config/DevicePrices.h"
 #include "compiler/kernels/Legality.h"
 #include "compiler/kernels/SharedMemory.h"
 
@@ -54,7 +55,7 @@ TEST(Sm90Test, ThereIsOneShapeOfBlockAndALightOne) {
   EXPECT_EQ(check(with([](auto &p) { p.warps = 8; })),
             "phase `tiles`: tile_q is 128; family sm90 takes 64 with 8 warps");
   EXPECT_EQ(check(with([](auto &p) { p.warps = 4; })),
-            "phase `tiles`: warps is 4; a block of family sm90 has 12 or 8");
+            "phase `tiles`: warps is 4; a block of family sm90 has 12, 8 or 16");
   EXPECT_EQ(check(with([](auto &p) { p.tileQ = 32; })),
             "phase `tiles`: tile_q is 32; family sm90 takes 64 or 128");
   EXPECT_EQ(check(with([](auto &p) { p.tileKv = 128; })),
@@ -84,6 +85,42 @@ TEST(Sm90Test, TwoLightBlocksShareAMultiprocessor) {
   EXPECT_EQ(check(light),
             "phase `tiles`: it needs 136224 bytes of shared memory; two blocks of 8 warps share "
             "a multiprocessor, which leaves each 115712");
+}
+
+const PhaseConfig kTall{"tiles", -1, config::Family::Sm90, 192, 64, 4, kSm90TallWarps};
+
+/// Three pieces of queries, which stay, and results that leave 32 columns at a time.
+TEST(Sm90Test, ATallBlockHasThreeWarpgroupsRows) {
+  EXPECT_EQ(bytesOf(128, kTall), 4 * (2 * 64 * 256 + 64 * 12 + 64 + 16) + 12 * 16 * (2 * 32 + 16) +
+                                     3 * (64 * 256 + 32 + 64 * 8 + 16) + 1024);
+  EXPECT_EQ(check(kTall), "legal");
+  EXPECT_EQ(check(kTall, {16, 1, spec::Tensors::alike(64)}), "legal");
+  PhaseConfig phase = kTall;
+  phase.stages = 3; // need not be even
+  EXPECT_EQ(check(phase), "legal");
+  phase.tileQ = 128;
+  EXPECT_EQ(check(phase), "phase `tiles`: tile_q is 128; family sm90 takes 192 with 16 warps");
+  KernelShape bytes{32, 8, spec::Tensors::alike(128)};
+  bytes.tensors.k.dtype = bytes.tensors.v.dtype = spec::DType::F8E4M3;
+  for (const KernelShape &shape : {bytes, KernelShape{32, 8, spec::Tensors::alike(192)}})
+    EXPECT_EQ(check(kTall, shape), "phase `tiles`: a block of family sm90 of 16 warps has registers for "
+                                   "16-bit caches of up to 128 columns alone");
+  EXPECT_EQ(check(kTall, {{32, 8, spec::Tensors::alike(128)}, {.key = true}}),
+            "phase `tiles`: there is a hook `key`; family sm90 makes keys in blocks of 8 warps alone");
+}
+
+/// A step of 192 rows takes less than one of 128 and one of 64, and a block alone with 64 rows more than a
+/// wide one, whose warpgroups have a tile each then.
+TEST(Sm90Test, TallTilesPayWhereTheyAreFull) {
+  const config::CostCoefficients prices = config::pricesFor(config::someGpu()).kernels;
+  const PhaseConfig wide{"tiles", -1, config::Family::Sm90, 128, 64, 4, kSm90Warps};
+  const auto stepUs = [&](const PhaseConfig &phase, int rows) {
+    const TileCost tile = sm90.tileCost(phase, rows, prices);
+    return prices.stepUs * tile.stepShare + 4 * 128 * 64 * 1e-3 * rows / tile.gflops;
+  };
+  EXPECT_LT(stepUs(kTall, 192), stepUs(wide, 128) + stepUs(wide, 64));
+  EXPECT_GT(stepUs(kTall, 128), stepUs(wide, 128));
+  EXPECT_GT(stepUs(kTall, 64), stepUs(wide, 64));
 }
 
 /// Rule A12: light blocks with as many stages as fit, which plans that deal are not for.
@@ -208,6 +245,7 @@ TEST(Sm90Test, RowsArePaddedToTheModesOfABlock) {
   };
   EXPECT_EQ(padded(wide, {1, 16, 17, 64, 65, 128}), (std::vector{16, 16, 64, 64, 128, 128}));
   EXPECT_EQ(padded(light, {1, 16, 64}), (std::vector{64, 64, 64}));
+  EXPECT_EQ(padded(kTall, {1, 64, 65, 128, 129, 192}), (std::vector{64, 64, 128, 128, 192, 192}));
 }
 
 /// Light blocks first where heads share no keys, wide ones elsewhere; one that deals where a query's rows are

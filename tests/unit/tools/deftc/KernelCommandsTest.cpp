@@ -115,7 +115,7 @@ TEST_F(KernelCommandsTest, EmitCudaShowsTheKernelOfAConfig) {
   EXPECT_EQ(light.code, kExitOk) << light.err;
   EXPECT_THAT(light.out, StartsWith("// deft_llama3_8b_light: attention `llama3_8b`, phase light."));
   EXPECT_THAT(light.out, HasSubstr("kIsDealt = true;"));
-  EXPECT_THAT(emit("5").err, HasSubstr("phase `light`: warps is 5; a block of family sm90 has 12 or 8"));
+  EXPECT_THAT(emit("5").err, HasSubstr("phase `light`: warps is 5; a block of family sm90 has 12, 8 or 16"));
   const Outcome absent = run({"emit", "llama3_8b", "--as", "cuda", "--config", path("absent.json")});
   EXPECT_NE(absent.code, kExitOk);
   EXPECT_THAT(absent.err, HasSubstr("absent.json"));
