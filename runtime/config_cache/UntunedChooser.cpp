@@ -2,6 +2,7 @@
 
 #include "compiler/kernels/Occupancy.h"
 #include "compiler/support/Numbers.h"
+#include "runtime/plan/AgainPrice.h"
 
 #include <algorithm>
 
@@ -76,7 +77,8 @@ double UntunedChooser::price(const config::Config &config, const tree::KvTree &t
   const int blocks = kernels::estimateBlocks(shape_, config, target_, units_);
   if (!planner_.make(tree, facts_, config, blocks, plan_))
     return 0;
-  model_.set(facts_, config, ofColumns(kernelPrices_, shape_.tensors), blocks);
+  const config::CostCoefficients kernelPrices = ofColumns(kernelPrices_, shape_.tensors);
+  model_.set(facts_, config, plan::ofTree(kernelPrices, planner_.read(tree, facts_), facts_, config), blocks);
   return model_.estimate(plan_).microseconds;
 }
 

@@ -2,6 +2,7 @@
 
 #include "compiler/config/ConfigJson.h"
 #include "compiler/kernels/Legality.h"
+#include "runtime/plan/AgainPrice.h"
 #include "runtime/plan/Coverage.h"
 #include "runtime/plan/RoundedChunk.h"
 #include "runtime/plan/Slope.h"
@@ -197,7 +198,8 @@ Result<void> Planner::makeTiles(const Choice &choice, const VariantFacts &facts,
     makeUnion(facts, config, blocks);
     return {};
   case spec::Partition::Greedy:
-    model_.set(facts, config, blocks, options_.families);
+    model_.set(facts, config, ofTree(config.cost, view_, facts, config, options_.families), blocks,
+               options_.families);
     greedy_.assign(view_, model_, chunk);
     greedy_.makeTiles(view_, queriesPerTile, scratch_, tiles_);
     return {};
@@ -218,7 +220,8 @@ int Planner::flattenChunk(int kvHeads, int blocks) const {
 /// Sizes of union tiles: those of the phases and, since a kernel may run fewer rows in a cheaper mode, some
 /// round ones. Sizes that save nothing against the next larger one are left out.
 void Planner::makeUnion(const VariantFacts &facts, const config::Config &config, int blocks) {
-  model_.set(facts, config, blocks, options_.families);
+  model_.set(facts, config, ofTree(config.cost, view_, facts, config, options_.families), blocks,
+             options_.families);
   tiledRows_ = unionRows_;
   prices_.clear();
   const auto add = [&](int rows) {

@@ -1,5 +1,6 @@
 #include "runtime/plan/Planner.h"
 
+#include "runtime/plan/AgainPrice.h"
 #include "runtime/plan/RoundedChunk.h"
 
 #include <algorithm>
@@ -69,7 +70,8 @@ Result<Planner::Made> Planner::chooseAuto(const tree::KvTree &tree, const Varian
   std::optional<Choice> tilesAtHand;
   bool isMoved = false; // `greedy` has left the view in an order of its own, and leaves in it
   std::optional<std::array<double, kAutoChunks.size()>> chunkRanks; // of `union`, at least
-  model_.set(facts, config, blocks, options_.families);
+  model_.set(facts, config, ofTree(config.cost, view_, facts, config, options_.families), blocks,
+             options_.families);
   const auto isTooDear = [&](double rank) { return best && rank > kWorthTrying * least; };
   /// Whether there is a plan now: none is made of tiles that are too dear.
   const auto make = [&](const Choice &choice) -> Result<bool> {
@@ -163,7 +165,8 @@ Result<void> Planner::narrowWhereIdle(const Choice &choice, const tree::KvTree &
                                       Plan &plan) {
   if (choice.chunkTokens > 0 || plan.items.empty() || 2 * std::ssize(plan.items) * facts.kvHeads > blocks)
     return {};
-  model_.set(facts, config, blocks, options_.families);
+  model_.set(facts, config, ofTree(config.cost, view_, facts, config, options_.families), blocks,
+             options_.families);
   const double widestUs = model_.estimate(plan).microseconds;
   double leastUs = std::numeric_limits<double>::infinity(); // of narrower ones
   const int widest = unionRows_;
