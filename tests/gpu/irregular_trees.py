@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Large trees that nobody tuned for, and documents whose readers' rows do not fill a tile: the untuned choice beside
-each kernel of family sm90, order and price of copies.
+each kernel of family sm90, with plans as they are, and as if the last-level cache held whatever is read again.
 
-  tests/gpu/irregular_trees.py --deftc DEFTC [--only TEXT] [--trees TEXT] [--kernels wide,light,tall] [--repeat N] [--check]
-                               [--json FILE] [--write FOLDER]
+  tests/gpu/irregular_trees.py --deftc DEFTC [--only TEXT] [--trees TEXT] [--kernels light,dealt,wide,tall] [--repeat N]
+                               [--check] [--json FILE] [--write FOLDER]
 
 Each point is a `deftc run` of its own: the median of so many launches with a cold L2. With --check all results are compared
 with float64. --write only writes the trees and configs. Exit code 1 where a point fails or is wrong.
@@ -19,11 +19,11 @@ from pathlib import Path
 
 SPEC = Path(__file__).with_suffix(".deft")
 ATTENTIONS = ("h32_8", "h64_8", "h16_1")
-# tile_q, stages, warps
-KERNELS = {"light": (64, 2, 8), "wide": (128, 4, 12), "tall": (192, 4, 16)}
-ORDERS = ("from_root", "both_ends")
-# The prices that configs mean who say none, and these with what copying takes at least.
-COPIES = {"": None, "copies": 200}
+# tile_q, stages, warps, order
+KERNELS = {"light": (64, 2, 8, "from_root"), "dealt": (64, 2, 8, "mixed"), "wide": (128, 4, 12, "from_root"),
+           "tall": (192, 4, 16, "from_root")}
+# Where memory is as fast as the cache, all that is read again has the cache's price.
+PRICES = {"": None, "all held": {"cache_gb_s": 36000, "run_us": 0.0285, "slot_us": 0.06, "merged_share": 0.05}}
 
 
 def agents(nodes, tokens, queries, root, roots=1, chain=0.45, seed=5):
@@ -63,7 +63,7 @@ def parse_arguments():
     parser.add_argument("--deftc", required=True)
     parser.add_argument("--only", default="", help="attentions whose name contains this")
     parser.add_argument("--trees", default="", help="trees whose name contains this")
-    parser.add_argument("--kernels", default="light,wide,tall")
+    parser.add_argument("--kernels", default="light,dealt,wide,tall")
     parser.add_argument("--repeat", type=int, default=21)
     parser.add_argument("--check", action="store_true")
     parser.add_argument("--commit", default="", help="of the sources, for the record")
@@ -83,18 +83,17 @@ def write_configs(folder, kernels):
     """The names of the configs, whose files are in the folder."""
     names = []
     for kernel in kernels:
-        rows, stages, warps = KERNELS[kernel]
-        for order in ORDERS:
-            for copies, price in COPIES.items():
-                config = {"partition": "auto", "chunk_tokens": 0,
-                          "phases": [{"name": "tiles", "rows_above": -1, "family": "sm90", "tile_q": rows, "tile_kv": 64,
-                                      "stages": stages, "warps": warps}]}
-                if order != "from_root":
-                    config["order"] = order
-                if price:
-                    config["cost"] = {"run_us": 0.0285, "slot_us": 0.06, "merged_share": 0.05, "copy_us_per_gb": price}
-                names.append(" ".join(filter(None, (kernel, order if order != "from_root" else "", copies))))
-                (folder / f"{names[-1]}.json").write_text(json.dumps(config), encoding="utf-8")
+        rows, stages, warps, order = KERNELS[kernel]
+        for price, cost in PRICES.items():
+            config = {"partition": "auto", "chunk_tokens": 0,
+                      "phases": [{"name": "tiles", "rows_above": -1, "family": "sm90", "tile_q": rows, "tile_kv": 64,
+                                  "stages": stages, "warps": warps}]}
+            if order != "from_root":
+                config["order"] = order
+            if cost:
+                config["cost"] = cost
+            names.append(" ".join(filter(None, (kernel, price))))
+            (folder / f"{names[-1]}.json").write_text(json.dumps(config), encoding="utf-8")
     return names
 
 
