@@ -17,7 +17,9 @@ std::vector<PhaseConfig> legalPhases(config::Family family, const kernels::Kerne
   for (const int tileQ : {16, 32, 48, 64, 96, 128, 192, 256})
     for (const int tileKv : {16, 32, 64, 128})
       for (const int stages : {1, 2, 3, 4, 5})
-        for (const int warps : {1, 2, 4, 8, 12}) {
+        for (const int warps : {1, 2, 4, 8, 12, 16}) {
+          if (warps == 16 && family != config::Family::Sm90) // of blocks of 192 rows alone
+            continue;
           const PhaseConfig phase{config::familyName(family), -1, family, tileQ, tileKv, stages, warps};
           if (kernels::checkPhase(shape, phase, &target))
             phases.push_back(phase);
