@@ -67,7 +67,7 @@ KNOWN_FALSE = (
           "bar.arrive synchronizes with bar.sync of the same barrier in the PTX memory model, but racecheck 2025.3 knows "
           "no barrier that does not block (its API has a flag for it since): it reported the sums of nearly every unit, and "
           "also of a block's first, before which nobody reads there."),
-    Known(RACECHECK_SM90, {"consumer.cuh", "dealt_runs.cuh", "formed_scores.cuh", "ldmatrix.cuh", "tile_slot.cuh", "warp_rows.cuh"},
+    Known(RACECHECK_SM90, {"consumer.cuh", "dealt_runs.cuh", "formed_scores.cuh", "ldmatrix.cuh", "tile_slot.cuh", "warp_rows.cuh", "wgmma_bytes.cuh"},
           {"producer.cuh", "write_tile_facts.cuh", "cp_async.cuh"},
           "Places of the ring and of queries that are used again. Read, then write: all lanes of a computing warp read, __syncwarp, lane 0 "
           "arrives at the empty mbarrier with the warp's whole share, and every lane of the one copying warp that fills the "

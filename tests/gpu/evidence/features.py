@@ -80,8 +80,21 @@ def caches_of_8_bits(page, records):
         page.loss(f"8-bit caches ({card}) take more than 1.05 times the time of 16-bit ones on {len(slower)} of {len(ratio)} rows, {max(ratio.values()):.2f} at worst; "
                   f"memory-bound rows take {mean(ratio[row] for row in bound):.2f} on average; the target was 0.60")
     page.table(["card", "rows", "how many", "mean", "best", "worst"], lines)
+    products_of_8_bits(page, records)
     kernels_over_bytes(page, records)
     page.command(record["command"].split("; the same of the attentions of ")[0])
+
+
+def products_of_8_bits(page, records):
+    name = "h200-fp8-products.json"
+    record = records.read(name)
+    ratios = {words: {row["row"]: row[of] / row["bits_16_us"] for row in record["rows"]} for words, of in (("products of 16 bits", "fp8_us"), ("products of 8 bits", "products_us"))}
+    bound = [row["row"] for row in record["rows"] if row["bits_16_us"] <= BOUND_BY_BYTES * row["bits_16_floor_us"]]
+    page.add(f"The same on an {card_of(record['device'])}, with products of 16 bits and with `products = fp8_e4m3`, in one call ({link(name)}):")
+    lines = [[words, *of_group(group, ratio, rows)] for words, ratio in ratios.items() for group, rows in (("all", list(ratio)), ("memory-bound", bound))]
+    page.table(["8-bit cache", "rows", "how many", "mean", "best", "worst"], lines)
+    ratio = ratios["products of 8 bits"]
+    page.loss(f"products of 8 bits take {mean(ratio.values()):.2f} of 16-bit rows' time on average, memory-bound rows {mean(ratio[row] for row in bound):.2f}; the targets were 0.80 and 0.65")
 
 
 def kernels_over_bytes(page, records):

@@ -10,12 +10,13 @@ from records import card_of
 
 ARCHITECTURES = {"H100": "sm_90a", "H200": "sm_90a"}
 # Feature: the count, a pattern for its values, and a pattern for names of records whose caches are meant.
-GQA, BYTES, LATENT = r"random-cases(?!-fp8|-latent|-token-scales)", "random-cases-fp8", "random-cases-latent"
+GQA, BYTES, LATENT = r"random-cases(?!-fp8|-latent|-products|-token-scales)", "random-cases-fp8", "random-cases-latent"
 DRAWN = {
     "f16": ("dtype", "f16", GQA), "bf16": ("dtype", "bf16", GQA),
     "head_dim_64": ("head_dim", "64", GQA), "head_dim_256": ("head_dim", "256", GQA), "head_dim_72": ("head_dim", "72", GQA),
     "ratio_1": ("ratio", "1", GQA), "ratio_128": ("ratio", "128", GQA),
     "fp8_e4m3": ("dtype", ".*", BYTES),
+    "fp8_products": ("dtype", ".*", "random-cases-products"),
     "fp8_scales": ("hook", r".*scaled_rows", "random-cases-token-scales"),
     "latent": ("head_dim", "576", LATENT), "latent_128_heads": ("ratio", "128", LATENT), "latent_other_dims": ("head_dim", "(?!576).*", LATENT),
     "window": ("hook", r"(.*_)?(window|fixed_window)", GQA), "documents": ("hook", r"(.*_)?documents(_in_window)?", GQA),
