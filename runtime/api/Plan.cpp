@@ -9,6 +9,7 @@
 #include "runtime/api/RunTensors.h"
 #include "runtime/api/Sized.h"
 #include "runtime/api/StepCapture.h"
+#include "runtime/plan/Forms.h"
 #include "runtime/plan/RoundedChunk.h"
 #include "runtime/plan/report/PlanPage.h"
 #include "runtime/program/CpuConfig.h"
@@ -111,7 +112,7 @@ void Plan::chooseConfig(const deft_tree &tree, config_cache::TreeFeatures featur
   for (const tree::DraftedRequest &request : tree.drafted())
     most = std::max(most, request.count);
   features.levels += std::min(most, kDraftLevels) - 1;
-  const auto treeOf = [&]() -> const tree::KvTree & { return tree.tree(); };
+  const auto treeOf = [&]() -> const tree::KvTree & { return treeToRead(tree); };
   const config_cache::Ruling &ruling = chooser->choose(treeOf, features);
   if (chooser->changes() == changesSeen)
     return;
@@ -146,6 +147,10 @@ Result<void> Plan::checkRanks(const deft_tree &tree) const {
   return tree::checkHeld(tree.tree());
 }
 
+Result<void> Plan::checkDivision(const deft_tree &tree) const {
+  return division ? division->check(tree) : Result<void>();
+}
+
 Result<void> Plan::checkPlaces(const deft_tree &tree) {
   if (options.checks_places == 0 || !tree.drafted().empty()) // stand-ins have no slots of their own
     return {};
@@ -164,6 +169,8 @@ Result<void> Plan::make(const deft_tree &tree) {
     if (auto placed = tree::checkPlaced(tree.tree()); !placed)
       return placed;
   if (auto checked = checkRanks(tree); !checked)
+    return checked;
+  if (auto checked = checkDivision(tree); !checked)
     return checked;
   if (auto checked = checkPlaces(tree); !checked)
     return checked;
@@ -204,10 +211,13 @@ Result<void> Plan::makePlan(const deft_tree &tree, const plan::VariantFacts &kno
         "`" + attention + "` is bound by `path`, and others share pages with new tokens of request " +
             std::to_string(request) + ": its queries are in several nodes, and each sees only its own",
         "give new tokens that see each other their own pages");
-  const plan::TreeView &view = planner.read(tree.tree(), known);
+  formTree.reset();
+  if (readsSomeNodes())
+    formTree = plan::treeOfForm(tree.tree(), division->chosen, readsExpanded);
+  const plan::TreeView &view = planner.read(treeToRead(tree), known);
   if (!fixed)
     chooseConfig(tree, config_cache::featuresOf(view));
-  return planner.makeOfRead(tree.tree(), known, fixed ? *fixed : config, workers, plan);
+  return planner.makeOfRead(treeToRead(tree), known, fixed ? *fixed : config, workers, plan);
 }
 
 Result<void> Plan::checkBeams(const tree::BeamTree &beams) const {
@@ -272,7 +282,7 @@ Result<void> Plan::letLeavesGrow(const deft_tree &tree) {
     return {};
   config::Config fromRoot = config;
   fromRoot.order = config::Order::FromRoot;
-  return planner.make(tree.tree(), facts, fromRoot, workers, plan);
+  return planner.make(treeToRead(tree), facts, fromRoot, workers, plan);
 }
 
 Result<void> Plan::makeAs(const plan::Choice &choice, const deft_tree &tree) {
@@ -293,7 +303,12 @@ Result<void> Plan::makeAs(const plan::Choice &choice, const deft_tree &tree) {
 Plan::Begin Plan::begin() { return capture::isOn() ? Begin(std::chrono::steady_clock::now()) : std::nullopt; }
 
 void Plan::noteTree(const deft_tree &tree, Begin begin) {
-  if (begin) {
+  if (readsSomeNodes()) {
+    plan.generation = tree.tree().generation(); // those of a copy say nothing of the tree
+    plan.structureGeneration = tree.tree().structureGeneration();
+    plan::stopGrowth(division->chosen, plan);
+    captured = nullptr; // a step's file has one tree and one cache
+  } else if (begin) {
     const std::chrono::duration<double, std::micro> taken = std::chrono::steady_clock::now() - *begin;
     api::noteTree(*this, tree, taken.count());
   }
@@ -304,6 +319,10 @@ void Plan::noteTree(const deft_tree &tree, Begin begin) {
 Result<deft_advanced> Plan::advance(const deft_tree &tree) {
   if (isCurrentFor(tree))
     return DEFT_ADVANCED_NOTHING;
+  if (auto checked = checkDivision(tree); !checked) {
+    stamp = nullptr;
+    return checked.error();
+  }
   if (auto checked = checkPlaces(tree); !checked)
     return checked.error();
   const Begin begun = begin();
@@ -366,7 +385,12 @@ Result<plan::PlanReport> Plan::report(const deft_tree &tree, const config::CostC
   config::Config shown = config;
   if (isOfBeams)
     shown.partition = lastChoice().partition;
-  auto report = plan::reportPlan(tree.tree(), facts, shown, prices, workers, {.isInvariant = isInvariant()});
+  if (division && readsExpanded)
+    return wrong(field, "reads expanded nodes, whose locations are not those of the tree: it has no picture",
+                 "show the plan that reads the other nodes");
+  auto report = plan::reportPlan(readsSomeNodes() ? plan::treeOfForm(tree.tree(), division->chosen, false)
+                                                  : tree.tree(),
+                                 facts, shown, prices, workers, {.isInvariant = isInvariant()});
   if (!report)
     return report.error();
   report->treeName = "a tree";

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "runtime/api/Call.h"
+#include "runtime/api/Expanded.h"
 #include "runtime/api/Params.h"
 #include "runtime/api/Tree.h"
 #include "runtime/config_cache/ConfigChooser.h"
@@ -54,6 +55,10 @@ struct Plan {
 
   std::shared_ptr<PlanCapture> captured; ///< null: no steps are captured (StepCapture.h)
 
+  /// Of a plan that shares its tree with another one, which reads the other nodes; null: it reads all.
+  std::shared_ptr<const Division> division;
+  bool readsExpanded = false; ///< it is the one that reads the division's nodes
+
   std::shared_ptr<TreeStamp> stamp; ///< of the tree; null: the plan fits none
   std::uint64_t generation = 0;     ///< that the stamp had
 
@@ -100,6 +105,9 @@ struct Plan {
   Result<std::string> picture(const deft_tree &tree, const config::CostCoefficients &prices) const;
 
 private:
+  /// The tree as the plan reads it, where that is only some nodes. Of when the plan was made.
+  std::optional<tree::KvTree> formTree;
+
   std::string rule() const;
   /// The plan in a line of the log.
   std::string sentence() const;
@@ -110,6 +118,10 @@ private:
   /// Where the options ask for it. After an error the plan fits no tree.
   Result<void> checkPlaces(const deft_tree &tree);
   Result<void> checkRanks(const deft_tree &tree) const;
+  Result<void> checkDivision(const deft_tree &tree) const;
+  bool readsSomeNodes() const { return division && (readsExpanded || !division->chosen.empty()); }
+  /// The tree with the nodes that the plan reads.
+  const tree::KvTree &treeToRead(const deft_tree &tree) const { return formTree ? *formTree : tree.tree(); }
   void chooseConfig(const deft_tree &tree, config_cache::TreeFeatures features);
   /// The plan of a tree that may have stand-ins for drafts; with `fixed`, else with the chosen config.
   Result<void> makePlan(const deft_tree &tree, const plan::VariantFacts &known, const config::Config *fixed);

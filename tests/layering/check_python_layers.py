@@ -22,7 +22,7 @@ LAYERS = [
     ["_runs"],
     ["_attention"],
     ["_batch_inputs", "_operations"],
-    ["_paged_batch", "_peers", "_tune"],
+    ["_divided_plan", "_paged_batch", "_peers", "_tune"],
     ["torch_peers"],
     ["_tune_worker"],
     ["_expr"],

@@ -24,7 +24,7 @@
 /// Structs. Each begins with its `size`, so that later versions can add fields at its end. Set it to sizeof:
 /// `deft_plan_options options = {.size = sizeof options};` has all defaults. The library accepts a larger
 /// struct if the fields that it does not know are 0. Elements of arrays (deft_query, deft_stretch,
-/// deft_token_copy) have none and never grow.
+/// deft_token_copy, deft_expanded_node) have none and never grow.
 ///
 /// Memory. Arguments are the caller's and are read only during the call, unless it says otherwise. A `const`
 /// pointer that a call returns belongs to the handle; any other is the caller's, to be freed by deft_free.
@@ -40,6 +40,7 @@
 #include <deft/c/beam_tree.h>
 #include <deft/c/capture.h>
 #include <deft/c/doctor.h>
+#include <deft/c/expanded.h>
 #include <deft/c/followers.h>
 #include <deft/c/gpu.h>
 #include <deft/c/log.h>

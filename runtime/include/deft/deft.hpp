@@ -37,6 +37,7 @@
 #include <deft/beam_tree.hpp>
 #include <deft/capture.hpp>
 #include <deft/doctor.hpp>
+#include <deft/expanded.hpp>
 #include <deft/followers.hpp>
 #include <deft/gpu.hpp>
 #include <deft/log.hpp>

@@ -16,6 +16,7 @@ from ._attention import Attention, Plan, compile, load
 from ._beam_tree import BeamStep, BeamTree
 from ._capture import Capture, CaptureState, capture, capture_state, stop_capture
 from ._compiled import Param, Selects
+from ._divided_plan import DividedPlan, ExpandedNode
 from ._errors import DiagnosticError, Error, InternalError, MachineError, UsageError
 from ._library import FOLDER as _FOLDER
 from ._library import LIBRARY as _LIBRARY
@@ -53,8 +54,8 @@ def get_library() -> str:
 
 
 __all__ = [
-    "AgreementHashes", "Attention", "BeamStep", "BeamTree", "Capture", "CaptureState", "ConfigChoice", "DiagnosticError", "Doctor",
-    "Error", "GpuPeers", "InternalError", "LogMessage", "MachineError", "Node", "NodeTokens", "PagedBatch", "Param", "Peers", "Plan",
+    "AgreementHashes", "Attention", "BeamStep", "BeamTree", "Capture", "CaptureState", "ConfigChoice", "DiagnosticError", "DividedPlan", "Doctor",
+    "Error", "ExpandedNode", "GpuPeers", "InternalError", "LogMessage", "MachineError", "Node", "NodeTokens", "PagedBatch", "Param", "Peers", "Plan",
     "PlanOptions", "PlanPage", "PlanRoom",
     "PlanSummary", "Query", "Ranks", "RunOptions", "Selection", "Selects", "SequenceTree", "Sharing", "Stretch", "TokenCopy", "Tree",
     "TreePlanOptions", "TreeRunOptions", "TuneProgress", "TuneResult", "TunedClass", "TunedLists", "TunedSparse",

@@ -62,6 +62,10 @@ class Runs(OfThisProcess):
     def _planned_tree(self) -> Any:
         raise NotImplementedError
 
+    def _typical_tree(self) -> Any:
+        """For which kernels are chosen."""
+        return self._planned_tree()
+
     def _make_host(self, options: Any) -> int:
         raise NotImplementedError
 
@@ -80,7 +84,7 @@ class Runs(OfThisProcess):
         if plan is None:
             if self._options.get("budget") is None and budget is not None:
                 self._options["budget"] = budget
-            kernels = GpuKernels(self._attention, device, self._planned_tree(), self._frozen, self._options["invariant"])
+            kernels = GpuKernels(self._attention, device, self._typical_tree(), self._frozen, self._options["invariant"])
             of_host = struct_of(_abi.deft_plan_options, self._options)
             options = struct_of(_abi.deft_gpu_plan_options, self._options, plan=addressof(of_host))
             plan = self._gpus[device] = GpuPlan(self._make_gpu(kernels, byref(options)), kernels, dict(self._options))
