@@ -148,7 +148,7 @@ Result<void> Plan::checkRanks(const deft_tree &tree) const {
 }
 
 Result<void> Plan::checkDivision(const deft_tree &tree) const {
-  return division ? division->check(tree) : Result<void>();
+  return readsSomeNodes() ? division->check(tree) : Result<void>();
 }
 
 Result<void> Plan::checkPlaces(const deft_tree &tree) {
