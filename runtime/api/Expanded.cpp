@@ -108,11 +108,23 @@ void setDivision(Plan &plan, const std::shared_ptr<const Division> &division, bo
   plan.stamp = nullptr;
 }
 
-/// `advance` brings both handles to the tree.
-template <typename Advance>
+Result<void> forgetRoom(deft_plan &) { return {}; }
+/// A plan that was made for all of the tree has room for it, and the launches of a captured graph are as
+/// large as the room.
+Result<void> forgetRoom(deft_gpu_plan &plan) {
+  if (plan.host.division || plan.isReserved || plan.device->isFixed())
+    return {};
+  plan.host.stamp = nullptr;
+  exec::PlanRoom room;
+  room.items.resize(plan.device->room().items.size());
+  return plan.device->setRoom(std::move(room));
+}
+
+/// `prepare` is for handles that get another division, and `advance` brings both to the tree.
+template <typename Prepare, typename Advance>
 Result<std::vector<int>> divide(const Part &absorbed, const Part &expanded, const deft_tree &tree,
                                 const deft_expanded_node *nodes, std::size_t count,
-                                deft_expanded_choice choice, Advance &&advance) {
+                                deft_expanded_choice choice, Prepare &&prepare, Advance &&advance) {
   if (auto checked = checkForms(absorbed, expanded); !checked)
     return checked.error();
   if (auto checked = checkRange("choice", choice, DEFT_EXPANDED_BY_PRICE, DEFT_EXPANDED_ALL); !checked)
@@ -130,6 +142,8 @@ Result<std::vector<int>> divide(const Part &absorbed, const Part &expanded, cons
     if (!made)
       return made.error();
     division = std::move(*made);
+    if (auto prepared = prepare(); !prepared)
+      return prepared.error();
     setDivision(absorbed.plan, division, false);
     setDivision(expanded.plan, division, true);
   }
@@ -139,6 +153,11 @@ Result<std::vector<int>> divide(const Part &absorbed, const Part &expanded, cons
   for (const tree::ExpandedNode &node : division->chosen)
     chosen.push_back(node.node);
   return chosen;
+}
+
+template <typename Handle> Result<void> forgetRooms(Handle &absorbed, Handle &expanded) {
+  const auto forgotten = forgetRoom(absorbed);
+  return forgotten ? forgetRoom(expanded) : forgotten;
 }
 
 template <typename Handle>
@@ -157,8 +176,10 @@ deft_status divideAs(Handle *absorbed, Handle *expanded, const deft_tree *tree,
   const auto divides = [&]() -> Result<void> {
     if (absorbed == expanded)
       return wrong("expanded", "is the same plan as the absorbed one");
-    const auto found = divide(partOf("absorbed", *absorbed), partOf("expanded", *expanded), *tree, nodes,
-                              count, choice, [&] { return advanceBoth(*absorbed, *expanded, *tree); });
+    const auto found = divide(
+        partOf("absorbed", *absorbed), partOf("expanded", *expanded), *tree, nodes, count, choice,
+        [&] { return forgetRooms(*absorbed, *expanded); },
+        [&] { return advanceBoth(*absorbed, *expanded, *tree); });
     if (!found)
       return found.error();
     giveArray(*found, chosen, chosenCount, [](int node) { return node; });
