@@ -97,3 +97,40 @@ def test_steps_of_plug_ins_are_planned_with_room_for_graphs(kept, monkeypatch):
     for lengths, starts in ([20, 25], None), ([22, 27], np.array([0, 2, 4], "int32")):
         steps.plan(PagedWork(table, None, lengths, starts), variant)
     assert not steps._planned[variant].gpu_plan(0).needs_upload
+
+
+def test_a_divided_plan_reads_the_other_nodes(att, family, rng):
+    """The tests' driver computes one attention, so the run of the expanded nodes is planned and not made."""
+    heads = deft.compile(
+        f"attention b {{ query_heads = 4; kv_heads = 4; key_dim = 192; value_dim = 128; scale = {SCALE}; output = bf16 with lse; "
+        "kv_cache = paged(page_size = 16); }"
+    )
+    prompt, *branches = family.nodes
+    divided = deft.DividedPlan(att, heads, family, [deft.ExpandedNode(prompt, 100, 16)], choice="all", device=0)
+    assert divided.chosen == [prompt]
+    assert (divided.absorbed.summary().tokens_read, divided.expanded.summary().tokens_read) == (14, 100)
+    table = np.array([5, 0, 7, 2, 6, 1, 3, 4], "int32")
+    q, cache = bf16(rng, 2, 4, CKV + KPE), bf16(rng, 8, PAGE, CKV + KPE)
+    out, lse = np.zeros((2, 4, CKV), ml_dtypes.bfloat16), np.zeros((2, 4), "float32")
+
+    def check():
+        own = deft.Tree()
+        for branch in branches:
+            own.add_query(own.add_root(family.node(branch).tokens, location=family.node(branch).location))
+        k = dense(cache, table)[:, None]
+        right, right_lse = evaluate(own, q, k, k[..., :CKV], SCALE)
+        divided.absorbed.run(OnGpu(q), OnGpu(cache), None, OnGpu(table), out=OnGpu(out), lse=OnGpu(lse))
+        assert_close(out, right, "bfloat16")
+        assert np.abs(lse - right_lse).max() < 1e-2
+
+    check()
+    family.append(branches[1], 2)
+    with pytest.raises(deft.UsageError, match="is stale"):
+        check()
+    assert divided.advance() == [prompt]
+    check()
+    divided.upload(0)
+    assert divided.advance([]) == []
+    assert (divided.absorbed.summary().tokens_read, divided.expanded.summary().tokens_read) == (116, 0)
+    with pytest.raises(deft.UsageError, match="the plan was divided on a GPU"):
+        divided.run(q, q, cache, cache, cache, np.zeros((4, CKV, 128), ml_dtypes.bfloat16), page_table=table)
