@@ -137,6 +137,16 @@ def states() -> Floats:
     return merged
 
 
+def divided(heads: deft.Attention, tree: deft.Tree) -> deft.DividedPlan:
+    latent = deft.compile(
+        "attention a { query_heads = 4; kv_cache = latent(dim = 64, rope = 16); dtype = f16; scale = 0.2; output = f16 with lse; }"
+    )
+    node = deft.ExpandedNode(tree.nodes[0], tokens=tree.node(tree.nodes[0]).tokens, location=0)
+    plan = deft.DividedPlan(latent, heads, tree, [node], choice="all", workers=1)
+    assert_type(plan.advance([node]), list[int])
+    return plan
+
+
 def sequences() -> list[deft.TokenCopy]:
     own = deft.SequenceTree(pages=8, page_size=16)
     prompt = own.add_root(20)

@@ -182,7 +182,8 @@ def _nodes_of(nodes: Iterable[ExpandedNode]) -> list[tuple[int, int, int]]:
     for index, one in enumerate(nodes):
         if not isinstance(one, tuple) or len(one) != 3:
             raise wrong(f"nodes[{index}]", f"is {one!r}, it must be deft.ExpandedNode(node, tokens, location)")
-        found.append(tuple(expect_whole(f"nodes[{index}].{name}", value) for name, value in zip(ExpandedNode._fields, one)))
+        node, tokens, location = (expect_whole(f"nodes[{index}].{name}", value) for name, value in zip(ExpandedNode._fields, one))
+        found.append((node, tokens, location))
     return found
 
 
