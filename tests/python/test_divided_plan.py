@@ -135,6 +135,21 @@ def test_without_expanded_nodes_nothing_changes(rng):
     assert_close(out, right.astype("float64"), "bfloat16")
 
 
+def test_tensors_of_torch(rng):
+    torch = pytest.importorskip("torch")
+    problem = Problem(rng, 3)
+    chosen = problem.tree.nodes[::2]
+    plan = deft.DividedPlan(*attentions(3), problem.tree, problem.expand(chosen, rng), choice="all")
+    expected, expected_lse = problem.run(plan, return_lse=True)
+    for name in ("q", "q_expanded", "cache", "k", "v", "w_uv"):
+        bits = torch.from_numpy(getattr(problem, name).view("int16").copy())
+        setattr(problem, name, bits.view(torch.bfloat16))
+    out, lse = problem.run(plan, return_lse=True)
+    assert isinstance(out, torch.Tensor) and isinstance(lse, torch.Tensor)
+    assert_close(out.float().numpy(), expected.astype("float64"), "bfloat16")
+    assert (lse.numpy() == expected_lse).all()
+
+
 def branches(count, shared, own=4):
     tree = deft.Tree()
     prompt = tree.add_root(shared, location=0)
