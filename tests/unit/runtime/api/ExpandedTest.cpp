@@ -51,7 +51,9 @@ protected:
   int prompt = 0;
   std::vector<int> branches;
   Attention latent = attentionOf("latent"), heads = attentionOf("heads");
-  Plan absorbed = Plan::make(latent, tree).value(), expanded = Plan::make(heads, tree).value();
+  const PlanOptions byNode = {.partition = Partition::Node}; // which reads each token once
+  Plan absorbed = Plan::make(latent, tree, byNode).value(),
+       expanded = Plan::make(heads, tree, byNode).value();
 };
 
 TEST_F(ExpandedApiTest, EachPlanReadsItsNodes) {
@@ -110,14 +112,14 @@ TEST_F(ExpandedApiTest, AChosenNodeDoesNotGrow) {
   EXPECT_EQ(errorOf({{branches[1], 8, 0}}), "");
 }
 
-TEST_F(ExpandedApiTest, WrongNodesAreNamed) {
+TEST_F(ExpandedApiTest, WrongNodesAreNamedAndChangeNothing) {
+  ASSERT_EQ(errorOf({{prompt, 40, 0}}), "");
   EXPECT_THAT(errorOf({{99, 1, 0}}),
               HasSubstr("node 99 has expanded K and V, and the tree has no such node"));
   EXPECT_THAT(errorOf({{prompt, 39, 0}}), HasSubstr("has 40 tokens, and its expanded K and V have 39"));
   EXPECT_THAT(errorOf({{prompt, 40, 0}, {prompt, 40, 0}}), HasSubstr("twice"));
-  // What was refused has changed nothing.
-  EXPECT_TRUE(absorbed.isCurrent());
-  EXPECT_EQ(absorbed.summary().tokensRead, 53);
+  EXPECT_TRUE(absorbed.isCurrent() && expanded.isCurrent());
+  EXPECT_EQ(absorbed.summary().tokensRead, 13);
 }
 
 TEST_F(ExpandedApiTest, PlansThatDoNotFitAreNamed) {
