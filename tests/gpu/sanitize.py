@@ -76,6 +76,13 @@ KNOWN_FALSE = (
           "lane, and readers wait for the phase. Where ptxas knows that a warp has not parted, it leaves a bare NOP "
           "of __syncwarp, since the warp's accesses to shared memory are in order anyhow, and racecheck 2025.3 does not see "
           "one: what it reported was exactly the reads of lanes 1 to 31 of places used again, and none of lane 0's."),
+    Known(RACECHECK_SM90 + "_latent", {"consumer.cuh", "ldmatrix.cuh"}, {"consumer.cuh"},
+          "Weights and references that one warpgroup leaves in a tile's last block for the other, and sums that both exchange. "
+          "Write, then read: the stores come before a __syncwarp behind which lane 0 arrives at the mbarrier of weights, for which "
+          "each reader waits; racecheck 2025.3 does not see that __syncwarp where it is a NOP, as above. Read, then write: the reader "
+          "arrives at the empty mbarrier of the other part behind its products, the warps that fill the last block wait for "
+          "that one, and the writer waits for theirs. Sums have a place for even units and one for odd ones, with a bar.sync of "
+          "both warpgroups in each unit, so one between a read and the next write of a place."),
 )
 
 
