@@ -28,7 +28,7 @@ def latent_bytes(page, records):
     page.heading("Latent caches of 8 bits")
     kinds = (("", "bf16"), ("_656", "656 bytes a token"), ("_e4m3", "e4m3"))
     heads = [row for row in rows if not row.endswith(("_656", "_e4m3"))]
-    page.add(f"{card_of(bench['device']['name'])}, commit {bench['commit']} ({link(name)}): 64 requests of 4,096 tokens that share nothing, in one call. Products are 16-bit, and one warpgroup of a block converts for all.")
+    page.add(f"{card_of(bench['device']['name'])}, commit {bench['commit']} ({link(name)}): 64 requests of 4,096 tokens that share nothing, in one call. Products are 16-bit; the copying warpgroup converts.")
     page.table(["row", *(f"{words}, us" for _, words in kinds), *(f"{words} over bf16" for _, words in kinds[1:])], [
         [row, *(us(rows[row + end]["cold_us"]) for end, _ in kinds), *(times(rows[row + end]["cold_us"] / rows[row]["cold_us"]) for end, _ in kinds[1:])] for row in heads])
     worst = {words: max(rows[row + end]["cold_us"] / rows[row]["cold_us"] for row in heads) for end, words in kinds[1:]}

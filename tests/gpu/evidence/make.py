@@ -13,6 +13,7 @@ import features
 import front
 import in_one_run
 import kernels
+import large
 import layers
 import lists
 import papers
@@ -45,13 +46,14 @@ PAGES = (
     ("trees", "Kernels on trees", "57 published trees, peers in the same run, nothing shared, other heads and head dims",
      (kernels.published_rows, in_one_run.peers_in_one_run, kernels.no_sharing, kernels.second_suite)),
     ("scaling", "How the time grows", "tokens, readers, width, depth, ratios, pages, windows", (kernels.scaling, changes.one_thing_changed, kernels.windows)),
+    ("large", "Large trees", "irregular trees, shared latent nodes read expanded", (large.irregular_trees, large.expanded_nodes)),
     ("features", "Features", "latent caches, also of 8 bits, scores and masks, hooks, arrays over tokens, 8-bit caches",
      (features.latent, features.latent_bytes, features.variants, features.query_hook, features.key_hook, features.token_arrays, features.caches_of_8_bits)),
     ("sparse", "Sparse layers", "selection, sparse attention, unions, whole models", (layers.selection, lists.in_a_model)),
     ("tuning", "Tuning, other cards, processors", "tuned and untuned, H100, CPUs", (kernels.tuned, cards.other_cards, processors.on_a_processor)),
     ("planning", "Prompts, drafts and plans", "appends, draft trees on the device, host time", (steps.new_tokens, steps.drafts, steps.plans)),
-    ("models", "Whole steps of models", "one GPU, recorded searches, two GPUs", (steps.whole_steps, steps.decoder_on_two_gpus, ranks.trees)),
-    ("engines", "Engines", "vLLM and SGLang", (steps.engine, steps.engine_sglang)),
+    ("models", "Whole steps of models", "one GPU, recorded searches, several GPUs", (steps.whole_steps, steps.decoder_on_two_gpus, ranks.trees)),
+    ("engines", "Engines", "vLLM and SGLang", (steps.engine, steps.engine_latent, steps.engine_sglang)),
     ("papers", "Papers", "the tables of DeFT and FastTree beside ours", (papers.deft, papers.fasttree)),
     ("correctness", "Correctness", "random cases", (steps.right,)),
     ("losses", "Losses and gaps", "every row that loses, and what nobody has measured", (losses,)))

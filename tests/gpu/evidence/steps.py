@@ -181,6 +181,24 @@ def engine(page, records):
     page.no_record("a trained model in an engine", "`tests/gpu/vllm_engine.py` with a checkpoint")
 
 
+def engine_latent(page, records):
+    name = "h200-vllm-mla.json"
+    record = records.read(name)
+    own, deft, beside = record["runs"]
+    compared = beside["compared"]
+    page.heading("vLLM with latent caches")
+    page.add(f"{card_of(record['device'])}, vLLM {record['vllm']}, {record['date']} ({link(name)}): DeepSeek-V2-Lite's dimensions with {own['layers']} dense layers, random weights, graphs of whole steps, "
+             f"next to {own['backend']}. Generated tokens a second, and the time of a step:")
+    page.table(["workload", f"{own['backend']}", "deft", "ratio"], [
+        [rate, *(f"{run['rates'][rate]['tokens_s']:,.0f} ({run['rates'][rate]['step_ms']:.2f} ms)" for run in (own, deft)), times(beside["ratios"][rate])] for rate in beside["ratios"]])
+    page.add(f"Of {compared['requests']} requests {compared['requests_that_differ']} part at some token, where {own['backend']}'s log probabilities of both tokens are at most {compared['gap_where_they_differ']} apart; "
+             f"log probabilities of tokens that agree differ by up to {compared['logprob_difference']}. Two backends of vLLM's own were not compared, so rounding is not shown to be the only reason.")
+    for rate, ratio in beside["ratios"].items():
+        if ratio < 0.99:
+            page.loss(f"latent caches in vLLM, {own['layers']} layers, `{rate}`: {times(ratio)} of the tokens a second of {own['backend']}; the target was 0.99")
+    page.command(record["command"].replace("FILE", "mla.json"))
+
+
 def caches_of_an_engine(page, record):
     """How far each backend's 8-bit cache is from 16 bits."""
     page.add("8-bit caches: difference of the first tokens' log probabilities from FLASH_ATTN with 16 bits, 32 requests, 8 layers, random weights:")

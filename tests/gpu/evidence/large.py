@@ -1,0 +1,36 @@
+"""The sections on large trees that nobody tuned for, and on latent nodes that are read expanded."""
+
+from records import card_of, link, times, us
+
+GOALS = {"h32_8": 1.9, "h64_8": 1.9, "h16_1": 2.2}  # times the floor
+
+
+def irregular_trees(page, records):
+    name = "h200-irregular-trees.json"
+    record = records.read(name)
+    points = {}
+    for point in record["points"]:
+        points.setdefault((point["tree"], point["attention"]), {})[point["config"]] = point
+    page.heading("Large irregular trees")
+    page.add(f"{card_of(record['device'])}, commit {record['commit']} ({link(name)}): agents' trees of 700 nodes and 258 queries, and a document of 118,000 tokens with 19 readers. f16, pages of one token, cold L2. "
+             "*Untuned* is what deftc chooses; *wide* and *tall* are blocks of 128 and of 192 rows for all tokens.")
+    kinds = ("untuned", "wide", "tall")
+    page.table(["tree", "heads", "floor us", *(f"{kind}, us" for kind in kinds), *(f"{kind} over the floor" for kind in kinds)], [
+        [tree, attention[1:].replace("_", "/"), us(by["untuned"]["floor_us"]), *(us(by[kind]["us"]) for kind in kinds), *(times(by[kind]["us"] / by[kind]["floor_us"]) for kind in kinds)]
+        for (tree, attention), by in points.items()])
+    for (tree, attention), by in points.items():
+        point, goal = by["untuned"], 1.5 if tree.startswith("document") else GOALS[attention]
+        if point["us"] > goal * point["floor_us"]:
+            page.loss(f"{tree} at {attention[1:].replace('_', '/')} takes {times(point['us'] / point['floor_us'])} times its floor untuned; the target was {goal}")
+    page.command("tests/gpu/irregular_trees.py --deftc deftc")
+
+
+def expanded_nodes(page, records):
+    name = "h200-expanded.json"
+    record = records.read(name)
+    page.heading("Latent nodes that are read expanded")
+    page.add(f"{card_of(record['device'])}, commit {record['commit']} ({link(name)}): {record['requests']} requests over {record['shared']:,} shared tokens, with {record['own']} of their own. *Latents only* is one run and the "
+             "multiplication by W_UV. *Divided* is a run over latents, a run over the shared tokens' K and V of each head, the multiplication and a merge. The plan chooses by price; each side is one CUDA graph, L2 evicted.")
+    page.table(["heads", "latents only us", "divided us", "faster by", "run over latents us", "run over K and V us"], [
+        [str(row["heads"]), us(row["alone_us"]), us(row["divided_us"]), times(row["speedup"]), us(row["absorbed_part_us"]), us(row["expanded_part_us"])] for row in record["rows"]])
+    page.command("tests/gpu/expanded_nodes.py --heads 128,64,16")
