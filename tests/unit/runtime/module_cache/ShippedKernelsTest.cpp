@@ -4,6 +4,7 @@
 #include "compiler/driver/Compilation.h"
 #include "compiler/kernels/DefaultConfig.h"
 #include "compiler/kernels/Legality.h"
+#include "compiler/kernels/Sm90.h"
 #include "tests/support/MachineCode.h"
 #include "tests/support/ShippedVariants.h"
 
@@ -140,6 +141,34 @@ TEST(ByteProductsKernelsTest, CompileWithFewSpills) {
         checkKernel(kernel, target, 32);
       ++compiled;
     }
+  }
+  EXPECT_GE(compiled, 8);
+}
+
+/// Tall blocks of family sm90, which only configs name, of the shipped specs that they are legal for.
+TEST(TallKernelsTest, CompileWithFewSpills) {
+  const auto nvrtc = nvrtc::Nvrtc::load();
+  if (!nvrtc)
+    GTEST_SKIP() << nvrtc.error().message;
+  const target::Target &target = *target::findTarget("sm_90a");
+  const test::ShippedVariants shipped = test::shippedVariants();
+  const auto cache = CubinCache::open(DEFT_TEST_CACHE);
+  config::Config config;
+  config.phases = {{"tiles", -1, config::Family::Sm90, 192, 64, 4, kernels::kSm90TallWarps}};
+  int compiled = 0;
+  for (const spec::Variant &variant : shipped.variants) {
+    if (!kernels::checkConfig(kernels::KernelShape::of(variant), config, &target))
+      continue;
+    SCOPED_TRACE(variant.name);
+    auto compilation = driver::Compilation::create(variant, shipped.sources);
+    ASSERT_TRUE(compilation.ok()) << compilation.error().message;
+    const auto source = compilation->cudaVariantSource();
+    ASSERT_TRUE(source.ok()) << source.error().message;
+    const auto set = compileLayers(cache.get(), **nvrtc, *source, config, target);
+    ASSERT_TRUE(set.ok()) << set.error().message;
+    for (const package::Kernel &kernel : set->attend)
+      checkKernel(kernel, target, 8);
+    ++compiled;
   }
   EXPECT_GE(compiled, 8);
 }
