@@ -6,6 +6,7 @@
 #include "compiler/support/Numbers.h"
 #include "tuner/measure/Samples.h"
 #include "tuner/session/Journal.h"
+#include "tuner/session/SessionHead.h"
 #include "tuner/sparse/ReportJson.h"
 
 #include <algorithm>
@@ -62,9 +63,13 @@ private:
     session_.strategy = event.value("strategy", "");
     session_.started = event.value("started", "");
     session_.command = event.value("command", "");
+    const auto shard = session::shardOf(event);
+    if (!shard)
+      return shard.error();
     if (event.contains("classes"))
-      for (const json &name : event.at("classes"))
-        classOf(name.get<std::string>());
+      for (const std::string &name :
+           session::ownClasses(event.at("classes").get<std::vector<std::string>>(), *shard))
+        classOf(name);
     const json device = event.value("device", json::object());
     session_.device = device.is_string() ? device.get<std::string>() : device.value("name", "");
     if (const auto key = config_cache::deviceKeyFromJson(device))

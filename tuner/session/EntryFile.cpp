@@ -13,6 +13,8 @@ using support::Result;
 Result<EntryFile> EntryFile::open(const TuneOptions &options, const config_cache::DeviceKey &device,
                                   config_cache::LegalityCheck isOfSchedule) {
   EntryFile file;
+  if (options.shard) // what it finds becomes an entry when all shards are joined
+    return file;
   file.path_ = options.configPath;
   // A file that is named is somebody's; without a name it is the cache's.
   file.place_ = options.configPath.empty() ? config_cache::Place::Cache : config_cache::Place::Named;

@@ -11,9 +11,9 @@ namespace deft::session {
 /// The file that a session's entries go to, each as soon as it is there.
 class EntryFile {
 public:
-  /// The one that the options name, else that of the device in the user's folder, else none. An error, before
-  /// anything is measured, where entries could not be put there. `isOfSchedule`: what the spec's schedule
-  /// admits; null: everything.
+  /// The one that the options name, else that of the device in the user's folder, else none, as of a shard.
+  /// An error, before anything is measured, where entries could not be put there. `isOfSchedule`: what the
+  /// spec's schedule admits; null: everything.
   static support::Result<EntryFile> open(const TuneOptions &options, const config_cache::DeviceKey &device,
                                          config_cache::LegalityCheck isOfSchedule);
 

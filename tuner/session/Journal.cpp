@@ -29,14 +29,12 @@ using support::Result;
 
 namespace {
 
-constexpr std::string_view kBegin = "{\"sum\":\"";
-
 std::string sumOf(const std::string &text) { return support::sha256Hex(text).substr(0, 8); }
 
 std::string lineOf(const json &event) {
   // A file's name need not be UTF-8.
   const std::string text = event.dump(-1, ' ', false, json::error_handler_t::replace);
-  return std::string(kBegin) + sumOf(text) + "\",\"event\":" + text + "}\n";
+  return std::string(kJournalBegin) + sumOf(text) + "\",\"event\":" + text + "}\n";
 }
 
 constexpr char kAnother[] = "name another with --journal";
@@ -117,6 +115,13 @@ Result<Descriptor> openLocked(const std::string &path, Place place) {
   return cannot("lock", path, number);
 }
 
+std::string shardText(const json &session) {
+  const json shard = session.value("shard", json());
+  if (!shard.is_object())
+    return "a whole session";
+  return "shard " + shard.value("index", json()).dump() + "/" + shard.value("count", json()).dump();
+}
+
 /// By its last event, behind which only sparse layers are tuned.
 bool isOfCompleteSession(const std::vector<json> &events) {
   const auto last = std::find_if(events.rbegin(), events.rend(),
@@ -189,11 +194,11 @@ Result<Journal> Journal::open(const std::string &path, const json &session, bool
   std::size_t bytes = 0;
   const std::vector<json> events = parseJournal(*text, &bytes);
   // A first line that was never finished is nobody's session.
-  const std::string_view begin = kBegin.substr(0, text->size());
+  const std::string_view begin = kJournalBegin.substr(0, text->size());
   const bool isEmpty = text->find('\n') == std::string::npos && text->starts_with(begin);
   if (!isEmpty && (events.empty() || events.front()["event"] != "session"))
     return Error{ErrorCode::Environment, "`" + path + "` is no journal of a tuning session", kAnother};
-  const bool isComplete = isOfCompleteSession(events);
+  const bool isComplete = isOfCompleteSession(events) && !session.contains("shard");
   if (!isEmpty && (isComplete || isFresh)) {
     const std::string aside = nameAside(path);
     if (::rename(path.c_str(), aside.c_str()) != 0)
@@ -208,6 +213,10 @@ Result<Journal> Journal::open(const std::string &path, const json &session, bool
         first.value("identity", json()) != session.value("identity", json()))
       return Error{ErrorCode::Environment, "journal `" + path + "` is that of another session",
                    "give the same spec, trees, device and options, or --fresh to start again"};
+    if (first.value("shard", json()) != session.value("shard", json()))
+      return Error{ErrorCode::Environment,
+                   "journal `" + path + "` is that of " + shardText(first) + ", not of " + shardText(session),
+                   kAnother};
     if (auto done = journal.cut(*text, bytes); !done)
       return done.error();
     for (const json &event : events)

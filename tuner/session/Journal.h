@@ -22,9 +22,11 @@
 /// wrong, ends the journal: what follows is not used when the session goes on. Every event has `event`, its
 /// kind:
 ///
-///   session    version, identity (what must be equal to go on), variant, signature, device, driver, deftc,
+///   session    version, identity (what must be equal to go on), parts (a hash of each fact in it), shard
+///              ({index, count}; none: a whole session), variant, signature, device, driver, deftc,
 ///              kernel_hash, backend, strategy, space (space::toJson), space_size: {all, legal, broken:
-///              {rule: count}}, classes: names of all that it is about, command (how it was begun), started
+///              {rule: count}}, classes: names of all that it is about, those of other shards among them,
+///              command (how it was begun), started
 ///   resumed    at
 ///   class      class, trees: [{name, tokens, queries, held_out, seed?, similar?, untuned}], default; these
 ///   two are
@@ -47,16 +49,18 @@
 namespace deft::session {
 
 inline constexpr int kJournalVersion = 1;
+inline constexpr std::string_view kJournalBegin = "{\"sum\":\""; ///< of each line
 /// The first rounds of the final, of the confirmation, and of it on held-out trees.
 inline constexpr int kFinalFrom = 1'000'000, kConfirmFrom = 2'000'000, kHeldOutFrom = 3'000'000;
 
 class Journal {
 public:
-  /// Opens the file for this session alone and reads what it holds. One of the same identity goes on; one
-  /// that is complete, or `isFresh`, is put aside (its name with its date) and begun anew; one of another
-  /// identity, one that another process has open, and a file that is no journal are errors. What follows a
-  /// broken line is put aside, too, unless that is the last one, which a session was killed in.
-  /// One in the cache has to be this user's alone and no link, as all files there; one that somebody names is
+  /// Opens the file for this session alone and reads what it holds. One of the same identity and shard goes
+  /// on; one that is complete, or `isFresh`, is put aside (its name with its date) and begun anew, but a
+  /// complete shard goes on, with nothing to do, so that all shards can be started again; one of another
+  /// identity or shard, one that another process has open, and a file that is no journal are errors. What
+  /// follows a broken line is put aside, too, unless that is the last one, which a session was killed in. One
+  /// in the cache has to be this user's alone and no link, as all files there; one that somebody names is
   /// taken through links and whoever owns it, but not where anyone may write it.
   static support::Result<Journal> open(const std::string &path, const nlohmann::json &session, bool isFresh,
                                        config_cache::Place place = config_cache::Place::Named);

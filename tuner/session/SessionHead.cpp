@@ -39,13 +39,17 @@ json sessionEvent(const SessionFacts &facts) {
   if (facts.options.fromRelated)
     identity["from_related"] = true;
   const std::string hash = support::sha256Hex(identity.dump()).substr(0, 12);
+  json parts = json::object();
+  for (const auto &[name, value] : identity.items())
+    parts[name] = support::sha256Hex(value.dump()).substr(0, 8);
   json classes = json::array();
   for (const TreesOfClass &one : facts.classes)
     classes.push_back(one.treeClass.text());
-  return {
+  json event = {
       {"event", "session"},
       {"version", kJournalVersion},
       {"identity", hash},
+      {"parts", std::move(parts)},
       {"variant", facts.input.variant.name},
       {"signature", signature},
       {"device", config_cache::toJson(facts.device.key)},
@@ -59,6 +63,25 @@ json sessionEvent(const SessionFacts &facts) {
       {"classes", std::move(classes)},
       {"command", facts.options.command},
       {"started", config_cache::timestamp()}};
+  if (facts.options.shard)
+    event["shard"] = {{"index", facts.options.shard->index}, {"count", facts.options.shard->count}};
+  return event;
+}
+
+Result<std::optional<Shard>> shardOf(const json &event) {
+  const auto found = event.find("shard");
+  if (found == event.end())
+    return std::optional<Shard>();
+  const auto numberOf = [&](const char *key) {
+    const json number = found->is_object() ? found->value(key, json()) : json();
+    constexpr std::int64_t kNone = -1;
+    const std::int64_t value = number.is_number_integer() ? number.get<std::int64_t>() : kNone;
+    return value < 0 || value > kMostShards ? -1 : static_cast<int>(value);
+  };
+  const Shard shard{numberOf("index"), numberOf("count")};
+  if (auto checked = checkShard(shard); !checked)
+    return Error{support::ErrorCode::Diagnostics, checked.error().message, ""};
+  return std::optional(shard);
 }
 
 Result<std::string> journalPath(const TuneOptions &options, const json &event) {
@@ -67,8 +90,10 @@ Result<std::string> journalPath(const TuneOptions &options, const json &event) {
   const auto folder = module_cache::defaultCacheFolder();
   if (!folder)
     return Error{folder.error().code, folder.error().message, "name a file for the journal"};
-  const std::string name =
-      event.at("signature").get<std::string>() + "-" + event.at("identity").get<std::string>() + ".jsonl";
+  std::string name = event.at("signature").get<std::string>() + "-" + event.at("identity").get<std::string>();
+  if (options.shard)
+    name += "-shard-" + std::to_string(options.shard->index) + "-of-" + std::to_string(options.shard->count);
+  name += ".jsonl";
   return (std::filesystem::path(*folder) / "tune" / name).string();
 }
 

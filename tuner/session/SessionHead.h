@@ -8,7 +8,7 @@
 namespace deft::session {
 
 /// What a journal begins with: the `session` event. Its `identity` is a hash over all that a session depends
-/// on; one of another identity cannot be gone on with.
+/// on; one of another identity cannot be gone on with. All shards of a session have the same one.
 struct SessionFacts {
   const TuneInput &input;
   const TuneOptions &options;
@@ -19,6 +19,9 @@ struct SessionFacts {
   const std::vector<TreesOfClass> &classes;
 };
 nlohmann::json sessionEvent(const SessionFacts &facts);
+
+/// Of a `session` event; none: it is that of a whole session. An error where that is none that deftc wrote.
+support::Result<std::optional<Shard>> shardOf(const nlohmann::json &event);
 
 /// Where the journal is: what the options say, else a file in the user's cache that is named by the event.
 support::Result<std::string> journalPath(const TuneOptions &options, const nlohmann::json &event);

@@ -132,7 +132,11 @@ Result<TuneReport> tune(const TuneInput &input, const TuneOptions &options, cons
   const SessionTrees trees = treesOf(input, options);
   if (trees.classes.empty())
     return Error{ErrorCode::Usage, "there is no tree to tune for", ""};
-  const measure::Work work = workOf(input, options, trees.classes);
+  if (options.shard)
+    if (auto checked = checkShard(*options.shard); !checked)
+      return checked.error();
+  const std::vector<TreesOfClass> classes = ownClasses(trees.classes, options.shard);
+  const measure::Work work = workOf(input, options, classes);
   const target::Target *target = nullptr;
   ChildProcesses processes([&] { return measure::makeMeasureService(work, input.backend.open); },
                            [&] { return measure::makeCompileService(*input.backend.source, *target); },
@@ -158,6 +162,8 @@ Result<TuneReport> tune(const TuneInput &input, const TuneOptions &options, cons
   report.driver = device->driver;
   report.signature = config_cache::VariantSignature::of(input.variant);
   report.space = space->size();
+  report.shard = options.shard;
+  report.sessionClasses = static_cast<int>(trees.classes.size());
   listener.say("device: " + report.device.text() + (report.driver.empty() ? "" : ", " + report.driver));
   listener.say(sizeText(report.space));
   if (report.space.legal == 0)
@@ -170,7 +176,7 @@ Result<TuneReport> tune(const TuneInput &input, const TuneOptions &options, cons
   if (!file)
     return file.error();
   report.configPath = file->path();
-  if (report.configPath.empty())
+  if (report.configPath.empty() && !options.shard)
     report.warnings.push_back("there is no folder for configs: the results are only in the journal");
   auto journal = openJournal({input, options, *device, *space, report.space, untuned->front(), trees.classes},
                              listener, report.warnings);
@@ -181,11 +187,11 @@ Result<TuneReport> tune(const TuneInput &input, const TuneOptions &options, cons
 
   const SessionContext context{input, options, listener, *device, *space, processes, *journal};
   const KnownConfigs known{*untuned, prices.prices, target, related};
-  warmUpFor(context, trees.classes, known, start);
+  warmUpFor(context, classes, known, start);
   std::optional<ClassClock::Time> end;
   if (options.budgetSeconds > 0)
     end = start + ClassClock::duration(options.budgetSeconds);
-  auto results = tuneClasses(context, trees.classes, known, *file, end);
+  auto results = tuneClasses(context, classes, known, *file, end);
   if (!results)
     return results.error();
 

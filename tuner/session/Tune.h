@@ -7,6 +7,7 @@
 #include "tuner/measure/Ended.h"
 #include "tuner/measure/MeasureService.h"
 #include "tuner/search/Strategy.h"
+#include "tuner/session/Shard.h"
 #include "tuner/space/MakeSpace.h"
 
 #include <functional>
@@ -66,6 +67,9 @@ struct TuneOptions {
   /// A class that was tuned for before, with these kernels or others, for this variant or one that differs in
   /// no more than type and pages, is not searched: what was found for it and its neighbours is measured anew.
   bool fromRelated = false;
+  /// Tunes only its classes, learns nothing from the session's other classes, whoever tunes them, and writes
+  /// its results only to the journal: mergeShards() joins the journals of all shards. None: a whole session.
+  std::optional<Shard> shard;
   std::string recordFolder; ///< not empty: with an exhaustive search, writes each class's times (Recording.h)
   config_cache::Places places; ///< whose entries neighbours' configs come from
   std::string configPath;      ///< results go to this file; empty: that of the device in places.userFolder
@@ -119,14 +123,16 @@ struct TuneReport {
   std::string driver;
   config_cache::VariantSignature signature;
   space::SpaceSize space;
-  std::vector<ClassReport> classes;
+  std::vector<ClassReport> classes; ///< of the shard, where it is one
+  std::optional<Shard> shard;
+  int sessionClasses = 0; ///< of all shards
   Ended ended = Ended::Complete;
   bool isResumed = false;
   int made = 0, reused = 0; ///< measurements
   int restarts = 0;         ///< of the device's process
   double seconds = 0;
   std::string journal;    ///< its path
-  std::string configPath; ///< where the entries are
+  std::string configPath; ///< where the entries are; empty: only in the journal
   config_cache::WriteReport written;
   std::optional<support::Error> notSaved; ///< why they are not; the same session again saves them
   std::vector<std::string> warnings;

@@ -129,13 +129,11 @@ private:
     std::optional<ClassClock::Time> deadline;
     if (end_)
       deadline = ClassClock::Clock::now() + ClassClock::duration(share(left, *end_));
-    return {trees,
-            left.front(),
-            static_cast<int>(classes_.size()),
-            untunedOf(context_, trees, known_),
-            relatedTo(trees, results_.classes, known_, context_.options.fromRelated),
-            deadline,
-            end_};
+    return {trees, left.front(), static_cast<int>(classes_.size()), untunedOf(context_, trees, known_),
+            // Which classes a shard has must not matter to any of them.
+            relatedTo(trees, context_.options.shard ? std::vector<ClassReport>() : results_.classes, known_,
+                      context_.options.fromRelated),
+            deadline, end_};
   }
 
   /// Seconds of the first that is left to search in, where the session ends then.

@@ -80,6 +80,7 @@ constexpr char kFooter[] = R"(Examples:
   deftc cache show h200 --variant q32-kv8
   deftc cache verify my_configs.json
   deftc cache merge monday.json tuesday.json -o both.json
+  deftc cache merge shard-*.jsonl
   deftc cache prune --stale
   deftc cache kernels list
 There are two caches. The first has tuned configs and results for sparse layers: `deftc tune` fills it, `deftc

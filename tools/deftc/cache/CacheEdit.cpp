@@ -4,12 +4,14 @@
 #include "tools/deftc/cache/CacheSparse.h"
 #include "tools/deftc/common/ConfigOptions.h"
 #include "tools/deftc/common/Numbers.h"
+#include "tuner/session/MergeShards.h"
 
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <ostream>
 #include <variant>
 
@@ -30,10 +32,16 @@ namespace {
 struct MergeOptions {
   std::vector<std::string> inputs;
   std::string output;
+  bool isPartial = false;
 };
 
 /// A file of either kind.
 using AnyFile = std::variant<ConfigFile, SparseFile>;
+
+struct Merged {
+  AnyFile file;
+  std::optional<session::MergedShards> shards; ///< where the inputs are journals
+};
 
 const config_cache::DeviceKey &deviceOf(const AnyFile &file) {
   return std::visit([](const auto &one) -> const config_cache::DeviceKey & { return one.device; }, file);
@@ -83,7 +91,7 @@ Result<AnyFile> mergeSparse(const std::vector<std::string> &inputs) {
   return merged ? Result<AnyFile>(std::move(*merged)) : merged.error();
 }
 
-Result<AnyFile> mergeAll(const std::vector<std::string> &inputs) {
+Result<AnyFile> mergeFilesOf(const std::vector<std::string> &inputs) {
   const auto sparse = std::find_if(inputs.begin(), inputs.end(), config_cache::saysSparse),
              other = std::find_if_not(inputs.begin(), inputs.end(), config_cache::saysSparse);
   if (sparse == inputs.end())
@@ -94,6 +102,38 @@ Result<AnyFile> mergeAll(const std::vector<std::string> &inputs) {
     return absentConfig(*other);
   return Error{ErrorCode::Usage, "`" + *sparse + "` is of sparse layers, `" + *other + "` is not",
                "merge files of one kind"};
+}
+
+Result<Merged> mergeJournals(const MergeOptions &options) {
+  for (const std::string &input : options.inputs)
+    if (std::error_code none; !std::filesystem::exists(input, none))
+      return Error{ErrorCode::Environment, "there is no journal `" + input + "`", ""};
+  auto shards = session::mergeShards(options.inputs, options.isPartial);
+  if (!shards)
+    return shards.error();
+  ConfigFile file;
+  file.device = shards->device;
+  file.entries = shards->entries();
+  return Merged{std::move(file), std::move(*shards)};
+}
+
+Result<Merged> mergeAll(const MergeOptions &options) {
+  const std::vector<std::string> &inputs = options.inputs;
+  const auto journal = std::find_if(inputs.begin(), inputs.end(), session::saysJournal),
+             noJournal = std::find_if_not(inputs.begin(), inputs.end(), session::saysJournal);
+  if (journal != inputs.end()) {
+    if (std::error_code none; noJournal != inputs.end() && std::filesystem::exists(*noJournal, none))
+      return Error{ErrorCode::Usage,
+                   "`" + *noJournal + "` is no journal of tuning, but `" + *journal + "` is one",
+                   "merge files of one kind"};
+    return mergeJournals(options);
+  }
+  if (options.isPartial)
+    return Error{ErrorCode::Usage, "--partial is about journals of tuning", ""};
+  auto file = mergeFilesOf(inputs);
+  if (!file)
+    return file.error();
+  return Merged{std::move(*file), std::nullopt};
 }
 
 bool isThereAsFile(const std::string &path) {
@@ -113,12 +153,21 @@ Result<void> checkReplaceable(Context &context, const std::string &path, const A
 }
 
 /// What is to be written to the output that is named, if one is.
-Result<AnyFile> mergeFor(Context &context, const MergeOptions &options) {
-  auto merged = mergeAll(options.inputs);
+Result<Merged> mergeFor(Context &context, const MergeOptions &options) {
+  auto merged = mergeAll(options);
   if (merged)
-    if (auto replaceable = checkReplaceable(context, options.output, *merged); !replaceable)
+    if (auto replaceable = checkReplaceable(context, options.output, merged->file); !replaceable)
       return replaceable.error();
   return merged;
+}
+
+void printShards(Context &context, const session::MergedShards &shards, bool isOutFree) {
+  for (const std::string &warning : shards.warnings)
+    context.err << "warning: " << warning << '\n';
+  if (isOutFree)
+    context.out << counted(shards.shards, "shard", "shards") << " of one session, " << shards.entries().size()
+                << " of " << counted(std::ssize(shards.classes), "class", "classes") << " with a result, "
+                << counted(shards.measured, "measurement", "measurements") << '\n';
 }
 
 /// To a file or the output alone, or into the user's own.
@@ -134,18 +183,23 @@ int merge(Context &context, const MergeOptions &options) {
     if (!lock)
       return reportError(context, lock.error());
     merged = mergeFor(context, options);
-    return merged ? writeOutput(context, options.output, textOf(*merged))
-                  : reportError(context, merged.error());
+    if (!merged)
+      return reportError(context, merged.error());
+    if (merged->shards)
+      printShards(context, *merged->shards, true);
+    return writeOutput(context, options.output, textOf(merged->file));
   }
+  if (merged->shards)
+    printShards(context, *merged->shards, options.output != "-");
   if (!options.output.empty())
-    return writeOutput(context, options.output, textOf(*merged));
-  const auto *sparse = std::get_if<SparseFile>(&*merged);
-  const auto path = sparse ? ownSparsePath(sparse->device) : ownConfigsPath(deviceOf(*merged));
+    return writeOutput(context, options.output, textOf(merged->file));
+  const auto *sparse = std::get_if<SparseFile>(&merged->file);
+  const auto path = sparse ? ownSparsePath(sparse->device) : ownConfigsPath(deviceOf(merged->file));
   if (!path)
     return reportError(context, path.error());
   constexpr auto kOwn = config_cache::Place::Cache;
   const auto report = sparse ? config_cache::mergeIntoSparse(*path, kOwn, *sparse)
-                             : mergeWrite(*path, kOwn, std::get<ConfigFile>(*merged));
+                             : mergeWrite(*path, kOwn, std::get<ConfigFile>(merged->file));
   if (!report)
     return reportError(context, report.error());
   context.out << *path << ": " << counted(report->added, "entry", "entries") << " added, " << report->replaced
@@ -236,12 +290,16 @@ int prune(Context &context, const PruneOptions &options) {
 
 void addCacheMerge(CLI::App &cache, Context &context) {
   CLI::App *command = cache.add_subcommand(
-      "merge", "Join files of tuned configs, or of sparse layers, of one device, in any order");
+      "merge",
+      "Join files of tuned configs, of sparse layers, or journals of shards, of one device, in any order");
   auto options = std::make_shared<MergeOptions>();
   command->add_option("FILE", options->inputs, "The files")->required();
   command->add_option("-o,--output", options->output,
                       "Write them to this file, - for the output; by default they go into your own");
-  command->footer("Example:\n  deftc cache merge monday.json tuesday.json -o both.json");
+  command->add_flag("--partial", options->isPartial,
+                    "Of journals: merge what is there where shards are missing or have not ended");
+  command->footer("Examples:\n  deftc cache merge monday.json tuesday.json -o both.json\n"
+                  "  deftc cache merge shard-*.jsonl     (after deftc tune --shard I/N, for each I)");
   context.onRun(command, [&context, options] { return merge(context, *options); });
 }
 

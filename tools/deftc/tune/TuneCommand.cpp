@@ -36,6 +36,7 @@ constexpr char kFooter[] = R"(Examples:
   deftc tune my.deft --tree tree.json --axis partition=union,greedy --axis chunk_tokens=0,512
   deftc tune --calibrate --backend cpu     (a minute, for a machine without tuned configs)
   deftc tune my.deft --sparse              (a minute; of an attention that selects, on a GPU)
+  deftc tune my.deft --workload all --shard 2/8 --journal shard-2.jsonl     (one of eight processes)
 Families of trees, each several workloads at several sizes: few_shot, reasoning, speculative,
 multi_level, multi_document, no_sharing, forest; `all` is all of them. `rows` is the trees of
 `deftc bench`'s tables. A name with parameters, as for `deftc workloads`, is only that workload.
@@ -49,7 +50,7 @@ a session that ended early by its budget, Ctrl-C (exit code 130) or a crash.)";
 struct Options {
   std::string input, variant, recordsFolder, backend, strategy = "guided", pages = "scattered";
   std::string journal, report, record, configFile, note;
-  std::optional<std::string> budget;
+  std::optional<std::string> budget, shard;
   std::vector<std::string> trees, workloads, params, axes;
   std::uint64_t seed = 0;
   int threads = 0, compilers = 0, candidates = 0, treesOfClass = 3;
@@ -130,6 +131,12 @@ Result<session::TuneOptions> tuneOptions(const Options &options, int threads) {
   tune.journal = options.journal;
   tune.isFresh = options.isFresh;
   tune.fromRelated = options.fromRelated;
+  if (options.shard) {
+    const auto shard = session::parseShard(*options.shard);
+    if (!shard)
+      return shard.error();
+    tune.shard = *shard;
+  }
   tune.addsSimilar = !options.asGiven;
   tune.recordFolder = options.record;
   tune.places = config_cache::defaultPlaces();
@@ -275,9 +282,9 @@ int runTune(Context &context, const Options &options) {
   if (!backend)
     return reportError(context, backend.error());
   input.backend = std::move(*backend);
-  // What is written elsewhere, or is a recording, is about the trees alone.
+  // What is written elsewhere, is a recording or a shard, is about the trees alone.
   const bool hasSparse = input.variant.select && !input.variant.readsGivenLists() && input.backend.isGpu() &&
-                         options.configFile.empty() && options.record.empty();
+                         options.configFile.empty() && options.record.empty() && !options.shard;
   auto ofSparse = sparseOptions(options, threads);
   if (!ofSparse)
     return reportError(context, ofSparse.error());
@@ -303,7 +310,7 @@ int runTune(Context &context, const Options &options) {
     context.err << "warning: " << warning << '\n';
   const int notSaved = report->notSaved ? reportError(context, *report->notSaved) : kExitOk;
   const auto isDone = [](const session::ClassReport &one) { return one.isDone; };
-  const bool hasNone = report->ended == measure::Ended::Complete &&
+  const bool hasNone = report->ended == measure::Ended::Complete && !report->classes.empty() &&
                        std::none_of(report->classes.begin(), report->classes.end(), isDone);
   int code = notSaved;
   if (code == kExitOk && hasNone)
@@ -381,6 +388,13 @@ void addTuneCommand(CLI::App &app, Context &context) {
   command->add_option("--seed", options->seed, "Seed of workloads, inputs and the page order")->check(seed());
   command->add_option("--journal", options->journal, "The session's file, from which it resumes")
       ->check(keptFile());
+  command
+      ->add_option("--shard", options->shard,
+                   "I/N: tune only the classes of shard I, from 0, of N, and only write the journal; `deftc "
+                   "cache merge` joins the journals of all shards")
+      ->type_name("I/N")
+      ->excludes("--calibrate")
+      ->excludes("--sparse");
   command->add_flag("--fresh", options->isFresh, "Start again instead of resuming from a journal");
   command->add_flag("--from-related", options->fromRelated,
                     "For classes with known configs, of this attention or one that differs only in type and "
@@ -391,7 +405,8 @@ void addTuneCommand(CLI::App &app, Context &context) {
   command
       ->add_option("--config-file", options->configFile,
                    "File for the configs; default: this device's file in the cache")
-      ->check(keptFile());
+      ->check(keptFile())
+      ->excludes("--shard");
   command->add_option("--note", options->note, "A remark to store with the configs")
       ->check(CLI::Validator(
           [](const std::string &text) { return support::isUtf8(text) ? std::string() : "it is not UTF-8"; },

@@ -52,6 +52,10 @@ void printTuneSummary(const session::TuneReport &report, std::ostream &out) {
         << report.written.replaced << " replaced)\n";
   if (!report.written.setAside.empty())
     out << "the broken file that was there is kept in " << report.written.setAside << '\n';
+  if (report.shard)
+    out << "shard " << report.shard->text() << ": " << report.classes.size() << " of "
+        << counted(report.sessionClasses, "class", "classes")
+        << "; deftc cache merge joins the journals of all shards\n";
   out << "journal: " << report.journal << '\n';
 }
 

@@ -75,6 +75,7 @@ TEST(SessionHeadTest, WhatResultsDoNotDependOnIsTheSameSession) {
       [](Session &s) { s.options.threads = 7; },
       [](Session &s) { s.options.command = "deftc tune more"; },
       [](Session &s) { s.options.note = "a note"; },
+      [](Session &s) { s.options.shard = Shard{1, 2}; },
   };
   for (const auto &change : changes)
     EXPECT_EQ(identityWith(change), same);
@@ -106,6 +107,8 @@ TEST(SessionHeadTest, AJournalIsWhereItIsToldOrInTheCacheUnderTheSessionsName) {
   const std::string kept = before ? before : "";
   ::setenv("DEFT_CACHE_DIR", "/some/folder", 1);
   EXPECT_EQ(*journalPath(options, event), "/some/folder/tune/q8-kv2-abc.jsonl");
+  options.shard = Shard{1, 4};
+  EXPECT_EQ(*journalPath(options, event), "/some/folder/tune/q8-kv2-abc-shard-1-of-4.jsonl");
   if (before)
     ::setenv("DEFT_CACHE_DIR", kept.c_str(), 1);
   else

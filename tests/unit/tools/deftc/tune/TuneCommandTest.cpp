@@ -119,6 +119,71 @@ TEST_F(TuneCommandTest, AnInterruptedSessionKeepsItsJournalAndSaysSoByItsExitCod
   EXPECT_THAT(second.out, testing::Not(HasSubstr(" 0 reused")));
 }
 
+TEST_F(TuneCommandTest, ShardsAreJoinedByCacheMerge) {
+  const auto shardOf = [&](const std::string &shard, const std::string &to) {
+    return tune({"--workload", "few_shot:prompt=200,branches=3,step=9", "--workload",
+                 "few_shot:prompt=2000,branches=3,step=9", "--workload",
+                 "few_shot:prompt=800,branches=12,step=9", "--candidates", "2", "--axis", "chunk_tokens=0,64",
+                 "--shard", shard, "--journal", to});
+  };
+  const std::string first = folder.path("shard-0.jsonl"), second = folder.path("shard-1.jsonl");
+  const Outcome one = shardOf("0/2", first);
+  ASSERT_EQ(one.code, 0) << one.err;
+  EXPECT_THAT(one.out, HasSubstr("shard 0/2: 2 of 3 classes; deftc cache merge joins"));
+  EXPECT_FALSE(std::filesystem::exists(folder.path("cache/configs"))) << "only the journal is written";
+
+  const Outcome missing = test::runDeftc({"cache", "merge", first});
+  EXPECT_EQ(missing.code, 3);
+  EXPECT_THAT(missing.err, HasSubstr("there is no journal of shard 1/2"));
+  EXPECT_THAT(missing.err, HasSubstr("--partial"));
+  const Outcome unwritten = test::runDeftc({"cache", "merge", first, second});
+  EXPECT_THAT(unwritten.err, HasSubstr("there is no journal `" + second + "`"));
+
+  ASSERT_EQ(shardOf("1/2", second).code, 0);
+  const std::string merged = folder.path("merged.json");
+  const Outcome toFile = test::runDeftc({"cache", "merge", second, first, "-o", merged});
+  ASSERT_EQ(toFile.code, 0) << toFile.err;
+  EXPECT_THAT(toFile.out, HasSubstr("2 shards of one session, 3 of 3 classes with a result"));
+  EXPECT_EQ(config_cache::readConfigFile(merged).file.entries.size(), 3U);
+  EXPECT_EQ(test::runDeftc({"cache", "merge", second, first, "-o", merged}).code, 0) << "over itself";
+  const Outcome printed = test::runDeftc({"cache", "merge", second, first, "-o", "-"});
+  EXPECT_EQ(printed.out, module_cache::readText(merged));
+  const Outcome own = test::runDeftc({"cache", "merge", first, second});
+  ASSERT_EQ(own.code, 0) << own.err;
+  EXPECT_THAT(own.out, HasSubstr("3 entries added"));
+  const Outcome run = test::runDeftc({"run", DEFT_TEST_PACKAGE, "--backend", "cpu", "--threads", "1",
+                                      "--workload", "few_shot:prompt=2000,branches=3,step=9"});
+  EXPECT_THAT(run.out, HasSubstr("exact"));
+  const Outcome page = test::runDeftc({"report", first, second, "-o", "-"});
+  EXPECT_EQ(page.code, 0);
+  EXPECT_THAT(page.out, testing::Not(HasSubstr("not done")));
+
+  const Outcome mixed = test::runDeftc({"cache", "merge", first, merged});
+  EXPECT_EQ(mixed.code, 2);
+  EXPECT_THAT(mixed.err, HasSubstr("`" + merged + "` is no journal of tuning, but `" + first + "` is one"));
+  EXPECT_EQ(test::runDeftc({"cache", "merge", merged, "--partial"}).code, 2);
+}
+
+TEST_F(TuneCommandTest, AShardThatCannotBeIsNamed) {
+  const auto errorOf = [&](std::vector<std::string> more) {
+    std::vector<std::string> arguments = small();
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const Outcome outcome = tune(arguments);
+    EXPECT_EQ(outcome.code, 2);
+    return outcome.err;
+  };
+  EXPECT_THAT(errorOf({"--shard", "2/2"}), HasSubstr("there is no shard 2/2"));
+  EXPECT_THAT(errorOf({"--shard", "2"}), HasSubstr("`2` is no shard"));
+  EXPECT_THAT(errorOf({"--shard", "0/2", "--config-file", folder.path("c.json")}),
+              HasSubstr("--config-file"));
+  // More shards than classes: the last ones have nothing to do.
+  std::vector<std::string> arguments = small();
+  arguments.insert(arguments.end(), {"--shard", "5/6", "--journal", journal});
+  const Outcome idle = tune(arguments);
+  EXPECT_EQ(idle.code, 0) << idle.err;
+  EXPECT_THAT(idle.out, HasSubstr("shard 5/6: 0 of 1 class;"));
+}
+
 TEST_F(TuneCommandTest, EntriesAreJudgedOnTreesThatNobodyTunedOn) {
   // One of a family's, whose trees are known by its name.
   const std::vector<std::string> member{"--workload",   "few_shot:prompt=1000,branches=10,step=10",

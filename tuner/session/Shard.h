@@ -1,0 +1,49 @@
+#pragma once
+
+#include "compiler/support/Result.h"
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace deft::session {
+
+/// A part of a session: some of its classes, which one process tunes while others tune the rest.
+///
+/// Classes are dealt, not candidates: the races, the final and the confirmation of a class compare times of
+/// one process, and what a guided search tries next follows from what it has measured.
+struct Shard {
+  int index = 0; ///< from 0
+  int count = 1;
+
+  bool operator==(const Shard &) const = default;
+  std::string text() const { return std::to_string(index) + "/" + std::to_string(count); }
+
+  /// Whether the class of this place in the session's order is this shard's. Classes are in the order of
+  /// their size, so each shard has small and large ones.
+  bool owns(std::size_t classIndex) const {
+    return classIndex % static_cast<std::size_t>(count) == static_cast<std::size_t>(index);
+  }
+};
+
+/// Shards of a session at most.
+inline constexpr int kMostShards = 100'000;
+
+/// "2/8".
+support::Result<Shard> parseShard(std::string_view text);
+/// An error where there is no such shard.
+support::Result<void> checkShard(const Shard &shard);
+
+/// Those that the shard owns, in their order; without a shard all.
+template <typename Class>
+std::vector<Class> ownClasses(const std::vector<Class> &all, const std::optional<Shard> &shard) {
+  std::vector<Class> own;
+  for (std::size_t i = 0; i < all.size(); ++i)
+    if (!shard || shard->owns(i))
+      own.push_back(all[i]);
+  return own;
+}
+
+} // namespace deft::session
