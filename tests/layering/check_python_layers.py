@@ -24,7 +24,8 @@ LAYERS = [
     ["_batch_inputs", "_operations"],
     ["_divided_plan", "_paged_batch", "_peers", "_tune"],
     ["torch_peers"],
-    ["_tune_worker"],
+    ["_tune_results"],
+    ["_shards", "_tune_worker"],
     ["_expr"],
     ["_functions"],  # made of the table, too
     ["_captured"],

@@ -6,7 +6,7 @@ import signal
 import deft
 import numpy as np
 import pytest
-from deft import _tune_worker, lang
+from deft import _tune_results, lang
 
 ATT = "attention a { query_heads = 2; kv_heads = 1; head_dim = 16; kv_cache = contiguous; }"
 
@@ -42,6 +42,46 @@ def test_what_is_found_is_kept_and_told(files):
     assert progress and progress[-1].classes == 1 and lines
     assert json.loads(files["config_file"].read_text())["format"]
     assert "<table>" in result._repr_html_() and result.classes[0].tree_class in str(result)
+
+
+def larger_tree():
+    tree = deft.Tree()
+    tree.add_query(tree.add_root(600, location=0))
+    return tree
+
+
+def test_shards_are_tuned_apart_and_become_one_result(files, tmp_path):
+    att = deft.compile(ATT)
+    journals = [tmp_path / f"shard-{index}.jsonl" for index in range(2)]
+    options = {"trees": [small_tree(), larger_tree()], "device": "cpu", "candidates": 2, "threads": 1}
+    for index, journal in enumerate(journals):
+        result = deft.tune(att, shard=(index, 2), journal=journal, **options)
+        assert (result.end, len(result.classes), result.config_file) == ("complete", 1, "")
+    merged = deft.merge_shards(journals, files["config_file"])
+    assert [one.is_done for one in merged.classes] == [True, True] and not merged.warnings
+    assert json.loads(files["config_file"].read_text())["format"] == "deftc-configs"
+    with pytest.raises(deft.MachineError, match="there is no journal of shard 1/2"):
+        deft.merge_shards(journals[:1], files["config_file"])
+    assert len(deft.merge_shards(journals[:1], files["config_file"], partial=True).warnings) == 1
+
+
+def test_a_shard_that_cannot_be_is_named(files, tmp_path):
+    att = deft.compile(ATT)
+    for wrong, message in [
+        (3, r"shard is 3, it must be \(index, count\)"),
+        ((2, 2), r"shard is \(2, 2\), indices of 2 shards are 0 to 1"),
+        ((-1, 2), r"shard\[0\] = -1"),
+        ((0, 0), r"shard\[1\] = 0"),
+        (("a", 2), r"shard\[0\] is a str"),
+    ]:
+        with pytest.raises(deft.UsageError, match=message):
+            deft.tune(att, trees=[small_tree()], shard=wrong)
+    with pytest.raises(deft.UsageError, match="a shard writes only its journal"):
+        deft.tune(att, trees=[small_tree()], shard=(0, 2), device="cpu", **files)
+    with pytest.raises(deft.UsageError, match="journals is a str, it must be a list of paths"):
+        deft.merge_shards("journal.jsonl")
+    with pytest.raises(deft.UsageError, match=r"journals\[0\] is an? int"):
+        deft.merge_shards([3])
 
 
 @pytest.fixture
@@ -130,8 +170,8 @@ def test_what_became_of_sparse_layers_is_read_and_shown():
         known=4,
         end=abi.DEFT_TUNE_BUDGET,
     )
-    said = _tune_worker._sparse_of(ctypes.addressof(seen))
-    assert _tune_worker._sparse_of(None) is None
+    said = _tune_results.sparse_of(ctypes.addressof(seen))
+    assert _tune_results.sparse_of(None) is None
     empty = {"measured": 0, "reused": 0, "config_file": "", "journal": "", "classes": [], "warnings": []}
     summary = {"device": "a GPU", "end": "budget", "seconds": 31.5, "sparse": said, **empty}
     result = deft._tune._result_of(json.loads(json.dumps(summary)))

@@ -7,9 +7,11 @@
 #include "runtime/exec/Params.h"
 #include "runtime/tree/CachePlacement.h"
 #include "tuner/api/TuneSparse.h"
+#include "tuner/session/MergeShards.h"
 #include "tuner/session/NamedSamples.h"
 #include "tuner/workload/Families.h"
 
+#include <algorithm>
 #include <limits>
 
 using namespace deft;
@@ -56,6 +58,17 @@ Result<void> checkOptions(const deft_tune_options &options) {
     return checked;
   if (!support::isUtf8(textOr(options.note, "")))
     return wrong("deft_tune_options::note", "is not UTF-8");
+  if (auto checked = checkRange("deft_tune_options::shard_count", options.shard_count, 0,
+                                session::kMostShards, "0 tunes all");
+      !checked)
+    return checked;
+  if (auto checked = checkRange("deft_tune_options::shard", options.shard, 0,
+                                std::max(options.shard_count - 1, 0), "shards count from 0");
+      !checked)
+    return checked;
+  if (options.shard_count > 0 && !textOr(options.config_file, "").empty())
+    return wrong("deft_tune_options::config_file", "is set, but a shard writes only its journal",
+                 "name the file where the shards are merged");
   return checkThreads("deft_tune_options::threads", options.threads);
 }
 
@@ -68,6 +81,8 @@ session::TuneOptions sessionOptions(const deft_tuner &tuner) {
   own.journal = tuner.journal;
   own.isFresh = tuner.options.is_fresh != 0;
   own.fromRelated = tuner.options.from_related != 0;
+  if (tuner.options.shard_count > 0)
+    own.shard = session::Shard{tuner.options.shard, tuner.options.shard_count};
   own.places = config_cache::defaultPlaces();
   own.configPath = tuner.configFile;
   own.note = tuner.note;
@@ -120,10 +135,11 @@ Result<Tuned> run(deft_tuner &tuner, const deft_tune_listener &listener) {
   input.backend = std::move(*backend);
   const bool selects = input.variant.select && !input.variant.readsGivenLists() && input.backend.isGpu();
   sparse::TuneOptions ofSparse = sparseOptions(tuner.options, tuner.threads);
-  if (selects && input.samples.empty())
+  const bool isShard = tuner.options.shard_count > 0;
+  if (selects && input.samples.empty() && !isShard)
     return tuneSparseAlone(program, input.params, ofSparse, listener);
   session::TuneOptions options = sessionOptions(tuner);
-  const bool hasSparse = selects && options.configPath.empty();
+  const bool hasSparse = selects && options.configPath.empty() && !isShard;
   ofSparse.seconds = sparse::shareOfBudget(options.budgetSeconds);
   if (hasSparse)
     options.budgetSeconds -= ofSparse.seconds;
@@ -146,6 +162,43 @@ Result<Tuned> run(deft_tuner &tuner, const deft_tune_listener &listener) {
     tuned.warnings.push_back("the broken file that was there is kept in " + report->written.setAside);
   if (hasSparse && report->ended != measure::Ended::Interrupted)
     tuneSparseBehind(tuned, program, input.params, ofSparse, listener);
+  return tuned;
+}
+
+/// Where the results of all shards go.
+Result<std::string> fileOfShards(const config_cache::DeviceKey &device, const std::string &named) {
+  if (!named.empty())
+    return named;
+  const std::string folder = config_cache::defaultPlaces().userFolder;
+  if (folder.empty())
+    return support::Error{support::ErrorCode::Environment, "no place for configs: HOME is not set",
+                          "set DEFT_CACHE_DIR, or name a file"};
+  return folder + "/" + device.fileName();
+}
+
+Result<Tuned> mergeShards(const std::vector<std::string> &journals, const std::string &configFile,
+                          bool isPartial) {
+  auto merged = session::mergeShards(journals, isPartial);
+  if (!merged)
+    return merged.error();
+  const auto path = fileOfShards(merged->device, configFile);
+  if (!path)
+    return path.error();
+  config_cache::ConfigFile file;
+  file.device = merged->device;
+  file.entries = merged->entries();
+  using config_cache::Place;
+  const auto written = mergeWrite(*path, configFile.empty() ? Place::Cache : Place::Named, file);
+  if (!written)
+    return written.error();
+  Tuned tuned;
+  tuned.device = merged->device.text();
+  tuned.configFile = *path;
+  tuned.classes = std::move(merged->classes);
+  tuned.warnings = std::move(merged->warnings);
+  tuned.measured = merged->measured;
+  if (!written->setAside.empty())
+    tuned.warnings.push_back("the broken file that was there is kept in " + written->setAside);
   return tuned;
 }
 
@@ -317,6 +370,24 @@ deft_status deft_tuner_run(deft_tuner *tuner, const deft_tune_listener *listener
     if (!known)
       return known.error();
     const auto tuned = run(*tuner, *known);
+    if (!tuned)
+      return tuned.error();
+    *summary = makeSummary(*tuned);
+    return {};
+  });
+}
+
+deft_status deft_tune_merge_shards(const char *const *journals, size_t journal_count, const char *config_file,
+                                   int32_t is_partial, deft_tune_summary **summary) {
+  clear(summary);
+  return call({{"journals", journals}, {"summary", summary}}, [&]() -> Result<void> {
+    std::vector<std::string> paths;
+    for (size_t i = 0; i < journal_count; ++i) {
+      if (!journals[i])
+        return wrong("journals[" + std::to_string(i) + "]", "is null");
+      paths.emplace_back(journals[i]);
+    }
+    const auto tuned = mergeShards(paths, textOr(config_file, ""), is_partial != 0);
     if (!tuned)
       return tuned.error();
     *summary = makeSummary(*tuned);

@@ -40,6 +40,11 @@ struct TuneOptions {
   /// Does not search a class of trees that was tuned before, by any version, for this attention or one that
   /// differs only in type and pages: measures its config and near ones again.
   bool fromRelated = false;
+  /// Shards that the session has, at most 100,000, each tuned by a process of its own on a device of one
+  /// model; 0: this process tunes all. A shard tunes only some classes of trees, no sparse layers, and writes
+  /// only its journal: mergeShards().
+  int shardCount = 0;
+  int shard = 0; ///< which one this process tunes, from 0
 };
 
 /// The progress of a run. For sparse layers (stage "sparse") it has `measured`, `left` and `secondsLeft`.
@@ -172,6 +177,14 @@ inline TuneSummary publicOf(const deft_tune_summary &own) {
   return known;
 }
 
+template <typename Call> Result<TuneSummary> summaryOf(Call call) {
+  const auto made = filled<deft_tune_summary *>(call);
+  if (!made)
+    return made.error();
+  const Owned<deft_tune_summary, deft_free> own(*made);
+  return publicOf(*own);
+}
+
 /// The functions of a TuneListener, which lives as long.
 inline deft_tune_listener listenerOf(const TuneListener &to) {
   deft_tune_listener own{};
@@ -193,6 +206,21 @@ inline deft_tune_listener listenerOf(const TuneListener &to) {
 }
 
 } // namespace detail
+
+/// Joins the journals of all shards of one session, in any order, and stores the results in `configFile`;
+/// empty: this device's file in the user's cache. An error names shards that are missing, given twice, not
+/// ended or of another session, device or release; with `isPartial` missing and unfinished ones are warnings
+/// of the summary. The summary has the classes of all shards, and no journal.
+inline Result<TuneSummary> mergeShards(const std::vector<std::string> &journals,
+                                       const std::string &configFile = "", bool isPartial = false) {
+  std::vector<const char *> paths;
+  paths.reserve(journals.size());
+  for (const std::string &path : journals)
+    paths.push_back(path.c_str());
+  return detail::summaryOf([&](auto summary) {
+    return deft_tune_merge_shards(paths.data(), paths.size(), configFile.c_str(), isPartial, summary);
+  });
+}
 
 /// Tunes one attention for trees, and on a GPU the sparse layers of one that selects. For one thread at a
 /// time.
@@ -216,6 +244,8 @@ public:
     own.seed = options.seed;
     own.note = options.note.c_str();
     own.from_related = options.fromRelated;
+    own.shard_count = options.shardCount;
+    own.shard = options.shard;
     return detail::made<Tuner, deft_tuner>(
         [&](auto to) { return deft_tuner_make(attention.handle(), &own, to); });
   }
@@ -252,12 +282,7 @@ public:
   /// cannot be tuned, that is a warning, or an error without trees.
   Result<TuneSummary> run(const TuneListener &listener = {}) {
     const deft_tune_listener to = detail::listenerOf(listener);
-    const auto made = detail::filled<deft_tune_summary *>(
-        [&](auto summary) { return deft_tuner_run(handle_.get(), &to, summary); });
-    if (!made)
-      return made.error();
-    const detail::Owned<deft_tune_summary, deft_free> own(*made);
-    return detail::publicOf(*own);
+    return detail::summaryOf([&](auto summary) { return deft_tuner_run(handle_.get(), &to, summary); });
   }
 
 private:

@@ -30,6 +30,7 @@ from ._plans import ConfigChoice, PlanRoom, PlanSummary, Selection
 from ._process import Doctor, LogMessage, doctor, get_threads, set_log, set_nvtx, set_threads, support
 from ._ranks import Ranks
 from ._sequence_tree import NodeTokens, SequenceTree, TokenCopy
+from ._shards import merge_shards
 from ._spec_of_functions import attention
 from ._tree import Node, Query, Stretch, Tree
 from ._tune import TunedClass, TunedLists, TunedSparse, TuneProgress, TuneResult, tune
@@ -60,6 +61,6 @@ __all__ = [
     "PlanSummary", "Query", "Ranks", "RunOptions", "Selection", "Selects", "SequenceTree", "Sharing", "Stretch", "TokenCopy", "Tree",
     "TreePlanOptions", "TreeRunOptions", "TuneProgress", "TuneResult", "TunedClass", "TunedLists", "TunedSparse",
     "UsageError", "agreement_hashes", "attention", "capture", "capture_state", "compile", "doctor", "get_include", "get_library", "get_threads",
-    "has_compiler", "lang", "load", "merge_states", "quantize", "set_log", "set_nvtx", "set_threads", "stop_capture",
+    "has_compiler", "lang", "load", "merge_shards", "merge_states", "quantize", "set_log", "set_nvtx", "set_threads", "stop_capture",
     "support", "tune",
 ]

@@ -158,6 +158,7 @@ def tune(
     attention: Attention, workload: str | Iterable[str] | None = None, budget: float | None = None, *,
     trees: Iterable[TreeView] = (), held_out: Iterable[TreeView] = (), params: Mapping[str, Any] | None = None, device: Any = None,
     candidates: int = 0, threads: int = 0, seed: int = 0, fresh: bool = False, from_related: bool = False,
+    shard: tuple[int, int] | None = None,
     config_file: str | os.PathLike[str] | None = None, journal: str | os.PathLike[str] | None = None,
     records_folder: str | os.PathLike[str] | None = None, note: str | None = None,
     progress: Callable[[TuneProgress], Any] | None = None, log: Callable[[str], Any] | None = None,
@@ -170,6 +171,9 @@ def tune(
     `workload` names trees as `deftc workloads` lists them ("few_shot", "few_shot:prompt=4000,branches=50"); `trees` are
     your own, and the result has to hold on the `held_out` ones as well. `budget` is in seconds. `device` is "cpu"
     or "cuda", by default a GPU if there is one. `progress` and `log` receive the progress, in figures and in words.
+
+    `shard` is (index, count), the index from 0: of a session that several processes tune, on devices of one model, this one tunes only
+    some classes of trees and writes only its journal. `merge_shards` joins the journals.
 
     Ctrl-C ends the run and keeps the classes that are done. The run has its own process, so yours may use the
     GPU, but that disturbs the measurements."""
@@ -188,6 +192,7 @@ def tune(
     own = [("", tree.to_json(), False) for tree in trees] + [("", tree.to_json(), True) for tree in held_out]
     if not workloads and not own and attention.selects is None:
         raise UsageError("there is nothing to tune for", "give a workload or trees")
+    shard_index, shard_count = _shard_of(shard)
     index = device_index(device) if device is not None else None
     if index:
         raise UsageError(f"tuning takes the first GPU, not {index}", "set CUDA_VISIBLE_DEVICES")
@@ -214,9 +219,23 @@ def tune(
             "threads": expect_whole("threads", threads, least=0),
             "is_fresh": fresh,
             "from_related": from_related,
+            "shard": shard_index,
+            "shard_count": shard_count,
         },
     }
     return _follow(_start(request), progress, log)
+
+
+def _shard_of(shard: tuple[int, int] | None) -> tuple[int, int]:
+    """Of a whole session (0, 0)."""
+    if shard is None:
+        return 0, 0
+    if not isinstance(shard, (tuple, list)) or len(shard) != 2:
+        raise wrong("shard", f"is {shard!r}, it must be (index, count)", "(0, 4) is the first of four")
+    index, count = (expect_whole(f"shard[{place}]", value, least=place) for place, value in enumerate(shard))
+    if index >= count:
+        raise wrong("shard", f"is {tuple(shard)}, indices of {count} shards are 0 to {count - 1}")
+    return index, count
 
 
 def _numbers_of(value: Any) -> Any:

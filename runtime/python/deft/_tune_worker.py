@@ -7,7 +7,7 @@ import json
 import os
 import signal
 import sys
-from ctypes import POINTER, byref, c_char_p, cast
+from ctypes import POINTER, byref, cast
 from dataclasses import asdict
 from typing import Any
 
@@ -18,10 +18,10 @@ from ._errors import KINDS, Error
 from ._library import Handle, check, lib, make, read, sized, text
 from ._params import freeze, make_params
 from ._tree import Tree
-from ._tune import TunedClass, TunedLists, TunedSparse, TuneProgress, TuneResult
+from ._tune import TuneProgress
+from ._tune_results import result_of
 
 _DEVICES = {"any": _abi.DEFT_TUNE_ANY, "cpu": _abi.DEFT_TUNE_CPU, "gpu": _abi.DEFT_TUNE_GPU}
-_ENDS = {_abi.DEFT_TUNE_COMPLETE: "complete", _abi.DEFT_TUNE_BUDGET: "budget", _abi.DEFT_TUNE_CANCELLED: "cancelled"}
 
 
 def _say(**what: Any) -> None:
@@ -50,28 +50,6 @@ class _Listener:
         _say(progress=asdict(read(TuneProgress, cast(pointer, POINTER(_abi.deft_tune_progress))[0])))
 
 
-def _all_of(kind: Any, struct: Any, pointers: int, count: int) -> list[Any]:
-    """What an array of pointers to structs points to."""
-    found = cast(pointers, POINTER(POINTER(struct)))
-    return [read(kind, found[i][0]) for i in range(count)]
-
-
-def _sparse_of(pointer: int | None) -> Any:
-    if not pointer:
-        return None
-    seen = cast(pointer, POINTER(_abi.deft_tuned_sparse))[0]
-    lists = _all_of(TunedLists, _abi.deft_tuned_lists, seen.lists, seen.list_count)
-    return asdict(read(TunedSparse, seen, end=_ENDS[seen.end], lists=lists))
-
-
-def _result_of(pointer: int) -> TuneResult:
-    seen = cast(pointer, POINTER(_abi.deft_tune_summary))[0]
-    classes = _all_of(TunedClass, _abi.deft_tuned_class, seen.classes, seen.class_count)
-    said = cast(seen.warnings, POINTER(c_char_p))
-    warnings = [text(said[i]) for i in range(seen.warning_count)]
-    return read(TuneResult, seen, end=_ENDS[seen.end], classes=classes, warnings=warnings, sparse=_sparse_of(seen.sparse))
-
-
 def _run(request: Any) -> None:
     listener = _Listener()
     attention = remake(request["origin"])
@@ -90,7 +68,7 @@ def _run(request: Any) -> None:
         check(lib.deft_tuner_add_tree(tuner, Tree.from_json(tree), text_of("a tree's name", name) or None, is_held_out))
     summary = make(lib.deft_tuner_run, tuner, byref(listener.struct))
     try:
-        _say(summary=asdict(_result_of(summary)))
+        _say(summary=asdict(result_of(summary)))
     finally:
         lib.deft_free(summary)
 

@@ -34,6 +34,11 @@ typedef struct deft_tune_options {
   /// 1: does not search a class of trees that was tuned before, by any version, for this attention or one
   /// that differs only in type and pages: measures its config and near ones again.
   int32_t from_related;
+  /// Shards that the session has, at most 100,000, each tuned by a process of its own on a device of one
+  /// model; 0: this process tunes all. A shard tunes only some classes of trees, no sparse layers, and writes
+  /// only its journal: deft_tune_merge_shards.
+  int32_t shard_count;
+  int32_t shard;    ///< which one this process tunes, from 0
   int32_t reserved; ///< 0
 } deft_tune_options;
 
@@ -129,6 +134,15 @@ typedef struct deft_tune_summary {
   /// Null: the attention selects nothing, or the run did not come to it.
   const deft_tuned_sparse *sparse;
 } deft_tune_summary;
+
+/// Joins the journals of all shards of one session, in any order, and stores the results in `config_file`;
+/// null: this device's file in the user's cache. An error names shards that are missing, given twice, not
+/// ended or of another session, device or release; with `is_partial` missing and unfinished ones are warnings
+/// of the summary. The summary has the classes of all shards, and no journal. `*summary` is the caller's:
+/// deft_free.
+DEFT_C_API deft_status deft_tune_merge_shards(const char *const *journals, size_t journal_count,
+                                              const char *config_file, int32_t is_partial,
+                                              deft_tune_summary **summary);
 
 /// Tunes one attention for trees. For one thread at a time.
 ///

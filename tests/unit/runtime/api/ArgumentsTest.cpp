@@ -154,6 +154,12 @@ TEST(ArgumentsTest, OptionsOfTuners) {
   EXPECT_EQ(error({.threads = -1}), "TuneOptions::threads is -1, not between 0 and 1024");
   EXPECT_EQ(error({.threads = 100000}), "TuneOptions::threads is 100000, not between 0 and 1024");
   EXPECT_EQ(error({.note = "\xff"}), "TuneOptions::note is not UTF-8");
+  EXPECT_EQ(error({.shardCount = -1}), "TuneOptions::shardCount is -1, not between 0 and 100000");
+  EXPECT_EQ(error({.shardCount = 4, .shard = 4}), "TuneOptions::shard is 4, not between 0 and 3");
+  EXPECT_EQ(error({.shard = 1}), "TuneOptions::shard is 1, not between 0 and 0");
+  EXPECT_EQ(error({.configFile = "here.json", .shardCount = 2}),
+            "TuneOptions::configFile is set, but a shard writes only its journal");
+  EXPECT_EQ(messageOf(mergeShards({})), "there is no journal to merge");
   Tuner tuner = Tuner::make(attention()).value();
   EXPECT_EQ(messageOf(tuner.addTree(oneQuery(), "\xff")), "name is not UTF-8");
   EXPECT_THAT(messageOf(tuner.addWorkload("few_shot:branches=-1")), HasSubstr("`branches` is `-1`"));

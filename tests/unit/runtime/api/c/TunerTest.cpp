@@ -85,6 +85,43 @@ TEST_F(TunerTest, WhatItFindsIsWhatLaterPlansAreMadeWith) {
   EXPECT_STREQ(choice->tree_class, one.tree_class);
 }
 
+TEST_F(TunerTest, ShardsBecomeOneResult) {
+  const std::string journals[] = {folder.path("0.jsonl"), folder.path("1.jsonl")};
+  const TreeHandle larger = twoBranches(400, 9);
+  for (int32_t shard = 0; shard < 2; ++shard) {
+    deft_tune_options options = few();
+    options.shard_count = 2;
+    options.shard = shard;
+    options.journal = journals[shard].c_str();
+    const TunerHandle tuning = tuner(options);
+    ASSERT_EQ(deft_tuner_add_tree(tuning.get(), larger.get(), nullptr, 0), DEFT_OK);
+    const auto summary = made<Owned<deft_tune_summary>>(deft_tuner_run, tuning.get(), nullptr);
+    ASSERT_TRUE(summary);
+    EXPECT_EQ(summary->class_count, 1U);
+    EXPECT_STREQ(summary->config_file, "");
+  }
+  const char *const paths[] = {journals[1].c_str(), journals[0].c_str()};
+  const auto summary =
+      made<Owned<deft_tune_summary>>(deft_tune_merge_shards, paths, std::size_t{2}, nullptr, 0);
+  ASSERT_TRUE(summary);
+  ASSERT_EQ(summary->class_count, 2U);
+  EXPECT_EQ(summary->classes[0]->is_done + summary->classes[1]->is_done, 2);
+  EXPECT_EQ(summary->warning_count, 0U);
+  EXPECT_GT(summary->measured, 0);
+  EXPECT_THAT(summary->config_file, HasSubstr(folder.path("cache")));
+
+  deft_tune_summary *none = nullptr;
+  EXPECT_EQ(deft_tune_merge_shards(paths, 1, nullptr, 0, &none), DEFT_ENVIRONMENT);
+  EXPECT_THAT(deft_error_text(), HasSubstr("there is no journal of shard 0/2"));
+  const auto partly =
+      made<Owned<deft_tune_summary>>(deft_tune_merge_shards, paths, std::size_t{1}, nullptr, 1);
+  ASSERT_TRUE(partly);
+  EXPECT_EQ(partly->warning_count, 1U);
+  const char *const nothing[] = {nullptr};
+  EXPECT_EQ(deft_tune_merge_shards(nothing, 1, nullptr, 0, &none), DEFT_USAGE);
+  EXPECT_THAT(deft_error_text(), HasSubstr("journals[0] is null"));
+}
+
 TEST_F(TunerTest, TheCallerMayEndIt) {
   const TunerHandle tuning = tuner(few());
   Heard heard;
