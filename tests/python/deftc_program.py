@@ -9,9 +9,12 @@ _OF_WHEEL = Path(deft.__file__).absolute().parent / "bin" / "deftc"
 _OF_BUILD = Path(deft.get_library()).resolve().parents[2] / "tools" / "deftc" / "deftc"
 
 
+def program():
+    return _OF_WHEEL if _OF_WHEEL.exists() else _OF_BUILD
+
+
 def deftc(*arguments):
     """What it prints; an error where it fails."""
-    program = _OF_WHEEL if _OF_WHEEL.exists() else _OF_BUILD
-    done = subprocess.run([program, *map(str, arguments)], capture_output=True, text=True)
+    done = subprocess.run([program(), *map(str, arguments)], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return done.stdout
