@@ -178,6 +178,7 @@ def tuning(att: deft.Attention) -> deft.TuneResult:
 
     result = deft.tune(att, workload=["few_shot"], budget=60, progress=watch)
     assert_type(result.classes, list[deft.TunedClass])
+    assert_type(deft.merge_shards([deft.tune(att, "few_shot", shard=(0, 1)).journal]), deft.TuneResult)
     assert_type(result.classes[0].gain, float)
     if result.sparse is not None:
         assert_type(result.sparse, deft.TunedSparse)
