@@ -380,7 +380,9 @@ deft_status deft_tuner_run(deft_tuner *tuner, const deft_tune_listener *listener
 deft_status deft_tune_merge_shards(const char *const *journals, size_t journal_count, const char *config_file,
                                    int32_t is_partial, deft_tune_summary **summary) {
   clear(summary);
-  return call({{"journals", journals}, {"summary", summary}}, [&]() -> Result<void> {
+  return call({{"summary", summary}}, [&]() -> Result<void> {
+    if (journal_count > 0 && !journals)
+      return wrong("journals", "is null");
     std::vector<std::string> paths;
     for (size_t i = 0; i < journal_count; ++i) {
       if (!journals[i])

@@ -6,6 +6,7 @@
 #include "tuner/space/Space.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <map>
 #include <set>
@@ -296,6 +297,8 @@ Result<MergedShards> mergeShards(const std::vector<std::string> &paths, bool isP
 }
 
 bool saysJournal(const std::string &path) {
+  if (std::error_code none; !std::filesystem::is_regular_file(path, none))
+    return false; // a pipe may have no writer, and what is read of it is gone
   std::ifstream file(path, std::ios::binary);
   std::string begin(kJournalBegin.size(), '\0');
   return file.read(begin.data(), static_cast<std::streamsize>(begin.size())) && begin == kJournalBegin;

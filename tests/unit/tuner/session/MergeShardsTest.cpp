@@ -10,6 +10,7 @@
 #include <csignal>
 #include <map>
 #include <set>
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 namespace deft::session {
@@ -320,6 +321,8 @@ TEST_F(MergeShardsTest, TheJournalOfAWholeSessionIsItsOnlyShard) {
   EXPECT_TRUE(saysJournal(options.journal));
   EXPECT_FALSE(saysJournal(options.configPath));
   EXPECT_FALSE(saysJournal(folder.path("none")));
+  ASSERT_EQ(::mkfifo(folder.path("pipe").c_str(), 0600), 0);
+  EXPECT_FALSE(saysJournal(folder.path("pipe"))) << "and its writer, who never comes, is not waited for";
 }
 
 TEST_F(MergeShardsTest, AJournalOfAnotherShardIsNotGoneOnWith) {

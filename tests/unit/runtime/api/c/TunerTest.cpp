@@ -120,6 +120,11 @@ TEST_F(TunerTest, ShardsBecomeOneResult) {
   const char *const nothing[] = {nullptr};
   EXPECT_EQ(deft_tune_merge_shards(nothing, 1, nullptr, 0, &none), DEFT_USAGE);
   EXPECT_THAT(deft_error_text(), HasSubstr("journals[0] is null"));
+  EXPECT_EQ(deft_tune_merge_shards(nullptr, 1, nullptr, 0, &none), DEFT_USAGE);
+  EXPECT_THAT(deft_error_text(), HasSubstr("journals is null"));
+  EXPECT_EQ(deft_tune_merge_shards(nullptr, 0, nullptr, 0, &none), DEFT_USAGE);
+  EXPECT_THAT(deft_error_text(), HasSubstr("there is no journal to merge"));
+  EXPECT_EQ(deft_tune_merge_shards(paths, 2, nullptr, 0, nullptr), DEFT_USAGE);
 }
 
 TEST_F(TunerTest, TheCallerMayEndIt) {
