@@ -15,7 +15,7 @@ class Model(NamedTuple):
 
 def common_config(layers, dtype, **more):
     return {
-        "dtype": dtype, "vocab_size": VOCABULARY, "num_hidden_layers": layers, "hidden_act": "silu", "max_position_embeddings": 8192,
+        "dtype": dtype, "vocab_size": VOCABULARY, "num_hidden_layers": layers, "hidden_act": "silu", "max_position_embeddings": 65536,
         "tie_word_embeddings": False, "bos_token_id": 1, "eos_token_id": 2, **more,
     }
 

@@ -1,7 +1,12 @@
 """Sections on features: their cost beside plain attention, and latent caches beside their peer."""
 
+import json
+
 from records import card_of, link, mean, times, us
 from kernels import BENCH
+from lists import BENCHES
+
+import eight_bit_accuracy  # noqa: E402  (of BENCHES)
 
 
 def latent(page, records):
@@ -93,6 +98,11 @@ def products_of_8_bits(page, records):
     page.add(f"The same on an {card_of(record['device'])}, with products of 16 bits and with `products = fp8_e4m3`, in one call ({link(name)}):")
     lines = [[words, *of_group(group, ratio, rows)] for words, ratio in ratios.items() for group, rows in (("all", list(ratio)), ("memory-bound", bound))]
     page.table(["8-bit cache", "rows", "how many", "mean", "best", "worst"], lines)
+    accuracy = json.loads((BENCHES / "eight_bit_accuracy.json").read_text(encoding="utf-8"))
+    page.add(f"How exact they are ({accuracy['date']}, commit {accuracy['commit']}, processors, [record](../../tests/bench/python/eight_bit_accuracy.json)): the relative error beside double precision over the numbers before any "
+             f"rounding, {accuracy['rows']} rows of 128 columns. *Outliers*: four columns of the keys are 30 times as large. *Needle*: one token has about half of the weight; the last columns say which weight results give it.",
+             eight_bit_accuracy.table(accuracy))
+    page.command("tests/bench/python/eight_bit_accuracy.py run accuracy.json")
     ratio = ratios["products of 8 bits"]
     page.loss(f"products of 8 bits take {mean(ratio.values()):.2f} of 16-bit rows' time on average, memory-bound rows {mean(ratio[row] for row in bound):.2f}; the targets were 0.80 and 0.65")
 

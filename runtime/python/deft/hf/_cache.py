@@ -62,7 +62,7 @@ class PagedCache:
         """k and v are [1, kv_heads, tokens, head_dim], as layers hand them over."""
         entries = self._kinds[layer].entries(k, v)
         if self.peers:
-            slots = torch.where(self._is_mine(slots), self.ranks.place(slots), self._slots.shape[2] - 1)
+            slots = self.ranks.place(slots).masked_fill(~self._is_mine(slots), self._slots.shape[2] - 1)
         for which, new in enumerate(entries):
             self._slots[layer, which].index_copy_(0, slots, new.to(self.dtype))
 
