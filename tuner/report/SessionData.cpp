@@ -6,7 +6,7 @@
 #include "compiler/support/Numbers.h"
 #include "tuner/measure/Samples.h"
 #include "tuner/session/Journal.h"
-#include "tuner/session/SessionHead.h"
+#include "tuner/session/Shard.h"
 #include "tuner/sparse/ReportJson.h"
 
 #include <algorithm>

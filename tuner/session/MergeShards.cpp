@@ -2,7 +2,7 @@
 
 #include "tuner/session/DoneEvent.h"
 #include "tuner/session/Journal.h"
-#include "tuner/session/SessionHead.h"
+#include "tuner/session/Shard.h"
 #include "tuner/space/Space.h"
 
 #include <algorithm>

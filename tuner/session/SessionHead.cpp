@@ -68,22 +68,6 @@ json sessionEvent(const SessionFacts &facts) {
   return event;
 }
 
-Result<std::optional<Shard>> shardOf(const json &event) {
-  const auto found = event.find("shard");
-  if (found == event.end())
-    return std::optional<Shard>();
-  const auto numberOf = [&](const char *key) {
-    const json number = found->is_object() ? found->value(key, json()) : json();
-    constexpr std::int64_t kNone = -1;
-    const std::int64_t value = number.is_number_integer() ? number.get<std::int64_t>() : kNone;
-    return value < 0 || value > kMostShards ? -1 : static_cast<int>(value);
-  };
-  const Shard shard{numberOf("index"), numberOf("count")};
-  if (auto checked = checkShard(shard); !checked)
-    return Error{support::ErrorCode::Diagnostics, checked.error().message, ""};
-  return std::optional(shard);
-}
-
 Result<std::string> journalPath(const TuneOptions &options, const json &event) {
   if (!options.journal.empty())
     return options.journal;

@@ -20,9 +20,6 @@ struct SessionFacts {
 };
 nlohmann::json sessionEvent(const SessionFacts &facts);
 
-/// Of a `session` event; none: it is that of a whole session. An error where that is none that deftc wrote.
-support::Result<std::optional<Shard>> shardOf(const nlohmann::json &event);
-
 /// Where the journal is: what the options say, else a file in the user's cache that is named by the event.
 support::Result<std::string> journalPath(const TuneOptions &options, const nlohmann::json &event);
 

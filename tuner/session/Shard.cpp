@@ -1,9 +1,13 @@
 #include "tuner/session/Shard.h"
 
+#include <nlohmann/json.hpp>
+
 #include <charconv>
+#include <cstdint>
 
 namespace deft::session {
 
+using nlohmann::json;
 using support::Error;
 using support::ErrorCode;
 using support::Result;
@@ -44,6 +48,22 @@ Result<void> checkShard(const Shard &shard) {
                  "shards count from 0: " + Shard{0, shard.count}.text() +
                      (shard.count > 1 ? " to " + Shard{shard.count - 1, shard.count}.text() : "")};
   return {};
+}
+
+Result<std::optional<Shard>> shardOf(const json &event) {
+  const auto found = event.find("shard");
+  if (found == event.end())
+    return std::optional<Shard>();
+  const auto numberOf = [&](const char *key) {
+    const json number = found->is_object() ? found->value(key, json()) : json();
+    constexpr std::int64_t kNone = -1;
+    const std::int64_t value = number.is_number_integer() ? number.get<std::int64_t>() : kNone;
+    return value < 0 || value > kMostShards ? -1 : static_cast<int>(value);
+  };
+  const Shard shard{numberOf("index"), numberOf("count")};
+  if (auto checked = checkShard(shard); !checked)
+    return Error{ErrorCode::Diagnostics, checked.error().message, ""};
+  return std::optional(shard);
 }
 
 } // namespace deft::session

@@ -2,6 +2,8 @@
 
 #include "compiler/support/Result.h"
 
+#include <nlohmann/json_fwd.hpp>
+
 #include <cstddef>
 #include <optional>
 #include <string>
@@ -35,6 +37,8 @@ inline constexpr int kMostShards = 100'000;
 support::Result<Shard> parseShard(std::string_view text);
 /// An error where there is no such shard.
 support::Result<void> checkShard(const Shard &shard);
+/// Of a journal's `session` event; none: it is that of a whole session. An error if deftc did not write it.
+support::Result<std::optional<Shard>> shardOf(const nlohmann::json &event);
 
 /// Those that the shard owns, in their order; without a shard all.
 template <typename Class>
