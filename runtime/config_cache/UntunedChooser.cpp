@@ -2,6 +2,7 @@
 
 #include "compiler/kernels/Occupancy.h"
 #include "compiler/support/Numbers.h"
+#include "runtime/config_cache/LargeTrees.h"
 #include "runtime/plan/AgainPrice.h"
 
 #include <algorithm>
@@ -11,6 +12,17 @@ namespace {
 
 /// Plans that deal tokens take the host longer, and savings as small as that the model does not know.
 constexpr double kDealtMargin = 1.03;
+
+/// Tiles of more than the usual rows are weighed where that may save more than it costs the host, and taken
+/// where they save more than the model may be wrong by.
+constexpr double kLargeUs = 100, kLargeMargin = 1.05;
+
+/// Whether more rows see some tokens than usual tiles have.
+bool fillsLargeTiles(const plan::TreeView &view, int ratio) {
+  return std::any_of(view.segments.begin(), view.segments.end(), [&](const plan::Segment &segment) {
+    return (segment.queryEnd - segment.queryBegin) * ratio > kUsualRows;
+  });
+}
 
 /// Of a device of which no more is known.
 config::DevicePrices pricesOfNoModel(const target::Target *target, int units) {
@@ -40,25 +52,33 @@ UntunedChooser::UntunedChooser(const spec::Variant &variant, const target::Targe
 }
 
 double UntunedChooser::rankOf(double us, const config::Config &config, const plan::Plan &plan) {
-  return plan::rankOf(us, config.cost, plan) * (kernels::isDealt(config) ? kDealtMargin : 1);
+  return plan::rankOf(us, config.cost, plan) * (kernels::isDealt(config) ? kDealtMargin : 1) *
+         (isForLargeTrees(config) ? kLargeMargin : 1);
 }
 
 const config::Config &UntunedChooser::choose(const tree::KvTree &tree) {
   why_.clear();
   if (!hasChoice())
     return configs_.front();
-  std::vector<double> prices, ranks;
-  for (const config::Config &config : configs_) {
-    prices.push_back(price(config, tree));
-    ranks.push_back(rankOf(prices.back(), config, plan_));
-  }
+  std::vector<double> prices(configs_.size()), ranks(configs_.size());
+  std::size_t best = 0;
   const auto isDearer = [&](std::size_t a, std::size_t b) {
     return prices[b] > 0 && (prices[a] <= 0 || ranks[b] < ranks[a]);
   };
-  std::size_t best = 0;
-  for (std::size_t i = 1; i < configs_.size(); ++i)
-    if (isDearer(best, i))
-      best = i;
+  const auto weigh = [&](bool isForLarge) {
+    for (std::size_t i = 0; i < configs_.size(); ++i) {
+      if (isForLargeTrees(configs_[i]) != isForLarge)
+        continue;
+      prices[i] = price(configs_[i], tree);
+      ranks[i] = rankOf(prices[i], configs_[i], plan_);
+      if (isDearer(best, i))
+        best = i;
+    }
+  };
+  weigh(false);
+  if (prices[best] <= 0 ||
+      (prices[best] > kLargeUs && fillsLargeTiles(planner_.read(tree, facts_), facts_.ratio)))
+    weigh(true);
   if (prices[best] <= 0)
     return configs_.front();
   const auto described = [&](std::size_t i, const char *unit, const char *items) {

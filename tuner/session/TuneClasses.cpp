@@ -1,5 +1,6 @@
 #include "tuner/session/TuneClasses.h"
 
+#include "runtime/config_cache/LargeTrees.h"
 #include "runtime/config_cache/UntunedChooser.h"
 #include "runtime/exec/ParamRanges.h"
 #include "tuner/session/DoneEvent.h"
@@ -207,7 +208,9 @@ std::vector<Standing> standingsOf(const Journal &journal, const std::vector<Tree
 Related relatedTo(const TreesOfClass &trees, const std::vector<ClassReport> &tuned, const KnownConfigs &known,
                   bool isFromRelated) {
   Related related = known.related.of(trees.treeClass, tuned);
-  related.ofClass.insert(related.ofClass.end(), known.untuned.begin(), known.untuned.end());
+  // A class of large trees has those for such as its untuned choice; others need not wait for their compiler.
+  const std::vector<Config> untuned = config_cache::usualOf(known.untuned);
+  related.ofClass.insert(related.ofClass.end(), untuned.begin(), untuned.end());
   related.isKnown = related.isKnown && isFromRelated;
   if (isFromRelated && known.target)
     addOtherOrders(related.ofClass);

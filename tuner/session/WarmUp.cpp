@@ -1,5 +1,6 @@
 #include "tuner/session/WarmUp.h"
 
+#include "runtime/config_cache/LargeTrees.h"
 #include "tuner/search/TypicalKernels.h"
 
 #include <algorithm>
@@ -8,7 +9,7 @@ namespace deft::session {
 
 std::vector<config::Config> firstConfigs(const std::vector<config::Config> &untuned,
                                          std::span<const Related> ofClasses, const space::Space &space) {
-  std::vector<config::Config> configs = untuned;
+  std::vector<config::Config> configs = config_cache::usualOf(untuned);
   bool isSearched = false;
   for (const Related &related : ofClasses) {
     for (const auto *known : {&related.ofClass, &related.neighbours})

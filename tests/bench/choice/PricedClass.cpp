@@ -3,6 +3,7 @@
 #include "compiler/kernels/DefaultConfig.h"
 #include "compiler/kernels/Occupancy.h"
 #include "runtime/config_cache/ConfigChooser.h"
+#include "runtime/config_cache/LargeTrees.h"
 #include "runtime/config_cache/UntunedChooser.h"
 
 #include <algorithm>
@@ -58,7 +59,8 @@ PricedClass::PricedClass(const MeasuredClass &measured)
     std::for_each(point.plans.begin(), point.plans.end(), strip);
     points_.push_back(std::move(point));
   }
-  for (const config::Config &config : configs)
+  // What is weighed only for large trees no session measured.
+  for (const config::Config &config : config_cache::usualOf(configs))
     if (auto untuned = asUntuned(config))
       untuned_.push_back(std::move(*untuned));
 }

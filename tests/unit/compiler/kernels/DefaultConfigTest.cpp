@@ -190,7 +190,8 @@ TEST(DefaultConfigTest, HopperHasWideAndLightBlocksForATreeToChooseFrom) {
   for (const int kvHeads : {8, 32}) {
     const auto all = defaultConfigs(variantOf(32, kvHeads, 128), &hopper);
     ASSERT_TRUE(all.ok());
-    ASSERT_EQ(all->size(), 3u);
+    ASSERT_EQ(all->size(), kvHeads == 8 ? 4u : 3u);
+    EXPECT_EQ(isTall(all->back().phases[0]), kvHeads == 8);
     EXPECT_EQ(isLight((*all)[0].phases[0]), kvHeads == 32);
     EXPECT_NE(isLight((*all)[0].phases[0]), isLight((*all)[1].phases[0]));
     EXPECT_FALSE(isDealt((*all)[0]) || isDealt((*all)[1]));
@@ -200,12 +201,14 @@ TEST(DefaultConfigTest, HopperHasWideAndLightBlocksForATreeToChooseFrom) {
   }
   spec::Variant sigmoid = variantOf(32, 8, 128);
   sigmoid.normalize = spec::Normalize::Sigmoid;
-  EXPECT_EQ(defaultConfigs(sigmoid, &hopper)->size(), 3u);
+  EXPECT_EQ(defaultConfigs(sigmoid, &hopper)->size(), 4u);
   spec::Variant masked = variantOf(32, 8, 128);
   masked.exprs.push_back({});
   masked.mask = 0;
-  EXPECT_EQ(defaultConfigs(masked, &hopper)->size(), 3u);
-  EXPECT_EQ(defaultConfigs(variantOf(28, 4, 128), &hopper)->size(), 2u); // queries have rows of two warps
+  EXPECT_EQ(defaultConfigs(masked, &hopper)->size(), 4u);
+  EXPECT_EQ(defaultConfigs(variantOf(16, 1, 128), &hopper)->size(), 3u); // tall blocks never won
+  EXPECT_EQ(defaultConfigs(variantOf(28, 4, 128), &hopper)->size(),
+            3u); // no dealing: queries have rows of two warps
   for (const int dim : {32, 48, 64}) {
     const auto narrow = defaultConfigs(variantOf(32, 8, dim), &hopper);
     ASSERT_EQ(narrow->size(), 3u) << dim;

@@ -80,6 +80,8 @@ TEST_P(ShippedKernelsTest, CompileWithoutSpillsWithinTheMachinesLimits) {
     ASSERT_TRUE(configs.ok()) << configs.error().message;
     std::vector<config::Config> tried{configs->front()};
     for (config::Config &config : *configs) {
+      if (config::mostRows(config) == 192) // TallKernelsTest
+        continue;
       config.order = config::Order::Mixed;
       if (kernels::isDealt(config.phases.front(), config.order))
         tried.push_back(config);
@@ -145,7 +147,7 @@ TEST(ByteProductsKernelsTest, CompileWithFewSpills) {
   EXPECT_GE(compiled, 8);
 }
 
-/// Tall blocks of family sm90, which only configs name, of the shipped specs that they are legal for.
+/// Tall blocks of family sm90 of the shipped specs that they are legal for.
 TEST(TallKernelsTest, CompileWithFewSpills) {
   const auto nvrtc = nvrtc::Nvrtc::load();
   if (!nvrtc)

@@ -203,11 +203,11 @@ TEST_F(KernelCommandsTest, ShowSaysWhatAPackageHolds) {
   EXPECT_EQ(shown.code, kExitOk) << shown.err;
   EXPECT_THAT(shown.out,
               HasSubstr("llama3_8b: 32 query heads, 8 kv heads, head dim 128, bf16, pages of 16\n"));
-  for (const char *name : {"rows_128", "rows_64", "rows_64_dealt"})
+  for (const char *name : {"rows_128", "rows_64", "rows_64_dealt", "rows_192"})
     EXPECT_THAT(shown.out, HasSubstr(std::string("  sm_90a ") + name + ": "));
   EXPECT_THAT(shown.out, testing::ContainsRegex("deft_llama3_8b_merge: [0-9]+ registers, 128 threads"));
   const nlohmann::json json = nlohmann::json::parse(run({"show", "--json", path("one.deftpkg")}).out);
-  EXPECT_EQ(json["attentions"][0]["kernels"].size(), 3u);
+  EXPECT_EQ(json["attentions"][0]["kernels"].size(), 4u);
   EXPECT_GT(json["attentions"][0]["kernels"][0]["attend"][0]["registers"], 0);
   EXPECT_THAT(run({"show", "--spec", path("one.deftpkg")}).out, HasSubstr("attention llama3_8b {"));
   EXPECT_EQ(run({"show", path("none.deftpkg")}).code, kExitEnvironment);
@@ -228,7 +228,7 @@ TEST_F(KernelCommandsTest, EachOfTheDefaultKernelsCanBeShown) {
   EXPECT_NE(wide, run({"emit", "llama3_8b", "--as", "cuda", "--kernel", "rows_64_dealt"}).out);
   const Outcome none = run({"emit", "llama3_8b", "--as", "cuda", "--kernel", "wide"});
   EXPECT_EQ(none.code, kExitUsage);
-  EXPECT_THAT(none.err, HasSubstr("it has rows_128, rows_64, rows_64_dealt"));
+  EXPECT_THAT(none.err, HasSubstr("it has rows_128, rows_64, rows_64_dealt, rows_192"));
 }
 
 TEST_F(KernelCommandsTest, IrIsShownAfterAPass) {

@@ -56,6 +56,13 @@ TEST_F(RelatedToTest, WhatTreesGetUntunedIsTriedFirstAndNeighboursConfigsToo) {
   EXPECT_FALSE(related.isKnown);
 }
 
+TEST_F(RelatedToTest, WhatOnlyLargeTreesAreWeighedWithIsNotTriedForAll) {
+  config::Config large = configOf(3);
+  large.phases.front().tileQ = 192;
+  untuned_.push_back(large);
+  EXPECT_EQ(of(nullptr, false).ofClass.size(), 2U);
+}
+
 TEST_F(RelatedToTest, OnAGpuOtherOrdersOfWhatIsKnownAreTriedToo) {
   const target::Target *hopper = target::findTarget("sm_90a");
   EXPECT_EQ(of(hopper, true).ofClass.size(), 2 * config::kAllOrders.size());

@@ -28,6 +28,16 @@ TEST(WarmUpTest, WhereAllIsKnownNothingElseIsCompiled) {
               testing::ElementsAre(1, 2, 3, 2, 3));
 }
 
+TEST(WarmUpTest, WhatOnlyLargeTreesAreWeighedWithIsNotCompiledAhead) {
+  const auto space = space::makeSpace(test::ScalarKernel<4, 2, 16>::variant(), {});
+  config::Config large = configOf(2);
+  large.phases.front().tileQ = 192;
+  Related known;
+  known.isKnown = true;
+  EXPECT_THAT(chunksOf(firstConfigs({configOf(1), large}, std::vector{known}, *space)),
+              testing::ElementsAre(1));
+}
+
 TEST(WarmUpTest, ASearchBeginsWithTypicalKernels) {
   const auto space = space::makeSpace(test::ScalarKernel<4, 2, 16>::variant(), {});
   Related known;
