@@ -196,7 +196,7 @@ int paddedRows(const PhaseConfig &phase, int rows) {
 
 /// Of a tall block over a wide one: queries are read from shared memory, where the next unit has no room for
 /// its own, and a third warpgroup waits for its turn. Fitted to ten rows of tests/gpu/irregular_trees.py on
-/// an H200, of which tall blocks took 0.69 to 1.13 of wide ones' time: within 13 %, 7 % rms. Items cost the
+/// an H200, where tall blocks took 0.69 to 1.13 of wide ones' time: within 13 %, 7 % rms. Items cost the
 /// same.
 constexpr double kTallStep = 1.2;
 

@@ -4,8 +4,8 @@ usage: decoder_ranks.py [ROW...] [--ranks N ...] [--split heads|tokens] [--layer
 
 Rows are those of end_to_end.py. The model has random weights in bf16 and the dimensions of Llama 3 70B with fewer layers and words:
 64 query heads and 8 KV heads, of which each of two ranks has 32 and 4. It is written to a folder, from which torchrun's processes read
-their parts. With `--split tokens` each rank has the whole model and a part of the cache's tokens. K and V of what was before are random,
-too, the same on any number of ranks, so that the logits of the first step must be those of one GPU, and its tokens but for ties. The time between two steps is that of the slowest rank, the median of
+their parts. With `--split tokens` each rank has the whole model and a part of the cache's tokens. K and V of earlier tokens are random
+and the same on any number of ranks. So the first step must have the logits of one GPU, and its tokens except at near-ties. The time between two steps is that of the slowest rank, the median of
 --steps; `no attention` is a step whose layers only write K and V. --tiny runs on processors, to test this script.
 """
 

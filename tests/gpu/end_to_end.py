@@ -250,7 +250,7 @@ def steps_of(decoder, row, leaves):
         yield decoder.step(leaves, [1] * len(leaves))
 
 
-def measure(model, row, way, options, fill=torch.Tensor.normal_, more={}):
+def measure(model, row, way, options, fill=torch.Tensor.normal_, more=None):
     """What a step takes with its plan, and the logits of the first one; `fill` makes the K and V of what was before, `more` are
     other arguments of the decoder."""
     is_gpu = model.device.type == "cuda"
@@ -264,7 +264,7 @@ def measure(model, row, way, options, fill=torch.Tensor.normal_, more={}):
         pages=max(options.pages, 0 if options.tiny else row.pages),
         partition="query" if way == "flat" else options.partition,
         layers=layers,
-        **more,
+        **(more or {}),
     )
     fill(decoder.cache.pages)
     leaves = row.plant(Forest(decoder), 32 if options.tiny else 1)

@@ -46,7 +46,7 @@ def draw(kind, context, rows, numpy, seed):
         shared = random.standard_normal(DIM)
         shared *= (DIM / (shared @ shared)) ** 0.5
         q = 0.5 * q + shared
-        spread = 1.25  # the variance of scores, half of which is the logarithm of the mean of their exponentials
+        spread = 1.25  # the variance of the other scores: their exponentials are exp(spread / 2) on average
         k[needle] = shared * (math.log(context) + spread / 2) / DIM**0.5
     return q, k, v, needle
 

@@ -49,7 +49,7 @@ def verify_mask(most_requests: int, drafts: int, device: torch.device) -> Any:
 
 @functools.lru_cache(maxsize=64)
 def _chain(count: int, device: torch.device) -> torch.Tensor:
-    """The words of drafts of which each follows the one before."""
+    """The words of a chain: each draft follows the one before."""
     row = [((2 << draft) - 1) >> 32 * word & 0xFFFFFFFF for draft in range(count) for word in range(-(-count // 32))]
     return torch.from_numpy(np.array(row, np.uint32).view(np.int32)).view(1, count, -1).to(device)
 

@@ -48,6 +48,23 @@ void checkKernel(const package::Kernel &kernel, const target::Target &target, in
   EXPECT_LE(kernel.smemBytes + kernel.resources.staticSharedBytes, target.smemPerBlock);
 }
 
+/// A variant's kernels under some configs.
+void checkVariant(const spec::Variant &variant, const std::vector<config::Config> &configs, int mostSpills,
+                  const test::ShippedVariants &shipped, const target::Target &target, const auto &nvrtc,
+                  const auto &cache) {
+  SCOPED_TRACE(variant.name);
+  auto compilation = driver::Compilation::create(variant, shipped.sources);
+  ASSERT_TRUE(compilation.ok()) << compilation.error().message;
+  const auto source = compilation->cudaVariantSource();
+  ASSERT_TRUE(source.ok()) << source.error().message;
+  for (const config::Config &config : configs) {
+    const auto set = compileLayers(cache.get(), **nvrtc, *source, config, target);
+    ASSERT_TRUE(set.ok()) << set.error().message;
+    for (const package::Kernel &kernel : set->attend)
+      checkKernel(kernel, target, mostSpills);
+  }
+}
+
 /// Every kernel of every shipped spec under its default config, for one architecture; where there are kernels
 /// that deal tokens, those of all default configs, too.
 class ShippedKernelsTest : public testing::TestWithParam<const char *> {};
@@ -126,23 +143,13 @@ TEST(ByteProductsKernelsTest, CompileWithFewSpills) {
     if (tensors.k.dim != tensors.v.dim || tensors.k.dim % 32 != 0 || tensors.k.dim <= 64 ||
         tensors.k.dim > 128 || tensors.valueInKey || variant.atOddsWithByteProducts())
       continue;
-    SCOPED_TRACE(variant.name);
     tensors.k.dtype = tensors.v.dtype = spec::kByteProducts;
     tensors.byteProducts = true;
     variant.schedule.reset(); // whose phases are another family's
-    auto compilation = driver::Compilation::create(variant, shipped.sources);
-    ASSERT_TRUE(compilation.ok()) << compilation.error().message;
-    const auto source = compilation->cudaVariantSource();
-    ASSERT_TRUE(source.ok()) << source.error().message;
     const auto configs = kernels::defaultConfigs(variant, &target);
     ASSERT_TRUE(configs.ok()) << configs.error().message;
-    for (const config::Config &config : *configs) {
-      const auto set = compileLayers(cache.get(), **nvrtc, *source, config, target);
-      ASSERT_TRUE(set.ok()) << set.error().message;
-      for (const package::Kernel &kernel : set->attend)
-        checkKernel(kernel, target, 32);
-      ++compiled;
-    }
+    checkVariant(variant, *configs, 32, shipped, target, nvrtc, cache);
+    compiled += static_cast<int>(configs->size());
   }
   EXPECT_GE(compiled, 8);
 }
@@ -161,15 +168,7 @@ TEST(TallKernelsTest, CompileWithFewSpills) {
   for (const spec::Variant &variant : shipped.variants) {
     if (!kernels::checkConfig(kernels::KernelShape::of(variant), config, &target))
       continue;
-    SCOPED_TRACE(variant.name);
-    auto compilation = driver::Compilation::create(variant, shipped.sources);
-    ASSERT_TRUE(compilation.ok()) << compilation.error().message;
-    const auto source = compilation->cudaVariantSource();
-    ASSERT_TRUE(source.ok()) << source.error().message;
-    const auto set = compileLayers(cache.get(), **nvrtc, *source, config, target);
-    ASSERT_TRUE(set.ok()) << set.error().message;
-    for (const package::Kernel &kernel : set->attend)
-      checkKernel(kernel, target, 8);
+    checkVariant(variant, {config}, 8, shipped, target, nvrtc, cache);
     ++compiled;
   }
   EXPECT_GE(compiled, 8);
