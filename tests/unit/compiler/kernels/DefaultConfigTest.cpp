@@ -206,7 +206,7 @@ TEST(DefaultConfigTest, HopperHasWideAndLightBlocksForATreeToChooseFrom) {
   masked.exprs.push_back({});
   masked.mask = 0;
   EXPECT_EQ(defaultConfigs(masked, &hopper)->size(), 4u);
-  EXPECT_EQ(defaultConfigs(variantOf(16, 1, 128), &hopper)->size(), 3u); // tall blocks never won
+  EXPECT_EQ(defaultConfigs(variantOf(16, 8, 128), &hopper)->size(), 3u); // few rows: no tall blocks
   EXPECT_EQ(defaultConfigs(variantOf(28, 4, 128), &hopper)->size(),
             3u); // no dealing: queries have rows of two warps
   for (const int dim : {32, 48, 64}) {

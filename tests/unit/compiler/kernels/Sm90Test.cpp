@@ -268,8 +268,8 @@ TEST(Sm90Test, TheFirstKernelIsByTheHeads) {
   const auto hasTall = [](const std::vector<DefaultKernel> &all) {
     return std::ranges::any_of(all, [](const DefaultKernel &one) { return isTall(one.phase); });
   };
-  EXPECT_TRUE(hasTall(kernels(32, 8, 128)) && hasTall(kernels(64, 8, 128)));
-  EXPECT_FALSE(hasTall(kernels(16, 8, 128)) || hasTall(kernels(16, 1, 128)) || hasTall(kernels(32, 8, 64)));
+  EXPECT_TRUE(hasTall(kernels(32, 8, 128)) && hasTall(kernels(64, 8, 128)) && hasTall(kernels(16, 1, 128)));
+  EXPECT_FALSE(hasTall(kernels(16, 8, 128)) || hasTall(kernels(32, 1, 128)) || hasTall(kernels(32, 8, 64)));
   EXPECT_TRUE(kernels(32, 32, 192).empty()) << "an older family is faster there";
   EXPECT_TRUE(kernels(32, 8, 16).empty());
   for (const int dim : {32, 64, 128, 192, 256})
