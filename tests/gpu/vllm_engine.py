@@ -20,6 +20,9 @@ The first of --backends is what the others are held against. A backend may name 
   tests/gpu/vllm_engine.py --modes graphs --backends FLASH_ATTN,CUSTOM,CUSTOM:fp8,FLASH_ATTN:fp8 --pairs
   tests/gpu/vllm_engine.py --kind deepseek --modes graphs --backends FLASH_ATTN_MLA,CUSTOM,CUSTOM:fp8,TRITON_MLA:fp8,CUSTOM:fp8_ds_mla
 
+With --host-times 32,256 so many requests decode while others join, and the record has how long the host makes the metadata of
+attention in each step, median and 99th percentile; in the engine's process, what the build waits for included.
+
 With --drafts N the engine guesses N tokens by n-grams of its text, for all backends alike.
 
 With --tensor-parallel N, on a machine of as many GPUs, the weights lie in a file that each rank takes its part of, and a run
@@ -41,6 +44,7 @@ import tempfile
 import time
 from pathlib import Path
 
+import host_times
 from engine_models import MODELS, VOCABULARY, give_weights, write_weights
 
 DEFT = "CUSTOM"
@@ -78,9 +82,10 @@ def work(backend, mode, options):
     folder = Path(options.model or tempfile.mkdtemp())
     (folder / "config.json").write_text(json.dumps(MODELS[options.kind].config(options.layers, options.dtype)))
     more = {"enforce_eager": True}
-    rates = options.rates.split(",")
+    rates = [name for name in options.rates.split(",") if name]
+    counts = [int(count) for count in options.host_times.split(",") if count]
     prepared = workloads(rates)
-    requests = max(len(prompts) * samples for prompts, samples, _ in prepared.values())
+    requests = max([len(prompts) * samples for prompts, samples, _ in prepared.values()] + counts)
     longest = max(len(prompts[0]) + length for prompts, _, length in prepared.values())
     if mode != "eager":
         sizes = [size * (1 + options.drafts) for size in GRAPH_SIZES + list(range(64, requests + 1, 32))]
@@ -128,6 +133,12 @@ def work(backend, mode, options):
                                  "times_s": [round(one, 3) for one in times]}
         if name == "few_shot":
             result["few_shot_tokens"] = [list(output.token_ids) for output in outputs]
+    if counts:
+        watch = host_times.Watch(1 + options.drafts)
+        llm.collective_rpc(watch.wrap_all)
+        params_of = lambda length: vllm.SamplingParams(temperature=0.0, max_tokens=length, ignore_eos=True, detokenize=False)
+        result["host"] = {str(count): host_times.drive(llm.llm_engine, watch, host_times.prompts_of(count, tokens), count, params_of)
+                          for count in counts}
     return result
 
 
@@ -157,7 +168,7 @@ def run_worker(options, backend, mode, ranks=1):
     with tempfile.NamedTemporaryFile(suffix=".json") as file:
         command = [sys.executable, __file__, "--worker", backend, mode, "--out", file.name, "--kv-cache-dtype", cache or options.kv_cache_dtype,
                    "--ranks", str(ranks)]
-        for name in ("kind", "dtype", "layers", "repeat", "model", "block_size", "drafts", "rates", "cache"):
+        for name in ("kind", "dtype", "layers", "repeat", "model", "block_size", "drafts", "rates", "cache", "host_times"):
             command += ["--" + name.replace("_", "-"), str(getattr(options, name))]
         done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         if done.returncode:
@@ -240,6 +251,8 @@ def run_all(options):
                 failed = True
                 continue
             print(f"{mode}: {name}: {rates_text(result)}; started in {result['start_s']} s", flush=True)
+            if "host" in result:
+                print(host_times.text_of(result["host"]), flush=True)
             record.append(without_tokens(result))
             for other_name, other in seen.items():
                 if other_name != names[0] and not options.pairs:
@@ -300,6 +313,7 @@ def main():
     parser.add_argument("--backends", default=f"{{own}},{DEFT}", help="NAME or NAME:CACHE; others, such as TRITON_ATTN, show what two backends differ by")
     parser.add_argument("--drafts", type=int, default=0, help="tokens that the engine guesses in a step")
     parser.add_argument("--rates", default="n16,few_shot,alone", help="workloads that are timed")
+    parser.add_argument("--host-times", default="", help="numbers of requests for which the host's times are taken")
     parser.add_argument("--cache", type=int, default=8, help="GB of K and V")
     parser.add_argument("--pairs", action="store_true", help="each backend beside each, not beside the first alone")
     parser.add_argument("--tensor-parallel", type=int, default=1, help="how many GPUs")
