@@ -1,13 +1,16 @@
 """The first screen of the evidence, and the README's table: what wins, what loses, against whom, on which card and day."""
 
 import charts
+from engines import ROLLOUTS as ROLLOUT_WORDS
 from kernels import BENCH, ROWS, over_floor, over_peers, peer_us
 from records import PUBLISHED_SUITES, card_of, mean, times
 
 LATENT, STEPS, VLLM, SGLANG = "h200-latent.json", "h100-end-to-end.jsonl", "h200-vllm.json", "h200-sglang.json"
+ROLLOUTS = "h200-vllm-rollouts.json"
 CACHES, QUERY, KEY = "h200-fp8.json", "h200-query-hook.json", "h200-key-hook.json"
 STEP_ROWS = (("speculative_t256", "256 drafts below 4k tokens"), ("multi_few_shot", "few-shot prompts of several tasks"), ("grpo_16k_16", "16 samples of 16k tokens"),
              ("chats", "64 chats that share little"))
+README_ROLLOUTS = "rollout_128x16k", "grpo_16x16x8k"
 ENGINE_ROWS = (("n16", "16 samples of 4k tokens"), ("few_shot", "32 requests that share 4k"), ("alone", "32 requests that share nothing"))
 
 
@@ -44,6 +47,11 @@ def engines(records):
     return found
 
 
+def rollouts(records):
+    """vLLM's tokens a second over FLASH_ATTN's, many samples of long prompts."""
+    return next(run["ratios"] for run in records.read(ROLLOUTS)["runs"] if run.get("ratios"))
+
+
 def features(records):
     """A feature's time over plain attention's: {words: [ratios]}."""
     variants = {}
@@ -71,8 +79,9 @@ def readme(records):
     lines = ["| what | compared with | speed | card, day |", "|---|---|---|---|"]
     card, day = "H100", records.date(STEPS)
     lines += [f"| step of a model: {words} | our kernels, each path read separately | {gain[row]:.2f}x | {card}, {day} |" for row, words in STEP_ROWS]
+    lines += [f"| tokens/s in vLLM: {ROLLOUT_WORDS[row]} | its FLASH_ATTN | {ratio:.2f}x | H200, {records.date(ROLLOUTS)} |" for row, ratio in rollouts(records).items() if row in README_ROLLOUTS]
     for engine, name, own in (("vLLM", VLLM, "FLASH_ATTN"), ("SGLang", SGLANG, "fa3")):
-        lines += [f"| tokens/s in {engine}: {words} | its {own} | {rates[engine][row]:.2f}x | H200, {records.date(name)} |" for row, words in ENGINE_ROWS]
+        lines += [f"| tokens/s in {engine}: {words} | its {own} | {rates[engine][row]:.2f}x | H200, {records.date(name)} |" for row, words in ENGINE_ROWS[1:]]
     lines += [f"| attention, 57 published trees | fastest published kernel | {speed:.2f}x, slower on {len(slower) or 'none'} | H200, {records.date(ROWS)} |",
               f"| latent caches (MLA), shared prefixes or drafts | {of_latent} | {span(shared)}x | H200, {records.date(LATENT)} |",
               f"| latent caches (MLA), nothing shared | {of_latent} | {span([ratio for row, ratio in both.items() if '_flat_' in row])}x | H200, {records.date(LATENT)} |"]
@@ -99,8 +108,10 @@ def screen(page, records):
     page.picture("gains", "Gain of whole steps", charts.bars("Whole steps: speed with the tree over without", "", list(gain), [("deftc", list(gain.values()))], line_at=1))
     rates = engines(records)
     every = [(f"{engine}: {words}", rates[engine][row]) for engine in rates for row, words in ENGINE_ROWS]
-    page.add(f"**Engines.** With 32 layers deftc generates {min(rate for _, rate in every):.2f} to {max(rate for _, rate in every):.2f} times the tokens a second of vLLM's FLASH_ATTN and SGLang's fa3; "
-             f"it loses where requests share nothing and, with 8 layers, where the host bounds a step (H200, {records.date(VLLM)}). [Tables](evidence/engines.md)")
+    of_samples = rollouts(records)
+    page.add(f"**Engines.** In vLLM, deftc generates {span(of_samples.values())} times the tokens a second of FLASH_ATTN for 64 to 256 samples of long prompts (H200, {records.date(ROLLOUTS)}), and elsewhere {min(rate for _, rate in every):.2f} to "
+             f"{max(rate for _, rate in every):.2f} times those of FLASH_ATTN and SGLang's fa3. It loses where requests share nothing and, with 8 layers, where the host bounds a step ({records.date(VLLM)}). [Tables](evidence/engines.md)")
+    every = [(f"vLLM: {ROLLOUT_WORDS[row]}", ratio) for row, ratio in of_samples.items()] + every
     page.picture("engines", "Tokens a second over the engine's own backend",
                  charts.bars("Engines: tokens a second over the engine's own backend", "", [words for words, _ in every], [("deftc", [rate for _, rate in every])], line_at=1))
     both = latent(records)

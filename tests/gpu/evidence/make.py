@@ -9,6 +9,7 @@ from pathlib import Path
 
 import cards
 import changes
+import engines
 import features
 import front
 import in_one_run
@@ -53,7 +54,7 @@ PAGES = (
     ("tuning", "Tuning, other cards, processors", "tuned and untuned, H100, CPUs", (kernels.tuned, cards.other_cards, processors.on_a_processor)),
     ("planning", "Prompts, drafts and plans", "appends, draft trees on the device, host time", (steps.new_tokens, steps.drafts, steps.plans)),
     ("models", "Whole steps of models", "one GPU, recorded searches, several GPUs", (steps.whole_steps, steps.decoder_on_two_gpus, ranks.trees)),
-    ("engines", "Engines", "vLLM and SGLang", (steps.engine, steps.engine_latent, steps.engine_sglang)),
+    ("engines", "Engines", "vLLM and SGLang", (engines.rollouts, steps.engine, steps.engine_latent, engines.drafts, engines.host_times, steps.engine_sglang)),
     ("papers", "Papers", "the tables of DeFT and FastTree beside ours", (papers.deft, papers.fasttree)),
     ("correctness", "Correctness", "random cases", (steps.right,)),
     ("losses", "Losses and gaps", "every row that loses, and what nobody has measured", (losses,)))

@@ -192,7 +192,9 @@ def engine_latent(page, records):
     page.table(["workload", f"{own['backend']}", "deft", "ratio"], [
         [rate, *(f"{run['rates'][rate]['tokens_s']:,.0f} ({run['rates'][rate]['step_ms']:.2f} ms)" for run in (own, deft)), times(beside["ratios"][rate])] for rate in beside["ratios"]])
     page.add(f"Of {compared['requests']} requests {compared['requests_that_differ']} part at some token, where {own['backend']}'s log probabilities of both tokens are at most {compared['gap_where_they_differ']} apart; "
-             f"log probabilities of tokens that agree differ by up to {compared['logprob_difference']}. Two backends of vLLM's own were not compared, so rounding is not shown to be the only reason.")
+             f"log probabilities of tokens that agree differ by up to {compared['logprob_difference']}. vLLM's own backends part as often ({record['pairs']['date']}):")
+    page.table(["backend", "beside", "requests that part", "largest gap", "log probabilities differ by up to"], [
+        [pair["backend"].replace("CUSTOM", "deft"), pair["beside"], f"{pair['requests_that_differ']} of {pair['requests']}", f"{pair['gap_where_they_differ']}", f"{pair['logprob_difference']:.3f}"] for pair in record["pairs"]["compared"]])
     for rate, ratio in beside["ratios"].items():
         if ratio < 0.99:
             page.loss(f"latent caches in vLLM, {own['layers']} layers, `{rate}`: {times(ratio)} of the tokens a second of {own['backend']}; the target was 0.99")

@@ -1,0 +1,52 @@
+"""The sections on an engine's rollouts, drafts in its captured graphs, and the host's time of a step."""
+
+from records import card_of, link, times
+
+ROLLOUTS = {"rollout_64x8k": "64 samples of 8k tokens", "rollout_128x16k": "128 samples of 16k tokens", "rollout_64x32k": "64 samples of 32k tokens",
+            "grpo_16x16x8k": "16 samples each of 16 prompts of 8k"}
+GOALS_MS = {"32": 0.08, "256": 0.15}  # the host's median
+GOAL_P99_MS = 0.25
+
+
+def place(record):
+    return f"{card_of(record['device'])}, vLLM {record['vllm']}, {record['date']}"
+
+
+def rollouts(page, records):
+    name = "h200-vllm-rollouts.json"
+    record = records.read(name)
+    own, deft, beside = record["runs"]
+    page.heading("Rollouts in vLLM")
+    page.add(f"{place(record)} ({link(name)}): samples of one prompt, 200 new tokens each, Llama-3-8B's dimensions with random weights, {own['layers']} layers, graphs, next to {own['backend']}. Generated tokens a second, and the time of a step:")
+    page.table(["workload", own["backend"], "deft", "ratio"], [
+        [ROLLOUTS[rate], *(f"{run['rates'][rate]['tokens_s']:,.0f} ({run['rates'][rate]['step_ms']:.1f} ms)" for run in (own, deft)), times(ratio)] for rate, ratio in beside["ratios"].items()])
+    page.command(record["command"].replace("FILE", "rollouts.json"))
+
+
+def drafts(page, records):
+    name = "h200-vllm-drafts.json"
+    record = records.read(name)
+    own, _, beside = record["runs"]
+    compared = beside["compared"]
+    page.heading("Drafts in vLLM's graphs")
+    page.add(f"{place(record)} ({link(name)}): chains of {own['drafts']} tokens that vLLM's ngram proposes, in captured graphs. Of {compared['requests']} requests {compared['requests_that_differ']} part from {own['backend']}'s tokens; "
+             f"where they part, log probabilities of both tokens are at most {compared['gap_where_they_differ']} apart, a near-tie in bfloat16. Two engines shared the GPU, so the run has no times.")
+
+
+def host_times(page, records):
+    name = "h200-vllm-host.json"
+    record = records.read(name)
+    own, deft, _ = record["runs"]
+    page.heading("The host's time in vLLM")
+    page.add(f"{place(record)} ({link(name)}): the time of the backend's `build`, which makes a step's metadata and plan, inside the engine, {own['layers']} layers, Python included.")
+    kinds = (("build", "decoding"), ("build_joins", "requests join"))
+    page.table(["requests", "step", f"{own['backend']}: median ms", "99th percentile", "deft: median ms", "99th percentile"], [
+        [count, words, *(f"{run['host'][count][kind][figure]:.3f}" for run in (own, deft) for figure in ("median_ms", "p99_ms"))]
+        for count in own["host"] for kind, words in kinds])
+    for count, goal in GOALS_MS.items():
+        host = deft["host"][count]
+        if host["build"]["median_ms"] > goal:
+            page.loss(f"vLLM's host, {count} requests: planning a step takes {host['build']['median_ms']:.2f} ms (median), {own['backend']} {own['host'][count]['build']['median_ms']:.2f}; the target was {goal}")
+        if host["build_joins"]["p99_ms"] > GOAL_P99_MS:
+            page.loss(f"vLLM's host, {count} requests, where requests join: {host['build_joins']['p99_ms']:.2f} ms at the 99th percentile; the target was {GOAL_P99_MS}")
+    page.command(record["command"].replace("FILE", "host.json"))
