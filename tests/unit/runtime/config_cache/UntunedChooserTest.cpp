@@ -92,7 +92,7 @@ TEST(UntunedChooserTest, PartialsThatSaveNearlyNothingAreNotMerged) {
 TEST(UntunedChooserTest, ItSaysWhy) {
   const spec::Variant variant = variantOf(32, 8);
   UntunedChooser chooser(variant, &hopper(), 132, *kernels::defaultConfigs(variant, &hopper()));
-  chooser.choose(test::levelTree({1, 50}, {4000, 200}));
+  chooser.choose(test::levelTree({1, 30}, {4000, 200}));
   EXPECT_NE(chooser.why().find(" us by the model with items of 64 rows; "), std::string::npos)
       << chooser.why();
   EXPECT_NE(chooser.why().find(" with 128; "), std::string::npos) << chooser.why();
