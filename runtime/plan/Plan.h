@@ -73,7 +73,7 @@ struct Plan {
   std::vector<int> mergeBegin; ///< CSR: mergeQuery.size() + 1 entries
   std::vector<int> mergeSlot;
   int partialSlots = 0;
-  std::int64_t readTokens = 0; ///< tokens of the tree that some query sees, if the mask is known
+  std::int64_t readTokens = 0; ///< tokens of the tree that some query may see, by the known part of the mask
   int tableTokens = 0;         ///< the end of the last location that a run names
 
   spec::Partition partition = spec::Partition::Union; ///< as planned: never `auto`

@@ -126,7 +126,7 @@ private:
   std::vector<TilePrice> prices_;
   int unionRows_ = 0;         ///< most rows of a union tile
   int tiledRows_ = 0;         ///< the same for the union tiles made last
-  bool areRowsClear_ = false; ///< the last plan's rows won by more than the error of prices
+  bool areRowsClear_ = false; ///< the choice of the last plan's rows was not within the error of prices
   CostModel model_;
   GreedyPartition greedy_;
   AutoMemory auto_;

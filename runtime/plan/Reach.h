@@ -125,7 +125,7 @@ private:
   bool isAll_ = true, seesPath_ = false;
   bool hasRisingStart_ = false, hasRisingEnd_ = false;
   std::vector<Interval> intervals_;
-  std::vector<int> gapsFrom_; ///< where an interval begins to lie behind the fixed end of another
+  std::vector<int> gapsFrom_; ///< q_pos from which one interval lies behind the fixed end of another
 };
 
 } // namespace deft::plan

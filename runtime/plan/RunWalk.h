@@ -21,7 +21,7 @@ public:
 private:
   /// Writes tokens of at most one run; returns the first token after them.
   int give(int begin, int end, abi::Run *&to) {
-    if (end - begin >= left_) { // rare, so the other branch waits for no load
+    if (end - begin >= left_) { // rare: a predicted branch does not wait for left_
       end = begin + left_;
       write(begin, left_, to);
       ++next_;

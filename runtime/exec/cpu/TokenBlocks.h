@@ -13,7 +13,7 @@ namespace deft::exec {
 /// token.
 struct TokenBlock {
   int tokens = 0;
-  int rowBegin = 0, rowEnd = 0; ///< rows of the item that see any of its tokens; begins at a group of rows
+  int rowBegin = 0, rowEnd = 0; ///< rows of the item that see any token; rowBegin starts a group of rows
   bool cut = false;             ///< some row of an included group does not see some token
   int kvPosLow = 0, kvPosHigh = 0, depthLow = 0, depthHigh = 0; ///< inclusive
   // One entry for each token, and padding as templates/deft/cpu_abi.h requires.

@@ -62,7 +62,7 @@ private:
   int lists_; ///< of one query
   SparseSplit split_;
   plan::Paths paths_;
-  std::size_t worthBytes_ = 0; ///< marked as hidden in all entries, unless a run is in progress
+  std::size_t worthBytes_ = 0; ///< all of them mark tokens as hidden, unless a run is in progress
   device::Buffer worth_, positions_, places_, counts_;
   device::Buffer unionPositions_, unionPlaces_, unionReaders_, unionCounts_;
 };
