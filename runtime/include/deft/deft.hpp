@@ -27,7 +27,7 @@
 ///
 /// Engines pass page tables instead of a tree: paged_batch.hpp.
 ///
-/// `.value()` throws on an error; see result.hpp for the other way.
+/// `.value()` throws on an error; result.hpp shows the other way.
 ///
 /// Threads: an Attention and a Runtime may be used by all threads at once; a Tree, a Plan and Params by one
 /// that changes them, or by many that read. The only global state is the log's listener (log.hpp), and
