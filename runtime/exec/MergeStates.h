@@ -16,7 +16,7 @@ constexpr int bytesOf(StateType type) { return type == StateType::F32 ? 4 : 2; }
 /// `args` points to host memory; lanesOfRow is not used. Any element type and any dim will do.
 void mergeStates(const abi::StatesArgs &args, StateType type);
 
-/// Parts of the same rows, of which some heads are merged: the twin of templates/deft/merge_peers.cuh.
+/// Parts of the same rows; some heads are merged. The twin of templates/deft/merge_peers.cuh.
 struct PartsOfRows {
   std::vector<const void *> outs;  ///< [query][head][dim], packed
   std::vector<const float *> lses; ///< [query][head], natural log

@@ -74,7 +74,7 @@ private:
   int piece_ = 0;               ///< the most tokens of a page that are copied at once; 0: single tokens
   std::vector<ItemForm> forms_; ///< for each item
   std::vector<char>
-      doesGrow_; ///< of each run before, where pages come in pieces: whether a leaf may grow there
+      doesGrow_; ///< for each old run, if pages are copied in pieces: whether a leaf may grow there
   std::vector<RunPart> dealt_;          ///< of one item, warp by warp
   UnfilledVector<abi::Run> former_;     ///< the plan's runs before they are rewritten
   std::vector<const abi::Run *> endOf_; ///< for each of these: the new run that ends where it ended
@@ -83,7 +83,7 @@ private:
   std::vector<Split> splits_; ///< for each item
   std::vector<int> split_;    ///< the runs that splits_ points to: two numbers for each old run
 
-  // Of an item whose whole pages come first before its runs alternate:
+  // For an item whose whole pages come first and whose runs then alternate:
   UnfilledVector<abi::Run> forwarded_;
   std::vector<int> splitOfForwarded_;
   std::vector<const abi::Run *> endOfForwarded_;

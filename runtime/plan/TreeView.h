@@ -71,7 +71,7 @@ public:
   UnfilledVector<Segment> segments;
   UnfilledVector<Plan::Leaf> leaves; ///< the leaves that are read, in preorder
 
-  // Of each query in plan order:
+  // For each query in plan order:
   std::vector<int> callerIndex;
   std::vector<int> queryPos; ///< number of tokens of its path, minus one
   /// Before putLast(): tokens shared with the query before it. No earlier query shares more, because the
@@ -122,7 +122,7 @@ private:
   std::vector<int> firstQuery_; ///< of each node; -1: none
   std::vector<Link> links_;
   std::vector<std::pair<int, int>> sorted_; ///< (tokens of the path, caller's index) of one node's queries
-  // Of each place:
+  // For each place:
   std::vector<char> isLast_;
   std::vector<char> mixed_; ///< whether a marked child comes before an unmarked one
   std::vector<int> shifts_; ///< how far its queries move

@@ -38,7 +38,7 @@ private:
   static constexpr std::size_t kMost = 16 << 10; ///< of one item: the first-level caches hold no more
 
   static void own(const char *line) {
-#if defined(__x86_64__) // where the builtin, unless told of the processor, asks for a line that stays shared
+#if defined(__x86_64__) // without the processor's name, the builtin requests a shared line here
     asm volatile("prefetchw %0" : : "m"(*line));
 #else
     __builtin_prefetch(line, /*rw=*/1);

@@ -9,7 +9,7 @@
 ///   auto beams = deft::BeamTree::make({.pageSize = 16}).value();
 ///   beams.start(2000, 4096).value();               // a prompt of 2,000 tokens in the cache's first pages;
 ///                                                  // beams decode into the 4,096 pages behind these
-///   beams.advance(std::vector<int>(512, 0)).value(); // 512 beams, which all go on from the prompt
+///   beams.advance(std::vector<int>(512, 0)).value(); // 512 beams, which all continue the prompt
 ///   auto plan = deft::Plan::make(attention, beams.tree()).value(); // or a GpuPlan
 ///   Plan *plans[] = {&plan};
 ///   for (each step) {
@@ -18,7 +18,7 @@
 ///       runtime.run(attention, plan, {.q = q, .k = k, .v = v, .pageTable = beams.pageTable()}, {.out =
 ///       out});
 ///     }
-///     beams.advance(parents, {.plans = plans}).value(); // beam i goes on from beam parents[i]
+///     beams.advance(parents, {.plans = plans}).value(); // beam i continues beam parents[i]
 ///   }
 namespace deft {
 

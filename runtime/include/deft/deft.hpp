@@ -23,7 +23,7 @@
 ///
 ///   tree.append(first, 1).value();                        // the next step: each branch has one token more
 ///   tree.append(second, 1).value();
-///   plan.advance(tree).value();                           // as a rule in place: only leaves grew
+///   plan.advance(tree).value();                           // usually in place: only leaves grew
 ///
 /// Engines pass page tables instead of a tree: paged_batch.hpp.
 ///

@@ -20,7 +20,7 @@
 ///     plan.run(attention, {.q = q, .k = k, .v = v}, {.out = out}, stream).value();
 ///
 ///   tree.append(first, 1).value();                        // the next step
-///   plan.advance(tree).value();                           // on the host, beside what the GPU still does
+///   plan.advance(tree).value();                           // on the host, while the GPU still works
 ///   plan.upload(stream).value();
 ///
 /// All pointers are to memory of the GPU. Calls enqueue their work on the stream, in stream order. run()
@@ -437,8 +437,8 @@ private:
 /// capture it. Use it on one stream at a time, together with plans, and in one thread at a time.
 class GpuPageTable {
 public:
-  /// Room for a table of so many pages (SequenceTree::pageTable). Branches that share a page have an entry
-  /// each, so it may need more than the pool has pages. Costs 20 bytes a page.
+  /// Makes room for `pages` entries (SequenceTree::pageTable). Branches that share a page have an entry each,
+  /// so this may need to be more than the pool has pages. Costs 20 bytes per page.
   static Result<GpuPageTable> make(const Gpu &gpu, int pages) {
     return detail::made<GpuPageTable, deft_gpu_page_table>(
         [&](auto to) { return deft_gpu_page_table_make(gpu.handle(), pages, to); });

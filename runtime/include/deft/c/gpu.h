@@ -118,7 +118,7 @@ typedef struct deft_gpu_plan_options {
   int32_t checks_pages;
   /// For selecting and sparse runs (deft_gpu_plan_run_selecting): the most tokens of a list, one of the
   /// spec's budgets. 0: no such runs. Takes 4 bytes for each query, list and token of the longest path, and 8
-  /// for each token of a list. Not together with follows_lengths, nor with drafts whose trees only the GPU
+  /// for each token of a list. Not allowed with follows_lengths, or with drafts whose trees only the GPU
   /// knows.
   int32_t budget;
   /// For deft_gpu_room_for, with a budget or for invariant plans: the most tokens of a path. 0: unknown; with
@@ -133,13 +133,13 @@ typedef struct deft_gpu_room_size {
   uint64_t host_bytes; ///< page-locked
 } deft_gpu_room_size;
 
-/// Room for the plans of all batches of at most so many requests, queries in all, and tokens (a shared one
-/// counted once), however they share: for deft_gpu_plan_reserve, before you capture a graph that is to serve
-/// them. A tree whose best plan needs more gets a plan that fits. Paths of more than 32 nodes on average may
-/// not fit, nor, without longest_path, an invariant plan of long paths that many queries share. (The requests
-/// of a deft_tree are its leaves and the nodes that queries end with.) The bytes do not include tables of
-/// drafts (deft_paged_requests::drafts), which come with the first plan that has some. `options` and
-/// `room_size` may be null.
+/// Computes room for the plans of all batches with at most `requests` requests, `queries` queries in all and
+/// `tokens` tokens (a shared one counted once), however they share. Pass it to deft_gpu_plan_reserve before
+/// you capture a graph that serves them. A tree whose best plan needs more gets a plan that fits. Paths of
+/// more than 32 nodes on average may not fit; without longest_path, an invariant plan of long shared paths
+/// may not fit either. (The requests of a deft_tree are its leaves and the nodes at whose end queries are.)
+/// The bytes do not include tables of drafts (deft_paged_requests::drafts), which the first plan with drafts
+/// allocates. `options` and `room_size` may be null.
 DEFT_C_API deft_status deft_gpu_room_for(const deft_gpu_attention *attention, int32_t requests,
                                          int32_t queries, int64_t tokens,
                                          const deft_gpu_plan_options *options, deft_gpu_room *room,
@@ -225,8 +225,8 @@ DEFT_C_API deft_status deft_gpu_plan_get_page(const deft_gpu_plan *plan, const d
 /// may capture it. Use it on one stream at a time, and in one thread at a time.
 typedef struct deft_gpu_page_table deft_gpu_page_table;
 
-/// Room for a table of so many pages. Branches that share a page have an entry each, so it may need more than
-/// the pool has pages. Costs 20 bytes a page.
+/// Makes room for `pages` entries. Branches that share a page have an entry each, so this may need to be more
+/// than the pool has pages. Costs 20 bytes per page.
 DEFT_C_API deft_status deft_gpu_page_table_make(const deft_gpu *gpu, int32_t pages,
                                                 deft_gpu_page_table **table);
 DEFT_C_API void deft_gpu_page_table_destroy(deft_gpu_page_table *table); ///< waits for the device
