@@ -71,7 +71,7 @@ void failAt(const std::string &function, int error);
 /// Whether events complete as soon as they are recorded, which is the default.
 void setEventsDone(bool areDone);
 
-/// Used by the driver's own functions: records the call and returns its result.
+/// Of the driver's own functions: notes the call, gives what it is to return.
 int note(Call call);
 
 /// Bytes that are allocated, on the device and page-locked.

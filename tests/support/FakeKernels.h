@@ -25,7 +25,7 @@ void checkPages(const abi::PageCheckArgs &args);
 void checkLists(const abi::ListCheckArgs &args, unsigned queries);
 /// A launch ends before the next one begins, so a rank whose flag is missing is late at once.
 void mergePeers(const abi::PeersArgs &args, exec::StateType type);
-/// `type` is the suffix of the kernel's name: f32, f16 or bf16.
+/// `type` as the kernel's name ends: f32, f16 or bf16.
 
 struct WritePagesArgs { ///< of exec::DevicePageTable's kernel
   int *table;

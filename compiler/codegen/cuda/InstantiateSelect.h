@@ -27,10 +27,10 @@ private:
 
 /// The shape of the kernel that makes unions of lists.
 struct UniteShape {
-  int blocksOfList = 1; ///< as in SelectShape
+  int blocksOfList = 1; ///< as SelectShape's
 
   static constexpr int kThreads = 1024;
-  static constexpr int kWindow = 8192; ///< positions processed at a time
+  static constexpr int kWindow = 8192; ///< positions at a time
   static constexpr int kSmemBytes = 4 * (kWindow + 32 + 32 + 2);
 
   static UniteShape of(const target::Target &target);

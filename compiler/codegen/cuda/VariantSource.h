@@ -25,8 +25,8 @@ struct VariantSource : kernels::KernelShape {
   /// name: the text is a cache key that must not depend on a folder.
   std::string hooks;
 
-  bool selects() const { return lists > 0; } ///< or callers give the lists
-  /// Whether the lists of several queries may be read as one: then all rows of a KV head read one list.
+  bool selects() const { return lists > 0; } ///< or is handed lists
+  /// Whether the lists of several queries may be read as one: all rows of a KV head read one list then.
   bool unites() const { return selects() && !listsAreGiven && lists <= kvHeads; }
   const kernels::KernelShape &shape() const { return *this; }
 };

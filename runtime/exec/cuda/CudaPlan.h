@@ -33,7 +33,7 @@ struct CudaPlanOptions {
   int freeRuns = 0;
   /// Tokens of a list for runs that select: see runSelecting(). 0: no run selects.
   int budget = 0;
-  /// Cuts lists in the same way for every number of queries.
+  /// Whether what is read of lists is cut alike for every number of queries.
   bool isInvariant = false;
   /// For benchmarks: cuts of lists that replace those of the loaded kernels.
   std::optional<std::vector<config::SparseCut>> sparseCuts = {};

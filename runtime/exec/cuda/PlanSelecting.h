@@ -16,8 +16,8 @@ namespace cu = device::cu;
 /// next selecting run.
 class PlanSelecting {
 public:
-  /// An error if these kernels do not select. `cuts` replace the cuts that the kernels were loaded with;
-  /// null: keep these.
+  /// An error where these kernels do not select. `cuts` are in place of those that they were loaded with;
+  /// null: these.
   static support::Result<PlanSelecting> create(const CudaKernels &kernels, int budget, bool isInvariant,
                                                const std::vector<config::SparseCut> *cuts = nullptr);
 
@@ -42,7 +42,7 @@ public:
   support::Result<void> select(const CudaKernels &kernels, int queries, int unions, const PlanRoom &room,
                                const PlanSections &sections, std::byte *plan, const int *pageTable,
                                cu::Stream stream) const;
-  /// Sets the arguments that attend kernels of unions need in addition to those of lists.
+  /// What attend kernels of unions ask for beside what those of lists do.
   void point(const PlanSections &sections, std::byte *plan, abi::AttendArgs &attend) const;
 
   /// Copies the lists of the first `queries` queries to the host. The kernels that make them must have ended.

@@ -15,7 +15,7 @@ struct UnionShape {
   int parts = 1;            ///< over all unions, for one list; enough to keep the device busy
   int itemsOfPart = 1;      ///< one per KV head if the device writes items (templates/deft/union_abi.h)
   bool writesItems = false; ///< kernels::writesUnionItems
-  double mostRead = 1;      ///< a union pays if it reads at most this share of its queries' lists
+  double mostRead = 1;      ///< tokens of a union for each of its queries' lists, so that it pays
 
   /// The parts of each union, if there are `unions` of them.
   int partsOf(int unions) const;
@@ -24,9 +24,9 @@ struct UnionShape {
   int mostPartials(int queries) const;
 };
 
-/// Chooses unions of consecutive queries in plan order, of at most `mostQueries` queries in all. The tokens
-/// of the lists are not known yet. So it assumes random lists and takes the unions that save most under this
-/// assumption. Every further token that lists have in common is a gain.
+/// Unions of queries that follow each other in the plan's order, of at most so many in all. Which tokens
+/// lists will have nobody knows yet: the best that pays if they had nothing in common but what chance gives,
+/// so that every token that they do agree on is gain.
 std::vector<abi::Union> findUnions(const plan::Plan &plan, const plan::Paths &paths, const UnionShape &shape,
                                    int budget, int mostQueries);
 

@@ -11,7 +11,7 @@
 #include <span>
 #include <string>
 
-/// Merges the results of one tree over several ranks (ranks.hpp), on the processors of one host.
+/// Results of one tree over several ranks become one (ranks.hpp). For the processors of one host.
 namespace deft {
 
 struct PeersOptions {
@@ -39,7 +39,7 @@ struct Agreement {
 
 namespace detail {
 
-/// The results of a rank, and the merged ones, as tensors for one call.
+/// What a rank gives and gets as tensors, for one call.
 class RankStatesOfC {
 public:
   RankStatesOfC(const RankShape &shape, const State &given, int headCount, const MergedState &merged)
@@ -124,8 +124,8 @@ struct GpuPeersOptions {
   std::span<void *const> memories = {};
 };
 
-/// The same among GPUs of one host, which map each other's memory: each merge is one launch, which can be
-/// captured. All ranks merge equally often, in the same order, each on one stream.
+/// The same among GPUs of one host, which map each other's memory: one launch a merge, which can be captured.
+/// All ranks merge equally often, in the same order, each on one stream.
 class GpuPeers {
 public:
   /// The size of a rank's memory.
@@ -140,7 +140,7 @@ public:
         [&](auto to) { return deft_gpu_peers_make(gpu.handle(), &own, to); });
   }
   /// The ranks of the group `name` make memory by CUDA's virtual memory, and map each other's. Returns when
-  /// all are done.
+  /// all have.
   static Result<GpuPeers> meet(const Gpu &gpu, const GpuPeersOptions &options, const std::string &name) {
     const deft_gpu_peers_options own = optionsOf(options);
     return detail::made<GpuPeers, deft_gpu_peers>(
