@@ -9,15 +9,15 @@
 #include <string>
 #include <vector>
 
-/// The chosen numbers: everything that selects one kernel among those that compute the same variant.
+/// The chosen numbers: everything that selects one of the kernels that compute the same variant.
 namespace deft::config {
 
-/// What runs kernels.
+/// The kind of device that runs kernels.
 enum class DeviceKind { Gpu, Cpu };
 
-/// The families of attend kernels: the id, and the name of config files, of a GPU's header
-/// templates/deft/attend_NAME.cuh and of the value deft::kernels::NAME (compiler/kernels/Family.h), which is
-/// all else that is known of one. Newer ones stand last.
+/// The families of attend kernels: the id, and a name. Config files, the header
+/// templates/deft/attend_NAME.cuh of a GPU's family, and the value deft::kernels::NAME use this name; the
+/// value (compiler/kernels/Family.h) holds everything else about a family. Append new ones.
 #define DEFT_KERNEL_FAMILIES(X)                                                                              \
   X(Cpu, cpu)                                                                                                \
   X(Sm80, sm80)                                                                                              \
@@ -25,43 +25,43 @@ enum class DeviceKind { Gpu, Cpu };
   X(Sm80Latent, sm80_latent)                                                                                 \
   X(Sm90Latent, sm90_latent)
 
-/// Which attend kernel.
+/// The family of the attend kernel.
 enum class Family {
 #define DEFT_FAMILY_ID(ID, NAME) ID,
   DEFT_KERNEL_FAMILIES(DEFT_FAMILY_ID)
 #undef DEFT_FAMILY_ID
 };
 
-/// In which order items read their tokens. What many rows see is computed longer and is often in a cache;
-/// what few see comes from memory. The orders differ in how much of the one is done during the other.
+/// The order in which items read their tokens. Tokens that many rows see take longer to compute and are often
+/// cached; tokens that few rows see come from memory. The orders differ in how these overlap.
 enum class Order {
   FromRoot,
-  Alternate, ///< every other item from its leaves to its root
-  Mixed      ///< tile by tile, what many rows of the item see and what few see in turn
+  Alternate, ///< every other item reads from its leaves to its root
+  Mixed      ///< alternates tiles of tokens that many rows of the item see with tiles for few
 };
 
 inline constexpr std::array kAllOrders{Order::FromRoot, Order::Alternate, Order::Mixed};
 
-/// Tile shape of the items of one phase. A phase is one kernel.
+/// The tile shape for the items of one phase. Each phase is one kernel.
 struct PhaseConfig {
   std::string name;   ///< "wide", "narrow"; part of the kernel's name
   int rowsAbove = -1; ///< serves items with more rows than this; the last phase has -1
   Family family = Family::Sm80;
-  int tileQ = 16;  ///< most rows of an item; each family says which numbers it takes
+  int tileQ = 16;  ///< most rows of an item; each family accepts certain numbers
   int tileKv = 64; ///< tokens
   int stages = 2;  ///< depth of the ring of KV tiles
-  int warps = 4;   ///< sm80: tileQ / 16 of them split rows, the rest the tokens of a tile
+  int warps = 4;   ///< sm80: tileQ / 16 of them divide the rows, the others the tokens of a tile
 };
 
 struct Config {
   spec::Partition partition = spec::Partition::Union;
-  int chunkTokens = 0;             ///< most tokens of an item; 0: only as many chunks as fill the machine
-  std::vector<PhaseConfig> phases; ///< by falling rowsAbove, at least one
-  CostCoefficients cost;           ///< by which `greedy` and `auto` compare
-  Order order = Order::FromRoot;   ///< of invariant plans always this
+  int chunkTokens = 0;             ///< most tokens of an item; 0: as few chunks as keep all blocks busy
+  std::vector<PhaseConfig> phases; ///< at least one, by falling rowsAbove
+  CostCoefficients cost;           ///< the prices for `greedy` and `auto`
+  Order order = Order::FromRoot;   ///< invariant plans always use this one
 };
 
-/// Of the widest phase: what an item holds at most.
+/// The most rows of an item in any phase.
 inline int mostRows(const Config &config) {
   int rows = 0;
   for (const PhaseConfig &phase : config.phases)
@@ -69,8 +69,8 @@ inline int mostRows(const Config &config) {
   return rows;
 }
 
-/// Which phase serves items of so many rows: the first that is for them, or the widest, where that one's tile
-/// does not hold them.
+/// The phase for items with so many rows: the first phase that accepts them, or the widest phase if the tile
+/// of that one is too small.
 inline std::size_t phaseFor(const Config &config, int rows) {
   const std::vector<PhaseConfig> &phases = config.phases;
   std::size_t chosen = 0;

@@ -11,26 +11,26 @@
 
 namespace deft::config {
 
-/// As the language writes it: "node_chunk".
+/// The name in the language: "node_chunk".
 std::string partitionName(spec::Partition partition);
 std::optional<spec::Partition> partitionFromName(std::string_view name);
 std::string familyName(Family family);
 /// "from_root", "alternate", "mixed".
 std::string orderName(Order order);
 std::optional<Order> orderFromName(std::string_view name);
-/// For people, behind what else is said of a config.
+/// A text for people that follows the rest of a config's description.
 std::string orderText(Order order);
 
-/// Of a CPU's phases, too, `family` is the name of a GPU's: older programs read the same files. Which kernels
-/// run there follows from the device.
+/// A CPU's phases also store the `family` of a GPU, because older programs read the same files. The device
+/// decides which kernels run there.
 nlohmann::json toJson(const PhaseConfig &phase);
-/// `cost` and `order` are written where they are not the default.
+/// Omits `cost` and `order` if they are the default.
 nlohmann::json toJson(const Config &config);
-/// Whether both are written alike.
+/// Whether both give the same JSON.
 bool areEqual(const Config &a, const Config &b);
 
-/// A config for a device of this kind. Checks types and names, not legality. Unknown keys are errors: a
-/// misspelt one must not fall back to a default in silence.
+/// A config for this kind of device. Checks types and names, but not legality. Unknown keys are errors,
+/// because a misspelt key would otherwise silently leave a default.
 support::Result<Config> configFromJson(const nlohmann::json &json, DeviceKind device);
 
 } // namespace deft::config

@@ -7,11 +7,11 @@
 namespace deft::config {
 
 struct PriceName {
-  const char *key; ///< as files have it
+  const char *key; ///< in files
   double CostCoefficients::*member;
 };
 
-/// The prices, without the steps to which rows and tokens are rounded, in the order of files.
+/// The prices in the order of files, without the steps to which rows and tokens are rounded.
 std::span<const PriceName> priceNames();
 
 } // namespace deft::config

@@ -2,12 +2,12 @@
 
 namespace deft::config {
 
-/// Into how large items lists of a budget are best cut where so many queries read them, as somebody has
-/// measured it.
+/// The measured best size of the items into which lists of a budget are cut, for a number of queries that
+/// read them.
 struct SparseCut {
   int budget = 0;
   int queries = 0;
-  int itemTokens = 0; ///< 0: as without measuring
+  int itemTokens = 0; ///< 0: as without a measurement
 
   bool operator==(const SparseCut &) const = default;
 };

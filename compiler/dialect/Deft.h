@@ -32,8 +32,8 @@ enum HookArg : unsigned {
   kHookArgCount
 };
 
-/// Arguments of the regions `query` and `output`, in their order: of an element of a row. `output` uses no
-/// other element than its own.
+/// Arguments of the regions `query` and `output`, in their order, for an element of a row. `output` uses no
+/// element except its own.
 enum ElementArg : unsigned {
   kElementX,
   kElementXHalf,
@@ -47,8 +47,8 @@ enum ElementArg : unsigned {
   kElementArgCount
 };
 
-/// Arguments of the region `key`, in their order: of an element of a token's row. The first are those of
-/// `query`.
+/// Arguments of the region `key`, in their order, for an element of a token's row. The first ones equal those
+/// of `query`.
 enum KeyArg : unsigned {
   kKeyX = kElementX,
   kKeyXHalf = kElementXHalf,
@@ -76,22 +76,22 @@ enum TileArg : unsigned {
   kTileArgCount
 };
 
-/// Positions, depths and query indices stay below this, which the tree promises. So a difference of two
-/// positions never leaves i32, and the usual masks need no wider arithmetic.
+/// The limit of positions, depths and query indices, which the tree guarantees. So a difference of two
+/// positions fits i32, and the usual masks need no wider arithmetic.
 constexpr int64_t kPositionLimit = int64_t{1} << 30;
 
-/// Whether a token has elements of such a parameter.
+/// Whether such a parameter has elements for each token.
 bool isOfTokens(ParamShape shape);
 
-/// The names that the text form and the emitters use.
+/// The names in the text form and in the emitters.
 llvm::ArrayRef<llvm::StringLiteral> hookArgNames();
 llvm::ArrayRef<llvm::StringLiteral> elementArgNames();
 llvm::ArrayRef<llvm::StringLiteral> keyArgNames();
 llvm::ArrayRef<llvm::StringLiteral> tileArgNames();
-/// Those of a region of `op`.
+/// The names for a region of `op`.
 llvm::ArrayRef<llvm::StringLiteral> argNames(AttentionOp op, mlir::Region &region);
 
-/// Adds the block of a region of `op` with its arguments to it, which is empty.
+/// Adds a block with its arguments to an empty region of `op`.
 mlir::Block &addBlock(AttentionOp op, mlir::Region &region, mlir::Location location);
 
 } // namespace deft::dialect

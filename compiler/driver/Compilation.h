@@ -12,12 +12,12 @@
 
 namespace deft::driver {
 
-/// One variant on its way through MLIR; the only door to that half, so no MLIR type shows here. Cheap to make
-/// (a few milliseconds), not to be shared between threads. Errors are ErrorCode::Internal: a variant that
-/// passed the front end compiles.
+/// One variant on its way through MLIR. This class is the only entry to that half, so it has no MLIR types.
+/// It is cheap to make (a few milliseconds); do not share it between threads. Errors are ErrorCode::Internal,
+/// because every variant that passed the front end compiles.
 class Compilation {
 public:
-  /// Imports, verifies and optimises. `sources` is only read here.
+  /// Imports, verifies and optimises. `sources` is read only during this call.
   static support::Result<Compilation> create(const spec::Variant &variant,
                                              const support::SourceManager &sources);
 
@@ -27,8 +27,8 @@ public:
 
   enum class Stage { Imported, Optimized };
   std::string irText(Stage stage) const;
-  /// The IR after the first run of a pass, by its name as Passes.td has it; an error names those that there
-  /// are.
+  /// The IR after the first run of a pass, by its name in Passes.td; the error lists the existing
+  /// names.
   support::Result<std::string> irAfter(const std::string &pass) const;
 
   support::Result<codegen::cuda::VariantSource> cudaVariantSource() const;
@@ -37,10 +37,10 @@ public:
   support::Result<std::string> llvmText(int isaLevel = 0) const;
   support::Result<std::string> cpuAsm(int isaLevel = 0) const;
   support::Result<std::string> cpuObject(int isaLevel) const;
-  /// Native code for this machine; the kernel keeps it alive.
+  /// Native code for this machine; the returned kernel keeps it alive.
   support::Result<std::shared_ptr<const abi::CpuKernel>> jitCpuKernel() const;
 
-  /// One shared object of several cpuObject() results.
+  /// One shared object from several results of cpuObject().
   static support::Result<std::string> linkCpuObjects(const std::vector<std::string> &objects);
 
 private:

@@ -11,124 +11,124 @@
 #include <string_view>
 #include <vector>
 
-/// All that is known of the families of attend kernels, each a value. Nobody else asks which family a phase
-/// is of. How to add one: docs/add-a-family.md.
+/// The families of attend kernels, each a value with all facts about it. No other code may ask for the family
+/// of a phase. How to add one: docs/add-a-family.md.
 namespace deft::kernels {
 
 using config::PhaseConfig;
 
 struct Family;
 
-/// A phase and all that its legality hangs on.
+/// A phase and everything that decides its legality.
 struct PhaseSite {
   const KernelShape &shape;
   const PhaseConfig &phase;
-  const target::Target *target; ///< null: the CPU, which has none
-  const Family &family;         ///< the phase's
+  const target::Target *target; ///< null: the CPU
+  const Family &family;         ///< of the phase
 };
 
-/// One condition on a phase. A rule may count on those before it.
+/// One condition on a phase. A rule may rely on the rules before it.
 struct PhaseRule {
-  const char *name; ///< what it guards, in a word or two: "shared memory"
+  const char *name; ///< its subject, in a word or two: "shared memory"
   bool (*holds)(const PhaseSite &);
   std::string (*message)(const PhaseSite &); ///< the observed number and the limit
-  std::string (*hint)(const PhaseSite &);    ///< null: none
+  std::string (*hint)(const PhaseSite &);    ///< null: no hint
 };
 
-/// What one tile costs beside what all tiles do.
+/// The cost of a tile relative to the costs that all tiles share.
 struct TileCost {
-  double gflops = 0;    ///< of one block, its products
-  double stepShare = 1; ///< of CostCoefficients::stepUs
-  double itemShare = 1; ///< of CostCoefficients::itemUs
+  double gflops = 0;    ///< products of one block
+  double stepShare = 1; ///< share of CostCoefficients::stepUs
+  double itemShare = 1; ///< share of CostCoefficients::itemUs
 };
 
-/// A kernel that serves items of every size, and the order of the plans that it is compiled for.
+/// A kernel for items of every size, and the order of the plans that it is compiled for.
 struct DefaultKernel {
   PhaseConfig phase;
   config::Order order = config::Order::FromRoot;
 };
 
-/// A phase with the values that the tuner tries; a number without any stays as the phase has it.
+/// A phase with the values that the tuner tries; a number with an empty list stays unchanged.
 struct TunedPhase {
   PhaseConfig phase;
   std::vector<int> rowsAbove, tileQ, tileKv, stages, warps;
 };
-/// Phases that the tuner tries together, under a word for its tables.
+/// Phases that the tuner tries together, with a name for its tables.
 struct TunedPhases {
   std::string name;
   std::vector<TunedPhase> phases;
 };
 
-/// Where the values lie that kernels read: in memory of their own, or in a latent cache's keys.
+/// The memory from which kernels read values: separate memory, or the keys of a latent cache.
 enum class Values { Apart, InKeys, Anywhere };
 
 struct Family {
-  /// Of config files, and of a GPU's header templates/deft/attend_NAME.cuh and its namespace deft::NAME.
+  /// The name in config files, in a GPU's header templates/deft/attend_NAME.cuh, and as deft::NAME.
   std::string_view name;
-  config::DeviceKind device = config::DeviceKind::Gpu; ///< that its kernels run on
-  target::Mma mma = target::Mma::Sync;                 ///< of a GPU: what its products are made of
-  Values values = Values::Apart; ///< of every shape it has kernels for: its rules say no to others
+  config::DeviceKind device = config::DeviceKind::Gpu; ///< the kind that runs its kernels
+  target::Mma mma = target::Mma::Sync;                 ///< on a GPU: the instruction of its products
+  Values values = Values::Apart; ///< of all shapes with kernels; rules refuse the others
 
-  /// Whether it has kernels that multiply in 8 bits, for variants that ask for that (rule A12).
+  /// Whether it has kernels with products of 8 bits, for variants that ask for these (rule A12).
   bool multipliesBytes = false;
 
-  // What can be compiled and launched, beyond what holds for all families of the device (Legality.cpp):
+  // Rules for compiling and launching, in addition to those for all families of the device (Legality.cpp):
   std::span<const PhaseRule> rules;
-  /// Of a phase only the rows matter, the most of an item: no kernel is compiled for the other numbers, so
-  /// they are kept unchanged.
+  /// Only the rows of a phase matter, the most of an item. No kernel is compiled for the other numbers, so
+  /// they stay unchanged.
   bool countsRowsAlone = false;
-  /// Dynamic shared memory of one block, in bytes, as smemBytes<Config>() of the header has it; a CPU's:
-  /// null.
+  /// Dynamic shared memory of one block in bytes, equal to smemBytes<Config>() of the header; null for a
+  /// CPU.
   int (*smemBytes)(const KernelShape &, const PhaseConfig &) = nullptr;
-  /// 32-bit registers that a thread is counted with where blocks share a multiprocessor; a CPU's: null.
+  /// 32-bit registers to assume for a thread when blocks share a multiprocessor; null for a CPU.
   int (*registers)(const PhaseSite &) = nullptr;
 
-  // Its kernels' text (codegen::cuda::instantiateAttend):
-  /// An expression of Config, the blocks of `__launch_bounds__` that share a multiprocessor; empty: not said.
+  // The text of its kernels (codegen::cuda::instantiateAttend):
+  /// An expression of Config: blocks that share a multiprocessor, for `__launch_bounds__`. Empty: not given.
   std::string_view blocksAtOnce;
-  /// Whether its kernels are compiled for plans that deal tokens to warps apart from those for others
-  /// (kIsDealt): they would pay for it. Plans of order `mixed` deal then.
+  /// Whether plans that deal tokens to warps, which are those of order `mixed`, get kernels of their own
+  /// (kIsDealt): dealing would slow the other kernels down.
   bool canDeal = false;
 
-  // What executors and planners go by:
-  int mostWaves = 1; ///< blocks launched, at most, in multiples of those that run at a time
-  /// Copies by tensor maps, which take whole pieces of pages: items begin with them (plan::RunOrder).
+  // For executors and planners:
+  int mostWaves = 1; ///< most blocks of a launch, in multiples of those that run at once
+  /// Copies with tensor maps, in whole pieces of pages, so items begin with these (plan::RunOrder).
   bool readsByTensorMap = false;
-  /// Why an invariant plan cannot use it: "which ..."; empty: a row's sums do not depend on other rows.
+  /// Why an invariant plan cannot use it, "which ..."; empty: rows do not affect each other's sums.
   std::string_view whyNotInvariant;
 
-  // What plans cost (plan::CostModel):
-  int (*paddedRows)(const PhaseConfig &, int rows); ///< that are computed for so many
+  // The costs of plans (plan::CostModel):
+  int (*paddedRows)(const PhaseConfig &, int rows); ///< rows that are computed for `rows` rows
   TileCost (*tileCost)(const PhaseConfig &, int paddedRows, const config::CostCoefficients &);
-  /// Rows of one group of warps where groups pass over what none of their own rows sees; 0: all go together.
+  /// Rows of a group of warps, if a group skips tokens that none of its rows sees; 0: all warps go together.
   int groupRows = 0;
 
-  // What is chosen from:
-  /// Where a schedule names no phases, the kernels among which a tree chooses, first the one that most trees
-  /// are served best by; null or empty: an older family should serve this shape.
+  // Choices:
+  /// If a schedule names no phases: the kernels among which the prices of a tree choose, beginning with the
+  /// one that is best for most trees. Null or empty: an older family serves this shape.
   std::vector<DefaultKernel> (*defaults)(const KernelShape &, const target::Target *) = nullptr;
-  /// The phases that a schedule names, or what is preferred where it names none, with numbers for what it
-  /// leaves open: the first legal ones. An error says that none are. Null: schedules are for an older family.
+  /// The phases that a schedule names, or else the preferred ones, with the first legal values for numbers
+  /// that are left open. An error says that none are legal. Null: schedules belong to an older family.
   support::Result<std::vector<PhaseConfig>> (*scheduled)(const KernelShape &,
                                                          std::span<const spec::PhaseSpec>,
                                                          const target::Target *) = nullptr;
-  /// What the tuner tries, where it is legal.
+  /// The phases that the tuner tries, as far as they are legal.
   std::vector<TunedPhases> (*tuned)(const KernelShape &);
-  /// What it tries of the numbers that a schedule leaves open; null where `scheduled` is.
+  /// The values that it tries for numbers that a schedule leaves open; null if `scheduled` is null.
   TunedPhase (*tunedOfSchedule)(const KernelShape &) = nullptr;
-  int mostTunedRows = 0; ///< of a phase that is worth its time; 0: as many as are legal
-  /// How far from what is usually fast a kernel is, from 0: where the tuner enters a space.
-  double (*oddness)(const PhaseSite &) = nullptr; ///< null: nowhere
+  int mostTunedRows = 0; ///< larger phases are not worth the time; 0: all legal ones
+  /// The distance of a kernel from a usually fast one, from 0: the tuner begins its search at small values.
+  double (*oddness)(const PhaseSite &) = nullptr; ///< null: always 0
 };
 
 #define DEFT_DECLARE_FAMILY(ID, NAME) extern const Family NAME;
 DEFT_KERNEL_FAMILIES(DEFT_DECLARE_FAMILY)
 #undef DEFT_DECLARE_FAMILY
 
-/// By the number of their config::Family, older ones first.
+/// Indexed by config::Family, older ones first.
 using Families = std::span<const Family *const>;
 
-/// Those of this program: DEFT_KERNEL_FAMILIES.
+/// The families of this program: DEFT_KERNEL_FAMILIES.
 Families families();
 
 inline const Family &familyOf(const PhaseConfig &phase, Families all = families()) {
@@ -139,29 +139,29 @@ inline const Family &familyOf(const PhaseConfig &phase, Families all = families(
 inline config::DeviceKind deviceOf(const target::Target *target) {
   return target ? config::DeviceKind::Gpu : config::DeviceKind::Cpu;
 }
-/// Whether its kernels run there, whatever their phases.
+/// Whether any of its kernels runs there.
 bool runsOn(const Family &family, const target::Target *target);
-/// Whether it reads values where these tensors have them.
+/// Whether it reads values from the memory where these tensors have them.
 bool readsValuesOf(const Family &family, const spec::Tensors &tensors);
-/// Those that run there, older ones first.
+/// The families that run there, older ones first.
 std::vector<const Family *> familiesOn(const target::Target *target, Families all = families());
-/// The one whose phases a schedule names there, of a latent cache on a CPU alone.
+/// The family whose phases a schedule for this target names; latent caches have schedules only on a CPU.
 const Family &familyOfSchedules(const target::Target *target, Families all = families());
-/// Of these, "family sm80 or sm90"; empty: there is none.
+/// "family sm80 or sm90"; empty if there is none.
 std::string namesOf(const std::vector<const Family *> &some);
 
-/// Whether the phase's kernel is compiled for plans that deal tokens to its warps, as those of this order do.
+/// Whether the phase's kernel is compiled for plans that deal tokens to its warps, as plans of this order do.
 inline bool isDealt(const PhaseConfig &phase, config::Order order, Families all = families()) {
   return familyOf(phase, all).canDeal && order == config::Order::Mixed;
 }
-/// Whether some phase's kernel is.
+/// Whether this holds for the kernel of some phase.
 bool isDealt(const config::Config &config, Families all = families());
-/// Whether some phase's kernel copies by tensor maps.
+/// Whether the kernel of some phase copies with tensor maps.
 bool readsByTensorMap(const config::Config &config, Families all = families());
-/// Whether of every phase the rows alone count.
+/// Whether in every phase only the rows count.
 bool countsRowsAlone(const config::Config &config, Families all = families());
 
-/// Of these numbers of rows, those that hold the rows of one query; the fewest that do, where none does.
+/// The numbers that hold the rows of one query; if none does, the smallest number that would.
 std::vector<int> rowsThatHold(const KernelShape &shape, std::vector<int> values);
 
 } // namespace deft::kernels

@@ -4,14 +4,14 @@
 
 namespace deft::kernels {
 
-/// What of a variant decides about its configs.
+/// The properties of a variant that decide about its configs.
 struct KernelShape : spec::AttentionShape {
   spec::HookSet has = {};
   int tokenParams = 0;        ///< arrays with one value for each token that is read
-  bool listsAreGiven = false; ///< sparse runs are handed their lists: no kernel selects
+  bool listsAreGiven = false; ///< callers give the lists: no kernel selects
 
-  /// Units that an item has on a GPU: one for each KV head. A latent cache has one KV head, whose query heads
-  /// are split into groups of at most kMostRowsOfLatent, each with a unit of its own.
+  /// Units of an item on a GPU: one for each KV head. A latent cache has one KV head, whose query heads form
+  /// groups of at most kMostRowsOfLatent; each group is a unit.
   int unitsOfItem() const { return kvHeads * headGroups(); }
   int headGroups() const {
     int groups = tensors.valueInKey ? (ratio() + kMostRowsOfLatent - 1) / kMostRowsOfLatent : 1;
@@ -19,9 +19,9 @@ struct KernelShape : spec::AttentionShape {
       ++groups;
     return groups;
   }
-  /// Rows that a query has in a unit.
+  /// Rows of one query in a unit.
   int rowsOfQuery() const { return queryHeads / unitsOfItem(); }
-  /// The least multiple of 16 that holds all query heads of a KV head.
+  /// The smallest multiple of 16 that holds all query heads of a KV head.
   int fewestRows() const { return (ratio() + 15) / 16 * 16; }
 
   static constexpr int kMostRowsOfLatent = 64;

@@ -2,25 +2,25 @@
 
 #include "compiler/kernels/Legality.h"
 
-/// Rules of all families of GPUs that read latent caches.
+/// Rules for all GPU families that read latent caches.
 namespace deft::kernels {
 
 bool hasLatentTensors(const PhaseSite &site);
 std::string otherThanLatentTensors(const PhaseSite &site);
-/// V is the beginning of K. Both have q's dtype, or one of 8 bits, with scales in rows or without.
+/// V must be the beginning of K. Both have q's dtype, or an 8-bit dtype, with or without scales in rows.
 inline constexpr PhaseRule kLatentTensors = {"tensors", hasLatentTensors, otherThanLatentTensors,
                                              useOtherFamily};
 
 bool canMakeQueries(const PhaseSite &site);
 std::string tooLongQueries(const PhaseSite &site);
 std::string makeQueriesBefore(const PhaseSite &site);
-/// A hook of q has rows that a warp holds.
+/// With a hook of q, a warp must be able to hold a row.
 inline constexpr PhaseRule kShortQueries = {"query hook", canMakeQueries, tooLongQueries, makeQueriesBefore};
 
 bool hasNoKeyHook(const PhaseSite &site);
 std::string hasKeyHook(const PhaseSite &site);
 std::string useCpu(const PhaseSite &site);
-/// Keys are not made: values are read from them as they lie in memory.
+/// A hook `key` is not possible: values are read from keys as they are in memory.
 inline constexpr PhaseRule kNoKeyHook = {"key hook", hasNoKeyHook, hasKeyHook, useCpu};
 
 /// Columns of K that V does not have.

@@ -4,21 +4,21 @@
 
 namespace deft::kernels {
 
-/// What a block of the family shares out to its warps, and a thread keeps in registers. Twin:
+/// How a block of the family divides work among its warps, and the registers that a thread needs. Twin:
 /// templates/deft/sm80_latent/shares.cuh.
 struct LatentShares {
-  int sharers = 1;      ///< warps of the same 16 rows
+  int sharers = 1;      ///< warps that work on the same 16 rows
   int sumRegisters = 0; ///< of a thread
   int stepsHeld = 0;    ///< of 16 dims of q, in registers
   int dimsWaiting = 0;  ///< of q, in shared memory
 };
 LatentShares latentShares(const KernelShape &shape, const PhaseConfig &phase);
 
-/// Shapes of the kernel that reads lists which a caller hands over, the preferred ones first: of an item's
-/// few rows, with deep rings, since its tokens lie anywhere.
+/// Shapes of the kernel that reads lists given by a caller, preferred ones first: for the few rows of an
+/// item, with deep rings, since its tokens lie anywhere.
 std::vector<PhaseConfig> sm80LatentSparse(const KernelShape &shape, const target::Target &target);
 
-/// A phase for items of few rows beside one of other families or of this one, with what the tuner tries.
+/// A phase for items of few rows, next to phases of any family, with the values that the tuner tries.
 TunedPhase sm80LatentNarrow(const KernelShape &shape);
 
 } // namespace deft::kernels

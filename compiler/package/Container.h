@@ -17,7 +17,7 @@
 ///   sections  in the table's order, of at most 2^32 bytes each, nothing between them and nothing after them
 namespace deft::package {
 
-inline constexpr std::uint32_t kContainerVersion = 3; ///< raised with every change of what sections hold
+inline constexpr std::uint32_t kContainerVersion = 3; ///< raised when the contents of sections change
 
 struct Section {
   std::string name;
@@ -27,11 +27,11 @@ struct Section {
 /// Deterministic. Names must differ.
 std::string writeContainer(const std::vector<Section> &sections);
 
-/// Checks everything before it gives anything. `path` is for messages. Truncated, altered, newer and
-/// foreign files are told apart.
+/// Checks everything before it returns anything. `path` is for messages. The errors distinguish truncated,
+/// altered, newer and foreign files.
 support::Result<std::vector<Section>> readContainer(std::string_view bytes, const std::string &path);
 
-/// Whether a file that begins so is meant to be a package; says nothing about its health.
+/// Whether a file with this beginning is meant to be a package; it may still be damaged.
 bool looksLikePackage(std::string_view bytes);
 
 } // namespace deft::package

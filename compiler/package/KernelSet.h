@@ -9,12 +9,12 @@
 
 namespace deft::package {
 
-/// Where a kernel's machine code came from.
+/// The origin of a kernel's machine code.
 enum class KernelOrigin { Compiled, Cache, Package };
 
-/// One kernel, ready to be loaded by the driver.
+/// One kernel, ready for the driver to load.
 struct Kernel {
-  std::string entry; ///< the one `extern "C"` function in the cubin
+  std::string entry; ///< the only `extern "C"` function of the cubin
   std::string cubin;
   int threads = 0;   ///< of a block
   int smemBytes = 0; ///< dynamic shared memory of a block
@@ -25,20 +25,20 @@ struct Kernel {
 /// The kernels that read the lists of several queries as one.
 struct UnitingKernels {
   Kernel unite;         ///< makes unions of lists
-  int blocksOfList = 1; ///< as SelectingKernels', of `unite`
+  int blocksOfList = 1; ///< as in SelectingKernels, for `unite`
   Kernel attend;        ///< reads them
   config::PhaseConfig phase;
 };
 
-/// Of a variant that selects, the kernels of its other two attentions (specs/LANGUAGE.md, K1). Where a caller
-/// hands over the lists (K7), only `sparse` is there.
+/// The kernels of the two other attentions of a variant that selects (specs/LANGUAGE.md, K1). If callers give
+/// the lists (K7), there is only `sparse`.
 struct SelectingKernels {
-  std::vector<Kernel> attend;   ///< that also give what tokens are worth; one for each phase of the config
-  std::optional<Kernel> select; ///< makes lists of it
+  std::vector<Kernel> attend;   ///< also compute the worth of tokens; one for each phase of the config
+  std::optional<Kernel> select; ///< makes lists from the worth
   int blocksOfList = 1;         ///< blocks of `select`, a cluster, for each list
   Kernel sparse;                ///< reads lists
   config::PhaseConfig sparsePhase;
-  std::optional<UnitingKernels> uniting; ///< none: each query's lists are read by themselves
+  std::optional<UnitingKernels> uniting; ///< none: each query reads its own lists
 };
 
 /// The kernels of one variant under one config for one architecture.
@@ -46,9 +46,9 @@ struct KernelSet {
   std::string arch; ///< "sm_90a"; see target::runsOn
   config::Config config;
   std::vector<Kernel> attend;  ///< one for each phase of the config, in its order
-  std::optional<Kernel> query; ///< that of the hook `query`, where the variant has one: before the others
-  Kernel merge;                ///< a block for each (query, head) where these are few, else a warp
-  std::optional<SelectingKernels> selecting; ///< none: it does not select, or nobody asked for them
+  std::optional<Kernel> query; ///< of the hook `query`, if the variant has it; runs before the others
+  Kernel merge;                ///< one block for each (query, head) if there are few, else one warp
+  std::optional<SelectingKernels> selecting; ///< none: not a variant that selects, or not requested
 };
 
 } // namespace deft::package

@@ -8,23 +8,23 @@
 #include <string_view>
 #include <vector>
 
-/// A compiled spec. It holds native code, so it is to be trusted like a program: the checksums guard
-/// against accidents, not against an author of ill will.
+/// A compiled spec. It contains native code, so trust it like a program: checksums protect against accidents,
+/// not against malicious authors.
 namespace deft::package {
 
-/// A spec's text, or that of a file it imports.
+/// The text of a spec or of a file that it imports.
 struct SpecFile {
-  std::string name; ///< as diagnostics and imports call it
+  std::string name; ///< its name in diagnostics and imports
   std::string text;
 };
 
 struct PackagedVariant {
   codegen::cuda::VariantSource source;
-  std::vector<KernelSet> kernels; ///< of an architecture, those of all its default configs
+  std::vector<KernelSet> kernels; ///< for each architecture, those of all its default configs
 };
 
-/// Native code for the host's processor: a shared object that depends on nothing, with one table of
-/// functions for each variant (templates/deft/cpu_abi.h).
+/// Native code for the host's processor: a shared object without dependencies, with one table of functions
+/// for each variant (templates/deft/cpu_abi.h).
 struct CpuObject {
   int isaLevel = 3; ///< x86-64-v3 or x86-64-v4
   std::string sharedObject;
@@ -43,7 +43,7 @@ struct Package {
 /// Deterministic: the same package gives the same bytes.
 std::string writePackage(const Package &package);
 
-/// That the package at `path` is whole, but is not what `deftc build` writes.
+/// The error for a package at `path` that is complete but that `deftc build` cannot have written.
 support::Error malformed(const std::string &path, const std::string &what);
 
 /// `path` is for messages.

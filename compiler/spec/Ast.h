@@ -21,11 +21,11 @@ struct Ident {
 
 enum class AstExprKind { Integer, Float, Name, Unary, Binary, Conditional, Call, Index };
 
-/// One node of an expression. Nodes of all files share one arena, so that deep trees need no recursion to
-/// be freed and a node can be named by an index wherever it came from.
+/// One node of an expression. The nodes of all files share one arena: an index names a node of any file, and
+/// freeing a deep tree needs no recursion.
 struct AstExpr {
   AstExprKind kind = AstExprKind::Integer;
-  support::SourceRange range; ///< from the first operand to the last, parentheses left out
+  support::SourceRange range; ///< from the first operand to the last, without parentheses
   Ident name;                 ///< Name, Call (the callee), Index (the array); Unary and Binary: the operator
   ExprOp op = ExprOp::Add;    ///< Unary, Binary
   double number = 0;          ///< Integer, Float
@@ -45,7 +45,7 @@ struct AstFormal {
   AstType type;
 };
 
-/// `mask f(...) = e;` yields bool; those of `score`, `query`, `key`, `value` and `output` yield f32.
+/// A function: one of kind `mask` yields bool, all other kinds yield f32.
 struct AstFunction {
   Ident kind;
   ScalarType result() const { return kind.text == "mask" ? ScalarType::Bool : ScalarType::F32; }
@@ -76,15 +76,15 @@ struct AstCacheValue {
   std::optional<AstExprId> pageSize;
   std::optional<Ident> order;
   std::optional<Ident> dtype;
-  std::optional<AstExprId> dim, rope, scales; ///< of latent
+  std::optional<AstExprId> dim, rope, scales; ///< only for latent
 };
 struct AstNormalizeValue {
   Ident kind;
-  std::optional<AstExprId> bias; ///< of sigmoid
-  std::optional<AstExprId> sink; ///< of softmax
+  std::optional<AstExprId> bias; ///< only for sigmoid
+  std::optional<AstExprId> sink; ///< only for softmax
 };
 struct AstOutputValue {
-  std::optional<AstExprId> value; ///< of an element; a name that nothing has is meant as a dtype
+  std::optional<AstExprId> value; ///< for an element; an undeclared name here is taken for a dtype
   std::optional<Ident> dtype;
   std::optional<support::SourceRange> withLse; ///< the word `lse`
 };
@@ -125,7 +125,7 @@ struct AstProperty {
   support::SourceRange valueRange;
 };
 
-/// Something an attention declares by name.
+/// A declaration with a name inside an attention.
 using AstDeclaration = std::variant<AstParam, AstLet, AstFunction>;
 
 struct AstAttention {
@@ -133,7 +133,7 @@ struct AstAttention {
   std::optional<Ident> base;
   std::vector<AstProperty> properties;
   std::deque<AstDeclaration> declarations;
-  bool isBroken = false; ///< a part could not be read, so that something may seem to be missing
+  bool isBroken = false; ///< a part could not be parsed, so something may wrongly seem to be missing
 };
 
 struct AstImport {
@@ -146,14 +146,14 @@ struct AstFile {
   std::vector<AstImport> imports;
   std::deque<AstDeclaration> declarations; ///< functions and lets
   std::deque<AstAttention> attentions;
-  std::set<std::string> brokenNames; ///< whose declaration could not be read: using them is no further error
+  std::set<std::string> brokenNames; ///< declarations that could not be parsed: uses are not reported again
 };
 
 using AstArena = std::vector<AstExpr>;
 
 const Ident &declaredName(const AstDeclaration &declaration);
 
-/// The text of `deftc emit --as ast`: an indented tree, expressions with the operator first.
+/// The text of `deftc emit --as ast`: an indented tree, with the operator of each expression first.
 std::string printAst(const AstFile &file, const AstArena &arena);
 std::string printAst(const AstArena &arena, AstExprId expr);
 

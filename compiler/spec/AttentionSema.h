@@ -4,13 +4,13 @@
 
 namespace deft::spec {
 
-/// Checks one attention, inheritance included, and makes a Variant of it.
+/// Checks one attention, including what it inherits, and makes a Variant of it.
 class AttentionSema {
 public:
   AttentionSema(const ParsedFiles &parsed, const MergedAttention &merged,
                 const std::set<const AstFunction *> &badFunctions, Reporter &reporter);
 
-  /// The variant; only to be used when nothing was reported.
+  /// The variant; valid only if nothing was reported.
   Variant run();
 
 private:
@@ -19,9 +19,9 @@ private:
   void declareParams();
   void checkDefaults();
   void checkOwnDeclarations();
-  void checkRows(); ///< of q and of K, before they are multiplied
+  void checkRows(); ///< of q and of K, before their product
   void checkValue();
-  /// What a hook of rows gives in the place of their elements; none: it gives them back, or is wrong.
+  /// The expression that a hook gives for elements of rows; none: it returns them unchanged, or is wrong.
   std::optional<ExprId> rowHook(const char *key, const char *what, bool (*mayRead)(Builtin),
                                 const char *problem, const char *hint);
   void checkMask();
@@ -33,16 +33,16 @@ private:
   void checkProducts(); // TensorsSema.cpp
   void finishExprs();
   void checkGivenLists();             // SelectSema.cpp
-  bool isElement(ExprId value) const; ///< as it was: `x` alone
+  bool isElement(ExprId value) const; ///< unchanged: just `x`
 
-  /// The value of a key that is an expression, and whose text that is; none when the key is absent.
+  /// The value of a key that is an expression, and the property that contains it; none if the key is absent.
   struct Keyed {
     AstExprId expr = 0;
     const AstProperty *property = nullptr;
     ExprSema::Scope scope;
   };
   std::optional<Keyed> keyed(const char *key);
-  /// The property, with the reporter set to name the heir when it is inherited.
+  /// The property. Prepares the reporter to name the heir if the property is inherited.
   const AstProperty *enter(const char *key);
   void noteOrigin(support::Diagnostic &report, const Inherited<AstProperty> &property,
                   support::SourceRange range, const std::string &what);
@@ -59,12 +59,12 @@ private:
   void checkOneSaysDims();
   void checkNeedsNoScale();
   void checkMayChangeKeys();
-  /// The cache, where K holds V.
+  /// The cache, if K contains V; else null.
   const AstCacheValue *latentCache() const;
   std::optional<DType> dtypeOf(const Ident &word);
-  /// Of a name of numbers in expressions; `use` is where it stands.
+  /// The value of a name for a number of heads or dims in an expression; `use` is its place.
   std::optional<int> headConstant(const std::string &key, support::SourceRange use);
-  /// What is written as `key`, or as an argument of `latent`, and must be one of `legal`.
+  /// A number written as `key`, or as an argument of `latent`, that must lie in `legal`.
   struct WrittenNumber {
     std::string name;
     AstExprId expr;
@@ -88,9 +88,9 @@ private:
   Reporter &reporter_;
   Variant variant_;
   ExprSema exprs_;
-  ExprSema::Scope blockScope_; ///< of the block (schedule, select) at hand
+  ExprSema::Scope blockScope_; ///< of the current block (schedule or select)
 
-  /// A number of the heads or the dims, by the name that it is written with.
+  /// A number of heads or dims, stored by its name.
   struct Number {
     enum class State { Unknown, Active, Known } state = State::Unknown;
     std::optional<int> value;

@@ -13,7 +13,7 @@
 namespace deft::spec {
 
 struct ImportedFile {
-  std::string name; ///< what diagnostics call it; two imports of one name are one file
+  std::string name; ///< its name in diagnostics; imports with equal names are one file
   std::string text;
 };
 
@@ -21,9 +21,9 @@ struct ImportedFile {
 using ImportResolver =
     std::function<support::Result<ImportedFile>(const std::string &importer, const std::string &path)>;
 
-/// The variants that `file` itself defines, in its order, when there is no error; none otherwise, and none of
-/// a file of functions only. Attentions of imported files can be inherited from but are not built. Findings
-/// go to `sink`, sorted by place.
+/// The variants that `file` itself defines, in its order. Empty if there is an error, or if the file has only
+/// functions. Attentions of imported files can be bases, but are not compiled. Diagnostics go to `sink`,
+/// sorted by position.
 std::vector<Variant> compileSpec(support::SourceManager &sources, std::uint32_t file,
                                  const ImportResolver &resolver, support::DiagnosticSink &sink);
 

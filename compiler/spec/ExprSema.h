@@ -7,12 +7,12 @@
 
 namespace deft::spec {
 
-/// Types, resolves and substitutes the expressions of one attention (or, without one, of top-level functions
-/// on their own). A result of none means that an error was reported.
+/// Types, resolves and substitutes the expressions of one attention, or of top-level functions without an
+/// attention. An empty result means that an error was reported.
 class ExprSema {
 public:
-  /// The value of a name of heads or dims, which stands at `use`; none when it is wrong or missing
-  /// (reported).
+  /// The value of a name for a number of heads or dims; `use` is its place. None if it is wrong or missing,
+  /// which is reported.
   using HeadConstant = std::function<std::optional<int>(const std::string &key, support::SourceRange use)>;
 
   ExprSema(const ParsedFiles &parsed, const MergedAttention *attention, std::vector<Param> &params,
@@ -20,52 +20,52 @@ public:
       : parsed_(parsed), attention_(attention), params_(params), headConstant_(std::move(headConstant)),
         reporter_(reporter), builder_(exprs_) {}
 
-  ExprSema(const ExprSema &) = delete; // its builder points into it
+  ExprSema(const ExprSema &) = delete; // its builder refers to it
 
-  /// Where an expression stands: what its names may mean.
+  /// The place of an expression, which decides the meaning of its names.
   struct Scope {
-    const AstAttention *owner = nullptr; ///< whose text it is; none: the top level
+    const AstAttention *owner = nullptr; ///< the attention that contains it; null: the top level
     struct Binding {
       std::optional<ExprId> value;   ///< a scalar
       std::optional<int> arrayParam; ///< an array, passed by name
     };
-    const std::map<std::string, Binding, std::less<>> *arguments = nullptr; ///< of the function around it
+    const std::map<std::string, Binding, std::less<>> *arguments = nullptr; ///< of the enclosing function
   };
 
-  enum class Place { Operand, Mask, Score }; ///< only chooses the words of "unknown ..."
+  enum class Place { Operand, Mask, Score }; ///< only selects the message for unknown names
 
   std::optional<ExprId> evaluate(AstExprId expr, const Scope &scope, Place place = Place::Operand);
-  /// The same, converted to `type` where i32 promotes; `what` names the value in the message.
+  /// The same, converted to `type` if i32 promotes to it; `what` names the value in the message.
   std::optional<ExprId> evaluateAs(AstExprId expr, const Scope &scope, ScalarType type,
                                    const std::string &what, Place place = Place::Operand);
   std::optional<double> evaluateConstant(AstExprId expr, const Scope &scope, ScalarType type,
                                          const std::string &what);
-  /// Where a mask says which bound it stands beside.
+  /// The places where a mask names its bound.
   struct SaidBounds {
     std::optional<support::SourceRange> tree, path;
   };
-  /// The conjuncts of a mask beside its bound; an empty inner optional when there are none.
+  /// The conjuncts of a mask except its bound; an empty inner optional if there are none.
   std::optional<std::optional<ExprId>> evaluateMask(AstExprId expr, const Scope &scope, SaidBounds &said);
 
   using MayRead = std::function<bool(Builtin)>;
-  /// Reports reading what may not be read, with the place that does.
+  /// Reports a read of a name that `mayRead` forbids, at the place of the read.
   bool checkReads(ExprId value, AstExprId expr, const Scope &scope, const MayRead &mayRead,
                   const std::string &problem, const std::string &hint);
-  /// Reports reading `s` or an element, likewise.
+  /// In the same way, reports a read of `s` or of an element.
   bool checkReadsNoScore(ExprId value, AstExprId expr, const Scope &scope, const std::string &what,
                          const std::string &hint);
   bool checkReadsNoElement(ExprId value, AstExprId expr, const Scope &scope, const std::string &what);
-  /// Reports reading anything but heads and parameters, likewise.
+  /// In the same way, reports a read of anything except heads and parameters.
   bool checkReadsHeadOnly(ExprId value, AstExprId expr, const Scope &scope, const std::string &what);
-  /// By what `value` multiplies the element `x`; the inner one is none where that is 1. Reports what is no
-  /// product of `x` and others that do not read it.
+  /// The factor of the element `x` in `value`; an empty inner optional if it is 1. Reports an expression that
+  /// is not a product of `x` and factors that do not read it.
   std::optional<std::optional<ExprId>> factorOfElement(ExprId value, AstExprId expr);
-  /// Whether a name is the bound `path`: what is declared hides it, which came later than many specs.
+  /// Whether a name is the bound `path`. A declaration hides this word, which is younger than many specs.
   bool isPathBound(const AstExpr &expr, const Scope &scope) const;
-  /// Whether a name means something here, or would if its declaration could be read.
+  /// Whether a name has a meaning here, or would have one if its declaration could be parsed.
   bool knows(const Ident &name, const Scope &scope) const;
-  /// Checks a function by itself, with arguments that are not constant. Calls of a function that is wrong by
-  /// itself say nothing more.
+  /// Checks a function alone, with arguments that are not constant. Calls of a faulty function report nothing
+  /// more.
   void checkFunction(const AstFunction &function, const AstAttention *owner);
 
   void checkLet(const AstLet &let, const AstAttention *owner) { evaluateLet({}, let, owner); }

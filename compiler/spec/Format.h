@@ -8,10 +8,10 @@
 
 namespace deft::spec {
 
-/// A spec's text in its usual form: two columns of indentation for each block, four more for a line that goes
-/// on, one blank at most around tokens, the `=` of neighbouring definitions in one column, no two empty
-/// lines. Lines stay lines, comments and tokens stay as they are. None: the text has characters that no token
-/// begins with, and `sink` says which.
+/// A spec's text in its standard form: two columns of indentation per block, four more for continued lines,
+/// at most one blank between tokens, aligned `=` in neighbouring definitions, at most one empty line. Line
+/// breaks, comments and tokens do not change. None: the text has characters that begin no token, which `sink`
+/// reports.
 std::optional<std::string> formatSpec(const support::SourceManager &sources, std::uint32_t file,
                                       support::DiagnosticSink &sink);
 

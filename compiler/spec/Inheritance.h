@@ -5,16 +5,16 @@
 
 namespace deft::spec {
 
-/// A property or declaration and the attention that wrote it.
+/// A property or declaration, and the attention that contains it.
 template <typename T> struct Inherited {
   const T *item = nullptr;
   const AstAttention *owner = nullptr;
 };
 
-/// An attention with what it inherits: of each name the definition nearest to the attention.
+/// An attention with everything that it inherits: for each name, the nearest definition.
 struct MergedAttention {
   const AstAttention *attention = nullptr;
-  std::vector<const AstAttention *> chain; ///< the attention first, its last ancestor last
+  std::vector<const AstAttention *> chain; ///< the attention first, then its ancestors
   std::map<std::string, Inherited<AstProperty>, std::less<>> properties;
   std::map<std::string, Inherited<AstDeclaration>, std::less<>> declarations;
   std::vector<Inherited<AstDeclaration>>
@@ -27,7 +27,7 @@ struct MergedAttention {
   bool isOwn(const AstAttention *owner) const { return owner == attention; }
 };
 
-/// None when the chain of ancestors is broken (reported).
+/// None if the chain of ancestors is broken, which is reported.
 std::optional<MergedAttention> mergeAttention(const ParsedFiles &parsed, const AstAttention &attention,
                                               Reporter &reporter);
 

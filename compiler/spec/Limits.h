@@ -2,8 +2,8 @@
 
 #include <cstddef>
 
-/// The limits of the language, by the rules of LANGUAGE.md. Those called L bound time, memory and stack for
-/// any input.
+/// The limits of the language, each with its rule in LANGUAGE.md. The rules L bound time, memory and stack
+/// for any input.
 namespace deft::spec {
 
 constexpr int kMaxHeads = 4096;             // A2
@@ -15,7 +15,7 @@ constexpr int kLatentStep = 16;             // A9
 constexpr int kMaxLatentDim = 512;          // A9
 constexpr int kMaxLatentRope = 128;         // A9
 constexpr int kScaleStep = 4;               // A11
-constexpr int kMaxTensorDim = 1024;         // of a variant that a file holds: no spec reaches it
+constexpr int kMaxTensorDim = 1024;         // for variants in files; no spec reaches it
 constexpr int kMaxPageSize = 1 << 20;       // A5
 constexpr int kMaxTable = 1 << 16;          // P3
 constexpr int kTileStep = 16;               // S2

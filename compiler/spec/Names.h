@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
-/// The words of the language, for the parser, the checker, JSON and messages. Those of operations are in
-/// Operations.h.
+/// The words of the language, for the parser, the checker, JSON and messages. Operations.h has those of
+/// operations.
 namespace deft::spec {
 
 const char *toString(DType dtype);
@@ -20,7 +20,7 @@ const char *toString(Partition partition);
 const char *toString(SelectBy by);
 const char *toString(Builtin builtin);
 const char *toString(Param::Shape shape); ///< scalar, query_heads, kv_heads, table, tokens, queries
-/// What indexes an array: head, kv_head, token, query; of a table, which takes any number, `i`.
+/// The index of an array: head, kv_head, token, query; for a table, which takes any number, `i`.
 const char *indexName(Param::Shape shape);
 /// A JSON word (`to_f32`, `select`); for a named function, its name in the language.
 const char *toString(ExprOp op);
@@ -36,7 +36,7 @@ std::optional<Builtin> parseBuiltin(std::string_view text);
 std::optional<Param::Shape> parseShape(std::string_view text);
 std::optional<ExprOp> parseExprOp(std::string_view text);
 
-/// `min`, `tanh` and the others that are called by name in a spec.
+/// The functions that a spec calls by name: `min`, `tanh` and others.
 std::optional<ExprOp> parseFunction(std::string_view text);
 
 std::vector<std::string> dtypeNames();
@@ -47,11 +47,11 @@ std::vector<std::string> selectByNames();
 std::vector<std::string> builtinNames();
 std::vector<std::string> functionNames();
 
-/// The keys of an attention, in the order that the documents use.
+/// The keys of an attention, in the order of the documents.
 const std::vector<std::string> &attentionKeys();
-/// What functions are declared as: mask, score, and the hooks of elements.
+/// The kinds of functions: mask, score, and the hooks of elements.
 const std::vector<std::string> &functionKinds();
-/// Words that cannot be declared: keywords, built-in names except those of an element, and functions.
+/// Words that cannot be declared: keywords, built-in names (except those of an element), and functions.
 bool isReservedWord(std::string_view text);
 
 } // namespace deft::spec

@@ -3,32 +3,32 @@
 #include <cstdint>
 #include <span>
 
-/// The operations of expressions, in one table. Of a row are made: the enumeration, the words of specs and of
-/// JSON, parsing, types, folding, the oracle, the IR, CUDA text, code for CPUs, the bounds over tiles, and
-/// what Python knows (runtime/python/generate_ops.py). Where a value may differ (transforms::Uniformity)
-/// follows from its operands alone. docs/add-a-hook-function.md adds a row.
+/// The operations of expressions, in one table. These derive from a row: the enumeration, the words of specs
+/// and JSON, parsing, types, folding, the oracle, the IR, CUDA text, code for CPUs, bounds over tiles, and
+/// Python's table (runtime/python/generate_ops.py). Where a value may differ (transforms::Uniformity) depends
+/// only on the operands. docs/add-a-hook-function.md shows how to add a row.
 namespace deft::spec {
 
-/// What an operation takes, and what it gives.
+/// The types of the operands and of the result.
 enum class Typing {
-  Leaf,     ///< nothing; it has the type of what it names
-  Table,    ///< a number; gives an element of the table
-  ToF32,    ///< i32; gives f32
-  Choice,   ///< a bool and two of one type; gives one of these
-  Bools,    ///< bools; gives a bool
-  Compares, ///< two i32 or two f32; gives a bool
-  Integers, ///< i32; gives i32
-  Reals,    ///< f32; gives f32
-  Numbers,  ///< i32 or f32, all of one type; gives that type
+  Leaf,     ///< no operands; it has the type of the thing it names
+  Table,    ///< a number; the result is an element of the table
+  ToF32,    ///< i32 to f32
+  Choice,   ///< a bool and two values of one type; the result is one of these
+  Bools,    ///< bools to a bool
+  Compares, ///< two i32 or two f32 to a bool
+  Integers, ///< i32 to i32
+  Reals,    ///< f32 to f32
+  Numbers,  ///< i32 or f32, all of one type, which is also the result's
 };
 
-// A row's number is in hashes that are kept (config_cache::VariantSignature): a new one takes the next number
-// that is free, wherever it stands. A meaning is said of the operands `a` and `b`, which are double or
-// int64_t, as Typing has it; of i32 the result wraps.
+// A row's number is part of stored hashes (config_cache::VariantSignature), so it must never change: a new
+// row takes the next free number, wherever it stands. The meaning is an expression of the operands `a` and
+// `b`, which are double or int64_t according to Typing; results of i32 wrap.
 
 // clang-format off: one row a line, in columns
 
-/// What is neither an operator nor a function of the language.
+/// Nodes that are neither an operator nor a function of the language.
 //  ID            number word          operands
 #define DEFT_NODES(X)                                                                                        \
   X(Constant,     0,  "constant",      0, Leaf)      /* Expr::value */                                       \
@@ -39,7 +39,7 @@ enum class Typing {
   X(Select,       20, "select",        3, Choice)    /* condition, then, else */                             \
   X(TableElement, 34, "table_element", 1, Table)     /* params[param][the operand, rounded down and clamped] */
 
-/// Operators: as specs write them, and how tightly a binary one binds. Unary ones bind most tightly and have 0.
+/// Operators: their text in specs, and how tightly binary ones bind. Unary ones bind most tightly and have 0.
 //  ID  number word   operands      written    meaning
 #define DEFT_OPERATORS(X)                                                                                    \
   X(Neg, 4,  "neg", 1, Numbers,  "-",  0, -a)                                                                \
@@ -58,8 +58,8 @@ enum class Typing {
   X(And, 18, "and", 2, Bools,    "&&", 2, a != 0 && b != 0)                                                  \
   X(Or,  19, "or",  2, Bools,    "||", 1, a != 0 || b != 0)
 
-/// Functions that are more than one operation of MLIR's dialect `math`: how each is built is said in
-/// transforms::ExprImporter. `NATURAL`: never below 0.
+/// Functions that need several operations of MLIR's dialect `math`; transforms::ExprImporter builds each.
+/// `natural`: the result is never below 0.
 //  ID       number word        operands   natural meaning
 #define DEFT_FUNCTIONS(X)                                                                                    \
   X(Min,      21, "min",       2, Numbers,  false, lesser(a, b))                                             \
@@ -68,10 +68,10 @@ enum class Typing {
   X(Sigmoid,  29, "sigmoid",   1, Reals,    true,  1 / (1 + std::exp(-a)))                                   \
   X(FloorDiv, 33, "floor_div", 2, Integers, false, b == 0 ? 0 : a / b - (a % b != 0 && (a < 0) != (b < 0)))
 
-/// Functions of one f32 that are one operation of `math`. Behind the meaning stand that operation and the
-/// function of codegen/cpu/VectorMath.h that makes its arithmetic; in the second line the device's functions where
-/// arithmetic is exact, fused and fast (codegen::cuda::Rounding), and the bounds over an interval `x`, where `f`
-/// applies the operation to one number (transforms::IntervalBuilder).
+/// Functions of one f32 that are one operation of `math`. After the meaning come this operation and the function
+/// of codegen/cpu/VectorMath.h that emits its arithmetic. The second line has the device's functions for exact,
+/// fused and fast arithmetic (codegen::cuda::Rounding), and the bounds over an interval `x`, where `f` applies the
+/// operation to one number (transforms::IntervalBuilder).
 //  ID    number word   natural meaning         math     on CPUs
 #define DEFT_MATH_FUNCTIONS(X)                                                                               \
   X(Exp,   24, "exp",   true,  std::exp(a),     ExpOp,   emitExp,                                            \
@@ -104,22 +104,22 @@ enum class ExprOp {
 #undef DEFT_OPERATION_ID
 };
 
-/// A row as values.
+/// One row of the table as values.
 struct Operation {
   ExprOp op = ExprOp::Constant;
-  const char *word = nullptr; ///< in JSON; specs call functions by it
+  const char *word = nullptr; ///< in JSON; also the name of functions in specs
   int operands = 0;
   Typing typing = Typing::Leaf;
   bool isFunction = false;
-  const char *symbol = nullptr; ///< of an operator, as specs write it
+  const char *symbol = nullptr; ///< of an operator, as in specs
   int precedence = 0;           ///< of a binary operator, from 1
-  /// The meaning where operands are f32, and where they are i32 or bool, which gives what has not wrapped
-  /// yet. Null where Typing excludes it. A bool is 0 or 1. With one operand `b` is not looked at.
+  /// The meaning for f32, and for i32 or bool (0 or 1), before the result wraps. Null if Typing excludes
+  /// these operands. Operations with one operand ignore `b`.
   double (*ofReals)(double a, double b) = nullptr;
   std::int64_t (*ofIntegers)(std::int64_t a, std::int64_t b) = nullptr;
 };
 
-/// All, by their numbers.
+/// All operations, indexed by number.
 std::span<const Operation> operations();
 inline const Operation &operationOf(ExprOp op) { return operations()[static_cast<std::size_t>(op)]; }
 

@@ -10,18 +10,18 @@ namespace deft::spec {
 
 using DeclarationMap = std::map<std::string, const AstDeclaration *, std::less<>>;
 
-/// A file and all that it imports, with one table of top-level names.
+/// A file and all files that it imports, with one table of top-level names.
 struct ParsedFiles {
   AstArena arena;
-  std::deque<AstFile> files; ///< the first is the one that was asked for
+  std::deque<AstFile> files; ///< the first is the file that the caller named
   DeclarationMap globals;
   std::map<std::string, const AstAttention *, std::less<>> attentions;
-  std::set<std::string, std::less<>> brokenNames; ///< declared in a way that could not be read
-  /// Functions of `library.deft` when it is not imported; read when asked for, because only hints name them.
+  std::set<std::string, std::less<>> brokenNames; ///< names whose declarations could not be parsed
+  /// The functions of `library.deft` if it is not imported; loaded on demand, because only hints need them.
   std::function<std::vector<std::string>()> libraryFunctions;
 };
 
-/// Parses `file` and its imports. Reports what is wrong with imports and names that are defined twice.
+/// Parses `file` and its imports. Reports faults of imports and names that are defined twice.
 ParsedFiles parseFiles(support::SourceManager &sources, std::uint32_t file, const ImportResolver &resolver,
                        support::DiagnosticSink &sink);
 

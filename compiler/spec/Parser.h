@@ -6,8 +6,8 @@
 
 namespace deft::spec {
 
-/// Parses a file of `sources`. Goes on after errors, so that one run reports several; what could not be read
-/// is left out of the result. Expressions are added to `arena`.
+/// Parses a file of `sources`. Continues after errors, so one run reports several; items that could not be
+/// parsed are missing in the result. Appends expressions to `arena`.
 AstFile parse(const support::SourceManager &sources, std::uint32_t file, AstArena &arena,
               support::DiagnosticSink &sink);
 

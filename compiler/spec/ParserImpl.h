@@ -7,8 +7,8 @@
 
 namespace deft::spec {
 
-/// Recursive descent over the tokens of one file. A function that returns an optional has reported an error
-/// when it returns none; the caller that knows where the next item starts recovers.
+/// Recursive descent over the tokens of one file. If a function that returns an optional returns none, it has
+/// reported an error. The caller that knows where the next item starts recovers.
 class Parser {
 public:
   Parser(std::uint32_t file, std::vector<Token> tokens, AstArena &arena, support::DiagnosticSink &sink)
@@ -31,12 +31,12 @@ private:
   std::optional<Ident> takeNewName(const std::string &what, bool mayHideBuiltin = false);
   void recoverInBlock();
   void recoverAtTop();
-  /// Parses a declaration into `declarations`; one that fails leaves its name among the broken ones.
+  /// Parses a declaration into `declarations`. If it fails, its name is added to the broken ones.
   template <typename Parse> bool declare(std::deque<AstDeclaration> &declarations, Parse parse);
   static bool isFunctionKind(const Token &token); ///< the word that declares a function
   bool startsItem(const Token &token, const Token &after) const;
-  /// `{ item* }`: calls `item` until the block ends, be it by its `}`, by the file or by an item of an outer
-  /// block, which are reported; false when there is no `{`.
+  /// `{ item* }`: calls `item` until the block ends. An end of the file or an item of an outer block also
+  /// ends it, and is reported. False if there is no `{`.
   bool parseBlock(const std::function<void()> &item);
 
   // Parser.cpp: declarations
@@ -49,7 +49,7 @@ private:
   std::optional<AstLet> parseLet();
   std::optional<AstParam> parseParam();
   std::optional<AstType> parseType(bool mayBeBool);
-  /// `]`; `word` is what the elements are.
+  /// Parses `]`; `word` names the elements.
   std::optional<AstType> closeArray(AstType type, support::SourceRange word, support::SourceRange first);
 
   // ParserValues.cpp
@@ -65,7 +65,7 @@ private:
   void parseSelectItem(AstSelect &select);
   std::optional<AstTune> parseTune();
   std::optional<AstPartition> parsePartitionValue();
-  /// `( element, element )` after a word; at least one element.
+  /// `( element, element )` after a word; requires at least one element.
   bool parseList(const std::function<bool()> &element, std::size_t limit, const char *what);
 
   // ParserExpr.cpp
@@ -83,10 +83,10 @@ private:
   support::DiagnosticSink &sink_;
   std::size_t at_ = 0;
   int nesting_ = 0;
-  std::vector<support::SourceRange> openBlocks_; ///< the `{` of each block that is not closed yet
-  bool endReported_ = false;                     ///< the end of the file came too early, and was said
+  std::vector<support::SourceRange> openBlocks_; ///< the `{` of each block that is still open
+  bool endReported_ = false;                     ///< the file ended too early, and this was reported
   std::set<std::string> brokenNames_;
-  std::size_t closedEarlyAt_ = 0; ///< token that closed a block for want of `}`
+  std::size_t closedEarlyAt_ = 0; ///< the token that closed a block without `}`
 };
 
 } // namespace deft::spec

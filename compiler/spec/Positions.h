@@ -7,9 +7,9 @@
 
 namespace deft::spec {
 
-/// Puts q_pos in the place of `pos` in what `query` reaches, and kv_pos in what `key` reaches, which it
-/// renames; nothing else may reach it. Operations stay in their order, so that a spec which says `pos` is the
-/// one that says the other name.
+/// Replaces `pos` by q_pos in the expression of `query`, and by kv_pos in that of `key`, and renumbers these
+/// roots; no other root may reach `pos`. Operations keep their order, so a spec with `pos` gives the same
+/// expressions as one with the other name.
 std::vector<Expr> withPositions(const std::vector<Expr> &exprs, const std::vector<ExprId *> &others,
                                 std::optional<ExprId> &query, std::optional<ExprId> &key);
 

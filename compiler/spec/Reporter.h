@@ -8,8 +8,8 @@
 
 namespace deft::spec {
 
-/// The checker's way to the sink. An inherited expression is checked again in every heir: what was said
-/// already is not said twice, and what is new names the heir.
+/// How the checker reports to the sink. An inherited expression is checked again for every heir: reports that
+/// repeat an earlier one are dropped, and new ones name the heir.
 class Reporter {
 public:
   explicit Reporter(support::DiagnosticSink &sink) : sink_(sink) {}
@@ -21,14 +21,14 @@ public:
     return report(support::Severity::Warning, range, message);
   }
 
-  /// While `owner`, from whom `heir` inherits, is checked for the heir. The same: nothing is inherited.
+  /// Call it before checks of `owner` for `heir`, which inherits from it. Equal: nothing is inherited.
   void setInheritance(const AstAttention *owner, const AstAttention *heir) {
     owner_ = owner;
     heir_ = heir;
   }
 
-  /// While the body of a function is expanded for a call. Functions are checked by themselves first, so what
-  /// is still found depends on the call.
+  /// Call it before the body of a function is expanded for a call. Functions are checked alone first, so any
+  /// further finding depends on the call.
   void enterCall(support::SourceRange call) { calls_.push_back(call); }
   void leaveCall() { calls_.pop_back(); }
 

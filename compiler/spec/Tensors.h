@@ -4,15 +4,15 @@
 #include <optional>
 #include <string>
 
-/// The types and dims of q, k, v and the output. Ask the tensor in question for elements, bytes or columns,
-/// and do not assume that two tensors are alike: a rule of a backend says what it cannot do yet
+/// The types and dims of q, k, v and the output. Ask each tensor for its own elements, bytes or columns; do
+/// not assume that two tensors are alike. If a backend needs that, a rule of it refuses other tensors
 /// (kernels::Family).
 namespace deft::spec {
 
 // clang-format off: one row a line, in columns
 
-/// 8-bit floats are of caches only: the finite kind of E4M3 (no infinity, largest 448), and E5M2. What they are
-/// called in specs, in device code (templates/deft/types.cuh), in MLIR, and by libraries of arrays.
+/// Only caches have 8-bit floats: the finite E4M3 (no infinity, largest 448), and E5M2. Columns: id, word in
+/// specs, bytes, names in device code (templates/deft/types.cuh), in MLIR, and in Python's arrays.
 //  ID      word      bytes                IR                in Python
 #define DEFT_DTYPES(X)                                                                                       \
   X(F16,    "f16",      2, "deft::f16",  Float16Type,      "float16")                                        \
@@ -35,7 +35,7 @@ constexpr int elementBytes(DType dtype) {
   return bytes[static_cast<int>(dtype)];
 }
 
-/// Of one tensor: the vectors that it has for a head and a token, or a query, side by side.
+/// The type of one tensor: its vectors, one for each head of a token or query, are consecutive.
 struct TensorType {
   DType dtype = DType::BF16;
   int dim = 0; ///< elements of a vector
@@ -47,55 +47,55 @@ struct TensorType {
 
 struct Tensors {
   TensorType q, k, v, out;
-  /// V is K's memory: a token's value is the beginning of its key, and there is no V beside it.
+  /// V lies in K's memory: a token's value is the beginning of its key, and there is no separate V.
   bool valueInKey = false;
-  /// Of a latent cache of bytes: columns of V that share a float32 scale, which lies in the token's row. 0:
-  /// there are no scales.
+  /// For a latent cache of bytes: the columns of V that share a float32 scale, which lies in the token's row.
+  /// 0: no scales.
   int scaleColumns = 0;
-  /// Both products are of e4m3, as the cache is: q and the weights are rounded to it (rule A12).
+  /// Both products are computed in e4m3, the cache's type: q and the weights are rounded to it (rule A12).
   bool byteProducts = false;
 
   bool operator==(const Tensors &) const = default;
 
-  /// All four of one dim and dtype.
+  /// Four tensors with the same dim and dtype.
   static constexpr Tensors alike(int dim, DType dtype = DType::BF16) {
     const TensorType type{dtype, dim};
     return {type, type, type, type};
   }
-  /// Whether q, k, v and the output have one dim, and q, k and v one dtype, and V memory of its own.
+  /// Whether all four have one dim, q, k and v have one dtype, and V has memory of its own.
   bool areAlike() const;
 
   constexpr bool hasScales() const { return scaleColumns > 0; }
-  /// What K's memory has for a head and a token. A row with scales holds, side by side, V's columns, a scale
-  /// for each `scaleColumns` of them, and the other columns in q's dtype; its elements are bytes.
+  /// K's row in memory, for one head of a token. A row with scales consists of V's columns, one scale for
+  /// each `scaleColumns` of them, and K's other columns in q's dtype; its elements count as bytes.
   constexpr TensorType keyRow() const {
     return {k.dtype, hasScales() ? ropeOffset() + (k.dim - v.dim) * q.elementBytes() : k.dim};
   }
-  /// Of K's columns that V does not have, in bytes from the beginning of a row; V lies in K's memory.
+  /// Where K's columns that V does not have begin, in bytes from the start of a row, if V is in K's memory.
   constexpr int ropeOffset() const {
     return v.rowBytes() + (hasScales() ? v.dim / scaleColumns * kScaleBytes : 0);
   }
   static constexpr int kScaleBytes = 4;
-  /// As products take them: what has scales is multiplied by them, and rounded to q's dtype.
+  /// The types in products: elements with scales are multiplied by them and rounded to q's dtype.
   constexpr Tensors scaled() const {
     return hasScales() ? Tensors{q, {q.dtype, k.dim}, {q.dtype, v.dim}, out, valueInKey, 0, byteProducts}
                        : *this;
   }
 
-  /// Bytes of the cache that a token has for one KV head.
+  /// Bytes of one token in the cache, for one KV head.
   constexpr int cacheBytes() const { return keyRow().rowBytes() + (valueInKey ? 0 : v.rowBytes()); }
-  /// Of one row and one token: q . k, and the weight times v.
+  /// For one row and one token: q . k, and the weight times v.
   constexpr int pairFlops() const { return 2 * (k.dim + v.dim); }
 };
 
-/// What `products` may name, and of what type a cache is beside it.
+/// The dtype that `products` may name, and that the cache must then have.
 inline constexpr DType kByteProducts = DType::F8E4M3;
 
-/// What no attention can be made of; none: nothing is wrong. Whether a backend can is another question.
+/// Why no attention can have these tensors; none: they are valid. A backend may still not support them.
 std::optional<std::string> faultOf(const Tensors &tensors);
 
-/// For a line of text: "128", "192 (v 128)", "576 (v 512, in k)"; "bf16", "bf16 (k f16, v f16)",
-/// "bf16 (k fp8_e4m3, v fp8_e4m3, a scale for 128)", "bf16 (k fp8_e4m3, v fp8_e4m3, products fp8_e4m3)".
+/// Short texts: "128", "192 (v 128)", "576 (v 512, in k)"; "bf16", "bf16 (k f16, v f16)", "bf16 (k fp8_e4m3,
+/// v fp8_e4m3, a scale for 128)", "bf16 (k fp8_e4m3, v fp8_e4m3, products fp8_e4m3)".
 std::string dimText(const Tensors &tensors);
 std::string dtypeText(const Tensors &tensors);
 

@@ -6,11 +6,11 @@
 
 namespace deft::spec {
 
-/// {"q": {"dtype": "bf16", "dim": 128}, "k", "v", "out", "value_in_key": false}, and where rows have scales
-/// "scale_columns": 128, in variants and in packages.
+/// {"q": {"dtype": "bf16", "dim": 128}, "k", "v", "out", "value_in_key": false}, and "scale_columns": 128 if
+/// rows have scales; used in variants and packages.
 nlohmann::ordered_json toJson(const Tensors &tensors);
 
-/// Checked by faultOf. Throws support::WrongField, for readers of objects that hold one.
+/// Checks the result with faultOf. Throws support::WrongField, for readers of objects that contain tensors.
 Tensors readTensors(const nlohmann::json &json);
 
 } // namespace deft::spec

@@ -9,12 +9,12 @@
 #include <string>
 #include <vector>
 
-/// What Sema makes of an `attention`: plain, checked values. Everything below the front end (the
-/// dialect, the oracle, the planner, packages) starts from here; nothing here knows MLIR.
+/// The result of Sema for an `attention`: plain, checked values. Everything below the front end (dialect,
+/// oracle, planner, packages) starts from here, and nothing here depends on MLIR.
 namespace deft::spec {
 
-// Numbers that are written out here are in hashes that are kept (config_cache::VariantSignature): a new value
-// takes the next number that is free, wherever it stands.
+// Explicit numbers are part of stored hashes (config_cache::VariantSignature), so they must never change: a
+// new value takes the next free number, wherever it stands.
 
 enum class ScalarType { Bool = 0, I32 = 1, F32 = 2 };
 
@@ -22,7 +22,7 @@ enum class PageOrder { Nhd, Hnd };
 
 struct CacheSpec {
   bool paged = true;
-  int pageSize = 16; ///< 0 when contiguous
+  int pageSize = 16; ///< 0: contiguous
   PageOrder order = PageOrder::Nhd;
 };
 
@@ -34,17 +34,17 @@ struct Param {
     PerQueryHead = 1,
     PerKvHead = 2,
     Table = 3,
-    PerToken = 4,        ///< one for each slot of the cache
-    PerQuery = 5,        ///< one for each query, in the caller's order
-    PerTokenAndHead = 6, ///< for each slot of the cache, one for each KV head
+    PerToken = 4,        ///< one value for each slot of the cache
+    PerQuery = 5,        ///< one value for each query, in the caller's order
+    PerTokenAndHead = 6, ///< for each slot of the cache, one value for each KV head
   } shape = Shape::Scalar;
-  std::optional<double> defaultValue; ///< scalars only; none: must be given at run time
+  std::optional<double> defaultValue; ///< scalars only; none: a run must give it
   support::SourceRange range;
   int size = 0; ///< elements of a table
 
-  /// Whether a token has elements of it.
+  /// Whether it has elements for each token.
   bool isOfTokens() const { return shape == Shape::PerToken || shape == Shape::PerTokenAndHead; }
-  /// Whether it has as many elements as a run has slots or queries, which no spec says.
+  /// Whether a run decides its number of elements: those of the cache's slots or of the queries.
   bool isSizedByRun() const { return isOfTokens() || shape == Shape::PerQuery; }
 };
 
@@ -57,13 +57,13 @@ enum class Builtin {
   KvHead = 4,
   Depth = 5,
   Query = 6,
-  // Of an element of a row of q, of K or of the output (isOfElement):
-  X = 7,     ///< the element
-  XHalf = 8, ///< the one half a head further on, around the end: its rotary partner where halves are paired
-  XPair = 9, ///< its neighbour, where 2i and 2i + 1 are paired
-  XRms = 10, ///< the root mean square of the row
-  Dim = 11,  ///< which of the row's elements it is
-  /// Where the row stands. Of the language alone: in a Variant q_pos or kv_pos has its place.
+  // For an element of a row of q, of K or of the output (isOfElement):
+  X = 7,     ///< the element itself
+  XHalf = 8, ///< the element half a head further on, modulo the head: its rotary partner if halves are paired
+  XPair = 9, ///< its neighbour, if 2i and 2i + 1 are paired
+  XRms = 10, ///< the root mean square of its row
+  Dim = 11,  ///< the index of the element in its row
+  /// The row's position. Only in the language: in a Variant q_pos or kv_pos replaces it.
   Pos = 13,
 };
 
@@ -77,8 +77,8 @@ inline ScalarType typeOf(Builtin builtin) {
 
 using ExprId = std::uint32_t;
 
-/// A node of a typed expression; operands come before their users in Variant::exprs.
-/// `let` and function calls are gone: Sema has substituted them (a `let` is shared, not copied).
+/// A node of a typed expression. In Variant::exprs, operands come before the nodes that use them. Sema has
+/// substituted every `let` and function call (uses of a `let` share one node).
 struct Expr {
   ExprOp op = ExprOp::Constant;
   ScalarType type = ScalarType::F32;
@@ -91,13 +91,13 @@ struct Expr {
 
 enum class Normalize { Softmax = 0, Sigmoid = 1 };
 
-/// What a query may see at most, whatever the mask shows (LANGUAGE.md, rules V1 and V7).
+/// The most that a query may see, whatever the mask shows (LANGUAGE.md, rules V1 and V7).
 enum class MaskBound {
   Tree = 0, ///< its path up to its own position
   Path = 1, ///< its path to the end of its node
 };
 
-/// A value of the schedule: a fixed number, or the alternatives of tune(...), in written order.
+/// A value of the schedule: a fixed number, or the alternatives of tune(...), in the order of the spec.
 struct TuneList {
   std::vector<int> values; ///< at least one
   bool tunable = false;    ///< written as tune(...)
@@ -106,13 +106,13 @@ struct TuneList {
 
 struct PhaseSpec {
   std::string name;
-  std::optional<int> rowsAbove; ///< `when rows > N`; none: `otherwise`
+  std::optional<int> rowsAbove; ///< from `when rows > N`; none: `otherwise`
   std::optional<TuneList> tileQ, tileKv, stages, warps;
   support::SourceRange range;
 };
 
 /// The ways to group tokens with queries (runtime/plan/Partitions.h): the id, and the name in specs and
-/// config files. `auto`, the last one, takes the cheapest of the others. docs/add-a-partition.md adds one.
+/// config files. `auto`, the last one, takes the cheapest other. docs/add-a-partition.md adds one.
 #define DEFT_PARTITIONS(X)                                                                                   \
   X(Query, query)                                                                                            \
   X(Node, node)                                                                                              \
@@ -130,33 +130,33 @@ enum class Partition {
 };
 
 struct ScheduleSpec {
-  std::vector<Partition> partitions; ///< several when written as tune(...)
+  std::vector<Partition> partitions; ///< several only from tune(...)
   std::optional<TuneList> chunk;
   std::vector<PhaseSpec> phases;
 };
 
 /// Which rows of a query share a list of selected tokens. The numbers are those of the dialect's enumeration.
 enum class SelectBy {
-  KvHead = 0,    ///< the query heads of a KV head
-  QueryHead = 1, ///< nobody: each query head has its own
+  KvHead = 0,    ///< all query heads of one KV head
+  QueryHead = 1, ///< none: each query head has its own list
   Query = 2,     ///< all heads of the query
-  Caller = 3,    ///< likewise, and a run is handed the lists: nothing is selected (rule K7)
+  Caller = 3,    ///< the same, but callers give the lists and nothing is selected (rule K7)
 };
 
-/// Which tokens of a query's path a later layer may read alone (LANGUAGE.md, rules K).
+/// Which tokens of a query's path the sparse layers read (LANGUAGE.md, rules K).
 struct SelectSpec {
-  TuneList budget; ///< tokens of a list; of several a host takes one
+  TuneList budget; ///< tokens of a list; a host uses one of the values
   SelectBy by = SelectBy::KvHead;
-  int keepFirst = 0, keepLast = 0; ///< tokens of the path that are in every list, if they are seen
-  support::SourceRange range;      ///< the word `select`
+  int keepFirst = 0, keepLast = 0; ///< tokens of the path that every list contains, if they are visible
+  support::SourceRange range;      ///< of the word `select`
 
-  /// What a host has that does not choose one.
+  /// The budget of hosts that do not choose one.
   int defaultBudget() const { return budget.values.front(); }
   bool isOfAllHeads() const { return by == SelectBy::Query || by == SelectBy::Caller; }
 };
 
-/// What an attention is over. All that is made of a variant has it as its base: what kernels are made for,
-/// the key of tuned configs.
+/// The heads and tensors of an attention. Types that describe a variant for one purpose have it as their
+/// base: the shape that kernels are made for, and the key of tuned configs.
 struct AttentionShape {
   int queryHeads = 0;
   int kvHeads = 0;
@@ -166,14 +166,14 @@ struct AttentionShape {
   int ratio() const { return queryHeads / kvHeads; }
 };
 
-// What hooks may read, of the names of an attention.
-inline bool mayReadOfPair(Builtin builtin) { return !isOfElement(builtin); } ///< a query and a token
+// Which names each hook may read.
+inline bool mayReadOfPair(Builtin builtin) { return !isOfElement(builtin); } ///< for a query and a token
 inline bool mayReadInSink(Builtin builtin) { return builtin == Builtin::Head || builtin == Builtin::KvHead; }
 inline bool mayReadInOutput(Builtin builtin) {
   return mayReadInSink(builtin) || builtin == Builtin::X || builtin == Builtin::Dim ||
          builtin == Builtin::QPos || builtin == Builtin::Query;
 }
-/// All of an element except Builtin::Pos, which sema replaces by another builtin.
+/// All names of an element, except Builtin::Pos, which Sema replaces.
 inline bool mayReadInElement(Builtin builtin) { return isOfElement(builtin) && builtin != Builtin::Pos; }
 inline bool mayReadInQuery(Builtin builtin) { return mayReadInOutput(builtin) || mayReadInElement(builtin); }
 inline bool mayReadInKey(Builtin builtin) {
@@ -185,14 +185,14 @@ inline bool mayReadInValueFactor(Builtin builtin) {
 
 // clang-format off: one row a line, in columns
 
-/// The hooks of a variant, in the order of its JSON: the member, the region of the IR, the key in JSON, the type, what
-/// it may read, and its place and word in the text of hashes that are kept (config_cache::VariantSignature), where a
-/// new one takes the next place. The rows under TOLD make up HookSet: the templates' own code depends on these hooks.
-/// The other hooks appear only in the text of hooks that a kernel includes.
+/// The hooks of a variant, in the order of its JSON. Columns: the member, the region of the IR, the key in JSON, the
+/// type, the check of names that it may read, and its place and word in the text of stored hashes
+/// (config_cache::VariantSignature), where a new hook takes the next place. The rows under TOLD make up HookSet: the
+/// templates' own code depends on them. The other hooks appear only in the text of hooks that a kernel includes.
 ///
-/// `query` is of an element of q before q.k, `key` of one of K, `output` of one of a normalised row; `value` factors are
-/// of a token and its KV head. Where there is no score it is `s`, and without a mask only the bound hides. The bias,
-/// which may not read `s`, is of sigmoid alone, the sink of softmax.
+/// `query` changes an element of q before q.k, `key` one of K, and `output` one of a normalised row; `value` is a factor
+/// for a token and its KV head. Without `score`, the score is `s`; without `mask`, only the bound hides tokens. The bias
+/// exists only for sigmoid and must not read `s`; the sink exists only for softmax.
 //     member       region       JSON            type  may read
 #define DEFT_HOOKS(X, TOLD)                                                                                  \
   TOLD(query,       Query,       "query",        F32,  mayReadInQuery,       4, "query ")                    \
@@ -206,7 +206,7 @@ inline bool mayReadInValueFactor(Builtin builtin) {
 
 // clang-format on
 
-/// The roots of a variant's expressions. None: what the hook is of stays as it is.
+/// The root expressions of a variant's hooks. None: the variant does not have this hook.
 struct Hooks {
 #define DEFT_HOOK_ROOT(ID, ...) std::optional<ExprId> ID;
   DEFT_HOOKS(DEFT_HOOK_ROOT, DEFT_HOOK_ROOT)
@@ -238,31 +238,31 @@ struct Variant : AttentionShape, Hooks {
   double scale = 0; ///< constant
   std::vector<Param> params;
   std::vector<Expr> exprs;
-  MaskBound bound = MaskBound::Tree; ///< what `mask` stands beside
+  MaskBound bound = MaskBound::Tree; ///< the bound that applies in addition to `mask`
   Normalize normalize = Normalize::Softmax;
   std::optional<ScheduleSpec> schedule;
-  std::optional<SelectSpec> select; ///< none: every layer attends to all that it sees
-  support::SourceRange range;       ///< the name in `attention NAME`
+  std::optional<SelectSpec> select; ///< none: every layer attends to all visible tokens
+  support::SourceRange range;       ///< of the name in `attention NAME`
 
-  /// Its arrays over tokens: a value for each token that is read, for each KV head or for all.
+  /// The number of its arrays over tokens: a value for each slot, or for each KV head of each slot.
   int tokenParams() const {
     int count = 0;
     for (const Param &param : params)
       count += param.isOfTokens() ? 1 : 0;
     return count;
   }
-  /// Of a parameter that is sized by a run, the elements that a slot or a query has.
+  /// For a parameter whose size a run decides: the elements of each slot or query.
   int elementsOf(const Param &param) const {
     return param.shape == Param::Shape::PerTokenAndHead ? kvHeads : 1;
   }
-  /// Lists of tokens that a query has, and the one that a query head reads.
+  /// The number of lists of a query; listOf() gives the list that a query head reads.
   int lists() const {
     return !select || select->isOfAllHeads() ? 1 : select->by == SelectBy::KvHead ? kvHeads : queryHeads;
   }
   int listOf(int head) const {
     return !select || select->isOfAllHeads() ? 0 : select->by == SelectBy::KvHead ? head / ratio() : head;
   }
-  /// What may not stand beside products of 8 bits (rule A12); null: nothing of that is here.
+  /// A feature that does not work with products of 8 bits (rule A12); null: the variant has no such feature.
   const char *atOddsWithByteProducts() const {
     return key                               ? "a hook `key`"
            : valueFactor                     ? "a hook `value`"
@@ -270,9 +270,9 @@ struct Variant : AttentionShape, Hooks {
            : select                          ? "a selection"
                                              : nullptr;
   }
-  /// Whether sparse runs are handed their lists (rule K7).
+  /// Whether callers give the lists of sparse runs (rule K7).
   bool readsGivenLists() const { return select && select->by == SelectBy::Caller; }
-  /// An expression that asks where a token stands on a path, which such lists do not say; null: none does.
+  /// An expression that reads a token's place on its path, which given lists do not contain; null: none does.
   const Expr *readOfPlace() const {
     for (const Expr &expr : exprs)
       if (expr.op == ExprOp::Builtin && (expr.builtin == Builtin::KvPos || expr.builtin == Builtin::Depth))

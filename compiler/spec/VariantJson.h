@@ -7,16 +7,16 @@
 
 namespace deft::spec {
 
-/// Version 1 had one head_dim and one dtype for q, k and v, and version 2 no sink.
+/// Version 1 had one head_dim and one dtype for q, k and v. Version 2 had no sinks.
 constexpr int kVariantVersion = 3;
 
-/// The checked variant as `deftc emit --as json` prints it and packages store it: keys are the members in
-/// snake case, source ranges are left out. An expression is a list of nodes, operands before their users;
-/// `inf` is written as a string because JSON has no such number.
+/// The checked variant, as `deftc emit --as json` prints it and packages store it: keys are the members in
+/// snake case, without source ranges. An expression is a list of nodes, operands before their users. `inf` is
+/// written as a string, because JSON has no such number.
 nlohmann::ordered_json toJson(const Variant &variant);
 
-/// Reads what toJson wrote. Everything that other parts rely on is checked again (types, order of operands,
-/// limits), because the file may come from a stranger.
+/// Reads the output of toJson. Checks again everything that other code relies on (types, order of operands,
+/// limits), because the file may be malicious.
 support::Result<Variant> variantFromJson(const nlohmann::json &json);
 
 } // namespace deft::spec

@@ -8,8 +8,8 @@
 
 namespace deft::spec {
 
-/// Reports what is allowed and hardly meant (rules W1 to W3), unless the line says `// allow W1`. The
-/// variants are those of one file, checked, without an error.
+/// Reports code that is legal but probably a mistake (rules W1 to W3), unless the line says `// allow W1`.
+/// The variants must be those of one file, checked without an error.
 void warnOf(const std::vector<Variant> &variants, const support::SourceManager &sources, std::uint32_t file,
             support::DiagnosticSink &sink);
 

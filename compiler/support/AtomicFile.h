@@ -9,19 +9,19 @@
 
 namespace deft::support {
 
-/// Writes a temporary file beside `path`, syncs it and renames it over `path`: a reader sees the old bytes
-/// or the new ones, never a part, also when several processes write at once. A file that is there keeps its
-/// mode, a link goes on pointing where it does, and what is no file, a pipe or a device, is written into. A
-/// new file gets what the caller's mask leaves of `newMode`. After an error no temporary file is left.
+/// Writes a temporary file next to `path`, syncs it and renames it over `path`: a reader sees the old bytes
+/// or the new ones, never a part, even if several processes write at once. An existing file keeps its mode,
+/// and a link still points to its target. A pipe or device is written in place. A new file gets `newMode`,
+/// reduced by the caller's mask. An error leaves no temporary file.
 Result<void> writeFileAtomically(const std::string &path, std::string_view bytes, unsigned newMode = 0666);
 
-/// Whether that can be expected to work: to be asked before long work for the file.
+/// Checks that a write will probably succeed, before a long computation for the file.
 Result<void> checkWritable(const std::string &path);
-/// Likewise, of files in a folder that is made, with its parents, where it is not there.
+/// The same for files in a folder; creates the folder and its parents if they do not exist.
 Result<void> checkWritableFolder(const std::string &folder);
 
-/// The whole of a regular file, or of what is open already, as openNamed() has it. A file above `maxBytes` is
-/// an error, not a read.
+/// Reads a whole regular file, or an input that is already open (see openNamed()). A file larger than
+/// `maxBytes` is an error and is not read.
 Result<std::string> readFile(const std::string &path, std::size_t maxBytes = kMostFileBytes);
 
 } // namespace deft::support

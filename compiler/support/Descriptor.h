@@ -6,7 +6,7 @@
 
 namespace deft::support {
 
-/// An open file or folder, closed at the end; errno is left as it is.
+/// An open file or folder, closed by the destructor, which preserves errno.
 class Descriptor {
 public:
   explicit Descriptor(int fd) : fd_(fd) {}
@@ -23,7 +23,7 @@ public:
     return *this;
   }
   int get() const { return fd_; }
-  int release() { return std::exchange(fd_, -1); } ///< which somebody else closes now
+  int release() { return std::exchange(fd_, -1); } ///< the caller must close it
   int close() { return ::close(std::exchange(fd_, -1)); }
 
 private:

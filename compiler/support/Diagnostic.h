@@ -33,13 +33,13 @@ struct Diagnostic {
   }
 };
 
-/// Collects what a compilation finds. Passed down, never global.
+/// Collects the findings of a compilation. It is passed to functions, never global.
 class DiagnosticSink {
 public:
-  /// A broken file can have an error a byte; a reader has use for the first ones only.
+  /// A broken file can have an error per byte; readers need only the first ones.
   static constexpr std::size_t kMaxKept = 50;
 
-  /// The reference is valid until the next report; beyond kMaxKept it goes to a discarded value.
+  /// The reference is valid until the next report. Beyond kMaxKept it refers to a value that is discarded.
   Diagnostic &report(Diagnostic diagnostic);
   Diagnostic &error(SourceRange range, std::string message) {
     return report({Severity::Error, range, std::move(message), {}, {}});
@@ -52,7 +52,7 @@ public:
   std::size_t errorCount() const { return errorCount_; }
   bool hasErrors() const { return errorCount_ > 0; }
   std::size_t suppressedCount() const { return suppressedCount_; }
-  /// Orders by file and place; findings of one place keep their order.
+  /// Sorts by file and position; findings at one position keep their order.
   void sortByPosition();
 
 private:

@@ -4,42 +4,42 @@
 #include <string>
 #include <sys/stat.h>
 
-/// Files that are read because of where they lie, as those of a cache are: whoever else may write there must
-/// not decide what is read, nor whether the reader ever comes back.
+/// Reads files that are trusted because of their place, such as those of a cache. Other users who may write
+/// there must not control the contents that are read, and must not make the reader wait forever.
 namespace deft::support {
 
-/// As much as any file of a cache has.
+/// Larger than any file of a cache.
 inline constexpr std::size_t kMostCachedBytes = std::size_t{64} << 20;
 
-/// Why `path` is no folder that belongs to this user and that nobody else may write; empty: it is one. A link
-/// is none, whatever it leads to.
+/// The reason why `path` is not a folder that belongs to this user and that only this user may write; empty:
+/// it is. A link never is.
 std::string faultOfPrivateFolder(const std::string &path);
 
-/// Makes `path` and its missing parents, 0700, and says the same.
+/// Creates `path` and its missing parents with mode 0700, and then returns the same.
 std::string makePrivateFolder(const std::string &path);
 
 enum class Trust {
-  Anyone,    ///< somebody names the file
-  NotPublic, ///< likewise, and not everybody may write it
-  Private,   ///< it has to belong to this user, nobody else may write it, and it is no link
+  Anyone,    ///< the user named the file
+  NotPublic, ///< the user named the file, but not everybody may write it
+  Private,   ///< it belongs to this user, only this user may write it, and it is no link
 };
 
-/// Why an open file is not to be trusted so; empty: it is. That it was not opened through a link is for who
-/// opens it.
+/// The reason why an open file does not have this trust; empty: it does. The caller must make sure that it
+/// was not opened through a link.
 std::string faultOfTrust(const struct stat &info, Trust trust);
 
 struct GuardedFile {
   enum class State { Read, Absent, Unreadable, Untrusted } state = State::Absent;
-  std::string bytes; ///< of one that was read
-  std::string fault; ///< of any other: why
+  std::string bytes; ///< if Read
+  std::string fault; ///< otherwise the reason
 };
 
-/// A regular file of at most `maxBytes`, whole. With `folder`, an open one, `name` is looked up in it and
-/// must be no link.
+/// Reads a whole regular file of at most `maxBytes`. With `folder`, an open folder, `name` is looked up there
+/// and must not be a link.
 GuardedFile readGuarded(const std::string &path, std::size_t maxBytes, Trust trust);
 GuardedFile readGuardedIn(int folder, const char *name, std::size_t maxBytes, Trust trust);
 
-/// Whether the open folder is one of faultOfPrivateFolder().
+/// Whether the open folder satisfies faultOfPrivateFolder().
 bool isPrivateFolder(int folder);
 
 } // namespace deft::support

@@ -7,11 +7,11 @@
 
 namespace deft::support {
 
-/// SHA-256 (FIPS 180-4), incremental. Keys of caches and checksums of packages are made of it.
+/// SHA-256 (FIPS 180-4), incremental: for keys of caches and checksums of packages.
 class Sha256 {
 public:
   Sha256 &update(std::string_view bytes);
-  /// Ends the message; the object is spent.
+  /// Ends the message; the object cannot be used afterwards.
   std::array<std::uint8_t, 32> finish();
   std::string finishHex();
 

@@ -4,7 +4,7 @@
 
 namespace deft::support {
 
-/// Calls the steps, functions that give a Result<void>, until one fails: its failure, or none.
+/// Calls the steps, functions that return Result<void>, until one fails. Returns its error, or success.
 template <typename... Steps> Result<void> inOrder(Steps... steps) {
   Result<void> result;
   ((result = steps(), result.ok()) && ...);

@@ -4,43 +4,43 @@
 #include <functional>
 #include <string>
 
-/// Rare, expensive events, for a callback of the program that uses the library. Without a callback it costs
-/// one read of a flag. The callback belongs to the process, because the events happen below any object that a
-/// program holds.
+/// Reports rare, expensive events to a callback of the program that uses the library. Without a callback it
+/// costs one read of a flag. The callback belongs to the process, because events occur below any object of
+/// the program.
 namespace deft::support {
 
 enum class LogKind {
-  Compile,   ///< a kernel, or a variant for this processor
+  Compile,   ///< a kernel, or a variant for this processor, was compiled
   CacheHit,  ///< a compiled kernel was on disk
-  CacheMiss, ///< and was not
-  Plan,      ///< made, anew too
-  StalePlan, ///< a run was refused, or a replayed graph was found to have had one
+  CacheMiss, ///< or was not
+  Plan,      ///< a plan was made or remade
+  StalePlan, ///< a run was refused, or a replayed graph used a stale plan
   Tune,      ///< a step of a tuning session
-  Capture,   ///< a step was written to a file, or no more are
+  Capture,   ///< a step was written to a file, or capturing ended
 };
 
 struct LogMessage {
   LogKind kind;
   std::string text;       ///< one line, lower case, without a final period
-  double durationUs = -1; ///< below 0: it has none
+  double durationUs = -1; ///< below 0: none
 };
 
 using LogFunction = std::function<void(const LogMessage &)>;
 
-/// Whom to tell from now on; null: nobody. Waits for calls of the former function, so that afterwards what it
-/// refers to can go. Calls may come from several threads at once. The function must not call setLog; what the
-/// library does within a call is not told, and what the function throws is dropped.
+/// Sets the callback; null turns the log off. Waits for calls of the former callback, so the caller may then
+/// destroy the objects that it used. Calls may come from several threads at once. The callback must not call
+/// setLog; events within a call are not reported, and its exceptions are dropped.
 void setLog(LogFunction function);
 
-/// For a forked child: the function is its parent's. Takes no lock.
+/// For a forked child, since the callback belongs to its parent. Takes no lock.
 void silenceLog() noexcept;
 
 bool isLogged() noexcept;
 
-/// Tells, if somebody is to be told. Where words cost something, ask isLogged() before.
+/// Calls the callback, if there is one. If the text is expensive to make, check isLogged() first.
 void log(const LogMessage &message) noexcept;
 
-/// Something that takes time, from here on; the clock is read only if there is a callback.
+/// Measures an event from its construction on; reads the clock only if there is a callback.
 class LoggedSpan {
 public:
   LoggedSpan() : isLogged_(isLogged()) {
@@ -48,7 +48,7 @@ public:
       begin_ = Clock::now();
   }
 
-  /// Tells of what began with this object; `text` makes the words.
+  /// Reports the event that began with this object; `text` makes the text.
   template <typename Text> void end(LogKind kind, Text text) const {
     if (isLogged_)
       log({kind, text(), std::chrono::duration<double, std::micro>(Clock::now() - begin_).count()});

@@ -6,11 +6,11 @@
 
 namespace deft::support {
 
-/// The candidate closest to `name` by edits (a swap of neighbours is one), or "" when none is close enough
-/// to be what was meant: at most a third of its letters, at least one. Ties go to the first.
+/// The candidate with the fewest edits from `name` (a swap of neighbours counts as one), or "" if none is
+/// close: at most a third of the letters, but at least one. Ties go to the first.
 std::string nearestName(std::string_view name, const std::vector<std::string> &candidates);
 
-/// "did you mean `x`?", or "" when nothing is near: fit for Diagnostic::hint.
+/// "did you mean `x`?", or "" if no candidate is close; for Diagnostic::hint.
 std::string didYouMean(std::string_view name, const std::vector<std::string> &candidates);
 
 } // namespace deft::support

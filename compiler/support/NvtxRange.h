@@ -1,18 +1,18 @@
 #pragma once
 
-/// Ranges on the time lines of NVIDIA's profilers, for plans, runs and what is compiled. Off unless a program
-/// or the environment (DEFT_NVTX=1) asks for them; even then nothing is loaded but by a profiler.
+/// Ranges in the timelines of NVIDIA's profilers, for plans, runs and compilations. Off unless a program or
+/// the environment (DEFT_NVTX=1) turns them on; even then only a profiler makes NVTX load a library.
 namespace deft::support {
 
-/// Whether this build can make any: NVTX's headers were there.
+/// Whether this build supports ranges, which needs the headers of NVTX.
 bool hasNvtx() noexcept;
 
-/// From now on, in all threads. Without NVTX nothing happens.
+/// Turns ranges on or off in all threads. Has no effect without NVTX.
 void setNvtx(bool isOn) noexcept;
 
 bool isNvtxOn() noexcept;
 
-/// A range of this thread, while the object is there. `name` is a literal.
+/// A range of this thread during the lifetime of the object. `name` is a literal.
 class NvtxRange {
 public:
   explicit NvtxRange(const char *name) noexcept;

@@ -8,15 +8,15 @@
 namespace deft::support {
 
 struct RenderOptions {
-  bool colour = false; ///< ANSI colours; the caller knows whether a terminal reads
+  bool colour = false; ///< ANSI colours; the caller knows whether the output is a terminal
 };
 
-/// The text a user sees: place, severity and message, the line with carets under the range, the hint,
-/// then the notes in the same form. Ends with a newline.
+/// The text for the user: place, severity and message, the line with carets below the range, the hint, and
+/// the notes in the same form. Ends with a newline.
 std::string renderDiagnostic(const SourceManager &sources, const Diagnostic &diagnostic,
                              RenderOptions options = {});
 
-/// All of a sink's findings in their order, and a last line that counts those that were not kept.
+/// All findings of a sink in their order, and a last line with the number of those that were dropped.
 std::string renderDiagnostics(const SourceManager &sources, const DiagnosticSink &sink,
                               RenderOptions options = {});
 

@@ -6,7 +6,7 @@
 
 namespace deft::support {
 
-/// What kind of thing went wrong; the command line turns it into an exit code.
+/// The kind of an error; the command line turns it into an exit code.
 enum class ErrorCode {
   Diagnostics, ///< the input is wrong: a spec, a tree, a package, a failed check
   Usage,       ///< the call is wrong: an unknown option, a missing argument

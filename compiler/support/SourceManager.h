@@ -9,14 +9,14 @@
 
 namespace deft::support {
 
-/// Where a byte lies for a reader: both count from 1. A column is a code point of UTF-8, a tab is one.
+/// The position of a byte for a reader, counted from 1. A column is a UTF-8 code point; a tab counts as one.
 struct LineColumn {
   int line = 1;
   int column = 1;
 };
 
-/// The texts of one compilation, by index. Texts live as long as the manager and never move, so views
-/// into them stay valid while files are added.
+/// The texts of one compilation, by index. A text lives as long as the manager and never moves, so views of
+/// it stay valid when files are added.
 class SourceManager {
 public:
   /// `name` is what diagnostics print: the path as the user wrote it.
@@ -28,7 +28,7 @@ public:
   std::string_view text(SourceRange range) const;
 
   LineColumn lineColumn(std::uint32_t file, std::uint32_t offset) const;
-  /// The bytes of the line that holds `offset`, without its end of line.
+  /// The bytes of the line that contains `offset`, without the end of line.
   SourceRange lineRange(std::uint32_t file, std::uint32_t offset) const;
 
 private:

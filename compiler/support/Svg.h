@@ -6,7 +6,7 @@
 
 namespace deft::support {
 
-/// Writes an SVG, element after element. Coordinates in pixels.
+/// Writes an SVG, one element after the other. Coordinates are in pixels.
 class Svg {
 public:
   static constexpr double kLetter = 0.6; ///< width of a letter of the font, as a share of its size
@@ -31,9 +31,9 @@ public:
   void text(double x, double y, const std::string &text, const TextStyle &style);
   void raw(std::string_view text) { body_ += text; }
 
-  /// As an element of a page.
+  /// As an element inside a page.
   std::string element(double width, double height) const;
-  /// As a file of its own, on white.
+  /// As a separate file with a white background.
   std::string file(double width, double height) const;
 
   static std::string colour(double hueDegrees, double saturation, double lightness);

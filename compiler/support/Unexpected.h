@@ -6,8 +6,8 @@
 
 namespace deft::support {
 
-/// What a boundary that lets no exception through makes of one: memory that is not there and text that is not
-/// UTF-8 are the caller's to know; all else is a bug, and its text, another library's, is not for the caller.
+/// The error that a boundary reports for an exception. Missing memory and text that is not UTF-8 are reported
+/// to the caller. Any other exception is a bug; its text, from another library, is not shown.
 Error unexpected(const std::exception &exception);
 
 } // namespace deft::support

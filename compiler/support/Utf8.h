@@ -7,8 +7,8 @@ namespace deft::support {
 
 inline bool isUtf8Continuation(char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; }
 
-/// Bytes of the code point at the beginning of `text`; 0 where that is none: a stray byte, one that is cut
-/// off, a longer form than is needed, a surrogate, or more than Unicode has.
+/// Bytes of the code point at the beginning of `text`; 0 if there is none: a stray byte, an incomplete one,
+/// an overlong form, a surrogate, or a number beyond Unicode.
 inline std::size_t codePointBytes(std::string_view text) {
   if (text.empty())
     return 0;
@@ -36,7 +36,7 @@ inline bool isUtf8(std::string_view text) {
   return text.empty();
 }
 
-/// Code points of `text`; a stray continuation byte at the start counts as one.
+/// The number of code points in `text`; a stray continuation byte at the start counts as one.
 inline std::size_t countCodePoints(std::string_view text) {
   std::size_t count = 0;
   for (std::size_t i = 0; i < text.size(); ++i)

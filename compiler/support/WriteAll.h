@@ -4,9 +4,9 @@
 
 namespace deft::support {
 
-/// Writes all of `bytes`. False: errno says why. A file that would become larger than the process may make
-/// one
-/// (`ulimit -f`) is such an error, EFBIG, and not the end of the process.
+/// Writes all of `bytes`. False: errno has the reason. If the file would exceed the size
+/// limit of the process (`ulimit -f`), this fails with EFBIG instead of ending the
+/// process.
 bool writeAll(int file, std::string_view bytes);
 
 } // namespace deft::support

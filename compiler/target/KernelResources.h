@@ -4,7 +4,7 @@
 
 namespace deft::target {
 
-/// What a kernel takes of the machine, as ptxas reports it.
+/// The resources of a kernel, as ptxas reports them.
 struct KernelResources {
   std::string entry;
   int registers = 0;       ///< of a thread

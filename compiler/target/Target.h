@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
-/// What an architecture offers, as tables: no driver is asked, so kernels can be chosen and compiled
-/// for machines that are elsewhere.
+/// The properties of architectures, as tables. This does not ask a driver, so kernels can be chosen and
+/// compiled for other machines.
 namespace deft::target {
 
 enum class Mma {
@@ -15,7 +15,7 @@ enum class Mma {
   Wgmma, ///< wgmma m64nNk16, one warp group, operands in shared memory
 };
 
-/// As the PTX manual calls it: "wgmma".
+/// The name in the PTX manual: "wgmma".
 std::string_view mmaName(Mma kind);
 
 struct MmaShape {
@@ -31,7 +31,7 @@ struct Target {
   int minor = 0;
   int smemPerBlock = 0;    ///< bytes, the opt-in maximum of dynamic shared memory
   int smemPerSm = 0;       ///< bytes
-  int smemReserved = 1024; ///< bytes that the system takes of every block's share
+  int smemReserved = 1024; ///< bytes of every block's share that the system takes
   int registersPerSm = 65536;
   int registersPerThread = 255;
   int threadsPerBlock = 1024;
@@ -45,7 +45,7 @@ struct Target {
 /// All known targets, oldest first.
 std::span<const Target> targets();
 
-/// Those with the least shared memory for a block first: what is legal on the first is mostly so on all.
+/// Sorted by shared memory of a block, least first: configs that are legal on the first are legal on most.
 std::vector<const Target *> tightestFirst();
 
 /// The target called `arch`, exactly; none when unknown.

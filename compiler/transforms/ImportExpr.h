@@ -19,7 +19,7 @@ public:
 private:
   mlir::Value build(const spec::Expr &expr);
   mlir::Value buildLeaf(const spec::Expr &expr);
-  /// What the block has for a name.
+  /// The block argument for a name.
   mlir::Value argument(spec::Builtin builtin);
   mlir::Value buildConstant(const spec::Expr &expr);
   mlir::Value buildCompare(const spec::Expr &expr, mlir::Value lhs, mlir::Value rhs);
@@ -27,7 +27,7 @@ private:
   mlir::Value buildFloorDivision(mlir::Value lhs, mlir::Value rhs);
   mlir::Value buildTableElement(const spec::Expr &expr, mlir::Value place);
   mlir::Value buildSigmoid(mlir::Value x);
-  /// A divisor by which IR defines every quotient: 1 in place of 0 and -1.
+  /// A divisor for which every quotient is defined in IR: 1 replaces 0 and -1.
   struct Divisor {
     mlir::Value isZero, isMinusOne, value;
   };

@@ -8,8 +8,8 @@
 
 namespace deft::transforms {
 
-/// What is known of a truth value over a set of pairs: `any` is false when no pair has it true, `all` is true
-/// when every pair has it true. Both are i1; never any = false with all = true.
+/// The range of a truth value over a set of pairs: `any` is false if it is true for no pair, `all` is true if
+/// it is true for every pair. Both are i1; any = false with all = true is impossible.
 struct BoolInterval {
   mlir::Value any, all;
 };
@@ -48,7 +48,7 @@ public:
   BoolInterval logicalXor(BoolInterval a, BoolInterval b);
   BoolInterval select(BoolInterval condition, BoolInterval a, BoolInterval b);
 
-  IntInterval integer(mlir::Value value); ///< one value, unknown before run time
+  IntInterval integer(mlir::Value value); ///< one value that is unknown before run time
   IntInterval integer(int32_t value);
   IntInterval unknownInt();
   IntInterval add(const IntInterval &a, const IntInterval &b);
@@ -89,7 +89,7 @@ public:
   FloatInterval join(const FloatInterval &a, const FloatInterval &b);
   BoolInterval orderedLess(const FloatInterval &a, const FloatInterval &b, bool orEqual);
   BoolInterval orderedEqual(const FloatInterval &a, const FloatInterval &b);
-  /// The comparison that is true also where an operand is NaN.
+  /// The same comparison, but true if an operand is NaN.
   BoolInterval orUnordered(BoolInterval ordered, const FloatInterval &a, const FloatInterval &b);
   BoolInterval unordered(const FloatInterval &a, const FloatInterval &b);
 
@@ -103,7 +103,7 @@ public:
 private:
   using Bounds = std::pair<mlir::Value, mlir::Value>;
   using Widen = llvm::function_ref<mlir::Value(mlir::Value)>;
-  /// Runs `compute` in i32 when the static bounds show that nothing can leave it, else in i64 with the
+  /// Runs `compute` in i32 if the static bounds exclude an overflow; otherwise in i64, with the
   /// fallback.
   IntInterval wrapping(int64_t min, int64_t max, llvm::function_ref<Bounds(Widen)> compute);
   Bounds products(mlir::Value aLo, mlir::Value aHi, mlir::Value bLo, mlir::Value bHi);
@@ -111,8 +111,8 @@ private:
   FloatInterval corners(const FloatInterval &a, const FloatInterval &b, mlir::Value unsafe);
   mlir::Value selectBound(BoolInterval condition, mlir::Value a, mlir::Value b, mlir::Value joined);
   mlir::Value either(mlir::Value a, mlir::Value b); ///< i1 or; null means false
-  mlir::Value isInfinite(const FloatInterval &a);   ///< null when no bound ever is
-  /// Everything is possible where `unsafe` holds.
+  mlir::Value isInfinite(const FloatInterval &a);   ///< null if no bound can be
+  /// Allows every value if `unsafe` holds.
   FloatInterval escape(FloatInterval a, mlir::Value unsafe);
   FloatInterval widen(FloatInterval a, float low, float high);
   mlir::Value invert(mlir::Value a);

@@ -7,19 +7,19 @@
 
 namespace deft::transforms {
 
-/// What Passes.td says: a function createXPass for each pass, and registerDeftPasses.
+/// From Passes.td: a function createXPass for each pass, and registerDeftPasses.
 #define GEN_PASS_DECL
 #define GEN_PASS_REGISTRATION
 #include "compiler/transforms/Passes.h.inc"
 
-/// What makes imported IR into what back ends take: the passes that they need, with canonicalisation and CSE
-/// between.
+/// The pipeline from imported IR to the IR that back ends take: the passes that they need, with
+/// canonicalisation and CSE in between.
 void buildOptimizePipeline(mlir::OpPassManager &manager);
 
-/// Runs the pipeline; a failure has been reported to the context's diagnostics.
+/// Runs the pipeline. The context's diagnostics report a failure.
 mlir::LogicalResult optimize(mlir::ModuleOp module);
 
-/// Makes the passes and `deft-optimize` known to a command line.
+/// Registers the passes and `deft-optimize` for a command line.
 void registerPasses();
 
 } // namespace deft::transforms

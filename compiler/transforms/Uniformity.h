@@ -6,7 +6,7 @@
 
 namespace deft::transforms {
 
-/// What a value of `mask` or `score` depends on: bits, so that a join is an or.
+/// The dependencies of a value of `mask` or `score`, as bits, so that a join is an or.
 enum class Uniformity : unsigned {
   Launch = 0, ///< neither: constants, scalar parameters, the KV head
   Row = 1,    ///< the query and the query head
@@ -14,8 +14,8 @@ enum class Uniformity : unsigned {
   Pair = 3,
 };
 
-/// The uniformity of every value of a hook region; also in terms of others' regions it is only an or of
-/// operands.
+/// The uniformity of every value of a hook region: always an or over its operands, also for values of other
+/// regions.
 class UniformityAnalysis {
 public:
   explicit UniformityAnalysis(mlir::Region &hook);

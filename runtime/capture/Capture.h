@@ -8,14 +8,14 @@
 #include <string>
 #include <string_view>
 
-/// Whether steps are captured, where to, and how many: one setting of the process. The environment variable
-/// DEFT_CAPTURE has it from the beginning.
+/// Whether steps are captured, to which folder, and how many: one setting for the process. The environment
+/// variable DEFT_CAPTURE sets it from the start.
 namespace deft::capture {
 
 struct Settings {
   std::string folder;
-  bool readsDevice = false; ///< a captured step of a GPU waits for its stream and copies what only it knows
-  bool hasTensors = false;  ///< q, K and V of the step's tokens, too; reads the device
+  bool readsDevice = false; ///< a captured step of a GPU waits for its stream and copies the GPU's values
+  bool hasTensors = false;  ///< also captures q, K and V of the step's tokens; reads the device
   int mostSteps = kMostSteps;
   std::int64_t mostBytes = kMostBytes; ///< of all files together
 
@@ -26,29 +26,29 @@ struct Settings {
 /// `FOLDER`, `FOLDER:device` or `FOLDER:tensors`.
 support::Result<Settings> settingsOf(std::string_view variable);
 
-/// Captures from now on; the folder is made where it is not there. An error where nobody can write into it.
+/// Captures from now on; creates the folder if it does not exist. An error if it is not writable.
 support::Result<void> start(Settings settings);
 void stop();
 
-/// All that an uncaptured step costs: one look at this.
+/// The only cost of a step that is not captured.
 bool isOn() noexcept;
 
-/// Of what is on now; of what was on last where nothing is.
+/// The current settings, or the last ones if capturing is off.
 Settings settings();
 
 struct Written {
   int steps = 0;
   std::int64_t bytes = 0;
-  std::string ended; ///< why no more is written; empty: it goes on, or was never on
+  std::string ended; ///< why capturing ended; empty: it continues, or was never on
 };
 Written written();
 
-/// Of a plan's trees, the first is 1: whether this one is written. The first kFirstSteps are, then those
-/// whose numbers are powers of two.
+/// Whether to write a plan's tree with this number, counted from 1: the first kFirstSteps, then those with a
+/// power of two.
 bool isWanted(long long step) noexcept;
 inline constexpr int kFirstSteps = 4;
 
-/// Writes q.npy, k.npy and v.npy into a folder that is there, and says how many bytes they have.
+/// Writes q.npy, k.npy and v.npy into an existing folder, and returns their size in bytes.
 using WriteTensors = std::function<support::Result<std::int64_t>(const std::string &folder)>;
 
 /// Writes the step, and its tensors (about `tensorBytes`) if a function for them is given. The first failure
@@ -56,7 +56,7 @@ using WriteTensors = std::function<support::Result<std::int64_t>(const std::stri
 /// empty one.
 std::string write(Step step, const WriteTensors &tensors, std::int64_t tensorBytes) noexcept;
 
-/// Ends capturing, because a step could not be looked at.
+/// Ends capturing, because a step could not be examined.
 void giveUp(const std::string &why) noexcept;
 
 } // namespace deft::capture

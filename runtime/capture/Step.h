@@ -11,26 +11,26 @@
 #include <string>
 #include <vector>
 
-/// One decode step of a program, as a file that another machine can run again. docs/files-and-environment.md
+/// One decode step of a program, as a file that another machine can run. docs/files-and-environment.md
 /// describes the file for users.
 namespace deft::capture {
 
 /// When the step was written.
 enum class Moment {
-  Run,    ///< behind the first run of the step's plan
-  Upload, ///< when the plan was uploaded for a graph that was captured before
-  Call,   ///< when the program asked for it, between replays
+  Run,    ///< after the first run of the step's plan
+  Upload, ///< when the plan was uploaded for a graph that was captured earlier
+  Call,   ///< on request of the program, between replays
 };
 
 /// Which attention of the spec the run computed.
 enum class RunKind { Full, Selecting, Sparse };
 
-/// What the run's tensors said.
+/// The properties of the run's tensors.
 struct RunFacts {
   RunKind kind = RunKind::Full;
   bool isInGraph = false; ///< a CUDA graph replays it
   bool hasLse = false;
-  int budget = 0; ///< tokens of a list; 0: nothing is selected
+  int budget = 0; ///< tokens of a list; 0: no selection
   long long qStride = 0, outStride = 0;
   exec::CacheLayouts cache{}; ///< in elements
 };
@@ -47,10 +47,10 @@ struct PageStretch {
   bool operator==(const PageStretch &) const = default;
 };
 
-/// A request's drafts, and which of them see which.
+/// The drafts of a request, and which of them see which.
 struct Drafts {
   tree::DraftedRequest request;
-  int gained = 0; ///< tokens before the drafts that the host's tree does not have
+  int gained = 0; ///< tokens before the drafts that the host's tree does not contain
   std::vector<std::vector<int>> sees =
       {};                       ///< of each draft, in rising order, itself among them; empty: not known
   std::vector<int> depths = {}; ///< of each draft; empty: as many as are above it
@@ -63,32 +63,32 @@ struct PlanFacts {
   long long tokensRead = 0;
 };
 
-/// Why the plan has its config.
+/// The reason for the plan's config.
 struct ConfigReason {
   std::string rule, treeClass, why;
-  std::string file; ///< its name without its folder; empty: of no file
+  std::string file; ///< its name without the folder; empty: from no file
 };
 
 struct Step {
   std::string version; ///< of the library that wrote it
   Moment moment = Moment::Run;
-  bool readDevice = false; ///< the page table, lengths and drafts are those of the GPU at that moment
+  bool readDevice = false; ///< page table, lengths and drafts are the GPU's at that moment
   config_cache::DeviceKey device;
-  std::string attention;               ///< which of the spec's
-  bool isPackaged = false;             ///< a package ran, whose kernels are not in the file
+  std::string attention;               ///< its name in the spec
+  bool isPackaged = false;             ///< the kernels came from a package and are not in the file
   std::vector<package::SpecFile> spec; ///< the spec, then its imports
   std::vector<NamedParam> params;
   std::vector<std::string> paramsLeftOut;
-  std::optional<RunFacts> run; ///< none: nobody saw a run of the plan
+  std::optional<RunFacts> run; ///< none: no run of the plan was observed
   config::Config config;
   ConfigReason reason;
   PlanFacts plan;
   std::optional<double> planUs, runUs;
   int pageSize = 0;                                  ///< 0: the cache is contiguous
-  std::optional<std::vector<PageStretch>> pageTable; ///< of the pages that the tree names; none: not known
-  std::vector<int> lengths;                          ///< tokens of each query's path; empty: as the tree says
+  std::optional<std::vector<PageStretch>> pageTable; ///< of the pages that the tree names; none: unknown
+  std::vector<int> lengths;                          ///< tokens of each query's path; empty: as in the tree
   std::vector<Drafts> drafts;
-  std::string tensors; ///< a folder beside the file, with q.npy, k.npy and v.npy; empty: there is none
+  std::string tensors; ///< a folder next to the file, with q.npy, k.npy and v.npy; empty: none
   tree::KvTree tree;   ///< as the host planned it, with places, nodes as a tree file numbers them
 };
 

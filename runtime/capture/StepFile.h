@@ -6,17 +6,17 @@
 #include <string>
 #include <string_view>
 
-/// Captured steps on disk: JSON that people can read.
+/// Captured steps on disk, as JSON that people can read.
 namespace deft::capture {
 
 /// Equal steps give equal text.
 std::string formatStep(const Step &step);
 
-/// Reads strictly, as tree files are read: an unknown key, a missing one or a number out of range is an error
-/// that names it. What is read can be replayed as far as numbers decide it.
+/// Reads strictly, as for tree files: an unknown or missing key, or a number out of range, is an error that
+/// names it. As far as numbers can tell, the result can be replayed.
 support::Result<Step> parseStep(std::string_view text);
 
-/// The same of a file. A file of another kind is an error that says which kind it is.
+/// The same for a file. For a file of another kind, the error names the kind.
 support::Result<Step> readStep(const std::string &path);
 
 } // namespace deft::capture

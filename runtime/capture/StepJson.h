@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-/// The parts of a captured step as JSON: a pair for each part. Readers throw support::WrongField.
+/// The parts of a captured step as JSON, a pair of functions each. Readers throw support::WrongField.
 namespace deft::capture {
 
 std::string momentName(Moment moment);
@@ -31,7 +31,7 @@ std::vector<NamedParam> paramsOf(const nlohmann::json &json);
 
 std::vector<PageStretch> pageTableOf(const nlohmann::json &list);
 
-/// A list of integers between these.
+/// A list of integers between `least` and `most`.
 std::vector<int> integersOf(const nlohmann::json &list, const char *what, std::int64_t least,
                             std::int64_t most);
 

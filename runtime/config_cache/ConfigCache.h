@@ -12,38 +12,38 @@
 #include <string>
 #include <vector>
 
-/// Which config a variant gets for a tree on a device.
+/// Loads the configs that a variant may get for a tree on a device.
 namespace deft::config_cache {
 
-/// Where entries come from, the strongest first.
+/// The origin of an entry, the strongest first.
 enum class Origin {
   Override,  ///< --config FILE, DEFT_CONFIG_PATH
-  User,      ///< what `deftc tune` found on this machine
-  Installed, ///< what came with deftc
+  User,      ///< found by `deftc tune` on this machine
+  Installed, ///< shipped with deftc
 };
 std::string originName(Origin origin);
 
-/// Where the files are. Empty: there are none of the kind.
+/// The places of files. An empty path means that there are none of that kind.
 struct Places {
-  std::string overridePath;    ///< a file of configs, a folder of such, or a file with one config
+  std::string overridePath;    ///< a file of configs, a folder of such files, or a file with one config
   std::string userFolder;      ///< one file for each device, DeviceKey::fileName()
-  std::string installedFolder; ///< one file for each device, as the user's has
-  /// What `deftc tune --calibrate` found, one file of prices for each device by the same names; those that
-  /// ship are in the program.
+  std::string installedFolder; ///< one file for each device, likewise
+  /// One file of prices for each device, with the same names, from `deftc tune --calibrate`. The program
+  /// contains the shipped ones.
   std::string userPrices = {};
-  /// What was tuned for sparse layers, likewise; the latter beside installedFolder.
+  /// Entries for sparse layers, likewise; the installed ones are next to installedFolder.
   std::string userSparse = {}, installedSparse = {};
 };
 
 /// DEFT_CONFIG_PATH; the folders `configs`, `prices` and `sparse` of the cache (DEFT_CACHE_DIR,
-/// XDG_CACHE_HOME/deftc, HOME/.cache/deftc); share/deftc/configs and sparse beside the program or library
-/// that this code is in. An `overridePath` comes before the variable.
+/// XDG_CACHE_HOME/deftc, HOME/.cache/deftc); share/deftc/configs and sparse next to the program or library
+/// that contains this code. An `overridePath` replaces the variable.
 Places defaultPlaces(const std::string &overridePath = {});
 
-/// What is wrong with a file that somebody names as the override; loading would pass over it with a note.
+/// An error if a file that the user named as the override is faulty; loading would skip it with a note.
 support::Result<void> checkOverride(const std::string &path);
 
-/// A file with one config and nothing else, which an override may be.
+/// Reads a file with a single config, which is one form of an override.
 support::Result<config::Config> readConfig(const std::string &path, DeviceKey::Kind device);
 
 struct FoundFile {
@@ -52,45 +52,45 @@ struct FoundFile {
   FileReading reading;
 };
 
-/// All files of configs there are, of whatever device: by origin, then path. Other files of the folders are
-/// left out, files that should be ones and are not are in; so is the user's folder, where it is not to be
-/// trusted, for all that is in it.
+/// All files of configs, for any device, sorted by origin and path. Other files of the folders are skipped,
+/// but damaged files of configs are included. If the user's folder is not to be trusted, it stands for all
+/// files in it.
 std::vector<FoundFile> findFiles(const Places &places);
 
 struct LoadedEntry {
   Entry entry;
   DeviceKey device;
   Origin origin = Origin::User;
-  std::string path; ///< of its file
+  std::string path; ///< of the file
 };
 
-/// The entries of all files that matter to one device: its own, and those of its siblings. A value; loading
-/// never fails, since a machine without any file is right too: what was wrong with files is in notes().
+/// The entries of all files for one device: its own, and those of its siblings. A value. Loading never fails,
+/// because a machine without files is fine; notes() lists the faults of files.
 class ConfigCache {
 public:
-  /// Knows nothing.
+  /// Contains nothing.
   ConfigCache() = default;
-  /// `hasSparse`: for variants that select, so what was tuned for their sparse layers is read, too.
+  /// `hasSparse` also loads entries for sparse layers, for variants that select.
   static ConfigCache load(const Places &places, const DeviceKey &device, bool hasSparse = false);
 
   const DeviceKey &device() const { return device_; }
-  /// By origin, path and key; the same key may be there several times.
+  /// Sorted by origin, path and key; a key may occur several times.
   const std::vector<LoadedEntry> &entries() const { return entries_; }
-  /// Of an override file that is one config and nothing else.
+  /// From an override file with a single config.
   const std::optional<config::Config> &fixedConfig() const { return fixed_; }
   const std::string &fixedPath() const { return fixedPath_; }
   const std::vector<std::string> &notes() const { return notes_; }
-  /// By which what nobody tuned is chosen, and planned, on the device; none: nothing was loaded.
+  /// The prices for choices without entries, and for plans on the device; none: nothing was loaded.
   const std::optional<config::DevicePrices> &prices() const { return prices_; }
 
-  /// Of layers that read lists of tokens; nothing where it was not asked for.
+  /// For layers that read lists of tokens; empty unless requested.
   const SparseTuning &sparse() const { return sparse_; }
 
-  /// A copy without any: what is chosen where nothing is tuned, by this device's prices.
+  /// A copy without entries: it gives the untuned choices by this device's prices.
   ConfigCache withoutEntries() const;
-  /// A copy without one entry: what would be chosen if it had never been tuned.
+  /// A copy without one entry: it gives the choices as if that had never been tuned.
   ConfigCache without(const LoadedEntry &entry) const;
-  /// This config comes before all others; `from` says whose it is.
+  /// Puts this config before all others; `from` names its origin.
   void fix(config::Config config, std::string from) {
     fixed_ = std::move(config);
     fixedPath_ = std::move(from);

@@ -10,54 +10,54 @@
 
 namespace deft::config_cache {
 
-/// Whether plans of the one can be run by the other's kernels, if not as fast.
+/// Whether the kernels of one config can run the plans of the other, if not as fast.
 bool haveSameTiles(const config::Config &a, const config::Config &b);
 
-/// Whether two configs run by the same kernels: then they differ only in how plans are made.
+/// Whether two configs have the same kernels, so that only their plans differ.
 bool haveSameKernels(const config::Config &a, const config::Config &b);
 
-/// Gives each step of a run its config. As long as the tree stays in its class, or near its edge, nothing is
-/// looked up and nothing is allocated. What the tree would get untuned is worked out, by plans, only where
-/// that is what it gets. For one thread at a time.
+/// Gives each step of a run its config. While the tree stays in its class, or near its edge, this looks
+/// nothing up and allocates nothing. It makes plans to find the untuned choice only if the tree gets that
+/// one. For one thread at a time.
 class ConfigChooser {
 public:
-  /// `untuned` are the configs among which rule `heuristic` chooses by the tree, on a device of so many
+  /// Rule `heuristic` chooses among the `untuned` configs by the tree, on a device with `units`
   /// multiprocessors. The target (null: the processor) must outlive the chooser.
   ConfigChooser(std::shared_ptr<const ConfigCache> cache, std::shared_ptr<const spec::Variant> variant,
                 const target::Target *target, std::vector<config::Config> untuned, int units);
-  /// With a single untuned config, whatever the tree.
+  /// With a single untuned config for all trees.
   ConfigChooser(std::shared_ptr<const ConfigCache> cache, std::shared_ptr<const spec::Variant> variant,
                 const target::Target *target, config::Config untuned)
       : ConfigChooser(std::move(cache), std::move(variant), target,
                       std::vector<config::Config>{std::move(untuned)}, 0) {}
 
-  /// What the mask shows, where its parameters have other values than the defaults. The next tree begins a
-  /// new run.
+  /// Sets the reach of the mask if its parameters do not have their defaults. The next tree begins a new
+  /// run.
   void setReach(const plan::Reach &reach);
 
-  /// For the tree as it is now; valid until the next call. Says nothing of what would come next.
+  /// The ruling for the current tree; valid until the next call. Its list of next candidates is empty.
   const Ruling &choose(const tree::KvTree &tree);
-  /// For a tree whose features are known.
+  /// The same for a tree with known features.
   const Ruling &choose(const tree::KvTree &tree, const TreeFeatures &features);
-  /// For one that is made where plans of it are to be compared.
+  /// The same for a tree that is made only if its plans must be compared.
   const Ruling &choose(const std::function<const tree::KvTree &()> &treeOf, const TreeFeatures &features);
 
-  /// As choose(), with all that would come next, the untuned choice at last.
+  /// As choose(), with all next candidates; the last is the untuned choice.
   const Ruling &explain(const tree::KvTree &tree);
 
-  /// What was chosen last; of a new chooser, the heuristic's.
+  /// The last ruling; for a new chooser, the heuristic's.
   const Ruling &ruling() const { return ruling_; }
 
-  /// By which kernels are compared where nothing is tuned.
+  /// The prices by which kernels are compared if nothing is tuned.
   const config::CostCoefficients &kernelPrices() const { return untuned_.kernelPrices(); }
 
-  /// How often choose() has looked for a config, because the class was another one than before.
+  /// How many times choose() searched for a config, because the class had changed.
   int changes() const { return changes_; }
 
-  /// From now on, only configs that run by these kernels, which are loaded. A class that has none gets this
-  /// very config.
+  /// Allows from now on only configs for these kernels, which are loaded. A class without one gets this
+  /// config.
   void pinKernels(const config::Config &config);
-  /// To the kernels of what was chosen last.
+  /// The same with the kernels of the last ruling.
   void pinKernels() { pinKernels(config::Config(ruling_.config())); }
 
   /// The next tree begins a new run.

@@ -11,26 +11,26 @@
 
 namespace deft::config_cache {
 
-/// Whose times these are. There is one file of configs for each.
+/// The device to which times belong. There is one file of configs for each.
 struct DeviceKey {
   using Kind = config::DeviceKind;
 
   Kind kind = Kind::Cpu;
   std::string arch;   ///< GPU: its compute capability, "sm_90"; CPU: "x86-64-v4"
   int vectorBits = 0; ///< CPU only
-  int units = 0;      ///< GPU: multiprocessors; CPU: threads that run
+  int units = 0;      ///< GPU: multiprocessors; CPU: threads in use
   std::string name;   ///< the model: "NVIDIA H200", "AMD EPYC 9654 96-Core Processor"
 
   bool operator==(const DeviceKey &) const = default;
 
   static DeviceKey ofGpu(const device::DeviceFacts &facts);
-  /// This machine's processor with so many threads.
+  /// This machine's processor with `threads` threads.
   static DeviceKey ofCpu(int threads);
 
-  /// Whether the other is another model whose configs fit: of this architecture and with as many units.
+  /// Whether the other is a different model with suitable configs: same architecture, as many units.
   bool isSibling(const DeviceKey &other) const;
 
-  /// "sm_90-132-nvidia_h200.json": one name for a key.
+  /// "sm_90-132-nvidia_h200.json": each key has its own name.
   std::string fileName() const;
   /// "NVIDIA H200 (sm_90, 132 multiprocessors)".
   std::string text() const;
@@ -39,10 +39,10 @@ struct DeviceKey {
 nlohmann::json toJson(const DeviceKey &key);
 support::Result<DeviceKey> deviceKeyFromJson(const nlohmann::json &json);
 
-/// The target whose kernels a GPU runs; null for a processor, and for a GPU that no table knows.
+/// The target whose kernels the GPU runs; null for a processor and for a GPU that no table contains.
 const target::Target *targetOf(const DeviceKey &key);
 
-/// The processor's name as the system tells it, or "unnamed".
+/// The processor's name from the system, or "unnamed".
 std::string cpuModelName();
 
 } // namespace deft::config_cache

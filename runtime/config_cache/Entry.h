@@ -16,54 +16,54 @@
 
 namespace deft::config_cache {
 
-/// Times of the tuned and the untuned config, taken together.
+/// Times of the tuned and of the untuned config, measured together.
 struct Measurement {
-  double tunedUs = 0;   ///< median on a GPU, fastest run on a CPU; of several trees the geometric mean
+  double tunedUs = 0;   ///< median on a GPU, fastest run on a CPU; geometric mean over several trees
   double untunedUs = 0; ///< of the default config on the same trees
   double spread = 0;    ///< of tunedUs, relative: half the range between the quartiles, over the median
-  int trees = 0;        ///< of the class that were measured
+  int trees = 0;        ///< trees of the class that were measured
 
   double gain() const { return tunedUs > 0 ? untunedUs / tunedUs : 1; }
   bool operator==(const Measurement &) const = default;
 };
 
-/// Trees are alike up to this distance: a tenth of a doubling.
+/// Trees count as similar up to this distance: a tenth of a doubling.
 inline constexpr double kLikeness = 0.1;
 
-/// From a tree that stands here to the nearest of others, in the dimension in which they differ most.
-/// Infinite without others.
+/// The distance from a tree to the nearest of others, in the dimension with the largest difference. Infinite
+/// if there are no others.
 double distanceToNearest(const std::vector<Coordinates> &others, const Coordinates &tree);
 
-/// What tuning found out for one variant and one class of trees.
+/// The result of tuning for one variant and one class of trees.
 struct Entry {
   VariantSignature signature;
   TreeClass treeClass;
   config::Config config;
-  /// Nothing was clearly faster, so `config` is the untuned one.
+  /// Nothing was clearly faster: `config` is the untuned one.
   bool keepsDefault = false;
-  /// False: the search ended because its time was over, and more of it may find something faster.
+  /// False: the search ran out of time, and might have found something faster.
   bool isComplete = true;
-  /// Not empty: what was tuned lost on other trees of the class, so it is for trees that are like one of
-  /// these; the others keep the untuned choice.
+  /// If not empty, the tuned config lost on other trees of the class. So it applies only to trees that are
+  /// similar to one of these; other trees keep the untuned choice.
   std::vector<Coordinates> onlyFor;
-  double within = kLikeness; ///< how near to one of these; less where what was tuned lost that near
+  double within = kLikeness; ///< the distance that counts as similar; less if the tuned config lost nearby
   Measurement measurement;
   Provenance provenance;
 
-  /// Whether the config is for a tree that stands here, or so many times as far away; none: for a tree of
-  /// which only the class is known.
+  /// Whether the config applies to a tree with these coordinates, or within `slack` times the distance; none:
+  /// only the class of the tree is known.
   bool isFor(const std::optional<Coordinates> &tree, double slack = 1) const;
-  /// Whether today's kernels of a device were timed.
+  /// Whether the times are of today's kernels for the device.
   bool isFresh(DeviceKey::Kind device) const;
 };
 
-/// Entries are sorted and found by this: "q32-kv8-d128-bf16-p16nhd-plain c1-t14-q6-s3-d2-f0".
+/// The key by which entries are sorted and found: "q32-kv8-d128-bf16-p16nhd-plain c1-t14-q6-s3-d2-f0".
 std::string keyOf(const Entry &entry);
 
 nlohmann::json toJson(const Entry &entry);
-/// Of a file for a device of this kind. Checks types and ranges; legality depends on a target and is checked
-/// on selection. An unknown key, or a class of another version, is an error: what is not understood is not
-/// used.
+/// Reads an entry of a file for this kind of device. Checks types and ranges; legality depends on a target,
+/// so the selection checks it. An unknown key, or a class of another version, is an error, so that only
+/// entries that are understood are used.
 support::Result<Entry> entryFromJson(const nlohmann::json &json, DeviceKey::Kind device);
 
 } // namespace deft::config_cache

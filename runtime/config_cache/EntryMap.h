@@ -8,25 +8,25 @@
 
 namespace deft::config_cache {
 
-/// Entries by key, each key once, in time that grows with how many there are, whatever keys they have.
+/// Entries by key, each key once. Time grows with the number of entries, for any keys.
 class EntryMap {
 public:
   explicit EntryMap(DeviceKey::Kind kind);
 
-  /// Of each key the better one: fresher kernels, a whole search, a later date, a shorter time. A total order
-  /// up to equal texts, so that files merge to the same bytes in whatever order they come. A date that is not
-  /// yet, by more than clocks differ, is none: it would win for good.
+  /// For each key the better entry stays: fresher kernels, a complete search, a later date, a shorter time.
+  /// This is a total order up to equal texts, so files merge to the same bytes in any order. A date further
+  /// in the future than clocks differ is ignored, because it would win forever.
   void add(Entry entry);
-  /// The entry takes the place of one that is there, by the conflict's rule.
+  /// Replaces an existing entry if the rule for conflicts says so.
   void put(const Entry &entry, Conflict conflict, WriteReport &report);
 
-  /// Calls back with the key of each that was added more than once, and how often.
+  /// Calls back for each key that was added more than once, with the number of times.
   template <typename Callback> void eachRepeated(Callback callback) const {
     for (const auto &[key, slot] : byKey_)
       if (slot.times > 1)
         callback(key, slot.times);
   }
-  /// Gives all entries away, by key: the map is empty then.
+  /// Returns all entries, sorted by key, and leaves the map empty.
   std::vector<Entry> take();
 
 private:
@@ -41,11 +41,11 @@ private:
   bool staysFor(const Entry &old, const Entry &measured) const;
 
   DeviceKey::Kind kind_;
-  std::string latest_; ///< date that counts
+  std::string latest_; ///< the latest date that counts
   std::map<std::string, Slot> byKey_;
 };
 
-/// Adds to the kept entries of files (ConfigFile::kept): each once, sorted.
+/// Adds to the kept entries of files (ConfigFile::kept): without repeats, sorted.
 void addKept(std::vector<std::string> &kept, const std::vector<std::string> &more);
 
 } // namespace deft::config_cache

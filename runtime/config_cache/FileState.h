@@ -2,14 +2,14 @@
 
 namespace deft::config_cache {
 
-/// What a file turned out to be.
+/// The result of reading a file.
 enum class FileState {
   Good,
   Absent,
-  Broken,     ///< no JSON, or not of this format
-  Unreadable, ///< there, but it cannot be opened, is no regular file or is too large
-  Untrusted,  ///< in deftc's own cache, but of another user, or others may write it
-  Unknown,    ///< of another version: left alone
+  Broken,     ///< not JSON, or not of this format
+  Unreadable, ///< cannot be opened, is not a regular file, or is too large
+  Untrusted,  ///< in deftc's own cache, but owned by another user, or writable by others
+  Unknown,    ///< of another version; not changed
 };
 
 } // namespace deft::config_cache

@@ -6,14 +6,14 @@
 
 namespace deft::config_cache {
 
-/// Rows of the largest tiles that are weighed for every tree.
+/// The most rows of tiles that are considered for every tree.
 constexpr int kUsualRows = 128;
 
-/// Whether a config, by its rows, is weighed only for trees that take long by the others, and that have
-/// tokens whose readers fill it.
+/// Whether a config has more rows than that. It is then considered only for trees that take long with the
+/// others and that have tokens with enough readers to fill its tiles.
 inline bool isForLargeTrees(const config::Config &config) { return config::mostRows(config) > kUsualRows; }
 
-/// The first of the untuned configs, and the others that are weighed for every tree.
+/// The first untuned config, and the others that are considered for every tree.
 inline std::vector<config::Config> usualOf(const std::vector<config::Config> &untuned) {
   std::vector<config::Config> usual;
   for (const config::Config &config : untuned)

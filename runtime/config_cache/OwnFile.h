@@ -2,23 +2,23 @@
 
 #include "runtime/config_cache/ConfigFile.h"
 
-/// What may be done to a file of a device, by whose it is.
+/// The changes that are allowed for a device's file, depending on its owner.
 namespace deft::config_cache {
 
 support::Trust trustIn(Place place);
-/// Of a new file.
+/// The mode of a new file.
 unsigned modeIn(Place place);
-/// A folder of deftc's own is made private.
+/// Creates the folder; a folder of deftc's own becomes private.
 support::Result<void> makeFolderOf(const std::string &path, Place place);
 
-/// What a reading of a file says of it.
+/// The facts about a file after it was read.
 struct FileFacts {
   FileState state;
-  const DeviceKey &device;    ///< of a good one
-  const std::string &message; ///< of any other
+  const DeviceKey &device;    ///< if the state is Good
+  const std::string &message; ///< otherwise
 };
 
-/// What another version or device wrote, nobody can read, or is no file of this format, is not touched.
+/// An error for files that must not change: of another version, device or format, or unreadable ones.
 support::Result<void> checkOwn(const FileFacts &file, const std::string &path, Place place,
                                const DeviceKey &device);
 

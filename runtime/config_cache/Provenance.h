@@ -12,12 +12,12 @@
 
 namespace deft::config_cache {
 
-/// Where an entry comes from.
+/// The origin of an entry.
 struct Provenance {
   std::string deftcVersion; ///< "0.1.0"
-  std::string kernelHash;   ///< of the kernels that were timed; see kernelHash()
+  std::string kernelHash;   ///< of the timed kernels; see kernelHash()
   std::string date;         ///< "2026-11-21T08:30:00Z"
-  std::string driver;       ///< of a GPU: what the driver calls itself; else empty
+  std::string driver;       ///< of a GPU: its name for itself; else empty
   std::string note;         ///< for people
 
   bool operator==(const Provenance &) const = default;
@@ -26,18 +26,18 @@ struct Provenance {
 nlohmann::json toJson(const Provenance &provenance);
 support::Result<Provenance> provenanceFromJson(const nlohmann::json &object);
 
-/// What a compiler sees of a C++ text that has no literal with `//` in it: no comments and no layout.
+/// A C++ text without comments and layout, as compilers see it. It must have no literals that contain `//`.
 std::string codeOf(std::string_view text);
 
-/// Names the kernels of this build that are for such tensors: device code of a GPU (its comments and layout
-/// apart), which is other code where values are in keys and where products are of 8 bits; the code generator
-/// of a CPU. Entries with another hash are stale: their times were those of other kernels.
+/// Identifies the kernels of this build for such tensors: for a GPU the device code without comments and
+/// layout, which differs if values are in keys or products are of 8 bits; for a CPU the code generator.
+/// Entries with another hash are stale, because their times belong to other kernels.
 const std::string &kernelHash(DeviceKey::Kind kind, const spec::Tensors &tensors);
 
-/// Of the kernels alone that sparse layers run, likewise.
+/// The same for only the kernels of sparse layers.
 const std::string &sparseKernelHash();
 
-/// Now, or so far ahead, as Provenance::date has it.
+/// The current time, or that time plus `ahead`, in the form of Provenance::date.
 std::string timestamp(std::chrono::seconds ahead = {});
 
 } // namespace deft::config_cache

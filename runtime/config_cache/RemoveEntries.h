@@ -9,8 +9,8 @@
 
 namespace deft::config_cache {
 
-/// Takes what is unwanted out of a file of a device, of configs or of sparse layers, and says how many
-/// entries that were. One that is not there has none, and one that cannot be read is left as it is.
+/// Removes the unwanted entries from a device's file of configs or of sparse layers, and returns their
+/// number. A file that does not exist has none; a file that cannot be read does not change.
 template <class Read, class Format, class IsUnwanted>
 support::Result<int> removeFrom(const std::string &path, Read &&read, Format &&format,
                                 IsUnwanted &&isUnwanted) {

@@ -4,7 +4,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-/// The rules, in their order. specs/CONFIGS.md tells them to users.
+/// The rules, in their order. specs/CONFIGS.md explains them for users.
 namespace deft::config_cache {
 
 enum class Rule {
@@ -27,39 +27,39 @@ inline constexpr double kDoubtDistance = 0.4;
 /// What a sibling device adds to a distance.
 inline constexpr double kSiblingDistance = 0.5;
 
-/// Ok where a config can be used; else the error says why not.
+/// Success if a config can be used; otherwise the error gives the reason.
 using LegalityCheck = std::function<support::Result<void>(const config::Config &)>;
 
-/// Reports show at most this many of Ruling::next.
+/// Reports show at most this many entries of Ruling::next.
 inline constexpr std::size_t kMostNext = 8;
 
 struct Request {
   VariantSignature signature;
   TreeClass treeClass;
-  LegalityCheck isLegal;    ///< asked for every entry before it is used; none: all are
+  LegalityCheck isLegal;    ///< called for every entry before it is used; none: all are legal
   std::string kernelHash;   ///< of the kernels that will run; see kernelHash()
-  config::Config heuristic; ///< what is used where no entry is
+  config::Config heuristic; ///< used if no entry is
   double nearbyLimit = kNearbyLimit;
-  bool withStaleNearby = false;  ///< before the heuristic, to see what they would be worth
-  std::string heuristicWhy = {}; ///< why this one, where there was a choice
+  bool withStaleNearby = false;  ///< also ranks stale nearby entries before the heuristic, to see their worth
+  std::string heuristicWhy = {}; ///< the reason for this one, if there was a choice
   std::size_t mostNext = kMostNext;
-  /// Where the tree stands; none: only its class is known, and what is for some trees alone is not for it.
+  /// The tree's coordinates; none: only its class is known, so entries for certain trees do not apply.
   std::optional<Coordinates> coordinates = {};
 };
 
 struct Candidate {
   Rule rule = Rule::Heuristic;
-  config::Config config;           ///< of an entry that keeps the default, or is for others: the heuristic's
-  double distance = 0;             ///< 0: an entry for just this
-  bool isOwn = false;              ///< the entry is for just this variant and class, of whatever device
-  bool isStale = false;            ///< other kernels were timed
+  config::Config config;           ///< the heuristic's if the entry keeps the default or is for other trees
+  double distance = 0;             ///< 0: an entry for exactly this class
+  bool isOwn = false;              ///< the entry is for exactly this variant and class, on any device
+  bool isStale = false;            ///< the times belong to other kernels
   bool isForOthers = false;        ///< the entry's config is for other trees of the class (Entry::onlyFor)
-  std::optional<LoadedEntry> from; ///< none: the heuristic's, or a fixed config's
-  std::string path;                ///< of the file; empty: the heuristic's
-  std::string reason;              ///< of the heuristic's, Request::heuristicWhy
-  bool isAlone = true;             ///< of the heuristic's: there is no entry that could be used
+  std::optional<LoadedEntry> from; ///< none: from the heuristic, or a fixed config
+  std::string path;                ///< of the file; empty: from the heuristic
+  std::string reason;              ///< for the heuristic: Request::heuristicWhy
+  bool isAlone = true;             ///< for the heuristic: no entry could be used
 
-  /// Whether this is the untuned choice, by whichever rule.
+  /// Whether this is the untuned choice, by any rule.
   bool isUntuned() const {
     return rule == Rule::Heuristic || (from && (from->entry.keepsDefault || isForOthers));
   }
@@ -67,7 +67,7 @@ struct Candidate {
   std::string why() const;
 };
 
-/// What fits but cannot be used.
+/// An entry that fits but cannot be used.
 struct Rejected {
   std::optional<LoadedEntry> entry; ///< none: a fixed config
   std::string path;
@@ -76,7 +76,7 @@ struct Rejected {
 
 struct Ruling {
   Candidate chosen;
-  std::vector<Candidate> next; ///< what would come after it, the heuristic's at last
+  std::vector<Candidate> next; ///< the next candidates in order; the last is the heuristic's
   std::vector<Rejected> rejected;
   VariantSignature signature;
   TreeClass treeClass;
@@ -85,11 +85,11 @@ struct Ruling {
   Rule rule() const { return chosen.rule; }
 };
 
-/// Never fails: the last rule always has a config. Pure: the same arguments give the same ruling.
+/// Never fails, since the last rule always has a config. Pure: equal arguments give equal rulings.
 ///
-/// Rules come first; within a rule nearer entries, then those of the stronger origin. A stale entry for this
-/// variant and class comes among the near ones, and one that was cut short is one of them (kDoubtDistance);
-/// neither matters of an override.
+/// Rules come first; within a rule nearer entries come first, then those of stronger origin. A stale entry
+/// for this variant and class ranks among the nearby ones, and so does one whose search was cut short
+/// (kDoubtDistance). Neither applies to an override.
 Ruling applyRules(const ConfigCache &cache, const Request &request);
 
 nlohmann::json toJson(const Candidate &candidate);

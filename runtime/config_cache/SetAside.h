@@ -6,11 +6,11 @@
 
 namespace deft::config_cache {
 
-/// Of new files in the cache: what others might write there would not be read again.
+/// The mode of new files in the cache: files that others may write would not be read again.
 inline constexpr unsigned kCachedMode = 0644;
 
-/// Keeps what a file of the cache that is no longer whole has beside it, so that nothing of it is lost; the
-/// copy's name.
+/// Copies a damaged file of the cache next to it, so that nothing is lost; returns the name of the
+/// copy.
 support::Result<std::string> setAside(const std::string &path);
 
 } // namespace deft::config_cache

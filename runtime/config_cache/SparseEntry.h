@@ -12,7 +12,7 @@
 
 namespace deft::config_cache {
 
-/// How lists are best cut for so many queries that read them.
+/// The best cut of lists for a number of queries that read them.
 struct TimedCut {
   int queries = 0;
   int itemTokens = 0; ///< a multiple of the tile's tokens; 0: nothing was clearly faster than the rule's cut
@@ -23,38 +23,38 @@ struct TimedCut {
   bool operator==(const TimedCut &) const = default;
 };
 
-/// What tuning found out for the sparse layers of one variant and lists of one length, by one tile.
+/// The result of tuning for the sparse layers of one variant with lists of one length, with one tile.
 struct SparseEntry {
   VariantSignature signature;
   spec::SelectBy by = spec::SelectBy::KvHead;
   int budget = 0; ///< tokens of a list
   int tileKv = 0, stages = 0, warps = 0;
-  bool isChosen = false;      ///< of several tiles, the rule's among them: kernels are compiled with this one
+  bool isChosen = false;      ///< the chosen one of several tiles, with which kernels are compiled
   std::vector<TimedCut> cuts; ///< by rising queries
   Provenance provenance;
 
   bool isOf(const spec::Variant &variant) const;
   bool isOf(const config::PhaseConfig &tile) const;
-  /// Timed with today's kernels.
+  /// Whether the times are of today's kernels.
   bool isFresh() const;
-  /// Of its cuts, as they are read now, over the rule's tile and cut: the geometric mean; 1 of none.
+  /// The gain of its cuts over the rule's tile and cut: the geometric mean; 1 without cuts.
   double gain() const;
   bool operator==(const SparseEntry &) const = default;
 };
 
-/// Whether both are about the same lists, whatever the tile.
+/// Whether both are for the same lists, with any tiles.
 bool areOfSameLists(const SparseEntry &a, const SparseEntry &b);
 
-/// Entries are sorted and found by this: "q32-kv8-d128-bf16-p16nhd-plain kv_head 4096 64x2x4".
+/// The key by which entries are sorted and found: "q32-kv8-d128-bf16-p16nhd-plain kv_head 4096 64x2x4".
 std::string keyOf(const SparseEntry &entry);
 
 nlohmann::json toJson(const SparseEntry &entry);
-/// Checks types and ranges; an unknown key is an error: what is not understood is not used. Whether a tile is
-/// legal depends on a target and is checked where it is asked for.
+/// Checks types and ranges. An unknown key is an error, so that only entries that are understood are used.
+/// The legality of a tile depends on a target, so code that uses the tile checks it.
 support::Result<SparseEntry> sparseEntryFromJson(const nlohmann::json &json);
 
-/// `newer`, with those cuts of an older entry of its key that it lacks, if both were timed with the same
-/// kernels.
+/// `newer`, plus the cuts of an older entry with the same key that it lacks, if the times of both are of the
+/// same kernels.
 SparseEntry withOlderCuts(SparseEntry newer, const SparseEntry &older);
 
 } // namespace deft::config_cache

@@ -11,18 +11,18 @@
 
 namespace deft::config_cache {
 
-/// Where a tuned tile or cut stands.
+/// A tuned tile or cut, and its file.
 struct LoadedSparseEntry {
   SparseEntry entry;
   std::string path; ///< of its file
 };
 
-/// Whether the tile is among those that may be compiled for the target, by all that the entry knows of its
+/// Whether the tile may be compiled for the target, as far as the entry describes its
 /// attention.
 bool isLegal(const SparseEntry &entry, const target::Target &target);
 
-/// What was tuned for the sparse layers of one device: the strongest entries first. What cannot be used, of
-/// other kernels or with a tile that is not legal, is passed over.
+/// The entries for the sparse layers of one device, the strongest first. Entries that cannot be used are
+/// skipped: those of other kernels, or with a tile that is not legal.
 class SparseTuning {
 public:
   SparseTuning() = default;
@@ -30,18 +30,18 @@ public:
 
   const std::vector<LoadedSparseEntry> &entries() const { return entries_; }
 
-  /// The entry of the tile that a variant's kernel is compiled with, by the first of its budgets that has
-  /// one: there is one such kernel, whatever the budget. Null: nothing was tuned, so it is
-  /// kernels::sparsePhase().
+  /// The entry of the tile with which a variant's kernel is compiled. Since one kernel serves all budgets,
+  /// this is the entry of the first budget that has one. Null: nothing was tuned, so kernels::sparsePhase()
+  /// applies.
   const LoadedSparseEntry *chosenFor(const spec::Variant &variant, const target::Target &target) const;
-  /// Its shape.
+  /// The shape of that tile.
   std::optional<config::PhaseConfig> phaseFor(const spec::Variant &variant,
                                               const target::Target &target) const;
 
-  /// The entry for lists of so many tokens that are read by a kernel with this tile; null: there is none.
+  /// The entry for lists of this budget that a kernel with this tile reads; null: there is none.
   const LoadedSparseEntry *findFor(const spec::Variant &variant, int budget,
                                    const config::PhaseConfig &tile) const;
-  /// How lists of any budget are cut for the kernel that reads them: none where there is no such kernel.
+  /// How lists of each budget are cut for the kernel that reads them; empty if there is no such kernel.
   std::vector<config::SparseCut> cutsFor(const spec::Variant &variant,
                                          const package::KernelSet &kernels) const;
 

@@ -12,16 +12,16 @@
 
 namespace deft::config_cache {
 
-/// A tree in the numbers that its class is made of. Only what some query sees counts.
+/// The properties of a tree that determine its class. Only tokens that some query sees count.
 struct TreeFeatures {
-  std::int64_t tokens = 0;     ///< that must be read at least once
+  std::int64_t tokens = 0;     ///< tokens that must be read at least once
   std::int64_t pathTokens = 0; ///< sum over the queries' paths
   int queries = 0;
   int levels = 0;
   double shortTokens = 0; ///< tokens in short nodes; a node of kShortFrom tokens counts half
 
-  /// Nodes of at most kShortAll tokens are short, those of kShortNone are not, and between the two the share
-  /// falls evenly: else a step in which all branches reach the length of a tile would move a tree from one
+  /// Nodes of at most kShortAll tokens are short, nodes of kShortNone are not, and in between the share falls
+  /// linearly. Otherwise a step in which all branches reach the length of a tile would move a tree from one
   /// end of the scale to the other.
   static constexpr int kShortAll = 32, kShortFrom = 64, kShortNone = 96;
 
@@ -29,16 +29,16 @@ struct TreeFeatures {
   double shortShare() const { return tokens > 0 ? shortTokens / static_cast<double>(tokens) : 0; }
 
   Coordinates coordinates() const;
-  Coordinates place() const; ///< the coordinates to a thousandth: a file need not say more
+  Coordinates place() const; ///< rounded to a thousandth, which is enough for files
 };
 
 /// The features of a tree that has been read.
 TreeFeatures featuresOf(const plan::TreeView &view);
-/// The features of beams as a tree, where each beam sees all its tokens.
+/// The features of beams as a tree in which each beam sees all its tokens.
 TreeFeatures featuresOf(const tree::BeamTree &beams);
 
-/// Takes features of what a mask shows, in time for nodes and queries; allocates nothing once it has seen a
-/// tree of the size.
+/// Computes features of the tokens that a mask shows, in time linear in nodes and queries. Allocates only if
+/// a tree is larger than any before.
 class TreeClassifier {
 public:
   explicit TreeClassifier(plan::Reach reach = {}) : reach_(std::move(reach)) {}
@@ -57,16 +57,16 @@ private:
 
 TreeClass classOf(const TreeFeatures &features);
 
-/// The class of a tree that changes step by step. It lets go of a bucket only where the tree has left it by a
-/// margin, so a run that goes to and fro over an edge stays with one config.
+/// The class of a tree that changes step by step. It leaves a bucket only when the tree is outside by a
+/// margin, so a run that crosses an edge back and forth keeps one config.
 class ClassFollower {
 public:
-  /// Sixths of a bucket: a number that is a power of two has to fall or rise by more than 1.58 times.
+  /// In buckets: a number that is a power of two must fall or rise by a factor of more than 1.58.
   static constexpr double kMargin = 1.0 / 6;
 
   /// The class of the next step's tree.
   TreeClass follow(const TreeFeatures &features);
-  /// Forgets the run: the next step is a first one.
+  /// Forgets the run: the next step is the first of a new one.
   void restart() { hasClass_ = false; }
 
 private:

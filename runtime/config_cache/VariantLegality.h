@@ -8,16 +8,16 @@
 
 namespace deft::config_cache {
 
-/// Whether the config is one of those that the schedule allows: its partition (`auto` allows all), its chunk
-/// and the tiles of its phases. What the schedule does not name is free.
+/// Whether the schedule allows the config: its partition (`auto` allows all), its chunk and the tiles of its
+/// phases. Everything that the schedule does not name is free.
 support::Result<void> checkSchedule(const spec::ScheduleSpec &schedule, const config::Config &config);
 
-/// What a GPU of this target can run of a variant, or with none the CPU; its schedule has its say. Both
-/// arguments must outlive the function that is returned.
+/// Checks whether a GPU of this target (null: the CPU) can run a config for a variant, and whether its
+/// schedule allows it. Both arguments must outlive the returned function.
 LegalityCheck legalityFor(const spec::Variant &variant, const target::Target *target);
 LegalityCheck legalityFor(spec::Variant &&variant, const target::Target *target) = delete;
 
-/// What to ask of applyRules() for a variant, whose `untuned` config is the one of rule `heuristic`. The
+/// The request to applyRules() for a variant; its `untuned` config is the one of rule `heuristic`. The
 /// variant and the target must outlive the request.
 Request requestFor(const spec::Variant &variant, const TreeClass &treeClass, const target::Target *target,
                    config::Config untuned);

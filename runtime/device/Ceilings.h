@@ -6,21 +6,21 @@
 
 namespace deft::device {
 
-/// The best that a GPU model was measured to do.
+/// The best rates measured on a GPU model.
 struct Ceilings {
   std::string_view model;
   double readGBs = 0;   ///< cold read of a large buffer
   double f16TFlops = 0; ///< matrix product of 8192^3
   double bf16TFlops = 0;
   double launchUs = 0;    ///< an empty kernel in a graph
-  double readStartUs = 0; ///< a cold read of next to nothing, launch included
+  double readStartUs = 0; ///< a cold read of almost nothing, including the launch
 };
 
-/// The ceilings of the model that a device's name tells; null for one that was never measured.
+/// The ceilings of the model in a device's name; null if that was never measured.
 const Ceilings *ceilingsOf(std::string_view deviceName);
 
-/// The least time that reading `cacheBytes` once and computing `flops` can take: the larger of a cold
-/// read and of the flops at the matrix rate, one launch included in each.
+/// The least time for reading `cacheBytes` once and computing `flops`: the larger of a cold read and of the
+/// flops at the matrix rate, each including one launch.
 double floorUs(const Ceilings &ceilings, spec::DType dtype, double cacheBytes, double flops);
 
 } // namespace deft::device

@@ -16,23 +16,23 @@ struct DeviceFacts {
   int multiprocessors = 0;
   std::size_t l2Bytes = 0;
   std::size_t memoryBytes = 0;
-  int ordinal = 0; ///< as the driver counts
+  int ordinal = 0; ///< the driver's number
 };
 
-/// Asks for the facts of a GPU, of whatever age, without making a context on it.
+/// Gets the facts of a GPU of any age, without making a context on it.
 support::Result<DeviceFacts> lookAt(const Driver &driver, int ordinal);
 
-/// Compute capability 8.0 or newer; the error says what it is.
+/// Requires compute capability 8.0 or newer; the error contains the actual one.
 support::Result<void> checkSupported(const DeviceFacts &facts);
 
-/// One GPU and its primary context, which all in the process share. Any thread may use it, and what is made
-/// of it: calls make the context current for their own time where it is not, and use no stream that a program
-/// knows of, so it may be capturing on any of its own. The stream is for tools, which want one, from one
-/// thread at a time.
+/// One GPU and its primary context, which all code in the process shares. Any thread may use it and objects
+/// made with it. Calls make the context current while they run, if it is not, and use no stream that the
+/// program knows, so its own streams may be capturing. The device's stream is for tools, from one thread at a
+/// time.
 class Device {
 public:
-  /// Opens a GPU. One older than compute capability 8.0 is an error: its matrix units lack bf16. The calling
-  /// thread's current context stays what it was.
+  /// Opens a GPU. A compute capability below 8.0 is an error, because its matrix units lack bf16. The calling
+  /// thread's current context does not change.
   static support::Result<std::shared_ptr<Device>> open(std::shared_ptr<const Driver> driver, int ordinal = 0);
   /// With the machine's driver.
   static support::Result<std::shared_ptr<Device>> open(int ordinal = 0);
@@ -45,10 +45,10 @@ public:
   const cu::Api &api() const { return driver_->api(); }
   cu::Stream stream() const { return stream_; }
   support::Result<void> synchronize(const std::string &whatRan) const;
-  /// Whether what is put on the stream becomes a graph's. The context is to be current.
+  /// Whether work on the stream becomes part of a graph. The context must be current.
   support::Result<bool> isCapturing(cu::Stream stream) const;
 
-  /// While it lives, the device's context is the thread's current one.
+  /// Makes the device's context the thread's current one during its lifetime.
   class [[nodiscard]] Current {
   public:
     explicit Current(const Device &device);
@@ -57,7 +57,7 @@ public:
     Current &operator=(const Current &) = delete;
 
   private:
-    const cu::Api *pushed_ = nullptr; ///< null: it was current already
+    const cu::Api *pushed_ = nullptr; ///< null: it was already current
   };
 
 private:
@@ -67,13 +67,13 @@ private:
   cu::Device device_ = 0;
   cu::Context context_ = nullptr;
   cu::Stream stream_ = nullptr;
-  cu::Stream copies_ = nullptr; ///< of buffers
+  cu::Stream copies_ = nullptr; ///< for copies of buffers
   DeviceFacts facts_;
 };
 
-/// Memory of a device. It grows when asked for more and is kept for the next use; what becomes free is free
-/// when the device has done what it is at, because the driver waits for that. Copies and fills are over when
-/// a call returns, and go through a stream of their own: nobody may be using the memory.
+/// Memory of a device, which grows on request and is kept for the next use. The driver frees memory only
+/// after the device has finished its work. Copies and fills are complete when a call returns, and use a
+/// separate stream, so no other work may be using the memory.
 class Buffer {
 public:
   explicit Buffer(std::shared_ptr<Device> device) : device_(std::move(device)) {}
@@ -81,11 +81,11 @@ public:
   Buffer(Buffer &&other) noexcept;
   Buffer &operator=(Buffer &&) = delete;
 
-  /// Makes room for `bytes`; what was in it is lost when it must grow. `what` names it in errors.
+  /// Makes room for `bytes`; growing loses the contents. `what` names it in errors.
   support::Result<void> reserve(std::size_t bytes, const std::string &what);
   support::Result<void> upload(const void *from, std::size_t bytes, const std::string &what);
   support::Result<void> fill(unsigned char value, std::size_t bytes);
-  /// Fills all of the memory, however little of it is in use.
+  /// Fills all of the memory, including the part that is not in use.
   support::Result<void> fill(unsigned char value) { return fill(value, bytes_); }
   support::Result<void> download(void *to, std::size_t bytes) const;
 
@@ -93,7 +93,7 @@ public:
   support::Result<void> upload(const std::vector<T, Allocator> &values, const std::string &what) {
     return upload(values.data(), values.size() * sizeof(T), what);
   }
-  /// The address as kernels take it; null when nothing was asked for.
+  /// The address for kernels; null if nothing was reserved.
   template <typename T> T *as() const { return reinterpret_cast<T *>(static_cast<std::uintptr_t>(address_)); }
 
 private:
@@ -104,7 +104,7 @@ private:
   std::size_t bytes_ = 0;
 };
 
-/// A function out of a cubin (or PTX), with the shared memory it needs allowed.
+/// A function from a cubin (or PTX), with permission for the shared memory that it needs.
 class Kernel {
 public:
   static support::Result<Kernel> load(std::shared_ptr<Device> device, const std::string &image,
@@ -114,14 +114,14 @@ public:
   Kernel &operator=(Kernel &&) = delete;
 
   const std::string &entry() const { return entry_; }
-  /// Blocks of it that run at a time on the whole device.
+  /// Its blocks that the whole device runs at a time.
   int blocksAtOnce() const { return blocksAtOnce_; }
-  /// Puts a launch on a stream of the device; no blocks are no launch. `params` as cuLaunchKernel takes them:
-  /// a pointer to each.
+  /// Puts a launch on a stream of the device; 0 blocks: no launch. `params` are those of cuLaunchKernel: a
+  /// pointer to each parameter.
   support::Result<void> launch(unsigned blocks, void **params, cu::Stream stream) const;
-  /// Launches a kernel that waits by itself for the one before it on the stream: it may start early.
+  /// Launches a kernel that itself waits for the previous one on the stream, so it may start early.
   support::Result<void> launchDependent(unsigned blocks, void **params, cu::Stream stream) const;
-  /// Launches blocks of which so many at a time, which divide them, are a cluster; one is none.
+  /// Launches blocks in clusters of `cluster`, which must divide their number; 1: no clusters.
   support::Result<void> launchClusters(unsigned blocks, int cluster, void **params, cu::Stream stream) const;
   support::Result<void> launch(unsigned blocks, void **params) const {
     return launch(blocks, params, device_->stream());

@@ -8,15 +8,15 @@
 
 namespace deft::device {
 
-/// The hint where there is no GPU, or none that will do.
+/// The hint for machines without a suitable GPU.
 inline constexpr char kWithoutGpu[] =
     "the CPU back end needs none (`--backend cpu` of run, plan, compare, bench own, explain and tune)";
 
-/// CUDA's driver library, loaded and initialised. It stays loaded for the life of the process: unloading
-/// it while its own threads run is not supported.
+/// CUDA's driver library, loaded and initialised. It is never unloaded, because unloading is not supported
+/// while its own threads run.
 class Driver {
 public:
-  /// Environment errors say which of the three is missing: the library, a driver that is new enough, a
+  /// Environment errors say which of three things is missing: the library, a recent enough driver, or a
   /// device.
   static support::Result<std::shared_ptr<const Driver>> load(const std::string &library = "libcuda.so.1");
 
@@ -25,7 +25,7 @@ public:
   /// The CUDA version that the driver supports: 13000 is 13.0.
   int version() const { return version_; }
 
-  /// Turns a driver's answer into an error: "cannot load kernel `x`: out of memory (CUDA_ERROR_...)".
+  /// Turns a driver's result into an error: "cannot load kernel `x`: out of memory (CUDA_ERROR_...)".
   support::Error error(const std::string &whatFailed, cu::Result result) const;
 
   /// Success, or the error of it.

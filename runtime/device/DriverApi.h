@@ -2,9 +2,9 @@
 
 #include <cstddef>
 
-/// The little of CUDA's driver interface that is used here, declared by hand: the library is loaded at
-/// run time, so building needs no toolkit and every tool starts on a machine without a driver. Names
-/// and values are those of cuda.h; where that file is at hand a test compares them.
+/// The part of CUDA's driver interface that is used here, declared by hand: the library is loaded at run
+/// time, so builds need no toolkit, and every tool starts without a driver. Names and values are those of
+/// cuda.h; if that file is present, a test compares them.
 namespace deft::device::cu {
 
 using Result = int;

@@ -4,8 +4,8 @@
 
 namespace deft::device {
 
-/// Page-locked memory of the host, from which copies run beside the host's own work, and which every device
-/// can read and write at the same address.
+/// Page-locked host memory. Copies from it run in parallel with the host, and every device can read and write
+/// it at the same address.
 class HostMemory {
 public:
   explicit HostMemory(std::shared_ptr<Device> device) : device_(std::move(device)) {}
@@ -13,12 +13,12 @@ public:
   HostMemory(HostMemory &&other) noexcept;
   HostMemory &operator=(HostMemory &&) = delete;
 
-  /// Makes room for `bytes`; what was in it is lost when it must grow, and it is zero then. Nothing may be
-  /// reading it.
+  /// Makes room for `bytes`. If it must grow, the contents are lost, and the new memory is zero. Nothing may
+  /// be reading it.
   support::Result<void> reserve(std::size_t bytes, const std::string &what);
 
   template <typename T> T *as() const { return static_cast<T *>(address_); }
-  /// As kernels of `device` see it; null when nothing was asked for.
+  /// The address for kernels of `device`; null if nothing was reserved.
   template <typename T> T *onDevice() const {
     return reinterpret_cast<T *>(static_cast<std::uintptr_t>(deviceAddress_));
   }
@@ -33,7 +33,7 @@ private:
   std::size_t bytes_ = 0;
 };
 
-/// A mark in a stream: says when everything before it is done. For one thread at a time.
+/// A mark in a stream, to find out when all earlier work is done. For one thread at a time.
 class Mark {
 public:
   explicit Mark(std::shared_ptr<Device> device) : device_(std::move(device)) {}
@@ -42,17 +42,17 @@ public:
   Mark &operator=(Mark &&) = delete;
 
   support::Result<void> create();
-  /// Puts it on the stream, behind all that is there; it leaves the place where it was.
+  /// Puts the mark on the stream, behind all work that is there; it leaves its old place.
   support::Result<void> record(cu::Stream stream, const std::string &after);
-  /// Whether what stood before it is done; also where it was never recorded.
+  /// Whether all work before it is done; true if it was never recorded.
   bool isReached() const;
-  /// Waits until what stood before it is done; at once where it was never recorded.
+  /// Waits until all work before it is done; returns at once if it was never recorded.
   support::Result<void> wait(const std::string &what) const;
 
 private:
   std::shared_ptr<Device> device_;
   cu::Event event_ = nullptr;
-  mutable bool isReached_ = true; ///< known to be: the driver need not be asked again
+  mutable bool isReached_ = true; ///< true once known, so the driver is not asked again
 };
 
 } // namespace deft::device

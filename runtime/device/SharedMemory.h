@@ -4,22 +4,22 @@
 
 namespace deft::device {
 
-/// Memory of a GPU that other GPUs of the host map, in this process or another: its handle is a file
-/// descriptor, which a process hands on. The memory lives as long as anybody maps it.
+/// Memory of a GPU that other GPUs of the host map, in this or another process: its handle is a file
+/// descriptor, which processes can pass on. The memory lives as long as any process maps it.
 class SharedMemory {
 public:
   /// Memory of the device, filled with zeros. `what` names it in errors.
   static support::Result<SharedMemory> make(const std::shared_ptr<Device> &device, std::size_t bytes,
                                             const std::string &what);
-  /// Memory that another GPU has, as the device reads and writes it. `handle` stays the caller's, `bytes` is
-  /// what it was made with.
+  /// Memory of another GPU, for reading and writing by this device. `handle` stays the caller's; `bytes` must
+  /// be the size with which it was made.
   static support::Result<SharedMemory> open(const std::shared_ptr<Device> &device, int handle,
                                             std::size_t bytes, const std::string &what);
   ~SharedMemory();
   SharedMemory(SharedMemory &&other) noexcept;
   SharedMemory &operator=(SharedMemory &&) = delete;
 
-  /// A new file descriptor of it, the caller's to close.
+  /// A new file descriptor of it, which the caller must close.
   support::Result<int> handle() const;
   void *address() const { return reinterpret_cast<void *>(static_cast<std::uintptr_t>(address_)); }
 
@@ -34,8 +34,8 @@ private:
 
   std::shared_ptr<Device> device_;
   std::string what_;
-  cu::Allocation allocation_ = 0; ///< 0: none
-  cu::DevicePtr address_ = 0;     ///< 0: no addresses are reserved
+  cu::Allocation allocation_ = 0; ///< 0: no allocation
+  cu::DevicePtr address_ = 0;     ///< 0: no reserved addresses
   std::size_t bytes_ = 0;
   bool isMapped_ = false;
 };

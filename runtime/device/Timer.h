@@ -8,7 +8,7 @@ namespace deft::device {
 
 struct TimerOptions {
   int repeats = 41;
-  bool coldL2 = true; ///< evicts the L2 cache before each run; else a run that is not timed comes first
+  bool coldL2 = true; ///< evicts the L2 cache before each run; false: an untimed run comes first
 };
 
 struct Timing {
@@ -17,9 +17,9 @@ struct Timing {
   double slowestUs = 0;
 };
 
-/// GPU time of what `enqueue` puts on the device's stream, without the host's share: the work is
-/// captured once as a graph and replayed between two events. For many measurements one after the other; calls
-/// are for one thread at a time.
+/// The GPU time of the work that `enqueue` puts on the device's stream, without the host's share: the work is
+/// captured once as a graph and replayed between two events. For many measurements, one after the other, in
+/// one thread at a time.
 class Timer {
 public:
   static support::Result<Timer> create(std::shared_ptr<Device> device);
@@ -34,11 +34,11 @@ private:
 
   std::shared_ptr<Device> device_;
   Kernel evict_;
-  Buffer large_; ///< what it reads
+  Buffer large_; ///< reading it evicts L2
   std::size_t evictBytes_;
 };
 
-/// For those who measure once.
+/// For callers that measure once.
 support::Result<Timing> timeOnDevice(const std::shared_ptr<Device> &device,
                                      const std::function<support::Result<void>()> &enqueue,
                                      const TimerOptions &options);

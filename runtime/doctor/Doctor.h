@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-/// What this machine can do, and how to mend what is missing.
+/// The abilities of this machine, and remedies for missing parts.
 namespace deft::doctor {
 
 /// One line of the report.
@@ -13,7 +13,7 @@ struct Finding {
   std::string name;
   bool ok = false;
   std::string text;
-  std::string mend; ///< how to get what is missing; empty when nothing is
+  std::string mend; ///< how to get the missing part; empty if nothing is missing
   nlohmann::json details = nlohmann::json::object();
 };
 
@@ -25,7 +25,7 @@ struct Report {
   bool isUsable() const { return runsOnCpu || runsOnGpu; }
 };
 
-/// Looks. Loads the driver and NVRTC where they are there.
+/// Examines the machine. Loads the driver and NVRTC if they exist.
 Report examine();
 
 nlohmann::json toJson(const Report &report);

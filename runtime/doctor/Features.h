@@ -4,8 +4,8 @@
 
 namespace deft::doctor {
 
-/// A feature of attentions: its name in the support table and a spec that has it. A name never changes its
-/// meaning: records and engines refer to it.
+/// A feature of attentions: its name in the support table, and a spec that uses it. A name never changes its
+/// meaning, because records and engines refer to it.
 struct Feature {
   std::string_view name;
   std::string_view words; ///< for readers

@@ -4,8 +4,8 @@
 
 #include <string>
 
-/// Which features run where. The families' own legality, the declarations of engine plug-ins and the records
-/// of GPU runs make the table, so it cannot contradict them.
+/// Which features run where. The table is made from the legality of families, the declarations of engine
+/// plug-ins and the records of GPU runs, so it cannot contradict them.
 namespace deft::doctor {
 
 /// {"attention": [{"feature", "words", "cpu": cell, "gpus": {arch: cell}}],

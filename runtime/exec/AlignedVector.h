@@ -6,8 +6,8 @@
 
 namespace deft::exec {
 
-/// Memory that begins at a cache line, as a server's pools do: vectors of a cache then never lie across more
-/// lines than they must.
+/// Allocates memory at the beginning of a cache line, as the pools of servers do. So the vectors of a cache
+/// never span more lines than necessary.
 template <typename Value> struct LineAllocator {
   using value_type = Value;
   static constexpr std::align_val_t kLine{64};

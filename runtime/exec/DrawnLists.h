@@ -9,16 +9,16 @@
 
 namespace deft::exec {
 
-/// Lists as a caller hands them over, drawn by lot from the tokens of each query's path.
+/// Random lists of tokens from each query's path, in the form in which a caller gives them.
 struct DrawnLists {
-  Selection selection;             ///< the positions, rising, as who checks a run wants them
-  std::vector<std::int32_t> slots; ///< [query][budget], in no order
+  Selection selection;             ///< the same tokens as ascending positions, for checks of a run
+  std::vector<std::int32_t> slots; ///< [query][budget], in random order
 
   GivenLists given() const { return {slots.data(), selection.queries, selection.budget}; }
 };
 
-/// Of paths of a plan over these inputs. With `holes` lists have between none and `budget` tokens, and -1
-/// between them; else as many as there are.
+/// Draws lists from the paths of a plan over these inputs. With `holes`, a list has between 0 and `budget`
+/// tokens, with -1 between them; else it has as many as fit.
 DrawnLists drawLists(const plan::Paths &paths, const Inputs &inputs, int pageSize, int budget, bool holes,
                      std::uint64_t seed);
 

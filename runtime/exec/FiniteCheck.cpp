@@ -12,16 +12,16 @@ namespace deft::exec {
 
 namespace {
 
-/// Later ones may be what earlier ones did to the row.
+/// In the order of cause and effect: a fault in an earlier place may cause those in later ones.
 enum class Place { Q, Key, Value, Lse, Out };
 
-/// What a row holds that is not finite.
+/// A value of a row that is not finite.
 struct Find {
   int query = 0, head = 0;
   Place place = Place::Out;
   int element = 0;
   float value = 0;
-  int position = 0, location = 0; ///< of the token whose key or value it is
+  int position = 0, location = 0; ///< of the token with this key or value
 
   bool isBefore(const Find &other) const {
     return std::tuple(query, head, place, position) <
@@ -29,7 +29,7 @@ struct Find {
   }
 };
 
-/// Of some elements that follow each other, the first that is not finite.
+/// The first of some consecutive elements that is not finite.
 struct Element {
   int index;
   float value;
@@ -42,7 +42,7 @@ std::optional<Element> firstNotFinite(const void *memory, long long first, const
   return {};
 }
 
-/// Of a token's row of K.
+/// In a token's row of K.
 std::optional<Element> firstNotFiniteKey(const void *memory, long long first, const spec::Tensors &tensors) {
   for (int i = 0; i < tensors.k.dim; ++i)
     if (const float value = keyElement(tensors, memory, first, i); !std::isfinite(value))
@@ -70,7 +70,7 @@ private:
       first_ = find;
   }
 
-  /// To the end of the first row that is not finite.
+  /// Searches rows up to the end of the first one with a fault.
   void lookAtRows() {
     const auto &tensors = variant_.tensors;
     const long long qStride = rowStrideOf(inputs_.qStride, variant_, tensors.q),
@@ -86,7 +86,7 @@ private:
         noteRow(Place::Out, results_.out, query * outStride, tensors.out);
         if (const float lse =
                 results_.lse ? results_.lse[std::int64_t{query} * variant_.queryHeads + head] : 0;
-            !std::isfinite(lse) && !(lse < 0)) // -inf: of a row that sees nothing
+            !std::isfinite(lse) && !(lse < 0)) // -inf: a row that sees nothing
           note({query, head, Place::Lse, 0, lse, 0, 0});
       }
   }
@@ -95,11 +95,11 @@ private:
     for (int t = 0; t < run.tokens; ++t) {
       const int location = run.location + t;
       if (inputs_.pageSize > 0 && inputs_.pageTable[location / inputs_.pageSize] < 0)
-        continue; // a page that the mask hides from all
+        continue; // a page that the mask hides from all queries
       for (int kvHead = 0; kvHead < variant_.kvHeads; ++kvHead) {
         const spec::Tensors &tensors = variant_.tensors;
         const auto key = firstNotFiniteKey(inputs_.k, inputs_.keyAt(location, kvHead), tensors);
-        // In K's memory it has been looked at.
+        // V in K's memory has been checked already.
         const auto value = tensors.valueInKey
                                ? std::nullopt
                                : firstNotFinite(inputs_.v, inputs_.valueAt(location, kvHead), tensors.v);
@@ -113,7 +113,7 @@ private:
     }
   }
 
-  /// Of the first of those who see token `t` of the run.
+  /// Notes the fault for the first query that sees token `t` of the run.
   void noteReaders(const abi::Item &item, const abi::Run &run, int t, Find find) {
     for (int q = run.queryBegin + run.slope * t; q < run.queryEnd; ++q) {
       const auto query = static_cast<std::size_t>(item.queryBegin + q);

@@ -7,8 +7,8 @@
 #include <cmath>
 #include <cstdint>
 
-/// The 8-bit floats of caches in host code. To f32 is exact; from f32 is to nearest, ties to even, and
-/// saturates: what is beyond the largest number, infinities included, becomes that. NaN stays NaN.
+/// The 8-bit floats of caches, in host code. Conversion to f32 is exact. From f32 it rounds to nearest even
+/// and saturates: larger numbers and infinities become the largest number. NaN stays NaN.
 namespace deft::exec {
 
 /// A format, without its sign bit.
@@ -17,9 +17,9 @@ struct Fp8Format {
   std::uint8_t largest; ///< code of the largest number
   float largestValue;
 };
-/// No infinity; only all ones is NaN. 2^-9 to 448.
+/// No infinities; all ones is the only NaN. From 2^-9 to 448.
 constexpr Fp8Format kE4m3{3, 7, 0x7e, 448};
-/// As f16 without its lower byte: has infinities, which are read and never written. 2^-16 to 57344.
+/// The upper byte of f16, so it has infinities, which are read but never written. From 2^-16 to 57344.
 constexpr Fp8Format kE5m2{2, 15, 0x7b, 57344};
 
 inline float floatFromE4m3(std::uint8_t code) {

@@ -8,8 +8,8 @@
 #include <cstdint>
 #include <cstring>
 
-/// The floating-point types of tensors in host code: bit patterns to f32 and back, to nearest even. A bit
-/// pattern of 8 bits stands in the lower byte.
+/// Converts the floating-point types of tensors between bit patterns and f32 in host code, to nearest even.
+/// An 8-bit pattern is stored in the lower byte.
 namespace deft::exec {
 
 inline float floatFromBf16(std::uint16_t bits) { return std::bit_cast<float>(std::uint32_t{bits} << 16); }
@@ -56,7 +56,7 @@ inline std::uint16_t fromFloat(float value, spec::DType dtype) {
   return dtype == spec::DType::BF16 ? bf16FromFloat(value) : f16FromFloat(value);
 }
 
-/// `value` as the dtype holds it.
+/// `value`, rounded to the dtype.
 inline double roundTo(double value, spec::DType dtype) {
   return toFloat(fromFloat(static_cast<float>(value), dtype), dtype);
 }

@@ -28,7 +28,7 @@ struct BF16 {
   static std::uint16_t store(float value) { return bf16FromFloat(value); }
 };
 
-/// Rows of several parts, each at a place of its own.
+/// Merges one row of several parts; each part has its own place for it.
 template <class Type, class Lse, class Out>
 float mergeRow(int count, int dim, float *weights, Lse lseOf, Out outOf, typename Type::Stored *out) {
   float top = -kInfinity;
@@ -38,7 +38,7 @@ float mergeRow(int count, int dim, float *weights, Lse lseOf, Out outOf, typenam
   float total = 0;
   for (int i = 0; i < count; ++i)
     total += weights[i] = std::exp(lseOf(i) - shift);
-  const float scale = total == 0 ? 0 : 1 / total; // of a row that nobody saw: 0
+  const float scale = total == 0 ? 0 : 1 / total; // 0: no part saw a token
   for (int d = 0; d < dim; ++d) {
     float sum = 0;
     for (int i = 0; i < count; ++i)
@@ -46,7 +46,7 @@ float mergeRow(int count, int dim, float *weights, Lse lseOf, Out outOf, typenam
         sum += weights[i] * Type::load(outOf(i)[d]);
     out[d] = Type::store(sum * scale);
   }
-  return shift + std::log(total); // of a row that nobody saw: 0 + -inf
+  return shift + std::log(total); // 0 + -inf if no part saw a token
 }
 
 template <class Type> void mergeRow(const abi::StatesArgs &args, long long row) {

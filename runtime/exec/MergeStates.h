@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-/// Partial attentions of the same rows become one, on the host: the twin of
+/// Merges partial attentions of the same rows on the host: the twin of
 /// templates/deft/merge_states.cuh.
 namespace deft::exec {
 
@@ -13,7 +13,7 @@ enum class StateType { F32, F16, BF16 };
 
 constexpr int bytesOf(StateType type) { return type == StateType::F32 ? 4 : 2; }
 
-/// `args` in memory of the host; lanesOfRow is not used. The element type is any, the dim, too.
+/// `args` points to host memory; lanesOfRow is not used. Any element type and any dim will do.
 void mergeStates(const abi::StatesArgs &args, StateType type);
 
 /// Parts of the same rows; some heads are merged. The twin of templates/deft/merge_peers.cuh.
@@ -22,10 +22,10 @@ struct PartsOfRows {
   std::vector<const float *> lses; ///< [query][head], natural log
   std::int64_t queries = 0;
   int heads = 0, dim = 0;
-  int headBegin = 0, headCount = 0; ///< that are merged
+  int headBegin = 0, headCount = 0; ///< the heads to merge
 };
 
-/// Into [query][headCount][dim] and [query][headCount]; `lse` may be null. Neither may be a part.
+/// Writes [query][headCount][dim] and [query][headCount]; `lse` may be null. Neither may be one of the parts.
 void mergeHeads(const PartsOfRows &parts, StateType type, void *out, float *lse);
 
 } // namespace deft::exec

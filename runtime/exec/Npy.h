@@ -9,7 +9,7 @@
 
 namespace deft::exec {
 
-/// A one-dimensional array of f32 or i32, as numpy.save writes it. One of the vectors is filled.
+/// A one-dimensional array of f32 or i32 from numpy.save. Exactly one of the vectors is filled.
 struct NpyArray {
   enum class Type { F32, I32 } type = Type::F32;
   std::vector<float> f32;

@@ -71,7 +71,7 @@ std::optional<std::vector<long long>> lengthsOf(std::string_view shape) {
   while (at < last) {
     long long length = 0;
     const auto [end, error] = std::from_chars(at, last, length);
-    // One dimension has a comma behind it, without which it were no tuple.
+    // A shape with one dimension must end with a comma: otherwise it is not a tuple.
     if (error != std::errc() || length < 0 || (end < last && *end != ',') || (end == last && lengths.empty()))
       return std::nullopt;
     lengths.push_back(length);

@@ -9,23 +9,23 @@
 
 namespace deft::exec {
 
-/// What stands before the values of a .npy file: a Python dict of three keys, behind magic and length.
+/// The header of a .npy file: a Python dict with three keys, after a magic string and its length.
 struct NpyHeader {
-  std::string type;  ///< as it is written: "'<f4'"
+  std::string type;  ///< as in the file: "'<f4'"
   std::string shape; ///< likewise: "(4, 8)"
   bool isFortran = false;
   std::size_t dataBegin = 0; ///< byte of the first value
 };
 
-/// `bytes` may end anywhere behind the header.
+/// `bytes` must contain the whole header, and may end anywhere after it.
 support::Result<NpyHeader> parseNpyHeader(std::string_view bytes);
 
-/// "(4, 8)" as numbers; none for what is no shape.
+/// "(4, 8)" as numbers; none if the text is not a shape.
 std::optional<std::vector<long long>> lengthsOf(std::string_view shape);
-/// The other way round, as Python writes it: "(4,)".
+/// The reverse, in the form of Python: "(4,)".
 std::string shapeText(const std::vector<long long> &lengths);
 
-/// A stranger's bytes as a message may hold them: few, and none that a terminal obeys.
+/// The beginning of untrusted bytes for a message, without control characters.
 std::string quotedNpy(std::string_view text);
 
 } // namespace deft::exec

@@ -22,7 +22,7 @@ Error cannotRead(const std::string &path, const std::string &why) {
   return {ErrorCode::Environment, "cannot read `" + path + "`: " + why, ""};
 }
 
-/// Of the shape that is wanted, not of the one that a file claims: those numbers are our own.
+/// For the expected shape, which is trusted, not for the shape in the file.
 long long valuesOf(const std::vector<long long> &lengths) {
   long long values = 1;
   for (const long long length : lengths)

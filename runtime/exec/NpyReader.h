@@ -10,17 +10,17 @@
 
 namespace deft::exec {
 
-/// What an array must be like: its lengths, and what each of them counts.
+/// The expected shape of an array: its lengths, and their meanings.
 struct NpyShape {
   std::vector<long long> lengths;
   std::string meaning; ///< "queries, query heads, head dim"
 };
 
-/// An array of float32 on disk as numpy.save writes it, of a shape that is known, read piece by piece, so
-/// that none is held as a whole. NpyWriter is the way there.
+/// Reads an array of float32 with a known shape from a file of numpy.save, piece by piece, so the whole array
+/// is never in memory. NpyWriter writes such files.
 class NpyReader {
 public:
-  /// An error that names the file, what it holds and what it should.
+  /// The error names the file, its actual shape and the expected one.
   static support::Result<NpyReader> open(const std::string &path, const NpyShape &shape);
 
   /// The next values, in C order.

@@ -9,16 +9,16 @@
 
 namespace deft::exec {
 
-/// An array of float32 on disk as numpy.load reads it, written piece by piece, so that none is held as a
-/// whole.
+/// Writes an array of float32 to a file for numpy.load, piece by piece, so the whole array is never in
+/// memory.
 class NpyWriter {
 public:
   static support::Result<NpyWriter> create(const std::string &path, const std::vector<long long> &shape);
 
-  /// In C order. A failure to write is kept for close().
+  /// Appends values in C order. close() reports a failure to write.
   void append(std::span<const float> values);
 
-  /// An error where the file could not be written, or has not as many values as its shape says.
+  /// An error if the file could not be written, or has fewer or more values than its shape says.
   support::Result<void> close();
 
 private:

@@ -7,10 +7,10 @@
 
 namespace deft::exec {
 
-/// What plans need to know of parameters' values, one for each of Variant::params.
+/// The ranges of the parameters' values that plans depend on, one for each of Variant::params.
 plan::ParamRanges rangesOf(const spec::Variant &variant, const std::vector<ParamValue> &values);
 
-/// What the mask can show with these values.
+/// The positions that the mask can show with these values.
 plan::Reach reachOf(const spec::Variant &variant, const std::vector<ParamValue> &values);
 
 } // namespace deft::exec

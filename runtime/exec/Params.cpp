@@ -47,7 +47,7 @@ Result<ParamValue> fromNumber(const spec::Param &param, const std::string &text,
   return value;
 }
 
-/// Of so many values; none: of any number.
+/// With `length` values; none: with any number.
 Result<ParamValue> fromFile(const spec::Param &param, const std::string &path, std::optional<int> length) {
   auto array = readNpyFile(path);
   if (!array)
@@ -69,10 +69,10 @@ Result<ParamValue> fromFile(const spec::Param &param, const std::string &path, s
 }
 
 Result<ParamValue> valueOf(const spec::Variant &variant, const spec::Param &param, const std::string &text) {
-  // One value for all is spread over a run's tokens or queries when these are known.
+  // A single value is spread over a run's tokens or queries once these are known.
   const bool isSized = param.isSizedByRun();
   const int length = isSized ? 1 : paramLength(variant, param);
-  // Only what begins like a number is one: `inf` and `nan` are names of files.
+  // Only a text that begins like a number is a number: `inf` and `nan` are names of files.
   const bool isNumber = !text.empty() && text.find_first_not_of("+-.0123456789eE") == std::string::npos;
   if (isNumber || !text.ends_with(".npy")) {
     auto value = fromNumber(param, text, length);

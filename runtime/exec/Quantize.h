@@ -7,7 +7,7 @@
 
 namespace deft::exec {
 
-/// Rows of a 16-bit tensor and those of an 8-bit cache: [token][KV head][dim], packed.
+/// The shape of the rows of a 16-bit tensor and of an 8-bit cache: [token][KV head][dim], packed.
 struct QuantizeShape {
   std::int64_t tokens = 0;
   int kvHeads = 1;
@@ -16,8 +16,8 @@ struct QuantizeShape {
   spec::DType to = spec::DType::F8E4M3;
 };
 
-/// to = from / scale, divided in f32, to nearest even; what is too large becomes the largest number, and NaN
-/// stays NaN. `scales` has one for all KV heads, one each, or one for each KV head of each token.
+/// to = from / scale, divided in f32, to nearest even. Values that are too large become the largest number,
+/// and NaN stays NaN. `scales` has one scale in all, one per KV head, or one per KV head of each token.
 void quantize(const QuantizeShape &shape, const void *from, std::span<const float> scales, void *to);
 
 } // namespace deft::exec

@@ -20,13 +20,13 @@ public:
   Stream(std::uint64_t seed, std::uint64_t tensor, spec::DType dtype)
       : base_(scramble(scramble(seed) + tensor)), dtype_(dtype) {}
 
-  /// `count` elements of `memory` from `first` on, whose values are those from `firstIndex` on.
+  /// Fills `count` elements of `memory` from `first` on with the stream's values from `firstIndex` on.
   void fill(void *memory, long long first, int count, std::uint64_t firstIndex) const {
     for (int i = 0; i < count; ++i)
       setBitsAt(memory, first + i, dtype_, fromFloat(normal(scramble(base_ ^ (firstIndex + i))), dtype_));
   }
 
-  /// Those of scales: from 0.5 on, below 1.5, in no order that products would not see.
+  /// Values for scales: from 0.5 up to 1.5, unordered, so that products with swapped scales differ.
   float scale(std::uint64_t index) const {
     return 0.5f + static_cast<float>(scramble(base_ ^ index) >> 40) * 0x1p-24f;
   }
@@ -72,7 +72,7 @@ Inputs makeRandomInputs(const spec::Variant &variant, const tree::KvTree &tree,
     rope.fill(const_cast<std::byte *>(ropeOf(tensors, inputs.k.data(), first)), 0, ropeDim,
               row * static_cast<std::uint64_t>(ropeDim));
   };
-  // A token's values are counted by its index over the nodes in their order.
+  // A token's values depend on its index over all nodes in their order.
   const auto fillTokens = [&](const tree::Node &node, std::uint64_t firstToken, int begin, int end) {
     for (int t = begin; t < end; ++t)
       for (int head = 0; head < variant.kvHeads; ++head) {

@@ -7,10 +7,10 @@
 
 namespace deft::exec {
 
-/// Seeded q, k and v of about unit normal distribution, each in its dtype, for a tree that lies in
-/// `placement`. A token's values follow from the seed, its node and its place in the node alone: another
-/// placement or page size moves them and changes nothing else. Slots that belong to no token hold NaN,
-/// so that a kernel which reads them shows it. Any number of threads gives the same values.
+/// Random q, k and v, about normally distributed, each in its dtype, for a tree that lies in `placement`. A
+/// token's values depend only on the seed, its node and its place in the node: with another placement or page
+/// size they move but do not change. Slots without a token hold NaN, so that a kernel which reads them fails
+/// visibly. The number of threads does not change the values.
 Inputs makeRandomInputs(const spec::Variant &variant, const tree::KvTree &tree,
                         const tree::CachePlacement &placement, std::vector<ParamValue> params,
                         std::uint64_t seed, int threads = 1);

@@ -6,10 +6,10 @@
 #include <cstddef>
 #include <cstring>
 
-/// Rows of K in host memory, which may have scales in them (LANGUAGE.md, rule A11).
+/// Rows of K in host memory, which may contain scales (LANGUAGE.md, rule A11).
 namespace deft::exec {
 
-/// Where the scale of a column of V lies, of a row that begins at element `first`.
+/// The byte offset of the scale of a column of V, in a row that begins at element `first`.
 inline std::ptrdiff_t scaleAt(const spec::Tensors &tensors, long long first, int column) {
   return static_cast<std::ptrdiff_t>(first) + tensors.v.dim +
          std::ptrdiff_t{column / tensors.scaleColumns} * spec::Tensors::kScaleBytes;
@@ -23,12 +23,12 @@ inline void setScale(const spec::Tensors &tensors, void *memory, long long first
   std::memcpy(static_cast<std::byte *>(memory) + scaleAt(tensors, first, column), &scale, sizeof scale);
 }
 
-/// The columns behind V's, which have q's dtype where there are scales.
+/// The columns of a row behind V's, which have q's dtype if the row contains scales.
 inline const std::byte *ropeOf(const spec::Tensors &tensors, const void *memory, long long first) {
   return static_cast<const std::byte *>(memory) + first + tensors.ropeOffset();
 }
 
-/// A column of K as products take it.
+/// The value of a column of K in products.
 inline float keyElement(const spec::Tensors &tensors, const void *memory, long long first, int column) {
   if (!tensors.hasScales())
     return toFloat(bitsAt(memory, first + column, tensors.k.dtype), tensors.k.dtype);
@@ -40,7 +40,7 @@ inline float keyElement(const spec::Tensors &tensors, const void *memory, long l
   return toFloat(fromFloat(product, tensors.q.dtype), tensors.q.dtype);
 }
 
-/// Sets a column of K to `value`, or to the number nearest to it that its scale leaves. Gives which.
+/// Sets a column of K to `value`, or to the nearest number that its scale allows. Returns the number.
 inline float setKeyElement(const spec::Tensors &tensors, void *memory, long long first, int column,
                            float value) {
   if (!tensors.hasScales())

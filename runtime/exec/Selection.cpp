@@ -8,7 +8,7 @@ namespace deft::exec {
 
 namespace {
 
-/// Numbers in the order of what they stand for; -0 and 0 are one.
+/// Maps numbers to integers in the same order; -0 and 0 are equal.
 std::uint32_t orderOf(float worth) {
   const auto bits = std::bit_cast<std::uint32_t>(worth + 0.0f);
   return bits & 0x80000000u ? ~bits : bits | 0x80000000u;
@@ -69,8 +69,8 @@ support::Result<void> checkBudget(const spec::Variant &variant, int budget) {
 
 int selectTokens(std::span<const float> worth, const spec::SelectSpec &select, int budget,
                  std::int32_t *positions, std::vector<std::uint64_t> &keys) {
-  // A token is one number: what it is worth above, and below the place from behind, so that of equals the
-  // one farther in front is the larger. No float reaches the key of those that are kept.
+  // A token is one number: its worth in the upper bits and, below it, its place counted from the end, so that
+  // of equal tokens the earlier one is larger. No float reaches the key of tokens that must be kept.
   constexpr std::uint32_t kKept = 0xffffffffu;
   const auto tokens = static_cast<std::int64_t>(worth.size());
   keys.clear();

@@ -11,10 +11,10 @@
 #include <string>
 #include <vector>
 
-/// Which tokens of a query's path a sparse layer reads (LANGUAGE.md, rules K).
+/// The tokens of a query's path that a sparse layer reads (LANGUAGE.md, rules K).
 namespace deft::exec {
 
-/// Lists that a caller hands over (rule K7): [query, caller's index][budget] slots of the cache; -1: none.
+/// Lists that a caller gives (rule K7): [query, caller's index][budget] slots of the cache; -1: no token.
 struct GivenLists {
   const std::int32_t *slots = nullptr;
   int queries = 0;
@@ -25,18 +25,18 @@ struct GivenLists {
   }
 };
 
-/// Lists of selected tokens, in a shape that does not follow from what is in them.
+/// Lists of selected tokens, in a shape that does not depend on their contents.
 struct Selection {
   int queries = 0;
-  int lists = 0; ///< of a query: spec::Variant::lists
+  int lists = 0; ///< per query: spec::Variant::lists
   int budget = 0;
-  /// [query, caller's index][list][budget]: positions on the query's path, rising; -1 behind the last one.
+  /// [query, caller's index][list][budget]: ascending positions on the query's path; -1 behind the last.
   std::vector<std::int32_t> positions;
   std::vector<std::int32_t> counts; ///< [query][list]
-  /// Whether they are slots of the cache in place of positions, in any order.
+  /// True: the numbers are slots of the cache instead of positions, in any order.
   bool areSlots = false;
 
-  /// The tokens of these lists, without what is none.
+  /// Takes the tokens of these lists, without the entries of -1.
   void take(const GivenLists &given);
   void resize(int someQueries, int someLists, int someBudget);
 
@@ -50,34 +50,34 @@ struct Selection {
   }
 };
 
-/// What a list has that is neither a slot of the cache nor -1.
+/// An entry of a list that is neither a slot of the cache nor -1.
 struct WrongSlot {
   int query, slot;
 
-  /// "has 9000 for query 2, and the cache has 512 slots", which follows the name of the lists.
+  /// Continues the name of the lists: "has 9000 for query 2, and the cache has 512 slots".
   std::string text(std::int64_t slots) const;
 };
-/// In a cache of so many slots; none: all entries are right.
+/// Searches lists for a cache of `slots` slots. None: all entries are valid.
 std::optional<WrongSlot> findWrongSlot(const GivenLists &lists, std::int64_t slots);
 
-/// Whether lists of an attention can have so many tokens.
+/// Checks that lists of the variant may have this budget.
 support::Result<void> checkBudget(const spec::Variant &variant, int budget);
 
-/// Of a query's heads those whose largest score is what a token is worth to a list: so many groups.
+/// How many groups the heads of a query form. The worth of a token to a list is its largest score in a group.
 inline int worthGroupsOf(const spec::Variant &variant) {
   return variant.select && variant.select->by == spec::SelectBy::QueryHead ? variant.queryHeads
                                                                            : variant.kvHeads;
 }
 
-/// Of a token that is hidden from all heads of a list.
+/// The worth of a token that is hidden from all heads of a list.
 constexpr float kHiddenWorth = -std::numeric_limits<float>::infinity();
 
-/// What a score is worth: itself, and NaN as the lowest finite number, so that it has a place in the order.
+/// The worth of a score: the score, or for NaN the lowest finite number, so that tokens can be sorted.
 inline float worthOfScore(float score) { return score == score ? score : -std::numeric_limits<float>::max(); }
 
-/// Chooses the tokens of one list, of as many as `worth` has, one a position of the path; writes as many
-/// positions to `positions` as `budget` says, -1 behind the last, and returns how many tokens there are.
-/// `keys` is memory that calls may share.
+/// Chooses the tokens of one list. `worth` has one entry for each position of the path. Writes `budget`
+/// numbers to `positions`, with -1 behind the last token, and returns the number of tokens. Calls may share
+/// the memory `keys`.
 int selectTokens(std::span<const float> worth, const spec::SelectSpec &select, int budget,
                  std::int32_t *positions, std::vector<std::uint64_t> &keys);
 

@@ -19,12 +19,12 @@ namespace {
 
 constexpr std::uint64_t kDocuments = 4, kDocumentTokens = 48;
 
-/// What a parameter of one scalar type has, and what it gets.
+/// The given values of a parameter of one scalar type, or random ones.
 template <class T> class Elements {
 public:
   Elements(std::vector<T> given, std::uint64_t base) : given_(std::move(given)), base_(base) {}
 
-  /// Of this number, of all that tokens or queries have.
+  /// The value at this index, over all tokens or queries.
   T at(std::size_t index) const {
     if (!given_.empty())
       return given_.size() == 1 ? given_.front() : given_[index];
@@ -33,8 +33,8 @@ public:
     else
       return static_cast<T>(scramble(base_ ^ index) % kDocuments);
   }
-  /// Of the `each` elements of a token one. Where none is given, tokens that follow each other are mostly of
-  /// one document.
+  /// One of the `each` elements of a token. If none are given, consecutive tokens mostly belong to one
+  /// document.
   T ofToken(std::size_t token, std::size_t each, std::size_t one) const {
     const bool isDocument = given_.empty() && !std::is_same_v<T, float>;
     return at((isDocument ? token / kDocumentTokens : token) * each + one);

@@ -11,24 +11,24 @@
 #include <string>
 #include <string_view>
 
-/// From a variant's source to its kernels, by NVRTC and the cubin cache.
+/// Turns a variant's source into kernels, with NVRTC and the cubin cache.
 namespace deft::module_cache {
 
-/// One kernel from its source: found in the cache, or compiled and stored. `entry` is its function,
-/// and names the source in messages. `cache` may be null.
+/// One kernel from its source: from the cache, or compiled and stored. `entry` is its function, and names the
+/// source in messages. `cache` may be null.
 support::Result<package::Kernel> compileKernel(CubinCache *cache, const nvrtc::Nvrtc &nvrtc,
                                                const std::string &entry, const std::string &source,
                                                std::string_view arch,
                                                const nvrtc::CompileOptions &options = {});
 
-/// All kernels of a config's full attention, those that the cache lacks in parallel. The config must be legal
-/// on the target; an illegal one is an error before anything is compiled.
+/// All kernels of a config's full attention; those that are not in the cache compile in parallel. A config
+/// that is not legal on the target is an error before anything is compiled.
 support::Result<package::KernelSet> compileKernels(CubinCache *cache, const nvrtc::Nvrtc &nvrtc,
                                                    const codegen::cuda::VariantSource &source,
                                                    const config::Config &config, const target::Target &target,
                                                    const nvrtc::CompileOptions &options = {});
 
-/// And, where the variant selects, those of its other two attentions, too. `sparse`, one of
+/// For a variant that selects, also the kernels of its two other attentions. `sparse`, one of
 /// kernels::sparsePhases(), is the shape of the kernel that reads lists; none: kernels::sparsePhase().
 support::Result<package::KernelSet> compileLayers(CubinCache *cache, const nvrtc::Nvrtc &nvrtc,
                                                   const codegen::cuda::VariantSource &source,
@@ -36,7 +36,7 @@ support::Result<package::KernelSet> compileLayers(CubinCache *cache, const nvrtc
                                                   const nvrtc::CompileOptions &options = {},
                                                   const config::PhaseConfig *sparse = nullptr);
 
-/// The kernel that reads lists, of this shape.
+/// The kernel of this shape that reads lists.
 support::Result<package::Kernel> compileSparse(CubinCache *cache, const nvrtc::Nvrtc &nvrtc,
                                                const codegen::cuda::VariantSource &source,
                                                const config::PhaseConfig &phase, const target::Target &target,

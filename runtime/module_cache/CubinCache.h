@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-/// Compiled kernels on disk, shared by all processes of a user. It can be deleted at any time.
+/// Compiled kernels on disk, shared by all processes of a user. The user may delete them at any time.
 namespace deft::module_cache {
 
 struct CachedKernel {
@@ -18,15 +18,15 @@ struct CachedKernel {
   nvrtc::KernelResources resources;
 };
 
-/// The name of a kernel in the cache: SHA-256 over everything that decides about the cubin (source,
-/// the template headers that it reaches, options, architecture, NVRTC's version) and nothing else.
+/// The name of a kernel in the cache: SHA-256 over everything that affects the cubin (source, the template
+/// headers that it includes, options, architecture, NVRTC's version) and nothing else.
 std::string cacheKey(std::string_view source, std::string_view arch, const std::vector<std::string> &options,
                      nvrtc::Version version);
 
 /// DEFT_CACHE_DIR, else XDG_CACHE_HOME/deftc, else HOME/.cache/deftc.
 support::Result<std::string> defaultCacheFolder();
 
-/// Where the kernels lie in it, in the layout of this build; need not be there.
+/// The folder of kernels in it, in the layout of this build; it may not exist.
 std::string kernelsFolder(const std::string &cacheFolder);
 
 /// A folder of entries, each a folder named by its key:
@@ -34,22 +34,22 @@ std::string kernelsFolder(const std::string &cacheFolder);
 ///   kernel.cubin
 ///   report.json   key and resources
 ///   sha256sums    of the three, as `sha256sum -c` reads it
-/// An entry appears by a rename, whole. It is used only when the files are this user's and match the
-/// checksums; anything else counts as absent and is replaced by the next store. Whatever goes wrong
-/// costs time, never a result: the cache then stops writing and keeps one warning that says why.
+/// An entry appears complete, by a rename. It is used only if its files belong to this user and match the
+/// checksums; anything else counts as absent, and the next store replaces it. A failure costs time, never a
+/// result: the cache then stops writing and keeps one warning with the reason.
 class CubinCache {
 public:
   static std::unique_ptr<CubinCache> open(const std::string &folder);
-  /// At the default place; without a home there is none, and the warning says so.
+  /// Opens the default folder; without a home there is none, and the warning says so.
   static std::unique_ptr<CubinCache> openDefault();
 
   std::optional<CachedKernel> find(const std::string &key) const;
   void store(const std::string &key, std::string_view source, const CachedKernel &kernel);
 
-  /// Where the entries lie; empty when the cache could not be opened.
+  /// The folder of entries; empty if the cache could not be opened.
   const std::string &folder() const { return folder_; }
   bool isWritable() const;
-  /// What went wrong first, once: the second call gives none.
+  /// The first failure. Only the first call returns it.
   std::optional<std::string> takeWarning();
 
 private:
@@ -58,7 +58,7 @@ private:
   bool writeEntry(const std::string &key, std::string_view source, const CachedKernel &kernel);
 
   std::string folder_;
-  mutable std::mutex mutex_; ///< of the members below
+  mutable std::mutex mutex_; ///< guards the members below
   bool writable_ = false;
   std::optional<std::string> warning_;
 };

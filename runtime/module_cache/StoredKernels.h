@@ -6,22 +6,22 @@
 #include <string>
 #include <vector>
 
-/// The kernels on disk, for people who look at them and throw them away.
+/// Lists and removes kernels on disk, for people.
 namespace deft::module_cache {
 
 struct StoredKernel {
   std::string key;
-  std::string what;       ///< the first line of its source: which attention, which phase
-  int registers = 0;      ///< 0: its report cannot be read
+  std::string what;       ///< the first line of its source: the attention and the phase
+  int registers = 0;      ///< 0: its report is unreadable
   long long bytes = 0;    ///< of its files
-  std::time_t stored = 0; ///< when it was put there
+  std::time_t stored = 0; ///< the time when it was stored
 };
 
-/// What looks like an entry in the folder of kernels, the youngest first. Checksums are not looked at:
-/// CubinCache::find does that.
+/// Everything in the folder that looks like an entry, the youngest first. This does not verify checksums;
+/// CubinCache::find does.
 std::vector<StoredKernel> storedKernels(const std::string &folder);
 
-/// Removes the entry, whatever is in it. A process that uses it has read it, or compiles it anew.
+/// Removes the entry with all its files. Processes that use it have read it already, or compile it again.
 support::Result<void> removeKernel(const std::string &folder, const std::string &key);
 
 } // namespace deft::module_cache

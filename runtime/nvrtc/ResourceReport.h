@@ -9,9 +9,9 @@ namespace deft::nvrtc {
 
 using target::KernelResources;
 
-/// Reads the log of a compilation with `--ptxas-options=-v`; one value an entry, in the log's order.
-/// A cubin itself tells registers and stack but not whether the stack holds spills, so the log is the
-/// better witness. Entries whose lines are not understood are left out, never guessed.
+/// Reads the log of a compilation with `--ptxas-options=-v`; returns one value per entry, in the log's order.
+/// A cubin contains registers and stack, but not whether the stack holds spills, so the log is the better
+/// source. Entries with unknown lines are left out, never guessed.
 std::vector<KernelResources> parseResources(std::string_view log);
 
 } // namespace deft::nvrtc

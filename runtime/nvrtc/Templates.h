@@ -6,17 +6,17 @@
 
 namespace deft::nvrtc {
 
-/// A device header as the binary carries it. `name` is how an include spells it: "deft/merge.cuh".
+/// A device header inside the binary. `name` is its name in includes: "deft/merge.cuh".
 struct TemplateHeader {
   std::string_view name;
   std::string_view text;
 };
 
-/// All headers under templates/, ordered by name.
+/// All headers below templates/, sorted by name.
 std::span<const TemplateHeader> templateHeaders();
 
-/// The headers that `source` includes, directly or through others, ordered by name. Only these are
-/// part of a cubin's key, so a change to one template does not rebuild the kernels of the others.
+/// The headers that `source` includes, directly or indirectly, sorted by name. Only these are part of a
+/// cubin's key, so a change of one template does not rebuild the kernels of others.
 std::vector<TemplateHeader> reachedHeaders(std::string_view source);
 
 } // namespace deft::nvrtc

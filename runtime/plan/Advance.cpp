@@ -13,16 +13,16 @@ namespace deft::plan {
 
 namespace {
 
-// Places of arrays in locals: after each store to one of the others the compiler would read them again.
+// Array pointers in locals: otherwise the compiler would reload them after each store to another array.
 
-/// The runs from the first tail on, which are the ones that change, as a rule all of them.
+/// The runs from the first tail on: those that change, which are usually all.
 WriteAhead aheadOfTails(const Plan &plan) {
   const auto first = plan.tails.empty() ? plan.runs.size() : static_cast<std::size_t>(plan.tails[0].run);
   return {plan.runs.data() + first, plan.runs.size() - first};
 }
 
-/// Whether the leaf's queries lose tokens in the middle of a run, where they would still be read, though the
-/// host may have freed their page.
+/// Whether queries of the leaf lose tokens in the middle of a run: the run would still read them, although
+/// the host may have freed their page.
 bool opensGap(const Plan &plan, const Plan::Leaf &leaf, int more) {
   if (leaf.followBegin == leaf.followEnd || plan.strictChunk > 0)
     return false;
@@ -30,10 +30,10 @@ bool opensGap(const Plan &plan, const Plan::Leaf &leaf, int more) {
   return plan.reach.opensGap(qPos, qPos + more);
 }
 
-/// What leaves have gained, if the plan can follow. Asks for the lines of its runs by the way.
+/// Computes the growth of leaves, if the plan can follow it. Also prefetches the lines of its runs.
 bool findGained(const tree::KvTree &tree, const Plan &plan, std::span<int> allGained,
                 std::span<int> allHeld) {
-  constexpr int kLinesOfLeaf = 2; // it has one to four runs as a rule
+  constexpr int kLinesOfLeaf = 2; // it usually has one to four runs
   WriteAhead ahead = aheadOfTails(plan);
   const tree::Node *const nodes = tree.nodes().data();
   const std::size_t nodeCount = tree.nodes().size();
@@ -58,8 +58,8 @@ bool findGained(const tree::KvTree &tree, const Plan &plan, std::span<int> allGa
   return true;
 }
 
-/// Lengthens the runs at the ends of leaves and moves those behind them in the same item. Returns the most
-/// tokens that an item has gained.
+/// Lengthens the runs at the ends of leaves and moves later runs of the same item. Returns the most tokens
+/// that an item has gained.
 int growItems(Plan &plan, std::span<const int> allHeld) {
   const int *const ofLeaf = allHeld.data();
   const Plan::Tail *tail = plan.tails.data(), *const end = tail + plan.tails.size();
@@ -91,7 +91,7 @@ int growItems(Plan &plan, std::span<const int> allHeld) {
   return most;
 }
 
-/// Lengthens the leaves by what they have gained, and moves their queries; or takes it back.
+/// Lengthens the leaves by their growth and moves their queries; with `isBack`, undoes that.
 void growLeaves(Plan &plan, std::span<const int> allGained, std::span<const int> allHeld,
                 bool isBack = false) {
   const int *gained = allGained.data(), *held = allHeld.data();

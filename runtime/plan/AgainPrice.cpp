@@ -5,7 +5,7 @@
 namespace deft::plan {
 namespace {
 
-/// An H100's and an H200's; others have 40 MB and more.
+/// For an H100 and an H200; other GPUs have 40 MB and more.
 constexpr double kLastLevelBytes = 50e6;
 
 } // namespace
@@ -16,7 +16,7 @@ config::CostCoefficients ofTree(config::CostCoefficients cost, const TreeView &v
   if (kernels::familyOf(config.phases.front(), families).device != config::DeviceKind::Gpu)
     return cost;
   const int width = std::max(config::mostRows(config) / facts.ratio, 1);
-  std::int64_t tokens = 0; // that more queries see than a tile holds
+  std::int64_t tokens = 0; // that more queries see than fit a tile
   for (const Segment &segment : view.segments)
     tokens += segment.queryEnd - segment.queryBegin > width ? segment.tokens : 0;
   const double bytes = static_cast<double>(tokens) * static_cast<double>(facts.tokenBytes());

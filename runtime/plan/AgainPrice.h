@@ -7,8 +7,8 @@
 
 namespace deft::plan {
 
-/// Prices for one tree on a GPU, whose last-level cache holds only so much of what several tiles read. The
-/// rest of what is read again comes from memory, at the price of what is read first.
+/// Prices for one tree. A GPU's last-level cache holds only part of the tokens that several tiles read. The
+/// other repeated reads come from memory, so they cost as much as first reads.
 config::CostCoefficients ofTree(config::CostCoefficients cost, const TreeView &view,
                                 const VariantFacts &facts, const config::Config &config,
                                 kernels::Families families = kernels::families());

@@ -15,7 +15,7 @@ public:
   void add(std::uint64_t word) { hash_ = (hash_ ^ word) * 0x100000001b3ULL; }
   void add(double value) { add(std::bit_cast<std::uint64_t>(value)); }
   void add(int value) { add(static_cast<std::uint64_t>(static_cast<std::uint32_t>(value))); }
-  /// Quarters of an octave: what differs by a fifth is another class.
+  /// Quarters of an octave: sizes that differ by a fifth are in different classes.
   void addSize(double value) { add(static_cast<int>(4 * std::log2(value + 1))); }
   std::uint64_t value() const { return hash_; }
 
@@ -64,8 +64,8 @@ ViewCounts countsOf(const TreeView &view, int queriesPerTile) {
   for (const Place &place : view.places) {
     if (place.segmentBegin == place.segmentEnd)
       continue;
-    // The first segment's readers are all that see any of the node; where a mask hides its beginning from the
-    // last of them, there are no fewer.
+    // The readers of the first segment are all queries that see any of the node. A mask that hides its
+    // beginning from the last readers does not change that.
     const Segment &first = view.segments[static_cast<std::size_t>(place.segmentBegin)];
     const std::int64_t queries = first.queryEnd - first.queryBegin;
     counts.pathNodes += queries;
@@ -76,8 +76,8 @@ ViewCounts countsOf(const TreeView &view, int queriesPerTile) {
 
 namespace {
 
-/// Of queries that hang on a node with nothing above it, or see nothing of their node: the others read two
-/// nodes.
+/// The queries of nodes with nothing above them, and queries that see nothing of their node. All other
+/// queries read at least two nodes.
 std::int64_t mostOfOneNode(const TreeView &view) {
   if (view.isClipped)
     return view.queryCount();
@@ -85,7 +85,7 @@ std::int64_t mostOfOneNode(const TreeView &view) {
   for (const Place &place : view.places) {
     if (place.position == 0)
       queries += place.ownEnd - place.ownBegin;
-    else // those that see least come first
+    else // queries that see least come first
       for (int q = place.ownBegin; q < place.ownEnd && view.seen(place, q) <= 0; ++q)
         ++queries;
   }
@@ -99,7 +99,7 @@ LeastWork leastWorkOf(const TreeView &view, const CostModel &model) {
   LeastWork least{.counts = countsOf(view, width)};
   least.nodePartials = std::max<std::int64_t>(least.counts.pathNodes - mostOfOneNode(view), 0);
   double narrowUs = 0;
-  int before = -1; // neighbours often have as many readers
+  int before = -1; // neighbouring segments often have the same number of readers
   std::int64_t tiles = 0;
   for (std::size_t s = 0; s < view.segments.size(); ++s) {
     const Segment &segment = view.segments[s];
@@ -119,7 +119,7 @@ LeastWork leastWorkOf(const TreeView &view, const CostModel &model) {
     }
     least.tileTokens += tiles * segment.tokens;
     least.coverUs += segment.tokens * narrowUs;
-    // Of a node that all its readers see all of, every tile is known.
+    // If all readers of a node see all of it, every tile is known.
     const Place &place = view.places[static_cast<std::size_t>(segment.place)];
     if (place.segmentEnd - place.segmentBegin != 1) {
       least.nodeUs += segment.tokens * narrowUs;
@@ -150,7 +150,7 @@ LowerBound lowerBoundOf(spec::Partition partition, const LeastWork &least, const
   case spec::Partition::Node:
   case spec::Partition::NodeChunk:
   case spec::Partition::Cascade:
-    // A partial for each node of a query's path, but where that is one.
+    // One partial for each node of a query's path, except if there is only one node.
     work.partialSlots = least.nodePartials;
     work.isMerged = least.nodePartials > 0;
     work.blockUs = std::max(work.blockUs, least.nodeUs * model.share());

@@ -6,10 +6,10 @@
 #include <array>
 #include <cstdint>
 
-/// Partition `auto`: the cheapest by the cost model.
+/// Partition `auto`: the partition and chunk that the cost model finds cheapest.
 namespace deft::plan {
 
-/// How one plan is cut.
+/// How a plan groups tokens and cuts them.
 struct Choice {
   spec::Partition partition = spec::Partition::Union;
   int chunkTokens = 0; ///< as Config::chunkTokens
@@ -17,62 +17,62 @@ struct Choice {
   bool operator==(const Choice &) const = default;
 };
 
-/// What is tried, in this order; of equal ones the first is taken. All of them with the config's chunk; where
-/// that is open, the best one then with these chunks.
+/// The partitions that `auto` tries, in this order, with the config's chunk. It keeps the first of equally
+/// cheap ones. If the config leaves the chunk open, it then tries these with the best partition.
 inline constexpr std::array<spec::Partition, 7> kAutoPartitions{
     spec::Partition::Union,   spec::Partition::Greedy, spec::Partition::NodeChunk, spec::Partition::Flatten,
     spec::Partition::Cascade, spec::Partition::Query,  spec::Partition::Node};
 inline constexpr std::array<int, 8> kAutoChunks{128, 192, 256, 384, 512, 768, 1024, 2048};
 
-/// Names the class of a plan's arguments: equal ones for trees that differ little in size, sharing, width and
-/// depth, under the same config on the same machine. Hashed, for comparison only.
+/// A hash that names the class of a plan's arguments. Trees of similar size, sharing, width and depth have
+/// the same hash under one config on one machine. Only compare it: it has no other meaning.
 std::uint64_t classOf(const TreeView &view, const VariantFacts &facts, const config::Config &config,
                       int blocks);
 
-/// What the size of any plan follows from.
+/// The counts that determine the size of any plan.
 struct ViewCounts {
-  std::int64_t pathNodes = 0;  ///< nodes with tokens on the paths of all queries
-  std::int64_t pathTokens = 0; ///< tokens on them
-  std::int64_t readTokens = 0; ///< each once
-  std::int64_t nodeTiles = 0;  ///< row tiles where every node is read by itself
+  std::int64_t pathNodes = 0;  ///< summed over queries: nodes with tokens on the query's path
+  std::int64_t pathTokens = 0; ///< summed over queries: tokens of the path
+  std::int64_t readTokens = 0; ///< tokens that some query sees, each counted once
+  std::int64_t nodeTiles = 0;  ///< row tiles if every node is read separately
   std::int64_t queries = 0;
 };
 ViewCounts countsOf(const TreeView &view, int queriesPerTile);
 
-/// What is certain of all plans, and of those that read every node by itself. By a model's prices, one KV
-/// head.
+/// Lower bounds of the work: for all plans, and for plans that read every node separately. Times are for one
+/// KV head, by the prices of a cost model.
 struct LeastWork {
   ViewCounts counts;
-  std::int64_t tileTokens = 0; ///< those that more queries read than a tile holds as often as tiles read them
-  double coverUs = 0;          ///< of these
-  double nodeUs = 0;           ///< of items of a node each
-  std::int64_t nodePartials = 0; ///< beside these
+  std::int64_t tileTokens = 0;   ///< each token counted once per row tile that must read it
+  double coverUs = 0;            ///< time to read these tokens
+  double nodeUs = 0;             ///< the same if each item reads one node
+  std::int64_t nodePartials = 0; ///< partials if each item reads one node
 };
 LeastWork leastWorkOf(const TreeView &view, const CostModel &model);
 
-/// What any plan of a partition takes at least.
+/// A lower bound of the cost of any plan of one partition.
 struct LowerBound {
   double us = 0; ///< as PlanCost::microseconds
   std::int64_t runs = 0;
-  bool isMerged = false; ///< for certain
-  /// As rankOf().
+  bool isMerged = false; ///< true only if every such plan needs a merge
+  /// As rankOf(), for this bound.
   double rank(const CostModel &model) const { return us * (isMerged ? 1 + model.mergedShare() : 1); }
 };
 LowerBound lowerBoundOf(spec::Partition partition, const LeastWork &least, const CostModel &model);
 
-/// A choice is looked for that nothing beats by more than so much; prices err by ten times that.
+/// `auto` skips a choice that could win by less than this factor; prices err by ten times as much.
 inline constexpr double kWorthTrying = 0.99;
 
-/// What `auto` takes for the plans of a class.
+/// The choice of `auto` for all trees of one class.
 struct ChoiceOfClass {
   Choice choice;
-  int unionRows = 0; ///< of the largest tile of partition `union`; 0: to be found for each tree
+  int unionRows = 0; ///< rows of the largest `union` tile; 0: each tree searches for it
 };
 
-/// The choices for the classes seen last.
+/// Remembers the choices for the last 64 classes.
 class AutoMemory {
 public:
-  ChoiceOfClass *find(std::uint64_t key); ///< null: none is known
+  ChoiceOfClass *find(std::uint64_t key); ///< null: the class is not known
   ChoiceOfClass &remember(std::uint64_t key, const Choice &choice);
 
 private:
@@ -81,7 +81,7 @@ private:
     ChoiceOfClass choice;
   };
   std::array<Entry, 64> entries_;
-  std::size_t count_ = 0; ///< ever remembered: the oldest is overwritten
+  std::size_t count_ = 0; ///< classes remembered so far; the newest replaces the oldest
 };
 
 } // namespace deft::plan

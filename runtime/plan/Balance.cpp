@@ -31,7 +31,7 @@ Balance balance(const Plan &plan, std::span<const double> costs, int kvHeads, in
   for (std::size_t i = 0; i < blockCount; ++i)
     least.emplace(0.0, static_cast<int>(i));
   const std::size_t unitCount = plan.items.size() * static_cast<std::size_t>(kvHeads);
-  std::vector<std::pair<int, int>> placed; // (block, unit), in the order in which units are given
+  std::vector<std::pair<int, int>> placed; // (block, unit), in the order in which units are assigned
   placed.reserve(unitCount);
   result.load.assign(blockCount, 0);
   for (const int item : order)

@@ -24,7 +24,7 @@ Result<void> BeamPlanner::make(const BeamTree &beams, const VariantFacts &facts,
     return {};
   }
   placeItems(config, facts, plan);
-  // What is written in the order in which it is read may stand where an upload begins.
+  // Runs that are written in reading order can be written directly to the upload buffer.
   const bool isInOrder = config.order == config::Order::FromRoot && areInPlace_;
   if (isInOrder) {
     writeRuns(beams, plan.runs.renew(runs_));
@@ -57,8 +57,8 @@ Result<void> BeamPlanner::make(const BeamTree &beams, const VariantFacts &facts,
   return {};
 }
 
-/// As many beams as a tile holds, or somewhat fewer, so that those of a search are alike: a tile of two
-/// searches would read both histories for all its rows. Gives whether they keep the blocks at work.
+/// Makes tiles of as many beams as fit, or somewhat fewer to keep the tiles of a search equal: a tile of two
+/// searches would read both histories for all its rows. Returns whether the tiles keep the blocks busy.
 bool BeamPlanner::cutTiles(const BeamTree &beams, const VariantFacts &facts, const config::Config &config,
                            int blocks) {
   const bool isOpen = config.partition == spec::Partition::Auto || config.partition == spec::Partition::Union;
@@ -114,7 +114,7 @@ bool BeamPlanner::countRuns(const BeamTree &beams) {
   return runs <= TileList::kMostRuns;
 }
 
-/// An item for each tile, by phase, the longest first.
+/// Makes an item for each tile, sorted by phase, the longest first.
 void BeamPlanner::placeItems(const config::Config &config, const VariantFacts &facts, Plan &plan) {
   const auto phaseOf = [&](const Tile &tile) {
     return static_cast<int>(config::phaseFor(config, (tile.end - tile.begin) * facts.ratio));
@@ -141,7 +141,7 @@ void BeamPlanner::placeItems(const config::Config &config, const VariantFacts &f
     plan.items[i] = {tile.begin, tile.end - tile.begin, tile.nextRun, tile.runs, tile.tokens, -1, 0, 0};
     ++plan.phases[phaseOf(tile)].itemCount;
     plan.chunkTokens = std::max(plan.chunkTokens, (tile.tokens + kChunkStep - 1) / kChunkStep * kChunkStep);
-    tile.tokens = 0; // of its runs so far
+    tile.tokens = 0; // of the runs written so far
   }
   for (std::size_t p = 1; p < plan.phases.size(); ++p)
     plan.phases[p].itemBegin = plan.phases[p - 1].itemBegin + plan.phases[p - 1].itemCount;

@@ -7,28 +7,28 @@ namespace deft::plan {
 
 namespace {
 
-// Costs in tokens that a block computes meanwhile, on an H200, and taken for every device: they rank the
-// chunk sizes of one tree against each other, and nothing else. Whether its plan is the cheapest is asked of
-// the device's own prices (CostModel), and the tuner measures chunks themselves. Other numbers here would
-// change untuned plans.
+// Costs, in tokens that a block computes in that time, on an H200, and used for every device: they
+// only rank the chunk sizes of one tree. The device's own prices (CostModel) decide whether its plan
+// is the cheapest, and the tuner measures chunks directly. Other numbers here would change untuned
+// plans.
 
 struct TokenPrices {
-  /// What starting one more item costs: its index, queries and first tile are loaded with nothing to overlap
-  /// them.
+  /// The cost of starting one more item: its index, queries and first tile are loaded without anything to
+  /// overlap.
   double itemStart;
-  /// What going through partials and the merge costs.
+  /// The cost of partials and the merge.
   double merge;
-  /// Partials are written and read again by the whole machine, while a block computes this many tokens: a
-  /// value of one in 1.3 ps.
+  /// The whole machine writes and reads a value of a partial in 1.3 ps; this is the number of tokens that a
+  /// block computes in that time.
   double partialValue;
 };
-/// A token in 15 ns; of a latent cache, whose rows are more than four times as long, in 30.
+/// A token takes 15 ns; in a latent cache, whose rows are more than four times as long, 30 ns.
 constexpr TokenPrices kOrdinary{48, 96, 4.0 / (3e6 * 0.015)}, kLatent{100, 48, 4.0 / (3e6 * 0.030)};
 
-/// What is shorter is not worth an item.
+/// Shorter chunks are not worth an item.
 constexpr int kSmallestChunk = 64;
 
-/// Partials must gain so much.
+/// The share of the time that partials must reach or beat.
 constexpr double kWorthwhile = 0.95;
 
 int roundUp(int a, int step) { return (a + step - 1) / step * step; }
@@ -45,16 +45,16 @@ int chooseChunkTokens(std::span<const Tile> tiles, const VariantFacts &facts, in
   const auto total = static_cast<double>(tokens);
   const int whole = std::max(roundUp(longest, kChunkStep), kSmallestChunk);
   const double machine = std::max(blocks, 1);
-  // A block's fair share of all tokens, and fractions of it: smaller chunks even out the last wave but
-  // start more items.
+  // A block's fair share of all tokens, and fractions of it: smaller chunks even out the last wave but start
+  // more items.
   const double share = total * facts.kvHeads / machine;
   const TokenPrices &prices = facts.tensors.valueInKey ? kLatent : kOrdinary;
   const double partialTokens =
       2.0 * (facts.tensors.out.dim + 1) * facts.ratio * facts.kvHeads * prices.partialValue; // of one query
   const auto costOf = [&](double items, double partials, int chunk) {
     const double waves = std::ceil(items * facts.kvHeads / machine);
-    // Units of one length run in waves. Of many lengths, heaviest first, the short ones fill the gaps; what
-    // is left uneven in the end is about one of the mean length. Nothing ends before the longest one.
+    // Units of equal length run in waves. With different lengths, heaviest first, short units fill the gaps,
+    // and the imbalance at the end is about one unit of average length. The longest unit is a lower bound.
     const double longestItem = std::min(chunk, longest);
     const double time = std::max(longestItem, std::min(waves * longestItem, share + total / items));
     return time + waves * prices.itemStart + (chunk < longest ? prices.merge + partials * partialTokens : 0);
@@ -70,7 +70,7 @@ int chooseChunkTokens(std::span<const Tile> tiles, const VariantFacts &facts, in
       return;
     const double perToken = 1.0 / chunk;
     std::int64_t items = 0, partials = 0;
-    for (const Tile &tile : tiles) { // rounded up; half a token keeps multiples of the chunk what they are
+    for (const Tile &tile : tiles) { // rounded up; the half token keeps exact multiples of the chunk exact
       const int more = static_cast<int>((tile.tokens - 0.5) * perToken);
       items += 1 + more;
       partials += (more > 0 ? 1 + more : 0) * tile.queryCount;
@@ -83,7 +83,7 @@ int chooseChunkTokens(std::span<const Tile> tiles, const VariantFacts &facts, in
   };
   for (int parts = 1; parts <= kMostChunkParts && least < kWorthwhile * bestCost; ++parts)
     tryOut(std::min<double>(share / parts, whole));
-  // Few tiles are cut into so many equal parts each: a little more than a share would leave a short rest.
+  // Few tiles are cut into equal parts: chunks slightly above a block's share would leave short rests.
   for (int parts = 2; parts <= kMostChunkParts && fewest * facts.kvHeads * parts <= 2 * machine; ++parts)
     tryOut(static_cast<double>(longest) / parts);
   return best;

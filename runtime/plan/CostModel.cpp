@@ -10,9 +10,9 @@ namespace {
 
 int roundUp(int value, int step) { return (value + step - 1) / step * step; }
 
-/// Partials of a row that the merge has on its way at a time.
+/// The partials of a row that the merge loads at the same time.
 constexpr int kSlotsAtOnce = 8;
-/// What making the keys of a dealt tile takes of what those of others do: each warp makes its own, and waits
+/// The share of the usual time for making the keys of a dealt tile: each warp makes its own keys and waits
 /// for no other. Estimated from F9_08, F9_10 and F9_14 on an H200, like keyUs.
 constexpr double kDealtKeys = 0.4;
 
@@ -54,7 +54,7 @@ void CostModel::set(const VariantFacts &facts, const config::Config &config,
   findLeast();
 }
 
-/// Prices may fall where tiles get larger, as another kernel takes them.
+/// Prices may fall for larger tiles, if another kernel takes these.
 void CostModel::findLeast() {
   least_.resize(steps_.size());
   pairTokenUs_ = std::numeric_limits<double>::infinity();
@@ -66,7 +66,7 @@ void CostModel::findLeast() {
     least.itemUs = std::min(least.itemUs, step.itemUs);
     least.tokenUs = std::min(least.tokenUs, tokenUs);
     least_[queries] = least;
-    // Where two groups of warps have tokens of their own, a token costs half of a step's at least.
+    // If two groups of warps have tokens of their own, a token costs at least half of a full step's share.
     const double perPair = tokenUs / static_cast<double>(queries);
     pairTokenUs_ = std::min(pairTokenUs_, step.firstGroup > 0 ? perPair / 2 : perPair);
     hasGroups_ |= step.firstGroup > 0;
@@ -126,8 +126,8 @@ double CostModel::savedSteps(const abi::Item &item, const Step &step) const {
 }
 
 double CostModel::maskedTokens(const Plan &plan, const abi::Item &item) const {
-  // Of several groups, those that see nothing of a step are passed over: worth what masks cost the others.
-  // And what some tokens' readers have in common, which is what joined them, is worth more.
+  // With several groups, those that see nothing of a step skip it, which compensates for the masks of the
+  // others. And if all rows see some tokens, which is why they share a tile, these outweigh masks.
   if (cost_.rowStep > 0 && item.queryCount * ratio_ > cost_.rowStep)
     return 0;
   for (int r = item.runBegin; r < item.runBegin + item.runCount; ++r) {
@@ -151,7 +151,7 @@ PlanCost CostModel::estimate(const Plan &plan) const {
     itemTokens += item.tokens;
     ++units;
   }
-  // Block b of n takes the units b, b + n, ... of a launch, heaviest first: the first block has most to do.
+  // Block b of n takes units b, b + n, ... of a launch, heaviest first, so the first block has the most work.
   const auto heads = static_cast<std::int64_t>(kvHeads_);
   for (const Plan::Phase &phase : plan.phases)
     for (std::int64_t unit = 0; unit < phase.itemCount * heads; unit += blocks_)

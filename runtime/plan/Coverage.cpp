@@ -6,7 +6,7 @@ namespace deft::plan {
 
 namespace {
 
-/// Of all runs or segments.
+/// The sum over all runs or segments.
 template <class Stretches> std::int64_t allPairsOf(const Stretches &stretches) {
   std::int64_t pairs = 0;
   for (const auto &stretch : stretches)

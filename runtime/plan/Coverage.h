@@ -5,10 +5,10 @@
 
 namespace deft::plan {
 
-/// Whether the runs of a plan read at least as many (query, token) pairs as the segments of the view that it
-/// was made of hold: a plan that leaves out a token of a query has fewer. Sums alone, in time for runs and
-/// segments and without memory, so that every plan of a build with assertions is asked; verify() tells what
-/// is wrong, and also where tokens are twice.
+/// Whether the runs of a plan cover at least as many (query, token) pairs as the segments of its view. A plan
+/// that misses a token of a query covers fewer. This only adds up counts, in linear time and without memory,
+/// so builds with assertions check every plan. verify() is slower: it finds the fault, and also finds tokens
+/// that are read twice.
 bool coversAll(const Plan &plan, const TreeView &view);
 
 } // namespace deft::plan

@@ -5,36 +5,36 @@
 #include <array>
 #include <span>
 
-/// Items whose tokens are dealt to the warps of family sm90 (abi::Item).
+/// Items that deal tokens to single warps in family sm90 (see abi::Item).
 namespace deft::plan {
 
-/// Rows that a warp of any kernel has at a time; of family sm90, tokens of a tile, the warps that these are
-/// dealt to, and how many each has of one.
+/// Rows of a warp at a time in any kernel. In family sm90: tokens of a tile, warps that tokens are dealt to,
+/// and tokens of a dealt tile for each warp.
 constexpr int kWarpRows = 16, kTileTokens = 64, kDealtWarps = 4, kGroupTokens = 16;
 
-/// Of an item some of which is dealt: kernels multiply such numbers.
+/// The most tiles of an item with dealt tokens: kernels multiply such numbers.
 constexpr int kMostDealtTiles = 1 << 14;
 
-/// The warp whose rows alone see the run; -1: there are several, or it has a slope, and parts of it might be
-/// one warp's.
+/// The one warp whose rows see the run. -1: several warps see it, or it has a slope, so its parts may have
+/// different warps.
 inline int ownerOf(const abi::Run &run, int ratio) {
   const auto warpOf = [](int row) { return static_cast<int>(static_cast<unsigned>(row) / kWarpRows); };
   const int first = warpOf(run.queryBegin * ratio);
   return int{first == warpOf(run.queryEnd * ratio - 1)} & int{run.slope == 0} ? first : -1;
 }
 
-/// Whether some of the warps have none of an item's rows.
+/// Whether the item has too few rows to use all warps.
 inline bool haveFewerWarps(int rows) { return rows <= (kDealtWarps - 1) * kWarpRows; }
-/// Whether tokens of an item of so many rows may be dealt: all of the warps have some of them.
+/// Whether tokens of an item with so many rows may be dealt: every warp must have some of its rows.
 inline bool haveAllWarps(int rows) { return !haveFewerWarps(rows) && rows <= kDealtWarps * kWarpRows; }
 
-/// Where the runs of each warp begin among the item's, and where the last one's end.
+/// The index of each warp's first dealt run among the item's runs, and the end of the last warp's.
 std::array<int, kDealtWarps + 1> dealtBegins(std::span<const abi::Run> runs);
 
-/// Writes into the item what follows from its runs, some of them dealt.
+/// Sets the counts of an item with dealt tokens, from its runs.
 void countDealt(abi::Item &item, std::span<const abi::Run> runs);
 
-/// Whether what an item with dealt tokens says of its runs may be relied on.
+/// Whether the counts of an item with dealt tokens match its runs.
 bool isDealtRight(const abi::Item &item, std::span<const abi::Run> runs);
 
 } // namespace deft::plan

@@ -25,7 +25,7 @@ public:
       std::fill_n(requestOf_.begin() + requests[r].firstQuery, requests[r].count, static_cast<int>(r));
   }
 
-  /// The request of a run that is of a stand-in; -1: it is not. All of its readers are of one block.
+  /// The request of a run that belongs to a stand-in; -1 for other runs. All its readers are of one block.
   int requestOf(const abi::Item &item, const abi::Run &run) const {
     const int request = requestOf_[index(callerOf(item, run))];
     return request >= 0 && run.position >= requests_[index(request)].length ? request : -1;
@@ -43,7 +43,7 @@ public:
             first == 0, 0};
   }
 
-  /// Whether the part is all that its queries may see.
+  /// Whether the part contains everything that its queries may see.
   bool isWhole(const abi::DraftPart &part) const {
     const DraftedRequest &own = requests_[index(part.request)];
     const int last = part.firstPlace + part.queryEnd - part.queryBegin - 1;
@@ -58,10 +58,10 @@ private:
 
   std::span<const DraftedRequest> requests_;
   const Plan &plan_;
-  std::vector<int> requestOf_; ///< of each query, by caller's index
+  std::vector<int> requestOf_; ///< for each query, by caller's index
 };
 
-/// Whether one part becomes a part of the one before it.
+/// Tries to join a part to the one before it; returns whether it did.
 bool join(const StandIns &standIns, abi::DraftPart &part, const abi::DraftPart &next) {
   if (part.request != next.request)
     return false;
@@ -79,13 +79,13 @@ bool join(const StandIns &standIns, abi::DraftPart &part, const abi::DraftPart &
   return true;
 }
 
-/// Parts of one request follow each other, and as few as may be.
+/// Sorts the parts by request and joins as many as possible.
 void joinParts(const StandIns &standIns, std::vector<abi::DraftPart> &parts, std::size_t first) {
   const auto begin = parts.begin() + static_cast<std::ptrdiff_t>(first);
   std::sort(begin, parts.end(), [](const abi::DraftPart &a, const abi::DraftPart &b) {
     return std::tie(a.request, a.queryBegin, a.placeBegin) < std::tie(b.request, b.queryBegin, b.placeBegin);
   });
-  // First what is of the same queries, so that neighbours are whole.
+  // The first pass joins parts of equal queries, so that neighbours are complete for the second pass.
   for (int pass = 0; pass < 2; ++pass) {
     std::size_t kept = first;
     for (std::size_t p = first + 1; p < parts.size(); ++p)
@@ -124,7 +124,7 @@ std::optional<DraftTables> makeRoomForDrafts(std::span<const DraftedRequest> req
   if (requests.empty())
     return tables;
   const StandIns standIns(requests, plan);
-  std::int64_t expected = 0, found = 0; // pairs of a query and a token of its stand-in
+  std::int64_t expected = 0, found = 0; // (query, token of its stand-in) pairs
   for (const DraftedRequest &own : requests) {
     tables.requests.push_back(
         {own.request, own.count, own.firstQuery, own.length, /*mostGain=*/0, own.location, {}});
@@ -138,7 +138,7 @@ std::optional<DraftTables> makeRoomForDrafts(std::span<const DraftedRequest> req
     tables.queryAt[index(plan.callerIndex[index(query)])] = query;
 
   const std::vector<abi::Run> former(plan.runs.begin(), plan.runs.end());
-  std::vector<abi::Run> runs; // with room
+  std::vector<abi::Run> runs; // with room for those of drafts
   runs.reserve(former.size());
   std::vector<abi::Item> items = plan.items;
   for (std::size_t i = 0; i < items.size(); ++i) {

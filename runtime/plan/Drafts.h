@@ -11,29 +11,29 @@
 
 namespace deft::plan {
 
-/// What a plan with room for drafts is written by, on the host (placeDrafts) or on a device.
+/// The tables from which placeDrafts() (on the host) or a kernel writes a plan with room for drafts.
 struct DraftTables {
-  std::vector<abi::DraftRequest> requests; ///< which may gain nothing
-  std::vector<abi::DraftItem> items;       ///< by the plan's numbers
+  std::vector<abi::DraftRequest> requests; ///< some may gain nothing
+  std::vector<abi::DraftItem> items;       ///< by their number in the plan
   std::vector<abi::DraftPart> parts;
-  std::vector<int> queryAt; ///< by caller's index of the first draft and place
+  std::vector<int> queryAt; ///< by the first draft's query (caller's index) + the place
 
   bool isEmpty() const { return requests.empty(); }
 };
 
-/// Takes the stand-ins out of a plan of a tree that has them (tree::DraftStandIn), and puts room for a run of
-/// each draft in their place, behind the other runs of each item: so many are left out of the items' runs and
-/// tokens, until placeDrafts() has been there. The plan then follows nothing that grows on the host.
+/// Removes the stand-ins (tree::DraftStandIn) from a plan and reserves a run for each draft behind the other
+/// runs of each item. Until placeDrafts() has filled them, the items' runs and tokens do not count these.
+/// Afterwards the plan does not follow growth on the host.
 ///
-/// None where the plan leaves out some of a stand-in, as it may where a mask hides that from all: which
-/// drafts are hidden nobody can know. Items in which tokens are dealt are not for drafts.
+/// None if the plan omits part of a stand-in because a mask hides it: the host cannot know which drafts those
+/// would be. The plan must have no items with dealt tokens.
 std::optional<DraftTables> makeRoomForDrafts(std::span<const tree::DraftedRequest> requests, Plan &plan);
 
-/// The arguments by which placeDrafts() writes into the plan itself. What is given, and where marks go, is
-/// left out.
+/// The arguments that let placeDrafts() write into the plan itself. The caller adds the mask and the
+/// addresses of the marks.
 abi::DraftArgs draftArgs(const DraftTables &tables, Plan &plan);
 
-/// What marks say, where they are not 0 (abi::DraftArgs).
+/// The errors that non-zero marks stand for (abi::DraftArgs).
 support::Error noTreeError(unsigned long long mark);
 support::Error unservedError(unsigned long long mark);
 

@@ -48,7 +48,7 @@ inline void EdgeAssignment::countAbove(const TreeView &view, int p, Entry &entry
   entry.isWithChild = isWithChild(view, p, entry.certainTokens);
 }
 
-/// A short node without queries of its own whose readers all come through one child.
+/// A short node without queries of its own, whose readers all come through one child.
 inline bool EdgeAssignment::isWithChild(const TreeView &view, int p, int certainTokens) const {
   const Place &place = view.places[p];
   if (place.ownBegin != place.ownEnd || certainTokens + place.tokens > kMostCertainTokens)
@@ -87,7 +87,7 @@ inline EdgeAssignment::Taken EdgeAssignment::takeChildren(const TreeView &view, 
   return taken;
 }
 
-/// The one through which all readers below the place come; -1: there are several.
+/// The only child below which the place has readers; -1: there are several.
 inline int EdgeAssignment::onlyChild(const TreeView &view, int p) const {
   const Place &place = view.places[p];
   int child = p + 1;
@@ -96,7 +96,7 @@ inline int EdgeAssignment::onlyChild(const TreeView &view, int p) const {
   return view.places[child].readersEnd == place.readersEnd ? child : -1;
 }
 
-/// Of one child there is but one choice.
+/// With one child there are only two choices: it joins or stands apart.
 inline Float4 EdgeAssignment::chooseOnly(const Place &place, int child, Half &half, int h, Float4 tokens,
                                          Int4 isWhole, Float4 alone) {
   Float4 joined = entryOf(child).half[h].joinPrice;
@@ -127,7 +127,7 @@ inline Float4 EdgeAssignment::chooseBest(const TreeView &view, int p, Half &half
     tryOut(Gaining, taken.gain, taken.gainQueries);
   if (any(taken.fillQueries != taken.gainQueries))
     tryOut(Filling, taken.fill, taken.fillQueries);
-  if (any(taken.one < least)) // the others cost nothing less than 0
+  if (any(taken.one < least)) // the others cost at least 0
     tryOut(One, taken.one, taken.oneQueries);
   if (taken.mayAllJoin) {
     const Place &place = view.places[p];
@@ -138,7 +138,7 @@ inline Float4 EdgeAssignment::chooseBest(const TreeView &view, int p, Half &half
   return least;
 }
 
-/// What the best choices cost in four lanes.
+/// The costs of the best choices in four lanes.
 inline Float4 EdgeAssignment::choose(const TreeView &view, int p, Half &half, int h) {
   const Place &place = view.places[p];
   const bool isInner = hasReadersBelow(place);
@@ -155,7 +155,7 @@ inline Float4 EdgeAssignment::choose(const TreeView &view, int p, Half &half, in
 }
 
 inline void EdgeAssignment::fill(const TreeView &view, int p, Entry &entry) {
-  if (entry.isWithChild) { // the child's costs, for its lanes count the same ancestors
+  if (entry.isWithChild) { // take the child's costs: its lanes count the same ancestors
     const int child = onlyChild(view, p);
     for (int h = 0; h < entry.halves(); ++h)
       entry.half[h].joinPrice = entryOf(child).half[h].joinPrice;
@@ -171,18 +171,18 @@ inline void EdgeAssignment::fill(const TreeView &view, int p, Entry &entry) {
   const Float4 high = choose(view, p, entry.half[1], 1);
   entry.half[0].joinPrice = select(depth >= lane, behindFirst(low, high) - apart, splat(kNever));
   entry.half[1].joinPrice = select(depth >= lane + 4, behindFirst(high) - apart, splat(kNever));
-  // The last lane holds all ancestors: it is reached from the one before it only where these are as many.
+  // The last lane holds all ancestors, so the lane before leads there only if it does not hold them all.
   if (entry.depth >= kLanes)
     entry.half[1].joinPrice[2] = kNever;
 }
 
-/// Decides for the children of a place, whose own lane is known.
+/// Decides for the children of a place whose own lane is known.
 inline void EdgeAssignment::decide(const TreeView &view, int p) {
   if (!bounds_.hasOpenChild(p))
     return;
   const Place &place = view.places[p];
   const int slot = slots_[p], lane = lanes_[p];
-  // The entries of a place that is like another are the other's; those below it, of the same ones there.
+  // A place that is like another shares its entry; the places below share the entries of their counterparts.
   const int shift = filled_[static_cast<std::size_t>(slot)] - p;
   const Entry &entry = entries_[static_cast<std::size_t>(slot)];
   if (shift == 0 && !entry.isWithChild && entry.choice(lane) == None)
@@ -199,8 +199,8 @@ inline void EdgeAssignment::decide(const TreeView &view, int p) {
   }
 }
 
-/// The i-th of the open places is like the sibling behind it, below which all is decided: with the same
-/// ancestors, the same is done below it.
+/// The i-th open place is like its next sibling, below which everything is decided. With the same joined
+/// ancestors, the same choices apply below it.
 void EdgeAssignment::decideLike(const TreeView &view, std::size_t i) {
   const std::vector<int> &open = bounds_.open();
   const int p = open[i], shift = view.places[p].subtreeEnd - p;
@@ -214,8 +214,8 @@ void EdgeAssignment::decideLike(const TreeView &view, std::size_t i) {
     isJoined_[open[i]] = isJoined_[open[i] + shift];
 }
 
-/// Of neighbours alike only the last is weighed: prompts' branches and levels' nodes often have the same
-/// tokens, readers and subtrees.
+/// Of similar neighbours only the last gets an entry: branches of a prompt, and nodes of a level, often have
+/// the same tokens, readers and subtrees.
 void EdgeAssignment::listEntries(const TreeView &view) {
   const std::vector<int> &open = bounds_.open();
   const std::size_t count = open.size();
@@ -266,7 +266,7 @@ void EdgeAssignment::solve(const TreeView &view, const CostModel &model, int chu
   joined_.resize(bounds_.linked().size());
   std::size_t count = 0;
   for (const int p : bounds_.linked()) {
-    joined_[count] = p; // nobody can predict which ones: others are overwritten
+    joined_[count] = p; // without a branch, which would be mispredicted: the next one may overwrite it
     count += isJoined_[p] != 0;
   }
   joined_.resize(count);

@@ -6,69 +6,69 @@
 
 #include <vector>
 
-/// FastTree's decision: for every node, whether its tokens are read together with those of its parent.
+/// FastTree's decision, for every node: are its tokens read together with those of its parent?
 ///
-/// A *group* is the tokens of a node and of the ancestors that it is joined to in a row; the queries below
-/// the node read it together, except those below children that are joined to it: these read the same tokens
-/// again, in the children's groups. Joining saves partials and items, and costs reading again.
+/// A *group* is the tokens of a node and of the consecutive ancestors that it is joined to. All queries below
+/// the node read the group, except those below children that are joined to it: these read the same tokens
+/// again in the children's groups. Joining saves partials and items, and costs repeated reads.
 ///
-/// FastTree goes from the root down and decides edge by edge. A node's best length depends on what lies
-/// above it and its best readers on what lies below, so that misses much in deep trees. Here a table over
-/// (node, number of ancestors joined to it) is filled from the leaves up, and read from the root down. It has
-/// only the nodes with an edge that is not certain anyway, and of neighbours alike only the last.
+/// FastTree decides edge by edge from the root down. But a node's best group depends on what lies above it,
+/// and its readers on what lies below, so that is far from optimal in deep trees. This code fills a table
+/// over (node, number of joined ancestors) from the leaves up and reads it from the root down. The table
+/// omits nodes whose edges are certain, and keeps only the last of similar neighbours.
 namespace deft::plan {
 
-/// Kept between plans for its memory. Linear in the tree.
+/// Keep the object between plans to reuse its memory. Time is linear in the tree.
 class EdgeAssignment {
 public:
-  /// Width of the table: a node may be joined to 0 to kLanes - 2 ancestors, or to all of them. Ancestors with
-  /// few tokens and a single way down count as one, and are never asked.
+  /// Width of the table: a node may join 0 to kLanes - 2 ancestors, or all of them. Consecutive ancestors
+  /// with few tokens and a single child count as one, and need no decision.
   static constexpr int kLanes = plan::kLanes;
-  /// Of ancestors in a row that are always read with their child.
+  /// The most tokens of consecutive ancestors that are always read with their child.
   static constexpr int kMostCertainTokens = 64;
 
-  /// Decides for a tree in any order of its siblings. `chunkTokens`: groups are cut at this; 0: they are not.
+  /// Solves a tree, whatever the order of its siblings. `chunkTokens`: groups are cut at this; 0: not cut.
   void solve(const TreeView &view, const CostModel &model, int chunkTokens);
 
-  /// The places that are joined to their parents, ascending. A root and a node that nobody reads are not.
+  /// The places that are joined to their parents, ascending. Roots and nodes without readers never are.
   const std::vector<int> &joined() const { return joined_; }
 
 private:
-  /// More than any tree costs, and small enough that sums of it stay ordered.
+  /// More than the cost of any tree, but small enough that sums of it keep their order.
   static constexpr float kNever = 1e30F;
 
-  /// Which children a node in one state takes out of its tokens' readers.
+  /// Which children read a node's tokens in their own groups, so that they leave the node's readers.
   enum Choice : int {
     None,
-    Gaining, ///< those that save more partials than they cost
-    Filling, ///< those that cost less than their share of the node's tiles
-    One,     ///< the cheapest of those that alone make a row tile cheaper, or one less
+    Gaining, ///< those whose join costs less than the partials that it saves
+    Filling, ///< those whose join costs less than their share of the node's tiles
+    One,     ///< the cheapest child that makes a row tile cheaper or removes one
     All,
   };
 
-  /// A lane is how many ancestors are joined to the node, of those in its region (EdgeBounds). Lanes beyond
-  /// its depth hold nothing of meaning. Costs leave out what the subtree costs in any lane.
-  struct Half {       ///< four of the lanes: few entries need the other four, which lie behind
-    Float4 joinPrice; ///< by the parent's lane: joined to the parent, over standing alone
-    Int4 above;       ///< tokens of the joined ancestors; in the last lane, of all in the region
-    Int4 choice;      ///< by lane, as are:
-    Float4 fillPrice; ///< of a query in the node's group, tiles taken as divisible
-    Int4 one;         ///< the child of Choice::One, from the node
+  /// A lane is the number of ancestors joined to the node within its region (EdgeBounds). Lanes beyond its
+  /// depth are undefined. Costs omit the part of the subtree's cost that all lanes share.
+  struct Half {       ///< four lanes; few entries need the other four
+    Float4 joinPrice; ///< by the parent's lane: cost of joining the parent minus cost of standing apart
+    Int4 above;       ///< tokens of the joined ancestors; in the last lane, of all ancestors in the region
+    Int4 choice;      ///< by lane, as the next two
+    Float4 fillPrice; ///< price of a query in the node's group if tiles were divisible
+    Int4 one;         ///< the child of Choice::One, relative to the node
   };
   struct Entry {
-    int depth = 0;         ///< ancestors in the region, without those that are always read with their child
-    int certainTokens = 0; ///< of the ancestors that the node always has with it
-    bool isWithChild = false; ///< always read with its only child that is read
+    int depth = 0;            ///< ancestors in the region, except those that are always read with their child
+    int certainTokens = 0;    ///< of the ancestors that are always read with the node
+    bool isWithChild = false; ///< always read with its only child that has readers
     Half half[2];
 
-    int halves() const { return depth < 4 ? 1 : 2; } ///< of the lanes that mean something
+    int halves() const { return depth < 4 ? 1 : 2; } ///< the lanes that are defined
     int choice(int lane) const { return half[lane / 4].choice[lane % 4]; }
     int one(int lane) const { return half[lane / 4].one[lane % 4]; }
     float fillPrice(int lane) const { return half[lane / 4].fillPrice[lane % 4]; }
     float joinPrice(int lane) const { return half[lane / 4].joinPrice[lane % 4]; }
   };
 
-  /// What a node's children cost under each choice, over standing apart, and the readers they take away.
+  /// For each choice: the cost of the children that join, over standing apart, and their readers.
   struct Taken {
     Float4 gain{}, gainQueries{}, fill{}, fillQueries{}, one = splat(kNever), oneQueries{}, all{};
     bool mayAllJoin = true;
@@ -93,7 +93,7 @@ private:
 
   EdgeBounds bounds_;
   GroupPrices prices_;
-  std::vector<Entry> entries_; ///< of the places that are weighed, in preorder
+  std::vector<Entry> entries_; ///< of the places that need a decision, in preorder
   std::vector<int> filled_;    ///< these places
   std::vector<std::size_t>
       alike_; ///< places that are not, for one next to them is, by their index in EdgeBounds::open

@@ -36,7 +36,7 @@ void EdgeBounds::sumChildren(const TreeView &view, const GroupPrices &prices) {
   const int count = view.placeCount();
   int *const readers = readers_.data();
   Sums *const sums = sums_.data();
-  Sums sum{0, 0}; // of the parent at hand: neighbours often have the same one
+  Sums sum{0, 0}; // of the current parent: neighbours often have the same one
   int parent = -1;
   for (int p = 0; p < count; ++p) {
     const Place &place = places[p];
@@ -58,7 +58,7 @@ void EdgeBounds::sumChildren(const TreeView &view, const GroupPrices &prices) {
     sums[parent] = sum;
 }
 
-/// Which places may be joined to their parents. Regions begin where a place apart has a child that is not.
+/// Finds the places that may join their parents. A region begins at a place apart whose child is not apart.
 void EdgeBounds::link(const TreeView &view, const GroupPrices &prices) {
   const Place *const places = view.places.data();
   const int *const readers = readers_.data();
@@ -67,7 +67,7 @@ void EdgeBounds::link(const TreeView &view, const GroupPrices &prices) {
   Above *const aboves = above_.data();
   std::size_t links = 0;
   const int count = view.placeCount();
-  int parent = -1, queries = 0; // siblings with the same readers fare the same
+  int parent = -1, queries = 0; // siblings with the same number of readers have the same result
   bool mayJoin = false;
   for (int p = 0; p < count; ++p) {
     const Place &place = places[p];
@@ -88,7 +88,7 @@ void EdgeBounds::link(const TreeView &view, const GroupPrices &prices) {
       continue;
     const GroupPrices::Bounds together = prices.bounds(queries);
     const auto length = static_cast<float>(place.tokens);
-    // Rows may be complete where all is read together from a root on.
+    // Rows may be complete if a group reads everything from a root on.
     const bool mayBeWhole = places[tops[p]].parent < 0;
     const float startUs = prices.startUs(place.tokens);
     const float partialsUs = prices.partialsUs(place.tokens, mayBeWhole);
@@ -111,8 +111,8 @@ inline bool EdgeBounds::mayJoinTo(const Above &above, const GroupPrices &prices,
   if (above.mayAllJoin)
     return true;
   const GroupPrices::Bounds alone = prices.bounds(queries), rest = prices.bounds(above.readers - queries);
-  // What the parent's group is relieved of: by these readers alone, or at the rate of all. Some stay in it,
-  // or all would join; so of one row tile, there is one after as before, with one reader at least.
+  // The savings of the parent's group when these readers leave it: at their own rate, or at the average rate.
+  // Some readers stay, or all would join: if there is one row tile, it stays, with at least one reader.
   const auto number = static_cast<float>(queries);
   const float part = number * above.share;
   float token = std::max(above.tokenUs - rest.tokenUs, above.tokenUs * part);
@@ -125,7 +125,7 @@ inline bool EdgeBounds::mayJoinTo(const Above &above, const GroupPrices &prices,
          above.partialsUs * number + alone.stepUs + tiles * above.startUs;
 }
 
-/// Short regions are joined.
+/// Joins all regions that are short.
 void EdgeBounds::divide(const TreeView &view, int shortTokens) {
   const Place *const places = view.places.data();
   Edge *const edges = edges_.data();
@@ -133,7 +133,7 @@ void EdgeBounds::divide(const TreeView &view, int shortTokens) {
   const int *const tops = tops_.data(), *const deepest = deepest_.data();
   int *const open = open_.data();
   std::size_t opened = 0;
-  // To compare subtrees pays where many places might have one like theirs beside them.
+  // Comparing subtrees pays only if many places might have a similar neighbour.
   constexpr std::size_t kPaysFrom = 8;
   const std::size_t enough = linked_.size() / kPaysFrom + 1;
   std::size_t alike = 0;
@@ -157,7 +157,7 @@ void EdgeBounds::divide(const TreeView &view, int shortTokens) {
   hasShapes_ = opened > 0 && alike == enough;
 }
 
-/// Only what is weighed is compared.
+/// Compares only places that need a decision.
 void EdgeBounds::findShapes(const TreeView &view) {
   const Place *const places = view.places.data();
   Shape *const shapes = shapes_.data();

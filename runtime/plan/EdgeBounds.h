@@ -9,20 +9,20 @@
 
 namespace deft::plan {
 
-/// What is certain about the edges of a tree before they are weighed one against the other: most are. Kept
-/// between plans for its memory. Linear in the tree.
+/// Decides the edges of a tree that are certain, which most are, before the others are weighed against each
+/// other. Keep the object between plans to reuse its memory. Time is linear in the tree.
 ///
-/// Joining a node means that its readers read the parent's tokens again. Where that costs more than they can
-/// save by it, whatever the others do, the node stands *apart*. What hangs together by the other edges is a
-/// *region*; where its paths are so short that reading one again is cheaper than a partial, all of it is
-/// *joined*. The rest is *open*.
+/// If a node joins its parent, the node's readers read the parent's tokens again. If that costs more than it
+/// can ever save, the node stands *apart*. Nodes connected by the other edges form a *region*. If a region's
+/// paths are so short that reading one again costs less than a partial, the whole region is *joined*. All
+/// other edges are *open*.
 class EdgeBounds {
 public:
   enum class Edge : char { Apart, Joined, Open };
 
   void find(const TreeView &view, const GroupPrices &prices);
 
-  /// To the parent, of each place. Apart: a root, and what nobody reads.
+  /// The edge from a place to its parent. Apart for roots and for places without readers.
   Edge edge(int place) const { return edges_[static_cast<std::size_t>(place)]; }
   int readers(int place) const { return readers_[static_cast<std::size_t>(place)]; }
   bool hasOpenChild(int place) const { return hasOpenChild_[static_cast<std::size_t>(place)] != 0; }
@@ -34,23 +34,23 @@ public:
     std::transform(edges_.begin(), edges_.end(), isJoined.begin(),
                    [](Edge edge) { return static_cast<char>(edge == Edge::Joined); });
   }
-  /// Places with an open edge, up or down: parents before their children, those of a region in preorder, and
-  /// a subtree's side by side.
+  /// Places that have an open edge to the parent or to a child. Parents come before their children, the
+  /// places of a region are in preorder, and each subtree is contiguous.
   const std::vector<int> &open() const { return open_; }
 
-  /// Where the region begins, of any place.
+  /// The first place of the region that the place belongs to.
   int top(int place) const { return tops_[static_cast<std::size_t>(place)]; }
-  /// Whether the i-th of open() has a sibling next to it whose subtree is like its own: the same tokens and
-  /// readers, the same region, and no other region in either. Its open places then follow in the same order.
+  /// Whether the next sibling of the i-th place of open() has an identical subtree: the same tokens and
+  /// readers, in the same region, and no other region inside. Its open places then follow in the same order.
   bool isLikeNext(const TreeView &view, std::size_t i) const { return hasShapes_ && hasShapeOfNext(view, i); }
-  /// How many places of open() that are of the i-th one's region lie in its subtree.
+  /// The number of open places in the subtree of the i-th of open(), within its region.
   int openBelow(std::size_t i) const { return shapes_[static_cast<std::size_t>(open_[i])].size; }
 
 private:
-  struct Sums { ///< over a node's children, as if each read by itself
+  struct Sums { ///< over a node's children, each read separately
     float tokenUs, stepUs;
   };
-  struct Above { ///< what a node's children are weighed by, if not all of them may join
+  struct Above { ///< the costs that decide about a node's children if not all of them may join
     float tokens, tokenUs, tiles, startUs, partialsUs, share;
     int readers;
     bool mayAllJoin;
@@ -67,20 +67,20 @@ private:
   void findShapes(const TreeView &view);
   bool hasShapeOfNext(const TreeView &view, std::size_t i) const;
 
-  // Columns by place: what is asked of all places is small, and lies together.
+  // One array per property, since passes over all places read few of them: so these stay dense in the cache.
   std::vector<Edge> edges_;
   std::vector<char> hasOpenChild_;
   std::vector<int> readers_, tops_;
-  std::vector<int> deepest_; ///< of a region's top: past the last position that is read in the region
+  std::vector<int> deepest_; ///< by a region's top: end of the last position that the region reads
   std::vector<Sums> sums_;
   std::vector<Above> above_;
   std::vector<Shape> shapes_;
-  bool hasShapes_ = false; ///< else few places are like their neighbours, and none is taken to be
+  bool hasShapes_ = false; ///< false: too few places match their neighbours, so none is treated as a match
   std::vector<int> linked_;
   std::vector<int> open_;
 };
 
-/// Tokens of the place that somebody sees.
+/// How many tokens of the place some query sees.
 inline int readTokens(const TreeView &view, const Place &place) {
   if (place.segmentBegin == place.segmentEnd)
     return 0;

@@ -8,7 +8,7 @@ namespace deft::plan {
 void makeFlattenTiles(const TreeView &view, int queriesPerTile, int chunkTokens, PartitionScratch &scratch,
                       TileList &list) {
   Tile like;
-  like.chunkTokens = chunkTokens; // a tile never holds more, so it becomes one item
+  like.chunkTokens = chunkTokens; // a tile never has more tokens, so it becomes one item
   like.isEven = false;
   std::vector<Segment> &chunk = scratch.segments;
   chunk.clear();

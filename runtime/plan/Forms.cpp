@@ -9,7 +9,7 @@
 namespace deft::plan {
 namespace {
 
-/// Microseconds of a token that so many queries read, in tiles as full as they get.
+/// Microseconds of a token that `queries` queries read, in tiles that are as full as possible.
 double tokenUs(const FormRun &run, const CostModel &model, int queries) {
   const int most = model.queriesPerTile(), whole = queries / most, rest = queries % most;
   const auto stepped = [&](int tile) { return model.stepUs(tile) / model.tokenStep(tile); };
@@ -18,8 +18,8 @@ double tokenUs(const FormRun &run, const CostModel &model, int queries) {
   return whole * stepped(most) + (rest > 0 ? stepped(rest) : 0) + firstUs + (tiles - 1) * model.againUs();
 }
 
-/// What a second run costs whatever it reads: its launches, its queries and results, and the merge of the
-/// states of both.
+/// The fixed cost of a second run: its launches, its queries and results, and the merge of both
+/// states.
 double secondRunUs(const FormRun &run, int queries) {
   const double heads = static_cast<double>(run.facts.ratio) * run.facts.kvHeads;
   const spec::Tensors &tensors = run.facts.tensors;
@@ -67,7 +67,7 @@ tree::KvTree treeOfForm(const tree::KvTree &tree, std::span<const tree::Expanded
   std::vector<int> holders(tree.nodes().size(), 0);
   for (const tree::ExpandedNode &node : chosen) {
     holders[static_cast<std::size_t>(node.node)] = 1;
-    if (isExpanded) // which checkExpanded has seen to be possible
+    if (isExpanded) // checkExpanded has verified that it fits
       (void)own.place(node.node, node.location);
   }
   own.setRanks(

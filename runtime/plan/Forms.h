@@ -8,11 +8,11 @@
 #include <span>
 #include <vector>
 
-/// A step over a latent cache in two runs: nodes that many read may be cheaper in expanded form, with K and V
-/// of each head. To a plan the two forms are like two ranks (tree::Ranks), each with a cache of its own.
+/// Divides a step over a latent cache into two runs: nodes with many readers may be cheaper in expanded form,
+/// with K and V of each head. A planner treats the forms as two ranks (tree::Ranks), each with its own cache.
 namespace deft::plan {
 
-/// One of the two runs, as prices see it.
+/// One of the two runs, with the arguments of its prices.
 struct FormRun {
   const VariantFacts &facts;
   const config::Config &config;
@@ -20,17 +20,17 @@ struct FormRun {
   int blocks = 1;
 };
 
-/// Which of the nodes are cheaper to read expanded: by index in `nodes`, ascending. None where they save less
-/// than a second run costs.
+/// The nodes that are cheaper to read expanded, as ascending indices into `nodes`. Empty if they save less
+/// than the second run costs.
 std::vector<int> cheaperExpanded(const tree::KvTree &tree, std::span<const tree::ExpandedNode> nodes,
                                  const FormRun &absorbed, const FormRun &expanded);
 
-/// The tree as one of the runs reads it: the expanded one has the chosen nodes, where they lie in its cache,
-/// the absorbed one all others. The tree must have no ranks.
+/// The tree for one of the two runs: the expanded run has the chosen nodes, at their locations in its cache,
+/// and the absorbed run has all others. The tree must have no ranks.
 tree::KvTree treeOfForm(const tree::KvTree &tree, std::span<const tree::ExpandedNode> chosen,
                         bool isExpanded);
 
-/// Tokens that a chosen node gains have no expanded form: a plan of a tree of one form does not follow them.
+/// New tokens of a chosen node have no expanded form, so plans for one form must not grow with it.
 void stopGrowth(std::span<const tree::ExpandedNode> chosen, Plan &plan);
 
 } // namespace deft::plan

@@ -5,7 +5,7 @@
 namespace deft::plan {
 
 void GreedyPartition::assign(TreeView &view, const CostModel &model, int chunkTokens) {
-  if (view.isClipped) // groups are whole paths: nodes whose last readers are hidden from stand apart
+  if (view.isClipped) // groups are whole paths, so nodes whose last readers are hidden stand apart
     return assign(view, {});
   edges_.solve(view, model, chunkTokens);
   assign(view, edges_.joined());
@@ -26,7 +26,7 @@ void GreedyPartition::makeTiles(const TreeView &view, int queriesPerTile, Partit
   const int *const queryPos = view.queryPos.data();
   groups_.resize(view.places.size());
   Group *const groups = groups_.data();
-  int lastTop = -1, shared = 0; // of the path added last, and how many of its runs are the next one's
+  int lastTop = -1, shared = 0; // of the path added last, and the runs that it shares with the next
   for (int p = 0; p < count; ++p) {
     const Place &place = places[p];
     Group group{p, 0};
@@ -41,9 +41,9 @@ void GreedyPartition::makeTiles(const TreeView &view, int queriesPerTile, Partit
     const int begin = place.ownBegin, end = place.firstEnd;
     if (begin == end)
       continue;
-    const int toPosition = place.position - 1; // queries below see the place's tokens, and more
+    const int toPosition = place.position - 1; // queries below see all of the place's tokens, and more
     const int seen = std::min(queryPos[begin] - toPosition, place.tokens);
-    // Who sees less stands first: where the first one sees all, all do.
+    // Queries that see less come first: if the first one sees all tokens, all do.
     if (end - begin > queriesPerTile || (seen < place.tokens && queryPos[end - 1] - toPosition != seen)) {
       if (list.isFull())
         return;
@@ -59,7 +59,7 @@ void GreedyPartition::makeTiles(const TreeView &view, int queriesPerTile, Partit
   }
 }
 
-/// In several row tiles, or where some of its queries see less of the place than others.
+/// Adds a group with several row tiles, or in which some queries see less of the place than others.
 void GreedyPartition::addGroup(const TreeView &view, int p, int queriesPerTile, PartitionScratch &scratch,
                                TileList &list) const {
   const Place &place = view.places[p];

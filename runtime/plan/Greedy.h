@@ -5,27 +5,27 @@
 
 namespace deft::plan {
 
-/// Partition `greedy`: FastTree's groups. Kept between plans for its memory.
+/// Partition `greedy`: the groups of FastTree. Keep the object between plans to reuse its memory.
 class GreedyPartition {
 public:
-  /// Decides which nodes are joined to their parents, and orders the view anew where readers of a group would
-  /// not be neighbours otherwise.
+  /// Decides which nodes join their parents. It reorders the view if that is needed to make the readers of
+  /// each group neighbours.
   void assign(TreeView &view, const CostModel &model, int chunkTokens);
 
-  /// Takes an assignment from outside, the places that are joined to their parents, ascending; orders the
-  /// view anew as for its own.
+  /// Takes a given assignment: the places that join their parents, ascending. Reorders the view as the other
+  /// overload does.
   void assign(TreeView &view, const std::vector<int> &joined);
 
-  /// Whether the last assignment has ordered the view anew.
+  /// Whether the last assignment reordered the view.
   bool hasMoved() const { return isAnyJoined_; }
 
-  /// Row tiles of the groups of the last assignment.
+  /// Makes the row tiles of the groups of the last assignment.
   void makeTiles(const TreeView &view, int queriesPerTile, PartitionScratch &scratch, TileList &list);
 
 private:
-  struct Group { ///< of the place at its end
+  struct Group { ///< by the place where the group ends
     int top;     ///< the place where it begins
-    int runs;    ///< nodes with tokens from there to the place, itself included
+    int runs;    ///< nodes with tokens, from the top to this place
   };
 
   void addGroup(const TreeView &view, int place, int queriesPerTile, PartitionScratch &scratch,

@@ -14,14 +14,14 @@ void GroupPrices::set(const CostModel &model, int chunkTokens) {
   float shortTokens = partial_ / again_;
   if (chunkTokens > 0)
     shortTokens = std::min(shortTokens, static_cast<float>(chunkTokens));
-  // Joining can save a whole step of each row tile; nearly that much happens so seldom that all edges which
-  // it would leave open are not worth weighing.
+  // Joining may save almost a whole step of each row tile, but so rarely that the edges which this bound
+  // would leave open are not worth a decision.
   constexpr float kMostOfStep = 0.35F;
   bounds_.assign(static_cast<std::size_t>(width_) + 1, {});
   widths_.assign(static_cast<std::size_t>(width_) + 1, {});
   fewer_.assign(static_cast<std::size_t>(width_) + 1, 0);
   readers_.assign(static_cast<std::size_t>(width_) + 1, {});
-  int cheaper = 0; // the most queries whose step costs less
+  int cheaper = 0; // the most queries with a cheaper step
   for (int queries = 1; queries <= width_; ++queries) {
     const auto step = static_cast<float>(model.tokenStep(queries));
     const auto stepUs = static_cast<float>(model.stepUs(queries));

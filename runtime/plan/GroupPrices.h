@@ -10,29 +10,29 @@
 
 namespace deft::plan {
 
-/// Costs of a group of queries over some tokens, cut into row tiles, by the cost model, for four lengths at a
-/// time: the inner loop of `greedy`, hence inline.
+/// The cost model's price of a group (queries over tokens, cut into row tiles) for four lengths at a time.
+/// This is the inner loop of `greedy`, so it is inline.
 ///
-/// Counts are integers below 2^24 wherever rounding matters, so that half a unit of slack before truncation
-/// gives exact quotients: (n + 1/2) / w is never near an integer.
+/// Counts are integers below 2^24 where rounding matters. So adding one half before truncation gives exact
+/// quotients: (n + 1/2) / w is never close to an integer.
 class GroupPrices {
 public:
   void set(const CostModel &model, int chunkTokens);
 
   int width() const { return width_; } ///< queries of the widest tile
   float partialUs() const { return partial_; }
-  /// How many of so many queries must leave so that one row tile gets cheaper, or is one less.
+  /// The number of queries that must leave before a row tile becomes cheaper or is not needed.
   int fewer(int queries) const {
     return fewer_[static_cast<std::size_t>(queries - fullTiles(queries) * width_)];
   }
-  /// Groups of no more tokens than this are one step of any tile and one chunk, and reading that much again
-  /// is cheaper than a partial.
+  /// Groups of at most this many tokens need one step of any tile and one chunk, and reading them again is
+  /// cheaper than a partial.
   int shortTokens() const { return shortTokens_; }
 
-  /// What may be saved, and what is lost, by reading more tokens in one group than in two.
+  /// Bounds of the gain and the loss if one group reads the tokens of two.
   struct Bounds {
-    float tokenUs; ///< of a token that these queries read, in the mean over many tokens
-    float stepUs;  ///< most of a step of each row tile: what whole steps may lose
+    float tokenUs; ///< per token that these queries read, averaged over many tokens
+    float stepUs;  ///< almost one step for each row tile: the loss by whole steps
     float tiles;   ///< row tiles
   };
   Bounds bounds(int queries) const {
@@ -43,16 +43,16 @@ public:
     const auto count = static_cast<float>(full);
     return {count * wide.tokenUs + narrow.tokenUs, count * wide.stepUs + narrow.stepUs, count + narrow.tiles};
   }
-  /// Of starting an item, for a group that takes so many more tokens in; of the partials that a query may
-  /// save by it.
+  /// The price of starting items for a group that takes in `tokens` more; and of the partials that one query
+  /// may save that way.
   float startUs(int tokens) const { return item_ * (1 + static_cast<float>(tokens) * inverseChunk_); }
   float partialsUs(int tokens, bool mayBeWhole) const {
     return partial_ * ((mayBeWhole ? 2 : 1) + static_cast<float>(tokens) * inverseChunk_);
   }
 
-  /// What a group's readers cost, whatever the length.
+  /// Costs of a group's readers that do not depend on its length.
   struct Readers {
-    float wideSteps, narrowSteps, inverseNarrow, narrowSlack; ///< full row tiles, and one for the rest
+    float wideSteps, narrowSteps, inverseNarrow, narrowSlack; ///< of full tiles, and of one for the rest
     float tiles, partials;
   };
   Readers readers(int queries) const {
@@ -68,8 +68,8 @@ public:
             partial_ * static_cast<float>(queries)};
   }
 
-  /// Prices of the readers `r` over each of four lengths. Where `isWhole` and one chunk holds all tokens, the
-  /// rows are complete and there is no partial.
+  /// Prices if the readers `r` read each of four lengths. If `isWhole` is set and one chunk holds all tokens,
+  /// the rows are complete and need no partial.
   Float4 sameReaders(const Readers &r, Float4 tokens, Int4 isWhole) const {
     const Float4 chunks = chunksOf(tokens);
     const Chunking chunking = chunkingOf(tokens, chunks);
@@ -80,7 +80,7 @@ public:
     return select(tokens > Float4{}, steps + r.tiles * (chunks * item_ + tokens * again_) + merged, Float4{});
   }
 
-  /// Prices of four lengths, each with readers of its own, `most` of them at most, and none of them complete.
+  /// Prices of four lengths, each with its own number of readers, at most `most`. No row is complete.
   Float4 otherReaders(int most, Float4 queries, Float4 tokens) const {
     const Float4 chunks = chunksOf(tokens);
     const Chunking chunking = chunkingOf(tokens, chunks);
@@ -104,10 +104,10 @@ public:
   }
 
 private:
-  struct Width { ///< of a tile with so many queries; four floats, as otherReaders reads it
+  struct Width { ///< by queries of a tile; four floats, because otherReaders reads them as one vector
     float stepUs = 0, inverseStep = 0, slack = 0, tiles = 0;
   };
-  /// The width of a tile for the queries that full tiles leave.
+  /// The tile width for the queries that do not fill a tile.
   const Width &narrowest(int queries, int full) const {
     return widths_[static_cast<std::size_t>(queries - full * width_)];
   }
@@ -122,9 +122,9 @@ private:
     return select(chunks > splat(1.0F), chunks, splat(1.0F));
   }
 
-  /// A group's tokens as they are cut: into equal chunks, whose tokens are rounded up, and what is left.
+  /// How a group's tokens are cut: equal chunks of a rounded size, and a last chunk for the rest.
   struct Chunking {
-    Float4 more, chunk, rest; ///< chunks but for the last one, tokens of each of them and of the last one
+    Float4 more, chunk, rest; ///< chunks before the last, tokens of each, tokens of the last
   };
   Chunking chunkingOf(Float4 tokens, Float4 chunks) const {
     if (inverseChunk_ == 0)
@@ -144,8 +144,8 @@ private:
   float item_ = 0, again_ = 0, partial_ = 0, inverseChunk_ = 0;
   Width wide_;
   std::vector<Width> widths_;
-  std::vector<int> fewer_;     ///< by queries that full tiles leave
-  std::vector<Bounds> bounds_; ///< by queries of one tile, as are:
+  std::vector<int> fewer_;     ///< by the queries that do not fill a tile
+  std::vector<Bounds> bounds_; ///< by queries of one tile, as the next one
   std::vector<Readers> readers_;
 };
 

@@ -12,10 +12,10 @@ void makeInvariantTiles(const TreeView &view, const Reach &reach, int queriesPer
   const auto tile = [&](const Segment &segment) {
     scratch.tiler.tile(std::span(&segment, 1), queriesPerTile, list, like);
   };
-  // A chunk is read whole, by just those of its readers whom the mask shows something of it: which chunks a
-  // query's partials are of may depend on the query alone, for merges round by how many there are. Under
-  // `path`, and of a tree over ranks, the view does not say where queries stand, only where what they see of
-  // their nodes ends.
+  // Each reader reads a chunk completely if the mask shows it any of it, else not at all. The chunks of a
+  // query's partials may depend only on the query, because the rounding of merges depends on their number.
+  // With the bound `path`, and with ranks, the view does not tell the positions of queries, only where their
+  // visible tokens of a node end.
   const bool mayHide = !reach.isAll() && !reach.hasRisingEnd() && !view.hasHidden;
   const auto add = [&](Segment chunk) {
     if (!mayHide)
@@ -37,15 +37,15 @@ void makeInvariantTiles(const TreeView &view, const Reach &reach, int queriesPer
   };
   for (int p = 0; p < view.placeCount(); ++p) {
     const Place &place = view.places[static_cast<std::size_t>(p)];
-    int whole = 0; // tokens of the node before the chunk at hand
+    int whole = 0; // tokens of the node before the current chunk
     const auto cut = [&](const Segment &segment, int nextBegin) {
       const int end = segment.begin + segment.tokens;
-      // Full chunks that end in this segment: everyone from its first reader on sees them to their end.
+      // Full chunks that end in this segment: its first reader and all later ones see them to the end.
       for (; end - whole >= chunkTokens; whole += chunkTokens)
         add({p, whole, chunkTokens, segment.queryBegin, segment.queryEnd});
-      if (end == whole || nextBegin == segment.queryBegin) // nobody ends before a causal stretch
+      if (end == whole || nextBegin == segment.queryBegin) // no query ends before a causal stretch
         return;
-      // Those who end here share the rest of their last chunk with nobody else.
+      // The queries that end here share the rest of their last chunk with no other query.
       add({p, whole, end - whole, segment.queryBegin, nextBegin});
     };
     for (int s = place.segmentBegin; s < place.segmentEnd; ++s) {
@@ -53,8 +53,8 @@ void makeInvariantTiles(const TreeView &view, const Reach &reach, int queriesPer
       const bool isLast = s + 1 == place.segmentEnd;
       const int nextBegin =
           isLast ? segment.queryEnd : view.segments[static_cast<std::size_t>(s) + 1].queryBegin;
-      // Who is in a tile with the other queries of a causal stretch depends on how many there are: each of
-      // their tokens ends a tile of its own.
+      // How the queries of a causal stretch are divided into tiles depends on their number, so each of their
+      // tokens ends a tile of its own.
       Segment rest = segment;
       for (; rest.slope != 0 && rest.tokens > 1; dropFirst(rest, 1))
         cut({p, rest.begin, 1, rest.queryBegin, rest.queryEnd}, rest.queryBegin + 1);

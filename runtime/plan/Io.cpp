@@ -32,7 +32,7 @@ IoBytes io(const Plan &plan, const VariantFacts &facts) {
   bytes.cacheOnce = plan.readTokens * tokenBytes;
   bytes.queries = queries * heads * facts.tensors.q.rowBytes();
   bytes.outputs = plan.queryCount() * heads * facts.tensors.out.rowBytes();
-  // A slot is written by its item, and read by the merge where the map names it.
+  // A slot is written by its item, and read by the merge if the map contains it.
   bytes.partials =
       (plan.partialSlots + static_cast<std::int64_t>(plan.mergeSlot.size())) * heads * partialRowBytes(facts);
   bytes.masks = runs * kMaskBytes * facts.kvHeads;

@@ -7,14 +7,14 @@
 
 namespace deft::plan {
 
-/// Bytes that one layer moves under a plan, all heads, without padding.
+/// Bytes that one layer moves under a plan: all heads, no padding.
 struct IoBytes {
-  std::int64_t cache = 0;     ///< K and V as items read them: what several read counts several times
-  std::int64_t cacheOnce = 0; ///< of these, the first read of each token; the rest may come from a cache
+  std::int64_t cache = 0;     ///< K and V as items read them: a token counts once per read
+  std::int64_t cacheOnce = 0; ///< the first read of each token; a cache may serve the others
   std::int64_t queries = 0;   ///< queries as items read them
   std::int64_t outputs = 0;   ///< written once
   std::int64_t partials = 0;  ///< values and log-sum-exps, written, and read by the merge
-  std::int64_t masks = 0;     ///< who sees which tokens: two integers a run, as items read them
+  std::int64_t masks = 0;     ///< for each run, two integers that say which queries see it
   std::int64_t work = 0;      ///< the rest of items and runs, the merge map
 
   std::int64_t total() const { return cache + queries + outputs + partials + masks + work; }

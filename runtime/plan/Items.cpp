@@ -11,7 +11,7 @@ namespace {
 int divideUp(int a, int b) { return (a - 1) / b + 1; }
 int roundUp(int a, int step) { return divideUp(a, step) * step; }
 
-/// Without a branch for each.
+/// Without a branch for each value.
 template <int kCount> bool areZero(const int *values) {
   int any = 0;
   for (int i = 0; i < kCount; ++i)
@@ -19,7 +19,7 @@ template <int kCount> bool areZero(const int *values) {
   return any == 0;
 }
 
-/// Makes room for so many values: the size goes ahead of what is used, so that appending is a store.
+/// Makes room for `needed` values: the size runs ahead of the used part, so appending is only a store.
 template <typename Values> void growTo(Values &values, std::size_t needed) {
   if (values.size() < needed) [[unlikely]]
     values.resize(std::max(needed, std::min(values.size() + values.size() / 8 + 64, values.capacity())));
@@ -27,20 +27,20 @@ template <typename Values> void growTo(Values &values, std::size_t needed) {
 
 } // namespace
 
-/// Where the next values go. Plain pointers: nothing is read again because something else was written.
+/// The places for the next values. Plain pointers, so a store does not make the compiler reload others.
 struct ItemCutter::Cursor {
   const Place *places;
   const int *queryPos;
   int *partials;
-  abi::Item *items = nullptr; ///< these three: once there is room
+  abi::Item *items = nullptr; ///< these three are valid once there is room
   abi::Run *runs = nullptr;
   Plan::Tail *tails = nullptr;
   int item = 0, run = 0, tail = 0;
-  int tableTokens = 0; ///< as Plan::tableTokens
+  int tableTokens = 0; ///< as in Plan::tableTokens
 
   Cursor(const TreeView &view, std::vector<int> &partials)
       : places(view.places.data()), queryPos(view.queryPos.data()), partials(partials.data()) {}
-  /// Room for so many items and runs, any of which may be a leaf's last, and for one tail that is none.
+  /// Makes room for items and runs, each of which may end a leaf, and for one extra tail.
   void makeRoom(Plan &plan, std::size_t itemCount, std::size_t runCount) {
     growTo(plan.items, itemCount);
     RunList::Own &own = plan.runs.own();
@@ -50,7 +50,7 @@ struct ItemCutter::Cursor {
     runs = own.data();
     tails = plan.tails.data();
   }
-  /// Tokens of a place on its path that a query sees.
+  /// The tokens of a place on its path that a query sees.
   int seenOf(int query, const Place &place) const {
     return std::min(queryPos[query] + 1 - place.position, place.tokens);
   }
@@ -79,7 +79,7 @@ support::Result<void> ItemCutter::cut(const TreeView &view, const TileList &list
   parts_.clear();
   partials_.assign(static_cast<std::size_t>(view.queryCount()) + 1, 0);
   Cursor at(view, partials_);
-  // Room for an item of each tile, and for what is cut.
+  // Room for an item for each tile, and for items of tiles that are cut.
   std::size_t itemRoom = list.tiles.size(), runRoom = list.runCount();
   at.makeRoom(plan, itemRoom, runRoom);
   const Tile *const end = list.tiles.data() + list.tiles.size();
@@ -90,12 +90,12 @@ support::Result<void> ItemCutter::cut(const TreeView &view, const TileList &list
     }
     const Tile &tile = *next++;
     const int limit = tile.chunkTokens > 0 ? roundUp(tile.chunkTokens, kChunkStep) : chunkTokens;
-    const Segment *runs = tile.isPath ? nullptr : list.runs.data() + tile.runBegin; // there may be none
+    const Segment *runs = tile.isPath ? nullptr : list.runs.data() + tile.runBegin; // may be empty
     if (tile.isPath) {
       findPath(tile, at);
       runs = path_.data();
     }
-    if (tile.tokens <= limit && tile.runCount == 1) { // most nodes
+    if (tile.tokens <= limit && tile.runCount == 1) { // as for most nodes
       const int queries = runs->queryEnd - runs->queryBegin;
       at.items[at.item] = {runs->queryBegin, queries, at.run, 1, runs->tokens, 0, 0, 0};
       at.addRun(*runs, 0, 0, queries);
@@ -122,12 +122,12 @@ support::Result<void> ItemCutter::cut(const TreeView &view, const TileList &list
   return {};
 }
 
-/// Paths that are one item each, up to a tile that is not, which is returned: positions tell where tokens
-/// stand in them. What a path shares with the one before is as it is there.
+/// Takes paths that are one item each, up to the first tile that is not, which it returns. Positions tell
+/// where the tokens of a path are. The part that a path shares with the one before is copied.
 const Tile *ItemCutter::takePaths(const Tile *tile, const Tile *end, int limit, Cursor &at) {
   const Place *const places = at.places;
   abi::Run *const runs = at.runs;
-  int run = at.run, item = at.item, before = run; // where the runs of the path before begin
+  int run = at.run, item = at.item, before = run; // where the runs of the previous path begin
   for (; tile != end && tile->isPath && tile->tokens <= limit; ++tile, ++item) {
     const int query = tile->queryBegin, count = tile->queryCount;
     const int begin = run, fresh = begin == before ? begin : begin + tile->sharedRuns;
@@ -169,7 +169,7 @@ const Tile *ItemCutter::takePaths(const Tile *tile, const Tile *end, int limit, 
   return tile;
 }
 
-/// The runs of a path that is cut.
+/// Collects the runs of a path that is cut.
 void ItemCutter::findPath(const Tile &tile, const Cursor &at) {
   path_.resize(std::max(path_.size(), static_cast<std::size_t>(tile.runCount)));
   int p = tile.runBegin, tokens = at.seenOf(tile.queryBegin, at.places[p]);
@@ -184,7 +184,7 @@ void ItemCutter::findPath(const Tile &tile, const Cursor &at) {
   }
 }
 
-/// A tile that is one item.
+/// Takes a tile that is one item.
 inline void ItemCutter::takeWhole(const Tile &tile, const Segment *runs, Cursor &at) {
   const int queryBegin = runs->queryBegin, runBegin = at.run;
   int readersBegin = queryBegin, readersEnd = queryBegin, tokens = 0;
@@ -204,8 +204,8 @@ inline void ItemCutter::takeWhole(const Tile &tile, const Segment *runs, Cursor 
 }
 
 void ItemCutter::cutTile(const Tile &tile, const Segment *runs, int chunk, Cursor &at) {
-  int queryBegin = 0, runBegin = 0, itemTokens = 0; // of the item at hand
-  // What is open of its readers: an interval, as long as runs overlap or touch.
+  int queryBegin = 0, runBegin = 0, itemTokens = 0; // of the current item
+  // The open interval of its readers: it grows while runs overlap or touch.
   int readersBegin = 0, readersEnd = 0;
   bool isOneInterval = true;
   int left = tile.tokens;
@@ -241,15 +241,15 @@ void ItemCutter::cutTile(const Tile &tile, const Segment *runs, int chunk, Curso
   }
 }
 
-/// Queries that see some of the item at hand.
+/// Adds the queries that see some of the current item.
 inline void ItemCutter::addReaders(const Readers &readers, bool areAll, Cursor &at) {
   at.addPartials(readers.begin, readers.end);
   if (!areAll) [[unlikely]]
     parts_.push_back(readers);
 }
 
-/// Of an item whose readers are several intervals: they may not read other items, and the queries between
-/// them may read none at all. (Those get their zeros from the first item that spans them.)
+/// For an item whose readers are several intervals: its readers must not read other items, and the queries
+/// between the intervals must read none. (These get their zeros from the first item that spans them.)
 bool ItemCutter::areComplete(std::span<const Readers> parts) const {
   int reached = parts.front().begin;
   for (const Readers &part : parts) {
@@ -263,7 +263,7 @@ bool ItemCutter::areComplete(std::span<const Readers> parts) const {
   return true;
 }
 
-/// Items and their readers' intervals (none: the item's own), one after the other.
+/// Visits items with their readers' intervals (none: the item's own interval).
 template <typename Callback> void ItemCutter::forEachItem(Plan &plan, Callback callback) const {
   abi::Item *item = plan.items.data();
   const int count = static_cast<int>(plan.items.size());
@@ -287,9 +287,9 @@ support::Result<void> ItemCutter::giveSlots(bool mayWriteOutput, Plan &plan) {
   isWritten_.assign(partials_.size() - 1, 0);
   int *const partials = partials_.data(), *const unfinished = unfinished_.data();
   char *const isWritten = isWritten_.data();
-  // From the ends of intervals to a count for each query.
+  // Turns the ends of intervals into a count for each query.
   int reads = 0, before = 0;
-  constexpr int kAtOnce = 16; // of wide items, most queries read the one that the query before them reads
+  constexpr int kAtOnce = 16; // in wide items, most queries read the same item as the query before
   for (int i = 0; i < queries; ++i) {
     if (reads == 1 && i % kAtOnce == 0 && i + kAtOnce <= queries && areZero<kAtOnce>(partials + i)) {
       std::fill_n(unfinished + i, kAtOnce, before);
@@ -311,7 +311,7 @@ support::Result<void> ItemCutter::giveSlots(bool mayWriteOutput, Plan &plan) {
         parts.empty() ? unfinished[begin] == unfinished[begin + count] : areComplete(parts);
     if (mayWriteOutput && isComplete) {
       item.partialBegin = -1;
-      isWritten[begin] = 1; // often the only one, and a call of memset each is dear
+      isWritten[begin] = 1; // often only one, and a call of memset for each is expensive
       for (int i = 1; i < count; ++i)
         isWritten[begin + i] = 1;
       return;
@@ -347,7 +347,7 @@ void ItemCutter::makeMergeMap(Plan &plan) {
   int slots = 0;
   std::size_t merged = 0;
   for (std::size_t i = 0; i < queries; ++i) {
-    // Nobody can predict which ones: written ones are overwritten by the next.
+    // Without a branch, which would be mispredicted: the next value overwrites one of a finished query.
     cursor[i] = slots;
     mergeQuery[merged] = static_cast<int>(i);
     mergeBegin[merged] = slots;
@@ -361,7 +361,7 @@ void ItemCutter::makeMergeMap(Plan &plan) {
   if (slots == 0)
     return;
   int *const slotOf = plan.mergeSlot.data();
-  // Items stand in path order, so each query's slots come in it, too.
+  // Items are in path order, so the slots of each query are as well.
   forEachItem(plan, [&](const abi::Item &item, std::span<const Readers> parts) {
     if (item.partialBegin < 0)
       return;

@@ -11,34 +11,34 @@
 #include <span>
 #include <vector>
 
-/// From tiles to the work list.
+/// Cuts tiles into the work list.
 namespace deft::plan {
 
 /// Chunks are multiples of the smallest token step of any kernel.
 constexpr int kChunkStep = 16;
-/// Into so many parts of equal size, at most, chooseChunkTokens cuts a block's share, or a tile.
+/// chooseChunkTokens cuts a block's share of the work, or a tile, into at most this many equal parts.
 constexpr int kMostChunkParts = 8;
 
-/// Most tokens that an item of these tiles may hold so that the machine is filled with as few partials as
-/// will do. A multiple of kChunkStep.
+/// Chooses the largest items that keep all blocks busy with as few partials as possible. Returns the most
+/// tokens of an item, a multiple of kChunkStep.
 int chooseChunkTokens(std::span<const Tile> tiles, const VariantFacts &facts, int blocks);
 
-/// Cuts tiles into items. Kept between plans for its memory.
+/// Cuts tiles into items. Keep the object between plans to reuse its memory.
 class ItemCutter {
 public:
   static constexpr int kMostPartials = 1 << 28;
 
-  /// Fills items, runs, partial slots, the merge map and the growing runs of `plan`. Items of at most
-  /// `chunkTokens` (a multiple of kChunkStep) where a tile has no limit of its own; each has only the queries
-  /// that see some of it. Where `mayWriteOutput`, items of nothing but complete rows write the output.
+  /// Fills the items, runs, partial slots, merge map and growing runs of `plan`. An item has at most
+  /// `chunkTokens` (a multiple of kChunkStep) unless its tile sets a limit, and only the queries that see
+  /// some of it. With `mayWriteOutput`, items with only complete rows write the output.
   support::Result<void> cut(const TreeView &view, const TileList &list, int chunkTokens, bool mayWriteOutput,
                             Plan &plan);
 
-  /// Tokens of the longest item of the last cut.
+  /// The tokens of the longest item of the last cut.
   int longest() const { return longest_; }
 
 private:
-  /// Queries that see some of an item. Most items have one such interval, which is the item's own.
+  /// The queries that see some of an item. Most items have one such interval, all of their queries.
   struct Readers {
     int item, begin, end;
   };
@@ -53,23 +53,23 @@ private:
   support::Result<void> giveSlots(bool mayWriteOutput, Plan &plan);
   void makeMergeMap(Plan &plan);
 
-  std::vector<Segment> path_;   ///< that is cut
-  std::vector<Readers> parts_;  ///< of items whose readers are several intervals, in order
-  std::vector<int> partials_;   ///< of each query: how many items it reads
-  std::vector<int> unfinished_; ///< of each query: how many before it read other than one item
+  std::vector<Segment> path_;   ///< the path that is being cut
+  std::vector<Readers> parts_;  ///< only of items whose readers are several intervals, in order
+  std::vector<int> partials_;   ///< for each query: the number of items that it reads
+  std::vector<int> unfinished_; ///< for each query: how many queries before it read no item or several
   std::vector<char> isWritten_; ///< of each query
-  std::vector<int> cursor_;     ///< of each query: its next place in the merge map
+  std::vector<int> cursor_;     ///< for each query: its next place in the merge map
   int longest_ = 0;
 };
 
-/// Gives each item to a phase by its rows, heaviest first within a phase, ties in plan order. Linear.
+/// Assigns items to phases by their rows, heaviest first within a phase; ties keep the plan's order. Linear.
 class PhaseSorter {
 public:
   /// No item has more than `longest` tokens.
   void sort(const config::Config &config, int ratio, int longest, Plan &plan);
 
 private:
-  /// What to sort by, above the index of the item.
+  /// The sort key, stored above the item's index.
   using Key = std::uint64_t;
   static constexpr int kIndexBits = 28;
   static constexpr int kDigitBits = 11;
@@ -79,7 +79,7 @@ private:
   void sortByDigit(int shift, int width);
   void placeByDigit(int shift, int width, Plan &plan);
 
-  std::vector<int> phaseOf_; ///< by queries of an item
+  std::vector<int> phaseOf_; ///< by the number of queries of an item
   std::array<int, 1 << kDigitBits> begin_, odd_;
   std::vector<Key> keys_, sorted_;
   std::vector<abi::Item> items_;

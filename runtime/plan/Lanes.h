@@ -1,7 +1,7 @@
 #pragma once
 
-/// Eight numbers at a time, as two vectors of four: what every 64-bit machine has. Compilers do not find
-/// these by themselves in loops of eight with selections; the extension is the same in GCC and Clang.
+/// Eight numbers at a time, as two vectors of four, which every 64-bit machine supports. Compilers do not
+/// vectorise loops of eight with selections by themselves; GCC and Clang share this extension.
 namespace deft::plan {
 
 using Float4 = float __attribute__((vector_size(16)));
@@ -12,7 +12,7 @@ inline Int4 splat(int value) { return Int4{value, value, value, value}; }
 inline Float4 toFloat(Int4 value) { return __builtin_convertvector(value, Float4); }
 inline Int4 truncate(Float4 value) { return __builtin_convertvector(value, Int4); }
 inline Float4 truncated(Float4 value) { return toFloat(truncate(value)); }
-/// `yes` where a comparison holds (all bits set), else `no`.
+/// `yes` in lanes where the comparison holds (all bits set), else `no`.
 inline Float4 select(Int4 condition, Float4 yes, Float4 no) { return condition ? yes : no; }
 inline Int4 select(Int4 condition, Int4 yes, Int4 no) { return condition ? yes : no; }
 inline bool any(Int4 condition) {
@@ -21,10 +21,10 @@ inline bool any(Int4 condition) {
   return (halves[0] | halves[1]) != 0;
 }
 
-/// Of eight lanes in two halves: the four that end before the last one, or begin behind the first one.
+/// Shifts eight lanes in two halves: the four lanes before the last one, or the four behind the first.
 inline Int4 beforeLast(Int4 low, Int4 high) { return __builtin_shufflevector(low, high, 3, 4, 5, 6); }
 inline Float4 behindFirst(Float4 low, Float4 high) { return __builtin_shufflevector(low, high, 1, 2, 3, 4); }
-/// Of the last four lanes: those behind the first one; the last one is there twice.
+/// For the last four lanes: those behind the first one, and the last one again.
 inline Float4 behindFirst(Float4 last) { return __builtin_shufflevector(last, last, 1, 2, 3, 3); }
 
 /// Four rows of four become four columns.

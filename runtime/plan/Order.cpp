@@ -31,14 +31,14 @@ std::span<const abi::Run> runsOf(const abi::Item &item, const Plan &plan) {
   return {plan.runs.data() + item.runBegin, index(item.runCount)};
 }
 
-/// Calls f(item's index, its phase) for all items.
+/// Calls f(index of the item, its phase) for all items.
 template <class F> void forEachItem(const config::Config &config, const Plan &plan, F f) {
   for (std::size_t p = 0; p < plan.phases.size(); ++p)
     for (int i = 0; i < plan.phases[p].itemCount; ++i)
       f(index(plan.phases[p].itemBegin + i), config.phases[p]);
 }
 
-/// The first tail of another item: those of one stand together, in the order of its runs.
+/// The first tail of the next item: the tails of an item are consecutive, in the order of its runs.
 std::vector<Plan::Tail>::iterator endOfItem(std::vector<Plan::Tail>::iterator tail, Plan &plan) {
   const int own = tail->item;
   return std::find_if(tail, plan.tails.end(), [own](const Plan::Tail &other) { return other.item != own; });
@@ -62,8 +62,8 @@ void turnEveryOtherItem(Plan &plan) {
 
 std::int64_t divideUp(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
-/// So many dealt tiles give a group to three of the four warps in each: what a warp has beyond that would
-/// leave tiles all but empty. `tokens` are those of each warp. 0: nothing is dealt.
+/// The number of dealt tiles in which three of the four warps have a full group: further tokens of one warp
+/// would leave tiles almost empty. `tokens` holds the tokens of each warp. 0: nothing is dealt.
 int dealtTiles(const abi::Item &item, std::array<int, kDealtWarps> tokens) {
   std::sort(tokens.begin(), tokens.end());
   const auto tiles = divideUp(tokens[1], kGroupTokens);
@@ -73,16 +73,16 @@ int dealtTiles(const abi::Item &item, std::array<int, kDealtWarps> tokens) {
 
 } // namespace
 
-/// Tells an item's runs apart, in room for two numbers of each. Runs are in the order of their first readers,
-/// so what one warp alone sees is sorted by warps as it is.
+/// Divides an item's runs, in room for two numbers per run. Runs are sorted by their first readers, so runs
+/// that only one warp sees are already sorted by warp.
 RunOrder::Split RunOrder::splitRuns(std::span<const abi::Run> runs, int ratio, int *room) {
   int *common = room, *const firstOwned = room + runs.size(), *owned = firstOwned;
-  // Up to the last of each owner, from -1 on, the end and the tokens of what is owned.
+  // Counted by owner from -1 on: the end of its last run, and the tokens of owned runs up to there.
   std::array<std::ptrdiff_t, kDealtWarps + 2> ends{};
   std::array<int, kDealtWarps + 2> tokens{};
   int few = 0;
   for (std::size_t r = 0; r < runs.size(); ++r) {
-    // Whose a run is nobody can predict: it goes to both, and one of them writes over it.
+    // A branch on the owner would be mispredicted: the run goes to both lists, and the next overwrites it.
     const int owner = ownerIn(runs[r], ratio), isOwned = owner >= 0;
     *common = *owned = static_cast<int>(r);
     common += 1 - isOwned;
@@ -102,13 +102,13 @@ RunOrder::Split RunOrder::splitRuns(std::span<const abi::Run> runs, int ratio, i
   return split;
 }
 
-/// Each tile is of the kind that is behind, so that both kinds end together; what the last tokens of one
-/// leave of a tile is filled by the other. Writes the runs from `to` on, and gives the end.
+/// Each tile is of the kind that is further behind, so that both kinds end together; if one kind's last
+/// tokens do not fill a tile, the other does. Writes the runs from `to` on and returns the end.
 abi::Run *RunOrder::mixItem(const abi::Run *from, const Split &split, const ItemForm &form, int tileTokens,
                             abi::Run *to) {
   RunWalk many(from, split.common, split.commonEnd), few(from, split.owned.front(), split.owned.back());
   std::int64_t leftMany = form.many, leftFew = form.few;
-  std::int64_t owed = 0; // to the few: tokens, times those of many
+  std::int64_t owed = 0; // tokens owed to the few, multiplied by those of the many
   const int tokens = static_cast<int>(form.many + form.few);
   for (int begin = 0, end; begin < tokens; begin = end) {
     end = std::min(begin + tileTokens, tokens);
@@ -125,7 +125,7 @@ abi::Run *RunOrder::mixItem(const abi::Run *from, const Split &split, const Item
   return to;
 }
 
-/// Mixes the item's runs after whole pages have come first. Nobody asks where its runs end: it does not grow.
+/// Alternates the item's runs after moving whole pages first. Its ends are not needed: it does not grow.
 abi::Run *RunOrder::forwardAndMix(const abi::Item &item, const ItemForm &form, int ratio, int tileTokens,
                                   const abi::Run *from, abi::Run *to) {
   forwarded_.resize(std::max(forwarded_.size(), index(item.runCount) * mostParts(piece_)));
@@ -136,8 +136,8 @@ abi::Run *RunOrder::forwardAndMix(const abi::Item &item, const ItemForm &form, i
   return mixItem(first, splitRuns({first, end}, ratio, splitOfForwarded_.data()), form, tileTokens, to);
 }
 
-/// Nodes begin and end anywhere in a page. What they have of whole pages comes first, so that a tile's pieces
-/// are pages' pieces, which family sm90 copies at once; the rest, token by token, comes last.
+/// Nodes begin and end anywhere in a page. Whole pages come first, so that pieces of a tile are pieces of
+/// pages, which family sm90 copies at once. All other tokens, which are copied one by one, come last.
 abi::Run *RunOrder::forwardItem(const abi::Item &item, const abi::Run *from, RunWriter to) const {
   forEachPart(
       index(item.runCount), [](std::size_t i) { return static_cast<int>(i); }, from, growthOf(item), piece_,
@@ -145,8 +145,8 @@ abi::Run *RunOrder::forwardItem(const abi::Item &item, const abi::Run *from, Run
   return to.end();
 }
 
-/// What each warp alone sees stands behind the rest, as many tokens as it has in so many tiles; of all that
-/// is common and of each warp, whole pages come first. Gives the end.
+/// Moves the tokens that only one warp sees behind the others, as many per warp as fit its tiles. Whole pages
+/// come first within the common tokens and within each warp's. Returns the end.
 abi::Run *RunOrder::dealItem(const abi::Item &item, const Split &split, int tiles, const abi::Run *from,
                              RunWriter to) {
   const auto forEachPartOf = [&](const int *which, const int *end, auto take) {
@@ -154,7 +154,7 @@ abi::Run *RunOrder::dealItem(const abi::Item &item, const Split &split, int tile
         index(end - which), [which](std::size_t i) { return which[i]; }, from, growthOf(item), piece_, take);
   };
   abi::Run *const first = to.end();
-  // Nobody else knows the writer that f is given: what it has written so far stays in registers.
+  // A local copy of the writer, to which no other code has a pointer, so its state stays in registers.
   const auto write = [&](auto f) {
     RunWriter writer = to;
     f(writer);
@@ -183,7 +183,7 @@ abi::Run *RunOrder::dealItem(const abi::Item &item, const Split &split, int tile
           *dealt = {run, {part.begin, middle}};
           dealt += middle != part.begin;
           left -= middle - part.begin;
-          if (middle != part.end) // of those behind the first that is left, all
+          if (middle != part.end) // all tokens after the first one that is left over
             writer.put(run, {middle, part.end});
         });
         next = dealt;
@@ -225,14 +225,14 @@ void RunOrder::apply(const config::Config &config, const VariantFacts &facts, Pl
     rewrite(config, facts.ratio, plan);
 }
 
-/// Of each run, whether it ends where a leaf may grow.
+/// For each run: whether it ends where a leaf may grow.
 void RunOrder::findGrowing(const Plan &plan) {
   doesGrow_.assign(plan.runs.size(), 0);
   for (const Plan::Tail &tail : plan.tails)
     doesGrow_[index(tail.run)] = plan.leaves[index(tail.leaf)].canGrow != 0;
 }
 
-/// Gives whether any item changes.
+/// Returns whether any item changes.
 bool RunOrder::findForms(const config::Config &config, int ratio, const Plan &plan) {
   forms_.assign(plan.items.size(), {});
   if (config.order == config::Order::Mixed)
@@ -243,7 +243,7 @@ bool RunOrder::findForms(const config::Config &config, int ratio, const Plan &pl
     ItemForm &form = forms_[i];
     if (piece_ > 0 && kernels::familyOf(phase, families_).readsByTensorMap && !form.isDealt()) {
       const char *const doesGrow = growthOf(item);
-      // Runs that are to be cut into tiles go on there.
+      // Turns move runs once more, so only runs that consist of whole pieces keep these in place.
       form.isMisplaced = form.hasManyAndFew() ? !areOnlyPieces(runsOf(item, plan), doesGrow)
                                               : !areInPlace(runsOf(item, plan), doesGrow, piece_);
     }
@@ -252,8 +252,8 @@ bool RunOrder::findForms(const config::Config &config, int ratio, const Plan &pl
   return change;
 }
 
-/// Under `mixed`. Beside dealt items, one of too few rows for that stays as it is: it is the smallest and the
-/// last, and in a plan with mixed items leaves cannot grow.
+/// For `mixed`. If some items are dealt, an item with too few rows for dealing does not change: it is the
+/// smallest and the last, and leaves cannot grow in a plan with alternating items.
 void RunOrder::findShares(const config::Config &config, int ratio, const Plan &plan) {
   split_.resize(std::max(split_.size(), 2 * plan.runs.size()));
   splits_.resize(plan.items.size());
@@ -275,19 +275,19 @@ void RunOrder::findShares(const config::Config &config, int ratio, const Plan &p
         forms_[i] = {};
 }
 
-/// How many runs become of the item's, at most.
+/// The most runs that the item may have afterwards.
 std::size_t RunOrder::mostRuns(const abi::Item &item, const config::PhaseConfig &phase,
                                const ItemForm &form) const {
   const bool areInParts = form.isMisplaced || form.isDealt();
   std::size_t runs = index(item.runCount) * (areInParts ? mostParts(piece_) : 1);
-  if (form.isDealt()) // one of each warp may be cut in two
+  if (form.isDealt()) // one run of each warp may be cut in two
     runs += kDealtWarps;
   else if (form.hasManyAndFew()) // each turn may cut a run of the other kind in two
     runs += index(2 * divideUp(std::min(form.many, form.few), phase.tileKv) + 1);
   return runs;
 }
 
-/// Writes the runs of all items anew, one item's behind the other's.
+/// Rewrites the runs of all items, one item after the other.
 void RunOrder::rewrite(const config::Config &config, int ratio, Plan &plan) {
   former_.swap(plan.runs.own());
   endOf_.resize(former_.size());
@@ -313,7 +313,7 @@ void RunOrder::rewrite(const config::Config &config, int ratio, Plan &plan) {
   moveTails(plan);
 }
 
-/// The i-th of all.
+/// Rewrites the i-th item.
 abi::Run *RunOrder::rewriteItem(std::size_t i, const abi::Item &item, int ratio, int tileTokens,
                                 abi::Run *to) {
   const abi::Run *const from = former_.data() + item.runBegin;
@@ -330,8 +330,8 @@ abi::Run *RunOrder::rewriteItem(std::size_t i, const abi::Item &item, int ratio,
   return writer.end();
 }
 
-/// To the runs that end where theirs did. Where a leaf of a mixed item grew, tiles would have tokens of both
-/// kinds: it may not.
+/// Moves tails to the runs that now end at their old ends. If a leaf of an alternating item grew, tiles would
+/// contain tokens of both kinds, so such a leaf must not grow.
 void RunOrder::moveTails(Plan &plan) const {
   const auto end = plan.tails.end();
   auto kept = plan.tails.begin();

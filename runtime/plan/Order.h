@@ -16,34 +16,34 @@
 
 namespace deft::plan {
 
-/// Puts the tokens of items in the order in which kernels read them best: whole pages first, and the config's
-/// order (config::Order). Kept between plans for its memory.
+/// Orders the tokens of items for the kernels: whole pages first, and the order that the config asks for
+/// (config::Order). Keep the object between plans to reuse its memory.
 class RunOrder {
 public:
-  /// `plan` has its runs in path order. Items that read tokens in turn, but for those whose tokens are dealt,
-  /// do so for the tree as it is: where a leaf of theirs has grown, it is time for a new plan.
+  /// The runs of `plan` must be in path order. Items that alternate tokens without dealing fit only the tree
+  /// as it is now: if one of their leaves grows, the tree needs a new plan.
   void apply(const config::Config &config, const VariantFacts &facts, Plan &plan,
              kernels::Families families = kernels::families());
 
 private:
-  /// The warp whose rows alone see a run, or -1; for all that nothing is dealt to, one number.
+  /// The one warp whose rows see a run, or -1. Warps that nothing is dealt to share one number.
   static int ownerIn(const abi::Run &run, int ratio) { return std::min(ownerOf(run, ratio), kDealtWarps); }
 
-  struct ItemForm {                 ///< of an item, as it is to become
-    std::int64_t many = 0, few = 0; ///< under `mixed`: its tokens that many rows see, and few
+  struct ItemForm {                 ///< how an item will be rewritten
+    std::int64_t many = 0, few = 0; ///< under `mixed`: its tokens with many readers, and with few
     int dealtTiles = 0;             ///< 0: nothing is dealt
-    bool isMisplaced = false;       ///< whole pages are not a tile's pieces in it
-    std::size_t mostRuns = 0;       ///< as many runs become of the item's, at most
+    bool isMisplaced = false;       ///< its whole pages are not pieces of a tile
+    std::size_t mostRuns = 0;       ///< the most runs that it may have afterwards
     bool hasManyAndFew() const { return many > 0 && few > 0; }
     bool isDealt() const { return dealtTiles > 0; }
-    bool isMixed() const { return hasManyAndFew() && !isDealt(); } ///< its runs are cut into tiles
+    bool isMixed() const { return hasManyAndFew() && !isDealt(); } ///< its runs are cut into turns
     bool isChanged() const { return hasManyAndFew() || isMisplaced; }
   };
-  struct Split { ///< of an item's runs: which several warps see, and then which one alone does, by warps
+  struct Split { ///< divides an item's runs: those of several warps, then those of one warp each, by warp
     const int *common, *commonEnd;
-    std::array<const int *, kDealtWarps + 2> owned; ///< where those of each begin, and the end
-    int few;                                        ///< tokens of all that are owned
-    std::array<int, kDealtWarps> tokens;            ///< and of each that may be dealt to
+    std::array<const int *, kDealtWarps + 2> owned; ///< where each warp's runs begin, and the end
+    int few;                                        ///< all tokens that only one warp sees
+    std::array<int, kDealtWarps> tokens;            ///< the same for each warp that may be dealt tokens
   };
   struct RunPart { ///< of an item's run
     int run;
@@ -71,19 +71,19 @@ private:
   }
 
   kernels::Families families_;
-  int piece_ = 0;               ///< tokens of a page that are copied at once, at most; 0: each by itself
-  std::vector<ItemForm> forms_; ///< of each item
+  int piece_ = 0;               ///< the most tokens of a page that are copied at once; 0: single tokens
+  std::vector<ItemForm> forms_; ///< for each item
   std::vector<char>
-      doesGrow_; ///< of each run before, where pages come in pieces: whether a leaf may grow there
-  std::vector<RunPart> dealt_;          ///< of an item's, warp by warp
-  UnfilledVector<abi::Run> former_;     ///< the plan's runs before they are written anew
-  std::vector<const abi::Run *> endOf_; ///< of each of these: the one that ends where it did
+      doesGrow_; ///< for each old run, if pages are copied in pieces: whether a leaf may grow there
+  std::vector<RunPart> dealt_;          ///< of one item, warp by warp
+  UnfilledVector<abi::Run> former_;     ///< the plan's runs before they are rewritten
+  std::vector<const abi::Run *> endOf_; ///< for each of these: the new run that ends where it ended
 
   // Under `mixed`:
-  std::vector<Split> splits_; ///< of each item
-  std::vector<int> split_;    ///< where they are, two numbers of each run before
+  std::vector<Split> splits_; ///< for each item
+  std::vector<int> split_;    ///< the runs that splits_ points to: two numbers for each old run
 
-  // Of an item whose pages come forward before it is mixed:
+  // For an item whose whole pages come first and whose runs then alternate:
   UnfilledVector<abi::Run> forwarded_;
   std::vector<int> splitOfForwarded_;
   std::vector<const abi::Run *> endOfForwarded_;

@@ -6,26 +6,26 @@
 #include <cstddef>
 #include <span>
 
-/// Whole pages among an item's tokens, which family sm90 copies in pieces.
+/// Finds whole pages among an item's tokens, since family sm90 copies these in pieces.
 namespace deft::plan {
 
-/// Tokens that are copied in one piece, at most, where they lie in one page, a power of two; 0: each by
-/// itself.
+/// The most tokens that one copy moves if they lie in one page, a power of two. 0: tokens are copied one by
+/// one.
 int pieceOf(int pageSize);
 
-/// The run's tokens that lie in whole pieces, of its first `tokens` ones; [none, none) where there are no
-/// such.
+/// The part of the run's first `tokens` tokens that consists of whole pieces; [none, none) if there are no
+/// pieces.
 inline Part wholePieces(const abi::Run &run, int tokens, int piece, int none) {
   const int begin = -run.location & (piece - 1);
   const int end = tokens - ((run.location + tokens) & (piece - 1));
   return begin < end ? Part{begin, end} : Part{none, none};
 }
 
-/// So many parts an item's run has, at most (forEachPart).
+/// The most parts that a run of an item is divided into (see forEachPart).
 inline std::size_t mostParts(int piece) { return piece == 0 ? 1 : piece > kGroupTokens ? 5 : 3; }
 
-/// Calls f(run, part, its place) for all that runs have, in the order in which it is read: whole pages first,
-/// then what else is a group, then the rest. Many parts are empty. `which(i)` is the i-th of `count` runs.
+/// Calls f(run, part, its place) for all parts of the runs, in reading order: whole pages, then other whole
+/// groups, then the rest. Many parts are empty. `which(i)` is the i-th of `count` runs.
 template <class Which, class F>
 [[gnu::always_inline]] inline void forEachPart(std::size_t count, Which which, const abi::Run *runs,
                                                const char *doesGrow, int piece, F f) {
@@ -35,9 +35,9 @@ template <class Which, class F>
       f(which(i), Part{0, runs[which(i)].tokens}, First);
     return;
   }
-  // Where there are none, all is behind them, and what comes before them ends no run.
+  // Without whole pieces, the rest is the whole run, and the empty part before it must not end the run.
   const auto piecesOf = [&](int r, int size, int none) {
-    // What grows is not to move others' pages: its last piece is never a whole one.
+    // A growing run must not move the pages of others: its last piece never counts as whole.
     return wholePieces(runs[r], runs[r].tokens - doesGrow[r], size, none);
   };
   const auto groupsOf = [&](int r) { return piecesOf(r, kGroupTokens, 0); };
@@ -61,10 +61,10 @@ template <class Which, class F>
   }
 }
 
-/// Whether each whole piece of a page is one of a tile, too, and stays it where leaves grow.
+/// Whether each whole piece of a page is also a piece of a tile, and stays one when leaves grow.
 bool areInPlace(std::span<const abi::Run> runs, const char *doesGrow, int piece);
 
-/// Whether runs with whole pieces have nothing beside them, so that these stay together wherever runs go.
+/// Whether the runs with whole pieces consist only of these, so that pieces stay whole wherever runs move.
 bool areOnlyPieces(std::span<const abi::Run> runs, const char *doesGrow);
 
 } // namespace deft::plan

@@ -7,8 +7,8 @@
 #include <span>
 #include <vector>
 
-/// The ways to group tokens with queries. Each appends to a list whose memory is kept between plans.
-/// `queriesPerTile` is what the widest phase holds: more readers than that make several row tiles.
+/// The ways to group tokens with queries. Each function appends to a list that keeps its memory between
+/// plans. `queriesPerTile` is the most queries of a tile: tokens with more readers are in several row tiles.
 namespace deft::plan {
 
 /// Memory that partitions keep between their calls.
@@ -17,47 +17,47 @@ struct PartitionScratch {
   std::vector<Segment> segments;
   std::vector<int> above, order, counts, bounds;
 
-  struct CheapestTiles { ///< one after the other, up to a query
+  struct CheapestTiles { ///< the cheapest tiles for all queries before one
     double us;
     int lastBegin; ///< where its last tile begins
   };
-  std::vector<CheapestTiles> cheapest;             ///< by the query at which they end
+  std::vector<CheapestTiles> cheapest;             ///< by the query where the tiles end
   std::vector<int> added, barriers, noMore, least; ///< see UnionCuts
 };
 
-/// `query` (Flash-Decoding, Radix attention): one tile a query, its whole path.
+/// `query` (Flash-Decoding, Radix attention): one tile for each query, with its whole path.
 void makeQueryTiles(const TreeView &view, PartitionScratch &scratch, TileList &list);
 
-/// `node` and `node_chunk` (DeFT): a tile holds tokens of one node, for its readers. `like` says how they are
-/// cut: `node` into chunks counted from the node's start (or not at all), `node_chunk` evenly.
+/// `node` and `node_chunk` (DeFT): a tile holds tokens of one node, for its readers. `like` says how to cut
+/// it: `node` into chunks from the node's start (or not at all), `node_chunk` into equal chunks.
 void makeNodeTiles(const TreeView &view, int queriesPerTile, const Tile &like, PartitionScratch &scratch,
                    TileList &list);
 
-/// `flatten` (DeFT): the tokens that are read, depth-first, in chunks of `chunkTokens`, whatever nodes they
-/// belong to; the last one has what is left.
+/// `flatten` (DeFT): all tokens that are read, depth-first, in chunks of `chunkTokens` that may span nodes.
+/// The last chunk has the rest.
 void makeFlattenTiles(const TreeView &view, int queriesPerTile, int chunkTokens, PartitionScratch &scratch,
                       TileList &list);
 
-/// `cascade` (composable formats): level after level, each of them planned as if it had the machine for
-/// itself: without a chunk of the config, a level's chunks fill `blocks` with its own tokens.
+/// `cascade` (composable formats): one level after the other, each planned as if it had the machine to
+/// itself. If the config sets no chunk, the chunks of each level fill all `blocks`.
 void makeCascadeTiles(const TreeView &view, int queriesPerTile, int chunkTokens, const VariantFacts &facts,
                       int blocks, PartitionScratch &scratch, TileList &list);
 
-/// What a tile costs by its size: of one phase, how many queries it holds, and the time of a token in it.
+/// The price of a tile by its size: the queries that one phase holds, and the time of a token in such a tile.
 struct TilePrice {
   int queries = 1;
   double tokenUs = 1;
 };
 
-/// `union`: neighbours in plan order over the union of their paths, in tiles of any of the sizes given
-/// (ascending), chosen by cost: wide where many share much, narrow elsewhere. `tileUs` is the price of one
-/// more tile. Queries that share next to nothing are never in one tile.
+/// `union`: neighbours in plan order read the union of their paths. The cost decides which of the given tile
+/// sizes (ascending) they use: wide ones if many queries share much, else narrow ones. `tileUs` is the price
+/// of one more tile. Queries that share almost nothing are never in one tile.
 void makeUnionTiles(const TreeView &view, std::span<const TilePrice> sizes, double tileUs,
                     PartitionScratch &scratch, TileList &list);
 
-/// Partition `node` such that nobody's tiles depend on other readers: chunks of exactly `chunkTokens` from
-/// the node's start, and where a query ends inside a chunk, a tile of its own for those who end there. The
-/// view is of the whole tree, whatever a mask hides.
+/// Partition `node` with tiles that do not depend on other readers: chunks of exactly `chunkTokens` from the
+/// node's start. Queries that end inside a chunk get a tile of their own for it. The view is of the whole
+/// tree, even if a mask hides some.
 void makeInvariantTiles(const TreeView &view, const Reach &reach, int queriesPerTile, int chunkTokens,
                         PartitionScratch &scratch, TileList &list);
 

@@ -6,7 +6,7 @@ namespace deft::plan {
 
 namespace {
 
-/// Calls `take` with each (query of the plan's order, run, tokens of the run that it sees from the first on).
+/// Calls `take` with each (query in plan order, run, number of the run's first tokens that it sees).
 template <class Take> void forEachPart(const Plan &plan, const Take &take) {
   for (const abi::Item &item : plan.items)
     for (int r = item.runBegin; r < item.runBegin + item.runCount; ++r) {

@@ -18,7 +18,7 @@ void PhaseSorter::sort(const config::Config &config, int ratio, int longest, Pla
   if (plan.items.empty())
     return;
   findPhases(config, ratio);
-  // One number orders all: the phase above what the item lacks to the longest one.
+  // One number sorts items: the phase, above the difference of the item's length to the longest one.
   const int lightBits = std::bit_width(static_cast<unsigned>(longest));
   const std::size_t count = plan.items.size();
   keys_.resize(count);
@@ -48,8 +48,8 @@ void PhaseSorter::sort(const config::Config &config, int ratio, int longest, Pla
   }
 }
 
-/// By the bits in which the keys differ, in as few digits as will do and no wider ones than needed: the table
-/// of a digit is gone through, too.
+/// Sorts by the bits in which keys differ, with as few digits as possible and no wider than needed, since
+/// each pass also walks the table of its digit.
 void PhaseSorter::sortItems(Key differ, Plan &plan) {
   const int low = std::countr_zero(differ), bits = std::bit_width(differ) - low;
   const int passes = (bits + kDigitBits - 1) / kDigitBits, width = (bits + passes - 1) / passes;
@@ -59,12 +59,12 @@ void PhaseSorter::sortItems(Key differ, Plan &plan) {
   placeByDigit(shift, width, plan);
 }
 
-/// Where keys of each digit begin once they are sorted by it.
+/// Counts where the keys of each digit begin after sorting by it.
 void PhaseSorter::countDigits(int shift, int width) {
   const Key mask = (Key{1} << width) - 1;
   std::fill_n(begin_.begin(), mask + 1, 0);
   std::fill_n(odd_.begin(), mask + 1, 0);
-  // Neighbours often have the same digit: two tables, so that one count need not wait for the one before.
+  // Neighbours often have the same digit: with two tables, one count need not wait for the previous one.
   const std::size_t pairs = keys_.size() / 2 * 2;
   for (std::size_t i = 0; i < pairs; i += 2) {
     ++begin_[keys_[i] >> shift & mask];
@@ -87,7 +87,7 @@ void PhaseSorter::sortByDigit(int shift, int width) {
   keys_.swap(sorted_);
 }
 
-/// The last pass, which moves the items themselves.
+/// The last pass also moves the items.
 void PhaseSorter::placeByDigit(int shift, int width, Plan &plan) {
   constexpr Key kIndex = (Key{1} << kIndexBits) - 1;
   const Key mask = (Key{1} << width) - 1;

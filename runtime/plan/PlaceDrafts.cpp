@@ -11,7 +11,7 @@ namespace {
 
 std::size_t index(std::int64_t i) { return static_cast<std::size_t>(i); }
 
-/// The bits of rows, one by one.
+/// Reads the bits of rows.
 class Rows {
 public:
   Rows(const unsigned *bits, int count, int rows) : bits_(bits), count_(count), words_((rows + 31) / 32) {}
@@ -25,7 +25,7 @@ public:
       all += sees(draft, other) ? 1 : 0;
     return all;
   }
-  /// Whether a draft sees itself and what its parent sees, or nothing without one.
+  /// Whether a draft sees exactly itself and what its parent sees; without a parent, only itself.
   bool isBelow(int draft, int parent) const {
     for (int other = 0; other < count_; ++other)
       if (sees(draft, other) != (other == draft || (parent >= 0 && sees(parent, other))))
@@ -47,7 +47,7 @@ unsigned long long markOf(const abi::DraftRequest &request, int number) {
          static_cast<unsigned>(request.request + 1);
 }
 
-/// With the depths that are given in place of those that are counted.
+/// With the given depths, if any, instead of the counted ones.
 DraftPlaces placesIn(const abi::DraftArgs &args, const abi::DraftRequest &request) {
   const std::int64_t first = std::int64_t{request.request} * args.rows;
   const unsigned *const bits = args.bits + first * ((args.rows + 31) / 32);
@@ -107,7 +107,7 @@ void writeItem(const abi::DraftArgs &args, const abi::DraftItem &item,
             begin, end);
     }
   }
-  if (tokens == 0) // an item of no tokens would end the list: it gets one that nobody sees
+  if (tokens == 0) // an item without tokens would end the list, so it gets one that no query sees
     put(1, args.requests[args.parts[item.partBegin].request].location, 0, 0, 0);
   written.runCount = static_cast<int>(run - (args.runs + item.runBegin));
   written.tokens = tokens;
@@ -130,10 +130,10 @@ DraftPlaces placesOf(const unsigned *bits, int count, int rows) {
   }
   if (places.wrong >= 0)
     std::fill(parent.begin(), parent.end(), -1);
-  std::vector<std::vector<int>> children(index(count) + 1); // of each draft, and of none
+  std::vector<std::vector<int>> children(index(count) + 1); // of each draft, and of the root
   for (int draft = 0; draft < count; ++draft)
     children[index(parent[index(draft)] >= 0 ? parent[index(draft)] : count)].push_back(draft);
-  std::vector<std::pair<int, int>> open; // draft and depth, the next one last
+  std::vector<std::pair<int, int>> open; // draft and depth; the last one is next
   const auto openAll = [&](int node, int depth) {
     for (auto child = children[index(node)].rbegin(); child != children[index(node)].rend(); ++child)
       open.emplace_back(*child, depth);
@@ -146,7 +146,7 @@ DraftPlaces placesOf(const unsigned *bits, int count, int rows) {
     places.depth.push_back(depth);
     openAll(draft, depth + 1);
   }
-  std::vector<int> size(index(count), 1); // of each draft's subtree
+  std::vector<int> size(index(count), 1); // of the subtree of each draft
   for (std::size_t place = places.draft.size(); place-- > 0;)
     if (const int draft = places.draft[place]; parent[index(draft)] >= 0)
       size[index(parent[index(draft)])] += size[index(draft)];

@@ -8,19 +8,19 @@
 
 namespace deft::plan {
 
-/// A request's drafts by their places: depth-first, siblings in the order of their numbers.
+/// A request's drafts in the order of their places: depth-first, siblings by their numbers.
 struct DraftPlaces {
   std::vector<int> draft; ///< at each place
-  std::vector<int> size;  ///< of the subtree that begins there
-  std::vector<int> depth; ///< below the request's tokens: 0 at first
-  int wrong = -1;         ///< a draft whose row is not that of a tree: each then sees itself alone
+  std::vector<int> size;  ///< of the subtree that begins at each place
+  std::vector<int> depth; ///< below the request's tokens, from 0
+  int wrong = -1;         ///< a draft whose row is not that of a tree; then each draft sees only itself
 };
 
-/// Of drafts, so many, from the first of their rows on, each of (rows + 31) / 32 words; bits of drafts beyond
-/// `count` say nothing.
+/// For `count` drafts, from the first of their rows on. A row has (rows + 31) / 32 words; bits of drafts
+/// beyond `count` are ignored.
 DraftPlaces placesOf(const unsigned *bits, int count, int rows);
 
-/// On the host what deft_draft_plan does on a device (templates/deft/plan_drafts.cuh), byte by byte.
+/// Does on the host what deft_draft_plan does on a device (templates/deft/plan_drafts.cuh), byte by byte.
 void placeDrafts(const abi::DraftArgs &args);
 
 } // namespace deft::plan

@@ -13,28 +13,28 @@
 
 namespace deft::plan {
 
-/// The work list and the merge map of one tree under one config. A plain value: the executors upload
-/// or walk it, and every field means what templates/deft/abi.h says.
+/// The work list and the merge map of one tree under one config. A plain value: executors upload it or walk
+/// it. templates/deft/abi.h defines its fields.
 struct Plan {
   struct Phase { ///< the items of one phase of the config, heaviest first
     int itemBegin = 0;
     int itemCount = 0;
   };
 
-  /// A leaf that is read: what it was planned for, and who follows when it grows.
+  /// A leaf that some query reads: its planned length, and the queries that follow its growth.
   struct Leaf {
     int node;
     int plannedTokens;
-    int tokens;      ///< now; at most Planner::kMostGrowth more
-    int followBegin; ///< queries that see all of it, also later: [followBegin, followEnd)
+    int tokens;      ///< now; at most Planner::kMostGrowth more than planned
+    int followBegin; ///< queries that see all of it, now and later: [followBegin, followEnd)
     int followEnd;
-    /// 1: its last run is seen by nobody who does not follow, and by no item that is mixed. Of trees over
-    /// ranks also 2: it grows in another rank's cache, and only its queries move here; 3: all ranks hold some
-    /// of what it gains, and its last run gets this rank's part.
+    /// 1: only queries that follow see its last run, and no item that alternates tokens reads it. Only with
+    /// ranks: 2: it grows in another rank's cache, so only its queries move here; 3: the new tokens are
+    /// spread over all ranks, and its last run gets this rank's part.
     int canGrow;
-    std::uint64_t heldNext; ///< of 3: bit i says whether this rank holds the token `plannedTokens` + i
+    std::uint64_t heldNext; ///< for 3: bit i says whether this rank holds the token `plannedTokens` + i
 
-    /// Of so many tokens that it gains from now on, those that its last run gets.
+    /// How many of the next `more` tokens of the leaf its last run gets.
     int heldOf(int more) const {
       if (canGrow <= 1)
         return more;
@@ -48,51 +48,51 @@ struct Plan {
     int run = 0;
   };
 
-  /// Where runs begin because a mask hides what is before, as long as a new plan is not due.
+  /// A place where runs begin because a mask hides the tokens before. advance() moves it.
   struct WindowStart {
     int location, position;   ///< of the first token
-    int queryBegin, queryEnd; ///< who reads there
+    int queryBegin, queryEnd; ///< the queries that read there
     int headBegin, headEnd;   ///< the runs that begin there, in windowHeads
     int shortest, longest;    ///< tokens of these runs
-    int others;               ///< runs that begin there, too, and keep their beginnings
-    int first;                ///< of those in a row where one begins in another's runs: the one farthest up
-    bool isInside;            ///< of a run that stays as it is: what is lost here is still read there
+    int others;               ///< other runs that begin there and do not move
+    int first;                ///< overlapping starts form a group: the first of the group
+    bool isInside;            ///< also inside a run that does not move, so its lost tokens are still read
   };
   struct WindowHead {
     int item, run;
   };
 
-  std::uint64_t generation = 0; ///< of the tree it was made for, or advanced to
+  std::uint64_t generation = 0; ///< generation of the tree that it was made for, or advanced to
   std::uint64_t structureGeneration = 0;
   std::vector<abi::Item> items;
   RunList runs;
   std::vector<Phase> phases;    ///< one for each phase of the config, possibly empty
-  std::vector<int> callerIndex; ///< of each query of the plan's order
+  std::vector<int> callerIndex; ///< for each query of the plan's order
   std::vector<int> queryPos;
   std::vector<int> mergeQuery; ///< queries with more or fewer than one partial
   std::vector<int> mergeBegin; ///< CSR: mergeQuery.size() + 1 entries
   std::vector<int> mergeSlot;
   int partialSlots = 0;
-  std::int64_t readTokens = 0; ///< tokens of the tree that some query sees, as far as the mask is known
-  int tableTokens = 0;         ///< past the last location that a run names
+  std::int64_t readTokens = 0; ///< tokens of the tree that some query may see, by the known part of the mask
+  int tableTokens = 0;         ///< the end of the last location that a run names
 
-  spec::Partition partition = spec::Partition::Union; ///< what was made: never `auto`
-  int chunkTokens = 0;                                ///< most tokens of an item without a limit of its own
+  spec::Partition partition = spec::Partition::Union; ///< as planned: never `auto`
+  int chunkTokens = 0;                                ///< most tokens of an item if its tile sets no limit
 
-  /// How many runs these items may have where nodes begin and end elsewhere in pages, and where their tokens
-  /// are dealt otherwise; 0: no more than they have.
+  /// The most runs that these items may have if nodes begin and end elsewhere in pages, or tokens are dealt
+  /// differently. 0: as many as now.
   int mostRuns = 0;
 
   UnfilledVector<Leaf> leaves;
-  std::vector<Tail> tails; ///< those of one item together, in the order of its runs
-  int grownTokens = 0;     ///< no item has more or fewer tokens than planned by more than this
-  int strictChunk = 0;     ///< items may not outgrow this; 0: by growth they may
+  std::vector<Tail> tails; ///< grouped by item, in the order of its runs
+  int grownTokens = 0;     ///< no item differs from its planned tokens by more than this
+  int strictChunk = 0;     ///< items must not outgrow this; 0: growth may exceed the chunk
 
-  /// What it was made for: a run under a mask that shows more would miss tokens.
+  /// The mask that it was made for. A run under a mask that shows more would miss tokens.
   Reach reach;
-  int trimStep = 1; ///< as VariantFacts::trimStep
+  int trimStep = 1; ///< as in VariantFacts
   std::vector<WindowStart> windowStarts;
-  std::vector<WindowHead> windowHeads; ///< those of one start together
+  std::vector<WindowHead> windowHeads; ///< grouped by start
 
   int queryCount() const { return static_cast<int>(callerIndex.size()); }
   void countTable() {

@@ -75,7 +75,7 @@ Result<void> Planner::make(const tree::KvTree &tree, const VariantFacts &facts, 
 }
 
 const TreeView &Planner::read(const tree::KvTree &tree, const VariantFacts &facts) {
-  // Tiles of an invariant plan may not depend on who else sees what: they leave out what is hidden
+  // Tiles of an invariant plan must not depend on what other queries see, so they leave out hidden tokens
   // themselves.
   visible_.read(tree, options_.isInvariant ? facts.reach.withoutMask() : facts.reach, facts.reach,
                 facts.trimStep, view_, !facts.readsKvPos);
@@ -87,7 +87,7 @@ Result<void> Planner::makeOfRead(const tree::KvTree &tree, const VariantFacts &f
   if (auto checked = check(tree, facts, config); !checked)
     return checked;
   const int queriesPerTile = std::max(config::mostRows(config) / facts.ratio, 1);
-  // A run has one node's tokens for one tile's queries, so there are at least so many.
+  // A run has tokens of one node for queries of one tile, so this is a lower bound of the number of runs.
   if (std::int64_t{view_.placeCount()} * view_.queryCount() / queriesPerTile >
       static_cast<std::int64_t>(TileList::kMostRuns))
     if (const std::int64_t runs = countsOf(view_, queriesPerTile).pathNodes / queriesPerTile;
@@ -100,9 +100,9 @@ Result<void> Planner::makeOfRead(const tree::KvTree &tree, const VariantFacts &f
       !made)
     return made;
   plan.leaves.swap(view_.leaves);
-  if (!options_.isInvariant) // what stands beside an item depends on others, and what it mixes on its queries
+  if (!options_.isInvariant) // an item's neighbours depend on other queries, and its turns on its own
     order_.apply(config, facts, plan, options_.families);
-  // The view of an invariant plan also has what a mask hides.
+  // The view of an invariant plan also contains tokens that a mask hides.
   assert((options_.isInvariant || coversAll(plan, view_)) && "a plan leaves out a token of a query");
   if (view_.hasHidden)
     for (std::size_t i = 0; i < plan.queryPos.size(); ++i)
@@ -141,7 +141,7 @@ Result<void> Planner::prepareTiles(const Choice &choice, const VariantFacts &fac
   return {};
 }
 
-/// Most tokens of an item of the tiles at hand.
+/// The most tokens of an item of the current tiles.
 int Planner::chunkOf(const Choice &choice, const VariantFacts &facts, int blocks) const {
   const int chunk = roundedChunk(choice.chunkTokens);
   return chunk > 0 ? chunk : chooseChunkTokens(tiles_.tiles, facts, blocks);
@@ -217,8 +217,8 @@ int Planner::flattenChunk(int kvHeads, int blocks) const {
   return std::max(kFlattenChunk, static_cast<int>(share / kChunkStep) * kChunkStep);
 }
 
-/// Sizes of union tiles: those of the phases and, since a kernel may run fewer rows in a cheaper mode, some
-/// round ones. Sizes that save nothing against the next larger one are left out.
+/// Collects sizes of union tiles: those of the phases and, since a kernel may have a cheaper mode for fewer
+/// rows, some round numbers. Drops sizes that are no cheaper than the next larger one.
 void Planner::makeUnion(const VariantFacts &facts, const config::Config &config, int blocks) {
   model_.set(facts, config, ofTree(config.cost, view_, facts, config, options_.families), blocks,
              options_.families);

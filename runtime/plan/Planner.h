@@ -17,23 +17,23 @@
 namespace deft::plan {
 
 struct PlanOptions {
-  /// A query's result does not change by a bit when other requests join or leave (a split of one of its nodes
-  /// counts as a change). Needs partition `node`, a chunk, and one phase, all chosen without the tree. Every
-  /// output then goes through the merge.
+  /// The bits of a query's result do not change when other requests join or leave (splitting one of its nodes
+  /// counts as a change). Requires partition `node`, a chunk and one phase, all chosen without looking at the
+  /// tree. Every output then goes through the merge.
   bool isInvariant = false;
   kernels::Families families = kernels::families();
 };
 
 enum class Advance {
-  Done,         ///< the plan is the tree's
-  NeedsNewPlan, ///< the plan is as it was
+  Done,         ///< the plan now fits the tree
+  NeedsNewPlan, ///< the plan is unchanged
 };
 
-/// What advance() works with, kept between its calls for the memory.
+/// The memory of advance(), kept between its calls.
 struct AdvanceScratch {
-  UnfilledVector<int> gained; ///< by each of the plan's leaves, in the step under way
-  UnfilledVector<int> held;   ///< of that, what lies on this rank
-  UnfilledVector<int> moved;  ///< by each of its window starts
+  UnfilledVector<int> gained; ///< in this step, for each leaf of the plan
+  UnfilledVector<int> held;   ///< the part of it that lies on this rank
+  UnfilledVector<int> moved;  ///< for each window start of the plan
 
   void makeRoomFor(const Plan &plan) {
     gained.resize(plan.leaves.size());
@@ -42,44 +42,44 @@ struct AdvanceScratch {
   }
 };
 
-/// Brings a plan to a tree whose leaves have grown since, by any number of tokens, in time for leaves and
-/// runs. Partials and the merge map stay as they are; items may outgrow the chunk by what their leaves grew.
+/// Updates a plan after leaves of its tree have grown, by any number of tokens, in time linear in leaves and
+/// runs. Partials and the merge map do not change; items may exceed the chunk by the growth of their leaves.
 Advance advance(const tree::KvTree &tree, Plan &plan, AdvanceScratch &scratch);
 
-/// advance() for those who do it once.
+/// The same for callers that advance only once.
 inline Advance advance(const tree::KvTree &tree, Plan &plan) {
   AdvanceScratch scratch;
   return advance(tree, plan, scratch);
 }
 
-/// Makes plans: a pure function of its arguments, the same ones give the same plan. Holds the memory that
-/// planning needs, so that from the second plan of a size on nothing is allocated. For one thread at a time.
+/// Makes plans: a pure function of its arguments, so equal arguments give equal plans. It keeps its memory:
+/// after one plan of a size it allocates nothing. For one thread at a time.
 ///
-/// Under `auto` the first tree of a class (classOf) is planned in every way there is, and the cheapest by the
-/// cost model is kept for all trees of the class, with the rows of its tiles unless these were a near thing:
-/// with `auto`, what a planner has planned before is one of its arguments.
+/// Under `auto` it plans the first tree of a class (classOf) in every promising way and keeps the choice that
+/// the cost model finds cheapest for all trees of the class. It also keeps the rows of the tiles if these won
+/// clearly. So with `auto` a plan also depends on earlier trees.
 class Planner {
 public:
-  /// A leaf may gain so many tokens before it is time for a new plan: chunks are then still about even.
+  /// The most tokens that a leaf may gain before a new plan is due: until then chunks stay about even.
   static constexpr int kMostGrowth = 64;
 
   explicit Planner(const PlanOptions &options = {}) : options_(options) {}
 
-  /// Replaces `plan`, whose memory is kept. `blocks` is how many blocks (CPU: threads) the machine runs at a
-  /// time; it matters where the config leaves the chunk size open. After an error the plan is not to be used.
+  /// Replaces `plan` and reuses its memory. `blocks` is the number of blocks (CPU: threads) that run at a
+  /// time; it matters if the config leaves the chunk open. After an error `plan` is unusable.
   support::Result<void> make(const tree::KvTree &tree, const VariantFacts &facts,
                              const config::Config &config, int blocks, Plan &plan);
 
-  /// make() in two steps, for those who choose the config by what the tree is like: what read() gives stays
-  /// until makeOfRead() has made the plan of it.
+  /// make() in two steps, for callers that choose the config from the tree. The view that read() returns is
+  /// valid until makeOfRead() has made the plan.
   const TreeView &read(const tree::KvTree &tree, const VariantFacts &facts);
   support::Result<void> makeOfRead(const tree::KvTree &tree, const VariantFacts &facts,
                                    const config::Config &config, int blocks, Plan &plan);
 
-  /// plan::advance() of a plan that was made here, with memory that is here.
+  /// plan::advance() with the memory of this planner.
   Advance advance(const tree::KvTree &tree, Plan &plan) { return plan::advance(tree, plan, advanceScratch_); }
 
-  /// How the last plan was cut: what `auto` chose, or what the config said.
+  /// The partition and chunk of the last plan: the choice of `auto`, or the config's.
   const Choice &lastChoice() const { return lastChoice_; }
 
 private:
@@ -94,12 +94,12 @@ private:
   support::Result<void> narrowWhereIdle(const Choice &choice, const tree::KvTree &tree,
                                         const VariantFacts &facts, const config::Config &config, int blocks,
                                         Plan &plan);
-  /// What the plan at hand was made of.
+  /// What chooseAuto() found.
   struct Made {
     Choice choice;
     int unionRows = 0;
     bool areRowsClear = false;
-    bool isThere = false; ///< `plan` is of this choice
+    bool isThere = false; ///< `plan` holds the plan of this choice
   };
   support::Result<Made> chooseAuto(const tree::KvTree &tree, const VariantFacts &facts,
                                    const config::Config &config, int blocks, Plan &plan);
@@ -124,9 +124,9 @@ private:
   TileBounds bounds_;
   UnfilledVector<Plan::Leaf> leaves_; ///< of the first plan that `auto` makes
   std::vector<TilePrice> prices_;
-  int unionRows_ = 0;         ///< most of a union tile
-  int tiledRows_ = 0;         ///< the same of the union tiles made last
-  bool areRowsClear_ = false; ///< those of the last plan: not by little, nor by chance
+  int unionRows_ = 0;         ///< most rows of a union tile
+  int tiledRows_ = 0;         ///< the same for the union tiles made last
+  bool areRowsClear_ = false; ///< the choice of the last plan's rows was not within the error of prices
   CostModel model_;
   GreedyPartition greedy_;
   AutoMemory auto_;
@@ -134,15 +134,15 @@ private:
   AdvanceScratch advanceScratch_;
 };
 
-/// For those who plan once.
+/// For callers that plan only once.
 support::Result<Plan> makePlan(const tree::KvTree &tree, const VariantFacts &facts,
                                const config::Config &config, int blocks);
 
-/// What a plan costs, for people and for tests.
+/// The cost of a plan in a few numbers, for people and for tests.
 struct PlanSummary {
   int items = 0;
-  int directItems = 0; ///< write the output, no partial
-  int dealtItems = 0;  ///< some of their tokens are dealt to warps (abi::Item)
+  int directItems = 0; ///< items that write the output, not a partial
+  int dealtItems = 0;  ///< items with tokens that are dealt to warps (abi::Item)
   long long itemTokens =
       0; ///< tokens read by all items, for each KV head: shared ones as often as they are read
   long long rowTokens = 0; ///< (row, token) pairs that a query sees, for each KV head

@@ -9,18 +9,18 @@
 #include <optional>
 #include <utility>
 
-/// How a planner chooses where the config leaves that open.
+/// The choices of a planner if the config leaves the partition or the chunk open.
 namespace deft::plan {
 
 using support::Result;
 
 namespace {
 
-/// Narrower tiles than the widest are taken where the model promises so much less time, and no partials: less
-/// than what its prices err by in the mean is no promise.
+/// Narrower tiles replace the widest ones only if they have no partials and the model promises at most this
+/// share of the time. A smaller gain is within the average error of its prices.
 constexpr double kClearly = 0.9;
 
-/// Whether chunks decide what tiles there are; else only how these are cut.
+/// Whether the chunk determines the tiles; otherwise only how they are cut.
 bool isTiledByChunk(spec::Partition partition) {
   return partition != spec::Partition::Union && partition != spec::Partition::NodeChunk &&
          partition != spec::Partition::Query;
@@ -28,7 +28,7 @@ bool isTiledByChunk(spec::Partition partition) {
 
 } // namespace
 
-/// The view must stand in the tree's own order, here and in what follows.
+/// Here and below, the view must be in the tree's own order.
 Result<void> Planner::makeAuto(const tree::KvTree &tree, const VariantFacts &facts,
                                const config::Config &config, int blocks, Plan &plan) {
   const std::uint64_t key = classOf(view_, facts, config, blocks);
@@ -48,7 +48,7 @@ Result<void> Planner::makeAuto(const tree::KvTree &tree, const VariantFacts &fac
     found->unionRows = areRowsClear_ ? unionRows_ : 0;
     return {};
   }
-  if (found->unionRows > 0) { // narrower tiles, which made no partials so far, may make some of this tree
+  if (found->unionRows > 0) { // narrower tiles made no partials for earlier trees, but may for this one
     unionRows_ = found->unionRows;
     if (auto once = makeOnce(lastChoice_, tree, facts, config, blocks, plan);
         !once || unionRows_ == config::mostRows(config) || plan.partialSlots == 0)
@@ -59,27 +59,27 @@ Result<void> Planner::makeAuto(const tree::KvTree &tree, const VariantFacts &fac
   return again;
 }
 
-/// What is dearer for certain is not made: by what the tree says of all plans of a partition, and by what its
-/// tiles say, once there are some. Most of what is tried ends there.
+/// Skips plans that are certainly more expensive, by bounds for all plans of a partition, and then by bounds
+/// from its tiles. Most candidates end there.
 Result<Planner::Made> Planner::chooseAuto(const tree::KvTree &tree, const VariantFacts &facts,
                                           const config::Config &config, int blocks, Plan &plan) {
   std::optional<Made> best;
-  double least = 0; // rank
+  double least = 0; // as a rank
   Result<void> lastError;
   std::size_t mostRuns = 0;
   std::optional<Choice> tilesAtHand;
-  bool isMoved = false; // `greedy` has left the view in an order of its own, and leaves in it
-  std::optional<std::array<double, kAutoChunks.size()>> chunkRanks; // of `union`, at least
+  bool isMoved = false; // `greedy` has reordered the view and its leaves
+  std::optional<std::array<double, kAutoChunks.size()>> chunkRanks; // lower bounds, for `union`
   model_.set(facts, config, ofTree(config.cost, view_, facts, config, options_.families), blocks,
              options_.families);
   const auto isTooDear = [&](double rank) { return best && rank > kWorthTrying * least; };
-  /// Whether there is a plan now: none is made of tiles that are too dear.
+  /// Makes a plan; false if the tiles are too expensive for one.
   const auto make = [&](const Choice &choice) -> Result<bool> {
     unionRows_ = config::mostRows(config);
     areRowsClear_ = false;
     if (std::exchange(isMoved, false))
       read(tree, facts);
-    // The tiles of most partitions are the same for all chunks.
+    // For most partitions, all chunks have the same tiles.
     if (const Choice tiled{choice.partition, isTiledByChunk(choice.partition) ? choice.chunkTokens : 0};
         tilesAtHand != tiled) {
       tilesAtHand.reset();
@@ -97,14 +97,14 @@ Result<Planner::Made> Planner::chooseAuto(const tree::KvTree &tree, const Varian
       return cut.error();
     return true;
   };
-  const auto makeFirst = [&](const Choice &choice) -> Result<bool> { // of whatever tiles are best for it
+  const auto makeFirst = [&](const Choice &choice) -> Result<bool> { // with the tiles that are best for it
     if (auto made = makeAs(choice, tree, facts, config, blocks, plan); !made)
       return made.error();
     mostRuns = std::max(mostRuns, plan.runs.size());
     leaves_ = view_.leaves;
     return true;
   };
-  /// While the view is as it was: most searches then end without another one.
+  /// Computed while the view is in its own order: most searches then need no other view.
   const auto boundChunks = [&]() {
     unionRows_ = config::mostRows(config);
     if (tiledRows_ != unionRows_ && !prepareTiles(best->choice, facts, config, blocks))
@@ -132,7 +132,7 @@ Result<Planner::Made> Planner::chooseAuto(const tree::KvTree &tree, const Varian
         best->isThere = false;
     }
   };
-  // In deep trees some partitions are a thousand times as large as others.
+  // In deep trees some partitions are a thousand times larger than others.
   constexpr std::int64_t kMostTriedRuns = 1 << 22;
   const LeastWork work = leastWorkOf(view_, model_);
   for (const spec::Partition partition : kAutoPartitions) {
@@ -144,7 +144,7 @@ Result<Planner::Made> Planner::chooseAuto(const tree::KvTree &tree, const Varian
   }
   if (!best)
     return lastError.error();
-  // A plan that large takes a tenth of a second: its chunk is left to makeAs.
+  // A plan of this size takes a tenth of a second, so makeAs chooses its chunk.
   constexpr std::size_t kMostChunkedRuns = 1 << 20;
   if (config.chunkTokens == 0 && mostRuns <= kMostChunkedRuns) {
     const spec::Partition partition = best->choice.partition;
@@ -153,13 +153,13 @@ Result<Planner::Made> Planner::chooseAuto(const tree::KvTree &tree, const Varian
         tryOut({partition, kAutoChunks[i]});
   }
   if (isMoved && best->isThere)
-    view_.leaves.swap(leaves_); // all of the view that is asked for from here on
+    view_.leaves.swap(leaves_); // nothing else of the view is needed from here on
   else if (isMoved)
     read(tree, facts);
   return *best;
 }
 
-/// The widest tiles read least, but may be so few that most blocks have none: then narrower ones are tried.
+/// The widest tiles read least. But if they are so few that most blocks would be idle, try narrower ones.
 Result<void> Planner::narrowWhereIdle(const Choice &choice, const tree::KvTree &tree,
                                       const VariantFacts &facts, const config::Config &config, int blocks,
                                       Plan &plan) {
@@ -168,7 +168,7 @@ Result<void> Planner::narrowWhereIdle(const Choice &choice, const tree::KvTree &
   model_.set(facts, config, ofTree(config.cost, view_, facts, config, options_.families), blocks,
              options_.families);
   const double widestUs = model_.estimate(plan).microseconds;
-  double leastUs = std::numeric_limits<double>::infinity(); // of narrower ones
+  double leastUs = std::numeric_limits<double>::infinity(); // of the narrower ones
   const int widest = unionRows_;
   int best = widest, made = widest;
   for (const int rows : {64, 16}) {
@@ -178,7 +178,7 @@ Result<void> Planner::narrowWhereIdle(const Choice &choice, const tree::KvTree &
     if (auto prepared = prepareTiles(choice, facts, config, blocks); !prepared)
       return prepared;
     bounds_.set(tiles_, view_, model_);
-    // Of tiles that are merged for certain, or dearer than the widest ones, no plan is asked.
+    // Make no plan of tiles that certainly need a merge or cost more than the widest ones.
     const LowerBound possible = bounds_.least(chunkOf(choice, facts, blocks));
     if (possible.isMerged)
       continue;

@@ -6,15 +6,15 @@
 namespace deft::plan {
 
 void makeQueryTiles(const TreeView &view, PartitionScratch &scratch, TileList &list) {
-  if (view.isClipped) { // a query's path is not all above it
+  if (view.isClipped) { // a query's path is then not everything above it
     scratch.bounds.resize(view.callerIndex.size() + 1);
     std::iota(scratch.bounds.begin(), scratch.bounds.end(), 0);
     scratch.tiler.tile(view.segments, scratch.bounds, list);
     return;
   }
-  std::vector<int> &runsTo = scratch.counts; // nodes with tokens on the path to each place, itself included
+  std::vector<int> &runsTo = scratch.counts; // nodes with tokens on the path to each place, including it
   runsTo.resize(view.places.size());
-  int shared = 0; // so many of the next path's first runs are those of the path added last
+  int shared = 0; // the first runs that the next path shares with the path added last
   for (int p = 0; p < view.placeCount(); ++p) {
     const Place &place = view.places[static_cast<std::size_t>(p)];
     const int length = place.parent < 0 ? 0 : runsTo[static_cast<std::size_t>(place.parent)];

@@ -28,7 +28,7 @@ bool fitsI32(const ParamRange &range) {
 
 } // namespace
 
-/// Puts the values of parameters into bounds.
+/// Replaces parameters in bounds by their values.
 class Reach::Resolver {
 public:
   explicit Resolver(const ParamRanges &params) : params_(params) {}
@@ -44,7 +44,7 @@ public:
     return range;
   }
 
-  /// The step by which `%` rounds: a number from 1 on that all heads have; none where it is another.
+  /// The step of a rounding by `%`: a number from 1 on, equal for all heads; none otherwise.
   std::optional<std::int64_t> stepOf(const PositionSum::Rounded &part) const {
     const auto step = rangeOf(part.step);
     if (!step || step->least != step->most || step->least < 1)
@@ -74,7 +74,7 @@ public:
                        [&](const PositionSum &sum) { return fits(sum); });
   }
 
-  /// The bound with the least, or the largest, values that its parameters have.
+  /// The bound for the lowest, or the highest, values of its parameters.
   std::optional<Edge> edgeOf(const VisibleBounds::Bound &bound, bool isStart) const {
     const auto rest = rangeOf(bound.at.rest);
     if (!rest || !isSure(bound))
@@ -145,7 +145,7 @@ Reach Reach::of(const VisibleBounds &bounds, const ParamRanges &params) {
   return reach;
 }
 
-/// Ends that rise are no matter: with them no plan follows a query (VisibleTree).
+/// Rising ends do not matter: plans do not follow queries with them (VisibleTree).
 void Reach::findGaps() {
   for (const Interval &one : intervals_) {
     std::int64_t end = kNowhere;
@@ -156,7 +156,7 @@ void Reach::findGaps() {
       const auto isBehind = [&](std::int64_t qPos) { return startOf(other, static_cast<int>(qPos)) > end; };
       if (isBehind(0) || !isBehind(kMostPosition))
         continue;
-      std::int64_t before = 0, behind = kMostPosition; // starts do not fall
+      std::int64_t before = 0, behind = kMostPosition; // starts never fall
       while (behind - before > 1) {
         const std::int64_t middle = before + (behind - before) / 2;
         (isBehind(middle) ? behind : before) = middle;
@@ -206,7 +206,7 @@ int Reach::firstFrom(std::span<const int> qPos, int growth, int position) const 
   std::int64_t first = kNowhere;
   for (const Interval &interval : intervals_) {
     std::int64_t firstHere = kNowhere;
-    int least = kNowhere; // of those to whom it shows something: to later ones it shows nothing earlier
+    int least = kNowhere; // over the queries that see something of it; later ones see nothing earlier
     for (const int own : qPos) {
       if (own >= least)
         continue;

@@ -11,73 +11,73 @@
 
 namespace deft::plan {
 
-/// What values a parameter's elements have; none: it is not known yet.
+/// The range of a parameter's elements. An empty optional means that the value is not known yet.
 struct ParamRange {
   std::int64_t least = 0, most = 0;
   bool operator==(const ParamRange &) const = default;
 };
-using ParamRanges = std::vector<std::optional<ParamRange>>; ///< of each parameter of a variant
+using ParamRanges = std::vector<std::optional<ParamRange>>; ///< one for each parameter of a variant
 
-/// The ranges of parameters that have their defaults.
+/// The ranges of parameters that keep their default values.
 ParamRanges defaultRanges(const spec::Variant &variant);
 
-/// Positions of a path, [begin, end).
+/// Positions on a path: [begin, end).
 struct Positions {
   int begin = 0;
   int end = 0;
   bool operator==(const Positions &) const = default;
 };
 
-/// Which positions a mask can show a query, its parameters known: spec::VisibleBounds in numbers. What is
-/// outside is hidden for certain; what is inside, the kernels decide. Where the mask's bound is `path`,
-/// positions go on past a query's own, to kNowhere: who asks knows where the path ends.
+/// The positions that a mask can show a query: spec::VisibleBounds with the parameters' values. Positions
+/// outside are hidden for certain; for those inside the kernels decide. If the mask's bound is `path`,
+/// positions continue past the query's own to kNowhere, since only the caller knows where the path ends.
 class Reach {
 public:
   static constexpr int kNowhere = std::numeric_limits<int>::max();
 
-  /// Everything.
+  /// A mask that hides nothing.
   Reach() = default;
-  /// A bound that asks for a parameter whose value is not known says nothing.
+  /// A bound that depends on a parameter with an unknown value is ignored.
   static Reach of(const spec::VisibleBounds &bounds, const ParamRanges &params);
   static Reach ofDefaults(const spec::Variant &variant) {
     return of(spec::visibleBounds(variant), defaultRanges(variant));
   }
 
-  /// What a query can see whose q_pos is known to be less by at most `below` or more by at most `above` than
-  /// the one that is asked.
+  /// The positions that may be visible if the true q_pos is up to `below` less, or up to `above` more, than
+  /// the q_pos in a call.
   Reach widened(int below, int above) const;
 
-  /// Everything that is within the same bound.
+  /// The same bound, without a mask.
   Reach withoutMask() const {
     Reach reach;
     reach.seesPath_ = seesPath_;
     return reach;
   }
 
-  /// All that a query ever sees whose mask's bound is `tree`.
+  /// Whether it hides nothing within the bound `tree`.
   bool isAll() const { return isAll_ && !seesPath_; }
-  /// The mask's bound is `path`.
+  /// Whether the mask's bound is `path`.
   bool seesPath() const { return seesPath_; }
-  /// The first position from `position` on that a query at q_pos can see, or kNowhere.
+  /// The first visible position at or after `position` for a query at q_pos, or kNowhere.
   int firstFrom(int qPos, int position) const { return firstFrom(std::span(&qPos, 1), 0, position); }
-  /// The same of several queries, once each has gained so many tokens. Where a mask has gaps, any of them may
-  /// be the one that sees it.
+  /// The same for several queries after each has gained `growth` tokens. If the mask has gaps, any of the
+  /// queries may be the first to see a position.
   int firstFrom(std::span<const int> qPos, int growth, int position) const;
-  /// No query of this q_pos, or of a later one, sees a token before that.
+  /// No query at this q_pos or a later one sees a position before this.
   int lowest(int qPos) const;
-  /// Past the last position that a query at q_pos can see; 0 where it sees none.
+  /// The end of the last position that a query at q_pos can see; 0 if it sees none.
   int endOfSeen(int qPos) const;
-  /// What queries from q_pos `first` to `last` can see, all taken together: ascending, apart from each other,
-  /// and from 0 to `last` at most, or to kNowhere.
+  /// The union of the positions that queries from q_pos `first` to `last` can see: ascending, disjoint
+  /// intervals, up to `last` or, with the bound `path`, to kNowhere.
   void find(int first, int last, std::vector<Positions> &to) const;
 
-  /// Whether queries that come later begin to see later: a window.
+  /// Whether the first visible position rises with q_pos, as in a window.
   bool hasRisingStart() const { return hasRisingStart_; }
-  /// Whether they see what earlier ones at the same place of the path did not, though it was there and not
-  /// behind those.
+  /// Whether the end rises with q_pos in another way than `tree` does: then a later query sees tokens that
+  /// were hidden from an earlier one, though these were on its path.
   bool hasRisingEnd() const { return hasRisingEnd_; }
-  /// Whether a query whose q_pos rises from `before` to `now` loses tokens between others that it goes on to
-  /// see: its window leaves a sink.
+  /// Whether a rise of q_pos from `before` to `now` hides tokens between visible ones: a window that moves
+  /// away from its sink.
   bool opensGap(int before, int now) const {
     return std::any_of(gapsFrom_.begin(), gapsFrom_.end(),
                        [&](int qPos) { return before < qPos && qPos <= now; });
@@ -87,7 +87,7 @@ public:
 
 private:
   /// perQPos * q_pos + offset + ((roundedPerQPos * q_pos + roundedOffset) rounded toward 0 to a multiple of
-  /// step). Never falls with q_pos.
+  /// step). Does not decrease when q_pos rises.
   struct Edge {
     std::int64_t perQPos = 0, offset = 0;
     std::int64_t roundedPerQPos = 0, roundedOffset = 0, step = 1;
@@ -102,14 +102,14 @@ private:
       return edge;
     }
     bool isRising() const { return perQPos > 0 || roundedPerQPos > 0; }
-    /// As an end: not before the end of what `tree` shows.
+    /// Whether, as an end, it lies at or behind the end that the bound `tree` sets.
     bool isBehindAll() const {
       return (perQPos == 1 && roundedPerQPos == 0 && offset >= 1) ||
              (perQPos == 0 && roundedPerQPos == 1 && roundedOffset >= 0 && offset >= step);
     }
     bool operator==(const Edge &) const = default;
   };
-  struct Interval { ///< from the largest of `from` to the least of `until`
+  struct Interval { ///< from the largest of `from` to the smallest of `until`
     std::vector<Edge> from, until;
     bool operator==(const Interval &) const = default;
   };
@@ -125,7 +125,7 @@ private:
   bool isAll_ = true, seesPath_ = false;
   bool hasRisingStart_ = false, hasRisingEnd_ = false;
   std::vector<Interval> intervals_;
-  std::vector<int> gapsFrom_; ///< the first q_pos where one interval begins behind the fixed end of another
+  std::vector<int> gapsFrom_; ///< q_pos from which one interval lies behind the fixed end of another
 };
 
 } // namespace deft::plan

@@ -7,7 +7,7 @@
 
 namespace deft::plan {
 
-/// A config's chunk as items have it; 0 stays 0.
+/// A config's chunk, rounded as for items; 0 stays 0.
 inline int roundedChunk(int chunkTokens) {
   const int tokens = std::min(chunkTokens, tree::KvTree::kMaxTokens);
   return (tokens + kChunkStep - 1) / kChunkStep * kChunkStep;

@@ -11,21 +11,21 @@
 
 namespace deft::plan {
 
-/// A plan's runs, which are most of it: in memory of their own, or where an upload begins, so that they need
-/// not be copied there. What is in somebody else's memory may be on its way to a device: who wants to change
-/// it gets it moved first, unless that memory is what was lent for the change.
+/// The runs of a plan, which are most of its bytes: in memory of its own or, to save a copy, in a lent upload
+/// buffer. A device may be reading lent memory, so a change first moves the runs elsewhere, unless that
+/// memory was lent for this change.
 class RunList {
 public:
   using Own = UnfilledVector<abi::Run>;
 
-  /// Memory for runs that are to come, kept alive by whom it is a part of.
+  /// Memory for the next runs. `owner` keeps it alive.
   struct Memory {
     std::shared_ptr<const void> owner;
     std::span<abi::Run> runs;
   };
 
   RunList() = default;
-  RunList(const RunList &other) : own_(other.begin(), other.end()) {} ///< what is lent is lent once
+  RunList(const RunList &other) : own_(other.begin(), other.end()) {} ///< a copy has memory of its own
   RunList(RunList &&other) noexcept { swap(other); }
   RunList &operator=(RunList other) noexcept {
     swap(other);
@@ -39,17 +39,17 @@ public:
   const abi::Run *end() const { return data() + size(); }
   const abi::Run &operator[](std::size_t i) const { return data()[i]; }
 
-  /// Runs that are made anew or changed next are to stand there, if they fit: once, for then somebody else
-  /// may be reading them. Until then nobody else reads or writes the memory. An empty one is none.
+  /// Lends memory for the runs that are made or changed next, if they fit, once: afterwards a device may read
+  /// it. Until then nothing else may read or write it. An empty Memory lends nothing.
   void lend(Memory memory) { next_ = std::move(memory); }
 
-  /// The memory of their own, to make them anew in; what was in somebody else's is nobody's runs any more.
+  /// Memory of its own, to make the runs anew. Runs in lent memory are dropped.
   Own &own() {
     lent_ = {};
     return own_;
   }
-  /// Room for as many runs, to be filled from the front, and then cut off behind those that there are. It is
-  /// none of own(), unless nobody lends as much.
+  /// Room for up to `most` runs: fill it from the front, then cut it with cutTo(). It is the lent memory if
+  /// that is large enough, else own().
   abi::Run *renew(std::size_t most) {
     if (Memory next = std::exchange(next_, {}); next.owner && most <= next.runs.size()) {
       lent_ = {std::move(next.owner), next.runs.first(most)};
@@ -64,7 +64,7 @@ public:
     else
       own_.resize(count);
   }
-  /// All of them, to be changed: in the memory that is lent, or in memory of their own.
+  /// All runs, to be changed: moved to newly lent memory if there is some, else to memory of its own.
   std::span<abi::Run> toChange() {
     const Memory from = isLent() ? lent_ : Memory{nullptr, own_};
     if (abi::Run *const to = renew(from.runs.size()); to != from.runs.data())
@@ -81,7 +81,7 @@ private:
   }
 
   Own own_;
-  Memory lent_; ///< where they are; no owner: in own_
+  Memory lent_; ///< where the runs are; no owner: in own_
   Memory next_;
 };
 

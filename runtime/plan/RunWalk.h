@@ -4,24 +4,24 @@
 
 namespace deft::plan {
 
-/// Some of an item's runs, token by token.
+/// Walks over some runs of an item, token by token.
 class RunWalk {
 public:
   RunWalk(const abi::Run *runs, const int *next, const int *end) : runs_(runs), next_(next), end_(end) {
     open();
   }
 
-  /// The item's tokens from `begin` to `end`, which are not more than there are. `to` is behind the item's
-  /// last run, which becomes longer where it ends at these.
+  /// Writes the tokens [begin, end) of the new item, which must not be more than are left. `to` is behind the
+  /// item's last new run, which grows if these tokens continue it.
   void fill(int begin, int end, abi::Run *&to) {
     while (begin < end)
       begin = give(begin, end, to);
   }
 
 private:
-  /// Gives tokens of one run, at most; returns the first one after them.
+  /// Writes tokens of at most one run; returns the first token after them.
   int give(int begin, int end, abi::Run *&to) {
-    if (end - begin >= left_) { // an exception, so that nothing waits for what is left
+    if (end - begin >= left_) { // rare: a predicted branch does not wait for left_
       end = begin + left_;
       write(begin, left_, to);
       ++next_;
@@ -47,7 +47,7 @@ private:
     }
   }
 
-  /// The next run.
+  /// Opens the next run.
   void open() {
     part_ = nullptr;
     if (next_ == end_)
@@ -60,10 +60,10 @@ private:
   }
 
   const abi::Run *runs_, *run_ = nullptr;
-  const int *next_, *end_; ///< which of the runs are left
-  // Of `run_`, what has not been given:
+  const int *next_, *end_; ///< the runs that are left
+  // The tokens of `run` that are not written yet:
   int left_ = 0, location_ = 0, position_ = 0, queryBegin_ = 0;
-  abi::Run *part_ = nullptr; ///< that has the last of its tokens
+  abi::Run *part_ = nullptr; ///< the new run that holds its last written tokens
 };
 
 } // namespace deft::plan

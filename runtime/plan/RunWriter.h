@@ -9,33 +9,33 @@
 
 namespace deft::plan {
 
-/// Tokens of a run, from its first one on.
+/// Some consecutive tokens of a run, counted from its first.
 struct Part {
   int begin, end;
   bool isEmpty() const { return begin == end; }
 };
 
-/// Of a run's parts, in the order in which they come.
+/// The place of a part among the parts of its run, in writing order.
 enum class PartPlace {
-  First, ///< ends the run unless a later one does
-  Inner, ///< ends no run
-  Later  ///< ends the run unless it is empty, or one behind it does
+  First, ///< ends the run unless a later part does
+  Inner, ///< never ends the run
+  Later  ///< ends the run if it is not empty and no later part does
 };
 
-/// Writes an item's runs anew, where there is room for one of each call.
+/// Rewrites the runs of an item. The memory must have room for one run for each call.
 class RunWriter {
 public:
   RunWriter(const abi::Run *from, const abi::Run **endOf, abi::Run *to)
       : from_(from), endOf_(endOf), to_(to) {}
 
-  /// Some tokens of the former run `r` come next, or none: which of them are none nobody can predict, so that
-  /// they are written too, and written over.
+  /// Writes some tokens of the former run `r`. The part may be empty, but a branch on that would be
+  /// mispredicted, so empty parts are written as well and then overwritten.
   void put(int r, Part part) {
     const int isEnd = int{part.begin < part.end} & int{part.end == from_[r].tokens};
     endOf_[r] = isEnd != 0 ? to_ : endOf_[r];
     write(r, part);
   }
-  /// Writes all of a run's parts in their order.
+  /// Writes the next part of a run. Calls must pass all its parts, in order.
   void put(int r, Part part, PartPlace where) {
     if (where == PartPlace::First)
       endOf_[r] = to_;
@@ -43,13 +43,13 @@ public:
       endOf_[r] = part.begin < part.end ? to_ : endOf_[r];
     write(r, part);
   }
-  /// Writes the item's runs, so many, in their order.
+  /// Writes the item's first `count` former runs unchanged.
   void putAll(int count) {
     to_ = std::copy_n(from_, count, to_);
     std::iota(endOf_, endOf_ + count, to_ - count);
   }
 
-  abi::Run *end() const { return to_; } ///< behind what was written
+  abi::Run *end() const { return to_; } ///< behind the last written run
 
 private:
   void write(int r, Part part) {
@@ -66,9 +66,9 @@ private:
   }
 
   const abi::Run *from_;
-  const abi::Run **endOf_; ///< of each former run: which one now ends where it did
+  const abi::Run **endOf_; ///< for each former run: the new run that ends where it ended
   abi::Run *to_;
-  int tokens_ = 0; ///< so far
+  int tokens_ = 0; ///< written so far
 };
 
 } // namespace deft::plan

@@ -4,14 +4,14 @@
 
 namespace deft::plan {
 
-/// So many queries of a node, one after the other in its tokens, make a causal stretch. Fewer are as well a
-/// segment each, which kernels may deal to warps.
+/// The fewest queries that make a causal stretch: queries of one node that end at consecutive tokens. Fewer
+/// become segments of their own, which kernels may deal to warps.
 constexpr int kLeastCausal = 8;
 
-/// Cuts a place's tokens where its own queries end: query `firstQuery + i` of the plan's order sees
-/// `seen(i)` of them, which does not fall. Calls put(segment) for all that the last one sees, for readers up
-/// to `queryEnd`, and gives how many tokens these are. Queries that end at consecutive tokens have one
-/// segment with a slope for all of these, each of which is a query's own.
+/// Cuts the tokens of a place where its own queries end. Query `firstQuery + i` of the plan's order sees
+/// `seen(i)` of them, which must not decrease. Calls put(segment) for all tokens that the last query sees,
+/// with readers up to `queryEnd`, and returns their number. Queries that end at consecutive tokens share one
+/// segment with a slope, one token each.
 template <class Seen, class Put>
 int cutWhereQueriesEnd(int place, int firstQuery, int count, int queryEnd, Seen seen, Put put) {
   int done = 0;

@@ -34,7 +34,7 @@ void TileBounds::set(const TileList &list, const TreeView &view, const CostModel
 
 LowerBound TileBounds::least(int chunkTokens) const {
   PlanWork work = work_;
-  std::int64_t read = 0, cutSlots = 0; // by queries of whole items, and what is certain of others
+  std::int64_t read = 0, cutSlots = 0; // queries of whole items; lower bound for cut items
   std::int64_t runs = 0;
   bool areWhole = true;
   int longest = 0;
@@ -44,22 +44,22 @@ LowerBound TileBounds::least(int chunkTokens) const {
     if (tile.tokens <= limit) {
       work.blockUs += tile.unitUs;
       read += tile.queries;
-      if (tile.tokens >= longest) { // one of these is the first of the fullest block
+      if (tile.tokens >= longest) { // one of these is the first of the busiest block
         work.fullestUs = tile.tokens > longest ? tile.unitUs : std::min(work.fullestUs, tile.unitUs);
         longest = tile.tokens;
       }
       continue;
     }
-    // Items whose tokens all see, and those behind them, of which nothing is known but that there are some.
+    // Items whose tokens all queries see, and further items, of which only the number is known.
     const int items = (tile.tokens - 1) / limit + 1,
               wide = tile.common > 0 ? (tile.common - 1) / limit + 1 : 0;
-    const int ofAll = model_->hasGroups() ? tile.common : tile.tokens; // no group of warps passes over them
+    const int ofAll = model_->hasGroups() ? tile.common : tile.tokens; // no group of warps skips these
     const double tokens = ofAll + 0.5 * (tile.tokens - ofAll);
     areWhole = false;
     work.blockUs += items * (model_->leastItemUs(tile.queries) + model_->runUs()) +
                     std::max(0, tile.runs - items) * model_->runUs() +
                     tokens * model_->leastTokenUs(tile.queries);
-    // Of who sees the first of several items, nobody has a complete row; then none of these items is
+    // Queries that see the first of several items have no complete row, so none of these items is
     // complete.
     if (wide > 0)
       cutSlots += std::int64_t{wide} * tile.queries + std::max(0, items - wide);
@@ -67,7 +67,7 @@ LowerBound TileBounds::least(int chunkTokens) const {
   work.blockUs *= model_->share();
   if (!areWhole)
     work.fullestUs = 0;
-  // Items that write the output have their queries for themselves.
+  // Items that write the output share no query with other items.
   work.partialSlots = std::max<std::int64_t>(read - work.queries, 0) + cutSlots;
   work.isMerged = work.partialSlots > 0;
   return {model_->microsecondsOf(work), runs, work.isMerged};

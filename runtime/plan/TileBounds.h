@@ -8,17 +8,17 @@
 
 namespace deft::plan {
 
-/// What the plan of some tiles costs at least, by the model, before they are cut into items: `auto` makes no
-/// plan that is dearer for certain. Linear in the tiles' runs once, then in the tiles for each chunk. Kept
-/// for its memory.
+/// A lower bound of the cost of a plan from its tiles, before they are cut into items. `auto` skips plans
+/// whose bound is too high. Time is linear in the tiles' runs once, then in the tiles for each chunk. Keep
+/// the object between plans to reuse its memory.
 class TileBounds {
 public:
   void set(const TileList &list, const TreeView &view, const CostModel &model);
 
-  /// rankOf() of a plan whose items have `chunkTokens` at most, where a tile has no limit of its own; never
-  /// more than that. Of tiles that are one item each, all is known but how blocks share them.
+  /// A lower bound of rankOf() for a plan whose items have at most `chunkTokens` tokens unless a tile sets a
+  /// limit. If every tile is one item, only the distribution over blocks is estimated.
   double leastRank(int chunkTokens) const { return least(chunkTokens).rank(*model_); }
-  /// What it follows from.
+  /// The bound from which the rank follows.
   LowerBound least(int chunkTokens) const;
 
 private:
@@ -28,12 +28,12 @@ private:
     int queries;
     int runs;
     int common;    ///< tokens at its beginning that all its queries see
-    double unitUs; ///< where it is one item
+    double unitUs; ///< its time if it is one item
   };
 
   const CostModel *model_ = nullptr;
   std::vector<Whole> tiles_;
-  PlanWork work_; ///< without what depends on the chunk
+  PlanWork work_; ///< the part that does not depend on the chunk
 };
 
 } // namespace deft::plan

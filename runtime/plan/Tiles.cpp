@@ -8,13 +8,13 @@ namespace deft::plan {
 
 namespace {
 
-/// Writes what a tile's queries see of segments. One that goes on where the last one ended, for the same
-/// queries, becomes one run with it.
+/// Writes the parts of segments that a tile's queries see. A segment that continues the previous one, for the
+/// same queries, extends its run.
 class TileRuns {
 public:
   explicit TileRuns(Segment *to) : first_(to), to_(to) {}
 
-  /// Of a segment with a slope none of whose tokens any of these queries sees before `queryBegin` does.
+  /// `queryBegin` is the first of these queries that sees a token of a segment with a slope.
   void add(const Segment &segment, int queryBegin, int queryEnd) {
     const int tokens = segment.slope == 0 ? segment.tokens : std::min(segment.tokens, queryEnd - queryBegin);
     const int slope = tokens > 1 ? segment.slope : 0;
@@ -55,8 +55,8 @@ void RowTiler::tile(std::span<const Segment> segments, std::span<const int> boun
     const int begin = bounds[b], end = bounds[b + 1];
     TileRuns runs(list.beginTile(openCount + static_cast<std::size_t>(segmentEnd - next)));
     std::size_t kept = 0;
-    // To the tiles that follow, segments of one node that are open now differ no longer, unless some of them
-    // end for other queries: they become one.
+    // For later tiles, open segments of one node are now the same, unless their readers end differently: such
+    // neighbours become one segment.
     const auto keepFlat = [&](const Segment &segment) {
       if (kept > 0 && open[kept - 1].place == segment.place &&
           open[kept - 1].begin + open[kept - 1].tokens == segment.begin &&
@@ -65,8 +65,8 @@ void RowTiler::tile(std::span<const Segment> segments, std::span<const int> boun
       else
         open[kept++] = segment;
     };
-    // What all that follow see of a slope is none to them. The rest, which there is of one segment at most,
-    // for the next query's own token is in it, is the last that is open.
+    // The part of a slope that all later queries see is flat for them. At most one segment has another part,
+    // since that contains the next query's own token; it is the last open segment.
     const auto keep = [&](const Segment &segment) {
       if (segment.slope == 0)
         return keepFlat(segment);
@@ -79,7 +79,7 @@ void RowTiler::tile(std::span<const Segment> segments, std::span<const int> boun
       dropFirst(rest, seen.tokens);
       open[kept++] = rest;
     };
-    // What is open has readers before these queries and among them, what begins among them has none before.
+    // Open segments also have readers before these queries; segments that begin among them do not.
     for (std::size_t i = 0; i < openCount; ++i) {
       const Segment segment = open[i];
       runs.add(segment, begin, std::min(segment.queryEnd, end)); // a slope begins here

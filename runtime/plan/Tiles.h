@@ -7,31 +7,31 @@
 #include <span>
 #include <vector>
 
-/// Between a partition and the work list: what is read together, not yet cut into chunks.
+/// Tiles stand between a partition and the work list: tokens that are read together, not yet cut into chunks.
 namespace deft::plan {
 
-/// Neighbouring queries, at most as many as a phase holds, and tokens that any of them sees.
+/// Neighbouring queries, at most as many as a phase holds, and all tokens that any of them sees.
 struct Tile {
   int queryBegin = 0; ///< plan order
   int queryCount = 0;
-  int runBegin = 0; ///< into TileList::runs; of a path: the place where it ends
+  int runBegin = 0; ///< into TileList::runs; for a path: the place where it ends
   int runCount = 0;
   int tokens = 0;
-  int chunkTokens = 0; ///< most tokens of its items; 0: as the plan's
-  bool isEven = true;  ///< cut into equal chunks; else into full ones from the start, and the rest
-  /// A path that all its queries see, or the end of it: `runCount` nodes with tokens, upwards from the last
-  /// that they see, are its runs. None is in the list, and the first `sharedRuns` are of the same nodes as
-  /// those of the path before.
+  int chunkTokens = 0; ///< most tokens of its items; 0: the plan's
+  bool isEven = true;  ///< cut into equal chunks; false: full chunks from the start, then the rest
+  /// A path that all its queries see, or the end of one. Its runs are the last `runCount` nodes with tokens
+  /// on the path; the list does not store them. The first `sharedRuns` runs are the same nodes as in the path
+  /// before.
   bool isPath = false;
   int sharedRuns = 0;
 };
 
-/// What a partition makes. Together the tiles cover every (query, token on its path) once; a query may be in
-/// many tiles, which stand in the order of its path, or (seeing nothing) in none. The runs of a tile are
-/// segments, clipped to its queries, in preorder: their queryBegin never falls.
+/// The result of a partition. The tiles cover every (query, token on its path) pair exactly once. A query may
+/// be in many tiles, in the order of its path, or in none if it sees nothing. The runs of a tile are
+/// segments, clipped to its queries, in preorder, so their queryBegin never decreases.
 class TileList {
 public:
-  /// Above that isFull() says so, makers may stop, and the plan is an error.
+  /// The limit of isFull(). A partition may stop there: the plan is then an error.
   static constexpr std::size_t kMostRuns = std::size_t{1} << 26;
 
   std::vector<Tile> tiles;
@@ -39,27 +39,27 @@ public:
 
   void clear();
 
-  /// Room for the runs of a tile, at most so many; endTile() follows.
+  /// Reserves room for the runs of a tile, at most `most`. A call of endTile() must follow.
   Segment *beginTile(std::size_t most) {
     begun_ = runs.size();
     runs.resize(begun_ + most);
     return runs.data() + begun_;
   }
-  /// The tile begun is of the queries [queryBegin, queryEnd), has that many runs from its room's front on,
-  /// and is none if these are none. `like` gives the chunk.
+  /// Ends the tile: it has the queries [queryBegin, queryEnd) and the first `runCount` runs of the room.
+  /// Without runs there is no tile. `like` sets the chunk.
   void endTile(int queryBegin, int queryEnd, int runCount, int tokens, const Tile &like) {
     runs.resize(begun_ + static_cast<std::size_t>(runCount));
     if (runCount > 0)
       tiles.emplace_back(queryBegin, queryEnd - queryBegin, static_cast<int>(begun_), runCount, tokens,
                          like.chunkTokens, like.isEven);
   }
-  /// A tile of one segment, for its readers.
+  /// Adds a tile of one segment, for all its readers.
   void addTile(const Segment &segment, const Tile &like = {}) {
     tiles.emplace_back(segment.queryBegin, segment.queryEnd - segment.queryBegin,
                        static_cast<int>(runs.size()), 1, segment.tokens, like.chunkTokens, like.isEven);
     runs.push_back(segment);
   }
-  /// A tile of the runs from `first` on, for all that see any of them; none of none.
+  /// Adds a tile of the runs from `first` on, for all queries that see any of them. No runs, no tile.
   void addTile(std::size_t first) {
     const std::size_t end = runs.size();
     if (first == end)
@@ -73,7 +73,7 @@ public:
     tiles.emplace_back(queryBegin, queryEnd - queryBegin, static_cast<int>(first),
                        static_cast<int>(end - first), tokens);
   }
-  /// What queries that see the same of `place` see down to there, or the end of it.
+  /// Adds the path down to `place`, or the end of it, for queries that see the same tokens of `place`.
   void addPath(int queryBegin, int queryCount, int place, int runCount, int sharedRuns, int tokens) {
     tiles.emplace_back(queryBegin, queryCount, place, runCount, tokens, 0, true, true, sharedRuns);
     pathRuns_ += static_cast<std::size_t>(runCount);
@@ -82,20 +82,20 @@ public:
   bool isFull() const { return runCount() > kMostRuns; }
 
 private:
-  std::size_t begun_ = 0;    ///< where the runs of the tile at hand begin
+  std::size_t begun_ = 0;    ///< where the runs of the current tile begin
   std::size_t pathRuns_ = 0; ///< of all paths
 };
 
-/// Row tiles over segments that lie in the order of TreeView::segments. Kept between plans for its memory.
+/// Makes row tiles of segments in the order of TreeView::segments. Keep the object to reuse its memory.
 class RowTiler {
 public:
-  /// One tile for each pair of neighbours in `bounds` (ascending, plan order), over all that its queries see
-  /// of the segments. Takes time for the segments and the runs made.
+  /// Adds one tile for each pair of neighbours in `bounds` (ascending, plan order), with all tokens of the
+  /// segments that its queries see. Time is linear in the segments and the new runs.
   void tile(std::span<const Segment> segments, std::span<const int> bounds, TileList &list,
             const Tile &like = {});
-  /// Tiles of `queriesPerTile` queries, the last one of what is left, over all readers of the segments.
+  /// Adds tiles of `queriesPerTile` queries for all readers of the segments; the last tile has the rest.
   void tile(std::span<const Segment> segments, int queriesPerTile, TileList &list, const Tile &like = {});
-  /// Tiles of `queriesPerTile` queries over what is seen of one node.
+  /// Adds tiles of `queriesPerTile` queries for the visible tokens of one node.
   void tileNode(const TreeView &view, const Place &place, int queriesPerTile, TileList &list,
                 const Tile &like) {
     const Segment *const first = view.segments.data() + place.segmentBegin;
@@ -107,7 +107,7 @@ public:
   }
 
 private:
-  std::vector<Segment> open_; ///< room for segments begun that the next tile sees, too
+  std::vector<Segment> open_; ///< segments that the next tile sees as well
   std::vector<int> bounds_;
 };
 

@@ -4,8 +4,8 @@
 
 namespace deft::plan {
 
-/// Subtrees move as wholes, and only where siblings change places: in trees where that is nowhere, this is
-/// two looks at each marked place.
+/// Subtrees move as a whole, and only where siblings change places. In a tree where none do, this looks at
+/// each marked place twice.
 void TreeView::putLast(const std::vector<int> &last) {
   const int count = placeCount();
   isLast_.assign(places.size(), 0);
@@ -23,7 +23,7 @@ void TreeView::putLast(const std::vector<int> &last) {
   for (const int p : last) {
     const Place &place = first[p];
     const bool isBefore = place.ownBegin < first[place.parent].firstEnd && place.ownBegin < place.readersEnd;
-    mixed[isBefore ? place.parent : count] = 1; // behind the last one: of nobody
+    mixed[isBefore ? place.parent : count] = 1; // the entry behind the last place is a dummy
     isMixed |= isBefore;
   }
   if (!isMixed)
@@ -37,15 +37,15 @@ void TreeView::putLast(const std::vector<int> &last) {
   }
 }
 
-/// Siblings are [begin, end) with their subtrees, and know how far they move; the last of them is read up to
-/// `queryEnd`.
+/// The siblings are [begin, end) with their subtrees, and shifts_ has their moves. The readers of the last
+/// one end at `queryEnd`.
 void TreeView::moveSubtrees(int begin, int end, int queryEnd) {
   int *const shifts = shifts_.data();
   const char *const mixed = mixed_.data();
   for (int p = begin; p < end; ++p) {
     const Place &place = places[p];
     const int parent = place.parent;
-    shifts[p] = shifts[mixed[parent] != 0 ? p : parent]; // nobody can predict it: no branch
+    shifts[p] = shifts[mixed[parent] != 0 ? p : parent]; // a branch would be mispredicted
     if (mixed[p] != 0)
       shiftChildren(place, place.ownEnd + shifts[p]);
   }
@@ -64,20 +64,20 @@ void TreeView::moveSubtrees(int begin, int end, int queryEnd) {
   }
 }
 
-/// The queries of a place's children go to `at` on: those of marked ones behind the others.
+/// Moves the queries of a place's children to `at` and on, those of marked children behind the others.
 void TreeView::shiftChildren(const Place &place, int at) {
   const Place *const first = places.data();
   const char *const isLast = isLast_.data();
   int *const shifts = shifts_.data();
   int next[] = {at, at + place.firstEnd - place.ownEnd};
   for (int c = static_cast<int>(&place - first) + 1; c < place.subtreeEnd; c = first[c].subtreeEnd) {
-    int &to = next[int{isLast[c]}]; // nobody can predict which: no branch
+    int &to = next[int{isLast[c]}]; // a branch would be mispredicted
     shifts[c] = to - first[c].ownBegin;
     to += first[c].readersEnd - first[c].ownBegin;
   }
 }
 
-/// What belongs to neighbouring places: it lies side by side.
+/// Moves everything that belongs to neighbouring places, which is contiguous.
 void TreeView::move(int begin, int end, int shift) {
   const int from = places[begin].ownBegin, count = places[end - 1].ownEnd - from;
   const auto copy = [&](const std::vector<int> &old, std::vector<int> &now) {
@@ -96,7 +96,7 @@ void TreeView::move(int begin, int end, int shift) {
       segments[s].queryEnd += shift;
     }
   }
-  // Their leaves lie side by side, too.
+  // Their leaves are contiguous as well.
   while (begin < end && places[begin].leaf < 0)
     ++begin;
   if (begin == end)

@@ -12,13 +12,13 @@
 
 namespace deft::plan {
 
-/// What a place has of its node in one piece, in bytes.
+/// The bytes of a place that are copied from its node in one piece.
 static constexpr std::size_t kCopied = 4 * sizeof(int);
 
-/// Where the next query and the next segment go, and what the last query leaves to the next one.
+/// The places for the next query and segment, and the value that the last query passes to the next one.
 struct TreeView::Cursor {
   int query = 0, segment = 0;
-  int common = 0; ///< tokens of the last query's path that the next one sees, too
+  int common = 0; ///< tokens of the last query's path that the next one also sees
 };
 
 void TreeView::build(const tree::KvTree &tree) {
@@ -29,11 +29,11 @@ void TreeView::build(const tree::KvTree &tree) {
   queryPos.resize(tree.queries().size());
   shared.resize(tree.queries().size() + 1);
   shared.back() = 0;
-  // As many as there may be: a node has one more segment than queries, at most.
+  // The upper limit: a node has at most one segment more than it has queries.
   segments.resize(places.size() + callerIndex.size());
   leaves.resize(places.size());
   walkTree(tree);
-  if (segments.size() < queryPos.size()) { // of causal stretches, there are many queries
+  if (segments.size() < queryPos.size()) { // with causal stretches there are more queries than segments
     pathTokens = 0;
     for (const Segment &segment : segments)
       pathTokens += pairsOf(segment);
@@ -44,12 +44,12 @@ void TreeView::build(const tree::KvTree &tree) {
 
 namespace {
 
-/// Whether a query ends one token before another one of its node does.
+/// Whether a query ends exactly one token before another one of its node.
 bool isJustBefore(const tree::KvTree &tree, const tree::Query &query, const tree::Query &other) {
   return query.position >= 0 && query.position + 1 == tree.seenTokens(other);
 }
 
-/// A query as one number.
+/// A query as a single number.
 std::uint64_t wordOf(const tree::Query &query) {
   std::uint64_t word;
   static_assert(sizeof word == sizeof query);
@@ -57,14 +57,14 @@ std::uint64_t wordOf(const tree::Query &query) {
   return word;
 }
 
-/// The first of the queries before `last`, and with it, each of which ends one token before the next.
+/// The first query of the row that ends with `last`, in which each query ends one token before the next.
 int beginOfCausal(const tree::KvTree &tree, int last) {
   const tree::Query *const queries = tree.queries().data();
   const int node = queries[last].node;
   if (last == 0 || queries[last - 1].node != node || !isJustBefore(tree, queries[last - 1], queries[last]))
     return last;
   int begin = last - 1;
-  constexpr int kAtOnce = 16; // without a branch for each
+  constexpr int kAtOnce = 16; // compares several without a branch for each
   const std::uint64_t next = wordOf({0, 1});
   for (; begin >= kAtOnce && queries[begin].position >= kAtOnce; begin -= kAtOnce) {
     std::uint64_t differ = 0;
@@ -100,9 +100,9 @@ void TreeView::chainQueries(const tree::KvTree &tree) {
   }
 }
 
-/// One way through the tree does it all: a node's own queries and segments follow those of the nodes before
-/// it, and what its subtree decides is filled in when that is closed. Few values and plain pointers, so that
-/// registers hold them; what is rare works on a copy.
+/// A single pass over the tree. A node's own queries and segments follow those of earlier nodes; values that
+/// depend on its subtree are filled in when the subtree is closed. Few variables and plain pointers, so that
+/// they stay in registers; rare cases work on a copy.
 void TreeView::walkTree(const tree::KvTree &tree) {
   static_assert(offsetof(Place, position) - offsetof(Place, tokens) == kCopied - sizeof(int));
   static_assert(offsetof(tree::Node, position) - offsetof(tree::Node, tokens) == kCopied - sizeof(int));
@@ -128,7 +128,7 @@ void TreeView::walkTree(const tree::KvTree &tree) {
     place.segmentBegin = at.segment;
     place.leaf = -1;
     place.hidden = 0;
-    // The way to it goes over the last place that has both below.
+    // The path to it passes through the last place that has both below it.
     const int before = at.common = std::min(at.common, facts.position);
     bool seeAll = true;
     for (int q = firstOwn; q >= 0; q = links[q].next) {
@@ -142,7 +142,7 @@ void TreeView::walkTree(const tree::KvTree &tree) {
         allSegments[at.segment++] = {index, 0, tokens, ownBegin, at.query};
     } else {
       at = addPartial(tree, place, index, firstOwn, {ownBegin, at.segment, before});
-      // What no own query ends before is seen by the queries below, if there are any.
+      // Queries below, if there are any, see the tokens behind the end of the last own query.
       if (const int seen = at.common - facts.position; child >= 0 && seen < tokens)
         allSegments[at.segment++] = {index, seen, tokens - seen, at.query, at.query};
     }
@@ -164,7 +164,7 @@ void TreeView::walkTree(const tree::KvTree &tree) {
                                : leafOf(tree, place, at.segment);
       place.leaf = leaf++;
     }
-    // Up from the leaf, closing what ends with it, to the next node that has a sibling left.
+    // Goes up from the leaf to the next node with a sibling left, and closes the nodes on the way.
     node = facts.nextSibling;
     for (; node < 0 && parent >= 0; parent = first[parent].parent) {
       close(first[parent], count, at);
@@ -177,8 +177,8 @@ void TreeView::walkTree(const tree::KvTree &tree) {
   leaves.resize(static_cast<std::size_t>(leaf));
 }
 
-/// A node's own queries, some of which may not see all of it, and the segments that end where one of them
-/// does; those of a node with children get their last reader when that is closed.
+/// Adds a node's own queries, some of which may not see all of it, and the segments that end where one of
+/// them does. In a node with children the last readers are set when it is closed.
 [[gnu::noinline]] TreeView::Cursor TreeView::addPartial(const tree::KvTree &tree, const Place &place,
                                                         int index, int firstQuery, Cursor at) {
   if (const Link &only = links_[firstQuery]; only.next < 0 && only.count >= kLeastCausal && only.position > 0)
@@ -187,7 +187,7 @@ void TreeView::walkTree(const tree::KvTree &tree) {
   for (int first = firstQuery; first >= 0; first = links_[first].next)
     for (int q = first; q < first + links_[first].count; ++q)
       sorted_.emplace_back(tree.pathTokens(tree.queries()[q]), q);
-  // By (tokens seen, caller's index). The pairs differ, so the order needs no stable sort, which allocates.
+  // By (tokens seen, caller's index). No two pairs are equal, so the sort need not be stable or allocate.
   if (!std::is_sorted(sorted_.begin(), sorted_.end()))
     std::sort(sorted_.begin(), sorted_.end());
   const int count = static_cast<int>(sorted_.size());
@@ -202,15 +202,15 @@ void TreeView::walkTree(const tree::KvTree &tree) {
   return at;
 }
 
-/// Segments and queries of a node that has no other queries than some that end at consecutive tokens: of a
-/// prompt, there may be many.
+/// Adds segments and queries of a node whose only queries end at consecutive tokens: a prompt may have many
+/// of them.
 TreeView::Cursor TreeView::addCausal(const Place &place, int index, int firstQuery, Cursor at) {
   const Link &link = links_[firstQuery];
   const int begin = at.query, end = begin + link.count, before = link.position - 1;
   if (before > 0)
     segments[at.segment++] = {index, 0, before, begin, end};
   segments[at.segment++] = {index, before, link.count, begin, end, 1};
-  const int path = place.position + link.position; // of the first one
+  const int path = place.position + link.position; // of the first query
   std::iota(callerIndex.data() + begin, callerIndex.data() + end, firstQuery);
   std::iota(queryPos.data() + begin, queryPos.data() + end, path - 1);
   shared[begin] = at.common;
@@ -220,12 +220,12 @@ TreeView::Cursor TreeView::addCausal(const Place &place, int index, int firstQue
   return at;
 }
 
-/// Whether and for whom a leaf may grow in place: all that see its last token must see the next one, too,
-/// which is not so where that is one of a causal stretch.
+/// Whether a leaf may grow in place, and for which queries: all that see its last token must see the next one
+/// as well, which is not so within a causal stretch.
 Plan::Leaf TreeView::leafOf(const tree::KvTree &tree, const Place &place, int segmentEnd) const {
   bool canGrow = place.tokens > 0;
   const int last = place.position + place.tokens - 1;
-  int follow = place.ownEnd; // nobody reads to the end: the leaf may grow, and nothing changes
+  int follow = place.ownEnd; // no query reads to the end: the leaf may grow without any effect
   for (; follow > place.ownBegin && queryPos[follow - 1] == last; --follow)
     canGrow &= tree.queries()[callerIndex[follow - 1]].position == tree::Query::kWhole;
   if (follow < place.ownEnd && segmentEnd > place.segmentBegin && segments[segmentEnd - 1].slope != 0)
@@ -233,14 +233,14 @@ Plan::Leaf TreeView::leafOf(const tree::KvTree &tree, const Place &place, int se
   return {place.node, place.tokens, place.tokens, follow, place.ownEnd, canGrow ? 1 : 0, 0};
 }
 
-/// The subtree is done: its end is known.
+/// Ends the subtree of a place.
 inline void TreeView::close(Place &place, int placeEnd, Cursor &at) {
   place.subtreeEnd = placeEnd;
   place.readersEnd = at.query;
   if (place.segmentBegin == place.segmentEnd)
     return;
   Segment *const own = segments.data();
-  // Nobody reads below: the last segment, which is then the last of all, is nobody's.
+  // If no query reads below, the last segment, which is then the last of all, has no readers.
   if (own[place.segmentEnd - 1].queryBegin == at.query)
     at.segment = --place.segmentEnd;
   for (int s = place.segmentBegin; s < place.segmentEnd; ++s)

@@ -6,7 +6,7 @@
 
 namespace deft::plan {
 
-/// As std::allocator, but a vector that grows leaves what is new as it is: who makes room writes all of it.
+/// Like std::allocator, but new elements stay uninitialised: code that makes room must write all of it.
 template <class T> struct UnfilledAllocator : std::allocator<T> {
   UnfilledAllocator() = default;
   template <class U> UnfilledAllocator(const UnfilledAllocator<U> &) noexcept {}

@@ -8,16 +8,16 @@ namespace deft::plan {
 
 namespace {
 
-/// Two queries whose tokens fit one step of a kernel may always share a tile.
+/// Two queries may always share a tile if their tokens fit one step of a kernel.
 constexpr int kStepTokens = 64;
 
-/// A query may join a tile when it shares at least 1/8 of what it adds. Cutting there reads at most an
-/// eighth more, and what would be a chain of masked runs becomes items of their own.
+/// A query may join a tile if it shares at least 1/8 of the tokens that it adds. Cutting there reads at most
+/// an eighth more, and separate items replace what would be a chain of masked runs.
 constexpr int kJoinFactor = 8;
 
-/// The cheapest row of tiles by dynamic programming over where they end: after as many queries as a size
-/// holds, or where neighbours share least within that. Linear in queries times sizes. Long causal stretches
-/// are cut into tiles of one size, which is the cheapest for all of them, and take no time for each query.
+/// Finds the cheapest row of tiles by dynamic programming over their ends: after as many queries as a size
+/// holds, or where neighbours share least before that. Linear in queries times sizes. Long causal stretches
+/// are cut into tiles of the one cheapest size, which takes no time per query.
 class UnionCuts {
 public:
   UnionCuts(const TreeView &view, std::span<const TilePrice> sizes, double tileUs, PartitionScratch &scratch)
@@ -41,13 +41,13 @@ public:
   }
 
 private:
-  /// Tiles of the causal stretch [begin, end), but for the last one, which others may join.
+  /// Cuts the causal stretch [begin, end) into tiles, except for the last one, which other queries may join.
   void cutCausal(int begin, int end) {
     if (end - begin < 2 * sizes_.back().queries)
       return;
     const int middle = begin + (end - begin) / 2;
     const double path = allQueryPos_[middle] + 1;
-    const auto priceOf = [&](const TilePrice &size) { // of a query
+    const auto priceOf = [&](const TilePrice &size) { // of one query
       return (tileUs_ + (path + size.queries) * size.tokenUs) / size.queries;
     };
     const int queries =
@@ -59,7 +59,7 @@ private:
       scratch_.bounds.push_back(at);
   }
 
-  /// Tiles of the queries from the last bound on.
+  /// Cuts the queries from the last bound on into tiles.
   void cutUpTo(int end) {
     const int begin = scratch_.bounds.back();
     queries_ = end - begin;
@@ -95,11 +95,11 @@ private:
       for (std::size_t s = 0; s < sizes_.size(); ++s) {
         const int end = std::min(i + sizes_[s].queries, barrier);
         if (end == last)
-          break; // the barrier is nearer than any larger size
+          break; // the barrier is closer than any larger size
         last = end;
         relax(start, end, s);
         if (isUniform_ || (s > 0 && s + 1 < sizes_.size() && end < barrier))
-          continue; // where neighbours share least is looked for within the smallest and the largest size
+          continue; // look for the place of least sharing only between the smallest and the largest size
         if (const int at = leastShared(least[s], i + 1, end); at < end)
           relax(start, at, sizeOf(at - i, s));
       }
@@ -109,7 +109,7 @@ private:
   std::size_t count() const { return static_cast<std::size_t>(queries_) + 1; }
   int path(int query) const { return queryPos_[query] + 1; }
 
-  /// Sums of what each query adds to the one before, and before which queries a tile must end.
+  /// Adds up the tokens that each query adds to the one before it, and finds where tiles must end.
   void addUp() {
     scratch_.added.resize(count());
     scratch_.barriers.resize(count() + 1);
@@ -120,7 +120,7 @@ private:
       sums[i] = sum;
       sum += added;
       differ |= i > 0 ? shared ^ shared_[1] : 0;
-      // Written over where the two may be in one tile.
+      // Overwritten by the next barrier if the two queries may share a tile.
       *barrier = i;
       barrier += std::int64_t{shared} * kJoinFactor < added && std::int64_t{before} + added > kStepTokens;
       before = path(i);
@@ -131,7 +131,7 @@ private:
     added_ = sums;
   }
 
-  /// Of each query: the next one that shares no more with the one before it. (Behind the last one: none.)
+  /// For each query: the next one that shares no more with its predecessor. (Behind the last one: none.)
   void findNoMore() {
     scratch_.noMore.resize(count());
     int *const noMore = scratch_.noMore.data();
@@ -145,9 +145,9 @@ private:
     noMore_ = noMore;
   }
 
-  /// Where in [first, last] neighbours share least; of several such places, the last. `least` is what the
-  /// call before gave; since then both bounds have only risen, and so does this: all calls together are
-  /// linear.
+  /// The place in [first, last] where neighbours share least; the last one of several. `least` is the result
+  /// of the previous call. Since then both bounds have only risen, and so does the result, so all calls
+  /// together take linear time.
   int leastShared(int &least, int first, int last) const {
     int at = std::max(least, first);
     while (noMore_[at] <= last)
@@ -155,8 +155,8 @@ private:
     return least = at;
   }
 
-  /// The beginning of a tile: its first query, what the tile costs before its tokens, and that query's tokens
-  /// less `added_` up to there.
+  /// The beginning of a tile: its first query, the tile's cost except its tokens, and that query's tokens
+  /// minus `added_` up to there.
   struct Start {
     int query;
     double us;
@@ -173,7 +173,7 @@ private:
   /// Tries a tile of size `size` from `start` to the query before `end`.
   void relax(const Start &start, int end, std::size_t size) {
     const double us = start.us + static_cast<double>(start.tokens + added_[end]) * sizes_[size].tokenUs;
-    // Which one is cheaper nobody can predict: no branch, whatever a compiler makes of a selection.
+    // A branch would be mispredicted; this form has none, however compilers translate a selection.
     PartitionScratch::CheapestTiles &best = cheapest_[end];
     const int mask = -static_cast<int>(us < best.us);
     best.lastBegin ^= (best.lastBegin ^ start.query) & mask;
@@ -185,9 +185,9 @@ private:
   double tileUs_;
   PartitionScratch &scratch_;
   const int *const allQueryPos_;
-  // Of the queries at hand:
+  // For the current queries:
   int queries_ = 0;
-  bool isUniform_ = false; ///< all neighbours share the same: the branches of one prompt
+  bool isUniform_ = false; ///< all neighbours share equally, as branches of one prompt do
   const int *queryPos_ = nullptr, *shared_ = nullptr, *added_ = nullptr, *noMore_ = nullptr;
   PartitionScratch::CheapestTiles *cheapest_ = nullptr;
 };

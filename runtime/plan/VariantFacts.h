@@ -11,33 +11,33 @@
 
 namespace deft::plan {
 
-/// All that a plan needs to know of a variant.
+/// The properties of a variant that plans depend on.
 struct VariantFacts {
-  int ratio = 1;   ///< query heads of a unit: rows of a query in an item
-  int kvHeads = 1; ///< units of an item: KV heads, or groups of the query heads of one
-  // What bytes and products are counted by; the work list itself does not depend on them:
+  int ratio = 1;   ///< query heads of a unit: the rows of one query in an item
+  int kvHeads = 1; ///< units of an item: KV heads, or groups of one head's query heads
+  // For counting bytes and products; the work list does not depend on these:
   spec::Tensors tensors = spec::Tensors::alike(128);
-  int partialBytes = 2;   ///< of a partial's value: f16 or bf16 (deft::Partial), float32 on a CPU
-  bool makesKeys = false; ///< a GPU's kernels make keys by a hook, tile by tile
-  /// Tokens of a page in a GPU's cache; 0: it is contiguous, or not to be asked for. Where a copy engine
-  /// takes pieces of pages, they come first in items (RunOrder); prices do not depend on it.
+  int partialBytes = 2;   ///< one value of a partial: f16 or bf16 (deft::Partial); on a CPU float32
+  bool makesKeys = false; ///< a GPU's kernels make keys with a hook, one tile at a time
+  /// Tokens of a page of a GPU's cache; 0: contiguous, or pages do not matter. Copy engines may copy pieces
+  /// of pages: then RunOrder puts these first in an item. Prices do not depend on it.
   int pageSize = 0;
-  /// What is hidden from all is not planned, in steps of so many locations, a power of two: a divisor of
-  /// pages, so that no page is read of which nothing is seen.
+  /// Plans omit tokens that are hidden from all queries in steps of this many locations: a power of two that
+  /// divides the page size, so plans never name a page without visible tokens.
   int trimStep = 1;
-  int headGroups = 1; ///< of the query heads of a KV head (kernels::KernelShape)
-  Reach reach = {};   ///< of the mask, with the values that parameters have where they are known
-  /// Some hook or bound asks where a token stands on its path. Else tokens of a rank that follow each other
-  /// in its cache are one run, whatever lies between them.
+  int headGroups = 1; ///< for the query heads of one KV head (kernels::KernelShape)
+  Reach reach = {};   ///< of the mask, with the values of those parameters that are known
+  /// A hook or bound reads the position of a token on its path. If none does, tokens that are consecutive in
+  /// a rank's cache form one run even if other ranks hold tokens between them.
   bool readsKvPos = true;
 
-  /// The facts with the defaults of parameters; below, with what the mask shows by other values.
+  /// The facts with default parameters; the overload takes the reach of the mask for other values.
   static VariantFacts of(const spec::Variant &variant, config::DeviceKind device = config::DeviceKind::Gpu) {
     return of(variant, device, Reach::ofDefaults(variant));
   }
   static VariantFacts of(const spec::Variant &variant, config::DeviceKind device, Reach reach) {
     const bool isGpu = device == config::DeviceKind::Gpu;
-    // Copy engines take tokens in groups; processors lose nothing by the exact beginning.
+    // Copy engines move groups of tokens; processors can begin at any token without loss.
     constexpr int kGroup = 16;
     const int page = variant.cache.paged ? variant.cache.pageSize : kGroup;
     const auto shape = kernels::KernelShape::of(variant);
@@ -58,9 +58,9 @@ struct VariantFacts {
       return expr.op == spec::ExprOp::Builtin && expr.builtin == builtin;
     });
   }
-  /// Bytes that a token has in the cache, those of all KV heads.
+  /// Bytes of one token in the cache, over all KV heads.
   std::int64_t tokenBytes() const { return std::int64_t{kvHeads / headGroups} * tensors.cacheBytes(); }
-  /// For plans in path order, which have the fewest runs and cost no less by any price.
+  /// For plans in path order, which have the fewest runs and cost no more by any price.
   VariantFacts withoutPages() const {
     VariantFacts facts = *this;
     facts.pageSize = 0;
@@ -68,7 +68,7 @@ struct VariantFacts {
   }
 };
 
-/// Bytes of one partial row: values and the log-sum-exp, a float32.
+/// Bytes of one partial row: its values and the log-sum-exp, a float32.
 inline std::int64_t partialRowBytes(const VariantFacts &facts) {
   return std::int64_t{facts.tensors.out.dim} * facts.partialBytes + 4;
 }

@@ -21,7 +21,7 @@ Error broken(const std::string &what) { return Error{ErrorCode::Internal, "broke
 
 std::string name(const char *what, std::size_t index) { return what + (" " + std::to_string(index)); }
 
-/// A stretch of a query's path, as an item covers it.
+/// A stretch of a query's path that an item covers.
 struct Stretch {
   int position, tokens, location, depth;
   int slot; ///< of the query's partial, -1: written directly
@@ -146,11 +146,11 @@ private:
     return true;
   }
 
-  /// Whether a query of q_pos may see any of the positions [begin, end).
+  /// Whether a query at q_pos may see any of the positions [begin, end).
   bool maySee(int qPos, int begin, int end) const { return facts_.reach.firstFrom(qPos, begin) < end; }
 
-  /// The stretches of a query, sorted, must be apart, leave out nothing that it may see, and lie where the
-  /// nodes say.
+  /// The sorted stretches of a query must be disjoint, contain every position that it may see, and lie where
+  /// the nodes say.
   Result<void> checkPaths() {
     for (std::size_t i = 0; i < stretches_.size(); ++i) {
       std::vector<Stretch> &stretches = stretches_[i];
@@ -197,7 +197,7 @@ private:
     bool operator<(const Token &other) const { return location < other.location; }
   };
 
-  /// Of a tree over ranks: a query reads what it may see of its path and this rank holds, each token once.
+  /// With ranks: a query must read every token that it may see and that this rank holds exactly once.
   Result<void> checkHeld(std::size_t i) {
     const tree::Ranks &ranks = *tree_.ranks();
     const int qPos = plan_.queryPos[i];
@@ -264,7 +264,7 @@ private:
   const tree::KvTree &tree_;
   const VariantFacts &facts_;
   const config::Config &config_;
-  std::vector<std::vector<Stretch>> stretches_; ///< of each query, plan order
+  std::vector<std::vector<Stretch>> stretches_; ///< for each query, in plan order
   std::vector<int> directWrites_;
   std::vector<bool> slotTaken_;
 };

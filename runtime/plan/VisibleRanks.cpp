@@ -1,12 +1,12 @@
 #include "runtime/plan/Planner.h"
 #include "runtime/plan/VisibleTree.h"
 
-/// The part of VisibleTree that knows of ranks: what this one holds, and how its leaves grow.
+/// The part of VisibleTree for ranks: the tokens that this one holds, and the growth of its leaves.
 namespace deft::plan {
 
 using Holder = tree::Ranks::Holder;
 
-/// What is read here of the node's stretches.
+/// Finds the parts of the node's stretches that this rank reads.
 void VisibleTree::findHeld(const tree::Node &node, int index) {
   held_.clear();
   for (const Positions &stretch : stretches_)
@@ -21,7 +21,7 @@ tree::Ranks::Holder VisibleTree::holderOfGrowth(const tree::Node &leaf, int inde
   return ranks_->holderOfNext(index, leaf.location, leaf.tokens, leaf.tokens + Planner::kMostGrowth);
 }
 
-/// As Plan::Leaf::canGrow, where nothing but ranks is in the way.
+/// As Plan::Leaf::canGrow, if only ranks prevent growth.
 int VisibleTree::growthOf(const Place &place, const tree::Node &leaf, int index) const {
   if (!ranks_)
     return 1;
@@ -33,13 +33,13 @@ int VisibleTree::growthOf(const Place &place, const tree::Node &leaf, int index)
   const int end = leaf.location + leaf.tokens, placeEnd = place.location + place.tokens;
   if (ranks_->layout() != tree::RankLayout::Interleaved)
     return holder == Holder::Own && placeEnd == end ? 1 : 0;
-  // What this rank holds of the leaf is one run, behind which its next token lies; or its last tokens are.
+  // The rank's part must be one run that its next token follows, or it must hold the leaf's last tokens.
   const bool isOneRun =
       mayJoin_ || (holder == Holder::Own && ranks_->holderOf(index, end - 1) == ranks_->rank());
   return isOneRun && placeEnd == ranks_->heldBefore(end) ? 3 : 0;
 }
 
-/// As Plan::Leaf::heldNext.
+/// As in Plan::Leaf::heldNext.
 std::uint64_t VisibleTree::heldNextOf(const tree::Node &leaf, int index) const {
   static_assert(Planner::kMostGrowth <= 64, "a leaf has a bit for each token that it may gain");
   std::uint64_t held = 0;

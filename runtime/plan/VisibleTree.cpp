@@ -56,7 +56,7 @@ VisibleTree::Mark &VisibleTree::markOf(int node) {
   return mark;
 }
 
-/// Past the last token of its own node that a query may see; kWhole where it is all, also of what comes.
+/// The end of the tokens of its own node that a query may see; kWhole if that is all, including later ones.
 static int ownEndOf(const tree::KvTree &tree, const tree::Query &query, const Reach &ends) {
   if (query.position == tree::Query::kWhole || !ends.seesPath())
     return query.position;
@@ -82,13 +82,13 @@ void VisibleTree::sortQueries(const tree::KvTree &tree, const Reach &ends) {
   lastQPos_ = sorted_.empty() ? -1 : static_cast<int>(sorted_.back() >> 32) - 1;
 }
 
-/// Whether a query of the node sees less of it than those behind, or stands in the middle of what it sees.
+/// Whether a query of the node sees less of it than later queries, or ends inside its visible part.
 bool VisibleTree::standsInside(std::size_t query, const tree::Node &node) const {
   const int ownEnd = links_[query].ownEnd;
   return ownEnd != tree::Query::kWhole && (ownEnd < node.tokens || reach_->seesPath());
 }
 
-/// In the order of q_pos, who comes first sees farthest up: whoever meets its way has nothing to add above.
+/// Goes through queries by q_pos: earlier ones see farthest up, so a query stops where it meets their path.
 void VisibleTree::markSeen(const tree::KvTree &tree) {
   tops_.clear();
   const tree::Node *const nodes = tree.nodes().data();
@@ -109,14 +109,14 @@ void VisibleTree::markSeen(const tree::KvTree &tree) {
       }
     }
   }
-  // A node above may be seen all the same, by queries of its own.
+  // A node above may be visible nevertheless, to queries of its own.
   std::erase_if(tops_, [&](int top) {
     const Mark &above = marks_[nodes[top].parent];
     return above.reading == reading_ && above.isSeen;
   });
 }
 
-/// The node, or the next of its siblings, that somebody sees.
+/// The first visible node among the node and its next siblings.
 int VisibleTree::nextSeen(const tree::KvTree &tree, int sibling) const {
   const tree::Node *const nodes = tree.nodes().data();
   while (sibling >= 0 && (marks_[sibling].reading != reading_ || !marks_[sibling].isSeen))
@@ -143,33 +143,33 @@ void VisibleTree::walk(const tree::KvTree &tree, int top) {
   }
 }
 
-/// Appends what is seen of a node, as one place below the other, and its queries where they end.
+/// Appends the visible parts of a node, each as a place below the one before, and its queries where they end.
 void VisibleTree::open(const tree::KvTree &tree, int index, int above, bool canGrow) {
   const tree::Node &node = tree.nodes()[index];
   const Mark &mark = marks_[index];
   own_.clear();
   for (int q = mark.firstQuery; q >= 0; q = links_[q].next)
     own_.emplace_back(links_[q].ownEnd == tree::Query::kWhole ? node.tokens : links_[q].ownEnd, q);
-  // By (tokens seen, caller's index), as TreeView has them.
+  // By (tokens seen, caller's index), as in TreeView.
   if (!std::is_sorted(own_.begin(), own_.end()))
     std::sort(own_.begin(), own_.end());
   findStretches(node, mark);
   findHeld(node, index);
-  // Where other ranks hold what a leaf gains, none of its runs here may end where it does.
+  // If other ranks hold the growth of a leaf, none of its runs here may end at its end.
   if (ranks_ && node.firstChild < 0 && !own_.empty() &&
       holderOfGrowth(node, index) == tree::Ranks::Holder::Other)
     held_.push_back({node.tokens, node.tokens, 0, node.location});
-  // Between the window of a query that ends inside and those of others, which move on, tokens come to lie
-  // that nobody sees any more.
+  // Queries at the node's end move their windows on, but one that ends inside does not: in between, tokens
+  // appear that no query sees any more.
   if (reach_->hasRisingStart() && !own_.empty() && own_.front().first < node.tokens)
     canGrow = false;
   if (!own_.empty()) {
     view_->levels = std::max(view_->levels, node.depth + 1);
-    if (held_.empty()) // they need a place to hang on
+    if (held_.empty()) // they need a place
       held_.push_back({0, 0, 0, node.location});
   }
   const int firstPlace = view_->placeCount();
-  std::size_t next = 0; // of its queries
+  std::size_t next = 0; // the next query of the node
   const bool endsWithNode = !stretches_.empty() && stretches_.back().end == node.tokens;
   for (std::size_t s = 0; s < held_.size(); ++s) {
     const bool isLast = s + 1 == held_.size();
@@ -186,8 +186,8 @@ void VisibleTree::open(const tree::KvTree &tree, int index, int above, bool canG
   open_.push_back({index, firstPlace, view_->placeCount(), above, canGrow});
 }
 
-/// Whether queries at the leaf's end are shown all that a plan follows in place. What is hidden, as behind a
-/// prefix that alone is seen, may be on no page.
+/// Whether queries at the leaf's end see all tokens by which a plan follows its growth in place. Hidden ones,
+/// as behind a visible prefix, may have no page.
 bool VisibleTree::showsGrowthOf(const tree::Node &leaf) {
   const int end = leaf.position + leaf.tokens, last = end + Planner::kMostGrowth - 1;
   reach_->find(end, last, seen_);
@@ -195,9 +195,9 @@ bool VisibleTree::showsGrowthOf(const tree::Node &leaf) {
                      [&](const Positions &stretch) { return stretch.begin <= end && last < stretch.end; });
 }
 
-/// Finds the stretches of the node, counted from its beginning, that its readers see, all taken together.
-/// Those who stand at its end or behind see from the first one's window on; those inside, what their own
-/// windows show.
+/// Finds the stretches of the node, relative to its beginning, that any of its readers sees. Queries at its
+/// end or below it see it from the first one's window on; queries inside it see what their own windows
+/// show.
 void VisibleTree::findStretches(const tree::Node &node, const Mark &mark) {
   stretches_.clear();
   for (const auto &[tokens, query] : own_)
@@ -246,8 +246,8 @@ void VisibleTree::addPlace(const tree::Node &node, int index, int above, const t
   view_->places.push_back(place);
 }
 
-/// Adds the node's queries that end in the stretch, or behind it and before the next; and the stretch's
-/// segments, which end where one of these queries does.
+/// Adds the queries that end in the stretch, or after it and before the next one; and the segments of the
+/// stretch, which end where one of these queries does.
 void VisibleTree::addQueries(Place &place, std::size_t begin, std::size_t end, const tree::HeldTokens &held,
                              const tree::Node &node) {
   const int index = view_->placeCount() - 1, ownEnd = at_.query + static_cast<int>(end - begin);
@@ -266,13 +266,13 @@ void VisibleTree::addQueries(Place &place, std::size_t begin, std::size_t end, c
     view_->queryPos[query] = place.position + seen - 1;
     view_->shared[query] = std::exchange(at_.common, place.position + seen);
   }
-  if (done < place.tokens) // for those below; close() takes it back where there are none
+  if (done < place.tokens) // for queries below; close() removes it if there are none
     view_->segments.push_back({index, done, place.tokens - done, ownEnd, ownEnd});
   place.ownEnd = ownEnd;
   place.segmentEnd = static_cast<int>(view_->segments.size());
 }
 
-/// Notes a leaf. It may grow in place where what it gains is seen by those who see its last token, and
+/// Adds a leaf. It may grow in place if the queries that see its last token also see its new ones, and
 /// nothing else changes.
 void VisibleTree::addLeaf(Place &place, const tree::Node &node, int growth) {
   bool canGrow = node.tokens > 0;
@@ -281,7 +281,7 @@ void VisibleTree::addLeaf(Place &place, const tree::Node &node, int growth) {
   for (; follow > place.ownBegin && view_->queryPos[static_cast<std::size_t>(follow) - 1] == last; --follow)
     canGrow &= links_[view_->callerIndex[static_cast<std::size_t>(follow) - 1]].ownEnd == tree::Query::kWhole;
   if (follow < place.ownEnd && place.segmentBegin < place.segmentEnd && view_->segments.back().slope != 0)
-    canGrow = false; // as TreeView has it
+    canGrow = false; // as in TreeView
   place.leaf = view_->leafCount();
   const int grows = canGrow ? growth : 0;
   view_->leaves.push_back({place.node, node.tokens, node.tokens, follow, place.ownEnd, grows,
@@ -295,7 +295,7 @@ void VisibleTree::close(const OpenNode &node) {
     place.readersEnd = at_.query;
     if (place.segmentBegin == place.segmentEnd)
       continue;
-    // Nobody reads below: the last segment, which is then the last of all, is nobody's.
+    // If no query reads below, the last segment, which is then the last of all, has no readers.
     if (view_->segments[static_cast<std::size_t>(place.segmentEnd) - 1].queryBegin == at_.query) {
       --place.segmentEnd;
       view_->segments.resize(view_->segments.size() - 1);
@@ -305,8 +305,8 @@ void VisibleTree::close(const OpenNode &node) {
   }
 }
 
-/// Takes those out of segments' readers who come behind the last one that the mask shows any of it: of the
-/// rest, which are no interval, the kernels tell. Only where it spares much: paths are simpler without.
+/// Removes the last readers of segments if the mask shows them none of it. The other readers that see none
+/// form no interval, so the kernels hide these. Only if it saves much, since paths are simpler without.
 void VisibleTree::clip(TreeView &view) {
   constexpr int kWorthwhile = 8; // one of so many (query, token) pairs
   const auto queries = static_cast<std::size_t>(view.queryCount());
@@ -337,10 +337,10 @@ void VisibleTree::clip(TreeView &view) {
   countClipped(view);
 }
 
-/// In parts, where its beginning has fewer readers than its end.
+/// Clips a segment in parts if its beginning has fewer readers than its end.
 void VisibleTree::clipSegment(const Segment &segment, const Place &place) {
   constexpr int kStep = 64;                            // a kernel's step
-  const int mostParts = segment.slope != 0 ? 256 : 64; // its tokens' readers change from each to the next
+  const int mostParts = segment.slope != 0 ? 256 : 64; // the readers change from token to token
   const int position = place.position + place.hidden + segment.begin;
   const auto add = [&](int begin, int tokens, int queryEnd) {
     Segment part = segment;
@@ -350,26 +350,26 @@ void VisibleTree::clipSegment(const Segment &segment, const Place &place) {
     if (queryEnd <= part.queryBegin)
       return;
     part.queryEnd = queryEnd;
-    if (part.slope != 0) // who is left has come before the own queries of the last tokens
+    if (part.slope != 0) // the remaining readers come before the own queries of the last tokens
       part.tokens = std::min(tokens, queryEnd - part.queryBegin);
     spared_ -= pairsOf(part);
     clipped_.push_back(part);
   };
-  // Who comes last sees the first token: all do.
+  // If the last query sees the first token, all queries do.
   if (reach_->firstFrom(lastQPos_, position) == position)
     return add(0, segment.tokens, segment.queryEnd);
   const int allEnd = endOfReaders(segment, position, position + segment.tokens);
   const int most = std::max(kStep, (segment.tokens / mostParts + kStep - 1) / kStep * kStep);
   int done = 0;
   while (done < segment.tokens) {
-    Segment rest = segment; // whose first token its own first reader sees
+    Segment rest = segment; // its own first reader sees its first token
     dropFirst(rest, done);
     const int offset = (place.location + rest.begin) & (kStep - 1);
     const int tokens = std::min(segment.tokens - done, most - offset);
     const int queryEnd =
         tokens == segment.tokens ? allEnd : endOfReaders(rest, position + done, position + done + tokens);
     if (queryEnd == allEnd)
-      break; // what follows has no fewer
+      break; // later parts have no fewer readers
     add(done, tokens, queryEnd);
     done += tokens;
   }
@@ -377,8 +377,8 @@ void VisibleTree::clipSegment(const Segment &segment, const Place &place) {
     add(done, segment.tokens - done, allEnd);
 }
 
-/// Behind the last of the segment's readers who sees any of the positions [begin, end). Within a row of
-/// rising q_pos those who do come first; after some rows the answer is one that is too large.
+/// The end of the segment's readers that see any of the positions [begin, end). In a row of rising q_pos
+/// these come first. After kMostRows rows the result may be too large, which is safe.
 int VisibleTree::endOfReaders(const Segment &segment, int begin, int end) const {
   constexpr int kMostRows = 32;
   const auto sees = [&](int query) {
@@ -389,12 +389,12 @@ int VisibleTree::endOfReaders(const Segment &segment, int begin, int end) const 
     if (sees(last))
       return last + 1;
     int first = std::max(risingFrom_[static_cast<std::size_t>(last)], segment.queryBegin);
-    if (reach_->hasRisingEnd()) { // then they need not come first
+    if (reach_->hasRisingEnd()) { // then they may come in any order
       --last;
       continue;
     }
-    // Who stands before the tokens, or among them, may be shown them late, or first of all see none: a mask
-    // hides the beginning of a prompt, and a step begins before where it ends. Those are all kept.
+    // Queries before or among the tokens may start to see them late, or at first see none: a mask may hide
+    // the beginning of a prompt in which a step begins. All of these are kept.
     const auto queries = planQPos_.begin();
     const auto past = std::lower_bound(queries + first, queries + last + 1, end - 1) - queries;
     if (past > first && (past > last || !sees(static_cast<int>(past))))
@@ -413,7 +413,7 @@ int VisibleTree::endOfReaders(const Segment &segment, int begin, int end) const 
   return last + 1;
 }
 
-/// What each query reads, and what it shares with the one before it, by segments.
+/// Counts by segments the tokens that each query reads, and those that it shares with the query before it.
 void VisibleTree::countClipped(TreeView &view) {
   const auto queries = static_cast<std::size_t>(view.queryCount());
   changes_.assign(queries + 1, 0);

@@ -9,45 +9,45 @@
 
 namespace deft::plan {
 
-/// Reads a tree as a mask shows it, which may be all of it: nodes lose what none of their readers can see, at
-/// their beginnings and in the middle, and nodes of which nothing is left are not there. Where queries far
-/// down the tree have lost what those above them still see, segments have fewer readers.
+/// Reads a tree through a mask, which may hide nothing. Nodes lose tokens that none of their readers can see,
+/// at the beginning or in the middle; a node without visible tokens disappears. If queries deep in the tree
+/// no longer see tokens that queries above them see, segments have fewer readers.
 ///
-/// Goes from the queries up as far as they see, so it takes time for that and not for the tree: a window in a
-/// chain of 100,000 nodes costs what the window costs. Kept between plans for its memory.
+/// It walks from the queries up as far as they see: in a chain of 100,000 nodes, a window costs as much as
+/// the window, not as the chain. Keep the object between plans to reuse its memory.
 class VisibleTree {
 public:
-  /// Beginnings are at multiples of `step` in the cache, or where nodes begin. Of a tree over ranks the view
-  /// has what lies on this one; with `mayJoin` a place may have tokens that do not follow each other in their
-  /// node (VariantFacts::readsKvPos).
+  /// Visible parts begin at multiples of `step` in the cache, or at the beginning of a node. With ranks the
+  /// view has only tokens of this rank; with `mayJoin` a place may then have tokens that are not consecutive
+  /// in their node (VariantFacts::readsKvPos).
   void read(const tree::KvTree &tree, const Reach &reach, int step, TreeView &view, bool mayJoin = false) {
     read(tree, reach, reach, step, view, mayJoin);
   }
-  /// The same, where what a query of a position may see of its own node ends where `ends` says, and all else
-  /// is seen by `reach`. Of no consequence where the mask's bound is `tree`: the position is the end.
+  /// The same, but `ends` decides how far a query sees into its own node, and `reach` decides all else. With
+  /// the bound `tree`, `ends` has no effect, because the query's position is the end.
   void read(const tree::KvTree &tree, const Reach &reach, const Reach &ends, int step, TreeView &view,
             bool mayJoin = false);
 
 private:
   struct Mark {                ///< of a node
-    std::uint32_t reading = 0; ///< it is of this reading, else of an older one and means nothing
-    int firstQuery = -1;       ///< its own, by caller's index
-    bool isSeen = false;       ///< somebody hangs on it or sees it
-    int leastQPos = kUnseen;   ///< of those who stand at its end or behind
+    std::uint32_t reading = 0; ///< valid only if it equals reading_
+    int firstQuery = -1;       ///< first query of the node, by caller's index
+    bool isSeen = false;       ///< has a query, or a query sees it
+    int leastQPos = kUnseen;   ///< over the queries at its end or below it
   };
   struct Link { ///< of a query, by caller's index
-    int ownEnd; ///< past the last token of its node that it may see, or tree::Query::kWhole
-    int next;   ///< of the same node; -1: the last one
+    int ownEnd; ///< end of the tokens that it may see of its node, or tree::Query::kWhole
+    int next;   ///< next query of the same node; -1: none
   };
   struct OpenNode {
     int node;
     int firstPlace, endPlace; ///< its stretches; none: it shows nothing
-    int above;                ///< place above its children's, -1: none
-    bool canGrow;             ///< leaves below may grow in place
+    int above;                ///< place above those of its children; -1: none
+    bool canGrow;             ///< leaves below it may grow in place
   };
   struct Cursor {
     int query = 0;
-    int common = 0; ///< tokens of the last query's path that the next one sees, too
+    int common = 0; ///< tokens of the last query's path that the next one also sees
   };
   static constexpr int kUnseen = Reach::kNowhere;
 
@@ -77,34 +77,34 @@ private:
   void countClipped(TreeView &view);
 
   const Reach *reach_ = nullptr;
-  const tree::Ranks *ranks_ = nullptr; ///< null: all tokens lie here
+  const tree::Ranks *ranks_ = nullptr; ///< null: all tokens lie on this rank
   bool mayJoin_ = false;
   TreeView *view_ = nullptr;
   int step_ = 1;
   std::uint32_t reading_ = 0;
-  int lastQPos_ = -1; ///< of all queries
+  int lastQPos_ = -1; ///< largest q_pos of all queries
   Cursor at_;
 
   std::vector<Mark> marks_;
   std::vector<Link> links_;
   std::vector<int> qPos_;                   ///< of each query, by caller's index
-  std::vector<std::uint64_t> sorted_;       ///< q_pos and caller's index, ascending
-  std::vector<int> tops_;                   ///< nodes above which nobody sees anything, no roots
-  std::vector<OpenNode> open_;              ///< from a top down to the node at hand
-  std::vector<Positions> seen_, stretches_; ///< of a path; of the node at hand, from its beginning
-  std::vector<tree::HeldTokens> held_;      ///< of the stretches, what is read here
+  std::vector<std::uint64_t> sorted_;       ///< (q_pos, caller's index), ascending
+  std::vector<int> tops_;                   ///< nodes that are not roots, but nothing above them is visible
+  std::vector<OpenNode> open_;              ///< the path from a top down to the current node
+  std::vector<Positions> seen_, stretches_; ///< of a path; of the current node, relative to its beginning
+  std::vector<tree::HeldTokens> held_;      ///< the parts of the stretches that this rank holds
   std::vector<std::pair<int, int>>
       own_; ///< tokens of the node seen at most, and caller's index of the node's queries
   std::vector<int> planQPos_, risingFrom_;         ///< by plan order; where its row of rising q_pos begins
-  std::vector<Segment> clipped_;                   ///< the view's segments, for those who see them
+  std::vector<Segment> clipped_;                   ///< the view's segments, cut to the queries that see them
   std::vector<std::int64_t> changes_, bothChange_; ///< of what queries read, of what neighbours share
-  std::int64_t spared_ = 0;                        ///< (query, token) pairs that are clipped
+  std::int64_t spared_ = 0;                        ///< (query, token) pairs that clipping removed
 };
 
-/// What there is to do at least.
+/// The least work that a mask leaves.
 struct VisibleCounts {
-  std::int64_t tokens = 0; ///< that some query sees
-  std::int64_t pairs = 0;  ///< of a query and a token that it sees
+  std::int64_t tokens = 0; ///< tokens that some query sees
+  std::int64_t pairs = 0;  ///< (query, token) pairs in which the query sees the token
 };
 VisibleCounts countVisible(const tree::KvTree &tree, const Reach &reach);
 

@@ -23,7 +23,7 @@ std::span<const int> positionsOf(const Plan &plan, const Plan::WindowHead &head)
   return positionsOf(plan, first + run.queryBegin, first + run.queryEnd);
 }
 
-/// Whether one of the run's readers sees nothing of it, once all have gained so many tokens.
+/// Whether one of the run's readers sees nothing of it after all have gained `growth` tokens.
 bool losesAReader(const Plan &plan, const Plan::WindowHead &head, int growth) {
   const abi::Run &run = plan.runs[static_cast<std::size_t>(head.run)];
   const std::span<const int> readers = positionsOf(plan, head);
@@ -32,8 +32,8 @@ bool losesAReader(const Plan &plan, const Plan::WindowHead &head, int growth) {
   });
 }
 
-/// Where a run or a start begins: of the same node those of the same first number. Nodes may share places of
-/// the cache, where a hook of keys says where they stand: their windows move by themselves.
+/// The beginning of a run or a start; those of one node have the same first number. If a hook of keys
+/// provides positions, nodes may share places of the cache: their windows move separately.
 template <class Beginning> std::pair<int, int> placeOf(const Beginning &one) {
   return {one.location - one.position, one.location};
 }
@@ -41,7 +41,7 @@ template <class A, class B> bool areOfOneNode(const A &a, const B &b) {
   return placeOf(a).first == placeOf(b).first;
 }
 
-/// Heads at one place of the cache, and of the path, are those of one window.
+/// Heads at the same place of the cache and of the path belong to one window.
 void groupHeads(Plan &plan) {
   const abi::Run *const runs = plan.runs.data();
   std::sort(plan.windowHeads.begin(), plan.windowHeads.end(),
@@ -77,7 +77,7 @@ void groupHeads(Plan &plan) {
   }
 }
 
-/// Tokens count once, however many windows they are in.
+/// Links overlapping starts, so that each token counts once in any number of windows.
 void linkStarts(Plan &plan) {
   std::vector<Plan::WindowStart> &starts = plan.windowStarts;
   int first = 0, end = 0;
@@ -88,7 +88,7 @@ void linkStarts(Plan &plan) {
       end = 0;
     }
     start.first = first;
-    start.others = start.headBegin - start.headEnd; // which are met below
+    start.others = start.headBegin - start.headEnd; // the loop below meets these as well
     end = std::max(end, start.location + start.longest);
   }
   const auto isBefore = [](const Plan::WindowStart &start, const std::pair<int, int> &place) {
@@ -109,7 +109,7 @@ void linkStarts(Plan &plan) {
     start.isInside |= start.others > 0;
 }
 
-/// Tokens that nobody reads any more.
+/// The number of tokens that no query reads any more.
 int lostTokens(const Plan &plan, std::span<const int> moved) {
   const std::vector<Plan::WindowStart> &starts = plan.windowStarts;
   int lost = 0;
@@ -144,7 +144,7 @@ void findWindowStarts(int mostGrowth, Plan &plan) {
         return plan.reach.firstFrom(readers, mostGrowth, run.position) > run.position;
       };
       const Plan::WindowHead head{static_cast<int>(i), r};
-      // Where the last of all queries sees its beginning most runs have a reader who does.
+      // If the last of all queries sees a run's beginning, most runs have a reader that does.
       if (lose({&last, 1}) &&
           (plan.strictChunk > 0 ? losesAReader(plan, head, mostGrowth) : lose(positionsOf(plan, head))))
         plan.windowHeads.push_back(head);
@@ -157,7 +157,7 @@ void findWindowStarts(int mostGrowth, Plan &plan) {
 }
 
 bool findWindowMoves(const Plan &plan, std::span<int> moved) {
-  if (plan.strictChunk > 0) // its chunks stay whole, and are those that show their readers something
+  if (plan.strictChunk > 0) // its chunks stay whole, and contain those that show their readers something
     return std::none_of(plan.windowHeads.begin(), plan.windowHeads.end(),
                         [&](const Plan::WindowHead &head) { return losesAReader(plan, head, 0); });
   for (std::size_t s = 0; s < plan.windowStarts.size(); ++s) {
@@ -195,7 +195,7 @@ int moveWindowStarts(Plan &plan, std::span<const int> allMoved) {
       if (item.dealtTiles > 0)
         countDealt(item, {runs + item.runBegin, static_cast<std::size_t>(item.runCount)});
     }
-    most += moved * (start.headEnd - start.headBegin); // all of which may be an item's
+    most += moved * (start.headEnd - start.headBegin); // one item may have all of these
     start.location += moved;
     start.position += moved;
     start.shortest -= moved;

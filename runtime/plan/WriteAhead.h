@@ -7,17 +7,17 @@
 
 namespace deft::plan {
 
-/// Asks for lines of the cache before they are written, in the order of their addresses.
+/// Requests cache lines for writing before they are written, in the order of their addresses.
 ///
-/// A core shares what it has written with a device that has copied it. Before it writes there again, each
-/// line must be its own, and it waits for them one by one (10 us in a plan of 100 KB:
+/// After a device has copied memory, the core that wrote it shares the lines. Before it can write there
+/// again, it must own each line, and it waits for one line after the other (10 us in a plan of 100 KB:
 /// docs/kernels.md#copied-lines).
 class WriteAhead {
 public:
   WriteAhead(const abi::Run *begin, std::size_t count)
       : next_(reinterpret_cast<const char *>(begin)), end_(reinterpret_cast<const char *>(begin + count)) {}
 
-  /// Asks for `count` runs from `at` on, which are written next, and for a few behind them.
+  /// Requests the lines of `count` runs from `at` on, which are written next, and some lines behind them.
   void ask(const abi::Run *at, std::size_t count) {
     const char *const first = reinterpret_cast<const char *>(at);
     const std::size_t bytes = std::min(count * sizeof(abi::Run), kMost) + kMore;
@@ -26,7 +26,7 @@ public:
       own(next_);
   }
 
-  /// Asks for the next few lines, where they are written after other work.
+  /// Requests the next few lines; for runs that are written after other work.
   void askLines(int lines) {
     for (; lines > 0 && next_ < end_; --lines, next_ += kLine)
       own(next_);
@@ -34,11 +34,11 @@ public:
 
 private:
   static constexpr std::size_t kLine = 64;
-  static constexpr std::size_t kMore = 4 << 10;  ///< of what comes behind
-  static constexpr std::size_t kMost = 16 << 10; ///< of one item: the nearest caches have no room for more
+  static constexpr std::size_t kMore = 4 << 10;  ///< lines behind the requested runs
+  static constexpr std::size_t kMost = 16 << 10; ///< of one item: the first-level caches hold no more
 
   static void own(const char *line) {
-#if defined(__x86_64__) // where the builtin, unless told of the processor, asks for a line that stays shared
+#if defined(__x86_64__) // without the processor's name, the builtin requests a shared line here
     asm volatile("prefetchw %0" : : "m"(*line));
 #else
     __builtin_prefetch(line, /*rw=*/1);

@@ -4,15 +4,15 @@
 #include "runtime/exec/cpu/CpuKernel.h"
 #include "runtime/program/LoadedSpec.h"
 
-/// What the runtime and the commands ask of the MLIR half. Two files define it: Compiler.cpp by
-/// compiler/driver, and CompilerLeftOut.cpp, in a build without the compiler, by an Environment error that
-/// says so.
+/// The interface of the runtime and the commands to the MLIR half. Two files implement it: Compiler.cpp
+/// with compiler/driver, and CompilerLeftOut.cpp, for a build without the compiler, with an Environment
+/// error.
 namespace deft::program {
 
 support::Result<codegen::cuda::VariantSource> variantSource(const LoadedSpec &spec,
                                                             const spec::Variant &variant);
 
-/// The dialect after the passes.
+/// The dialect after all passes.
 support::Result<std::string> irText(const LoadedSpec &spec, const spec::Variant &variant);
 
 /// Native code for this machine.

@@ -6,9 +6,9 @@
 
 namespace deft::program {
 
-/// The config by which plans for this machine's processors are made: what the spec's schedule says, else
-/// partition `auto`, compared by the prices that ship for so many threads; a ConfigChooser puts those
-/// of this very machine in their place, where it was calibrated.
+/// The config for plans on this machine's processors: the spec's schedule, else partition `auto`, with the
+/// shipped prices for this number of threads. If this machine was calibrated, ConfigChooser replaces these by
+/// its own prices.
 support::Result<config::Config> cpuConfig(const spec::Variant &variant, int threads);
 
 } // namespace deft::program

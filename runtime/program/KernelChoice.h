@@ -11,17 +11,17 @@
 
 namespace deft::program {
 
-/// What a GPU runs a program by.
+/// The kernels and configs with which a GPU runs a program.
 struct KernelChoice {
   package::KernelSet kernels;
-  config_cache::ConfigChooser chooser; ///< of trees' configs; the first tree has got its one
+  config_cache::ConfigChooser chooser; ///< of trees' configs; it has already chosen the first tree's
   std::vector<std::string> warnings = {};
-  std::vector<config::SparseCut> sparseCuts = {}; ///< that were tuned for the kernel that reads lists
+  std::vector<config::SparseCut> sparseCuts = {}; ///< tuned ones, for the kernel that reads lists
 };
 
-/// The kernels of the config for trees like `first`. Where those of a tuned one cannot be made (no NVRTC
-/// beside a package, say) it is given up for the untuned one, whose kernels a package has; one that the user
-/// named is not.
+/// Chooses the kernels for trees like `first`. If kernels of a tuned config cannot be made (for example with
+/// a package but without NVRTC), it takes the untuned config, whose kernels a package has. But a config that
+/// the user named is then an error.
 support::Result<KernelChoice> chooseKernels(const Program &program, const device::DeviceFacts &facts,
                                             const std::shared_ptr<const config_cache::ConfigCache> &configs,
                                             const tree::KvTree &first);

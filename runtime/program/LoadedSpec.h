@@ -13,30 +13,30 @@
 
 namespace deft::program {
 
-/// A spec that went through the front end. `sources` is kept because the variants' ranges point into it.
+/// A spec after the front end. It keeps `sources`, because the variants' ranges refer to it.
 struct LoadedSpec {
   support::SourceManager sources;
   std::uint32_t file = 0;
   std::string path;
-  std::vector<spec::Variant> variants; ///< in the order of the file; none when `sink` of its check has errors
+  std::vector<spec::Variant> variants; ///< in the order of the file; empty if its check reported errors
 
   std::string_view text() const { return sources.text(file); }
 };
 
-/// The file as named, else the shipped spec of that name (`llama3_8b`).
+/// Reads the file or, if there is none, the shipped spec of that name (`llama3_8b`).
 support::Result<spec::ImportedFile> readSpec(const std::string &path);
 
-/// Runs the front end; what it finds goes to `sink`.
+/// Runs the front end; findings go to `sink`.
 std::shared_ptr<LoadedSpec> checkSpec(spec::ImportedFile file, const spec::ImportResolver &resolver,
                                       support::DiagnosticSink &sink);
 
-/// The spec inside a package goes through the front end again: it says what to compute, and reading it
-/// costs less than keeping a second form of it right. Findings are in the error's message.
+/// Runs the front end on the spec inside a package: reading the spec again is cheaper than keeping a second
+/// form of it consistent. Findings are in the error's message.
 support::Result<std::shared_ptr<LoadedSpec>> loadPackagedSpec(const package::Package &package,
                                                               const std::string &path);
 
-/// The variant called `name`; with an empty name the only one of the file. `howToChoose` begins the hint
-/// where there are several: "choose one with --variant".
+/// The variant with this name; for an empty name, the file's only variant. If there are several, the hint
+/// begins with `howToChoose`: "choose one with --variant".
 support::Result<const spec::Variant *> chooseVariant(const LoadedSpec &spec, const std::string &name,
                                                      const std::string &howToChoose);
 

@@ -2,18 +2,18 @@
 
 #include <vector>
 
-/// Products of 8 bits (LANGUAGE.md, rule A12): what q and weights count as.
+/// Products of 8 bits (LANGUAGE.md, rule A12): the values that q and the weights have in them.
 namespace deft::reference {
 
-/// The power of two that the elements of a row of q are divided by.
+/// The power of two by which the elements of a row of q are divided.
 double byteScaleOf(const std::vector<double> &row);
-/// An element of a row with that scale.
+/// The value of an element in a row with this scale.
 double asByte(double element, double scale);
-/// A weight relative to the row's largest, which is 1.
+/// The value of a weight, given relative to the row's largest, which is 1.
 double asByteWeight(double weight);
 
-/// How far q.k of such numbers may be off: the matrix units of sm_90 add with 13 bits behind the first one of
-/// the largest summand, and cut the others off. Four times the root mean square of what is to be expected.
+/// The error that q.k of such numbers may have. The matrix units of sm_90 keep 13 bits below the leading bit
+/// of the largest summand and cut off the rest. Returns four times the expected root mean square.
 double byteSumNoise(const std::vector<double> &q, const float *k);
 
 } // namespace deft::reference

@@ -4,12 +4,12 @@
 
 #include <vector>
 
-/// What the hooks `query`, `key` and `output` make of rows, element by element. The arithmetic is exact or
-/// f32, never of 16 bits: an angle of that would be no angle.
+/// Applies the hooks `query`, `key` and `output` to rows, element by element. The arithmetic is exact or f32,
+/// never 16-bit: 16 bits are too few for an angle.
 namespace deft::reference {
 
-/// An element of q or of K that lies so near the middle of two numbers of q's dtype that f32 arithmetic may
-/// give the other.
+/// An element of q or of K that lies so close to the middle between two numbers of q's dtype that f32
+/// arithmetic may round to the other one.
 struct EitherWay {
   std::size_t dim;
   double other;
@@ -22,15 +22,15 @@ public:
         evaluate_(variant, inputs, precision == Precision::Exact ? precision : Precision::Single),
         single_(variant, inputs, Precision::Single) {}
 
-  /// A row of q as q.k takes it, rounded to q's dtype, and as bytes where products are of these; without a
-  /// hook, as it is. `eitherWay` gets, where it is wanted, the elements that might be others.
+  /// The row of q for q.k: rounded to q's dtype, and to 8 bits for products of 8 bits; without a hook,
+  /// unchanged. `eitherWay`, if not null, receives the elements that might round differently.
   std::vector<double> query(std::vector<double> row, Site site, std::vector<EitherWay> *eitherWay = nullptr);
-  /// A token's row of K likewise; `site` is that of the token.
+  /// The same for a token's row of K; `site` is the token's.
   std::vector<double> key(std::vector<double> row, Site site, std::vector<EitherWay> *eitherWay = nullptr);
-  /// Element `dim` of a normalised row as written, before its rounding.
+  /// Element `dim` of a normalised row, before its rounding.
   double output(double x, int dim, Site site);
-  /// A normalised row likewise, and what roundings that move `row` by `noise` of its norm move that by,
-  /// relative to its own: `noise` anew.
+  /// The same for a normalised row. `noise` is the movement of `row` by roundings, relative to its norm; it
+  /// becomes that of the result.
   std::vector<double> output(const std::vector<double> &row, const Site &site, double &noise);
 
 private:

@@ -7,15 +7,15 @@
 namespace deft::sharing {
 
 /// Adds the queries of a request's last `count` tokens, in their order. Each sees the request up to its own
-/// token, and what a mask bound by `path` shows behind it: it ends inside the node of the path that has this
-/// token. The last one sees its node whole, and goes on to when that grows; so a request with one query has
-/// the same query from step to step.
+/// token, and with a mask bound by `path` also later tokens: it belongs to the node on the path that has its
+/// token. The last one sees its whole node, including later growth, so a request with one query has the same
+/// query in every step.
 ///
-/// Plans take such queries of one node for a single stretch (plan::cutWhereQueriesEnd), however many there
-/// are.
+/// Plans treat any number of such queries in one node as a single stretch
+/// (plan::cutWhereQueriesEnd).
 ///
-/// The only place that knows how new tokens see each other. `endNode` is the one that the request's path of
-/// `tokens` tokens ends with. A request without tokens has queries that see nothing.
+/// This is the only code that defines how new tokens see each other. `endNode` is the last node of the
+/// request's path, which has `tokens` tokens. Queries of a request without tokens see nothing.
 void addCausalQueries(const tree::KvTree &tree, int endNode, int tokens, int count,
                       std::vector<tree::Query> &queries);
 

@@ -4,8 +4,8 @@
 
 namespace deft::sharing {
 
-/// How many tokens a page has. Nearly always a power of two: then nothing is divided, which would take longer
-/// than all else that is done for a request that grew.
+/// The number of tokens of a page. It is almost always a power of two, which avoids divisions: one would take
+/// longer than all other work for a request that grew.
 class PageSize {
 public:
   explicit PageSize(int tokens)
@@ -14,14 +14,14 @@ public:
                                     : -1) {}
 
   int tokens() const { return tokens_; }
-  /// The page that a token lies in.
+  /// The page of a token.
   int pageOf(int token) const { return shift_ >= 0 ? token >> shift_ : token / tokens_; }
-  /// How many pages hold so many tokens.
+  /// The number of pages that hold so many tokens.
   int pagesFor(int tokens) const { return tokens > 0 ? pageOf(tokens - 1) + 1 : 0; }
 
 private:
   int tokens_;
-  int shift_; ///< -1: it is no power of two
+  int shift_; ///< -1: not a power of two
 };
 
 } // namespace deft::sharing

@@ -12,28 +12,28 @@
 
 namespace deft::sharing {
 
-/// Rows of a page table as a forest: what several rows begin with is one path of it. A *member* is a row with
-/// so many tokens; its path has them in order. Two members share a token where they have the same page at the
-/// same place, and did at all places before, and both are long enough: so sharing may end inside a page.
+/// The rows of a page table as a forest: a common beginning of several rows is one path. A *member* is a row
+/// with a number of tokens; its path has these in order. Two members share a token if both are long enough
+/// and have the same page at its place and at all places before it. So sharing may end inside a page.
 ///
-/// Nothing is copied. Token t of a member lies at (first entry of its row) * page size + t of the table, and
-/// a node's location is that of its first token in the row of one member that has it, its *namer*, which is
-/// below it at any time. When a namer leaves, another one takes its place, and its row is not read any more.
+/// Nothing is copied. Token t of a member lies at (first entry of its row) * page size + t in the table. The
+/// location of a node is that of its first token in the row of one member below it, its *namer*. When a namer
+/// leaves, another member replaces it, and its row is no longer read.
 ///
-/// A member goes down from the root: the child with its next page is looked up, and its row is compared with
-/// that of the child's namer until they differ, where the child is cut. So each page that is shared is
-/// compared once, and what is behind the first difference is not read at all. (Sorting the rows compares
-/// them by the logarithm of their number as often; hashes of prefixes read all of every row, and must be
-/// compared to be sure.) Below a node that ends inside a page there is at most one child.
+/// A new member descends from the root: it looks up the child with its next page and compares its row with
+/// that of the child's namer until they differ. There the child is cut. So each shared page is compared once,
+/// and pages after the first difference are not read at all. (Sorting rows compares them more often, by the
+/// logarithm of their number. Hashes of prefixes read every row completely, and need a comparison to be
+/// sure.) A node that ends inside a page has at most one child.
 ///
-/// The tree is kept as small as it can be: where nobody ends and no two go different ways, no node ends.
+/// The tree is as small as possible: a node ends only where a member ends or members part.
 ///
-/// With a *step* of more than one token members share whole multiples of it alone, counted from their
-/// beginnings: all nodes begin at one, and what a member has behind the last one is a leaf of its own. So
-/// where a member's path may be cut is said by its length, whoever else is there. Below a node there may then
-/// be several children with the same first page, so a child is looked up by the pages of its first step.
-/// (What a leaf grows by behind that is compared with nothing: of members that come to have more steps in
-/// common later on each may read these.)
+/// With a *step* of more than one token, members share only whole multiples of it, counted from their
+/// beginnings: every node begins at such a multiple, and a member's tokens after its last one form a leaf of
+/// their own. So a member's length alone decides where its path may be cut, whoever else is there. A node may
+/// then have several children with the same first page, so children are looked up by the pages of their first
+/// step. (Later growth of a leaf is not compared: members that come to share more steps read them
+/// separately.)
 class PrefixForest {
 public:
   explicit PrefixForest(PageSize pageSize, int step = 1) : pageSize_(pageSize), step_(step) {}
@@ -42,44 +42,44 @@ public:
   PageSize pageSize() const { return pageSize_; }
   void setRanks(std::optional<tree::Ranks> ranks) { tree_.setRanks(std::move(ranks)); }
 
-  /// Adds a row of so many tokens, whose pages begin at an entry of the table. `table` is, here and
-  /// elsewhere, the table as it is now: of all members, and only for the call.
+  /// Adds a row of `tokens` tokens whose pages begin at an entry of the table. In all functions `table` is
+  /// the current table of all members, and is read only during the call.
   int insert(const int *table, std::int64_t firstEntry, int tokens);
 
-  /// What its row holds does not matter any more.
+  /// The contents of its row no longer matter.
   void remove(int member);
 
-  /// Says that a member has more tokens, in the pages that it had and those behind them.
+  /// Gives a member more tokens, in its old pages and the pages after these.
   void grow(const int *table, int member, int tokens);
 
-  /// Says where a member's row is now; placeMoved() follows the last of them, before anything is compared.
+  /// Sets the new place of a member's row. Call placeMoved() after the last move, before any comparison.
   void move(int member, std::int64_t firstEntry) { members_[index(member)].firstEntry = firstEntry; }
   void placeMoved();
 
-  /// Adds a leaf of so many tokens below the end of a member, for what is nobody's yet, in the slots behind
-  /// its own; gives the node. All of them are to be taken away before anything else is changed.
+  /// Adds a leaf of `tokens` tokens below the end of a member, in the slots after its own, for tokens that no
+  /// member has yet. Returns the node. Remove all stand-ins before any other change.
   int addStandIn(int member, int tokens);
   void removeStandIns();
   std::int64_t standInTokens() const;
 
-  /// Other calls than these take the queries away where they change the structure.
+  /// All other calls drop the queries if they change the structure.
   void setQueries(std::span<const tree::Query> queries);
 
-  /// Behind the last change: true where there have been other changes than growing leaves.
+  /// Call it after the last change. True if anything but the growth of leaves has changed.
   bool settle();
 
   void clear();
 
-  /// Where a token of the member's row lies in the table.
+  /// The place of a member's token in the table.
   std::int64_t locationIn(int member, int position) const {
     return members_[index(member)].firstEntry * pageSize_.tokens() + position;
   }
   std::int64_t firstEntry(int member) const { return members_[index(member)].firstEntry; }
   int tokens(int member) const { return members_[index(member)].tokens; }
-  /// The node that the member's path ends with, whole.
+  /// The last node of the member's path, which it contains completely.
   int endNode(int member) const { return members_[index(member)].node; }
 
-  /// Whether everything is as promised, by slow and plain means: for tests.
+  /// Checks all promises above, in a slow and plain way: for tests.
   support::Result<void> verify(const int *table) const;
 
 private:
@@ -87,23 +87,23 @@ private:
     std::int64_t firstEntry = 0;
     int tokens = 0;
     int node = -1; ///< -1: the number is free
-    int next = -1; ///< of those that end with the same node
+    int next = -1; ///< of the members with the same last node
     int previous = -1;
   };
   struct NodeFacts {
     int namer = -1;
-    int firstEnd = -1; ///< of the members that end here; -1: none
-    int first = -1;    ///< what its parent finds it by: firstOf() its row
+    int firstEnd = -1; ///< first of the members that end here; -1: none
+    int first = -1;    ///< the key under which its parent finds it: firstOf() of its row
   };
 
   static std::size_t index(int number) { return static_cast<std::size_t>(number); }
   static std::uint64_t childKey(int node, int first) {
     return static_cast<std::uint64_t>(node + 1) << 32 | static_cast<std::uint32_t>(first);
   }
-  /// The page of the row that token `done` lies in; with a step a number that the pages of the step from
-  /// there on give, as others seldom do.
+  /// The page that contains token `done` of the row. With a step: a hash of the pages of that step, with few
+  /// collisions.
   int firstOf(const int *row, int done) const;
-  /// Whether the node has a whole step; else nobody looks it up.
+  /// Whether the node has a whole step; otherwise it is never looked up.
   bool hasStep(int number) const { return node(number).tokens >= step_; }
   void enter(int parent, int child);
   void leave(int parent, int child);
@@ -130,12 +130,12 @@ private:
   PageSize pageSize_;
   int step_;
   tree::KvTree tree_;
-  std::vector<NodeFacts> facts_; ///< of each node
+  std::vector<NodeFacts> facts_; ///< for each node
   std::vector<Member> members_;
   std::vector<int> freeMembers_;
-  IndexMap children_; ///< childKey of a node and the `first` of a child of it
+  IndexMap children_; ///< by childKey of a node and the `first` of its child
   std::vector<int> standIns_;
-  int emptyNode_ = -1;    ///< a root without tokens, for members without any; -1: there are none
+  int emptyNode_ = -1;    ///< a root without tokens, for members without tokens; -1: there are none
   bool isEdited_ = false; ///< since settle()
 };
 

@@ -10,46 +10,46 @@
 #include <string>
 #include <vector>
 
-/// What an engine hands over of a step, all of it in the host's memory and for one call only.
+/// The input of a step from an engine: all in host memory, and valid only during one call.
 namespace deft::sharing {
 
-/// Rows of pages in one of two forms: rowStride says which.
+/// Rows of pages, in one of two forms; rowStride decides which.
 struct PageTable {
   std::span<const int> entries = {};
-  std::int64_t rowStride = 0; ///< from one row to the next, in entries; 0: the rows are told by `indptr`
-  int rowPages = 0;           ///< most pages of a row; 0: the stride. Unused with `indptr`
+  std::int64_t rowStride = 0;       ///< between rows, in entries; 0: `indptr` gives the rows
+  int rowPages = 0;                 ///< most pages of a row; 0: the stride. Unused with `indptr`
   std::span<const int> indptr = {}; ///< row r has the entries [indptr[r], indptr[r + 1])
 };
 
 struct Requests {
   PageTable table = {};
   std::span<const int> lengths = {};         ///< in tokens
-  std::span<const int> lastPageLengths = {}; ///< with indptr, in place of lengths
-  std::span<const int> queryIndptr = {};     ///< one more than requests; empty: one query each
-  std::span<const int> drafts = {};          ///< of each request, behind its tokens; empty: there are none
+  std::span<const int> lastPageLengths = {}; ///< with indptr, instead of lengths
+  std::span<const int> queryIndptr = {};     ///< one more than there are requests; empty: one query each
+  std::span<const int> drafts = {};          ///< of each request, after its tokens; empty: no drafts
   std::span<const int> rows = {};            ///< of each request; empty: request i has row i
-  std::span<const std::uint64_t> ids = {}; ///< of each request; empty: rows are compared with what they were
+  std::span<const std::uint64_t> ids = {};   ///< of each request; empty: rows are compared with earlier ones
 };
 
-/// A request as it was handed over, and who it is among those that are known.
+/// One request of a step, and its member if it is known.
 struct Request {
-  std::int64_t firstEntry = 0; ///< of its row, in the table
+  std::int64_t firstEntry = 0; ///< of its row in the table
   std::int64_t entries = 0;    ///< of its row
   int row = 0;
   int tokens = 0;
   int drafts = 0;
-  int member = -1; ///< -1: it is new
+  int member = -1; ///< -1: a new request
 };
 
-/// The errors of a step name the request: its number in the batch.
+/// The error names the request by its number in the batch.
 support::Error wrongRequest(std::size_t request, const std::string &what, const std::string &hint = "");
 
-/// Reads rows of a page table of either form.
+/// Reads the rows of a page table in either form.
 class RowReader {
 public:
   static support::Result<RowReader> make(const PageTable &table, PageSize pageSize);
 
-  /// Finds a request's row. False where it has no room for the tokens, or their places cannot be named.
+  /// Finds a request's row. False if the row is too short for the tokens, or their places exceed the limit.
   bool place(Request &request) const {
     if (request.row < 0 || request.row >= rows_)
       return false;
@@ -71,7 +71,7 @@ public:
 
   int rows() const { return rows_; }
   PageSize pageSize() const { return pageSize_; }
-  /// Whether rows lie back to back.
+  /// Whether rows are consecutive (CSR).
   bool isPacked() const { return !table_.indptr.empty(); }
 
 private:
@@ -82,10 +82,10 @@ private:
   PageTable table_;
   PageSize pageSize_;
   int rows_;
-  std::int64_t rowEntries_; ///< the most of a row at even distances
+  std::int64_t rowEntries_; ///< the most entries of a row with a stride
 };
 
-/// Reads and checks all requests, except the pages themselves.
+/// Reads and checks all requests, except for the pages.
 support::Result<void> readRequests(const Requests &requests, const RowReader &rows,
                                    std::vector<Request> &read);
 

@@ -7,11 +7,11 @@
 
 namespace deft::sharing {
 
-/// What the rows of members held when they were last looked at, for those who are not told what changed, or
-/// do not believe it. Costs a page table's memory, and a look at all of it for each comparison.
+/// Copies of members' rows from the last comparison, for callers that do not learn about changes or want to
+/// verify them. They need as much memory as the page table, and each comparison reads all of it.
 class RowCopies {
 public:
-  /// Keeps pages up to so many; those that are kept already are not looked at.
+  /// Keeps the first `pages` pages; those that are already kept are not read again.
   void extend(int member, const int *row, int pages) {
     if (static_cast<std::size_t>(member) >= rows_.size())
       rows_.resize(static_cast<std::size_t>(member) + 1);
@@ -25,7 +25,7 @@ public:
   }
   void clear() { rows_.clear(); }
 
-  /// The first of the kept pages that the row does not hold any more; -1: it holds all of them.
+  /// The first kept page that differs from the row; -1: none does.
   int firstChange(int member, const int *row) const {
     const std::vector<int> &own = rows_[static_cast<std::size_t>(member)];
     const int pages = static_cast<int>(own.size());

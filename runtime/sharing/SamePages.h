@@ -4,13 +4,13 @@
 #include <cstddef>
 #include <cstring>
 
-/// Looks at rows of page ids, as fast as memory gives them.
+/// Compares rows of page ids at the speed of memory.
 namespace deft::sharing {
 
-/// Pages that are looked at together: enough for a call of memcmp, and few enough to look at once more.
+/// Pages that are compared together: enough for a call of memcmp, and few enough to compare twice.
 inline constexpr int kPagesAtOnce = 64;
 
-/// How many of `count` pages, from the first on, are the same in both rows.
+/// How many of `count` pages, from the first on, are equal in both rows.
 inline int samePages(const int *row, const int *other, int count) {
   int same = 0;
   while (count - same >= kPagesAtOnce &&
@@ -19,7 +19,7 @@ inline int samePages(const int *row, const int *other, int count) {
   return static_cast<int>(std::mismatch(row + same, row + count, other + same).first - row);
 }
 
-/// The first page among [begin, end) of a row whose id is not one from 0 to `last`; `end` where there is
+/// The first page among [begin, end) of a row whose id is not between 0 and `last`; `end` if there is
 /// none.
 inline int firstOutside(const int *row, int begin, int end, int last) {
   for (; end - begin >= kPagesAtOnce; begin += kPagesAtOnce) {

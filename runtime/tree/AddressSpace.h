@@ -8,18 +8,18 @@
 
 namespace deft::tree {
 
-/// Addresses 0 to a limit, handed out in intervals. A new interval comes from the smallest hole that holds
-/// it, so that the end of the used addresses stays low.
+/// Hands out intervals of the addresses from 0 to a limit. A new interval comes from the smallest hole that
+/// fits, so that the end of the used addresses stays low.
 class AddressSpace {
 public:
   explicit AddressSpace(std::int64_t limit);
 
   std::optional<std::int64_t> take(std::int64_t count);
 
-  /// Whether [begin, begin + count) was free; then it is taken.
+  /// Takes [begin, begin + count) if it is free; returns whether it was.
   bool takeAt(std::int64_t begin, std::int64_t count);
 
-  /// Takes back [begin, begin + count), which must be taken.
+  /// Gives back [begin, begin + count), which must be taken.
   void give(std::int64_t begin, std::int64_t count);
 
   std::int64_t free() const { return free_; }

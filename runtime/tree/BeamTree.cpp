@@ -116,7 +116,7 @@ std::vector<int> BeamTree::takePages(int most) {
   return taken;
 }
 
-/// Where the heirs of each seat begin.
+/// Counts where the heirs of each seat begin.
 void BeamTree::countHeirs(std::span<const int> parents) {
   const std::size_t before = order_.size();
   begin_.assign(before + 1, 0);
@@ -128,7 +128,7 @@ void BeamTree::countHeirs(std::span<const int> parents) {
     begin[seat + 1] += begin[seat];
 }
 
-/// Gives back what ends, then takes what new tokens need.
+/// Frees pages of ended beams, then takes pages for new tokens.
 Result<void> BeamTree::placeTokens(int beams) {
   const int *const begin = begin_.data();
   int *const live = live_.data();
@@ -199,7 +199,7 @@ void BeamTree::seatHeirs(std::span<const int> parents) {
   }
 }
 
-/// What seats see follows their heirs; the new tokens come behind all that their beams see.
+/// Each stretch keeps the heirs of its readers; new tokens come after everything that their beams see.
 void BeamTree::moveStretches() {
   const int *const begin = begin_.data(), *const order = newOrder_.data(),
                    *const locations = locations_.data();
@@ -210,7 +210,7 @@ void BeamTree::moveStretches() {
   BeamStretch *to = newStretches_.data();
   int at = 0;
   const Piece *piece = pieces_.data();
-  int left = beams > 0 ? piece->tokens : 0; // of the piece
+  int left = beams > 0 ? piece->tokens : 0; // tokens left of the piece
   const auto addUpTo = [&](int end) {
     for (; at < end; ++at) {
       *to++ = {locations[order[at]], 1, lengths[at] - 1, depths[at] - 1, at, at + 1, piece->page};
@@ -224,7 +224,7 @@ void BeamTree::moveStretches() {
     *to = stretch;
     to->beamBegin = first;
     to->beamEnd = end;
-    to += first != end; // nobody can predict who ends: those are overwritten
+    to += first != end; // without a branch: a later one overwrites a stretch that ends
   }
   addUpTo(beams);
   stretchCount_ = static_cast<std::size_t>(to - newStretches_.data());
@@ -256,7 +256,7 @@ Result<void> BeamTree::advance(std::span<const int> parents) {
 
 KvTree BeamTree::toTree() const {
   KvTree tree;
-  std::vector<int> path, nodeAt(order_.size()); // of the stretch at hand; of each seat
+  std::vector<int> path, nodeAt(order_.size()); // of the current stretch; of each seat
   std::vector<int> ends;
   for (const BeamStretch &stretch : stretches()) {
     while (!ends.empty() && ends.back() <= stretch.beamBegin) {

@@ -9,90 +9,90 @@
 
 namespace deft::tree {
 
-/// Tokens that the same beams see: those at the seats [beamBegin, beamEnd).
+/// Consecutive tokens that the same beams see: the beams at the seats [beamBegin, beamEnd).
 struct BeamStretch {
-  int location; ///< of the first token, in the page table, in tokens
+  int location; ///< of the first token in the page table, in tokens
   int tokens;
   int position;  ///< of the first token: tokens of the path before it
   int depth;     ///< stretches of the path before it
   int beamBegin; ///< seats
   int beamEnd;
-  int page; ///< of the room; -1: a history's
+  int page; ///< of the room; -1: of a history
 };
 
-/// Which pages of the table hold what beams decode. The caller has K and V of the pages, and their entries of
-/// the page table, which stay as they are.
+/// The pages of the table that hold the tokens which beams decode. The caller owns K and V of these pages,
+/// and their entries of the page table, which must not change.
 struct BeamRoom {
   int pageSize = 1; ///< tokens; 1 where the cache is contiguous
   int firstPage = 0;
   int pages = 0;
 };
 
-/// The beams of a search, or of several: each has a history that it shares with others of its search, and
-/// tokens of its own, of which it shares those that the beams it comes from had. In each step every beam goes
-/// on from one of those of the step before, whichever, and gains a token.
+/// The beams of one search or of several. A beam shares its history with the other beams of its search. Its
+/// later tokens it shares with all beams that descend from the same beams. In each step every beam continues
+/// any beam of the step before and gains a token.
 ///
-/// Beams have numbers, which the caller gives, and seats: in the order of seats those that share more are
-/// closer, so whoever sees a token are neighbours. A step moves seats without a change of that order. It
-/// therefore costs one pass over the stretches, and no tree is walked.
+/// The caller numbers the beams. They also have seats: beams that share more sit closer together, so the
+/// readers of any token are neighbours. A step renumbers seats but keeps this order, so it needs only one
+/// pass over the stretches and never walks a tree.
 ///
-/// New tokens of a step lie side by side, in the order of seats, from the place where those of the step
-/// before end. A page is free as soon as nobody sees any of its tokens. Nothing is allocated once there were
-/// as many stretches.
+/// The new tokens of a step are consecutive, in the order of seats, behind those of the step before. A page
+/// is free as soon as no beam sees any of its tokens. Nothing is allocated unless there are more stretches
+/// than ever before.
 class BeamTree {
 public:
-  /// Tokens that are in the cache before the search, in the order of the path.
+  /// Tokens that are in the cache before the search, in path order.
   using History = std::vector<Stretch>;
 
   static support::Result<BeamTree> make(const BeamRoom &room);
 
-  /// Whether each has tokens, at places that a page table can have.
+  /// Checks that each history has tokens, at locations that a page table can have.
   static support::Result<void> checkHistories(std::span<const History> histories);
-  /// Begins anew: a beam for each history, in that order. All pages are free. An error changes nothing.
+  /// Starts again with one beam for each history, in order. All pages are free. An error changes nothing.
   support::Result<void> start(std::span<const History> histories) { return start(histories, room_); }
-  /// The same, with another room.
+  /// The same, in another room.
   support::Result<void> start(std::span<const History> histories, const BeamRoom &room);
 
-  /// Whether all of them are beams of the step before.
+  /// Checks that every parent is a beam of the step before.
   support::Result<void> checkParents(std::span<const int> parents) const;
-  /// Beam i goes on from beam parents[i] of the step before, and gains a token, whose K and V belong to slot
-  /// `locations()[i]`. Beams that nobody goes on from end. An error changes nothing.
+  /// Beam i continues beam parents[i] of the step before and gains a token, whose K and V belong into slot
+  /// `locations()[i]`. Beams that no beam continues end. An error changes nothing.
   support::Result<void> advance(std::span<const int> parents);
 
-  /// Lets the room have more pages, and gives where they are in the table: behind the others, or where pages
-  /// were taken away.
+  /// Adds pages to the room and returns their places in the table: places of pages that were taken away, then
+  /// places behind all others.
   support::Result<std::vector<int>> addPages(int count);
-  /// Takes away up to so many pages that are free, and gives where they were in the table.
+  /// Takes away up to `most` free pages and returns their places in the table.
   std::vector<int> takePages(int most);
 
   int beams() const { return static_cast<int>(order_.size()); }
-  /// Of each beam: where its last token lies. A beam of no token has -1.
+  /// For each beam: the location of its last token; -1 if it has none yet.
   std::span<const int> locations() const { return locations_; }
   /// The beam at each seat.
   std::span<const int> order() const { return order_; }
-  /// Tokens of the path of the beam at each seat.
+  /// For the beam at each seat: the tokens of its path.
   std::span<const int> lengths() const { return lengths_; }
-  /// In the order of their first seat; of one beam in the order of its path.
+  /// Sorted by first seat; the stretches of one beam are in path order.
   std::span<const BeamStretch> stretches() const { return {stretches_.data(), stretchCount_}; }
-  /// The seats that have the same history begin there, and the last ones end at beams(). A history that
-  /// nobody goes on from is none.
+  /// For each search: its first seat. Its seats end where the next search begins, the last one's at beams().
+  /// A search without beams is not listed.
   std::span<const int> searches() const { return searches_; }
 
   int freePages() const { return static_cast<int>(free_.size()); }
-  /// Pages of the table that the last step has begun.
+  /// Pages of the table in which the last step wrote first.
   std::span<const int> newPages() const { return newPages_; }
-  /// Pages of the table of which beams saw tokens before the last step, and nobody does now. Some that became
-  /// free in the step and were taken again are among newPages() instead.
+  /// Pages of the table that held visible tokens before the last step and hold none now. A page that the step
+  /// freed and then used again is among newPages() instead.
   std::span<const int> freedPages() const { return freedPages_; }
   const BeamRoom &room() const { return room_; }
   std::uint64_t generation() const { return generation_; }
 
-  /// The same as a tree: a node for each stretch, a query for each beam, in the order of beams. For who
-  /// looks, and for plans of any kind.
+  /// The beams as a tree: a node for each stretch, a query for each beam, in the order of beams. For
+  /// inspection, and for planners of any kind.
   KvTree toTree() const;
 
 private:
-  /// Tokens of a step that lie in one page.
+  /// Tokens of one step that lie in one page.
   struct Piece {
     int page; ///< of the room
     int offset, tokens;
@@ -106,17 +106,17 @@ private:
 
   BeamRoom room_;
   std::vector<int> order_, seatOf_, lengths_, depths_, locations_, searches_;
-  std::vector<BeamStretch> stretches_; ///< room for more
+  std::vector<BeamStretch> stretches_; ///< its memory may be larger than stretchCount_
   std::size_t stretchCount_ = 0;
-  std::vector<int> live_;     ///< of each page of the room: tokens that somebody sees
-  std::vector<int> free_;     ///< pages of the room, the next to be taken last
+  std::vector<int> live_;     ///< for each page of the room: tokens that some beam sees
+  std::vector<int> free_;     ///< pages of the room; the last one is taken next
   std::vector<int> taken_;    ///< pages of the room that takePages() took away
   std::vector<Piece> pieces_; ///< of the last step
   std::uint64_t generation_ = 0;
 
-  // Of the step under way:
-  std::vector<int> begin_; ///< of each seat before, and behind the last: where its heirs begin
-  std::vector<int> next_;  ///< likewise: where its next heir goes
+  // During a step:
+  std::vector<int> begin_;                 ///< for each old seat, and the end: the first seat of its heirs
+  std::vector<int> next_;                  ///< likewise: the seat of its next heir
   std::vector<int> newPages_, freedPages_; ///< of the table
   std::vector<int> newOrder_, newLengths_, newDepths_;
   std::vector<BeamStretch> newStretches_;

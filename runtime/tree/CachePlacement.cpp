@@ -15,7 +15,7 @@ using support::Result;
 
 namespace {
 
-/// Shuffles as std::shuffle does, but the same on every standard library.
+/// Shuffles like std::shuffle, but with the same result in every standard library.
 void shuffle(std::vector<int> &values, std::mt19937_64 &random) {
   for (std::size_t i = values.size(); i > 1; --i)
     std::swap(values[i - 1], values[random() % i]);
@@ -36,7 +36,7 @@ Result<CachePlacement> placeInCache(KvTree &tree, const PlacementOptions &option
   for (int node : nodes) {
     if (!tree.isAlive(node))
       continue;
-    if (isScattered) // a gap of up to two pages, so that a node starts anywhere in a page
+    if (isScattered) // a gap of up to two pages, so a node may start anywhere in a page
       end += static_cast<std::int64_t>(random() % (2 * slotsPerPage + 1));
     const int tokens = tree.nodes()[node].tokens;
     if (end + tokens > KvTree::kMaxTokens)

@@ -8,18 +8,18 @@
 namespace deft::tree {
 
 enum class PlacementOrder {
-  InOrder,   ///< nodes back to back in their order, pages in the order of the pool
+  InOrder,   ///< nodes one after the other in their order, pages in the order of the pool
   Scattered, ///< nodes shuffled with gaps between them, pages shuffled over a larger pool
 };
 
 struct PlacementOptions {
   int pageSize = 16; ///< 0: one contiguous cache
   PlacementOrder order = PlacementOrder::InOrder;
-  std::uint64_t seed = 0; ///< of the scattering
+  std::uint64_t seed = 0; ///< for PlacementOrder::Scattered
   int poolPages = 0;      ///< at least this many physical pages (contiguous: tokens)
 };
 
-/// The cache that a tree was laid out in. Neighbouring nodes share a page where one ends inside it.
+/// The cache for a tree, once placed. If a node ends inside a page, the next one shares that page.
 struct CachePlacement {
   int pageSize = 0;
   int poolPages = 0;          ///< physical pages of the pool; contiguous: tokens of the cache
@@ -27,11 +27,11 @@ struct CachePlacement {
   int poolTokens() const { return pageSize == 0 ? poolPages : poolPages * pageSize; }
 };
 
-/// Gives every node of the tree a location and lays the table over a pool. The same tree, options and
-/// seed give the same placement.
+/// Gives every node of the tree a location and assigns physical pages to the table. Equal trees, options and
+/// seeds give equal placements.
 support::Result<CachePlacement> placeInCache(KvTree &tree, const PlacementOptions &options);
 
-/// The tree as it is, or one laid out in order where it has nodes that are not placed: for who plans it
+/// A copy of the tree. If some nodes have no place, all are laid out in order: for callers that plan a tree
 /// without a cache.
 support::Result<KvTree> placedTree(const KvTree &tree, int pageSize);
 

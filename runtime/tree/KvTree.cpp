@@ -60,7 +60,7 @@ Result<void> KvTree::checkAppend(int leaf, int tokens) const {
 }
 
 Result<void> KvTree::append(int leaf, int tokens) {
-  // Whether there is an error comes first, which one it is only then: a step has an append for each request.
+  // Checks first only whether there is an error, then which one: a step appends to every request.
   const bool isRight =
       isAlive(leaf) && nodes_[leaf].firstChild < 0 && tokens >= 0 &&
       tokens <= kMaxTokens - nodes_[leaf].tokens - std::max(nodes_[leaf].position, nodes_[leaf].location);
@@ -132,7 +132,7 @@ Result<void> KvTree::checkAlive(int node, const char *what) const {
   return {};
 }
 
-/// The index of a new node; the caller has seen that there is room.
+/// The index of a new node; the caller has checked that there is room.
 int KvTree::takeIndex() {
   if (free_.empty()) {
     nodes_.emplace_back();
@@ -162,7 +162,7 @@ void KvTree::unlink(int node) {
   (after >= 0 ? links_[after].previousSibling : parent >= 0 ? links_[parent].lastChild : lastRoot_) = before;
 }
 
-/// `by` takes the place of `old` among its siblings.
+/// Puts `by` in the place of `old` among its siblings.
 void KvTree::replaceInSiblings(int old, int by) {
   const int parent = nodes_[old].parent;
   const int before = links_[old].previousSibling;

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <string>
 
-/// The edits that reshape a tree: split, join, prune, accept.
+/// The edits that change the structure of a tree: split, join, prune, accept.
 namespace deft::tree {
 
 using support::Result;
@@ -116,7 +116,7 @@ Result<int> KvTree::checkAccept(int sequence, int last) const {
   for (int node : {sequence, last})
     if (auto alive = checkAlive(node, "accept"); !alive)
       return alive.error();
-  int tokens = 0; // not more than a path holds
+  int tokens = 0; // at most those of a path
   for (int node = last; node != sequence; node = nodes_[node].parent) {
     if (node < 0)
       return wrong("node " + std::to_string(last) + " is not below node " + std::to_string(sequence));
@@ -162,10 +162,10 @@ void KvTree::clear() {
   structureChanged();
 }
 
-/// Kills an unlinked subtree. Its links stay walkable until an index is given again, but nothing living
-/// leads to them. Returns how many queries hung on it.
+/// Kills an unlinked subtree. Its links work until its indices are reused, but no living node leads to them.
+/// Returns the number of queries that it had.
 int KvTree::removeSubtree(int node) {
-  nodes_[node].parent = nodes_[node].nextSibling = -1; // so that the walk ends with the subtree
+  nodes_[node].parent = nodes_[node].nextSibling = -1; // so the walk ends with the subtree
   const std::size_t firstDead = free_.size();
   int queries = 0;
   for (int dead = node; dead >= 0; dead = nextInPreorder(dead)) {
@@ -178,7 +178,7 @@ int KvTree::removeSubtree(int node) {
     dead.isAlive = false;
     nodes_[free_[i]] = dead;
   }
-  // The first of the subtree is the first to be given again.
+  // The first node of the subtree is the first to be reused.
   std::reverse(free_.begin() + static_cast<std::ptrdiff_t>(firstDead), free_.end());
   return queries;
 }

@@ -84,7 +84,7 @@ QueryOrder KvTree::queryOrder() const {
   for (int node = firstRoot_; node >= 0;) {
     order.ownBegin[node] = next;
     order.ownEnd[node] = next += links_[node].ownQueries;
-    // Where the walk goes up, every subtree that it leaves ends.
+    // When the walk goes up, every subtree that it leaves ends.
     const int after = nextInPreorder(node);
     const int stop = after < 0 ? -1 : nodes_[after].parent;
     for (int left = node; left != stop; left = nodes_[left].parent)

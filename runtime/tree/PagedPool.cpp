@@ -16,7 +16,7 @@ Result<PagedPool> PagedPool::make(const PoolOptions &options) {
   if (options.pageSize < 0 || options.pageSize > KvTree::kMaxTokens)
     return wrong("page size " + std::to_string(options.pageSize) + ", must be 0 to " +
                  std::to_string(KvTree::kMaxTokens));
-  // A page's number travels as int, and so does a slot of a contiguous cache.
+  // The number of a page, and of a slot of a contiguous cache, must fit into an int.
   const std::int64_t most = options.pageSize == 0 ? KvTree::kMaxTokens : INT_MAX;
   if (options.pages < 0 || options.pages > most)
     return wrong("a pool of " + std::to_string(options.pages) +
@@ -77,7 +77,7 @@ void PagedPool::setTable(std::int64_t address, int page) {
     table_.resize(static_cast<std::size_t>(address) + 1, -1);
   table_[address] = page;
   if (page < 0)
-    return; // nobody reads it, so no copy of the table needs to hear of it
+    return; // no range reads it, so copies of the table need not know
   changedBegin_ = changedBegin_ == changedEnd_ ? address : std::min(changedBegin_, address);
   changedEnd_ = std::max(changedEnd_, address + 1);
   if (changedPlaces_.size() >= std::max<std::size_t>(kLeastRememberedChanges, table_.size())) {
@@ -87,7 +87,7 @@ void PagedPool::setTable(std::int64_t address, int page) {
   changedPlaces_.push_back(static_cast<int>(address));
 }
 
-/// The caller has seen that there is one.
+/// The caller has checked that there is one.
 int PagedPool::takePage() {
   if (freePages_.empty()) {
     pageStates_.emplace_back();
@@ -98,8 +98,8 @@ int PagedPool::takePage() {
   return page;
 }
 
-/// Gives the addresses [begin, end) pages of their own and one user; the last page is filled up to
-/// `endToken`, a location.
+/// Gives the addresses [begin, end) a page and one user each; `endToken`, a location, is the end of the used
+/// slots in the last page.
 void PagedPool::fillNewPages(std::int64_t begin, std::int64_t end, std::int64_t endToken) {
   if (end > static_cast<std::int64_t>(users_.size()))
     users_.resize(static_cast<std::size_t>(end), 0);
@@ -114,7 +114,7 @@ void PagedPool::fillNewPages(std::int64_t begin, std::int64_t end, std::int64_t 
   }
 }
 
-/// One range less has tokens in the table's pages [begin, end).
+/// Counts one range less with tokens in the table's pages [begin, end).
 void PagedPool::uncover(std::int64_t begin, std::int64_t end) {
   std::int64_t freeBegin = begin;
   const auto giveUntil = [&](std::int64_t address) {
@@ -166,7 +166,7 @@ Result<std::vector<int>> PagedPool::allocateTogether(std::span<const int> tokens
   std::int64_t location = *begin * slotsPerPage_;
   for (int count : tokens) {
     const Entry entry{count == 0 ? 0 : static_cast<int>(location), count, 0, true};
-    // The first in a page is the user that fillNewPages counted.
+    // fillNewPages has counted the first range in a page as its user.
     if (count > 0 && location % slotsPerPage_ != 0)
       ++users_[firstPage(entry)];
     ranges.push_back(newRange(entry));

@@ -10,8 +10,8 @@
 
 namespace deft::tree {
 
-/// Tokens to copy in the memory that a pool manages, from slot to slot; a slot is page * page size + place in
-/// the page (contiguous: the place in the cache). 64 bits: a pool may hold more than 2^31 tokens' elements.
+/// Tokens to copy from slot to slot in the memory that a pool manages. A slot is page * page size + place in
+/// the page (contiguous: the place in the cache). 64 bits, since elements in a pool may exceed 2^31.
 struct TokenCopy {
   std::int64_t from = 0;
   std::int64_t to = 0;
@@ -25,18 +25,18 @@ struct PoolOptions {
   std::int64_t pages = 0; ///< physical pages; contiguous: tokens
 };
 
-/// Says which slots of a KV cache hold which tokens; the bytes are the caller's. A range is a run of tokens
-/// that keeps its order: a node of a tree. It has consecutive places in the page table (its location), so
-/// that a plan names it by start and length, while its pages lie anywhere. Without pages the location is the
-/// slot itself.
+/// Assigns the slots of a KV cache to tokens; the caller owns the bytes. A range is a sequence of tokens in
+/// fixed order: a node of a tree. Its places in the page table are consecutive (its location), so a plan
+/// describes it by start and length, while its pages may lie anywhere. Without pages the location is the
+/// slot.
 ///
-/// Ranges may share pages: neighbours that were allocated together or split, and those that share() made.
-/// A range that grows uses the rest of its last page if nobody else does, else takes a copy of its part of
-/// that page. Where the places behind it in the table are taken, it moves to others: its location changes,
-/// its pages do not (contiguous: its tokens are copied).
+/// Ranges may share pages: ranges that were allocated together or split, and those made by share(). A growing
+/// range fills its last page if no other range uses the rest, else it gets a copy of its part of that page.
+/// If the next places of the table are taken, the range moves: its location changes, but its pages do not
+/// (contiguous: its tokens are copied).
 ///
-/// A call that fails changes nothing. The copies that a call returns are to be made in their order, before
-/// anything is written to the slots that it or a later call hands out; those of one call can be made at once.
+/// A failed call changes nothing. Make the copies that calls return in the order of the calls, before you
+/// write to any slot from this call or a later one. The copies of one call may run at the same time.
 class PagedPool {
 public:
   struct Range {
@@ -44,7 +44,7 @@ public:
     int tokens = 0;
   };
 
-  /// So many changes of the page table are remembered, or as many as it has entries.
+  /// Limit of remembered changes of the page table; a table with more entries remembers that many.
   static constexpr int kLeastRememberedChanges = 4096;
 
   static support::Result<PagedPool> make(const PoolOptions &options);
@@ -54,20 +54,20 @@ public:
   std::int64_t slots() const { return pages_ * slotsPerPage_; }
   std::int64_t usedPages() const;
   std::int64_t freePages() const { return pages_ - usedPages(); }
-  /// The most pages (contiguous: tokens) that lie free together in the table, what ranges keep for later left
-  /// out.
+  /// The most consecutive free pages of the table (contiguous: tokens), not counting pages that are reserved
+  /// for growing ranges.
   std::int64_t largestStretch() const { return addresses_.largestHole(); }
 
-  /// A new range, which begins a page where it has tokens.
+  /// A new range. If it has tokens, it begins a page.
   support::Result<int> allocate(int tokens);
 
-  /// New ranges back to back, as the tokens of a token tree lie best: they share pages.
+  /// New consecutive ranges, which share pages: the best layout for the tokens of a token tree.
   support::Result<std::vector<int>> allocateTogether(std::span<const int> tokens);
 
   /// Grows a range at its end.
   support::Result<std::vector<TokenCopy>> append(int range, int tokens);
 
-  /// Cuts a range before its token `position`; the new range, which is returned, has the first part.
+  /// Cuts a range before its token `position`. Returns the new range, which has the first part.
   support::Result<int> split(int range, int position);
 
   /// A new range with the same first tokens, in the same pages.
@@ -80,16 +80,16 @@ public:
   }
   Range range(int range) const { return {ranges_[range].location, ranges_[range].tokens}; }
 
-  /// The physical page of each page of the table, -1 where it has none; empty without pages. Entries change
-  /// only by calls of this class.
+  /// The physical page of each page of the table; -1: none. Empty without pages. Only calls of this class
+  /// change it.
   const std::vector<int> &pageTable() const { return table_; }
   /// Pages of the table that changed since the last markTableRead: [begin, end), empty when begin == end.
   std::int64_t changedTableBegin() const { return changedBegin_; }
   std::int64_t changedTableEnd() const { return changedEnd_; }
   void markTableRead() { changedBegin_ = changedEnd_ = 0; }
 
-  /// For any number of readers with copies of the table: how often an entry was set so far, and the places
-  /// set since then, some perhaps more than once. None: that is too long ago to be known, so read all of it.
+  /// For readers that keep copies of the table: the number of changes so far, and the places changed since an
+  /// earlier number, perhaps with repeats. None: too long ago, so read the whole table.
   std::uint64_t tableChanges() const { return forgottenChanges_ + changedPlaces_.size(); }
   std::optional<std::span<const int>> changesSince(std::uint64_t changes) const {
     if (changes < forgottenChanges_)
@@ -97,29 +97,29 @@ public:
     return std::span(changedPlaces_).subspan(static_cast<std::size_t>(changes - forgottenChanges_));
   }
 
-  /// Where the token at a location lies.
+  /// The slot of the token at a location.
   std::int64_t slotOf(int location) const {
     return pageSize_ == 0
                ? location
                : static_cast<std::int64_t>(table_[location / pageSize_]) * pageSize_ + location % pageSize_;
   }
 
-  /// Adds the copies that bring tokens from a location to another, as few as the pages allow.
+  /// Appends the copies that move tokens from one location to another, as few as the pages allow.
   void addCopies(int fromLocation, int toLocation, int tokens, std::vector<TokenCopy> &copies) const;
 
-  /// Counts everything anew, slowly, and says what does not agree: for tests.
+  /// Recomputes every count, slowly, and describes the first mismatch: for tests.
   support::Result<void> verify() const;
 
 private:
   struct Entry {
     int location = 0;
     int tokens = 0;
-    std::int64_t reserve = 0; ///< pages of the table behind its last, kept for it to grow
+    std::int64_t reserve = 0; ///< pages of the table behind its last, reserved for growth
     bool isUsed = false;
   };
   struct PageState {
-    int entries = 0; ///< of the table
-    int fill = 0;    ///< no token lies in a slot from here on
+    int entries = 0; ///< entries of the table that name it
+    int fill = 0;    ///< slots from here on hold no token
   };
 
   PagedPool(const PoolOptions &options, std::int64_t addresses)
@@ -151,13 +151,13 @@ private:
   AddressSpace addresses_; ///< pages of the table; contiguous: the slots
   std::int64_t reserved_ = 0;
   std::vector<int> table_;
-  std::vector<int> users_; ///< of each page of the table (contiguous: slot): ranges with tokens in it
-  std::vector<PageState> pageStates_; ///< of each physical page that was ever used
+  std::vector<int> users_; ///< for each page of the table (contiguous: slot): the ranges with tokens in it
+  std::vector<PageState> pageStates_; ///< for each physical page that was ever used
   std::vector<int> freePages_;
   std::vector<Entry> ranges_;
   std::vector<int> freeRanges_;
   std::int64_t changedBegin_ = 0, changedEnd_ = 0;
-  std::vector<int> changedPlaces_; ///< as many as the table has, or some thousands
+  std::vector<int> changedPlaces_; ///< at most kLeastRememberedChanges, or the table's size
   std::uint64_t forgottenChanges_ = 0;
 };
 

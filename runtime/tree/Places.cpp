@@ -39,14 +39,14 @@ support::Result<void> checkPlaces(const KvTree &tree) {
     if (nodes[static_cast<std::size_t>(i)].isAlive && nodes[static_cast<std::size_t>(i)].tokens > 0)
       placed.push_back(i);
   const auto locationOf = [&](int i) { return nodes[static_cast<std::size_t>(i)].location; };
-  // Nodes of several ranks lie in caches of their own.
+  // Nodes of different ranks lie in different caches.
   const Ranks *const ranks = tree.ranks();
   const bool isByNode = ranks && ranks->layout() == RankLayout::ByNode;
   const auto holderOf = [&](int i) { return isByNode ? ranks->holderOf(i, 0) : 0; };
   std::sort(placed.begin(), placed.end(), [&](int a, int b) {
     return std::tuple(holderOf(a), locationOf(a), a) < std::tuple(holderOf(b), locationOf(b), b);
   });
-  // As long as no two overlap, each ends before the next begins, so neighbours are enough.
+  // Until two nodes overlap, each ends before the next begins, so comparing neighbours is enough.
   for (std::size_t i = 1; i < placed.size(); ++i) {
     const Node &before = nodes[static_cast<std::size_t>(placed[i - 1])];
     if (holderOf(placed[i - 1]) == holderOf(placed[i]) &&

@@ -5,13 +5,13 @@
 
 namespace deft::tree {
 
-/// Whether each living node is placed. The error names one of which nobody
-/// has.
+/// Checks that each living node with tokens is placed. The error names the
+/// first node that is not, with its number of tokens.
 support::Result<void> checkPlaced(const KvTree &tree);
 
-/// Whether all living nodes have slots of their own. A tree does not look at the locations that it is given:
-/// where those of two nodes overlap, one of the two reads the other's tokens. The error names two such nodes.
-/// In time n log n.
+/// Checks that no two living nodes share a slot. A tree accepts any locations: if two nodes
+/// overlap, one of them reads the other's tokens. The error names two such nodes. Takes time n log
+/// n.
 support::Result<void> checkPlaces(const KvTree &tree);
 
 } // namespace deft::tree

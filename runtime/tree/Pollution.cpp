@@ -4,8 +4,8 @@
 
 #include <string>
 
-/// Which tokens are polluted: a mark a slot of the cache, so that forks, splits and prunes, which leave
-/// tokens where they are, have nothing to do.
+/// Which tokens are polluted: a mark for each slot of the cache. Forks, splits and prunes do not move tokens,
+/// so they need not change marks.
 namespace deft::tree {
 
 using support::Result;

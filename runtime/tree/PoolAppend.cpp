@@ -5,20 +5,20 @@
 #include <algorithm>
 #include <string>
 
-/// Ranges that grow: in their last page, behind it, or at other places of the table.
+/// Ranges that grow: in their last page, directly behind it, or by moving to other places of the table.
 namespace deft::tree {
 
 using support::Result;
 
 namespace {
 
-/// Places in the table that a range which begins to grow keeps behind it, in pages. Later ones double, so a
-/// range of n pages moves at most log n times.
+/// Places in the table, in pages, that are reserved behind a range when it begins to grow. Later reserves
+/// double, so a range of n pages moves at most log n times.
 constexpr std::int64_t kFirstReserve = 8;
 
 } // namespace
 
-/// Places for `needed` pages of the table and, if there is room, `reserve` behind them.
+/// Takes places for `needed` pages of the table and, if there is room, `reserve` more behind them.
 std::optional<std::int64_t> PagedPool::takeAddresses(std::int64_t needed, std::int64_t &reserve) {
   if (const auto begin = addresses_.take(needed + reserve))
     return begin;
@@ -26,7 +26,7 @@ std::optional<std::int64_t> PagedPool::takeAddresses(std::int64_t needed, std::i
   return addresses_.take(needed);
 }
 
-/// Whether the slots behind the range's last token, in its page, can be its own.
+/// Whether the range may use the slots behind its last token, in the same page.
 bool PagedPool::ownsRestOfLastPage(const Entry &entry) const {
   const std::int64_t address = endPage(entry) - 1;
   const PageState &page = pageStates_[table_[address]];
@@ -44,7 +44,7 @@ Result<std::vector<TokenCopy>> PagedPool::append(int range, int tokens) {
   if (tokens == 0)
     return std::vector<TokenCopy>();
   auto copies = tryAppend(entry, tokens);
-  if (!copies && reserved_ > 0) { // what others only keep for later may be what lacks
+  if (!copies && reserved_ > 0) { // the missing places may be reserves of other ranges
     dropReserves();
     copies = tryAppend(entry, tokens);
   }
@@ -55,7 +55,7 @@ Result<std::vector<TokenCopy>> PagedPool::tryAppend(Entry &entry, int tokens) {
   if (entry.tokens == 0)
     return moveAndAppend(entry, tokens, false);
 
-  const int used = (entry.location + entry.tokens) % slotsPerPage_; // slots of the last page, 0: all
+  const int used = (entry.location + entry.tokens) % slotsPerPage_; // slots of the last page; 0: all
   if (used != 0 && !ownsRestOfLastPage(entry))
     return moveAndAppend(entry, tokens, true);
   const int inLast = used == 0 ? 0 : std::min(tokens, slotsPerPage_ - used);
@@ -81,23 +81,23 @@ Result<std::vector<TokenCopy>> PagedPool::tryAppend(Entry &entry, int tokens) {
   return std::vector<TokenCopy>();
 }
 
-/// Grows a range at other places of the table. Its pages go with it, but for the last one where the range
-/// must not write there: its tokens in it are copied to a page of its own.
+/// Moves a range to other places of the table and grows it. Its pages move along, except for the last one if
+/// the range must not write there: its tokens in that page are copied to a page of its own.
 Result<std::vector<TokenCopy>> PagedPool::moveAndAppend(Entry &entry, int tokens, bool copiesTail) {
   const std::int64_t first = firstPage(entry), end = endPage(entry);
   const std::int64_t kept = pageSize_ == 0 ? 0 : end - first - (copiesTail ? 1 : 0);
   const std::int64_t total = static_cast<std::int64_t>(entry.tokens) + tokens;
-  // Tokens at the end that come to lie in new pages, from the beginning of the first of them.
+  // Tokens at the end that will lie in new pages, counted from the beginning of the first of these.
   const int offset = entry.location % slotsPerPage_; // of the first token in its page
   const std::int64_t inKept = kept == 0 ? 0 : kept * slotsPerPage_ - offset;
   const std::int64_t keptTokens = std::min<std::int64_t>(inKept, entry.tokens);
   const std::int64_t inNew = kept == 0 ? total : total - inKept;
-  const std::int64_t fresh = pagesFor(inNew); // at least one: else the range would have grown where it was
+  const std::int64_t fresh = pagesFor(inNew); // at least one: otherwise the range would grow in place
   if (fresh > freePages())
     return outOfSpace(fresh);
   std::int64_t reserve = std::max(kFirstReserve, pageSize_ == 0 ? (kept + fresh) / 2 : kept + fresh);
   if (pageSize_ == 0)
-    reserve = std::min(reserve, addresses_.free() / 8); // here a reserve is memory that others lack
+    reserve = std::min(reserve, addresses_.free() / 8); // here a reserve takes memory that others need
   const auto begin = takeAddresses(kept + fresh, reserve);
   if (!begin)
     return outOfSpace(fresh);

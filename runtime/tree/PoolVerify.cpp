@@ -58,7 +58,7 @@ Result<void> PagedPool::verify() const {
       ++entries[table_[i]];
     }
   for (int page : freePages_)
-    if (--entries[page] != -1) // free once, and in no entry
+    if (--entries[page] != -1) // free once, and not in any entry
       return broken("used or free twice: page", page);
   for (std::size_t i = 0; i < entries.size(); ++i)
     if (entries[i] == 0 || (entries[i] > 0 && entries[i] != pageStates_[i].entries))

@@ -9,7 +9,7 @@ namespace deft::tree {
 
 namespace {
 
-/// Gives pages of a node to ranks. A page that has a holder keeps it: nodes may end inside of one.
+/// Assigns pages of a node to ranks. A page that has a holder keeps it: nodes may end inside pages.
 class Proposal {
 public:
   Proposal(int count, int pageSize) : pageSize_(pageSize), tokens_(static_cast<std::size_t>(count), 0) {}
@@ -17,7 +17,7 @@ public:
   void split(const Node &node) {
     const int first = node.location / pageSize_, end = endPage(node), pages = end - first;
     const int count = static_cast<int>(tokens_.size());
-    // The last parts are the longest: ranks that have least take them.
+    // The last parts are the longest, so they go to the ranks with the fewest tokens.
     std::vector<int> ranks(tokens_.size());
     std::iota(ranks.begin(), ranks.end(), 0);
     std::stable_sort(ranks.begin(), ranks.end(), [&](int a, int b) {
@@ -30,7 +30,7 @@ public:
   }
   void giveWhole(const Node &node) {
     const auto least = std::min_element(tokens_.begin(), tokens_.end()) - tokens_.begin();
-    // What begins in a page that a rank has goes on there: else a step of one page would need two.
+    // Tokens that begin in a page of some rank continue there: otherwise a step of one page would need two.
     const int first = node.location / pageSize_;
     const int before = node.location % pageSize_ != 0 ? holder(first) : Ranks::kNobody;
     for (int page = first; page < endPage(node); ++page)
@@ -56,7 +56,7 @@ private:
   }
 
   int pageSize_;
-  std::vector<std::int64_t> tokens_; ///< of each rank
+  std::vector<std::int64_t> tokens_; ///< for each rank
   std::vector<int> holders_;
 };
 
@@ -75,7 +75,7 @@ std::vector<int> proposeHolders(const KvTree &tree, int count, int pageSize) {
   for (int node = tree.firstRoot(); node >= 0; node = tree.nextInPreorder(node))
     if (isShared(node))
       proposal.split(tree.nodes()[static_cast<std::size_t>(node)]);
-  // The longest first, so that ranks end with about as many.
+  // The longest first, so that all ranks get about the same number.
   std::vector<int> whole;
   for (int node = tree.firstRoot(); node >= 0; node = tree.nextInPreorder(node))
     if (!isShared(node) && tree.nodes()[static_cast<std::size_t>(node)].tokens > 0)

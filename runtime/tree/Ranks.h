@@ -7,35 +7,35 @@
 
 namespace deft::tree {
 
-/// How the tokens of a tree are spread over the caches of several ranks.
+/// How the tokens of a tree are distributed over the caches of several ranks.
 enum class RankLayout {
-  /// A node's location counts the tokens of all caches together, `unit` at a time: location x lies on rank
-  /// (x / unit) mod count, there at x / (unit * count) * unit + x mod unit.
+  /// A node's location counts the tokens of all caches together, in turns of `unit` tokens. Location x lies
+  /// on rank (x / unit) mod count, there at x / (unit * count) * unit + x mod unit.
   Interleaved,
-  /// The location x lies on the rank that holders[x / unit] says, there at x.
+  /// Location x lies on rank holders[x / unit], there at x.
   ByPage,
-  /// A node lies on the rank that holders[node] says, there at its location.
+  /// A node lies on rank holders[node], there at its location.
   ByNode,
 };
 
-/// Tokens of a node that lie next to each other in a rank's cache.
+/// Tokens of a node that are consecutive in a rank's cache.
 struct HeldTokens {
-  int begin = 0, end = 0; ///< of the node: the first one, and past the last one
-  int tokens = 0;         ///< that the rank holds; fewer than end - begin where others hold some between them
-  int location = 0;       ///< of the first one in the rank's cache
+  int begin = 0, end = 0; ///< of the node: the first token, and the end
+  int tokens = 0;         ///< held by this rank; fewer than end - begin if others hold some between
+  int location = 0;       ///< of the first token, in the rank's cache
 };
 
-/// Which tokens of a tree lie in the cache of this rank. All ranks have the same value except `rank`.
+/// Which tokens of a tree lie in this rank's cache. All ranks have the same value, except for `rank`.
 class Ranks {
 public:
   static constexpr int kMost = 64;
-  /// A holder that is not known yet: of pages or nodes without tokens.
+  /// The holder of pages or nodes without tokens: not known yet.
   static constexpr int kNobody = -1;
 
-  /// The holder of tokens that a node does not have yet.
+  /// The holder of tokens that a node will gain.
   enum class Holder { Own, Other, Several };
 
-  /// `holders` is empty where the layout does not read it.
+  /// `holders` is empty for a layout that does not need it.
   static support::Result<Ranks> make(int count, int rank, RankLayout layout, int unit,
                                      std::vector<int> holders = {});
 
@@ -47,15 +47,15 @@ public:
 
   /// The rank that holds this location of a node, or kNobody.
   int holderOf(int node, int location) const;
-  /// Tokens before this location that the rank holds, of interleaved ones: where the next one lies.
+  /// For interleaved tokens: how many before this location the rank holds, and so where the next one lies.
   int heldBefore(int location) const;
 
-  /// Appends what the rank holds of the tokens [begin, end) of a node that begins at `location`. With
-  /// `mayJoin` tokens that follow each other in the rank's cache are one entry, whatever lies between them.
+  /// Appends the parts of the tokens [begin, end) that the rank holds, for a node that begins at `location`.
+  /// With `mayJoin`, tokens that are consecutive in the rank's cache form one entry, even across gaps.
   void find(int node, int location, int begin, int end, bool mayJoin, std::vector<HeldTokens> &to) const;
-  /// How many of an entry's tokens lie before the token `end` of the node.
+  /// How many tokens of an entry lie before token `end` of the node.
   int countBefore(const HeldTokens &held, int location, int end) const;
-  /// Who will hold the tokens [begin, end) of the node.
+  /// The future holder of the tokens [begin, end) of the node.
   Holder holderOfNext(int node, int location, int begin, int end) const;
 
   bool operator==(const Ranks &) const = default;
@@ -68,15 +68,15 @@ private:
 
 class KvTree;
 
-/// Whether each token of the tree has a holder; the error names one that has none. True without ranks.
+/// Checks that each token of the tree has a holder; the error names one without. Succeeds without ranks.
 support::Result<void> checkHeld(const KvTree &tree);
 
-/// A layout by pages for a tree: entry p is the rank of the page at location p * pageSize. Nodes with several
-/// readers are split evenly, in whole pages; what one query or leaf has by itself lies on one rank, that
-/// which has the least so far. The same tree gives the same layout on all ranks.
+/// Proposes a layout by pages: entry p is the rank of the page at location p * pageSize. Nodes with several
+/// readers are split evenly, in whole pages. Tokens of only one query or leaf all go to one rank, the one
+/// with the fewest so far. The same tree gives the same layout on all ranks.
 std::vector<int> proposeHolders(const KvTree &tree, int count, int pageSize);
 
-/// All that ranks must agree on: nodes, queries, and the layout except `rank`.
+/// A hash of everything that ranks must agree on: nodes, queries, and the layout except `rank`.
 std::uint64_t hashOf(const KvTree &tree);
 
 } // namespace deft::tree

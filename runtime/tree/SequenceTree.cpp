@@ -49,7 +49,7 @@ Result<std::vector<int>> SequenceTree::addTokenTree(int sequence, std::span<cons
   for (std::size_t i = 0; i < parents.size(); ++i) {
     const auto node =
         tree_.addNode(parents[i] < 0 ? sequence : nodes[parents[i]], 1, pool_.range((*ranges)[i]).location);
-    if (!node) { // too many nodes, or too long a path
+    if (!node) { // too many nodes, or a path that is too long
       for (std::size_t done = 0; done < nodes.size(); ++done)
         if (parents[done] < 0)
           (void)tree_.prune(nodes[done]);
@@ -66,14 +66,14 @@ Result<std::vector<int>> SequenceTree::addTokenTree(int sequence, std::span<cons
   return nodes;
 }
 
-/// The node's range grows, and the node learns where it lies now.
+/// Grows the node's range and updates the node's location.
 Result<std::vector<TokenCopy>> SequenceTree::growRange(int node, int tokens) {
   auto copies = pool_.append(ranges_[node], tokens);
   if (!copies)
     return copies;
   const int location = pool_.range(ranges_[node]).location;
   if (location != tree_.nodes()[node].location)
-    (void)tree_.place(node, location); // cannot fail: the pool's table is no larger than the tree's
+    (void)tree_.place(node, location); // cannot fail: the pool's table is not larger than the tree's
   copyPolluted(*copies);
   setPolluted({node, tree_.nodes()[node].tokens, tokens}, false);
   return copies;
@@ -104,11 +104,11 @@ Result<int> SequenceTree::fork(int node, std::optional<int> position) {
   if (wasSplit)
     setRange(upper, pool_.split(ranges_[node], *position).value());
   setRange(*branch, pool_.allocate(0).value());
-  (void)tree_.place(*branch, pool_.range(ranges_[*branch]).location); // of no tokens: cannot fail
+  (void)tree_.place(*branch, pool_.range(ranges_[*branch]).location); // it has no tokens, so this cannot fail
   return branch;
 }
 
-/// Gives back the ranges of what has died among dying_.
+/// Frees the ranges of those nodes of dying_ that are dead.
 void SequenceTree::releaseDead() {
   for (int node : dying_)
     if (!tree_.isAlive(node)) {
@@ -134,8 +134,8 @@ Result<std::vector<TokenCopy>> SequenceTree::accept(int sequence, int last) {
   const auto tokens = tree_.checkAccept(sequence, last);
   if (!tokens)
     return tokens.error();
-  // The new places are taken while the accepted tokens still have theirs, so no copy writes where another
-  // reads.
+  // Takes the new places while the accepted tokens still have their old ones, so that no copy overwrites the
+  // source of another.
   const int before = tree_.nodes()[sequence].tokens;
   auto copies = growRange(sequence, *tokens);
   if (!copies)

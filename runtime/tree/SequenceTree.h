@@ -13,15 +13,15 @@ namespace deft::tree {
 /// Consecutive tokens of a node.
 struct NodeTokens {
   int node = 0;
-  int first = 0; ///< of the node, from 0
+  int first = 0; ///< number in the node, from 0
   int tokens = 0;
 
   bool operator==(const NodeTokens &) const = default;
 };
 
-/// A tree whose tokens lie in a pool: what a decode loop drives. The operations are those of KvTree; each
-/// gives or takes the memory that it needs, and keeps the nodes' locations. Some return copies, which the
-/// caller makes in its cache (see PagedPool for when). A call that fails changes nothing.
+/// A tree whose tokens lie in a pool, for decode loops. Its operations are those of KvTree, and each also
+/// allocates or frees memory and keeps the nodes' locations up to date. The caller makes the copies that some
+/// of them return (PagedPool says when). A failed call changes nothing.
 class SequenceTree {
 public:
   static support::Result<SequenceTree> make(const PoolOptions &options);
@@ -31,21 +31,21 @@ public:
 
   support::Result<int> addNode(int parent, int tokens);
 
-  /// The guessed tokens of a step of speculative decoding, below `sequence`: a node for each, of one token,
-  /// back to back in memory. parents[i] is an earlier token, or -1 for the sequence itself.
+  /// The guessed tokens of one step of speculative decoding, below `sequence`: a node for each token,
+  /// consecutive in memory. parents[i] is an earlier token, or -1 for the sequence itself.
   support::Result<std::vector<int>> addTokenTree(int sequence, std::span<const int> parents);
 
   support::Result<std::vector<TokenCopy>> append(int leaf, int tokens);
   support::Result<int> split(int node, int position);
   support::Result<int> fork(int node, std::optional<int> position = std::nullopt);
 
-  /// The pages that only the pruned nodes had are free again.
+  /// Frees the pages that only the pruned nodes used.
   support::Result<void> prune(int node);
 
-  /// The copies bring the accepted tokens behind those of the sequence.
+  /// The copies move the accepted tokens behind those of the sequence.
   support::Result<std::vector<TokenCopy>> accept(int sequence, int last);
 
-  /// Follows a tree that lives elsewhere, as a workload's.
+  /// Repeats an edit of another tree, such as a workload's.
   support::Result<std::vector<TokenCopy>> apply(const TreeEdit &edit);
 
   support::Result<int> addQuery(int node, std::optional<int> position = std::nullopt) {
@@ -54,18 +54,18 @@ public:
   support::Result<void> setQueries(std::span<const Query> queries) { return tree_.setQueries(queries); }
   void clearQueries() { tree_.clearQueries(); }
 
-  /// Tokens whose K and V follow from sparse attention differ from what full attention would have made of
-  /// them: they are polluted until somebody computes them again. Branches share what they share of it, and
-  /// copies take it along. New tokens are not polluted.
+  /// A token is polluted if its K and V were computed with sparse attention, so they differ from the results
+  /// of full attention, until correct() marks it as computed again. Branches share the marks of shared
+  /// tokens, and copies carry them along. New tokens are not polluted.
   support::Result<void> pollute(std::span<const NodeTokens> tokens);
-  /// All that are, parents before children: in this order each can be computed from what is before it.
+  /// All polluted tokens, parents before children: an order in which they can be computed again.
   std::vector<NodeTokens> polluted() const;
   support::Result<void> correct(std::span<const NodeTokens> tokens);
 
-  /// Spreads the tokens over ranks (KvTree::setRanks).
+  /// Distributes the tokens over ranks (KvTree::setRanks).
   void setRanks(std::optional<Ranks> ranks) { tree_.setRanks(std::move(ranks)); }
 
-  /// For who keeps a copy of the page table: from now on only later changes count as such.
+  /// For callers that keep a copy of the page table: only later changes count from now on.
   void markTableRead() { pool_.markTableRead(); }
 
 private:
@@ -81,8 +81,8 @@ private:
 
   KvTree tree_;
   PagedPool pool_;
-  std::vector<int> ranges_;      ///< of each node, -1: none
-  std::vector<bool> isPolluted_; ///< of each slot of the cache; empty: none was ever
+  std::vector<int> ranges_;      ///< of each node; -1: none
+  std::vector<bool> isPolluted_; ///< for each slot of the cache; empty: none ever was
   std::vector<int> dying_;       ///< nodes that a call is about to remove
 };
 

@@ -28,15 +28,15 @@ std::string lineAndColumn(std::string_view text, std::size_t byte) {
   return std::to_string(line) + ":" + std::to_string(column);
 }
 
-/// Finds what is wrong with a text, and a key that stands twice in its object. The callback of a parser
-/// would, too, but takes quadratic time over long arrays.
+/// Finds the fault of a text, or a repeated key in an object. A parser's callback could do the same, but
+/// takes quadratic time over long arrays.
 struct Watch : nlohmann::json_sax<json> {
   explicit Watch(std::string_view whole) : text(whole) {}
 
   std::string_view text;
   std::vector<std::set<std::string>> open;
   std::string repeated;
-  std::string fault; ///< empty: there is none
+  std::string fault; ///< empty: no fault
 
   bool start_object(std::size_t) override {
     open.emplace_back();

@@ -8,16 +8,16 @@
 #include <string>
 #include <string_view>
 
-/// Reading JSON that people and other programs write: every surprise is an error that names its place.
+/// Reads JSON from people and other programs strictly: anything unexpected is an error that names its place.
 namespace deft::tree {
 
-/// Whether brackets nest deeper than anything that deftc reads: what copies and prints JSON recurses.
+/// Whether brackets nest deeper than in any file of deftc: code that copies and prints JSON recurses.
 bool isNestedTooDeep(std::string_view text);
 
-/// JSON's own grammar, and no key twice in an object (a parser would keep the last one silently).
+/// Accepts exactly JSON's grammar, without repeated keys (a parser would silently keep the last one).
 support::Result<nlohmann::json> parseStrictJson(std::string_view text);
 
-/// `where` is an object with all keys of `needed`, and beside them at most those of `optional`.
+/// Checks that `where` is an object with all keys of `needed` and otherwise only keys of `optional`.
 support::Result<void> checkKeys(const nlohmann::json &object, const std::string &where,
                                 std::initializer_list<const char *> needed,
                                 std::initializer_list<const char *> optional = {});

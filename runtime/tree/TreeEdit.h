@@ -4,15 +4,15 @@
 
 namespace deft::tree {
 
-/// One change of a tree, as a value: what a workload does between two steps, and what a tree elsewhere
-/// repeats to follow it. Indices are given out in a fixed order, so the same edits make the same tree.
+/// One change of a tree, as a value: workloads make them between steps, and copies of the tree repeat them.
+/// Indices are assigned in a fixed order, so the same edits give the same tree.
 struct TreeEdit {
   enum class Kind {
-    AddNode, ///< below `node` (-1: a root), of `value` tokens
-    Append,  ///< `value` tokens to the leaf `node`
-    Split,   ///< `node` at position `value`
-    Prune,   ///< `node` and all below it
-    Accept,  ///< below the sequence `node`, the path to the node `value`
+    AddNode, ///< adds a node of `value` tokens below `node` (-1: a root)
+    Append,  ///< adds `value` tokens to the leaf `node`
+    Split,   ///< splits `node` at position `value`
+    Prune,   ///< removes `node` and its subtree
+    Accept,  ///< accepts the path from the sequence `node` to the node `value`
   };
 
   Kind kind = Kind::AddNode;

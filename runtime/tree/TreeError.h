@@ -7,7 +7,7 @@
 
 namespace deft::tree {
 
-/// The input is wrong: an operation that a tree or a pool cannot do.
+/// The error for an operation that a tree or a pool cannot do with its arguments.
 inline support::Error wrong(std::string message, std::string hint = "") {
   return {support::ErrorCode::Diagnostics, std::move(message), std::move(hint)};
 }

@@ -17,7 +17,7 @@ namespace {
 constexpr std::size_t kMaxFileBytes = std::size_t{1} << 30;
 constexpr int kNewestVersion = 2;
 
-/// The version, or what is wrong.
+/// The version, or an error.
 Result<int> readHeader(const json &root) {
   if (!root.is_object() || !root.contains("format") || root["format"] != "deftc-tree")
     return wrong("not a tree file", "it must be an object with \"format\": \"deftc-tree\"");
@@ -60,7 +60,7 @@ Result<void> readNode(const json &node, const std::string &where, int version, T
   auto location = document.hasLocations ? readInt(node["location"], where + ".location") : Result<int>(0);
   if (!location)
     return location.error();
-  if (*location == KvTree::kNotPlaced) // which a tree has a use for, and a file none
+  if (*location == KvTree::kNotPlaced) // useful in a tree, but not in a file
     return wrong(where + ": location " + std::to_string(*location) + " of node " + std::to_string(index) +
                  " is outside the table, which has at most " + std::to_string(KvTree::kMaxTokens) +
                  " tokens");
@@ -131,7 +131,7 @@ Result<TreeDocument> parseTreeDocument(std::string_view text) {
 
 namespace {
 
-/// What a text is that was meant for another argument; null: it may be a tree.
+/// The kind of a text that was meant for another argument; null: it may be a tree.
 const char *otherKindOf(const std::string &text) {
   if (text.starts_with("DEFTPKG"))
     return "a package";

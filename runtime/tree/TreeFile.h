@@ -10,32 +10,32 @@
 ///   {"format": "deftc-tree", "version": 1,
 ///    "nodes":   [{"parent": -1, "tokens": 200}, {"parent": 0, "tokens": 7}],
 ///    "queries": [{"node": 1}, {"node": 0, "position": 150}]}
-/// Version 2 adds to a node, optionally, `name` and `location`, where its tokens lie in a cache. Without
-/// locations whoever runs the tree lays it out (CachePlacement.h).
+/// Version 2 adds optional keys to a node: `name`, and `location`, the place of its tokens in a cache.
+/// Without locations, programs that run the tree lay it out themselves (CachePlacement.h).
 namespace deft::tree {
 
-/// A tree and what else its file says.
+/// A tree and the other contents of its file.
 struct TreeDocument {
   KvTree tree;
-  std::vector<std::string> names; ///< of the nodes, empty ones where a node has none; or empty
-  bool hasLocations = false;      ///< then every node has one
+  std::vector<std::string> names; ///< one per node, empty for a node without one; or no entries
+  bool hasLocations = false;      ///< if set, every node has one
 };
 
-/// Reads strictly: an unknown or repeated key, a missing one or a number out of range is an error that
-/// names its place, like `queries[3].position`.
+/// Reads strictly: a key that is unknown, repeated or missing, or a number out of range, is an error that
+/// names its place, such as `queries[3].position`.
 support::Result<TreeDocument> parseTreeDocument(std::string_view json);
 support::Result<TreeDocument> readTreeDocument(const std::string &path);
 
-/// The tree alone, with its locations if the file has them.
+/// Only the tree, with its locations if the file has them.
 support::Result<KvTree> parseTree(std::string_view json);
 support::Result<KvTree> readTreeFile(const std::string &path);
 
-/// The order of the nodes in a file, which counts them without holes and parents first: by index where that
-/// is so in the tree already, else, in a tree that has lived, preorder.
+/// The order of the nodes in a file, which has no gaps and lists parents first: by index if that fits, else
+/// preorder (a new node may have taken a pruned one's number).
 std::vector<int> nodesInFileOrder(const KvTree &tree);
 
-/// Two trees of equal nodes and queries give equal text, one node or query a line. Version 1, unless names
-/// or locations make it 2. What is dead is not written.
+/// Trees with equal nodes and queries give equal text, with one node or query per line. It is version 2 if it
+/// has names or locations, else version 1. Dead nodes are not written.
 std::string formatTree(const KvTree &tree);
 std::string formatTree(const TreeDocument &document);
 support::Result<void> writeTreeFile(const std::string &path, const KvTree &tree);

@@ -8,7 +8,7 @@ TreeSummary summarize(const KvTree &tree) {
   TreeSummary summary;
   summary.nodes = tree.aliveNodes();
   summary.queries = static_cast<int>(tree.queries().size());
-  std::vector<int> seen(tree.nodes().size(), 0); // most tokens of each node that a query sees
+  std::vector<int> seen(tree.nodes().size(), 0); // for each node, the most tokens that a query sees
   for (const Query &query : tree.queries()) {
     seen[query.node] = std::max(seen[query.node], tree.seenTokens(query));
     summary.pathTokens += tree.pathTokens(query);

@@ -4,7 +4,7 @@
 
 namespace deft::test {
 
-/// As it was typed, but for quotes: for records.
+/// The command as it was typed, but without quotes: for records.
 inline std::string commandLine(int argc, const char *const *argv) {
   std::string line;
   for (int i = 0; i < argc; ++i)

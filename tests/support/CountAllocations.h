@@ -4,8 +4,8 @@
 #include <cstdlib>
 #include <new>
 
-/// Counts every call of operator new in the program, of all threads. It replaces the operators, so one file
-/// of a program includes it, and no other.
+/// Counts every call of operator new in the program, from all threads. It defines the operators, so exactly
+/// one file of a program may include it.
 namespace deft::test {
 
 inline std::atomic<long long> allocations = 0;
@@ -23,7 +23,7 @@ inline void *allocateOrThrow(std::size_t bytes) {
 
 } // namespace deft::test
 
-// GCC 12 sees one half of the pairs below where it inlines the other.
+// GCC 12 inlines only one function of each pair below and then warns about a mismatch.
 #pragma GCC diagnostic ignored "-Wmismatched-new-delete"
 
 void *operator new(std::size_t bytes) { return deft::test::allocateOrThrow(bytes); }

@@ -1,6 +1,6 @@
 #pragma once
 
-/// What a program does with a driver of its own accord, for tests that stand for one.
+/// Driver functions that user programs call themselves, for tests that play such a program.
 extern "C" {
 int cuStreamCreate(void **stream, unsigned flags);
 int cuStreamBeginCapture_v2(void *stream, int mode);

@@ -5,12 +5,12 @@
 #include <string>
 #include <vector>
 
-/// A CUDA driver without a device: memory of the "device" is the host's, and what is put on a stream is done
-/// at once. Our kernels are done in plain C++ (FakeKernels.h), graphs are recorded and replayed. It is a
-/// library of its own, which device::Driver::load opens in place of NVIDIA's (path: DEFT_FAKE_CUDA), so that
-/// tests see which calls a program makes and in which order.
+/// A CUDA driver without a device: the memory of the "device" is the host's, and work on a stream is done at
+/// once. Our kernels run as plain C++ (FakeKernels.h); graphs are recorded and replayed. It is a separate
+/// library, which device::Driver::load opens instead of NVIDIA's (path: DEFT_FAKE_CUDA). So tests see which
+/// calls a program makes, and in which order.
 ///
-/// Device 0 is a GPU of compute capability 9.0 with 132 multiprocessors, device 1 one of 8.0, device 2 one of
+/// Device 0 is a GPU of compute capability 9.0 with 132 multiprocessors; device 1 has 8.0 and device 2 has
 /// 7.5.
 namespace deft::fake_cuda {
 
@@ -21,8 +21,8 @@ struct Call {
   std::string kernel = {}; ///< launched
   unsigned blocks = 0;
   int cluster = 1;                  ///< blocks
-  bool isDependent = false;         ///< may begin before the kernel before it has ended
-  std::vector<std::byte> args = {}; ///< the first argument's first bytes, as many as any kernel takes
+  bool isDependent = false;         ///< may start before the previous kernel has ended
+  std::vector<std::byte> args = {}; ///< the beginning of the first argument, as long as any kernel's
   const void *context = nullptr;    ///< current on the calling thread
 
   template <typename T> T argsAs() const {
@@ -32,17 +32,17 @@ struct Call {
   }
 };
 
-/// What a tensor map of this driver holds: what it was made for.
+/// The contents of a tensor map of this driver: the arguments that it was made from.
 struct TensorMap {
   const void *address;
   unsigned long long rank, sizes[5], box[5];
 };
 
-/// The calls since the last time, of all threads. Questions (names, attributes, versions, errors' texts) and
-/// changes of the current context are left out.
+/// The calls of all threads since the last call of this function, without queries (names, attributes,
+/// versions, error texts) and changes of the current context.
 std::vector<Call> takeCalls();
 
-/// What the kernels compute: softmax attention without hooks. A template's arguments do not reach a driver.
+/// The attention that the kernels compute: softmax without hooks. A driver does not see template arguments.
 struct Variant {
   int queryHeads = 2;
   int kvHeads = 1;
@@ -50,25 +50,25 @@ struct Variant {
   int pageSize = 0; ///< 0: contiguous
   bool isBf16 = true;
   float scale = 1;
-  /// Where it selects: groups of a query's heads, and lists; 0: as many as KV heads.
+  /// For a variant that selects: groups of a query's heads, and lists; 0: the number of KV heads.
   int worthGroups = 0, lists = 0;
-  /// Of a latent cache, elements of q and of K, in which V is the first headDim; 0: K and V are separate.
+  /// For a latent cache: elements of q and of K, whose first headDim are V; 0: K and V are separate.
   int latentDim = 0;
-  /// Of a cache whose V has headDim elements of its own, those of q and of K; 0: as many.
+  /// For a separate V of headDim elements: elements of q and of K; 0: also headDim.
   int otherKeyDim = 0;
 
   int keyDim() const { return latentDim > 0 ? latentDim : otherKeyDim > 0 ? otherKeyDim : headDim; }
 };
 
-/// Of all kernels launched from now on. Where nobody sets one: DEFT_FAKE_CUDA_VARIANT of the environment,
-/// "query_heads,kv_heads,head_dim,page_size,bf16|f16,scale", ",groups,lists" where it selects (0,0 where it
-/// does not), and ",latent" behind these of a latent cache.
+/// Sets the variant of all later launches. The default is the environment variable DEFT_FAKE_CUDA_VARIANT:
+/// "query_heads,kv_heads,head_dim,page_size,bf16|f16,scale", then ",groups,lists" if it selects (or 0,0 if it
+/// does not but more follows), then ",latent" for a latent cache.
 void setVariant(const Variant &variant);
 
-/// From now on calls of this function give this error; 0 ends it.
+/// All later calls of this function return this error; 0 ends that.
 void failAt(const std::string &function, int error);
 
-/// Whether events are over as soon as they are recorded, as they are from the start.
+/// Whether events complete as soon as they are recorded, which is the default.
 void setEventsDone(bool areDone);
 
 /// Of the driver's own functions: notes the call, gives what it is to return.

@@ -8,26 +8,26 @@
 #include "templates/deft/union_abi.h"
 #include "tests/support/FakeCuda.h"
 
-/// What the kernels of templates/deft do, a block after the other, for the fake driver.
+/// The kernels of templates/deft in plain C++, one block after the other, for the fake driver.
 namespace deft::fake_cuda {
 
-/// Which attention of a variant that selects; others have the full one.
+/// Which attention of a variant that selects; other variants have only the full one.
 enum class Layer { Full, Selecting, Sparse, United };
 void attend(const Variant &variant, const abi::AttendArgs &args, unsigned blocks, Layer layer = Layer::Full);
 void select(const Variant &variant, const abi::SelectArgs &args, unsigned lists);
 void unite(const Variant &variant, const abi::UniteArgs &args, unsigned blocks);
 void merge(const Variant &variant, const abi::MergeArgs &args, unsigned blocks);
-/// Of the hook `query = 2 * x`.
+/// For the hook `query = 2 * x`.
 void makeQueries(const Variant &variant, const abi::QueryArgs &args, unsigned blocks);
 
 void growPlan(const abi::GrowArgs &args);
 void checkPages(const abi::PageCheckArgs &args);
 void checkLists(const abi::ListCheckArgs &args, unsigned queries);
-/// Launches are over before the next one begins, so a rank whose flag is not there is late at once.
+/// A launch ends before the next one begins, so a rank whose flag is missing is late at once.
 void mergePeers(const abi::PeersArgs &args, exec::StateType type);
 /// `type` as the kernel's name ends: f32, f16 or bf16.
 
-struct WritePagesArgs { ///< of exec::DevicePageTable
+struct WritePagesArgs { ///< of exec::DevicePageTable's kernel
   int *table;
   const int (*changes)[2];
   unsigned count;

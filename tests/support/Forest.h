@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-/// Trees for tests: the edge list first, then random ones.
+/// Trees for tests: first the list of edge cases, then random ones.
 namespace deft::test {
 
 struct ForestLimits {
@@ -16,19 +16,19 @@ struct ForestLimits {
   int queries = 40;
 };
 
-/// Any forest within the limits: several roots, empty nodes, queries on inner nodes and inside nodes,
-/// queries that see nothing. The same seed gives the same forest everywhere.
+/// A random forest within the limits: several roots, empty nodes, queries on inner nodes and inside nodes,
+/// queries that see nothing. Equal seeds give equal forests on all platforms.
 tree::KvTree randomForest(std::uint64_t seed, const ForestLimits &limits = {});
 
-/// A random forest with causal stretches in some of its nodes, beside the queries that there are: each of
-/// some consecutive tokens has a query of its own. Their queries come in order or mixed; stretches may
+/// A random forest with causal stretches in some nodes: consecutive tokens with one query each, in
+/// addition to the other queries. The stretches' queries may be shuffled, and stretches may
 /// overlap.
 tree::KvTree causalForest(std::uint64_t seed, const ForestLimits &limits = {});
 
-/// Levels from the root down: nodes per level and tokens per node; one query on each leaf.
+/// A tree by levels from the root: nodes per level, tokens per node, and one query on each leaf.
 tree::KvTree levelTree(const std::vector<int> &nodesPerLevel, const std::vector<int> &tokensPerNode);
 
-/// The edge list: a name and a tree each.
+/// The edge cases, each with a name.
 std::vector<std::pair<std::string, tree::KvTree>> edgeTrees();
 
 } // namespace deft::test

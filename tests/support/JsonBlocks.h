@@ -5,7 +5,7 @@
 
 namespace deft::test {
 
-/// The blocks of a Markdown text that say ```json: examples of a document are tests by being there.
+/// The ```json blocks of a Markdown text: so every example in a document is tested.
 inline std::vector<std::string> jsonBlocks(const std::string &text) {
   const std::string open = "```json\n", close = "\n```";
   std::vector<std::string> blocks;

@@ -4,7 +4,7 @@
 
 namespace deft::test {
 
-/// Of a latent cache, like that of DeepSeek V3: V is the first `dim` columns of K, which has `rope` more.
+/// The tensors of a latent cache like DeepSeek V3's: V is the first `dim` columns of K; K has `rope` more.
 inline spec::Tensors latentTensors(int dim = 512, int rope = 64, spec::DType dtype = spec::DType::BF16) {
   spec::Tensors tensors = spec::Tensors::alike(dim + rope, dtype);
   tensors.v.dim = tensors.out.dim = dim;
@@ -12,7 +12,7 @@ inline spec::Tensors latentTensors(int dim = 512, int rope = 64, spec::DType dty
   return tensors;
 }
 
-/// The same of bytes, with a scale for each `scaleColumns` columns of V in a token's row, or without any.
+/// The same in bytes, with a scale in the row for each `scaleColumns` columns of V; 0: without scales.
 inline spec::Tensors latentBytes(int dim = 512, int rope = 64, int scaleColumns = 128,
                                  spec::DType dtype = spec::DType::BF16) {
   spec::Tensors tensors = latentTensors(dim, rope, dtype);

@@ -6,18 +6,18 @@
 #include <set>
 #include <string_view>
 
-/// What machine code says, read from a cubin without a disassembler.
+/// Reads facts from the machine code of a cubin, without a disassembler.
 namespace deft::test {
 
-/// The registers that products by wgmma of sm_90a read their left operand from.
+/// The registers from which wgmma products of sm_90a read their left operand.
 struct ProductRegisters {
-  std::set<int> ofKeys;   ///< q . k: the right operand lies as it is multiplied
-  std::set<int> ofValues; ///< p . v: the right operand is read transposed
+  std::set<int> ofKeys;   ///< q . k: the right operand is not transposed
+  std::set<int> ofValues; ///< p . v: the right operand is transposed
 };
 
-/// An instruction has 16 bytes. Of a product with a left operand in registers (HGMMA, as nvdisasm of
-/// CUDA 13.0 reads it) bits 0 to 11 are 0xdf0, bits 24 to 31 the first of four registers, bit 62 says
-/// `transposed`.
+/// An instruction has 16 bytes. A product with its left operand in registers (HGMMA, as nvdisasm of CUDA 13.0
+/// shows) has 0xdf0 in bits 0 to 11, the first of four registers in bits 24 to 31, and the flag `transposed`
+/// in bit 62.
 inline ProductRegisters productRegisters(std::string_view cubin) {
   ProductRegisters found;
   for (std::size_t at = 0; at + 16 <= cubin.size(); at += 16) {
@@ -32,10 +32,10 @@ inline ProductRegisters productRegisters(std::string_view cubin) {
   return found;
 }
 
-/// How many reductions over a warp stand under a predicate (REDUX, or CREDUX of sm_100, behind another one
-/// than PT). ptxas 13.0 makes such of reductions under a condition that is the same for all lanes, and takes
-/// the predicate by the number of a uniform one: kernels then skip what rows see. So device code reduces
-/// under no condition.
+/// Counts reductions over a warp that have a predicate other than PT (REDUX, or CREDUX of sm_100). ptxas 13.0
+/// makes these from reductions under a condition that is equal in all lanes, but confuses the predicate with
+/// a uniform one of the same number: kernels then skip visible tokens. So device code must not reduce under a
+/// condition.
 inline int predicatedReductions(std::string_view cubin) {
   const auto read = [&](auto &value, std::size_t offset) {
     if (offset + sizeof value <= cubin.size())

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-/// Masks as models have them, for tests of what plans make of them.
+/// Masks like those of models, to test how plans handle them.
 namespace deft::test {
 
 struct NamedMask {
@@ -13,15 +13,15 @@ struct NamedMask {
   spec::Variant variant; ///< a small attention with the mask
 };
 
-/// Windows, sinks, chunks, switches and ends, of small numbers.
+/// Windows, sinks, chunks, switches and ends, with small numbers.
 std::vector<NamedMask> modelMasks();
 
-/// One to three intervals of kv_pos, which end and begin at distances from the query, at positions or at
-/// blocks: windows, sinks, bands and gaps between them. The bound of a third is `path`.
+/// One to three intervals of kv_pos, with ends at distances from the query, at positions or at blocks:
+/// windows, sinks, bands and gaps between them. One third have the bound `path`.
 spec::Variant randomBands(unsigned seed);
 
-/// Any expression of the language as a mask, in the bounds of a third `path`. The same seed gives the same
-/// one everywhere.
+/// A mask that is any expression of the language; one third have the bound `path`. Equal seeds give equal
+/// masks on all platforms.
 spec::Variant randomMask(unsigned seed);
 
 } // namespace deft::test

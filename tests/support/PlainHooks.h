@@ -4,7 +4,7 @@
 
 namespace deft::test {
 
-/// Hooks as the emitter writes them, for plain attention.
+/// The text of hooks for plain attention, in the emitter's form.
 inline std::string plainHooks(double scale) {
   return R"(struct Params {};
 struct Variant {

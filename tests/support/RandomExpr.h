@@ -7,15 +7,15 @@
 
 namespace deft::test {
 
-/// The functions of one number that a spec may call.
+/// The functions with one argument that a spec may call.
 std::vector<spec::ExprOp> functionsOfOne();
 
-/// Random typed expressions over everything the language has, for tests that hold for any expression.
-/// Constants are mostly small, sometimes at the ends of their type.
+/// Random typed expressions over the whole language, for tests that hold for any expression. Constants are
+/// mostly small, sometimes at the limits of their type.
 class RandomExpr {
 public:
-  /// What a value may depend on: the row alone is a query and a head, the token alone its position and depth.
-  /// On neither are constants, the KV head and its parameters.
+  /// The values that an expression may depend on: a row is a query and a head, a token is its position and
+  /// depth. Constants, the KV head and its parameters belong to neither.
   enum class On { RowAndToken, Row, Token, Neither };
 
   RandomExpr(VariantBuilder &builder, std::mt19937 &random, bool withScore)
@@ -23,18 +23,18 @@ public:
     withScore_ = withScore;
   }
 
-  /// Functions whose last bit differs between implementations are left out when false.
+  /// False: no functions whose last bit differs between implementations.
   bool withFunctions = true;
   bool withParams = true;
   bool withExtremes = true;
-  int realsOfThree = 1; ///< how many of three comparisons are of f32
+  int realsOfThree = 1; ///< how many of three comparisons compare f32
   On on = On::RowAndToken;
 
   spec::ExprId boolean(int depth);
   spec::ExprId integer(int depth);
   spec::ExprId real(int depth);
-  /// The same value, beside something of the same type that depends on anything: only who folds constants
-  /// sees that it does not matter.
+  /// The same value, combined with an arbitrary one of its type in a way that only constant folding reveals
+  /// as irrelevant.
   spec::ExprId behindConstant(spec::ExprId value, int depth);
 
 private:

@@ -11,8 +11,8 @@
 /// Layouts of trees over ranks, for tests.
 namespace deft::test {
 
-/// A random layout of a placed tree: `rank` tells one of the ranks its own part of it. Nodes and pages have
-/// holders beyond what the tree has now, so that leaves can grow.
+/// A random layout of a placed tree for `rank`; equal seeds give all ranks the same one. Nodes and pages
+/// beyond the current tree have holders as well, so leaves can grow.
 inline tree::Ranks randomRanks(const tree::KvTree &tree, int count, int rank, std::uint64_t seed) {
   std::mt19937_64 random(seed);
   const auto layout = static_cast<tree::RankLayout>(random() % 3);
@@ -39,7 +39,7 @@ inline tree::Ranks randomRanks(const tree::KvTree &tree, int count, int rank, st
   return std::move(made).value();
 }
 
-/// The tree as one of the ranks has it.
+/// The tree of one of the ranks.
 inline tree::KvTree ofRank(const tree::KvTree &tree, int count, int rank, std::uint64_t seed) {
   tree::KvTree own = tree;
   own.setRanks(randomRanks(tree, count, rank, seed));

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-/// The command line, called as the program calls it.
+/// Calls the command line in the same way as the program.
 namespace deft::test {
 
 struct Outcome {
@@ -17,7 +17,7 @@ struct Outcome {
 struct Terminal {
   bool hasColour = false;
   bool isOutput = false;         ///< a terminal reads the output
-  std::istream *input = nullptr; ///< what `-` reads
+  std::istream *input = nullptr; ///< the input for `-`
 };
 
 inline Outcome runDeftc(std::vector<std::string> arguments, const Terminal &terminal = {}) {

@@ -4,7 +4,7 @@
 
 namespace deft::test {
 
-/// The source of a variant with a parameter and with hooks that say nothing.
+/// The source of a variant with one parameter and with empty hooks.
 inline codegen::cuda::VariantSource sampleSource() {
   codegen::cuda::VariantSource source;
   source.name = "llama";

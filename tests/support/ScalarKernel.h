@@ -8,8 +8,8 @@
 #include <cmath>
 #include <limits>
 
-/// A CPU kernel in plain C++: plans can be executed where there is no compiler. Softmax attention without
-/// mask and score, bf16, in blocks as emitted kernels work; it keeps scores where `Selects` is set.
+/// A CPU kernel in plain C++, to run plans without a compiler. Softmax attention without mask and score, in
+/// bf16, in blocks like emitted kernels; keeps scores if `Selects` is set.
 namespace deft::test {
 
 template <int QueryHeads, int KvHeads, int HeadDim, bool Selects = false> class ScalarKernel {
@@ -66,7 +66,7 @@ private:
         for (int t = 0; t < call->tokens; ++t)
           call->scores[row * kBlock + t] = scores[t];
       if (std::isinf(most))
-        continue; // nothing seen so far
+        continue; // no visible token so far
       float *acc = call->acc + static_cast<long long>(row) * HeadDim;
       const float rescale = std::exp(call->m[row] - most);
       call->l[row] *= rescale;
@@ -75,7 +75,7 @@ private:
       for (int t = 0; t < call->tokens; ++t) {
         const float weight = std::exp(scores[t] - most);
         if (weight == 0)
-          continue; // slots of nobody hold NaN
+          continue; // slots without a token hold NaN
         call->l[row] += weight;
         for (int d = 0; d < HeadDim; ++d)
           acc[d] += weight * value(call->v, call->valueOffsets[t] + d);

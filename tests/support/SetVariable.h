@@ -6,7 +6,7 @@
 
 namespace deft::test {
 
-/// Sets a variable of the environment for as long as it lives, or unsets it.
+/// Sets or unsets an environment variable during the lifetime of the object.
 class SetVariable {
 public:
   SetVariable(const char *name, const std::optional<std::string> &value) : name_(name) {

@@ -7,13 +7,13 @@
 
 namespace deft::test {
 
-/// Every variant of every shipped spec, with the sources that its ranges point into.
+/// Every variant of every shipped spec, and the sources that their ranges refer to.
 struct ShippedVariants {
   support::SourceManager sources;
   std::vector<spec::Variant> variants;
 };
 
-/// Throws std::runtime_error with the diagnostics when a shipped spec is wrong.
+/// Throws std::runtime_error with the diagnostics if a shipped spec is wrong.
 ShippedVariants shippedVariants();
 
 } // namespace deft::test

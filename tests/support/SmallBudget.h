@@ -10,8 +10,8 @@
 
 namespace deft::test {
 
-/// Writes the package of host_selecting.deft with lists of 80 tokens: caches for the lists that its own
-/// budgets are tuned on are too large for kernels that compute on the host.
+/// Writes the package of host_selecting.deft with lists of 80 tokens. Its own budgets need caches that are
+/// too large for kernels that compute on the host.
 inline void writeWithSmallBudget(const std::string &selecting, const std::string &path) {
   auto package = package::openPackage(selecting);
   ASSERT_TRUE(package) << package.error().message;

@@ -9,11 +9,11 @@
 
 namespace deft::test {
 
-/// Groups of `step` locations of which some query may see a token.
+/// Groups of `step` locations in which some query may see a token.
 std::set<int> visibleGroups(const tree::KvTree &tree, const plan::Reach &reach, int step);
 
-/// Frees the pages of which the mask shows no query anything, as hosts may: their values are NaN and their
-/// entries of the page table -1.
+/// Frees the pages without visible tokens, as hosts may: their values become NaN, and their page table
+/// entries -1.
 void freeUnseenPages(const spec::Variant &variant, const tree::KvTree &tree, exec::Inputs &inputs);
 
 } // namespace deft::test

@@ -7,7 +7,7 @@
 
 namespace deft::test {
 
-/// Variants for tests below the front end: a small attention, and expressions by function calls.
+/// Builds variants for tests below the front end: a small attention, and expressions by function calls.
 class VariantBuilder {
 public:
   VariantBuilder(int queryHeads = 2, int kvHeads = 1, int headDim = 4) {
@@ -43,7 +43,7 @@ public:
     return add(expr);
   }
 
-  /// Declares a parameter; read it with readParam.
+  /// Declares a parameter; readParam reads it.
   int param(const std::string &name, spec::ScalarType type, spec::Param::Shape shape) {
     spec::Param param;
     param.name = name;
@@ -53,7 +53,7 @@ public:
     return static_cast<int>(variant.params.size()) - 1;
   }
 
-  /// Declares a table; read it with readTable.
+  /// Declares a table; readTable reads it.
   int table(const std::string &name, spec::ScalarType type, int size) {
     const int index = param(name, type, spec::Param::Shape::Table);
     variant.params.back().size = size;

@@ -12,16 +12,16 @@
 /// of vector, scf, arith and llvm ops.
 namespace deft::codegen::cpu {
 
-/// The instruction set that code is made for.
+/// The instruction set of the generated code.
 struct CpuTarget {
   std::string cpu;      ///< LLVM's name, such as x86-64-v4 or znver4
-  std::string features; ///< LLVM's list, "+avx512f,..."; empty: those of `cpu`
-  int isaLevel = 3;     ///< 3 or 4: x86-64-v3 or v4, and with it the vector width
+  std::string features; ///< LLVM's list, "+avx512f,..."; empty: the features of `cpu`
+  int isaLevel = 3;     ///< 3 or 4: x86-64-v3 or v4; determines the vector width
   bool bf16Dot = false; ///< AVX512_BF16: products of bf16 pairs, exact, accumulated in f32
 
   /// This machine. An error below x86-64-v3 (AVX2, FMA, F16C) and on other architectures.
   static support::Result<CpuTarget> host();
-  /// x86-64-v3 (level 3) or x86-64-v4 (level 4), for code that is to run elsewhere.
+  /// x86-64-v3 (level 3) or x86-64-v4 (level 4), for code that other machines run.
   static support::Result<CpuTarget> level(int isaLevel);
 
   int lanes() const { return isaLevel >= 4 ? 16 : 8; }
@@ -32,10 +32,10 @@ support::Result<std::string> llvmText(dialect::AttentionOp attention, const CpuT
 support::Result<std::string> asmText(dialect::AttentionOp attention, const CpuTarget &target);
 support::Result<std::string> objectCode(dialect::AttentionOp attention, const CpuTarget &target);
 
-/// Compiles for this machine and loads the code. The result keeps it alive.
+/// Compiles for this machine and loads the code. The result keeps the code alive.
 support::Result<std::shared_ptr<const abi::CpuKernel>> jit(dialect::AttentionOp attention);
 
-/// Links objects of objectCode() into one shared object, which depends on no library.
+/// Links objects from objectCode() into one shared object that depends on no library.
 support::Result<std::string> linkSharedObject(const std::vector<std::string> &objects);
 
 } // namespace deft::codegen::cpu

@@ -5,21 +5,21 @@
 
 namespace deft::codegen::cpu {
 
-/// What hooks know of a row, whichever its elements.
+/// The values of a row that a hook can read for any of its elements.
 struct RowFacts {
   mlir::Value qPos, query, head; ///< i32
   mlir::Value params;
 };
 
-/// `query` or `output` for one row.
+/// The hook `query` or `output` for one row.
 class ElementHook {
 public:
-  /// `rms`, of the row: `query` alone has it.
+  /// `rms` is the root mean square of the row; only `query` needs it.
   static mlir::FailureOr<ElementHook> prepare(const KernelContext &context, mlir::Region &region,
                                               const RowFacts &row, mlir::Value rms = {});
 
-  /// Elements `dim` (i64), dim + 1, ... of the row, as many as a vector has; their partners, where `region`
-  /// may ask.
+  /// Applies the hook to one vector: the elements from `dim` (i64) on. Partners are needed if `region` reads
+  /// them.
   mlir::FailureOr<mlir::Value> apply(mlir::Value dim, mlir::Value x, mlir::Value xHalf = {},
                                      mlir::Value xPair = {}) const;
 
@@ -30,19 +30,19 @@ private:
   InlinedHook hook_;
 };
 
-/// `query` for rows of q, one after the other, in memory of its function's. Made in the function's entry
-/// block.
+/// The hook `query` for rows of q, one after the other, in stack memory of its function. Construct it in the
+/// function's entry block.
 class QueryRows {
 public:
   explicit QueryRows(const KernelContext &context);
 
-  /// The address of the elements that the row at `from` becomes, in q's type; null after a reported
-  /// diagnostic.
+  /// Transforms the row at `from`. Returns the address of the new elements, in q's type; null after a
+  /// reported diagnostic.
   mlir::Value transform(mlir::Value from, const RowFacts &row) const;
 
 private:
   const KernelContext &context_;
-  mlir::Value elements_; ///< as f32, twice one after the other: partners stand in a line
+  mlir::Value elements_; ///< as f32, stored twice in a row, so that partners are consecutive
   mlir::Value made_;
 };
 

@@ -14,9 +14,9 @@
 
 namespace deft::codegen::cpu {
 
-/// Terse construction of the ops that the kernel consists of. Arithmetic takes scalars and vectors alike and
-/// spreads a scalar operand over the lanes of a vector one. Addresses are raw pointers: strides come from the
-/// caller's tables, which a memref could not express.
+/// Builds the ops of the kernel in short form. Arithmetic takes scalars and vectors; a scalar operand is
+/// broadcast to the lanes of a vector one. Addresses are raw pointers, because strides come from the caller's
+/// tables, which a memref cannot express.
 class Emitter {
 public:
   using Value = mlir::Value;
@@ -40,12 +40,12 @@ public:
   Value i32(std::int32_t value);
   Value i64(std::int64_t value);
   Value f32(float value);
-  /// A constant of the type of `like`, scalar or vector; i32 or f32.
+  /// A constant of the type of `like`, a scalar or vector of i32 or f32.
   Value f32Like(Value like, float value);
   Value i32Like(Value like, std::int32_t value);
   Value splat(Value scalar) { return splat(scalar, lanes_); }
   Value splat(Value scalar, int lanes);
-  /// A vector as it is, a scalar over all lanes.
+  /// Leaves a vector unchanged, and broadcasts a scalar to all lanes.
   Value spread(Value value);
   /// 0, 1, 2, ... in i32 lanes.
   Value laneNumbers();
@@ -54,17 +54,17 @@ public:
   Value sub(Value a, Value b);
   Value mul(Value a, Value b);
   Value div(Value a, Value b); ///< f32
-  /// a * b + c in one rounding.
+  /// a * b + c, rounded once.
   Value fma(Value a, Value b, Value c);
-  /// c[i] + a[2i] * b[2i] + a[2i + 1] * b[2i + 1], of 32 bf16 and 16 f32 lanes (AVX512_BF16).
+  /// c[i] + a[2i] * b[2i] + a[2i + 1] * b[2i + 1], for 32 bf16 and 16 f32 lanes (AVX512_BF16).
   Value dotPairs(Value a, Value b, Value c);
-  /// 16 f32 numbers that are not negative to bf16, to nearest even, subnormals to 0 (AVX512_BF16).
+  /// Converts 16 f32 that are not negative to bf16, to nearest even; subnormals become 0 (AVX512_BF16).
   Value narrowWeights(Value a);
   Value shl(Value a, int bits);
   Value shr(Value a, int bits); ///< logical
   Value bitAnd(Value a, Value b);
   Value bitOr(Value a, Value b);
-  /// The larger (smaller) operand by one comparison: `b` where either is NaN.
+  /// The larger (smaller) operand by one comparison: `b` if either is NaN.
   Value max(Value a, Value b);
   Value min(Value a, Value b);
   Value select(Value condition, Value a, Value b);
@@ -73,7 +73,7 @@ public:
   Value bitcast(Type element, Value value);
   Value toI64(Value value); ///< signed
   Value toI32(Value value); ///< truncates
-  Value toF32(Value value); ///< of signed integers
+  Value toF32(Value value); ///< from signed integers
   Value shuffle(Value a, Value b, llvm::ArrayRef<std::int64_t> lanes);
   Value reduceAdd(Value vector);
   Value reduceMax(Value vector);
@@ -82,7 +82,7 @@ public:
   Value at(Value pointer, Type element, Value index);
   Value load(Type type, Value pointer);
   void store(Value value, Value pointer);
-  /// From element `index` on; for a vector too, the index counts elements.
+  /// Loads from element `index` on; the index counts elements for vectors as well.
   Value loadAt(Type type, Value pointer, Value index) {
     return load(type, at(pointer, mlir::getElementTypeOrSelf(type), index));
   }
@@ -90,14 +90,14 @@ public:
   Value field(Type type, Value structPointer, std::size_t offsetBytes);
   /// Room for `count` elements on the stack, aligned to a cache line. Only in a function's entry block.
   Value stackArray(Type element, int count);
-  /// Into the second-level cache.
+  /// Prefetches into the second-level cache.
   void prefetch(Value pointer);
 
-  /// Bit patterns of 16 or 8 bits to f32, as integers of that width.
+  /// Bit patterns of 16 or 8 bits, given as integers, to f32.
   Value widen(Type type, Value bits);
-  /// f32 to bit patterns of 16 bits, to nearest, ties to even.
+  /// f32 to 16-bit patterns, to nearest even.
   Value narrow(Type half, Value value);
-  /// f32 to the nearest number of e4m3, ties to even, as f32; of magnitudes up to 448.
+  /// Rounds f32 to the nearest number of e4m3, ties to even, as f32; for magnitudes up to 448.
   Value roundToE4m3(Value value);
   Value absolute(Value value); ///< f32
 
@@ -108,13 +108,13 @@ public:
   void loop(Value low, Value high, std::int64_t step, const std::function<void(Value)> &body);
   void ifElse(Value condition, const std::function<void()> &thenBody, const std::function<void()> &elseBody);
 
-  /// A function of the module with its entry block; the builder stands in it. End it with ret().
+  /// A function of the module with its entry block, where the builder continues. End it with ret().
   mlir::LLVM::LLVMFuncOp function(mlir::ModuleOp module, llvm::StringRef name, Type result,
                                   llvm::ArrayRef<Type> arguments);
   void ret(Value value = {});
 
 private:
-  /// Makes both operands vectors when one is.
+  /// Broadcasts the scalar operand if only one is a vector.
   void unify(Value &a, Value &b);
   static bool isFloat(Value value);
 

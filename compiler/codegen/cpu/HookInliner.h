@@ -6,23 +6,23 @@
 
 namespace deft::codegen::cpu {
 
-/// A region of deft.attention, inlined in two steps: what depends on the row alone stands before the loop
-/// over tokens, the rest inside it. Arguments are scalars or vectors; an op is widened exactly when an
-/// operand is. Functions of the math dialect become arithmetic (VectorMath.h).
+/// A region of deft.attention, inlined in two steps: ops that depend only on the row come before the loop
+/// over tokens, the others inside it. Arguments are scalars or vectors; an op is widened exactly when an
+/// operand is a vector. Functions of the math dialect become arithmetic (VectorMath.h).
 ///
-/// An op that the inliner does not know is reported at its location, through the context's diagnostics, and
-/// gives failure.
+/// For an op that it does not support, the inliner reports a diagnostic at the op's location and
+/// fails.
 class InlinedHook {
 public:
-  /// Emits at the builder's place what needs no argument that is null in `arguments`. `params` is the address
-  /// of the parameter slots.
+  /// Emits, at the builder's place, all ops that do not need a null entry of `arguments`. `params` is the
+  /// address of the parameter slots.
   static mlir::FailureOr<InlinedHook> prepare(Emitter &e, dialect::AttentionOp attention,
                                               mlir::Region &region, llvm::ArrayRef<mlir::Value> arguments,
                                               mlir::Value params);
-  /// Emits the rest and gives what the region yields: `arguments` holds those that were null. A yielded value
-  /// that follows from scalars alone is a scalar.
-  /// `tokens` gives, of an array over tokens, the elements of those at hand, those of the KV head at hand
-  /// where each has one; null: the region reads none.
+  /// Emits the other ops and returns the values that the region yields. `arguments` holds the entries that
+  /// were null. A yielded value that depends only on scalars is a scalar.
+  /// `tokens` loads the elements of an array over tokens for the current tokens, and for the current KV head
+  /// if each head has its own; null: the region reads no such array.
   using TokenElements =
       llvm::function_ref<mlir::Value(mlir::Type element, mlir::Value array, bool isOfHeads)>;
   mlir::FailureOr<llvm::SmallVector<mlir::Value>> apply(Emitter &e, llvm::ArrayRef<mlir::Value> arguments,

@@ -2,16 +2,16 @@
 
 #include "llvm/Plugins/PassPlugin.h"
 
-/// What LLD asks LLVM's archives for beside its own, and nobody uses here: optimising while it links, for
-/// every processor that LLVM knows (tools/package: 92 MB in place of 56). Each word that it says stands here
-/// in place of the archive's, but for X86. To be included once.
+/// Stubs for functions that LLD needs from LLVM's archives but this program never calls: link-time
+/// optimisation for every target of LLVM (tools/package: 92 MB instead of 56). Each stub replaces an
+/// archive's function, except for X86. Include this file only once.
 
 #define DEFT_SECOND_OF(first, second, ...) second
 #define DEFT_SECOND(...) DEFT_SECOND_OF(__VA_ARGS__, )
 #define DEFT_NOTHING(word, target)
 #define DEFT_STUB(word, target)                                                                              \
   extern "C" __attribute__((visibility("hidden"))) void LLVMInitialize##target##word() {}
-// A target with a word of its own here is left out.
+// A target with a definition of its own here is left out.
 #define DEFT_KEPT_X86 , DEFT_NOTHING
 #define DEFT_UNLESS_KEPT(word, target) DEFT_SECOND(DEFT_KEPT_##target, DEFT_STUB)(word, target)
 
@@ -25,7 +25,7 @@
 #define LLVM_ASM_PARSER(target) DEFT_UNLESS_KEPT(AsmParser, target)
 #include <llvm/Config/AsmParsers.def>
 
-/// The optimiser asks for Polly, too.
+/// The optimiser also references Polly.
 // NOLINTNEXTLINE(misc-definitions-in-headers): to be included once
 __attribute__((visibility("hidden"))) llvm::PassPluginLibraryInfo getPollyPluginInfo() {
   return {LLVM_PLUGIN_API_VERSION, "none", "", [](llvm::PassBuilder &) {}};

@@ -8,24 +8,24 @@
 
 namespace deft::codegen::cpu {
 
-/// Optimised LLVM IR for one target, with all that it lives in.
+/// Optimised LLVM IR for one target, with its context and machine.
 struct LlvmModule {
   std::unique_ptr<llvm::LLVMContext> context;
   std::unique_ptr<llvm::TargetMachine> machine;
   std::unique_ptr<llvm::Module> module;
 };
 
-/// Emits the kernel, lowers it and optimises it. Safe to call from several threads on different contexts.
+/// Emits, lowers and optimises the kernel. Several threads may call it on different contexts.
 support::Result<LlvmModule> lowerToLlvm(dialect::AttentionOp attention, const CpuTarget &target);
 
-/// The part below the emission: any module of llvm.func with scf, vector, arith and math ops. Consumes its
-/// ops.
+/// The lowering without the emission: for any module of llvm.func with scf, vector, arith and math ops.
+/// Consumes the ops.
 support::Result<LlvmModule> lowerModule(mlir::ModuleOp module, const CpuTarget &target);
 
-/// Assembly or an object out of optimised IR; consumes the module.
+/// Assembly or an object from optimised IR; consumes the module.
 support::Result<std::string> generateCode(LlvmModule &llvm, llvm::CodeGenFileType fileType);
 
-/// Loads an object that needs no symbol from outside; the address of `symbol` keeps the code alive.
+/// Loads an object without external symbols; the returned address of `symbol` keeps the code alive.
 support::Result<std::shared_ptr<const void>> loadObject(const std::string &object, const std::string &symbol);
 
 } // namespace deft::codegen::cpu

@@ -5,20 +5,20 @@
 
 namespace deft::codegen::cpu {
 
-/// Catches what is written to a path: there is a named pipe, which a thread reads. For a file, which might
-/// have to be removed when the process is stopped, LLVM would take the signals, which are the host's.
+/// Collects everything that is written to a path: the path is a named pipe, which a thread reads. For a
+/// regular file, LLVM would install signal handlers to remove it on a signal, but signals belong to the host.
 ///
-/// A process that forks meanwhile and goes on without another program has its ends, too, for as long as it
-/// lives: that the pipe ends is nobody's sign here.
+/// A process that forks now and does not exec keeps the ends of the pipe open as long as it lives. So this
+/// class does not wait for the end of the pipe.
 class PipeCatcher {
 public:
   explicit PipeCatcher(const std::string &path);
-  ~PipeCatcher(); ///< the pipe's name stays, as a file's would
+  ~PipeCatcher(); ///< leaves the pipe's name in place, like a file's
   PipeCatcher(const PipeCatcher &) = delete;
   PipeCatcher &operator=(const PipeCatcher &) = delete;
 
   bool isReady() const { return thread_.joinable(); }
-  /// All of it: nobody may write any more.
+  /// Everything that was written. All writers must be done.
   std::string taken();
 
 private:
@@ -26,7 +26,7 @@ private:
   void drain();
 
   int read_ = -1, write_ = -1;
-  int ended_ = -1; ///< an event: all is written
+  int ended_ = -1; ///< an event: everything is written
   std::thread thread_;
   std::string caught_;
 };

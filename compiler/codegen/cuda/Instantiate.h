@@ -8,25 +8,25 @@
 
 namespace deft::codegen::cuda {
 
-/// Which attention of a spec that selects (specs/LANGUAGE.md, K1); others have the full one alone.
+/// The attention of a layer of a spec that selects (specs/LANGUAGE.md, K1). Other specs have only Full.
 enum class Layer {
   Full,
-  Selecting, ///< the full one, which also gives what tokens are worth
-  Sparse,    ///< over lists of tokens; of the sm80 family, on every GPU
-  United,    ///< the sparse one of queries whose lists are read as one
+  Selecting, ///< the full attention, which also computes the worth of tokens
+  Sparse,    ///< over lists of tokens; family sm80, on every GPU
+  United,    ///< the sparse attention of queries whose lists are read as one
 };
 
-/// Name of a kernel's one `extern "C"` entry: deft_<variant>_<phase>, deft_<variant>_merge; where layers
-/// differ, deft_<variant>_<phase>_selecting, deft_<variant>_sparse and deft_<variant>_united.
+/// The name of a kernel's only `extern "C"` entry: deft_<variant>_<phase>, deft_<variant>_merge; for other
+/// layers deft_<variant>_<phase>_selecting, deft_<variant>_sparse and deft_<variant>_united.
 std::string attendEntry(const VariantSource &source, const config::PhaseConfig &phase,
                         Layer layer = Layer::Full);
 std::string mergeEntry(const VariantSource &source);
-/// deft_<variant>_queries: of those with a hook of queries.
+/// deft_<variant>_queries, for variants with the hook `query`.
 std::string queriesEntry(const VariantSource &source);
 
-/// The whole translation unit of one kernel. Deterministic: the text is a key of the cubin cache and
-/// a golden file. The config must be legal (see compiler/kernels/Legality.h).
-/// `order` is the config's.
+/// The complete translation unit of one kernel. Deterministic: the text is a key of the cubin cache, and
+/// tests compare it with golden files. The config must be legal (compiler/kernels/Legality.h).
+/// `order` must be the config's.
 std::string instantiateAttend(const VariantSource &source, const config::PhaseConfig &phase,
                               config::Order order = config::Order::FromRoot,
                               kernels::Families families = kernels::families(), Layer layer = Layer::Full);
@@ -37,8 +37,8 @@ struct KernelText {
   std::string entry;
   std::string text;
 };
-/// A kernel by its name: a phase, empty: the first, or `merge` or `queries`, which need no config; of a
-/// variant that selects, <phase>_selecting, `select` or `sparse`, and `unite` or `united`, too.
+/// A kernel by name: a phase (empty: the first), or `merge` or `queries`, which need no config. A variant
+/// that selects also has <phase>_selecting, `select`, `sparse`, `unite` and `united`.
 support::Result<KernelText> instantiateNamed(const VariantSource &source,
                                              const support::Result<config::Config> &config,
                                              const target::Target &target, const std::string &name);

@@ -6,8 +6,8 @@
 
 namespace deft::codegen::cuda {
 
-/// Collects lines and knows how many there are, so that `#line` can lead back to the generated file
-/// after the hooks have pointed at the spec.
+/// Collects lines and counts them, so that `#line` can point back to the generated file after the hooks have
+/// pointed to the spec.
 class TextBuilder {
 public:
   void line(const std::string &text) { text_ += text + "\n"; }

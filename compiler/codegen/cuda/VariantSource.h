@@ -5,24 +5,24 @@
 #include <string>
 #include <vector>
 
-/// What crosses from MLIR to the text side: with a VariantSource and a config, a kernel's source is
-/// plain text work, so a build without LLVM can still make kernels for configs it has never seen.
+/// The interface from MLIR to text: a VariantSource and a config suffice to write a kernel's source without
+/// MLIR. So a build without LLVM can make kernels for new configs.
 namespace deft::codegen::cuda {
 
-/// Its merge asks the hooks for a sink and for elements of the output; a kernel of its own applies the hook
-/// of q before the others.
+/// A variant as text. Its merge uses the hooks `sink` and `output`; a separate kernel applies the hook
+/// `query` before the others.
 struct VariantSource : kernels::KernelShape {
-  std::string name; ///< of the attention; an identifier
+  std::string name; ///< of the attention; a valid identifier
   bool withLse = false;
   int pageSize = 0; ///< 0: contiguous
   spec::Normalize normalize = spec::Normalize::Softmax;
-  int worthGroups = 0;             ///< of a query's heads, and its lists, where the spec selects
-  int lists = 0;                   ///< as many as groups, or one of all
+  int worthGroups = 0;             ///< for a spec that selects: groups of a query's heads
+  int lists = 0;                   ///< as many as groups, or one for all
   std::vector<std::string> params; ///< names, in the order of their slots
 
-  /// CUDA text of `struct Params` and `struct Variant`, complete and with a final newline; it is
-  /// pasted into an unnamed namespace. May hold `#line` directives back to the spec, with the spec's
-  /// file name alone: the text is a cache key, and a folder must not change it.
+  /// The CUDA text of `struct Params` and `struct Variant`, complete and with a final newline; it is pasted
+  /// into an unnamed namespace. It may contain `#line` directives to the spec, but only with the file's base
+  /// name: the text is a cache key that must not depend on a folder.
   std::string hooks;
 
   bool selects() const { return lists > 0; } ///< or is handed lists

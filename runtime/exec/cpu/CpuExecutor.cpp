@@ -19,29 +19,29 @@ namespace deft::exec {
 using support::Error;
 using support::ErrorCode;
 
-/// Memory of one step under way.
+/// The memory of one running step.
 struct CpuExecutor::Scratch {
   explicit Scratch(std::size_t threads)
       : runners(threads), sparse{std::vector<SparseRunner>(threads), {}, {}, {}}, keys(threads),
         loads(threads) {}
 
   std::vector<float> partialOut, partialLse;
-  std::vector<UnitRunner> runners; ///< one a thread
+  std::vector<UnitRunner> runners; ///< one for each thread
   SparseScratch sparse;
-  Selection given; ///< lists of a caller
+  Selection given; ///< lists given by a caller
   plan::Paths paths;
   WorthTable worth;
-  std::vector<std::vector<std::uint64_t>> keys; ///< one a thread
-  std::vector<double> loads;                    ///< one a thread
+  std::vector<std::vector<std::uint64_t>> keys; ///< one for each thread
+  std::vector<double> loads;                    ///< one for each thread
   bool taken = false;                           ///< guarded by the executor's mutex
 };
 
 namespace {
 
-/// All units of a step, then its merges, taken one by one by whoever is free.
+/// All units of a step, then its merges. Each free thread takes the next one.
 class StepJob final : public Team::Job {
 public:
-  /// KV heads of an item stay together as far as the threads are evenly busy. `loads` is scratch.
+  /// Keeps the KV heads of an item together while threads stay evenly busy. `loads` is scratch memory.
   StepJob(const Step &step, std::vector<UnitRunner> &runners, std::vector<double> &loads)
       : step_(step), runners_(runners), items_(static_cast<int>(step.plan.items.size())),
         merges_(static_cast<int>(step.plan.mergeQuery.size())) {
@@ -57,7 +57,7 @@ public:
       runner.prepare(step, heads_);
   }
 
-  /// As many as pay for being woken, which takes the caller some microseconds each.
+  /// As many helpers as are worth waking, which costs the caller some microseconds for each.
   int helpers() const {
     constexpr double kLeastNs = 10'000, kFlopsPerNs = 60, kBytesPerNs = 20; // of one recent core, about
     double pairs = 0, tokens = 0;
@@ -73,7 +73,7 @@ public:
 
   void run(int slot) noexcept override {
     UnitRunner &runner = runners_[static_cast<std::size_t>(slot)];
-    // Items lie heaviest first, so taking them one by one lets the threads end together.
+    // Items are sorted heaviest first, so threads that take one after the other end together.
     for (int unit = nextUnit_++; unit < units_; unit = nextUnit_++) {
       const int head = unit % unitsPerItem_ * heads_;
       runner.attend(step_.plan.items[static_cast<std::size_t>(unit / unitsPerItem_)], head,
@@ -90,7 +90,7 @@ public:
   }
 
 private:
-  /// Would threads that take unit after unit end at about the same time?
+  /// Whether threads that take unit after unit would end at about the same time.
   bool isEven(std::vector<double> &loads) const {
     constexpr double kMostOverMean = 1.1;
     const auto threads = static_cast<int>(runners_.size());
@@ -99,7 +99,7 @@ private:
     std::fill(loads.begin(), loads.end(), 0.0);
     double all = 0;
     for (const abi::Item &item : step_.plan.items) {
-      // Few rows wait for memory, many for arithmetic.
+      // With few rows, memory is the limit; with many, arithmetic.
       const double cost = item.tokens * std::max(10.0, 1.0 * item.queryCount * step_.variant.ratio());
       for (int unit = 0; unit < unitsPerItem_; ++unit)
         *std::min_element(loads.begin(), loads.end()) += cost;
@@ -108,8 +108,8 @@ private:
     return *std::max_element(loads.begin(), loads.end()) <= kMostOverMean * all / threads;
   }
 
-  /// As many heads as two blocks of tokens, one at work and one on its way, fill half of a small second-level
-  /// cache with.
+  /// The number of heads for which two blocks of tokens (the current one and the next) fill half of a small
+  /// second-level cache.
   static int mostHeads(const Step &step) {
     constexpr int kBlockBytes = 256 << 10;
     int tokens = 1;
@@ -131,7 +131,7 @@ private:
 struct CpuExecutor::State {
   explicit State(Team someTeam) : team(std::move(someTeam)) {}
 
-  /// Gives it back at the end of the step, also of one that memory does not suffice for.
+  /// The returned object gives the memory back at the end of the step, even if memory runs out in it.
   auto take() {
     const auto giveBack = [this](Scratch *scratch) {
       const std::lock_guard lock(mutex);
@@ -148,7 +148,7 @@ struct CpuExecutor::State {
 
   Team team;
   std::mutex mutex;
-  std::vector<std::unique_ptr<Scratch>> scratches; ///< as many as steps ever ran at the same time
+  std::vector<std::unique_ptr<Scratch>> scratches; ///< as many as steps ever ran at once
 };
 
 CpuExecutor::CpuExecutor(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -262,7 +262,7 @@ void CpuExecutor::attend(Scratch &scratch, const abi::CpuKernel &kernel, const s
   growTo(scratch.partialLse, partialRows);
   const Step step{
       kernel, variant, plan, inputs, outputs, scratch.partialOut.data(), scratch.partialLse.data(), worth};
-  // Before the threads start: nothing in a job allocates, so nothing there can throw.
+  // Allocates before the threads start: jobs do not allocate, so they cannot throw.
   StepJob job(step, scratch.runners, scratch.loads);
   state_->team.run(job.helpers(), job);
 }

@@ -14,14 +14,14 @@ namespace deft::exec {
 
 struct WorthTable;
 
-/// Runs plans on threads and in memory of its own. Steps of the same sizes allocate nothing. Any number of
-/// host threads may run steps on one executor at the same time; executors share nothing. The result does not
-/// depend on the number of threads: each unit of work writes places of its own, and partials are merged in
-/// the plan's order.
+/// Runs plans on its own threads and in its own memory. Steps of the same sizes allocate nothing. Any number
+/// of host threads may run steps on one executor at once; executors share nothing. The result does not depend
+/// on the number of threads: each unit of work writes its own places, and partials are merged in the plan's
+/// order.
 class CpuExecutor {
 public:
-  /// `threads` counts the thread that calls run(); 0: one for each core. An error where the system has no
-  /// more threads.
+  /// `threads` includes the thread that calls run(); 0: one thread for each core. An error if the system
+  /// cannot start so many.
   static support::Result<CpuExecutor> create(int threads = 0);
   CpuExecutor(CpuExecutor &&) noexcept;
   CpuExecutor &operator=(CpuExecutor &&) noexcept;
@@ -29,32 +29,32 @@ public:
 
   int threads() const;
 
-  /// For tests: fills the memory of partials with NaN, so that what is read there without having been written
-  /// is seen. No step may be under way.
+  /// For tests: fills the memory of partials with NaN, so that a read of a partial that was not written is
+  /// detected. No step may be running.
   void poison();
 
-  /// Attention of one layer over the plan's tree. Returns when the outputs are written. Fails, before
-  /// anything is written, where the kernel was made for another variant. `outputs.lse` may be null.
+  /// Computes the attention of one layer over the plan's tree. Returns when the outputs are written. Fails
+  /// before it writes anything if the kernel was made for another variant. `outputs.lse` may be null.
   support::Result<void> run(const CpuKernel &kernel, const spec::Variant &variant, const plan::Plan &plan,
                             const InputView &inputs, const OutputView &outputs);
 
-  /// Attention over inputs that are held here. Sizes `outputs` and fills them with NaN before, so that a row
-  /// nobody writes is seen.
+  /// The same over inputs in host memory. Sizes `outputs` and first fills them with NaN, so that a row that
+  /// no item writes is detected.
   support::Result<void> run(const CpuKernel &kernel, const spec::Variant &variant, const plan::Plan &plan,
                             const Inputs &inputs, Outputs &outputs);
 
-  /// As run(), of a variant with `select`; `selection`, of as many tokens a list as `budget` says, gets the
-  /// lists, and `paths` the plan's.
+  /// As run(), for a variant with `select`. Also writes the lists, of `budget` tokens each, to `selection`,
+  /// and the plan's paths to `paths`.
   support::Result<void> runSelecting(const CpuKernel &kernel, const spec::Variant &variant,
                                      const plan::Plan &plan, const InputView &inputs,
                                      const OutputView &outputs, int budget, Selection &selection,
                                      plan::Paths &paths);
 
-  /// Attention of one layer to the tokens of lists alone; `paths` are those of a plan of the tree.
+  /// Attention of one layer to the listed tokens only; `paths` are those of a plan of the tree.
   support::Result<void> runSparse(const CpuKernel &kernel, const spec::Variant &variant,
                                   const Selection &selection, const plan::Paths &paths,
                                   const InputView &inputs, const OutputView &outputs);
-  /// The same of lists that a caller hands over, whose slots the cache has (findWrongSlot).
+  /// The same for lists that the caller gives; their slots must lie in the cache (findWrongSlot).
   support::Result<void> runSparse(const CpuKernel &kernel, const spec::Variant &variant,
                                   const GivenLists &lists, const plan::Plan &plan, const InputView &inputs,
                                   const OutputView &outputs);
@@ -71,8 +71,8 @@ private:
   std::unique_ptr<State> state_;
 };
 
-/// One run on an executor made for it: for tests and single runs, since its threads start and end with the
-/// call.
+/// One run on an executor that exists only for this call, including its threads: for tests and single
+/// runs.
 support::Result<void> runCpu(const CpuKernel &kernel, const spec::Variant &variant, const plan::Plan &plan,
                              const InputView &inputs, const OutputView &outputs, int threads);
 support::Result<void> runCpu(const CpuKernel &kernel, const spec::Variant &variant, const plan::Plan &plan,

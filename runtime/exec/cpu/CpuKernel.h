@@ -8,8 +8,8 @@
 
 namespace deft::exec {
 
-/// A callable CPU kernel: the table, and behind it whatever keeps the code alive (a JIT session, a loaded
-/// shared object). Copies share it; the last one unloads the code. Null is no kernel.
+/// A callable CPU kernel: the table, and an owner that keeps the code alive (a JIT session or a loaded shared
+/// object). Copies share the code; the last one unloads it. Null means no kernel.
 using CpuKernel = std::shared_ptr<const abi::CpuKernel>;
 
 /// The first fact in which a kernel and a variant differ, "its dim of v is 64, not 128"; empty: they are of

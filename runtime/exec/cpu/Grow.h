@@ -5,7 +5,7 @@
 
 namespace deft::exec {
 
-/// Scratch memory grows to the largest step and stays.
+/// For scratch memory, which grows to the size of the largest step and never shrinks.
 template <typename T> void growTo(std::vector<T> &values, std::size_t size) {
   if (values.size() < size)
     values.resize(size);

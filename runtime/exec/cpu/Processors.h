@@ -2,10 +2,10 @@
 
 namespace deft::exec {
 
-/// How many processors this process may use: fewer than the machine has in a container or under taskset.
+/// How many processors this process may use: in a container or under taskset not all of the machine's.
 int usableProcessors();
 
-/// The most threads that are started for anybody: of more nobody gains, and the system may not give them.
+/// Limit of threads: more bring no gain, and the system might not be able to start them.
 constexpr int kMostThreads = 1024;
 
 } // namespace deft::exec

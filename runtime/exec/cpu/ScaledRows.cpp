@@ -11,7 +11,7 @@ namespace deft::exec {
 
 namespace {
 
-/// All numbers of an 8-bit dtype.
+/// The values of all codes of an 8-bit dtype.
 std::array<float, 256> numbersOf(spec::DType dtype) {
   std::array<float, 256> numbers;
   for (std::size_t bits = 0; bits < numbers.size(); ++bits)
@@ -52,7 +52,7 @@ void ScaledRows::read(const spec::Variant &variant, const void *cache, const Tok
     std::memcpy(row + tensors.v.dim, ropeOf(tensors, cache, first),
                 static_cast<std::size_t>(dim - tensors.v.dim) * sizeof(std::uint16_t));
   }
-  for (std::size_t i = 0; i < offsets_.size(); ++i) // behind the last token it stands again
+  for (std::size_t i = 0; i < offsets_.size(); ++i) // the last token is repeated behind the end
     offsets_[i] = static_cast<long long>(std::min(static_cast<int>(i), block.tokens - 1)) * dim;
   call.keyOffsets = call.valueOffsets = offsets_.data();
   call.k = call.v = rows_.data();

@@ -10,15 +10,15 @@
 
 namespace deft::exec {
 
-/// The rows of a block's tokens as kernels take them, where the cache has scales in them (LANGUAGE.md, rule
-/// A11): elements of q's dtype, multiplied, row after row. Made once for all rows of queries that read the
-/// block.
+/// The rows of a block's tokens in the form that kernels read, for caches with scales in their rows
+/// (LANGUAGE.md, rule A11): elements of q's dtype, already multiplied. Each row is made once for all query
+/// rows that read the block.
 class ScaledRows {
 public:
-  /// Allocates only where a step is larger than all before.
+  /// Allocates only if a step is larger than all before it.
   void prepare(const spec::Variant &variant, const abi::CpuKernel &kernel);
 
-  /// Lets `call` read the block's tokens here; nothing is left to fetch ahead.
+  /// Makes `call` read the block's tokens from here; it then needs no prefetching.
   void read(const spec::Variant &variant, const void *cache, const TokenBlock &block,
             abi::CpuAttendCall &call);
 

@@ -8,7 +8,7 @@ SelectJob::SelectJob(const spec::SelectSpec &select, const plan::Paths &paths, W
                      Selection &selection, std::vector<std::vector<std::uint64_t>> &keys)
     : select_(select), paths_(paths), worth_(worth), selection_(selection), keys_(keys),
       units_(selection.queries * selection.lists) {
-  for (std::vector<std::uint64_t> &some : keys) // nothing in a job allocates
+  for (std::vector<std::uint64_t> &some : keys) // here, since a job must not allocate
     some.reserve(static_cast<std::size_t>(worth.tokens));
 }
 
@@ -26,7 +26,7 @@ void SelectJob::run(int slot) noexcept {
 void SelectJob::makeList(int query, int list, std::vector<std::uint64_t> &keys) {
   const auto tokens = static_cast<std::size_t>(paths_.queryPos(query)) + 1;
   float *worth = worth_.of(query, list);
-  if (select_.by == spec::SelectBy::Query) // one list of all groups
+  if (select_.by == spec::SelectBy::Query) // one list for all groups
     for (int group = 1; group < worth_.groups; ++group) {
       const float *other = worth_.of(query, group);
       for (std::size_t t = 0; t < tokens; ++t)

@@ -8,11 +8,11 @@
 
 namespace deft::exec {
 
-/// Makes the lists of a step, each from what its tokens are worth; lists are taken one by one by whoever is
-/// free.
+/// Makes the lists of a step from the worth of their tokens. Each free thread takes the next
+/// list.
 class SelectJob final : public Team::Job {
 public:
-  /// `keys`: memory of each thread, which holds a path. `selection` has its shape.
+  /// `keys`: one buffer for each thread, large enough for a path. `selection` is already resized.
   SelectJob(const spec::SelectSpec &select, const plan::Paths &paths, WorthTable &worth, Selection &selection,
             std::vector<std::vector<std::uint64_t>> &keys);
 

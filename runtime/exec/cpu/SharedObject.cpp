@@ -40,9 +40,9 @@ public:
   MemoryFile &operator=(const MemoryFile &) = delete;
 
   bool write(std::string_view bytes) const { return support::writeAll(descriptor_, bytes); }
-  /// A name that no other library has. dlopen gives back what it has loaded under the very same name without
-  /// looking at the file, and the number of a descriptor comes again when it is closed. So the file's own
-  /// number is in the name, too: its bits, as parts of a path that lead nowhere.
+  /// A unique name. dlopen returns a library that it has already loaded under the same name without opening
+  /// the file, and numbers of closed descriptors are reused. So the name also contains the bits of the file's
+  /// own number, as parts of a path that have no effect.
   std::optional<std::string> path() const {
     struct stat facts = {};
     if (fstat(descriptor_, &facts) != 0)
@@ -83,7 +83,7 @@ support::Result<CpuKernel> loadCpuKernel(std::string_view sharedObject, const sp
   const auto *kernel = static_cast<const abi::CpuKernel *>(dlsym(handle, symbol.c_str()));
   if (!kernel)
     return malformed("holds no `" + variant.name + "`");
-  // The version comes first in every layout; the rest means something only if it is ours.
+  // The version comes first in every layout; the other fields have a meaning only for our version.
   if (kernel->version != abi::kCpuKernelVersion ||
       kernel->tableBytes != static_cast<int>(sizeof(abi::CpuKernel)))
     return Error{ErrorCode::Diagnostics,

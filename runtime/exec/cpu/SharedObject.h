@@ -8,13 +8,13 @@
 
 namespace deft::exec {
 
-/// What this processor runs: 4 (x86-64-v4), 3 (x86-64-v3), or 0 for less and for other architectures.
+/// The level of this processor: 4 (x86-64-v4), 3 (x86-64-v3), or 0 for less and other architectures.
 int hostIsaLevel();
 
-/// Loads a variant's kernel out of a package's shared object; `package` names it in messages. The code never
-/// touches a named file. Fails on bytes that are no whole shared object, on a missing variant, and on a
-/// kernel of another version, of another make than the variant, or for a processor that has more than this
-/// one. The object is native code: it is trusted like a program.
+/// Loads a variant's kernel from a package's shared object, without a named file; `package` names the object
+/// in messages. Fails if the bytes are not a complete shared object, if the variant is missing, or if its
+/// kernel has another version, does not match the variant, or needs a better processor. The object is native
+/// code: trust it like a program.
 support::Result<CpuKernel> loadCpuKernel(std::string_view sharedObject, const spec::Variant &variant,
                                          const std::string &package);
 

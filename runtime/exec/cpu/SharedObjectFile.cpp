@@ -8,7 +8,7 @@
 namespace deft::exec {
 namespace {
 
-/// Whether a file of `size` bytes has `bytes` bytes at `offset`; no sum wraps.
+/// Whether a file of `size` bytes has `bytes` bytes at `offset`, without overflow.
 bool holds(std::size_t size, std::uint64_t offset, std::uint64_t bytes) {
   return offset <= size && bytes <= size - offset;
 }
@@ -40,7 +40,7 @@ std::string faultOfSharedObject(std::string_view bytes) {
     if (segment.p_type != PT_NULL && !holds(bytes.size(), segment.p_offset, segment.p_filesz))
       return cut("a segment", segment.p_offset, segment.p_filesz, bytes.size());
   }
-  // Linkers put them last, so that every cut is seen; nobody needs them to run.
+  // Linkers put the section table last, so checking it detects every truncation; running does not need it.
   const std::uint64_t sectionsBytes = std::uint64_t{header.e_shnum} * header.e_shentsize;
   if (!holds(bytes.size(), header.e_shoff, sectionsBytes))
     return cut("section headers", header.e_shoff, sectionsBytes, bytes.size());

@@ -5,8 +5,8 @@
 
 namespace deft::exec {
 
-/// Why the bytes are no whole shared object for this machine; empty: they are. The system's loader maps what
-/// the headers say and lets a process die of a file that is shorter. Native code is trusted beyond that.
+/// Why the bytes are not a complete shared object for this machine; empty: they are. The loader trusts the
+/// headers, so a truncated file would kill the process. Other faults of native code are not checked.
 std::string faultOfSharedObject(std::string_view bytes);
 
 } // namespace deft::exec

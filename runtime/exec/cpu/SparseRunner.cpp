@@ -11,9 +11,9 @@ namespace deft::exec {
 
 namespace {
 
-/// Of a part: enough for what a part costs beside its tokens to be little.
+/// Tokens of a part: enough that its fixed cost is small.
 constexpr std::size_t kPartTokens = 512;
-/// Of all parts' results. Where they were more, there are units enough for all threads without parts.
+/// Limit for the results of all parts. With more, there are enough units for all threads without parts.
 constexpr std::size_t kMostPartialBytes = std::size_t{16} << 20;
 
 int mostParts(const SparseStep &step) {
@@ -57,7 +57,7 @@ void SparseRunner::loadRows(int query, int firstHead, int rows) {
   std::fill(acc_.begin(), acc_.end(), 0.0f);
   std::fill(m_.begin(), m_.end(), -std::numeric_limits<float>::infinity());
   std::fill(l_.begin(), l_.end(), 0.0f);
-  for (int row = 0; row < groups * group; ++row) { // rows that fill up the group repeat the last one
+  for (int row = 0; row < groups * group; ++row) { // rows that fill up the group repeat the last row
     const auto at = static_cast<std::size_t>(row);
     qPos_[at] = step_->paths.queryPos(query);
     query_[at] = query;
@@ -107,7 +107,7 @@ bool SparseRunner::fill(TokenBlock &block, Walk &walk, int rows) const {
       break;
     const plan::PathStretch &stretch = walk.path[walk.stretch];
     if (position < stretch.position)
-      continue; // hidden by the mask that the plan was made for
+      continue; // hidden by the mask of the plan
     const int location = stretch.location + position - stretch.position;
     const long long slot = step_->kernel.readsSlots ? inputs.slotAt(location) : 0;
     add(block, {inputs.keyAt(location, 0), inputs.valueAt(location, 0), slot, position, stretch.depth}, rows);
@@ -264,7 +264,7 @@ SparseJob::SparseJob(const SparseStep &step, SparseScratch &scratch)
 }
 
 int SparseJob::helpers() const {
-  constexpr double kLeastNs = 10'000, kBytesPerNs = 10; // of one core, about: tokens lie apart
+  constexpr double kLeastNs = 10'000, kBytesPerNs = 10; // for one core, roughly: the tokens are scattered
   const std::vector<std::int32_t> &counts = step_.selection.counts;
   const double perList = static_cast<double>(std::accumulate(counts.begin(), counts.end(), 0LL)) /
                          std::max<double>(1, static_cast<double>(counts.size()));

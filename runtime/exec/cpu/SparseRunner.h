@@ -16,7 +16,7 @@
 
 namespace deft::exec {
 
-/// One sparse layer: what all of its units read and where they write.
+/// One sparse layer: the inputs and outputs of all its units.
 struct SparseStep {
   const abi::CpuKernel &kernel;
   const spec::Variant &variant;
@@ -26,38 +26,38 @@ struct SparseStep {
   const InputView &inputs;
   const OutputView &outputs;
 
-  /// A unit is the rows of a query that read the same tokens of one KV head.
+  /// A unit has the rows of one query that read the same tokens of one KV head.
   int unitRows() const { return variant.select->by == spec::SelectBy::QueryHead ? 1 : variant.ratio(); }
   int unitsPerQuery() const { return variant.queryHeads / unitRows(); }
   std::span<const std::int32_t> listOf(int query, int unit) const {
     return selection.of(query, variant.listOf(unit * unitRows()));
   }
-  /// Lists are cut by as many tokens whoever else is there and however many threads, so that a query's bits
-  /// follow from its own list.
+  /// The number of parts of a list. It depends only on the list, not on other queries or the number of
+  /// threads, so the bits of a query's result do not either.
   int partsOf(int query, int unit) const;
 };
 
-/// Results of parts of lists, until a query's are merged: [slot][query head][column], [slot][query head].
+/// Results of parts of lists, until they are merged: [slot][query head][column], [slot][query head].
 struct SparsePartials {
   float *out;
   float *lse;
-  int firstSlot; ///< of the query's first part
+  int firstSlot; ///< of the first part of the query
 };
 
-/// Attends to the tokens of lists, with the kernels of full attention, in memory of its own. One per thread.
+/// Attends to listed tokens with the kernels of full attention, in memory of its own. One per thread.
 class SparseRunner {
 public:
-  /// For lists of so many parts, or fewer.
+  /// Prepares for lists of up to `parts` parts.
   void prepare(const SparseStep &step, int parts);
-  /// Unit `unit` of those of a query, from q to the output.
+  /// Computes one unit of a query completely, from q to the output.
   void attend(int query, int unit);
-  /// A part of the unit's list, one of several, into its slot.
+  /// Computes one of several parts of the unit's list and writes the result to its slot.
   void attendPart(int query, int unit, int part, const SparsePartials &partials);
-  /// From all parts' results to the output.
+  /// Merges the results of all parts into the output.
   void merge(int query, int unit, const SparsePartials &partials);
 
 private:
-  /// A list's tokens, one after the other, and the stretch of the path that each is in.
+  /// The position of a walk over the tokens of a list, and the stretch of the path that contains the token.
   struct Walk {
     std::span<const std::int32_t> list;
     std::span<const plan::PathStretch> path;
@@ -67,40 +67,40 @@ private:
     std::uint16_t *out;
     float *lse; ///< null: not wanted
   };
-  /// To the state of the unit's rows, which is new.
+  /// Adds the tokens to the state of the unit's rows, which starts empty.
   void addTokens(int query, int unit, std::span<const std::int32_t> list);
   abi::CpuFinishCall finishOf(int query, int unit) const;
   RowOutput outputOf(int query, int unit) const;
   void loadRows(int query, int firstHead, int rows);
-  /// Where a token of a block lies and stands.
+  /// The places of a token of a block in the caches, and its position.
   struct Place {
     long long key, value, slot;
     int position, depth;
   };
   void add(TokenBlock &block, const Place &place, int rows) const;
-  /// False behind the last token.
+  /// False after the last token.
   bool fill(TokenBlock &block, Walk &walk, int rows) const;
 
   const SparseStep *step_ = nullptr;
-  std::array<TokenBlock, 2> blocks_; ///< the one at hand and the one behind it
+  std::array<TokenBlock, 2> blocks_; ///< the current block and the next
   ScaledRows scaled_;
   std::vector<int> qPos_, query_, head_;
   std::vector<std::byte> packed_;
   std::vector<float> acc_, m_, l_;
-  std::vector<float> partialOut_, partialLse_; ///< of one query's parts
+  std::vector<float> partialOut_, partialLse_; ///< for the parts of one query
   std::vector<int> slots_;
 };
 
-/// Memory of a job, which grows to the largest and stays.
+/// Memory of a job; it grows to the size of the largest job.
 struct SparseScratch {
-  std::vector<SparseRunner> runners; ///< one a thread
+  std::vector<SparseRunner> runners; ///< one for each thread
   std::vector<float> partialOut, partialLse;
-  std::vector<int> partsLeft; ///< of each query's units
+  std::vector<int> partsLeft; ///< for each unit of each query
 };
 
-/// All parts of a sparse layer's lists, taken one by one by whoever is free; who does the last one of a list
-/// merges it. Parts at one place in the lists of a KV head follow each other: queries whose lists share
-/// tokens find them in a cache near by.
+/// All parts of a sparse layer's lists. Each free thread takes the next part; the thread that finishes the
+/// last part of a list merges it. Equal parts of the lists of one KV head are consecutive: if queries' lists
+/// share tokens, they find them in a near cache.
 class SparseJob final : public Team::Job {
 public:
   SparseJob(const SparseStep &step, SparseScratch &scratch);
@@ -113,7 +113,7 @@ private:
 
   const SparseStep &step_;
   SparseScratch &scratch_;
-  const int queries_, units_; ///< units of a query
+  const int queries_, units_; ///< units of one query
   int parts_;                 ///< of the longest list; 1: whole lists are taken
   std::atomic<int> next_ = 0;
 };

@@ -19,25 +19,25 @@ namespace deft::exec {
 
 namespace {
 
-/// For what Asio keeps of one posted handler.
+/// Memory for one posted handler of Asio.
 using HandlerMemory = std::array<std::max_align_t, 8>;
 
-/// One run() under way. Handlers that come too late still look at it, so it outlives the call: it is used
-/// again only when the last of them has gone.
+/// One running call of run(). Late handlers still access it, so it outlives the call and is reused only after
+/// the last of them has gone.
 struct Call {
   std::mutex mutex;
   std::condition_variable left;
   Team::Job *job = nullptr;
   int nextSlot = 1;
-  int inside = 0;  ///< helpers at work
-  int pending = 0; ///< handlers posted and not yet gone
+  int inside = 0;  ///< helpers that are working
+  int pending = 0; ///< handlers that were posted and have not ended
   bool open = false;
   bool taken = false;    ///< guarded by the team's mutex
-  std::size_t posts = 0; ///< of `memory`, in use
+  std::size_t posts = 0; ///< pieces of `memory` in use
   std::vector<HandlerMemory> memory;
 };
 
-/// Gives Asio the memory of a call, one piece after the other. All are free again with the call.
+/// Gives Asio the memory of a call, one piece after the other. The end of the call frees all pieces.
 template <typename T> class HandlerAllocator {
 public:
   using value_type = T;
@@ -95,7 +95,7 @@ struct Team::State {
       pool.emplace(static_cast<std::size_t>(count));
   }
 
-  /// A call that nobody uses and that no handler may still look at.
+  /// A call that is not in use and that no handler can still access.
   Call &take() {
     const std::lock_guard lock(mutex);
     for (const auto &call : calls) {
@@ -120,7 +120,7 @@ struct Team::State {
   const int helpers;
   std::mutex mutex;
   std::vector<std::unique_ptr<Call>> calls;
-  std::optional<asio::thread_pool> pool; ///< last, so that its threads end before the calls do
+  std::optional<asio::thread_pool> pool; ///< last, so that its threads end before the calls are destroyed
 };
 
 Team::Team(std::unique_ptr<State> state) : state_(std::move(state)) {}

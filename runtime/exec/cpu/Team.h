@@ -6,16 +6,16 @@
 
 namespace deft::exec {
 
-/// Threads that help whoever calls run(). Any number of host threads may call at once; what they ask for
-/// stands in one queue. After the first calls of a kind nothing is allocated.
+/// Threads that help the caller of run(). Any number of host threads may call it at once; one queue holds
+/// their requests. After the first calls of a kind it allocates nothing.
 ///
-/// The threads are Asio's: header-only, so that a binary needs no library at run time, and every
-/// synchronisation is visible to the thread sanitizer. (oneTBB starts a step sooner, but it shares one set of
-/// workers between all users in a process, and its library cannot be checked; OpenMP's spinning costs
-/// milliseconds a step where other work wants the cores.)
+/// The threads are Asio's, which is header-only: binaries need no library at run time, and the thread
+/// sanitizer sees every synchronisation. (oneTBB starts a step sooner, but all users in a process share its
+/// workers, and the sanitizer cannot see into its library. OpenMP spins, which costs milliseconds a step if
+/// other work needs the cores.)
 class Team {
 public:
-  /// `helpers` threads, possibly none. An error where the system has no more.
+  /// Starts `helpers` threads, possibly none. An error if the system cannot start so many.
   static support::Result<Team> create(int helpers);
   Team(Team &&) noexcept;
   Team &operator=(Team &&) noexcept;
@@ -23,7 +23,7 @@ public:
 
   int helpers() const;
 
-  /// What the members of one call do. `slot` is 0 for the caller and differs between members.
+  /// The work of the members of one call. `slot` is 0 for the caller and different for each member.
   class Job {
   public:
     virtual void run(int slot) noexcept = 0;
@@ -32,9 +32,9 @@ public:
     ~Job() = default;
   };
 
-  /// Runs `job` on the calling thread and on up to `helpers` of the team, each once; returns when all that
-  /// began have ended. A helper that is still busy elsewhere when the caller is done does not take part, so a
-  /// job must be complete when its member of slot 0 is.
+  /// Runs `job` on the calling thread and on up to `helpers` threads of the team, once on each; returns when
+  /// all that started have ended. A helper that is still busy when the caller's part ends does not take part,
+  /// so the job must be complete when its member with slot 0 returns.
   void run(int helpers, Job &job);
 
 private:

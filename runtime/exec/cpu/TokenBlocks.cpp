@@ -49,7 +49,7 @@ bool TokenBlocks::next(TokenBlock &block) {
 void TokenBlocks::append(TokenBlock &block, const abi::Run &run, int begin, int tokens) const {
   const auto first = block.tokens, end = first + tokens;
   const int low = (run.queryBegin + run.slope * begin) * ratio_, high = run.queryEnd * ratio_;
-  const int kvPos = run.position + begin, rise = run.slope * ratio_; // of rowLow, from token to token
+  const int kvPos = run.position + begin, rise = run.slope * ratio_; // of rowLow, per token
   block.rowBegin = std::min(block.rowBegin, low);
   block.rowEnd = std::max(block.rowEnd, high);
   block.kvPosLow = std::min(block.kvPosLow, kvPos);
@@ -62,7 +62,7 @@ void TokenBlocks::append(TokenBlock &block, const abi::Run &run, int begin, int 
     block.rowLow[static_cast<std::size_t>(first + t)] = low + t * rise;
   std::fill(block.rowHigh.begin() + first, block.rowHigh.begin() + end, high);
 
-  // One division a page, not a token.
+  // One division per page, not per token.
   long long *keys = block.keyOffsets.data() + first, *values = block.valueOffsets.data() + first;
   const long long keyStride = inputs_.cache.k.tokenStride, valueStride = inputs_.cache.v.tokenStride;
   for (int t = 0, location = run.location + begin; t < tokens;) {
@@ -84,7 +84,7 @@ void TokenBlocks::append(TokenBlock &block, const abi::Run &run, int begin, int 
 
 void TokenBlocks::close(TokenBlock &block) const {
   block.rowBegin = block.rowBegin / kernel_.groupRows * kernel_.groupRows;
-  // Where the last group goes on with other rows of the item, these must be kept out.
+  // If the last group continues with other rows of the item, these must be masked.
   block.cut = block.rowEnd % kernel_.groupRows != 0 && block.rowEnd < rows_;
   for (int t = 0; t < block.tokens; ++t) {
     const auto at = static_cast<std::size_t>(t);

@@ -72,7 +72,7 @@ void UnitRunner::loadRows(const abi::Item &item, int headBegin, int headEnd) {
   std::fill(acc_.begin(), acc_.begin() + all * static_cast<std::ptrdiff_t>(outDim()), 0.0f);
   std::fill(m_.begin(), m_.begin() + all, -std::numeric_limits<float>::infinity());
   std::fill(l_.begin(), l_.begin() + all, 0.0f);
-  for (int row = 0; row < paddedRows_; ++row) { // rows that fill up the last group repeat its last one
+  for (int row = 0; row < paddedRows_; ++row) { // rows that fill up the last group repeat its last row
     const int real = std::min(row, rows_ - 1);
     const auto planned = static_cast<std::size_t>(item.queryBegin + real / ratio_);
     qPos_[static_cast<std::size_t>(row)] = step_->plan.queryPos[planned];
@@ -166,7 +166,7 @@ void UnitRunner::attendBlock(const TokenBlock &block, const TokenBlock *next, in
       scaled_.read(step_->variant, keysOf(head), block, call);
     if (step_->worth) {
       const int group = step_->kernel.groupRows, padded = (call.rows + group - 1) / group * group;
-      // Also of what the kernel skips.
+      // Also for blocks that the kernel skips.
       std::fill_n(scores_.begin(), padded * step_->kernel.blockTokens, kHiddenWorth);
       call.scores = scores_.data();
     }
@@ -188,7 +188,7 @@ void UnitRunner::collectWorth(const TokenBlock &block, int kvHead) {
                                     isByHead ? kvHead * ratio_ + inItem % ratio_ : kvHead);
     for (int t = 0; t < block.tokens; ++t) {
       const float score = worthOfScore(scores[t / pad * group * pad + t % pad]);
-      // A token that the row does not see stands at a position where its own path has another one.
+      // If the row does not see a token, its own path has another token at that position.
       if (score > kHiddenWorth)
         worth[block.kvPos[static_cast<std::size_t>(t)]] =
             std::max(worth[block.kvPos[static_cast<std::size_t>(t)]], score);
@@ -207,7 +207,7 @@ void UnitRunner::listFetches(const std::vector<long long> &offsets, const abi::C
   const long long headStride = cache.headStride;
   const int begin = part * tokens, end = begin + tokens;
   long long *fetches = list.data();
-  if (headStride < cache.tokenStride) { // a token's heads lie together
+  if (headStride < cache.tokenStride) { // the heads of a token are consecutive
     for (int at = begin, token = begin / heads, head = begin % heads; at < end; ++token, head = 0)
       for (; head < heads && at < end; ++head, ++at)
         *fetches++ = offsets[static_cast<std::size_t>(token)] + head * headStride;

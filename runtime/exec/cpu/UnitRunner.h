@@ -14,7 +14,7 @@
 
 namespace deft::exec {
 
-/// One execution of a plan: what all of its units read and where they write.
+/// One execution of a plan: the inputs and outputs of all its units.
 struct Step {
   const abi::CpuKernel &kernel;
   const spec::Variant &variant;
@@ -23,43 +23,43 @@ struct Step {
   const OutputView &outputs;
   float *partialOut;           ///< [slot][query_heads][dim of out]
   float *partialLse;           ///< [slot][query_heads]
-  WorthTable *worth = nullptr; ///< collected on the way; null: nobody selects
+  WorthTable *worth = nullptr; ///< filled during the step; null: the variant does not select
 };
 
-/// Runs units of work, one after the other, in memory of its own. One per thread.
+/// Runs units of work one after the other, in memory of its own. One per thread.
 class UnitRunner {
 public:
-  /// Makes ready for the units of a step, which must outlive them; a unit has at most `heads` KV heads.
-  /// Allocates only where a step is larger than all before.
+  /// Prepares for the units of a step, which must outlive them; a unit has at most `heads` KV heads.
+  /// Allocates only if a step is larger than all before it.
   void prepare(const Step &step, int heads);
 
-  /// All rows of an item that belong to the KV heads [headBegin, headEnd), from the queries to the output or
-  /// the partials. Heads go side by side through the tokens, because their vectors lie side by side in most
-  /// caches.
+  /// Computes all rows of an item for the KV heads [headBegin, headEnd), from the queries to the output or
+  /// the partials. It advances through the tokens with all heads together, because their vectors are
+  /// neighbours in most caches.
   void attend(const abi::Item &item, int headBegin, int headEnd);
 
-  /// Entry `index` of the plan's merge map, all heads.
+  /// Merges entry `index` of the plan's merge map, for all heads.
   void merge(int index);
 
 private:
   void loadRows(const abi::Item &item, int headBegin, int headEnd);
-  /// Asks for one line of each token of the block after the next: its pages are then translated, and their
-  /// first lines on the way, when the kernels ask for the rest.
+  /// Prefetches one line of each token of the block after the next. So its pages are translated, and its
+  /// first lines are on their way, when the kernels prefetch the rest.
   void announce(const TokenBlock &block, int headBegin) const;
-  /// `next` is null behind the last block.
+  /// `next` is null after the last block.
   void attendBlock(const TokenBlock &block, const TokenBlock *next, int headBegin, int headEnd);
-  /// The vectors of the next block that the `part`-th of `heads` calls is to ask for, in the order in which
-  /// they lie in memory, so that the hardware's prefetchers join in: offsets from the first head's vectors.
+  /// Lists the vectors of the next block that the `part`-th of `heads` calls should prefetch, as offsets from
+  /// the first head's vectors. Sorted by address, so that the hardware's prefetchers join in.
   void listFetches(const TokenBlock &next, int part, int heads);
   static void listFetches(const std::vector<long long> &offsets, const abi::CacheLayout &cache, int tokens,
                           int part, int heads, std::vector<long long> &list);
   int visibility(const TokenBlock &block, int kvHead) const;
-  /// Enters the scores of a block into the table of what tokens are worth.
+  /// Adds the scores of a block to the table of the tokens' worth.
   void collectWorth(const TokenBlock &block, int kvHead);
   void finish(const abi::Item &item, int headBegin, int headEnd);
 
   std::size_t queryHeads() const { return static_cast<std::size_t>(step_->variant.queryHeads); }
-  /// The cache at a KV head's offset.
+  /// The cache, from the vectors of one KV head on.
   const std::byte *keysOf(int kvHead) const {
     return static_cast<const std::byte *>(step_->inputs.k) +
            kvHead * step_->inputs.cache.k.headStride * step_->variant.tensors.k.elementBytes();
@@ -69,7 +69,7 @@ private:
            kvHead * step_->inputs.cache.v.headStride * step_->variant.tensors.v.elementBytes();
   }
   std::size_t outDim() const { return static_cast<std::size_t>(step_->variant.tensors.out.dim); }
-  /// Where a query's results go, from one of its heads on.
+  /// The results of a query, from one of its heads on.
   std::uint16_t *outputOf(int caller, std::size_t head) const {
     return step_->outputs.out + caller * outStride_ + static_cast<std::ptrdiff_t>(head * outDim());
   }
@@ -77,7 +77,7 @@ private:
     return step_->outputs.lse ? step_->outputs.lse + static_cast<std::size_t>(caller) * queryHeads() + head
                               : nullptr;
   }
-  /// Where a row of the unit's `head`-th head stands in the arrays that have an entry a row and head.
+  /// The index of a row of the unit's `head`-th head in arrays with an entry per row and head.
   std::size_t place(int head, int row) const {
     return static_cast<std::size_t>(head) * static_cast<std::size_t>(paddedRows_) +
            static_cast<std::size_t>(row);
@@ -86,16 +86,16 @@ private:
   const Step *step_ = nullptr;
   int ratio_ = 0;
   long long qStride_ = 0, outStride_ = 0;
-  int rows_ = 0;                     ///< of the item at hand
-  int paddedRows_ = 0;               ///< in whole groups
-  std::array<TokenBlock, 3> blocks_; ///< the one at hand and the two behind it
+  int rows_ = 0;                     ///< of the current item
+  int paddedRows_ = 0;               ///< rounded up to whole groups
+  std::array<TokenBlock, 3> blocks_; ///< the current block and the two after it
   std::vector<int> qPos_, query_;    ///< [rows]
   std::vector<int> head_;            ///< [head][rows]
   std::vector<long long> keyFetches_, valueFetches_;
   ScaledRows scaled_;
   std::vector<std::byte> packed_;
   std::vector<float> acc_, m_, l_;
-  std::vector<float> scores_; ///< of a block, as kernels leave them
+  std::vector<float> scores_; ///< of one block, as kernels write them
 };
 
 } // namespace deft::exec

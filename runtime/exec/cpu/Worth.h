@@ -5,12 +5,12 @@
 
 namespace deft::exec {
 
-/// What each token of each query's path is worth, collected while a step attends. Every (query, group of
-/// heads, position) belongs to one unit of work, so units write without locks.
+/// The worth of each token of each query's path, collected while a step attends. Each (query, group of heads,
+/// position) belongs to one unit of work, so units write without locks.
 struct WorthTable {
   std::vector<float> values; ///< [query, caller's index][group][tokens]
-  int groups = 0; ///< of a query's heads: KV heads, or query heads where each has a list of its own
-  int tokens = 0; ///< of the longest path
+  int groups = 0;            ///< groups of a query's heads: KV heads, or query heads if each has its own list
+  int tokens = 0;            ///< of the longest path
 
   void reset(int queries, int someGroups, int longest) {
     groups = someGroups;

@@ -11,22 +11,22 @@
 
 namespace deft::exec {
 
-/// Fills the maps by which kernels of the sm90 family copy tokens in bulk, for the cache that `args` names
-/// and that lies as `cache` says. Leaves args.hasMaps 0 where the device or the cache's layout has no such
-/// copies; tokens are then copied one by one. On the host only.
+/// Fills the tensor maps by which kernels of family sm90 copy tokens in bulk, for the cache in `args` with
+/// the layout `cache`. Leaves args.hasMaps 0 if the device or the layout does not support such copies;
+/// kernels then copy token by token. Works on the host only.
 void fillCacheBoxes(const device::Device &device, const spec::Variant &variant, const CacheLayouts &cache,
                     abi::AttendArgs &args);
 
-/// Fills them for who runs again and again over the same caches, one for each layer as a rule: the driver
-/// makes the maps of each once.
+/// The same for repeated runs over the same caches, usually one per layer: each cache's maps are made only
+/// once.
 class CacheBoxes {
 public:
-  /// `cachePages`: as CudaPointers. A cache that is known to have more than maps reach has none.
+  /// `cachePages`: as in CudaPointers. A cache that is known to exceed the reach of maps gets none.
   void fill(const device::Device &device, const spec::Variant &variant, const CacheLayouts &cache,
             int cachePages, abi::AttendArgs &args);
 
 private:
-  /// All that the maps depend on.
+  /// The values that the maps depend on.
   struct Cache {
     const void *k, *v;
     std::array<long long, 6> strides; ///< of pages, tokens and heads, in K and in V
@@ -42,8 +42,8 @@ private:
   std::size_t find(const Cache &cache);
 
   std::vector<Cache> caches_;
-  std::vector<Maps> maps_; ///< of each
-  std::size_t next_ = 0;   ///< the one behind the last that was asked for: layers come in their order
+  std::vector<Maps> maps_; ///< one for each cache
+  std::size_t next_ = 0;   ///< behind the last result: layers follow in order
 };
 
 } // namespace deft::exec

@@ -7,9 +7,9 @@
 
 namespace deft::exec {
 
-/// Waits for the stream, copies what the plan's run has read and written to the host and looks for what is
-/// not finite: FiniteCheck.h. An error names it. For who looks for a fault: it takes time and memory of the
-/// host for all that the plan reads. What leaves have gained on the device alone is not looked at.
+/// Waits for the stream, copies the inputs and outputs of the plan's run to the host, and looks for NaN and
+/// infinities (FiniteCheck.h). For debugging: it takes time, and host memory for all tokens that the plan
+/// reads. Tokens that leaves have gained only on the device are not checked.
 support::Result<void> checkFinite(const device::Device &device, const spec::Variant &variant,
                                   const plan::Plan &plan, const plan::Reach &reach,
                                   const CudaPointers &pointers, device::cu::Stream stream);

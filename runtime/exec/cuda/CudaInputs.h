@@ -9,9 +9,9 @@
 
 namespace deft::exec {
 
-/// One attention's inputs, which come from the host, and its outputs, which go back there, in device memory
-/// that is had for them and only grows. For tools: a server has its cache on the device. Calls wait for the
-/// device, so that no run is under way on what they change, and are for one thread at a time.
+/// The inputs of one attention, copied from the host, and its outputs, in device memory that only grows. For
+/// tools: a server has its cache on the device already. Calls wait for the device, so no run uses the memory
+/// while they change it. For one thread at a time.
 class CudaInputs {
 public:
   CudaInputs(std::shared_ptr<device::Device> device, const spec::Variant &variant);
@@ -19,39 +19,39 @@ public:
   /// Uploads queries, cache, page table and parameters, and makes room for the outputs.
   support::Result<void> load(const Inputs &inputs);
 
-  /// Uploads lists that sparse runs are handed, after load().
+  /// Uploads lists for sparse runs. Call load() first.
   support::Result<void> loadLists(const GivenLists &lists);
 
-  /// Fills the outputs of so many queries, at most those that were loaded, with NaN: a row nobody writes is
-  /// then seen.
+  /// Fills the outputs of the first `queryCount` queries, which must be loaded, with NaN, so that a row that
+  /// no item writes is detected.
   support::Result<void> clearOutputs(int queryCount);
 
-  /// Copies the outputs of so many queries, at most those that were loaded, to the host.
+  /// Copies the outputs of the first `queryCount` queries, which must be loaded, to the host.
   support::Result<void> read(int queryCount, Outputs &outputs) const;
 
-  /// For tests, before load: what larger inputs leave behind the next ones becomes NaN, and no page.
+  /// For tests, before load(): fills the memory with NaN and invalid pages, in place of older inputs.
   support::Result<void> poisonInputs();
 
-  /// For tests, before a run: NaN in all of the outputs' memory, also that of more queries.
+  /// For tests, before a run: fills all of the outputs' memory with NaN, including room for more queries.
   support::Result<void> poisonOutputs();
 
-  /// Of what was loaded; valid until the next call of load().
+  /// Pointers to the loaded inputs; valid until the next call of load().
   const CudaPointers &pointers() const { return pointers_; }
 
-  /// An error where fewer queries were loaded.
+  /// An error if fewer queries are loaded.
   support::Result<void> checkQueries(int queryCount) const;
 
 private:
   std::size_t rows(int queryCount) const;
   std::size_t outBytes(int queryCount) const;
-  std::size_t lseBytes(int queryCount) const; ///< 0 where the variant gives none
+  std::size_t lseBytes(int queryCount) const; ///< 0 if the variant has no lse
 
   std::shared_ptr<device::Device> device_;
   spec::Variant variant_;
   device::Buffer q_, k_, v_, pageTable_, lists_, out_, lse_;
   std::unique_ptr<const CudaParams> params_;
   CudaPointers pointers_;
-  int queryCount_ = 0; ///< that were loaded
+  int queryCount_ = 0; ///< loaded queries
 };
 
 } // namespace deft::exec

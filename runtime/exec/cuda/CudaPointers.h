@@ -6,22 +6,22 @@ namespace deft::exec {
 
 class CudaParams;
 
-/// What a run reads and writes: somebody else's memory of the device.
+/// The device memory that a run reads and writes. It belongs to the caller.
 struct CudaPointers {
-  const void *q = nullptr; ///< as abi::AttendArgs; what is asked of it and of the others: PointerRules.h
+  const void *q = nullptr; ///< as in abi::AttendArgs; PointerRules.h checks these
   const void *k = nullptr;
-  const void *v = nullptr; ///< of a latent cache: K's columns behind V's; null: they lie behind these in k
+  const void *v = nullptr; ///< latent cache: K's columns behind V's; null: these follow V's columns in k
   const int *pageTable = nullptr;
-  int pages = 0; ///< the page table's entries, or those that the plan's runs may name
+  int pages = 0; ///< entries of the page table, or those that the plan's runs may name
   CacheLayouts cache{};
-  long long qStride = 0;   ///< from a query to the next, in elements; 0: packed
+  long long qStride = 0;   ///< elements between consecutive queries; 0: packed
   long long outStride = 0; ///< likewise
   void *out = nullptr;
   float *lse = nullptr; ///< null: not wanted
   const CudaParams *params = nullptr;
-  /// Of a sparse run whose lists are a caller's: abi::ListCheckArgs::lists. Null: the plan has them.
+  /// For a sparse run with lists of the caller: abi::ListCheckArgs::lists. Null: the plan has the lists.
   const int *lists = nullptr;
-  int cachePages = 0; ///< of the cache, of a contiguous one tokens; 0: not known
+  int cachePages = 0; ///< pages of the cache (contiguous: tokens); 0: unknown
 };
 
 } // namespace deft::exec

@@ -8,17 +8,17 @@
 
 namespace deft::exec {
 
-/// A word in the host's memory in which a kernel notes what is wrong, whoever is still looking: which one it
-/// is, plus one, below 32 bits and a value of it above. Any thread may call anything.
+/// A word in host memory where a kernel notes a fault for the host: in the lower 32 bits the index of the
+/// faulty thing plus one, in the upper ones a value of it. Any thread may call any function.
 class DeviceMark {
 public:
-  /// `what` names it where memory cannot be had.
+  /// `what` names the mark in the error if there is no memory.
   static support::Result<DeviceMark> create(const std::shared_ptr<device::Device> &device,
                                             const std::string &what);
 
   unsigned long long *onDevice() const { return memory_->onDevice<unsigned long long>(); }
 
-  /// As it was noted last; 0: nothing was. Forgets it.
+  /// The last noted fault; 0: none. Clears it.
   unsigned long long take() const;
 
   struct Noted {

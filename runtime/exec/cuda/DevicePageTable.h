@@ -10,25 +10,25 @@
 
 namespace deft::exec {
 
-/// A page table on a device, a pool's or a host's own, at one place for good. Only what changed since the
-/// last upload travels: a small kernel reads it out of page-locked memory. One stream at a time and one
-/// thread at a time; several tables of one pool know nothing of each other.
+/// A page table at a fixed address on a device, for a pool or for pages that the host manages. An upload
+/// copies only changes: a small kernel reads them from page-locked memory. For one stream and one thread at a
+/// time; several tables of one pool are independent.
 class DevicePageTable {
 public:
-  /// Has room for so many entries of the table.
+  /// Makes room for `pages` entries.
   static support::Result<std::unique_ptr<DevicePageTable>>
   create(const std::shared_ptr<device::Device> &device, int pages);
 
-  ~DevicePageTable(); ///< waits for the device, which may be reading its memory
+  ~DevicePageTable(); ///< waits for the device, which may be reading it
   DevicePageTable(const DevicePageTable &) = delete;
   DevicePageTable &operator=(const DevicePageTable &) = delete;
 
-  /// Brings the table to what the pool has now, for the runs behind it on the stream. Not on a stream that is
-  /// being captured. Of another pool than in the last upload all of it travels. Waits only where the last
-  /// upload but one has not been made yet.
+  /// Brings the table to the pool's current state, for later runs on the stream, which must not be capturing.
+  /// Copies the whole table if the last upload was of another pool. Waits only if the last upload but one is
+  /// not finished.
   support::Result<void> upload(const tree::PagedPool &pool, device::cu::Stream stream);
 
-  /// Brings the entries from `first` on to these, likewise. Not of a table that is a pool's.
+  /// Sets the entries from `first` on in the same way. Not for a table of a pool.
   support::Result<void> upload(std::span<const int> entries, int first, device::cu::Stream stream);
 
   const int *data() const { return table_.as<int>(); }
@@ -47,7 +47,7 @@ private:
 
   DevicePageTable(const std::shared_ptr<device::Device> &device, int pages, device::Kernel writer);
   support::Result<void> checkStream(device::cu::Stream stream) const;
-  /// Writes `count` changes; `changeAt` gives each.
+  /// Writes `count` changes; `changeAt` returns each.
   template <typename ChangeAt>
   support::Result<void> write(std::size_t count, ChangeAt changeAt, device::cu::Stream stream);
 
@@ -57,10 +57,10 @@ private:
   device::Buffer table_;
   std::array<Slot, 2> slots_;
   std::size_t next_ = 0;
-  const tree::PagedPool *pool_ = nullptr; ///< of the last upload, which may be gone
-  std::uint64_t seenChanges_ = 0;         ///< of it
-  std::vector<int> entries_;              ///< of a host's own: what was uploaded last
-  std::vector<Change> found_;             ///< of the upload at hand
+  const tree::PagedPool *pool_ = nullptr; ///< of the last upload; may no longer exist
+  std::uint64_t seenChanges_ = 0;         ///< changes of that pool at that time
+  std::vector<int> entries_;              ///< for pages of the host: the entries uploaded last
+  std::vector<Change> found_;             ///< of the current upload
 };
 
 } // namespace deft::exec

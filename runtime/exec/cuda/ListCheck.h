@@ -11,20 +11,20 @@ namespace deft::exec {
 
 namespace cu = device::cu;
 
-/// The kernel that looks at lists which a caller hands over on the device, and what it noticed.
+/// The kernel that checks lists which a caller gives in device memory, and the fault that it found.
 class ListCheck {
 public:
-  /// The kernel comes from NVRTC or the cache of kernels.
+  /// NVRTC compiles the kernel, or it comes from the cache of kernels.
   static support::Result<ListCheck> create(const std::shared_ptr<device::Device> &device);
 
-  /// What the kernel is compiled of.
+  /// The source text of the kernel.
   static const char *source();
 
-  /// A list a query, [budget], over a cache of so many slots.
+  /// Checks one list of `budget` entries for each query, for a cache of `slots` slots.
   support::Result<void> launch(const int *lists, int queries, int budget, std::int64_t slots,
                                cu::Stream stream);
 
-  /// An entry that is no slot of the cache. Forgets it.
+  /// Returns an entry that is not a slot of the cache, if one was found, and clears it.
   std::optional<support::Error> takeFault() const;
 
 private:
@@ -32,7 +32,7 @@ private:
 
   device::Kernel kernel_;
   DeviceMark mark_;
-  std::int64_t slots_ = 0; ///< of the cache in the last launch
+  std::int64_t slots_ = 0; ///< of the cache, in the last launch
 };
 
 } // namespace deft::exec

@@ -10,21 +10,21 @@ namespace deft::exec {
 
 namespace cu = device::cu;
 
-/// The kernel that looks at the pages which a plan names, in a table that only the device has, and what it
-/// noticed.
+/// The kernel that checks the pages which a plan names, in a page table that only the device has, and the
+/// fault that it found.
 class PageCheck {
 public:
-  /// The kernel comes from NVRTC or the cache of kernels.
+  /// NVRTC compiles the kernel, or it comes from the cache of kernels.
   static support::Result<PageCheck> create(const std::shared_ptr<device::Device> &device);
 
-  /// What the kernel is compiled of.
+  /// The source text of the kernel.
   static const char *source();
 
-  /// Items and their runs as on the device, those behind the end of lists included; a cache of so many pages.
+  /// Checks the items and their runs on the device, including unused room, for a cache of `pages` pages.
   support::Result<void> launch(const abi::Item *items, int itemCount, const abi::Run *runs,
                                const int *pageTable, int pageSize, int pages, cu::Stream stream);
 
-  /// An entry that is no page of the cache. Forgets it.
+  /// Returns an entry that is not a page of the cache, if one was found, and clears it.
   std::optional<support::Error> takeFault() const;
 
 private:
@@ -32,7 +32,7 @@ private:
 
   device::Kernel kernel_;
   DeviceMark mark_;
-  int pages_ = 0; ///< of the cache in the last launch
+  int pages_ = 0; ///< of the cache, in the last launch
 };
 
 } // namespace deft::exec

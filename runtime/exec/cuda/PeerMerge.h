@@ -11,18 +11,18 @@
 
 namespace deft::exec {
 
-/// The kernel by which GPUs of one host merge results of one tree through each other's memory
+/// The kernel with which GPUs of one host merge the results of one tree through each other's memory
 /// (templates/deft/merge_peers.cuh), for one element type and one rank. Launches follow each other on one
-/// stream; all ranks make as many.
+/// stream; all ranks must launch equally often.
 class PeerMerge {
 public:
-  /// The kernel comes from NVRTC or the cache of kernels.
+  /// NVRTC compiles the kernel, or it comes from the cache of kernels.
   static support::Result<PeerMerge> create(const std::shared_ptr<device::Device> &device, StateType type);
 
-  /// What the kernel is compiled of.
+  /// The source text of the kernel.
   static std::string source(StateType type);
 
-  /// Bytes of a buffer of results, and of a rank's memory, which is zeros before the first launch.
+  /// Bytes of one buffer of results, and of a rank's memory, which must be zeros before the first launch.
   static std::int64_t bufferBytes(StateType type, std::int64_t rows, int dim);
   static std::int64_t memoryBytes(StateType type, std::int64_t rows, int dim) {
     return static_cast<std::int64_t>(sizeof(abi::PeerMemory)) + 2 * bufferBytes(type, rows, dim);
@@ -30,11 +30,11 @@ public:
 
   StateType type() const { return type_; }
 
-  /// `args` in memory of the device, except bufferBytes, which is given by the room of all ranks' memories,
-  /// lanesOfRow and late, which are found here. Waits for nothing, can be captured.
+  /// `args` points to device memory. This sets bufferBytes, which follows from the room of the ranks'
+  /// memories, lanesOfRow and late. Does not wait and can be captured.
   support::Result<void> launch(abi::PeersArgs args, device::cu::Stream stream) const;
 
-  /// That a rank was late, once a launch has noticed; later launches do nothing.
+  /// An error if a launch found a rank late; later launches then do nothing.
   std::optional<support::Error> takeFault() const;
 
 private:
@@ -44,7 +44,7 @@ private:
   device::Kernel kernel_;
   DeviceMark mark_;
   StateType type_;
-  int mostBlocks_; ///< all run at once
+  int mostBlocks_; ///< few enough to run all at once
 };
 
 } // namespace deft::exec

@@ -10,31 +10,31 @@ namespace deft::exec {
 
 namespace cu = device::cu;
 
-/// Which drafts see which, on the device: as abi::DraftArgs has it.
+/// In device memory: which drafts see which (abi::DraftArgs).
 struct DraftInput {
   const unsigned *bits = nullptr;
   const int *depths = nullptr, *lengths = nullptr; ///< may be null
   int rows = 0;
 };
 
-/// Writes the sections that PlanRoom::draftRequests adds.
+/// Writes the sections that PlanRoom::draftRequests reserves.
 void writeDrafts(const plan::Plan &plan, const plan::DraftTables &tables, const PlanRoom &room,
                  const PlanSections &sections, std::byte *to);
 
-/// The kernel that makes a plan on the device that of the trees that drafts have there, and what it noticed.
+/// The kernel that fits a plan on the device to the trees of its drafts, and the faults that it found.
 class PlanDrafts {
 public:
-  /// The kernel comes from NVRTC or the cache of kernels.
+  /// NVRTC compiles the kernel, or it comes from the cache of kernels.
   static support::Result<PlanDrafts> create(const std::shared_ptr<device::Device> &device);
 
-  /// What the kernel is compiled of.
+  /// The source text of the kernel.
   static const char *source();
 
-  /// `plan` is the plan's memory on the device.
+  /// `plan` is the plan's device memory.
   support::Result<void> launch(const DraftInput &input, const PlanRoom &room, const PlanSections &sections,
                                std::byte *plan, cu::Stream stream) const;
 
-  /// Rows that are no tree's, or a length that the plan does not serve. Forgets it.
+  /// Rows that do not form a tree, or a length outside the plan's limits; clears the fault.
   std::optional<support::Error> takeFault() const;
 
 private:

@@ -12,8 +12,8 @@ namespace deft::exec {
 
 namespace cu = device::cu;
 
-/// The memory in which runs of a plan select: what tokens are worth, and the lists, which stay until the next
-/// run that selects.
+/// Device memory for the selection of a plan's runs: the worth of tokens, and the lists, which stay until the
+/// next selecting run.
 class PlanSelecting {
 public:
   /// An error where these kernels do not select. `cuts` are in place of those that they were loaded with;
@@ -22,30 +22,30 @@ public:
                                                const std::vector<config::SparseCut> *cuts = nullptr);
 
   const SparseSplit &split() const { return split_; }
-  /// Of which at most so many queries may be in unions.
+  /// The tables of a plan in which at most `mostUnited` queries may be in unions.
   SelectingTables tablesOf(const plan::Plan &plan, int mostUnited) {
     return selectingTables(plan, split_, std::min(mostUnited, mostCounted()), paths_);
   }
 
-  /// What the room says of selection, which follows from its queries, and from how many of them may be in
-  /// unions.
+  /// Computes the counts of a room that concern selection, from its queries and the number of them that may
+  /// be in unions.
   void completeRoom(PlanRoom &room) const;
 
-  /// Memory for all that the room allows.
+  /// Reserves memory for everything that the room allows.
   support::Result<void> reserve(const RoomBytes &bytes);
 
-  /// Writes the sections of a plan that selects, which will lie at `onDevice`.
+  /// Writes the sections of a plan that selects; the device memory of the plan is at `onDevice`.
   void write(const SelectingTables &tables, const PlanRoom &room, const PlanSections &sections,
              std::byte *onDevice, std::byte *to) const;
 
-  /// Makes the lists of so many queries out of what their tokens are worth, and so many unions of them.
+  /// Makes the lists of the first `queries` queries from the tokens' worth, and `unions` unions of them.
   support::Result<void> select(const CudaKernels &kernels, int queries, int unions, const PlanRoom &room,
                                const PlanSections &sections, std::byte *plan, const int *pageTable,
                                cu::Stream stream) const;
   /// What attend kernels of unions ask for beside what those of lists do.
   void point(const PlanSections &sections, std::byte *plan, abi::AttendArgs &attend) const;
 
-  /// Copies the lists of so many queries to the host. What makes them must be done.
+  /// Copies the lists of the first `queries` queries to the host. The kernels that make them must have ended.
   support::Result<void> read(int queries, Selection &selection) const;
 
 private:
@@ -54,15 +54,15 @@ private:
         positions_(kernels.device()), places_(kernels.device()), counts_(kernels.device()),
         unionPositions_(kernels.device()), unionPlaces_(kernels.device()), unionReaders_(kernels.device()),
         unionCounts_(kernels.device()) {}
-  /// Queries in unions, at most: kernels count these tokens in 32 bits.
+  /// The most queries in unions: kernels count the tokens of unions in 32 bits.
   int mostCounted() const;
   abi::Unions unionsAt(const PlanSections &sections, std::byte *plan) const;
   abi::Selected selectedAt(const PlanRoom &room, const PlanSections &sections, std::byte *plan) const;
 
-  int lists_; ///< of a query
+  int lists_; ///< of one query
   SparseSplit split_;
   plan::Paths paths_;
-  std::size_t worthBytes_ = 0; ///< of which all are of hidden tokens, while no run is under way
+  std::size_t worthBytes_ = 0; ///< all of them mark tokens as hidden, unless a run is in progress
   device::Buffer worth_, positions_, places_, counts_;
   device::Buffer unionPositions_, unionPlaces_, unionReaders_, unionCounts_;
 };

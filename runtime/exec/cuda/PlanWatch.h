@@ -9,13 +9,13 @@
 
 namespace deft::exec {
 
-/// The host's side of abi::PlanWatch: which generation a tree has and which one the plan on the device was
-/// made for, in words that kernels read. Any thread may call anything.
+/// The host's side of abi::PlanWatch: the generations of the tree and of the plan on the device, in words
+/// that kernels read. Any thread may call any function.
 class PlanWatch {
 public:
   static support::Result<PlanWatch> create(std::shared_ptr<device::Device> device);
 
-  /// The word that follows the tree; it lives as long as somebody holds it.
+  /// The word to which the tree's generation is stored; it lives as long as anyone holds the pointer.
   std::shared_ptr<std::atomic<std::uint64_t>> treeGeneration() const {
     return {memory_, &words().treeGeneration};
   }
@@ -25,7 +25,7 @@ public:
   }
   void setFreeRuns(std::uint64_t runs) { words().freeRuns.store(runs, std::memory_order_release); }
 
-  /// The tree's generation that a run of an older plan saw; 0: there was none. Forgets it.
+  /// The tree's generation that a run of an older plan saw; 0: there was none. Clears it.
   std::uint64_t takeStaleSeen() { return words().staleSeen.exchange(0, std::memory_order_acq_rel); }
 
   abi::PlanWatch *onDevice() const { return memory_->onDevice<abi::PlanWatch>(); }

@@ -6,18 +6,18 @@
 
 namespace deft::exec {
 
-/// What kernels ask of memory and do not look at: that they can read it by 16 bytes, that its strides are
-/// multiples of unitOf(), that rows do not overlap, and that 32 bits of such units reach all of
-/// the cache, as far as the host knows its size.
+/// Checks the rules that kernels rely on without checking them: pointers are aligned to 16 bytes, strides are
+/// multiples of unitOf(), rows do not overlap, and offsets in such units reach the whole cache in 32 bits, if
+/// the host knows its size.
 support::Result<void> checkPointers(const spec::Variant &variant, const CudaPointers &pointers);
 
-/// Elements in which the variant's kernels count. The device's twin is kRowUnit (common/row_place.cuh).
+/// The elements in which the variant's kernels count. The device's twin is kRowUnit (common/row_place.cuh).
 int unitOf(const spec::Variant &variant);
 
-/// Of strides that keep the rules, as the variant's kernels take them.
+/// The strides in the form that the variant's kernels take. They must pass checkPointers().
 abi::CachePlaces placesOf(const spec::Variant &variant, const abi::CacheLayout &layout);
 
-/// Elements from one query's row of q, or of out, to the next one's.
+/// Elements between the rows of consecutive queries, in q and in out.
 int qStrideOf(const spec::Variant &variant, const CudaPointers &pointers);
 int outStrideOf(const spec::Variant &variant, const CudaPointers &pointers);
 

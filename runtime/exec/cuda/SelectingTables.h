@@ -6,33 +6,33 @@
 #include <cstdint>
 #include <vector>
 
-/// What the kernels of a variant that selects read beside a plan (specs/LANGUAGE.md, rules K).
+/// Tables beside a plan for the kernels of a variant that selects (specs/LANGUAGE.md, rules K).
 namespace deft::exec {
 
-/// How lists are cut into items of the kernel that reads them: by nothing that is in them, so that a captured
-/// launch serves every step, and, but in an invariant plan, by how many queries there are.
+/// How lists are cut into items for the kernel that reads them. The cut ignores the contents of lists, so a
+/// captured launch serves every step. It depends on the number of queries unless the plan is invariant.
 struct SparseSplit {
   int budget = 0;       ///< tokens of a list; 0: nothing is selected
-  int tileTokens = 1;   ///< items are multiples of it
-  int blocksOfItem = 1; ///< that the kernel takes for an item
-  int blocksAtOnce = 1; ///< that the device holds
+  int tileTokens = 1;   ///< the tokens of an item are a multiple
+  int blocksOfItem = 1; ///< of one item
+  int blocksAtOnce = 1; ///< that the device runs
   bool isInvariant = false;
-  UnionShape unions = {}; ///< of queries that share a path's beginning; an invariant plan has none
-  /// What was measured for this kernel: of this budget, by rising queries.
+  UnionShape unions = {}; ///< queries whose paths begin alike; none in an invariant plan
+  /// The measured cuts for this kernel and budget, sorted by queries.
   std::vector<config::SparseCut> tuned = {};
 
   struct Cut {
-    int itemTokens, parts; ///< tokens of an item, and items of a query
-    bool isTuned = false;  ///< measured, and not what the costs say
+    int itemTokens, parts; ///< tokens of an item; items of a query
+    bool isTuned = false;  ///< measured, not from the costs
 
     bool operator==(const Cut &) const = default;
   };
-  /// The cheapest by costs, or what was measured for about so many queries.
+  /// The cheapest cut by costs, or the one measured for about this number of queries.
   Cut cut(int queries) const;
-  /// All that cut() may choose from, by rising costs: of no more parts than fill a wave of blocks, or a few
-  /// for each query. So there is room for any of them, whatever was measured.
+  /// All cuts that cut() may choose, by rising cost: at most one wave of blocks, or a few parts for each
+  /// query. So a room for these holds every measured cut.
   std::vector<Cut> cuts(int queries) const;
-  /// For so many queries, or fewer.
+  /// The most items for up to `queries` queries.
   int mostItems(int queries) const;
 
 private:
@@ -43,24 +43,24 @@ private:
   Cut cheapest(int queries) const;
 };
 
-/// Positions that worth has room for.
+/// Positions in a row of the table of worth, rounded up.
 constexpr int worthStride(int positions) { return (positions + 3) / 4 * 4; }
 
 struct SelectingTables {
-  std::vector<abi::PathStretch> stretches; ///< as abi::Selected has them
-  std::vector<int> stretchBegin;           ///< of each query, by the caller's index, and the end of the last
+  std::vector<abi::PathStretch> stretches; ///< as in abi::Selected
+  std::vector<int> stretchBegin;           ///< for each query by caller's index, and the end of the last
   int positions = 0;                       ///< of the longest path
-  std::vector<abi::Union> unions;          ///< in the plan's order of queries
-  std::vector<abi::Item> unitedItems;      ///< of these
-  std::vector<abi::Item> items;            ///< of the other queries, likewise
-  int partials = 0;                        ///< of both
-  SparseSplit::Cut cut = {};               ///< of the latter, also where there are none
-  std::vector<int> mergeQuery, mergeBegin{0}, mergeSlot; ///< as abi::MergeArgs has them
+  std::vector<abi::Union> unions;          ///< in plan order of their queries
+  std::vector<abi::Item> unitedItems;      ///< for these
+  std::vector<abi::Item> items;            ///< for the other queries, in the same order
+  int partials = 0;                        ///< for both kinds of items
+  SparseSplit::Cut cut = {};               ///< of `items`, even if there are none
+  std::vector<int> mergeQuery, mergeBegin{0}, mergeSlot; ///< as in abi::MergeArgs
 
   int unitedQueries() const { return unions.empty() ? 0 : unions.back().before + unions.back().queryCount; }
 };
 
-/// Of a plan, of which at most so many queries may be in unions; `paths` is memory that calls may share.
+/// The tables of a plan; at most `mostUnited` queries may be in unions. Calls may share the memory `paths`.
 SelectingTables selectingTables(const plan::Plan &plan, const SparseSplit &split, int mostUnited,
                                 plan::Paths &paths);
 

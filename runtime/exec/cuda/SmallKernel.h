@@ -7,8 +7,8 @@
 
 namespace deft::exec {
 
-/// A kernel of the library's own that no variant is part of, compiled by NVRTC for this device or taken out
-/// of the cache of kernels. Uses no shared memory.
+/// Loads a kernel of the library itself, independent of variants: NVRTC compiles it for this device, or it
+/// comes from the cache of kernels. It uses no shared memory.
 support::Result<device::Kernel> loadSmallKernel(const std::shared_ptr<device::Device> &device,
                                                 const std::string &entry, const std::string &source,
                                                 int threads);

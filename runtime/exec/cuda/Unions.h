@@ -6,20 +6,20 @@
 
 #include <vector>
 
-/// Which queries of a plan read the union of their lists (templates/deft/union_abi.h).
+/// Decides which queries of a plan read the union of their lists (templates/deft/union_abi.h).
 namespace deft::exec {
 
-/// What the kernel that reads unions takes.
+/// The properties of the kernel that reads unions.
 struct UnionShape {
-  int queries = 0;     ///< of a union, at most; 0: there is no such kernel
-  int parts = 1;       ///< of all unions' tokens, for one list: as many as keep the device busy
-  int itemsOfPart = 1; ///< where the device writes items, one for each KV head (templates/deft/union_abi.h)
+  int queries = 0;          ///< most queries of a union; 0: there is no such kernel
+  int parts = 1;            ///< over all unions, for one list; enough to keep the device busy
+  int itemsOfPart = 1;      ///< one per KV head if the device writes items (templates/deft/union_abi.h)
   bool writesItems = false; ///< kernels::writesUnionItems
   double mostRead = 1;      ///< tokens of a union for each of its queries' lists, so that it pays
 
-  /// Of one of so many unions.
+  /// The parts of each union, if there are `unions` of them.
   int partsOf(int unions) const;
-  /// Items, and partials, of so many queries or fewer.
+  /// The most items, and the most partials, for up to `queries` queries.
   int mostItems(int queries) const;
   int mostPartials(int queries) const;
 };

@@ -12,13 +12,13 @@
 #include <string_view>
 #include <vector>
 
-/// What is computed: an attention, out of a spec or a package.
+/// The description of the computation: an attention, from a spec or a package.
 namespace deft {
 
-/// 8-bit floats are of caches only: `fp8_e4m3`, the finite one (torch.float8_e4m3fn), and `fp8_e5m2`.
+/// Only caches have 8-bit floats: `fp8_e4m3`, the finite kind (torch.float8_e4m3fn), and `fp8_e5m2`.
 enum class DType { F16 = DEFT_F16, BF16 = DEFT_BF16, F8E4M3 = DEFT_F8_E4M3, F8E5M2 = DEFT_F8_E5M2 };
 
-/// What a tensor is made of: the vectors that it has for a head and a token, or a query.
+/// The type of a tensor: the dtype and size of its vectors, one for each head of a token or query.
 struct TensorType {
   DType dtype = DType::BF16;
   int dim = 0; ///< elements of a vector
@@ -26,10 +26,10 @@ struct TensorType {
   bool operator==(const TensorType &) const = default;
 };
 
-/// Where the tokens of K or of V lie, in elements (not bytes). The token at location t is at
+/// The layout of the tokens of K or of V, in elements (not bytes). The token at location t is at
 ///   pageTable[t / pageSize] * page + (t % pageSize) * token + kvHead * head
-/// and in a contiguous cache at t * token + kvHead * head. The elements of a vector are adjacent. None is
-/// negative.
+/// and in a contiguous cache at t * token + kvHead * head. The elements of a vector are adjacent. Strides
+/// must not be negative.
 struct CacheStrides {
   std::int64_t page = 0; ///< unused in a contiguous cache
   std::int64_t token = 0;
@@ -40,15 +40,15 @@ struct CacheStrides {
 struct ParamInfo {
   std::string name;
   bool isF32 = true; ///< else i32
-  int length = 1;    ///< 1, one value a query head or KV head, or a table's; 0: see isOfTokens
+  int length = 1;    ///< 1; one value per query head or KV head; a table's size; 0: see isOfTokens
   bool isArray = false;
-  bool hasDefault = false; ///< else a run fails that does not give it
-  /// Of an array of length 0: one value for each slot of the cache (`[tokens]`), laid out like its pages
-  /// without heads and dims, [page][slot in the page], or [token] of a contiguous cache; or for each query
-  /// (`[queries]`), in the caller's order.
+  bool hasDefault = false; ///< if not, a run must give a value
+  /// For an array of length 0: one value for each slot of the cache (`[tokens]`), laid out like its pages
+  /// without heads and dims, [page][slot in the page], or [token] in a contiguous cache; or one for each
+  /// query (`[queries]`), in the caller's order.
   bool isOfTokens = false, isOfQueries = false;
-  /// Of each slot or query: 1, or as many as KV heads (`[tokens, kv_heads]`), side by side whatever the order
-  /// of the cache's pages.
+  /// For each slot or query: 1, or the number of KV heads (`[tokens, kv_heads]`), which are consecutive in
+  /// any order of the cache's pages.
   int elements = 1;
 };
 
@@ -57,14 +57,14 @@ enum class SelectBy {
   KvHead = DEFT_SELECT_BY_KV_HEAD,
   QueryHead = DEFT_SELECT_BY_QUERY_HEAD,
   Query = DEFT_SELECT_BY_QUERY,
-  Caller = DEFT_SELECT_BY_CALLER ///< a run is handed the lists
+  Caller = DEFT_SELECT_BY_CALLER ///< all heads; callers give the lists
 };
 
-/// What a spec's `select` says.
+/// The contents of a spec's `select`.
 struct SelectionInfo {
-  std::vector<int> budgets; ///< tokens of a list: those that a host may choose from
+  std::vector<int> budgets; ///< tokens of a list, for the host to choose from
   SelectBy by = SelectBy::KvHead;
-  int keepFirst = 0, keepLast = 0; ///< tokens of the path that are in every list
+  int keepFirst = 0, keepLast = 0; ///< tokens of the path that every list contains
 };
 
 /// An attention as text to read: its source, and the compiler's output.
@@ -74,7 +74,7 @@ enum class SourceKind {
   Spec = DEFT_SOURCE_SPEC, ///< the compiled spec, as written; also of a package
 };
 
-/// Of SourceKind::Cuda.
+/// For SourceKind::Cuda.
 struct SourceOptions {
   std::string architecture = "sm_90a";
   std::string phase = {}; ///< of the untuned config, or "merge"; empty: the first
@@ -90,12 +90,12 @@ public:
   const std::string &name() const { return known_->name; }
   int queryHeads() const { return facts().query_heads; }
   int kvHeads() const { return facts().kv_heads; }
-  TensorType q() const { return typeOf(facts().query_dtype, facts().key_dim); } ///< of k's dim
+  TensorType q() const { return typeOf(facts().query_dtype, facts().key_dim); } ///< has k's dim
   TensorType k() const { return typeOf(facts().key_dtype, facts().key_dim); }
   TensorType v() const { return typeOf(facts().value_dtype, facts().value_dim); }
-  TensorType out() const { return typeOf(facts().output_dtype, facts().value_dim); } ///< of v's dim
-  /// V is K's memory: a token's value is the beginning of its key, and a run's `v` is not read. No spec says
-  /// so yet, nor that k and v have dims of their own; they have one dtype, which need not be q's.
+  TensorType out() const { return typeOf(facts().output_dtype, facts().value_dim); } ///< has v's dim
+  /// V lies in K's memory: a token's value is the beginning of its key, and a run does not read its `v`.
+  /// Latent caches are like that.
   bool valueInKey() const { return facts().value_in_key != 0; }
   /// For a latent cache with scales in its rows: the columns of V that share a scale; 0: no scales.
   int scaleColumns() const { return facts().scale_columns; }
@@ -104,15 +104,15 @@ public:
   int headDim() const { return k().dim; }           ///< k's
   DType dtype() const { return k().dtype; }         ///< k's
   DType outputDtype() const { return out().dtype; } ///< out's
-  /// Whether the spec says `with lse`: only then a run can give the log-sum-exp. Never for sigmoid attention.
+  /// Whether the spec says `with lse`: only then can a run give the log-sum-exp. Never for sigmoid attention.
   bool hasLse() const { return facts().has_lse != 0; }
   /// Whether the mask is bound by `path`: a query may see later tokens of its path.
   bool seesPath() const { return facts().sees_path != 0; }
   int pageSize() const { return facts().page_size; } ///< tokens of a page; 0: the cache is contiguous
-  /// The strides that the spec's `kv_cache` means: pages (or tokens) packed without gaps.
+  /// The strides of the spec's `kv_cache`, with pages (or tokens) packed without gaps.
   CacheStrides strides() const { return {facts().page_stride, facts().token_stride, facts().head_stride}; }
   const std::vector<ParamInfo> &params() const { return known_->params; }
-  /// None: the spec selects nothing, and every layer attends to all that it sees.
+  /// None: the spec does not select, and every layer attends to all visible tokens.
   const std::optional<SelectionInfo> &selects() const { return known_->selects; }
   /// Needs the compiler (see hasCompiler), except for the spec and for the CUDA text of a package.
   Result<std::string> source(SourceKind kind, const SourceOptions &options = {}) const {
@@ -163,9 +163,9 @@ private:
 };
 
 struct CompileOptions {
-  std::string attention = {}; ///< which one, where the spec defines several
-  /// Of a spec given as text: how its errors call it, and where its imports are looked for; files outside of
-  /// that folder are not read. Empty: only the shipped library can be imported.
+  std::string attention = {}; ///< its name, if the spec defines several
+  /// For a spec given as text: its name in errors, and the folder of its imports; files outside of that
+  /// folder are not read. Empty: only the shipped library can be imported.
   std::string name = "spec";
   std::string importFolder = {};
 };
@@ -183,8 +183,8 @@ inline deft_compile_options optionsOf(const CompileOptions &options) {
 
 } // namespace detail
 
-/// Compiles a spec for this machine's processor. Without the compiler in the library (it was built with
-/// DEFT_ENABLE_COMPILER=OFF; see hasCompiler) a right spec is an Environment error: load a package.
+/// Compiles a spec for this machine's processor. If the library has no compiler (it was built with
+/// DEFT_ENABLE_COMPILER=OFF; see hasCompiler), a correct spec is an Environment error: load a package.
 inline Result<Attention> compileSpec(std::string_view text, const CompileOptions &options = {}) {
   const std::string own(text);
   const deft_compile_options of = detail::optionsOf(options);
@@ -210,13 +210,13 @@ inline Result<Attention> loadPackage(const std::string &path, const std::string 
 /// Whether this build of the library can compile specs.
 inline bool hasCompiler() { return deft_has_compiler() != 0; }
 
-/// The library's version, "0.3.0"; that of the headers is in <deft/version.h>.
+/// The library's version, "0.3.0"; <deft/version.h> has the version of the headers.
 inline const char *version() { return deft_version(); }
 
-/// Values of an attention's parameters. A value type; a run only reads it.
+/// Values of an attention's parameters. A value type; runs only read it.
 class Params {
 public:
-  /// Begins with the defaults.
+  /// Starts with the defaults.
   explicit Params(const Attention &attention)
       : handle_(detail::filled<deft_params *>([&](auto to) {
                   return deft_params_make(attention.handle(), to);
@@ -235,8 +235,8 @@ public:
     return detail::done(deft_params_set(handle_.get(), std::string(name).c_str(), value));
   }
 
-  /// Sets an array (ParamInfo::length values: one a head, or a table's; of arrays over tokens and queries as
-  /// many as the largest run needs: one with fewer is an error); they are copied.
+  /// Sets an array; the values are copied. It has ParamInfo::length values. For arrays over tokens or
+  /// queries, give as many as the largest run needs: a run that finds too few is an error.
   Result<void> set(std::string_view name, std::span<const float> values) {
     return detail::done(
         deft_params_set_f32(handle_.get(), std::string(name).c_str(), values.data(), values.size()));
@@ -246,10 +246,10 @@ public:
         deft_params_set_i32(handle_.get(), std::string(name).c_str(), values.data(), values.size()));
   }
 
-  /// Sets an array of f32 or i32, as declared, in the memory of the GPU that runs: kernels read it when they
-  /// run, so it may change between the replays of a captured graph. It stays the caller's. Plans see no bound
-  /// in it: a window that is a parameter here cuts no tokens off a plan. Runs on the host and the tuner
-  /// refuse it.
+  /// Sets an array of f32 or i32, as declared, in the memory of the GPU that runs. Kernels read it when they
+  /// run, so it may change between the replays of a captured graph. It stays the caller's. Plans do not know
+  /// its values: a window that is a parameter here removes no tokens from a plan. Runs on the host and the
+  /// tuner refuse it.
   Result<void> setDevice(std::string_view name, const void *elements, std::size_t count) {
     return detail::done(deft_params_set_device(handle_.get(), std::string(name).c_str(), elements, count));
   }

@@ -6,26 +6,26 @@
 #include <cstdint>
 #include <string>
 
-/// Captured steps: small files of what a program computes, for `deftc replay` on another machine.
+/// Captured steps: small files of a program's decode steps, for `deftc replay` on another machine.
 namespace deft {
 
 enum class CaptureWhat {
-  Host = DEFT_CAPTURE_HOST,      ///< the host's values; waits for nothing
+  Host = DEFT_CAPTURE_HOST,      ///< only the host's values; does not wait
   Device = DEFT_CAPTURE_DEVICE,  ///< a captured step of a GPU waits for its stream and copies page table,
                                  ///< lengths and drafts
   Tensors = DEFT_CAPTURE_TENSORS ///< and q, K and V of the step's tokens
 };
 
 struct CaptureOptions {
-  std::string folder; ///< for the files; it is made where it is not there
+  std::string folder; ///< for the files; created if it does not exist
   CaptureWhat what = CaptureWhat::Host;
   int mostSteps = 0;          ///< files at most; 0: 256
   std::int64_t mostBytes = 0; ///< of all files together; 0: 2^30
 };
 
-/// Captures steps from now on, overriding DEFT_CAPTURE: see deft_set_capture. A plan is seen from its next
-/// tree on, and no run fails for a capture. GpuPlan::captureReplay() writes a step of a replayed graph as the
-/// GPU has it.
+/// Captures steps from now on, overriding DEFT_CAPTURE: see deft_set_capture. A plan counts from its next
+/// tree on, and no run fails because of a capture. GpuPlan::captureReplay() writes a step of a replayed graph
+/// with the GPU's values.
 inline Result<void> startCapture(const CaptureOptions &options) {
   deft_capture_options own{};
   own.size = sizeof own;

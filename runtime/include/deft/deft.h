@@ -11,7 +11,7 @@
 ///                              &attention) != DEFT_OK)
 ///     fputs(deft_error_text(), stderr);
 ///
-/// docs/c-api.md has a whole program. What holds for all calls:
+/// docs/c-api.md has a complete program. Rules for all calls:
 ///
 /// Errors. A call that can fail gives a deft_status, and deft_error_text() describes the calling thread's
 /// last failed call. A call that fails changes nothing, unless it says so. No C++ exception leaves the

@@ -23,11 +23,11 @@
 ///
 ///   tree.append(first, 1).value();                        // the next step: each branch has one token more
 ///   tree.append(second, 1).value();
-///   plan.advance(tree).value();                           // as a rule in place: only leaves grew
+///   plan.advance(tree).value();                           // usually in place: only leaves grew
 ///
 /// Engines pass page tables instead of a tree: paged_batch.hpp.
 ///
-/// `.value()` throws on an error; see result.hpp for the other way.
+/// `.value()` throws on an error; result.hpp shows the other way.
 ///
 /// Threads: an Attention and a Runtime may be used by all threads at once; a Tree, a Plan and Params by one
 /// that changes them, or by many that read. The only global state is the log's listener (log.hpp), and

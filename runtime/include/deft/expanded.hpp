@@ -8,8 +8,8 @@
 #include <span>
 #include <vector>
 
-/// A step over a latent cache in two runs: nodes that many queries read, in expanded form, with K and V of
-/// each head; all others as latents.
+/// A step over a latent cache in two runs: one reads nodes with many readers in expanded form, with K and V
+/// of each head; the other reads all other nodes as latents.
 ///
 ///   const deft::ExpandedNode nodes[] = {{.node = prompt, .tokens = 8192, .location = 0}};
 ///   auto chosen = deft::divide(absorbed, expanded, tree, nodes).value(); // each step, in place of advance()
@@ -22,12 +22,12 @@ namespace deft {
 struct ExpandedNode {
   int node = 0;
   int tokens = 0;   ///< as many as the node has
-  int location = 0; ///< of the first token in the expanded cache; the others follow it
+  int location = 0; ///< of the first token in the expanded cache; the others follow
 };
 
 enum class ExpandedChoice : deft_expanded_choice {
-  ByPrice = DEFT_EXPANDED_BY_PRICE, ///< nodes that are cheaper expanded, if they pay for the second run
-  All = DEFT_EXPANDED_ALL,          ///< all that are given
+  ByPrice = DEFT_EXPANDED_BY_PRICE, ///< nodes that are cheaper expanded, if they save a second run's cost
+  All = DEFT_EXPANDED_ALL,          ///< all given nodes
 };
 
 namespace detail {
@@ -48,7 +48,7 @@ Result<std::vector<int>> divided(Divide &&divide, Handle *absorbed, Handle *expa
 
 } // namespace detail
 
-/// Divides a tree between two plans (deft_plan_divide): gives the nodes that `expanded` reads.
+/// Divides a tree between two plans (deft_plan_divide). Returns the nodes that `expanded` reads.
 inline Result<std::vector<int>> divide(Plan &absorbed, Plan &expanded, const Tree &tree,
                                        std::span<const ExpandedNode> nodes,
                                        ExpandedChoice choice = ExpandedChoice::ByPrice) {

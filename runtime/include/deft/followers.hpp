@@ -10,8 +10,8 @@
 /// One call for a step of a PagedBatch or a BeamTree and for all its plans.
 namespace deft {
 
-/// Plans that are to follow a step: each is advanced in the same call, and each of a GPU uploaded where a
-/// stream is given.
+/// Plans that follow a step: the call that makes the step also advances each plan and, if a stream is given,
+/// uploads each plan of a GPU.
 struct Followers {
   std::span<Plan *const> plans = {};
   std::span<GpuPlan *const> gpuPlans = {};

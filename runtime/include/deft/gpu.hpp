@@ -20,7 +20,7 @@
 ///     plan.run(attention, {.q = q, .k = k, .v = v}, {.out = out}, stream).value();
 ///
 ///   tree.append(first, 1).value();                        // the next step
-///   plan.advance(tree).value();                           // on the host, beside what the GPU still does
+///   plan.advance(tree).value();                           // on the host, while the GPU still works
 ///   plan.upload(stream).value();
 ///
 /// All pointers are to memory of the GPU. Calls enqueue their work on the stream, in stream order. run()
@@ -43,13 +43,13 @@ namespace deft {
 using GpuStream = deft_gpu_stream;
 
 struct GpuFacts {
-  int index = 0; ///< as CUDA counts them
+  int index = 0; ///< CUDA's number
   std::string name;
   int major = 0; ///< compute capability
   int minor = 0;
   int multiprocessors = 0;
   std::uint64_t memoryBytes = 0;
-  std::string architecture; ///< of its kernels, "sm_90a"; empty: it is too old
+  std::string architecture; ///< of its kernels, "sm_90a"; empty: the GPU is too old
 };
 
 namespace detail {
@@ -70,7 +70,7 @@ inline GpuFacts publicOf(const deft_gpu_facts &own) {
 /// call of the library changes which device a thread has current.
 class Gpu {
 public:
-  /// All that the driver shows; an Environment error without a driver or a GPU.
+  /// All GPUs of the driver; an Environment error without a driver or a GPU.
   static Result<std::vector<GpuFacts>> list() {
     const auto made = detail::filled<deft_gpus *>(deft_gpu_list);
     if (!made)
@@ -104,23 +104,23 @@ private:
 };
 
 struct GpuLoadOptions {
-  /// A tree like those to come: the kernels are those that are tuned for its class; where nothing was tuned,
-  /// of those that a package has (or of the default ones) the cheaper for it by the cost model. Its nodes
-  /// need not be placed. Null: the first.
+  /// A tree like those to come: loads the kernels that are tuned for its class. If nothing was tuned, loads
+  /// the package's (or default) kernels that are cheapest for it by the cost model. Its nodes need not be
+  /// placed. Null: the first.
   const Tree *typicalTree = nullptr;
-  /// Null: the defaults. What has no value yet gets one by GpuAttention::withParams() before a run.
+  /// Null: the defaults. Set missing values by GpuAttention::withParams() before a run.
   const Params *params = nullptr;
-  /// For plans with PlanOptions::invariant: one kernel, whose sums have the same order however they are
-  /// shared.
+  /// For plans with PlanOptions::invariant: a single kernel, which always adds in the same
+  /// order.
   bool invariant = false;
 };
 
 /// An attention's kernels on a GPU, with values of its parameters. Immutable and cheap to copy; all threads
-/// and streams may use one.
+/// and streams may use it.
 class GpuAttention {
 public:
-  /// Takes the kernels that the package has for the GPU; else they are compiled by NVRTC, or taken out of the
-  /// cache of kernels that were (DEFT_CACHE_DIR). Waits for the device.
+  /// Takes the package's kernels for the GPU. If it has none, NVRTC compiles them, or they come from the
+  /// cache of compiled kernels (DEFT_CACHE_DIR). Waits for the device.
   static Result<GpuAttention> load(const Gpu &gpu, const Attention &attention,
                                    const GpuLoadOptions &options = {}) {
     deft_gpu_load_options own{};
@@ -133,7 +133,7 @@ public:
     return made ? Result<GpuAttention>(GpuAttention(*made, gpu, attention)) : made.error();
   }
 
-  /// These kernels with other values. Waits for the device where the attention has arrays.
+  /// The same kernels with other values. Waits for the device if the attention has arrays.
   Result<GpuAttention> withParams(const Params &params) const {
     const auto made = detail::filled<deft_gpu_attention *>(
         [&](auto to) { return deft_gpu_attention_with_params(handle(), params.handle(), to); });
@@ -154,68 +154,68 @@ private:
   Attention attention_;
 };
 
-/// What a run reads, in memory of the GPU; it must stay until the run is done. q, k and v begin at multiples
-/// of 16 bytes, and the strides are multiples of 16 elements, or of 8 where 16 does not divide head_dim; the
-/// cache of a layer reaches over 128 GiB at most, or 64, which is that of 8-bit floats, too.
+/// The inputs of a run, in memory of the GPU that must stay until the run is done. q, k and v begin at
+/// multiples of 16 bytes; strides are multiples of 16 elements, or of 8 if 16 does not divide head_dim. The
+/// cache of one layer spans at most 128 GiB, or 64 GiB with strides of 8 or with 8-bit floats.
 struct GpuInputs {
   const void *q =
       nullptr; ///< [query][query_heads][dim of q], queries in the tree's order; see Inputs::qStride
   const void *k = nullptr; ///< the cache of one layer; see CacheStrides
   const void *v = nullptr;
-  /// See Inputs::pageTable; GpuPageTable keeps one. Entries of pages that a mask hides from all queries are
-  /// not used (see Plan).
+  /// See Inputs::pageTable; a GpuPageTable can hold one. Entries of pages that a mask hides from all queries
+  /// are not read (see Plan).
   const int *pageTable = nullptr;
   std::optional<CacheStrides> strides = {}; ///< none: Attention::strides
-  /// See Inputs::cachePages. Of a contiguous cache what the run would read beyond them is an error; what a
-  /// page table on the device says is looked at by plans with GpuPlanOptions::checksPages alone. Given where
-  /// an attention has an array over the tokens of a paged cache, which must be as long as that.
+  /// See Inputs::cachePages. In a contiguous cache, a read beyond them is an error. The entries of a page
+  /// table on the device are checked only by plans with GpuPlanOptions::checksPages. Required for an array
+  /// over the tokens of a paged cache, which must be as long as the cache.
   std::optional<std::int64_t> cachePages = {};
   std::optional<CacheStrides> vStrides = {}; ///< V's own; none: `strides` are those of both
   std::int64_t qStride = 0;                  ///< see Inputs::qStride
-  /// Entries of pageTable: where it is given, fewer than the plan's tokens lie in are an error.
+  /// The number of entries of pageTable; if given, too few for the plan's tokens are an error.
   std::optional<std::int64_t> tableEntries = {};
-  /// See Inputs::checksFinite. Such a run waits for the stream and copies to the host what it has read and
-  /// written, so it is an error in a capture. Keys and values of what requests have gained on the GPU alone
-  /// (GpuPlan::follow), and of drafts, are not looked at.
+  /// See Inputs::checksFinite. Such a run waits for the stream and copies its inputs and outputs to the host,
+  /// so it is an error in a capture. Keys and values of tokens that requests gained only on the GPU
+  /// (GpuPlan::follow), and those of drafts, are not checked.
   bool checksFinite = false;
-  /// Of a latent cache whose rotary columns lie in a tensor of their own: these, and k has the others alone.
+  /// The rotary columns of a latent cache, if they are a separate tensor; k then has only the others.
   const void *kRope = nullptr;
-  std::optional<CacheStrides> kRopeStrides = {}; ///< its own; none: its tokens lie side by side
-  /// Of GpuPlan::runSparse() where the spec says `by = caller`: deft_inputs::lists, [query][budget].
+  std::optional<CacheStrides> kRopeStrides = {}; ///< of kRope; none: packed
+  /// For GpuPlan::runSparse() if the spec says `by = caller`: deft_inputs::lists, [query][budget].
   const int *lists = nullptr;
-  int budget = 0; ///< entries of a list, as many as GpuPlanOptions::budget
+  int budget = 0; ///< entries of a list; equals GpuPlanOptions::budget
 };
 
-/// Where a run writes, in memory of the GPU; out begins at a multiple of 16 bytes.
+/// The outputs of a run, in memory of the GPU; out begins at a multiple of 16 bytes.
 struct GpuOutputs {
   void *out = nullptr;        ///< [query][query_heads][dim of out]; see outStride
   float *lse = nullptr;       ///< [query][query_heads]; null: not wanted
-  std::int64_t outStride = 0; ///< elements from a query to the next one in out, as qStride; 0: packed
+  std::int64_t outStride = 0; ///< elements between consecutive queries in out, as qStride; 0: packed
 };
 
-/// The most that a plan may have, as deft_gpu_room: roomFor() says what batches need.
+/// The largest plan, as in deft_gpu_room; roomFor() computes it for batches.
 struct GpuRoom {
   int queries = 0;
-  int items = 0;    ///< PlanSummary::items; where the config has two kernels, for each of them
+  int items = 0;    ///< PlanSummary::items; for each kernel, if the config has two
   int runs = 0;     ///< stretches of tokens that items read
   int partials = 0; ///< PlanSummary::partials
-  /// Of plans with GpuPlanOptions::budget: tokens of the longest path, and stretches of tokens that lie side
-  /// by side, a node's as a rule, of all queries' paths.
+  /// For plans with GpuPlanOptions::budget: tokens of the longest path, and stretches of consecutive tokens
+  /// (usually nodes) of all queries' paths.
   int positions = 0, stretches = 0;
 };
 
-/// As deft_gpu_plan_options, which says what each means.
+/// As deft_gpu_plan_options, which explains each field.
 struct GpuPlanOptions {
   PlanOptions plan = {}; ///< `workers` is not used
   int runsAhead = 0;
   bool followsLengths = false; ///< whether requests grow on the GPU: see GpuPlan::follow
   int slack = 0;
   bool checksPages = false;
-  int budget = 0;      ///< of lists of selected tokens; 0: there are none
+  int budget = 0;      ///< of lists of selected tokens; 0: no selection
   int longestPath = 0; ///< for roomFor()
 };
 
-/// Room, and the memory that a plan of it takes.
+/// A room, and the memory of a plan with that room.
 struct GpuRoomSize {
   GpuRoom room;
   std::uint64_t deviceBytes = 0;
@@ -249,8 +249,8 @@ inline GpuRoom publicOf(const deft_gpu_room &own) {
 
 } // namespace detail
 
-/// As deft_gpu_room_for: room for the plans of all batches of at most so many requests with so many queries
-/// in all and of so many tokens, a shared one counted once, for GpuPlan::reserve.
+/// As deft_gpu_room_for: room for the plans of all batches of at most `requests` requests, `queries` queries
+/// in all, and `tokens` tokens (a shared one counted once), for GpuPlan::reserve.
 inline Result<GpuRoomSize> roomFor(const GpuAttention &attention, int requests, int queries,
                                    std::int64_t tokens, const GpuPlanOptions &options = {}) {
   const detail::GpuOptionsOfC of(options);
@@ -292,13 +292,13 @@ public:
   /// has it. Not on a stream that is being captured.
   Result<void> upload(GpuStream stream) { return detail::done(deft_gpu_plan_upload(handle(), stream)); }
 
-  /// For runs behind it on the stream, the path of each query has as many tokens as `lengths` says by then:
-  /// an int32 for each query in the tree's order, in memory of the GPU. So a step in which all requests have
-  /// grown needs nothing of the host: one call before the step's layers, in the same captured graph,
+  /// In later runs on the stream, the path of each query has as many tokens as `lengths` says at that time:
+  /// one int32 for each query in the tree's order, in memory of the GPU. So a step in which all requests have
+  /// grown needs nothing from the host: capture one call before the step's layers,
   ///
   ///   plan.follow(lengths, stream); for (each layer) { ... plan.run(...) ... }
   ///
-  /// and each replay reads what the lengths are then. deft_gpu_plan_follow says how far a plan follows.
+  /// and each replay reads the current lengths. deft_gpu_plan_follow describes the limits.
   Result<void> follow(const int *lengths, GpuStream stream) {
     const std::int64_t queries = queryCount();
     deft_tensor own{};
@@ -310,58 +310,58 @@ public:
     return detail::done(deft_gpu_plan_follow(handle(), &own, stream));
   }
 
-  /// For runs behind it on the stream, which drafts of a PagedBatch see which: the mask, in memory of the
-  /// GPU, as it is by then. Before the runs of each step, and as follow(), it can be captured with them: the
-  /// host does not see the trees, and a replay reads what the mask and the lengths are then. Where rows are
-  /// not those of a tree, each of the request's drafts sees itself alone, and checkReplays() says so, as it
-  /// does of lengths.
+  /// Sets for later runs on the stream which drafts of a PagedBatch see which: the mask in memory of
+  /// the GPU, as it is at that time. Call it before the runs of each step. Like follow(), it can be
+  /// captured with them: a replay reads the current mask and lengths. If rows are no tree, each of the
+  /// request's drafts sees only itself and its request, and checkReplays() reports it, as it does for
+  /// lengths.
   Result<void> draft(const DraftMask &mask, GpuStream stream) {
     return detail::done(deft_gpu_plan_draft(handle(), detail::Mask(mask).get(), stream));
   }
 
-  /// Computes the attention of all queries. `attention` is the one of make(), or another with the same heads,
-  /// tiles and head_dim, as of other layers, whose mask hides no less: where the plan's bounds ask for
-  /// parameters, with the same values. Errors are found before anything is enqueued: a plan of an older
-  /// tree, one that was not uploaded, memory that is missing or not aligned.
+  /// Computes the attention of all queries. `attention` is the one of make(), or another layer's with the
+  /// same heads, tiles and head_dim whose mask hides no less, with the same values of the parameters in the
+  /// plan's bounds. Errors are found before anything is enqueued: a plan of an older tree, one that was not
+  /// uploaded, memory that is missing or not aligned.
   Result<void> run(const GpuAttention &attention, const GpuInputs &inputs, const GpuOutputs &outputs,
                    GpuStream stream) {
     return runBy(deft_gpu_plan_run, attention, inputs, outputs, stream);
   }
 
-  /// As run(), of an attention whose spec says `select`, by a plan with a budget: the plan then has lists of
-  /// the tokens that were worth most, which other layers read by runSparse(). The host does not see them:
-  /// both may be captured with all other layers of a step.
+  /// As run(), for an attention whose spec says `select`, with a plan that has a budget. The plan then holds
+  /// lists of the tokens of most worth, which other layers read by runSparse(). The host does not need them,
+  /// so both can be captured together with all other layers of a step.
   Result<void> runSelecting(const GpuAttention &attention, const GpuInputs &inputs, const GpuOutputs &outputs,
                             GpuStream stream) {
     return runBy(deft_gpu_plan_run_selecting, attention, inputs, outputs, stream);
   }
 
   /// The attention of all queries to only the tokens of their lists, which may be another layer's. An error
-  /// where no run has selected since the last upload, or one with another page table has. In a graph it reads
-  /// the lists of the run that selects before it there: capture one before the first sparse run. Where the
-  /// spec says `by = caller`, it reads what GpuInputs::lists hold by then, and needs nothing before it.
+  /// if no run has selected since the last upload, or only one with another page table. In a graph it reads
+  /// the lists of the selecting run before it: capture one before the first sparse run. If the spec says `by
+  /// = caller`, it reads the current GpuInputs::lists and needs no selecting run.
   Result<void> runSparse(const GpuAttention &attention, const GpuInputs &inputs, const GpuOutputs &outputs,
                          GpuStream stream) {
     return runBy(deft_gpu_plan_run_sparse, attention, inputs, outputs, stream);
   }
 
-  /// Copies the lists to the host, to be looked at; waits for the stream. The selection is of the same
-  /// attention and budget; no Runtime runs over it.
+  /// Copies the lists to the host, for inspection; waits for the stream. The selection must have the same
+  /// attention and budget. No Runtime can run over it.
   Result<void> readLists(Selection &selection, GpuStream stream) const {
     return detail::done(deft_gpu_plan_read_lists(handle(), selection.handle(), stream));
   }
 
-  /// As deft_gpu_plan_check_replays: an error where a replayed graph ran over what its plan did not serve.
+  /// As deft_gpu_plan_check_replays: an error if a replayed graph ran beyond its plan's limits.
   Result<void> checkReplays() { return detail::done(deft_gpu_plan_check_replays(handle())); }
 
-  /// Between replays of a captured graph: writes the step as the GPU has it, where steps are captured
-  /// (capture.hpp). Waits for the stream.
+  /// Between replays of a captured graph, if steps are captured (capture.hpp): writes the step with the GPU's
+  /// values. Waits for the stream.
   Result<void> captureReplay(GpuStream stream) {
     return detail::done(deft_gpu_plan_capture_replay(handle(), stream));
   }
 
-  /// Room for at least this (see roomFor), so that a graph captured now serves larger trees. Waits for the
-  /// device; upload() follows. An error once a graph has captured the room.
+  /// Makes room for at least this (see roomFor), so that a graph captured now serves larger trees. Waits for
+  /// the device; call upload() afterwards. An error if a graph has captured the room.
   Result<void> reserve(const GpuRoom &room) {
     deft_gpu_room own{};
     own.size = sizeof own;
@@ -433,12 +433,12 @@ private:
   detail::Owned<deft_gpu_plan, deft_gpu_plan_destroy> handle_;
 };
 
-/// A page table on a GPU, that of a SequenceTree or of a host with pages of its own, at one address for good,
-/// so that graphs may capture it. On one stream at a time, beside the plans there; for one thread at a time.
+/// A page table on a GPU, of a SequenceTree or of your own pages, at a fixed address, so that graphs may
+/// capture it. Use it on one stream at a time, together with plans, and in one thread at a time.
 class GpuPageTable {
 public:
-  /// Room for a table of so many pages (SequenceTree::pageTable). Branches that share a page have an entry
-  /// each, so it may need more than the pool has pages. Costs 20 bytes a page.
+  /// Makes room for `pages` entries (SequenceTree::pageTable). Branches that share a page have an entry each,
+  /// so this may need to be more than the pool has pages. Costs 20 bytes per page.
   static Result<GpuPageTable> make(const Gpu &gpu, int pages) {
     return detail::made<GpuPageTable, deft_gpu_page_table>(
         [&](auto to) { return deft_gpu_page_table_make(gpu.handle(), pages, to); });
@@ -452,9 +452,9 @@ public:
     return detail::done(deft_gpu_page_table_upload(handle_.get(), sequences.handle(), stream));
   }
 
-  /// For pages that the host gives out itself: brings the entries from `first` on to these, for runs and
-  /// replays behind it; only those travel that are others than in the last upload. An entry that nobody has
-  /// uploaded says nothing. A table is of sequences or of these. Not on a stream that is being captured.
+  /// For your own pages: sets the entries from `first` on, for later runs and replays; only changed entries
+  /// are copied. An entry that was never uploaded is undefined. A table serves sequences or your own pages,
+  /// not both. Not on a stream that is being captured.
   Result<void> upload(std::span<const int> entries, GpuStream stream, int first = 0) {
     return detail::done(
         deft_gpu_page_table_upload_entries(handle_.get(), first, entries.data(), entries.size(), stream));

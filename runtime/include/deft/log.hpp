@@ -19,7 +19,7 @@ enum class LogKind {
   StalePlan = DEFT_LOG_STALE_PLAN, ///< a run was refused because its plan is older than its tree, or a
                                    ///< replayed graph had such a plan
   Tune = DEFT_LOG_TUNE,            ///< a step of a tuning session
-  Capture = DEFT_LOG_CAPTURE,      ///< a step was written to a file, or no more are
+  Capture = DEFT_LOG_CAPTURE,      ///< a step was written to a file, or capturing ended
 };
 
 /// "compile", "cache hit", "cache miss", "plan", "stale plan", "tune", "capture".
@@ -31,10 +31,10 @@ struct LogMessage {
   double durationUs = -1; ///< how long it took; below 0: it has no duration
 };
 
-/// Tells this function from now on; an empty one: nobody. Waits for calls of the former one, so that
-/// afterwards what it refers to can go. Calls may come from several threads at once, in whichever it happens.
-/// The function must not call setLog; what the library does within a call is not told, and an exception that
-/// leaves it is dropped.
+/// Sets the function that receives events; an empty one turns the log off. Waits for calls of the former
+/// function, so you may then destroy the objects that it used. Calls may come from several threads at once.
+/// The function must not call setLog; events within a call are not reported, and its exceptions are
+/// dropped.
 inline void setLog(std::function<void(const LogMessage &)> function) {
   using Function = std::function<void(const LogMessage &)>;
   static std::mutex mutex;
@@ -53,9 +53,9 @@ inline void setLog(std::function<void(const LogMessage &)> function) {
   current = std::move(next);
 }
 
-/// Ranges (NVTX, domain "deft") around each plan, run and compilation from now on, or no more; the
-/// environment variable DEFT_NVTX=1 has them from the beginning. False where this build was made without
-/// NVTX's headers, which has none.
+/// Turns ranges (NVTX, domain "deft") around each plan, run and compilation on or off; the environment
+/// variable DEFT_NVTX=1 turns them on from the start. Returns false if this build has no NVTX headers, so no
+/// ranges.
 inline bool setNvtx(bool isOn) { return deft_set_nvtx(isOn) != 0; }
 
 } // namespace deft

@@ -3,39 +3,39 @@
 #include <deft/c/merge_states.h>
 #include <deft/gpu.hpp>
 
-/// Attention of the same queries over different tokens, computed apart (by other kernels, on other devices,
-/// in another order), becomes their attention over all of these tokens.
+/// Merges attention of the same queries over different tokens, computed by other kernels, on other devices or
+/// in another order, into their attention over all of these tokens.
 ///
 ///   const deft::State states[] = {{prefixOut, prefixLse}, {suffixOut, suffixLse}}; // as runs write them
 ///   deft::mergeStates({.rows = queries * heads, .dim = 128}, states, {.out = out, .lse = lse}).value();
 ///
-/// The bits of a result depend on nothing but what is merged and its order.
+/// The bits of a result depend only on the merged states and their order.
 namespace deft {
 
 enum class StateType { F32 = DEFT_F32, F16 = DEFT_F16, BF16 = DEFT_BF16 };
 
-/// Of all states that are merged, and of the result.
+/// The shape of all merged states and of the result.
 struct StateShape {
   std::int64_t rows = 0; ///< queries * query_heads
   int dim = 0;           ///< head_dim of `out`
   StateType type = StateType::BF16;
 };
 
-/// Memory of the host for mergeStates, of the GPU for GpuStateMerge.
+/// In host memory for mergeStates, in the GPU's for GpuStateMerge.
 struct State {
   const void *out = nullptr; ///< [row][dim], packed
   /// [row]: natural logarithm of the sum of the exponentials of the scores. Where it is -inf no token was
-  /// seen, and `out` is not read. Of states of an attention with sinks exactly one may have them.
+  /// seen, and `out` is not read. If the attention has sinks, exactly one state may contain them.
   const float *lse = nullptr;
 };
 
-/// `out` and `lse` may be those of a state, all of them; any other overlap is an error.
+/// May be exactly one of the states (both `out` and `lse`); any other overlap is an error.
 struct MergedState {
   void *out = nullptr;
   float *lse = nullptr; ///< null: not wanted
 };
 
-constexpr int kMostStates = DEFT_MOST_STATES; ///< of a call
+constexpr int kMostStates = DEFT_MOST_STATES; ///< in one call
 
 namespace detail {
 
@@ -78,17 +78,17 @@ private:
 
 } // namespace detail
 
-/// At least one state. A row that none of them has seen a token of is (0, -inf).
+/// Needs at least one state. A row for which no state saw a token becomes (0, -inf).
 inline Result<void> mergeStates(const StateShape &shape, std::span<const State> states,
                                 const MergedState &to) {
   const detail::StatesOfC own(shape, states, to);
   return detail::done(deft_merge_states(own.states(), own.count(), own.to()));
 }
 
-/// A merge of states in a GPU's memory. Immutable and cheap to copy; all threads and streams may use one.
+/// A merge of states in a GPU's memory. Immutable and cheap to copy; all threads and streams may use it.
 class GpuStateMerge {
 public:
-  /// The kernel is compiled by NVRTC, or taken out of the cache of kernels (DEFT_CACHE_DIR).
+  /// NVRTC compiles the kernel, or it comes from the cache of kernels (DEFT_CACHE_DIR).
   static Result<GpuStateMerge> load(const Gpu &gpu, StateType type) {
     return detail::made<GpuStateMerge, deft_gpu_state_merge>(
         [&](auto to) { return deft_gpu_state_merge_load(gpu.handle(), static_cast<deft_dtype>(type), to); });
@@ -96,8 +96,8 @@ public:
   /// Takes a handle of <deft/deft.h>.
   explicit GpuStateMerge(deft_gpu_state_merge *handle) : handle_(handle, deft_gpu_state_merge_destroy) {}
 
-  /// Puts the merge on the stream: waits for nothing, allocates nothing, can be captured. `out` of all begins
-  /// at a multiple of 16 bytes, and a row is a multiple of 16 bytes.
+  /// Puts the merge on the stream. Does not wait or allocate, and can be captured. Every `out` must begin at
+  /// a multiple of 16 bytes, and a row must be a multiple of 16 bytes.
   Result<void> run(const StateShape &shape, std::span<const State> states, const MergedState &to,
                    GpuStream stream) const {
     const detail::StatesOfC own(shape, states, to);

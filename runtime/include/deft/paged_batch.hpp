@@ -20,7 +20,7 @@
 ///                                                              // so the plan is lengthened in place
 ///   batch.update(step, {.plans = plans}).value();              // some came, some went
 ///
-/// Drafts of speculative decoding: the host says how many, and the mask is where it was made.
+/// Drafts of speculative decoding: the host gives only their number; the mask stays where it was made.
 ///
 ///   batch.update({.table = table, .lengths = lengths, .drafts = drafts, .ids = requestIds}).value();
 ///   auto plan = batch.plan(gpuAttention, {.followsLengths = true}).value();
@@ -28,49 +28,49 @@
 ///   plan.draft({.bits = mask, .drafts = mostDrafts, .lengths = gpuLengths}, stream).value(); // each step
 ///   for (each layer) ... plan.run(...)
 ///
-/// The engine's own table is the one that runs read, on the host or on a GPU; nothing of it is copied. So the
-/// table that a run is given has the rows where they were in the last call. Tokens that several requests have
-/// are read through the row of one of them. When it leaves, its row may be overwritten at once (on a GPU:
-/// behind the runs of plans from before, on their stream); plans made or advanced after update() read these
-/// tokens through another row.
+/// Runs read the engine's own table, on the host or on a GPU, without a copy. So keep the rows
+/// where they were in the last call. Shared tokens are read through the row of one request. When
+/// that request leaves, you may overwrite its row at once (on a GPU: on the stream, after the
+/// runs of earlier plans); plans made or advanced after update() read these tokens through
+/// another row.
 namespace deft {
 
-/// Which pages each row has, in the host's memory, in one of two forms. A call reads it and keeps nothing.
+/// The pages of each row, in host memory, in one of two forms. A call reads the table and keeps nothing.
 struct PageTable {
-  /// Page ids. Two rows have a token in common where they have the same page at the same place, and had at
-  /// all places before.
+  /// Page ids. Two rows share a token if they have the same page at its place and at all places before
+  /// it.
   std::span<const int> entries = {};
 
   // Rows at even distances (a block table, [row][rowStride]):
   std::int64_t rowStride = 0; ///< in entries; the last row may be shorter
   int rowPages = 0;           ///< most pages of a row; 0: as many as the stride
 
-  // Or rows back to back (CSR). A row that gets a page moves those behind it, which takes a new plan, unless
-  // there is room between them: a row need not fill its entries.
+  // Or rows back to back (CSR). A row that gets a page moves later rows, which needs a new plan, unless there
+  // is room between them: a row need not fill its entries.
   std::span<const int> indptr = {}; ///< row r has the entries [indptr[r], indptr[r + 1])
 
-  /// Of batches over ranks by page (ranks.hpp): the rank that holds each entry's page, or Ranks::kNoHolder.
+  /// For batches over ranks by page (ranks.hpp): the rank that holds each entry's page, or Ranks::kNoHolder.
   std::span<const int> holders = {};
 };
 
-/// The requests of a step, in the order in which their queries stand in q and out.
+/// The requests of a step, in the order of their queries in q and out.
 struct PagedRequests {
   PageTable table = {};
-  std::span<const int> lengths = {}; ///< of each request, in tokens, including those of its queries
-  /// In place of lengths where the table has an indptr: tokens in each request's last page.
+  std::span<const int> lengths = {}; ///< of each request, in tokens, including tokens with queries
+  /// Instead of lengths, if the table has an indptr: tokens in each request's last page.
   std::span<const int> lastPageLengths = {};
 
-  /// Request i has the queries [queryIndptr[i], queryIndptr[i + 1]): those of its last tokens, each of which
-  /// sees the request up to its own token. Empty: one each. A request without tokens may have one query,
-  /// which sees nothing (0 in out, -inf in lse): for padding.
+  /// Request i has the queries [queryIndptr[i], queryIndptr[i + 1]) for its last tokens; each query sees the
+  /// request up to its own token. Empty: one each. A request without tokens may have one query, which sees
+  /// nothing (0 in out, -inf in lse): for padding.
   std::span<const int> queryIndptr = {};
 
-  /// Of each request: how many *drafts* follow its tokens, at most 256, whose tree the host need not know.
-  /// They are the request's queries, all of them; which of them see which is a mask of bits, of a GPU's
-  /// memory where the plan is (DraftMask, GpuPlan::draft, Plan::draft). `lengths` are then those of the
-  /// requests without drafts, the drafts' K and V lie in the slots behind, in the order of their numbers, and
-  /// the row has pages for them. A request that decodes one token has one draft, and one with none has no
-  /// query. Not with queryIndptr. Empty: the batch has no drafts.
+  /// How many *drafts* follow each request's tokens, at most 256, whose tree the host need not know. They
+  /// are the request's only queries; a mask of bits, in the plan's memory, says which see which
+  /// (DraftMask, GpuPlan::draft, Plan::draft). `lengths` then do not include drafts, whose K and V lie in
+  /// the next slots, in the order of their numbers, and the row has pages for them. A request that decodes
+  /// one token has one draft, and one with none has no query. Not with queryIndptr. Empty: the batch has
+  /// no drafts.
   std::span<const int> drafts = {};
 
   /// The row of each request; empty: request i has row i.
@@ -87,32 +87,32 @@ struct PagedRequests {
 
 struct PagedBatchOptions {
   int pageSize = 16; ///< Attention::pageSize(), at least 1
-  /// Whether each call makes sure that pages which must not have changed have not, and an error says where
-  /// they have. Costs a copy of the table, and reads all of it. None: in builds of the library with
+  /// Whether each call verifies that pages which must not have changed did not; an error names the place.
+  /// This copies the whole table and reads it each time. None: on in builds of the library with
   /// assertions.
   std::optional<bool> checkEntries = {};
   /// Pages of the cache: an entry outside them that a request reads is an error. None: only negative ones
   /// are. Entries after a request's last token are not read.
   std::optional<std::int64_t> cachePages = {};
-  /// For plans with PlanOptions::invariant, which are an error without: tokens of their chunks, or a multiple
-  /// (kInvariantChunk, where nothing says another number). Requests then share only whole chunks, counted
-  /// from their beginnings, and each reads its remaining tokens itself. So a request's bits do not depend on
-  /// the sharing of its pages, and a step reads up to a chunk more for each. 0: every shared token is read
-  /// once.
+  /// For plans with PlanOptions::invariant, which need it: tokens of their chunks, or a multiple
+  /// (kInvariantChunk by default). Requests then share only whole chunks, counted from their beginnings,
+  /// and each reads its remaining tokens itself. So the bits of a request's result do not depend on the
+  /// sharing of its pages, but a step reads up to a chunk more for each request. 0: every shared token is
+  /// read once.
   int invariantChunk = 0;
-  /// For attentions whose mask is bound by `path` (Attention::seesPath()), which show a query tokens behind
-  /// its own: steps that they do not serve are errors of update() and grow(), which change nothing, and not
-  /// of the plan's, which comes when the batch has changed. These are steps with drafts, and those in which
-  /// others share pages with some of a request's new tokens. Costs a copy of what the batch knows in each
-  /// step in which a request has several queries.
+  /// For attentions whose mask is bound by `path` (Attention::seesPath()), which shows later tokens.
+  /// Unsupported steps are then errors of update() and grow(), which change nothing, not of the plan after
+  /// the batch has changed. These are steps with drafts, and steps in which others share pages with some of a
+  /// request's new tokens. Costs a copy of the batch's state in each step in which a request has several
+  /// queries.
   bool seesPath = false;
 };
 
-/// What sharing saves: a step reads `tokens` in place of `requestTokens`.
+/// The gain by sharing: a step reads `tokens` tokens instead of `requestTokens`.
 struct SharingSummary {
   int requests = 0;
   std::int64_t requestTokens = 0; ///< of all requests, without sharing
-  std::int64_t tokens = 0;        ///< a token that several have counted once
+  std::int64_t tokens = 0;        ///< each shared token counts once
 };
 
 namespace detail {
@@ -130,7 +130,7 @@ inline deft_page_table tableOf(const PageTable &table) {
   return own;
 }
 
-/// Requests as C has them: arrays of one length, of which some are left out.
+/// Requests in the form of C: arrays of one length, some of which may be absent.
 class RequestsOfC {
 public:
   explicit RequestsOfC(const PagedRequests &of) : table_(tableOf(of.table)) {
@@ -146,7 +146,7 @@ public:
   RequestsOfC &operator=(const RequestsOfC &) = delete;
 
   const deft_paged_requests *get() const { return &own_; }
-  /// An array has another length than the others.
+  /// An error if an array has another length than the others.
   Result<void> check() const { return fault_ ? Result<void>(error_) : Result<void>(); }
 
 private:
@@ -173,12 +173,12 @@ private:
 
 } // namespace detail
 
-/// The requests of a step, and how they become those of the next one. Takes time for what changed: for a
-/// request that is new as many pages as it shares, for one that grew or left next to none. Work that is done
-/// for each request of a step, whatever happens to it, is some nanoseconds.
+/// The requests of a step, followed from step to step. The time of a call depends on the changes: for a new
+/// request on the pages that it shares; for one that grew or left it is small. Each request of a step costs
+/// some nanoseconds in any case.
 ///
-/// A call that fails changes nothing, and its error says which request is wrong, by its number in the step.
-/// (Where memory ends in the middle of a call, the batch is left without requests.)
+/// A failed call changes nothing, and its error names the faulty request by its number in the step. (If
+/// memory runs out within a call, the batch is left without requests.)
 ///
 /// For one thread at a time.
 class PagedBatch {
@@ -187,7 +187,7 @@ public:
     deft_paged_batch_options own{};
     own.size = sizeof own;
     own.page_size = options.pageSize;
-    if (options.cachePages) // in C, 0 says nothing
+    if (options.cachePages) // in C, 0 means unknown
       own.cache_pages = *options.cachePages == 0 ? std::int64_t{DEFT_NO_PAGES} : *options.cachePages;
     own.check_entries = !options.checkEntries   ? DEFT_CHECK_DEFAULT
                         : *options.checkEntries ? DEFT_CHECK_ALWAYS
@@ -201,14 +201,14 @@ public:
   explicit PagedBatch(deft_paged_batch *handle)
       : handle_(handle), view_(Tree::view(deft_paged_batch_get_tree(handle))) {}
 
-  /// Brings it to these requests: those that come, go, grow, become shorter or move to other rows are found.
+  /// Updates the batch to these requests: it finds those that come, go, grow, shrink or change rows.
   Result<void> update(const PagedRequests &requests) {
     const detail::RequestsOfC own(requests);
     const auto checked = own.check();
     return checked ? detail::done(deft_paged_batch_update(handle(), own.get())) : checked;
   }
-  /// And lets plans follow. Where one cannot, the batch is that of the step all the same. Gives the most that
-  /// any plan had to do.
+  /// The same, and advances the plans. If a plan cannot advance, this is an error, but the batch does
+  /// advance. Returns the largest change of any plan.
   Result<Advanced> update(const PagedRequests &requests, const Followers &followers) {
     const detail::RequestsOfC own(requests);
     if (const auto checked = own.check(); !checked)
@@ -217,8 +217,8 @@ public:
     return of.after(deft_paged_batch_update_plans(handle(), own.get(), of.get()));
   }
 
-  /// The quickest step: the requests of the last one in the same order, in the same rows, with as many
-  /// queries, and none with fewer tokens than it had.
+  /// The fastest step: the requests of the last step in the same order and rows, with the same numbers of
+  /// queries, and with at least as many tokens.
   Result<void> grow(const PageTable &table, std::span<const int> lengths) {
     const deft_page_table own = detail::tableOf(table);
     return detail::done(deft_paged_batch_grow(handle(), &own, lengths.data(), lengths.size()));
@@ -229,11 +229,11 @@ public:
     return of.after(deft_paged_batch_grow_plans(handle(), &own, lengths.data(), lengths.size(), of.get()));
   }
 
-  /// The plan of the step; one for each kind of attention that a model has. Afterwards it follows the batch,
-  /// or `plan.advance(tree())` makes it that of the next step. An attention whose pages have another size is
-  /// an error, and so is one that reads `depth`: that depends on who else shares a request's pages. Under a
-  /// mask bound by `path` all new tokens of a request are on the path of each; it is an error where others
-  /// share pages with some of them, and where there are drafts (Attention::seesPath tells it before).
+  /// The plan of the step; make one for each kind of attention of a model. For the next step, pass it in
+  /// Followers or call `plan.advance(tree())`. An attention with another page size is an error, and so is one
+  /// that reads `depth`, since that depends on the sharing of pages. With a mask bound by `path`, drafts are
+  /// an error, and so are other requests that share pages with a request's new tokens
+  /// (PagedBatchOptions::seesPath reports this earlier).
   Result<Plan> plan(const Attention &attention, const PlanOptions &options = {}) const {
     const deft_plan_options own = detail::optionsOf(options);
     return detail::made<Plan, deft_plan>(
@@ -245,8 +245,8 @@ public:
         [&](auto to) { return deft_paged_batch_make_gpu_plan(handle(), attention.handle(), &of.own, to); });
   }
 
-  /// For plans to follow, and for looking; it lives as long as this object is not moved from. Its nodes are
-  /// numbered as it comes. Where requests have drafts, leaves stand for these, by which plans are made.
+  /// The batch's tree, for plans and for inspection; valid until this object is moved from. Its node numbers
+  /// have no meaning. For drafts it has leaves as placeholders, from which plans are made.
   const Tree &tree() const { return view_; }
 
   SharingSummary summary() const {

@@ -15,21 +15,21 @@
 namespace deft {
 
 struct PeersOptions {
-  std::string name; ///< of the group: letters, digits, `_`, `-` and `.`; one that no other group has by then
-  int count = 1;    ///< ranks
-  int rank = 0;     ///< this one
+  std::string name;           ///< of the group: letters, digits, `_`, `-` and `.`; unique at that time
+  int count = 1;              ///< ranks
+  int rank = 0;               ///< this one
   std::int64_t bytes = 0;     ///< of a rank's largest results, out and lse together
   double timeoutSeconds = 10; ///< a later rank is an error
 };
 
-/// What a rank's run gave: [queries][heads][dim] and [queries][heads], packed.
+/// The results of a rank's run: [queries][heads][dim] and [queries][heads], packed.
 struct RankShape {
   std::int64_t queries = 0;
   int heads = 0, dim = 0;
   StateType type = StateType::F32;
 };
 
-/// What ranks must have in common. What is null is not compared.
+/// The objects that ranks must have in common. Null ones are not compared.
 struct Agreement {
   const Attention *attention = nullptr;
   const Plan *plan = nullptr;
@@ -90,7 +90,7 @@ public:
   /// Takes a handle of <deft/deft.h>.
   explicit Peers(deft_peers *handle) : handle_(handle) {}
 
-  /// An error that names a rank that differs, and the two values.
+  /// The error names a rank that differs, and the two values.
   Result<void> agree(const Agreement &on) {
     deft_agreement own{};
     own.size = sizeof own;
@@ -101,8 +101,8 @@ public:
     return detail::done(deft_peers_agree(handle_.get(), &own));
   }
 
-  /// Gives the others this rank's results, and merges the heads from `headBegin` on of everybody's. `to` is
-  /// [queries][headCount][dim] and [queries][headCount], and overlaps nothing of `own`.
+  /// Gives this rank's results to the others, and merges `headCount` heads of all ranks, from `headBegin` on.
+  /// `to` is [queries][headCount][dim] and [queries][headCount], and must not overlap `own`.
   Result<void> merge(const RankShape &shape, const State &own, int headBegin, int headCount,
                      const MergedState &to) {
     const detail::RankStatesOfC states(shape, own, headCount, to);
@@ -116,11 +116,11 @@ private:
 struct GpuPeersOptions {
   int count = 1, rank = 0;
   StateType type = StateType::BF16;
-  int queries = 0; ///< the most of a merge
+  int queries = 0; ///< most queries of a merge
   int heads = 0, dim = 0;
   double timeoutSeconds = 10; ///< a later rank is an error of check()
-  /// Of GpuPeers::make: the memory of each rank as this rank's GPU maps it, GpuPeers::bytes() each, zeros at
-  /// first.
+  /// For GpuPeers::make: the memory of each rank as this rank's GPU maps it, of GpuPeers::bytes() each, zeros
+  /// at first.
   std::span<void *const> memories = {};
 };
 
@@ -128,7 +128,7 @@ struct GpuPeersOptions {
 /// All ranks merge equally often, in the same order, each on one stream.
 class GpuPeers {
 public:
-  /// What the memory of a rank takes.
+  /// The size of a rank's memory.
   static Result<std::int64_t> bytes(const GpuPeersOptions &options) {
     const deft_gpu_peers_options own = optionsOf(options);
     return detail::filled<std::int64_t>([&](auto to) { return deft_gpu_peers_get_bytes(&own, to); });
@@ -156,7 +156,7 @@ public:
     return detail::done(
         deft_gpu_peers_merge(handle_.get(), &states.own, headBegin, headCount, &states.to, stream));
   }
-  /// An error once a merge that has ended found a rank late.
+  /// An error if a finished merge found a rank late.
   Result<void> check() const { return detail::done(deft_gpu_peers_check(handle_.get())); }
 
 private:

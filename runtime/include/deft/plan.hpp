@@ -4,7 +4,7 @@
 #include <deft/c/plan.h>
 #include <deft/tree.hpp>
 
-/// How the work of a step is cut and laid on the threads.
+/// How the work of a step is divided among the threads.
 namespace deft {
 
 /// The strategy that groups the cache with the queries that read it. All of them give the same result up to
@@ -15,7 +15,7 @@ enum class Partition {
   NodeChunk = DEFT_PARTITION_NODE_CHUNK, ///< each node is read once, a long one in chunks
   Flatten = DEFT_PARTITION_FLATTEN,      ///< the depth-first sequence of all tokens in even chunks
   Cascade = DEFT_PARTITION_CASCADE,      ///< level by level
-  Greedy = DEFT_PARTITION_GREEDY,        ///< short nodes join their children's work where that is cheaper
+  Greedy = DEFT_PARTITION_GREEDY,        ///< short nodes join their children's work if that is cheaper
   Union = DEFT_PARTITION_UNION,          ///< neighbouring queries over the union of their paths
   Auto = DEFT_PARTITION_AUTO,            ///< the cheapest by the cost model
 };
@@ -24,7 +24,7 @@ enum class Partition {
 inline constexpr int kInvariantChunk = DEFT_INVARIANT_CHUNK;
 
 struct PlanOptions {
-  /// None: that of the tuned config, else of the spec's schedule, else Auto.
+  /// None: the tuned config's, else that of the spec's schedule, else Auto.
   std::optional<Partition> partition = {};
   /// Most tokens of a piece of work. None: the tuned config's, else the spec's; 0: as large as keeps all
   /// workers busy.
@@ -38,33 +38,33 @@ struct PlanOptions {
 /// Which drafts of a PagedBatch see which, in memory of the plan's device: deft_draft_mask.
 struct DraftMask {
   const std::uint32_t *bits = nullptr; ///< [request][draft][(drafts + 31) / 32]
-  int drafts = 0;   ///< that a request has rows for here, at least as many as it has drafts
-  int requests = 0; ///< that there are rows for, by which a batch of more is noticed; 0: it is not said
-  const int *depths = nullptr;  ///< [request][draft]; null: by as many drafts as are above it
-  const int *lengths = nullptr; ///< [request]: tokens before the drafts; null: as planned
+  int drafts = 0;                      ///< rows of a request in the mask, at least as many as it has drafts
+  int requests = 0;                    ///< rows of requests in the mask, to detect larger batches; 0: unknown
+  const int *depths = nullptr;         ///< [request][draft]; null: the number of its ancestors
+  const int *lengths = nullptr;        ///< [request]: tokens before the drafts; null: as planned
 };
 
-/// What a plan costs.
+/// The cost of a plan in a few numbers.
 struct PlanSummary {
   int items = 0;               ///< pieces of work, for each KV head
-  int directItems = 0;         ///< of them: write the output, no partial result
-  int dealtItems = 0;          ///< of them: tokens that few rows see are dealt to these rows' warps
+  int directItems = 0;         ///< of these: write the output, no partial result
+  int dealtItems = 0;          ///< of these: tokens that few rows see are dealt to these rows' warps
   std::int64_t tokensRead = 0; ///< by all items, for each KV head: a shared token as often as it is read
   int partials = 0;            ///< partial results written, for each query head
   int mergedQueries = 0;       ///< queries whose result is merged from several partials
 };
 
-/// Which config a plan was made with, the partition and sizes that `deftc tune` found or, without it, an
-/// analytic choice; PlanOptions goes before it. Tuned configs are read when an attention makes its first
+/// The config of a plan: the partition and sizes that `deftc tune` found or, without these, an
+/// analytic choice. PlanOptions override it. Tuned configs are read when an attention makes its first
 /// plan.
 struct ConfigChoice {
   std::string rule;      ///< "override", "exact", "sibling", "nearby" or "heuristic": see specs/CONFIGS.md
-  std::string treeClass; ///< the tree's, as `deftc classify` explains it
-  std::string file;      ///< that it is from; empty: the heuristic's
+  std::string treeClass; ///< of the tree, as `deftc classify` explains it
+  std::string file;      ///< its origin; empty: the heuristic
   std::string why;       ///< in words
 };
 
-/// What advance() had to do.
+/// What advance() did.
 enum class Advanced {
   Nothing = DEFT_ADVANCED_NOTHING,  ///< the tree has not changed
   InPlace = DEFT_ADVANCED_IN_PLACE, ///< leaves grew, in a plan that can follow them; microseconds
@@ -148,7 +148,7 @@ private:
 /// table may be -1. (An invariant plan reads whole chunks, so less than a chunk before the visible tokens.)
 class Plan {
 public:
-  /// An error where a node that has tokens is not placed.
+  /// An error if a node with tokens is not placed.
   static Result<Plan> make(const Attention &attention, const Tree &tree, const PlanOptions &options = {}) {
     const deft_plan_options own = detail::optionsOf(options);
     return detail::made<Plan, deft_plan>(
@@ -166,13 +166,13 @@ public:
     return detail::advancedOf(status, advanced);
   }
 
-  /// For a batch with drafts, before runs of each step: which of them see which. An error, and the plan waits
-  /// for another mask, where rows are not those of a tree. Reads the mask during the call only.
+  /// For a batch with drafts: sets which drafts see which, before the runs of each step. If rows are not a
+  /// tree's, this is an error, and the plan waits for another mask. Reads the mask only during the call.
   Result<void> draft(const DraftMask &mask) {
     return detail::done(deft_plan_draft(handle(), detail::Mask(mask).get()));
   }
 
-  /// Whether the tree has not changed since. A run with a stale plan is an error.
+  /// Whether the tree has not changed since the plan. A run with a stale plan is an error.
   bool isCurrent() const { return deft_plan_is_current(handle()) != 0; }
 
   int queryCount() const { return deft_plan_query_count(handle()); }
@@ -181,8 +181,8 @@ public:
         detail::factsOf<deft_plan_summary>([&](auto to) { return deft_plan_get_summary(handle(), to); }));
   }
 
-  /// Which config the plan has, and why. A tree that becomes one of another class may get another config from
-  /// advance().
+  /// The plan's config, and the reason for it. If the tree moves to another class, advance() may change the
+  /// config.
   ConfigChoice choice() const {
     return detail::choiceOf([&](auto to) { return deft_plan_get_choice(handle(), to); });
   }
@@ -200,7 +200,7 @@ public:
     return detail::text(
         [&](auto to) { return deft_plan_get_page(handle(), tree.handle(), nullptr, nullptr, to); });
   }
-  /// The same with another plan beside it.
+  /// The same with another plan next to it.
   Result<std::string> page(const Tree &tree, const Plan &other, const Tree &otherTree) const {
     return detail::text([&](auto to) {
       return deft_plan_get_page(handle(), tree.handle(), other.handle(), otherTree.handle(), to);

@@ -10,8 +10,8 @@
 ///
 ///   deft::quantize({.tokens = n, .kvHeads = 8, .dim = 128}, keys, scales, cache).value();
 ///
-/// An attention reads the numbers that the bits mean. Give the scales back in the spec: K's as a parameter
-/// that `score` multiplies `s` by, V's as one that `output` or, for scales of tokens, `value` multiplies by.
+/// An attention uses the values of these numbers as they are. Apply the scales in the spec: K's as a
+/// parameter with which `score` multiplies `s`, V's as one in `output` or, for scales of tokens, in `value`.
 namespace deft {
 
 struct QuantizeShape {

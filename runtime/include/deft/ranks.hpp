@@ -18,7 +18,7 @@ namespace deft {
 
 enum class RankLayout : deft_rank_layout {
   /// Location x lies on rank (x / unit) mod count, there at x / (unit * count) * unit + x mod unit. A page of
-  /// the tree has a page of each rank, and all ranks have one page table.
+  /// the tree consists of one page on each rank, and all ranks have one page table.
   Interleaved = DEFT_RANKS_INTERLEAVED,
   /// The page at location x lies on rank holders[x / unit], there at x; `unit` is the page size.
   ByPage = DEFT_RANKS_BY_PAGE,
@@ -57,23 +57,23 @@ inline Result<void> setRanks(Tree &tree, const Ranks &ranks) {
   const deft_ranks own = detail::ranksOf(ranks);
   return detail::done(deft_tree_set_ranks(tree.handle(), &own));
 }
-/// All tokens lie here again.
+/// All tokens lie on this rank again.
 inline Result<void> clearRanks(Tree &tree) {
   return detail::done(deft_tree_set_ranks(tree.handle(), nullptr));
 }
-/// Interleaved: a page of the pool has a page of each rank.
+/// Interleaved: a page of the pool consists of one page on each rank.
 inline Result<void> setRanks(SequenceTree &sequences, const Ranks &ranks) {
   const deft_ranks own = detail::ranksOf(ranks);
   return detail::done(deft_sequence_tree_set_ranks(sequences.handle(), &own));
 }
-/// Before the first step. By page: PageTable::holders says which rank holds each page.
+/// Before the first step. By page: PageTable::holders names the rank that holds each page.
 inline Result<void> setRanks(PagedBatch &batch, const Ranks &ranks) {
   const deft_ranks own = detail::ranksOf(ranks);
   return detail::done(deft_paged_batch_set_ranks(batch.handle(), &own));
 }
 
-/// Proposes which rank holds the page at location p * pageSize, for each p: shared nodes are split evenly, a
-/// query's own nodes lie on one rank.
+/// Proposes which rank holds the page at location p * pageSize, for each p: shared nodes are split evenly,
+/// and a query's own nodes lie on one rank.
 inline Result<std::vector<int>> proposeHolders(const Tree &tree, int count, int pageSize) {
   return detail::array<int, std::int32_t>(
       [&](auto to, auto size) { return deft_tree_propose_holders(tree.handle(), count, pageSize, to, size); },

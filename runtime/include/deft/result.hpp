@@ -23,18 +23,18 @@ enum class ErrorCode {
 
 struct Error {
   ErrorCode code = ErrorCode::Internal;
-  /// Lower case, without a final period. Of a wrong spec: all findings as `deftc check` prints them, each
-  /// with its place and the line it is about, in several lines.
+  /// Lower case, without a final period. For a wrong spec: all findings in several lines, as `deftc check`
+  /// prints them, each with its place and the source line.
   std::string message;
   std::string hint; ///< a remedy; may be empty
-  /// The argument or the member that is wrong, by which the message begins: "PlanOptions::workers", "q".
-  /// Empty: the error is about no single one.
+  /// The wrong argument or member, with which the message begins: "PlanOptions::workers", "q". Empty if there
+  /// is no single one.
   std::string field = {};
 
   std::string text() const { return hint.empty() ? message : message + "\n  = hint: " + hint; }
 };
 
-/// Thrown only by Result::value() and operator*, and only where there is no value.
+/// Thrown only by Result::value() and operator*, and only if there is no value.
 class BadResult : public std::exception {
 public:
   explicit BadResult(Error error) : error_(std::move(error)), text_(error_.text()) {}
@@ -53,7 +53,7 @@ private:
 ///   else
 ///     log(plan.error().text());
 ///
-/// A program that has nothing better to do than stop writes `.value()`, which throws BadResult.
+/// A program that can only stop on an error writes `.value()`, which throws BadResult.
 template <typename T> class [[nodiscard]] Result {
 public:
   Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}
@@ -70,7 +70,7 @@ public:
     require();
     return *std::get_if<0>(&state_);
   }
-  /// By value, so that `for (x : call().value())` holds what it walks over.
+  /// By value, so that the range of `for (x : call().value())` stays alive.
   T value() && {
     require();
     return std::move(*std::get_if<0>(&state_));
@@ -81,7 +81,7 @@ public:
   T *operator->() { return &value(); }
   const T *operator->() const { return &value(); }
 
-  /// Only where ok() is false.
+  /// Only if ok() is false.
   const Error &error() const { return std::get<1>(state_); }
 
 private:
@@ -110,10 +110,10 @@ private:
   std::variant<std::monostate, Error> state_;
 };
 
-/// What turns calls of <deft/deft.h> into values; for the headers beside this one.
+/// Turns calls of <deft/deft.h> into values; for the other headers in this folder.
 namespace detail {
 
-/// A name of C as C++ has it: "deft_plan_options::chunk_tokens" is PlanOptions::chunkTokens.
+/// The C++ form of a C name: "deft_plan_options::chunk_tokens" becomes PlanOptions::chunkTokens.
 inline std::string nameOfC(const std::string &name) {
   const std::string prefix = "deft_";
   const bool isStruct = name.starts_with(prefix);
@@ -130,7 +130,7 @@ inline std::string nameOfC(const std::string &name) {
   return result;
 }
 
-/// What the thread's last call has found, which gave this status.
+/// The error of the thread's last call, which returned this status.
 inline Error errorOf(deft_status status) {
   const ErrorCode code = status == DEFT_DIAGNOSTICS   ? ErrorCode::Diagnostics
                          : status == DEFT_USAGE       ? ErrorCode::Usage
@@ -149,7 +149,7 @@ template <typename T, typename Call> Result<T> filled(Call &&call) {
   return status == DEFT_OK ? Result<T>(value) : errorOf(status);
 }
 
-/// As filled(), of a struct that says how large it is. It fails only where a handle was moved from: all zero.
+/// As filled(), for a struct with a size. Fails only for a handle that was moved from: all fields are 0.
 template <typename T, typename Call> T factsOf(Call &&call) {
   T value{};
   value.size = sizeof value;
@@ -160,7 +160,7 @@ template <typename T, typename Call> T factsOf(Call &&call) {
 template <auto Destroy> struct Destroyer {
   template <typename Handle> void operator()(Handle *handle) const { Destroy(handle); }
 };
-/// A handle of the library, given back by its function.
+/// A handle of the library; its function destroys it.
 template <typename Handle, auto Destroy> using Owned = std::unique_ptr<Handle, Destroyer<Destroy>>;
 
 /// An object of C++ around the handle that `call` makes.
@@ -169,7 +169,7 @@ template <typename Object, typename Handle, typename Call> Result<Object> made(C
   return handle ? Result<Object>(Object(*handle)) : handle.error();
 }
 
-/// A text that a call makes for its caller.
+/// A text that a call allocates for the caller.
 template <typename Call> Result<std::string> text(Call &&call) {
   const auto made = filled<char *>(call);
   if (!made)
@@ -178,7 +178,7 @@ template <typename Call> Result<std::string> text(Call &&call) {
   return std::string(*made);
 }
 
-/// An array that a call makes for its caller: `call` gets pointers for it and its count.
+/// An array that a call allocates for the caller: `call` gets pointers for the array and its count.
 template <typename T, typename OfC, typename Call, typename Convert>
 Result<std::vector<T>> array(Call &&call, Convert &&convert) {
   OfC *values = nullptr;

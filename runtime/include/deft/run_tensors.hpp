@@ -3,10 +3,10 @@
 #include <deft/attention.hpp>
 #include <deft/c/tensor.h>
 
-/// What a program says by pointers and strides, as tensors of <deft/deft.h>; for the headers beside this one.
+/// Turns pointers and strides into tensors of <deft/deft.h>; for the other headers in this folder.
 namespace deft::detail {
 
-/// Of a run on the host or on a GPU.
+/// The memory of a run on the host or on a GPU.
 struct RunMemory {
   const void *q = nullptr, *k = nullptr, *v = nullptr, *kRope = nullptr;
   const int *pageTable = nullptr;
@@ -55,7 +55,7 @@ private:
     Sizes shape = {}, strides = {};
     deft_tensor own = {};
 
-    /// Null where there is no memory.
+    /// Null if there is no memory.
     const deft_tensor *set(const void *data, deft_dtype dtype, Sizes sizes, std::int32_t ndim) {
       shape = sizes;
       own.size = sizeof own;
@@ -91,7 +91,7 @@ private:
                                   const deft_attention_facts &facts, std::int64_t dim,
                                   const std::optional<std::int64_t> &pages,
                                   const std::optional<CacheStrides> &given) {
-    // -1 says nothing; a number of pages that cannot be is left to be found.
+    // -1 means unknown. The library reports an impossible number of pages.
     const std::int64_t count = !pages       ? -1
                                : *pages < 0 ? -2
                                             : *pages,

@@ -5,11 +5,11 @@
 #include <deft/run_tensors.hpp>
 #include <deft/selection.hpp>
 
-/// Who computes.
+/// The threads that compute on this machine's processors.
 namespace deft {
 
-/// What a run reads, in the host's own memory; nothing is copied, and everything must stay until run()
-/// returns. 16-bit values are of the attention's dtype and need the alignment of their type only.
+/// The inputs of a run, in host memory. Nothing is copied, and everything must stay until run() returns.
+/// 16-bit values have the attention's dtype and need only the alignment of their type.
 struct Inputs {
   const void *q = nullptr; ///< [query][query_heads][dim of q], queries in the tree's order; see qStride
   const void *k = nullptr; ///< the cache of one layer; see CacheStrides
@@ -17,30 +17,30 @@ struct Inputs {
   /// Physical page of each page of the table. Covers at least every page that holds a token of a path; those
   /// that a mask hides from all queries may be -1 (see Plan). Unused when the cache is contiguous.
   std::span<const int> pageTable = {};
-  /// Where the cache is not packed as Attention::strides says: several layers side by side, K and V of a
-  /// token or a page side by side.
+  /// For a cache that is not packed as Attention::strides says: several layers may be neighbours, or K and V
+  /// of a token or a page.
   std::optional<CacheStrides> strides = {};
   const Params *params = nullptr; ///< null: the defaults
   /// Pages of K and V, or tokens of a contiguous cache: a read beyond them is an error. None: the page table
   /// is not checked.
   std::optional<std::int64_t> cachePages = {};
   std::optional<CacheStrides> vStrides = {}; ///< V's own; none: `strides` are those of both
-  /// Elements from a query to the next one in q, where the rows are wider than the heads (q, K and V of a
-  /// token side by side); 0: packed.
+  /// Elements between consecutive queries in q, if rows are wider than the heads (as in a fused projection of
+  /// q, K and V); 0: packed.
   std::int64_t qStride = 0;
   bool checksFinite = false; ///< as deft_inputs::checks_finite. Takes as long as many runs.
-  /// Of runSparse() without a selection: deft_inputs::lists, [query][budget].
+  /// For runSparse() without a selection: deft_inputs::lists, [query][budget].
   const int *lists = nullptr;
   int budget = 0; ///< entries of a list
 };
 
-/// Where a run writes, in the host's own memory. Every element is written.
+/// The outputs of a run, in host memory. Every element is written.
 struct Outputs {
   void *out = nullptr; ///< [query][query_heads][dim of out]; see outStride
   /// [query][query_heads]: natural logarithm of the sum of the exponentials of the scores; -inf (and 0 in
-  /// out) where a query sees no token. May be null; must be where the attention has none (Attention::hasLse).
+  /// out) if a query sees no token. Null: not wanted; required to be null without Attention::hasLse.
   float *lse = nullptr;
-  std::int64_t outStride = 0; ///< elements from a query to the next one in out; 0: packed
+  std::int64_t outStride = 0; ///< elements between consecutive queries in out; 0: packed
 };
 
 struct RuntimeOptions {
@@ -74,7 +74,7 @@ public:
         deft_runtime_run(handle(), attention.handle(), plan.handle(), tensors.inputs(), tensors.outputs()));
   }
 
-  /// Like run(), for an attention whose spec says `select`; fills the lists of `selection`, which other
+  /// Like run(), for an attention whose spec says `select`. Fills the lists of `selection`, which other
   /// layers over the same tree read by runSparse().
   Result<void> runSelecting(const Attention &attention, const Plan &plan, Selection &selection,
                             const Inputs &inputs, const Outputs &outputs) const {
@@ -84,7 +84,7 @@ public:
   }
 
   /// The attention of all queries to only the tokens of their lists, which may be another layer's. The tree
-  /// is as it was in the run that selected.
+  /// must not have changed since the selecting run.
   Result<void> runSparse(const Attention &attention, const Plan &plan, const Selection &selection,
                          const Inputs &inputs, const Outputs &outputs) const {
     const detail::RunTensors tensors(attention, plan.queryCount(), memoryOf(inputs, outputs));
@@ -92,7 +92,7 @@ public:
                                                 selection.handle(), tensors.inputs(), tensors.outputs()));
   }
 
-  /// The same of an attention whose spec says `by = caller`: the lists are Inputs::lists.
+  /// The same for an attention whose spec says `by = caller`: the lists are Inputs::lists.
   Result<void> runSparse(const Attention &attention, const Plan &plan, const Inputs &inputs,
                          const Outputs &outputs) const {
     const detail::RunTensors tensors(attention, plan.queryCount(), memoryOf(inputs, outputs));

@@ -6,16 +6,16 @@
 /// Which tokens a sparse layer reads, for attentions whose spec says `select`.
 namespace deft {
 
-/// For each list of each query, the positions of the tokens that a selecting run chose: room that runs fill
-/// again and again, in a shape that does not follow from what is chosen. It serves all layers over the tree
-/// as it was then; after any change of the tree another selecting run comes first. For one thread at a time,
-/// but many sparse runs may read it at once.
+/// For each list of each query, the positions of the tokens that a selecting run chose. Runs reuse its
+/// memory, whose shape does not depend on the choice. It serves all layers until the tree changes; then
+/// another selecting run must come first. For one thread at a time, but many sparse runs may read it at
+/// once.
 class Selection {
 public:
-  /// For lists of `budget` tokens at most, which is one of the spec's (Attention::selects); none: the first
-  /// of them.
+  /// For lists of at most `budget` tokens, which must be one of the spec's budgets (Attention::selects);
+  /// none: the first of them.
   static Result<Selection> make(const Attention &attention, std::optional<int> budget = {}) {
-    // In C, 0 asks for the first budget; here it is no budget.
+    // In C, 0 asks for the first budget; here it is an invalid budget.
     const std::int32_t asked = !budget ? 0 : *budget == 0 ? -1 : *budget;
     return detail::made<Selection, deft_selection>(
         [&](auto to) { return deft_selection_make(attention.handle(), asked, to); });
@@ -24,11 +24,11 @@ public:
   explicit Selection(deft_selection *handle) : handle_(handle) {}
 
   int budget() const { return view().budget; }
-  int lists() const { return view().lists; }        ///< of a query: one, or one a KV head or query head
+  int lists() const { return view().lists; }        ///< of a query: one, or one per KV head or query head
   int queryCount() const { return view().queries; } ///< of the last selecting run; 0 before the first
 
-  /// Positions on the query's path, counted from 0 at the root, rising: as many as were chosen. None where
-  /// there is no such query or list.
+  /// The chosen positions on the query's path, ascending, from 0 at the root. Empty if there is no such query
+  /// or list.
   std::span<const std::int32_t> positions(int query, int list) const {
     const deft_selection_view all = view();
     if (query < 0 || query >= all.queries || list < 0 || list >= all.lists)
@@ -36,7 +36,7 @@ public:
     const std::int64_t at = std::int64_t{query} * all.lists + list;
     return {all.positions + at * all.budget, static_cast<std::size_t>(all.counts[at])};
   }
-  /// All of them: [query][list][budget], -1 behind the last one of a list.
+  /// All lists: [query][list][budget], with -1 behind the last position of a list.
   std::span<const std::int32_t> allPositions() const {
     const deft_selection_view all = view();
     return {all.positions, rows(all) * static_cast<std::size_t>(all.budget)};

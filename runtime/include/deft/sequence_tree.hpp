@@ -9,7 +9,7 @@ namespace deft {
 
 struct PoolOptions {
   int pageSize = 16;      ///< Attention::pageSize(); 0: one contiguous cache
-  std::int64_t pages = 0; ///< that K and V have room for; of a contiguous cache: tokens
+  std::int64_t pages = 0; ///< room of K and V in pages; contiguous: tokens
 };
 
 /// Tokens to copy in K and in V of every layer, from slot to slot. Slot s is place s % page_size of physical
@@ -48,9 +48,9 @@ public:
   explicit SequenceTree(deft_sequence_tree *handle)
       : handle_(handle), view_(Tree::view(deft_sequence_tree_get_tree(handle))) {}
 
-  /// For Plan and for looking; it lives as long as this object is not moved from.
+  /// For plans and for inspection; valid until this object is moved from.
   const Tree &tree() const { return view_; }
-  /// For Inputs::pageTable, until the next change; empty when contiguous. -1 where there is no page.
+  /// For Inputs::pageTable, until the next change; empty when contiguous. -1 if there is no page.
   std::span<const int> pageTable() const {
     const std::int32_t *entries = nullptr;
     std::size_t count = 0;
@@ -91,23 +91,23 @@ public:
         [&](auto to, auto count) { return deft_sequence_tree_accept(handle(), sequence, last, to, count); });
   }
 
-  /// Tokens whose K and V follow from sparse attention (Runtime::runSparse) differ from those of full
-  /// attention: they are polluted until you compute them again. Call this after each step. Branches share
-  /// marks of shared tokens, and copies keep them; new tokens are not polluted.
+  /// K and V from sparse attention (Runtime::runSparse) differ from those of full attention: such tokens are
+  /// polluted until you compute them again. Call this after each step. Branches share marks of shared tokens,
+  /// and copies keep them; new tokens are not polluted.
   Result<void> pollute(std::span<const NodeTokens> tokens) {
     const auto own = tokensOf(tokens);
     return detail::done(deft_sequence_tree_pollute(handle(), own.data(), own.size()));
   }
-  /// All that are, parents before children: a prefill of a query for each of them, in this order, at position
-  /// first + 1, first + 2, ... of its node, computes them with full attention. Their K and V go to where they
-  /// lie (slot()).
+  /// All polluted tokens, parents before children. To compute them with full attention, run a prefill with
+  /// one query for each, in this order, at positions first + 1, first + 2, ... of its node, and write their K
+  /// and V to their slots (slot()).
   std::vector<NodeTokens> polluted() const {
     return detail::array<NodeTokens, deft_node_tokens>(
                [&](auto to, auto count) { return deft_sequence_tree_get_polluted(handle(), to, count); },
                [](const deft_node_tokens &some) { return NodeTokens{some.node, some.first, some.tokens}; })
         .value();
   }
-  /// They were computed again.
+  /// Marks tokens as computed again.
   Result<void> correct(std::span<const NodeTokens> tokens) {
     const auto own = tokensOf(tokens);
     return detail::done(deft_sequence_tree_correct(handle(), own.data(), own.size()));

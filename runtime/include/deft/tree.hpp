@@ -26,10 +26,10 @@ struct Node {
 };
 
 /// A query sees the path to its node: all tokens of the ancestors and the first `position` of the node's own.
-/// Queries of a node that end at consecutive tokens, in this order, cost a plan next to nothing: a prompt
-/// that comes in, or an append.
+/// Queries of one node that end at consecutive tokens, in this order, are very cheap to plan: a new prompt,
+/// or an append.
 struct Query {
-  static constexpr int kWhole = DEFT_WHOLE; ///< all of the node's tokens, also those that it gains later
+  static constexpr int kWhole = DEFT_WHOLE; ///< all of the node's tokens, including later ones
 
   int node = 0;
   int position = kWhole;
@@ -86,13 +86,13 @@ public:
     const std::string own(json);
     return detail::made<Tree, deft_tree>([&](auto to) { return deft_tree_parse(own.c_str(), to); });
   }
-  /// Without locations.
+  /// The tree as such a text, without locations.
   std::string json() const {
     return detail::text([&](auto to) { return deft_tree_get_json(handle(), to); }).value();
   }
 
-  // Building and growing. A node may be empty. One that has tokens must be placed before a plan is made: that
-  // would be an error, which names the node.
+  // Building and growing. A node may be empty. A node with tokens must be placed before a plan is made; the
+  // error of the plan names it otherwise.
   Result<int> addRoot(int tokens, int location = Node::kNotPlaced) {
     return detail::filled<int>([&](auto to) { return deft_tree_add_root(handle(), tokens, location, to); });
   }
@@ -143,7 +143,7 @@ public:
   void clearQueries() { (void)deft_tree_clear_queries(handle()); }
 
   bool isAlive(int node) const { return deft_tree_is_alive(handle(), node) != 0; }
-  /// What is known of a living node; all zeros of another.
+  /// The facts about a living node; all zeros for any other.
   Node node(int node) const {
     const auto known =
         detail::factsOf<deft_node>([&](auto to) { return deft_tree_get_node(handle(), node, to); });
@@ -165,7 +165,7 @@ public:
   }
   /// How many tokens a query sees; its own position (q_pos in a spec) is one less.
   int pathTokens(int query) const { return deft_tree_path_tokens(handle(), query); }
-  std::int64_t tokens() const { return deft_tree_tokens(handle()); } ///< of all nodes
+  std::int64_t tokens() const { return deft_tree_tokens(handle()); } ///< over all nodes
 
   const deft_tree *handle() const { return handle_.get(); } ///< for <deft/deft.h>
   deft_tree *handle() { return handle_.get(); }

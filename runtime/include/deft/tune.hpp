@@ -26,10 +26,10 @@ enum class TuneDevice {
 
 struct TuneOptions {
   TuneDevice device = TuneDevice::Any;
-  double budgetSeconds = 0; ///< of a run, at most 1e9; 0: as long as it takes
-  int candidates = 0;       ///< most configs of a class of trees that are measured; 0: 64
+  double budgetSeconds = 0; ///< of a run, at most 1e9; 0: no limit
+  int candidates = 0;       ///< most configs measured for each class of trees; 0: 64
   int threads = 0; ///< of the host, at most 1,024; 0: one for each processor that this process may use
-  /// Where the results go; empty: this device's file in the user's cache, where plans look.
+  /// The file for the results; empty: this device's file in the user's cache, where plans look.
   std::string configFile = {};
   /// The session's file, from which the next run resumes; empty: one in the user's cache.
   std::string journal = {};
@@ -60,27 +60,27 @@ struct TuneProgress {
   double secondsLeft = -1; ///< of the budget; below 0: there is none
 };
 
-/// What the caller wants to hear, from the thread that called run(). Any may be empty.
+/// The callbacks of a run; the thread that called run() calls them. Any may be empty.
 struct TuneListener {
   std::function<void(const TuneProgress &)> progress = {};
   std::function<void(const std::string &)> note = {}; ///< a line: a class begun or done, or a fault
   std::function<bool()> isCancelled = {};             ///< called between measurements; true ends the run
 };
 
-/// What became of the trees of one class.
+/// The result for the trees of one class.
 struct TunedClass {
   std::string treeClass;     ///< as ConfigChoice::treeClass
-  int trees = 0;             ///< of it that were measured
-  bool isDone = false;       ///< else the run ended before
+  int trees = 0;             ///< measured trees of the class
+  bool isDone = false;       ///< if not, the run ended before it
   bool keepsUntuned = false; ///< nothing was clearly faster
-  bool isComplete = true;    ///< else its search was cut short by the budget, and counts as no more than near
+  bool isComplete = true;    ///< if not, the budget cut the search short: the entry counts only as nearby
   double untunedUs = 0, tunedUs = 0;
   double gain = 1;                   ///< untuned over tuned, confirmed
-  std::optional<double> heldOutGain; ///< on trees that were not searched on
-  int candidates = 0;                ///< that were measured
-  int rejected = 0;                  ///< that failed, or were wrong
-  std::string config;                ///< as files of configs have it (JSON)
-  std::string note;                  ///< in words: why the untuned config stays
+  std::optional<double> heldOutGain; ///< on trees that the search did not use
+  int candidates = 0;                ///< measured configs
+  int rejected = 0;                  ///< configs that failed or gave wrong results
+  std::string config;                ///< in the JSON of config files
+  std::string note;                  ///< in words: the reason to keep the untuned config
 };
 
 enum class TuneEnd {
@@ -89,24 +89,24 @@ enum class TuneEnd {
   Cancelled = DEFT_TUNE_CANCELLED
 };
 
-/// What became of lists of so many tokens that so many queries read, in sparse layers.
+/// The result for lists of one budget that a number of queries read, in sparse layers.
 struct TunedLists {
   int budget = 0, queries = 0;
-  int itemTokens = 0;                ///< of the items that they are cut into; 0: the rule's cut stays
-  double untunedUs = 0, tunedUs = 0; ///< of a layer by the rules, and as it is read now
+  int itemTokens = 0;                ///< of the items that lists are cut into; 0: the rule's cut stays
+  double untunedUs = 0, tunedUs = 0; ///< of a layer with the rules' choices, and with the tuned ones
   double gain = 1;                   ///< untuned over tuned
 };
 
-/// What became of the sparse layers of an attention that selects.
+/// The result for the sparse layers of an attention that selects.
 struct TunedSparse {
   int tileTokens = 0, stages = 0, warps = 0; ///< of the kernel that reads lists
-  bool isPackaged = false;                   ///< it is the package's, so only cuts were tuned
-  double tileGain = 1;                       ///< over the rule's tile, in the geometric mean of all lists
-  std::vector<TunedLists> lists;             ///< that were tuned by this run
-  int known = 0;                             ///< lists that were tuned before
+  bool isPackaged = false;                   ///< the tile is the package's, so only cuts were tuned
+  double tileGain = 1;                       ///< over the rule's tile, geometric mean over all lists
+  std::vector<TunedLists> lists;             ///< lists that this run tuned
+  int known = 0;                             ///< lists that an earlier run tuned
   TuneEnd end = TuneEnd::Complete;
   double seconds = 0;
-  std::string file; ///< where they are; empty: nothing was found
+  std::string file; ///< with the results; empty: nothing was found
 };
 
 struct TuneSummary {
@@ -114,11 +114,11 @@ struct TuneSummary {
   std::vector<TunedClass> classes;
   TuneEnd end = TuneEnd::Complete;
   int measured = 0; ///< measurements of this run
-  int reused = 0;   ///< of earlier ones, out of the journal
+  int reused = 0;   ///< earlier measurements, from the journal
   double seconds = 0;
-  std::string configFile, journal; ///< where they are; empty where there were no trees
+  std::string configFile, journal; ///< their files; empty without trees
   std::vector<std::string> warnings;
-  std::optional<TunedSparse> sparse; ///< none: the attention selects nothing, or the run did not come to it
+  std::optional<TunedSparse> sparse; ///< none: the attention does not select, or the run ended before that
 };
 
 namespace detail {
@@ -185,7 +185,7 @@ template <typename Call> Result<TuneSummary> summaryOf(Call call) {
   return publicOf(*own);
 }
 
-/// The functions of a TuneListener, which lives as long.
+/// The functions of a TuneListener, which must live as long.
 inline deft_tune_listener listenerOf(const TuneListener &to) {
   deft_tune_listener own{};
   own.size = sizeof own;
@@ -225,9 +225,9 @@ inline Result<TuneSummary> mergeShards(const std::vector<std::string> &journals,
 /// Tunes one attention for trees, and on a GPU the sparse layers of one that selects. For one thread at a
 /// time.
 ///
-/// A run measures in child processes, so that a config that faults or hangs costs no more than its time. They
-/// are forked: run() is for a process that has not used CUDA, because its children could not (an Environment
-/// error), and that has no other threads at work.
+/// A run forks child processes for measurements, so a config that faults or hangs costs only its time. The
+/// process must not have used CUDA, because its children could not use it (an Environment error), and must
+/// have no other active threads.
 class Tuner {
 public:
   static Result<Tuner> make(const Attention &attention, const TuneOptions &options = {}) {
@@ -252,16 +252,16 @@ public:
   /// Takes a handle of <deft/deft.h>.
   explicit Tuner(deft_tuner *handle) : handle_(handle) {}
 
-  /// A typical tree; it is copied. Held out: not searched on, but the result must be as good on it.
+  /// A typical tree; it is copied. The search skips a held-out tree, but the result must be as good on it.
   Result<void> addTree(const Tree &tree, const std::string &name = "", bool isHeldOut = false) {
     return detail::done(deft_tuner_add_tree(handle_.get(), tree.handle(), name.c_str(), isHeldOut));
   }
-  /// Trees by name: a family (see families()), `all` of them, `rows` for those of benchmarks, or a workload
-  /// as `deftc workloads` lists them: "few_shot:prompt=4000,branches=50".
+  /// Trees by name: a family (see families()), `all` families, `rows` for the trees of benchmarks, or a
+  /// workload as `deftc workloads` lists it: "few_shot:prompt=4000,branches=50".
   Result<void> addWorkload(std::string_view name) {
     return detail::done(deft_tuner_add_workload(handle_.get(), std::string(name).c_str()));
   }
-  /// Values of the attention's parameters; else the defaults.
+  /// Values of the attention's parameters. Without this call: the defaults.
   Result<void> setParams(const Params &params) {
     return detail::done(deft_tuner_set_params(handle_.get(), params.handle()));
   }

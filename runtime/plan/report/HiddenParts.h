@@ -7,23 +7,23 @@
 
 namespace deft::plan {
 
-/// Tokens that a run has and the mask hides from some of its queries.
+/// Tokens of a run that the mask hides from some of its queries.
 struct HiddenPart {
   int node = 0;
   int from = 0, to = 0;             ///< tokens of the node, [from, to)
   int queryBegin = 0, queryEnd = 0; ///< in the plan's order
 };
 
-/// How far to look.
+/// Limits of the search.
 struct HiddenLimits {
-  int mostQueries = 1 << 30;   ///< the first ones of the plan's order
-  int mostParts = 4000;        ///< that are found
-  int mostQuestions = 200'000; ///< asked of PlanReport::shows; of the rest all counts as seen
-  /// Where the mask itself is asked, one of so many tokens of a node; null: every one.
+  int mostQueries = 1 << 30;   ///< the first queries in plan order
+  int mostParts = 4000;        ///< parts that are returned
+  int mostQuestions = 200'000; ///< calls of PlanReport::shows; tokens after that count as visible
+  /// If given, only one of step(node) tokens of a node is checked against the mask; null: every token.
   std::function<int(int node)> step = {};
 };
 
-/// What items read for others of their queries: neighbours from whom the same is hidden at a time.
+/// Tokens that items read only for others of their queries, grouped by neighbouring queries.
 std::vector<HiddenPart> hiddenParts(const PlanReport &report, const HiddenLimits &limits = {});
 
 } // namespace deft::plan

@@ -13,7 +13,7 @@ struct NodeReads {
   std::int64_t again = 0; ///< tokens that another item has read before
 };
 
-/// Of each node of the report's tree. The sum of both over all nodes is the sum of the items' tokens.
+/// For each node of the report's tree. The sum over all nodes equals the tokens of all items.
 std::vector<NodeReads> nodeReads(const PlanReport &report);
 
 } // namespace deft::plan

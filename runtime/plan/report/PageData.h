@@ -6,11 +6,11 @@
 
 namespace deft::plan {
 
-/// Units of a plan that a page draws one by one; of more it has the blocks' loads only.
+/// The most units that a page draws separately; for larger plans it only has the loads of blocks.
 inline constexpr int kMostPageUnits = 200'000;
 
-/// What the scripts of page/ read of a plan: columns of numbers, so that a tree of 1,000 nodes stays small.
-/// Queries are named by their place in the plan's order.
+/// The data of a plan for the scripts of page/: columns of numbers, so that a tree of 1,000 nodes stays
+/// small. Queries are numbered in plan order.
 nlohmann::json pageData(const PagePlan &plan);
 
 } // namespace deft::plan

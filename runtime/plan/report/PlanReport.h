@@ -23,11 +23,11 @@ struct MaskSite {
   int depth = 0; ///< of the token's node
 };
 
-/// A plan and its report: as text by `deftc plan`, as JSON, and as a picture. Plain values.
+/// A plan and its report, which `deftc plan` prints as text or JSON, or draws. Plain values.
 struct PlanReport {
   std::string treeName; ///< for people
   tree::KvTree tree;
-  std::vector<std::string> nodeNames; ///< as the tree's file has them, or empty
+  std::vector<std::string> nodeNames; ///< as in the tree's file, or empty
   std::string variantName;
   std::string machineName; ///< for people; may be empty
   VariantFacts facts;
@@ -35,32 +35,32 @@ struct PlanReport {
   int blocks = 0;
 
   Plan plan;
-  CostModel model; ///< by which the plan's time is told; see reportPlan
+  CostModel model; ///< for the plan's time; see reportPlan
   PlanCost cost;
   IoBytes io;
   Balance balance;            ///< in microseconds of the cost model
-  std::vector<int> nodeOfRun; ///< of each run of the plan
-  /// Whether the mask shows a query a token of its path, for pictures; empty: all that facts.reach says.
+  std::vector<int> nodeOfRun; ///< for each run of the plan
+  /// Whether the mask shows a query a token of its path, for pictures; empty: as facts.reach says.
   std::function<bool(const MaskSite &)> shows;
 
   std::string nodeName(int node) const;
   bool isOfGpu() const { return config.phases.front().family != config::Family::Cpu; }
-  /// Of the phase that the item is in.
+  /// The name of the phase of an item.
   std::string phaseName(int item) const;
-  /// The caller's query at a place of the plan's order.
+  /// The caller's query at a place in plan order.
   const tree::Query &query(int place) const { return tree.queries()[plan.callerIndex[place]]; }
 };
 
-/// Places the tree, plans it, counts the plan and tells its time by `prices`: plans are made by the config's
-/// own, and kernels of a GPU compared by others (config::DevicePrices::kernels).
+/// Places the tree, plans it, counts the plan and estimates its time by `prices`. The config's own prices
+/// make plans; other ones compare kernels of a GPU (config::DevicePrices::kernels).
 support::Result<PlanReport> reportPlan(tree::KvTree tree, const VariantFacts &facts,
                                        const config::Config &config, const config::CostCoefficients &prices,
                                        int blocks, const PlanOptions &options = {});
 
-/// "4,400 tokens read, each by 10.1 queries on average"; under a mask, how many it hides.
+/// "4,400 tokens read, each by 10.1 queries on average"; with a mask, also the number of hidden tokens.
 std::string readText(const PlanReport &report);
 
-/// Of what each item has a unit: "8 KV heads", or "2 groups of query heads".
+/// The units of an item: "8 KV heads", or "2 groups of query heads".
 std::string unitsText(const VariantFacts &facts);
 
 nlohmann::json toJson(const PlanReport &report);

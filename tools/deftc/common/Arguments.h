@@ -12,27 +12,27 @@ class Validator;
 
 namespace deft::cli {
 
-/// A whole number of at least so much that an int holds; CLI11's own say a range of 309 digits.
+/// A whole number of at least `least` that fits an int. CLI11's own check prints a range with 309 digits.
 CLI::Validator atLeast(int least);
 CLI::Validator between(int least, int most);
 /// Any number from 0.
 CLI::Validator notNegative();
 /// A whole number of 64 bits.
 CLI::Validator seed();
-/// How many threads: of more than this nobody gains, and the system may not give them.
+/// A number of threads. Above the limit there is no gain, and the system might not start them.
 CLI::Validator threads();
 
-/// A file that is gone on with later: what goes to the output, `-`, would not be there.
+/// A file that a later run continues; the output, `-`, could not be continued.
 CLI::Validator keptFile();
 
-/// A command or an option that there is not, with the nearest one as a hint. CLI11 would say first what is
-/// missing, or print the help of what is there.
+/// Checks that all commands and options exist; the error suggests the nearest name. CLI11 would first report
+/// missing arguments, or print help.
 support::Result<void> checkNames(const CLI::App &app, const std::vector<std::string> &arguments);
 
-/// As a shell reads it back: between quotes where it has to be.
+/// The argument as a shell would read it back, in quotes if it needs them.
 std::string shellWord(const std::string &argument);
 
-/// `help run` is `run --help`.
+/// Turns `help run` into `run --help`.
 std::vector<std::string> withHelpLast(std::vector<std::string> arguments);
 
 } // namespace deft::cli

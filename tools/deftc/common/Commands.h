@@ -4,8 +4,8 @@
 
 namespace deft::cli {
 
-/// The commands in the order of `deftc --help`: the id, and the name on the command line. addXCommand of
-/// command X is in XCommand.cpp. docs/add-a-subcommand.md adds one.
+/// The commands in the order of `deftc --help`: the id, and the name on the command line. XCommand.cpp
+/// contains addXCommand of command X. docs/add-a-subcommand.md shows how to add one.
 #define DEFT_COMMANDS(X)                                                                                     \
   X(Check, check)                                                                                            \
   X(Fmt, fmt)                                                                                                \

@@ -9,7 +9,7 @@
 #include <optional>
 #include <string>
 
-/// What commands have in common that choose a config.
+/// Shared parts of the commands that choose a config.
 namespace deft::cli {
 
 /// Adds --config.
@@ -18,43 +18,43 @@ void addConfigOption(CLI::App &command, std::string &path);
 /// Adds --untuned, which excludes --config.
 void addUntunedFlag(CLI::App &command, bool &isUntuned);
 
-/// A file of configs, or a config, that is named and not there.
+/// The error for a named file of configs, or a named config, that does not exist.
 support::Error absentConfig(const std::string &path);
 
-/// Tells the command's files which ones configs are looked for in, as --config and the environment say; an
-/// error where one of these names what is not there or cannot be used.
+/// Registers the files in which configs are searched (--config and the environment) as inputs of the command;
+/// an error if one that is named does not exist or cannot be used.
 support::Result<void> readsConfigs(Context &context, const std::string &overridePath);
 
-/// Which configs count.
+/// Which configs a command may use.
 struct ConfigSource {
   std::string overridePath;
-  bool isUntuned = false; ///< none, whatever was tuned: the analytic choice, by the device's prices
-  bool hasSparse = false; ///< also what was tuned for sparse layers: of an attention that selects
-  std::optional<config::Config> fixed = {}; ///< comes before all others, where the device can run it
-  std::string fixedName = {};               ///< whose it is
+  bool isUntuned = false; ///< ignores tuned configs: the analytic choice, by the device's prices
+  bool hasSparse = false; ///< includes entries for sparse layers, for an attention that selects
+  std::optional<config::Config> fixed = {}; ///< used before all others if the device can run it
+  std::string fixedName = {};               ///< the name of its origin
 };
 
-/// The configs for a device, as --config and the environment say; what is wrong with files is printed as
-/// warnings.
+/// The configs for a device, from the files that --config and the environment name. Faults of files are
+/// printed as warnings.
 std::shared_ptr<const config_cache::ConfigCache> loadConfigs(Context &context, const ConfigSource &source,
                                                              const config_cache::DeviceKey &device);
 
-/// Chooses configs of a program for a device.
+/// Chooses configs for a program on a device.
 support::Result<config_cache::ConfigChooser> chooserFor(Context &context, const program::Program &program,
                                                         const ChosenDevice &device,
                                                         const std::string &overridePath);
 
-/// A single config that the user gave is an error where it cannot be used, not a wish.
+/// If the user gives a single config that cannot be used, this is an error, not a fallback.
 support::Result<void> checkGiven(const config_cache::Ruling &ruling);
 
-/// "wide 64 rows x 64 tokens, 3 stages, 4 warps; narrow ...", or "items of at most 64 rows" where rows alone
-/// count.
+/// "wide 64 rows x 64 tokens, 3 stages, 4 warps; narrow ...", or "items of at most 64 rows" if only rows
+/// matter.
 std::string phasesText(const config::Config &config);
 
 /// "node_chunk, chunk 512; wide 64 rows x ...".
 std::string configText(const config::Config &config);
 
-/// A default config by what tells it from a variant's others: "rows_128", "rows_64_dealt".
+/// The name of a default config, from its differences to the others: "rows_128", "rows_64_dealt".
 std::string defaultName(const config::Config &config);
 
 /// "override none; user FOLDER; installed FOLDER".

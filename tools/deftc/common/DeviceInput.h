@@ -8,11 +8,11 @@
 
 namespace deft::cli {
 
-/// For which device a config is chosen.
+/// The device to choose a config for.
 struct DeviceOptions {
-  std::string backend; ///< "cpu", "cuda"; empty: a GPU where one is named or there is one
-  std::string device;  ///< a part of the name of one that there are configs for; empty: this machine's
-  int threads = 0;     ///< of the CPU; 0: all
+  std::string backend; ///< "cpu", "cuda"; empty: a GPU if one is named or present
+  std::string device;  ///< part of the name of a device with configs; empty: this machine's
+  int threads = 0;     ///< of a CPU; 0: all
 };
 
 /// Adds --backend and --device.
@@ -23,8 +23,8 @@ struct ChosenDevice {
   const target::Target *target = nullptr; ///< null: the CPU
 };
 
-/// Whether the device is meant by `part`: of its name, or the beginning of its file's; an empty one means
-/// all.
+/// Whether `part` names the device: a part of its name, or the beginning of its file's name; an empty text
+/// matches every device.
 bool isNamed(const config_cache::DeviceKey &key, const std::string &part);
 
 support::Result<ChosenDevice> chooseDevice(const DeviceOptions &options, const config_cache::Places &places);

@@ -8,24 +8,24 @@
 
 namespace deft::cli {
 
-/// The files that a command reads and those that it writes: no output may take the place of an input, under
-/// whatever name. Both are told as soon as they are known, so that the one that comes second is refused
-/// before anything is written. Pipes and devices may be both.
+/// The files that a command reads and writes: no output may replace an input under any name. Register each
+/// file as soon as it is known. Then whichever comes second is refused before anything is written. Pipes and
+/// devices may be both.
 class FilesInUse {
 public:
   support::Result<void> reads(const std::string &path);
-  /// All files of a folder.
+  /// Registers all files of a folder.
   support::Result<void> readsFolder(const std::string &folder);
-  /// An empty path and `-` are no files.
+  /// An empty path and `-` are not files.
   support::Result<void> writes(const std::string &path);
-  /// Files whose names are not known yet, into a folder that holds no input.
+  /// For output files with names that are not known yet: the folder must not contain an input.
   support::Result<void> writesInto(const std::string &folder) const;
 
 private:
-  /// A file by what it is and by where it is: a name may lead to it through links, and what is there may be
-  /// replaced meanwhile.
+  /// A file by its identity and by its path: links may lead to it under another name, and another file may
+  /// replace it in the meantime.
   struct File {
-    std::string path; ///< as it was given
+    std::string path; ///< as the user gave it
     std::string canonical;
     bool exists = false;
     dev_t device = 0;

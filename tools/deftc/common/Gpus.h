@@ -10,10 +10,10 @@ namespace deft::cli {
 /// A GPU of this machine.
 struct FoundGpu {
   device::DeviceFacts facts;
-  const target::Target *target = nullptr; ///< whose kernels it gets; null: none run on it
+  const target::Target *target = nullptr; ///< the target of its kernels; null: it can run none
 };
 
-/// All that the driver has, in its order; an error where one of them does not answer.
+/// All GPUs of the driver, in its order; an error if one of them does not respond.
 support::Result<std::vector<FoundGpu>> findGpus(const device::Driver &driver);
 
 } // namespace deft::cli

@@ -9,8 +9,8 @@ class ParseError;
 
 namespace deft::cli {
 
-/// What the option parser found wrong, as an error like any other: which command, what is missing or too
-/// much, the nearest value where a value is not one of a list, and where to look.
+/// Turns an error of the option parser into one of ours: it names the command, the missing or excess
+/// argument, the nearest value of a list, and the help to read.
 support::Error usageError(const CLI::App &app, const CLI::ParseError &error);
 
 } // namespace deft::cli

@@ -9,14 +9,14 @@
 
 namespace deft::cli {
 
-/// Adds SPEC and --variant, for openProgram.
+/// Adds SPEC and --variant, the arguments of openProgram.
 void addProgramOptions(CLI::App &command, std::string &path, std::string &variantName);
 
-/// What `run` runs. `path` is a spec, the name of a shipped spec, or a package; `path#name` chooses a
-/// variant, as `variantName` does. Diagnostics go to `context.err`.
+/// The program for `run`. `path` is a spec, the name of a shipped spec, or a package; `path#name` chooses a
+/// variant, like `variantName`. Diagnostics go to `context.err`.
 support::Result<program::Program> openProgram(Context &context, std::string path, std::string variantName);
 
-/// Tells the command's files which ones --param names.
+/// Registers the files that --param names as inputs of the command.
 support::Result<void> readsParams(Context &context, const std::vector<std::string> &assignments);
 
 /// The values of --param.

@@ -10,23 +10,23 @@
 
 namespace deft::cli {
 
-/// As much of the beginning as leaves the last column of a line free.
+/// The beginning of the text, short enough to keep the last column of a line free.
 std::string fitted(const std::string &text, std::size_t columns);
 
-/// Says on the error stream how far long work is: nothing in the first second, then a line that is written
-/// over on a terminal and at most one every ten seconds elsewhere. May be told from any thread.
+/// Reports the progress of long work on the error stream: nothing in the first second; then a line that is
+/// updated in place on a terminal, or else a new line at most every ten seconds. Any thread may call it.
 class Progress {
 public:
   Progress(Context &context, std::string what);
-  /// Wipes the line.
+  /// Erases the line.
   ~Progress();
   Progress(const Progress &) = delete;
   Progress &operator=(const Progress &) = delete;
 
   void at(long long done, long long of);
-  /// Any text, behind what the work is called; where it is too soon for another line, nothing.
+  /// Shows a text behind the name of the work; does nothing if it is too early for another line.
   void say(const std::string &text);
-  /// A line that stays.
+  /// Prints a line that stays.
   void note(const std::string &line);
 
 private:
@@ -43,8 +43,8 @@ private:
   std::mutex mutex_;
 };
 
-/// Long work that cannot say how far it is: while this lives, a line says what is done and since when, as
-/// Progress says it. Nobody else may write to the error stream meanwhile, and no child be forked.
+/// For long work without known progress: while this object lives, a line shows the work and its duration,
+/// like Progress. Meanwhile nothing else may write to the error stream, and the process must not fork.
 class Underway {
 public:
   Underway(Context &context, std::string what);
@@ -59,7 +59,7 @@ private:
   std::mutex mutex_;
   std::condition_variable ended_;
   bool isEnded_ = false; ///< guarded by mutex_
-  std::thread thread_;   ///< last: it uses all the others
+  std::thread thread_;   ///< last, since it uses all other members
 };
 
 } // namespace deft::cli

@@ -13,25 +13,25 @@ using program::LoadedSpec;
 
 inline constexpr char kHowToChoose[] = "choose one with --variant";
 
-/// The text alone, as loadSpec finds it.
+/// Only the text, from the file that loadSpec would read.
 support::Result<spec::ImportedFile> readSpecText(Context &context, const std::string &path);
 
-/// Reads and checks a spec. `path` is a file, or the name of a shipped spec (`llama3_8b`) when no such file
-/// exists, or `-` for what is piped in. Diagnostics go to `context.err`; the error is then without a message
-/// (see reportError).
+/// Reads and checks a spec. `path` is a file, the name of a shipped spec (`llama3_8b`) if there is no such
+/// file, or `-` for the input. Diagnostics go to `context.err`; the error then has no message (see
+/// reportError).
 support::Result<std::shared_ptr<LoadedSpec>> loadSpec(Context &context, const std::string &path);
 
-/// Reads and checks a spec, or a file of functions only, which has no variants.
+/// The same, but also accepts a file with only functions, which has no variants.
 support::Result<std::shared_ptr<LoadedSpec>> loadSpecFile(Context &context, const std::string &path);
 
-/// What checking says is left to the caller, who asks `sink` whether the spec is right.
+/// Leaves the diagnostics to the caller, who asks `sink` whether the spec is correct.
 support::Result<std::shared_ptr<LoadedSpec>> checkSpecFile(Context &context, const std::string &path,
                                                            support::DiagnosticSink &sink);
 
-/// `path#name` names an attention as `--variant name` does.
+/// Splits `path#name`, which chooses an attention like `--variant name`.
 support::Result<void> splitName(std::string &path, std::string &name);
 
-/// The variant called `name`; with an empty name the only one of the file.
+/// The variant with this name; for an empty name, the file's only variant.
 support::Result<const spec::Variant *> chooseVariant(const LoadedSpec &spec, const std::string &name);
 
 } // namespace deft::cli

@@ -10,7 +10,7 @@
 
 namespace deft::cli {
 
-/// One tree, out of a file or of a step of a workload.
+/// One tree: from a file, or from one step of a workload.
 struct TreeOptions {
   std::string tree, workload, workloads;
   std::uint64_t seed = 0;
@@ -22,20 +22,20 @@ struct TreeOptions {
 /// Adds --tree, --workload, --workloads, --step and --seed.
 void addTreeOptions(CLI::App &command, TreeOptions &options);
 
-/// Whether a file that is given beside specs is a tree, by what is in it: its name may be any. A pipe can be
-/// read but once, so it is no tree here; with --tree it may be one.
+/// Whether a file among specs contains a tree; its name may be anything. Always false for a pipe, which can
+/// be read only once; pass it with --tree instead.
 bool isTreeFile(const std::string &path);
 
-/// At its step. What takes long is said on `context.err`, as openTree() does.
+/// The workload at its step. Like openTree(), it shows the progress of long work on `context.err`.
 support::Result<workload::Workload> openWorkload(Context &context, const TreeOptions &options);
 
 struct NamedTree {
   std::string name; ///< for people
   tree::KvTree tree;
-  std::vector<std::string> nodeNames; ///< as the tree's file has them, or empty
+  std::vector<std::string> nodeNames; ///< as in the tree's file, or empty
 };
 
-/// An error that says what to give where nothing was given.
+/// If nothing was given, the error lists the options.
 support::Result<NamedTree> openTree(Context &context, const TreeOptions &options);
 
 } // namespace deft::cli

@@ -13,7 +13,7 @@ inline std::string joined(const std::vector<std::string> &words, const char *bet
   return text;
 }
 
-/// What commas separate; of an empty text one empty word.
+/// The parts between commas; for an empty text, one empty part.
 inline std::vector<std::string> splitAtCommas(const std::string &list) {
   std::vector<std::string> words(1);
   for (const char c : list) {
@@ -25,8 +25,8 @@ inline std::vector<std::string> splitAtCommas(const std::string &list) {
   return words;
 }
 
-/// A text that may hold what strangers wrote, names of files and keys among it, without what a terminal
-/// obeys.
+/// Replaces control characters in a text from outside, such as names of files and keys, so that it cannot
+/// control the terminal.
 inline std::string printable(std::string text) {
   const auto isObeyed = [](char c) { return (c >= 0 && c < ' ' && c != '\n') || c == 0x7f; };
   std::replace_if(text.begin(), text.end(), isObeyed, '?');

@@ -9,26 +9,26 @@
 namespace deft::codegen::cuda {
 
 /// How f32 is rounded. Exact arithmetic is printed as intrinsics that are never fused: masks need it, because
-/// a tile's bounds are proved for operations that round one by one. Fast arithmetic is fused, and has sines
-/// and cosines of the units for them: as near as what is rounded to 16 bits needs.
+/// bounds over tiles are proved for operations that round separately. Fast arithmetic is fused and uses
+/// hardware sines and cosines, which are accurate enough for results that are rounded to 16 bits.
 enum class Rounding { Fused, Exact, Fast };
 
-/// Prints values of regions as C++ expressions and the statements that they need: a value that is used once
-/// and is short is written where it is used, any other gets a name. No recursion, so depth is no limit.
+/// Prints values of regions as C++ expressions and the statements that they need. A short value with a single
+/// use is printed inline; any other value gets a name. It does not recurse, so depth is no limit.
 class ExprPrinter {
 public:
-  /// The expression that stands for a value: an argument, or what another function has computed.
+  /// Sets the expression for a value: an argument, or the result of another function.
   void bind(mlir::Value value, std::string expression) { bound_[value] = {std::move(expression), kAtom, 0}; }
 
-  /// Appends statements for what `roots` need and returns their expressions. All are values of `region`.
+  /// Appends the statements for `roots`, which are values of `region`, and returns their expressions.
   std::vector<std::string> print(mlir::Region &region, llvm::ArrayRef<mlir::Value> roots, Rounding rounding);
 
-  /// `const float v0 = ...;` lines with their `#line` directives, indented for a function of a struct.
+  /// Lines `const float v0 = ...;` with `#line` directives, indented for a member function.
   const std::string &statements() const { return statements_; }
-  /// One more statement, at a place of the spec.
+  /// Appends a statement that belongs to a place in the spec.
   void statement(mlir::Location location, const std::string &text);
 
-  /// The first operation that has no C++ form; null when all had one.
+  /// The first operation without a C++ form; null if all have one.
   mlir::Operation *unsupported() const { return unsupported_; }
 
 private:
@@ -36,7 +36,7 @@ private:
   struct Text {
     std::string text;
     Precedence precedence = kAtom;
-    int weight = 0; ///< operations within
+    int weight = 0; ///< operations in the text
   };
 
   Text operation(mlir::Operation &op, Rounding rounding, const StaticRanges &ranges);
@@ -47,7 +47,7 @@ private:
   Text rounded(mlir::Operation &op, Rounding rounding, const char *symbol, Precedence precedence,
                const char *intrinsic);
   const Text &textOf(mlir::Value value) const { return bound_.find(value)->second; }
-  /// Put in parentheses where it binds less tightly than `least`.
+  /// The value's text, in parentheses if it binds less tightly than `least`.
   std::string operand(mlir::Value value, Precedence least) const;
 
   llvm::DenseMap<mlir::Value, Text> bound_;
@@ -56,8 +56,8 @@ private:
   mlir::Operation *unsupported_ = nullptr;
 };
 
-/// A parameter's name as a member of `Params`: no keyword's and no macro's. An underscore behind it keeps it
-/// apart from most; those of compilers begin with one, and many, as __CUDA_ARCH__, end with one, too.
+/// The name of a parameter as a member of `Params`, distinct from keywords and macros. It ends with an
+/// underscore and never begins with one, unlike names of compilers such as __CUDA_ARCH__.
 std::string memberName(llvm::StringRef param);
 
 /// "float", "int", "bool", "long long".

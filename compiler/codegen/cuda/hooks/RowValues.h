@@ -4,9 +4,9 @@
 
 namespace deft::codegen::cuda {
 
-/// What the hooks of a region take from `struct Row`: values that are the same for all tokens of a row, at
-/// the places where something that varies with the token reads them. Constants, scalar parameters and the KV
-/// head stay out: they are at hand, and a row's registers are dear.
+/// The values that the hooks of a region read from `struct Row`: those that are the same for all tokens of a
+/// row, and that an operation reads which depends on the token. Constants, scalar parameters and the KV head
+/// are not stored, because they are cheap to get and a row's registers are scarce.
 llvm::SmallVector<mlir::Value> rowValues(mlir::Region &hook);
 
 } // namespace deft::codegen::cuda

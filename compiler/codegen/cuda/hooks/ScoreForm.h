@@ -6,18 +6,18 @@
 
 namespace deft::codegen::cuda {
 
-/// A score of a form that the device computes in a shorter way than its expression:
+/// A form of score that the device computes in fewer operations than its expression:
 ///   cap * tanh(rate * s) + slope * (kv_pos - origin)
-/// with s in place of the first product where it is not capped, and without the second where it is not
-/// sloped. All values are the same for a row; one that is missing is 1.
+/// Without a cap, s replaces the first product; without a slope, there is no second one. All values are
+/// constant for a row; a missing value is 1.
 struct ScoreForm {
   bool isCapped = false, isSloped = false;
   mlir::Value cap, rate, slope, origin;
   bool hasOneCap = false; ///< all rows have the same cap and rate
-  bool isFalling = false; ///< the slope is to be negated
+  bool isFalling = false; ///< the slope must be negated
 };
 
-/// Of the region `score` after optimisation; none where it has no such form.
+/// The form of the region `score` after optimisation; none if it does not have this form.
 std::optional<ScoreForm> scoreForm(mlir::Region &score);
 
 } // namespace deft::codegen::cuda

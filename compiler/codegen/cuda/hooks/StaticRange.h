@@ -6,8 +6,8 @@
 
 namespace deft::codegen::cuda {
 
-/// Bounds of the i32 values of a region that hold for every input. C++ leaves signed overflow undefined and
-/// the language wraps: where these bounds rule an overflow out, the plain operator is right and reads well.
+/// Bounds of a region's i32 values that hold for every input. Signed overflow is undefined in C++ but wraps
+/// in the language: if the bounds exclude it, the plain operator is correct and easier to read.
 class StaticRanges {
 public:
   explicit StaticRanges(mlir::Region &region);
@@ -20,7 +20,7 @@ private:
     int64_t min, max;
   };
   Range of(mlir::Value value) const;
-  /// Of the exact result, before it wraps; all of i32 for what is not followed.
+  /// The range of the exact result, before it wraps; all of i32 for operations that are not analysed.
   Range exact(mlir::Operation &op) const;
 
   llvm::DenseMap<mlir::Value, Range> ranges_;

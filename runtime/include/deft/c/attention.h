@@ -3,7 +3,7 @@
 #include <deft/c/status.h>
 #include <deft/c/tensor.h>
 
-/// What is computed: an attention, out of a spec or a package.
+/// The description of the computation: an attention, from a spec or a package.
 
 DEFT_C_BEGIN
 
@@ -14,16 +14,16 @@ typedef struct deft_attention deft_attention;
 /// All zero is all default.
 typedef struct deft_compile_options {
   size_t size;           ///< sizeof(deft_compile_options)
-  const char *attention; ///< which one, where the spec defines several; null: the only one
-  /// Of a spec given as text: how its errors call it (null: "spec"), and where its imports are looked for;
-  /// files outside of that folder are not read. Null: only the shipped library can be imported.
+  const char *attention; ///< its name, if the spec defines several; null: the only one
+  /// For a spec given as text: its name in errors (null: "spec"), and the folder of its imports; files
+  /// outside of that folder are not read. Null: only the shipped library can be imported.
   const char *name;
   const char *import_folder;
 } deft_compile_options;
 
 /// Compiles a spec for this machine's processor. DEFT_DIAGNOSTICS if it is wrong; DEFT_ENVIRONMENT if the
-/// library has no compiler (deft_has_compiler). `options` may be null. On an error `*attention` is null, as
-/// it is in all calls that make a handle.
+/// library has no compiler (deft_has_compiler). `options` may be null. On an error `*attention` is null; this
+/// holds for all calls that make a handle.
 DEFT_C_API deft_status deft_attention_compile(const char *text, const deft_compile_options *options,
                                               deft_attention **attention);
 
@@ -48,15 +48,15 @@ typedef struct deft_attention_facts {
   int32_t page_size;       ///< tokens of a page; 0: the cache is contiguous
   deft_dtype dtype;        ///< of k
   deft_dtype output_dtype; ///< of out
-  /// 1 where the spec says `with lse`: only then a run can give the log-sum-exp. Never for sigmoid attention.
+  /// 1 if the spec says `with lse`: only then can a run give the log-sum-exp. Always 0 for sigmoid attention.
   int32_t has_lse;
   int32_t param_count;
-  /// The strides that the spec's `kv_cache` means, packed without gaps, in elements; page_stride is 0 where
-  /// the cache is contiguous.
+  /// The strides of the spec's `kv_cache`, packed without gaps, in elements; page_stride is 0 if the cache is
+  /// contiguous.
   int64_t page_stride;
   int64_t token_stride;
   int64_t head_stride;
-  /// Of each tensor; specs make k and v of a dtype of their own, and out. q has k's dim, and out has v's.
+  /// For each tensor. A spec may give k, v and out a dtype of their own. q has k's dim, and out has v's.
   int32_t key_dim;
   int32_t value_dim;
   deft_dtype query_dtype;
@@ -86,11 +86,11 @@ typedef struct deft_param_info {
   size_t size;         ///< sizeof(deft_param_info), set by the caller
   const char *name;    ///< belongs to the attention
   deft_dtype dtype;    ///< DEFT_F32 or DEFT_I32
-  int32_t length;      ///< 1, one value a query head or KV head, or a table's; 0: see sized_by
+  int32_t length;      ///< 1; one value per query head or KV head; a table's size; 0: see sized_by
   int32_t is_array;    ///< 0 or 1
-  int32_t has_default; ///< 0: a run fails that does not give it
+  int32_t has_default; ///< 0: a run must give a value
   int32_t sized_by;    ///< DEFT_SIZED_BY_...
-  int32_t elements;    ///< of each slot or query that it is sized by: 1, or as many as KV heads
+  int32_t elements;    ///< of each slot or query, see sized_by: 1, or the number of KV heads
 } deft_param_info;
 
 /// `index` is from 0 to param_count - 1, in the order of the spec.
@@ -119,15 +119,15 @@ DEFT_C_API deft_status deft_attention_get_source(const deft_attention *attention
 /// Values of an attention's parameters. For one thread that changes them, or many that read.
 typedef struct deft_params deft_params;
 
-/// Begins with the defaults.
+/// Starts with the defaults.
 DEFT_C_API deft_status deft_params_make(const deft_attention *attention, deft_params **params);
 DEFT_C_API deft_status deft_params_copy(const deft_params *params, deft_params **copy);
 DEFT_C_API void deft_params_destroy(deft_params *params);
 
 /// Sets a scalar, or every head of an array. An i32 takes whole numbers only, an f32 finite ones.
 DEFT_C_API deft_status deft_params_set(deft_params *params, const char *name, double value);
-/// Sets an array (of deft_param_info::length values, or where that is 0 as many as the largest run reads,
-/// one that finds fewer is an error); they are copied.
+/// Sets an array; the values are copied. It has deft_param_info::length values. If that is 0, give as many as
+/// the largest run reads: a run that finds too few is an error.
 DEFT_C_API deft_status deft_params_set_f32(deft_params *params, const char *name, const float *values,
                                            size_t count);
 DEFT_C_API deft_status deft_params_set_i32(deft_params *params, const char *name, const int32_t *values,

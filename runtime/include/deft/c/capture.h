@@ -8,14 +8,14 @@
 DEFT_C_BEGIN
 
 enum {
-  DEFT_CAPTURE_HOST = 0,   ///< the host's values; waits for nothing
+  DEFT_CAPTURE_HOST = 0,   ///< only the host's values; does not wait
   DEFT_CAPTURE_DEVICE = 1, ///< a captured step also waits for its GPU and copies page table, lengths, drafts
   DEFT_CAPTURE_TENSORS = 2 ///< and q, K and V of the step's tokens
 };
 
 typedef struct deft_capture_options {
   size_t size;        ///< sizeof(deft_capture_options)
-  const char *folder; ///< for the files; it is made where it is not there. Null: capturing ends
+  const char *folder; ///< for the files; created if it does not exist. Null: capturing ends
   int32_t what;       ///< DEFT_CAPTURE_...
   int32_t most_steps; ///< files at most; 0: 256
   int64_t most_bytes; ///< of all files together; 0: 2^30
@@ -43,10 +43,10 @@ typedef struct deft_capture_state {
 /// `*state` is the caller's: deft_free.
 DEFT_C_API deft_status deft_get_capture(deft_capture_state **state);
 
-/// A replayed graph runs nothing on the host, so its steps are written when their plan is uploaded, as the
-/// host knows them then. This call, between replays, waits for the stream and writes the step as the GPU has
-/// it: lengths, drafts and page table of the last replay. An error where no steps are captured, or no graph
-/// has captured a run of the plan since they are.
+/// A replayed graph runs nothing on the host, so its steps are captured when their plan is uploaded, with the
+/// host's values. Call this function between replays to capture the GPU's values: it waits for the stream and
+/// writes lengths, drafts and page table of the last replay. An error if capturing is off, or if no graph has
+/// captured a run of the plan since it is on.
 DEFT_C_API deft_status deft_gpu_plan_capture_replay(deft_gpu_plan *plan, deft_gpu_stream stream);
 
 DEFT_C_END

@@ -20,8 +20,8 @@ typedef struct deft_expanded_node {
 
 typedef int32_t deft_expanded_choice;
 enum {
-  DEFT_EXPANDED_BY_PRICE = 0, ///< nodes that are cheaper expanded, if they pay for the second run
-  DEFT_EXPANDED_ALL = 1       ///< all that are given
+  DEFT_EXPANDED_BY_PRICE = 0, ///< nodes that are cheaper expanded, if they save more than a second run costs
+  DEFT_EXPANDED_ALL = 1       ///< all given nodes
 };
 
 /// Divides a tree between two plans: `expanded` reads the chosen nodes in the expanded cache, `absorbed` all
@@ -29,10 +29,10 @@ enum {
 /// heads, as many KV heads, the same type of output, and the same scale and mask. Row i of both results is of
 /// query i; a row that sees no token in one of them is 0 there, and its lse is -inf.
 ///
-/// Call it for each step in place of deft_plan_advance: where only leaves grew since the last call with the
-/// same nodes, the choice stays and both plans advance. After any other change of the tree, a plan that is
-/// advanced by itself is an error until the tree is divided again. A chosen node does not grow. No nodes:
-/// `absorbed` reads all, as ever. After an error the plans may fit no tree.
+/// Call it in each step instead of deft_plan_advance: if only leaves grew since the last call with the same
+/// nodes, the choice stays and both plans advance. After any other change of the tree, advancing one of the
+/// plans alone is an error until you divide the tree again. A chosen node does not grow. Without nodes,
+/// `absorbed` reads everything. After an error the plans may fit no tree.
 ///
 /// Not for attentions with sinks, `output` hooks or `select`, for trees of beams or over ranks, and for
 /// drafts whose trees come later. Invariant plans take DEFT_EXPANDED_ALL. Captures of steps
@@ -44,7 +44,7 @@ enum {
 DEFT_C_API deft_status deft_plan_divide(deft_plan *absorbed, deft_plan *expanded, const deft_tree *tree,
                                         const deft_expanded_node *nodes, size_t count,
                                         deft_expanded_choice choice, int32_t **chosen, size_t *chosen_count);
-/// The same of plans of one GPU; upload both afterwards.
+/// The same for plans on one GPU; upload both afterwards.
 DEFT_C_API deft_status deft_gpu_plan_divide(deft_gpu_plan *absorbed, deft_gpu_plan *expanded,
                                             const deft_tree *tree, const deft_expanded_node *nodes,
                                             size_t count, deft_expanded_choice choice, int32_t **chosen,

@@ -7,8 +7,8 @@
 
 DEFT_C_BEGIN
 
-/// Plans that are to follow a step: each is advanced in the same call, and each of a GPU is uploaded where
-/// that is asked for, so that a step is one call and its runs.
+/// Plans that follow a step: the call that makes the step also advances each plan and, if asked, uploads each
+/// plan of a GPU. So a step is one call and its runs.
 typedef struct deft_followers {
   size_t size; ///< sizeof(deft_followers)
   deft_plan *const *plans;
@@ -17,8 +17,8 @@ typedef struct deft_followers {
   size_t gpu_plan_count;
   deft_gpu_stream stream; ///< of the uploads
   int32_t uploads;        ///< 1: puts each plan of a GPU on the stream
-  deft_advanced advanced; ///< set by the call: the most that any plan had to do
-  int32_t is_taken;       ///< set by the call: 1 once the batch or the beams are those of the step
+  deft_advanced advanced; ///< set by the call: the largest change of any plan
+  int32_t is_taken;       ///< set by the call: 1 if the batch or the beams have advanced
   int32_t reserved;       ///< 0
 } deft_followers;
 

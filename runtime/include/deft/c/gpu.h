@@ -20,10 +20,10 @@ typedef void *deft_gpu_stream;
 
 typedef struct deft_gpu_facts {
   size_t size;              ///< sizeof(deft_gpu_facts), set by the caller
-  const char *name;         ///< belongs to the object that gave the facts
-  const char *architecture; ///< of its kernels, "sm_90a"; empty: it is too old
+  const char *name;         ///< belongs to the object that returned the facts
+  const char *architecture; ///< of its kernels, "sm_90a"; empty: the GPU is too old
   uint64_t memory_bytes;
-  int32_t index; ///< as CUDA counts them
+  int32_t index; ///< CUDA's number
   int32_t capability_major;
   int32_t capability_minor;
   int32_t multiprocessors;
@@ -36,7 +36,7 @@ typedef struct deft_gpus {
   const deft_gpu_facts *const *gpus;
 } deft_gpus;
 
-/// All that the driver shows; DEFT_ENVIRONMENT without a driver or a GPU. `*gpus` is the caller's: deft_free.
+/// All GPUs of the driver; DEFT_ENVIRONMENT without a driver or a GPU. `*gpus` is the caller's: deft_free.
 DEFT_C_API deft_status deft_gpu_list(deft_gpus **gpus);
 
 /// A GPU and its primary context, which the CUDA runtime also uses. All threads may use it. No call of the
@@ -51,28 +51,28 @@ DEFT_C_API deft_status deft_gpu_get_facts(const deft_gpu *gpu, deft_gpu_facts *f
 /// All zero is all default. Read during the call.
 typedef struct deft_gpu_load_options {
   size_t size; ///< sizeof(deft_gpu_load_options)
-  /// A tree like those to come: the kernels are those that are tuned for its class; where nothing was tuned,
-  /// of those that a package has (or of the default ones) the cheaper for it by the cost model. Null: the
+  /// A tree like those to come: loads the kernels that are tuned for its class. If nothing was tuned,
+  /// loads the package's (or default) kernels that are cheapest for it by the cost model. Null: the
   /// first.
   const deft_tree *typical_tree;
-  /// Null: the defaults. What has no value yet gets one by deft_gpu_attention_with_params before a run.
+  /// Null: the defaults. Set missing values by deft_gpu_attention_with_params before a run.
   const deft_params *params;
-  /// 1: for plans with deft_plan_options::is_invariant: one kernel, whose sums have the same order however
-  /// they are shared.
+  /// 1: for plans with deft_plan_options::is_invariant: a single kernel, which always adds in the same
+  /// order.
   int32_t is_invariant;
   int32_t reserved; ///< 0
 } deft_gpu_load_options;
 
-/// An attention's kernels on a GPU, with values of its parameters. Immutable; all threads and streams may use
-/// one.
+/// An attention's kernels on a GPU, with values of its parameters. Immutable: all threads and streams may use
+/// it.
 typedef struct deft_gpu_attention deft_gpu_attention;
 
-/// Takes the kernels that the package has for the GPU; else they are compiled by NVRTC, or taken out of the
-/// cache of kernels that were (DEFT_CACHE_DIR). Waits for the device. `options` may be null.
+/// Takes the package's kernels for the GPU. If it has none, NVRTC compiles them, or they come from the cache
+/// of compiled kernels (DEFT_CACHE_DIR). Waits for the device. `options` may be null.
 DEFT_C_API deft_status deft_gpu_attention_load(const deft_gpu *gpu, const deft_attention *attention,
                                                const deft_gpu_load_options *options,
                                                deft_gpu_attention **loaded);
-/// These kernels with other values. Waits for the device where the attention has arrays.
+/// The same kernels with other values. Waits for the device if the attention has arrays.
 DEFT_C_API deft_status deft_gpu_attention_with_params(const deft_gpu_attention *attention,
                                                       const deft_params *params, deft_gpu_attention **other);
 /// Objects made with it stay valid; a graph that has captured runs with it does not.
@@ -81,12 +81,12 @@ DEFT_C_API void deft_gpu_attention_destroy(deft_gpu_attention *attention);
 DEFT_C_API const deft_attention *deft_gpu_attention_get_attention(const deft_gpu_attention *attention);
 DEFT_C_API const deft_gpu *deft_gpu_attention_get_gpu(const deft_gpu_attention *attention);
 
-/// The largest plan; deft_gpu_room_for computes it for batches. Memory for partial results: partials *
-/// query_heads * (2 * head_dim + 4) bytes.
+/// The largest plan; deft_gpu_room_for computes it for batches. Partial results need partials * query_heads *
+/// (2 * head_dim + 4) bytes.
 typedef struct deft_gpu_room {
   size_t size; ///< sizeof(deft_gpu_room), set by the caller
   int32_t queries;
-  int32_t items; ///< deft_plan_summary::items; where the config has two kernels, for each of them
+  int32_t items; ///< deft_plan_summary::items; for each kernel, if the config has two
   /// Stretches of tokens that items read: about (items + nodes + queries), three times as many with pages of
   /// 16 tokens, five times with 32 or more. In the order `mixed`, one more for each 16 tokens of each item
   /// that few queries see; without room for these, the plan has the order of the tree.
@@ -118,7 +118,7 @@ typedef struct deft_gpu_plan_options {
   int32_t checks_pages;
   /// For selecting and sparse runs (deft_gpu_plan_run_selecting): the most tokens of a list, one of the
   /// spec's budgets. 0: no such runs. Takes 4 bytes for each query, list and token of the longest path, and 8
-  /// for each token of a list. Not together with follows_lengths, nor with drafts whose trees only the GPU
+  /// for each token of a list. Not allowed with follows_lengths, or with drafts whose trees only the GPU
   /// knows.
   int32_t budget;
   /// For deft_gpu_room_for, with a budget or for invariant plans: the most tokens of a path. 0: unknown; with
@@ -126,20 +126,20 @@ typedef struct deft_gpu_plan_options {
   int32_t longest_path;
 } deft_gpu_plan_options;
 
-/// Room, and the memory that a plan of it takes.
+/// A room, and the memory of a plan with that room.
 typedef struct deft_gpu_room_size {
   size_t size; ///< sizeof(deft_gpu_room_size), set by the caller
   uint64_t device_bytes;
   uint64_t host_bytes; ///< page-locked
 } deft_gpu_room_size;
 
-/// Room for the plans of all batches of at most so many requests, queries in all, and tokens (a shared one
-/// counted once), however they share: for deft_gpu_plan_reserve, before you capture a graph that is to serve
-/// them. A tree whose best plan needs more gets a plan that fits. Paths of more than 32 nodes on average may
-/// not fit, nor, without longest_path, an invariant plan of long paths that many queries share. (The requests
-/// of a deft_tree are its leaves and the nodes that queries end with.) The bytes do not include tables of
-/// drafts (deft_paged_requests::drafts), which come with the first plan that has some. `options` and
-/// `room_size` may be null.
+/// Computes room for the plans of all batches with at most `requests` requests, `queries` queries in all and
+/// `tokens` tokens (a shared one counted once), however they share. Pass it to deft_gpu_plan_reserve before
+/// you capture a graph that serves them. A tree whose best plan needs more gets a plan that fits. Paths of
+/// more than 32 nodes on average may not fit; without longest_path, an invariant plan of long shared paths
+/// may not fit either. (The requests of a deft_tree are its leaves and the nodes at whose end queries are.)
+/// The bytes do not include tables of drafts (deft_paged_requests::drafts), which the first plan with drafts
+/// allocates. `options` and `room_size` may be null.
 DEFT_C_API deft_status deft_gpu_room_for(const deft_gpu_attention *attention, int32_t requests,
                                          int32_t queries, int64_t tokens,
                                          const deft_gpu_plan_options *options, deft_gpu_room *room,
@@ -194,13 +194,13 @@ DEFT_C_API deft_status deft_gpu_plan_run(deft_gpu_plan *plan, const deft_gpu_att
                                          deft_gpu_stream stream);
 
 /// An error if a replayed graph ran after the tree had changed since the upload (its result is the older
-/// tree's), if deft_gpu_plan_follow or deft_gpu_plan_draft met a length that the plan does not serve or rows
-/// that are no tree, or if a run met a page outside the cache (deft_gpu_plan_options::checks_pages). Each
-/// error is reported once; the call does not wait for work under way.
+/// tree's), if deft_gpu_plan_follow or deft_gpu_plan_draft found a length outside the plan's limits or rows
+/// that form no tree, or if a run found a page outside the cache (deft_gpu_plan_options::checks_pages). Each
+/// error is reported once; the call does not wait for running work.
 DEFT_C_API deft_status deft_gpu_plan_check_replays(deft_gpu_plan *plan);
 
 /// Makes room for at least this, so that a graph captured now serves larger trees. Waits for the device;
-/// upload the plan afterwards. An error once a graph has captured the room.
+/// upload the plan afterwards. An error if a graph has captured the room.
 DEFT_C_API deft_status deft_gpu_plan_reserve(deft_gpu_plan *plan, const deft_gpu_room *room);
 DEFT_C_API deft_status deft_gpu_plan_get_room(const deft_gpu_plan *plan, deft_gpu_room *room);
 
@@ -225,8 +225,8 @@ DEFT_C_API deft_status deft_gpu_plan_get_page(const deft_gpu_plan *plan, const d
 /// may capture it. Use it on one stream at a time, and in one thread at a time.
 typedef struct deft_gpu_page_table deft_gpu_page_table;
 
-/// Room for a table of so many pages. Branches that share a page have an entry each, so it may need more than
-/// the pool has pages. Costs 20 bytes a page.
+/// Makes room for `pages` entries. Branches that share a page have an entry each, so this may need to be more
+/// than the pool has pages. Costs 20 bytes per page.
 DEFT_C_API deft_status deft_gpu_page_table_make(const deft_gpu *gpu, int32_t pages,
                                                 deft_gpu_page_table **table);
 DEFT_C_API void deft_gpu_page_table_destroy(deft_gpu_page_table *table); ///< waits for the device

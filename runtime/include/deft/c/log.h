@@ -15,11 +15,11 @@ enum {
   DEFT_LOG_STALE_PLAN =
       4, ///< a run was refused because its plan is older than its tree, or a replayed graph had such a plan
   DEFT_LOG_TUNE = 5,   ///< a step of a tuning session
-  DEFT_LOG_CAPTURE = 6 ///< a step was written to a file, or no more are (deft_set_capture)
+  DEFT_LOG_CAPTURE = 6 ///< a step was written to a file, or capturing ended (deft_set_capture)
 };
 
 /// "compile", "cache hit", "cache miss", "plan", "stale plan", "tune", "capture"; empty for another number.
-/// Never given back.
+/// Do not free it.
 DEFT_C_API const char *deft_log_kind_name(int32_t kind);
 
 typedef struct deft_log_message {
@@ -42,9 +42,9 @@ typedef struct deft_log_listener {
 /// threads at once. The function must not call deft_set_log; events within a call are not reported.
 DEFT_C_API deft_status deft_set_log(const deft_log_listener *listener);
 
-/// Ranges (NVTX, domain "deft") around each plan, run and compilation from now on, or no more; the
-/// environment variable DEFT_NVTX=1 has them from the beginning. 0 where this build was made without NVTX's
-/// headers, which has none.
+/// Turns ranges (NVTX, domain "deft") around each plan, run and compilation on or off; the environment
+/// variable DEFT_NVTX=1 turns them on from the start. Returns 0 if this build has no NVTX headers, so no
+/// ranges.
 DEFT_C_API int32_t deft_set_nvtx(int32_t is_on);
 
 DEFT_C_END

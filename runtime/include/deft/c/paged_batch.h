@@ -13,8 +13,8 @@
 
 DEFT_C_BEGIN
 
-/// Which pages each row has, in the host's memory, in one of two forms. Two rows have a token in common where
-/// they have the same page at the same place, and had at all places before. A call reads it and keeps
+/// The pages of each row, in host memory, in one of two forms. Two rows share a token if they have
+/// the same page at its place and at all places before it. A call reads the table and keeps
 /// nothing.
 typedef struct deft_page_table {
   size_t size;            ///< sizeof(deft_page_table)
@@ -29,9 +29,9 @@ typedef struct deft_page_table {
   size_t indptr_count; ///< one more than there are rows
   int32_t row_pages;   ///< most pages of a row at even distances; 0: as many as the stride
   int32_t reserved;    ///< 0
-  /// The rank that holds each entry's page, or DEFT_NO_HOLDER; entry_count values. Of batches over ranks by
-  /// page (deft_paged_batch_set_ranks), else null. Page ids are those of the holder's cache: two ranks may
-  /// have pages of one id.
+  /// The rank that holds each entry's page, or DEFT_NO_HOLDER; entry_count values. Only for batches over
+  /// ranks by page (deft_paged_batch_set_ranks), otherwise null. Page ids are those of the holder's cache, so
+  /// two ranks may use the same id.
   const int32_t *holders;
 } deft_page_table;
 
@@ -41,8 +41,8 @@ typedef struct deft_paged_requests {
   size_t size; ///< sizeof(deft_paged_requests)
   const deft_page_table *table;
   size_t count;
-  const int32_t *lengths; ///< of each request, in tokens, including those of its queries
-  /// In place of lengths where the table has an indptr: tokens in each request's last page.
+  const int32_t *lengths; ///< of each request, in tokens, including tokens with queries
+  /// Instead of lengths, if the table has an indptr: tokens in each request's last page.
   const int32_t *last_page_lengths;
   /// count + 1 entries: request i has the queries from query_indptr[i] to query_indptr[i + 1], for its last
   /// tokens; each query sees the request up to its own token. Null: one each. A request without tokens may
@@ -65,23 +65,23 @@ typedef struct deft_paged_requests {
 
 enum { DEFT_CHECK_DEFAULT = 0, DEFT_CHECK_ALWAYS = 1, DEFT_CHECK_NEVER = 2 };
 
-enum { DEFT_NO_PAGES = -2147483647 - 1 }; ///< of deft_paged_batch_options::cache_pages
+enum { DEFT_NO_PAGES = -2147483647 - 1 }; ///< value for deft_paged_batch_options::cache_pages
 
 typedef struct deft_paged_batch_options {
   size_t size;       ///< sizeof(deft_paged_batch_options)
   int32_t page_size; ///< deft_attention_facts::page_size, at least 1
-  /// DEFT_CHECK_...: whether each call makes sure that pages which must not have changed have not, and an
-  /// error says where they have. Costs a copy of the table, and reads all of it. By default in builds of the
+  /// DEFT_CHECK_...: whether each call verifies that pages which must not have changed did not; an error
+  /// names the place. This copies the whole table and reads it each time. By default on in builds of the
   /// library with assertions.
   int32_t check_entries;
   /// Pages of the cache: an entry outside them that a request reads is an error. 0: only negative ones are;
   /// DEFT_NO_PAGES: the cache has none. Entries after a request's last token are not read.
   int64_t cache_pages;
-  /// For plans with deft_plan_options::is_invariant, which are an error without: tokens of their chunks, or a
-  /// multiple (DEFT_INVARIANT_CHUNK, where nothing says another number). Requests then share only whole
-  /// chunks, counted from their beginnings, and each reads its remaining tokens itself. So a request's bits
-  /// do not depend on the sharing of its pages, and a step reads up to a chunk more for each. 0: every shared
-  /// token is read once.
+  /// For plans with deft_plan_options::is_invariant, which need it: tokens of their chunks, or a multiple
+  /// (DEFT_INVARIANT_CHUNK by default). Requests then share only whole chunks, counted from their beginnings,
+  /// and each reads its remaining tokens itself. So the bits of a request's result do not depend on the
+  /// sharing of its pages, but a step reads up to a chunk more for each request. 0: every shared token is
+  /// read once.
   int32_t invariant_chunk;
   /// 1: for attentions whose mask is bound by `path` (deft_attention_facts::sees_path), which shows later
   /// tokens. Unsupported steps are then errors of an update or a growth, which change nothing, not of the
@@ -91,33 +91,33 @@ typedef struct deft_paged_batch_options {
   int32_t sees_path;
 } deft_paged_batch_options;
 
-/// What sharing saves: a step reads `tokens` in place of `request_tokens`.
+/// The gain by sharing: a step reads `tokens` tokens instead of `request_tokens`.
 typedef struct deft_sharing_summary {
   size_t size;            ///< sizeof(deft_sharing_summary), set by the caller
   int64_t request_tokens; ///< of all requests, without sharing
-  int64_t tokens;         ///< a token that several have counted once
+  int64_t tokens;         ///< each shared token counts once
   int32_t requests;
   int32_t reserved; ///< 0
 } deft_sharing_summary;
 
-/// The requests of a step, followed from step to step. Its time depends on the changes. A call that fails
-/// changes nothing, and its error names the wrong request by its number in the step. (If memory runs out
-/// within a call, the batch is left without requests.) For one thread at a time.
+/// The requests of a step, followed from step to step. The time of a call depends on the changes. A failed
+/// call changes nothing, and its error names the faulty request by its number in the step. (If memory runs
+/// out within a call, the batch is left without requests.) For one thread at a time.
 typedef struct deft_paged_batch deft_paged_batch;
 
 DEFT_C_API deft_status deft_paged_batch_make(const deft_paged_batch_options *options,
                                              deft_paged_batch **batch);
 DEFT_C_API void deft_paged_batch_destroy(deft_paged_batch *batch);
 
-/// Brings it to these requests: those that come, go, grow, become shorter or move to other rows are found.
+/// Updates the batch to these requests: it finds those that come, go, grow, shrink or change rows.
 DEFT_C_API deft_status deft_paged_batch_update(deft_paged_batch *batch, const deft_paged_requests *requests);
-/// The quickest step: the requests of the last one in the same order, in the same rows, with as many queries,
-/// and none with fewer tokens than it had.
+/// The fastest step: the requests of the last step in the same order and rows, with the same numbers of
+/// queries, and with at least as many tokens.
 DEFT_C_API deft_status deft_paged_batch_grow(deft_paged_batch *batch, const deft_page_table *table,
                                              const int32_t *lengths, size_t count);
 
-/// As deft_paged_batch_update and deft_paged_batch_grow, and the plans follow. Where a plan cannot, the call
-/// fails, the batch is that of the step all the same (deft_followers::is_taken), and that plan fits none.
+/// As deft_paged_batch_update and deft_paged_batch_grow, and advances the plans. If a plan cannot advance,
+/// the call fails but the batch does (deft_followers::is_taken), and that plan becomes unusable.
 DEFT_C_API deft_status deft_paged_batch_update_plans(deft_paged_batch *batch,
                                                      const deft_paged_requests *requests,
                                                      deft_followers *followers);

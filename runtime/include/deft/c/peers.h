@@ -10,16 +10,16 @@
 
 DEFT_C_BEGIN
 
-/// What ranks must have in common. What is null is not compared.
+/// The objects that ranks must have in common. Null ones are not compared.
 typedef struct deft_agreement {
   size_t size; ///< sizeof(deft_agreement)
   const deft_attention *attention;
-  const deft_plan *plan; ///< of a processor: its options, and its config if it is invariant
+  const deft_plan *plan; ///< for processors: compares its options, and its config if it is invariant
   const deft_gpu_plan *gpu_plan;
   const deft_tree *tree; ///< nodes, queries, and the layout of deft_ranks except the rank
 } deft_agreement;
 
-/// The same as numbers, to compare by other means (torch.distributed); 0: not compared.
+/// The same as numbers, for a comparison by other means (torch.distributed); 0: not compared.
 typedef struct deft_agreement_hashes {
   size_t size; ///< sizeof(deft_agreement_hashes), set by the caller
   uint64_t version;
@@ -31,11 +31,11 @@ typedef struct deft_agreement_hashes {
 DEFT_C_API deft_status deft_agreement_get_hashes(const deft_agreement *of, deft_agreement_hashes *hashes);
 
 typedef struct deft_peers_options {
-  size_t size;      ///< sizeof(deft_peers_options)
-  const char *name; ///< of the group: letters, digits, `_`, `-` and `.`; one that no other group has by then
-  int32_t count;    ///< ranks, 1 to DEFT_MOST_RANKS
-  int32_t rank;     ///< this one, from 0
-  int64_t bytes;    ///< of a rank's largest results, out and lse together: each rank takes twice that
+  size_t size;            ///< sizeof(deft_peers_options)
+  const char *name;       ///< of the group: letters, digits, `_`, `-` and `.`; unique at that time
+  int32_t count;          ///< ranks, 1 to DEFT_MOST_RANKS
+  int32_t rank;           ///< this one, from 0
+  int64_t bytes;          ///< of a rank's largest results, out and lse together: each rank takes twice that
   double timeout_seconds; ///< a later rank is an error; 0: 10 seconds
 } deft_peers_options;
 
@@ -48,9 +48,9 @@ DEFT_C_API deft_status deft_peers_meet(const deft_peers_options *options, deft_p
 /// The others' calls fail from now on.
 DEFT_C_API void deft_peers_destroy(deft_peers *peers);
 
-/// Before the first run, and where trees change by a way that ranks might not share: an error that names a
-/// rank which has another version of the library, attention, config or tree, and a page or node that two
-/// ranks claim.
+/// Call it before the first run, and after changes of trees that ranks might not share. The error names a
+/// rank with another version of the library, attention, config or tree, or a page or node that two ranks
+/// claim.
 DEFT_C_API deft_status deft_peers_agree(deft_peers *peers, const deft_agreement *own);
 
 /// `own`: the results of this rank's run, all heads of all queries, with its lse. `to` gets the heads from
@@ -76,8 +76,8 @@ typedef struct deft_gpu_peers_options {
   void *const *memories;
 } deft_gpu_peers_options;
 
-/// What the memory of a rank takes: two buffers of its results, which alternate, and flags. `memories` is not
-/// read.
+/// The size of a rank's memory: two alternating buffers of its results, and flags. Does not read
+/// `memories`.
 DEFT_C_API deft_status deft_gpu_peers_get_bytes(const deft_gpu_peers_options *options, int64_t *bytes);
 
 /// A rank's end of the group, on one stream. All ranks merge equally often, in the same order.

@@ -4,7 +4,7 @@
 #include <deft/c/tensor.h>
 #include <deft/c/tree.h>
 
-/// How the work of a step is cut and laid on the threads.
+/// How the work of a step is divided among the threads.
 
 DEFT_C_BEGIN
 
@@ -17,7 +17,7 @@ enum {
   DEFT_PARTITION_NODE_CHUNK = 3, ///< each node is read once, a long one in chunks
   DEFT_PARTITION_FLATTEN = 4,    ///< the depth-first sequence of all tokens in even chunks
   DEFT_PARTITION_CASCADE = 5,    ///< level by level
-  DEFT_PARTITION_GREEDY = 6,     ///< short nodes join their children's work where that is cheaper
+  DEFT_PARTITION_GREEDY = 6,     ///< short nodes join their children's work if that is cheaper
   DEFT_PARTITION_UNION = 7,      ///< neighbouring queries over the union of their paths
   DEFT_PARTITION_AUTO = 8        ///< the cheapest by the cost model
 };
@@ -33,20 +33,20 @@ enum { DEFT_INVARIANT_CHUNK = 512 };
 /// All zero is all default.
 typedef struct deft_plan_options {
   size_t size; ///< sizeof(deft_plan_options)
-  /// What a mask hides from all queries is not planned and not read; where its bounds ask for parameters, as
-  /// the width of a window, these are their values, and a run with others is an error. Null: the defaults; a
-  /// parameter without one bounds nothing. Read during the call. Not used on a GPU, where those of the
-  /// deft_gpu_attention count.
+  /// Tokens that a mask hides from all queries are not planned and not read. If the mask's bounds depend on
+  /// parameters, such as the width of a window, these are their values, and a run with other values is an
+  /// error. Null: the defaults; a parameter without one bounds nothing. Read only during the call. Not used
+  /// on a GPU, where the deft_gpu_attention has the values.
   const deft_params *params;
   int32_t partition;    ///< DEFT_PARTITION_...
   int32_t chunk_tokens; ///< most tokens of a piece of work, or DEFT_CHUNK_...
-  /// How many threads will run the plan, at most 1,024; 0: as many as a runtime has by default. Not used on
+  /// The number of threads that will run the plan, at most 1,024; 0: a runtime's default. Not used on
   /// GPUs.
   int32_t workers;
-  /// 1: the bits of a query's result do not change when other requests join or leave the tree (that a branch
-  /// splits one of its nodes counts as a change; in a batch with deft_paged_batch_options::invariant_chunk
-  /// none does). Takes DEFT_PARTITION_NODE; any other with it is an error. Chunks are of DEFT_INVARIANT_CHUNK
-  /// tokens, where neither `chunk_tokens` nor the spec says how many.
+  /// 1: the bits of a query's result do not change when other requests join or leave the tree (a branch that
+  /// splits one of its nodes counts as a change, except in a batch with
+  /// deft_paged_batch_options::invariant_chunk). Uses DEFT_PARTITION_NODE; any other partition is an error.
+  /// Chunks have DEFT_INVARIANT_CHUNK tokens if neither `chunk_tokens` nor the spec sets a number.
   int32_t is_invariant;
   /// 1: making or advancing a plan fails if two nodes share slots of the cache. The error names both nodes.
   /// Costs a sort of the nodes a step.
@@ -70,13 +70,13 @@ typedef struct deft_draft_mask {
   const deft_tensor *lengths;
 } deft_draft_mask;
 
-/// What a plan costs.
+/// The cost of a plan in a few numbers.
 typedef struct deft_plan_summary {
   size_t size;            ///< sizeof(deft_plan_summary), set by the caller
   int64_t tokens_read;    ///< by all items, for each KV head: a shared token as often as it is read
   int32_t items;          ///< pieces of work, for each KV head
-  int32_t direct_items;   ///< of them: write the output, no partial result
-  int32_t dealt_items;    ///< of them: tokens that few rows see are dealt to these rows' warps
+  int32_t direct_items;   ///< of these: write the output, no partial result
+  int32_t dealt_items;    ///< of these: tokens that few rows see are dealt to these rows' warps
   int32_t partials;       ///< partial results written, for each query head
   int32_t merged_queries; ///< queries whose result is merged from several partials
   int32_t reserved;       ///< 0
@@ -87,12 +87,12 @@ typedef struct deft_plan_summary {
 typedef struct deft_config_choice {
   size_t size;
   const char *rule;       ///< "override", "exact", "sibling", "nearby" or "heuristic": see specs/CONFIGS.md
-  const char *tree_class; ///< the tree's, as `deftc classify` explains it
-  const char *file;       ///< that it is from; empty: the heuristic's
+  const char *tree_class; ///< of the tree, as `deftc classify` explains it
+  const char *file;       ///< its origin; empty: the heuristic
   const char *why;        ///< in words
 } deft_config_choice;
 
-/// What advancing had to do.
+/// What deft_plan_advance and similar calls did.
 typedef int32_t deft_advanced;
 enum {
   DEFT_ADVANCED_NOTHING = 0,  ///< the tree has not changed
@@ -117,17 +117,17 @@ DEFT_C_API void deft_plan_destroy(deft_plan *plan);
 /// leaves of the plan's own tree grew. After an error the plan fits no tree. `advanced` may be null.
 DEFT_C_API deft_status deft_plan_advance(deft_plan *plan, const deft_tree *tree, deft_advanced *advanced);
 
-/// For a batch with drafts, before runs of each step: which of them see which. An error, and the plan waits
-/// for another mask, where rows are not those of a tree. Reads the mask during the call only.
+/// For a batch with drafts: sets which drafts see which, before the runs of each step. If rows are not those
+/// of a tree, this is an error, and the plan waits for another mask. Reads the mask only during the call.
 DEFT_C_API deft_status deft_plan_draft(deft_plan *plan, const deft_draft_mask *mask);
 
-/// 1 where the tree has not changed since. A run with a stale plan is an error.
+/// 1 if the tree has not changed since the plan. A run with a stale plan is an error.
 DEFT_C_API int32_t deft_plan_is_current(const deft_plan *plan);
 DEFT_C_API int32_t deft_plan_query_count(const deft_plan *plan);
 DEFT_C_API deft_status deft_plan_get_summary(const deft_plan *plan, deft_plan_summary *summary);
-/// Which config the plan has, and why. A tree that becomes one of another class may get another config when
-/// it advances.
-/// `*choice` is the caller's: deft_free.
+/// The plan's config, and the reason for it. If the tree moves to another class, deft_plan_advance
+/// may give the plan another config: call this again to see it. `*choice` is the caller's:
+/// deft_free.
 DEFT_C_API deft_status deft_plan_get_choice(const deft_plan *plan, deft_config_choice **choice);
 
 /// The plan as a picture (SVG) for people: the tree with a colour for each item, and the work of each worker.

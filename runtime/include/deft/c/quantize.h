@@ -4,12 +4,12 @@
 
 /// Rows of 16-bit floats become rows of a cache of 8-bit floats, in the host's memory.
 ///
-/// An attention reads the numbers that the bits mean. Give the scales back in the spec: K's as a parameter
-/// that `score` multiplies `s` by, V's as one that `output` or, for scales of tokens, `value` multiplies by.
+/// An attention uses the values of these numbers as they are. Apply the scales in the spec: K's as a
+/// parameter with which `score` multiplies `s`, V's as one in `output` or, for scales of tokens, in `value`.
 
 DEFT_C_BEGIN
 
-/// Rows are [token][kv_head][dim], packed. Each field but `size` has to be set.
+/// Rows are [token][kv_head][dim], packed. Every field must be set.
 typedef struct deft_quantize_shape {
   size_t size; ///< sizeof(deft_quantize_shape)
   int64_t tokens;

@@ -34,8 +34,8 @@ typedef struct deft_ranks {
   int32_t count;           ///< of all ranks, 1 to DEFT_MOST_RANKS
   int32_t rank;            ///< this one, from 0
   deft_rank_layout layout; ///< DEFT_RANKS_...
-  int32_t unit;            ///< tokens; not read where nodes have holders
-  const int32_t *holders;  ///< as the layout says; null where it needs none
+  int32_t unit;            ///< tokens; ignored if nodes have holders
+  const int32_t *holders;  ///< as the layout requires; null if it needs none
   size_t holder_count;
 } deft_ranks;
 
@@ -44,12 +44,12 @@ typedef struct deft_ranks {
 /// on all ranks. Plans of attentions with sinks, with an `output` hook or with `select`, and of drafts, are
 /// errors.
 DEFT_C_API deft_status deft_tree_set_ranks(deft_tree *tree, const deft_ranks *ranks);
-/// The same of sequences. Their pool has pages of page_size * count tokens with DEFT_RANKS_INTERLEAVED, the
-/// only layout that it takes, and slots of the pool are locations.
+/// The same for sequences. Their pool has pages of page_size * count tokens and must use
+/// DEFT_RANKS_INTERLEAVED, and the slots of the pool are locations.
 DEFT_C_API deft_status deft_sequence_tree_set_ranks(deft_sequence_tree *sequences, const deft_ranks *ranks);
-/// Of a batch, which has no requests then. DEFT_RANKS_INTERLEAVED: `unit` divides the page size, and a page
-/// of the table has page_size * count tokens. DEFT_RANKS_BY_PAGE: deft_page_table::holders says which rank
-/// holds each page; `unit` is the page size, and `holders` is null here.
+/// For a batch, which must have no requests yet. DEFT_RANKS_INTERLEAVED: `unit` divides the page size, and a
+/// page of the table has page_size * count tokens. DEFT_RANKS_BY_PAGE: deft_page_table::holders names the
+/// rank that holds each page; `unit` is the page size, and `holders` is null here.
 DEFT_C_API deft_status deft_paged_batch_set_ranks(deft_paged_batch *batch, const deft_ranks *ranks);
 
 /// A layout by pages: proposes which rank holds the page at location p * page_size, for each p. Nodes of

@@ -3,7 +3,7 @@
 #include <deft/c/plan.h>
 #include <deft/c/tensor.h>
 
-/// Who computes, on this machine's processors.
+/// The threads that compute on this machine's processors.
 
 DEFT_C_BEGIN
 
@@ -14,14 +14,14 @@ typedef struct deft_runtime_options {
   int32_t reserved; ///< 0
 } deft_runtime_options;
 
-/// Runs plans. Several runtimes in one process do not know of each other, and several threads may run plans
-/// on one at once.
+/// Runs plans. Runtimes of one process are independent, and several threads may run plans on one at
+/// once.
 typedef struct deft_runtime deft_runtime;
 
 /// `options` may be null.
 DEFT_C_API deft_status deft_runtime_make(const deft_runtime_options *options, deft_runtime **runtime);
-/// Not while a run is under way, nor in a process that was forked since, which has not its threads: make
-/// another there.
+/// Not during a run. Not in a forked child either, because it has no copies of the threads: make another
+/// runtime there.
 DEFT_C_API void deft_runtime_destroy(deft_runtime *runtime);
 DEFT_C_API int32_t deft_runtime_threads(const deft_runtime *runtime);
 

@@ -8,7 +8,7 @@ DEFT_C_BEGIN
 
 typedef struct deft_pool_options {
   size_t size;       ///< sizeof(deft_pool_options)
-  int64_t pages;     ///< that K and V have room for; of a contiguous cache: tokens
+  int64_t pages;     ///< room of K and V in pages; contiguous: tokens
   int32_t page_size; ///< deft_attention_facts::page_size; 0: one contiguous cache
   int32_t reserved;  ///< 0
 } deft_pool_options;
@@ -34,10 +34,10 @@ DEFT_C_API deft_status deft_sequence_tree_make(const deft_pool_options *options,
                                                deft_sequence_tree **sequences);
 DEFT_C_API void deft_sequence_tree_destroy(deft_sequence_tree *sequences);
 
-/// For plans and to read. It belongs to the sequences and lives as long; only they change it.
+/// For plans and for reading. It belongs to the sequences and lives as long; only they change it.
 DEFT_C_API const deft_tree *deft_sequence_tree_get_tree(const deft_sequence_tree *sequences);
-/// For deft_inputs::page_table, until the next change; of no entries when contiguous. -1 where there is no
-/// page. It belongs to the sequences.
+/// For deft_inputs::page_table, until the next change; it has no entries when contiguous, and -1 if there is
+/// no page. It belongs to the sequences.
 DEFT_C_API deft_status deft_sequence_tree_get_page_table(const deft_sequence_tree *sequences,
                                                          const int32_t **entries, size_t *count);
 /// The slot of token `index` (from 0) of a node; -1 if there is no such token.

@@ -19,8 +19,8 @@ enum {
   DEFT_F8_E5M2 = 0x0c08
 };
 
-/// The device of memory, in DLPack's numbers. A run takes only its own device's; a tensor without a device is
-/// not checked.
+/// The device of memory, in DLPack's numbers. A run accepts only memory of its own device, and does not check
+/// a tensor without a device.
 enum {
   DEFT_DEVICE_UNSAID = 0,
   DEFT_DEVICE_CPU = 1,
@@ -45,15 +45,15 @@ typedef struct deft_tensor {
 
 struct deft_params;
 
-/// What a run reads. `queries` are the plan's (deft_plan_query_count), in the tree's order; heads, head_dim,
-/// types and page_size are the attention's (deft_attention_facts). A tensor of another type, shape, stride or
-/// device is an error that names it, before anything is written.
+/// The inputs of a run. `queries` are the plan's (deft_plan_query_count), in the tree's order; heads,
+/// head_dim, types and page_size are the attention's (deft_attention_facts). A tensor with another type,
+/// shape, stride or device is an error that names it, before anything is written.
 typedef struct deft_inputs {
   size_t size; ///< sizeof(deft_inputs)
   /// [queries, query_heads, head_dim] (key_dim, if K and V have different dims); a query's heads are packed,
   /// its row may be wider (as in a fused projection of q, K and V).
   const deft_tensor *q;
-  /// The cache of one layer, as the spec's `kv_cache` orders it:
+  /// The cache of one layer, in the order of the spec's `kv_cache`:
   ///   contiguous                [tokens, kv_heads, head_dim]
   ///   paged(..., order = nhd)   [pages, page_size, kv_heads, head_dim]
   ///   paged(..., order = hnd)   [pages, kv_heads, page_size, head_dim]
@@ -61,17 +61,17 @@ typedef struct deft_inputs {
   ///                             without the last `rope` columns where k_rope has them
   ///   latent(dim, rope, scales) [pages, page_size, bytes of a token], likewise: columns, scales and rotated
   ///                             columns side by side, of the cache's 8-bit dtype
-  /// The last dimension is packed, the strides of the others are free: layers side by side, K and V in turn,
-  /// or the heads of a token where the spec has its slots, by strides in the order of these dimensions.
+  /// The last dimension is packed. The other strides are free, so layers may be neighbours, K and V may
+  /// alternate, or heads and slots may be swapped: give the strides in the order of these dimensions.
   const deft_tensor *k;
   /// With as many pages, or tokens, as k, and its own strides. Not read if K holds V
   /// (deft_attention_facts::value_in_key): may be null.
   const deft_tensor *v;
-  /// Of a paged cache: DEFT_I32, [entries], packed; the page of each page of the tree's locations. It covers
-  /// at least every page that holds a token of a path; those that a mask hides from all queries may be -1. On
-  /// the CPU a page that k does not have is an error. Null: the cache is contiguous.
+  /// For a paged cache: DEFT_I32, [entries], packed; the physical page of each page of the tree's locations.
+  /// It must cover every page with a token of a path; pages that a mask hides from all queries may be -1. On
+  /// the CPU a page outside k is an error. Null: the cache is contiguous.
   const deft_tensor *page_table;
-  /// Null: the defaults. Not on a GPU, where the deft_gpu_attention has them.
+  /// Null: the defaults. Not used on a GPU, where the deft_gpu_attention has the values.
   const struct deft_params *params;
   /// Not 0: after the run q, the keys and values that it read, lse and out are checked. A NaN or an infinity
   /// is an error, which names the first row and the tensor; outputs are still written. On a GPU the run waits
@@ -97,8 +97,8 @@ typedef struct deft_outputs {
   /// [queries, query_heads, head_dim] (its value_dim), of the output dtype, laid out as q may be
   const deft_tensor *out;
   /// DEFT_F32, [queries, query_heads], packed: natural logarithm of the sum of the exponentials of the
-  /// scores; -inf (and 0 in out) where a query sees no token. Null: not wanted; must be where the attention
-  /// has none.
+  /// scores; -inf (and 0 in out) for a query that sees no token. Null: not wanted; required to be null if the
+  /// attention has no lse.
   const deft_tensor *lse;
 } deft_outputs;
 

@@ -7,7 +7,7 @@
 DEFT_C_BEGIN
 
 enum {
-  /// Of a query: all of its node's tokens, also those that it gains later. Of a fork: at the node's end.
+  /// For a query: all of its node's tokens, including later ones. For a fork: at the node's end.
   DEFT_WHOLE = -1,
   DEFT_NO_NODE = -1, ///< the parent of a root
   /// Location of a node that is not placed.
@@ -53,9 +53,9 @@ DEFT_C_API deft_status deft_tree_copy(const deft_tree *tree, deft_tree **copy);
 /// Reads a tree file of `deftc`: {"format": "deftc-tree", "version": 1, "nodes": [...], "queries": [...]}.
 /// Without locations in the text, no node is placed.
 DEFT_C_API deft_status deft_tree_parse(const char *json, deft_tree **tree);
-/// Without locations. `*json` is the caller's: deft_free.
+/// The tree as such a text, without locations. `*json` is the caller's: deft_free.
 DEFT_C_API deft_status deft_tree_get_json(const deft_tree *tree, char **json);
-/// Plans that were made of it may live on; they are of no tree then.
+/// Plans made of it may live on, but belong to no tree then.
 DEFT_C_API void deft_tree_destroy(deft_tree *tree);
 
 /* Building and growing. A node may be empty. One that has tokens must be placed before a plan is made, which
@@ -94,7 +94,7 @@ DEFT_C_API deft_status deft_tree_clear_queries(deft_tree *tree);
 /* Looking. A null tree gives 0 and leaves a message. */
 
 DEFT_C_API int32_t deft_tree_is_alive(const deft_tree *tree, int32_t node);
-/// What is known of a living node; DEFT_USAGE for another.
+/// The facts about a living node; DEFT_USAGE for any other.
 DEFT_C_API deft_status deft_tree_get_node(const deft_tree *tree, int32_t node, deft_node *facts);
 /// The living nodes, parents before children, siblings in order of birth. `*nodes` is the caller's:
 /// deft_free.

@@ -19,16 +19,16 @@ enum {
 /// All zero is all default. Texts are UTF-8.
 typedef struct deft_tune_options {
   size_t size;           ///< sizeof(deft_tune_options)
-  double budget_seconds; ///< of a run, at most 1e9; 0: as long as it takes
+  double budget_seconds; ///< of a run, at most 1e9; 0: no limit
   uint64_t seed;         ///< of inputs and workloads; 0: 1
-  /// Where the results go; null: this device's file in the user's cache, where plans look.
+  /// The file for the results; null: this device's file in the user's cache, where plans look.
   const char *config_file;
   /// The session's file, from which the next run resumes; null: one in the user's cache.
   const char *journal;
   const char *records_folder; ///< of recorded workloads; may be null
   const char *note;           ///< kept with the results; may be null
   int32_t device;             ///< DEFT_TUNE_...
-  int32_t candidates;         ///< most configs of a class of trees that are measured; 0: 64
+  int32_t candidates;         ///< most configs measured for each class of trees; 0: 64
   int32_t threads;  ///< of the host, at most 1,024; 0: one for each processor that this process may use
   int32_t is_fresh; ///< 1: starts again instead of resuming from a journal
   /// 1: does not search a class of trees that was tuned before, by any version, for this attention or one
@@ -57,61 +57,61 @@ typedef struct deft_tune_progress {
   int32_t left;     ///< at most
 } deft_tune_progress;
 
-/// What the caller wants to hear, from the thread that runs the tuner. Any may be null. They must return: an
+/// The callbacks of a run; the thread that runs the tuner calls them. Any may be null. They must return: an
 /// exception that one lets through ends the run as DEFT_INTERNAL, and a longjmp is not allowed.
 typedef struct deft_tune_listener {
   size_t size;   ///< sizeof(deft_tune_listener)
-  void *context; ///< handed to each
+  void *context; ///< passed to each callback
   void (*progress)(void *context, const deft_tune_progress *progress);
   void (*note)(void *context, const char *line); ///< a class begun or done, or a fault
   int32_t (*is_cancelled)(void *context);        ///< called between measurements; other than 0 ends the run
 } deft_tune_listener;
 
-/// What became of the trees of one class.
+/// The result for the trees of one class.
 typedef struct deft_tuned_class {
   size_t size;
   const char *tree_class; ///< as deft_config_choice::tree_class
-  const char *config;     ///< as files of configs have it (JSON)
-  const char *note;       ///< in words: why the untuned config stays
+  const char *config;     ///< in the JSON of config files
+  const char *note;       ///< in words: the reason to keep the untuned config
   double untuned_us;
   double tuned_us;
   double gain;           ///< untuned over tuned, confirmed
-  double held_out_gain;  ///< on trees that were not searched on; 0: there were none
-  int32_t trees;         ///< of it that were measured
-  int32_t is_done;       ///< 0: the run ended before
+  double held_out_gain;  ///< on trees that the search did not use; 0: there were none
+  int32_t trees;         ///< measured trees of the class
+  int32_t is_done;       ///< 0: the run ended before it
   int32_t keeps_untuned; ///< 1: nothing was clearly faster
-  int32_t is_complete;   ///< 0: its search was cut short by the budget, and counts as no more than near
-  int32_t candidates;    ///< that were measured
-  int32_t rejected;      ///< that failed, or were wrong
+  int32_t is_complete;   ///< 0: the budget cut the search short, so the entry counts only as a nearby one
+  int32_t candidates;    ///< measured configs
+  int32_t rejected;      ///< configs that failed or gave wrong results
 } deft_tuned_class;
 
 enum { DEFT_TUNE_COMPLETE = 0, DEFT_TUNE_BUDGET = 1, DEFT_TUNE_CANCELLED = 2 };
 
-/// What became of lists of so many tokens that so many queries read, in sparse layers.
+/// The result for lists of one budget that a number of queries read, in sparse layers.
 typedef struct deft_tuned_lists {
   size_t size;
-  double untuned_us; ///< of a layer by the rules
+  double untuned_us; ///< of a layer with the rules' choices
   double tuned_us;
   double gain; ///< untuned over tuned
   int32_t budget;
   int32_t queries;
-  int32_t item_tokens; ///< of the items that they are cut into; 0: the rule's cut stays
+  int32_t item_tokens; ///< of the items that lists are cut into; 0: the rule's cut stays
   int32_t reserved;    ///< 0
 } deft_tuned_lists;
 
-/// What became of the sparse layers of an attention that selects.
+/// The result for the sparse layers of an attention that selects.
 typedef struct deft_tuned_sparse {
   size_t size;
-  const char *file;  ///< where they are; empty: nothing was found
-  size_t list_count; ///< that were tuned by this run
+  const char *file;  ///< with the results; empty: nothing was found
+  size_t list_count; ///< lists that this run tuned
   const deft_tuned_lists *const *lists;
-  double tile_gain; ///< over the rule's tile, in the geometric mean of all lists
+  double tile_gain; ///< over the rule's tile, geometric mean over all lists
   double seconds;
   int32_t tile_tokens; ///< of the kernel that reads lists
   int32_t stages;
   int32_t warps;
-  int32_t is_packaged; ///< 1: it is the package's, so only cuts were tuned
-  int32_t known;       ///< lists that were tuned before
+  int32_t is_packaged; ///< 1: the tile is the package's, so only cuts were tuned
+  int32_t known;       ///< lists that an earlier run tuned
   int32_t end;         ///< DEFT_TUNE_COMPLETE, _BUDGET or _CANCELLED
 } deft_tuned_sparse;
 
@@ -120,7 +120,7 @@ typedef struct deft_tuned_sparse {
 typedef struct deft_tune_summary {
   size_t size;
   const char *device;
-  const char *config_file; ///< of the results; empty, as the journal, without trees
+  const char *config_file; ///< with the results; without trees empty, like the journal
   const char *journal;
   size_t class_count;
   const deft_tuned_class *const *classes;
@@ -129,9 +129,9 @@ typedef struct deft_tune_summary {
   double seconds;
   int32_t end;      ///< DEFT_TUNE_COMPLETE, _BUDGET or _CANCELLED
   int32_t measured; ///< measurements of this run
-  int32_t reused;   ///< of earlier ones, out of the journal
+  int32_t reused;   ///< earlier measurements, from the journal
   int32_t reserved; ///< 0
-  /// Null: the attention selects nothing, or the run did not come to it.
+  /// Null: the attention does not select, or the run ended before its sparse layers.
   const deft_tuned_sparse *sparse;
 } deft_tune_summary;
 
@@ -146,9 +146,9 @@ DEFT_C_API deft_status deft_tune_merge_shards(const char *const *journals, size_
 
 /// Tunes one attention for trees. For one thread at a time.
 ///
-/// A run measures in child processes, so that a config that faults or hangs costs no more than its time. They
-/// are forked: a run is for a process that has not used CUDA, because its children could not
-/// (DEFT_ENVIRONMENT), and that has no other threads at work.
+/// A run forks child processes for measurements, so a config that faults or hangs costs only its time. The
+/// process must not have used CUDA, because its children could not use it (DEFT_ENVIRONMENT), and must have
+/// no other active threads.
 typedef struct deft_tuner deft_tuner;
 
 /// `options` may be null.
@@ -156,17 +156,17 @@ DEFT_C_API deft_status deft_tuner_make(const deft_attention *attention, const de
                                        deft_tuner **tuner);
 DEFT_C_API void deft_tuner_destroy(deft_tuner *tuner);
 
-/// A typical tree; it is copied. `name` may be null. Held out: not searched on, but the result must be as
-/// good on it.
+/// A typical tree; it is copied. `name` may be null. The search does not use a held-out tree, but the result
+/// must be as good on it.
 DEFT_C_API deft_status deft_tuner_add_tree(deft_tuner *tuner, const deft_tree *tree, const char *name,
                                            int32_t is_held_out);
-/// Trees by name: a family (deft_tuner_family), `all` of them, `rows` for those of benchmarks, or a workload
-/// as `deftc workloads` lists them: "few_shot:prompt=4000,branches=50".
+/// Trees by name: a family (deft_tuner_family), `all` families, `rows` for the trees of benchmarks, or a
+/// workload as `deftc workloads` lists it: "few_shot:prompt=4000,branches=50".
 DEFT_C_API deft_status deft_tuner_add_workload(deft_tuner *tuner, const char *name);
-/// Values of the attention's parameters, which are copied; else the defaults.
+/// Values of the attention's parameters, which are copied. Without this call: the defaults.
 DEFT_C_API deft_status deft_tuner_set_params(deft_tuner *tuner, const deft_params *params);
 
-/// The families by index, from 0: few_shot and so on; null behind the last. Never given back.
+/// The families by index, from 0: few_shot and so on; null after the last. Do not free the name.
 DEFT_C_API const char *deft_tuner_family(int32_t index);
 
 /// Searches class after class, and saves each. Faults of a config are part of the summary; an error means
