@@ -71,9 +71,9 @@ def check_configurations(backend):
         reasons = backend.validate_configuration(**{**given, "kv_cache_dtype": kept})
         see(f"kv_cache_dtype {kept} is taken {reasons or ''}", not reasons)
     known = inspect.signature(backend.validate_configuration).parameters
-    for name in ("has_sink", "use_per_head_quant_scales"):
+    for name in {"has_sink", "use_per_head_quant_scales", "use_dcp"} & known.keys():
         see(f"{name}=True is taken", not backend.validate_configuration(**{**given, name: True}))
-    refused = {"use_mla": True, "kv_cache_dtype": "fp8_ds_mla", "use_kv_connector": True, "use_dcp": True,
+    refused = {"use_mla": True, "kv_cache_dtype": "fp8_ds_mla", "use_kv_connector": True, "use_pcp": True,
                "use_adaptive_verification": True}  # fmt: skip
     for name, value in refused.items():
         if name in known:
@@ -140,6 +140,78 @@ def check_step(backend, monkey):
     right, _ = plain(q, k, v, range(1, TOKENS + 1))
     error = (output.view(right.shape).float() - right.float()).abs().max().item()
     see(f"a step is computed, largest error {error:.2g}", error < 0.02)
+
+
+def merged_by_vllm(group):
+    """Its own merge for processors, in place of its kernel."""
+    from vllm.v1.attention.ops.dcp_alltoall import _lse_weighted_combine
+
+    def merge(out, lse, given, ctx=None, return_lse=False, is_lse_base_on_e=True):
+        parts, lses = torch.stack(group.of_all(out)).float(), torch.stack(group.of_all(lse))
+        merged = _lse_weighted_combine(parts, lses, return_lse=True, is_lse_base_on_e=is_lse_base_on_e)
+        out, lse = (one.chunk(group.world_size, 1)[group.rank_in_group] for one in merged)
+        return (out.bfloat16(), lse) if return_lse else out.bfloat16()
+
+    return merge
+
+
+def check_context_parallelism(backend):
+    """Two ranks with one KV head: their lengths are vLLM's, and their merged outputs the attention of whole requests."""
+    import vllm.config
+    import vllm.distributed
+    from context_fakes import Group, slot_of
+    from vllm.v1.attention.backend import CommonAttentionMetadata
+    from vllm.v1.attention.backends.utils import get_dcp_local_seq_lens
+    from vllm.v1.attention.ops import common as merging
+    from vllm.v1.kv_cache_interface import FullAttentionSpec
+
+    group, unit, counts = Group(2), 4, [TOKENS, 3]
+    config = stand_in_of_the_engine(None)
+    config.parallel_config = SimpleNamespace(decode_context_parallel_size=2, cp_kv_cache_interleave_size=unit, dcp_comm_backend="ag_rs")
+    impl = backend.get_impl_cls()
+    see(f"{impl.__name__} gives lse with ranks", impl.can_return_lse_for_decode and impl.supports_mtp_with_cp_non_trivial_interleave_size)
+    known = {field.name for field in dataclasses.fields(CommonAttentionMetadata)}
+    q, k, v = (torch.randn(sum(counts), heads, DIM).bfloat16() for heads in (HEADS, 1, 1))
+    pages, starts = torch.tensor([[3, 0], [1, 0]], dtype=torch.int32), torch.tensor([0, TOKENS, sum(counts)], dtype=torch.int32)
+    lengths = torch.tensor(counts, dtype=torch.int32)
+    given = {
+        "query_start_loc": starts, "query_start_loc_cpu": starts, "seq_lens": lengths, "num_reqs": 2, "num_actual_tokens": sum(counts),
+        "max_query_len": TOKENS, "max_seq_len": TOKENS, "block_table_tensor": pages, "slot_mapping": None, "causal": True,
+        "seq_lens_cpu_upper_bound": lengths,
+    }  # fmt: skip
+
+    def on(rank):
+        layer = SimpleNamespace(impl=impl(HEADS // 2, DIM, DIM**-0.5, 1))
+        config_here = SimpleNamespace(**{**vars(config), "compilation_config": SimpleNamespace(static_forward_context={"layer": layer})})
+        spec = FullAttentionSpec(block_size=PAGE, num_kv_heads=1, head_size=DIM, dtype=torch.bfloat16)
+        builder = backend.get_builder_cls()(spec, ["layer"], config_here, torch.device("cpu"))
+        metadata = builder.build(0, CommonAttentionMetadata(**{name: value for name, value in given.items() if name in known}))
+        cache, held = torch.zeros(10, PAGE, 1, 2 * DIM, dtype=torch.bfloat16).permute(0, 2, 1, 3), [0, 0]
+        for row, count in enumerate(counts):
+            for token in range(count):
+                holder, slot = slot_of(pages[row], token, PAGE, 2, unit)
+                if holder == rank:
+                    held[row] += 1
+                    for part, new in zip(layer.impl._caches(cache), (k, v)):
+                        part[slot // PAGE, slot % PAGE] = new[int(starts[row]) + token]
+        see(f"rank {rank} has {held} tokens", held == get_dcp_local_seq_lens(lengths, 2, rank, unit).tolist())
+        output = torch.zeros(sum(counts), HEADS // 2 * DIM, dtype=torch.bfloat16)
+        layer.impl.forward(layer, q.chunk(2, 1)[rank], None, None, cache, metadata, output)
+        return output.view(-1, HEADS // 2, DIM)
+
+    places = (vllm.config, "get_current_vllm_config_or_none", lambda: config), (vllm.distributed, "get_dcp_group", lambda: group)
+    places = (*places, (merging, "cp_lse_ag_out_rs", merged_by_vllm(group)))
+    before = [getattr(owner, name) for owner, name, _ in places]
+    for owner, name, stand_in in places:
+        setattr(owner, name, stand_in)
+    try:
+        out = torch.cat(group.run(on), 1)
+    finally:
+        for (owner, name, _), own in zip(places, before):
+            setattr(owner, name, own)
+    rights = [plain(q[begin:end], k[begin:end], v[begin:end], range(1, end - begin + 1))[0] for begin, end in zip(starts.tolist(), starts.tolist()[1:])]
+    error = (out.float() - torch.cat(rights).float()).abs().max().item()
+    see(f"two ranks compute a step, largest error {error:.2g}", error < 0.02)
 
 
 class Projection(torch.nn.Module):
@@ -243,6 +315,7 @@ def main():
     check_configurations(backend)
     check_hooks()
     check_step(backend, sys.modules[backend.__module__])
+    check_context_parallelism(backend)
     of_mla = registered_of_mla()
     check_mla_backend(of_mla)
     check_mla_steps(of_mla)
