@@ -79,7 +79,7 @@ def test_q_of_8_bits_is_taken_as_it_is(family):
     half = deft.compile(SPEC.replace("products", "dtype = f16;\n  products"))
     assert (half.run(family, q, k, v, page_table=TABLE) == half.run(family, q.astype("float16"), k, v, page_table=TABLE)).all()
     for given, att in ((q, deft.compile(SPEC.replace("products = fp8_e4m3;", ""))), (q.astype(ml_dtypes.float8_e5m2), half)):
-        with pytest.raises(deft.Error, match="q is float8_e.m., `a` takes"):
+        with pytest.raises(deft.Error, match="q is float8_e.m.*, `a` takes"):
             att.run(family, given, k, v, page_table=TABLE)
 
 
