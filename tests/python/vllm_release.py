@@ -260,50 +260,82 @@ def mla_layer(backend, config):
             HEADS, (NOPE + ROPE) ** -0.5, NOPE, ROPE, VALUE, None, LATENT, projection, prefix="layer", attn_backend=backend
         )
         layer.process_weights_after_loading(torch.bfloat16)
-    layer.impl.dcp_world_size = 1
+    layer.impl.dcp_world_size = config.parallel_config.decode_context_parallel_size
     return layer
 
 
-def check_mla_steps(backend):
-    """MLAAttention's own code from q of a head's width to its output, beside the expanded form in float64."""
-    from vllm.config import DeviceConfig, VllmConfig
-    from vllm.v1.attention.backend import CommonAttentionMetadata
-    from vllm.v1.kv_cache_interface import MLAAttentionSpec
+class MlaRank:
+    """A rank's layer and cache, and vLLM's metadata of its steps."""
 
-    config = VllmConfig(device_config=DeviceConfig(device="cpu"))
-    layer = mla_layer(backend, config)
-    dims = {"kv_lora_rank": LATENT, "q_lora_rank": None, "qk_nope_head_dim": NOPE, "qk_rope_head_dim": ROPE, "v_head_dim": VALUE}
-    config.model_config = SimpleNamespace(
-        dtype=torch.bfloat16, max_model_len=128, hf_text_config=SimpleNamespace(**dims), get_head_size=lambda: LATENT + ROPE,
-        get_num_attention_heads=lambda parallel: HEADS,
-    )  # fmt: skip
-    config.cache_config.block_size, config.cache_config.num_gpu_blocks = PAGE, 10
-    spec = MLAAttentionSpec(block_size=PAGE, num_kv_heads=1, head_size=LATENT + ROPE, dtype=torch.bfloat16)
-    builder = backend.get_builder_cls()(spec, ["layer"], config, torch.device("cpu"))
-    cache = torch.zeros(backend.get_kv_cache_shape(10, PAGE, 1, LATENT + ROPE), dtype=torch.bfloat16)
-    up_k, up_v = layer.kv_b_proj.weight.view(HEADS, NOPE + VALUE, LATENT).double().split([NOPE, VALUE], 1)
-    pages, known, worst = torch.tensor([[3, 1, 0, 0]], dtype=torch.int32), 0, 0.0
-    for count in (TOKENS, 1, 3):  # a prompt, decoding, a chain of drafts
-        places = torch.arange(known, known + count)
-        slots, known = pages[0, places // PAGE] * PAGE + places % PAGE, known + count
-        latent, rotated = torch.randn(count, LATENT).bfloat16(), torch.randn(count, 1, ROPE).bfloat16()
-        cache.view(-1, LATENT + ROPE)[slots.long()] = torch.cat([latent, rotated[:, 0]], -1)
-        ints = {name: torch.tensor(values, dtype=torch.int32) for name, values in {"starts": [0, count], "lengths": [known]}.items()}
+    def __init__(self, backend, count, unit):
+        from vllm.config import DeviceConfig, VllmConfig
+        from vllm.v1.kv_cache_interface import MLAAttentionSpec
+
+        config = VllmConfig(device_config=DeviceConfig(device="cpu"))
+        config.parallel_config.decode_context_parallel_size, config.parallel_config.cp_kv_cache_interleave_size = count, unit
+        self.layer = mla_layer(backend, config)
+        dims = {"kv_lora_rank": LATENT, "q_lora_rank": None, "qk_nope_head_dim": NOPE, "qk_rope_head_dim": ROPE, "v_head_dim": VALUE}
+        config.model_config = SimpleNamespace(
+            dtype=torch.bfloat16, max_model_len=128, hf_text_config=SimpleNamespace(**dims), get_head_size=lambda: LATENT + ROPE,
+            get_num_attention_heads=lambda parallel: HEADS,
+        )  # fmt: skip
+        config.cache_config.block_size, config.cache_config.num_gpu_blocks = PAGE, 10
+        spec = MLAAttentionSpec(block_size=PAGE, num_kv_heads=1, head_size=LATENT + ROPE, dtype=torch.bfloat16)
+        self.builder = backend.get_builder_cls()(spec, ["layer"], config, torch.device("cpu"))
+        self.cache = torch.zeros(backend.get_kv_cache_shape(10, PAGE, 1, LATENT + ROPE), dtype=torch.bfloat16)
+
+    def step(self, given, q, latent, rotated):
+        """The layer's output for `given` of a step's metadata."""
+        from vllm.v1.attention.backend import CommonAttentionMetadata
+
+        fields = {field.name for field in dataclasses.fields(CommonAttentionMetadata)}
+        metadata = self.builder.build(0, CommonAttentionMetadata(**{name: value for name, value in given.items() if name in fields}))
+        output = torch.zeros(len(q), HEADS * VALUE, dtype=torch.bfloat16)
+        self.layer.forward_impl(q, latent, rotated, self.cache, metadata, output)
+        return output.view(-1, HEADS, VALUE)
+
+    def expanded(self, q, tokens):
+        """In float64."""
+        up_k, up_v = self.layer.kv_b_proj.weight.view(HEADS, NOPE + VALUE, LATENT).double().split([NOPE, VALUE], 1)
+        k = torch.cat([torch.einsum("tl,hdl->thd", tokens[:, :LATENT], up_k), tokens[:, None, LATENT:].expand(-1, HEADS, -1)], -1)
+        v = torch.einsum("tl,hdl->thd", tokens[:, :LATENT], up_v)
+        return plain(q, k, v, range(len(tokens) - len(q) + 1, len(tokens) + 1), scale=(NOPE + ROPE) ** -0.5)[0]
+
+
+def check_mla_steps(backend, count=1, unit=1):
+    """MLAAttention's own code from q of a head's width to its output, on so many ranks, beside the expanded form."""
+    import vllm.distributed
+    from context_fakes import Group, slot_of
+    from vllm.model_executor.layers.attention import mla_attention
+    from vllm.v1.attention.backends.utils import get_dcp_local_seq_lens
+
+    group = Group(count)
+    vllm.distributed.get_dcp_group = mla_attention.get_dcp_group = lambda: group
+    merge = merged_by_vllm(group)
+    mla_attention.cp_lse_ag_out_rs = lambda out, lse, given, is_lse_base_on_e: merge(out, lse, given, None, False, is_lse_base_on_e)
+    ranks = group.in_turn(lambda rank: MlaRank(backend, count, unit))
+    pages, tokens, worst = torch.tensor([[3, 1, 0, 0]], dtype=torch.int32), torch.zeros(0, LATENT + ROPE).bfloat16(), 0.0
+    for queries in (TOKENS, 1, 3):  # a prompt, decoding, a chain of drafts
+        latent, rotated = torch.randn(queries, LATENT).bfloat16(), torch.randn(queries, 1, ROPE).bfloat16()
+        for token, new in enumerate(torch.cat([latent, rotated[:, 0]], -1), len(tokens)):
+            rank, slot = slot_of(pages[0], token, PAGE, count, unit)
+            ranks[rank].cache.view(-1, LATENT + ROPE)[slot] = new
+        tokens = torch.cat([tokens, torch.cat([latent, rotated[:, 0]], -1)])
+        ints = {name: torch.tensor(values, dtype=torch.int32) for name, values in {"starts": [0, queries], "lengths": [len(tokens)]}.items()}
         given = {
             "query_start_loc": ints["starts"], "query_start_loc_cpu": ints["starts"], "seq_lens": ints["lengths"], "num_reqs": 1,
-            "num_actual_tokens": count, "max_query_len": count, "max_seq_len": known, "block_table_tensor": pages,
-            "slot_mapping": slots, "causal": True, "seq_lens_cpu_upper_bound": ints["lengths"],
+            "num_actual_tokens": queries, "max_query_len": queries, "max_seq_len": len(tokens), "block_table_tensor": pages,
+            "slot_mapping": torch.zeros(queries, dtype=torch.int64), "causal": True, "seq_lens_cpu_upper_bound": ints["lengths"],
         }  # fmt: skip
-        fields = {field.name for field in dataclasses.fields(CommonAttentionMetadata)}
-        metadata = builder.build(0, CommonAttentionMetadata(**{name: value for name, value in given.items() if name in fields}))
-        q, output = torch.randn(count, HEADS, NOPE + ROPE).bfloat16(), torch.zeros(count, HEADS * VALUE, dtype=torch.bfloat16)
-        layer.forward_impl(q, latent, rotated, cache, metadata, output)
-        row = cache[pages[0].long()].flatten(0, 1)[:known].double()
-        k = torch.cat([torch.einsum("tl,hdl->thd", row[:, :LATENT], up_k), row[:, None, LATENT:].expand(-1, HEADS, -1)], -1)
-        v = torch.einsum("tl,hdl->thd", row[:, :LATENT], up_v)
-        right, _ = plain(q, k, v, range(known - count + 1, known + 1), scale=(NOPE + ROPE) ** -0.5)
-        worst = max(worst, (output.view(right.shape).double() - right).abs().max().item())
-    see(f"MLA: steps are computed as in the expanded form, largest error {worst:.2g}", worst < 0.03)
+        q = torch.randn(count, queries, HEADS, NOPE + ROPE).bfloat16()
+
+        def on(rank):
+            local = {"dcp_local_seq_lens": get_dcp_local_seq_lens(ints["lengths"], count, rank, unit)}
+            return ranks[rank].step({**given, **local}, q[rank], latent, rotated)
+
+        for rank, found in enumerate(group.run(on)):
+            worst = max(worst, (found.double() - ranks[rank].expanded(q[rank], tokens.double())).abs().max().item())
+    see(f"MLA: steps on {count} ranks are computed as in the expanded form, largest error {worst:.2g}", worst < 0.03)
 
 
 def main():
@@ -319,6 +351,8 @@ def main():
     of_mla = registered_of_mla()
     check_mla_backend(of_mla)
     check_mla_steps(of_mla)
+    check_mla_steps(of_mla, 2)
+    check_mla_steps(of_mla, 2, 4)
     return see.exit_code
 
 
