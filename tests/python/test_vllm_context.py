@@ -225,7 +225,13 @@ def test_backends_say_that_they_give_lse_and_know_positions(registry, monkeypatc
 def test_what_ranks_cannot_is_named(registry, monkeypatch):
     with pytest.raises(NotImplementedError, match="cp_kv_cache_interleave_size=3 is not supported here: it divides the 16 tokens"):
         Engine(monkeypatch, unit=3)
+    with pytest.raises(NotImplementedError, match="dcp_comm_backend='ring' is not supported here: it is one of ag_rs, a2a"):
+        Engine(monkeypatch, exchange="ring")
     from deft.vllm.backend import DeftImpl
 
+    Engine(monkeypatch)
     with pytest.raises(NotImplementedError, match="num_kv_heads=2 is not supported here: with context parallelism"):
         DeftImpl(4, DIM, 0.125, 2)
+    monkeypatch.delattr("vllm.v1.attention.ops.common.cp_lse_ag_out_rs")
+    with pytest.raises(NotImplementedError, match="decode_context_parallel_size=2 is not .* no vllm.v1.attention.ops.common.cp_lse_ag_out_rs"):
+        DeftImpl(2, DIM, 0.125, 1)

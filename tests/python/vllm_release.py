@@ -142,6 +142,45 @@ def check_step(backend, monkey):
     see(f"a step is computed, largest error {error:.2g}", error < 0.02)
 
 
+def check_quantized_q(backend):
+    """What vLLM's own layers do where the user asks for products of 8 bits."""
+    from vllm.config import DeviceConfig, VllmConfig, set_current_vllm_config
+    from vllm.model_executor.layers.quantization.input_quant_fp8 import QuantFP8
+    from vllm.model_executor.layers.quantization.utils.quant_utils import GroupShape
+    from vllm.v1.attention.backend import CommonAttentionMetadata
+    from vllm.v1.kv_cache_interface import FullAttentionSpec
+
+    config = VllmConfig(device_config=DeviceConfig(device="cpu"), additional_config={"deft": {"products": "fp8_e4m3"}})
+    with set_current_vllm_config(config):
+        impl = backend.get_impl_cls()(HEADS, DIM, DIM**-0.5, KV_HEADS, kv_cache_dtype="fp8")
+        quantize = QuantFP8(static=True, group_shape=GroupShape.PER_TENSOR, compile_native=False)
+    see("vLLM is asked to quantize q", impl.supports_quant_query_input)
+    scales = dict.fromkeys(("_k_scale_float", "_v_scale_float"), 1.0)
+    layer = SimpleNamespace(impl=impl, _k_scale=torch.tensor(1.0), _v_scale=torch.tensor(1.0), _q_scale_float=0.0625, **scales)
+    spec = FullAttentionSpec(block_size=PAGE, num_kv_heads=KV_HEADS, head_size=DIM, dtype=torch.uint8)
+    builder = backend.get_builder_cls()(spec, ["layer"], stand_in_of_the_engine(layer), torch.device("cpu"))
+    starts, lengths, pages = (torch.tensor(values, dtype=torch.int32) for values in ([0, 1], [TOKENS], [[3, 1, 0, 0]]))
+    given = {
+        "query_start_loc": starts, "query_start_loc_cpu": starts, "seq_lens": lengths, "num_reqs": 1, "num_actual_tokens": 1,
+        "max_query_len": 1, "max_seq_len": TOKENS, "block_table_tensor": pages, "slot_mapping": None, "causal": True,
+        "seq_lens_cpu_upper_bound": lengths,
+    }  # fmt: skip
+    known = {field.name for field in dataclasses.fields(CommonAttentionMetadata)}
+    metadata = builder.build(0, CommonAttentionMetadata(**{name: value for name, value in given.items() if name in known}))
+    q, k, v = (torch.randn(count, heads, DIM) for count, heads in ((1, HEADS), (TOKENS, KV_HEADS), (TOKENS, KV_HEADS)))
+    cache = torch.zeros(10, PAGE, KV_HEADS, 2 * DIM, dtype=torch.uint8).permute(0, 2, 1, 3)
+    for part, new in zip(impl._caches(cache), (k, v)):
+        for token in range(TOKENS):
+            part[int(pages[0, token // PAGE]), token % PAGE] = new[token].to(torch.float8_e4m3fn).view(torch.uint8)
+    quantized, _ = quantize(q.bfloat16().flatten(1), torch.tensor(layer._q_scale_float))
+    output = torch.zeros(1, HEADS * DIM, dtype=torch.bfloat16)
+    impl.forward(layer, quantized, None, None, cache, metadata, output)
+    numbers = [quantized.float().view(1, HEADS, DIM) * layer._q_scale_float, *(new.to(torch.float8_e4m3fn).float() for new in (k, v))]
+    right, size = plain(*numbers, [TOKENS])[0], plain(*numbers[:2], numbers[2].abs(), [TOKENS])[0]
+    error = ((output.view(right.shape).double() - right).abs() / size).max().item()
+    see(f"of {quantized.dtype} a step is computed, largest error {error:.2g} of 8 bits' 0.066", error < 0.066)
+
+
 def merged_by_vllm(group):
     """Its own merge for processors, in place of its kernel."""
     from vllm.v1.attention.ops.dcp_alltoall import _lse_weighted_combine
@@ -335,7 +374,7 @@ def check_mla_steps(backend, count=1, unit=1):
 
         for rank, found in enumerate(group.run(on)):
             worst = max(worst, (found.double() - ranks[rank].expanded(q[rank], tokens.double())).abs().max().item())
-    see(f"MLA: steps on {count} ranks are computed as in the expanded form, largest error {worst:.2g}", worst < 0.03)
+    see(f"MLA, ranks: {count}: steps are computed as in the expanded form, largest error {worst:.2g}", worst < 0.03)
 
 
 def main():
@@ -348,6 +387,7 @@ def main():
     check_hooks()
     check_step(backend, sys.modules[backend.__module__])
     check_context_parallelism(backend)
+    check_quantized_q(backend)
     of_mla = registered_of_mla()
     check_mla_backend(of_mla)
     check_mla_steps(of_mla)

@@ -212,7 +212,7 @@ class DeftImpl(AttentionImpl):
         word = SPEC_DTYPES[dtype]
         in_bytes = _KEPT_IN_BYTES.get(self.kv_cache_dtype, "")
         return make_variant(
-            query_heads=self.num_heads * (self._context.count if self._context else 1),
+            query_heads=self.num_heads * (self._context.size if self._context else 1),
             kv_heads=self.num_kv_heads,
             head_dim=self.head_size,
             page_size=page_size,

@@ -3,6 +3,7 @@ these for the query heads of the whole group. What the ranks have found is merge
 
 from __future__ import annotations
 
+import importlib
 from typing import Any, Callable, NamedTuple
 
 import torch
@@ -14,7 +15,7 @@ from .._ranks import Ranks
 class Context(NamedTuple):
     """What layers need of it."""
 
-    count: int  # of ranks
+    size: int  # how many ranks
     group: Any  # vLLM's, of all of them
     combine: Callable[..., Any]  # vLLM's; takes outputs, lse to the base e, and the group
 
@@ -29,33 +30,43 @@ class Context(NamedTuple):
         return merged
 
 
-def _count_of(vllm_config: Any) -> int:
+def _size_of(vllm_config: Any) -> int:
     parallel = getattr(vllm_config, "parallel_config", None)
     return getattr(parallel, "decode_context_parallel_size", 1)
 
 
+# vLLM's ways to merge what ranks have found, by its names of them.
+_MERGES = {
+    "ag_rs": ("vllm.v1.attention.ops.common", "cp_lse_ag_out_rs"),
+    "a2a": ("vllm.v1.attention.ops.dcp_alltoall", "dcp_a2a_lse_reduce"),
+}
+
+
 def context_of(vllm_config: Any) -> Context | None:
     """None: each rank has all tokens of its requests."""
-    count = _count_of(vllm_config)
-    if count == 1:
+    size = _size_of(vllm_config)
+    if size == 1:
         return None
     from vllm.distributed import get_dcp_group
 
-    if getattr(vllm_config.parallel_config, "dcp_comm_backend", "ag_rs") == "a2a":
-        from vllm.v1.attention.ops.dcp_alltoall import dcp_a2a_lse_reduce as combine
-    else:
-        from vllm.v1.attention.ops.common import cp_lse_ag_out_rs as combine
-    return Context(count, get_dcp_group(), combine)
+    exchange = getattr(vllm_config.parallel_config, "dcp_comm_backend", "ag_rs")
+    if exchange not in _MERGES:
+        raise outside("dcp_comm_backend", exchange, f"it is one of {', '.join(_MERGES)}")
+    module, name = _MERGES[exchange]
+    try:
+        return Context(size, get_dcp_group(), getattr(importlib.import_module(module), name))
+    except (ImportError, AttributeError):
+        raise outside("decode_context_parallel_size", size, f"this release of vLLM has no {module}.{name}, which merges ranks") from None
 
 
 def ranks_of(vllm_config: Any, page_size: int) -> Ranks | None:
     """Which tokens this rank has, of blocks of `page_size` tokens on each rank."""
-    count = _count_of(vllm_config)
-    if count == 1:
+    size = _size_of(vllm_config)
+    if size == 1:
         return None
     from vllm.distributed import get_dcp_group
 
     unit = vllm_config.parallel_config.cp_kv_cache_interleave_size
     if page_size % unit:
         raise outside("cp_kv_cache_interleave_size", unit, f"it divides the {page_size} tokens of a block")
-    return Ranks(count, get_dcp_group().rank_in_group, unit)
+    return Ranks(size, get_dcp_group().rank_in_group, unit)

@@ -120,7 +120,7 @@ class DeftMLAImpl(MLACommonImpl):
         if has_rows and word != "bf16":
             raise outside("kv_cache_dtype", self.kv_cache_dtype, f"its rotated elements are bfloat16, and the model's are {dtype}")
         return make_latent_variant(
-            query_heads=self.num_heads * (self._context.count if self._context else 1),
+            query_heads=self.num_heads * (self._context.size if self._context else 1),
             latent_dim=self.kv_lora_rank,
             rope_dim=self.qk_rope_head_dim,
             page_size=page_size,
