@@ -38,9 +38,9 @@ def common_spreads(hidden, inner, out):
             "gate_up_proj": hidden**-0.5, "down_proj": inner**-0.5, "lm_head": 3 * hidden**-0.5}
 
 
-def llama():
-    """Of Llama-3-8B's dimensions."""
-    hidden, heads, kv_heads, dim, inner = 4096, 32, 8, 128, 14336
+def llama(kv_heads=8):
+    """Of Llama-3-8B's dimensions, but for its KV heads."""
+    hidden, heads, dim, inner = 4096, 32, 128, 14336
 
     def config(layers, dtype):
         return common_config(
@@ -73,7 +73,7 @@ def deepseek():
     return Model(config, spreads, lambda layers: common_shapes(layers, hidden, inner, attention), "FLASH_ATTN_MLA")
 
 
-MODELS = {"llama": llama(), "deepseek": deepseek()}
+MODELS = {"llama": llama(), "deepseek": deepseek(), "one_kv_head": llama(1)}
 
 
 def spread_of(model, name):

@@ -20,6 +20,10 @@ The first of --backends is what the others are held against. A backend may name 
   tests/gpu/vllm_engine.py --modes graphs --backends FLASH_ATTN,CUSTOM,CUSTOM:fp8,FLASH_ATTN:fp8 --pairs
   tests/gpu/vllm_engine.py --kind deepseek --modes graphs --backends FLASH_ATTN_MLA,CUSTOM,CUSTOM:fp8,TRITON_MLA:fp8,CUSTOM:fp8_ds_mla
 
+and `CUSTOM:fp8:fp8_e4m3` also has products of 8 bits, of a q that vLLM quantizes as it does for FLASH_ATTN:fp8:
+
+  tests/gpu/vllm_engine.py --modes graphs --backends FLASH_ATTN,FLASH_ATTN:fp8,CUSTOM:fp8,CUSTOM:fp8:fp8_e4m3 --pairs
+
 With --host-times 32,256 so many requests decode while others join, and the record has how long the host makes the metadata of
 attention in each step, median and 99th percentile; in the engine's process, what the build waits for included.
 
@@ -27,6 +31,11 @@ With --drafts N the engine guesses N tokens by n-grams of its text, for all back
 
 With --tensor-parallel N, on a machine of as many GPUs, the weights lie in a file that each rank takes its part of, and a run
 of deft on one GPU comes first, whose tokens those on N are held against; with --ranks-only, those of the own backend on N.
+With --dcp N these N also split the tokens of each request (decode context parallelism), --interleave of them at a time; for models
+with one KV head:
+
+  tests/gpu/vllm_engine.py --kind deepseek --dcp 2 --modes graphs --rates n16,few_shot,alone
+  tests/gpu/vllm_engine.py --kind one_kv_head --dcp 2 --modes graphs --interleave 16
 
 Exit code 1: a token differs that was no tie. 3: no vLLM or no GPU.
 """
@@ -97,6 +106,10 @@ def work(backend, mode, options):
         more["block_size"] = options.block_size
     if options.drafts:
         more["speculative_config"] = {"method": "ngram", "num_speculative_tokens": options.drafts, "prompt_lookup_max": 4, "prompt_lookup_min": 1}
+    if options.products:
+        more["additional_config"] = {"deft": {"products": options.products}}
+    if options.dcp > 1:
+        more.update(decode_context_parallel_size=options.dcp, cp_kv_cache_interleave_size=options.interleave)
     llm = vllm.LLM(str(folder), load_format="auto" if options.model else "dummy", tensor_parallel_size=options.ranks,
                    skip_tokenizer_init=True, dtype=options.dtype, attention_backend=backend, kv_cache_dtype=options.kv_cache_dtype,
                    max_model_len=max(8192, longest + 64), max_num_seqs=requests, kv_cache_memory_bytes=options.cache << 30,
@@ -104,7 +117,8 @@ def work(backend, mode, options):
     if not options.model:
         llm.apply_model(give_weights(options.kind))
     result = {"backend": backend, "mode": mode,
-              **{name: getattr(options, name) for name in ("kind", "ranks", "dtype", "kv_cache_dtype", "layers", "drafts")},
+              **{name: getattr(options, name) for name in ("kind", "ranks", "dcp", "interleave", "dtype", "kv_cache_dtype", "layers", "drafts",
+                                                                "products")},
               "start_s": round(time.perf_counter() - began, 1), "device": torch.cuda.get_device_name(), "vllm": vllm.__version__,
               "torch": torch.__version__, "rates": {}}
 
@@ -163,12 +177,12 @@ def compare(own, other):
 
 
 def run_worker(options, backend, mode, ranks=1):
-    """`backend`: its name, or NAME:CACHE."""
-    backend, _, cache = backend.partition(":")
+    """`backend`: its name, NAME:CACHE or NAME:CACHE:PRODUCTS."""
+    backend, cache, products = [*backend.split(":"), "", ""][:3]
     with tempfile.NamedTemporaryFile(suffix=".json") as file:
         command = [sys.executable, __file__, "--worker", backend, mode, "--out", file.name, "--kv-cache-dtype", cache or options.kv_cache_dtype,
-                   "--ranks", str(ranks)]
-        for name in ("kind", "dtype", "layers", "repeat", "model", "block_size", "drafts", "rates", "cache", "host_times"):
+                   "--ranks", str(ranks), "--dcp", str(options.dcp if ranks > 1 else 1), "--products", products]
+        for name in ("kind", "dtype", "layers", "repeat", "model", "block_size", "drafts", "rates", "cache", "host_times", "interleave"):
             command += ["--" + name.replace("_", "-"), str(getattr(options, name))]
         done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         if done.returncode:
@@ -221,8 +235,11 @@ def run_ranks(options):
             compared = compare(seen[beside], seen[DEFT, options.tensor_parallel])
             show(mode, f"{DEFT} on {options.tensor_parallel} beside {beside[0]} on {beside[1]}", compared)
             right &= compared["gap_where_they_differ"] <= TIES[options.dtype]
-            record.append({"mode": mode, "dtype": options.dtype, "backend": DEFT, "ranks": options.tensor_parallel,
-                           "beside": "{} on {}".format(*beside), "compared": compared})
+            ratios = {name: round(rate["tokens_s"] / seen[own, options.tensor_parallel]["rates"][name]["tokens_s"], 3)
+                      for name, rate in seen[DEFT, options.tensor_parallel]["rates"].items()}
+            print(f"{mode}: throughput as a multiple of {own} on as many: {ratios}", flush=True)
+            record.append({"mode": mode, "dtype": options.dtype, "backend": DEFT, "ranks": options.tensor_parallel, "dcp": options.dcp,
+                           "interleave": options.interleave, "ratios": ratios, "beside": "{} on {}".format(*beside), "compared": compared})
     return right, record
 
 
@@ -258,7 +275,7 @@ def run_all(options):
                 if other_name != names[0] and not options.pairs:
                     continue
                 record.append(held_against(mode, other_name, other, name, result))
-                is_alike = other_name == names[0] and other["kv_cache_dtype"] == result["kv_cache_dtype"]
+                is_alike = other_name == names[0] and other["kv_cache_dtype"] == result["kv_cache_dtype"] and not result.get("products")
                 failed |= result["backend"] == DEFT and is_alike and record[-1]["compared"]["gap_where_they_differ"] > TIES[options.dtype]
             seen[name] = result
         if names[0] in seen and first:
@@ -310,15 +327,18 @@ def main():
     parser = parser_of(__doc__)
     parser.add_argument("--modes", default="eager,graphs", help="eager, graphs (of whole steps), default (vLLM's own choice)")
     parser.add_argument("--block-size", type=int, default=0, help="tokens of a page; 0: the backend's own choice")
-    parser.add_argument("--backends", default=f"{{own}},{DEFT}", help="NAME or NAME:CACHE; others, such as TRITON_ATTN, show what two backends differ by")
+    parser.add_argument("--backends", default=f"{{own}},{DEFT}", help="NAME, NAME:CACHE or NAME:CACHE:PRODUCTS; others, such as TRITON_ATTN, show what two backends differ by")
     parser.add_argument("--drafts", type=int, default=0, help="tokens that the engine guesses in a step")
     parser.add_argument("--rates", default="n16,few_shot,alone", help="workloads that are timed")
     parser.add_argument("--host-times", default="", help="numbers of requests for which the host's times are taken")
     parser.add_argument("--cache", type=int, default=8, help="GB of K and V")
     parser.add_argument("--pairs", action="store_true", help="each backend beside each, not beside the first alone")
     parser.add_argument("--tensor-parallel", type=int, default=1, help="how many GPUs")
+    parser.add_argument("--dcp", type=int, default=1, help="how many GPUs, which split heads and also the tokens of requests")
+    parser.add_argument("--interleave", type=int, default=1, help="with --dcp: tokens that lie on a GPU before the next one's turn")
     parser.add_argument("--ranks-only", action="store_true", help="with --tensor-parallel: no run on one GPU")
     parser.add_argument("--ranks", type=int, default=1, help=argparse.SUPPRESS)
+    parser.add_argument("--products", default="", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.worker:
         options.out.write_text(json.dumps(work(*options.worker, options)))
@@ -326,6 +346,7 @@ def main():
     options.backends = options.backends.format(own=MODELS[options.kind].own)
     if not can_run("vllm"):
         return 3
+    options.tensor_parallel = max(options.tensor_parallel, options.dcp)
     if options.tensor_parallel > 1:
         right, record = run_ranks(options)
         return kept(options, not right, record)

@@ -62,6 +62,27 @@ def test_a_row_that_sees_one_token_has_its_values(family):
     assert (out[0] == np.repeat(v[TABLE[0], 0], HEADS // KV_HEADS, 0).astype(ml_dtypes.bfloat16)).all()
 
 
+def test_q_of_8_bits_is_taken_as_it_is(family):
+    rng = np.random.default_rng(3)
+    scaled = SPEC.replace("output = bf16", "param q_scale : f32;\n  score = s * q_scale;\n  output = bf16")
+    att = deft.compile(scaled)
+    q = rng.normal(size=(2, HEADS, DIM), scale=40).astype(E4M3)
+    q[0, 0] = np.array([448, -448, 2.0**-9, 0, 0.5, -1.75, 15, 240] * 4).astype(E4M3)  # the largest and least that there are
+    k, v = (rng.normal(size=(8, PAGE, KV_HEADS, DIM)).astype(E4M3) for _ in range(2))
+    given = {"page_table": TABLE, "return_lse": True, "params": {"q_scale": 0.03}}
+    out, lse = att.run(family, q, k, v, **given)
+    assert out.dtype == ml_dtypes.bfloat16
+    for one, other in zip((out, lse), att.run(family, q.astype(ml_dtypes.bfloat16), k, v, **given)):
+        assert (one == other).all()
+    keys, values = (dense(part.astype("float64"), TABLE) for part in (k, v))
+    assert np.abs(lse - evaluate(family, q.astype("float64"), keys, values, 0.03 * DIM**-0.5)[1]).max() < 1e-4
+    half = deft.compile(SPEC.replace("products", "dtype = f16;\n  products"))
+    assert (half.run(family, q, k, v, page_table=TABLE) == half.run(family, q.astype("float16"), k, v, page_table=TABLE)).all()
+    for given, att in ((q, deft.compile(SPEC.replace("products = fp8_e4m3;", ""))), (q.astype(ml_dtypes.float8_e5m2), half)):
+        with pytest.raises(deft.Error, match="q is float8_e.m.*, `a` takes"):
+            att.run(family, given, k, v, page_table=TABLE)
+
+
 def test_what_does_not_go_with_them_is_named():
     for more, message in (({}, "the cache is of bf16"), ({"cache_dtype": "fp8_e5m2"}, "the cache is of fp8_e5m2"),
                           ({"cache_dtype": "fp8_e4m3", "sigmoid": True}, "there is sigmoid")):  # fmt: skip

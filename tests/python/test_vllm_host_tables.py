@@ -21,7 +21,7 @@ def make_classes():
 
     class BlockTables:
         def __init__(self, requests, pages, split=1):
-            self.blocks_per_kv_block, self.cp_size = [split], 1
+            self.blocks_per_kv_block = [split]
             self.whole = torch.zeros(requests, pages, dtype=torch.int32)
             self.input_block_tables = [torch.zeros(requests, pages, dtype=torch.int32)]
             self.num_blocks = SimpleNamespace(np=np.zeros((1, requests), np.int32))

@@ -149,8 +149,15 @@ def test_what_it_can_do_is_told_truly(registry):
     asked = "sliding_window sink mm_prefix non_causal per_head_quant_scales batch_invariance kv_connector".split()
     assert not any(getattr(backend, f"supports_{what}")() for what in asked) and not backend.supports_head_size(128)
     impl = backend.get_impl_cls()
-    assert not impl.supports_pcp and not impl.supports_dcp and not engine.layers["layer0"].impl.supports_quant_query_input
+    assert not impl.supports_pcp and not engine.layers["layer0"].impl.supports_quant_query_input
     assert engine.builder._cudagraph_support is Support.UNIFORM_BATCH
+
+
+def test_products_of_8_bits_are_not_of_latent_caches(registry, monkeypatch):
+    asked = SimpleNamespace(additional_config={"deft": {"products": "fp8_e4m3"}})
+    monkeypatch.setattr("vllm.config.get_current_vllm_config_or_none", lambda: asked)
+    with pytest.raises(NotImplementedError, match="products='fp8_e4m3' is not supported here: a latent cache"):
+        Engine("fp8")
 
 
 @pytest.mark.parametrize(

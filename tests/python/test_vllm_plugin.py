@@ -169,6 +169,53 @@ def test_a_step_writes_the_cache_and_computes_each_layer(registry, kept, has_sin
                 first = end
 
 
+PRODUCTS = {"deft": {"products": "fp8_e4m3"}}
+
+
+@pytest.mark.parametrize("has_head_scales", [False, True])
+def test_with_products_of_8_bits_it_takes_the_q_that_vllm_has_quantized(registry, has_head_scales):
+    engine = Engine(torch.uint8, "fp8", False, has_head_scales, PRODUCTS)
+    generator = torch.Generator().manual_seed(7)
+    k_and_v = torch.randn(40, 2, 2, 64, generator=generator).bfloat16()
+    metadata = engine.builder.build(0, common(ints([[3, 1, 2]]), [40], [2], slots=ints([0, 0])))
+    slots = [[3, 1, 2][t // PAGE] * PAGE + t % PAGE for t in range(40)]
+    for impl, layer, cache in zip(engine.impls, engine.layers, engine.caches):
+        assert impl.supports_quant_query_input
+        impl.do_kv_cache_update(layer, k_and_v[:, 0], k_and_v[:, 1], cache, ints(slots))
+        q = (torch.randn(2, 4 * 64, generator=generator) / 0.125).to(torch.float8_e4m3fn)  # over its scale
+        out, beside = (torch.full((2, 4 * 64), 7.0, dtype=torch.bfloat16) for _ in range(2))
+        impl.forward(layer, q, None, None, cache, metadata, out)
+        # The same numbers in 16 bits, which have no scale.
+        scaled = SimpleNamespace(**{**vars(layer), "_k_scale": layer._k_scale * 0.125, "_k_scale_float": layer._k_scale_float * 0.125})
+        impl.forward(scaled, q.bfloat16(), None, None, cache, metadata, beside)
+        assert torch.equal(out, beside)
+        parts = [part.view(torch.float8_e4m3fn).float() for part in impl._caches(cache)]
+        own = [pages_of(part * scale.view(-1, 1), ints([3, 1, 2]), 40, "NHD") for part, scale in zip(parts, (layer._k_scale, layer._v_scale))]
+        window = -1 if impl.sliding_window is None else impl.sliding_window - 1
+        options = {"soft_cap": impl.logits_soft_cap or 0.0, "window_left": window}
+        right, _ = plain(q.float().view(2, 4, 64) * 0.125, *own, [39, 40], **options)
+        size, _ = plain(q.float().view(2, 4, 64) * 0.125, own[0], own[1].abs(), [39, 40], **options)
+        assert ((out.view(2, 4, 64).double() - right).abs() <= (2**-4 + 2**-8) * size + 1e-4).all()
+
+
+def test_without_being_asked_q_keeps_its_bits(registry):
+    assert not any(impl.supports_quant_query_input for impl in Engine(torch.uint8, "fp8").impls)
+
+
+@pytest.mark.parametrize(
+    "kept, asked, message",
+    [
+        ("auto", PRODUCTS, "products='fp8_e4m3' is not supported here: .*kv_cache_dtype is auto"),
+        ("fp8_e5m2", PRODUCTS, "products='fp8_e4m3' is not supported here: .*kv_cache_dtype is fp8_e5m2"),
+        ("fp8", {"deft": {"products": "fp8"}}, "products='fp8' is not supported here: they are of fp8_e4m3"),
+        ("fp8", {"deft": {"product": "fp8_e4m3"}}, "additional_config=.*'product'.* is not supported here: deft has `products`"),
+    ],
+)
+def test_products_that_there_are_not_are_named(registry, kept, asked, message):
+    with pytest.raises(NotImplementedError, match=message):
+        Engine(torch.uint8 if kept != "auto" else torch.bfloat16, kept, additional_config=asked)
+
+
 def test_a_captured_step_is_replayed_elsewhere(registry, tmp_path):
     """DEFT_CAPTURE=folder:tensors, as an engine's developer has it."""
     engine = Engine()

@@ -3,6 +3,7 @@
 import dataclasses
 import enum
 import importlib
+import sys
 from types import SimpleNamespace
 
 import pytest
@@ -105,8 +106,11 @@ def config_of(layers):
 class Engine:
     """Two layers of a model as vLLM holds them."""
 
-    def __init__(self, kv_dtype=torch.bfloat16, kept="auto", has_sinks=False, has_head_scales=False):
+    def __init__(self, kv_dtype=torch.bfloat16, kept="auto", has_sinks=False, has_head_scales=False, additional_config=None):
+        """`additional_config`: what the user gives vLLM for plug-ins."""
         backend = importlib.import_module("deft.vllm.backend")
+        given = None if additional_config is None else SimpleNamespace(additional_config=additional_config)
+        sys.modules["vllm.config"].get_current_vllm_config_or_none = lambda: given
         self.backend = backend.DeftBackend
         impl = self.backend.get_impl_cls()
         # Loaded behind the layers, as weights are.
@@ -121,6 +125,8 @@ class Engine:
                 impl=impl,
                 _k_scale=(0.5 + i) * factors,
                 _v_scale=(0.25 + i) / factors,
+                _q_scale=torch.tensor(0.125),
+                _q_scale_float=0.125,
                 _k_scale_float=((0.5 + i) * factors).max().item(),
                 _v_scale_float=((0.25 + i) / factors).max().item(),
             )

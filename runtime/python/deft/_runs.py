@@ -17,8 +17,8 @@ from ._page import PlanPage
 from ._params import check_given, freeze, make_params, merged
 from ._plans import FULL, SPARSE, Call, ConfigChoice, GpuPlan, HostPlan, PlanRoom, PlanSummary, RunKind, Selection
 from ._process import number_of
-from ._tensors import DTYPE_NAMES, EIGHT_BIT, UINT8, UINT16, Slot, View, dtype_text, expect_writable, int32_view, ints, make_like, stream_of
-from ._tensors import stream_or_current, view
+from ._tensors import DTYPE_NAMES, EIGHT_BIT, UINT8, UINT16, Slot, View, converted, dtype_text, expect_writable, int32_view, ints
+from ._tensors import make_like, stream_of, stream_or_current, view
 
 _READ_HERE = options_of(RunOptions).keys() - INPUT_FIELDS.keys()
 _ADVANCED = {
@@ -209,6 +209,9 @@ class Runs(OfThisProcess):
         if stream is None:
             stream = stream_of(q, q_view.device) if is_gpu else 0
         elif is_gpu:
+            q_view = view("q", q, stream)
+        if attention.byte_products and q_view.dtype == _abi.DEFT_F8_E4M3:  # each number is exact in q's type
+            q = converted("q", q, attention._code, stream)
             q_view = view("q", q, stream)
         selection, given, budget = None, None, None
         if are_given:

@@ -289,6 +289,22 @@ def _numpy_dtype(dtype: int, like: Any) -> Any:
     return getattr(ml_dtypes, name)
 
 
+def converted(name: str, array: Any, dtype: int, stream: int) -> Any:
+    """An array of torch or NumPy in another type of the C ABI; on a GPU in the stream's order."""
+    maker = maker_of(array)
+    if maker == "numpy":
+        return array.astype(_numpy_dtype(dtype, array))
+    if maker != "torch":
+        kind = f"{dtype_text(view(name, array).dtype)} of a {type(array).__name__}"
+        raise wrong(name, f"is {kind}, arrays of NumPy and torch are converted", f"pass {DTYPE_NAMES[dtype]}")
+    torch = sys.modules["torch"]
+    wanted = getattr(torch, DTYPE_NAMES[dtype])
+    if not array.is_cuda or stream == stream_of(array, array.device.index or 0):
+        return array.to(wanted)
+    with torch.cuda.stream(torch.cuda.ExternalStream(stream, device=array.device)):
+        return array.to(wanted)
+
+
 def stream_or_current(stream: int | None, device: int) -> int:
     torch = sys.modules.get("torch")
     if stream is None and torch is not None and torch.cuda.is_initialized():

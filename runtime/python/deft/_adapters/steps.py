@@ -10,6 +10,7 @@ from .._attention import Attention, Plan
 from .._errors import UsageError
 from .._paged_batch import PagedBatch
 from .._plans import GpuPlan
+from .._ranks import Ranks
 from .._tree import Tree
 from .variant import Scales, Variant, attention_of, speaking_of, values_of
 
@@ -45,9 +46,10 @@ class PagedWork(NamedTuple):
     drafts: Any = None  # of each request, in place of query_indptr; behind its `lengths` tokens
     bits: Any = None  # which of them see which, where the runs are (PagedBatch.draft)
     depths: Any = None
+    ranks: Ranks | None = None  # whose caches the pages are of; the same in all steps
 
     def make_batch(self, attention: Attention, options: Mapping[str, Any] = {}) -> PagedBatch:
-        batch = PagedBatch(attention, _MOST_REQUESTS, **options)
+        batch = PagedBatch(attention, _MOST_REQUESTS, ranks=self.ranks, **options)
         self.bring(batch)
         return batch
 

@@ -38,6 +38,8 @@ class Variant:
     value_dim: int = 0  # of V and the output, where head_dim is K's and q's; 0: one dim for all
     scale_columns: int = 0  # of a latent cache with scales in its rows: elements that share one
     has_head_scales: bool = False  # of has_scales: a number for each KV head
+    is_part: bool = False  # its output is one rank's, to be merged by lse: V's scale and sinks come behind that
+    products: str = ""  # of fewer bits than q has, as a spec says it (rule A12)
 
     def __hash__(self) -> int:  # steps and runs look up what they have of it
         return self._hash
@@ -49,7 +51,8 @@ class Variant:
     @functools.cached_property  # asked for at each step
     def shape(self) -> tuple[object, ...]:
         """What a plan and a captured graph stay with; the rest may change from run to run."""
-        return (*dataclasses.astuple(self)[:8], self.rope_dim, self.sees_path, self.topk, self.value_dim, self.scale_columns)
+        more = (self.rope_dim, self.sees_path, self.topk, self.value_dim, self.scale_columns, self.products)
+        return (*dataclasses.astuple(self)[:8], *more)
 
     @functools.cached_property
     def scaled(self) -> Variant:
@@ -80,7 +83,8 @@ class Variant:
     def first_values(self) -> dict[str, Any] | None:
         """Of parameters, with which a GPU's kernels are loaded as a step is planned: each run brings its own."""
         one = [1.0] * self.kv_heads if self.has_head_scales else 1.0
-        return values_of(Scales(one, one) if self.has_scales else None, [0.0] * self.query_heads if self.has_sinks else None)
+        scales = Scales(one, None if self.is_part else one) if self.has_scales else None
+        return values_of(scales, [0.0] * self.query_heads if self.has_sinks else None)
 
     def spec(self) -> str:
         dims = [f"kv_heads = {self.kv_heads};", f"head_dim = {self.head_dim};"]
@@ -103,11 +107,16 @@ class Variant:
             f"dtype = {self.dtype};",
             f"kv_cache = {kind}({', '.join(cache)});" if cache else f"kv_cache = {kind};",
         ]
+        if self.products:
+            lines.append(f"products = {self.products};")
         score, output = "s", ""
         if self.has_scales:
             size, index = ("[kv_heads]", "[kv_head]") if self.has_head_scales else ("", "")
-            lines += [f"param k_scale : f32{size};", f"param v_scale : f32{size};"]
-            score, output = f"s * k_scale{index}", f"x * v_scale{index} as "
+            lines.append(f"param k_scale : f32{size};")
+            score = f"s * k_scale{index}"
+            if not self.is_part:
+                lines.append(f"param v_scale : f32{size};")
+                output = f"x * v_scale{index} as "
         if self.has_sinks:
             lines += ["param sinks : f32[query_heads];", "normalize = softmax with sink(sinks[head]);"]
         lines.append(f"output = {output}{self.output_dtype} with lse;")
@@ -137,6 +146,8 @@ class Variant:
         given["q_data_type"] = self.dtype
         if self.cache_dtype:
             given["kv_data_type"] = self.cache_dtype + (" with scales" if self.scale_columns else "")
+        if self.products:
+            given["products"] = self.products
         if self.topk:
             given["topk"] = self.topk
         if self.soft_cap > 0:
@@ -148,15 +159,17 @@ class Variant:
 
 class Scales(NamedTuple):
     """What scores and the output are multiplied by: the scales of K and of V where elements of an 8-bit cache need some. Numbers,
-    or float32 arrays of one for each KV head."""
+    or float32 arrays of one for each KV head. That of q, if it has one, is in K's."""
 
     k_scale: Any
-    v_scale: Any
+    v_scale: Any  # None: whoever merges parts multiplies by it
 
 
 def values_of(scales: Scales | None, sinks: Any = None) -> dict[str, Any] | None:
     """Of a run's parameters."""
     values: dict[str, Any] = {} if scales is None else scales._asdict()
+    if scales is not None and scales.v_scale is None:
+        del values["v_scale"]
     return (values if sinks is None else {**values, "sinks": sinks}) or None
 
 
@@ -192,6 +205,8 @@ def make_variant(
     head_dim_vo: int | None = None,
     has_sinks: bool = False,
     has_head_scales: bool = False,
+    is_part: bool = False,
+    products: str = "",
 ) -> Variant:
     """Of the arguments as FlashInfer and the engines name them. `head_dim_vo`: of V and the output, None: as K's."""
     value_dim = head_dim if head_dim_vo is None else head_dim_vo
@@ -216,6 +231,8 @@ def make_variant(
         has_sinks=has_sinks,
         value_dim=0 if value_dim == head_dim else value_dim,
         has_head_scales=has_head_scales,
+        is_part=is_part,
+        products=products,
     )
 
 
@@ -233,6 +250,7 @@ def make_latent_variant(
     cache_dtype: str = "",
     has_scales: bool = False,
     scale_columns: int = 0,
+    is_part: bool = False,
 ) -> Variant:
     """Of the arguments as FlashInfer names them for latent caches; `topk` is FlashMLA's."""
     if latent_dim % 16 or not 16 <= latent_dim <= 512:
@@ -259,6 +277,7 @@ def make_latent_variant(
         rope_dim=rope_dim,
         topk=topk,
         scale_columns=scale_columns,
+        is_part=is_part,
     )
 
 

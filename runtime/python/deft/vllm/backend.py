@@ -23,6 +23,8 @@ from .._adapters.outside import outside, refuse_given
 from .._adapters.ranks import agree_on_configs
 from .._adapters.releases import takes
 from .._adapters.variant import Scales, Variant, make_variant
+from .asked import current_config, products_of
+from .context import Context, context_of
 from .host_tables import listen
 from .planner import DeftMetadata, planner_of, variants_of
 
@@ -159,7 +161,8 @@ def check_kept(kv_cache_dtype: str, *known: str) -> None:
 
 class DeftImpl(AttentionImpl):
     supports_dcp: bool = takes("vLLM", "context_parallel")
-    can_return_lse_for_decode: bool = False
+    can_return_lse_for_decode: bool = supports_dcp  # to the base e
+    supports_mtp_with_cp_non_trivial_interleave_size: bool = supports_dcp  # a plan knows each token's position
 
     def __init__(
         self,
@@ -188,6 +191,13 @@ class DeftImpl(AttentionImpl):
         self.kv_sharing_target_layer_name = kv_sharing_target_layer_name
         self._loaded_sinks = sinks
         self._sinks: torch.Tensor | None = None  # in float32, where captured graphs read them
+        self._context: Context | None = context_of(current_config())
+        if self._context and self.num_kv_heads > 1:
+            raise outside("num_kv_heads", self.num_kv_heads, "with context parallelism all heads of a group's ranks read one KV head")
+        self._products = products_of(current_config())
+        if self._products and _KEPT_IN_BYTES.get(kv_cache_dtype) != self._products:
+            raise outside("products", self._products, f"they are made over a cache of that type, and kv_cache_dtype is {kv_cache_dtype}")
+        self.supports_quant_query_input = bool(self._products)  # else q keeps its 16 bits
 
     def process_weights_after_loading(self, act_dtype: torch.dtype) -> None:
         """Also where weights are loaded again, for graphs that were captured before."""
@@ -198,11 +208,11 @@ class DeftImpl(AttentionImpl):
         self._sinks.copy_(self._loaded_sinks)
 
     def variant(self, layer: Any, page_size: int, dtype: torch.dtype) -> Variant:
-        """`layer`: this one's, `dtype`: of q."""
+        """`layer`: this one's, `dtype`: of q before it may have become 8 bits, and of the output."""
         word = SPEC_DTYPES[dtype]
         in_bytes = _KEPT_IN_BYTES.get(self.kv_cache_dtype, "")
         return make_variant(
-            query_heads=self.num_heads,
+            query_heads=self.num_heads * (self._context.size if self._context else 1),
             kv_heads=self.num_kv_heads,
             head_dim=self.head_size,
             page_size=page_size,
@@ -215,8 +225,10 @@ class DeftImpl(AttentionImpl):
             window_left=-1 if self.sliding_window is None else self.sliding_window - 1,
             cache_dtype=in_bytes,
             has_scales=bool(in_bytes),
-            has_sinks=self._loaded_sinks is not None,
+            has_sinks=self._loaded_sinks is not None and self._context is None,
             has_head_scales=bool(in_bytes) and layer._k_scale.numel() > 1,
+            is_part=self._context is not None,
+            products=self._products,
         )
 
     def _caches(self, kv_cache: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
@@ -248,11 +260,40 @@ class DeftImpl(AttentionImpl):
         k, v = self._caches(kv_cache)
         q = query.view(shape)[: attn_metadata.queries]  # of rows that may have K and V, too
         out = output.view(shape)[: attn_metadata.queries]
-        variant = self.variant(layer, k.shape[1], q.dtype)
-        scales = None
-        if variant.has_head_scales:
-            scales = Scales(layer._k_scale, layer._v_scale)
-        elif variant.has_scales:  # as the host knows them when a graph is captured, for all its replays
-            scales = Scales(layer._k_scale_float, layer._v_scale_float)
-        attn_metadata.steps.run(variant, q, k, v, out, scales=scales, sinks=self._sinks)
+        variant = self.variant(layer, k.shape[1], output.dtype)
+        scales = self._scales(layer, variant, q) if variant.has_scales else None
+        if self._context is None:
+            attn_metadata.steps.run(variant, q, k, v, out, scales=scales, sinks=self._sinks)
+        else:
+            self._run_part(self._context, attn_metadata, variant, q, k, v, out, scales)
         return output
+
+    def _scales(self, layer: Any, variant: Variant, q: torch.Tensor) -> Scales:
+        is_quantized = q.element_size() == 1  # by vLLM
+        if variant.has_head_scales:
+            return Scales(layer._k_scale * layer._q_scale if is_quantized else layer._k_scale, layer._v_scale)
+        # As the host knows them when a graph is captured, for all its replays.
+        return Scales(layer._k_scale_float * (layer._q_scale_float if is_quantized else 1.0), layer._v_scale_float)
+
+    def _run_part(
+        self,
+        context: Context,
+        attn_metadata: DeftMetadata,
+        variant: Variant,
+        q: torch.Tensor,
+        k: torch.Tensor,
+        v: torch.Tensor,
+        out: torch.Tensor,
+        scales: Scales | None,
+    ) -> None:
+        """Over this rank's tokens, for the heads of all ranks."""
+        part = out.new_empty((q.shape[0], variant.query_heads, self.head_size))
+        lse = torch.empty(part.shape[:2], dtype=torch.float32, device=part.device)
+        given = None if scales is None else scales._replace(v_scale=None)
+        attn_metadata.steps.run(variant, context.gather(q), k, v, part, lse, scales=given)
+        merged, lse = context.merge(part, lse)
+        if self._sinks is not None:  # of all tokens together
+            merged = merged * torch.sigmoid(lse - self._sinks)[..., None]
+        if scales is not None and scales.v_scale != 1.0:
+            merged = merged * scales.v_scale
+        out.copy_(merged)

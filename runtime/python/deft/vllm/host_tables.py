@@ -2,7 +2,7 @@
 
 A backend is handed its table on the GPU alone. To read it there is to wait for the step before, which ends the overlap of
 asynchronous scheduling. The runners themselves fill the table from the host, so this listens where they do it. Where it
-cannot (another release's methods, context parallelism, a table of padding), `on_host` gives None, and the GPU is asked."""
+cannot (another release's methods, a table of padding), `on_host` gives None, and the GPU is asked."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def _gathered(
         return  # not the tables that are known
     announced = getattr(tables, "deft_announced", None)
     tables.deft_announced = None
-    is_known = announced is not None and announced[0] is idx_mapping and tables.cp_size == 1
+    is_known = announced is not None and announced[0] is idx_mapping
     # Since 0.33 what lies below a window is the null block in what is gathered, by lengths that the GPU has.
     reaches = getattr(tables, "_sliding_window_reach", ()) if num_computed_tokens is not None else ()
     for group, mirror in enumerate(_mirrors(tables)):

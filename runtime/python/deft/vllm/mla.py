@@ -22,7 +22,9 @@ from .._adapters.latent import SCALE_COLUMNS, query_of, token_bytes
 from .._adapters.outside import outside
 from .._adapters.releases import takes
 from .._adapters.variant import Scales, Variant, make_latent_variant
+from .asked import current_config, products_of
 from .backend import KEPT_AS_IT_IS, DeftBackend, agree_with_other_ranks, check_kept
+from .context import context_of
 from .planner import DeftMetadata, planner_of, variants_of
 
 _KEPT_IN_BYTES = ("fp8", "fp8_e4m3")  # e4m3, as vLLM views a latent cache of 8 bits
@@ -80,7 +82,7 @@ class DeftMLAMetadataBuilder(MLACommonMetadataBuilder):
     reorder_batch_threshold: int = 512
 
     def __init__(self, kv_cache_spec: Any, layer_names: list[str], vllm_config: Any, device: torch.device) -> None:
-        super().__init__(kv_cache_spec, layer_names, vllm_config, device, DeftMLAMetadata)
+        super().__init__(kv_cache_spec, layer_names, vllm_config, device, DeftMLAMetadata, supports_dcp_with_varlen=True)
         agree_with_other_ranks()
         self._planner = planner_of(vllm_config, kv_cache_spec, len(layer_names), device)
         self._variants = variants_of(vllm_config, kv_cache_spec, layer_names)
@@ -100,10 +102,14 @@ class DeftMLAMetadataBuilder(MLACommonMetadataBuilder):
 class DeftMLAImpl(MLACommonImpl):
     supports_dcp: bool = takes("vLLM", "context_parallel")
     supports_pcp: bool = False
-    can_return_lse_for_decode: bool = False
+    can_return_lse_for_decode: bool = supports_dcp  # to the base e
+    supports_mtp_with_cp_non_trivial_interleave_size: bool = supports_dcp  # a plan knows each token's position
 
     def __init__(self, *arguments: Any, **more: Any) -> None:
         super().__init__(*arguments, **more)
+        if products := products_of(current_config()):
+            raise outside("products", products, "a latent cache has products of 16 bits")
+        self._context = context_of(current_config())
         check_kept(self.kv_cache_dtype, *KEPT_AS_IT_IS, *_KEPT_IN_BYTES, _KEPT_WITH_SCALES)
         self.supports_quant_query_input = False  # q has 16 bits
 
@@ -114,7 +120,7 @@ class DeftMLAImpl(MLACommonImpl):
         if has_rows and word != "bf16":
             raise outside("kv_cache_dtype", self.kv_cache_dtype, f"its rotated elements are bfloat16, and the model's are {dtype}")
         return make_latent_variant(
-            query_heads=self.num_heads,
+            query_heads=self.num_heads * (self._context.size if self._context else 1),
             latent_dim=self.kv_lora_rank,
             rope_dim=self.qk_rope_head_dim,
             page_size=page_size,
@@ -124,17 +130,25 @@ class DeftMLAImpl(MLACommonImpl):
             cache_dtype="fp8_e4m3" if in_bytes or has_rows else "",
             has_scales=in_bytes,
             scale_columns=SCALE_COLUMNS if has_rows else 0,
+            is_part=self._context is not None,
         )
 
     def forward_mqa(
         self, q: Any, kv_c_and_k_pe_cache: torch.Tensor, attn_metadata: DeftMLAMetadata, layer: Any
-    ) -> tuple[torch.Tensor, None]:
+    ) -> tuple[torch.Tensor, torch.Tensor | None]:
+        """With context parallelism `q` has the heads of all ranks, and vLLM merges what each has found over its tokens."""
         planned, cache = attn_metadata.planned, kv_c_and_k_pe_cache
         assert planned is not None
         rows = query_of(*q) if isinstance(q, tuple) else q
-        out = rows.new_empty((rows.shape[0], self.num_heads, self.kv_lora_rank))
         variant = self.variant(layer, cache.shape[1], rows.dtype)
-        # As the host knows it when a graph is captured, for all its replays. V is the first columns of K.
-        scales = Scales(layer._k_scale_float, layer._k_scale_float) if variant.has_scales else None
-        planned.steps.run(variant, rows[: planned.queries], cache, None, out[: planned.queries], scales=scales)
-        return out, None
+        out = rows.new_empty((rows.shape[0], variant.query_heads, self.kv_lora_rank))
+        lse = torch.empty(out.shape[:2], dtype=torch.float32, device=out.device) if variant.is_part else None
+        scale, scales = 1.0, None
+        if variant.has_scales:  # as the host knows it when a graph is captured, for all its replays
+            scale = layer._k_scale_float  # V is the first columns of K
+            scales = Scales(scale, None if variant.is_part else scale)
+        count = planned.queries
+        planned.steps.run(variant, rows[:count], cache, None, out[:count], None if lse is None else lse[:count], scales=scales)
+        if variant.is_part and scale != 1.0:
+            out *= scale
+        return out, lse

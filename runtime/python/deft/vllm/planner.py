@@ -10,6 +10,8 @@ import torch
 from .._adapters.outside import outside
 from .._adapters.steps import PagedWork, Room, Steps
 from .._adapters.variant import Variant
+from .._ranks import Ranks
+from .context import ranks_of
 from .host_tables import on_host
 
 
@@ -21,8 +23,11 @@ class DeftMetadata(NamedTuple):
     slot_mapping: Any
 
 
-def work_of(common: Any, page_size: int, lengths_are_exact: bool, most: int | None = None) -> tuple[PagedWork, int]:
-    """With how many queries there are. Rows of padding have none, and are left out. `most`: only the first requests, so many."""
+def work_of(
+    common: Any, page_size: int, lengths_are_exact: bool, most: int | None = None, ranks: Ranks | None = None
+) -> tuple[PagedWork, int]:
+    """With how many queries there are. Rows of padding have none, and are left out. `most`: only the first requests, so many.
+    With `ranks` an entry of the table is a page of each, and lengths are those of all ranks together."""
     if common.causal is not True:
         raise outside("causal", common.causal, "a query sees no later token")
     # In NumPy, whose calls cost a fifth of torch's where arrays are small.
@@ -34,9 +39,10 @@ def work_of(common: Any, page_size: int, lengths_are_exact: bool, most: int | No
         indptr = starts[: requests + 1].astype(np.int32)
     known = getattr(common, "seq_lens_cpu_upper_bound", None) if lengths_are_exact else None
     lengths = (common.seq_lens if known is None else known).cpu().numpy()[:requests].astype(np.int32)
-    pages = -(-int(lengths.max(initial=1)) // page_size)
+    entry = page_size if ranks is None else page_size * ranks.count  # tokens of one
+    pages = -(-int(lengths.max(initial=1)) // entry)
     table = common.block_table_tensor[:requests, :pages]
-    return PagedWork(table, None, lengths, indptr, on_host(table, lengths, page_size)), int(starts[-1])
+    return PagedWork(table, None, lengths, indptr, on_host(table, lengths, entry), ranks=ranks), int(starts[-1])
 
 
 _CALLER = "a layer of vLLM"  # in errors
@@ -47,10 +53,16 @@ class Planner:
     are of requests with as many queries each: one, or one more than a chain of drafts has."""
 
     def __init__(
-        self, device: torch.device, page_size: int, tokens: int, lengths_are_exact: bool, layers: int = 0
+        self,
+        device: torch.device,
+        page_size: int,
+        tokens: int,
+        lengths_are_exact: bool,
+        layers: int = 0,
+        ranks: Ranks | None = None,
     ) -> None:
-        """`tokens`: the most of all requests."""
-        self._device, self._page_size, self._layers = device, page_size, layers
+        """`tokens`: the most of all requests, on one rank."""
+        self._device, self._page_size, self._layers, self._ranks = device, page_size, layers, ranks
         self._tokens, self._lengths_are_exact = tokens, lengths_are_exact
         self._eager = Steps(_CALLER, device)
         self._of_graphs: dict[tuple[int, int], Steps] = {}  # by requests, and queries of each
@@ -63,7 +75,7 @@ class Planner:
 
     def plan(self, common: Any, variants: Iterable[Variant], most: int | None = None) -> DeftMetadata:
         """`most`: only the first requests of the step, so many."""
-        work, queries = work_of(common, self._page_size, self._lengths_are_exact, most)
+        work, queries = work_of(common, self._page_size, self._lengths_are_exact, most, self._ranks)
         steps, key = self._eager, (common.num_reqs, common.max_query_len)
         if key in self._of_graphs and common.num_reqs * common.max_query_len == common.num_actual_tokens:
             steps = self._of_graphs[key]
@@ -80,8 +92,9 @@ def planner_of(vllm_config: Any, kv_cache_spec: Any, layers: int, device: torch.
     tokens = scheduler.max_num_seqs * vllm_config.model_config.max_model_len
     if cache.num_gpu_blocks:
         tokens = min(tokens, cache.num_gpu_blocks * cache.block_size)
+    ranks = ranks_of(vllm_config, kv_cache_spec.block_size)
     # With drafts, lengths on the host are those of all drafts being accepted.
-    return Planner(device, kv_cache_spec.block_size, tokens, vllm_config.speculative_config is None, layers)
+    return Planner(device, kv_cache_spec.block_size, tokens, vllm_config.speculative_config is None, layers, ranks)
 
 
 def variants_of(vllm_config: Any, kv_cache_spec: Any, layer_names: Iterable[str]) -> frozenset[Variant]:
