@@ -69,7 +69,7 @@ private:
   /// The unit's tiles. Each is found, and asked to come to L2, before the slot of the one before it is free,
   /// and its first tokens are on their way when that one is done.
   __device__ __forceinline__ void convertTiles(const Unit &unit, int heads) const {
-    sm90::RunWindow runs(args_.runs + unit.item.runBegin, unit.item.runCount, lane_);
+    typename Copying::Tokens tokens(args_, unit.item, lane_);
     __shared__ TileBounds bounds[Copying::kWarps];
     __shared__ Source sources[Copying::kWarps][2]; // of tiles of even steps, and of odd ones
     Copying::keepBounds(unit.item, heads, bounds[warp_]);
@@ -80,7 +80,7 @@ private:
       int next = unit.step + index; // the same again after the last, so that there is one way
       if (index + 1 < tilesOf<Config>(unit.item)) {
         ++next;
-        isNextHidden = find(unit, runs, index + 1, bounds[warp_], sources[warp_][next % 2]);
+        isNextHidden = find(unit, tokens, index + 1, bounds[warp_], sources[warp_][next % 2]);
       }
       if (index < 0) {
         rows.load(sources[warp_][next % 2], columnOf(next), 0);
@@ -96,19 +96,18 @@ private:
   __device__ __forceinline__ int columnOf(int step) const { return (step + warp_) % 2 * L::kHalfBlocks * 64; }
 
   /// A tile of the unit. It is on its way to L2 then, and its facts are written. True: nobody sees it.
-  __device__ __forceinline__ bool find(const Unit &unit, sm90::RunWindow &runs, int index,
+  __device__ __forceinline__ bool find(const Unit &unit, typename Copying::Tokens &tokens, int index,
                                        const TileBounds &bounds, Source &to) const {
     const int step = unit.step + index;
     Tile tile;
-    Copying::find(unit.item, runs, index, tile);
+    Copying::find(unit.item, tokens, index, tile);
     Copying::lookUpPages(tile);
-    const TokenBounds tokens = Copying::boundsOf(tile);
-    const bool isHidden = !Copying::mayBeSeen(tokens, bounds);
+    const TokenBounds seen = Copying::boundsOf(tile);
+    const bool isHidden = Copying::isHidden(tile, seen, bounds);
     if (isHidden)
       tile.token[0].visible = tile.token[1].visible = sm90::kNobody;
     if (warp_ == 0) // the slot is free: this warp has waited for the tile before the last one
-      sm90::writeTileFacts<Config, Variant>(ring_.slot(step), tile.token, tokens, kRopeIsCopied, false,
-                                            lane_);
+      sm90::writeTileFacts<Config, Variant>(ring_.slot(step), tile.token, seen, kRopeIsCopied, false, lane_);
     const auto place = half() == 0 ? Copying::placeOf(tile, 0) : Copying::placeOf(tile, 1);
     const unsigned row = tokenPlace<Config>(args_.kCache, 0, place.page, place.inPage);
     const unsigned rope = kRopeIsCopied ? row : tokenPlace<Config>(args_.vCache, 0, place.page, place.inPage);
