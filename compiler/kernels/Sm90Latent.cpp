@@ -108,6 +108,7 @@ std::vector<TunedPhases> tunedPhases(const KernelShape &) {
 } // namespace
 
 PhaseConfig sm90LatentSparse() { return phaseNamed("sparse"); }
+PhaseConfig sm90LatentUnited() { return phaseNamed("united"); }
 
 constinit const Family sm90_latent{
     .name = "sm90_latent",

@@ -88,6 +88,8 @@ std::string sparseTileText(const PhaseConfig &tile) {
 support::Result<PhaseConfig> unitedPhase(const KernelShape &shape, const target::Target &target) {
   constexpr int kMostOfSm90 = 128; // columns: with more there are no registers for what tells of tokens
   constexpr int kMostRows = 128, kLeastWarps = 4;
+  if (shape.listsAreGiven)
+    return firstLegal({sm90LatentUnited()}, shape, target);
   const PhaseConfig hopper{"united", -1, config::Family::Sm90, kMostRows, 64, /*stages=*/4, /*warps=*/12};
   if (std::max(shape.tensors.k.dim, shape.tensors.v.dim) <= kMostOfSm90 && checkPhase(shape, hopper, &target))
     return hopper;

@@ -27,10 +27,13 @@ std::string sparseTileText(const PhaseConfig &tile);
 
 /// Likewise of the kernel that reads unions of lists: a tile has the rows of as many queries as may be in
 /// one, up to 128 rows, so that a shared token is read once.
-/// Of family sm90 where that is legal: products are what the other one waits for.
+/// Of family sm90 where that is legal: products are what the other one waits for. Of lists that a caller
+/// hands over it is of family sm90_latent, or there is none.
 support::Result<PhaseConfig> unitedPhase(const KernelShape &shape, const target::Target &target);
 
 /// Whether the device writes into its items which tokens they have (templates/deft/union_abi.h).
-inline bool writesUnionItems(const PhaseConfig &united) { return united.family == config::Family::Sm90; }
+inline bool writesUnionItems(const PhaseConfig &united) {
+  return united.family == config::Family::Sm90 || united.family == config::Family::Sm90Latent;
+}
 
 } // namespace deft::kernels

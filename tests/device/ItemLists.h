@@ -26,7 +26,7 @@ template <class Config> class ItemLists {
 public:
   static constexpr bool kAreThere = requires { Config::kLists; };
   static constexpr bool kAreUnions = requires { requires Config::kReadsUnions; };
-  static constexpr bool kAreGiven = requires { requires Config::kListsAreGiven; };
+  static constexpr bool kAreGiven = !kAreUnions && requires { requires Config::kListsAreGiven; };
   static constexpr bool kAreTold =
       kAreUnions && Config::kTileKv == 64; ///< their items, as family sm90 wants it
 

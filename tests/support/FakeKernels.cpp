@@ -278,9 +278,55 @@ void select(const Variant &variant, const abi::SelectArgs &args, unsigned lists)
   }
 }
 
+namespace {
+
+/// Of lists that a caller hands over: a slot once for all that list it, and once for each that lists it
+/// again.
+void uniteGiven(const abi::UniteArgs &args, unsigned blocks) {
+  const int budget = args.selected->budget;
+  for (unsigned block = 0; block < blocks; ++block) {
+    const abi::Union &one = args.unions.unions[block];
+    if (one.queryCount == 0)
+      return;
+    const auto begin = static_cast<int>(beginOf(one, 1, 0, budget));
+    std::vector<std::pair<int, unsigned>> tokens; // slots, and who reads them
+    std::map<int, std::size_t> firstOf;
+    for (int query = 0; query < one.queryCount; ++query) {
+      const int *list = args.pageTable + args.unions.callerIndex[one.queryBegin + query] * budget;
+      const unsigned reader = 1u << query;
+      for (int i = 0; i < budget; ++i) {
+        if (list[i] < 0)
+          continue;
+        const auto [known, isNew] = firstOf.try_emplace(list[i], tokens.size());
+        if (isNew || (tokens[known->second].second & reader) != 0)
+          tokens.emplace_back(list[i], reader);
+        else
+          tokens[known->second].second |= reader;
+      }
+    }
+    const auto count = static_cast<int>(tokens.size());
+    for (int t = 0; t < count; ++t) {
+      args.unions.places[begin + t] = tokens[static_cast<std::size_t>(t)].first;
+      args.unions.readers[begin + t] = tokens[static_cast<std::size_t>(t)].second;
+    }
+    args.unions.counts[block] = count;
+    const int part = (count + one.parts - 1) / one.parts;
+    for (int i = 0; i < one.parts; ++i) {
+      abi::Item &item = args.items[one.itemBegin + i];
+      const int own = std::clamp(count - i * part, 0, part);
+      item.tokens = std::max(own, 1);
+      item.commonTokens = own > 0 ? begin + i * part : abi::kNoTokens;
+    }
+  }
+}
+
+} // namespace
+
 void unite(const Variant &variant, const abi::UniteArgs &args, unsigned blocks) {
   const int lists = listsOf(variant);
   const abi::Selected &selected = *args.selected;
+  if (selected.counts == nullptr)
+    return uniteGiven(args, blocks);
   for (unsigned block = 0; block < blocks; ++block) {
     const abi::Union &one = args.unions.unions[static_cast<int>(block) / lists];
     if (one.queryCount == 0)

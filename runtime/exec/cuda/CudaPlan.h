@@ -33,6 +33,8 @@ struct CudaPlanOptions {
   int freeRuns = 0;
   /// Tokens of a list, where runs are to select: see runSelecting(). 0: none does.
   int budget = 0;
+  /// Of lists that a caller hands over: UnionShape::overlap. 0: each is read by itself.
+  double listOverlap = 0;
   /// Whether what is read of lists is cut alike for every number of queries.
   bool isInvariant = false;
   /// What lists are cut by in place of what the kernels were loaded with; for who measures.

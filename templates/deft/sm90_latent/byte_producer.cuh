@@ -105,9 +105,9 @@ private:
     const TokenBounds seen = Copying::boundsOf(tile);
     const bool isHidden = Copying::isHidden(tile, seen, bounds);
     if (isHidden)
-      tile.token[0].visible = tile.token[1].visible = sm90::kNobody;
+      Copying::hide(tile);
     if (warp_ == 0) // the slot is free: this warp has waited for the tile before the last one
-      sm90::writeTileFacts<Config, Variant>(ring_.slot(step), tile.token, seen, kRopeIsCopied, false, lane_);
+      writeTileFacts<Config, Variant>(ring_.slot(step), tile.token, seen, kRopeIsCopied, false, lane_);
     const auto place = half() == 0 ? Copying::placeOf(tile, 0) : Copying::placeOf(tile, 1);
     const unsigned row = tokenPlace<Config>(args_.kCache, 0, place.page, place.inPage);
     const unsigned rope = kRopeIsCopied ? row : tokenPlace<Config>(args_.vCache, 0, place.page, place.inPage);

@@ -28,7 +28,7 @@ protected:
   using Params = typename Variant::Params;
   using L = Layout<Config>;
   using Token = sm90::Token;
-  using Tokens = UnitTokens<Config>;
+  using Tokens = UnitTokens<Config, Variant>;
   static constexpr int kWarps = 4;
   static constexpr bool kNeedsDepth = kMaskReadsDepth<Variant> || HasValueFactor<Variant> ||
                                       (Variant::kHasScore && !FormOf<Variant>::kIsKnown);
@@ -148,8 +148,7 @@ protected:
                                              unsigned before) const {
     if (step >= kSlots)
       ptx::mbarrierWait(ring_.empty(step, kOwn), before);
-    sm90::writeTileFacts<Config, Variant>(ring_.slot(step), tile.token, boundsOf(tile), isGathered, false,
-                                          lane_);
+    writeTileFacts<Config, Variant>(ring_.slot(step), tile.token, boundsOf(tile), isGathered, false, lane_);
     __syncwarp();
     if (lane_ == 0)
       ptx::mbarrierArrive(ring_.full(step, kOther));
@@ -220,9 +219,14 @@ protected:
   __device__ __forceinline__ bool isHidden(const Tile &tile, const TokenBounds &tokens,
                                            const TileBounds &bounds) const {
     if constexpr (kHasSlots<Config>) // of a list, which may have none there
-      if (__all_sync(~0u, tile.token[0].visible == sm90::kNobody && tile.token[1].visible == sm90::kNobody))
+      if (__all_sync(~0u,
+                     tile.token[0].visible == kUnseen<Config> && tile.token[1].visible == kUnseen<Config>))
         return true;
     return !mayBeSeen(tokens, bounds);
+  }
+
+  static __device__ __forceinline__ void hide(Tile &tile) {
+    tile.token[0].visible = tile.token[1].visible = kUnseen<Config>;
   }
 
   static __device__ __forceinline__ void find(const abi::Item &item, Tokens &tokens, int index, Tile &tile) {

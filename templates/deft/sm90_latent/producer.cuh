@@ -75,7 +75,7 @@ private:
       lookUpPages(tile);
       const bool isHidden = Copying::isHidden(tile, boundsOf(tile), bounds[warp_]);
       if (isHidden)
-        tile.token[0].visible = tile.token[1].visible = sm90::kNobody;
+        Copying::hide(tile);
       const unsigned before = Ring<Config>::parity(step) ^ 1;
       if (step >= kSlots)
         ptx::mbarrierWait(ring_.empty(step, part()), before);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "deft/common/given_lists.cuh"
+#include "deft/common/row_place.cuh"
 #include "deft/ptx/prefetch.cuh"
 #include "deft/select_abi.h"
 #include "deft/sm90/run_window.cuh"
@@ -13,7 +14,10 @@ namespace deft::sm90_latent {
 /// Whether tokens are slots of the cache, and not places in a page table.
 template <class Config> constexpr bool kHasSlots = kListsAreGiven<Config>;
 
-template <class Config, bool = kHasSlots<Config>> class UnitTokens {
+/// What stands for who sees a token that nobody sees: an interval of queries, of unions their bits.
+template <class Config> constexpr unsigned kUnseen = kReadsUnions<Config> ? 0u : sm90::kNobody;
+
+template <class Config, class Variant, bool = kHasSlots<Config>> class UnitTokens {
 public:
   __device__ __forceinline__ UnitTokens(const abi::AttendArgs &args, const abi::Item &item, int lane)
       : runs_(args.runs + item.runBegin, item.runCount, lane), lane_(lane) {}
@@ -24,7 +28,7 @@ public:
       const int first = index * Config::kTileKv + half * 32;
       token[half] = runs_.find(first, tokens - 1);
       if (first + lane_ >= tokens)
-        token[half].visible = sm90::kNobody;
+        token[half].visible = kUnseen<Config>;
     }
   }
 
@@ -36,7 +40,7 @@ private:
 /// An item's part of its only query's list (select_abi.h says what such an item is). Where the list has none,
 /// a token of the tile stands in that the list has: what lies elsewhere in the cache may be NaN, which no
 /// weight takes away.
-template <class Config> class UnitTokens<Config, true> {
+template <class Config, class Variant> class UnitTokens<Config, Variant, true> {
 public:
   __device__ __forceinline__ UnitTokens(const abi::AttendArgs &args, const abi::Item &item, int lane)
       : list_(args.pageTable + static_cast<long long>(item.runBegin) * args.selected->budget +
@@ -60,7 +64,7 @@ public:
 #pragma unroll
     for (int half = 0; half < 2; ++half)
       token[half] = slot[half] >= 0 ? sm90::Token{slot[half], 0, 0, sm90::viewersOf(0, 1, false)}
-                                    : sm90::Token{max(standIn, 0), 0, 0, sm90::kNobody};
+                                    : sm90::Token{max(standIn, 0), 0, 0, kUnseen<Config>};
   }
 
 private:
