@@ -87,7 +87,7 @@ private:
         start(rows, next, step + 1);
       }
       if (!next.isHidden)
-        rows.loadScales(next.place, 0); // again after the last, so that there is one way
+        rows.loadScales(next.place); // again after the last, so that there is one way
       source = next;
     }
   }

@@ -25,11 +25,12 @@ template <class Config> class ByteRows {
   static constexpr int kPieces = Config::kValueDim / kPieceBytes; ///< of a token
   static constexpr int kTokensOfCopy = 32 / kPieces;              ///< that all lanes copy at once
   static constexpr bool kIsScaled = kHasScales<Config>;
-  static constexpr int kScaleColumns = kIsScaled ? kScaleColumnsOf<Config> : 128;
-  /// Whether the columns that a row of bytes has in a block share a scale. A lane then holds all scales of
-  /// its token, else one for each of its pieces.
-  static constexpr bool kSharesScale = kScaleColumns % 128 == 0;
-  static constexpr int kScales = kSharesScale ? Config::kValueDim / kScaleColumns : L::kHalfBlocks;
+  static constexpr int kScaleColumns = kIsScaled ? kScaleColumnsOf<Config> : Config::kValueDim;
+  static constexpr int kScales = Config::kValueDim / kScaleColumns; ///< of a token
+  /// Whether all columns of a block share a scale. Lanes then hold those of all tokens: of a token, two lanes
+  /// have every other one.
+  static constexpr bool kHoldsScales = kIsScaled && kScaleColumns % 64 == 0;
+  static constexpr int kHeld = kHoldsScales ? kScales / 2 : 1;
   static_assert(kScaleColumns % kPieceBytes == 0, "a piece has one scale");
 
 public:
@@ -79,13 +80,19 @@ public:
     }
   }
 
-  /// The scales of a group of tokens come to registers.
-  __device__ __forceinline__ void loadScales(const BytePlace &place, int group) {
-    loadScales(place, group, scale_);
+  /// Asks for the scales of the warp's tokens.
+  __device__ __forceinline__ void loadScales(const BytePlace &place) {
+    if constexpr (kHoldsScales) {
+      const unsigned row = __shfl_sync(~0u, place.row, firstLane() + lane_ / 2);
+      const float *const first = &scaleOf<Config>(rowAt(args_.k, row), 0) + lane_ % 2;
+#pragma unroll
+      for (int i = 0; i < kHeld; ++i)
+        held_[i] = ptx::loadNow(first + 2 * i);
+    }
   }
 
-  /// A group that has landed, whose scales are in registers; those of the next group are then.
-  __device__ __forceinline__ void convert(const BytePlace &place, int step, int group) {
+  /// A group that has landed, of a tile whose scales have been asked for.
+  __device__ __forceinline__ void convert(const BytePlace &place, int step, int group) const {
     const int token = tokenOf(group), piece = lane_ % 4, odd = lane_ / 8 % 2;
     char *const tile = ring_.shared + (ring_.tile(step) - ring_.base) + group / 2 * kEightRows + token * 128;
     const char *const from = tile + landing(step) + ((odd * 4 + piece) ^ token) * 16;
@@ -93,20 +100,13 @@ public:
 #pragma unroll
     for (int i = 0; i < L::kHalfBlocks; ++i)
       bytes[i] = *reinterpret_cast<const uint4 *>(from + i * kBlockBytes);
-    float next[kScales];
-    if (kIsScaled && group + 1 < kGroups)
-      loadScales(place, group + 1, next);
+    float scale[L::kHalfBlocks];
+    findScales(place, group, scale);
     __syncwarp(); // rows are written where others have been read
     char *const to = tile + warp_ * kTokens * 128 + odd * kBlockBytes;
 #pragma unroll
     for (int i = 0; i < L::kHalfBlocks; ++i)
-      write<kIsScaled>(to + 2 * i * kBlockBytes, token, bytes[i],
-                       scale_[kSharesScale ? i * 128 / kScaleColumns : i]);
-    if (kIsScaled && group + 1 < kGroups) {
-#pragma unroll
-      for (int i = 0; i < kScales; ++i)
-        scale_[i] = next[i];
-    }
+      write<kIsScaled>(to + 2 * i * kBlockBytes, token, bytes[i], scale[i]);
   }
 
   /// The same of what startRope() has brought, for all tokens of the warp.
@@ -153,25 +153,20 @@ private:
     return static_cast<unsigned>(((4 + lane_ % 4) ^ ropeToken()) * 16);
   }
 
-  __device__ __forceinline__ void loadScales(const BytePlace &place, int group, float (&to)[kScales]) const {
-    if constexpr (kIsScaled) {
-      const char *const row =
-          rowAt(args_.k, __shfl_sync(~0u, place.row, firstLane() + group / 2 * 8 + tokenOf(group)));
-      if constexpr (kSharesScale) {
+  /// Of each of a lane's pieces of its token. Where lanes do not hold them, they are loaded here.
+  __device__ __forceinline__ void findScales(const BytePlace &place, int group,
+                                             float (&scale)[L::kHalfBlocks]) const {
+    const int token = group / 2 * 8 + tokenOf(group), column = lane_ / 8 % 2 * 64 + lane_ % 4 * kPieceBytes;
+    if constexpr (kHoldsScales) {
 #pragma unroll
-        for (int i = 0; i < kScales; i += 4) { // rule A11: their number is a multiple of 4
-          const uint4 four = ptx::loadNow(reinterpret_cast<const uint4 *>(row + Config::kValueDim) + i / 4);
-          to[i] = __uint_as_float(four.x);
-          to[i + 1] = __uint_as_float(four.y);
-          to[i + 2] = __uint_as_float(four.z);
-          to[i + 3] = __uint_as_float(four.w);
-        }
-      } else {
-        const int first = lane_ / 8 % 2 * 64 + lane_ % 4 * kPieceBytes;
+      for (int i = 0; i < L::kHalfBlocks; ++i)
+        scale[i] = __shfl_sync(~0u, held_[i * 128 / kScaleColumns / 2],
+                               2 * token + (i * 128 + column) / kScaleColumns % 2);
+    } else if constexpr (kIsScaled) {
+      const char *const row = rowAt(args_.k, __shfl_sync(~0u, place.row, firstLane() + token));
 #pragma unroll
-        for (int i = 0; i < kScales; ++i)
-          to[i] = ptx::loadNow(&scaleOf<Config>(row, i * 128 + first));
-      }
+      for (int i = 0; i < L::kHalfBlocks; ++i)
+        scale[i] = ptx::loadNow(&scaleOf<Config>(row, i * 128 + column));
     }
   }
 
@@ -188,7 +183,7 @@ private:
   const abi::AttendArgs &args_;
   const Ring<Config> &ring_;
   const int warp_, lane_;
-  float scale_[kScales] = {};
+  float held_[kHeld] = {};
 };
 
 } // namespace deft::sm90_latent
