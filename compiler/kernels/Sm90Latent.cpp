@@ -1,3 +1,5 @@
+#include "compiler/kernels/Sm90Latent.h"
+
 #include "compiler/kernels/LatentRules.h"
 
 #include <string>
@@ -87,7 +89,10 @@ TileCost tileCost(const PhaseConfig &, int, const config::CostCoefficients &cost
   return {.gflops = kRateShare * cost.wgmmaBlockGflops, .itemShare = kItemShare};
 }
 
-PhaseConfig onlyPhase() { return {"tiles", -1, config::Family::Sm90Latent, kTile, kTile, kSlots, kWarps}; }
+PhaseConfig phaseNamed(const char *name) {
+  return {name, -1, config::Family::Sm90Latent, kTile, kTile, kSlots, kWarps};
+}
+PhaseConfig onlyPhase() { return phaseNamed("tiles"); }
 
 std::vector<DefaultKernel> defaults(const KernelShape &shape, const target::Target *target) {
   if (brokenRule({shape, onlyPhase(), target, sm90_latent}))
@@ -101,6 +106,9 @@ std::vector<TunedPhases> tunedPhases(const KernelShape &) {
 }
 
 } // namespace
+
+PhaseConfig sm90LatentSparse() { return phaseNamed("sparse"); }
+PhaseConfig sm90LatentUnited() { return phaseNamed("united"); }
 
 constinit const Family sm90_latent{
     .name = "sm90_latent",

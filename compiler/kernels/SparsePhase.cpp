@@ -2,6 +2,7 @@
 
 #include "compiler/kernels/Legality.h"
 #include "compiler/kernels/Sm80Latent.h"
+#include "compiler/kernels/Sm90Latent.h"
 #include "templates/deft/union_abi.h"
 
 #include <algorithm>
@@ -20,6 +21,14 @@ support::Result<PhaseConfig> firstLegal(const std::vector<PhaseConfig> &phases, 
   return checkPhase(shape, phases.front(), &target).error();
 }
 
+/// Of lists that a caller hands over. By wgmma where that is legal: an item of few rows takes as long as one
+/// of 64, and dense attention over as many tokens is faster so, with 8 heads, too.
+support::Result<PhaseConfig> givenListPhase(const KernelShape &shape, const target::Target &target) {
+  const PhaseConfig hopper = sm90LatentSparse();
+  return checkPhase(shape, hopper, &target) ? hopper
+                                            : firstLegal(sm80LatentSparse(shape, target), shape, target);
+}
+
 } // namespace
 
 support::Result<PhaseConfig> sparsePhase(const KernelShape &shape, const target::Target &target) {
@@ -31,7 +40,7 @@ support::Result<PhaseConfig> sparsePhase(const KernelShape &shape, const target:
                                      "GPUs read lists by `caller` from latent caches only",
                                      "let the spec select, or use a CPU"};
   if (isLatent)
-    return firstLegal(sm80LatentSparse(shape, target), shape, target);
+    return givenListPhase(shape, target);
   const int rows = shape.fewestRows(), rowWarps = rows / 16;
   std::vector<PhaseConfig> phases;
   for (const int tokens : {64, 32, 16}) {
@@ -79,6 +88,8 @@ std::string sparseTileText(const PhaseConfig &tile) {
 support::Result<PhaseConfig> unitedPhase(const KernelShape &shape, const target::Target &target) {
   constexpr int kMostOfSm90 = 128; // columns: with more there are no registers for what tells of tokens
   constexpr int kMostRows = 128, kLeastWarps = 4;
+  if (shape.listsAreGiven)
+    return firstLegal({sm90LatentUnited()}, shape, target);
   const PhaseConfig hopper{"united", -1, config::Family::Sm90, kMostRows, 64, /*stages=*/4, /*warps=*/12};
   if (std::max(shape.tensors.k.dim, shape.tensors.v.dim) <= kMostOfSm90 && checkPhase(shape, hopper, &target))
     return hopper;

@@ -41,6 +41,7 @@ struct GpuPlanOptions {
   deft_gpu_plan_options own = {};
 
   bool isInvariant() const { return plan.is_invariant != 0; }
+  double listOverlap() const { return own.list_overlap / 100.0; }
 };
 Result<GpuPlanOptions> gpuPlanOptionsOf(const deft_gpu_plan_options *given, const spec::Variant &variant);
 

@@ -258,6 +258,11 @@ Result<GpuPlanOptions> gpuPlanOptionsOf(const deft_gpu_plan_options *given, cons
   if (own->budget != 0)
     if (auto checked = exec::checkBudget(variant, own->budget); !checked)
       return checked.error();
+  if (auto checked = checkRange("deft_gpu_plan_options::list_overlap", own->list_overlap, 0, 100); !checked)
+    return checked.error();
+  if (own->list_overlap > 0 && !variant.readsGivenLists())
+    return wrong("deft_gpu_plan_options::list_overlap",
+                 "is given, but `" + variant.name + "` has no lists by `caller`", "leave it 0");
   return GpuPlanOptions{*plan, *own};
 }
 
@@ -274,6 +279,7 @@ Result<std::unique_ptr<deft_gpu_plan>> makeGpuPlan(const deft_gpu_attention &att
   onDevice.freeRuns = options->own.runs_ahead;
   onDevice.checksPages = options->own.checks_pages != 0;
   onDevice.budget = options->own.budget;
+  onDevice.listOverlap = options->listOverlap();
   onDevice.isInvariant = options->isInvariant();
   if (followsLengths)
     onDevice.growth = {.slack = options->own.slack, .pageSize = exec::pageSizeOf(variant)};

@@ -102,7 +102,8 @@ Result<RoomSize> roomFor(const deft_gpu_attention &attention, int requests, int 
   exec::PlanRoom room = roomOf(size.room, kernels.phases());
   room.growsOnDevice = options.own.follows_lengths != 0;
   if (budget > 0) {
-    const auto selecting = exec::PlanSelecting::create(kernels, budget, options.isInvariant());
+    const auto selecting =
+        exec::PlanSelecting::create(kernels, budget, options.isInvariant(), options.listOverlap());
     if (!selecting)
       return selecting.error();
     selecting->completeRoom(room);

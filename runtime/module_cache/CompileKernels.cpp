@@ -6,10 +6,12 @@
 #include "compiler/kernels/Legality.h"
 #include "compiler/kernels/SharedMemory.h"
 #include "compiler/kernels/SparsePhase.h"
+#include "compiler/support/InOrder.h"
 #include "compiler/support/Log.h"
 #include "compiler/support/NvtxRange.h"
 
 #include <future>
+#include <optional>
 
 namespace deft::module_cache {
 
@@ -80,6 +82,42 @@ private:
   const nvrtc::CompileOptions &options_;
   const codegen::cuda::VariantSource &source_;
   const config::Config &config_;
+};
+
+/// The kernels that make unions of lists and read them, while they are compiled.
+struct ComingUnions {
+  codegen::cuda::UniteShape shape;
+  config::PhaseConfig phase;
+  Compiling::Coming unite, attend;
+
+  /// None: each query's lists are read by themselves.
+  static std::optional<ComingUnions> start(const Compiling &compiling,
+                                           const codegen::cuda::VariantSource &source,
+                                           const target::Target &target) {
+    if (!source.unites())
+      return {};
+    const auto phase = kernels::unitedPhase(source.shape(), target);
+    if (!phase)
+      return {};
+    constexpr auto kLayer = codegen::cuda::Layer::United;
+    const auto shape = codegen::cuda::UniteShape::of(source, target);
+    return ComingUnions{
+        shape, *phase,
+        compiling.start(codegen::cuda::uniteEntry(source), codegen::cuda::instantiateUnite(source, shape)),
+        compiling.start(codegen::cuda::attendEntry(source, *phase, kLayer),
+                        codegen::cuda::instantiateAttend(source, *phase, config::Order::FromRoot,
+                                                         kernels::families(), kLayer))};
+  }
+
+  Result<void> take(const Compiling &compiling, package::UnitingKernels &kernels) {
+    kernels.blocksOfList = shape.blocksOfList;
+    kernels.phase = phase;
+    return support::inOrder(
+        [&] {
+          return Compiling::take(unite, codegen::cuda::UniteShape::kThreads, shape.smemBytes, kernels.unite);
+        },
+        [&] { return compiling.takePhase(attend, phase, kernels.attend); });
+  }
 };
 
 } // namespace
@@ -156,6 +194,8 @@ Result<KernelSet> compileLayers(CubinCache *cache, const nvrtc::Nvrtc &nvrtc,
       sparseShape ? Result<config::PhaseConfig>(*sparseShape) : kernels::sparsePhase(source.shape(), target);
   if (!sparsePhase)
     return sparsePhase.error();
+  const Compiling compiling(cache, nvrtc, target, options, source, config);
+  auto unions = ComingUnions::start(compiling, source, target);
   if (source.listsAreGiven) {
     auto sparse = compileSparse(cache, nvrtc, source, *sparsePhase, target, options);
     if (!sparse)
@@ -163,29 +203,17 @@ Result<KernelSet> compileLayers(CubinCache *cache, const nvrtc::Nvrtc &nvrtc,
     package::SelectingKernels &selecting = set->selecting.emplace();
     selecting.sparse = std::move(*sparse);
     selecting.sparsePhase = *sparsePhase;
+    if (unions)
+      if (auto taken = unions->take(compiling, selecting.uniting.emplace()); !taken)
+        return taken.error();
     return set;
   }
   const auto shape = codegen::cuda::SelectShape::of(target);
-  const Compiling compiling(cache, nvrtc, target, options, source, config);
   auto attend = compiling.startPhases(codegen::cuda::Layer::Selecting);
   auto select =
       compiling.start(codegen::cuda::selectEntry(source), codegen::cuda::instantiateSelect(source, shape));
   auto sparse = std::async(
       std::launch::async, [&] { return compileSparse(cache, nvrtc, source, *sparsePhase, target, options); });
-
-  using codegen::cuda::UniteShape;
-  const auto uniteShape = UniteShape::of(target);
-  const auto unitedPhase = kernels::unitedPhase(source.shape(), target);
-  const bool unites = source.unites() && unitedPhase;
-  Compiling::Coming unite, united;
-  if (unites) {
-    unite = compiling.start(codegen::cuda::uniteEntry(source),
-                            codegen::cuda::instantiateUnite(source, uniteShape));
-    united =
-        compiling.start(codegen::cuda::attendEntry(source, *unitedPhase, codegen::cuda::Layer::United),
-                        codegen::cuda::instantiateAttend(source, *unitedPhase, config::Order::FromRoot,
-                                                         kernels::families(), codegen::cuda::Layer::United));
-  }
 
   package::SelectingKernels &selecting = set->selecting.emplace();
   selecting.blocksOfList = shape.blocksOfList;
@@ -200,16 +228,9 @@ Result<KernelSet> compileLayers(CubinCache *cache, const nvrtc::Nvrtc &nvrtc,
   if (!compiledSparse)
     return compiledSparse.error();
   selecting.sparse = std::move(*compiledSparse);
-  if (!unites)
-    return set;
-  package::UnitingKernels &uniting = selecting.uniting.emplace();
-  uniting.blocksOfList = uniteShape.blocksOfList;
-  uniting.phase = *unitedPhase;
-  if (auto taken = Compiling::take(unite, UniteShape::kThreads, UniteShape::kSmemBytes, uniting.unite);
-      !taken)
-    return taken.error();
-  if (auto taken = compiling.takePhase(united, *unitedPhase, uniting.attend); !taken)
-    return taken.error();
+  if (unions)
+    if (auto taken = unions->take(compiling, selecting.uniting.emplace()); !taken)
+      return taken.error();
   return set;
 }
 

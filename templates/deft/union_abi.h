@@ -8,6 +8,8 @@ struct Item;
 struct Selected;
 
 constexpr int kMostUnited = 32; ///< queries of a union: one bit each
+/// Where a caller hands over the lists, of a union: queries, and entries of their lists.
+constexpr int kMostGivenUnited = 16, kMostGivenListed = 16384;
 
 /// Queries that follow each other in the plan's order and whose paths are the same tokens up to a position.
 struct Union {
@@ -36,11 +38,14 @@ struct Unions {
 
 /// What deft_<variant>_unite is launched with: for each list of each union a block, or a cluster.
 struct UniteArgs {
-  const Selected *selected; ///< whose page table is not set
+  const Selected *selected; ///< whose page table is not set, and of whom a caller's lists need the budget
   Unions unions;
-  const int *pageTable;
+  const int *pageTable; ///< or the lists that a caller hands over
   Item *items; ///< of unions, into which their tokens are written; null: the kernel that reads them finds it
 };
+
+// Of lists that a caller hands over (select_abi.h) a union has no positions, and its tokens stand in the
+// order of its queries' lists, each where the first list has it.
 
 // An item of a union (abi.h) has its queries and a part of the union's tokens: equal ones, cut on the device,
 // where their number is known.

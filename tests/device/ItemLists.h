@@ -26,7 +26,7 @@ template <class Config> class ItemLists {
 public:
   static constexpr bool kAreThere = requires { Config::kLists; };
   static constexpr bool kAreUnions = requires { requires Config::kReadsUnions; };
-  static constexpr bool kAreGiven = requires { requires Config::kListsAreGiven; };
+  static constexpr bool kAreGiven = !kAreUnions && requires { requires Config::kListsAreGiven; };
   static constexpr bool kAreTold =
       kAreUnions && Config::kTileKv == 64; ///< their items, as family sm90 wants it
 
@@ -114,9 +114,12 @@ private:
       const std::size_t own = static_cast<std::size_t>(item.runBegin) * kLists + list;
       const std::size_t begin = beginOf(made.item, caller, list);
       counts_[own] = item.commonTokens;
+      const int all = made.item.tokens; // of which a list that is handed over may end sooner
+      const int end = kAreGiven && draw(random, 0, 2) == 0 ? draw(random, 0, all) : all;
       for (const ItemToken &token : made.tokens()) {
-        const unsigned readers =
-            kAreUnions ? drawReaders(random, token, made.item.queryCount) : draw(random, 0, 2) > 0;
+        const bool isBehind = static_cast<int>(readers_[own].size()) >= end;
+        const unsigned readers = kAreUnions ? drawReaders(random, token, made.item.queryCount)
+                                            : !isBehind && draw(random, 0, 2) > 0;
         readers_[own].push_back(readers);
         if (readers == 0 && !kAreGiven)
           continue;

@@ -90,6 +90,7 @@ inline int atomicMax(int *at, int mine) { return std::exchange(*at, std::max(*at
 inline unsigned atomicMax(unsigned *at, unsigned mine) { return std::exchange(*at, std::max(*at, mine)); }
 inline int atomicMin(int *at, int mine) { return std::exchange(*at, std::min(*at, mine)); }
 inline unsigned atomicOr(unsigned *at, unsigned mine) { return std::exchange(*at, *at | mine); }
+inline int atomicCAS(int *at, int wanted, int mine) { return std::exchange(*at, *at == wanted ? mine : *at); }
 inline int atomicAdd(int *at, int mine) { return std::exchange(*at, *at + mine); }
 
 inline void __syncthreads() { deft::test::Block::now().syncThreads(); }

@@ -11,8 +11,6 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
-#include <map>
-#include <stdexcept>
 #include <thread>
 #include <utility>
 
@@ -51,7 +49,6 @@ private:
   const std::uint16_t *memory_;
 };
 
-int listsOf(const Variant &variant) { return variant.lists > 0 ? variant.lists : variant.kvHeads; }
 int groupsOf(const Variant &variant) {
   return variant.worthGroups > 0 ? variant.worthGroups : variant.kvHeads;
 }
@@ -109,11 +106,6 @@ std::vector<Token> tokensOfList(const abi::AttendArgs &args, const abi::Item &it
     tokens.push_back({selected.places[at], selected.positions[at]});
   }
   return tokens;
-}
-
-/// Where a union's tokens for a list begin.
-long long beginOf(const abi::Union &one, int lists, int list, int budget) {
-  return (static_cast<long long>(one.before) * lists + list * one.queryCount) * budget;
 }
 
 /// Those of a union's part that the query of it reads.
@@ -275,60 +267,6 @@ void select(const Variant &variant, const abi::SelectArgs &args, unsigned lists)
       selected.places[first + static_cast<long long>(slot)] =
           size == 0 ? location : selected.pageTable[location / size] * size + location % size;
     }
-  }
-}
-
-void unite(const Variant &variant, const abi::UniteArgs &args, unsigned blocks) {
-  const int lists = listsOf(variant);
-  const abi::Selected &selected = *args.selected;
-  for (unsigned block = 0; block < blocks; ++block) {
-    const abi::Union &one = args.unions.unions[static_cast<int>(block) / lists];
-    if (one.queryCount == 0)
-      return;
-    const int list = static_cast<int>(block) % lists;
-    const long long begin = beginOf(one, lists, list, selected.budget);
-    long long to = begin;
-    const auto forOwn = [&](int query, const auto &f) {
-      const long long own =
-          static_cast<long long>(args.unions.callerIndex[one.queryBegin + query]) * lists + list;
-      for (int slot = 0; slot < selected.counts[own]; ++slot)
-        f(own * selected.budget + slot);
-    };
-    std::map<int, std::pair<int, unsigned>> shared; // of positions: the place, and who reads it
-    for (int query = 0; query < one.queryCount; ++query)
-      forOwn(query, [&](long long at) {
-        if (selected.positions[at] < one.sharedEnd) {
-          auto &[place, readers] = shared[selected.positions[at]];
-          if (readers != 0 && place != selected.places[at])
-            throw std::logic_error("what is shared lies in two places");
-          place = selected.places[at];
-          readers |= 1u << query;
-        }
-      });
-    const auto write = [&](int position, int place, unsigned readers) {
-      args.unions.positions[to] = position;
-      args.unions.places[to] = place;
-      args.unions.readers[to++] = readers;
-    };
-    for (const auto &[position, token] : shared)
-      write(position, token.first, token.second);
-    for (int query = 0; query < one.queryCount; ++query)
-      forOwn(query, [&](long long at) {
-        if (selected.positions[at] >= one.sharedEnd)
-          write(selected.positions[at], selected.places[at], 1u << query);
-      });
-    const int count = static_cast<int>(to - begin);
-    args.unions.counts[block] = count;
-    if (args.items == nullptr)
-      continue;
-    const int heads = variant.kvHeads / lists, part = (count + one.parts - 1) / one.parts;
-    for (int i = 0; i < one.parts; ++i)
-      for (int head = list * heads; head < (list + 1) * heads; ++head) {
-        abi::Item &item = args.items[one.itemBegin + i * variant.kvHeads + head];
-        const int tokens = std::clamp(count - i * part, 0, part);
-        item.tokens = std::max(tokens, 1);
-        item.commonTokens = tokens > 0 ? static_cast<int>(begin) + i * part : abi::kNoTokens;
-      }
   }
 }
 

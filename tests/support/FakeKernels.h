@@ -11,6 +11,13 @@
 /// The kernels of templates/deft in plain C++, one block after the other, for the fake driver.
 namespace deft::fake_cuda {
 
+/// The lists of a query.
+inline int listsOf(const Variant &variant) { return variant.lists > 0 ? variant.lists : variant.kvHeads; }
+/// Where the tokens of a union that belong to a list begin.
+inline long long beginOf(const abi::Union &one, int lists, int list, int budget) {
+  return (static_cast<long long>(one.before) * lists + list * one.queryCount) * budget;
+}
+
 /// Which attention of a variant that selects; other variants have only the full one.
 enum class Layer { Full, Selecting, Sparse, United };
 void attend(const Variant &variant, const abi::AttendArgs &args, unsigned blocks, Layer layer = Layer::Full);

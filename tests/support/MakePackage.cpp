@@ -80,7 +80,7 @@ int main(int argc, char **argv) {
           united && packaged.source.unites())
         selecting.uniting = {
             kernelOf(uniteEntry(packaged.source), codegen::cuda::UniteShape::kThreads),
-            codegen::cuda::UniteShape::of(target).blocksOfList,
+            codegen::cuda::UniteShape::of(packaged.source, target).blocksOfList,
             kernelOf(attendEntry(packaged.source, *united, codegen::cuda::Layer::United), 32 * united->warps),
             *united};
     }

@@ -116,7 +116,7 @@ std::string instantiateAttend(const VariantSource &source, const config::PhaseCo
     text.constant(layerText->constant, source.*layerText->value);
   if (layer == Layer::United)
     text.constant("kReadsUnions", true);
-  if (layer == Layer::Sparse && source.listsAreGiven)
+  if ((layer == Layer::Sparse || layer == Layer::United) && source.listsAreGiven)
     text.constant("kListsAreGiven", true);
   endConfig(text);
   if (!source.params.empty())
@@ -233,7 +233,7 @@ support::Result<KernelText> instantiateNamed(const VariantSource &source,
       return ofLists(kernels::sparsePhase(source.shape(), target), Layer::Sparse);
     if (source.unites()) {
       if (isNamed("unite"))
-        return KernelText{uniteEntry(source), instantiateUnite(source, UniteShape::of(target))};
+        return KernelText{uniteEntry(source), instantiateUnite(source, UniteShape::of(source, target))};
       if (isNamed("united"))
         return ofLists(kernels::unitedPhase(source.shape(), target), Layer::United);
     }

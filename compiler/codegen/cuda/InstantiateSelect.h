@@ -28,12 +28,13 @@ private:
 /// The shape of the kernel that makes unions of lists.
 struct UniteShape {
   int blocksOfList = 1; ///< as SelectShape's
+  int smemBytes = 4 * (kWindow + 32 + 32 + 2);
 
   static constexpr int kThreads = 1024;
-  static constexpr int kWindow = 8192; ///< positions at a time
-  static constexpr int kSmemBytes = 4 * (kWindow + 32 + 32 + 2);
+  static constexpr int kWindow = 8192;  ///< positions at a time
+  static constexpr int kPlaces = 24576; ///< for slots, of lists that a caller hands over
 
-  static UniteShape of(const target::Target &target);
+  static UniteShape of(const VariantSource &source, const target::Target &target);
 };
 
 /// deft_<variant>_select, and deft_<variant>_unite for variants with VariantSource::unites.

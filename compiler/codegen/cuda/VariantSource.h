@@ -26,8 +26,12 @@ struct VariantSource : kernels::KernelShape {
   std::string hooks;
 
   bool selects() const { return lists > 0; } ///< or is handed lists
-  /// Whether the lists of several queries may be read as one: all rows of a KV head read one list then.
-  bool unites() const { return selects() && !listsAreGiven && lists <= kvHeads; }
+  /// Whether the lists of several queries may be read as one: all rows of a KV head read one list then. Of
+  /// lists that a caller hands over, where a block has the rows of two queries.
+  bool unites() const {
+    return listsAreGiven ? tensors.valueInKey && 2 * queryHeads <= kMostRowsOfLatent
+                         : selects() && lists <= kvHeads;
+  }
   const kernels::KernelShape &shape() const { return *this; }
 };
 

@@ -41,6 +41,9 @@ Result<void> loadPhases(const std::shared_ptr<device::Device> &device,
 /// than one of a list, where the device writes items and where it does not (H200, 20 branches of 32,000
 /// tokens; docs/selection.md).
 constexpr double kMostReadWithItems = 0.5, kMostReadWithoutItems = 0.2;
+/// Of lists that a caller hands over, a token of a union takes as long as one of a list: a block's rows are
+/// the same. To make unions takes as long as so many tokens of each block, some 6 us.
+constexpr double kMostReadOfGiven = 1, kUniteCosts = 160;
 
 unsigned blocksFor(long long units, int mostBlocks) {
   return static_cast<unsigned>(std::min<long long>(units, mostBlocks));
@@ -85,13 +88,20 @@ Result<SelectingCudaKernels> SelectingCudaKernels::load(const std::shared_ptr<de
     loaded.blocksOfUnion_ = uniting->blocksOfList;
     // One wave: all parts of a union have as many tokens.
     const bool writesItems = kernels::writesUnionItems(uniting->phase);
+    const bool areGiven = variant.readsGivenLists();
     const int mostBits =
-        abi::kMostUnited - (writesItems && variant.mask ? 1 : 0); // sm90/united_lists.cuh, kRead
+        areGiven ? abi::kMostGivenUnited
+                 : abi::kMostUnited - (writesItems && variant.mask ? 1 : 0); // sm90/united_lists.cuh, kRead
     loaded.unionShape_ = {.queries = std::min(uniting->phase.tileQ / variant.ratio(), mostBits),
                           .parts = std::max(loaded.united().blocksAtOnce() / variant.kvHeads, 1),
                           .itemsOfPart = writesItems ? variant.kvHeads : 1,
                           .writesItems = writesItems,
-                          .mostRead = writesItems ? kMostReadWithItems : kMostReadWithoutItems};
+                          .mostRead = areGiven      ? kMostReadOfGiven
+                                      : writesItems ? kMostReadWithItems
+                                                    : kMostReadWithoutItems,
+                          .areGiven = areGiven,
+                          .mostListed = areGiven ? abi::kMostGivenListed : 0,
+                          .leastSaved = areGiven ? kUniteCosts * loaded.united().blocksAtOnce() : 0};
   }
   return loaded;
 }

@@ -92,8 +92,9 @@ Result<std::unique_ptr<CudaPlan>> CudaPlan::create(std::shared_ptr<const CudaKer
     if (options.growth)
       return usage("a plan that selects does not follow lengths on the device",
                    "the host must know the tokens of each query's path: make two plans");
-    auto selecting = PlanSelecting::create(*plan->kernels_, options.budget, options.isInvariant,
-                                           options.sparseCuts ? &*options.sparseCuts : nullptr);
+    auto selecting =
+        PlanSelecting::create(*plan->kernels_, options.budget, options.isInvariant, options.listOverlap,
+                              options.sparseCuts ? &*options.sparseCuts : nullptr);
     if (!selecting)
       return selecting.error();
     plan->selecting_.emplace(std::move(*selecting));

@@ -33,6 +33,8 @@ struct CudaPlanOptions {
   int freeRuns = 0;
   /// Tokens of a list for runs that select: see runSelecting(). 0: no run selects.
   int budget = 0;
+  /// Of lists that a caller hands over: UnionShape::overlap. 0: each is read by itself.
+  double listOverlap = 0;
   /// Whether what is read of lists is cut alike for every number of queries.
   bool isInvariant = false;
   /// For benchmarks: cuts of lists that replace those of the loaded kernels.

@@ -135,6 +135,13 @@ Result<void> CudaPlan::runSparse(const CudaKernels &kernels, const CudaPointers 
   };
   if (const int items = *isCaptured ? room_.unitedItems : onDevice_.unitedItems; items > 0) {
     abi::AttendArgs united = attend;
+    if (pointers.lists) {
+      const int unions = *isCaptured ? room_.unions() : onDevice_.unions;
+      if (auto made =
+              selecting_->unite(kernels, unions, sections_, plan_.as<std::byte>(), pointers.lists, stream);
+          !made)
+        return made;
+    }
     selecting_->point(sections_, plan_.as<std::byte>(), united);
     united.items = itemsAt(sections_.unitedItems);
     united.itemCount = items;

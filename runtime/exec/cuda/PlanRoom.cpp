@@ -256,13 +256,15 @@ RoomBytes RoomBytes::of(const PlanRoom &room, const spec::Variant &variant) {
       .partialOut = product(rows, variant.tensors.out.dim, kPartialBytes),
       .partialLse = product(rows, sizeof(float)),
       .queries = variant.query ? product(room.queries, variant.queryHeads, variant.tensors.q.rowBytes()) : 0};
-  if (room.budget == 0 || variant.readsGivenLists()) // which lie in a caller's memory
+  if (room.budget == 0)
+    return bytes;
+  bytes.unions = product(room.unitedQueries, variant.lists(), room.budget, sizeof(int));
+  bytes.unionCounts = product(room.unions(), variant.lists(), sizeof(int));
+  if (variant.readsGivenLists()) // which lie in a caller's memory
     return bytes;
   bytes.worth = product(room.queries, worthGroupsOf(variant), worthStride(room.positions), sizeof(unsigned));
   bytes.lists = product(room.queries, variant.lists(), room.budget, sizeof(int));
   bytes.counts = product(room.queries, variant.lists(), sizeof(int));
-  bytes.unions = product(room.unitedQueries, variant.lists(), room.budget, sizeof(int));
-  bytes.unionCounts = product(room.unions(), variant.lists(), sizeof(int));
   return bytes;
 }
 

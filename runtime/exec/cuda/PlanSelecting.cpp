@@ -13,7 +13,7 @@ using support::ErrorCode;
 using support::Result;
 
 Result<PlanSelecting> PlanSelecting::create(const CudaKernels &kernels, int budget, bool isInvariant,
-                                            const std::vector<config::SparseCut> *cuts) {
+                                            double listOverlap, const std::vector<config::SparseCut> *cuts) {
   const std::string &name = kernels.variant().name;
   if (!kernels.variant().select)
     return Error{ErrorCode::Usage, "`" + name + "` selects nothing",
@@ -26,13 +26,14 @@ Result<PlanSelecting> PlanSelecting::create(const CudaKernels &kernels, int budg
   for (const config::SparseCut &cut : cuts ? *cuts : selecting->sparseCuts())
     if (cut.budget == budget)
       tuned.push_back(cut);
-  return PlanSelecting(kernels, {.budget = budget,
-                                 .tileTokens = selecting->sparsePhase().tileKv,
-                                 .blocksOfItem = selecting->sparseUnits(),
-                                 .blocksAtOnce = selecting->sparse().blocksAtOnce(),
-                                 .isInvariant = isInvariant,
-                                 .unions = isInvariant ? UnionShape{} : selecting->unionShape(),
-                                 .tuned = std::move(tuned)});
+  return PlanSelecting(
+      kernels, {.budget = budget,
+                .tileTokens = selecting->sparsePhase().tileKv,
+                .blocksOfItem = selecting->sparseUnits(),
+                .blocksAtOnce = selecting->sparse().blocksAtOnce(),
+                .isInvariant = isInvariant,
+                .unions = isInvariant ? UnionShape{} : selecting->unionShape().with(budget, listOverlap),
+                .tuned = std::move(tuned)});
 }
 
 int PlanSelecting::mostCounted() const {
@@ -142,11 +143,15 @@ Result<void> PlanSelecting::select(const CudaKernels &kernels, int queries, int 
   const int blocks = queries * lists_ * own.blocksOfList();
   auto selected =
       own.select().launchClusters(static_cast<unsigned>(blocks), own.blocksOfList(), params, stream);
-  if (!selected || unions == 0)
-    return selected;
+  return selected && unions > 0 ? unite(kernels, unions, sections, plan, pageTable, stream) : selected;
+}
+
+Result<void> PlanSelecting::unite(const CudaKernels &kernels, int unions, const PlanSections &sections,
+                                  std::byte *plan, const int *pageTableOrLists, cu::Stream stream) const {
+  const SelectingCudaKernels &own = *kernels.selecting();
   abi::UniteArgs unite{.selected = reinterpret_cast<const abi::Selected *>(plan + sections.selected),
                        .unions = unionsAt(sections, plan),
-                       .pageTable = pageTable,
+                       .pageTable = pageTableOrLists,
                        .items = split_.unions.writesItems
                                     ? reinterpret_cast<abi::Item *>(plan + sections.unitedItems)
                                     : nullptr};

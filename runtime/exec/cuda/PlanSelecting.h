@@ -16,9 +16,10 @@ namespace cu = device::cu;
 /// next selecting run.
 class PlanSelecting {
 public:
-  /// An error where these kernels do not select. `cuts` are in place of those that they were loaded with;
-  /// null: these.
+  /// An error where these kernels do not select. `listOverlap`: UnionShape::overlap. `cuts` are in place of
+  /// those that they were loaded with; null: these.
   static support::Result<PlanSelecting> create(const CudaKernels &kernels, int budget, bool isInvariant,
+                                               double listOverlap = 0,
                                                const std::vector<config::SparseCut> *cuts = nullptr);
 
   const SparseSplit &split() const { return split_; }
@@ -42,6 +43,10 @@ public:
   support::Result<void> select(const CudaKernels &kernels, int queries, int unions, const PlanRoom &room,
                                const PlanSections &sections, std::byte *plan, const int *pageTable,
                                cu::Stream stream) const;
+  /// Makes so many unions of lists: of those that are selected, whose tokens lie where the page table says,
+  /// or of a caller's.
+  support::Result<void> unite(const CudaKernels &kernels, int unions, const PlanSections &sections,
+                              std::byte *plan, const int *pageTableOrLists, cu::Stream stream) const;
   /// What attend kernels of unions ask for beside what those of lists do.
   void point(const PlanSections &sections, std::byte *plan, abi::AttendArgs &attend) const;
 

@@ -40,7 +40,22 @@ double expectedTokens(int queries, double listed, double tokens, double shared) 
   return shared * (1 - std::pow(1 - part, queries)) + queries * (tokens - shared) * part;
 }
 
+/// The same of lists whose queries agree on `overlap` of what they list of the tokens that they share.
+double overlappingTokens(int queries, double listed, double tokens, double shared, double overlap) {
+  const double own = 1 - overlap * (tokens > 0 ? shared / tokens : 1);
+  return listed * (1 + (queries - 1) * own);
+}
+
 } // namespace
+
+UnionShape UnionShape::with(int budget, double listOverlap) const {
+  if (!areGiven)
+    return *this;
+  UnionShape shape = *this;
+  shape.overlap = listOverlap;
+  shape.queries = std::min(queries, mostListed / budget);
+  return shape.queries > 1 && listOverlap > 0 ? shape : UnionShape{};
+}
 
 int UnionShape::partsOf(int unions) const { return std::max(parts / std::max(unions, 1), 1); }
 int UnionShape::mostItems(int mostQueries) const {
@@ -62,6 +77,7 @@ std::vector<abi::Union> findUnions(const plan::Plan &plan, const plan::Paths &pa
     return tokens;
   };
   int before = 0;
+  double saved = 0; // by all
   for (int first = 0; first < queries;) {
     const int most = std::min({shape.queries, queries - first, mostQueries - before});
     abi::Union best{first, 1, 0, before, 0, 0};
@@ -71,15 +87,16 @@ std::vector<abi::Union> findUnions(const plan::Plan &plan, const plan::Paths &pa
     for (int count = 1; count <= most; ++count) {
       const int query = first + count - 1, length = lengthOf(query);
       tokens += length;
-      listed += std::min(length, budget);
+      listed += shape.areGiven ? budget : std::min(length, budget);
       if (count == 1)
         continue;
       const int end = sharedEnd(pathOf(query - 1), pathOf(query));
       shared = count == 2 ? end : std::min(shared, end);
       if (shared == 0)
         break;
-      const double read =
-          expectedTokens(count, listed / count, tokens / count, std::min<double>(shared, tokens / count));
+      const double each = tokens / count, sharedOfEach = std::min<double>(shared, each);
+      const double read = shape.areGiven ? overlappingTokens(count, budget, each, sharedOfEach, shape.overlap)
+                                         : expectedTokens(count, listed / count, each, sharedOfEach);
       if (read <= shape.mostRead * listed && listed - read > bestSaved) {
         bestSaved = listed - read;
         best = {first, count, shared, before, 0, 0};
@@ -87,10 +104,13 @@ std::vector<abi::Union> findUnions(const plan::Plan &plan, const plan::Paths &pa
     }
     if (best.queryCount > 1) {
       unions.push_back(best);
+      saved += bestSaved;
       before += best.queryCount;
     }
     first += best.queryCount;
   }
+  if (saved < shape.leastSaved)
+    return {};
   const int parts = shape.partsOf(static_cast<int>(unions.size()));
   for (std::size_t i = 0; i < unions.size(); ++i) {
     unions[i].parts = parts;

@@ -213,6 +213,7 @@ struct GpuPlanOptions {
   bool checksPages = false;
   int budget = 0;      ///< of lists of selected tokens; 0: no selection
   int longestPath = 0; ///< for roomFor()
+  int listOverlap = 0; ///< of lists by `caller`, in percent
 };
 
 /// A room, and the memory of a plan with that room.
@@ -238,6 +239,7 @@ struct GpuOptionsOfC {
     own.checks_pages = options.checksPages;
     own.budget = options.budget;
     own.longest_path = options.longestPath;
+    own.list_overlap = options.listOverlap;
   }
   GpuOptionsOfC(const GpuOptionsOfC &) = delete;
   GpuOptionsOfC &operator=(const GpuOptionsOfC &) = delete;

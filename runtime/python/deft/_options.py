@@ -40,6 +40,12 @@ def _natural(name: str, value: int | None) -> int:
     return 0 if value is None else expect_whole(name, value, least=0)
 
 
+def _percent(name: str, value: float) -> int:
+    if not 0 <= value <= 1:
+        raise UsageError(f"{name} is {value}, it must be from 0 to 1", "", name)
+    return round(100 * value)
+
+
 class PlanOptions(TypedDict, total=False):
     """Options of a plan. Without `partition` and `chunk_tokens` it uses tuned configs, else the cheapest by the cost
     model; `chunk_tokens=0` keeps all workers busy. `invariant`: the bits of a query's result do not depend
@@ -60,11 +66,13 @@ class PlanOptions(TypedDict, total=False):
 class TreePlanOptions(PlanOptions, total=False):
     """Options of a tree's plan. `workers`: threads that will run the plan; 0: all. `check_places`: nodes that share slots of the
     cache are an error. `budget`: on GPUs, tokens of a list of runs that select; by default that of the first selecting run's
-    selection."""
+    selection. `list_overlap`: of lists by `caller`, which part of a list is also in that of another query with the same path, as
+    a guess: on GPUs queries that share nodes then read unions where that is estimated to be faster."""
 
     workers: Annotated[int, Option(0, "deft_plan_options::workers", _natural)]
     check_places: Annotated[bool, Option(False, "deft_plan_options::checks_places")]
     budget: Annotated[int | None, Option(None, "deft_gpu_plan_options::budget", _natural)]
+    list_overlap: Annotated[float, Option(0, "deft_gpu_plan_options::list_overlap", _percent)]
 
 
 class TreeRunOptions(TypedDict, total=False):

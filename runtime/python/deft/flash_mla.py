@@ -26,7 +26,8 @@ __all__ = ["FlashMLASchedMeta", "flash_mla_with_kvcache", "get_mla_metadata"]
 class FlashMLASchedMeta:
     """The plan of a step, made with the first call that is given this, for all layers of the step."""
 
-    def __init__(self) -> None:
+    def __init__(self, list_overlap: float = 0) -> None:
+        self._list_overlap = list_overlap
         self._steps: Steps | None = None
         self._planned: Any = None  # what it was made of
         self._kept: Any = None  # of the tensors that it was made of, so that nobody else's lie there
@@ -58,27 +59,30 @@ class FlashMLASchedMeta:
         self._steps, self._planned, self._kept = steps, asked, (table, lengths)
         return steps
 
-    def _plan_of_lists(self, variant: Variant, queries: int, device: torch.device) -> Plan:
-        """Where tokens are comes with each run, so it serves every step of as many queries."""
-        asked = (variant, queries, device)
+    def _plan_of_lists(self, variant: Variant, batch: int, each: int, device: torch.device) -> Plan:
+        """Where tokens are comes with each run, so it serves every step of as many requests and queries."""
+        asked = (variant, batch, each, device)
         if self._lists is None or self._lists[0] != asked:
             tree = Tree()
-            root = tree.add_root(1, location=0)
-            for _ in range(queries):
-                tree.add_query(root)
+            for request in range(batch):  # on whose tokens its queries agree
+                root = tree.add_root(1, location=request)
+                for _ in range(each):
+                    tree.add_query(root)
             of_device: Any = "cpu"
             if device.type == "cuda":
                 if torch.cuda.is_current_stream_capturing():
                     raise RuntimeError("a plan is made with the first call, which cannot be captured: call it before once")
                 of_device = torch.cuda.current_device() if device.index is None else device.index
-            plan = attention_of(variant).plan(tree, device=of_device, budget=variant.topk)
+            plan = attention_of(variant).plan(tree, device=of_device, budget=variant.topk, list_overlap=self._list_overlap)
             self._lists = (asked, plan)
         return self._lists[1]
 
 
-def get_mla_metadata(*args: Any, **kwargs: Any) -> tuple[FlashMLASchedMeta, None]:
-    """To be called once a step; arguments, which older releases have, say nothing here."""
-    return FlashMLASchedMeta(), None
+def get_mla_metadata(*args: Any, list_overlap: float = 0, **kwargs: Any) -> tuple[FlashMLASchedMeta, None]:
+    """To be called once a step. `list_overlap`, which FlashMLA does not have: which part of a list of `indices` other queries of the
+    same request list as well, as a guess; up to 32 heads, they may then read unions. Other arguments, which older releases have,
+    say nothing here."""
+    return FlashMLASchedMeta(list_overlap), None
 
 
 def flash_mla_with_kvcache(
@@ -165,7 +169,7 @@ def flash_mla_with_kvcache(
         scale_columns=SCALE_COLUMNS if is_fp8_kvcache else 0,
     )
     if indices is not None:
-        out, lse = _run_lists(tile_scheduler_metadata, variant, q.reshape(batch * each, heads, dim), k_cache, indices)
+        out, lse = _run_lists(tile_scheduler_metadata, variant, each, q.reshape(batch * each, heads, dim), k_cache, indices)
         return out.view(batch, each, heads, head_dim_v), lse.view(batch, each, heads).transpose(1, 2)
     steps = tile_scheduler_metadata._plan(block_table, cache_seqlens, variant, each, causal, q.device)
     rows = q.reshape(batch * each, heads, dim)
@@ -194,10 +198,10 @@ def _lists_of(
 
 
 def _run_lists(
-    metadata: FlashMLASchedMeta, variant: Variant, q: torch.Tensor, cache: torch.Tensor, lists: torch.Tensor
+    metadata: FlashMLASchedMeta, variant: Variant, each: int, q: torch.Tensor, cache: torch.Tensor, lists: torch.Tensor
 ) -> tuple[torch.Tensor, torch.Tensor]:
     with speaking_of("flash_mla_with_kvcache", variant):
-        plan = metadata._plan_of_lists(variant, len(q), q.device)
+        plan = metadata._plan_of_lists(variant, len(q) // each, each, q.device)
         return plan.run_sparse(lists, q, cache, return_lse=True)
 
 

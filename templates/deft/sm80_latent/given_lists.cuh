@@ -1,16 +1,13 @@
 #pragma once
 
+#include "deft/common/given_lists.cuh"
 #include "deft/common/row_place.cuh"
 #include "deft/ptx/cp_async_or_zero.cuh"
 #include "deft/select_abi.h"
 #include "deft/sm80/token_cursor.cuh"
 
-/// Attention to the tokens of lists that a caller hands over: slots of the cache, and -1 for none. They are
-/// in place of the page table (AttendArgs::pageTable): [query, caller's index][abi::Selected::budget].
+/// Attention to the tokens of lists that a caller hands over.
 namespace deft::sm80_latent {
-
-/// Whether a kernel reads such lists. Configs that say nothing of it have runs.
-template <class Config> constexpr bool kListsAreGiven = requires { requires Config::kListsAreGiven; };
 
 /// In place of where a token lies, of one that a list does not have.
 constexpr unsigned kNowhere = ~0u;

@@ -3,10 +3,10 @@
 #include "deft/common/row_place.cuh"
 #include "deft/ptx/cp_async.cuh"
 #include "deft/ptx/forget.cuh"
-#include "deft/sm90/run_window.cuh"
 #include "deft/sm90/units.cuh"
 #include "deft/sm90/write_tile_facts.cuh"
 #include "deft/sm90_latent/layout.cuh"
+#include "deft/sm90_latent/unit_tokens.cuh"
 
 /// What a copying warp does whatever the cache is of: queries, a tile's tokens and its facts.
 namespace deft::sm90_latent {
@@ -28,6 +28,7 @@ protected:
   using Params = typename Variant::Params;
   using L = Layout<Config>;
   using Token = sm90::Token;
+  using Tokens = UnitTokens<Config, Variant>;
   static constexpr int kWarps = 4;
   static constexpr bool kNeedsDepth = kMaskReadsDepth<Variant> || HasValueFactor<Variant> ||
                                       (Variant::kHasScore && !FormOf<Variant>::kIsKnown);
@@ -45,7 +46,7 @@ protected:
   /// A lane's two tokens of a tile, 32 apart.
   struct Tile {
     Token token[2]; ///< where pages are single tokens, their place is the page
-    int page[2];    ///< where they have several
+    int page[2];    ///< where they have several; a list's token is a slot, which says both
   };
 
   /// Where a lane's token of a half of a tile lies, and what the copy engine brings of that half.
@@ -147,8 +148,7 @@ protected:
                                              unsigned before) const {
     if (step >= kSlots)
       ptx::mbarrierWait(ring_.empty(step, kOwn), before);
-    sm90::writeTileFacts<Config, Variant>(ring_.slot(step), tile.token, boundsOf(tile), isGathered, false,
-                                          lane_);
+    writeTileFacts<Config, Variant>(ring_.slot(step), tile.token, boundsOf(tile), isGathered, false, lane_);
     __syncwarp();
     if (lane_ == 0)
       ptx::mbarrierArrive(ring_.full(step, kOther));
@@ -215,14 +215,24 @@ protected:
     return true;
   }
 
-  __device__ __forceinline__ void find(const abi::Item &item, sm90::RunWindow &runs, int index,
-                                       Tile &tile) const {
+  /// Whether nobody sees anything of a tile, which need not be copied then.
+  __device__ __forceinline__ bool isHidden(const Tile &tile, const TokenBounds &tokens,
+                                           const TileBounds &bounds) const {
+    if constexpr (kHasSlots<Config>) // of a list, which may have none there
+      if (__all_sync(~0u,
+                     tile.token[0].visible == kUnseen<Config> && tile.token[1].visible == kUnseen<Config>))
+        return true;
+    return !mayBeSeen(tokens, bounds);
+  }
+
+  static __device__ __forceinline__ void hide(Tile &tile) {
+    tile.token[0].visible = tile.token[1].visible = kUnseen<Config>;
+  }
+
+  static __device__ __forceinline__ void find(const abi::Item &item, Tokens &tokens, int index, Tile &tile) {
+    tokens.find(index, item.tokens, tile.token);
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      const int first = index * Config::kTileKv + half * 32;
-      tile.token[half] = runs.find(first, item.tokens - 1);
-      if (first + lane_ >= item.tokens) // the last token is copied again, and nobody sees it
-        tile.token[half].visible = sm90::kNobody;
       if constexpr (!WarpRows<Config, Variant>::kNeedsToken) // registers are few
         tile.token[half].position = 0;
       if constexpr (!kNeedsDepth)
@@ -235,10 +245,15 @@ protected:
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       int &place = tile.token[half].place;
-      if constexpr (Config::kPageSize == 1)
+      if constexpr (Config::kPageSize == 1 && !kHasSlots<Config>)
         place = args_.pageTable[place];
-      if constexpr (kHasPages)
-        tile.page[half] = args_.pageTable[static_cast<unsigned>(place) / Config::kPageSize];
+      if constexpr (kHasPages) {
+        const unsigned page = static_cast<unsigned>(place) / Config::kPageSize;
+        if constexpr (kHasSlots<Config>)
+          tile.page[half] = static_cast<int>(page);
+        else
+          tile.page[half] = args_.pageTable[page];
+      }
     }
   }
 

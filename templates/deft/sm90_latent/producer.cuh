@@ -10,8 +10,8 @@ namespace deft::sm90_latent {
 template <class Config, class Variant> class Producer : public CopyingWarp<Config, Variant> {
   using Copying = CopyingWarp<Config, Variant>;
   using Copying::args_, Copying::ring_, Copying::lane_, Copying::warp_;
-  using Copying::boundsOf, Copying::column, Copying::columnOf, Copying::find;
-  using Copying::kHasPages, Copying::keepBounds, Copying::lookUpPages, Copying::mayBeSeen, Copying::placeOf;
+  using Copying::boundsOf, Copying::column, Copying::columnOf;
+  using Copying::kHasPages, Copying::keepBounds, Copying::lookUpPages, Copying::placeOf;
   using Copying::rope, Copying::rowOfFour, Copying::writeFacts;
   using typename Copying::L;
   using typename Copying::Params;
@@ -19,13 +19,14 @@ template <class Config, class Variant> class Producer : public CopyingWarp<Confi
   using typename Copying::Tile;
   static constexpr int kGroup = 16; ///< tokens of a bulk copy
   /// Whether a page (or the contiguous cache) has room for a group, and for a tile, to copy them as they are.
-  static constexpr bool kHasBulk = !kHasPages || Config::kPageSize % kGroup == 0;
-  static constexpr bool kHasTile = !kHasPages || Config::kPageSize % Config::kTileKv == 0;
+  /// Tokens of a list lie anywhere.
+  static constexpr bool kHasBulk = !kHasSlots<Config> && (!kHasPages || Config::kPageSize % kGroup == 0);
+  static constexpr bool kHasTile = kHasBulk && (!kHasPages || Config::kPageSize % Config::kTileKv == 0);
 
 public:
   /// For warp 0 and the two after it.
   static __device__ __forceinline__ void prefetchMaps(const abi::AttendArgs &args) {
-    if (!args.hasMaps || !ptx::electOne())
+    if (!kHasBulk || !args.hasMaps || !ptx::electOne())
       return;
 #pragma unroll
     for (int box = 0; box < 3; box += 2) // of 16 tokens, and of a tile
@@ -65,16 +66,16 @@ private:
 
   /// The warp's part of the tiles in the steps [begin, end) that go to its slot.
   __device__ __forceinline__ void copyTiles(const abi::Item &item, int heads, int begin, int end) const {
-    sm90::RunWindow runs(args_.runs + item.runBegin, item.runCount, lane_);
+    typename Copying::Tokens tokens(args_, item, lane_);
     __shared__ TileBounds bounds[Copying::kWarps]; // of the unit's rows: there are no registers for them
     keepBounds(item, heads, bounds[warp_]);
     for (int step = begin + (begin + slot()) % kSlots; step < end; step += kSlots) {
       Tile tile; // found while the slot is still in use
-      find(item, runs, step - begin, tile);
+      Copying::find(item, tokens, step - begin, tile);
       lookUpPages(tile);
-      const bool isHidden = !mayBeSeen(boundsOf(tile), bounds[warp_]);
+      const bool isHidden = Copying::isHidden(tile, boundsOf(tile), bounds[warp_]);
       if (isHidden)
-        tile.token[0].visible = tile.token[1].visible = sm90::kNobody;
+        Copying::hide(tile);
       const unsigned before = Ring<Config>::parity(step) ^ 1;
       if (step >= kSlots)
         ptx::mbarrierWait(ring_.empty(step, part()), before);

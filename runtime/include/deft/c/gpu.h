@@ -124,6 +124,11 @@ typedef struct deft_gpu_plan_options {
   /// For deft_gpu_room_for, with a budget or for invariant plans: the most tokens of a path. 0: unknown; with
   /// a budget, one path may have all tokens.
   int32_t longest_path;
+  /// For lists by `caller`, with a budget: how many percent of a list are also in that of another query with
+  /// the same path, as a guess. Queries that share nodes then read the union of their lists where that is
+  /// estimated to be faster; results are the same within rounding. 0: each reads its own.
+  int32_t list_overlap;
+  int32_t reserved; ///< 0
 } deft_gpu_plan_options;
 
 /// A room, and the memory of a plan with that room.

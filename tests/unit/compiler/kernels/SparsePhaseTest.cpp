@@ -68,12 +68,23 @@ TEST(SparsePhaseTest, GivenListsAreReadFromLatentCachesByEveryArchitecture) {
       const KernelShape shape = latent(heads, true);
       const auto phase = sparsePhase(shape, target);
       ASSERT_TRUE(phase) << target.arch << ", " << heads << " heads: " << phase.error().message;
-      EXPECT_EQ(phase->family, config::Family::Sm80Latent);
+      const bool isHopper = target.arch == std::string("sm_90a");
+      EXPECT_EQ(phase->family, isHopper ? config::Family::Sm90Latent : config::Family::Sm80Latent);
       EXPECT_GE(phase->tileQ, shape.rowsOfQuery());
-      EXPECT_LT(phase->tileQ, shape.rowsOfQuery() + 16);
+      if (!isHopper)
+        EXPECT_LT(phase->tileQ, shape.rowsOfQuery() + 16);
       EXPECT_TRUE(checkPhase(shape, *phase, &target).ok());
-      EXPECT_TRUE(haveSameSparseTile(sparsePhases(shape, target).front(), *phase));
+      const auto phases = sparsePhases(shape, target);
+      EXPECT_TRUE(haveSameSparseTile(phases.front(), *phase));
+      for (std::size_t i = 0; i < phases.size(); ++i)
+        for (std::size_t j = 0; j < i; ++j)
+          EXPECT_FALSE(haveSameSparseTile(phases[i], phases[j]));
     }
+}
+TEST(SparsePhaseTest, WhatWgmmaDoesNotTakeIsReadByTheOtherFamily) {
+  KernelShape shape = latent(16, true);
+  shape.tokenParams = 1;
+  EXPECT_EQ(sparsePhase(shape, *target::findTarget("sm_90a"))->family, config::Family::Sm80Latent);
 }
 TEST(SparsePhaseTest, OtherListsOfLatentCachesAndGivenListsOfOthersAreErrors) {
   const target::Target &target = *target::findTarget("sm_90a");

@@ -145,6 +145,45 @@ TEST_F(GpuGivenListsTest, AGraphReadsWhatListsHoldByThen) {
   }
 }
 
+/// Whose plan is told that they do: 64 queries on one path, 16 in a union.
+TEST_F(GpuGivenListsTest, ListsThatOverlapAreReadAsOne) {
+  constexpr int kMany = 64, kLong = 600;
+  Tree tree;
+  const int root = tree.addRoot(1, 0).value();
+  for (int i = 0; i < kMany; ++i)
+    (void)tree.addQuery(root).value();
+  Memory q(kMany * kHeads * kKey), out(kMany * kHeads * kDim);
+  std::normal_distribution<float> normal;
+  for (int i = 0; i < kMany * kHeads * kKey; ++i)
+    q.data()[i] = toBf16(normal(random_));
+  std::vector<int> lists;
+  for (int i = 0; i < kMany * kLong; ++i) // each slot several times
+    lists.push_back(static_cast<int>(random_() % (kSlots + 1)) - 1);
+  std::vector<float> lse(kMany * kHeads), lseOfUnions(kMany * kHeads);
+  const auto kernelsOf = [&](int overlap, std::vector<float> &to) {
+    GpuPlan plan = GpuPlan::make(attention_, tree, {.budget = kLong, .listOverlap = overlap}).value();
+    plan.upload(stream_).value();
+    (void)fake_cuda::takeCalls();
+    const GpuInputs given{
+        .q = q.data(), .k = k_.data(), .cachePages = kPages, .lists = lists.data(), .budget = kLong};
+    EXPECT_EQ(errorOf(plan.runSparse(attention_, given, {.out = out.data(), .lse = to.data()}, stream_)), "");
+    std::vector<std::string> names;
+    for (const auto &call : fake_cuda::takeCalls())
+      if (!call.kernel.empty())
+        names.push_back(call.kernel);
+    return names;
+  };
+  EXPECT_THAT(kernelsOf(0, lse), testing::Contains("deft_host_given_lists_sparse"));
+  EXPECT_THAT(kernelsOf(90, lseOfUnions),
+              testing::AllOf(testing::Contains("deft_host_given_lists_unite"),
+                             testing::Contains("deft_host_given_lists_united"),
+                             testing::Not(testing::Contains("deft_host_given_lists_sparse"))));
+  for (std::size_t row = 0; row < lse.size(); ++row)
+    EXPECT_NEAR(lseOfUnions[row], lse[row], 1e-3) << "row " << row;
+  EXPECT_EQ(GpuPlan::make(attention_, tree, {.budget = kLong, .listOverlap = 101}).error().message,
+            "deft_gpu_plan_options::list_overlap is 101, it must be from 0 to 100");
+}
+
 TEST_F(GpuGivenListsTest, SlotsThatTheCacheLacksAreToldWherePlansLook) {
   GpuPlan looking = planWith(kBudget, true);
   ASSERT_EQ(errorOf(looking.runSparse(attention_, inputs(), outputs(), stream_)), "");

@@ -1,6 +1,7 @@
 #include "compiler/codegen/cuda/InstantiateSelect.h"
 
 #include "compiler/codegen/cuda/Instantiate.h"
+#include "compiler/kernels/SparsePhase.h"
 #include "tests/support/SampleSource.h"
 
 #include <gtest/gtest.h>
@@ -104,11 +105,39 @@ TEST(InstantiateSelectTest, AnArchitectureHasClustersAndKeysThatFit) {
     SCOPED_TRACE(target.arch);
     const SelectShape shape = SelectShape::of(target);
     EXPECT_EQ(shape.blocksOfList, target.major >= 9 ? 2 : 1);
-    EXPECT_EQ(UniteShape::of(target).blocksOfList, target.major >= 9 ? 8 : 1);
+    EXPECT_EQ(UniteShape::of(selectingSource(), target).blocksOfList, target.major >= 9 ? 8 : 1);
     EXPECT_LE(shape.smemBytes(), target.smemPerBlock);
     EXPECT_GE(shape.cachedKeys, 16384);
     EXPECT_EQ(shape.cachedKeys % 1024, 0);
   }
+}
+
+TEST(InstantiateSelectTest, UnionsOfGivenListsHaveAKernelOfTheirOwn) {
+  VariantSource source = test::sampleSource();
+  source.queryHeads = 16;
+  source.kvHeads = 1;
+  source.tensors.q.dim = source.tensors.k.dim = 576;
+  source.tensors.v.dim = source.tensors.out.dim = 512;
+  source.tensors.valueInKey = source.listsAreGiven = true;
+  source.worthGroups = source.lists = 1;
+  EXPECT_TRUE(source.unites());
+  const target::Target &hopper = *target::findTarget("sm_90a");
+  const UniteShape shape = UniteShape::of(source, hopper);
+  EXPECT_EQ(shape.blocksOfList, 1);
+  EXPECT_LE(shape.smemBytes, hopper.smemPerBlock);
+  const std::string unite = instantiateUnite(source, shape);
+  EXPECT_NE(unite.find("#include \"deft/unite_given.cuh\""), std::string::npos);
+  EXPECT_NE(unite.find("using Unite = deft::select::UniteGiven<Config>;"), std::string::npos);
+  const auto phase = kernels::unitedPhase(source.shape(), hopper);
+  ASSERT_TRUE(phase) << phase.error().message;
+  const std::string united =
+      instantiateAttend(source, *phase, config::Order::FromRoot, kernels::families(), Layer::United);
+  EXPECT_NE(united.find("#include \"deft/sm90_latent/united_lists.cuh\""), std::string::npos);
+  EXPECT_NE(united.find("kReadsUnions = true;\n  static constexpr bool kListsAreGiven = true;"),
+            std::string::npos);
+  EXPECT_FALSE(kernels::unitedPhase(source.shape(), *target::findTarget("sm_80")));
+  source.queryHeads = 64; // whose rows fill a block
+  EXPECT_FALSE(source.unites());
 }
 
 TEST(InstantiateSelectTest, EveryKernelHasAName) {

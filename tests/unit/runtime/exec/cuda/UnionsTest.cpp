@@ -68,6 +68,33 @@ TEST(UnionsTest, WithoutAKernelThereAreNone) {
   EXPECT_TRUE(unionsOf(test::levelTree({1, 5}, {1000, 20}), 250, 1000, {}).empty());
 }
 
+/// Lists that a caller hands over, of which nobody knows more than the caller says.
+UnionShape givenShape(int budget, double overlap) {
+  const UnionShape shape{
+      .queries = 8, .parts = 16, .mostRead = 1, .areGiven = true, .mostListed = 4096, .leastSaved = 2000};
+  return shape.with(budget, overlap);
+}
+TEST(UnionsTest, GivenListsAreUnitedWhereTheirCallerSaysThatTheyOverlap) {
+  const tree::KvTree tree = test::levelTree({3, 12}, {1000, 20});
+  EXPECT_TRUE(unionsOf(tree, 500, 1000, givenShape(500, 0)).empty());
+  const auto unions = unionsOf(tree, 500, 1000, givenShape(500, 0.6));
+  ASSERT_EQ(unions.size(), 3u); // of four queries each
+  EXPECT_EQ(unions[2].queryCount, 4);
+  EXPECT_EQ(unions[2].before, 8);
+  EXPECT_TRUE(unionsOf(tree, 500, 1000, givenShape(500, 0.2)).empty()) << "too little is saved";
+  EXPECT_TRUE(unionsOf(test::levelTree({12}, {1000}), 500, 1000, givenShape(500, 0.9)).empty());
+}
+TEST(UnionsTest, OnlyWhatPathsShareOverlaps) {
+  const auto unions = unionsOf(test::levelTree({1, 3, 12}, {10, 1000, 10}), 500, 1000, givenShape(500, 0.6));
+  ASSERT_EQ(unions.size(), 3u); // not across branches that have ten tokens in common
+  for (const abi::Union &one : unions)
+    EXPECT_EQ(one.queryCount, 4);
+}
+TEST(UnionsTest, GivenListsFillNoMoreThanTheTable) {
+  EXPECT_EQ(givenShape(1000, 0.5).queries, 4);
+  EXPECT_EQ(givenShape(3000, 0.5).queries, 0);
+}
+
 TEST(UnionsTest, PromptsOfTheirOwnAreUnionsOfTheirOwn) {
   const auto unions = unionsOf(test::levelTree({3, 12}, {1000, 20}), 300);
   ASSERT_EQ(unions.size(), 3u);

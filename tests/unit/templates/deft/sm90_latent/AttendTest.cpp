@@ -123,5 +123,61 @@ TEST(Sm90LatentAttendTest, LargeScoresAreWeighed) {
   }
 }
 
+/// Lists that are handed over: with holes, tokens that are there twice, and tokens beside them that are NaN.
+template <class Base> struct Given : Base {
+  static constexpr int kLists = 1;
+  static constexpr bool kListsAreGiven = true;
+};
+template <class Base, class Variant = test::PlainVariant>
+void attendLists(unsigned seed, const typename Variant::Params &params = {}) {
+  using Config = Given<Base>;
+  test::AttendCase<Config, Variant> launch(seed, params);
+  std::mt19937 &random = launch.random();
+  for (int items = draw(random, 1, 4); items > 0; --items)
+    launch.add(test::randomItem(random, {.queries = 1,
+                                         .runs = draw(random, 1, 6),
+                                         .mostTokens = draw(random, 1, 200),
+                                         .places = launch.places()}));
+  if (draw(random, 0, 2) == 0)
+    launch.addEnd();
+  if (draw(random, 0, 2) > 0)
+    launch.giveMaps();
+  launch.check(3, smemBytes<Config>(), [](const abi::AttendArgs &args, const auto &given) {
+    sm90_latent::attend<Config, Variant>(args, given);
+  });
+}
+TEST(Sm90LatentAttendTest, GivenListsAreAttended) {
+  for (unsigned seed = 0; seed < 8; ++seed) {
+    attendLists<Latent<bf16, 1, 16, 64>>(seed);
+    attendLists<Latent<f16, 1, 1, 1>>(seed);
+    attendLists<Latent<bf16, 1, 5, 7>>(seed);
+    attendLists<Latent<f16, 1, 12, 0>>(seed);
+    attendLists<Latent<bf16, 2, 64, 32>>(seed);
+  }
+  attendLists<Latent<bf16, 1, 16, 64, 512>>(0);
+  attendLists<Latent<bf16, 2, 64, 64, 512>>(1);
+}
+
+TEST(Sm90LatentAttendTest, GivenListsGoWithHooks) {
+  for (unsigned seed = 0; seed < 4; ++seed) {
+    attendLists<Latent<f16, 2, 4, 64>, test::SunkVariant>(seed);
+    attendLists<Latent<f16, 2, 4, 16>, test::GatedVariant>(seed);
+    attendLists<Latent<f16, 2, 4, 1>, test::CappedVariant>(seed);
+    attendLists<Latent<bf16, 1, 16, 32>, test::SigmoidVariant>(seed);
+    attendLists<Latent<f16, 1, 8, 64>, test::SteepVariant>(seed);
+  }
+}
+
+TEST(Sm90LatentAttendTest, GivenListsAreOfBytes) {
+  for (unsigned seed = 0; seed < 4; ++seed) {
+    attendLists<OfBytes<Latent<bf16, 1, 16, 64>, e4m3>>(seed);
+    attendLists<OfBytes<Latent<f16, 1, 12, 0>, e5m2>>(seed);
+    attendLists<Scaled<Latent<bf16, 1, 5, 7>, 64>>(seed);
+    attendLists<Scaled<Latent<f16, 2, 24, 1>, 32>>(seed);
+  }
+  attendLists<Scaled<Latent<bf16, 1, 16, 64, 512>, 128>>(0);
+  attendLists<Scaled<Latent<bf16, 2, 64, 64, 512>, 128>>(1);
+}
+
 } // namespace
 } // namespace deft::sm90_latent
