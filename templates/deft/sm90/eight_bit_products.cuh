@@ -1,8 +1,8 @@
 #pragma once
 
-#include "deft/ptx/ldmatrix.cuh"
 #include "deft/ptx/wgmma_bytes.cuh"
 #include "deft/sm90/attend.cuh"
+#include "deft/sm90/value_transposition.cuh"
 
 /// Products of e4m3 (LANGUAGE.md, rule A12), by light blocks whose stages hold bytes. Kernels of variants
 /// that ask for them include this behind attend.cuh; others do not know of it.
@@ -114,9 +114,13 @@ public:
   }
 
   __device__ __forceinline__ void hold(unsigned shared) const {
+    if constexpr (kSteps == 4) {
+      ptx::useNever(query_, shared);
+    } else {
 #pragma unroll
-    for (int k = 0; k < kSteps; ++k)
-      ptx::useNever(query_[k], shared);
+      for (int k = 0; k < kSteps; ++k)
+        ptx::useNever(query_[k], shared);
+    }
   }
 
 private:
@@ -205,12 +209,14 @@ class ByteProducts<Config, Variant> {
   static constexpr bool kIsPlain = !Variant::kHasScore && !Variant::kHasMask;
   static_assert(Config::kStages >= 2, "a step holds two");
 
-  /// One of a step's tiles.
-  struct Tile {
-    int step;         ///< whose stage has it
-    int valueStep;    ///< whose stage has what counts as its values
-    unsigned viewers; ///< the queries that see all of it and the only ones that see some of it, or:
+  using Transposition = ValueTransposition<Config, kIsPlain>;
+
+  /// The stages of a step's tiles, twice the first one where there is no other, and their barriers' phases.
+  struct Steps {
+    int stage[2];
+    unsigned parity[2];
   };
+  /// Who sees a tile: queries, all of its tokens and no others any of them, or one of these.
   static constexpr unsigned kWhole = ~0u;   ///< the warp's rows see all of it
   static constexpr unsigned kByToken = ~1u; ///< tokens have viewers of their own
 
@@ -227,37 +233,53 @@ public:
     if constexpr (kFoldsRows)
       queries.scales(unit);
     unsigned weights[2][kSteps][4];
-    const Places places(by_);
+    const Transposition transposition(by_.ring_, by_.warp_, by_.lane_);
+    bool areThere[2] = {};
     for (int at = by_.firstStep_; at < by_.endStep_; at += 2) {
-      const bool isPair = at + 1 < by_.endStep_;
-      const int step = stageOf(at), last = isPair ? stageOf(at + 1) : step;
-      ptx::mbarrierWait(by_.ring_.full(step), by_.ring_.fullParity(at));
-      ptx::mbarrierWait(by_.ring_.full(last), by_.ring_.fullParity(isPair ? at + 1 : at));
+      const Steps steps = stepsFrom(at);
+      const int step = steps.stage[0], last = steps.stage[1];
+#pragma unroll
+      for (int i = 0; i < 2; ++i)
+        if (!areThere[i])
+          ptx::mbarrierWait(by_.ring_.full(steps.stage[i]), steps.parity[i]);
       const TileFacts::Head heads[2] = {by_.ring_.slot(step).facts.head, by_.ring_.slot(last).facts.head};
-      const bool isSeen = heads[0].viewed.isSeen(queryLo, queryEnd);
-      const bool isNextSeen = isPair && heads[1].viewed.isSeen(queryLo, queryEnd);
-      if (!isSeen && !isNextSeen) {
+      const bool areSeen[2] = {heads[0].viewed.isSeen(queryLo, queryEnd),
+                               last != step && heads[1].viewed.isSeen(queryLo, queryEnd)};
+      if (!areSeen[0] && !areSeen[1]) {
         release(step, last);
+        areThere[0] = areThere[1] = false;
         continue;
       }
-      // What nobody sees may not have been copied; the other's values are numbers.
-      const Tile tiles[2] = {{step, isSeen ? step : last, viewersOf(rows, heads[0], step, isSeen)},
-                             {last, isNextSeen ? last : step, viewersOf(rows, heads[1], last, isNextSeen)}};
-      const bool isGathered = (heads[0].isGathered | heads[1].isGathered) != 0;
-      if (isGathered)
+      if ((heads[0].isGathered | heads[1].isGathered) != 0)
         ptx::fenceAsyncProxy();
       by_.startKeys(queries, descriptor(by_.ring_.staged(step), 16), first);
       awaitAll(); // all have done with the step before; or with the unit before, whose results go there, too
-      transposeValues<4>(places, tiles[0].valueStep, 0);
-      by_.startKeys(queries, descriptor(by_.ring_.staged(last), 16), second);
-      transposeValues<kIsPlain ? 2 : 1>(places, tiles[1].valueStep, 1);
+      // What nobody sees may not have been copied; the other's values are numbers.
+      const int valueSteps[2] = {areSeen[0] ? step : last, areSeen[1] ? last : step};
+      unsigned viewers[2];
+      if constexpr (kIsPlain) { // all are on their way together
+        typename Transposition::template Pairs<Transposition::kTimes> pairs[2];
+        transposition.load(valueSteps[0], 0, pairs[0]);
+        transposition.load(valueSteps[1], 0, pairs[1]);
+        viewers[0] = viewersOf(rows, heads[0], step, areSeen[0]);
+        viewers[1] = viewersOf(rows, heads[1], last, areSeen[1]);
+        transposition.store(0, 0, pairs[0]);
+        by_.startKeys(queries, descriptor(by_.ring_.staged(last), 16), second);
+        transposition.store(1, 0, pairs[1]);
+      } else {
+        viewers[0] = viewersOf(rows, heads[0], step, areSeen[0]);
+        viewers[1] = viewersOf(rows, heads[1], last, areSeen[1]);
+        transposition.template transpose<Transposition::kTimes>(valueSteps[0], 0);
+        by_.startKeys(queries, descriptor(by_.ring_.staged(last), 16), second);
+        transposition.template transpose<1>(valueSteps[1], 1);
+      }
       ptx::fenceAsyncProxy(); // the transposed values, to wgmma
       ptx::wgmmaWait<0>();
       ptx::wgmmaPin(s.tile);
       if constexpr (!kFoldsRows)
         queries.restore(s);
-      score(rows, tiles[0], first, common[0]);
-      score(rows, tiles[1], second, common[1]);
+      score(rows, step, viewers[0], first, common[0]);
+      score(rows, last, viewers[1], second, common[1]);
       release(step, last);
       float top[2];
 #pragma unroll
@@ -278,6 +300,12 @@ public:
       multiply<kLow>(high, weights[0], values, false);
       multiply<kLow>(high, weights[1], values + 64 / 16, true);
       ptx::wgmmaCommit();
+      if constexpr (kIsPlain) { // asked before products are waited for
+        const Steps next = stepsFrom(at + 2);
+#pragma unroll
+        for (int i = 0; i < 2; ++i)
+          areThere[i] = ptx::mbarrierIsComplete(by_.ring_.full(next.stage[i]), next.parity[i]);
+      }
       ptx::wgmmaWait<1>();
       ptx::wgmmaPin(low.tile);
       add(low, factor, sums.out.template part<kLow / 8>(0));
@@ -291,9 +319,16 @@ public:
 
 private:
   static __device__ __forceinline__ void awaitAll() { ptx::namedBarrierSync(/*barrier=*/1, 128); }
-  /// The first step whose tile has the same stage, so that the ring need not ask for the sign of `step`.
-  static __device__ __forceinline__ int stageOf(int step) {
-    return static_cast<int>(static_cast<unsigned>(step) % Config::kStages);
+  __device__ __forceinline__ Steps stepsFrom(int first) const {
+    const unsigned at[2] = {static_cast<unsigned>(first), // as the ring need not ask for its sign then
+                            static_cast<unsigned>(first + 1 < by_.endStep_ ? first + 1 : first)};
+    Steps steps;
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      steps.stage[i] = static_cast<int>(at[i] % Config::kStages);
+      steps.parity[i] = at[i] / Config::kStages & 1;
+    }
+    return steps;
   }
 
   __device__ __forceinline__ void release(int step, int last) const {
@@ -307,77 +342,30 @@ private:
   __device__ __forceinline__ unsigned viewersOf(const Rows &rows, const TileFacts::Head &head, int step,
                                                 bool isSeen) const {
     const bool areAlike = !Variant::kHasMask && head.viewed.anyone == head.viewed.everyone;
-    return !isSeen                        ? kNobody
-           : !by_.isCut(rows, head, step) ? kWhole
-           : areAlike                     ? head.viewed.anyone
-                                          : kByToken;
+    const unsigned some = areAlike ? head.viewed.anyone : kByToken;
+    const unsigned all = by_.isCut(rows, head, step) ? some : kWhole;
+    return isSeen ? all : kNobody;
   }
 
   /// From products to scores of which the rows see only theirs.
-  __device__ __forceinline__ void score(const Rows &rows, const Tile &tile, Fragment<8> &s,
+  __device__ __forceinline__ void score(const Rows &rows, int step, unsigned viewers, Fragment<8> &s,
                                         float (&common)[2]) const {
-    TileSlot &slot = by_.ring_.slot(tile.step);
-    if (kIsPlain || tile.viewers != kNobody) { // else hooks would be asked about what nobody has copied
-      by_.score(rows, slot.facts.head, tile.step, /*cut=*/false, s, common);
+    TileSlot &slot = by_.ring_.slot(step);
+    if (kIsPlain || viewers != kNobody) { // else hooks would be asked about what nobody has copied
+      by_.score(rows, slot.facts.head, step, /*cut=*/false, s, common);
       if constexpr (Rows::kCapsLate) {
         int largest[2];
         rows.forms().findLargest(s, largest);
         By::capLate(rows, largest, s);
       }
     }
-    if (tile.viewers == kByToken)
+    if (viewers == kByToken)
       by_.hide(rows, slot.records(), s);
-    else if (tile.viewers != kWhole)
-      rows.hideAll(tile.viewers, s);
+    else if (viewers != kWhole)
+      rows.hideAll(viewers, s);
   }
 
-  /// Of the warp's 16 tokens of a tile, to the first or second half of rows. In each row, four bytes are two
-  /// neighbouring tokens and those 8 further on. `kAtOnce`: columns on their way, in twos.
-  struct Places {
-    int from, to;
-    bool isUpper;
-    __device__ __forceinline__ explicit Places(const By &by) {
-      const int lane = by.lane_, token = by.warp_ * 16 + lane % 16;
-      // Lanes of the upper half write odd columns first: the other way two would meet in a bank.
-      isUpper = lane / 16 != 0;
-      const int column = isUpper, row = lane / 4 * 2 + column;
-      to = row * 128 + (by.warp_ ^ row % 8) * 16 + lane % 4 * 4;
-      from = token * 128 + (column ^ token % 8) * 16;
-      if constexpr (kIsPlain) { // held; else they are made anew in each step
-        ptx::forgetHere(to);
-        ptx::forgetHere(from);
-      }
-    }
-  };
-  template <int kAtOnce>
-  __device__ __forceinline__ void transposeValues(const Places &places, int step, int half) const {
-    const bool isUpper = places.isUpper;
-    const unsigned to = places.to ^ half * 64;
-    char *const values = by_.ring_.shared + (by_.ring_.values(0) - by_.ring_.base);
-    const unsigned from = by_.ring_.staged(step) + L::kStagedValueOffset + places.from;
-#pragma unroll
-    for (int first = 0; first < kDim / 16; first += 2 * kAtOnce) {
-      unsigned pairs[kAtOnce][4];
-#pragma unroll
-      for (int i = 0; i < kAtOnce; ++i)
-        if (first + 2 * i < kDim / 16)
-          ptx::ldmatrix4Transposed(pairs[i], from ^ (first + 2 * i) * 16);
-#pragma unroll
-      for (int i = 0; i < kAtOnce; ++i)
-#pragma unroll
-        for (int odd = 0; odd < 2; ++odd) {
-          if (first + 2 * i >= kDim / 16)
-            continue;
-          char *const columns = values + (first + 2 * i + odd) * 16 * 128;
-          const unsigned low = pairs[i][2 * odd], high = pairs[i][2 * odd + 1];
-          *reinterpret_cast<unsigned *>(columns + to) = ptx::bytesOfPairs(low, high, isUpper);
-          // Of the column beside it, with another swizzle.
-          *reinterpret_cast<unsigned *>(columns + (to ^ (128 | 16))) = ptx::bytesOfPairs(low, high, !isUpper);
-        }
-    }
-  }
-
-  /// Of a tile, from scores to the a operands that match what transposeValues leaves.
+  /// Of a tile, from scores to the a operands that match transposed values.
   static __device__ __forceinline__ void weigh(Sums &sums, Fragment<8> &s, const float (&unit)[2],
                                                const float (&common)[2], unsigned (&weights)[kSteps][4]) {
     sums.weigh(s, unit, common);
