@@ -69,7 +69,8 @@ int bytesOf(const KernelShape &shape, const PhaseConfig &phase) {
   constexpr int kAlignment = 1024;
   const int unitBytes = pieces * pieceBytes + kAlignment;
   if (holdsBytes(shape, phase)) { // in rows of 128; they become one tile, whose values results follow
-    const int tileAndBuffers = tilesBytes / 2 + std::max(tilesBytes / 2, bufferBytes);
+    const int keyBytes = byteProducts ? 0 : tilesBytes / 2; // products of bytes take K as it came
+    const int tileAndBuffers = keyBytes + std::max(tilesBytes / 2, bufferBytes);
     return phase.stages * (2 * phase.tileKv * 128 + besideTiles) + tileAndBuffers + unitBytes;
   }
   return phase.stages * (tilesBytes + besideTiles) + bufferBytes + unitBytes +
@@ -217,10 +218,10 @@ std::optional<PhaseConfig> sm90Phase(const KernelShape &shape, const target::Tar
   const PhaseConfig deep{"tiles", -1, config::Family::Sm90, 128, 64, 4, kSm90Warps};
   PhaseConfig shallow = deep;
   shallow.stages = 2;
-  PhaseConfig third = light; // products of 8 bits leave the bytes of a tile to wait for
-  third.stages = 3;
+  PhaseConfig paired = light; // products of 8 bits take two tiles a step
+  paired.stages = 4;
   const auto candidates = !isLight                     ? std::vector{deep, shallow}
-                          : shape.tensors.byteProducts ? std::vector{third, light}
+                          : shape.tensors.byteProducts ? std::vector{paired, light}
                                                        : std::vector{light};
   for (const PhaseConfig &phase : candidates)
     if (!brokenRule({shape, phase, target, sm90}))

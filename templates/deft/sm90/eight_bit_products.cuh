@@ -1,8 +1,8 @@
 #pragma once
 
-#include "deft/ptx/ldmatrix.cuh"
 #include "deft/ptx/wgmma_bytes.cuh"
 #include "deft/sm90/attend.cuh"
+#include "deft/sm90/value_transposition.cuh"
 
 /// Products of e4m3 (LANGUAGE.md, rule A12), by light blocks whose stages hold bytes. Kernels of variants
 /// that ask for them include this behind attend.cuh; others do not know of it.
@@ -14,6 +14,31 @@
 namespace deft::sm90 {
 
 template <class Config> constexpr bool kMultipliesBytes = requires { requires Config::kByteProducts; };
+
+/// As of other caches of bytes, but for the tile that K would become.
+template <class Config> struct WithoutProducts : Config {
+  static constexpr bool kByteProducts = false;
+};
+template <class Config>
+  requires(kMultipliesBytes<Config> && kHasBytes<Config>)
+struct LayoutOf<Config> : LayoutOf<WithoutProducts<Config>> {
+private:
+  using Other = LayoutOf<WithoutProducts<Config>>;
+  static_assert(Other::kHoldsBytes && Other::kAreAlike);
+
+public:
+  /// Each of four stages has a copying warp of its own, which finds a tile's tokens once for both halves.
+  static constexpr int kTeam = Config::kStages % 4 == 0 ? 1 : Other::kTeam;
+  static constexpr int kValueOffset = 0; ///< of values as products take them
+  static constexpr int kBufferOffset = 0;
+  static constexpr int kTilesEnd = Other::kTilesEnd - Other::kKeyTileBytes;
+  static constexpr int kStagedOffset = Other::kStagedOffset - Other::kKeyTileBytes;
+  static constexpr int kQueryOffset = Other::kQueryOffset - Other::kKeyTileBytes;
+  static constexpr int kSlotOffset = Other::kSlotOffset - Other::kKeyTileBytes;
+  static constexpr int kBarrierOffset = Other::kBarrierOffset - Other::kKeyTileBytes;
+  static constexpr int kBytes = Other::kBytes - Other::kKeyTileBytes;
+  static_assert(Config::kValueDim * 128 <= kTilesEnd && kStagedOffset % Other::kAlignment == 0);
+};
 
 /// All rows of a tile go together: mma.sync of 16 tokens would need a transposition of its own.
 template <class Config>
@@ -79,12 +104,23 @@ public:
       ptx::WgmmaBytes<64>::step(s.tile, query_[k], keys + k * 32 / 16, k > 0);
   }
 
-  __device__ __forceinline__ void restore(Fragment<8> &products) const { products.scaleRows(scale_); }
+  /// Products as they would be of the queries as they came.
+  template <int kTiles> __device__ __forceinline__ void restore(Fragment<kTiles> &products) const {
+    products.scaleRows(scale_);
+  }
+  __device__ __forceinline__ void scales(float (&scale)[2]) const {
+    scale[0] = scale_[0];
+    scale[1] = scale_[1];
+  }
 
   __device__ __forceinline__ void hold(unsigned shared) const {
+    if constexpr (kSteps == 4) {
+      ptx::useNever(query_, shared);
+    } else {
 #pragma unroll
-    for (int k = 0; k < kSteps; ++k)
-      ptx::useNever(query_[k], shared);
+      for (int k = 0; k < kSteps; ++k)
+        ptx::useNever(query_[k], shared);
+    }
   }
 
 private:
@@ -92,8 +128,8 @@ private:
   float scale_[2];
 };
 
-/// The reference of weights is the row's largest score so far, whose weight is 2^8: each sum of a tile's
-/// values is added to those of the tiles before it, so these are multiplied for free.
+/// The reference of weights is the row's largest score so far, whose weight is 2^8: each sum of a step's
+/// values is added to those of the steps before it, so these are multiplied for free.
 template <class Config, class Variant>
   requires kMultipliesBytes<Config>
 struct WarpSums<Config, Variant> {
@@ -105,36 +141,33 @@ struct WarpSums<Config, Variant> {
   float maximum[2] = {-kInfinity, -kInfinity};
   float sum[2] = {0.f, 0.f}; ///< of this thread's columns only, until the end
 
-  /// What small scores save elsewhere is the maximum.
-  template <class... Any> __device__ __forceinline__ bool weighSmall(const Any &...) { return false; }
-
-  __device__ __forceinline__ bool weigh(Fragment<8> &s, const float (&common)[2], float (&factor)[2]) {
-    float top[2];
+  /// Follows the row's largest scores of a step's two tiles, `top` of this thread's columns. `factor` is what
+  /// earlier sums must be multiplied by.
+  __device__ __forceinline__ void follow(const float (&top)[2], float (&factor)[2]) {
+    factor[0] = factor[1] = 1.f;
+    if (!__any_sync(~0u, top[0] > maximum[0] || top[1] > maximum[1]))
+      return;
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
-      top[r] = s.largest(r);
-      if constexpr (Rows::kRises)
-        top[r] += common[r];
+      const float reference = fmaxf(maximum[r], largestOfRow(top[r]));
+      factor[r] = ptx::exp2Fast(fmaf(maximum[r], Rows::kUnit, -shiftOf(reference)));
+      sum[r] *= factor[r];
+      maximum[r] = reference;
     }
-    const bool grows = __any_sync(~0u, top[0] > maximum[0] || top[1] > maximum[1]);
+  }
+
+  /// From a tile's scores to its weights; scores count `unit` times as much, and `common` is to be added.
+  __device__ __forceinline__ void weigh(Fragment<8> &s, const float (&unit)[2], const float (&common)[2]) {
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
-      factor[r] = 1.f;
-      if (grows) {
-        const float reference = fmaxf(maximum[r], largestOfRow(top[r]));
-        factor[r] = ptx::exp2Fast(fmaf(maximum[r], Rows::kUnit, -shiftOf(reference)));
-        sum[r] *= factor[r];
-        maximum[r] = reference;
-      }
       float shift = shiftOf(maximum[r]) - kBits;
       if constexpr (Rows::kRises)
         shift = fmaf(common[r], -Rows::kUnit, shift);
       s.forEachOfRow(r, [&](float &x) {
-        x = ptx::exp2Fast(fmaf(x, Rows::kUnit, -shift));
+        x = ptx::exp2Fast(fmaf(x, unit[r] * Rows::kUnit, -shift));
         sum[r] += x;
       });
     }
-    return grows;
   }
 
   __device__ __forceinline__ void finish() {
@@ -156,9 +189,9 @@ private:
   }
 };
 
-/// How the computing warpgroup attends. Two tiles of transposed values lie side by side in rows of 128 bytes,
-/// and tiles take them in turn: a warp that is at the barrier of a tile has done with the tile before, so one
-/// barrier is enough.
+/// How the computing warpgroup attends: a step has two tiles, 128 tokens, so that barriers, waits and what is
+/// said of a step come half as often. Values are transposed into one place, rows of 128 bytes, of each tile
+/// half of them.
 template <class Config, class Variant>
   requires kMultipliesBytes<Config>
 class ByteProducts<Config, Variant> {
@@ -167,7 +200,25 @@ class ByteProducts<Config, Variant> {
   using Rows = typename By::Rows;
   using Sums = typename By::Sums;
   static constexpr int kDim = Config::kValueDim;
-  static constexpr int kSteps = Config::kTileKv / 32; ///< of p . v
+  static constexpr int kSteps = Config::kTileKv / 32;  ///< of p . v, of a tile
+  static constexpr int kLow = 64, kHigh = kDim - kLow; ///< columns that are multiplied together
+  /// Whether products of rows as queries have them are as good as scores: what these are multiplied by, a
+  /// power of two, then goes into the exponent.
+  static constexpr bool kFoldsRows = Rows::kFoldScale && !Variant::kHasScore;
+  /// Whether no hook takes registers.
+  static constexpr bool kIsPlain = !Variant::kHasScore && !Variant::kHasMask;
+  static_assert(Config::kStages >= 2, "a step holds two");
+
+  using Transposition = ValueTransposition<Config, kIsPlain>;
+
+  /// The stages of a step's tiles, twice the first one where there is no other, and their barriers' phases.
+  struct Steps {
+    int stage[2];
+    unsigned parity[2];
+  };
+  /// Who sees a tile: queries, all of its tokens and no others any of them, or one of these.
+  static constexpr unsigned kWhole = ~0u;   ///< the warp's rows see all of it
+  static constexpr unsigned kByToken = ~1u; ///< tokens have viewers of their own
 
 public:
   __device__ __forceinline__ explicit ByteProducts(const By &by) : by_(by) {}
@@ -176,105 +227,187 @@ public:
                                          Sums &sums) const {
     const int queryLo = rows.clamped(0) / Config::kRatio;
     const int queryEnd = rows.clamped(63) / Config::kRatio + 1;
-    typename By::Scores s;
-    float common[2] = {}, factor[2];
-    unsigned weights[kSteps][4];
-    int turn = 0;
-    awaitAll(); // the unit before may still be putting its results in order where values go
-    for (int step = by_.firstStep_; step < by_.endStep_; ++step) {
-      const TileFacts::Head head = by_.acquire(step);
-      if (!head.viewed.isSeen(queryLo, queryEnd)) {
-        by_.release(step, 1);
+    Fragment<16> s;
+    Fragment<8> &first = s.template part<8>(0), &second = s.template part<8>(8);
+    float common[2][2] = {}, factor[2], unit[2] = {1.f, 1.f};
+    if constexpr (kFoldsRows)
+      queries.scales(unit);
+    unsigned weights[2][kSteps][4];
+    const Transposition transposition(by_.ring_, by_.warp_, by_.lane_);
+    bool areThere[2] = {};
+    for (int at = by_.firstStep_; at < by_.endStep_; at += 2) {
+      const Steps steps = stepsFrom(at);
+      const int step = steps.stage[0], last = steps.stage[1];
+#pragma unroll
+      for (int i = 0; i < 2; ++i)
+        if (!areThere[i])
+          ptx::mbarrierWait(by_.ring_.full(steps.stage[i]), steps.parity[i]);
+      const TileFacts::Head heads[2] = {by_.ring_.slot(step).facts.head, by_.ring_.slot(last).facts.head};
+      const bool areSeen[2] = {heads[0].viewed.isSeen(queryLo, queryEnd),
+                               last != step && heads[1].viewed.isSeen(queryLo, queryEnd)};
+      if (!areSeen[0] && !areSeen[1]) {
+        release(step, last);
+        areThere[0] = areThere[1] = false;
         continue;
       }
-      if (head.isGathered)
+      if ((heads[0].isGathered | heads[1].isGathered) != 0)
         ptx::fenceAsyncProxy();
-      by_.startKeys(queries, descriptor(by_.ring_.staged(step), 16), s);
-      transposeValues(step, turn);
-      const bool cut = by_.isCut(rows, head, step);
+      by_.startKeys(queries, descriptor(by_.ring_.staged(step), 16), first);
+      awaitAll(); // all have done with the step before; or with the unit before, whose results go there, too
+      // What nobody sees may not have been copied; the other's values are numbers.
+      const int valueSteps[2] = {areSeen[0] ? step : last, areSeen[1] ? last : step};
+      unsigned viewers[2];
+      if constexpr (kIsPlain) { // all are on their way together
+        typename Transposition::template Pairs<Transposition::kTimes> pairs[2];
+        transposition.load(valueSteps[0], 0, pairs[0]);
+        transposition.load(valueSteps[1], 0, pairs[1]);
+        viewers[0] = viewersOf(rows, heads[0], step, areSeen[0]);
+        viewers[1] = viewersOf(rows, heads[1], last, areSeen[1]);
+        transposition.store(0, 0, pairs[0]);
+        by_.startKeys(queries, descriptor(by_.ring_.staged(last), 16), second);
+        transposition.store(1, 0, pairs[1]);
+      } else {
+        viewers[0] = viewersOf(rows, heads[0], step, areSeen[0]);
+        viewers[1] = viewersOf(rows, heads[1], last, areSeen[1]);
+        transposition.template transpose<Transposition::kTimes>(valueSteps[0], 0);
+        by_.startKeys(queries, descriptor(by_.ring_.staged(last), 16), second);
+        transposition.template transpose<1>(valueSteps[1], 1);
+      }
+      ptx::fenceAsyncProxy(); // the transposed values, to wgmma
       ptx::wgmmaWait<0>();
       ptx::wgmmaPin(s.tile);
-      queries.restore(s);
-      by_.score(rows, head, step, cut, s, common);
-      by_.weigh(rows, head.viewed.anyone, step, cut, step == by_.firstStep_, sums, s, common, factor);
+      if constexpr (!kFoldsRows)
+        queries.restore(s);
+      score(rows, step, viewers[0], first, common[0]);
+      score(rows, last, viewers[1], second, common[1]);
+      release(step, last);
+      float top[2];
 #pragma unroll
-      for (int k = 0; k < kSteps; ++k)
-        pack(s.template part<4>(4 * k), weights[k]);
-      ptx::fenceAsyncProxy(); // the transposed values, to wgmma
-      awaitAll();
-      by_.release(step, 1);
-      addValues<0>(weights, descriptor(transposed() + turn * 64, 16), factor, sums.out);
+      for (int r = 0; r < 2; ++r)
+        top[r] = Rows::kRises ? fmaxf(first.largest(r) + common[0][r], second.largest(r) + common[1][r])
+                              : s.largest(r) * unit[r];
+      sums.follow(top, factor);
+
+      Fragment<kLow / 8> low;
+      Fragment<kHigh / 8> high;
+      const unsigned long long values = descriptor(by_.ring_.values(0), 16);
+      weigh(sums, first, unit, common[0], weights[0]);
+      awaitAll(); // all values are there
+      start<0>(low, weights[0], values, false);
+      weigh(sums, second, unit, common[1], weights[1]);
+      start<0>(low, weights[1], values + 64 / 16, true);
+      ptx::wgmmaFence();
+      multiply<kLow>(high, weights[0], values, false);
+      multiply<kLow>(high, weights[1], values + 64 / 16, true);
+      ptx::wgmmaCommit();
+      if constexpr (kIsPlain) { // asked before products are waited for
+        const Steps next = stepsFrom(at + 2);
+#pragma unroll
+        for (int i = 0; i < 2; ++i)
+          areThere[i] = ptx::mbarrierIsComplete(by_.ring_.full(next.stage[i]), next.parity[i]);
+      }
+      ptx::wgmmaWait<1>();
+      ptx::wgmmaPin(low.tile);
+      add(low, factor, sums.out.template part<kLow / 8>(0));
+      ptx::wgmmaWait<0>();
+      ptx::wgmmaPin(high.tile);
+      add(high, factor, sums.out.template part<kHigh / 8>(kLow / 8));
       queries.hold(by_.ring_.base);
-      turn ^= 1;
     }
     awaitAll(); // results are put in order where values are
   }
 
 private:
   static __device__ __forceinline__ void awaitAll() { ptx::namedBarrierSync(/*barrier=*/1, 128); }
-
-  /// Where a tile's transposed values begin: row d of 128 bytes has column d of 64 tokens, and of 64 others.
-  __device__ __forceinline__ unsigned transposed() const { return by_.ring_.values(0); }
-
-  /// Of the warp's 16 tokens. In each row, four bytes are two neighbouring tokens and those 8 further on.
-  __device__ __forceinline__ void transposeValues(int step, int turn) const {
-    const int lane = by_.lane_, token = by_.warp_ * 16 + lane % 16;
-    const unsigned from = by_.ring_.staged(step) + L::kStagedValueOffset + token * 128;
-    char *const to = by_.ring_.shared + (transposed() - by_.ring_.base) + lane % 4 * 4;
-    // Lanes of the upper half write odd columns first: the other way two would meet in a bank.
-    const bool isUpper = lane / 16 != 0;
-    const int first = lane / 4 * 2 + isUpper, second = first ^ 1;
-    const int place = turn * 4 + by_.warp_; // of 16 bytes in a row
+  __device__ __forceinline__ Steps stepsFrom(int first) const {
+    const unsigned at[2] = {static_cast<unsigned>(first), // as the ring need not ask for its sign then
+                            static_cast<unsigned>(first + 1 < by_.endStep_ ? first + 1 : first)};
+    Steps steps;
 #pragma unroll
-    for (int column = 0; column < kDim / 16; column += 2) {
-      unsigned pairs[4];
-      ptx::ldmatrix4Transposed(pairs, from + ((column + lane / 16) ^ token % 8) * 16);
-#pragma unroll
-      for (int i = 0; i < 2; ++i) {
-        char *const rows = to + (column + i) * 16 * 128;
-        *reinterpret_cast<unsigned *>(rows + first * 128 + (place ^ first % 8) * 16) =
-            ptx::bytesOfPairs(pairs[2 * i], pairs[2 * i + 1], isUpper);
-        *reinterpret_cast<unsigned *>(rows + second * 128 + (place ^ second % 8) * 16) =
-            ptx::bytesOfPairs(pairs[2 * i], pairs[2 * i + 1], !isUpper);
+    for (int i = 0; i < 2; ++i) {
+      steps.stage[i] = static_cast<int>(at[i] % Config::kStages);
+      steps.parity[i] = at[i] / Config::kStages & 1;
+    }
+    return steps;
+  }
+
+  __device__ __forceinline__ void release(int step, int last) const {
+    __syncwarp();
+    if (by_.lane_ == 0)
+      ptx::mbarrierArrive(by_.ring_.empty(step), 1);
+    if (by_.lane_ == 0 && last != step)
+      ptx::mbarrierArrive(by_.ring_.empty(last), 1);
+  }
+
+  __device__ __forceinline__ unsigned viewersOf(const Rows &rows, const TileFacts::Head &head, int step,
+                                                bool isSeen) const {
+    const bool areAlike = !Variant::kHasMask && head.viewed.anyone == head.viewed.everyone;
+    const unsigned some = areAlike ? head.viewed.anyone : kByToken;
+    const unsigned all = by_.isCut(rows, head, step) ? some : kWhole;
+    return isSeen ? all : kNobody;
+  }
+
+  /// From products to scores of which the rows see only theirs.
+  __device__ __forceinline__ void score(const Rows &rows, int step, unsigned viewers, Fragment<8> &s,
+                                        float (&common)[2]) const {
+    TileSlot &slot = by_.ring_.slot(step);
+    if (kIsPlain || viewers != kNobody) { // else hooks would be asked about what nobody has copied
+      by_.score(rows, slot.facts.head, step, /*cut=*/false, s, common);
+      if constexpr (Rows::kCapsLate) {
+        int largest[2];
+        rows.forms().findLargest(s, largest);
+        By::capLate(rows, largest, s);
       }
     }
+    if (viewers == kByToken)
+      by_.hide(rows, slot.records(), s);
+    else if (viewers != kWhole)
+      rows.hideAll(viewers, s);
   }
 
-  /// Weights of 32 tokens, as the a operand that matches what transposeValues leaves.
-  static __device__ __forceinline__ void pack(const Fragment<4> &s, unsigned (&a)[4]) {
+  /// Of a tile, from scores to the a operands that match transposed values.
+  static __device__ __forceinline__ void weigh(Sums &sums, Fragment<8> &s, const float (&unit)[2],
+                                               const float (&common)[2], unsigned (&weights)[kSteps][4]) {
+    sums.weigh(s, unit, common);
 #pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      const int n = i / 2 * 2, c = i % 2 * 2;
-      a[i] = ptx::packE4m3(s.tile[n][c], s.tile[n][c + 1], s.tile[n + 1][c], s.tile[n + 1][c + 1]);
-    }
+    for (int k = 0; k < kSteps; ++k)
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        const int n = 4 * k + i / 2 * 2, c = i % 2 * 2;
+        weights[k][i] = ptx::packE4m3(s.tile[n][c], s.tile[n][c + 1], s.tile[n + 1][c], s.tile[n + 1][c + 1]);
+      }
   }
 
-  /// out = out * factor + p . v for the columns from kFirst on. The matrix units make the sums of a tile, and
-  /// float32 all others. Some columns after the others: more products under way would leave too few
+  /// products += p . v of a tile, for the columns from kFirst on. The matrix units make the sums of a step,
+  /// and float32 all others. Some columns after the others: with more products under way there are too few
   /// registers.
-  template <int kFirst>
-  __device__ __forceinline__ void addValues(const unsigned (&weights)[kSteps][4], unsigned long long values,
-                                            const float (&factor)[2],
-                                            Fragment<Sums::kColumnTiles> &out) const {
-    if constexpr (kFirst < kDim) {
-      constexpr int kWidth = kDim - kFirst < 64 ? kDim - kFirst : 64;
-      Fragment<kWidth / 8> products;
-      ptx::wgmmaFence();
+  template <int kFirst, int kTiles>
+  static __device__ __forceinline__ void multiply(Fragment<kTiles> &products,
+                                                  const unsigned (&weights)[kSteps][4],
+                                                  unsigned long long values, bool accumulate) {
 #pragma unroll
-      for (int k = 0; k < kSteps; ++k)
-        ptx::WgmmaBytes<kWidth>::step(products.tile, weights[k], values + kFirst * 128 / 16 + k * 32 / 16,
-                                      k > 0);
-      ptx::wgmmaCommit();
-      ptx::wgmmaWait<0>();
-      ptx::wgmmaPin(products.tile);
-      Fragment<kWidth / 8> &sums = out.template part<kWidth / 8>(kFirst / 8);
+    for (int k = 0; k < kSteps; ++k)
+      ptx::WgmmaBytes<8 * kTiles>::step(products.tile, weights[k], values + kFirst * 128 / 16 + k * 32 / 16,
+                                        accumulate || k > 0);
+  }
+  template <int kFirst, int kTiles>
+  static __device__ __forceinline__ void start(Fragment<kTiles> &products,
+                                               const unsigned (&weights)[kSteps][4],
+                                               unsigned long long values, bool accumulate) {
+    ptx::wgmmaFence();
+    multiply<kFirst>(products, weights, values, accumulate);
+    ptx::wgmmaCommit();
+  }
+
+  /// out = out * factor + products.
+  template <int kTiles>
+  static __device__ __forceinline__ void add(const Fragment<kTiles> &products, const float (&factor)[2],
+                                             Fragment<kTiles> &out) {
 #pragma unroll
-      for (int n = 0; n < kWidth / 8; ++n)
+    for (int n = 0; n < kTiles; ++n)
 #pragma unroll
-        for (int c = 0; c < 4; ++c)
-          sums.tile[n][c] = fmaf(sums.tile[n][c], factor[c / 2], products.tile[n][c]);
-      addValues<kFirst + kWidth>(weights, values, factor, out);
-    }
+      for (int c = 0; c < 4; ++c)
+        out.tile[n][c] = fmaf(out.tile[n][c], factor[c / 2], products.tile[n][c]);
   }
 
   const By &by_;

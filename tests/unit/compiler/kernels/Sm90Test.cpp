@@ -134,7 +134,7 @@ TEST(Sm90Test, ProductsOfBytesHaveOneKernel) {
       const auto all = sm90.defaults(shape, hopper);
       ASSERT_EQ(all.size(), 1u);
       EXPECT_TRUE(isLight(all.front().phase));
-      EXPECT_EQ(all.front().phase.stages, 3);
+      EXPECT_EQ(all.front().phase.stages, 4); // two tiles a step
       EXPECT_EQ(all.front().order, config::Order::FromRoot);
       const auto tuned = sm90.tuned(shape);
       ASSERT_EQ(tuned.size(), 1u);

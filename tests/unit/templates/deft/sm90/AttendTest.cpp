@@ -127,6 +127,8 @@ TEST(Sm90AttendTest, BytesAreMultiplied) {
     attendAll<Multiplied<Light<f16, 128, 1>>, ZeroQueries>(seed);
     attendAll<Multiplied<Light<bf16, 96, 64, 3>>, ZeroQueries>(seed);
     attendAll<Multiplied<Dealt<Light<bf16, 128, 16>>>>(seed);
+    attendAll<Multiplied<Light<f16, 128, 16, 4>>, test::SlopedVariant>(seed);
+    attendAll<Multiplied<Light<bf16, 96, 1, 3>>, test::HookVariant>(seed);
   }
 }
 

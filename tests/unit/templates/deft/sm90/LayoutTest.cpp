@@ -3,6 +3,7 @@
 #include "deft/ptx/block.cuh"
 #include "deft/ptx/ldmatrix.cuh"
 #include "deft/sm90/byte_conversion.cuh"
+#include "deft/sm90/eight_bit_products.cuh"
 #include "deft/sm90/warp_queries.cuh"
 #include "tests/device/Conflicts.h"
 #include "tests/device/DeviceConfig.h"
@@ -27,6 +28,11 @@ struct Unlike : Config<kOfKeys, Base, kStagesOf> {
 template <class Base> struct Bytes : Base {
   using Key = e4m3;
   using Value = e4m3;
+};
+
+/// And products of them.
+template <class Base> struct Multiplied : Bytes<Base> {
+  static constexpr bool kByteProducts = true;
 };
 
 template <class C> void checkTile() {
@@ -119,7 +125,8 @@ struct Section {
 };
 
 /// All that the ring names lies in the block's memory, apart from each other, and tiles at multiples of the
-/// swizzle. Buffers of results may lie where the one tile's values do.
+/// swizzle. Buffers of results may lie where the one tile's values do; products of bytes have no other keys
+/// than stages hold.
 template <class C> void checkRing() {
   using L = Layout<C>;
   std::vector<char> memory(L::kBytes);
@@ -129,8 +136,9 @@ template <class C> void checkRing() {
   };
   std::vector<Section> sections;
   const auto addTiles = [&](int stage) {
+    const int keyBytes = kMultipliesBytes<C> ? 0 : L::kKeyTileBytes;
     for (const auto &[tile, bytes] :
-         {std::pair(ring.keys(stage), L::kKeyTileBytes), std::pair(ring.values(stage), L::kValueTileBytes)}) {
+         {std::pair(ring.keys(stage), keyBytes), std::pair(ring.values(stage), L::kValueTileBytes)}) {
       EXPECT_EQ(tile % L::kAlignment, 0u);
       sections.push_back({tile, tile + bytes});
     }
@@ -200,6 +208,9 @@ TEST(LayoutTest, SectionsLieApartAndInside) {
   checkRing<Bytes<Config<128, test::LightConfig>>>();
   checkRing<Bytes<Config<128, test::LightConfig, 3>>>();
   checkRing<Bytes<Config<128, test::WideConfig, 2>>>();
+  checkRing<Multiplied<Config<96, test::LightConfig, 4>>>();
+  checkRing<Multiplied<Config<128, test::LightConfig, 4>>>();
+  EXPECT_LE((smemBytes<Multiplied<Config<128, test::LightConfig, 4>>>()), 115712); // half of an H100's
 }
 
 /// Eight lanes read 16 bytes each at once, and write as many; what else a lane has lies a whole number of
