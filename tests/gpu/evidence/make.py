@@ -53,7 +53,7 @@ PAGES = (
     ("sparse", "Sparse layers", "selection, sparse attention, unions, whole models", (layers.selection, lists.in_a_model)),
     ("tuning", "Tuning, other cards, processors", "tuned and untuned, H100, CPUs", (kernels.tuned, cards.other_cards, processors.on_a_processor)),
     ("planning", "Prompts, drafts and plans", "appends, draft trees on the device, host time", (steps.new_tokens, steps.drafts, steps.plans)),
-    ("models", "Whole steps of models", "one GPU, recorded searches, several GPUs", (steps.whole_steps, steps.decoder_on_two_gpus, ranks.trees)),
+    ("models", "Whole steps of models", "one GPU, recorded searches, several GPUs", (steps.whole_steps, steps.decoder_on_two_gpus, ranks.trees, ranks.by_nccl, ranks.decoder)),
     ("engines", "Engines", "vLLM and SGLang", (engines.rollouts, steps.engine, steps.engine_latent, engines.drafts, engines.host_times, steps.engine_sglang)),
     ("papers", "Papers", "the tables of DeFT and FastTree beside ours", (papers.deft, papers.fasttree)),
     ("correctness", "Correctness", "random cases", (steps.right,)),

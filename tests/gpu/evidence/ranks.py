@@ -32,3 +32,26 @@ def trees(page, records):
         if short:
             found = ", ".join(f"{row['row']} {times(row['of_ideal'])} (target {goal(ranks, row['one_us']):.2f})" for row in short)
             page.loss(f"trees over {ranks} GPUs, of the ideal speed: {found}")
+
+
+def by_nccl(page, records):
+    name = "h200-rank-nccl.json"
+    record = records.read(name)
+    rows = [row for row in record["rows"] if "one_us" in row]
+    exchange = next(row for row in record["rows"] if row["row"].startswith("exchange"))
+    page.heading("GPUs that cannot map each other")
+    page.add(f"Two {card_of(record['device'])}s, {record['date']}, commit {record['commit']} ({link(name)}): the same step by mapped memory, by NCCL as deftc calls it, and by torch.distributed's NCCL, in one run; results by the first two have the same bits.")
+    page.table(["tree", "mapped us", "NCCL us", "torch's NCCL us", "of ideal, mapped", "of ideal, NCCL"], [
+        [row["row"], us(row["step_us"]), us(row["sent_us"]), us(row["nccl_us"]), times(row["of_ideal"]), times(row["sent_of_ideal"])] for row in rows])
+    page.add(f"Merging 64 queries of 32 heads and 128 columns takes {us(exchange['merge_us'])}, {us(exchange['merge_sent_us'])} and {us(exchange['nccl_us'])} us.")
+    page.command("torchrun --standalone --nproc-per-node 2 tests/gpu/rank_trees.py --json ranks.json")
+
+
+def decoder(page, records):
+    name = "h200-decoder-tokens.json"
+    record = records.read(name)
+    one, two = record["rows"]
+    page.heading("A decoder whose cache is split by tokens")
+    page.add(f"{record['device']}, {record['date']}, commit {record['commit']} ({link(name)}): `{one['row']}`, {record['layers']} layers of Llama 3 70B's dimensions, a captured graph a step. A step takes {one['ms']['tree']:.2f} ms on one GPU and "
+             f"{two['ms']['tree']:.2f} on two, which split tokens and not layers' weights; {two['beside_one']['tokens_that_differ']} of {two['beside_one']['tokens']} tokens differ.")
+    page.command(record["command"].replace("FILE", "decoder.json"))
