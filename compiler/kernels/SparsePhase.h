@@ -12,7 +12,7 @@ namespace deft::kernels {
 /// 64 tokens in a ring of two take 0.92 to 1.06 of what a dense attention over as many tokens with pages of
 /// one does, whichever family computes that (tests/gpu/records/h200-select.json). Where that is too much for
 /// an architecture or a head dim, the next smaller one that is legal. Of latent caches, whose lists a caller
-/// hands over, it is of family sm90_latent where that is legal, else of sm80_latent.
+/// hands over, it is of family sm90_latent for more than 16 heads where that is legal, else of sm80_latent.
 support::Result<PhaseConfig> sparsePhase(const KernelShape &shape, const target::Target &target);
 
 /// What else may be faster by the shape and the device, and is legal; that of sparsePhase() stands first. As
