@@ -123,8 +123,8 @@ Result<void> CudaSparseMachine::open(const Lists &lists) {
 
 Result<std::vector<int>> CudaSparseMachine::cuts(std::size_t tile) {
   const std::vector<config::SparseCut> none;
-  const auto selecting =
-      exec::PlanSelecting::create(*kernels_[tile], now_.budget, /*isInvariant=*/false, &none);
+  const auto selecting = exec::PlanSelecting::create(*kernels_[tile], now_.budget, /*isInvariant=*/false,
+                                                     /*listOverlap=*/0, &none);
   if (!selecting)
     return selecting.error();
   std::vector<int> tokens;

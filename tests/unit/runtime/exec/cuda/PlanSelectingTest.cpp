@@ -149,7 +149,7 @@ TEST(PlanSelectingTest, WhoMeasuresCutsInPlaceOfWhatTheKernelsKnow) {
   EXPECT_EQ(PlanSelecting::create(*kernels, 70, false)->split().cut(8), (SparseSplit::Cut{32, 3, true}));
   EXPECT_TRUE(PlanSelecting::create(*kernels, 60, false)->split().tuned.empty());
   const std::vector<config::SparseCut> none;
-  EXPECT_FALSE(PlanSelecting::create(*kernels, 70, false, &none)->split().cut(8).isTuned);
+  EXPECT_FALSE(PlanSelecting::create(*kernels, 70, false, 0, &none)->split().cut(8).isTuned);
 }
 
 TEST(PlanSelectingTest, ASelectionLeavesTheWorthAsItFoundIt) {
