@@ -88,9 +88,10 @@ typedef struct deft_gpu_peers_options {
   /// Of deft_gpu_peers_make, in place of memories: what deft_gpu_peers_make_id gave one of the ranks, and
   /// that one has handed to all others (MPI, torch.distributed); the ranks use NCCL.
   const void *id;
-  int32_t head_begin, head_count; ///< that this rank merges, so that NCCL sends it no others; 0 and 0: all
-  deft_transport transport;       ///< of deft_gpu_peers_meet; all ranks say the same
-  int32_t reserved;               ///< 0
+  int32_t head_begin;       ///< the heads that this rank merges, so that NCCL sends it no others
+  int32_t head_count;       ///< with head_begin 0: 0 is all
+  deft_transport transport; ///< of deft_gpu_peers_meet; all ranks say the same
+  int32_t reserved;         ///< 0
 } deft_gpu_peers_options;
 
 /// What the memory of a rank takes: two buffers of its results, which alternate, and flags. `memories` is not
