@@ -92,9 +92,10 @@ TEST_F(GpuPeersTest, ProcessesThatMeetMergeByEitherTransport) {
       GpuPeersOptions options = optionsOf(2, rank);
       options.transport = transport;
       const auto peers = GpuPeers::meet(gpu_, options, name);
-      if (peers)
+      if (peers) {
         EXPECT_EQ(peers->transport().value(),
                   transport == Transport::Nccl ? Transport::Nccl : Transport::Mapped);
+      }
       return mergeOf(peers, stream_, own);
     };
     const pid_t other = fork();

@@ -100,9 +100,10 @@ TEST_F(NcclGroupTest, MessagesOfOtherLengthsAreAnError) {
     ASSERT_EQ(device_->api().streamCreate(&stream, cu::kStreamNonBlocking), cu::kSuccess);
     const auto exchanged = group.exchange(std::span(&out, 1), std::span(&in, 1), stream);
     EXPECT_EQ(exchanged.ok(), rank == 1);
-    if (!exchanged)
+    if (!exchanged) {
       EXPECT_THAT(exchanged.error().message,
                   testing::StartsWith("NCCL 2.28.9 cannot exchange results: invalid usage"));
+    }
   });
 }
 

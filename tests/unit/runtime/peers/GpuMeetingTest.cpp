@@ -54,7 +54,7 @@ TEST_F(GpuMeetingTest, AllRanksUseNcclWhereOneCannotMapTheOthers) {
     const pid_t other = fork();
     if (other == 0) {
       const WithoutMapping without;
-      const auto met = meetAs(2, 1, name, wanted);
+      auto met = meetAs(2, 1, name, wanted);
       if (wanted == Transport::Auto && met)
         expectMerges(**met, 2, 1);
       const bool isRight =

@@ -148,8 +148,9 @@ TEST_F(NcclExchangeTest, RanksThatDifferAreNamed) {
       const auto exchange = join(id, group);
       ASSERT_FALSE(exchange);
       EXPECT_EQ(exchange.error().code, support::ErrorCode::Usage);
-      if (rank == 0)
+      if (rank == 0) {
         EXPECT_EQ(exchange.error().message, one.said);
+      }
     });
   }
 }
