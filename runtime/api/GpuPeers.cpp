@@ -112,7 +112,8 @@ Result<std::unique_ptr<peers::GpuExchange>> useId(const deft_gpu &gpu, const Opt
     return nccl.error();
   device::nccl::Id id;
   std::memcpy(id.bytes, options.known.id, sizeof id.bytes);
-  return peers::NcclExchange::create(std::move(*nccl), gpu.device, options.group, id);
+  return peers::NcclExchange::create(std::move(*nccl), gpu.device, options.group, id,
+                                     options.group.timeoutSeconds);
 }
 
 using Made = Result<std::unique_ptr<deft_gpu_peers>>;

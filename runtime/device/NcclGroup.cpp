@@ -71,16 +71,17 @@ Result<std::unique_ptr<NcclGroup>> NcclGroup::join(std::shared_ptr<const Nccl> n
 NcclGroup::~NcclGroup() {
   const Device::Current current(*device_);
   if (comm_) {
-    // What was sent last may still be on its way to a rank that is slower. A graph that holds an exchange
-    // keeps NCCL from ending, so patience is short.
+    // What was sent last may still be on its way to a rank that is slower.
     constexpr double kFarewellSeconds = 2;
     nccl::Result state = nccl_->api().commFinalize(comm_);
     const bool isOver = awaitUntil(in(std::min(options_.patienceSeconds, kFarewellSeconds)), [&] {
       return nccl_->api().commGetAsyncError(comm_, &state) != nccl::kSuccess || state != nccl::kInProgress;
     });
+    // A graph that holds an exchange keeps NCCL from ending, in a thread for which an abort would wait: the
+    // group is left to that thread.
     if (isOver && state == nccl::kSuccess)
       (void)nccl_->api().commDestroy(comm_);
-    else
+    else if (isOver)
       abort();
   }
   if (stream_)

@@ -34,6 +34,8 @@ public:
   NcclGroup(const NcclGroup &) = delete;
   NcclGroup &operator=(const NcclGroup &) = delete;
 
+  void setPatience(double seconds) { options_.patienceSeconds = seconds; }
+
   /// Puts all of them on the stream, as one operation; a graph can capture it. Both ends of a message name
   /// as many bytes.
   support::Result<void> exchange(std::span<const Message> sent, std::span<const Message> received,

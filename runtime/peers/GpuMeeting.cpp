@@ -4,6 +4,7 @@
 #include "runtime/peers/MappedExchange.h"
 #include "runtime/peers/NcclExchange.h"
 
+#include <algorithm>
 #include <cstring>
 
 namespace deft::peers {
@@ -191,7 +192,10 @@ Result<std::unique_ptr<GpuExchange>> Meeting::useNccl(const std::string &library
     if ((*all)[static_cast<std::size_t>(rank)].isReady == 0)
       return Error{ErrorCode::Environment, named(rank) + " has no NCCL that it can use",
                    "its own error says why"};
-  return NcclExchange::create(std::move(*nccl), device_, group_, (*all)[0].id);
+  // All are there, and NCCL takes seconds to begin, however patient merges are.
+  constexpr double kSlowest = 60;
+  return NcclExchange::create(std::move(*nccl), device_, group_, (*all)[0].id,
+                              std::max(group_.timeoutSeconds, kSlowest));
 }
 
 } // namespace

@@ -66,19 +66,21 @@ NcclExchange::NcclExchange(exec::SliceKernels kernels, const std::shared_ptr<dev
 
 Result<std::unique_ptr<GpuExchange>> NcclExchange::create(std::shared_ptr<const device::Nccl> nccl,
                                                           const std::shared_ptr<device::Device> &device,
-                                                          const GpuGroup &group, const device::nccl::Id &id) {
+                                                          const GpuGroup &group, const device::nccl::Id &id,
+                                                          double joinSeconds) {
   auto kernels = exec::SliceKernels::create(device, group.type);
   if (!kernels)
     return kernels.error();
   std::unique_ptr<NcclExchange> made(new NcclExchange(std::move(*kernels), device, group));
-  auto joined = device::NcclGroup::join(
-      std::move(nccl), device, id,
-      {.count = group.count, .rank = group.rank, .patienceSeconds = group.timeoutSeconds});
+  auto joined =
+      device::NcclGroup::join(std::move(nccl), device, id,
+                              {.count = group.count, .rank = group.rank, .patienceSeconds = joinSeconds});
   if (!joined)
     return joined.error();
   made->nccl_ = std::move(*joined);
   if (auto compared = made->compare(); !compared)
     return compared.error();
+  made->nccl_->setPatience(group.timeoutSeconds);
   if (auto reserved = made->reserve(); !reserved)
     return reserved.error();
   made->watch_ = std::thread([exchange = made.get()] { exchange->watch(); });

@@ -19,11 +19,12 @@ namespace deft::peers {
 /// that have begun end, also in replays of a graph, and ends them.
 class NcclExchange final : public GpuExchange {
 public:
-  /// All ranks call it with one id. Returns when all have, or with an error that says which rank differs.
+  /// All ranks call it with one id. Returns when all have, or with an error that says which rank differs, or
+  /// that not all came in `joinSeconds`.
   static support::Result<std::unique_ptr<GpuExchange>> create(std::shared_ptr<const device::Nccl> nccl,
                                                               const std::shared_ptr<device::Device> &device,
                                                               const GpuGroup &group,
-                                                              const device::nccl::Id &id);
+                                                              const device::nccl::Id &id, double joinSeconds);
   ~NcclExchange() override;
 
   Transport transport() const override { return Transport::Nccl; }

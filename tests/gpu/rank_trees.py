@@ -22,6 +22,7 @@ from typing import NamedTuple
 
 PAGE, ALIGN = 64, 1024  # tokens of a page; where branches begin
 PATIENCE = 2.0  # seconds that a late rank may take
+SENT_PATIENCE = 10.0  # the same with NCCL, in which it also begins
 
 
 class Case(NamedTuple):
@@ -84,7 +85,7 @@ class Rank:
         torch.cuda.set_device(self.device)
         torch.distributed.init_process_group("nccl", device_id=self.device)
         self.peers, self.slow = MappedPeers(timeout=PATIENCE, transport="mapped"), TorchPeers()
-        self.sent = MappedPeers(timeout=PATIENCE, transport="nccl")
+        self.sent = MappedPeers(timeout=SENT_PATIENCE, transport="nccl")
         self.evicted = torch.zeros(32 << 20, dtype=torch.int64, device=self.device)
 
     def heads_of(self, heads):
@@ -349,7 +350,7 @@ def check_absence(rank, peers, suffix=""):
             said = str(error)
     took = time.monotonic() - began
     del graph
-    is_right = rank.rank == last or (f"rank {last}" in said and "did not give" in said and took < PATIENCE + 3)
+    is_right = rank.rank == last or (f"rank {last}" in said and "did not give" in said and took < peers.timeout + 3)
     everyone = [None] * rank.count
     torch.distributed.all_gather_object(everyone, (said, is_right, round(took, 2)))
     row = {"row": f"a_rank_stays_away{suffix}", "ranks": rank.count, "said": everyone[0][0], "seconds": everyone[0][2]}
@@ -374,7 +375,7 @@ def main():
     makers = [(case.name, lambda rank, case=case: measure(rank, case)) for case in CASES]
     makers.append(("exchange", measure_exchange))
     makers.append(("replays", lambda rank: check_growth(rank, rank.peers)))
-    makers.append(("sent_replays", lambda rank: check_growth(rank, type(rank.peers)(timeout=PATIENCE, transport="nccl"), "_by_nccl")))
+    makers.append(("sent_replays", lambda rank: check_growth(rank, type(rank.peers)(timeout=SENT_PATIENCE, transport="nccl"), "_by_nccl")))
     # Behind these a group is of no use.
     makers.append(("sent_absence", lambda rank: check_absence(rank, rank.sent, "_by_nccl")))
     makers.append(("absence", lambda rank: check_absence(rank, rank.peers)))

@@ -10,7 +10,7 @@ namespace {
 class NcclExchangeTest : public GpuRanks {
 protected:
   Exchange join(const device::nccl::Id &id, const GpuGroup &group) const {
-    return NcclExchange::create(nccl_, device_, group, id);
+    return NcclExchange::create(nccl_, device_, group, id, group.timeoutSeconds);
   }
   /// Until it is found, or too long.
   static std::optional<support::Error> awaitFault(GpuExchange &exchange) {
