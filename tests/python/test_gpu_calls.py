@@ -425,6 +425,10 @@ def test_a_rank_that_stays_away_is_named():
             deft.GpuPeers("never", 2, 0, **sizes)
 
 
+needs_nccl = pytest.mark.skipif("DEFT_EXPECT_FAKE_NCCL" not in os.environ, reason="the tests' NCCL is not there")
+
+
+@needs_nccl
 @pytest.mark.parametrize("by_id", [False, True])
 def test_ranks_merge_by_nccl(by_id):
     sizes = {"queries": 3, "heads": 2, "head_dim": 8, "dtype": "float16", "device": 0, "timeout": 20}
@@ -461,6 +465,11 @@ def test_wrong_ways_to_meet_are_named():
     ):
         with pytest.raises(deft.UsageError, match=said):
             deft.GpuPeers(count=2, rank=0, **sizes, **wrong)
+
+
+@needs_nccl
+def test_a_rank_that_hands_its_id_to_nobody_gives_up():
+    sizes = {"queries": 1, "heads": 1, "head_dim": 8, "dtype": "float16", "device": 0, "timeout": 0.1}
     with pytest.raises(deft.MachineError, match="not all 2 ranks came within 0.1 s"):
         deft.GpuPeers(None, 2, 0, id=deft.GpuPeers.make_id(), **sizes)
 
