@@ -69,9 +69,10 @@ TEST_F(NcclGroupTest, ARankThatDoesNotComeIsAnErrorInTime) {
 TEST_F(NcclGroupTest, ARankThatSaysNothingIsAnErrorAndEndsTheGroup) {
   const nccl::Id id = nccl_->makeId().value();
   std::thread other([&] { EXPECT_TRUE(join(id, 2, 1)); });
-  const auto group = join(id, 2, 0, 0.2);
+  const auto group = join(id, 2, 0);
   other.join();
   ASSERT_TRUE(group) << group.error().message;
+  (*group)->setPatience(0.2);
   const std::byte word{};
   const auto said = (*group)->gather(std::span(&word, 1));
   ASSERT_FALSE(said);

@@ -10,7 +10,7 @@ namespace {
 class NcclExchangeTest : public GpuRanks {
 protected:
   Exchange join(const device::nccl::Id &id, const GpuGroup &group) const {
-    return NcclExchange::create(nccl_, device_, group, id, group.timeoutSeconds);
+    return NcclExchange::create(nccl_, device_, group, id, /*joinSeconds=*/20);
   }
   /// Until it is found, or too long.
   static std::optional<support::Error> awaitFault(GpuExchange &exchange) {
@@ -73,7 +73,7 @@ TEST_F(NcclExchangeTest, ARankThatStaysAwayFromAReplayIsNamedInTime) {
   const device::nccl::Id id = nccl_->makeId().value();
   std::atomic<int> done = 0;
   run(3, [&](int rank) {
-    const auto exchange = join(id, groupOf(3, rank, 0.3));
+    const auto exchange = join(id, groupOf(3, rank, 1));
     ASSERT_TRUE(exchange) << exchange.error().message;
     const device::cu::Stream stream = newStream();
     const Results own = resultsOf(rank);
