@@ -1,7 +1,7 @@
 #include "runtime/exec/cuda/SliceKernels.h"
 
+#include "tests/support/FakeCuda.h"
 #include "tests/unit/runtime/exec/cuda/CompilesEverywhere.h"
-#include "tests/unit/runtime/exec/cuda/FakeGpu.h"
 
 namespace deft::exec {
 namespace {
@@ -22,12 +22,12 @@ TEST(SliceKernelsTest, AMessageHasRowsTheirLogarithmsAndTheRun) {
 }
 
 TEST(SliceKernelsTest, APackingBlockIsForOneRank) {
-  const FakeGpu gpu;
-  const auto kernels = SliceKernels::create(gpu.device, StateType::BF16);
+  const auto device = device::Device::open(device::Driver::load(DEFT_FAKE_CUDA).value()).value();
+  const auto kernels = SliceKernels::create(device, StateType::BF16);
   if (!kernels && kernels.error().code == support::ErrorCode::Environment)
     GTEST_SKIP() << kernels.error().message;
   ASSERT_TRUE(kernels.ok()) << kernels.error().message;
-  const auto most = static_cast<unsigned>(gpu.device->facts().multiprocessors);
+  const auto most = static_cast<unsigned>(device->facts().multiprocessors);
   for (const int queries : {0, 3, 1000}) {
     const auto bytes =
         static_cast<std::size_t>(SliceKernels::messageBytes(StateType::BF16, std::int64_t{queries} * 4, 128));
