@@ -88,10 +88,14 @@ NcclGroup::~NcclGroup() {
     (void)device_->api().streamDestroy(stream_);
 }
 
+/// It ends what is under way at once, and then waits until no graph holds an exchange any more: in a thread
+/// for which nobody waits.
 void NcclGroup::abort() {
-  const Device::Current current(*device_);
   if (comm_)
-    (void)nccl_->api().commAbort(comm_);
+    std::thread([nccl = nccl_, device = device_, comm = comm_] {
+      const Device::Current current(*device);
+      (void)nccl->api().commAbort(comm);
+    }).detach();
   comm_ = nullptr;
 }
 

@@ -47,7 +47,7 @@ public:
   /// An error once NCCL has noticed that a rank is gone, or the network. Waits for nothing.
   support::Result<void> fault() const;
 
-  /// Ends what is under way on the device, and the group.
+  /// Ends what is under way on the device, and the group. Waits for nothing.
   void abort();
 
 private:

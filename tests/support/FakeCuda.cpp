@@ -112,6 +112,17 @@ deft::exec::StateType typeOf(const std::string &kernel) {
                                     : deft::exec::StateType::BF16;
 }
 
+/// Of a graph, with all that it holds.
+Result forget(void *graph) {
+  std::vector<std::function<void()>> held; // let go outside of the lock
+  const std::lock_guard lock(state().mutex);
+  if (const auto found = state().graphs.find(graph); found != state().graphs.end()) {
+    held = std::move(found->second);
+    state().graphs.erase(found);
+  }
+  return cu::kSuccess;
+}
+
 template <typename T> T *pointerOf(cu::DevicePtr address) { return reinterpret_cast<T *>(address); }
 
 } // namespace
@@ -430,8 +441,8 @@ int cuGraphLaunch(cu::GraphExec executable, cu::Stream stream) {
     work();
   return cu::kSuccess;
 }
-int cuGraphDestroy(cu::Graph) { return cu::kSuccess; }
-int cuGraphExecDestroy(cu::GraphExec) { return cu::kSuccess; }
+int cuGraphDestroy(cu::Graph graph) { return forget(graph); }
+int cuGraphExecDestroy(cu::GraphExec executable) { return forget(executable); }
 int cuEventCreate(cu::Event *event, unsigned) {
   const std::lock_guard lock(state().mutex);
   *event = newHandle<cu::Event>();

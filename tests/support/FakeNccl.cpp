@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -47,7 +48,7 @@ struct Group {
   std::string name;
   Shared *shared = nullptr;
   int ranks = 0, rank = 0;
-  std::atomic<bool> isAborted = false;
+  std::atomic<bool> isAborted = false, isFinalizing = false;
   std::atomic<nccl::Result> state = nccl::kInProgress;
   std::string lastError;
   std::thread worker;
@@ -88,6 +89,9 @@ std::shared_ptr<Group> remove(nccl::Comm comm) {
   groups().erase(found);
   return group;
 }
+
+/// Beside the list of groups and the caller, what is captured has it.
+bool isInGraph(const std::shared_ptr<Group> &group) { return group.use_count() > 2; }
 
 struct Operation {
   bool isSend;
@@ -199,12 +203,22 @@ nccl::Result ncclCommInitRankConfig(nccl::Comm *comm, int ranks, nccl::Id id, in
   groups()[*comm] = std::move(group);
   return nccl::kInProgress;
 }
-nccl::Result ncclCommFinalize(nccl::Comm comm) { return find(comm) ? nccl::kSuccess : kInvalidArgument; }
+nccl::Result ncclCommFinalize(nccl::Comm comm) {
+  const auto group = find(comm);
+  if (!group)
+    return kInvalidArgument;
+  group->isFinalizing = true;
+  return nccl::kInProgress;
+}
+/// It waits for graphs, as NVIDIA's does.
 nccl::Result ncclCommAbort(nccl::Comm comm) {
-  const auto group = remove(comm);
+  const auto group = find(comm);
   if (!group)
     return kInvalidArgument;
   group->end();
+  while (isInGraph(group))
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  remove(comm);
   return nccl::kSuccess;
 }
 nccl::Result ncclCommDestroy(nccl::Comm comm) { return ncclCommAbort(comm); }
@@ -213,6 +227,8 @@ nccl::Result ncclCommGetAsyncError(nccl::Comm comm, nccl::Result *result) {
   if (!group)
     return kInvalidArgument;
   *result = group->state;
+  if (group->isFinalizing && isInGraph(group))
+    *result = nccl::kInProgress;
   if (*result == nccl::kSuccess)
     *result = asyncError;
   return nccl::kSuccess;

@@ -8,6 +8,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <functional>
 #include <random>
 #include <thread>
@@ -30,6 +31,9 @@ protected:
   }
   ~GpuRanks() override {
     fake_nccl::setAsyncError(0);
+    // What was aborted ends in a thread of its own.
+    for (int turn = 0; turn < 5000 && fake_nccl::openGroups() > 0; ++turn)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
     EXPECT_EQ(fake_nccl::openGroups(), 0);
   }
 
@@ -122,7 +126,11 @@ protected:
     EXPECT_TRUE(enqueued) << (enqueued ? "" : enqueued.error().message);
     EXPECT_EQ(api.streamEndCapture(stream, &graph), device::cu::kSuccess);
     EXPECT_EQ(api.graphInstantiate(&executable, graph, 0), device::cu::kSuccess);
+    EXPECT_EQ(api.graphDestroy(graph), device::cu::kSuccess);
     return executable;
+  }
+  void destroy(device::cu::GraphExec graph) const {
+    EXPECT_EQ(device_->api().graphExecDestroy(graph), device::cu::kSuccess);
   }
 
   std::shared_ptr<device::Device> device_ =

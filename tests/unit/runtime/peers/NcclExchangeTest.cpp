@@ -66,6 +66,7 @@ TEST_F(NcclExchangeTest, AGraphOfMergesIsReplayed) {
       EXPECT_TRUE(to == mergedOf(2, 0, kHeads, turn)) << turn;
     }
     EXPECT_FALSE((*exchange)->takeFault());
+    destroy(graph);
   });
 }
 
@@ -98,6 +99,7 @@ TEST_F(NcclExchangeTest, ARankThatStaysAwayFromAReplayIsNamedInTime) {
     // It is there, but late: the group of this one ends when all have seen it.
     for (++done; done < 3;)
       std::this_thread::yield();
+    destroy(graph);
   });
 }
 
