@@ -1,44 +1,53 @@
+#include "runtime/api/Agreement.h"
 #include "runtime/api/Checks.h"
 #include "runtime/api/Gpu.h"
 #include "runtime/api/RunTensors.h"
 #include "runtime/api/Sized.h"
-#include "runtime/device/SharedMemory.h"
-#include "runtime/exec/cuda/PeerMerge.h"
 #include "runtime/exec/cuda/StateMerge.h"
-#include "runtime/peers/HandleExchange.h"
-#include "runtime/peers/Peers.h"
+#include "runtime/peers/GpuMeeting.h"
+#include "runtime/peers/MappedExchange.h"
+#include "runtime/peers/NcclExchange.h"
 
 #include <deft/c/peers.h>
 
-#include <algorithm>
-#include <optional>
-#include <vector>
+#include <cstring>
+#include <memory>
+#include <span>
+#include <tuple>
 
 using namespace deft;
 using namespace deft::api;
 
 static_assert(DEFT_MOST_RANKS == abi::PeerMemory::kMostRanks);
+static_assert(DEFT_PEERS_ID_BYTES == device::nccl::kIdBytes);
 
 struct deft_gpu_peers {
   deft_gpu gpu;
   deft_dtype dtype;
-  abi::PeersArgs args; ///< of every merge
-  exec::PeerMerge merge;
-  std::vector<std::optional<device::SharedMemory>> memories = {}; ///< of ranks that have met
+  peers::GpuGroup group;
+  std::unique_ptr<peers::GpuExchange> exchange;
 };
 
 namespace {
 
 struct Options {
   deft_gpu_peers_options known;
-  exec::StateType type;
-
-  std::int64_t rows() const { return std::int64_t{known.queries} * known.heads; }
-  std::int64_t memoryBytes() const { return exec::PeerMerge::memoryBytes(type, rows(), known.head_dim); }
-  double patience() const {
-    return known.timeout_seconds > 0 ? known.timeout_seconds : peers::PeersOptions{}.timeoutSeconds;
-  }
+  peers::GpuGroup group;
+  peers::Transport transport;
 };
+
+Result<peers::Transport> transportOf(deft_transport given) {
+  switch (given) {
+  case DEFT_TRANSPORT_AUTO:
+    return peers::Transport::Auto;
+  case DEFT_TRANSPORT_MAPPED:
+    return peers::Transport::Mapped;
+  case DEFT_TRANSPORT_NCCL:
+    return peers::Transport::Nccl;
+  default:
+    return wrong("deft_gpu_peers_options::transport", "is " + std::to_string(given) + ", which is none");
+  }
+}
 
 Result<Options> optionsOf(const deft_gpu_peers_options *given) {
   const auto known = readSized("deft_gpu_peers_options", given);
@@ -54,7 +63,9 @@ Result<Options> optionsOf(const deft_gpu_peers_options *given) {
         {"rank", known->rank, 0, known->count - 1},
         {"queries", known->queries, 0, kMost},
         {"heads", known->heads, 1, kMost},
-        {"head_dim", known->head_dim, 1, kMost}})
+        {"head_dim", known->head_dim, 1, kMost},
+        {"head_begin", known->head_begin, 0, known->heads},
+        {"head_count", known->head_count, 0, known->heads - known->head_begin}})
     if (auto checked = checkRange(of + name, value, least, most); !checked)
       return checked.error();
   if (const int piece = exec::StateMerge::piece(*type); known->head_dim % piece != 0)
@@ -64,125 +75,81 @@ Result<Options> optionsOf(const deft_gpu_peers_options *given) {
                  "a row on a GPU is a multiple of 16 bytes");
   if (known->timeout_seconds < 0)
     return wrong(of + "timeout_seconds", "is " + std::to_string(known->timeout_seconds) + ", not above 0");
-  return Options{*known, *type};
+  const auto transport = transportOf(known->transport);
+  if (!transport)
+    return transport.error();
+  const bool wantsAll = known->head_begin == 0 && known->head_count == 0;
+  return Options{*known,
+                 {.count = known->count,
+                  .rank = known->rank,
+                  .type = *type,
+                  .queries = known->queries,
+                  .heads = known->heads,
+                  .dim = known->head_dim,
+                  .headBegin = known->head_begin,
+                  .headCount = wantsAll ? known->heads : known->head_count,
+                  .timeoutSeconds = known->timeout_seconds > 0 ? known->timeout_seconds
+                                                               : peers::PeersOptions{}.timeoutSeconds,
+                  .version = peers::hashOf(deft_version())},
+                 *transport};
 }
 
-Result<std::unique_ptr<deft_gpu_peers>> makePeers(const deft_gpu &gpu, const Options &options,
-                                                  void *const *memories) {
-  const deft_gpu_peers_options &known = options.known;
-  if (!memories)
-    return wrong("deft_gpu_peers_options::memories", "is null");
-  abi::PeersArgs args{};
-  for (int rank = 0; rank < known.count; ++rank) {
-    args.ranks[rank] = static_cast<abi::PeerMemory *>(memories[rank]);
-    if (!args.ranks[rank] || reinterpret_cast<std::uintptr_t>(args.ranks[rank]) % 16 != 0)
+/// Over memory that the program has mapped.
+Result<std::unique_ptr<peers::GpuExchange>> useMemories(const deft_gpu &gpu, const Options &options) {
+  const std::span memories(options.known.memories, static_cast<std::size_t>(options.group.count));
+  for (std::size_t rank = 0; rank < memories.size(); ++rank)
+    if (!memories[rank] || reinterpret_cast<std::uintptr_t>(memories[rank]) % 16 != 0)
       return wrong("deft_gpu_peers_options::memories",
                    "of rank " + std::to_string(rank) +
-                       (args.ranks[rank] ? " does not begin at a multiple of 16 bytes" : " is null"),
+                       (memories[rank] ? " does not begin at a multiple of 16 bytes" : " is null"),
                    "the GPUs map each other's memory first");
-  }
-  constexpr double kNanoseconds = 1e9;
-  args.bufferBytes = exec::PeerMerge::bufferBytes(options.type, options.rows(), known.head_dim);
-  args.count = known.count;
-  args.rank = known.rank;
-  args.heads = known.heads;
-  args.dim = known.head_dim;
-  args.mostNs = static_cast<unsigned long long>(options.patience() * kNanoseconds);
-  auto merge = exec::PeerMerge::create(gpu.device, options.type);
-  if (!merge)
-    return merge.error();
-  auto made = std::unique_ptr<deft_gpu_peers>(new deft_gpu_peers{gpu, known.type, args, std::move(*merge)});
-  made->args.queries = known.queries;
-  return made;
+  return peers::MappedExchange::create(gpu.device, options.group, memories);
 }
 
-/// Each rank's memory as this GPU maps it.
-using Memories = std::vector<std::optional<device::SharedMemory>>;
-
-std::string memoryOf(int rank) { return "the results of rank " + std::to_string(rank); }
-
-/// Makes this rank's own and hands it to all others.
-Result<void> handOn(const peers::HandleExchange &exchange, const deft_gpu &gpu, const Options &options,
-                    Memories &memories) {
-  const int own = options.known.rank;
-  const auto bytes = static_cast<std::size_t>(options.memoryBytes());
-  auto made = device::SharedMemory::make(gpu.device, bytes, memoryOf(own));
-  if (!made)
-    return made.error();
-  const auto handle = made->handle();
-  if (!handle)
-    return handle.error();
-  const peers::FileHandle handed(*handle);
-  memories[static_cast<std::size_t>(own)].emplace(std::move(*made));
-  for (int rank = 0; rank < options.known.count; ++rank)
-    if (rank != own)
-      if (auto sent = exchange.send(rank, handed.number(), options.memoryBytes()); !sent)
-        return sent;
-  return {};
+Result<std::unique_ptr<peers::GpuExchange>> useId(const deft_gpu &gpu, const Options &options) {
+  auto nccl = device::Nccl::load();
+  if (!nccl)
+    return nccl.error();
+  device::nccl::Id id;
+  std::memcpy(id.bytes, options.known.id, sizeof id.bytes);
+  return peers::NcclExchange::create(std::move(*nccl), gpu.device, options.group, id,
+                                     options.group.timeoutSeconds);
 }
 
-/// The others' memories, in whatever order they come.
-Result<void> takeOthers(const peers::HandleExchange &exchange, const deft_gpu &gpu, const Options &options,
-                        Memories &memories) {
-  const int count = options.known.count;
-  const auto bytes = static_cast<std::size_t>(options.memoryBytes());
-  for (int missing = count - 1; missing > 0; --missing) {
-    const auto came = exchange.receive(options.patience());
-    if (!came)
-      return came.error();
-    if (came->rank < 0 || came->rank >= count || memories[static_cast<std::size_t>(came->rank)])
-      return wrong("name", "has another group, whose rank " + std::to_string(came->rank) + " has come");
-    if (came->bytes != options.memoryBytes())
-      return wrong("deft_gpu_peers_options",
-                   "makes a group for other results than that of rank " + std::to_string(came->rank),
-                   "all ranks say the same of count, type, queries, heads and head_dim");
-    auto opened = device::SharedMemory::open(gpu.device, came->handle.number(), bytes, memoryOf(came->rank));
-    if (!opened)
-      return opened.error();
-    memories[static_cast<std::size_t>(came->rank)].emplace(std::move(*opened));
-  }
-  return {};
-}
+using Made = Result<std::unique_ptr<deft_gpu_peers>>;
 
-Result<Memories> exchangeMemories(const deft_gpu &gpu, const Options &options, const std::string &name) {
-  // It is there before the ranks meet, so that all can send to it afterwards.
-  const auto exchange = peers::HandleExchange::open(name, options.known.rank);
+Made endOf(const deft_gpu &gpu, const Options &options,
+           Result<std::unique_ptr<peers::GpuExchange>> exchange) {
   if (!exchange)
     return exchange.error();
-  auto group = peers::Peers::meet({.name = name,
-                                   .count = options.known.count,
-                                   .rank = options.known.rank,
-                                   .timeoutSeconds = options.patience()});
-  if (!group)
-    return group.error();
-  Memories memories(static_cast<std::size_t>(options.known.count));
-  if (auto handed = handOn(*exchange, gpu, options, memories); !handed)
-    return handed.error();
-  if (auto taken = takeOthers(*exchange, gpu, options, memories); !taken)
-    return taken.error();
-  // A rank that could not map another's memory has left the group, and all others find that here.
-  if (auto agreed = group->agree({}, "", {}); !agreed)
-    return agreed.error();
-  return memories;
+  return std::unique_ptr<deft_gpu_peers>(
+      new deft_gpu_peers{gpu, options.known.type, options.group, std::move(*exchange)});
 }
 
-Result<std::unique_ptr<deft_gpu_peers>> meet(const deft_gpu &gpu, const deft_gpu_peers_options *given,
-                                             const char *name) {
+Made makeEnd(const deft_gpu &gpu, const deft_gpu_peers_options *given) {
   const auto options = optionsOf(given);
   if (!options)
     return options.error();
-  if (options->known.memories)
-    return wrong("deft_gpu_peers_options::memories", "is not null", "ranks that meet make their own");
-  auto memories = exchangeMemories(gpu, *options, name);
-  if (!memories)
-    return memories.error();
-  std::vector<void *> addresses;
-  for (const auto &memory : *memories)
-    addresses.push_back(memory->address());
-  auto made = makePeers(gpu, *options, addresses.data());
-  if (made)
-    (*made)->memories = std::move(*memories);
-  return made;
+  if (!options->known.memories && !options->known.id)
+    return wrong("deft_gpu_peers_options::memories", "is null, and so is the id");
+  if (options->known.memories && options->known.id)
+    return wrong("deft_gpu_peers_options::memories", "is given beside an id");
+  const auto fitting = options->known.id ? peers::Transport::Nccl : peers::Transport::Mapped;
+  if (options->transport != peers::Transport::Auto && options->transport != fitting)
+    return wrong("deft_gpu_peers_options::transport", options->known.id
+                                                          ? "is mapped memory, and an id is for NCCL"
+                                                          : "is NCCL, and memories are mapped");
+  return endOf(gpu, *options, options->known.id ? useId(gpu, *options) : useMemories(gpu, *options));
+}
+
+Made meet(const deft_gpu &gpu, const deft_gpu_peers_options *given, const char *name) {
+  const auto options = optionsOf(given);
+  if (!options)
+    return options.error();
+  if (options->known.memories || options->known.id)
+    return wrong(options->known.memories ? "deft_gpu_peers_options::memories" : "deft_gpu_peers_options::id",
+                 "is not null", "ranks that meet make their own");
+  return endOf(gpu, *options, peers::meet(gpu.device, options->group, name, options->transport));
 }
 
 Result<void> mergeOn(const deft_gpu_peers &peers, const deft_state *own, int headBegin, int headCount,
@@ -194,25 +161,30 @@ Result<void> mergeOn(const deft_gpu_peers &peers, const deft_state *own, int hea
   const auto wanted = checkStates(nullptr, 0, to, peers.dtype, place);
   if (!wanted)
     return wanted.error();
-  abi::PeersArgs args = peers.args;
-  if (given->heads != args.heads || given->dim != args.dim || given->queries > args.queries)
+  const peers::GpuGroup &group = peers.group;
+  if (given->heads != group.heads || given->dim != group.dim || given->queries > group.queries)
     return wrong("own", "is of shape [" + std::to_string(given->queries) + ", " +
                             std::to_string(given->heads) + ", " + std::to_string(given->dim) +
-                            "], but the group was made for [" + std::to_string(args.queries) + ", " +
-                            std::to_string(args.heads) + ", " + std::to_string(args.dim) + "] at most");
+                            "], but the group was made for [" + std::to_string(group.queries) + ", " +
+                            std::to_string(group.heads) + ", " + std::to_string(group.dim) + "] at most");
   if (auto checked = checkMergedHeads(*given, headBegin, headCount, *wanted); !checked)
     return checked;
+  const int groupEnd = group.headBegin + group.headCount;
+  if (headCount > 0 && (headBegin < group.headBegin || headBegin + headCount > groupEnd))
+    return wrong("head_begin", "is " + std::to_string(headBegin) + " for " + std::to_string(headCount) +
+                                   " heads, but this rank's end was made for " +
+                                   std::to_string(group.headBegin) + " to " + std::to_string(groupEnd));
   for (const void *const memory : {given->states[0].out, wanted->to.out})
     if (reinterpret_cast<std::uintptr_t>(memory) % 16 != 0)
       return wrong("out", "does not begin at a multiple of 16 bytes");
-  args.own = given->states[0].out;
-  args.ownLse = given->states[0].lse;
-  args.out = wanted->to.out;
-  args.lse = wanted->to.lse;
-  args.queries = static_cast<int>(given->queries);
-  args.headBegin = headBegin;
-  args.headCount = headCount;
-  return peers.merge.launch(args, streamOf(stream));
+  return peers.exchange->merge({.own = given->states[0].out,
+                                .ownLse = given->states[0].lse,
+                                .out = wanted->to.out,
+                                .lse = wanted->to.lse,
+                                .queries = static_cast<int>(given->queries),
+                                .headBegin = headCount > 0 ? headBegin : group.headBegin,
+                                .headCount = headCount},
+                               streamOf(stream));
 }
 
 } // namespace
@@ -222,19 +194,26 @@ deft_status deft_gpu_peers_get_bytes(const deft_gpu_peers_options *options, int6
     const auto known = optionsOf(options);
     if (!known)
       return known.error();
-    *bytes = known->memoryBytes();
+    *bytes = exec::PeerMerge::memoryBytes(known->group.type, known->group.rows(), known->group.dim);
     return {};
+  });
+}
+
+deft_status deft_gpu_peers_make_id(void *id) {
+  return call({{"id", id}}, [&]() -> Result<void> {
+    const auto nccl = device::Nccl::load();
+    if (!nccl)
+      return nccl.error();
+    const auto made = (*nccl)->makeId();
+    if (made)
+      std::memcpy(id, made->bytes, sizeof made->bytes);
+    return made ? Result<void>() : made.error();
   });
 }
 
 deft_status deft_gpu_peers_make(const deft_gpu *gpu, const deft_gpu_peers_options *options,
                                 deft_gpu_peers **peers) {
-  return make({{"gpu", gpu}, {"options", options}}, peers, [&]() -> Result<std::unique_ptr<deft_gpu_peers>> {
-    const auto known = optionsOf(options);
-    if (!known)
-      return known.error();
-    return makePeers(*gpu, *known, known->known.memories);
-  });
+  return make({{"gpu", gpu}, {"options", options}}, peers, [&] { return makeEnd(*gpu, options); });
 }
 
 deft_status deft_gpu_peers_meet(const deft_gpu *gpu, const deft_gpu_peers_options *options, const char *name,
@@ -245,6 +224,23 @@ deft_status deft_gpu_peers_meet(const deft_gpu *gpu, const deft_gpu_peers_option
 
 void deft_gpu_peers_destroy(deft_gpu_peers *peers) { delete peers; }
 
+deft_status deft_gpu_peers_get_transport(const deft_gpu_peers *peers, deft_transport *transport) {
+  return call({{"peers", peers}, {"transport", transport}}, [&]() -> Result<void> {
+    *transport =
+        peers->exchange->transport() == peers::Transport::Nccl ? DEFT_TRANSPORT_NCCL : DEFT_TRANSPORT_MAPPED;
+    return {};
+  });
+}
+
+deft_status deft_gpu_peers_agree(const deft_gpu_peers *peers, const deft_agreement *own) {
+  return call({{"peers", peers}, {"own", own}}, [&]() -> Result<void> {
+    const auto known = agreementOf(own, peers->group.count, peers->group.rank);
+    if (!known)
+      return known.error();
+    return peers->exchange->agree(known->hashes, known->kind, known->holders);
+  });
+}
+
 deft_status deft_gpu_peers_merge(const deft_gpu_peers *peers, const deft_state *own, int32_t head_begin,
                                  int32_t head_count, const deft_state *to, deft_gpu_stream stream) {
   return call({{"peers", peers}, {"own", own}, {"to", to}},
@@ -253,7 +249,7 @@ deft_status deft_gpu_peers_merge(const deft_gpu_peers *peers, const deft_state *
 
 deft_status deft_gpu_peers_check(const deft_gpu_peers *peers) {
   return call({{"peers", peers}}, [&]() -> Result<void> {
-    if (const auto fault = peers->merge.takeFault())
+    if (const auto fault = peers->exchange->takeFault())
       return Error(*fault);
     return {};
   });

@@ -1,21 +1,10 @@
 #include "runtime/peers/Peers.h"
 
-#include "compiler/config/ConfigJson.h"
-#include "compiler/spec/VariantJson.h"
-#include "runtime/api/Attention.h"
-#include "runtime/api/Checks.h"
-#include "runtime/api/GpuPlan.h"
-#include "runtime/api/Plan.h"
-#include "runtime/api/Ranks.h"
+#include "runtime/api/Agreement.h"
 #include "runtime/api/RunTensors.h"
 #include "runtime/api/Sized.h"
-#include "runtime/api/Tree.h"
 
 #include <deft/c/peers.h>
-
-#include <nlohmann/json.hpp>
-
-#include <algorithm>
 
 using namespace deft;
 using namespace deft::api;
@@ -27,47 +16,11 @@ struct deft_peers {
 
 namespace {
 
-std::string optionsText(const Plan &plan) {
-  const deft_plan_options &options = plan.options;
-  std::string text;
-  for (const int value : {options.partition, options.chunk_tokens, options.is_invariant})
-    text += std::to_string(value) + " ";
-  // Others depend on the part of the tree that the rank holds.
-  return plan.isInvariant() ? text + config::toJson(plan.config).dump() : text;
-}
-
-Result<Agreement> agreementOf(const deft_agreement &known) {
-  if (known.plan && known.gpu_plan)
-    return wrong("deft_agreement::gpu_plan", "is given beside a plan of the processor");
-  Agreement own;
-  own.hashes[Agreement::Version] = peers::hashOf(deft_version());
-  if (known.attention)
-    own.hashes[Agreement::Attention] = peers::hashOf(spec::toJson(known.attention->variant()).dump());
-  if (known.plan)
-    own.hashes[Agreement::Options] = peers::hashOf(optionsText(*known.plan));
-  if (known.gpu_plan)
-    own.hashes[Agreement::Options] = peers::hashOf(optionsText(known.gpu_plan->host));
-  if (known.tree)
-    own.hashes[Agreement::Tree] = std::max<std::uint64_t>(tree::hashOf(known.tree->tree()), 1);
-  return own;
-}
-
 Result<void> agree(deft_peers &group, const deft_agreement *given) {
-  const auto known = readSized("deft_agreement", given);
-  if (!known)
-    return known.error();
-  const auto own = agreementOf(*known);
+  const auto own = agreementOf(given, group.peers.count(), group.peers.rank());
   if (!own)
     return own.error();
-  const tree::Ranks *const ranks = known->tree ? known->tree->tree().ranks() : nullptr;
-  if (ranks && (ranks->count() != group.peers.count() || ranks->rank() != group.peers.rank()))
-    return wrong("deft_agreement::tree", "is that of rank " + std::to_string(ranks->rank()) + " of " +
-                                             std::to_string(ranks->count()) + ", and this is rank " +
-                                             std::to_string(group.peers.rank()) + " of " +
-                                             std::to_string(group.peers.count()));
-  const bool isByNode = ranks && ranks->layout() == tree::RankLayout::ByNode;
-  const std::span<const int> holders = ranks ? std::span(ranks->holders()) : std::span<const int>();
-  return group.peers.agree(*own, isByNode ? "node" : "page", holders);
+  return group.peers.agree(own->hashes, own->kind, own->holders);
 }
 
 Result<void> merge(deft_peers &group, const deft_state *own, int headBegin, int headCount,
@@ -100,10 +53,7 @@ Result<void> merge(deft_peers &group, const deft_state *own, int headBegin, int 
 
 deft_status deft_agreement_get_hashes(const deft_agreement *of, deft_agreement_hashes *hashes) {
   return call({{"of", of}, {"hashes", hashes}}, [&]() -> Result<void> {
-    const auto known = readSized("deft_agreement", of);
-    if (!known)
-      return known.error();
-    const auto own = agreementOf(*known);
+    const auto own = hashesOf(of);
     if (!own)
       return own.error();
     deft_agreement_hashes values{};

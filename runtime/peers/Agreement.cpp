@@ -32,4 +32,14 @@ std::string claimedTwice(const std::string &kind, int rank, const std::vector<in
   return {};
 }
 
+support::Error disagreement(const std::string &difference, const std::string &kind, int rank,
+                            const std::vector<int> &holders, int other,
+                            const std::vector<int> &otherHolders) {
+  const std::string claimed = claimedTwice(kind, rank, holders, other, otherHolders);
+  return {support::ErrorCode::Usage,
+          "rank " + std::to_string(other) + " has another " + difference + " than rank " +
+              std::to_string(rank) + (claimed.empty() ? "" : ": " + claimed),
+          "all ranks plan the same tree, in the same way"};
+}
+
 } // namespace deft::peers

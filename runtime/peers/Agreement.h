@@ -1,5 +1,7 @@
 #pragma once
 
+#include "compiler/support/Result.h"
+
 #include <array>
 #include <cstdint>
 #include <string>
@@ -25,5 +27,9 @@ std::uint64_t hashOf(const std::string &text);
 /// list of holders as its own; empty: there is none. `kind` is "page" or "node".
 std::string claimedTwice(const std::string &kind, int rank, const std::vector<int> &holders, int other,
                          const std::vector<int> &otherHolders);
+
+/// That two ranks have something else, `difference`, and what both claim.
+support::Error disagreement(const std::string &difference, const std::string &kind, int rank,
+                            const std::vector<int> &holders, int other, const std::vector<int> &otherHolders);
 
 } // namespace deft::peers

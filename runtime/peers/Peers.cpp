@@ -21,7 +21,7 @@ constexpr std::uint64_t kMagic = 0x32305352'54464544; // "DEFTRS02"
 constexpr int kMostRanks = 64;
 constexpr std::size_t kLine = 64;
 
-enum class Kind : int { Agreement, Results };
+enum class Kind : int { Agreement, Results, Words };
 
 Error wrong(std::string message, std::string hint = "") {
   return {ErrorCode::Usage, std::move(message), std::move(hint)};
@@ -306,12 +306,35 @@ Result<void> Peers::agree(const Agreement &own, const std::string &kind, std::sp
       const auto *const list = reinterpret_cast<const int *>(buffer(of));
       return std::vector<int>(list, list + callOf(of).holders);
     };
-    const std::string claimed = claimedTwice(kind, options_.rank, listOf(options_.rank), rank, listOf(rank));
-    return fail(wrong(named(rank) + " has another " + difference + " than " + named(options_.rank) +
-                          (claimed.empty() ? "" : ": " + claimed),
-                      "all ranks plan the same tree, in the same way"));
+    return fail(disagreement(difference, kind, options_.rank, listOf(options_.rank), rank, listOf(rank)));
   }
   return {};
+}
+
+Result<std::vector<std::vector<std::byte>>> Peers::gather(std::span<const std::byte> own) {
+  if (auto usable = checkUsable(); !usable)
+    return usable.error();
+  if (static_cast<std::int64_t>(own.size()) > options_.bytes)
+    return wrong(std::to_string(own.size()) + " bytes to gather, and the group was made for " +
+                 std::to_string(options_.bytes));
+  ++calls_;
+  callOf(options_.rank) = {.kind = static_cast<int>(Kind::Words),
+                           .type = 0,
+                           .queries = static_cast<std::int64_t>(own.size()),
+                           .heads = 0,
+                           .dim = 0,
+                           .agreement = {},
+                           .holders = 0};
+  std::copy(own.begin(), own.end(), buffer(options_.rank));
+  if (auto published = publish(); !published)
+    return published.error();
+  std::vector<std::vector<std::byte>> said;
+  for (int rank = 0; rank < count(); ++rank) {
+    if (callOf(rank).queries != callOf(options_.rank).queries)
+      return fail(wrong(named(rank) + " says something else than " + named(options_.rank)));
+    said.emplace_back(buffer(rank), buffer(rank) + own.size());
+  }
+  return said;
 }
 
 Result<void> Peers::merge(const RankResults &own, const MergedHeads &to) {

@@ -5,6 +5,7 @@
 #include "runtime/peers/Agreement.h"
 #include "runtime/peers/Segment.h"
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -56,6 +57,9 @@ public:
   /// An error that names a rank which has something else, where there is one. `holders` (of pages or nodes,
   /// `kind` says which) are compared where they fit, to name what two ranks claim.
   support::Result<void> agree(const Agreement &own, const std::string &kind, std::span<const int> holders);
+
+  /// What each rank says, as many bytes of each; they fit where results would.
+  support::Result<std::vector<std::vector<std::byte>>> gather(std::span<const std::byte> own);
 
   /// Gives the others this rank's results and merges its heads of everybody's, in the order of the ranks.
   support::Result<void> merge(const RankResults &own, const MergedHeads &to);

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "deft/merge_states.cuh"
+#include "deft/merge_ranks.cuh"
 #include "deft/peers_abi.h"
 #include "deft/ptx/dependent_launch.cuh"
 #include "deft/ptx/system_flag.cuh"
@@ -26,6 +26,14 @@ public:
     PeersMerge(args).merge();
   }
 
+  /// What a rank has published in this replay.
+  __device__ __forceinline__ const uint4 *outsOf(int rank) const {
+    return reinterpret_cast<const uint4 *>(bufferOf(rank));
+  }
+  __device__ __forceinline__ const float *lsesOf(int rank) const {
+    return reinterpret_cast<const float *>(outsOf(rank) + rows_ * pieces_);
+  }
+
 private:
   __device__ __forceinline__ explicit PeersMerge(const abi::PeersArgs &args)
       : args_(args), memory_(*args.ranks[args.rank]), pieces_(args.dim / Piece::kValues),
@@ -35,7 +43,7 @@ private:
     if (!isGivenUp()) {
       publish();
       if (await())
-        mergeRows();
+        RanksMerge<Element, abi::PeersArgs, PeersMerge>(*this, args_).mergeRows();
     }
     leave();
   }
@@ -56,16 +64,13 @@ private:
     return reinterpret_cast<char *>(args_.ranks[rank] + 1) +
            static_cast<long long>(replay_ % 2) * args_.bufferBytes;
   }
-  __device__ __forceinline__ float *lsesOf(int rank) const {
-    return reinterpret_cast<float *>(reinterpret_cast<uint4 *>(bufferOf(rank)) + rows_ * pieces_);
-  }
 
   __device__ __forceinline__ void publish() const {
     auto *const outs = reinterpret_cast<uint4 *>(bufferOf(args_.rank));
     const auto *const own = static_cast<const uint4 *>(args_.own);
     for (long long at = thread(); at < rows_ * pieces_; at += threads())
       outs[at] = own[at];
-    float *const lses = lsesOf(args_.rank);
+    auto *const lses = reinterpret_cast<float *>(outs + rows_ * pieces_);
     for (long long at = thread(); at < rows_; at += threads())
       lses[at] = args_.ownLse[at];
     __syncthreads();
@@ -100,96 +105,6 @@ private:
       isThere = isThere && hasCome;
     }
     return __all_sync(~0u, isThere);
-  }
-
-  /// Reading a peer's memory takes a microsecond or two: what a row needs of all ranks is asked for at once.
-  __device__ __forceinline__ void mergeRows() const {
-    if (args_.count <= 2)
-      mergeRowsOf<2>();
-    else if (args_.count <= 4)
-      mergeRowsOf<4>();
-    else
-      mergeRowsOf<8>();
-  }
-
-  /// A row has so many lanes of a warp.
-  template <int kAtOnce> __device__ __forceinline__ void mergeRowsOf() const {
-    const int lane = static_cast<int>(threadIdx.x) % args_.lanesOfRow;
-    const long long count = static_cast<long long>(args_.queries) * args_.headCount;
-#pragma unroll 1
-    for (long long to = thread() / args_.lanesOfRow; to < count; to += threads() / args_.lanesOfRow) {
-      const long long query = to / args_.headCount;
-      mergeRow<kAtOnce>(query * args_.heads + args_.headBegin + (to - query * args_.headCount), to, lane);
-    }
-  }
-
-  /// The logarithms of ranks [first, first + kAtOnce), -inf for those that are not there.
-  template <int kAtOnce>
-  __device__ __forceinline__ void read(float (&lses)[kAtOnce], int first, long long row) const {
-#pragma unroll
-    for (int i = 0; i < kAtOnce; ++i)
-      lses[i] = first + i < args_.count ? lsesOf(first + i)[row] : -kInfinity;
-  }
-
-  /// A piece of the row of those ranks.
-  template <int kAtOnce>
-  __device__ __forceinline__ void read(uint4 (&packed)[kAtOnce], int first, long long row, int piece) const {
-#pragma unroll
-    for (int i = 0; i < kAtOnce; ++i)
-      if (first + i < args_.count)
-        packed[i] = reinterpret_cast<const uint4 *>(bufferOf(first + i))[row * pieces_ + piece];
-  }
-
-  template <int kAtOnce>
-  __device__ __forceinline__ void mergeRow(long long row, long long to, int lane) const {
-    float lses[kAtOnce];
-    uint4 packed[kAtOnce];
-    const bool areAllAtOnce = args_.count <= kAtOnce;
-    // More than four pieces with their logarithms do not fit registers on all GPUs.
-    const bool isAhead = kAtOnce <= 4 && areAllAtOnce;
-    if (isAhead && lane < pieces_)
-      read(packed, 0, row, lane);
-    float top = -kInfinity, total = 0.f;
-#pragma unroll 1
-    for (int first = 0; first < args_.count; first += kAtOnce) {
-      read(lses, first, row);
-#pragma unroll
-      for (int i = 0; i < kAtOnce; ++i)
-        top = lses[i] > top ? lses[i] : top;
-    }
-    const float shift = top == -kInfinity ? 0.f : top;
-#pragma unroll 1
-    for (int first = 0; first < args_.count; first += kAtOnce) {
-      if (!areAllAtOnce)
-        read(lses, first, row);
-#pragma unroll
-      for (int i = 0; i < kAtOnce; ++i)
-        total += weightOf(lses[i], shift);
-    }
-    const float scale = total == 0.f ? 0.f : 1.f / total; // of a row that nobody saw: 0
-#pragma unroll 1
-    for (int piece = lane; piece < pieces_; piece += args_.lanesOfRow) {
-      Piece sum;
-#pragma unroll 1
-      for (int first = 0; first < args_.count; first += kAtOnce) {
-        if (!areAllAtOnce)
-          read(lses, first, row);
-        if (!isAhead || piece != lane)
-          read(packed, first, row, piece);
-#pragma unroll
-        for (int i = 0; i < kAtOnce; ++i)
-          if (const float weight = weightOf(lses[i], shift); weight != 0.f)
-            sum.add(weight, packed[i]); // what an empty part has does not matter; NaN is passed on
-      }
-      static_cast<uint4 *>(args_.out)[to * pieces_ + piece] = sum.pack(scale);
-    }
-    if (lane == 0 && args_.lse != nullptr)
-      args_.lse[to] = shift + ptx::log2Fast(total) * kLn2;
-  }
-
-  /// NaN stays NaN.
-  __device__ __forceinline__ float weightOf(float lse, float shift) const {
-    return ptx::exp2Fast((lse - shift) * kLog2e);
   }
 
   /// The last block that is done ends the replay, also one that was given up. What it has read of its peers

@@ -5,10 +5,11 @@
 
 Each rank holds every N-th page of the cache. A step is the attention over a rank's pages and a merge of its slice of the heads, in a CUDA graph.
 Times are those of the slowest rank, the median of --repeat replays, the L2 cache evicted before each step; what the eviction takes is
-subtracted. `one` is the same tree on one GPU, `nccl` the exchange by torch.distributed in place of mapped memory. A merge's time is that
-of a graph of twenty, divided. Merged rows are compared with those of one GPU, and some of them with attention in double precision.
+subtracted. `one` is the same tree on one GPU; `sent` is the exchange by NCCL in place of mapped memory, `nccl` that by torch.distributed. A
+merge's time is that of a graph of twenty, divided. Merged rows are compared with those of one GPU, and some of them with attention in
+double precision; those by NCCL must have the same bits as those in mapped memory.
 Then a graph is replayed --replays times under requests whose lengths the device alone knows, and one rank stays away from a merge: the others must
-name it. Prints a line a row, and with --json writes the same. Exit code 1: a wrong result; 3: no torch or fewer GPUs than ranks.
+name it; both by mapped memory and by NCCL. Prints a line a row, and with --json writes the same. Exit code 1: a wrong result; 3: no torch or fewer GPUs than ranks.
 """
 
 import argparse
@@ -21,6 +22,7 @@ from typing import NamedTuple
 
 PAGE, ALIGN = 64, 1024  # tokens of a page; where branches begin
 PATIENCE = 2.0  # seconds that a late rank may take
+SENT_PATIENCE = 10.0  # the same with NCCL, in which it also begins
 
 
 class Case(NamedTuple):
@@ -82,7 +84,8 @@ class Rank:
         self.device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
         torch.cuda.set_device(self.device)
         torch.distributed.init_process_group("nccl", device_id=self.device)
-        self.peers, self.slow = MappedPeers(timeout=PATIENCE), TorchPeers()
+        self.peers, self.slow = MappedPeers(timeout=PATIENCE, transport="mapped"), TorchPeers()
+        self.sent = MappedPeers(timeout=SENT_PATIENCE, transport="nccl")
         self.evicted = torch.zeros(32 << 20, dtype=torch.int64, device=self.device)
 
     def heads_of(self, heads):
@@ -157,6 +160,7 @@ class Step:
         begin, end = rank.heads_of(case.heads)
         self.heads = begin, end
         self.merged = self.room(end - begin), self.room(end - begin, is_lse=True)
+        rank.sent.reserve(case.heads, case.columns, torch.bfloat16, rank.device, merged=self.heads)
 
     def room(self, heads, is_lse=False):
         torch, device = self.rank.torch, self.rank.device
@@ -170,9 +174,28 @@ class Step:
     def merge(self):
         self.rank.peers.merge(self.out, self.lse, heads=self.heads, to=self.merged)
 
+    def merge_sent(self):
+        self.rank.sent.merge(self.out, self.lse, heads=self.heads, to=self.merged)
+
     def step(self):
         self.attend(1)
         self.merge()
+
+    def step_sent(self):
+        self.attend(1)
+        self.merge_sent()
+
+    def has_same_bits(self):
+        """Whether both ways merge the same results to the same bits, on all ranks."""
+        torch = self.rank.torch
+        self.step()
+        mapped = [part.clone() for part in self.merged]
+        self.merge_sent()
+        torch.cuda.synchronize()
+        self.rank.sent.check()
+        is_same = torch.tensor([all(torch.equal(one, other) for one, other in zip(mapped, self.merged))], device=self.rank.device).int()
+        torch.distributed.all_reduce(is_same, op=torch.distributed.ReduceOp.MIN)
+        return bool(is_same)
 
     def step_by_nccl(self):
         self.attend(1)
@@ -219,14 +242,19 @@ def measure(rank, case):
     step = Step(rank, case)
     worst, worst_lse, exact = step.error()
     row = {"row": case.name, "ranks": rank.count, "error": worst, "lse_error": worst_lse, "error_to_double": exact}
-    row["is_right"] = worst < 0.02 and worst_lse < 0.01 and exact < 0.02
+    row["has_same_bits"] = step.has_same_bits()
+    row["is_right"] = worst < 0.02 and worst_lse < 0.01 and exact < 0.02 and row["has_same_bits"]
     row["one_us"] = rank.time_us(lambda: step.attend(0))
     row["own_part_us"] = rank.time_us(lambda: step.attend(1))
     row["step_us"] = rank.time_us(step.step)
     row["nccl_us"] = rank.time_us(step.step_by_nccl)
+    row["sent_us"] = rank.time_us(step.step_sent)
     row["merge_us"] = rank.time_us(step.merge, times=20, evicts=False)
+    row["merge_sent_us"] = rank.time_us(step.merge_sent, times=20, evicts=False)
     row["of_ideal"] = row["one_us"] / rank.count / row["step_us"]
+    row["sent_of_ideal"] = row["one_us"] / rank.count / row["sent_us"]
     rank.peers.check()
+    rank.sent.check()
     return row
 
 
@@ -237,16 +265,18 @@ def measure_exchange(rank):
     lse = torch.randn(64, 32, device=rank.device)
     heads = rank.heads_of(32)
     to = torch.empty_like(out[:, slice(*heads)].contiguous()), torch.empty(64, heads[1] - heads[0], device=rank.device)
+    rank.sent.reserve(32, 128, torch.float16, rank.device, merged=heads)
     return {
         "row": "exchange_64x32x128",
         "ranks": rank.count,
         "is_right": True,
         "merge_us": rank.time_us(lambda: rank.peers.merge(out, lse, heads=heads, to=to), times=20, evicts=False),
+        "merge_sent_us": rank.time_us(lambda: rank.sent.merge(out, lse, heads=heads, to=to), times=20, evicts=False),
         "nccl_us": rank.time_us(lambda: rank.slow.merge(out, lse, heads=heads), times=20, evicts=False),
     }
 
 
-def check_growth(rank):
+def check_growth(rank, peers, suffix=""):
     """A captured step is replayed while the device alone makes requests longer; leaves lie on one rank each."""
     torch, deft = rank.torch, rank.deft
     leaves, shared, slack = 8, 1024, 64
@@ -280,8 +310,9 @@ def check_growth(rank):
         torch.remainder(steps, slack, out=lengths).add_(shared + 16)
         plans[1].follow(lengths)
         plans[1].run(q, k, v, table, out=out, lse=lse)
-        rank.peers.merge(out, lse, to=to)
+        peers.merge(out, lse, to=to)
 
+    peers.reserve(32, 128, torch.bfloat16, rank.device)
     graph = rank.graph(step)
     most, worst, began = rank.options.replays, 0.0, time.monotonic()
     for replay in range(most):
@@ -292,33 +323,38 @@ def check_growth(rank):
             alone = plans[0].run(q, k, v, table).double()
             worst = max(worst, float(((merged.double() - alone).norm(dim=-1) / alone.norm(dim=-1)).max()))
     torch.cuda.synchronize()
-    rank.peers.check()
+    peers.check()
     plans[1].check_replays()
-    return {"row": "replays_with_device_lengths", "ranks": rank.count, "replays": most, "error": worst, "is_right": worst < 0.02,
+    return {"row": f"replays_with_device_lengths{suffix}", "ranks": rank.count, "replays": most, "error": worst, "is_right": worst < 0.02,
             "seconds": round(time.monotonic() - began, 2)}
 
 
-def check_absence(rank):
-    """The last rank makes no merge: the others find out which."""
+def check_absence(rank, peers, suffix=""):
+    """The last rank makes no merge, in a call or a replay: the others find out which."""
     torch, last = rank.torch, rank.count - 1
-    out, lse = torch.ones(4, 32, 128, dtype=torch.float16, device=rank.device), torch.zeros(4, 32, device=rank.device)
-    rank.peers.merge(out, lse)
+    out, lse = torch.ones(4, 32, 64, dtype=torch.float16, device=rank.device), torch.zeros(4, 32, device=rank.device)
+    to = torch.empty_like(out), torch.empty_like(lse)
+    graph = rank.graph(lambda: peers.merge(out, lse, to=to))
+    graph.replay()
     torch.cuda.synchronize()
-    rank.peers.check()
+    peers.check()
     torch.distributed.barrier()
+    torch.cuda.synchronize()
     said, began = "", time.monotonic()
     if rank.rank != last:
-        rank.peers.merge(out, lse)
+        graph.replay()
         torch.cuda.synchronize()
         try:
-            rank.peers.check()
+            peers.check()
         except rank.deft.Error as error:
             said = str(error)
     took = time.monotonic() - began
-    is_right = rank.rank == last or (f"rank {last} did not give its results" in said and took < PATIENCE + 3)
+    del graph
+    is_right = rank.rank == last or (f"rank {last}" in said and "did not give" in said and took < peers.timeout + 3)
     everyone = [None] * rank.count
     torch.distributed.all_gather_object(everyone, (said, is_right, round(took, 2)))
-    return {"row": "a_rank_stays_away", "ranks": rank.count, "said": everyone[0][0], "seconds": everyone[0][2], "is_right": all(one[1] for one in everyone)}
+    row = {"row": f"a_rank_stays_away{suffix}", "ranks": rank.count, "said": everyone[0][0], "seconds": everyone[0][2]}
+    return {**row, "is_right": all(one[1] for one in everyone)}
 
 
 def main():
@@ -336,9 +372,13 @@ def main():
         print("needs torchrun, and a GPU for each rank", file=sys.stderr)
         sys.exit(3)
     rank = Rank(options)
-    checks = {"exchange": measure_exchange, "replays": check_growth}
-    makers = [(case.name, lambda rank, case=case: measure(rank, case)) for case in CASES] + list(checks.items())
-    makers.append(("absence", check_absence))  # behind it the group is of no use
+    makers = [(case.name, lambda rank, case=case: measure(rank, case)) for case in CASES]
+    makers.append(("exchange", measure_exchange))
+    makers.append(("replays", lambda rank: check_growth(rank, rank.peers)))
+    makers.append(("sent_replays", lambda rank: check_growth(rank, type(rank.peers)(timeout=SENT_PATIENCE, transport="nccl"), "_by_nccl")))
+    # Behind these a group is of no use.
+    makers.append(("sent_absence", lambda rank: check_absence(rank, rank.sent, "_by_nccl")))
+    makers.append(("absence", lambda rank: check_absence(rank, rank.peers)))
     rows = []
     for name, make in makers:
         if options.only and not any(word in name for word in options.only):

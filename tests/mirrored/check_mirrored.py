@@ -41,6 +41,7 @@ ELSEWHERE = (
     # Needs a GPU: by a driver of the tests in CI, on a GPU by what is run there.
     Elsewhere("tuner/bench", "CeilingProbe KernelBench", "BenchVariantsTest", "times of a device"),
     # Behind the public classes.
+    Elsewhere("runtime/api", "Agreement", "PeersTest", "what ranks compare; those of GPUs: GpuPeersTest"),
     Elsewhere("runtime/api", "Followers", "PagedBatchTest", "plans that follow a step; those of beams: BeamTreeTest"),
     Elsewhere("runtime/api", "Params", "ArgumentsTest", "what a run is told"),
     Elsewhere("runtime/api", "CacheTensors TensorCheck", "RunTensorsTest", "parts of what is asked of a run's tensors"),

@@ -18,7 +18,7 @@ for branch in range(2):
 tree.set_ranks(deft.Ranks(count=2, rank=rank, unit=16))  # 16 tokens here, 16 there
 
 peers = deft.Peers(name, count=2, rank=rank, timeout=30)
-peers.agree(att, tree)  # an error names a rank that has something else
+peers.agree(att, tree)
 q = numpy.ones((2, 4, 64), "float16")
 k = v = numpy.full((8, 16, 1, 64), rank, "float16")  # this rank's part of the cache
 out, lse = peers.merge(*att.run(tree, q, k, v, numpy.arange(8, dtype="int32"), return_lse=True))

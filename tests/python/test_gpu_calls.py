@@ -425,6 +425,55 @@ def test_a_rank_that_stays_away_is_named():
             deft.GpuPeers("never", 2, 0, **sizes)
 
 
+needs_nccl = pytest.mark.skipif("DEFT_EXPECT_FAKE_NCCL" not in os.environ, reason="the tests' NCCL is not there")
+
+
+@needs_nccl
+@pytest.mark.parametrize("by_id", [False, True])
+def test_ranks_merge_by_nccl(by_id):
+    sizes = {"queries": 3, "heads": 2, "head_dim": 8, "dtype": "float16", "device": 0, "timeout": 20}
+    meeting = {"name": None, "id": deft.GpuPeers.make_id()} if by_id else {"name": f"nccl.{os.getpid()}", "transport": "nccl"}
+    merged = [(np.empty((3, 1, 8), "float16"), np.empty((3, 1), "float32")) for _ in range(2)]
+
+    def take_part(rank):
+        peers = deft.GpuPeers(count=2, rank=rank, merged=(rank, rank + 1), **meeting, **sizes)
+        assert peers.transport == "nccl"
+        peers.agree()
+        given = OnGpu(np.full((3, 2, 8), 2.0 + 4 * rank, "float16")), OnGpu(np.zeros((3, 2), "float32"))
+        for _ in range(3):
+            peers.merge(*given, to=tuple(OnGpu(part) for part in merged[rank]), stream=0)
+        peers.check()
+        with pytest.raises(deft.UsageError, match=rf"head_begin is 0 for 2 heads, but this rank's end was made for {rank} to {rank + 1}"):
+            peers.merge(*given, heads=(0, 2), to=(OnGpu(np.empty((3, 2, 8), "float16")), OnGpu(np.empty((3, 2), "float32"))), stream=0)
+        return peers
+
+    with ThreadPoolExecutor(2) as pool:
+        assert [peers.rank for peers in pool.map(take_part, range(2))] == [0, 1]
+    for out, lse in merged:
+        assert (out == 4).all() and np.allclose(lse, np.log(2))
+
+
+def test_wrong_ways_to_meet_are_named():
+    sizes = {"queries": 1, "heads": 1, "head_dim": 8, "dtype": "float16", "device": 0, "timeout": 0.1}
+    for wrong, said in (
+        ({"name": "a", "id": bytes(128)}, "id is given beside a name"),
+        ({"name": None}, "memories is not given, and no name either"),
+        ({"name": None, "id": b"short"}, "id must be 128 bytes, as make_id"),
+        ({"name": "a", "transport": "pigeon"}, "transport is 'pigeon', it must be 'auto', 'mapped' or 'nccl'"),
+        ({"name": None, "id": bytes(128), "transport": "mapped"}, "transport is mapped memory, and an id is for NCCL"),
+        ({"name": "a", "merged": (0, 2)}, "head_count is 2, not between 0 and 1"),
+    ):
+        with pytest.raises(deft.UsageError, match=said):
+            deft.GpuPeers(count=2, rank=0, **sizes, **wrong)
+
+
+@needs_nccl
+def test_a_rank_that_hands_its_id_to_nobody_gives_up():
+    sizes = {"queries": 1, "heads": 1, "head_dim": 8, "dtype": "float16", "device": 0, "timeout": 0.1}
+    with pytest.raises(deft.MachineError, match="not all 2 ranks came within 0.1 s"):
+        deft.GpuPeers(None, 2, 0, id=deft.GpuPeers.make_id(), **sizes)
+
+
 _rooms = []
 
 

@@ -152,6 +152,36 @@ def test_a_rank_that_is_late_is_named(tmp_path):
     assert run_ranks(be_late, 2, tmp_path) == ["done"] * 2
 
 
+def meet_by_an_id(rank, count):
+    """Without NCCL: what is asked of GpuPeers."""
+    asked = []
+
+    class End:
+        @staticmethod
+        def make_id():
+            assert rank == 0, "one rank makes it"
+            if asked:
+                raise deft.MachineError("no NCCL", "install it")
+            return bytes(range(128))
+
+        def __init__(self, name, *of, **given):
+            asked.append((name, of, given))
+
+    deft.torch_peers.GpuPeers = End
+    peers = MappedPeers(queries=4, transport="nccl")
+    peers.reserve(HEADS, DIM, FLOAT, "cuda:0", merged=(rank, rank + 1))
+    name, of, given = asked[0]
+    assert name is None and of == (count, rank)
+    assert (given["id"], given["transport"], given["merged"]) == (bytes(range(128)), "nccl", (rank, rank + 1))
+    with pytest.raises(deft.MachineError, match="no NCCL[\\s\\S]*install it"):  # on all ranks
+        peers.reserve(HEADS, 2 * DIM, FLOAT, "cuda:0")
+    return "done"
+
+
+def test_ranks_of_other_hosts_meet_by_an_id(tmp_path):
+    assert run_ranks(meet_by_an_id, 2, tmp_path) == ["done"] * 2
+
+
 def call_wrongly(rank, _):
     peers = MappedPeers(queries=4, timeout=5)
     out, lse = part_of(rank, 2)

@@ -238,6 +238,14 @@ def ranks(att: deft.Attention) -> deft.AgreementHashes:
     return deft.agreement_hashes(att)
 
 
+def group_of_hosts() -> bytes:
+    made = deft.GpuPeers.make_id()
+    peers = deft.GpuPeers(None, 2, 0, queries=4, heads=8, head_dim=64, id=made, merged=(0, 4), transport="nccl")
+    assert_type(peers.transport, str)
+    peers.agree()
+    return made
+
+
 def package(path: str) -> deft.Attention:
     return deft.load(path, attention="a")
 

@@ -99,22 +99,28 @@ Variant variantNow() {
   return *state().variant;
 }
 
-/// Does it, or has the stream's capture take it.
-void enqueue(cu::Stream stream, std::function<void()> work) {
-  {
-    const std::lock_guard lock(state().mutex);
-    if (const auto capture = state().captures.find(stream); capture != state().captures.end()) {
-      capture->second.push_back(std::move(work));
-      return;
-    }
-  }
-  work();
-}
-
 template <typename Args> Args readArgs(void **params) {
   Args args;
   std::memcpy(&args, params[0], sizeof args);
   return args;
+}
+
+/// As the kernel's name ends: f32, f16 or bf16.
+deft::exec::StateType typeOf(const std::string &kernel) {
+  return kernel.ends_with("_f32")   ? deft::exec::StateType::F32
+         : kernel.ends_with("_f16") ? deft::exec::StateType::F16
+                                    : deft::exec::StateType::BF16;
+}
+
+/// Of a graph, with all that it holds.
+Result forget(void *graph) {
+  std::vector<std::function<void()>> held; // let go outside of the lock
+  const std::lock_guard lock(state().mutex);
+  if (const auto found = state().graphs.find(graph); found != state().graphs.end()) {
+    held = std::move(found->second);
+    state().graphs.erase(found);
+  }
+  return cu::kSuccess;
 }
 
 template <typename T> T *pointerOf(cu::DevicePtr address) { return reinterpret_cast<T *>(address); }
@@ -128,6 +134,18 @@ int note(Call call) {
   const Result result = resultOf(all, call.name);
   all.calls.push_back(std::move(call));
   return result;
+}
+
+void enqueue(const void *stream, std::function<void()> work) {
+  {
+    const std::lock_guard lock(state().mutex);
+    if (const auto capture = state().captures.find(const_cast<void *>(stream));
+        capture != state().captures.end()) {
+      capture->second.push_back(std::move(work));
+      return;
+    }
+  }
+  work();
 }
 
 std::vector<Call> takeCalls() {
@@ -313,22 +331,22 @@ int cuLaunchKernelEx(const cu::LaunchConfig *config, cu::Function function, void
     const auto args = readArgs<deft::abi::GrowArgs>(params);
     takeArgs(args);
     work = [args] { growPlan(args); };
-  } else if (const std::string name = "deft_merge_states_"; call.kernel.starts_with(name)) {
+  } else if (call.kernel.starts_with("deft_merge_states_")) {
     const auto args = readArgs<deft::abi::StatesArgs>(params);
     takeArgs(args);
-    const std::string ending = call.kernel.substr(name.size());
-    const auto type = ending == "f32"   ? deft::exec::StateType::F32
-                      : ending == "f16" ? deft::exec::StateType::F16
-                                        : deft::exec::StateType::BF16;
-    work = [args, type] { deft::exec::mergeStates(args, type); };
-  } else if (const std::string name = "deft_merge_peers_"; call.kernel.starts_with(name)) {
+    work = [args, type = typeOf(call.kernel)] { deft::exec::mergeStates(args, type); };
+  } else if (call.kernel.starts_with("deft_merge_peers_")) {
     const auto args = readArgs<deft::abi::PeersArgs>(params);
     takeArgs(args);
-    const std::string ending = call.kernel.substr(name.size());
-    const auto type = ending == "f32"   ? deft::exec::StateType::F32
-                      : ending == "f16" ? deft::exec::StateType::F16
-                                        : deft::exec::StateType::BF16;
-    work = [args, type] { mergePeers(args, type); };
+    work = [args, type = typeOf(call.kernel)] { mergePeers(args, type); };
+  } else if (call.kernel.starts_with("deft_pack_slices_")) {
+    const auto args = readArgs<deft::abi::SlicesArgs>(params);
+    takeArgs(args);
+    work = [args, type = typeOf(call.kernel)] { packSlices(args, type); };
+  } else if (call.kernel.starts_with("deft_merge_slices_")) {
+    const auto args = readArgs<deft::abi::SlicesArgs>(params);
+    takeArgs(args);
+    work = [args, type = typeOf(call.kernel)] { mergeSlices(args, type); };
   } else if (call.kernel == "deft_check_pages") {
     const auto args = readArgs<deft::abi::PageCheckArgs>(params);
     takeArgs(args);
@@ -423,8 +441,8 @@ int cuGraphLaunch(cu::GraphExec executable, cu::Stream stream) {
     work();
   return cu::kSuccess;
 }
-int cuGraphDestroy(cu::Graph) { return cu::kSuccess; }
-int cuGraphExecDestroy(cu::GraphExec) { return cu::kSuccess; }
+int cuGraphDestroy(cu::Graph graph) { return forget(graph); }
+int cuGraphExecDestroy(cu::GraphExec executable) { return forget(executable); }
 int cuEventCreate(cu::Event *event, unsigned) {
   const std::lock_guard lock(state().mutex);
   *event = newHandle<cu::Event>();

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstring>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -70,6 +71,9 @@ void failAt(const std::string &function, int error);
 
 /// Whether events complete as soon as they are recorded, which is the default.
 void setEventsDone(bool areDone);
+
+/// What another library puts on a stream: it is done at once, or a capture takes it.
+void enqueue(const void *stream, std::function<void()> work);
 
 /// Of the driver's own functions: notes the call, gives what it is to return.
 int note(Call call);

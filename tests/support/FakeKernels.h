@@ -32,7 +32,8 @@ void checkPages(const abi::PageCheckArgs &args);
 void checkLists(const abi::ListCheckArgs &args, unsigned queries);
 /// A launch ends before the next one begins, so a rank whose flag is missing is late at once.
 void mergePeers(const abi::PeersArgs &args, exec::StateType type);
-/// `type` as the kernel's name ends: f32, f16 or bf16.
+void packSlices(const abi::SlicesArgs &args, exec::StateType type);
+void mergeSlices(const abi::SlicesArgs &args, exec::StateType type);
 
 struct WritePagesArgs { ///< of exec::DevicePageTable's kernel
   int *table;

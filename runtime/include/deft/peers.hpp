@@ -7,11 +7,13 @@
 #include <deft/plan.hpp>
 #include <deft/ranks.hpp>
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
 
-/// Results of one tree over several ranks become one (ranks.hpp). For the processors of one host.
+/// Results of one tree over several ranks become one (ranks.hpp): on the processors of one host, or on GPUs.
 namespace deft {
 
 struct PeersOptions {
@@ -38,6 +40,16 @@ struct Agreement {
 };
 
 namespace detail {
+
+inline deft_agreement agreementOf(const Agreement &on) {
+  deft_agreement own{};
+  own.size = sizeof own;
+  own.attention = on.attention ? on.attention->handle() : nullptr;
+  own.plan = on.plan ? on.plan->handle() : nullptr;
+  own.gpu_plan = on.gpuPlan ? on.gpuPlan->handle() : nullptr;
+  own.tree = on.tree ? on.tree->handle() : nullptr;
+  return own;
+}
 
 /// What a rank gives and gets as tensors, for one call.
 class RankStatesOfC {
@@ -92,12 +104,7 @@ public:
 
   /// The error names a rank that differs, and the two values.
   Result<void> agree(const Agreement &on) {
-    deft_agreement own{};
-    own.size = sizeof own;
-    own.attention = on.attention ? on.attention->handle() : nullptr;
-    own.plan = on.plan ? on.plan->handle() : nullptr;
-    own.gpu_plan = on.gpuPlan ? on.gpuPlan->handle() : nullptr;
-    own.tree = on.tree ? on.tree->handle() : nullptr;
+    const deft_agreement own = detail::agreementOf(on);
     return detail::done(deft_peers_agree(handle_.get(), &own));
   }
 
@@ -113,6 +120,16 @@ private:
   detail::Owned<deft_peers, deft_peers_destroy> handle_;
 };
 
+/// How results go from GPU to GPU.
+enum class Transport : deft_transport {
+  Auto = DEFT_TRANSPORT_AUTO,     ///< mapped where every pair of ranks can, else NCCL
+  Mapped = DEFT_TRANSPORT_MAPPED, ///< each reads the others' memory
+  Nccl = DEFT_TRANSPORT_NCCL,     ///< libnccl.so.2, loaded at run time
+};
+
+/// Names a group of GPUs that use NCCL.
+using PeersId = std::array<std::byte, DEFT_PEERS_ID_BYTES>;
+
 struct GpuPeersOptions {
   int count = 1, rank = 0;
   StateType type = StateType::BF16;
@@ -122,10 +139,15 @@ struct GpuPeersOptions {
   /// For GpuPeers::make: the memory of each rank as this rank's GPU maps it, of GpuPeers::bytes() each, zeros
   /// at first.
   std::span<void *const> memories = {};
+  /// In place of these, for ranks on any hosts: what one of them made by GpuPeers::makeId() and handed to all
+  /// others. They use NCCL.
+  const PeersId *id = nullptr;
+  int headBegin = 0, headCount = 0; ///< that this rank merges, so that NCCL sends no others; 0 and 0: all
+  Transport transport = Transport::Auto; ///< of ranks that meet by a name
 };
 
-/// The same among GPUs of one host, which map each other's memory: one launch a merge, which can be captured.
-/// All ranks merge equally often, in the same order, each on one stream.
+/// The same among GPUs: of one host, which map each other's memory, one launch a merge; of any hosts by NCCL.
+/// A graph can capture merges. All ranks merge equally often, in the same order, each on one stream.
 class GpuPeers {
 public:
   /// The size of a rank's memory.
@@ -133,14 +155,17 @@ public:
     const deft_gpu_peers_options own = optionsOf(options);
     return detail::filled<std::int64_t>([&](auto to) { return deft_gpu_peers_get_bytes(&own, to); });
   }
-  /// The memories are the caller's; keep them until the last merge has ended.
+  /// Of a new group. One rank makes it, hands it to the others, and stays until all have met.
+  static Result<PeersId> makeId() {
+    return detail::filled<PeersId>([](auto to) { return deft_gpu_peers_make_id(to->data()); });
+  }
+  /// By `memories`, which are the caller's: keep them until the last merge has ended. Or by an id.
   static Result<GpuPeers> make(const Gpu &gpu, const GpuPeersOptions &options) {
     const deft_gpu_peers_options own = optionsOf(options);
     return detail::made<GpuPeers, deft_gpu_peers>(
         [&](auto to) { return deft_gpu_peers_make(gpu.handle(), &own, to); });
   }
-  /// The ranks of the group `name` make memory by CUDA's virtual memory, and map each other's. Returns when
-  /// all have.
+  /// The ranks of the group `name`, on one host, map each other's memory or use NCCL. Returns when all have.
   static Result<GpuPeers> meet(const Gpu &gpu, const GpuPeersOptions &options, const std::string &name) {
     const deft_gpu_peers_options own = optionsOf(options);
     return detail::made<GpuPeers, deft_gpu_peers>(
@@ -149,6 +174,18 @@ public:
   /// Takes a handle of <deft/deft.h>.
   explicit GpuPeers(deft_gpu_peers *handle) : handle_(handle) {}
 
+  /// The one in use: mapped or NCCL.
+  Result<Transport> transport() const {
+    deft_transport found = DEFT_TRANSPORT_AUTO;
+    if (auto asked = detail::done(deft_gpu_peers_get_transport(handle_.get(), &found)); !asked)
+      return asked.error();
+    return static_cast<Transport>(found);
+  }
+  /// As Peers::agree, of ranks that have met by a name or an id.
+  Result<void> agree(const Agreement &on) const {
+    const deft_agreement own = detail::agreementOf(on);
+    return detail::done(deft_gpu_peers_agree(handle_.get(), &own));
+  }
   /// As Peers::merge; `to` may be memory of `own`.
   Result<void> merge(const RankShape &shape, const State &own, int headBegin, int headCount,
                      const MergedState &to, GpuStream stream) const {
@@ -171,6 +208,10 @@ private:
     own.head_dim = of.dim;
     own.timeout_seconds = of.timeoutSeconds;
     own.memories = static_cast<int>(of.memories.size()) == of.count ? of.memories.data() : nullptr;
+    own.id = of.id ? of.id->data() : nullptr;
+    own.head_begin = of.headBegin;
+    own.head_count = of.headCount;
+    own.transport = static_cast<deft_transport>(of.transport);
     return own;
   }
 

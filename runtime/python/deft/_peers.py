@@ -1,10 +1,10 @@
 """Results of one tree over several ranks become one: for the processors of a host by shared memory, for its GPUs by memory that
-they map of each other."""
+they map of each other, for other GPUs by NCCL."""
 
 from __future__ import annotations
 
-from ctypes import addressof, byref, c_int64, c_void_p
-from typing import Any, NamedTuple, Sequence
+from ctypes import addressof, byref, c_int32, c_int64, c_void_p, create_string_buffer
+from typing import Any, Literal, NamedTuple, Sequence
 
 from . import _abi
 from ._arguments import expect_whole, text_of
@@ -116,16 +116,31 @@ class Peers(OfThisProcess):
 _FLOATS = {"float32": _abi.DEFT_F32, "float16": _abi.DEFT_F16, "bfloat16": _abi.DEFT_BF16}
 
 
-class GpuPeers(OfThisProcess):
-    """A rank's end of a group of GPUs of one host, which map each other's memory, for results of at most `queries` x `heads` x
-    `head_dim`. The ranks meet by the group's `name`, as those of Peers do: GpuPeers returns when all have, or raises an error that names
-    the rank which is late, or whose memory this GPU cannot map. Ranks are processes of one user, or threads. All ranks merge equally
-    often, in the same order, each on one stream.
+Transport = Literal["auto", "mapped", "nccl"]
+PeersId = bytes  # of GpuPeers, whose own `bytes` is another thing
+_TRANSPORTS = {"auto": _abi.DEFT_TRANSPORT_AUTO, "mapped": _abi.DEFT_TRANSPORT_MAPPED, "nccl": _abi.DEFT_TRANSPORT_NCCL}
 
-    `memories`, in place of `name`: the address of each rank's memory as this rank's GPU maps it, zeros at first, GpuPeers.bytes(...)
-    each; the caller keeps them until the last merge has ended."""
+
+class GpuPeers(OfThisProcess):
+    """A rank's end of a group of GPUs, for results of at most `queries` x `heads` x `head_dim`. Ranks of one host meet by the group's
+    `name`, as those of Peers do, and map each other's memory (`transport` "mapped"), use NCCL ("nccl"), or map it where every pair of
+    ranks can and else use NCCL ("auto"). GpuPeers returns when all have come, or raises an error that names the rank which is late,
+    differs, or cannot. Ranks are processes of one user, or threads. All ranks merge equally often, in the same order, each on one stream.
+
+    In place of `name`: `id`, for ranks on any hosts, which use NCCL: one rank makes it by GpuPeers.make_id(), hands it to the others,
+    and stays until all have met. Or `memories`: the address of each rank's memory as this rank's GPU maps it, zeros at first,
+    GpuPeers.bytes(...) each; the caller keeps them until the last merge has ended.
+
+    `merged`: the heads (begin, end) that this rank merges at most, so that NCCL sends it no others."""
 
     _sent_as = "each rank meets the others by the group's name"
+
+    @staticmethod
+    def make_id() -> PeersId:
+        """Names a new group of ranks that use NCCL."""
+        made = create_string_buffer(_abi.DEFT_PEERS_ID_BYTES)
+        check(lib.deft_gpu_peers_make_id(made))
+        return made.raw
 
     @staticmethod
     def bytes(count: int, queries: int, heads: int, head_dim: int, dtype: Any = "bfloat16") -> int:
@@ -147,35 +162,65 @@ class GpuPeers(OfThisProcess):
         device: Any = "cuda",
         timeout: float = 10.0,
         memories: Sequence[int] | None = None,
+        id: PeersId | None = None,
+        transport: Transport = "auto",
+        merged: tuple[int, int] | None = None,
     ) -> None:
         options = _options(count, rank, queries, heads, head_dim, dtype)
+        if transport not in _TRANSPORTS:
+            raise wrong("transport", f"is {transport!r}, it must be 'auto', 'mapped' or 'nccl'")
+        options.transport = _TRANSPORTS[transport]
+        if merged is not None:
+            options.head_begin = expect_whole("merged", merged[0])
+            options.head_count = expect_whole("merged", merged[1]) - merged[0]
         options.timeout_seconds = _seconds(timeout)
         index = device_index(device)
         if index is None:
             raise wrong("device", f"is {device!r}, it must be a GPU", "processors merge by deft.Peers")
-        if (name is None) == (memories is None):
-            raise wrong("memories", "is given beside a name" if memories else "is not given, and no name either")
-        if memories is None:
+        given = [way for way, value in {"name": name, "memories": memories, "id": id}.items() if value is not None]
+        if not given:
+            raise wrong("memories", "is not given, and no name either")
+        if len(given) > 1:
+            raise wrong(given[1], f"is given beside {'a name' if given[0] == 'name' else given[0]}")
+        if name is not None:
             made = make(lib.deft_gpu_peers_meet, gpu(index), byref(options), text_of("name", name))
-        else:
+        elif id is not None:
+            if not isinstance(id, PeersId) or len(id) != _abi.DEFT_PEERS_ID_BYTES:
+                raise wrong("id", f"must be {_abi.DEFT_PEERS_ID_BYTES} bytes, as make_id() gives them")
+            held = create_string_buffer(id, len(id))
+            options.id = addressof(held)
+            made = make(lib.deft_gpu_peers_make, gpu(index), byref(options))
+        elif memories is not None:
             if len(memories) != count:
                 raise wrong("memories", f"has {len(memories)} addresses for {count} ranks")
             mapped = (c_void_p * max(1, count))(*memories)
             options.memories = addressof(mapped)
             made = make(lib.deft_gpu_peers_make, gpu(index), byref(options))
         self._handle = GpuHandle(made, lib.deft_gpu_peers_destroy)
-        self.count, self.rank, self.device = count, rank, index
+        self.count, self.rank, self.device, self._merged = count, rank, index, merged
+
+    @property
+    def transport(self) -> str:
+        """The one in use: "mapped" or "nccl"."""
+        found = c_int32()
+        check(lib.deft_gpu_peers_get_transport(self._handle, byref(found)))
+        return next(name for name, value in _TRANSPORTS.items() if value == found.value)
+
+    def agree(self, attention: Any = None, tree: Any = None) -> None:
+        """As Peers.agree, for ranks that have met by a name or an id."""
+        check(lib.deft_gpu_peers_agree(self._handle, byref(_agreement(attention, tree))))
 
     def merge(
         self, out: Any, lse: Any, *, heads: tuple[int, int] | None = None, to: tuple[Any, Any] | None = None, stream: int | None = None
     ) -> tuple[Any, Any]:
-        """As Peers.merge, put on the stream: one launch, which can be captured. `to` may be `out` and `lse`."""
+        """As Peers.merge, put on the stream, where it can be captured. `to` may be `out` and `lse`. Without `heads` those that the rank
+        was made to merge."""
         first = view("out", out)
         if first.device_type != _abi.DEFT_DEVICE_CUDA or first.device != self.device:
             raise wrong("out", f"must be on cuda:{self.device}")
         if stream is None:
             stream = stream_of(out, first.device)
-        merge = _Merge(out, _floats("out", view("out", out, stream)), view("lse", lse, stream), heads, to, stream)
+        merge = _Merge(out, _floats("out", view("out", out, stream)), view("lse", lse, stream), heads or self._merged, to, stream)
         check(lib.deft_gpu_peers_merge(self._handle, merge.own.address, merge.begin, merge.count, merge.merged.address, stream))
         return merge.to
 

@@ -1,5 +1,5 @@
-"""Results of one tree over several ranks become one, by torch.distributed: on any hosts, processors (gloo) and GPUs (NCCL). The GPUs
-of one host merge faster by MappedPeers, in one launch.
+"""Results of one tree over several ranks become one, by torch.distributed: on any hosts, processors (gloo) and GPUs (NCCL). GPUs
+merge faster by MappedPeers: those of one host in one launch, others by NCCL without a step of the host.
 
     peers = TorchPeers()                                   # all processes that torchrun has started
     tree.set_ranks(deft.Ranks(peers.count, peers.rank, unit=16))
@@ -10,14 +10,16 @@ A rank that ends or lags is an error of the process group's own, within its time
 
 from __future__ import annotations
 
+import os
 import secrets
+import socket
 from typing import Any
 
 import torch
 
-from ._errors import UsageError, wrong
+from ._errors import MachineError, UsageError, wrong
 from ._operations import merge_states
-from ._peers import GpuPeers, agreement_hashes, difference
+from ._peers import GpuPeers, Transport, agreement_hashes, difference
 
 
 class TorchPeers:
@@ -78,21 +80,49 @@ class TorchPeers:
         return f"<deft.torch_peers.TorchPeers: rank {self.rank} of {self.count}>"
 
 
+def _this_host() -> tuple[str, str]:
+    """What ranks share that can meet by a name."""
+    return socket.gethostname(), os.readlink("/proc/self/ns/net")
+
+
 class MappedPeers(TorchPeers):
-    """The GPUs of one host, which map each other's memory (deft.GpuPeers). A merge of at most `queries` queries is one launch, which
-    graphs can capture; the first of a shape maps memory, which all ranks do together and no graph captures. A larger one goes
-    the way of TorchPeers. torch.distributed tells the ranks of each other, and no more. `check` raises what a late rank has left; it
-    waits for nothing."""
+    """GPUs that merge by deft.GpuPeers. With `transport` "auto" those of one host map each other's memory if every pair can; otherwise,
+    or with "nccl", ranks on any hosts use NCCL. Graphs can capture a merge of at most `queries` queries; the first of a shape lets the
+    ranks meet, which all of them do together and no graph captures. A larger one goes the way of TorchPeers. torch.distributed tells
+    the ranks of each other, and no more. `check` raises what a late rank has left; it waits for nothing."""
 
     can_be_captured = True
 
-    def __init__(self, group: Any = None, *, queries: int = 512, timeout: float = 10.0) -> None:
+    def __init__(self, group: Any = None, *, queries: int = 512, timeout: float = 10.0, transport: Transport = "auto") -> None:
         super().__init__(group)
-        self.queries, self.timeout = queries, timeout
+        self.queries, self.timeout, self._transport = queries, timeout, transport
         self._ends: dict[tuple[int, int, torch.dtype], GpuPeers] = {}
-        name = [f"torch.{secrets.token_hex(8)}"]
-        torch.distributed.broadcast_object_list(name, src=0 if group is None else torch.distributed.get_global_rank(group, 0), group=group)
-        self._name = name[0]
+        self._name = self._told(f"torch.{secrets.token_hex(8)}")
+        if transport == "auto":
+            hosts: list[Any] = [None] * self.count
+            torch.distributed.all_gather_object(hosts, _this_host(), group=group)
+            if len(set(hosts)) > 1:
+                self._transport = "nccl"
+
+    def _told(self, value: Any) -> Any:
+        """What rank 0 says, to all."""
+        told = [value]
+        first = 0 if self.group is None else torch.distributed.get_global_rank(self.group, 0)
+        torch.distributed.broadcast_object_list(told, src=first, group=self.group)
+        return told[0]
+
+    def _new_id(self) -> bytes:
+        """Of rank 0; what it cannot make all of them raise."""
+        told: Any = None
+        if self.rank == 0:
+            try:
+                told = GpuPeers.make_id()
+            except MachineError as error:
+                told = error.message, error.hint
+        told = self._told(told)
+        if isinstance(told, tuple):
+            raise MachineError(*told)
+        return bytes(told)
 
     def merge(
         self,
@@ -108,15 +138,21 @@ class MappedPeers(TorchPeers):
             return super().merge(out, lse, heads=heads)
         return self.reserve(*out.shape[1:], dtype=out.dtype, device=out.device).merge(out, lse, heads=heads, to=to)
 
-    def reserve(self, heads: int, head_dim: int, dtype: torch.dtype = torch.bfloat16, device: Any = "cuda") -> GpuPeers:
-        """The ranks' ends for results of this shape; all ranks call it, before a capture."""
+    def reserve(
+        self, heads: int, head_dim: int, dtype: torch.dtype = torch.bfloat16, device: Any = "cuda", merged: tuple[int, int] | None = None
+    ) -> GpuPeers:
+        """The ranks' ends for results of this shape; all ranks call it, before a capture. `merged`: the heads that this rank merges at
+        most, so that NCCL sends it no others."""
         key = heads, head_dim, dtype
         if key not in self._ends:
             if torch.cuda.is_current_stream_capturing():
-                raise UsageError("ranks map each other's memory, which no graph captures", "call reserve() before the capture")
-            sizes = {"queries": self.queries, "heads": heads, "head_dim": head_dim, "dtype": dtype}
-            name = f"{self._name}.{len(self._ends)}"
-            self._ends[key] = GpuPeers(name, self.count, self.rank, **sizes, device=device, timeout=self.timeout)
+                raise UsageError("ranks meet, which no graph captures", "call reserve() before the capture")
+            sizes: dict[str, Any] = {"queries": self.queries, "heads": heads, "head_dim": head_dim, "dtype": dtype, "merged": merged}
+            meeting: dict[str, Any] = {"device": device, "timeout": self.timeout, "transport": self._transport}
+            name: str | None = f"{self._name}.{len(self._ends)}"
+            if self._transport == "nccl":
+                name, meeting["id"] = None, self._new_id()
+            self._ends[key] = GpuPeers(name, self.count, self.rank, **sizes, **meeting)
         return self._ends[key]
 
     def check(self) -> None:

@@ -6,7 +6,8 @@
 
 /// Merges the results of one tree over several ranks: each rank gives the results of its own tokens, and
 /// merges the heads that it wants. Processes of one host use shared memory (POSIX), its GPUs memory that they
-/// map from each other. Starting ranks and naming the group is up to the program (torchrun, MPI, an engine).
+/// map from each other, and other GPUs NCCL. Starting ranks and naming the group is up to the program
+/// (torchrun, MPI, an engine).
 
 DEFT_C_BEGIN
 
@@ -60,7 +61,17 @@ DEFT_C_API deft_status deft_peers_agree(deft_peers *peers, const deft_agreement 
 DEFT_C_API deft_status deft_peers_merge(deft_peers *peers, const deft_state *own, int32_t head_begin,
                                         int32_t head_count, const deft_state *to);
 
-/* GPUs of one host, which map each other's memory: deft_gpu_peers_meet maps it, or the program does. */
+/* GPUs: those of one host meet by a name or map memory themselves, those of any hosts hand on an id. */
+
+/// How results go from GPU to GPU.
+typedef int32_t deft_transport;
+enum {
+  DEFT_TRANSPORT_AUTO = 0,   ///< mapped where every pair of ranks can, else NCCL: the same for all ranks
+  DEFT_TRANSPORT_MAPPED = 1, ///< each reads the others' memory
+  DEFT_TRANSPORT_NCCL = 2    ///< libnccl.so.2 is loaded at run time, version 2.14 or later
+};
+
+enum { DEFT_PEERS_ID_BYTES = 128 };
 
 typedef struct deft_gpu_peers_options {
   size_t size;            ///< sizeof(deft_gpu_peers_options)
@@ -74,33 +85,49 @@ typedef struct deft_gpu_peers_options {
   /// Of deft_gpu_peers_make: the memory of each rank as this rank's GPU maps it, deft_gpu_peers_get_bytes
   /// each, zeros at first.
   void *const *memories;
+  /// Of deft_gpu_peers_make, in place of memories: what deft_gpu_peers_make_id gave one of the ranks, and
+  /// that one has handed to all others (MPI, torch.distributed); the ranks use NCCL.
+  const void *id;
+  int32_t head_begin;       ///< the heads that this rank merges, so that NCCL sends it no others
+  int32_t head_count;       ///< with head_begin 0: 0 is all
+  deft_transport transport; ///< of deft_gpu_peers_meet; all ranks say the same
+  int32_t reserved;         ///< 0
 } deft_gpu_peers_options;
 
 /// The size of a rank's memory: two alternating buffers of its results, and flags. Does not read
 /// `memories`.
 DEFT_C_API deft_status deft_gpu_peers_get_bytes(const deft_gpu_peers_options *options, int64_t *bytes);
 
-/// A rank's end of the group, on one stream. All ranks merge equally often, in the same order.
+/// Fills DEFT_PEERS_ID_BYTES bytes, which name a new group. Its maker stays until all have met.
+DEFT_C_API deft_status deft_gpu_peers_make_id(void *id);
+
+/// A rank's end of the group, on one stream. All ranks merge equally often, in the same order, as many
+/// queries each.
 typedef struct deft_gpu_peers deft_gpu_peers;
 
-/// NVRTC compiles the kernel, or it comes from the cache of kernels. The memories are the caller's; keep them
-/// until the last merge has ended.
+/// NVRTC compiles the kernels, or they come from the cache of kernels. The memories are the caller's; keep
+/// them until the last merge has ended. With an id it returns when all ranks have come.
 DEFT_C_API deft_status deft_gpu_peers_make(const deft_gpu *gpu, const deft_gpu_peers_options *options,
                                            deft_gpu_peers **peers);
-/// The ranks of the group `name` (as in deft_peers_options) make memory by CUDA's virtual memory, and map
-/// each other's; `memories` is null. It returns when all have, or with an error that names the rank that is
-/// late, or whose memory this GPU cannot map. Ranks are processes of one user, or threads.
+/// The ranks of the group `name` (as in deft_peers_options) make memory by CUDA's virtual memory and map each
+/// other's, or use NCCL; `memories` and `id` are null. It returns when all have, or with an error that names
+/// the rank that is late, or that cannot use the transport. Ranks are processes of one user, or threads.
 DEFT_C_API deft_status deft_gpu_peers_meet(const deft_gpu *gpu, const deft_gpu_peers_options *options,
                                            const char *name, deft_gpu_peers **peers);
-/// Behind this rank's last merge.
+/// Behind this rank's last merge. Where ranks use NCCL, graphs that hold a merge are destroyed before.
 DEFT_C_API void deft_gpu_peers_destroy(deft_gpu_peers *peers);
-/// Enqueues deft_peers_merge on the stream: one launch, which can be captured. It copies `own` to where the
-/// others read it, waits for theirs, and merges. `to` may be memory of `own`.
+/// The one in use: mapped or NCCL.
+DEFT_C_API deft_status deft_gpu_peers_get_transport(const deft_gpu_peers *peers, deft_transport *transport);
+/// As deft_peers_agree, for ranks that have met by a name or an id. Outside of captures.
+DEFT_C_API deft_status deft_gpu_peers_agree(const deft_gpu_peers *peers, const deft_agreement *own);
+/// Enqueues deft_peers_merge on the stream, which may be capturing: one launch where memory is mapped, three
+/// with NCCL. It gives the others this rank's results, waits for theirs on the GPU, and merges. `to` may be
+/// memory of `own`.
 DEFT_C_API deft_status deft_gpu_peers_merge(const deft_gpu_peers *peers, const deft_state *own,
                                             int32_t head_begin, int32_t head_count, const deft_state *to,
                                             deft_gpu_stream stream);
 /// An error if a finished merge found a rank late; it names the rank. That merge and all later ones write
-/// nothing.
+/// nothing. With NCCL also one if a rank or the network is gone; replay no graph of merges then.
 DEFT_C_API deft_status deft_gpu_peers_check(const deft_gpu_peers *peers);
 
 DEFT_C_END

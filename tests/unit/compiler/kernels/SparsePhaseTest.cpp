@@ -71,8 +71,9 @@ TEST(SparsePhaseTest, GivenListsAreReadFromLatentCachesByEveryArchitecture) {
       const bool isByWgmma = target.arch == std::string("sm_90a") && heads > 16;
       EXPECT_EQ(phase->family, isByWgmma ? config::Family::Sm90Latent : config::Family::Sm80Latent);
       EXPECT_GE(phase->tileQ, shape.rowsOfQuery());
-      if (!isByWgmma)
+      if (!isByWgmma) {
         EXPECT_LT(phase->tileQ, shape.rowsOfQuery() + 16);
+      }
       EXPECT_TRUE(checkPhase(shape, *phase, &target).ok());
       const auto phases = sparsePhases(shape, target);
       EXPECT_TRUE(haveSameSparseTile(phases.front(), *phase));

@@ -1,3 +1,4 @@
+#include "tests/support/SetVariable.h"
 #include "tests/unit/runtime/api/GpuFixture.h"
 
 #include <gmock/gmock.h>
@@ -65,13 +66,12 @@ TEST_F(GpuPeersTest, ARankByItselfHasItsResultsAndALateOneIsNamed) {
 }
 
 /// Merges results that are `own` everywhere; gives what all ranks' are.
-Result<float> mergeOf(const Gpu &gpu, void *stream, const std::string &name, int rank, float own) {
+Result<float> mergeOf(const Result<GpuPeers> &peers, void *stream, float own) {
   const RankShape shape{3, kQueryHeads, kHeadDim, StateType::BF16};
-  const GpuPeersOptions options{
-      .count = 2, .rank = rank, .queries = 3, .heads = kQueryHeads, .dim = kHeadDim};
-  const auto peers = GpuPeers::meet(gpu, options, name);
   if (!peers)
     return peers.error();
+  if (auto agreed = peers->agree({}); !agreed)
+    return agreed.error();
   Memory out(3 * kQueryHeads * kHeadDim);
   std::fill_n(out.data(), 3 * kQueryHeads * kHeadDim, toBf16(own));
   std::vector<float> lse(3 * kQueryHeads, 0.0f);
@@ -84,22 +84,64 @@ Result<float> mergeOf(const Gpu &gpu, void *stream, const std::string &name, int
   return fromBf16(out.data()[3 * kQueryHeads * kHeadDim - 1]);
 }
 
-TEST_F(GpuPeersTest, ProcessesThatMeetMapEachOthersMemory) {
-  const std::string name = "gpu_peers_test." + std::to_string(getpid());
+TEST_F(GpuPeersTest, ProcessesThatMeetMergeByEitherTransport) {
+  for (const Transport transport : {Transport::Auto, Transport::Mapped, Transport::Nccl}) {
+    const std::string name =
+        "gpu_peers_test." + std::to_string(getpid()) + "." + std::to_string(static_cast<int>(transport));
+    const auto mergeAs = [&](int rank, float own) -> Result<float> {
+      GpuPeersOptions options = optionsOf(2, rank);
+      options.transport = transport;
+      const auto peers = GpuPeers::meet(gpu_, options, name);
+      if (peers) {
+        EXPECT_EQ(peers->transport().value(),
+                  transport == Transport::Nccl ? Transport::Nccl : Transport::Mapped);
+      }
+      return mergeOf(peers, stream_, own);
+    };
+    const pid_t other = fork();
+    if (other == 0) {
+      const auto merged = mergeAs(1, 6);
+      _exit(merged && *merged == 4 ? 0 : 1);
+    }
+    const auto merged = mergeAs(0, 2);
+    int status = 0;
+    waitpid(other, &status, 0);
+    if (!merged && merged.error().code == ErrorCode::Environment &&
+        merged.error().text().find("NVRTC") != std::string::npos)
+      GTEST_SKIP() << merged.error().message;
+    ASSERT_TRUE(merged) << merged.error().text();
+    EXPECT_EQ(*merged, 4);
+    EXPECT_EQ(status, 0);
+  }
+}
+
+TEST_F(GpuPeersTest, RanksThatHandOnAnIdMergeByNccl) {
+  const PeersId id = GpuPeers::makeId().value();
+  const auto mergeAs = [&](int rank, float own) {
+    GpuPeersOptions options = optionsOf(2, rank);
+    options.id = &id;
+    return mergeOf(GpuPeers::make(gpu_, options), stream_, own);
+  };
   const pid_t other = fork();
   if (other == 0) {
-    const auto merged = mergeOf(gpu_, stream_, name, 1, 6);
+    const auto merged = mergeAs(1, 6);
     _exit(merged && *merged == 4 ? 0 : 1);
   }
-  const auto merged = mergeOf(gpu_, stream_, name, 0, 2);
+  const auto merged = mergeAs(0, 2);
   int status = 0;
   waitpid(other, &status, 0);
-  if (!merged && merged.error().code == ErrorCode::Environment &&
-      merged.error().text().find("NVRTC") != std::string::npos)
+  if (!merged && merged.error().text().find("NVRTC") != std::string::npos)
     GTEST_SKIP() << merged.error().message;
   ASSERT_TRUE(merged) << merged.error().text();
   EXPECT_EQ(*merged, 4);
   EXPECT_EQ(status, 0);
+}
+
+TEST_F(GpuPeersTest, AnOldNcclIsNamed) {
+  const test::SetVariable version("DEFT_FAKE_NCCL_VERSION", "21212");
+  EXPECT_THAT(textOf(GpuPeers::makeId()),
+              testing::AllOf(testing::StartsWith("NCCL 2.12.12 is too old"),
+                             testing::HasSubstr("install version 2.14 or later")));
 }
 
 TEST_F(GpuPeersTest, RanksThatDoNotFitAreNamedWhereTheyMeet) {
@@ -118,7 +160,7 @@ TEST_F(GpuPeersTest, RanksThatDoNotFitAreNamedWhereTheyMeet) {
     _exit(GpuPeers::meet(gpu_, options, name) ? 1 : 0);
   }
   EXPECT_THAT(textOf(GpuPeers::meet(gpu_, options, name)),
-              testing::StartsWith("GpuPeersOptions makes a group for other results than that of rank 1"));
+              testing::StartsWith("rank 1 makes a group for other results than rank 0"));
   int status = 0;
   waitpid(other, &status, 0);
   EXPECT_EQ(status, 0);
@@ -140,10 +182,25 @@ TEST_F(GpuPeersTest, WrongOptionsAreNamed) {
             "GpuPeersOptions::rank is 2, not between 0 and 1");
   EXPECT_THAT(bytes([](auto &options) { options.dim = 60; }),
               testing::StartsWith("GpuPeersOptions::headDim is 60, which is not a multiple of 8"));
-  EXPECT_EQ(textOf(GpuPeers::make(gpu_, optionsOf(2, 0))), "GpuPeersOptions::memories is null");
+  EXPECT_EQ(bytes([](auto &options) { options.headBegin = 5; }),
+            "GpuPeersOptions::headBegin is 5, not between 0 and 4");
+  EXPECT_EQ(bytes([](auto &options) { options.headBegin = 1, options.headCount = 4; }),
+            "GpuPeersOptions::headCount is 4, not between 0 and 3");
+  EXPECT_EQ(bytes([](auto &options) { options.transport = static_cast<Transport>(3); }),
+            "GpuPeersOptions::transport is 3, which is none");
+  EXPECT_EQ(textOf(GpuPeers::make(gpu_, optionsOf(2, 0))),
+            "GpuPeersOptions::memories is null, and so is the id");
   void *const memories[] = {aligned_, nullptr};
+  const PeersId id{};
   GpuPeersOptions options = optionsOf(2, 0);
   options.memories = memories;
+  options.id = &id;
+  EXPECT_EQ(textOf(GpuPeers::make(gpu_, options)), "GpuPeersOptions::memories is given beside an id");
+  options.id = nullptr;
+  options.transport = Transport::Nccl;
+  EXPECT_EQ(textOf(GpuPeers::make(gpu_, options)),
+            "GpuPeersOptions::transport is NCCL, and memories are mapped");
+  options.transport = Transport::Auto;
   EXPECT_THAT(textOf(GpuPeers::make(gpu_, options)),
               testing::StartsWith("GpuPeersOptions::memories of rank 1 is null"));
 }

@@ -1,0 +1,65 @@
+#pragma once
+
+#include "runtime/device/HostMemory.h"
+#include "runtime/device/NcclGroup.h"
+#include "runtime/exec/cuda/SliceKernels.h"
+#include "runtime/peers/GpuExchange.h"
+
+#include <chrono>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace deft::peers {
+
+/// Ranks whose GPUs send each other what each of them merges, by NCCL: a launch that packs, NCCL's own, and a
+/// launch that merges. NCCL waits for a late rank on the GPU, without end; so a thread watches whether merges
+/// that have begun end, also in replays of a graph, and ends them.
+class NcclExchange final : public GpuExchange {
+public:
+  /// All ranks call it with one id. Returns when all have, or with an error that says which rank differs, or
+  /// that not all came in `joinSeconds`.
+  static support::Result<std::unique_ptr<GpuExchange>> create(std::shared_ptr<const device::Nccl> nccl,
+                                                              const std::shared_ptr<device::Device> &device,
+                                                              const GpuGroup &group,
+                                                              const device::nccl::Id &id, double joinSeconds);
+  ~NcclExchange() override;
+
+  Transport transport() const override { return Transport::Nccl; }
+  support::Result<void> agree(const Agreement &own, const std::string &kind,
+                              std::span<const int> holders) override;
+  support::Result<void> merge(const GpuMerge &merge, device::cu::Stream stream) override;
+  std::optional<support::Error> takeFault() override;
+
+private:
+  NcclExchange(exec::SliceKernels kernels, const std::shared_ptr<device::Device> &device,
+               const GpuGroup &group);
+
+  support::Result<void> compare();
+  support::Result<void> reserve();
+  std::int64_t messageBytes(int queries, int rank) const;
+  void watch();
+  std::optional<support::Error> findLate();
+  std::optional<support::Error> missing() const;
+
+  GpuGroup group_;
+  exec::SliceKernels kernels_;
+  std::vector<abi::SlicesArgs::Slice> slices_; ///< of each rank
+  std::vector<std::byte *> sent_, received_;   ///< for each rank, from each rank
+  device::Buffer messages_, state_;
+  device::HostMemory words_; ///< abi::SlicesWatch
+
+  // Of the watch, which looks at `nccl_` while others exchange.
+  std::mutex mutex_;
+  std::condition_variable stop_;
+  bool isStopping_ = false;
+  std::unique_ptr<device::NcclGroup> nccl_;
+  std::optional<support::Error> fault_;
+  unsigned long long seen_ = 0; ///< the run that had begun when the watch last looked
+  std::chrono::steady_clock::time_point since_;
+  std::thread watch_;
+};
+
+} // namespace deft::peers
