@@ -2,9 +2,10 @@
 
 Requests grow by a token a step, as in a captured graph; `joins` has another request in the place of one in each step. The engines
 and the GPU are the tests' stand-ins, whose memory is the host's. So no wait for a GPU is in it, nor are the launches of the gather of
-pages by which SGLang's steps begin. Other programs on the machine are in the 99th percentile, but for what --thread leaves out.
+pages by which SGLang's steps begin. Other programs on the machine are in the 99th percentile, unless all steps are made several
+times (--runs), of which each step's shortest counts.
 
-usage: LD_LIBRARY_PATH=FOLDER PYTHONPATH=PACKAGES plugin_steps.py [--steps 400] [--thread] [--profile] [vllm|sglang ...]
+usage: LD_LIBRARY_PATH=FOLDER PYTHONPATH=PACKAGES plugin_steps.py [--steps 400] [--runs 1] [--profile] [vllm|sglang ...]
 FOLDER: of the tests' driver, build/dev/tests/support/fake_cuda. PACKAGES: build/dev/runtime/python, and torch
 """
 
@@ -134,7 +135,8 @@ class OfSglang:
 ENGINES = {"vllm": OfVllm, "sglang": OfSglang}
 
 
-def measure(engine, count, shared, joins, steps, profile, clock):
+def measure(engine, count, shared, joins, steps, profile):
+    """Of each step, in order."""
     monkeypatch = pytest.MonkeyPatch()
     monkeypatch.setattr(torch.cuda, "current_stream", lambda device: SimpleNamespace(cuda_stream=0))
     try:
@@ -148,13 +150,13 @@ def measure(engine, count, shared, joins, steps, profile, clock):
             made.prepare()
             if profile:
                 spent.enable()
-            begin = clock()
+            begin = time.perf_counter()
             made.step()
-            times.append(clock() - begin)
+            times.append(time.perf_counter() - begin)
             spent.disable()
         if profile:
             pstats.Stats(spent).sort_stats("tottime").print_stats(25)
-        return sorted(times[50:])
+        return times[50:]
     finally:
         monkeypatch.undo()
 
@@ -164,15 +166,15 @@ def main():
     parser.add_argument("engines", nargs="*", default=[*ENGINES])
     parser.add_argument("--steps", type=int, default=400)
     parser.add_argument("--profile", action="store_true")
-    parser.add_argument("--thread", action="store_true", help="the thread's own time, without what other programs take")
+    parser.add_argument("--runs", type=int, default=1, help="of each step the shortest of so many counts")
     options = parser.parse_args()
     gc.disable()
-    clock = time.thread_time if options.thread else time.perf_counter
     for engine in options.engines:
         for count in (32, 256):
             for shared in (SHARED, 0):
                 for joins in (False, True):
-                    times = measure(engine, count, shared, joins, options.steps, options.profile, clock)
+                    runs = [measure(engine, count, shared, joins, options.steps, options.profile) for _ in range(options.runs)]
+                    times = sorted(map(min, zip(*runs)))
                     name = f"{count} requests, {shared} shared tokens" + (", joins" if joins else "")
                     print(f"{engine:7}{name:45} median {1e3 * times[len(times) // 2]:7.3f} ms, "
                           f"99th percentile {1e3 * times[len(times) * 99 // 100]:7.3f} ms", flush=True)
