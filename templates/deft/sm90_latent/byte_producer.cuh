@@ -38,11 +38,9 @@ public:
         break;
       if (unit.number > 0)
         begin(unit, Copying::itemOf(args_, number), unit.number, unit.step);
-      const int end = unit.step + tilesOf<Config>(unit.item);
-      if (end == unit.step)
+      if (tilesOf<Config>(unit.item) == 0)
         break; // items of none are the last ones
-      Copying::copyQueries(unit.item, all.kvHead(number), unit.number, end);
-      convertTiles(unit, all.kvHead(number));
+      copyUnit(unit, all.kvHead(number));
       begin(unit, unit.item, unit.number + 1, unit.step + tilesOf<Config>(unit.item));
     }
     Copying::tellEnd(unit.number, unit.step);
@@ -67,9 +65,11 @@ private:
     bool isHidden;
   };
 
-  /// The unit's tiles. Each is found, and asked to come to L2, while the one before lands, and lands as soon
-  /// as its slot's first part is free, which may be while the one before is converted.
-  __device__ __forceinline__ void convertTiles(const Unit &unit, int heads) const {
+  /// The unit's tiles and queries. A tile is found, and asked to come to L2, while the one before lands. It
+  /// lands as soon as its slot's first part is free, which may be while the one before is converted. The
+  /// first tile comes before the queries, for which there is room when those of the unit before are done
+  /// with.
+  __device__ __forceinline__ void copyUnit(const Unit &unit, int heads) const {
     sm90::RunWindow runs(args_.runs + unit.item.runBegin, unit.item.runCount, lane_);
     __shared__ TileBounds bounds[Copying::kWarps];
     Copying::keepBounds(unit.item, heads, bounds[warp_]);
@@ -88,6 +88,8 @@ private:
       }
       if (!next.isHidden)
         rows.loadScales(next.place); // again after the last, so that there is one way
+      if (index < 0)
+        Copying::copyQueries(unit.item, heads, unit.number, unit.step + tilesOf<Config>(unit.item));
       source = next;
     }
   }

@@ -3,7 +3,7 @@
 #include "deft/common/latent_bytes.cuh"
 #include "deft/common/row_place.cuh"
 #include "deft/ptx/cp_async.cuh"
-#include "deft/ptx/load_piece_now.cuh"
+#include "deft/ptx/load_float_now.cuh"
 #include "deft/sm90_latent/layout.cuh"
 
 /// How a copying warp brings its 16 tokens of a tile from a cache of bytes. They land in the tile itself: V's
