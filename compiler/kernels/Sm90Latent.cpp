@@ -13,6 +13,8 @@ using Site = PhaseSite;
 constexpr int kTile = 64;                            ///< rows, and tokens
 constexpr int kSlots = 2;                            ///< for tiles
 constexpr int kWarps = 12;                           ///< a copying warpgroup and two that compute
+constexpr int kKeptScales = 4;                       ///< of a token, beside its tile
+constexpr int kCopyingWarps = 4;                     ///< of kWarps
 constexpr int kBlockColumns = 64;                    ///< of a row in a block of shared memory, 128 bytes
 constexpr int kLeastLatent = 256, kMostLatent = 512; ///< columns of V
 
@@ -25,10 +27,14 @@ int bytesOf(const KernelShape &shape, const PhaseConfig &phase) {
   constexpr int kHeadBytes = 32 + kRows * 8 + 16, kReferenceBytes = kRows * 4, kShareBytes = kRows * 8;
   constexpr int kFactsBytes = 64, kRecordBytes = 12, kBarriersOfSlot = 5, kAlignment = 1024;
   const int factsBytes = kFactsBytes + phase.tileKv * kRecordBytes;
-  const int factSlots = shape.tensors.k.elementBytes() == 1 ? 2 * kSlots : kSlots; // written a tile ahead
+  const bool isOfBytes = shape.tensors.k.elementBytes() == 1;
+  const int factSlots = isOfBytes ? 2 * kSlots : kSlots; // written a tile ahead
+  const int scales = shape.tensors.scaleColumns > 0 ? shape.tensors.v.dim / shape.tensors.scaleColumns : 0;
+  const int scaleBytes = scales == kKeptScales ? kSlots * phase.tileKv * scales * 4 : 0;
+  const int landedBytes = isOfBytes ? kSlots * kCopyingWarps * 8 : 0; // barriers
   const int slotBytes = tileBytes + kReferenceBytes + kBarriersOfSlot * 8;
   return kSlots * slotBytes + factSlots * factsBytes + tileBytes + 2 * kHeadBytes + 2 * 2 * kShareBytes +
-         2 * 8 + kAlignment;
+         2 * 8 + landedBytes + scaleBytes + kAlignment;
 }
 
 constexpr PhaseRule kRules[] = {

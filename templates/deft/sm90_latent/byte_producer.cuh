@@ -66,36 +66,47 @@ private:
   };
 
   /// The unit's tiles and queries. A tile is found, and asked to come to L2, while the one before lands. It
-  /// lands as soon as its slot's first part is free, which may be while the one before is converted. The
-  /// first tile comes before the queries, for which there is room when those of the unit before are done
-  /// with.
+  /// lands while that one is converted if its slot's first part is free by then. The first tile comes before
+  /// the queries, for which there is room when those of the unit before are done with.
   __device__ __forceinline__ void copyUnit(const Unit &unit, int heads) const {
-    sm90::RunWindow runs(args_.runs + unit.item.runBegin, unit.item.runCount, lane_);
+    TileRuns runs(args_.runs + unit.item.runBegin, unit.item.runCount, lane_);
     __shared__ TileBounds bounds[Copying::kWarps];
     Copying::keepBounds(unit.item, heads, bounds[warp_]);
-    Rows rows(args_, ring_, warp_, lane_);
+    const Rows rows(args_, ring_, warp_, lane_);
     Source source{}, next{};
-    for (int index = -1; index < tilesOf<Config>(unit.item); ++index) {
+    const int tiles = tilesOf<Config>(unit.item);
+#pragma unroll 1
+    for (int index = -1; index < tiles; ++index) {
       const int step = unit.step + index;
-      bool isDue = index + 1 < tilesOf<Config>(unit.item); // the next tile, to be started
+      bool isDue = index + 1 < tiles; // the next tile, to be started
       if (isDue)
         next = find(unit, runs, index + 1, bounds[warp_]);
-      if (index >= 0)
-        convert(rows, source, step, next, isDue);
+      if (index >= 0) {
+        await(step, kOther);
+        startRope(rows, source, step);
+        if (isDue && isFree(step + 1)) {
+          start(rows, next, step + 1);
+          isDue = false;
+        }
+        convert(rows, source, step);
+        __syncwarp();
+        if (lane_ == 0) {
+          ptx::mbarrierArrive(ring_.full(step, kOther)); // for the tile's facts, too
+          ptx::mbarrierArrive(ring_.full(step, kOwn));
+        }
+      }
       if (isDue) {
         await(step + 1, kOwn);
         start(rows, next, step + 1);
       }
-      if (!next.isHidden)
-        rows.loadScales(next.place); // again after the last, so that there is one way
-      if (index < 0)
-        Copying::copyQueries(unit.item, heads, unit.number, unit.step + tilesOf<Config>(unit.item));
       source = next;
+      if (index < 0)
+        Copying::copyQueries(unit.item, heads, unit.number, unit.step + tiles);
     }
   }
 
   /// A tile of the unit. It is on its way to L2 then, and its facts are written.
-  __device__ __forceinline__ Source find(const Unit &unit, sm90::RunWindow &runs, int index,
+  __device__ __forceinline__ Source find(const Unit &unit, TileRuns &runs, int index,
                                          const TileBounds &bounds) const {
     Tile tile;
     Copying::find(unit.item, runs, index, tile);
@@ -105,9 +116,11 @@ private:
     source.isHidden = !Copying::mayBeSeen(tokens, bounds);
     if (source.isHidden)
       tile.token[0].visible = tile.token[1].visible = sm90::kNobody;
-    if (warp_ == 0) // they are free: this warp has waited for both parts of the tile two before
-      sm90::writeTileFacts<Config, Variant>(ring_.slot(unit.step + index), tile.token, tokens, false, false,
-                                            lane_);
+    // In turns, so that no warp is always the last. The tile two before has been waited for: its slot was
+    // free, and so were these facts.
+    if (warp_ == (unit.step + index) % Copying::kWarps)
+      sm90::writeTileFacts<Config, Variant>(ring_.slot(unit.step + index), tile.token, tokens, kRopeIsCopied,
+                                            false, lane_);
     const auto place = warp_ / 2 == 0 ? Copying::placeOf(tile, 0) : Copying::placeOf(tile, 1);
     source.place.row = tokenPlace<Config>(args_.kCache, 0, place.page, place.inPage);
     source.place.rope =
@@ -146,78 +159,50 @@ private:
     if (step >= kSlots)
       ptx::mbarrierWait(ring_.empty(step, part), Ring<Config>::parity(step) ^ 1);
   }
-  __device__ __forceinline__ bool isFree(int step, Part part) const {
-    return step < kSlots || ptx::mbarrierIsComplete(ring_.empty(step, part), Ring<Config>::parity(step) ^ 1);
+  /// Whether the first part is, for the whole warp.
+  __device__ __forceinline__ bool isFree(int step) const {
+    return step < kSlots ||
+           __all_sync(~0u, ptx::mbarrierIsComplete(ring_.empty(step, kOwn), Ring<Config>::parity(step) ^ 1));
   }
 
-  /// The tile's bytes are on their way then, as Rows::kGroups groups of copies.
   __device__ __forceinline__ void start(const Rows &rows, const Source &source, int step) const {
     if (!source.isHidden)
       rows.start(source.place, step);
+    ptx::mbarrierArriveAfterCopies(ring_.landed(step, warp_));
   }
 
-  /// A tile whose bytes are on their way. The next one, where it is due, starts meanwhile if it can.
-  __device__ __forceinline__ void convert(Rows &rows, const Source &source, int step, const Source &next,
-                                          bool &isDue) const {
-    await(step, kOther);
+  /// The tile's last block, once it is free.
+  __device__ __forceinline__ void startRope(const Rows &rows, const Source &source, int step) const {
     if (!source.isHidden) {
-      if constexpr (kRopeIsCopied)
-        copyRope(source.place, step);
-      else
+      if constexpr (kRopeIsCopied) {
+        const char *const from = Copying::columnOf(args_.v);
+#pragma unroll
+        for (int token = 0; token < Rows::kTokens; token += 4) {
+          const unsigned row =
+              __shfl_sync(~0u, source.place.row, rows.firstLane() + token + Copying::rowOfFour());
+          Copying::template copyRow<1>(Copying::rope(step), warp_ * Rows::kTokens + token,
+                                       atPlace<Config, Stored<Config>>(from, row));
+        }
+      } else {
         rows.startRope(source.place, step);
-      ptx::cpAsyncCommit();
-    }
-    int newer = 0; // groups of copies that are behind the tile's own
-#pragma unroll 1
-    for (int group = 0; group < Rows::kGroups; ++group) {
-      if (isDue && isNowFree(step + 1)) {
-        start(rows, next, step + 1);
-        newer = next.isHidden ? 0 : Rows::kGroups;
-        isDue = false;
-      }
-      if (!source.isHidden) {
-        awaitCopies(Rows::kGroups - group + newer);
-        rows.convert(source.place, step, group);
+        ptx::cpAsyncCommit();
       }
     }
-    if (!source.isHidden) {
-      awaitCopies(newer);
-      if constexpr (!kRopeIsCopied)
-        rows.convertRope(step);
-      ptx::fenceAsyncProxy(); // products read what the lane has written
-    }
-    __syncwarp();
-    if (lane_ == 0) {
-      ptx::mbarrierArrive(ring_.full(step, kOther)); // for the tile's facts, too
-      ptx::mbarrierArrive(ring_.full(step, kOwn));
-    }
+    ptx::mbarrierArriveAfterCopies(ring_.full(step, kOther));
   }
 
-  /// For the whole warp.
-  __device__ __forceinline__ bool isNowFree(int step) const { return __all_sync(~0u, isFree(step, kOwn)); }
-
-  /// Until all but so many groups of the warp's copies have landed, of at most kMost.
-  template <int kMost = 2 * Rows::kGroups> static __device__ __forceinline__ void awaitCopies(int pending) {
-    if constexpr (kMost > 0) {
-      if (pending < kMost) {
-        awaitCopies<kMost - 1>(pending);
-        return;
-      }
+  /// A tile that has been started, once its whole slot is free.
+  __device__ __forceinline__ void convert(const Rows &rows, const Source &source, int step) const {
+    ptx::mbarrierWait(ring_.landed(step, warp_), Ring<Config>::parity(step));
+    if (source.isHidden)
+      return;
+    rows.convert(source.place, step);
+    if constexpr (!kRopeIsCopied) {
+      ptx::cpAsyncWait<0>(); // the next tile's bytes are in no group yet
+      __syncwarp();
+      rows.convertRope(step);
     }
-    ptx::cpAsyncWait<kMost>();
-    __syncwarp(); // so have those of the other lanes
-  }
-
-  /// The last block of the warp's tokens.
-  __device__ __forceinline__ void copyRope(const BytePlace &place, int step) const {
-    const char *const from = Copying::columnOf(args_.v);
-#pragma unroll 1
-    for (int token = 0; token < Rows::kTokens; token += 4) {
-      const unsigned row =
-          __shfl_sync(~0u, place.row, warp_ % 2 * Rows::kTokens + token + Copying::rowOfFour());
-      Copying::template copyRow<1>(Copying::rope(step), warp_ * Rows::kTokens + token,
-                                   atPlace<Config, Stored<Config>>(from, row));
-    }
+    ptx::fenceAsyncProxy(); // products read what the lane has written
   }
 };
 

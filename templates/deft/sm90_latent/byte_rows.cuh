@@ -3,12 +3,13 @@
 #include "deft/common/latent_bytes.cuh"
 #include "deft/common/row_place.cuh"
 #include "deft/ptx/cp_async.cuh"
+#include "deft/ptx/forget.cuh"
 #include "deft/ptx/load_float_now.cuh"
 #include "deft/sm90_latent/layout.cuh"
 
 /// How a copying warp brings its 16 tokens of a tile from a cache of bytes. They land in the tile itself: V's
 /// columns of a token as bytes fill just the half of its row that is part kOwn, and nothing else lies there.
-/// Four tokens at a time then come to registers and go back as q's elements, over all blocks. So what waits
+/// Eight tokens at a time then come to registers and go back as q's elements, over all blocks. So what waits
 /// for memory is a slot, not registers, and nothing is staged elsewhere, for which two tiles leave no room.
 namespace deft::sm90_latent {
 
@@ -26,21 +27,17 @@ template <class Config> class ByteRows {
   static constexpr int kTokensOfCopy = 32 / kPieces;              ///< that all lanes copy at once
   static constexpr bool kIsScaled = kHasScales<Config>;
   static constexpr int kScaleColumns = kIsScaled ? kScaleColumnsOf<Config> : Config::kValueDim;
-  static constexpr int kScales = Config::kValueDim / kScaleColumns; ///< of a token
-  /// Whether all columns of a block share a scale. Lanes then hold those of all tokens: of a token, two lanes
-  /// have every other one.
-  static constexpr bool kHoldsScales = kIsScaled && kScaleColumns % 64 == 0;
-  static constexpr int kHeld = kHoldsScales ? kScales / 2 : 1;
   static_assert(kScaleColumns % kPieceBytes == 0, "a piece has one scale");
 
 public:
   static constexpr int kTokens = 16; ///< of a warp in a tile
-  static constexpr int kGroup = 4;   ///< tokens that registers hold, and that are copied together
-  static constexpr int kGroups = kTokens / kGroup;
 
   __device__ __forceinline__ ByteRows(const abi::AttendArgs &args, const Ring<Config> &ring, int warp,
                                       int lane)
-      : args_(args), ring_(ring), warp_(warp), lane_(lane) {}
+      : args_(args), ring_(ring), warp_(warp), lane_(lane),
+        from_(static_cast<const char *>(args.k) + lane % kPieces * kPieceBytes) {
+    ptx::forget(from_); // the compiler would add it for every token
+  }
 
   /// The byte of a tensor at a place.
   static __device__ __forceinline__ const char *rowAt(const void *from, unsigned place) {
@@ -49,28 +46,28 @@ public:
   /// A lane has a token of each half of a tile; the warp's 16 are those of lanes from here on.
   __device__ __forceinline__ int firstLane() const { return warp_ % 2 * kTokens; }
 
-  /// V's columns of the warp's tokens are on their way then, as kGroups groups of copies: a token's row by
-  /// neighbouring lanes, so that its lines are asked for once.
+  /// V's columns of the warp's tokens, and scales, are on their way then, a token's row by neighbouring
+  /// lanes.
   __device__ __forceinline__ void start(const BytePlace &place, int step) const {
-    constexpr bool kAreAllLanes = kTokensOfCopy * kPieces == 32;
-    const int piece = lane_ % kPieces, own = kTokensOfCopy > 1 ? numberOf(0, lane_ / kPieces) : 0;
-    const char *const from = static_cast<const char *>(args_.k) + piece * kPieceBytes;
-    const unsigned to =
-        (ring_.tile(step) + landing(step) + piece / 8 * kBlockBytes + piece % 8 * 16) ^ atToken(own);
-#pragma unroll 1
-    for (int group = 0; group < kGroups; ++group) {
+    const int piece = lane_ % kPieces, own = kTokensOfCopy > 1 ? lane_ / kPieces : 0;
+    const unsigned to = ring_.base + landing(step) +
+                        ((warp_ * kTokens * 128 + piece / 8 * kBlockBytes + piece % 8 * 16) ^ atToken(own));
 #pragma unroll
-      for (int i = 0; i < kGroup; i += kTokensOfCopy) {
-        const int token = numberOf(group, i) ^ own; // of eight
-        const unsigned row = __shfl_sync(~0u, place.row, firstLane() + group / 2 * 8 + token);
-        if (kAreAllLanes || lane_ < kPieces)
-          ptx::cpAsync16((to ^ atToken(numberOf(group, i))) + group / 2 * kEightRows, rowAt(from, row));
-      }
-      ptx::cpAsyncCommit();
+    for (int token = 0; token < kTokens; token += kTokensOfCopy) {
+      const unsigned row = __shfl_sync(~0u, place.row, firstLane() + token + own);
+      if (kTokensOfCopy * kPieces == 32 || lane_ < kPieces)
+        ptx::cpAsync16((to ^ atToken(token % 8)) + token / 8 * kEightRows, rowAt(from_, row));
+    }
+    if constexpr (L::kKeepsScales) {
+      const unsigned row = __shfl_sync(~0u, place.row, firstLane() + lane_ % kTokens);
+      if (lane_ < kTokens)
+        ptx::cpAsync16(ring_.base + ring_.scales(step) + (warp_ * kTokens + lane_) * 16,
+                       rowAt(args_.k, row) + Config::kValueDim);
     }
   }
 
-  /// The columns behind V's where these are bytes: to the second half of their rows in the last block.
+  /// The same of the columns behind V's where these are bytes, to the second half of their rows in the last
+  /// block. The thread's cpAsyncWait tells when they are there.
   __device__ __forceinline__ void startRope(const BytePlace &place, int step) const {
 #pragma unroll
     for (int eight = 0; eight < kTokens; eight += 8) {
@@ -80,72 +77,69 @@ public:
     }
   }
 
-  /// Asks for the scales of the warp's tokens.
-  __device__ __forceinline__ void loadScales(const BytePlace &place) {
-    if constexpr (kHoldsScales) {
-      const unsigned row = __shfl_sync(~0u, place.row, firstLane() + lane_ / 2);
-      const float *const first = &scaleOf<Config>(rowAt(args_.k, row), 0) + lane_ % 2;
+  /// The tile's bytes, once they have landed and both parts of its slot are free.
+  __device__ __forceinline__ void convert(const BytePlace &place, int step) const {
+    const int odd = lane_ / 8 % 2, piece = lane_ % 4, token = numberOf(lane_ / 16 * 2, lane_ / 4 % 2);
+    const unsigned row = static_cast<unsigned>(warp_ * kTokens * 128) ^ atToken(token); // and its swizzle
+    const unsigned from = landing(step) + (row ^ (odd * 4 + piece) * 16),
+                   to = slot(step) + odd * kBlockBytes + (row ^ piece * 32);
+#pragma unroll 1
+    for (int eight = 0; eight < kTokens / 8; ++eight)
 #pragma unroll
-      for (int i = 0; i < kHeld; ++i)
-        held_[i] = ptx::loadNow(first + 2 * i);
-    }
+      for (int other = 0; other < 2; ++other) {
+        char *const rows = ring_.shared + eight * kEightRows;
+        const char *const bytes = rows + (from ^ atToken(other));
+        uint4 pieces[L::kHalfBlocks];
+        float scales[L::kHalfBlocks] = {};
+#pragma unroll
+        for (int i = 0; i < L::kHalfBlocks; ++i)
+          pieces[i] = *reinterpret_cast<const uint4 *>(bytes + i * kBlockBytes);
+        findScales(place, step, eight * 8 + (token ^ other), scales);
+        __syncwarp(); // rows are written where others have been read
+        char *const first = rows + (to ^ atToken(other)), *const second = rows + (to ^ atToken(other) ^ 16);
+#pragma unroll
+        for (int i = 0; i < L::kHalfBlocks; ++i)
+          write<kIsScaled>(first + 2 * i * kBlockBytes, second + 2 * i * kBlockBytes, pieces[i], scales[i]);
+      }
   }
 
-  /// A group that has landed, of a tile whose scales have been asked for.
-  __device__ __forceinline__ void convert(const BytePlace &place, int step, int group) const {
-    const int token = tokenOf(group), piece = lane_ % 4, odd = lane_ / 8 % 2;
-    char *const tile = ring_.shared + (ring_.tile(step) - ring_.base) + group / 2 * kEightRows + token * 128;
-    const char *const from = tile + landing(step) + ((odd * 4 + piece) ^ token) * 16;
-    uint4 bytes[L::kHalfBlocks];
-#pragma unroll
-    for (int i = 0; i < L::kHalfBlocks; ++i)
-      bytes[i] = *reinterpret_cast<const uint4 *>(from + i * kBlockBytes);
-    float scale[L::kHalfBlocks];
-    findScales(place, group, scale);
-    __syncwarp(); // rows are written where others have been read
-    char *const to = tile + warp_ * kTokens * 128 + odd * kBlockBytes;
-#pragma unroll
-    for (int i = 0; i < L::kHalfBlocks; ++i)
-      write<kIsScaled>(to + 2 * i * kBlockBytes, token, bytes[i], scale[i]);
-  }
-
-  /// The same of what startRope() has brought, for all tokens of the warp.
+  /// The same of what startRope() has brought.
   __device__ __forceinline__ void convertRope(int step) const {
-    char *const block = ring_.shared + (ring_.tile(step) - ring_.base) + L::kRopeOffset;
+    char *const block = ring_.shared + slot(step) + L::kRopeOffset;
     uint4 bytes[kTokens / 8];
 #pragma unroll
     for (int eight = 0; eight < kTokens; eight += 8)
       bytes[eight / 8] = *reinterpret_cast<const uint4 *>(block + ropeRow(eight) + ropeBytes());
     __syncwarp();
+    const unsigned piece = (2 * (lane_ % 4) ^ ropeToken()) * 16;
 #pragma unroll
     for (int eight = 0; eight < kTokens; eight += 8)
-      write<false>(block + ropeRow(eight), ropeToken(), bytes[eight / 8], 1.f);
+      write<false>(block + ropeRow(eight) + piece, block + ropeRow(eight) + (piece ^ 16), bytes[eight / 8],
+                   1.f);
   }
 
 private:
   static constexpr int kEightRows = 8 * 128; ///< of a block
 
-  // A group has four of eight tokens, as two pairs whose numbers differ in their first and third bits. Eight
-  // lanes have four pieces of the two tokens of a pair: the swizzle then moves apart both the bytes that they
-  // read and the elements that they write.
-  static __device__ __forceinline__ int numberOf(int group, int i) {
-    return (i / 2 * 2 + group % 2) ^ i % 2 * 5;
-  }
-  __device__ __forceinline__ int tokenOf(int group) const {
-    return (lane_ / 16 * 2 + group % 2) ^ lane_ / 4 % 2 * 5;
-  }
+  // Lanes have four pieces of every other block of four of eight tokens, and then of the other four. Eight
+  // lanes have two tokens, whose numbers differ in their first and third bits: the swizzle moves apart both
+  // the bytes that these lanes read and the elements that they write.
+  static __device__ __forceinline__ int numberOf(int token, int other) { return token ^ other * 5; }
   /// What a token of eight changes in the address of a piece of the first (Layout::offset).
   static __device__ __forceinline__ unsigned atToken(int token) {
     return static_cast<unsigned>(token * (128 + 16));
   }
 
-  /// In a tile: the warp's rows of the blocks that bytes land in. That half of V's columns is free first.
-  __device__ __forceinline__ unsigned landing(int step) const {
-    return static_cast<unsigned>(step % kSlots * L::kHalfBlocks * kBlockBytes + warp_ * kTokens * 128);
+  // Behind the begin of the ring: a slot, and the blocks in it that bytes land in. That half is free first.
+  static __device__ __forceinline__ unsigned slot(int step) {
+    return static_cast<unsigned>(step % kSlots * L::kTileBytes);
+  }
+  static __device__ __forceinline__ unsigned landing(int step) {
+    return static_cast<unsigned>(step % kSlots * (L::kTileBytes + L::kHalfBlocks * kBlockBytes));
   }
 
   // Behind V's columns a lane has one of four pieces of eight tokens.
-  __device__ __forceinline__ int ropeToken() const { return lane_ / 8 ^ lane_ / 4 % 2 * 5; }
+  __device__ __forceinline__ int ropeToken() const { return numberOf(lane_ / 8, lane_ / 4 % 2); }
   __device__ __forceinline__ unsigned ropeRow(int eight) const {
     return static_cast<unsigned>((warp_ * kTokens + eight + ropeToken()) * 128);
   }
@@ -153,15 +147,23 @@ private:
     return static_cast<unsigned>(((4 + lane_ % 4) ^ ropeToken()) * 16);
   }
 
-  /// Of each of a lane's pieces of its token. Where lanes do not hold them, they are loaded here.
-  __device__ __forceinline__ void findScales(const BytePlace &place, int group,
+  /// Of each of a lane's pieces of one of the warp's tokens.
+  __device__ __forceinline__ void findScales(const BytePlace &place, int step, int token,
                                              float (&scale)[L::kHalfBlocks]) const {
-    const int token = group / 2 * 8 + tokenOf(group), column = lane_ / 8 % 2 * 64 + lane_ % 4 * kPieceBytes;
-    if constexpr (kHoldsScales) {
+    const int column = lane_ / 8 % 2 * 64 + lane_ % 4 * kPieceBytes;
+    if constexpr (L::kKeepsScales) {
+      const char *const four = ring_.shared + ring_.scales(step) + (warp_ * kTokens + token) * 16;
+      if constexpr (kScaleColumns == 128) {
+        const uint4 all = *reinterpret_cast<const uint4 *>(four);
+        const unsigned words[4] = {all.x, all.y, all.z, all.w};
 #pragma unroll
-      for (int i = 0; i < L::kHalfBlocks; ++i)
-        scale[i] = __shfl_sync(~0u, held_[i * 128 / kScaleColumns / 2],
-                               2 * token + (i * 128 + column) / kScaleColumns % 2);
+        for (int i = 0; i < L::kHalfBlocks; ++i)
+          scale[i] = __uint_as_float(words[i]);
+      } else {
+#pragma unroll
+        for (int i = 0; i < L::kHalfBlocks; ++i)
+          scale[i] = reinterpret_cast<const float *>(four)[(i * 128 + column) / kScaleColumns];
+      }
     } else if constexpr (kIsScaled) {
       const char *const row = rowAt(args_.k, __shfl_sync(~0u, place.row, firstLane() + token));
 #pragma unroll
@@ -170,20 +172,19 @@ private:
     }
   }
 
-  /// To the row of a token in a block.
+  /// A piece, to where its first and its second eight elements are to be.
   template <bool kScalesThem>
-  __device__ __forceinline__ void write(char *row, int token, const uint4 &bytes, float scale) const {
-    const int piece = 2 * (lane_ % 4) ^ token % 8;
-    *reinterpret_cast<uint4 *>(row + piece * 16) =
+  static __device__ __forceinline__ void write(char *first, char *second, const uint4 &bytes, float scale) {
+    *reinterpret_cast<uint4 *>(first) =
         factorsOf<Stored<Config>, Factor, kScalesThem>(bytes.x, bytes.y, scale);
-    *reinterpret_cast<uint4 *>(row + (piece ^ 1) * 16) =
+    *reinterpret_cast<uint4 *>(second) =
         factorsOf<Stored<Config>, Factor, kScalesThem>(bytes.z, bytes.w, scale);
   }
 
   const abi::AttendArgs &args_;
   const Ring<Config> &ring_;
   const int warp_, lane_;
-  float held_[kHeld] = {};
+  const char *from_;
 };
 
 } // namespace deft::sm90_latent

@@ -7,6 +7,7 @@
 #include "deft/sm90/units.cuh"
 #include "deft/sm90/write_tile_facts.cuh"
 #include "deft/sm90_latent/layout.cuh"
+#include "deft/sm90_latent/tile_runs.cuh"
 
 /// What a copying warp does whatever the cache is of: queries, a tile's tokens and its facts.
 namespace deft::sm90_latent {
@@ -221,7 +222,18 @@ protected:
     for (int half = 0; half < 2; ++half) {
       const int first = index * Config::kTileKv + half * 32;
       tile.token[half] = runs.find(first, item.tokens - 1);
-      if (first + lane_ >= item.tokens) // the last token is copied again, and nobody sees it
+    }
+    finish(item, index, tile);
+  }
+  __device__ __forceinline__ void find(const abi::Item &item, TileRuns &runs, int index, Tile &tile) const {
+    runs.find(index * Config::kTileKv, item.tokens - 1, tile.token);
+    finish(item, index, tile);
+  }
+  /// Of tokens that have been found, what nobody asks for.
+  __device__ __forceinline__ void finish(const abi::Item &item, int index, Tile &tile) const {
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      if (index * Config::kTileKv + half * 32 + lane_ >= item.tokens) // the last one again: nobody sees it
         tile.token[half].visible = sm90::kNobody;
       if constexpr (!WarpRows<Config, Variant>::kNeedsToken) // registers are few
         tile.token[half].position = 0;

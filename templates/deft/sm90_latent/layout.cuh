@@ -66,9 +66,14 @@ template <class Config> struct Layout {
   static constexpr int kReferenceOffset = kHeadOffset + 2 * static_cast<int>(sizeof(UnitHead));
   /// Of each warpgroup, for this unit and for the next one.
   static constexpr int kShareOffset = kReferenceOffset + kSlots * kRows * 4;
-  static constexpr int kBarrierOffset =
+  /// Four scales of each token in each slot, where rows have so many; others are read from memory.
+  static constexpr int kScaleOffset =
       kShareOffset + 2 * kComputingGroups * kRows * static_cast<int>(sizeof(RowShare));
-  static constexpr int kBarriers = 5 * kSlots + 2;
+  static constexpr bool kKeepsScales = kHasScales<Config> && ByteRow<Config>::kScales == 4;
+  static constexpr int kBarrierOffset = kScaleOffset + (kKeepsScales ? kSlots * Config::kTileKv * 16 : 0);
+  /// Of each slot, of queries, and of a cache of bytes each copying warp's of each slot.
+  static constexpr int kLandedBarriers = 5 * kSlots + 2;
+  static constexpr int kBarriers = kLandedBarriers + (kIsOfBytes<Config> ? 4 * kSlots : 0);
   static constexpr int kAlignment = 1024; ///< of the swizzle; the launch gives 16
   static constexpr int kBytes = kBarrierOffset + kBarriers * 8 + kAlignment;
 
@@ -123,13 +128,27 @@ template <class Config> struct Ring {
   __device__ __forceinline__ unsigned queriesFull() const { return barrier(5 * kSlots); }
   __device__ __forceinline__ unsigned queriesEmpty() const { return barrier(5 * kSlots + 1); }
 
+  /// Of the tokens of a tile.
+  __device__ __forceinline__ unsigned scales(int step) const {
+    return L::kScaleOffset + step % kSlots * Config::kTileKv * 16;
+  }
+  /// The bytes of a copying warp's tokens have landed.
+  __device__ __forceinline__ unsigned landed(int step, int warp) const {
+    return barrier(L::kLandedBarriers + step % kSlots * 4 + warp);
+  }
+
   /// By one thread, before the block's first barrier.
   __device__ __forceinline__ void init() const {
     for (int slot = 0; slot < kSlots; ++slot) {
-      // Of a cache of bytes each copying warp arrives once; else all lanes of the part's.
+      // Lanes whose copies fill a part, and one for the tile's facts. Of a cache of bytes, each warp's
+      // conversion, and the copies of the last block.
       constexpr bool kConverts = kIsOfBytes<Config>;
       ptx::mbarrierInit(full(slot, kOwn), kConverts ? 4 : 32);
-      ptx::mbarrierInit(full(slot, kOther), kConverts ? 4 : 32 + 1); // and one for the tile's facts
+      ptx::mbarrierInit(full(slot, kOther), kConverts ? 4 * (32 + 1) : 32 + 1);
+      if constexpr (kConverts) {
+        for (int warp = 0; warp < 4; ++warp)
+          ptx::mbarrierInit(landed(slot, warp), 32);
+      }
       ptx::mbarrierInit(empty(slot, kOwn), 4);
       ptx::mbarrierInit(empty(slot, kOther), 4);
       ptx::mbarrierInit(weights(slot), 4);

@@ -32,8 +32,11 @@ TEST(Sm90LatentTest, SharedMemoryHoldsTwoTilesAndTheQueries) {
         << latentDim;
     EXPECT_EQ(check(latent(16, latentDim)), "legal") << latentDim;
     const KernelShape bytes{{16, 1, test::latentBytes(latentDim, 64, latentDim / 4)}};
-    EXPECT_EQ(smemBytes(bytes, tiles()), smemBytes(latent(16, latentDim), tiles()) + 2 * (64 * 12 + 64))
-        << "nothing is staged, and facts and records are of four tiles";
+    EXPECT_EQ(smemBytes(bytes, tiles()),
+              smemBytes(latent(16, latentDim), tiles()) + 2 * (64 * 12 + 64) + 2 * 4 * 8 + 2 * 64 * 16)
+        << "facts and records are of four tiles, copying warps have barriers, and tokens four scales";
+    const KernelShape plain{{16, 1, test::latentBytes(latentDim, 64, 0)}};
+    EXPECT_EQ(smemBytes(plain, tiles()), smemBytes(bytes, tiles()) - 2 * 64 * 16) << "no scales";
   }
   EXPECT_LE(smemBytes(latent(16), tiles()), target::findTarget("sm_90a")->smemPerBlock);
 }
