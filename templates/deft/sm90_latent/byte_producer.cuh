@@ -6,8 +6,8 @@
 #include "deft/sm90_latent/byte_rows.cuh"
 #include "deft/sm90_latent/copying_warp.cuh"
 
-/// The warpgroup that copies a cache of bytes: of each tile, a warp has 16 tokens, which it converts where
-/// they have landed. A warp waits for its own copies only.
+/// The warps that copy a cache of bytes: each has some tokens of each tile, which it converts where they have
+/// landed, and waits for its own copies only.
 namespace deft::sm90_latent {
 
 template <class Config, class Variant> class ByteProducer : public CopyingWarp<Config, Variant> {
@@ -121,7 +121,7 @@ private:
     if (warp_ == (unit.step + index) % Copying::kWarps)
       sm90::writeTileFacts<Config, Variant>(ring_.slot(unit.step + index), tile.token, tokens, kRopeIsCopied,
                                             false, lane_);
-    const auto place = warp_ / 2 == 0 ? Copying::placeOf(tile, 0) : Copying::placeOf(tile, 1);
+    const auto place = warp_ * Rows::kTokens < 32 ? Copying::placeOf(tile, 0) : Copying::placeOf(tile, 1);
     source.place.row = tokenPlace<Config>(args_.kCache, 0, place.page, place.inPage);
     source.place.rope =
         kRopeIsCopied ? source.place.row : tokenPlace<Config>(args_.vCache, 0, place.page, place.inPage);
@@ -134,7 +134,7 @@ private:
   __device__ __forceinline__ void prefetch(const BytePlace &place) const {
     constexpr int kRowBytes = kRopeIsCopied ? ByteRow<Config>::kBytes : Config::kValueDim;
     const unsigned stride = args_.kCache.tokenStride;
-    const int firstLane = warp_ % 2 * Rows::kTokens, token = lane_ - firstLane;
+    const int firstLane = warp_ * Rows::kTokens % 32, token = lane_ - firstLane;
     const bool isOwn = static_cast<unsigned>(token) < Rows::kTokens;
     const unsigned first = __shfl_sync(~0u, place.row, firstLane);
     const unsigned strideBytes = stride * (kRowUnit<Config> * static_cast<int>(sizeof(Stored<Config>)));
@@ -147,7 +147,7 @@ private:
       const char *const row =
           Rows::rowAt(args_.k, __shfl_sync(~0u, place.row, firstLane + lane_ % Rows::kTokens));
 #pragma unroll
-      for (int line = 0; line < kLines; line += 2) // half of the lanes have every other one
+      for (int line = 0; line < kLines; line += 32 / Rows::kTokens) // a token has so many lanes
         ptx::prefetch(row + min((line + lane_ / Rows::kTokens) * kLine, kRowBytes - 1));
     }
     if (!kRopeIsCopied && isOwn)

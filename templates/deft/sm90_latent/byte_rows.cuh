@@ -7,7 +7,7 @@
 #include "deft/ptx/load_float_now.cuh"
 #include "deft/sm90_latent/layout.cuh"
 
-/// How a copying warp brings its 16 tokens of a tile from a cache of bytes. They land in the tile itself: V's
+/// How a copying warp brings its tokens of a tile from a cache of bytes. They land in the tile itself: V's
 /// columns of a token as bytes fill just the half of its row that is part kOwn, and nothing else lies there.
 /// Eight tokens at a time then come to registers and go back as q's elements, over all blocks. So what waits
 /// for memory is a slot, not registers, and nothing is staged elsewhere, for which two tiles leave no room.
@@ -30,33 +30,32 @@ template <class Config> class ByteRows {
   static_assert(kScaleColumns % kPieceBytes == 0, "a piece has one scale");
 
 public:
-  static constexpr int kTokens = 16; ///< of a warp in a tile
+  static constexpr int kTokens = Config::kTileKv / kCopyingWarps<Config>; ///< of a warp in a tile
 
   __device__ __forceinline__ ByteRows(const abi::AttendArgs &args, const Ring<Config> &ring, int warp,
                                       int lane)
-      : args_(args), ring_(ring), warp_(warp), lane_(lane),
-        from_(static_cast<const char *>(args.k) + lane % kPieces * kPieceBytes) {
-    ptx::forget(from_); // the compiler would add it for every token
-  }
+      : args_(args), ring_(ring), warp_(warp), lane_(lane) {}
 
   /// The byte of a tensor at a place.
   static __device__ __forceinline__ const char *rowAt(const void *from, unsigned place) {
     return atPlace<Config, Stored<Config>>(static_cast<const char *>(from), place);
   }
-  /// A lane has a token of each half of a tile; the warp's 16 are those of lanes from here on.
-  __device__ __forceinline__ int firstLane() const { return warp_ % 2 * kTokens; }
+  /// A lane has a token of each half of a tile; the warp's are those of lanes from here on.
+  __device__ __forceinline__ int firstLane() const { return warp_ * kTokens % 32; }
 
   /// V's columns of the warp's tokens, and scales, are on their way then, a token's row by neighbouring
   /// lanes.
   __device__ __forceinline__ void start(const BytePlace &place, int step) const {
     const int piece = lane_ % kPieces, own = kTokensOfCopy > 1 ? lane_ / kPieces : 0;
+    const char *from = static_cast<const char *>(args_.k) + piece * kPieceBytes;
+    ptx::forget(from); // the compiler would add it for every token
     const unsigned to = ring_.base + landing(step) +
                         ((warp_ * kTokens * 128 + piece / 8 * kBlockBytes + piece % 8 * 16) ^ atToken(own));
 #pragma unroll
     for (int token = 0; token < kTokens; token += kTokensOfCopy) {
       const unsigned row = __shfl_sync(~0u, place.row, firstLane() + token + own);
       if (kTokensOfCopy * kPieces == 32 || lane_ < kPieces)
-        ptx::cpAsync16((to ^ atToken(token % 8)) + token / 8 * kEightRows, rowAt(from_, row));
+        ptx::cpAsync16((to ^ atToken(token % 8)) + token / 8 * kEightRows, rowAt(from, row));
     }
     if constexpr (L::kKeepsScales) {
       const unsigned row = __shfl_sync(~0u, place.row, firstLane() + lane_ % kTokens);
@@ -184,7 +183,6 @@ private:
   const abi::AttendArgs &args_;
   const Ring<Config> &ring_;
   const int warp_, lane_;
-  const char *from_;
 };
 
 } // namespace deft::sm90_latent

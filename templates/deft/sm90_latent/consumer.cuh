@@ -65,7 +65,7 @@ private:
 
   /// Written so that the compiler knows that the warp agrees.
   static __device__ __forceinline__ int groupOfWarp() {
-    return __shfl_sync(~0u, static_cast<int>(threadIdx.x) / 128 - 1, 0);
+    return __shfl_sync(~0u, static_cast<int>(threadIdx.x) / 128 - kCopyingWarps<Config> / 4, 0);
   }
   __device__ __forceinline__ bool isOwn(int step) const { return step % kSlots == group_; }
   /// Behind the unit's last tile; asked anew, so that nothing holds it during the products.

@@ -18,8 +18,10 @@ template <class Config> struct Undealt : Config {
 /// As the kernel knows it: a cache of bytes has become one of q's elements where tiles are.
 template <class Config> using Known = Multiplied<Undealt<Config>>;
 
-constexpr int kRows = 64;             ///< of a unit's queries: each warp of a warpgroup has 16 of them
-constexpr int kComputingGroups = 2;   ///< warpgroups
+constexpr int kRows = 64;           ///< of a unit's queries: each warp of a warpgroup has 16 of them
+constexpr int kComputingGroups = 2; ///< warpgroups
+/// Warps before them. Where these convert, two share a scheduler, so that one issues while the other waits.
+template <class Config> constexpr int kCopyingWarps = kIsOfBytes<Config> ? 8 : 4;
 constexpr int kSlots = 2;             ///< for tiles; warpgroup g makes the weights of the tiles in slot g
 constexpr int kBlockBytes = 64 * 128; ///< of 64 rows and 64 columns
 
@@ -53,7 +55,7 @@ template <class Config> struct Layout {
   static_assert(sizeof(typename Config::Key) == 2 && kIsSame<typename Config::Key, typename Config::Value> &&
                 kIsSame<typename Config::Key, typename Config::Query>);
   static_assert(Config::kTileQ == kRows && Config::kTileKv == 64 && Config::kStages == kSlots &&
-                Config::kWarps == 4 * (1 + kComputingGroups) && Config::kRatio <= kRows);
+                Config::kWarps == kCopyingWarps<Config> + 4 * kComputingGroups && Config::kRatio <= kRows);
   static constexpr int kTileBytes = kBlocks * kBlockBytes;
   static constexpr int kRopeOffset = kValueBlocks * kBlockBytes; ///< of the last block, in a tile
 
@@ -73,7 +75,8 @@ template <class Config> struct Layout {
   static constexpr int kBarrierOffset = kScaleOffset + (kKeepsScales ? kSlots * Config::kTileKv * 16 : 0);
   /// Of each slot, of queries, and of a cache of bytes each copying warp's of each slot.
   static constexpr int kLandedBarriers = 5 * kSlots + 2;
-  static constexpr int kBarriers = kLandedBarriers + (kIsOfBytes<Config> ? 4 * kSlots : 0);
+  static constexpr int kBarriers =
+      kLandedBarriers + (kIsOfBytes<Config> ? kSlots * kCopyingWarps<Config> : 0);
   static constexpr int kAlignment = 1024; ///< of the swizzle; the launch gives 16
   static constexpr int kBytes = kBarrierOffset + kBarriers * 8 + kAlignment;
 
@@ -134,7 +137,7 @@ template <class Config> struct Ring {
   }
   /// The bytes of a copying warp's tokens have landed.
   __device__ __forceinline__ unsigned landed(int step, int warp) const {
-    return barrier(L::kLandedBarriers + step % kSlots * 4 + warp);
+    return barrier(L::kLandedBarriers + step % kSlots * kCopyingWarps<Config> + warp);
   }
 
   /// By one thread, before the block's first barrier.
@@ -143,17 +146,18 @@ template <class Config> struct Ring {
       // Lanes whose copies fill a part, and one for the tile's facts. Of a cache of bytes, each warp's
       // conversion, and the copies of the last block.
       constexpr bool kConverts = kIsOfBytes<Config>;
-      ptx::mbarrierInit(full(slot, kOwn), kConverts ? 4 : 32);
-      ptx::mbarrierInit(full(slot, kOther), kConverts ? 4 * (32 + 1) : 32 + 1);
+      constexpr int kWarps = kCopyingWarps<Config>;
+      ptx::mbarrierInit(full(slot, kOwn), kConverts ? kWarps : 32);
+      ptx::mbarrierInit(full(slot, kOther), kConverts ? kWarps * (32 + 1) : 32 + 1);
       if constexpr (kConverts) {
-        for (int warp = 0; warp < 4; ++warp)
+        for (int warp = 0; warp < kWarps; ++warp)
           ptx::mbarrierInit(landed(slot, warp), 32);
       }
       ptx::mbarrierInit(empty(slot, kOwn), 4);
       ptx::mbarrierInit(empty(slot, kOther), 4);
       ptx::mbarrierInit(weights(slot), 4);
     }
-    ptx::mbarrierInit(queriesFull(), 4 * (32 + 1));
+    ptx::mbarrierInit(queriesFull(), kCopyingWarps<Config> * (32 + 1));
     ptx::mbarrierInit(queriesEmpty(), 4 * kComputingGroups);
     ptx::mbarrierInitFence();
   }

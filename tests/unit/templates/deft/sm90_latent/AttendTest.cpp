@@ -28,6 +28,7 @@ struct Latent : test::DeviceConfig {
 template <class Config, class Stored> struct OfBytes : Config {
   using Key = Stored;
   using Value = Stored;
+  static constexpr int kWarps = 16;
 };
 /// And of bytes with a scale for so many columns in each row.
 template <class Config, int kEach> struct Scaled : OfBytes<Config, e4m3> {
