@@ -3,7 +3,6 @@
 #include "deft/common/latent_bytes.cuh"
 #include "deft/common/row_place.cuh"
 #include "deft/ptx/cp_async.cuh"
-#include "deft/ptx/forget.cuh"
 #include "deft/ptx/load_float_now.cuh"
 #include "deft/sm90_latent/layout.cuh"
 
@@ -28,6 +27,7 @@ template <class Config> class ByteRows {
   static constexpr bool kIsScaled = kHasScales<Config>;
   static constexpr int kScaleColumns = kIsScaled ? kScaleColumnsOf<Config> : Config::kValueDim;
   static_assert(kScaleColumns % kPieceBytes == 0, "a piece has one scale");
+  static_assert(kRowUnit<Config> * sizeof(Stored<Config>) == kPieceBytes, "places count pieces");
 
 public:
   static constexpr int kTokens = Config::kTileKv / kCopyingWarps<Config>; ///< of a warp in a tile
@@ -44,18 +44,23 @@ public:
   __device__ __forceinline__ int firstLane() const { return warp_ * kTokens % 32; }
 
   /// V's columns of the warp's tokens, and scales, are on their way then, a token's row by neighbouring
-  /// lanes.
+  /// lanes. Rows begin anywhere in a line of memory: eight lanes take the pieces of one line, not those of
+  /// two lines, which would cost them three turns of shared memory instead of one.
   __device__ __forceinline__ void start(const BytePlace &place, int step) const {
-    const int piece = lane_ % kPieces, own = kTokensOfCopy > 1 ? lane_ / kPieces : 0;
-    const char *from = static_cast<const char *>(args_.k) + piece * kPieceBytes;
-    ptx::forget(from); // the compiler would add it for every token
-    const unsigned to = ring_.base + landing(step) +
-                        ((warp_ * kTokens * 128 + piece / 8 * kBlockBytes + piece % 8 * 16) ^ atToken(own));
+    const int own = kTokensOfCopy > 1 ? lane_ / kPieces : 0;
+    const char *const first = static_cast<const char *>(args_.k);
+    const unsigned lane = lane_ % kPieces, line = pieceOf(first); // of the first row's begin
+    const unsigned to = ring_.base + landing(step) + static_cast<unsigned>(warp_ * kTokens * 128);
 #pragma unroll
     for (int token = 0; token < kTokens; token += kTokensOfCopy) {
       const unsigned row = __shfl_sync(~0u, place.row, firstLane() + token + own);
+      const unsigned ahead = lane - (line + row) % 8; // perhaps below 0
+      const unsigned piece = kPieces == 32 ? ahead % 32 : min(ahead, ahead + kPieces);
+      const unsigned at = piece * (kBlockBytes / 8 + kPieceBytes) &
+                          (3 * kBlockBytes + 7 * kPieceBytes); // its block and place
       if (kTokensOfCopy * kPieces == 32 || lane_ < kPieces)
-        ptx::cpAsync16((to ^ atToken(token % 8)) + token / 8 * kEightRows, rowAt(from, row));
+        ptx::cpAsync16(to + (at ^ atToken((token + own) % 8)) + token / 8 * kEightRows,
+                       rowAt(first, row + piece));
     }
     if constexpr (L::kKeepsScales) {
       const unsigned row = __shfl_sync(~0u, place.row, firstLane() + lane_ % kTokens);
@@ -127,6 +132,11 @@ private:
   /// What a token of eight changes in the address of a piece of the first (Layout::offset).
   static __device__ __forceinline__ unsigned atToken(int token) {
     return static_cast<unsigned>(token * (128 + 16));
+  }
+
+  /// Which piece of memory an address is, in its lowest bits.
+  static __device__ __forceinline__ unsigned pieceOf(const char *address) {
+    return static_cast<unsigned>(reinterpret_cast<unsigned long long>(address) / kPieceBytes);
   }
 
   // Behind the begin of the ring: a slot, and the blocks in it that bytes land in. That half is free first.
