@@ -8,7 +8,7 @@
 
 /// How a copying warp brings its tokens of a tile from a cache of bytes. They land in the tile itself: V's
 /// columns of a token as bytes fill just the half of its row that is part kOwn, and nothing else lies there.
-/// Eight tokens at a time then come to registers and go back as q's elements, over all blocks. So what waits
+/// Four tokens at a time then come to registers and go back as q's elements, over all blocks. So what waits
 /// for memory is a slot, not registers, and nothing is staged elsewhere, for which two tiles leave no room.
 namespace deft::sm90_latent {
 
