@@ -1,13 +1,12 @@
 #pragma once
 
-#include "deft/ptx/prefetch.cuh"
 #include "deft/ptx/prefetch_bytes.cuh"
 #include "deft/ptx/tensor_copy.cuh"
 #include "deft/sm90_latent/byte_rows.cuh"
 #include "deft/sm90_latent/copying_warp.cuh"
 
-/// The warpgroup that copies a cache of bytes: of each tile, a warp has 16 tokens, which it converts where
-/// they have landed. A warp waits for its own copies only.
+/// The warpgroup that copies a cache of bytes. Of each tile, warp w fills part w % 2 for the tokens of half
+/// w / 2; warps of part kOwn, which is free sooner, the last block, too.
 namespace deft::sm90_latent {
 
 template <class Config, class Variant> class ByteProducer : public CopyingWarp<Config, Variant> {
@@ -16,8 +15,10 @@ template <class Config, class Variant> class ByteProducer : public CopyingWarp<C
   using Copying::args_, Copying::ring_, Copying::lane_, Copying::warp_;
   using typename Copying::L;
   using typename Copying::Params;
+  using Source = ByteSource<Config>;
   using typename Copying::Tile;
   static constexpr bool kRopeIsCopied = kHasScales<Config>; ///< it is of q's type
+  static constexpr int kRows = 32;                          ///< of a half
 
 public:
   static __device__ __forceinline__ void prefetchMaps(const abi::AttendArgs &) {}
@@ -49,6 +50,10 @@ public:
   }
 
 private:
+  __device__ __forceinline__ Part part() const { return static_cast<Part>(warp_ % 2); }
+  __device__ __forceinline__ int half() const { return warp_ / 2; }
+  __device__ __forceinline__ bool hasRope() const { return part() == kOwn; }
+
   /// What a warp knows of its unit. There are no registers for it.
   struct alignas(16) Unit {
     abi::Item item;
@@ -61,160 +66,134 @@ private:
     __syncwarp();
   }
 
-  /// Where a tile's tokens lie, and whether nobody sees it: it is not copied then.
-  struct Source {
-    BytePlace place;
-    bool isHidden;
-  };
-
-  /// The unit's tiles. Each is found, and asked to come to L2, while the one before lands, and lands as soon
-  /// as its slot's first part is free, which may be while the one before is converted.
+  /// The unit's tiles. Each is found, and asked to come to L2, before the slot of the one before it is free,
+  /// and its first tokens are on their way when that one is done.
   __device__ __forceinline__ void convertTiles(const Unit &unit, int heads) const {
     typename Copying::Tokens tokens(args_, unit.item, lane_);
     __shared__ TileBounds bounds[Copying::kWarps];
+    __shared__ Source sources[Copying::kWarps][2]; // of tiles of even steps, and of odd ones
     Copying::keepBounds(unit.item, heads, bounds[warp_]);
-    Rows rows(args_, ring_, warp_, lane_);
-    Source source{}, next{};
+    Rows rows(args_, lane_);
+    bool isNextHidden = false;
     for (int index = -1; index < tilesOf<Config>(unit.item); ++index) {
-      const int step = unit.step + index;
-      bool isDue = index + 1 < tilesOf<Config>(unit.item); // the next tile, to be started
-      if (isDue)
-        next = find(unit, tokens, index + 1, bounds[warp_]);
-      if (index >= 0)
-        convert(rows, source, step, next, isDue);
-      if (isDue) {
-        await(step + 1, kOwn);
-        start(rows, next, step + 1);
+      const bool isHidden = isNextHidden;
+      int next = unit.step + index; // the same again after the last, so that there is one way
+      if (index + 1 < tilesOf<Config>(unit.item)) {
+        ++next;
+        isNextHidden = find(unit, tokens, index + 1, bounds[warp_], sources[warp_][next % 2]);
       }
-      if (!next.isHidden)
-        rows.loadScales(next.place); // again after the last, so that there is one way
-      source = next;
+      if (index < 0) {
+        rows.load(sources[warp_][next % 2], columnOf(next), 0);
+        if (!kRopeIsCopied && hasRope())
+          rows.loadRope(sources[warp_][next % 2], 0);
+      } else {
+        convert(rows, isHidden, unit.step + index, next, sources[warp_]);
+      }
     }
   }
 
-  /// A tile of the unit. It is on its way to L2 then, and its facts are written.
-  __device__ __forceinline__ Source find(const Unit &unit, typename Copying::Tokens &tokens, int index,
-                                         const TileBounds &bounds) const {
+  /// The first of V's columns of the warp's part.
+  __device__ __forceinline__ int columnOf(int step) const { return (step + warp_) % 2 * L::kHalfBlocks * 64; }
+
+  /// A tile of the unit. It is on its way to L2 then, and its facts are written. True: nobody sees it.
+  __device__ __forceinline__ bool find(const Unit &unit, typename Copying::Tokens &tokens, int index,
+                                       const TileBounds &bounds, Source &to) const {
+    const int step = unit.step + index;
     Tile tile;
     Copying::find(unit.item, tokens, index, tile);
     Copying::lookUpPages(tile);
     const TokenBounds seen = Copying::boundsOf(tile);
-    Source source;
-    source.isHidden = Copying::isHidden(tile, seen, bounds);
-    if (source.isHidden)
+    const bool isHidden = Copying::isHidden(tile, seen, bounds);
+    if (isHidden)
       Copying::hide(tile);
-    if (warp_ == 0) // they are free: this warp has waited for both parts of the tile two before
-      writeTileFacts<Config, Variant>(ring_.slot(unit.step + index), tile.token, seen, false, false, lane_);
-    const auto place = warp_ / 2 == 0 ? Copying::placeOf(tile, 0) : Copying::placeOf(tile, 1);
-    source.place.row = tokenPlace<Config>(args_.kCache, 0, place.page, place.inPage);
-    source.place.rope =
-        kRopeIsCopied ? source.place.row : tokenPlace<Config>(args_.vCache, 0, place.page, place.inPage);
-    if (!source.isHidden)
-      prefetch(source.place);
-    return source;
-  }
-
-  /// Asks for the warp's tokens to come to L2. Rows that lie one after the other come at once.
-  __device__ __forceinline__ void prefetch(const BytePlace &place) const {
-    constexpr int kRowBytes = kRopeIsCopied ? ByteRow<Config>::kBytes : Config::kValueDim;
-    const unsigned stride = args_.kCache.tokenStride;
-    const int firstLane = warp_ % 2 * Rows::kTokens, token = lane_ - firstLane;
-    const bool isOwn = static_cast<unsigned>(token) < Rows::kTokens;
-    const unsigned first = __shfl_sync(~0u, place.row, firstLane);
-    const unsigned strideBytes = stride * (kRowUnit<Config> * static_cast<int>(sizeof(Stored<Config>)));
-    if (__all_sync(~0u, !isOwn || place.row == first + token * stride) &&
-        strideBytes <= 2 * kRowBytes) { // small gaps at most
-      if (ptx::electOne())
-        ptx::prefetchBytes(Rows::rowAt(args_.k, first), (Rows::kTokens - 1) * strideBytes + kRowBytes);
-    } else {
-      constexpr int kLine = 128, kLines = (kRowBytes + kLine - 1) / kLine + 1; // rows begin anywhere in one
-      const char *const row =
-          Rows::rowAt(args_.k, __shfl_sync(~0u, place.row, firstLane + lane_ % Rows::kTokens));
-#pragma unroll
-      for (int line = 0; line < kLines; line += 2) // half of the lanes have every other one
-        ptx::prefetch(row + min((line + lane_ / Rows::kTokens) * kLine, kRowBytes - 1));
-    }
-    if (!kRopeIsCopied && isOwn)
-      ptx::prefetch(Rows::rowAt(args_.v, place.rope));
-  }
-
-  /// Until a part of the tile's slot is free.
-  __device__ __forceinline__ void await(int step, Part part) const {
-    if (step >= kSlots)
-      ptx::mbarrierWait(ring_.empty(step, part), Ring<Config>::parity(step) ^ 1);
-  }
-  __device__ __forceinline__ bool isFree(int step, Part part) const {
-    return step < kSlots || ptx::mbarrierIsComplete(ring_.empty(step, part), Ring<Config>::parity(step) ^ 1);
-  }
-
-  /// The tile's bytes are on their way then, as Rows::kGroups groups of copies.
-  __device__ __forceinline__ void start(const Rows &rows, const Source &source, int step) const {
-    if (!source.isHidden)
-      rows.start(source.place, step);
-  }
-
-  /// A tile whose bytes are on their way. The next one, where it is due, starts meanwhile if it can.
-  __device__ __forceinline__ void convert(Rows &rows, const Source &source, int step, const Source &next,
-                                          bool &isDue) const {
-    await(step, kOther);
-    if (!source.isHidden) {
-      if constexpr (kRopeIsCopied)
-        copyRope(source.place, step);
-      else
-        rows.startRope(source.place, step);
-      ptx::cpAsyncCommit();
-    }
-    int newer = 0; // groups of copies that are behind the tile's own
-#pragma unroll 1
-    for (int group = 0; group < Rows::kGroups; ++group) {
-      if (isDue && isNowFree(step + 1)) {
-        start(rows, next, step + 1);
-        newer = next.isHidden ? 0 : Rows::kGroups;
-        isDue = false;
-      }
-      if (!source.isHidden) {
-        awaitCopies(Rows::kGroups - group + newer);
-        rows.convert(source.place, step, group);
-      }
-    }
-    if (!source.isHidden) {
-      awaitCopies(newer);
-      if constexpr (!kRopeIsCopied)
-        rows.convertRope(step);
-      ptx::fenceAsyncProxy(); // products read what the lane has written
-    }
+    if (warp_ == 0) // the slot is free: this warp has waited for the tile before the last one
+      writeTileFacts<Config, Variant>(ring_.slot(step), tile.token, seen, kRopeIsCopied, false, lane_);
+    const auto place = half() == 0 ? Copying::placeOf(tile, 0) : Copying::placeOf(tile, 1);
+    const unsigned row = tokenPlace<Config>(args_.kCache, 0, place.page, place.inPage);
+    const unsigned rope = kRopeIsCopied ? row : tokenPlace<Config>(args_.vCache, 0, place.page, place.inPage);
+    to.row[lane_] = row;
+    if constexpr (!kRopeIsCopied)
+      to.rope[lane_] = rope;
     __syncwarp();
-    if (lane_ == 0) {
-      ptx::mbarrierArrive(ring_.full(step, kOther)); // for the tile's facts, too
-      ptx::mbarrierArrive(ring_.full(step, kOwn));
-    }
+    if (!isHidden)
+      prefetch(row, rope, step);
+    return isHidden;
   }
 
-  /// For the whole warp.
-  __device__ __forceinline__ bool isNowFree(int step) const { return __all_sync(~0u, isFree(step, kOwn)); }
+  /// Asks for the warp's tokens to come to L2. Rows that lie one after the other come at once, for both
+  /// parts.
+  __device__ __forceinline__ void prefetch(unsigned row, unsigned rope, int step) const {
+    constexpr unsigned kRowBytes = kRopeIsCopied ? ByteRow<Config>::kBytes : Config::kValueDim;
+    const unsigned stride = args_.kCache.tokenStride, first = __shfl_sync(~0u, row, 0);
+    const unsigned strideBytes = stride * (kRowUnit<Config> * static_cast<int>(sizeof(Stored<Config>)));
+    const bool areOne =
+        __all_sync(~0u, row == first + lane_ * stride) && strideBytes <= 2 * kRowBytes; // small gaps at most
+    if (areOne) {
+      if (hasRope() && ptx::electOne())
+        ptx::prefetchBytes(Rows::rowAt(args_.k, first), (kRows - 1) * strideBytes + kRowBytes);
+    } else {
+      Rows::prefetch(Rows::rowAt(args_.k, row), columnOf(step));
+    }
+    if (hasRope() && !(areOne && kRopeIsCopied)) // a part of the row there
+      ptx::prefetch(Rows::rowAt(args_.v, rope));
+  }
 
-  /// Until all but so many groups of the warp's copies have landed, of at most kMost.
-  template <int kMost = 2 * Rows::kGroups> static __device__ __forceinline__ void awaitCopies(int pending) {
-    if constexpr (kMost > 0) {
-      if (pending < kMost) {
-        awaitCopies<kMost - 1>(pending);
-        return;
+  /// In a tile's first block, from one of the warp's tokens on.
+  __device__ __forceinline__ char *rowsOf(int step, int token) const {
+    return ring_.shared + (ring_.tile(step) - ring_.base) + (half() * kRows + token) * 128;
+  }
+
+  /// The warp's part of a tile whose first tokens are in registers; those of the step `next` are then.
+  __device__ __forceinline__ void convert(Rows &rows, bool isHidden, int step, int next,
+                                          const Source (&sources)[2]) const {
+    const unsigned before = Ring<Config>::parity(step) ^ 1;
+    if (step >= kSlots)
+      ptx::mbarrierWait(ring_.empty(step, part()), before);
+#pragma unroll 1
+    for (int token = 0; token < kRows; token += Rows::kTokens) {
+      const bool isLast = token + Rows::kTokens == kRows;
+      const Source &source = sources[(isLast ? next : step) % 2];
+      const int column = columnOf(isLast ? next : step), follows = isLast ? 0 : token + Rows::kTokens;
+      char *const to = rowsOf(step, token);
+      if constexpr (!kRopeIsCopied) { // of the tokens before: the next are then asked for with the others
+        if (hasRope() && token > 0)
+          rows.convertRope(rowsOf(step, token - Rows::kTokens) + L::kRopeOffset, sources[step % 2], token);
+      }
+      if (isHidden)
+        rows.load(source, column, follows);
+      else
+        rows.convert(to + columnOf(step) / 64 * kBlockBytes, source, column, follows);
+      if (hasRope() && token == 0) { // the last block has had time to become free
+        if (step >= kSlots)
+          ptx::mbarrierWait(ring_.empty(step, kOther), before);
+        if (warp_ == 0 && lane_ == 0)
+          ptx::mbarrierArrive(ring_.full(step, kOther)); // for the facts
+        if (kRopeIsCopied && !isHidden)
+          copyRope(sources[step % 2], step);
       }
     }
-    ptx::cpAsyncWait<kMost>();
-    __syncwarp(); // so have those of the other lanes
+    if constexpr (!kRopeIsCopied) {
+      if (hasRope())
+        rows.convertRope(rowsOf(step, kRows - Rows::kTokens) + L::kRopeOffset, sources[next % 2], 0);
+    }
+    ptx::fenceAsyncProxy(); // products read what the lane has written
+    ptx::mbarrierArrive(ring_.full(step, part()));
+    if (hasRope()) {
+      if constexpr (kRopeIsCopied)
+        ptx::mbarrierArriveAfterCopies(ring_.full(step, kOther));
+      else
+        ptx::mbarrierArrive(ring_.full(step, kOther));
+    }
   }
 
   /// The last block of the warp's tokens.
-  __device__ __forceinline__ void copyRope(const BytePlace &place, int step) const {
+  __device__ __forceinline__ void copyRope(const Source &source, int step) const {
     const char *const from = Copying::columnOf(args_.v);
 #pragma unroll 1
-    for (int token = 0; token < Rows::kTokens; token += 4) {
-      const unsigned row =
-          __shfl_sync(~0u, place.row, warp_ % 2 * Rows::kTokens + token + Copying::rowOfFour());
-      Copying::template copyRow<1>(Copying::rope(step), warp_ * Rows::kTokens + token,
-                                   atPlace<Config, Stored<Config>>(from, row));
-    }
+    for (int token = 0; token < kRows; token += 4)
+      Copying::template copyRow<1>(
+          Copying::rope(step), half() * kRows + token,
+          atPlace<Config, Stored<Config>>(from, source.row[token + Copying::rowOfFour()]));
   }
 };
 

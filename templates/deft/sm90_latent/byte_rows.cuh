@@ -2,188 +2,124 @@
 
 #include "deft/common/latent_bytes.cuh"
 #include "deft/common/row_place.cuh"
-#include "deft/ptx/cp_async.cuh"
+#include "deft/ptx/forget.cuh"
 #include "deft/ptx/load_piece_now.cuh"
+#include "deft/ptx/prefetch.cuh"
 #include "deft/sm90_latent/layout.cuh"
 
-/// How a copying warp brings its 16 tokens of a tile from a cache of bytes. They land in the tile itself: V's
-/// columns of a token as bytes fill just the half of its row that is part kOwn, and nothing else lies there.
-/// Four tokens at a time then come to registers and go back as q's elements, over all blocks. So what waits
-/// for memory is a slot, not registers, and nothing is staged elsewhere, for which two tiles leave no room.
+/// How a copying warp brings tokens from a cache of bytes: through registers, where they become q's elements,
+/// straight into the tile. Each byte is converted once, by warps that would wait otherwise, and nothing is
+/// staged in shared memory, of which tiles of 16 bits leave none. While eight tokens are converted, the next
+/// eight are on their way, also across tiles.
 namespace deft::sm90_latent {
 
-/// Where a lane's token of a tile lies: its row, and the columns behind V's where these are bytes, too. Lanes
-/// from ByteRows::firstLane() on have the warp's.
-struct BytePlace {
-  unsigned row, rope;
+/// Where a warp's 32 tokens of a tile lie: rows, and the columns behind V's where these lie apart.
+template <class Config> struct ByteSource {
+  unsigned row[32];
+  unsigned rope[kHasScales<Config> ? 1 : 32];
 };
 
 template <class Config> class ByteRows {
   using L = Layout<Config>;
   using Factor = typename Config::Key;
-  static constexpr int kPieceBytes = 16;
-  static constexpr int kPieces = Config::kValueDim / kPieceBytes; ///< of a token
-  static constexpr int kTokensOfCopy = 32 / kPieces;              ///< that all lanes copy at once
+  using Source = ByteSource<Config>;
+  /// Of a token's row, a lane has one of four pieces of 16 columns of each block. Eight lanes then write all
+  /// banks once, since two neighbouring tokens are swizzled to columns of other parity.
+  static constexpr int kLanes = 4, kColumns = 64 / kLanes;
   static constexpr bool kIsScaled = kHasScales<Config>;
-  static constexpr int kScaleColumns = kIsScaled ? kScaleColumnsOf<Config> : Config::kValueDim;
-  static constexpr int kScales = Config::kValueDim / kScaleColumns; ///< of a token
-  /// Whether all columns of a block share a scale. Lanes then hold those of all tokens: of a token, two lanes
-  /// have every other one.
-  static constexpr bool kHoldsScales = kIsScaled && kScaleColumns % 64 == 0;
-  static constexpr int kHeld = kHoldsScales ? kScales / 2 : 1;
-  static_assert(kScaleColumns % kPieceBytes == 0, "a piece has one scale");
+  static constexpr int kScaleColumns = kScaleColumnsOf<Config>;
+  /// Blocks of which a lane's pieces share a scale.
+  static constexpr int kBlocksOfScale = kIsScaled && kScaleColumns % 64 == 0 ? kScaleColumns / 64 : 1;
+  static_assert(L::kHalfBlocks % kBlocksOfScale == 0, "a scale is for columns of one warp");
+  static_assert(!kIsScaled || kScaleColumns % kColumns == 0, "a piece has one scale");
 
 public:
-  static constexpr int kTokens = 16; ///< of a warp in a tile
-  static constexpr int kGroup = 4;   ///< tokens that registers hold, and that are copied together
-  static constexpr int kGroups = kTokens / kGroup;
+  static constexpr int kTokens = 32 / kLanes; ///< that registers hold
 
-  __device__ __forceinline__ ByteRows(const abi::AttendArgs &args, const Ring<Config> &ring, int warp,
-                                      int lane)
-      : args_(args), ring_(ring), warp_(warp), lane_(lane) {}
+  __device__ __forceinline__ ByteRows(const abi::AttendArgs &args, int lane) : args_(args), lane_(lane) {}
 
   /// The byte of a tensor at a place.
   static __device__ __forceinline__ const char *rowAt(const void *from, unsigned place) {
     return atPlace<Config, Stored<Config>>(static_cast<const char *>(from), place);
   }
-  /// A lane has a token of each half of a tile; the warp's 16 are those of lanes from here on.
-  __device__ __forceinline__ int firstLane() const { return warp_ % 2 * kTokens; }
 
-  /// V's columns of the warp's tokens are on their way then, as kGroups groups of copies: a token's row by
-  /// neighbouring lanes, so that its lines are asked for once.
-  __device__ __forceinline__ void start(const BytePlace &place, int step) const {
-    constexpr bool kAreAllLanes = kTokensOfCopy * kPieces == 32;
-    const int piece = lane_ % kPieces, own = kTokensOfCopy > 1 ? numberOf(0, lane_ / kPieces) : 0;
-    const char *const from = static_cast<const char *>(args_.k) + piece * kPieceBytes;
-    const unsigned to =
-        (ring_.tile(step) + landing(step) + piece / 8 * kBlockBytes + piece % 8 * 16) ^ atToken(own);
-#pragma unroll 1
-    for (int group = 0; group < kGroups; ++group) {
+  /// Asks for the warp's columns of a token to come to L2, from `column` on.
+  static __device__ __forceinline__ void prefetch(const char *row, int column) {
+    constexpr int kLine = 128, kBytes = L::kHalfBlocks * 64;
+    const char *const first = row + column;
 #pragma unroll
-      for (int i = 0; i < kGroup; i += kTokensOfCopy) {
-        const int token = numberOf(group, i) ^ own; // of eight
-        const unsigned row = __shfl_sync(~0u, place.row, firstLane() + group / 2 * 8 + token);
-        if (kAreAllLanes || lane_ < kPieces)
-          ptx::cpAsync16((to ^ atToken(numberOf(group, i))) + group / 2 * kEightRows, rowAt(from, row));
-      }
-      ptx::cpAsyncCommit();
-    }
+    for (int byte = 0; byte < kBytes; byte += kLine)
+      ptx::prefetch(first + byte);
+    ptx::prefetch(first + kBytes - 1); // rows begin anywhere in a line
   }
 
-  /// The columns behind V's where these are bytes: to the second half of their rows in the last block.
-  __device__ __forceinline__ void startRope(const BytePlace &place, int step) const {
-#pragma unroll
-    for (int eight = 0; eight < kTokens; eight += 8) {
-      const unsigned row = __shfl_sync(~0u, place.rope, firstLane() + eight + ropeToken());
-      ptx::cpAsync16(ring_.tile(step) + L::kRopeOffset + ropeRow(eight) + ropeBytes(),
-                     rowAt(args_.v, row) + lane_ % 4 * kPieceBytes);
-    }
+  /// kTokens from the one on, of the warp's 32, and its columns from `column` on.
+  __device__ __forceinline__ void load(const Source &source, int column, int token) {
+    load(source, column, token, lane_);
   }
 
-  /// Asks for the scales of the warp's tokens.
-  __device__ __forceinline__ void loadScales(const BytePlace &place) {
-    if constexpr (kHoldsScales) {
-      const unsigned row = __shfl_sync(~0u, place.row, firstLane() + lane_ / 2);
-      const float *const first = &scaleOf<Config>(rowAt(args_.k, row), 0) + lane_ % 2;
+  /// Those that registers hold, to their rows of the warp's blocks; kTokens others come in their place.
+  __device__ __forceinline__ void convert(char *blocks, const Source &next, int column, int token) {
+    int lane = lane_; // what follows from it is made here: registers are few
+    ptx::forgetHere(lane);
+    ByteRows ahead(args_, lane);
+    ahead.load(next, column, token, lane);
+    __syncwarp(); // ptxas moves no load past it, and else moves all to where they are needed
+    char *const to = blocks + lane / kLanes * 128;
 #pragma unroll
-      for (int i = 0; i < kHeld; ++i)
-        held_[i] = ptx::loadNow(first + 2 * i);
-    }
-  }
-
-  /// A group that has landed, of a tile whose scales have been asked for.
-  __device__ __forceinline__ void convert(const BytePlace &place, int step, int group) const {
-    const int token = tokenOf(group), piece = lane_ % 4, odd = lane_ / 8 % 2;
-    char *const tile = ring_.shared + (ring_.tile(step) - ring_.base) + group / 2 * kEightRows + token * 128;
-    const char *const from = tile + landing(step) + ((odd * 4 + piece) ^ token) * 16;
-    uint4 bytes[L::kHalfBlocks];
-#pragma unroll
-    for (int i = 0; i < L::kHalfBlocks; ++i)
-      bytes[i] = *reinterpret_cast<const uint4 *>(from + i * kBlockBytes);
-    float scale[L::kHalfBlocks];
-    findScales(place, group, scale);
-    __syncwarp(); // rows are written where others have been read
-    char *const to = tile + warp_ * kTokens * 128 + odd * kBlockBytes;
-#pragma unroll
-    for (int i = 0; i < L::kHalfBlocks; ++i)
-      write<kIsScaled>(to + 2 * i * kBlockBytes, token, bytes[i], scale[i]);
-  }
-
-  /// The same of what startRope() has brought, for all tokens of the warp.
-  __device__ __forceinline__ void convertRope(int step) const {
-    char *const block = ring_.shared + (ring_.tile(step) - ring_.base) + L::kRopeOffset;
-    uint4 bytes[kTokens / 8];
-#pragma unroll
-    for (int eight = 0; eight < kTokens; eight += 8)
-      bytes[eight / 8] = *reinterpret_cast<const uint4 *>(block + ropeRow(eight) + ropeBytes());
+    for (int block = 0; block < L::kHalfBlocks; ++block)
+      write<kIsScaled>(to + block * kBlockBytes, bytes_[block], scale_[block / kBlocksOfScale], lane);
     __syncwarp();
 #pragma unroll
-    for (int eight = 0; eight < kTokens; eight += 8)
-      write<false>(block + ropeRow(eight), ropeToken(), bytes[eight / 8], 1.f);
+    for (int block = 0; block < L::kHalfBlocks; ++block) {
+      bytes_[block] = ahead.bytes_[block];
+      scale_[block / kBlocksOfScale] = ahead.scale_[block / kBlocksOfScale];
+    }
+  }
+
+  /// The same of the columns behind V's, where these are bytes.
+  __device__ __forceinline__ void loadRope(const Source &source, int token) {
+    rope_ = pieceAt(rowAt(args_.v, source.rope[token + lane_ / kLanes]) + lane_ % kLanes * kColumns);
+  }
+  __device__ __forceinline__ void convertRope(char *block, const Source &next, int token) {
+    write<false>(block + lane_ / kLanes * 128, rope_, 1.f, lane_);
+    loadRope(next, token);
   }
 
 private:
-  static constexpr int kEightRows = 8 * 128; ///< of a block
-
-  // A group has four of eight tokens, as two pairs whose numbers differ in their first and third bits. Eight
-  // lanes have four pieces of the two tokens of a pair: the swizzle then moves apart both the bytes that they
-  // read and the elements that they write.
-  static __device__ __forceinline__ int numberOf(int group, int i) {
-    return (i / 2 * 2 + group % 2) ^ i % 2 * 5;
-  }
-  __device__ __forceinline__ int tokenOf(int group) const {
-    return (lane_ / 16 * 2 + group % 2) ^ lane_ / 4 % 2 * 5;
-  }
-  /// What a token of eight changes in the address of a piece of the first (Layout::offset).
-  static __device__ __forceinline__ unsigned atToken(int token) {
-    return static_cast<unsigned>(token * (128 + 16));
-  }
-
-  /// In a tile: the warp's rows of the blocks that bytes land in. That half of V's columns is free first.
-  __device__ __forceinline__ unsigned landing(int step) const {
-    return static_cast<unsigned>(step % kSlots * L::kHalfBlocks * kBlockBytes + warp_ * kTokens * 128);
-  }
-
-  // Behind V's columns a lane has one of four pieces of eight tokens.
-  __device__ __forceinline__ int ropeToken() const { return lane_ / 8 ^ lane_ / 4 % 2 * 5; }
-  __device__ __forceinline__ unsigned ropeRow(int eight) const {
-    return static_cast<unsigned>((warp_ * kTokens + eight + ropeToken()) * 128);
-  }
-  __device__ __forceinline__ unsigned ropeBytes() const {
-    return static_cast<unsigned>(((4 + lane_ % 4) ^ ropeToken()) * 16);
-  }
-
-  /// Of each of a lane's pieces of its token. Where lanes do not hold them, they are loaded here.
-  __device__ __forceinline__ void findScales(const BytePlace &place, int group,
-                                             float (&scale)[L::kHalfBlocks]) const {
-    const int token = group / 2 * 8 + tokenOf(group), column = lane_ / 8 % 2 * 64 + lane_ % 4 * kPieceBytes;
-    if constexpr (kHoldsScales) {
+  __device__ __forceinline__ void load(const Source &source, int first, int token, int lane) {
+    const char *const row = rowAt(args_.k, source.row[token + lane / kLanes]);
+    const int column = first + lane % kLanes * kColumns;
 #pragma unroll
-      for (int i = 0; i < L::kHalfBlocks; ++i)
-        scale[i] = __shfl_sync(~0u, held_[i * 128 / kScaleColumns / 2],
-                               2 * token + (i * 128 + column) / kScaleColumns % 2);
-    } else if constexpr (kIsScaled) {
-      const char *const row = rowAt(args_.k, __shfl_sync(~0u, place.row, firstLane() + token));
-#pragma unroll
-      for (int i = 0; i < L::kHalfBlocks; ++i)
-        scale[i] = ptx::loadNow(&scaleOf<Config>(row, i * 128 + column));
+    for (int block = 0; block < L::kHalfBlocks; ++block) {
+      bytes_[block] = pieceAt(row + column + block * 64);
+      if constexpr (kIsScaled) {
+        // Where the columns of a block share a scale, its place follows from the warp's.
+        const int scaled = kScaleColumns % 64 == 0 ? first : column;
+        if (block % kBlocksOfScale == 0)
+          scale_[block / kBlocksOfScale] = ptx::loadNow(&scaleOf<Config>(row, scaled + block * 64));
+      }
     }
   }
+  static __device__ __forceinline__ uint4 pieceAt(const char *from) {
+    return ptx::loadNow(reinterpret_cast<const uint4 *>(from));
+  }
 
-  /// To the row of a token in a block.
-  template <bool kScalesThem>
-  __device__ __forceinline__ void write(char *row, int token, const uint4 &bytes, float scale) const {
-    const int piece = 2 * (lane_ % 4) ^ token % 8;
-    *reinterpret_cast<uint4 *>(row + piece * 16) =
-        factorsOf<Stored<Config>, Factor, kScalesThem>(bytes.x, bytes.y, scale);
-    *reinterpret_cast<uint4 *>(row + (piece ^ 1) * 16) =
-        factorsOf<Stored<Config>, Factor, kScalesThem>(bytes.z, bytes.w, scale);
+  /// To the row of the lane's token in a block.
+  template <bool kScales>
+  static __device__ __forceinline__ void write(char *row, const uint4 &bytes, float scale, int lane) {
+    const int swizzle = lane / kLanes, piece = 2 * (lane % kLanes); // tokens are eights apart
+    *reinterpret_cast<uint4 *>(row + (piece ^ swizzle) * 16) =
+        factorsOf<Stored<Config>, Factor, kScales>(bytes.x, bytes.y, scale);
+    *reinterpret_cast<uint4 *>(row + ((piece + 1) ^ swizzle) * 16) =
+        factorsOf<Stored<Config>, Factor, kScales>(bytes.z, bytes.w, scale);
   }
 
   const abi::AttendArgs &args_;
-  const Ring<Config> &ring_;
-  const int warp_, lane_;
-  float held_[kHeld] = {};
+  const int lane_;
+  uint4 bytes_[L::kHalfBlocks];
+  float scale_[L::kHalfBlocks / kBlocksOfScale] = {};
+  uint4 rope_;
 };
 
 } // namespace deft::sm90_latent

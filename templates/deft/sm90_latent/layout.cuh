@@ -126,10 +126,10 @@ template <class Config> struct Ring {
   /// By one thread, before the block's first barrier.
   __device__ __forceinline__ void init() const {
     for (int slot = 0; slot < kSlots; ++slot) {
-      // Of a cache of bytes each copying warp arrives once; else all lanes of the part's.
+      // Threads that fill a part: of a cache of bytes, those of two warps, and the last block's.
       constexpr bool kConverts = kIsOfBytes<Config>;
-      ptx::mbarrierInit(full(slot, kOwn), kConverts ? 4 : 32);
-      ptx::mbarrierInit(full(slot, kOther), kConverts ? 4 : 32 + 1); // and one for the tile's facts
+      ptx::mbarrierInit(full(slot, kOwn), kConverts ? 2 * 32 : 32);
+      ptx::mbarrierInit(full(slot, kOther), (kConverts ? 4 * 32 : 32) + 1); // and one for the tile's facts
       ptx::mbarrierInit(empty(slot, kOwn), 4);
       ptx::mbarrierInit(empty(slot, kOther), 4);
       ptx::mbarrierInit(weights(slot), 4);
