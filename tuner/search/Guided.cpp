@@ -31,17 +31,18 @@ constexpr double kLeastGain = 0.001;
 
 class GuidedStrategy : public Strategy {
 public:
-  GuidedStrategy(const space::Space &space, Predictor &predictor)
-      : space_(space), predictor_(predictor), surrogate_(space) {
+  GuidedStrategy(const space::Space &space, Predictor &predictor, const GuidedParts &parts)
+      : space_(space), predictor_(predictor), parts_(parts), surrogate_(space) {
     for (std::size_t shape = 0; shape < space.shapes().size(); ++shape)
       for (const Point &kernels : typicalKernels(space, static_cast<int>(shape)))
-        consider(withoutDerived(space.plansOf(kernels)));
+        consider(parts_.derived ? withoutDerived(space.plansOf(kernels)) : space.plansOf(kernels));
   }
 
   std::vector<Point> propose(int count) override {
-    if (!hasProbes_)
+    if (!hasProbes_ && parts_.probes)
       chooseProbes();
-    considerNeighbours();
+    if (parts_.neighbours)
+      considerNeighbours();
     std::vector<Point> chosen;
     while (static_cast<int>(chosen.size()) < count) {
       if (!probes_.empty()) {
@@ -54,6 +55,13 @@ public:
         continue;
       }
       fit();
+      if (!parts_.surrogate) {
+        PooledPoint *next = byPrediction();
+        if (!next)
+          break;
+        choose(*next, chosen);
+        continue;
+      }
       PooledPoint *best = nullptr;
       double mostGain = kLeastGain;
       for (auto &[point, candidate] : pool_) {
@@ -93,6 +101,27 @@ private:
     Surrogate::Memory memory;
   };
 
+  /// Without a surrogate: of the neighbours of the best, else of all, what is predicted to take least.
+  PooledPoint *byPrediction() {
+    std::set<Point> beside;
+    if (parts_.climbs && !measured_.empty()) {
+      const auto best = std::min_element(measured_.begin(), measured_.end(),
+                                         [](const auto &a, const auto &b) { return a.second < b.second; });
+      for (const Point &point : space_.neighbours(best->first))
+        beside.insert(point);
+    }
+    for (const bool ofNeighbours : {true, false}) {
+      PooledPoint *least = nullptr;
+      for (auto &[point, candidate] : pool_)
+        if (!candidate.isProposed && (!ofNeighbours || beside.contains(point)) &&
+            (!least || candidate.predictedUs < least->predictedUs))
+          least = &candidate;
+      if (least)
+        return least;
+    }
+    return nullptr;
+  }
+
   /// What is chosen is taken to turn out as believed, until it is measured.
   void choose(PooledPoint &candidate, std::vector<Point> &chosen) {
     candidate.isProposed = true;
@@ -108,8 +137,8 @@ private:
     if (!us)
       return;
     const std::vector<int> kernels(point.at.begin() + space_.planAxisCount(), point.at.end());
-    const bool isAgain = !plans_.emplace(point.shape, kernels, *us).second && isDerived(point);
-    const double odd = oddness(space_, point) + (isAgain ? kAgain : 0);
+    const bool isAgain = parts_.derived && !plans_.emplace(point.shape, kernels, *us).second && isDerived(point);
+    const double odd = (parts_.oddness ? oddness(space_, point) : 0) + (isAgain ? kAgain : 0);
     pool_.emplace(point, PooledPoint{point, *us * (1 + kOfOddness * odd), false, {}});
   }
 
@@ -233,6 +262,7 @@ private:
 
   const space::Space &space_;
   Predictor &predictor_;
+  GuidedParts parts_;
   Surrogate surrogate_;
   std::map<Point, PooledPoint> pool_;
   std::set<std::tuple<int, std::vector<int>, double>> plans_; ///< shape, kernels, predicted time
@@ -246,8 +276,8 @@ private:
 
 } // namespace
 
-std::unique_ptr<Strategy> guided(const space::Space &space, Predictor &predictor) {
-  return std::make_unique<GuidedStrategy>(space, predictor);
+std::unique_ptr<Strategy> guided(const space::Space &space, Predictor &predictor, const GuidedParts &parts) {
+  return std::make_unique<GuidedStrategy>(space, predictor, parts);
 }
 
 } // namespace deft::search
