@@ -56,7 +56,7 @@ public:
       }
       fit();
       if (!parts_.surrogate) {
-        PooledPoint *next = byPrediction();
+        PooledPoint *next = parts_.patience > 0 && sinceGain_ >= parts_.patience ? nullptr : byPrediction();
         if (!next)
           break;
         choose(*next, chosen);
@@ -84,8 +84,14 @@ public:
     consider(point);
     if (const auto found = pool_.find(point); found != pool_.end())
       found->second.isProposed = true;
-    if (microseconds)
+    if (microseconds) {
+      ++sinceGain_;
+      if (*microseconds < (1 - kLeastGain) * leastUs_) {
+        leastUs_ = *microseconds;
+        sinceGain_ = 0;
+      }
       measured_[point] = *microseconds;
+    }
     // Outcomes replace beliefs one by one, but one that never comes takes its sample with it.
     if (believed_.erase(point) > 0 && !microseconds) {
       samples_.clear();
@@ -137,7 +143,8 @@ private:
     if (!us)
       return;
     const std::vector<int> kernels(point.at.begin() + space_.planAxisCount(), point.at.end());
-    const bool isAgain = parts_.derived && !plans_.emplace(point.shape, kernels, *us).second && isDerived(point);
+    const bool isAgain =
+        parts_.derived && !plans_.emplace(point.shape, kernels, *us).second && isDerived(point);
     const double odd = (parts_.oddness ? oddness(space_, point) : 0) + (isAgain ? kAgain : 0);
     pool_.emplace(point, PooledPoint{point, *us * (1 + kOfOddness * odd), false, {}});
   }
@@ -268,6 +275,8 @@ private:
   std::set<std::tuple<int, std::vector<int>, double>> plans_; ///< shape, kernels, predicted time
   std::map<Point, double> measured_, believed_;
   std::map<Point, std::size_t> samples_; ///< of the surrogate, by their number
+  double leastUs_ = std::numeric_limits<double>::infinity();
+  int sinceGain_ = 0;
   bool hasProbes_ = false;
   std::vector<Point> probes_; ///< to be proposed, the first at the end
   std::set<Point> centres_;   ///< whose neighbours are in the pool

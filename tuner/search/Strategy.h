@@ -49,6 +49,7 @@ std::unique_ptr<Strategy> random(const space::Space &space, std::uint64_t seed);
 struct GuidedParts {
   bool surrogate = true;  ///< else in the order of the prediction
   bool climbs = false;    ///< without a surrogate: unmeasured neighbours of the best come first
+  int patience = 0;       ///< without a surrogate: so many in a row without a gain end the search; 0: all
   bool probes = true;     ///< the best of each shape and partition first
   bool neighbours = true; ///< of the best enter the pool
   bool oddness = true;    ///< of kernels counts

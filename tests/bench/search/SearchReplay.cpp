@@ -71,6 +71,24 @@ const std::vector<Way> &ways() {
       way.parts.surrogate = false;
       way.parts.climbs = true;
     });
+    const auto addClimb = [&](const char *name, auto change) {
+      add(name, [&](Way &way) {
+        way.parts.surrogate = way.parts.probes = false;
+        way.parts.climbs = true;
+        change(way.parts);
+      });
+    };
+    using Parts = search::GuidedParts;
+    addClimb("climb, no probes", [](Parts &) {});
+    addClimb("climb, no probes, no oddness", [](Parts &parts) { parts.oddness = false; });
+    addClimb("climb, no probes, no second sight", [](Parts &parts) { parts.derived = false; });
+    addClimb("climb, no probes, no neighbours in the pool", [](Parts &parts) { parts.neighbours = false; });
+    addClimb("climb, no probes, ends after 16", [](Parts &parts) { parts.patience = 16; });
+    addClimb("climb, no probes, ends after 24", [](Parts &parts) { parts.patience = 24; });
+    addClimb("climb, no probes, no second sight, ends after 24", [](Parts &parts) {
+      parts.derived = false;
+      parts.patience = 24;
+    });
     add("by price alone", [](Way &way) { way.parts = {false, false, false, false, false, false}; });
     add("surrogate alone", [](Way &way) { way.parts = {true, false, false, false, false, false}; });
     add("neighbouring classes first", [](Way &way) { way.hasNeighbours = true; });
@@ -80,7 +98,7 @@ const std::vector<Way> &ways() {
   return all;
 }
 
-constexpr int kMostMeasured = 32;
+constexpr int kMostMeasured = 64;
 constexpr double kNoise = 0.01, kPriceError = 0.35;
 
 space::Space spaceOf(const Measured &measured, std::mt19937_64 *engine) {
@@ -114,9 +132,13 @@ std::vector<config::Config> ofNeighbours(const std::vector<Measured> &all, const
   return configs;
 }
 
-/// Shares of the best's speed after 1, 2, ... measured candidates.
-std::vector<double> replay(const std::vector<Measured> &all, const Measured &own, const Way &way, int seed,
-                           bool hasOwnPrices) {
+struct Search {
+  std::vector<double> shares; ///< of the best's speed, after 1, 2, ... measured candidates
+  std::size_t measured = 0;   ///< until it ended, at most 64
+};
+
+Search replay(const std::vector<Measured> &all, const Measured &own, const Way &way, int seed,
+              bool hasOwnPrices) {
   std::mt19937_64 engine(static_cast<std::uint64_t>(seed));
   const space::Space space = spaceOf(own, hasOwnPrices ? nullptr : &engine);
   std::vector<const tree::KvTree *> trees;
@@ -151,8 +173,9 @@ std::vector<double> replay(const std::vector<Measured> &all, const Measured &own
     for (const Point &point : points)
       measure(point);
   }
+  const std::size_t measured = std::min<std::size_t>(shares.size(), kMostMeasured);
   shares.resize(kMostMeasured, shares.empty() ? 0 : shares.back());
-  return shares;
+  return {std::move(shares), measured};
 }
 
 void finish(Measured &one, std::vector<Measured> &all) {
@@ -251,10 +274,14 @@ int run(const std::vector<std::string> &files, int seeds, const std::vector<int>
                 all.size(), seeds);
     for (const Way &way : ways()) {
       std::map<int, Summary> total;
+      std::size_t measured = 0, searches = 0;
       for (const Measured &own : all) {
         std::map<int, Summary> summaries;
+        const std::size_t before = measured;
         for (int seed = 1; seed <= seeds; ++seed) {
-          const std::vector<double> shares = replay(all, own, way, seed, hasOwnPrices);
+          const auto [shares, taken] = replay(all, own, way, seed, hasOwnPrices);
+          measured += taken;
+          ++searches;
           for (const int n : after) {
             summaries[n].add(shares[static_cast<std::size_t>(n) - 1]);
             total[n].add(shares[static_cast<std::size_t>(n) - 1]);
@@ -264,6 +291,7 @@ int run(const std::vector<std::string> &files, int seeds, const std::vector<int>
                     {"space", own.name},
                     {"device", own.device.name},
                     {"points", own.ratios.size()},
+                    {"measured", static_cast<double>(measured - before) / seeds},
                     {"prices", hasOwnPrices ? "recorded" : "other"},
                     {"after", json::object()}};
         for (const auto &[n, summary] : summaries)
@@ -274,14 +302,15 @@ int run(const std::vector<std::string> &files, int seeds, const std::vector<int>
       std::printf("  %-48s", way.name);
       for (const auto &[n, summary] : total)
         std::printf("  %2d: %.4f (%.3f)", n, summary.mean(), summary.worst);
-      std::printf("\n");
+      std::printf("  measured %.1f\n", static_cast<double>(measured) / static_cast<double>(searches));
       std::fflush(stdout);
     }
   }
   if (jsonPath.empty())
     return 0;
-  const json object = {{"format", "deft-search-replay"}, {"version", 1},          {"seeds", seeds},
-                       {"noise", kNoise},                {"price_error", kPriceError}, {"rows", std::move(rows)}};
+  const json object = {
+      {"format", "deft-search-replay"}, {"version", 1},           {"seeds", seeds}, {"noise", kNoise},
+      {"price_error", kPriceError},     {"rows", std::move(rows)}};
   if (const auto written = support::writeFileAtomically(jsonPath, object.dump(1) + "\n"); !written) {
     std::cerr << "error: " << written.error().message << '\n';
     return 1;
@@ -294,13 +323,13 @@ int run(const std::vector<std::string> &files, int seeds, const std::vector<int>
 
 int main(int argc, char **argv) {
   std::vector<std::string> files;
-  std::vector<int> after{8, 16, 32};
+  std::vector<int> after{8, 16, 32, 64};
   std::string jsonPath;
   int seeds = 20;
   CLI::App app("Replays the tuner's search over recorded spaces, with and without its parts");
   app.add_option("FILE", files, "Recorded spaces, and journals of exhaustive sessions (*.jsonl)")->required();
   app.add_option("--seeds", seeds, "Searches of each space");
-  app.add_option("--after", after, "Numbers of measured candidates, up to 32")->delimiter(',');
+  app.add_option("--after", after, "Numbers of measured candidates, up to 64")->delimiter(',');
   app.add_option("--json", jsonPath, "Write a record to this file");
   CLI11_PARSE(app, argc, argv);
   return deft::bench::run(files, seeds, after, jsonPath);
