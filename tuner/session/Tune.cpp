@@ -92,7 +92,7 @@ void warmUpFor(const SessionContext &context, const std::vector<TreesOfClass> &c
     return;
   std::vector<Related> related(classes.size()); // nothing is known where all is searched
   for (std::size_t i = 0; i < classes.size() && context.options.fromRelated; ++i)
-    related[i] = known.related.of(classes[i].treeClass, {});
+    related[i] = known.related.of(classes[i].treeClass);
   Status status;
   status.classes = static_cast<int>(classes.size());
   status.stage = "compile";
