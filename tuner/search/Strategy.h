@@ -45,21 +45,10 @@ std::string strategyName(StrategyKind kind);
 std::unique_ptr<Strategy> exhaustive(const space::Space &space);
 /// All points in a random order.
 std::unique_ptr<Strategy> random(const space::Space &space, std::uint64_t seed);
-/// Which parts of the guided search are at work: for a study of what each earns (tests/bench/search).
-struct GuidedParts {
-  bool surrogate = true;  ///< else in the order of the prediction
-  bool climbs = false;    ///< without a surrogate: unmeasured neighbours of the best come first
-  int patience = 0;       ///< without a surrogate: so many in a row without a gain end the search; 0: all
-  bool probes = true;     ///< the best of each shape and partition first
-  bool neighbours = true; ///< of the best enter the pool
-  bool oddness = true;    ///< of kernels counts
-  bool derived = true;    ///< what seems to be another candidate again is put back
-};
-
-/// What the predictor ranks first, corrected by what has been measured (Surrogate), and the neighbours of the
-/// best. Space and predictor must outlive it.
-std::unique_ptr<Strategy> guided(const space::Space &space, Predictor &predictor,
-                                 const GuidedParts &parts = {});
+/// The best of each shape and partition, the neighbours of the best that was measured, then all others, each
+/// as the predictor ranks them; it ends where many in a row were no faster. Space and predictor must outlive
+/// it.
+std::unique_ptr<Strategy> guided(const space::Space &space, Predictor &predictor);
 
 std::unique_ptr<Strategy> makeStrategy(StrategyKind kind, const space::Space &space, Predictor &predictor,
                                        std::uint64_t seed);

@@ -130,8 +130,13 @@ private:
     std::optional<ClassClock::Time> deadline;
     if (end_)
       deadline = ClassClock::Clock::now() + ClassClock::duration(share(left, *end_));
-    return {trees, left.front(), static_cast<int>(classes_.size()), untunedOf(context_, trees, known_),
-            relatedTo(trees, known_, context_.options.fromRelated), deadline, end_};
+    return {trees,
+            left.front(),
+            static_cast<int>(classes_.size()),
+            untunedOf(context_, trees, known_),
+            relatedTo(trees, known_, context_.options.fromRelated),
+            deadline,
+            end_};
   }
 
   /// Seconds of the first that is left to search in, where the session ends then.

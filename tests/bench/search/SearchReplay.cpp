@@ -1,7 +1,7 @@
-// What does each part of the tuner's search earn? Spaces that were measured as a whole (tests/data/spaces,
-// tests/data/kernels) are searched again without a device, a candidate's time being the recorded one, as the
-// tuner does it and with one part left out at a time. Of each: which share of the speed of the space's best
-// config the best of the first n measured candidates reaches.
+// How soon does a search find what is there? Spaces that were measured as a whole (tests/data/spaces,
+// tests/data/kernels) are searched again without a device, a candidate's time being the recorded one. Of each
+// strategy: which share of the speed of the space's best config the best of the first n measured candidates
+// reaches, and how many it measures until it ends.
 //
 //   search_replay FILE... [--seeds N] [--json FILE]
 //
@@ -9,7 +9,6 @@
 // err: each is that of the recording times another factor, as on a card for which nobody has fitted them.
 
 #include "compiler/support/AtomicFile.h"
-#include "runtime/config_cache/TreeClass.h"
 #include "tests/bench/choice/Measured.h"
 #include "tuner/search/PlanModel.h"
 #include "tuner/session/Journal.h"
@@ -41,62 +40,12 @@ struct Measured {
   std::vector<tree::KvTree> trees;
   plan::VariantFacts facts;
   config_cache::DeviceKey device;
-  std::optional<config_cache::TreeClass> treeClass;
   config::Config untuned;
   std::map<Point, double> ratios; ///< to the untuned configs' time; 0: unusable
   double best = 0;
 };
 
-struct Way {
-  const char *name;
-  search::GuidedParts parts;
-  bool isRandom = false;
-  bool hasNeighbours = false; ///< the best configs of neighbouring classes come first
-};
-
-const std::vector<Way> &ways() {
-  static const std::vector<Way> all = [] {
-    std::vector<Way> list{{"all parts", {}, false, false}};
-    const auto add = [&](const char *name, auto change) {
-      Way way{name, {}, false, false};
-      change(way);
-      list.push_back(way);
-    };
-    add("no probes", [](Way &way) { way.parts.probes = false; });
-    add("no neighbours in the space", [](Way &way) { way.parts.neighbours = false; });
-    add("no oddness", [](Way &way) { way.parts.oddness = false; });
-    add("no second sight of the same plan", [](Way &way) { way.parts.derived = false; });
-    add("no surrogate: by price", [](Way &way) { way.parts.surrogate = false; });
-    add("no surrogate: neighbours of the best, by price", [](Way &way) {
-      way.parts.surrogate = false;
-      way.parts.climbs = true;
-    });
-    const auto addClimb = [&](const char *name, auto change) {
-      add(name, [&](Way &way) {
-        way.parts.surrogate = way.parts.probes = false;
-        way.parts.climbs = true;
-        change(way.parts);
-      });
-    };
-    using Parts = search::GuidedParts;
-    addClimb("climb, no probes", [](Parts &) {});
-    addClimb("climb, no probes, no oddness", [](Parts &parts) { parts.oddness = false; });
-    addClimb("climb, no probes, no second sight", [](Parts &parts) { parts.derived = false; });
-    addClimb("climb, no probes, no neighbours in the pool", [](Parts &parts) { parts.neighbours = false; });
-    addClimb("climb, no probes, ends after 16", [](Parts &parts) { parts.patience = 16; });
-    addClimb("climb, no probes, ends after 24", [](Parts &parts) { parts.patience = 24; });
-    addClimb("climb, no probes, no second sight, ends after 24", [](Parts &parts) {
-      parts.derived = false;
-      parts.patience = 24;
-    });
-    add("by price alone", [](Way &way) { way.parts = {false, false, false, false, false, false}; });
-    add("surrogate alone", [](Way &way) { way.parts = {true, false, false, false, false, false}; });
-    add("neighbouring classes first", [](Way &way) { way.hasNeighbours = true; });
-    add("random", [](Way &way) { way.isRandom = true; });
-    return list;
-  }();
-  return all;
-}
+constexpr search::StrategyKind kStrategies[] = {search::StrategyKind::Guided, search::StrategyKind::Random};
 
 constexpr int kMostMeasured = 64;
 constexpr double kNoise = 0.01, kPriceError = 0.35;
@@ -115,38 +64,19 @@ space::Space spaceOf(const Measured &measured, std::mt19937_64 *engine) {
   return std::move(*space);
 }
 
-/// Up to three configs that are the best of classes beside this one.
-std::vector<config::Config> ofNeighbours(const std::vector<Measured> &all, const Measured &own) {
-  std::vector<config::Config> configs;
-  for (const Measured &other : all) {
-    if (&other == &own || !other.treeClass || !own.treeClass || other.device != own.device ||
-        !config_cache::areNeighbours(*other.treeClass, *own.treeClass) || configs.size() >= 3)
-      continue;
-    const space::Space space = spaceOf(other, nullptr);
-    for (const auto &[point, ratio] : other.ratios)
-      if (ratio == other.best) {
-        configs.push_back(space.configOf(point));
-        break;
-      }
-  }
-  return configs;
-}
-
 struct Search {
   std::vector<double> shares; ///< of the best's speed, after 1, 2, ... measured candidates
   std::size_t measured = 0;   ///< until it ended, at most 64
 };
 
-Search replay(const std::vector<Measured> &all, const Measured &own, const Way &way, int seed,
-              bool hasOwnPrices) {
+Search replay(const Measured &own, search::StrategyKind kind, int seed, bool hasOwnPrices) {
   std::mt19937_64 engine(static_cast<std::uint64_t>(seed));
   const space::Space space = spaceOf(own, hasOwnPrices ? nullptr : &engine);
   std::vector<const tree::KvTree *> trees;
   for (const tree::KvTree &tree : own.trees)
     trees.push_back(&tree);
   search::PlanModel model(space, own.facts, trees, own.device.units);
-  const auto strategy = way.isRandom ? search::random(space, static_cast<std::uint64_t>(seed))
-                                     : search::guided(space, model, way.parts);
+  const auto strategy = search::makeStrategy(kind, space, model, static_cast<std::uint64_t>(seed));
   if (const auto untuned = space.find(own.untuned))
     strategy->tell(*untuned, 1.0);
   std::vector<double> shares;
@@ -161,10 +91,6 @@ Search replay(const std::vector<Measured> &all, const Measured &own, const Way &
     best = std::min(best, ratio);
     shares.push_back(own.best / best);
   };
-  if (way.hasNeighbours)
-    for (const config::Config &config : ofNeighbours(all, own))
-      if (const auto point = space.find(config))
-        measure(*point);
   const int batch = own.device.kind == config::DeviceKind::Gpu ? 8 : 4;
   while (shares.size() < kMostMeasured) {
     const std::vector<Point> points = strategy->propose(batch);
@@ -195,7 +121,6 @@ support::Result<void> readSpace(const std::string &path, std::vector<Measured> &
                {},
                plan::VariantFacts::of(recording->signature.variant(), recording->device.kind),
                recording->device,
-               recording->treeClass,
                recording->untuned,
                {},
                0};
@@ -231,7 +156,6 @@ support::Result<void> readJournal(const std::string &path, std::vector<Measured>
                  measured.trees,
                  plan::VariantFacts::of(measured.signature.variant(), measured.device.kind),
                  measured.device,
-                 std::nullopt,
                  {},
                  {},
                  0};
@@ -272,14 +196,14 @@ int run(const std::vector<std::string> &files, int seeds, const std::vector<int>
   for (const bool hasOwnPrices : {true, false}) {
     std::printf("%s, %zu spaces, %d seeds\n", hasOwnPrices ? "the recordings' prices" : "other prices",
                 all.size(), seeds);
-    for (const Way &way : ways()) {
+    for (const search::StrategyKind kind : kStrategies) {
       std::map<int, Summary> total;
       std::size_t measured = 0, searches = 0;
       for (const Measured &own : all) {
         std::map<int, Summary> summaries;
         const std::size_t before = measured;
         for (int seed = 1; seed <= seeds; ++seed) {
-          const auto [shares, taken] = replay(all, own, way, seed, hasOwnPrices);
+          const auto [shares, taken] = replay(own, kind, seed, hasOwnPrices);
           measured += taken;
           ++searches;
           for (const int n : after) {
@@ -287,7 +211,7 @@ int run(const std::vector<std::string> &files, int seeds, const std::vector<int>
             total[n].add(shares[static_cast<std::size_t>(n) - 1]);
           }
         }
-        json row = {{"way", way.name},
+        json row = {{"way", search::strategyName(kind)},
                     {"space", own.name},
                     {"device", own.device.name},
                     {"points", own.ratios.size()},
@@ -299,7 +223,7 @@ int run(const std::vector<std::string> &files, int seeds, const std::vector<int>
                                              {"worst", std::round(summary.worst * 1e4) / 1e4}};
         rows.push_back(std::move(row));
       }
-      std::printf("  %-48s", way.name);
+      std::printf("  %-10s", search::strategyName(kind).c_str());
       for (const auto &[n, summary] : total)
         std::printf("  %2d: %.4f (%.3f)", n, summary.mean(), summary.worst);
       std::printf("  measured %.1f\n", static_cast<double>(measured) / static_cast<double>(searches));
@@ -326,7 +250,7 @@ int main(int argc, char **argv) {
   std::vector<int> after{8, 16, 32, 64};
   std::string jsonPath;
   int seeds = 20;
-  CLI::App app("Replays the tuner's search over recorded spaces, with and without its parts");
+  CLI::App app("Replays the tuner's searches over recorded spaces");
   app.add_option("FILE", files, "Recorded spaces, and journals of exhaustive sessions (*.jsonl)")->required();
   app.add_option("--seeds", seeds, "Searches of each space");
   app.add_option("--after", after, "Numbers of measured candidates, up to 64")->delimiter(',');
