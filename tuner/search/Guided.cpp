@@ -22,7 +22,7 @@ constexpr double kOfOddness = 0.02;
 constexpr double kProbeUpTo = 1.6;
 constexpr std::size_t kMostProbes = 8;
 /// So many measured in a row without a gain end a search, a gain being this much of the best.
-constexpr int kPatience = 24;
+constexpr int kPatience = 32;
 constexpr double kLeastGain = 0.001;
 
 /// Prices rank the candidates; measurements say beside which the next ones are.

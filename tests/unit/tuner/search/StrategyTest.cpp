@@ -151,7 +151,7 @@ TEST(StrategyTest, GuidedEndsWhereManyInARowWereNoFaster) {
        measured += static_cast<int>(batch.size()))
     for (const Point &point : batch)
       strategy->tell(point, 100.0);
-  EXPECT_EQ(measured, 28) << "the first, 24 that are no faster, and the rest of the last four";
+  EXPECT_EQ(measured, 36) << "the first, 32 that are no faster, and the rest of the last four";
 }
 
 TEST(StrategyTest, GuidedLooksBesideTheBestFirst) {
