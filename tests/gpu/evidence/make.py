@@ -20,6 +20,7 @@ import lists
 import papers
 import processors
 import ranks
+import searches
 import seen
 import steps
 from records import Findings, Page, Records
@@ -51,7 +52,7 @@ PAGES = (
     ("features", "Features", "latent caches, also of 8 bits, scores and masks, hooks, arrays over tokens, 8-bit caches",
      (features.latent, features.latent_bytes, features.variants, features.query_hook, features.key_hook, features.token_arrays, features.caches_of_8_bits)),
     ("sparse", "Sparse layers", "selection, sparse attention, unions, whole models", (layers.selection, lists.in_a_model)),
-    ("tuning", "Tuning, other cards, processors", "tuned and untuned, H100, CPUs", (kernels.tuned, cards.other_cards, processors.on_a_processor)),
+    ("tuning", "Tuning, other cards, processors", "tuned and untuned, parts of the search, H100, CPUs", (kernels.tuned, searches.parts_of_the_search, searches.rules, cards.other_cards, processors.on_a_processor)),
     ("planning", "Prompts, drafts and plans", "appends, draft trees on the device, host time", (steps.new_tokens, steps.drafts, steps.plans)),
     ("models", "Whole steps of models", "one GPU, recorded searches, several GPUs", (steps.whole_steps, steps.decoder_on_two_gpus, ranks.trees, ranks.by_nccl, ranks.decoder)),
     ("engines", "Engines", "vLLM and SGLang", (engines.rollouts, steps.engine, steps.engine_latent, engines.drafts, engines.host_times, steps.engine_sglang)),
