@@ -59,8 +59,8 @@ TEST(UntunedChooserTest, TokensAreDealtUnderMasks) {
       chosen(masked, test::levelTree({1, 2, 4, 8, 16, 32, 64, 128, 1024}, std::vector<int>(9, 16)))));
 }
 
-/// Measured on an H200. 64/8: 170 us by tall blocks, 241 by wide ones, 209 by light ones. 16/1: 47.5 and 50.3,
-/// with 33 readers 63.3 and 87.0; agents' trees with more levels lose.
+/// Measured on an H200. 64/8: 170 us by tall blocks, 241 by wide ones, 209 by light ones. 16/1: 47.5
+/// and 50.3, with 33 readers 63.3 and 87.0; agents' trees with more levels lose.
 TEST(UntunedChooserTest, TallBlocksTakeLargeTreesWhoseSharedTokensFillThem) {
   const tree::KvTree document = test::levelTree({1, 19}, {118000, 200});
   EXPECT_TRUE(kernels::isTall(chosen(variantOf(64, 8), document).phases[0]));
