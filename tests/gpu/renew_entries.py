@@ -60,9 +60,11 @@ def headers_of_commit(commit):
             for name in names if name.endswith((".cuh", ".h"))}
 
 
-def kernel_hash(headers, family=r"\w+(?<!_latent)"):
-    """config_cache::kernelHash of a GPU: the code of all headers that a family's kernels or a merge reach, those of latent
-    caches apart. That of sparse layers is of one family."""
+DENSE, LATENT, SPARSE = r"\w+(?<!_latent)", r"\w+_latent", "sm80"  # families whose kernels have a hash together
+
+
+def kernel_hash(headers, family=DENSE):
+    """config_cache::kernelHash of a GPU: the code of all headers that these families' kernels or a merge reach."""
     reached, pending = set(), [name for name in headers if re.fullmatch(rf"deft/(attend_{family}|merge)\.cuh", name)]
     while pending:
         name = pending.pop()
@@ -78,13 +80,16 @@ def kernel_hash(headers, family=r"\w+(?<!_latent)"):
 
 def spec_of(signature):
     """The spec of a plain attention's signature; None of others, whose hooks it does not say."""
-    found = re.fullmatch(r"q(\d+)-kv(\d+)-d(\d+)-(f16|bf16)-(?:p(\d+)nhd|contiguous)-plain", signature)
+    found = re.fullmatch(r"q(\d+)-kv(\d+)-d(\d+)(?:k(\d+))?-(f16|bf16)-(?:p(\d+)nhd|contiguous)-plain", signature)
     if not found:
         return None
-    heads, kv_heads, dim, dtype, page = found.groups()
-    cache = f"paged(page_size = {page})" if page else "contiguous"
-    return (f"attention a {{ query_heads = {heads}; kv_heads = {kv_heads}; head_dim = {dim}; dtype = {dtype}; "
-            f"kv_cache = {cache}; }}\n")
+    heads, kv_heads, dim, latent, dtype, page = found.groups()
+    pages = f"page_size = {page}"
+    if latent:
+        shape, cache = "scale = 1 / sqrt(192); ", f"latent(dim = {latent}, rope = {int(dim) - int(latent)}, {pages})"
+    else:
+        shape, cache = f"kv_heads = {kv_heads}; head_dim = {dim}; ", f"paged({pages})" if page else "contiguous"
+    return f"attention a {{ query_heads = {heads}; {shape}dtype = {dtype}; kv_cache = {cache}; }}\n"
 
 
 class Compiler:
@@ -197,9 +202,10 @@ def noted(entry, record_name, date):
     return entry
 
 
-def renewed(file, new_hash, entries):
-    """The file's text where these entries of it are of the new hash; hashes that nobody has any more are gone."""
-    hashes = [new_hash if any(entry is one for one in entries) else hash_of(entry, file) for entry in file["entries"]]
+def renewed(file, new_hashes, entries):
+    """The file's text where these entries have the new hash of their old one; hashes without an entry are gone."""
+    hashes = [hash_of(entry, file) for entry in file["entries"]]
+    hashes = [new_hashes[named] if any(entry is one for one in entries) else named for entry, named in zip(file["entries"], hashes)]
     listed = list(dict.fromkeys(hashes))
     for entry, named in zip(file["entries"], hashes):
         entry["provenance"]["kernel_hash"] = listed.index(named)
@@ -211,13 +217,14 @@ def main():
     before, now = headers_of_commit(arguments.before), headers_of_tree()
     file = json.loads(arguments.configs.read_text(encoding="utf-8"))
     every = file["entries"]
-    family = {"family": "sm80"} if every and is_sparse(every[0]) else {}
-    old_hash, new_hash = kernel_hash(before, **family), kernel_hash(now, **family)
-    entries = [entry for entry in every if hash_of(entry, file) == old_hash]
-    print(f"{len(entries)} of {len(every)} entries are of {arguments.before}'s device code, {old_hash}; "
-          f"today's is {new_hash}")
-    if not entries or old_hash == new_hash:
-        return 0 if entries else 1
+    families = (SPARSE,) if every and is_sparse(every[0]) else (DENSE, LATENT)
+    new_hashes = {kernel_hash(before, family): kernel_hash(now, family) for family in families}
+    known = [entry for entry in every if hash_of(entry, file) in new_hashes]
+    entries = [entry for entry in known if new_hashes[hash_of(entry, file)] != hash_of(entry, file)]
+    print(f"{len(known)} of {len(every)} entries are of {arguments.before}'s device code, {len(entries)} of them of code that has changed: "
+          f"{', '.join(f'{old} is {new} today' for old, new in new_hashes.items())}")
+    if not entries:
+        return 0 if known else 1
     old_compiler, new_compiler = Compiler(before), Compiler(now)
     same = {}  # by the text of a generated file
     verdicts = []
@@ -244,7 +251,7 @@ def main():
         proven = [entry for entry, is_same in zip(entries, verdicts) if is_same]
         if arguments.timed and takes_the_same_time(record := json.loads(arguments.timed.read_text(encoding="utf-8"))):
             proven += [noted(entry, arguments.timed.name, record["date"]) for entry, is_same in zip(entries, verdicts) if not is_same]
-        arguments.configs.write_text(renewed(file, new_hash, proven), encoding="utf-8")
+        arguments.configs.write_text(renewed(file, new_hashes, proven), encoding="utf-8")
     return 0 if all(verdicts) else 1
 
 

@@ -83,7 +83,7 @@ class RenewEntriesTest(unittest.TestCase):
             if hashes:
                 file["kernel_hashes"] = hashes
             self.assertEqual([renew_entries.hash_of(entry, file) for entry in file["entries"]], ["old", "other", "old"])
-            made = json.loads(renew_entries.renewed(file, "new", file["entries"][2:]))
+            made = json.loads(renew_entries.renewed(file, {"old": "new"}, file["entries"][2:]))
             self.assertEqual(made["kernel_hashes"], ["old", "other", "new"])
             self.assertEqual([entry["provenance"]["kernel_hash"] for entry in made["entries"]], [0, 1, 2])
 
