@@ -156,13 +156,17 @@ struct WarpSums<Config, Variant> {
     }
   }
 
-  /// From a tile's scores to its weights; scores count `unit` times as much, and `common` is to be added.
+  /// From a tile's scores to its weights; scores count `unit` times as much, and `common` is to be added,
+  /// `kIsHiding`: which is 0, or -inf for a row that sees nothing of the tile.
+  template <bool kIsHiding>
   __device__ __forceinline__ void weigh(Fragment<8> &s, const float (&unit)[2], const float (&common)[2]) {
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
       float shift = shiftOf(maximum[r]) - kBits;
       if constexpr (Rows::kRises)
         shift = fmaf(common[r], -Rows::kUnit, shift);
+      if constexpr (kIsHiding)
+        shift -= common[r];
       s.forEachOfRow(r, [&](float &x) {
         x = ptx::exp2Fast(fmaf(x, unit[r] * Rows::kUnit, -shift));
         sum[r] += x;
@@ -283,9 +287,13 @@ public:
       release(step, last);
       float top[2];
 #pragma unroll
-      for (int r = 0; r < 2; ++r)
-        top[r] = Rows::kRises ? fmaxf(first.largest(r) + common[0][r], second.largest(r) + common[1][r])
-                              : s.largest(r) * unit[r];
+      for (int r = 0; r < 2; ++r) {
+        if constexpr (Rows::kRises || kIsPlain)
+          top[r] = fmaxf(first.largest(r) + common[0][r], second.largest(r) + common[1][r]);
+        else
+          top[r] = s.largest(r);
+        top[r] *= unit[r];
+      }
       sums.follow(top, factor);
 
       Fragment<kLow / 8> low;
@@ -347,6 +355,20 @@ private:
     return isSeen ? all : kNobody;
   }
 
+  /// Of a tile whose groups of 16 tokens have each their own viewers; false of another.
+  static __device__ __forceinline__ bool hideGroups(const Rows &rows, const TileFacts &facts,
+                                                    Fragment<8> &s) {
+    bool areAlike = true;
+#pragma unroll
+    for (int g = 0; g < TileFacts::kGroups; ++g)
+      areAlike &= facts.group[g].anyone == facts.group[g].everyone;
+    if (areAlike)
+#pragma unroll
+      for (int g = 0; g < TileFacts::kGroups; ++g)
+        rows.hideAll(facts.group[g].anyone, s.template part<2>(2 * g));
+    return areAlike;
+  }
+
   /// From products to scores of which the rows see only theirs.
   __device__ __forceinline__ void score(const Rows &rows, int step, unsigned viewers, Fragment<8> &s,
                                         float (&common)[2]) const {
@@ -359,16 +381,26 @@ private:
         By::capLate(rows, largest, s);
       }
     }
-    if (viewers == kByToken)
-      by_.hide(rows, slot.records(), s);
-    else if (viewers != kWhole)
-      rows.hideAll(viewers, s);
+    if constexpr (kIsPlain)
+      common[0] = common[1] = 0.f;
+    if (viewers == kByToken) {
+      if (!kIsPlain || !hideGroups(rows, slot.facts, s))
+        by_.hide(rows, slot.records(), s);
+    } else if (viewers != kWhole) {
+      if constexpr (kIsPlain) { // in the exponent, without an instruction for each score
+#pragma unroll
+        for (int r = 0; r < 2; ++r)
+          common[r] = rows.isAmong(r, viewers) ? 0.f : -kInfinity;
+      } else {
+        rows.hideAll(viewers, s);
+      }
+    }
   }
 
   /// Of a tile, from scores to the a operands that match transposed values.
   static __device__ __forceinline__ void weigh(Sums &sums, Fragment<8> &s, const float (&unit)[2],
                                                const float (&common)[2], unsigned (&weights)[kSteps][4]) {
-    sums.weigh(s, unit, common);
+    sums.template weigh<kIsPlain>(s, unit, common);
 #pragma unroll
     for (int k = 0; k < kSteps; ++k)
 #pragma unroll
