@@ -8,9 +8,7 @@
 /// that ask for them include this behind attend.cuh; others do not know of it.
 ///
 /// wgmma takes K as it was copied. Of 8 bits it takes no matrix whose depth is not along its rows, so the
-/// computing warps transpose V, 16 tokens each, while q.k runs. Pairs of bytes are transposed by ldmatrix,
-/// and then taken apart; that leaves four tokens of a lane in the order in which the lane has their
-/// weights (fragment.cuh), so weights go to p.v without a shuffle.
+/// computing warps transpose V while q.k runs.
 namespace deft::sm90 {
 
 template <class Config> constexpr bool kMultipliesBytes = requires { requires Config::kByteProducts; };
@@ -156,8 +154,8 @@ struct WarpSums<Config, Variant> {
     }
   }
 
-  /// From a tile's scores to its weights; scores count `unit` times as much, and `common` is to be added,
-  /// `kIsHiding`: which is 0, or -inf for a row that sees nothing of the tile.
+  /// From a tile's scores to its weights; scores count `unit` times as much, and `common` is to be added.
+  /// `kIsHiding`: it is 0, or -inf for a row that sees nothing of the tile.
   template <bool kIsHiding>
   __device__ __forceinline__ void weigh(Fragment<8> &s, const float (&unit)[2], const float (&common)[2]) {
 #pragma unroll
