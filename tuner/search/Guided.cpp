@@ -1,12 +1,13 @@
 #include "tuner/search/Strategy.h"
+#include "tuner/search/Surrogate.h"
 #include "tuner/search/TypicalKernels.h"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <map>
-#include <optional>
 #include <set>
+#include <tuple>
 #include <utility>
 
 namespace deft::search {
@@ -16,111 +17,167 @@ using space::Point;
 
 namespace {
 
-/// What the model knows nothing of, as stages, is taken to cost so much of the time for each unit of oddness.
-constexpr double kOfOddness = 0.02;
+/// From how many of the best the neighbours are looked at.
+constexpr std::size_t kCentres = 8;
 /// What is predicted to take more than this many times the least is no probe.
 constexpr double kProbeUpTo = 1.6;
 constexpr std::size_t kMostProbes = 8;
-/// So many measured in a row without a gain end a search, a gain being this much of the best.
-constexpr int kPatience = 32;
+/// What the model knows nothing of, as stages, is taken to cost so much of the time for each unit of oddness.
+constexpr double kOfOddness = 0.02;
+/// What is odd about a candidate that seems to be another one.
+constexpr double kAgain = 2;
+/// Below this expected gain, a search is done: relative to the best.
 constexpr double kLeastGain = 0.001;
 
-/// Prices rank the candidates; measurements say beside which the next ones are.
 class GuidedStrategy : public Strategy {
 public:
-  GuidedStrategy(const space::Space &space, Predictor &predictor) : space_(space), predictor_(predictor) {
+  GuidedStrategy(const space::Space &space, Predictor &predictor)
+      : space_(space), predictor_(predictor), surrogate_(space) {
     for (std::size_t shape = 0; shape < space.shapes().size(); ++shape)
       for (const Point &kernels : typicalKernels(space, static_cast<int>(shape)))
-        for (const Point &point : space.plansOf(kernels))
-          if (!isLeftToNeighbours(point))
-            consider(point);
+        consider(withoutDerived(space.plansOf(kernels)));
   }
 
   std::vector<Point> propose(int count) override {
-    if (!std::exchange(hasProbes_, true))
+    if (!hasProbes_)
       chooseProbes();
+    considerNeighbours();
     std::vector<Point> chosen;
-    while (static_cast<int>(chosen.size()) < count && sinceGain_ < kPatience) {
-      const auto next = cheapest();
-      if (!next)
+    while (static_cast<int>(chosen.size()) < count) {
+      if (!probes_.empty()) {
+        PooledPoint &probe = pool_.at(probes_.back());
+        probes_.pop_back();
+        if (!probe.isProposed) {
+          fit();
+          choose(probe, chosen);
+        }
+        continue;
+      }
+      fit();
+      PooledPoint *best = nullptr;
+      double mostGain = kLeastGain;
+      for (auto &[point, candidate] : pool_) {
+        if (candidate.isProposed)
+          continue;
+        const double gain = expectedGain(surrogate_.believe(point, candidate.predictedUs, candidate.memory));
+        if (gain > mostGain) {
+          mostGain = gain;
+          best = &candidate;
+        }
+      }
+      if (!best)
         break;
-      (*next)->second.isProposed = true;
-      chosen.push_back((*next)->first);
+      choose(*best, chosen);
     }
     return chosen;
   }
 
   void tell(const Point &point, std::optional<double> microseconds) override {
     consider(point);
-    const auto found = pool_.find(point);
-    if (found != pool_.end())
+    if (const auto found = pool_.find(point); found != pool_.end())
       found->second.isProposed = true;
-    if (!microseconds)
-      return;
-    if (found != pool_.end()) {
-      const double error = std::log(*microseconds / found->second.predictedUs);
-      ofAll_.add(error);
-      ofKind_[kindOf(point)].add(error);
-    }
-    ++sinceGain_;
-    if (*microseconds < (1 - kLeastGain) * bestUs_)
-      sinceGain_ = 0;
-    if (*microseconds >= bestUs_)
-      return;
-    bestUs_ = *microseconds;
-    beside_.clear();
-    for (const Point &neighbour : space_.neighbours(point)) {
-      consider(neighbour);
-      beside_.insert(neighbour);
+    if (microseconds)
+      measured_[point] = *microseconds;
+    // Outcomes replace beliefs one by one, but one that never comes takes its sample with it.
+    if (believed_.erase(point) > 0 && !microseconds) {
+      samples_.clear();
+      surrogate_.clear();
     }
   }
 
 private:
-  struct Candidate {
+  struct PooledPoint {
+    Point point;
     double predictedUs = 0;
     bool isProposed = false;
+    Surrogate::Memory memory;
   };
-  using Pool = std::map<Point, Candidate>;
-  using Ranked = std::pair<double, Point>; ///< predicted time and point
 
-  /// `auto`, where the partitions that it chooses from are there themselves, makes the plan of one of these,
-  /// and other prices often do; of other orders than the first the model says nothing.
-  bool isLeftToNeighbours(const Point &point) const {
-    constexpr std::size_t kOthers = 7;
-    const std::vector<space::Axis> &axes = space_.axes(point.shape);
-    for (std::size_t i = 0; i < axes.size(); ++i) {
-      const int value = axes[i].values[static_cast<std::size_t>(point.at[i])];
-      if (((axes[i].knob == Knob::Order || axes[i].knob == Knob::Cost) && point.at[i] != 0) ||
-          (axes[i].knob == Knob::Partition && axes[i].values.size() > kOthers &&
-           value == static_cast<int>(spec::Partition::Auto)))
-        return true;
-    }
-    return false;
+  /// What is chosen is taken to turn out as believed, until it is measured.
+  void choose(PooledPoint &candidate, std::vector<Point> &chosen) {
+    candidate.isProposed = true;
+    chosen.push_back(candidate.point);
+    believed_[candidate.point] =
+        std::exp(surrogate_.believe(candidate.point, candidate.predictedUs, candidate.memory).logUs);
   }
 
   void consider(const Point &point) {
     if (pool_.contains(point))
       return;
-    if (const auto us = predictor_.microseconds(point))
-      pool_.emplace(point, Candidate{*us * (1 + kOfOddness * oddness(space_, point)), false});
+    const auto us = predictor_.microseconds(point);
+    if (!us)
+      return;
+    const std::vector<int> kernels(point.at.begin() + space_.planAxisCount(), point.at.end());
+    const bool isAgain = !plans_.emplace(point.shape, kernels, *us).second && isDerived(point);
+    const double odd = oddness(space_, point) + (isAgain ? kAgain : 0);
+    pool_.emplace(point, PooledPoint{point, *us * (1 + kOfOddness * odd), false, {}});
   }
 
-  /// The prices err most between makes of kernels and between ways to cut, of which there are few: the best
+  /// What is left to the neighbours of the best: `auto`, where all that it chooses from is there itself,
+  /// because to plan it is to plan all others, and other orders than the first, of which the model says
+  /// nothing.
+  std::vector<Point> withoutDerived(std::vector<Point> points) const {
+    constexpr std::size_t kOthers = 7;
+    const auto isLeft = [](const space::Axis &axis, int at) {
+      if (axis.knob == Knob::Order)
+        return at != 0;
+      return axis.knob == Knob::Partition && axis.values.size() > kOthers &&
+             axis.values[static_cast<std::size_t>(at)] == static_cast<int>(spec::Partition::Auto);
+    };
+    std::erase_if(points, [&](const Point &point) {
+      const std::vector<space::Axis> &axes = space_.axes(point.shape);
+      for (std::size_t i = 0; i < axes.size(); ++i)
+        if (isLeft(axes[i], point.at[i]))
+          return true;
+      return false;
+    });
+    return points;
+  }
+
+  void consider(const std::vector<Point> &points) {
+    for (const bool ofDerived : {false, true})
+      for (const Point &point : points)
+        if (isDerived(point) == ofDerived)
+          consider(point);
+  }
+
+  /// `auto` makes the plan of one of the others, and other prices often change nothing: where the model says
+  /// the same of one with the same kernels, it is that one again.
+  bool isDerived(const Point &point) const {
+    const std::vector<space::Axis> &axes = space_.axes(point.shape);
+    for (std::size_t i = 0; i < axes.size(); ++i) {
+      const int value = axes[i].values[static_cast<std::size_t>(point.at[i])];
+      if ((axes[i].knob == Knob::Partition && value == static_cast<int>(spec::Partition::Auto)) ||
+          (axes[i].knob == Knob::Cost && value != 0) || (axes[i].knob == Knob::Order && point.at[i] != 0))
+        return true;
+    }
+    return false;
+  }
+
+  /// The model errs most between makes of kernels and between ways to cut, of which there are few: the best
   /// of each is measured first, where it promises anything.
   void chooseProbes() {
-    std::map<std::pair<int, int>, Ranked> best; ///< by 0 and the shape, by 1 and the partition
+    hasProbes_ = true;
+    std::map<int, const PooledPoint *> ofShape, ofPartition;
     double leastUs = std::numeric_limits<double>::infinity();
     for (const auto &[point, candidate] : pool_) {
-      const Ranked ranked(candidate.predictedUs, point);
       leastUs = std::min(leastUs, candidate.predictedUs);
-      for (const auto &kind : {std::pair(0, point.shape), std::pair(1, partitionOf(point))}) {
-        Ranked &own = best.try_emplace(kind, ranked).first->second;
-        own = std::min(own, ranked);
-      }
+      for (const PooledPoint **own : {&ofShape[point.shape], &ofPartition[partitionOf(point)]})
+        if (!*own || candidate.predictedUs < (*own)->predictedUs)
+          *own = &candidate;
     }
-    for (const auto &[kind, ranked] : best)
-      if (ranked.first <= kProbeUpTo * leastUs && probes_.size() < kMostProbes)
-        probes_.insert(ranked);
+    std::set<std::pair<double, Point>> chosen;
+    for (const auto *kinds : {&ofShape, &ofPartition}) {
+      std::set<std::pair<double, Point>> ranked;
+      for (const auto &[kind, candidate] : *kinds)
+        if (candidate->predictedUs <= kProbeUpTo * leastUs)
+          ranked.emplace(candidate->predictedUs, candidate->point);
+      for (const auto &probe : ranked)
+        if (chosen.size() < kMostProbes)
+          chosen.insert(probe);
+    }
+    for (auto probe = chosen.rbegin(); probe != chosen.rend(); ++probe)
+      probes_.push_back(probe->second);
   }
 
   int partitionOf(const Point &point) const {
@@ -131,62 +188,60 @@ private:
     return 0;
   }
 
-  /// By how much prices err, as far as that was measured.
-  struct Error {
-    double logs = 0;
-    int count = 0;
-
-    void add(double log) {
-      logs += log;
-      ++count;
-    }
-    double mean() const { return count > 0 ? logs / count : 0; }
-  };
-  using Kind = std::pair<int, int>; ///< shape and partition
-
-  Kind kindOf(const Point &point) const { return {point.shape, partitionOf(point)}; }
-
-  /// The price, corrected by what was measured of the candidate's kind, and by all that was as one of these.
-  double believedLog(const Pool::value_type &candidate) const {
-    const auto kind = ofKind_.find(kindOf(candidate.first));
-    const Error own = kind == ofKind_.end() ? Error{} : kind->second;
-    return std::log(candidate.second.predictedUs) + (own.logs + ofAll_.mean()) / (own.count + 1);
+  void considerNeighbours() {
+    std::vector<std::pair<double, Point>> best;
+    best.reserve(measured_.size());
+    for (const auto &[point, us] : measured_)
+      best.emplace_back(us, point);
+    std::sort(best.begin(), best.end());
+    for (std::size_t i = 0; i < std::min(best.size(), kCentres); ++i)
+      if (centres_.insert(best[i].second).second)
+        consider(space_.neighbours(best[i].second));
   }
 
-  /// The probes, then of the neighbours of the best, else of all: what is believed to take least.
-  std::optional<Pool::iterator> cheapest() {
-    while (!probes_.empty()) {
-      const auto probe = pool_.find(probes_.extract(probes_.begin()).value().second);
-      if (!probe->second.isProposed)
-        return probe;
-    }
-    for (const bool isBeside : {true, false}) {
-      std::optional<Pool::iterator> least;
-      double leastLog = std::numeric_limits<double>::infinity();
-      for (auto one = pool_.begin(); one != pool_.end(); ++one) {
-        if (one->second.isProposed || (isBeside && !beside_.contains(one->first)))
+  void fit() {
+    bestLogUs_ = std::numeric_limits<double>::infinity();
+    for (const std::map<Point, double> *outcomes : {&std::as_const(measured_), &std::as_const(believed_)})
+      for (const auto &[point, us] : *outcomes) {
+        bestLogUs_ = std::min(bestLogUs_, std::log(us));
+        const auto found = pool_.find(point);
+        if (found == pool_.end())
           continue;
-        if (const double believed = believedLog(*one); believed < leastLog) {
-          least = one;
-          leastLog = believed;
-        }
+        const double predictedUs = found->second.predictedUs;
+        if (const auto sample = samples_.find(point); sample != samples_.end())
+          surrogate_.change(sample->second, predictedUs, us);
+        else
+          samples_[point] = surrogate_.add(point, predictedUs, us);
       }
-      if (least)
-        return least;
-    }
-    return std::nullopt;
+    surrogate_.fit();
+    if (!std::isinf(bestLogUs_))
+      return;
+    for (const auto &[point, candidate] : pool_) // nothing is measured: against the best of the model
+      bestLogUs_ = std::min(bestLogUs_, std::log(candidate.predictedUs));
+  }
+
+  /// How much less than the best a candidate can be expected to take, where one that takes more counts as
+  /// none.
+  double expectedGain(const Surrogate::Belief &belief) const {
+    const double below = bestLogUs_ - belief.logUs;
+    if (belief.deviation < 1e-9)
+      return std::max(below, 0.0);
+    const double z = below / belief.deviation;
+    const double density = std::exp(-0.5 * z * z) / std::sqrt(2 * M_PI);
+    return below * 0.5 * std::erfc(-z / std::sqrt(2)) + belief.deviation * density;
   }
 
   const space::Space &space_;
   Predictor &predictor_;
-  Pool pool_;
+  Surrogate surrogate_;
+  std::map<Point, PooledPoint> pool_;
+  std::set<std::tuple<int, std::vector<int>, double>> plans_; ///< shape, kernels, predicted time
+  std::map<Point, double> measured_, believed_;
+  std::map<Point, std::size_t> samples_; ///< of the surrogate, by their number
   bool hasProbes_ = false;
-  Error ofAll_;
-  std::map<Kind, Error> ofKind_;
-  std::set<Ranked> probes_; ///< to be proposed
-  std::set<Point> beside_;  ///< the neighbours of the best
-  double bestUs_ = std::numeric_limits<double>::infinity();
-  int sinceGain_ = 0; ///< so many were measured
+  std::vector<Point> probes_; ///< to be proposed, the first at the end
+  std::set<Point> centres_;   ///< whose neighbours are in the pool
+  double bestLogUs_ = 0;
 };
 
 } // namespace

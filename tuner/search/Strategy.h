@@ -45,9 +45,8 @@ std::string strategyName(StrategyKind kind);
 std::unique_ptr<Strategy> exhaustive(const space::Space &space);
 /// All points in a random order.
 std::unique_ptr<Strategy> random(const space::Space &space, std::uint64_t seed);
-/// The best of each shape and partition, the neighbours of the best that was measured, then all others, each
-/// as the predictor ranks them; it ends where many in a row were no faster. Space and predictor must outlive
-/// it.
+/// What the predictor ranks first, corrected by what has been measured (Surrogate), and the neighbours of the
+/// best. Space and predictor must outlive it.
 std::unique_ptr<Strategy> guided(const space::Space &space, Predictor &predictor);
 
 std::unique_ptr<Strategy> makeStrategy(StrategyKind kind, const space::Space &space, Predictor &predictor,

@@ -39,8 +39,12 @@ RelatedConfigs::RelatedConfigs(const config_cache::Places &places, const config_
   });
 }
 
-Related RelatedConfigs::of(const config_cache::TreeClass &treeClass) const {
+Related RelatedConfigs::of(const config_cache::TreeClass &treeClass,
+                           const std::vector<ClassReport> &session) const {
   Related related;
+  for (const ClassReport &other : session)
+    if (other.isDone && !other.entry.keepsDefault && config_cache::areNeighbours(other.treeClass, treeClass))
+      addDistinct(other.entry.config, kMostNeighbours, related.neighbours);
   for (const KnownEntry &known : known_) {
     const Entry &entry = *known.entry;
     const bool isOfClass = entry.treeClass == treeClass;

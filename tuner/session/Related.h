@@ -10,7 +10,7 @@ namespace deft::session {
 /// What is known already of a class that is to be tuned: configs to try first.
 struct Related {
   std::vector<config::Config> ofClass;    ///< of this very class, tuned for a related variant or before
-  std::vector<config::Config> neighbours; ///< of classes beside this one; a search does without them
+  std::vector<config::Config> neighbours; ///< of classes beside this one
   /// The variant, or one that differs in no more than type and pages, was tuned for this class, be it with
   /// other kernels: what was found then is not easily beaten.
   bool isKnown = false;
@@ -22,7 +22,8 @@ public:
   RelatedConfigs(const config_cache::Places &places, const config_cache::DeviceKey &device,
                  const spec::Variant &variant, const target::Target *target);
 
-  Related of(const config_cache::TreeClass &treeClass) const;
+  /// `session`: what this one has come to.
+  Related of(const config_cache::TreeClass &treeClass, const std::vector<ClassReport> &session) const;
 
 private:
   struct KnownEntry {

@@ -130,13 +130,11 @@ private:
     std::optional<ClassClock::Time> deadline;
     if (end_)
       deadline = ClassClock::Clock::now() + ClassClock::duration(share(left, *end_));
-    return {trees,
-            left.front(),
-            static_cast<int>(classes_.size()),
-            untunedOf(context_, trees, known_),
-            relatedTo(trees, known_, context_.options.fromRelated),
-            deadline,
-            end_};
+    return {trees, left.front(), static_cast<int>(classes_.size()), untunedOf(context_, trees, known_),
+            // Which classes a shard has must not matter to any of them.
+            relatedTo(trees, context_.options.shard ? std::vector<ClassReport>() : results_.classes, known_,
+                      context_.options.fromRelated),
+            deadline, end_};
   }
 
   /// Seconds of the first that is left to search in, where the session ends then.
@@ -207,10 +205,9 @@ std::vector<Standing> standingsOf(const Journal &journal, const std::vector<Tree
   return standings;
 }
 
-Related relatedTo(const TreesOfClass &trees, const KnownConfigs &known, bool isFromRelated) {
-  Related related = known.related.of(trees.treeClass);
-  if (!isFromRelated)
-    related.neighbours.clear();
+Related relatedTo(const TreesOfClass &trees, const std::vector<ClassReport> &tuned, const KnownConfigs &known,
+                  bool isFromRelated) {
+  Related related = known.related.of(trees.treeClass, tuned);
   // A class of large trees has those for such as its untuned choice; others need not wait for their compiler.
   const std::vector<Config> untuned = config_cache::usualOf(known.untuned);
   related.ofClass.insert(related.ofClass.end(), untuned.begin(), untuned.end());

@@ -35,8 +35,9 @@ support::Result<ClassResults> tuneClasses(const SessionContext &context,
 /// What each class has come to in earlier runs.
 std::vector<Standing> standingsOf(const Journal &journal, const std::vector<TreesOfClass> &classes);
 
-/// What a class begins with: configs of its own, those that trees get without an entry, and where it is tuned
-/// by what is known, its neighbours' and, on a GPU, other orders.
-Related relatedTo(const TreesOfClass &trees, const KnownConfigs &known, bool isFromRelated);
+/// What a class begins with: configs that are related to it, those that trees get without an entry, and
+/// where a GPU is tuned by what is known, their other orders.
+Related relatedTo(const TreesOfClass &trees, const std::vector<ClassReport> &tuned, const KnownConfigs &known,
+                  bool isFromRelated);
 
 } // namespace deft::session

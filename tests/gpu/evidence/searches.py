@@ -9,7 +9,7 @@ RECORD, REGRET = "search-parts.json", "h200-regret.json"
 ALL, NOW = "all parts", "the search now"
 # The searches that were tried, by their name in the record.
 WAYS = (
-    (ALL, "whole, as it was"),
+    (ALL, "whole"),
     ("no surrogate: neighbours of the best, by price", "no surrogate"),
     ("no second sight of the same plan", "no memory of equal plans"),
     ("no probes", "no probes of each shape and partition"),
@@ -18,7 +18,7 @@ WAYS = (
     ("neighbouring classes first", "neighbouring classes' best first"),
     ("by price alone", "none of these, by price"),
     ("random", "random order"),
-    (NOW, "as it is now"))
+    (NOW, "smaller: probes, then neighbours by price"))
 
 
 def parts_of_the_search(page, records):
@@ -47,13 +47,11 @@ def parts_of_the_search(page, records):
                      *(share(way, n, of_processor) for n in (8, 32)), f"{mean(way['measured'][i] for i in of_card):.0f}"])
     page.table(["search", "H200, n = 8", "n = 16", "n = 32", "n = 16, other prices", "worst row", "CPU, n = 8", "n = 32", "measured on the H200"], rows)
     now = ways[NOW, "recorded"]
-    page.add("The surrogate was a Gaussian process over the errors of prices. It, the memory of equal plans and neighbouring classes' configs earn less than 1 % on every row of the H200, so the search does without them: "
-             "it measures the probes, then the cheapest neighbours of the best by price, corrected by the mean error of their shape and partition, and ends after 32 without a gain. "
-             f"Its worst row is {times(worst(now, of_card), 3)} on the H200 and {times(worst(now, of_processor), 3)} on the processor, whose measurements are noisier.")
-    for kind, own, after in (("H200", of_card, 32), ("processor", of_processor, 32)):
-        if (least := worst(now, own)) < 0.99:
-            page.loss(f"the search finds {times(least, 3)} of what the search with a surrogate found on one space of the {kind}, after {after} configs")
-    page.command("search_replay tests/data/spaces/*.json --seeds 20")
+    page.add("The surrogate is a Gaussian process over the errors of prices. It, the memory of equal plans and neighbouring classes' configs earn less than 1 % on every row of the H200. The *smaller* search has none of them: it measures the "
+             "probes, then the cheapest neighbours of the best by price, corrected by the mean error of their shape and partition, and ends after 32 without a gain. "
+             f"Its worst row is {times(worst(now, of_card), 3)} on the H200 and {times(worst(now, of_processor), 3)} on the processor. deftc does not use it: after 16 configs it found 0.959 of the best in the median of the processor's spaces, "
+             "and random order 0.963.")
+    page.add("`search_replay` of that commit has the switches.")
 
 
 def rules(page, records):

@@ -4,7 +4,6 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <set>
@@ -142,8 +141,8 @@ TEST(StrategyTest, GuidedProposesNothingTwiceAndNothingThatCannotBePlanned) {
   EXPECT_GT(seen.size(), 20U);
 }
 
-TEST(StrategyTest, GuidedEndsWhereManyInARowWereNoFaster) {
-  const Space space = makeSpace();
+TEST(StrategyTest, GuidedEndsWhereNothingPromisesMore) {
+  const Space space = makeSpace({"partition=union", "chunk_tokens=0,256,512", "tile_q=64"});
   FunctionModel model([](const Point &) { return 100.0; });
   const auto strategy = guided(space, model);
   int measured = 0;
@@ -151,19 +150,7 @@ TEST(StrategyTest, GuidedEndsWhereManyInARowWereNoFaster) {
        measured += static_cast<int>(batch.size()))
     for (const Point &point : batch)
       strategy->tell(point, 100.0);
-  EXPECT_EQ(measured, 36) << "the first, 32 that are no faster, and the rest of the last four";
-}
-
-TEST(StrategyTest, GuidedLooksBesideTheBestFirst) {
-  const Space space = makeSpace();
-  FunctionModel model([](const Point &point) { return 100.0 + point.at[1]; });
-  const auto strategy = guided(space, model);
-  const Point best{0, {3, 5, 0, 1}};
-  strategy->propose(8); // the probes
-  strategy->tell(best, 50.0);
-  const std::vector<Point> neighbours = space.neighbours(best);
-  for (const Point &point : strategy->propose(static_cast<int>(neighbours.size())))
-    EXPECT_NE(std::find(neighbours.begin(), neighbours.end(), point), neighbours.end());
+  EXPECT_LE(measured, 3);
 }
 
 TEST(StrategyTest, TheSameTellsGiveTheSameProposals) {

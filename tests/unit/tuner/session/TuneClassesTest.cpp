@@ -6,8 +6,6 @@
 
 #include <gmock/gmock.h>
 
-#include <fstream>
-
 namespace deft::session {
 namespace {
 
@@ -29,42 +27,33 @@ TEST(TuneClassesTest, WhatAClassHasComeToIsInItsLastEvent) {
               testing::ElementsAre(Standing::New, Standing::Cut, Standing::Done));
 }
 
-/// A class, and an entry of one beside it.
+/// A class, and one beside it that this session has tuned.
 class RelatedToTest : public testing::Test {
 protected:
   RelatedToTest() {
-    config_cache::ConfigFile file;
-    file.device = config_cache::h200();
-    file.entries = {config_cache::someEntry({15, 6, 3, 2, 0}, 7)};
-    file.entries[0].signature = config_cache::VariantSignature::of(variant_);
-    const std::string path = folder_.path(file.device.fileName());
-    std::ofstream(path) << config_cache::formatConfigFile(file);
-    config_cache::Places places;
-    places.userFolder = folder_.path("");
-    related_.emplace(places, config_cache::h200(), variant_, nullptr);
+    neighbour_.treeClass = {15, 6, 3, 2, 0};
+    neighbour_.isDone = true;
+    neighbour_.entry.config = configOf(7);
+    related_.emplace(config_cache::Places{}, config_cache::h200(), variant_, nullptr);
   }
   Related of(const target::Target *target, bool isFromRelated) const {
-    return relatedTo(trees_, {untuned_, config::shippedPrices()[0], target, *related_}, isFromRelated);
+    return relatedTo(trees_, {neighbour_}, {untuned_, config::shippedPrices()[0], target, *related_},
+                     isFromRelated);
   }
 
-  const module_cache::TestFolder folder_;
   const TreesOfClass trees_{{14, 6, 3, 2, 0}, {}, 1};
+  ClassReport neighbour_;
   spec::Variant variant_ = test::ScalarKernel<4, 2, 16>::variant();
   std::vector<config::Config> untuned_{configOf(1), configOf(2)};
   std::optional<RelatedConfigs> related_;
 };
 
-TEST_F(RelatedToTest, WhatTreesGetUntunedIsTriedFirst) {
+TEST_F(RelatedToTest, WhatTreesGetUntunedIsTriedFirstAndNeighboursConfigsToo) {
   const Related related = of(nullptr, false);
   EXPECT_EQ(related.ofClass.size(), 2U);
-  EXPECT_TRUE(related.neighbours.empty()) << "a search finds them itself";
-  EXPECT_FALSE(related.isKnown);
-}
-
-TEST_F(RelatedToTest, NeighboursConfigsAreTriedWhereNothingIsSearched) {
-  const Related related = of(nullptr, true);
   ASSERT_EQ(related.neighbours.size(), 1U);
   EXPECT_EQ(related.neighbours[0].chunkTokens, 7);
+  EXPECT_FALSE(related.isKnown);
 }
 
 TEST_F(RelatedToTest, WhatOnlyLargeTreesAreWeighedWithIsNotTriedForAll) {
