@@ -443,7 +443,7 @@ def test_ranks_merge_by_nccl(by_id):
         for _ in range(3):
             peers.merge(*given, to=tuple(OnGpu(part) for part in merged[rank]), stream=0)
         peers.check()
-        with pytest.raises(deft.UsageError, match=rf"head_begin is 0 for 2 heads, but this rank's end was made for {rank} to {rank + 1}"):
+        with pytest.raises(deft.UsageError, match=rf"heads is 0 for 2 heads, but this rank's end was made for {rank} to {rank + 1}"):
             peers.merge(*given, heads=(0, 2), to=(OnGpu(np.empty((3, 2, 8), "float16")), OnGpu(np.empty((3, 2), "float32"))), stream=0)
         return peers
 
@@ -461,7 +461,7 @@ def test_wrong_ways_to_meet_are_named():
         ({"name": None, "id": b"short"}, "id must be 128 bytes, as make_id"),
         ({"name": "a", "transport": "pigeon"}, "transport is 'pigeon', it must be 'auto', 'mapped' or 'nccl'"),
         ({"name": None, "id": bytes(128), "transport": "mapped"}, "transport is mapped memory, and an id is for NCCL"),
-        ({"name": "a", "merged": (0, 2)}, "head_count is 2, not between 0 and 1"),
+        ({"name": "a", "merged": (0, 2)}, "is 2, not between 0 and 1"),
     ):
         with pytest.raises(deft.UsageError, match=said):
             deft.GpuPeers(count=2, rank=0, **sizes, **wrong)

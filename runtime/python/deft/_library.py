@@ -67,6 +67,8 @@ PYTHON_NAMES = {
     "deft_quantize_shape::to": "dtype",
     "deft_tune_options::budget_seconds": "budget",
     "deft_tune_options::is_fresh": "fresh",
+    "deft_gpu_peers_options::head_begin": "merged",
+    "deft_gpu_peers_options::head_count": "merged",
     "head_begin": "heads",
     "head_count": "heads",
 }
