@@ -83,7 +83,7 @@ public:
   }
 
   std::mt19937 &random() { return random_; }
-  static constexpr int places() { return kPlaces; }
+  static constexpr int places() { return kWholePages; }
 
   void add(TestItem made) {
     made.item.queryBegin = queries_;

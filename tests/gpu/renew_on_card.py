@@ -3,7 +3,7 @@
 
     tests/gpu/renew_on_card.py --deftc DEFTC --packages FOLDER --out FOLDER --seconds N [--workloads DIR]
 
---packages has kernel_rows.deftpkg (of tests/bench) and heads.deftpkg (of tests/gpu), built for the GPU's architecture;
+--packages has kernel_rows.deftpkg, latent_rows.deftpkg (of tests/bench) and heads.deftpkg (of tests/gpu), built for the GPU's architecture;
 share/deftc/configs lies beside the program as in an installation. On a card that ships its entries they are measured
 again; on another one, whose sibling does, what was found there is measured here (`deftc tune --from-related`). --out
 gets configs/DEVICE.json, journals to go on with by the same call, and log.txt (tests/gpu/tune_families). At the end it
@@ -34,9 +34,14 @@ ORDER = (
     ("heads", "h64_8_f16", "q64-kv8-d128-f16-p16nhd-plain"),
     ("heads", "h16_1_f16", "q16-kv1-d128-f16-p16nhd-plain"),
     ("heads", "h32_32_f16", "q32-kv32-d128-f16-p16nhd-plain"),
+    ("latent_rows", "latent_h16", "q16-kv1-d576k512-bf16-p64nhd-plain"),
+    ("latent_rows", "latent_h128", "q128-kv1-d576k512-bf16-p64nhd-plain"),
+    ("latent_rows", "latent_h64", "q64-kv1-d576k512-bf16-p64nhd-plain"),
+    ("latent_rows", "latent_h8", "q8-kv1-d576k512-bf16-p64nhd-plain"),
 )
 HOW = {"kernel_rows": {"FAMILIES": "rows", "TUNE_FLAGS": "--from-related --pages in-order", "SESSION": "rows"},
-       "heads": {"FAMILIES": "rows all", "TUNE_FLAGS": "--from-related", "SESSION": "families"}}
+       "heads": {"FAMILIES": "rows all", "TUNE_FLAGS": "--from-related", "SESSION": "families"},
+       "latent_rows": {"FAMILIES": "all", "TUNE_FLAGS": "--from-related", "SESSION": "families"}}
 # What an entry took on an H200, twice over: an attention that goes astray leaves the rest their time. On an H100
 # one took 1 to 9.
 SECONDS_OF_ENTRY = 2.0

@@ -140,7 +140,8 @@ template <class C> void checkRing() {
     for (const auto &[tile, bytes] :
          {std::pair(ring.keys(stage), keyBytes), std::pair(ring.values(stage), L::kValueTileBytes)}) {
       EXPECT_EQ(tile % L::kAlignment, 0u);
-      sections.push_back({tile, tile + bytes});
+      if (bytes > 0)
+        sections.push_back({tile, tile + bytes});
     }
   };
   for (int stage = 0; stage < C::kStages; ++stage) {
