@@ -17,7 +17,7 @@ class RenewOnCardTest(unittest.TestCase):
         self.assertEqual(set(shipped) - {signature for _, _, signature in renew_on_card.ORDER}, set())
 
     def test_attentions_of_the_order_are_in_their_specs(self):
-        specs = {"heads": ROOT / "tests" / "gpu" / "heads.deft", "kernel_rows": ROOT / "tests" / "bench" / "kernel_rows.deft"}
+        specs = {"heads": ROOT / "tests" / "gpu" / "heads.deft", **{name: ROOT / "tests" / "bench" / f"{name}.deft" for name in ("kernel_rows", "latent_rows")}}
         for package, name, _ in renew_on_card.ORDER:
             self.assertRegex(specs[package].read_text(encoding="utf-8"), rf"(?m)^attention {name}\b")
 
