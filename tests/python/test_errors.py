@@ -376,11 +376,11 @@ def test_fields_with_another_name_in_python_are_the_c_abis():
             assert name in dict(getattr(deft._abi, struct)._fields_)
 
 
-def test_options_are_those_of_release_0_2():
+def test_options_are_those_of_release_0_2_and_one_of_0_3():
     of_runs = {"out": None, "lse": None, "stream": None, "check_finite": False, "params": None, "return_lse": False}
     of_plans = {"partition": None, "chunk_tokens": None, "invariant": False, "runs_ahead": 0, "follows_lengths": False, "slack": 0}
     of_plans |= {"check_pages": False, "params": None}
-    of_trees = {**of_plans, "device": "cpu", "workers": 0, "check_places": False, "budget": None}
+    of_trees = {**of_plans, "device": "cpu", "workers": 0, "check_places": False, "budget": None} | {"list_overlap": 0}
     for function, options in (
         (deft.Attention.run, of_runs),
         (deft.Plan.run, of_runs),
