@@ -5,7 +5,7 @@
 #include "deft/sm90_latent/byte_rows.cuh"
 #include "deft/sm90_latent/copying_warp.cuh"
 
-/// The warpgroup that copies a cache of bytes. Warp w fills part w % 2 of each tile, for the tokens of half w
+/// The warpgroup that copies a cache of bytes. In each tile, warp w fills part w % 2 for the tokens of half w
 /// / 2. Part kOwn becomes free sooner, so its warps also fill the last block.
 namespace deft::sm90_latent {
 
