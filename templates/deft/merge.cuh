@@ -249,7 +249,7 @@ __device__ __forceinline__ void merge(const abi::MergeArgs &args, const Sinks &s
     else
       row.byWarp();
   }
-  ptx::awaitKernelBefore(); // always: later kernels rely on the end of both, even if no query was merged
+  ptx::awaitKernelBefore(); // later kernels rely on the end of both kernels, even if nothing was merged
 }
 
 } // namespace deft

@@ -60,7 +60,7 @@ public:
         const float rate = form.rate * Variant::kScale;
         capped_[r] = CappedScore(form.cap, rate);
         if constexpr (!kCapsLate)
-          capped_[r].keep([&](float x) { return qPos[r] < -1 ? 0.f : x; }); // the compiler cannot know: false
+          capped_[r].keep([&](float x) { return qPos[r] < -1 ? 0.f : x; }); // never, but unknown to compilers
         else if (r == 0)
           small_ = SmallScore(form.cap, rate);
         cap_[r] = form.cap;
