@@ -27,6 +27,6 @@ struct deft_params {
   /// In the format of kernels on the host; slots of arrays point into this value.
   deft::api::Result<std::vector<deft::abi::ParamSlot>> slots() const;
 
-  /// What the attention's mask shows with these values; a value that the host cannot read sets no bound.
+  /// The reach of the attention's mask with these values; a value that the host cannot read sets no bound.
   deft::plan::Reach reach() const;
 };

@@ -15,7 +15,7 @@
 #include <vector>
 
 /// The tensors of a call: given by the caller, checked, in the form for executors. An error names the wrong
-/// tensor, what it is, and what it must be.
+/// tensor, its actual properties and the required ones.
 namespace deft::api {
 
 /// Entries of a page table; -1: their number is unknown.

@@ -107,8 +107,8 @@ struct AttendArgs {
 /// Bytes in a line of AttendArgs::planLines and tableLines.
 constexpr int kLineBytes = 128;
 
-/// Lets a run in a replayed graph, of which the host knows nothing, detect that the plan on the device is
-/// older than the tree. In host memory that the device can read and write. The host's side is
+/// Lets a run in a replayed graph, which the host cannot see, detect that the plan on the device is older
+/// than the tree. In host memory that the device can read and write. The host's side is
 /// runtime/exec/cuda/PlanWatch.h.
 struct PlanWatch {
   unsigned long long treeGeneration; ///< of the current tree: the host stores it with every change

@@ -7,7 +7,7 @@
 /// draft form an interval. The plan orders its queries by their places as well.
 namespace deft::abi {
 
-struct Item; // of abi.h
+struct Item; // see abi.h
 struct Run;
 
 constexpr int kMostDrafts = 256; ///< of a request

@@ -9,8 +9,8 @@
 /// message for each rank with the heads that it merges. Another component sends the messages. A second launch
 /// merges the received ones. All three follow each other on one stream.
 ///
-/// A message ends with the number of its run. So a rank detects missing messages, even if the sender was told
-/// to stop waiting, and a captured launch has constant arguments.
+/// A message ends with the number of its run. So a rank detects missing messages, even if the sender has
+/// stopped waiting, and a captured launch has constant arguments.
 namespace deft {
 
 template <class Element> class SlicesExchange {

@@ -56,7 +56,7 @@ public:
   Result<void> open(const std::vector<config::Config> &configs);
   /// What the mask shows with the timed parameters.
   plan::Reach reach() const { return exec::reachOf(work_.variant, work_.params); }
-  /// Of the machine, once it is open.
+  /// The machine's driver, once the machine is open.
   const std::string &driver() const { return driver_; }
   Result<std::vector<double>> measure(const config_cache::Entry &entry, int tree,
                                       const std::vector<config::Config> &configs) {

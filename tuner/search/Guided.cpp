@@ -154,8 +154,8 @@ private:
     return false;
   }
 
-  /// The model's largest errors are between kinds of kernels and between partitions, of which there are few:
-  /// the best point of each is measured first, if it is promising.
+  /// The model's largest errors are between kinds of kernels and between partitions. There are few of both,
+  /// so the best point of each is measured first, if it is promising.
   void chooseProbes() {
     hasProbes_ = true;
     std::map<int, const PooledPoint *> ofShape, ofPartition;

@@ -4,17 +4,17 @@
 //     SessionTrees      the trees by class (ClassTrees); Shard: those of this process
 //     Journal           all that was measured, to resume from; SessionHead: which session it is
 //     EntryFile         the file of configs that results go to
-//     ChildProcesses    one that measures, and CompilePool, which WarmUp gives work before the first class
+//     ChildProcesses    one that measures, and CompilePool; WarmUp gives it work before the first class
 //     Turns             the classes in turn, each with a share of the budget (TuneClasses, TimeShare)
 //       tuneClass()     a class: search, final and confirmation, within its time (ClassClock)
 //         Search        races batch after batch, and keeps SearchScores (ClassSearch)
 //           BatchChooser    the next batch: the journal's, else Related configs, else a strategy's
-//           Race            a batch beside the untuned choice, round by round
+//           Race            a batch against the untuned choice, round by round
 //           CandidateTimer  one measurement, by the journal or by a child (SideBySide)
 //         Confirmation  a last race of Finalists, then the Verdict of a ClassJudge (TuneClass)
 //
-// ClassProgress tells a listener how far a class is. DoneEvent is its result in the journal. Recording is a
-// space that was measured as a whole. MergeShards joins the journals of several processes.
+// ClassProgress reports a class's progress to a listener. DoneEvent is its result in the journal. Recording
+// is a space that was measured as a whole. MergeShards joins the journals of several processes.
 #include "tuner/session/Tune.h"
 
 #include "runtime/config_cache/PriceFiles.h"
