@@ -10,15 +10,15 @@
 
 namespace deft::api {
 
-/// What a rank of a group compares with the others.
+/// The data that a rank of a group compares with the others.
 struct RanksAgreement {
   peers::Agreement hashes;
   std::string kind;             ///< "page" or "node"
-  std::span<const int> holders; ///< of these, in the caller's tree
+  std::span<const int> holders; ///< of pages or nodes, in the caller's tree
 };
 
 Result<peers::Agreement> hashesOf(const deft_agreement *given);
-/// An error where the tree is that of another rank.
+/// An error if the tree belongs to another rank.
 Result<RanksAgreement> agreementOf(const deft_agreement *given, int count, int rank);
 
 } // namespace deft::api

@@ -13,7 +13,7 @@ namespace deft::api {
 
 struct Attention {
   program::Program program;
-  support::Result<exec::CpuKernel> cpuKernel; ///< an error only of a package, which may be meant for GPUs
+  support::Result<exec::CpuKernel> cpuKernel; ///< an error only for a package, which may be for GPUs
   std::shared_ptr<ConfigCaches> configs =
       std::make_shared<ConfigCaches>(program.variant().select.has_value());
   spec::VisibleBounds bounds = spec::visibleBounds(program.variant()); ///< of the mask
@@ -23,7 +23,7 @@ struct Attention {
 
 } // namespace deft::api
 
-/// Parameters, kernels and plans share what it is of, and outlive it.
+/// Parameters, kernels and plans share `of`, and outlive this handle.
 struct deft_attention {
   std::shared_ptr<const deft::api::Attention> of;
 

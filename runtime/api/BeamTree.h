@@ -28,7 +28,7 @@ struct deft_beam_tree {
   std::vector<std::int32_t> takePages(std::size_t most);
 
 private:
-  /// What is known of the step, as page ids and slots of the cache.
+  /// Stores the step's data as page ids and slots of the cache.
   void noteStep();
 
   deft::tree::BeamTree beams_;

@@ -7,10 +7,10 @@
 
 namespace deft::api {
 
-/// Of q, k, v and out: what their last dimension is called in the spec.
+/// For q, k, v and out: the name of their last dimension in the spec.
 const char *dimNameOf(const spec::Variant &variant, std::string_view tensor);
 
-/// K and V, where the run reads them, and where their tokens lie.
+/// Checks K and V, if the run reads them, and their layouts.
 Result<void> checkCaches(const TensorCheck &check, const spec::Variant &variant, int tableTokens,
                          const deft_inputs &inputs, bool isGpu, RunTensors &tensors, Memory &memory);
 

@@ -12,17 +12,17 @@
 #include <variant>
 #include <vector>
 
-/// What every function of <deft/deft.h> goes through: no exception passes, no null handle is followed, and
-/// the calling thread keeps what went wrong.
+/// Every function of <deft/deft.h> uses these: no exception escapes, no null handle is dereferenced, and the
+/// calling thread stores the error.
 namespace deft::api {
 
-/// What a call finds wrong: an error of the inside, and the argument that it is about.
+/// An error of a call: one from the library's inside, and the argument that it concerns.
 struct Error {
   support::ErrorCode code = support::ErrorCode::Internal;
-  std::string message;    ///< follows the name of the field where there is one
-  std::string hint;       ///< what to do about it; may be empty
+  std::string message;    ///< follows the name of the field, if there is one
+  std::string hint;       ///< how to fix it; may be empty
   std::string field = {}; ///< of the call or of a struct: "q", "deft_plan_options::workers"; may be empty
-  bool isNull = false;    ///< an argument is missing: in C the message names the call
+  bool isNull = false;    ///< an argument is missing: in C, the message names the call
 
   Error() = default;
   Error(support::Error error)
@@ -31,7 +31,7 @@ struct Error {
       : code(of), message(std::move(text)), hint(std::move(toDo)), field(std::move(about)) {}
 };
 
-/// A value or an Error, made of what the inside gives.
+/// A value or an Error, made from the results of internal functions.
 template <typename T> class [[nodiscard]] Result {
 public:
   Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}
@@ -71,46 +71,46 @@ private:
   std::variant<std::monostate, Error> state_;
 };
 
-/// A call that is wrong, in no single argument.
+/// An error of a call that concerns no single argument.
 inline Error usage(std::string message, std::string hint = "") {
   return {support::ErrorCode::Usage, std::move(message), std::move(hint)};
 }
 
 /// A wrong argument, or a wrong field of a struct. `detail` follows its name: "is 2000, not between 0 and
-/// 1024". Each language writes the name as it has it, so neither `detail` nor `hint` names anything of an
+/// 1024". Each language writes the name in its own way, so `detail` and `hint` must not contain names of an
 /// API.
 inline Error wrong(std::string field, std::string detail, std::string hint = "") {
   return {support::ErrorCode::Usage, std::move(detail), std::move(hint), std::move(field)};
 }
 
-/// An argument that is missing.
+/// A missing argument.
 inline Error missing(const char *name) {
   Error error = wrong(name, "is null");
   error.isNull = true;
   return error;
 }
 
-/// Keeps the error, of a call of this name, for the calling thread and gives its code.
+/// Stores the error of a call of this name for the calling thread and returns its code.
 deft_status fail(const Error &error, const char *function = "") noexcept;
-/// Makes an error of the exception that is being handled, keeps it for the calling thread and gives its code.
+/// Turns the current exception into an error, stores it for the calling thread and returns its code.
 deft_status failOfException() noexcept;
 
-/// An argument that may not be null.
+/// An argument that must not be null.
 struct Pointer {
   const char *name;
   const void *value;
 };
 Result<void> checkPointers(std::initializer_list<Pointer> pointers);
 
-/// An array of so many values.
+/// Checks an array of `count` values.
 inline Result<void> checkArray(const char *name, const void *values, std::size_t count) {
   return values || count == 0 ? Result<void>() : missing(name);
 }
 
-/// The name of the function that calls the one with this default.
+/// The name of the function that calls the function with this default.
 #define DEFT_CALLER const char *function = __builtin_FUNCTION()
 
-/// A function that gives a status. `body` gives a Result<void>.
+/// A function that returns a status. `body` returns a Result<void>.
 template <typename Body>
 deft_status call(std::initializer_list<Pointer> needed, Body &&body, DEFT_CALLER) noexcept {
   try {
@@ -123,13 +123,13 @@ deft_status call(std::initializer_list<Pointer> needed, Body &&body, DEFT_CALLER
   }
 }
 
-/// What a call hands over through a pointer of its caller is null until it is made.
+/// Output pointers of a call are null until it succeeds.
 template <typename T> void clear(T **to) noexcept {
   if (to)
     *to = nullptr;
 }
 
-/// A function that makes a handle; `body` gives a Result of a unique_ptr. After an error the handle is null.
+/// A function that makes a handle; `body` returns a Result of a unique_ptr. The handle is null after errors.
 template <typename Handle, typename Body>
 deft_status make(std::initializer_list<Pointer> needed, Handle **made, Body &&body, DEFT_CALLER) noexcept {
   clear(made);
@@ -145,7 +145,7 @@ deft_status make(std::initializer_list<Pointer> needed, Handle **made, Body &&bo
   return call(needed, makes, function);
 }
 
-/// A function that makes a text; `body` gives a Result of a string. After an error the text is null.
+/// A function that makes a text; `body` returns a Result of a string. After an error the text is null.
 template <typename Body>
 deft_status giveText(std::initializer_list<Pointer> needed, char **text, Body &&body, DEFT_CALLER) noexcept {
   clear(text);
@@ -159,7 +159,7 @@ deft_status giveText(std::initializer_list<Pointer> needed, char **text, Body &&
   return call(needed, makes, function);
 }
 
-/// A function that gives a value of its handle, and `otherwise` where the handle is null.
+/// A function that returns a value of its handle, or `otherwise` if the handle is null.
 template <typename Value, typename Body>
 Value ask(Pointer handle, Value otherwise, Body &&body, DEFT_CALLER) noexcept {
   Value value = otherwise;
@@ -171,7 +171,7 @@ Value ask(Pointer handle, Value otherwise, Body &&body, DEFT_CALLER) noexcept {
   return value;
 }
 
-/// Hands a result on, of the inside or of the API. A caller who does not want it passes null.
+/// Passes on a result, internal or of the API. `to` may be null if the caller does not need it.
 template <typename Given, typename To> Result<void> give(const Given &result, To *to) {
   if (!result)
     return result.error();
@@ -180,8 +180,8 @@ template <typename Given, typename To> Result<void> give(const Given &result, To
   return {};
 }
 
-/// An array of a C struct for each value, made by `convert`, for the caller. Memory that is not null, also
-/// for no values.
+/// Makes an array for the caller, with a C struct for each value from `convert`. The memory is not null, even
+/// without values.
 template <typename From, typename To, typename Convert>
 void giveArray(const std::vector<From> &values, To **to, std::size_t *count, Convert &&convert) {
   Made<To> array(values.size());
@@ -199,7 +199,7 @@ Result<void> giveArray(const support::Result<std::vector<From>> &values, To **to
   return {};
 }
 
-/// A text that a caller may leave out.
+/// A text that a caller may omit.
 inline std::string textOr(const char *text, const char *otherwise) { return text ? text : otherwise; }
 
 } // namespace deft::api

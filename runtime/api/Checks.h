@@ -3,10 +3,10 @@
 #include "runtime/api/Call.h"
 #include "runtime/exec/cpu/Processors.h"
 
-/// Values that a caller's type can hold and that mean nothing.
+/// Checks for values that fit a caller's type but are meaningless.
 namespace deft::api {
 
-/// As a spec's `page_size`.
+/// The limit of a spec's `page_size`.
 inline constexpr int kLargestPage = 1 << 20;
 
 inline Result<void> checkRange(const std::string &field, long long value, long long least, long long most,

@@ -9,8 +9,8 @@
 
 namespace deft::api {
 
-/// Tuned configs for one attention, read once for each device: a plan is made every step, and files are slow.
-/// Any thread may call.
+/// Tuned configs for one attention, read once for each device: a plan is made in every step, and files are
+/// slow. Any thread may call this.
 class ConfigCaches {
 public:
   explicit ConfigCaches(bool hasSparse) : hasSparse_(hasSparse) {}
@@ -24,7 +24,7 @@ public:
     return cache;
   }
 
-  /// Of this machine's processor with so many threads.
+  /// For this machine's processor with `threads` threads.
   std::shared_ptr<const config_cache::ConfigCache> ofCpu(int threads) {
     config_cache::DeviceKey key;
     {
@@ -38,9 +38,9 @@ public:
   }
 
 private:
-  bool hasSparse_; ///< it selects
+  bool hasSparse_; ///< the attention selects
   std::mutex mutex_;
-  config_cache::DeviceKey cpu_; ///< its name is read out of a file
+  config_cache::DeviceKey cpu_; ///< the name is read from a file
   std::map<std::string, std::shared_ptr<const config_cache::ConfigCache>> caches_;
 };
 

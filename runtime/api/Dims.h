@@ -7,7 +7,7 @@
 
 namespace deft::api {
 
-/// One value for each dimension of a tensor: a run looks at several tensors, and asks for no memory.
+/// One value for each dimension of a tensor: a run checks several tensors without allocating memory.
 template <typename T> class Dims {
 public:
   static constexpr std::size_t kMost = 4;

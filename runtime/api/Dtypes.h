@@ -7,16 +7,16 @@
 #include <optional>
 #include <string>
 
-/// Types of elements, as C programs name them.
+/// Types of elements, with their names in C.
 namespace deft::api {
 
 deft_dtype dtypeOf(spec::DType dtype);
-/// None: it is of no tensor of an attention.
+/// None: no tensor of an attention has this type.
 std::optional<spec::DType> dtypeFrom(deft_dtype dtype);
-/// "float16 or bfloat16": those of so many bytes.
+/// "float16 or bfloat16": the types of `bytes` bytes.
 std::string dtypeNames(int bytes);
 
-/// "bfloat16"; of a type that DLPack knows and nothing here takes: "int of 64 bits".
+/// "bfloat16"; for a type that DLPack has but this library does not accept: "int of 64 bits".
 std::string dtypeName(deft_dtype dtype);
 
 } // namespace deft::api

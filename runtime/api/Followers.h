@@ -9,20 +9,20 @@
 
 namespace deft::api {
 
-/// An array of C; none where the pointer is null.
+/// An array from C; empty if the pointer is null.
 template <typename T> std::span<const T> spanOf(const T *values, std::size_t count) {
   return values ? std::span(values, count) : std::span<const T>();
 }
 
-/// One call's plans, which follow the step that it takes.
+/// The plans in a call that follow the step of the call.
 class Followers {
 public:
   static Result<Followers> of(deft_followers *given);
 
-  /// After a part of the call: whether the step is taken. Written before each part, so that it is true also
-  /// where memory runs out in the middle of one.
+  /// Writes, after each part of the call, whether the step is taken. It is written before each part as well,
+  /// so that it is correct even if memory runs out during one.
   Result<void> note(bool isTaken);
-  /// Brings the plans to the tree as it is now.
+  /// Updates the plans to the current tree.
   Result<void> follow(const deft_tree &tree);
 
 private:
@@ -32,7 +32,7 @@ private:
   deft_followers known_;
 };
 
-/// A step of what changes the tree, `take`, and of plans of the tree.
+/// Takes a step that changes the tree (`take`), then updates plans of the tree.
 template <typename Take> Result<void> takeStep(const deft_tree &tree, deft_followers *given, Take &&take) {
   auto followers = Followers::of(given);
   if (!followers)

@@ -21,11 +21,11 @@ struct deft_gpu_attention {
   deft_gpu gpu;
   deft_attention attention;
   std::shared_ptr<const deft::exec::CudaKernels> kernels;
-  /// An error: one has no value, so nothing runs.
+  /// An error: a parameter has no value, so nothing runs.
   deft::api::Result<std::shared_ptr<const deft::exec::CudaParams>> params;
   deft::plan::Reach reach; ///< of the mask, with these parameters
-  /// Those of the parameters as the host knows them, for captured steps: arrays over tokens and queries left
-  /// out.
+  /// The parameters' values on the host, for captured steps; without arrays over tokens and
+  /// queries.
   std::shared_ptr<const std::vector<deft::exec::ParamValue>> values = nullptr;
 
   const deft::spec::Variant &variant() const { return attention.variant(); }
@@ -35,7 +35,7 @@ namespace deft::api {
 
 inline device::cu::Stream streamOf(deft_gpu_stream stream) { return static_cast<device::cu::Stream>(stream); }
 
-/// Those of plans on GPUs, checked, for an attention. Null: all default.
+/// Options of plans on GPUs, checked for an attention. Null: all defaults.
 struct GpuPlanOptions {
   deft_plan_options plan = {};
   deft_gpu_plan_options own = {};
@@ -45,11 +45,11 @@ struct GpuPlanOptions {
 };
 Result<GpuPlanOptions> gpuPlanOptionsOf(const deft_gpu_plan_options *given, const spec::Variant &variant);
 
-/// For plans of so many phases: a query may be merged, of all partials that there are.
+/// For plans with `phases` phases: a query may be merged from all existing partials.
 exec::PlanRoom roomOf(const deft_gpu_room &room, std::size_t phases);
 
-/// What a tree is planned as that does not fit the room of a captured graph otherwise: deft_gpu_room_for()
-/// has room for it, whatever the tree is.
+/// How to plan a tree that otherwise does not fit the room of a captured graph: deft_gpu_room_for() has room
+/// for this plan of any tree.
 constexpr plan::Choice kPlanOfLeastRoom{spec::Partition::Union, /*chunkTokens=*/0};
 
 } // namespace deft::api

@@ -8,8 +8,8 @@
 /// Captured steps of plans on GPUs.
 namespace deft::api {
 
-/// A run that is about to be put on the stream. Made where the plan is captured; nothing of it reaches the
-/// run.
+/// A run that is about to be put on the stream. Create it if the plan is captured; its errors do not affect
+/// the run.
 class GpuRunCapture {
 public:
   GpuRunCapture(deft_gpu_plan &plan, const deft_gpu_attention &attention, const RunTensors &tensors,
@@ -18,7 +18,7 @@ public:
   GpuRunCapture(const GpuRunCapture &) = delete;
   GpuRunCapture &operator=(const GpuRunCapture &) = delete;
 
-  /// The run is on the stream. Waits for it where the device is to be read.
+  /// The run is on the stream. Waits for it if memory of the device must be read.
   void finish() noexcept;
 
 private:
@@ -33,10 +33,10 @@ private:
   device::cu::Event begin_ = nullptr, end_ = nullptr; ///< around the run
 };
 
-/// The plan was uploaded: a step of a graph, where one has captured it. Never fails.
+/// Called after an upload of the plan; it is a step of a graph if one has captured it. Never fails.
 void captureUpload(deft_gpu_plan &plan, deft_gpu_stream stream) noexcept;
 
-/// Writes the step now, as the device has it; waits for the stream.
+/// Writes the current step from the device; waits for the stream.
 Result<void> captureReplay(deft_gpu_plan &plan, deft_gpu_stream stream);
 
 /// Puts the plan on the stream.

@@ -9,13 +9,13 @@
 #include <optional>
 
 struct deft_gpu_plan {
-  deft_gpu_attention attention; ///< that it was made for: keeps the device and the kernels' config
+  deft_gpu_attention attention; ///< of this plan: keeps the device and the kernels' config
   deft::api::Plan host;
   std::unique_ptr<deft::exec::CudaPlan> device;
-  std::shared_ptr<deft::api::TreeStamp> followed; ///< by device->watch()
-  deft::plan::Choice taken;                       ///< how the plan was cut that was taken last
-  bool checksPages = false;                       ///< runs are to say how many the cache has
-  bool isReserved = false;                        ///< the room is that of reserve(), at least
+  std::shared_ptr<deft::api::TreeStamp> followed; ///< with device->watch()
+  deft::plan::Choice taken;                       ///< how the last plan was divided
+  bool checksPages = false;                       ///< runs must state the number of pages in the cache
+  bool isReserved = false;                        ///< the room is at least that of reserve()
   std::optional<deft::exec::GrowthRules> growth;
 
   deft_gpu_plan(const deft_gpu_attention &of, std::unique_ptr<deft::exec::CudaPlan> on)
@@ -26,7 +26,7 @@ struct deft_gpu_plan {
 
   deft::api::RunPlace place() const { return {.isGpu = true, .gpu = attention.gpu.index()}; }
 
-  /// The host's plan is the tree's; the device's is to become it.
+  /// The host's plan is up to date with the tree; updates the device's plan.
   deft::api::Result<void> take();
   deft::api::Result<deft_advanced> advance(const deft_tree &tree);
   deft::api::Result<void> reserve(const deft_gpu_room &given);
@@ -38,7 +38,7 @@ private:
       followed->unfollow(device->watch()->treeGeneration().get());
     followed = nullptr;
   }
-  /// The first drafts bring their tables: where room was reserved, for as many as it has.
+  /// Makes the tables for the first drafts: if room was reserved, for as many drafts as it allows.
   deft::api::Result<void> makeDraftTables();
 };
 

@@ -6,7 +6,7 @@
 
 namespace deft::api {
 
-/// With the widest phase alone: a row's sums then run in the same order whatever other rows there are.
+/// Keeps only the widest phase: the order of a row's sums is then independent of other rows.
 inline config::Config withWidestPhase(config::Config config) {
   const auto isNarrower = [](const config::PhaseConfig &a, const config::PhaseConfig &b) {
     return a.tileQ < b.tileQ;

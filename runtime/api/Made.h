@@ -7,15 +7,15 @@
 #include <string_view>
 #include <type_traits>
 
-/// Memory that a call makes for its caller.
+/// Memory that a call allocates for its caller.
 namespace deft::api {
 
-/// A piece of memory, and the others that go with it when deft_free takes it back: a struct's texts.
+/// A piece of memory, and the pieces that deft_free frees with it: a struct's texts.
 struct alignas(std::max_align_t) PieceHead {
   PieceHead *next = nullptr;
 };
 
-/// What deft_free does: the piece whose memory this is, and those behind it.
+/// Implements deft_free: frees the piece with this memory, and the following ones.
 inline void giveBack(void *memory) noexcept {
   for (PieceHead *piece = memory ? static_cast<PieceHead *>(memory) - 1 : nullptr; piece;) {
     PieceHead *const next = piece->next;
@@ -24,7 +24,7 @@ inline void giveBack(void *memory) noexcept {
   }
 }
 
-/// Makes a value for the caller with all that it points to. Nothing is left behind where it is not released.
+/// Makes a value for the caller with everything that it points to. Frees it all if it is not released.
 template <typename T> class Made {
 public:
   explicit Made(std::size_t count = 1) : value_(static_cast<T *>(piece(count * sizeof(T)))) {}
@@ -35,14 +35,14 @@ public:
   T &operator[](std::size_t index) { return value_[index]; }
   T *operator->() { return value_; }
 
-  /// The caller's from now on.
+  /// Passes the value to the caller.
   T *release() {
     T *const value = value_;
     value_ = nullptr;
     return value;
   }
 
-  /// Room for others that go with it; zeros.
+  /// Adds memory that is freed along with the value; zeros.
   template <typename Other> Other *add(std::size_t count = 1) {
     static_assert(std::is_trivial_v<Other>);
     void *const memory = piece(count * sizeof(Other));

@@ -2,20 +2,20 @@
 
 #include "runtime/api/Dims.h"
 
-/// Whether two tensors have memory in common.
+/// Whether two tensors share memory.
 namespace deft::api {
 
-/// Where the elements of a tensor lie.
+/// The memory of a tensor's elements.
 struct Extent {
-  std::uintptr_t begin = 0; ///< of the element at the origin; 0: there is no tensor
+  std::uintptr_t begin = 0; ///< of the element at the origin; 0: no tensor
   std::int64_t elementBytes = 0;
   Sizes shape;
-  Sizes strides; ///< in elements, none less than 0
+  Sizes strides; ///< in elements, never negative
 };
 
-/// Of the memory of one device. Exact: tensors that are interleaved, such as heads of one row, have none in
-/// common. Quick where all of one lies before the other. (Strides of which no two divide each other could
-/// take for ever; of those that take long it is true.)
+/// For tensors on the same device. Exact: interleaved tensors, such as heads of one row, do not overlap. Fast
+/// if one lies entirely before the other. (Strides that do not divide each other could take very long; the
+/// search is then cut off, and the result is true.)
 bool overlap(const Extent &a, const Extent &b);
 
 } // namespace deft::api

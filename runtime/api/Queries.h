@@ -8,10 +8,10 @@
 #include <optional>
 #include <vector>
 
-/// Positions and queries as callers give them.
+/// Positions and queries in the form of the API.
 namespace deft::api {
 
-/// How many of a node's tokens; none: all.
+/// The number of a node's tokens; none: all.
 inline std::optional<int> positionOf(int32_t position) {
   return position == DEFT_WHOLE ? std::nullopt : std::optional<int>(position);
 }

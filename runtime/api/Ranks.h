@@ -10,10 +10,10 @@
 
 namespace deft::api {
 
-/// A caller's ranks.
+/// The ranks from a caller.
 Result<tree::Ranks> ranksOf(const deft_ranks *given);
 
-/// Why results over a part of the tokens do not make the attention over all of them; empty: they do.
+/// Why results over parts of the tokens cannot be merged into the whole attention; empty: they can.
 std::string whyNotOverRanks(const spec::Variant &variant);
 
 } // namespace deft::api

@@ -2,7 +2,7 @@
 
 namespace deft::api {
 
-/// Whose memory a call takes.
+/// The memory that a call uses.
 struct RunPlace {
   bool isGpu = false;
   int gpu = 0;

@@ -14,11 +14,11 @@
 #include <optional>
 #include <vector>
 
-/// The tensors of a call: what a caller hands over, checked, as executors take it. An error names the tensor
-/// that is wrong, what it is and what it must be.
+/// The tensors of a call: given by the caller, checked, in the form for executors. An error names the wrong
+/// tensor, its actual properties and the required ones.
 namespace deft::api {
 
-/// Entries of a page table; of how many nobody says: -1.
+/// Entries of a page table; -1: their number is unknown.
 struct PageEntries {
   const int *entries = nullptr;
   std::int64_t count = 0;
@@ -26,31 +26,31 @@ struct PageEntries {
 
 struct RunTensors {
   const void *q = nullptr, *k = nullptr;
-  const void *v = nullptr; ///< of a latent cache: K's columns behind V's; null: they lie behind these in k
+  const void *v = nullptr; ///< of a latent cache: K's columns after V's; null: they follow these in k
   exec::CacheLayouts cache;
   PageEntries pageTable;
-  exec::GivenLists lists;                 ///< without slots: a caller gives none
-  std::optional<std::int64_t> cachePages; ///< of a contiguous cache tokens; none: nobody says it
+  exec::GivenLists lists;                 ///< without slots: the caller gives none
+  std::optional<std::int64_t> cachePages; ///< of a contiguous cache the tokens; none: unknown
   std::int64_t qStride = 0, outStride = 0;
   void *out = nullptr;
   float *lse = nullptr;
-  deft_inputs asked = {}; ///< what the caller asks of the run beside its tensors
+  deft_inputs asked = {}; ///< the caller's settings for the run, apart from tensors
 };
 
-/// Those of a run, as far as they can be seen from the host.
+/// Checks the tensors of a run, as far as the host can see them.
 Result<RunTensors> checkTensors(const spec::Variant &variant, const Plan &plan, const RunPlace &place,
                                 const deft_inputs *inputs, const deft_outputs *outputs);
 
-/// Whether there are lists of a caller where a run reads such, and nowhere else.
+/// Checks that a caller's lists are given if and only if the run reads such lists.
 Result<void> checkGivenLists(const spec::Variant &variant, const RunTensors &tensors, bool isSparse);
 
-/// How long requests are, for a plan that follows them: an int32 for each query.
+/// The lengths of requests for a plan that follows them: an int32 for each query.
 Result<const int *> checkLengths(const deft_tensor *lengths, int queries, const RunPlace &place);
 
-/// Which drafts see which. What it says of the batch the plan itself checks.
+/// Which drafts see which. The plan itself checks the mask against its batch.
 Result<DraftMask> checkMask(const deft_draft_mask *mask, const RunPlace &place);
 
-/// States that are to become one (<deft/c/merge_states.h>).
+/// States to merge (<deft/c/merge_states.h>).
 struct StateTensors {
   struct State {
     void *out = nullptr;
@@ -63,17 +63,17 @@ struct StateTensors {
   int heads = 0, dim = 0;
 };
 
-/// The type of the states' `out`, as the first one says it.
+/// The type of the states' `out`, from the first one.
 Result<deft_dtype> stateDtype(const deft_state *states, std::size_t count);
 
-/// An error where states may not be of this type.
+/// An error if states must not have this type.
 Result<exec::StateType> stateTypeOf(deft_dtype dtype);
 
-/// All of one shape and of this type.
+/// Checks that all have one shape and this type.
 Result<StateTensors> checkStates(const deft_state *states, std::size_t count, const deft_state *to,
                                  deft_dtype dtype, const RunPlace &place);
 
-/// Of the rows that a rank gives, those of some heads, and where they go.
+/// Selects some heads from the rows of a rank, and checks their destination.
 Result<void> checkMergedHeads(const StateTensors &given, int headBegin, int headCount,
                               const StateTensors &wanted);
 

@@ -16,7 +16,7 @@ struct deft_selection {
   deft::exec::Selection chosen;
   deft::plan::Paths paths; ///< of the plan that selected
 
-  std::shared_ptr<deft::api::TreeStamp> stamp; ///< of the tree that the lists are of; null: there are none
-  std::uint64_t generation = 0;                ///< that the stamp had
-  std::shared_ptr<const std::atomic<bool>> isRedrafted; ///< of the plan that selected, beside the stamp
+  std::shared_ptr<deft::api::TreeStamp> stamp;          ///< of the lists' tree; null: there are no lists
+  std::uint64_t generation = 0;                         ///< of the stamp
+  std::shared_ptr<const std::atomic<bool>> isRedrafted; ///< of the plan that selected, besides the stamp
 };

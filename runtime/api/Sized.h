@@ -6,16 +6,16 @@
 #include <cstring>
 #include <type_traits>
 
-/// Structs that begin with their size, which grow at their end from version to version.
+/// Structs that start with their size and grow at their end from version to version.
 namespace deft::api {
 
-/// An error where `size` is no size that such a struct has in any version. `type` is its name.
+/// An error if no version of the struct has the size `size`. `type` is its name.
 Result<void> checkSize(const char *type, std::size_t size);
-/// An error where a caller's newer struct asks for something that this library does not know.
+/// An error if a caller's newer struct uses a field that this library does not know.
 Result<void> checkUnknown(const char *type, const void *given, std::size_t size, std::size_t known);
 
-/// A caller's struct as this library knows it: what the caller's version does not have is 0, as all of it is
-/// where there is none.
+/// A caller's struct in this library's version. Fields that the caller's version lacks are 0; without a
+/// struct, all of them are.
 template <typename T> Result<T> readSized(const char *type, const T *given) {
   static_assert(std::is_trivial_v<T> && offsetof(T, size) == 0);
   T known{};
@@ -33,7 +33,7 @@ template <typename T> Result<T> readSized(const char *type, const T *given) {
   return known;
 }
 
-/// Fills as much of the caller's struct as both know; the rest becomes 0.
+/// Fills the fields of the caller's struct that both versions have; the rest becomes 0.
 template <typename T> Result<void> writeSized(const char *type, T value, T *to) {
   static_assert(std::is_trivial_v<T> && offsetof(T, size) == 0);
   if (auto checked = checkSize(type, to->size); !checked)

@@ -14,10 +14,10 @@
 #include <string>
 #include <utility>
 
-/// One tensor of a caller, and where tensors may lie beside each other.
+/// Checks a caller's tensors, and that they do not overlap.
 namespace deft::api {
 
-/// A dimension that a tensor must have; of size -1: any.
+/// A required dimension of a tensor; size -1: any.
 struct Dimension {
   const char *name = "";
   std::int64_t size = 0;
@@ -25,15 +25,15 @@ struct Dimension {
 using Dimensions = Dims<Dimension>;
 
 constexpr std::int64_t kAny = -1;
-/// A tensor's own first dimension may be of this size, where nobody says how many entries there are.
+/// A tensor's first dimension may have this size if the number of entries is unknown.
 constexpr std::int64_t kUnsaid = -1;
 
-/// A tensor that is as it must be.
+/// A tensor that passed the checks.
 struct Checked {
   void *data = nullptr;
   std::int64_t elementBytes = 0;
   Sizes shape;
-  Sizes strides; ///< of dimensions with one element: as if it were packed
+  Sizes strides; ///< of dimensions with one element: as in a packed tensor
 
   std::optional<std::int64_t> count() const {
     return shape[0] == kUnsaid ? std::nullopt : std::optional(shape[0]);
@@ -43,7 +43,7 @@ struct Checked {
 /// "[2, 32, 128]"
 std::string listText(const Sizes &values);
 
-/// Looks at tensors. `taker` names for errors who takes them.
+/// Checks tensors. In errors, `taker` names their user.
 class TensorCheck {
 public:
   TensorCheck(const RunPlace &place, std::string taker) : place_(place), taker_(std::move(taker)) {}
@@ -51,11 +51,11 @@ public:
   /// `of` follows the name: " of state 1".
   Result<Checked> check(const char *name, const deft_tensor *given, deft_dtype dtype,
                         const Dimensions &dimensions, const std::string &of = "") const;
-  /// As check() does, and that the elements lie side by side.
+  /// Like check(); the elements must also be contiguous.
   Result<Checked> checkPacked(const char *name, const deft_tensor *given, deft_dtype dtype,
                               const Dimensions &dimensions, const std::string &of = "") const;
-  /// As check() does, and that the elements of each entry of the first dimension lie side by side; such rows
-  /// may be any distance apart that keeps them from overlapping.
+  /// Like check(); the elements of each entry of the first dimension must also be contiguous. Such rows may
+  /// have any distance that avoids overlaps.
   Result<Checked> checkRows(const char *name, const deft_tensor *given, deft_dtype dtype,
                             const Dimensions &dimensions) const;
 
@@ -64,7 +64,7 @@ private:
   std::string taker_;
 };
 
-/// What is read and written at once has to lie apart.
+/// Memory that is read and written at the same time must not overlap.
 class Memory {
 public:
   void reads(const char *name, const Checked &tensor) { add(name, tensor, false); }
@@ -78,7 +78,7 @@ private:
     bool isWritten = false;
     Extent extent;
   };
-  class List { // of the seven tensors that a run has at most
+  class List { // of at most seven tensors of a run
   public:
     void push(const Named &named) { values_[count_++] = named; }
     std::size_t size() const { return count_; }
@@ -89,7 +89,7 @@ private:
     std::size_t count_ = 0;
   };
 
-  /// The reach of a tensor with an unknown number of entries is unknown.
+  /// If the number of entries is unknown, the end of the tensor is unknown as well.
   void add(const char *name, const Checked &tensor, bool isWritten);
 
   List tensors_;

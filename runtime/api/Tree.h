@@ -15,8 +15,8 @@
 
 namespace deft::api {
 
-/// What plans remember of the tree they were made for: who it is, and its generation. Apart from the tree, so
-/// that a plan may outlive it; atomic, so that a run on another thread may look while the tree is changed.
+/// A plan's record of its tree: the identity and the generation. Separate from the tree, so that a plan may
+/// outlive it; atomic, so that a run on another thread may read it while the tree changes.
 class TreeStamp {
 public:
   using Word = std::atomic<std::uint64_t>;
@@ -25,14 +25,14 @@ public:
 
   void set(std::uint64_t generation) {
     generation_.store(generation);
-    if (followerCount_.load() == 0) // either this sees a follower, or it sees the generation
+    if (followerCount_.load() == 0) // either this sees a follower, or the follower sees the generation
       return;
     const std::lock_guard lock(mutex_);
     for (const std::shared_ptr<Word> &word : followers_)
       word->store(generation);
   }
 
-  /// From now on the word has the generation, too: for those who cannot ask, as a kernel.
+  /// From now on, also writes the generation to the word: for followers that cannot ask, like a kernel.
   void follow(const std::shared_ptr<Word> &word) {
     const std::lock_guard lock(mutex_);
     followers_.push_back(word);
@@ -53,14 +53,14 @@ private:
   std::vector<std::shared_ptr<Word>> followers_;
 };
 
-/// The tree that beams are, made when somebody looks: plans of most steps do not.
+/// The tree of beams, made on demand: in most steps, plans do not need it.
 class TreeOfBeams {
 public:
   explicit TreeOfBeams(const tree::BeamTree &of) : beams(of) {}
 
   const tree::BeamTree &beams;
 
-  /// Of the beams as they are now; valid until they change.
+  /// For the current beams; valid until they change.
   const tree::KvTree &tree() const {
     const std::lock_guard lock(mutex_);
     if (madeAt_ != beams.generation()) {
@@ -71,20 +71,20 @@ public:
   }
 
 private:
-  mutable std::mutex mutex_; ///< several may look at once
+  mutable std::mutex mutex_; ///< for concurrent calls
   mutable tree::KvTree tree_;
   mutable std::optional<std::uint64_t> madeAt_;
 };
 
 } // namespace deft::api
 
-/// A tree of its own, or a view of that of sequences, of a batch or of beams, which alone change it.
+/// A tree of its own, or a view of that of sequences, a batch or beams; only they change it.
 struct deft_tree {
   std::shared_ptr<deft::api::TreeStamp> stamp = std::make_shared<deft::api::TreeStamp>();
 
   deft_tree() = default;
   explicit deft_tree(deft::tree::KvTree of) : own_(std::move(of)) { noteChange(); }
-  /// A copy is another tree from now on, so it has another stamp; a copy of a view is a tree of its own.
+  /// A copy is a different tree, so it has another stamp; a copy of a view is a tree of its own.
   deft_tree(const deft_tree &other) : deft_tree(other.tree()) {
     ownDrafted_ = other.drafted();
     ownInPieces_ = other.requestInPieces();
@@ -94,26 +94,26 @@ struct deft_tree {
 
   const deft::tree::KvTree &tree() const { return beams_ ? beams_->tree() : viewed_ ? *viewed_ : own_; }
   std::uint64_t generation() const { return beams_ ? beams_->beams.generation() : tree().generation(); }
-  /// Null: it is not that of beams.
+  /// Null: it is not a tree of beams.
   const deft::tree::BeamTree *beams() const { return beams_ ? &beams_->beams : nullptr; }
   bool isView() const { return viewed_ || beams_; }
-  /// Not of a view. A copy of one that is changed is a tree like any other: its stand-ins are tokens.
+  /// Not for views. A changed copy of a view is a tree like any other: its stand-ins are tokens.
   deft::tree::KvTree &change() {
     ownDrafted_.clear();
     ownInPieces_ = -1;
     sharingStep_ = {};
     return own_;
   }
-  /// Requests with drafts, for which it has stand-ins.
+  /// Requests with drafts, which have stand-ins in the tree.
   const std::vector<deft::tree::DraftedRequest> &drafted() const {
     return viewedDrafted_ ? *viewedDrafted_ : ownDrafted_;
   }
 
-  /// A request of a batch whose new tokens are in several nodes, or -1: under `path` they would see each
-  /// other.
+  /// A request of a batch whose new tokens are in several nodes, or -1: with the visibility `path`, they
+  /// would see each other.
   int requestInPieces() const { return viewedInPieces_ ? *viewedInPieces_ : ownInPieces_; }
 
-  /// Of a batch: its requests share multiples of so many tokens.
+  /// For a batch: its requests share multiples of this number of tokens.
   const std::optional<int> &sharingStep() const { return sharingStep_; }
 
   /// Becomes a view of a tree that lives at least as long.
@@ -126,7 +126,7 @@ struct deft_tree {
     noteChange();
   }
 
-  /// The same of beams.
+  /// The same for beams.
   void look(const deft::tree::BeamTree &beams) {
     beams_ = std::make_unique<deft::api::TreeOfBeams>(beams);
     noteChange();
@@ -147,7 +147,7 @@ private:
 
 namespace deft::api {
 
-/// At its end plans of the tree see that it has changed, also where the change ended in an exception.
+/// At its end, plans of the tree see that it has changed, even if the change threw an exception.
 class NotedChange {
 public:
   explicit NotedChange(deft_tree &tree) : tree_(tree) {}

@@ -12,38 +12,38 @@
 
 namespace deft::peers {
 
-/// How results go from GPU to GPU.
+/// How results move between GPUs.
 enum class Transport {
-  Auto,   ///< mapped where every pair of ranks can, else NCCL
+  Auto,   ///< mapped if every pair of ranks supports it, otherwise NCCL
   Mapped, ///< each reads the others' memory
   Nccl,
 };
 
-/// What a group's results are, and one rank's part in it.
+/// A group's results, and one rank's part of them.
 struct GpuGroup {
   int count = 1, rank = 0;
   exec::StateType type = exec::StateType::BF16;
-  int queries = 0; ///< the most of a merge
+  int queries = 0; ///< the most in a merge
   int heads = 0, dim = 0;
-  int headBegin = 0, headCount = 0; ///< that this rank merges
+  int headBegin = 0, headCount = 0; ///< the heads that this rank merges
   double timeoutSeconds = 10;
   std::uint64_t version = 0; ///< of the library, as a hash
 
   std::int64_t rows() const { return std::int64_t{queries} * heads; }
 };
 
-/// A merge of one rank, in memory of its GPU.
+/// A merge of one rank, in its GPU's memory.
 struct GpuMerge {
   const void *own = nullptr;     ///< [query][head][dim]
-  const float *ownLse = nullptr; ///< [query][head], natural; -inf: no token of this rank
+  const float *ownLse = nullptr; ///< [query][head], natural; -inf: this rank saw no token
   void *out = nullptr;           ///< [query][headCount][dim]
   float *lse = nullptr;          ///< [query][headCount]; may be null
   int queries = 0;
-  int headBegin = 0, headCount = 0; ///< among those of the group that this rank merges
+  int headBegin = 0, headCount = 0; ///< some of the heads that this rank merges
 };
 
-/// One rank's end of a group of GPUs: results of all ranks' tokens become one. All ranks make the same calls,
-/// in the same order.
+/// One rank's end of a group of GPUs, which merges results over all ranks' tokens. All ranks make the same
+/// calls, in the same order.
 class GpuExchange {
 public:
   GpuExchange() = default;
@@ -53,14 +53,14 @@ public:
 
   virtual Transport transport() const = 0;
 
-  /// As Peers::agree. Waits for the others.
+  /// Like Peers::agree. Waits for the others.
   virtual support::Result<void> agree(const Agreement &own, const std::string &kind,
                                       std::span<const int> holders) = 0;
 
   /// Puts a merge on the stream. It can be captured.
   virtual support::Result<void> merge(const GpuMerge &merge, device::cu::Stream stream) = 0;
 
-  /// That a rank was late for a merge, once one has noticed. Waits for nothing.
+  /// Reports a rank that was late for a merge, once a merge has noticed. Does not wait.
   virtual std::optional<support::Error> takeFault() = 0;
 };
 

@@ -7,9 +7,9 @@
 
 namespace deft::peers {
 
-/// The ranks of a host that know their group by its name, as processes of one user or as threads. All of them
-/// take the same transport. Returns when all have come, or with an error that says which rank is late,
-/// differs, or cannot use the transport. `library` is NCCL's.
+/// The ranks of a host find their group by its name, as processes of one user or as threads. All of them use
+/// the same transport. Returns when all have arrived, or with an error about a rank that is late, differs, or
+/// cannot use the transport. `library` is the file of NCCL's library.
 support::Result<std::unique_ptr<GpuExchange>> meet(const std::shared_ptr<device::Device> &device,
                                                    const GpuGroup &group, const std::string &name,
                                                    Transport wanted,

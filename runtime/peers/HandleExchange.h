@@ -7,7 +7,7 @@
 
 namespace deft::peers {
 
-/// A file descriptor, closed with this.
+/// A file descriptor, closed by the destructor.
 class FileHandle {
 public:
   FileHandle() = default;
@@ -23,8 +23,8 @@ private:
   int number_ = -1;
 };
 
-/// How ranks of a host, as processes or threads, hand file descriptors of GPU memory to each other: a socket
-/// of each rank, found by the group's name. Names are in no file system, so nothing is left behind.
+/// Ranks of a host, as processes or threads, send each other file descriptors of GPU memory. Each rank has a
+/// socket, which is found by the group's name. No file system holds the names, so none remain.
 class HandleExchange {
 public:
   struct Handed {
@@ -35,9 +35,9 @@ public:
 
   static support::Result<HandleExchange> open(const std::string &group, int rank);
 
-  /// To a rank that has opened its own end. The memory's handle stays the caller's.
+  /// Sends to a rank that has opened its own end. The caller keeps the memory's handle.
   support::Result<void> send(int toRank, int handle, std::int64_t bytes) const;
-  /// The next that a process of the same user has sent.
+  /// The next one from a process of the same user.
   support::Result<Handed> receive(double timeoutSeconds) const;
 
 private:

@@ -10,17 +10,17 @@
 
 namespace deft::peers {
 
-/// Each rank's memory as this GPU maps it.
+/// Each rank's memory, mapped for this GPU.
 using Memories = std::vector<std::optional<device::SharedMemory>>;
 
-/// Ranks whose GPUs map each other's memory: one launch a merge.
+/// Ranks whose GPUs map each other's memory: one launch per merge.
 class MappedExchange final : public GpuExchange {
 public:
-  /// Over memory that the caller keeps: exec::PeerMerge::memoryBytes of each rank, zeros at first.
+  /// Uses memory of the caller: exec::PeerMerge::memoryBytes for each rank, initially zeros.
   static support::Result<std::unique_ptr<GpuExchange>> create(const std::shared_ptr<device::Device> &device,
                                                               const GpuGroup &group,
                                                               std::span<void *const> memories);
-  /// Of ranks that have met.
+  /// For ranks that have met.
   static support::Result<std::unique_ptr<GpuExchange>> create(const std::shared_ptr<device::Device> &device,
                                                               const GpuGroup &group, Memories memories,
                                                               Peers peers);

@@ -14,13 +14,13 @@
 
 namespace deft::peers {
 
-/// Ranks whose GPUs send each other what each of them merges, by NCCL: a launch that packs, NCCL's own, and a
-/// launch that merges. NCCL waits for a late rank on the GPU, without end; so a thread watches whether merges
-/// that have begun end, also in replays of a graph, and ends them.
+/// Ranks whose GPUs send each other by NCCL the rows that each of them merges: a launch that packs, NCCL's
+/// own, and a launch that merges. NCCL waits for a late rank on the GPU for ever. So a thread watches that
+/// merges end, also in replays of a graph, and aborts late ones.
 class NcclExchange final : public GpuExchange {
 public:
-  /// All ranks call it with one id. Returns when all have, or with an error that says which rank differs, or
-  /// that not all came in `joinSeconds`.
+  /// All ranks call it with the same id. Returns when all have, or with an error about a rank that differs,
+  /// or that not all ranks arrived within `joinSeconds`.
   static support::Result<std::unique_ptr<GpuExchange>> create(std::shared_ptr<const device::Nccl> nccl,
                                                               const std::shared_ptr<device::Device> &device,
                                                               const GpuGroup &group,
@@ -51,13 +51,13 @@ private:
   device::Buffer messages_, state_;
   device::HostMemory words_; ///< abi::SlicesWatch
 
-  // Of the watch, which looks at `nccl_` while others exchange.
+  // For the watch, which uses `nccl_` while others exchange.
   std::mutex mutex_;
   std::condition_variable stop_;
   bool isStopping_ = false;
   std::unique_ptr<device::NcclGroup> nccl_;
   std::optional<support::Error> fault_;
-  unsigned long long seen_ = 0; ///< the run that had begun when the watch last looked
+  unsigned long long seen_ = 0; ///< the run that had begun at the watch's last check
   std::chrono::steady_clock::time_point since_;
   std::thread watch_;
 };

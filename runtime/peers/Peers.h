@@ -17,13 +17,13 @@ struct PeersOptions {
   std::string name; ///< of this group of ranks: letters, digits, `_`, `-` and `.`
   int count = 1, rank = 0;
   std::int64_t bytes = 0;     ///< of a rank's largest results, out and lse together
-  double timeoutSeconds = 10; ///< a rank that is so much later than this one is an error
+  double timeoutSeconds = 10; ///< a rank that is later than this one by more is an error
 };
 
-/// A rank's results: of all heads of all queries, without gaps.
+/// A rank's results for all heads of all queries, without gaps.
 struct RankResults {
   const void *out = nullptr;  ///< [query][head][dim]
-  const float *lse = nullptr; ///< [query][head], natural; -inf: no token of this rank
+  const float *lse = nullptr; ///< [query][head], natural; -inf: this rank saw no token
   exec::StateType type = exec::StateType::F32;
   std::int64_t queries = 0;
   int heads = 0, dim = 0;
@@ -36,32 +36,32 @@ struct MergedHeads {
   float *lse = nullptr; ///< [query][count]; may be null
 };
 
-/// The ranks of one host's processors, as processes or threads: each has shared memory that all read. Calls
-/// are made by all ranks in the same order. A rank that ends or is late makes the others' calls fail, and
-/// from then on all calls of the group do.
+/// The ranks of one host's processors, as processes or threads. Each has shared memory that all can read. All
+/// ranks make the same calls in the same order. If a rank ends or is late, the others' calls fail, and so do
+/// all later calls of the group.
 ///
-/// Each rank has two buffers, in turn. Who publishes call n has read what call n - 1 left, so when all have
-/// published it, nobody reads the buffer of n - 1 any more; it is written next in call n + 1.
+/// Each rank has two alternating buffers. A rank that publishes call n has read the data of call n - 1. So
+/// when all have published n, no rank reads the buffer of n - 1 any more; call n + 1 overwrites it.
 class Peers {
 public:
-  /// Returns when all ranks are there.
+  /// Returns when all ranks have arrived.
   static support::Result<Peers> meet(const PeersOptions &options);
   Peers(Peers &&) noexcept = default;
   Peers &operator=(Peers &&) = delete;
-  /// The others' calls fail from now on.
+  /// After this, the others' calls fail.
   ~Peers();
 
   int count() const { return options_.count; }
   int rank() const { return options_.rank; }
 
-  /// An error that names a rank which has something else, where there is one. `holders` (of pages or nodes,
-  /// `kind` says which) are compared where they fit, to name what two ranks claim.
+  /// An error that names a rank with different data, if there is one. `holders` (of pages or nodes, see
+  /// `kind`) are compared if they fit, to name a page or node that two ranks claim.
   support::Result<void> agree(const Agreement &own, const std::string &kind, std::span<const int> holders);
 
-  /// What each rank says, as many bytes of each; they fit where results would.
+  /// The data of each rank, of the same size for all; it must fit into the space for results.
   support::Result<std::vector<std::vector<std::byte>>> gather(std::span<const std::byte> own);
 
-  /// Gives the others this rank's results and merges its heads of everybody's, in the order of the ranks.
+  /// Gives the others this rank's results and merges its heads of all ranks, in the order of the ranks.
   support::Result<void> merge(const RankResults &own, const MergedHeads &to);
 
 private:

@@ -7,8 +7,8 @@
 
 namespace deft::peers {
 
-/// Shared memory of a name (POSIX), which one process makes and others map. The memory goes with the last
-/// process that has it; the name, with its maker or before (forgetName).
+/// Named shared memory (POSIX): one process makes it and others map it. The memory lives as long as a process
+/// maps it; the name until its maker ends or calls forgetName.
 class Segment {
 public:
   Segment() = default;
@@ -19,11 +19,11 @@ public:
   }
   ~Segment();
 
-  /// Makes it, filled with zeros. Empty (no error) where there is one of the name.
+  /// Makes it, filled with zeros. Empty (no error) if the name exists.
   static support::Result<Segment> make(const std::string &name, std::size_t bytes);
-  /// Maps one that is there. Empty (no error) where there is none, or a smaller one: it is being made.
+  /// Maps an existing one. Empty (no error) if there is none, or a smaller one that is still being made.
   static support::Result<Segment> open(const std::string &name, std::size_t bytes);
-  /// Nobody finds it any more.
+  /// After this, no process can find it.
   void forgetName();
   static void forget(const std::string &name);
 
@@ -33,7 +33,7 @@ public:
 private:
   void swap(Segment &other) noexcept;
 
-  std::string name_; ///< of a maker, else empty
+  std::string name_; ///< for the maker; otherwise empty
   std::byte *memory_ = nullptr;
   std::size_t bytes_ = 0;
 };

@@ -2,8 +2,8 @@
 
 #include "deft/sm90_latent/attend.cuh"
 
-/// Attention over latent caches for Hopper, by wgmma and the copy engine: V is the first columns of K's own
-/// memory, and a tile of the cache is read once for both.
+/// Attention over latent caches for Hopper, by wgmma and the copy engine. V is the first columns of K in the
+/// same memory, so a tile of the cache is read once for both.
 namespace deft::sm90_latent {
 
 template <class Config, class Variant>

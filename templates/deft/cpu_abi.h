@@ -2,25 +2,25 @@
 
 #include "templates/deft/abi.h"
 
-/// What an emitted CPU kernel and the executor that calls it agree on. A kernel is one constant table of
-/// facts and functions, so that code made by the JIT and code out of a package's shared object look alike.
-/// Plain structs without includes: a package outlives the compiler that wrote it, and the layout below is
-/// what `version` stands for.
+/// The contract between a generated CPU kernel and the executor that calls it. A kernel is a constant table
+/// of values and functions, so code from the JIT and code from a package's shared object look alike. Plain
+/// structs without includes: a package outlives the compiler that wrote it. `version` identifies the layout
+/// below.
 ///
-/// Vectors of q and k have CpuKernel::keyDim elements, those of v, of sums and of results valueDim.
+/// Vectors of q and k have CpuKernel::keyDim elements; those of v, of sums and of results have valueDim.
 ///
-/// The functions are pure except for the memory that a call names, keep no state and may run on any number of
-/// threads at once. Every pointer must be aligned to its element only.
+/// The functions keep no state and access only the memory that a call names, so any number of threads may run
+/// them at once. Every pointer needs only the alignment of its element.
 namespace deft::abi {
 
 constexpr int kCpuKernelVersion = 9;
 
-/// Tokens come in fours: arrays of a block are readable up to the next multiple of this.
+/// Tokens come in fours: arrays of a block must be readable up to the next multiple of this.
 constexpr int kCpuTokenPad = 4;
 
-/// Converts query rows, those of successive query heads of one query where the variant has a hook of them,
-/// into the form that `attend` reads. Rows stand in groups of CpuKernel::groupRows, a group in
-/// packedGroupBytes bytes; the rows that fill up the last group must hold finite numbers, such as zeros.
+/// Converts query rows to the format for `attend`. If the variant has a hook for queries, the rows are those
+/// of successive query heads of one query. Rows come in groups of CpuKernel::groupRows, a group in
+/// packedGroupBytes bytes. Rows that fill up the last group must hold finite numbers, such as zeros.
 struct CpuPackCall {
   const void *q; ///< [rows][keyDim], queryDtype, contiguous
   void *packed;  ///< of row 0
@@ -33,16 +33,16 @@ struct CpuPackCall {
   const ParamSlot *params;
 };
 
-/// Adds a block of at most CpuKernel::blockTokens tokens, out of any runs, to the state of `rows` rows. Row r
-/// may see token t when rowLow[t] <= r < rowHigh[t], unless the mask hides it. A row's bits do not depend on
-/// how many rows share the call.
+/// Adds a block of at most CpuKernel::blockTokens tokens, from any runs, to the state of `rows` rows. Row r
+/// may see token t if rowLow[t] <= r < rowHigh[t], unless the mask hides it. A row's bits do not depend on
+/// the number of rows in the call.
 ///
-/// The state of a row is (m, l, acc): the reference of the exponent, the sum of the weights and the weighted
-/// sum of V, both unnormalised, in an order of columns that `finish` knows. It starts as (-inf, 0, 0); m
-/// stays -inf while the row has seen no token. Sigmoid attention has no m and l and leaves them alone. m, l,
-/// qPos, query and head have an entry for every row of a started group; m and l of the rows behind `rows`
-/// change like those of rows that see every token, unless `cut` is set: then they see what their intervals
-/// say.
+/// The state of a row is (m, l, acc): the reference of the exponent, the sum of the weights and the
+/// weighted sum of V, both unnormalised, in an order of columns that only `finish` knows. It starts
+/// as (-inf, 0, 0); m stays -inf until the row sees a token. Sigmoid attention does not use m and l.
+/// m, l, qPos, query and head have an entry for every row of a started group. Rows after `rows`
+/// change m and l like rows that see every token; if `cut` is set, they follow their intervals
+/// instead.
 struct CpuAttendCall {
   const void *packed; ///< the group of the first row, which begins a group
   float *acc;         ///< [rows][valueDim]
@@ -59,16 +59,16 @@ struct CpuAttendCall {
   const int *depth;              ///< [tokens]
   const int *rowLow;             ///< [tokens]; the padding is seen by no row
   const int *rowHigh;            ///< [tokens]
-  const void *nextK;             ///< what a following call will read, fetched ahead: a hint
+  const void *nextK;             ///< memory that a following call will read; a hint for prefetching
   const void *nextV;
-  const long long *nextKeyOffsets; ///< [nextTokens], and one where there are none
+  const long long *nextKeyOffsets; ///< [nextTokens], at least one entry
   const long long *nextValueOffsets;
   const ParamSlot *params;
-  /// Where kernels of CpuKernel::keepsScores leave the final scores, -inf where a row does not see a token;
-  /// null: nowhere. [group of rows][quad of tokens, blockTokens / 4 of them][row of the group][token of the
-  /// quad]; what no row of a block sees is left as it was. Others do not look at it.
+  /// The final scores, written by kernels with CpuKernel::keepsScores; -inf if a row does not see a token;
+  /// null: not written. [group of rows][quad of tokens, blockTokens / 4 of them][row of the group][token of
+  /// the quad]. Entries of tokens that no row of a block sees stay unchanged. Other kernels ignore this.
   float *scores;
-  /// [tokens], which element of arrays over tokens is each one's; the padding repeats a token. Null where
+  /// [tokens], each token's index in arrays over tokens; the padding repeats a token. Null if
   /// CpuKernel::readsSlots is 0.
   const long long *slots;
   int rows;
@@ -76,7 +76,7 @@ struct CpuAttendCall {
   int nextTokens;
   int kvHead;
   int masked; ///< 0: the mask is known to hold for every pair and is not evaluated
-  int cut;    ///< 0: every row may see every token; rowLow and rowHigh need not be looked at
+  int cut;    ///< 0: every row may see every token; rowLow and rowHigh are not needed
 };
 
 /// Inclusive bounds of the rows and tokens of one `attend`.
@@ -91,13 +91,13 @@ struct CpuTileCall {
   int reserved0;
 };
 constexpr int kCpuTileAny = 1; ///< some pair may be visible
-constexpr int kCpuTileAll = 2; ///< every pair surely is
+constexpr int kCpuTileAll = 2; ///< every pair is surely visible
 
-/// Normalises finished rows, those of successive query heads of one query where there are sinks, which
-/// `finish` joins, or a hook of the output, which it applies; `finishPartial` does neither. A row without
-/// weight gives 0, before that hook, and lse -inf, or the sink.
+/// Normalises finished rows. With sinks or a hook for the output, they are those of successive query heads of
+/// one query: `finish` adds the sinks and applies the hook, `finishPartial` does neither. A row without
+/// weight gives 0, before that hook, and as lse -inf or the sink.
 struct CpuFinishCall {
-  const float *acc; ///< [rows][valueDim], as `attend` left it
+  const float *acc; ///< [rows][valueDim], from `attend`
   const float *m;
   const float *l;
   void *out;  ///< [rows][valueDim], output dtype (finish) or float (finishPartial)
@@ -109,15 +109,15 @@ struct CpuFinishCall {
   int query; ///< caller's index
 };
 
-/// Reduces the partials of `rows` heads of one query in the order of `slots`, joins the sinks and applies the
-/// hook of the output.
+/// Reduces the partials of `rows` heads of one query in the order of `slots`, adds the sinks and applies the
+/// hook for the output.
 struct CpuMergeCall {
   const float *partialOut; ///< [slot][query_heads][valueDim], at the first of the rows
   const float *partialLse; ///< [slot][query_heads], likewise
   const int *slots;
   void *out;     ///< [rows][valueDim], output dtype
   float *lse;    ///< [rows]; may be null
-  int slotCount; ///< 0: the output is 0 and lse -inf, or the sink
+  int slotCount; ///< 0: the output is 0 and lse is -inf or the sink
   int rows;
   const ParamSlot *params;
   int head;  ///< query head of the first row
@@ -138,13 +138,13 @@ struct CpuKernel {
   int valueDtype;
   int outputDtype;
   int sigmoid;     ///< 1: partials are plain sums, there is no lse
-  int hasMask;     ///< 1: `tile` says which blocks the mask cuts
+  int hasMask;     ///< 1: `tile` reports which blocks the mask cuts
   int paramCount;  ///< entries of every `params`
-  int blockTokens; ///< most tokens of one `attend`
+  int blockTokens; ///< most tokens in one `attend`
   int groupRows;   ///< rows that are packed together
   int packedGroupBytes;
-  int isaLevel;     ///< 3: needs x86-64-v3; 4: x86-64-v4; what a loader checks
-  int keepsScores;  ///< 1: `attend` leaves scores where it is asked for them
+  int isaLevel;     ///< 3: needs x86-64-v3; 4: x86-64-v4; checked by loaders
+  int keepsScores;  ///< 1: `attend` writes scores on request
   int readsSlots;   ///< 1: the attention has arrays over tokens
   int byteProducts; ///< 1: q is packed, and weights are made, as numbers of e4m3
   void (*pack)(const CpuPackCall *);
@@ -156,7 +156,7 @@ struct CpuKernel {
 };
 static_assert(sizeof(CpuKernel) == 20 * 4 + 6 * 8);
 
-/// The name of a variant's table in an object: this prefix and the variant's name.
+/// The prefix before a variant's name that makes the name of its table in an object.
 constexpr char kCpuKernelPrefix[] = "deft_cpu_";
 
 } // namespace deft::abi

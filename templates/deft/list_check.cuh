@@ -2,8 +2,8 @@
 
 #include "deft/select_abi.h"
 
-/// A look at lists that a caller hands over, before a kernel follows them: for who suspects them. A block a
-/// list.
+/// Checks lists from a caller before a kernel follows them, for callers that suspect an error. One block for
+/// each list.
 namespace deft {
 
 class ListCheck {
@@ -12,7 +12,7 @@ public:
 
   __device__ __forceinline__ explicit ListCheck(const abi::ListCheckArgs &args) : args_(args) {}
 
-  /// Of all threads of the launch.
+  /// Called by all threads of the launch.
   __device__ __forceinline__ void check() const {
     const auto query = static_cast<unsigned>(blockIdx.x);
     const int *const list = args_.lists + static_cast<long long>(query) * args_.budget;

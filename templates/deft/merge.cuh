@@ -9,9 +9,9 @@
 #include "deft/ptx/load_now.cuh"
 #include "deft/types.cuh"
 
-/// The reduction of a query's partials into its output. A row's partials are summed in four parts, partial i
-/// of the merge map's order in part i % 4, and the parts in one order: by four warps where there are few
-/// rows, by one where there are many. The result has the same bits either way, and in every run.
+/// Reduces a query's partials to its output. A row's partials are summed in four parts: partial i in the
+/// merge map's order belongs to part i % 4. The parts are added in a fixed order, by four warps if there are
+/// few rows, otherwise by one. The result has the same bits in both cases and in every run.
 namespace deft {
 
 constexpr int kMergeWarps = 4; ///< of a block
@@ -20,7 +20,7 @@ template <class Config, bool kSigmoid, class Sinks, class Hook> class RowMerge {
   static constexpr int kPieces = Config::kValueDim / 4; ///< of 8 bytes
   static constexpr int kPerLane = (kPieces + 31) / 32;
   static constexpr int kParts = kMergeWarps;
-  /// Partials of a warp that are on their way at a time.
+  /// Partials of a warp whose loads are in flight at a time.
   static constexpr int kAtOnce = kPerLane > 2 ? kParts : 8 / kPerLane;
   static_assert(kAtOnce % kParts == 0, "a partial is in the same part in every round");
 
@@ -41,7 +41,7 @@ template <class Config, bool kSigmoid, class Sinks, class Hook> class RowMerge {
   };
 
 public:
-  /// What the parts of a row wait in for each other.
+  /// Shared memory where the parts of a row wait for each other.
   struct Shared {
     float weight[kParts];
     float4 values[kParts][kPerLane * 32];
@@ -59,7 +59,7 @@ public:
     join(parts);
   }
 
-  /// All warps of the block, which are all here, share the row.
+  /// All warps of the block share the row; all must call this.
   __device__ __forceinline__ void byBlock(Shared &shared) {
     const int warp = threadIdx.x / 32;
     Part mine[1];
@@ -81,22 +81,22 @@ public:
       }
       join(parts);
     }
-    __syncthreads(); // before the next row's parts come
+    __syncthreads(); // before the next row's parts overwrite this
   }
 
 private:
   __device__ __forceinline__ int place(int slot) const { return slot * Config::kQueryHeads + head_; }
 
-  /// Some of the row's partials, on their way: i, i + kStride, ...
+  /// Some of the row's partials, being loaded: i, i + kStride, ...
   template <int kStride> struct Round {
     int places[kAtOnce];
     float lse[kAtOnce];
     uint2 values[kAtOnce][kPerLane];
 
-    /// Every lane asks for slots and logarithms that others ask for, too: shuffles would part the loads.
+    /// Every lane loads the same slots and logarithms as others: shuffles would separate the loads.
     __device__ __forceinline__ void find(const RowMerge &row, int i) {
 #pragma unroll
-      for (int n = 0; n < kAtOnce; ++n) // the last one again, where there are fewer
+      for (int n = 0; n < kAtOnce; ++n) // repeats the last one if there are fewer
         places[n] = row.place(row.slots_[min(i + n * kStride, row.count_ - 1)]);
     }
 
@@ -114,7 +114,7 @@ private:
     }
   };
 
-  /// The row's largest logarithm; lane i has that of partial i.
+  /// The row's largest logarithm; lane i passes that of partial i.
   __device__ __forceinline__ float largestLse(float top) const {
 #pragma unroll 1
     for (int i = lane_ + 32; i < count_; i += 32)
@@ -125,8 +125,8 @@ private:
     return top == -kInfinity ? 0.f : top;
   }
 
-  /// The warp's partials, which are all of the row's or every fourth, in kCount parts. The first values are
-  /// asked for before the largest logarithm is known: a row of few partials costs one way to memory and back.
+  /// Sums the warp's partials, all of the row or every fourth, in kCount parts. The first values are loaded
+  /// before the largest logarithm is known: a row of few partials then waits for memory only once.
   template <int kCount> __device__ __forceinline__ void sum(Part (&parts)[kCount]) {
     constexpr int kStride = kParts / kCount;
     int i = kCount == 1 ? threadIdx.x / 32 : 0;
@@ -135,7 +135,7 @@ private:
     const int mine = place(slots_[min(lane_, count_ - 1)]);
     Round<kStride> round;
     round.find(*this, i);
-    ptx::awaitKernelBefore(); // the plan was there already, the partials are not
+    ptx::awaitKernelBefore(); // the plan was ready earlier, the partials are not
     float top = 0.f;
     if constexpr (!kSigmoid)
       top = args_.partialLse[mine];
@@ -144,7 +144,7 @@ private:
       shift_ = largestLse(top);
 #pragma unroll 1
     while (true) {
-      __syncwarp(); // what is asked for above is not asked for below, where it is used
+      __syncwarp(); // keeps the loads above: the compiler must not move them to their uses
 #pragma unroll
       for (int n = 0; n < kAtOnce; ++n) {
         // An empty partial is (0, -inf): its weight exp2(-inf) is 0 and adds nothing.
@@ -217,11 +217,11 @@ private:
   const long long caller_; ///< the caller's index of the query
   const int *slots_;
   const int count_;
-  float shift_ = 0.f; ///< the largest, which keeps the weights in range
+  float shift_ = 0.f; ///< the largest logarithm, which keeps the weights in range
 };
 
-/// The whole launch. Where the plan is watched, the first block does that and nothing else: it waits for the
-/// host's memory while the others merge.
+/// The whole launch. If the plan is watched, the first block does only that: it waits for the host's memory
+/// while the others merge.
 template <class Config, bool kSigmoid, class Sinks = NoSinks, class Hook = NoOutputHook>
 __device__ __forceinline__ void merge(const abi::MergeArgs &args, const Sinks &sinks = {},
                                       const Hook &hook = {}) {
@@ -242,14 +242,14 @@ __device__ __forceinline__ void merge(const abi::MergeArgs &args, const Sinks &s
     const int merged = at / Config::kQueryHeads;
     const int query = args.mergeQuery[merged];
     if (query < 0)
-      break; // the plan merges fewer than the graph was captured for
+      break; // this plan merges fewer queries than the captured graph allows
     Row row(args, sinks, hook, merged, query, at % Config::kQueryHeads);
     if (byBlock)
       row.byBlock(shared);
     else
       row.byWarp();
   }
-  ptx::awaitKernelBefore(); // whoever comes next counts on both kernels' end, where nothing was merged, too
+  ptx::awaitKernelBefore(); // later kernels rely on the end of both kernels, even if nothing was merged
 }
 
 } // namespace deft

@@ -5,13 +5,13 @@
 #include "deft/ptx/dependent_launch.cuh"
 #include "deft/ptx/system_flag.cuh"
 
-/// Results of one tree over several GPUs become one, in one launch a rank: it copies its own results into
-/// memory that its peers read, sets its flag at each of them, waits for theirs, and merges its slice of the
-/// heads. All blocks must run at once: the host launches no more than the device has multiprocessors.
+/// Merges the results of one tree over several GPUs, in one launch per rank. A rank copies its own results
+/// into memory that its peers read, sets its flag at each of them, waits for their flags, and merges its
+/// slice of the heads. All blocks must run at once: the host launches at most one per multiprocessor.
 ///
-/// Flags count replays, so that a captured launch needs no argument to change. A rank that has seen all flags
-/// of replay n knows that everybody has ended replay n - 1, so nobody reads the buffer of n - 1, which is
-/// written in replay n + 1.
+/// Flags count replays, so a captured launch has constant arguments. A rank that has seen all flags of replay
+/// n knows that all ranks have finished replay n - 1. So no rank reads the buffer of n - 1 any more, and
+/// replay n + 1 may overwrite it.
 namespace deft {
 
 template <class Element> class PeersMerge {
@@ -20,13 +20,13 @@ template <class Element> class PeersMerge {
 public:
   static constexpr int kThreads = 128; ///< of a block
 
-  /// Of all threads of a launch, which begins while the one before it ends.
+  /// Called by all threads of a launch, which starts while the previous kernel ends.
   __device__ __forceinline__ static void run(const abi::PeersArgs &args) {
     ptx::awaitKernelBefore();
     PeersMerge(args).merge();
   }
 
-  /// What a rank has published in this replay.
+  /// The results that a rank has published in this replay.
   __device__ __forceinline__ const uint4 *outsOf(int rank) const {
     return reinterpret_cast<const uint4 *>(bufferOf(rank));
   }
@@ -48,7 +48,7 @@ private:
     leave();
   }
 
-  /// In an earlier replay: so all threads of a launch say the same.
+  /// Given up in an earlier replay: so all threads of a launch get the same answer.
   __device__ __forceinline__ bool isGivenUp() const {
     return memory_.broken != 0 && memory_.broken < replay_;
   }
@@ -79,13 +79,13 @@ private:
     ptx::fenceSystem();
     if (atomicAdd(&memory_.arrived, 1) != static_cast<int>(gridDim.x) - 1)
       return;
-    ptx::fenceSystem(); // what other blocks have written before they arrived comes before the flags
+    ptx::fenceSystem(); // data that other blocks wrote before they arrived precedes the flags
 #pragma unroll 1
     for (int rank = 0; rank < args_.count; ++rank)
       ptx::storeReleaseSystem(&args_.ranks[rank]->flags[args_.rank], replay_);
   }
 
-  /// Each warp waits by itself, a lane for a rank. False where one is late.
+  /// Each warp waits by itself, with a lane for each rank. False if a rank is late.
   __device__ __forceinline__ bool await() const {
     const int lane = static_cast<int>(threadIdx.x) % 32;
     const unsigned long long begin = ptx::nanoseconds();
@@ -107,8 +107,8 @@ private:
     return __all_sync(~0u, isThere);
   }
 
-  /// The last block that is done ends the replay, also one that was given up. What it has read of its peers
-  /// it has, and the end of the launch comes before the next one's flags.
+  /// The last block to finish ends the replay, even a replay that was given up. All reads of peers are
+  /// complete, and the launch ends before the next one sets flags.
   __device__ __forceinline__ void leave() const {
     __syncthreads();
     if (threadIdx.x != 0)

@@ -2,12 +2,12 @@
 
 #include "deft/merge_states.cuh"
 
-/// What several ranks have computed of the same rows becomes one, however their parts have come here: in the
-/// order of ranks, so that the bits do not depend on timing.
+/// Merges the results of several ranks for the same rows, independent of the transport: in the order of
+/// ranks, so that the bits do not depend on timing.
 namespace deft {
 
-/// `Parts` gives outsOf(rank), [query][heads][dim], and lsesOf(rank), [query][heads], in blocks of kThreads.
-/// `Args` says which heads of these are merged, and where they go.
+/// `Parts` has outsOf(rank), [query][heads][dim], lsesOf(rank), [query][heads], and blocks of kThreads.
+/// `Args` has the range of these heads to merge, and the destination.
 template <class Element, class Args, class Parts> class RanksMerge {
   using Piece = StatePiece<Element>;
 
@@ -15,7 +15,7 @@ public:
   __device__ __forceinline__ RanksMerge(const Parts &parts, const Args &args)
       : parts_(parts), args_(args), pieces_(args.dim / Piece::kValues) {}
 
-  /// Reading a peer's memory takes a microsecond or two: what a row needs of all ranks is asked for at once.
+  /// Reading a peer's memory takes 1-2 microseconds: a row's data from all ranks is loaded at once.
   __device__ __forceinline__ void mergeRows() const {
     if (args_.count <= 2)
       mergeRowsOf<2>();
@@ -33,7 +33,7 @@ private:
     return static_cast<long long>(gridDim.x) * Parts::kThreads;
   }
 
-  /// A row has so many lanes of a warp.
+  /// Each row has args_.lanesOfRow lanes of a warp.
   template <int kAtOnce> __device__ __forceinline__ void mergeRowsOf() const {
     const int lane = static_cast<int>(threadIdx.x) % args_.lanesOfRow;
     const long long count = static_cast<long long>(args_.queries) * args_.headCount;
@@ -44,7 +44,7 @@ private:
     }
   }
 
-  /// The logarithms of ranks [first, first + kAtOnce), -inf for those that are not there.
+  /// The logarithms of ranks [first, first + kAtOnce), -inf for ranks that do not exist.
   template <int kAtOnce>
   __device__ __forceinline__ void read(float (&lses)[kAtOnce], int first, long long row) const {
 #pragma unroll
@@ -52,7 +52,7 @@ private:
       lses[i] = first + i < args_.count ? parts_.lsesOf(first + i)[row] : -kInfinity;
   }
 
-  /// A piece of the row of those ranks.
+  /// A piece of the row from each of these ranks.
   template <int kAtOnce>
   __device__ __forceinline__ void read(uint4 (&packed)[kAtOnce], int first, long long row, int piece) const {
 #pragma unroll
@@ -66,7 +66,7 @@ private:
     float lses[kAtOnce];
     uint4 packed[kAtOnce];
     const bool areAllAtOnce = args_.count <= kAtOnce;
-    // More than four pieces with their logarithms do not fit registers on all GPUs.
+    // More than four pieces with their logarithms exceed the registers of some GPUs.
     const bool isAhead = kAtOnce <= 4 && areAllAtOnce;
     if (isAhead && lane < pieces_)
       read(packed, 0, row, lane);
@@ -87,7 +87,7 @@ private:
       for (int i = 0; i < kAtOnce; ++i)
         total += weightOf(lses[i], shift);
     }
-    const float scale = total == 0.f ? 0.f : 1.f / total; // of a row that nobody saw: 0
+    const float scale = total == 0.f ? 0.f : 1.f / total; // 0: no rank saw a token
 #pragma unroll 1
     for (int piece = lane; piece < pieces_; piece += args_.lanesOfRow) {
       Piece sum;
@@ -100,7 +100,7 @@ private:
 #pragma unroll
         for (int i = 0; i < kAtOnce; ++i)
           if (const float weight = weightOf(lses[i], shift); weight != 0.f)
-            sum.add(weight, packed[i]); // what an empty part has does not matter; NaN is passed on
+            sum.add(weight, packed[i]); // the data of an empty part is ignored; NaN is passed on
       }
       static_cast<uint4 *>(args_.out)[to * pieces_ + piece] = sum.pack(scale);
     }

@@ -5,12 +5,12 @@
 #include "deft/ptx/dependent_launch.cuh"
 #include "deft/ptx/system_flag.cuh"
 
-/// Results of one tree over several GPUs become one by messages, wherever these GPUs are: a launch packs what
-/// each rank merges into a message for it, something else carries the messages, and a second launch merges
-/// those that have come. All three stand behind each other on one stream.
+/// Merges the results of one tree over several GPUs by messages, wherever these GPUs are. One launch packs a
+/// message for each rank with the heads that it merges. Another component sends the messages. A second launch
+/// merges the received ones. All three follow each other on one stream.
 ///
-/// A message ends with the number of its run. So a rank sees what did not come, also where whoever carries
-/// messages was told to stop waiting, and a captured launch needs no argument to change.
+/// A message ends with the number of its run. So a rank detects missing messages, even if the sender has
+/// stopped waiting, and a captured launch has constant arguments.
 namespace deft {
 
 template <class Element> class SlicesExchange {
@@ -19,7 +19,7 @@ template <class Element> class SlicesExchange {
 public:
   static constexpr int kThreads = 128; ///< of a block
 
-  /// Of all threads of a launch, which begins while the one before it ends. Blocks are a multiple of ranks.
+  /// Called by all threads; starts while the previous kernel ends. Blocks are a multiple of ranks.
   __device__ __forceinline__ static void pack(const abi::SlicesArgs &args) {
     ptx::awaitKernelBefore();
     SlicesExchange(args).packMessage();
@@ -28,7 +28,7 @@ public:
     SlicesExchange(args).mergeMessages();
   }
 
-  /// What has come from a rank.
+  /// The data received from a rank.
   __device__ __forceinline__ const uint4 *outsOf(int rank) const {
     return static_cast<const uint4 *>(args_.messages[rank]);
   }
@@ -40,14 +40,14 @@ private:
   __device__ __forceinline__ explicit SlicesExchange(const abi::SlicesArgs &args)
       : args_(args), pieces_(args.dim / Piece::kValues), run_(args.state->runs + 1) {}
 
-  /// In an earlier run: so all threads of a launch say the same.
+  /// Given up in an earlier run: so all threads of a launch get the same answer.
   __device__ __forceinline__ bool isGivenUp() const {
     return args_.state->broken != 0 && args_.state->broken < run_;
   }
   __device__ __forceinline__ long long rowsOf(int heads) const {
     return static_cast<long long>(args_.queries) * heads;
   }
-  /// The number of the run in a message of so many rows.
+  /// The place of the run's number in a message of `rows` rows.
   __device__ __forceinline__ unsigned long long *runIn(void *message, long long rows) const {
     auto *const lses = reinterpret_cast<float *>(static_cast<uint4 *>(message) + rows * pieces_);
     return reinterpret_cast<unsigned long long *>(lses + (rows + 1) / 2 * 2);
@@ -88,7 +88,7 @@ private:
     leave();
   }
 
-  /// Each warp looks by itself, a lane for a rank. False where a message is missing.
+  /// Each warp checks by itself, with a lane for each rank. False if a message is missing.
   __device__ __forceinline__ bool areThere() const {
     const int lane = static_cast<int>(threadIdx.x) % 32;
     unsigned long long missing = 0;
@@ -105,7 +105,7 @@ private:
     return missing == 0;
   }
 
-  /// The last block that is done ends the run, also one that was given up.
+  /// The last block to finish ends the run, even a run that was given up.
   __device__ __forceinline__ void leave() const {
     __syncthreads();
     if (threadIdx.x != 0)

@@ -4,8 +4,8 @@
 #include "deft/ptx/convert.cuh"
 #include "deft/types.cuh"
 
-/// Partial attentions of the same rows become one: each row's parts weighted by the exponentials of their
-/// logarithms, in the order in which they are given, so that the result has the same bits in every run.
+/// Merges partial attentions of the same rows: each row's parts are weighted by the exponentials of their
+/// logarithms, in the given order, so that the result has the same bits in every run.
 namespace deft {
 
 /// 16 bytes of a row as floats. Element is float, f16 or bf16.
@@ -57,8 +57,8 @@ public:
       : args_(args), pieces_(args.dim / Piece::kValues), lane_(threadIdx.x % args.lanesOfRow),
         row_((static_cast<long long>(blockIdx.x) * kThreads + threadIdx.x) / args.lanesOfRow) {}
 
-  /// Of all threads of the launch: so many lanes of a warp a row. `out` and `lse` may be those of a part: a
-  /// lane reads what it writes before, and of the logarithms all lanes are done before one is written.
+  /// Called by all threads; each row has lanesOfRow lanes of a warp. `out` and `lse` may be those of a part:
+  /// a lane reads a value before it overwrites it, and all lanes read the logarithms before one is written.
   __device__ __forceinline__ void merge() const {
     const bool isRow = row_ < args_.rows;
     float shift = 0.f, total = 0.f;
@@ -67,18 +67,18 @@ public:
 #pragma unroll 1
       for (int i = 0; i < args_.count; ++i)
         total += weightOf(i, shift);
-      const float scale = total == 0.f ? 0.f : 1.f / total; // of a row that nobody saw: 0
+      const float scale = total == 0.f ? 0.f : 1.f / total; // 0: no part saw a token
 #pragma unroll 1
       for (int piece = lane_; piece < pieces_; piece += args_.lanesOfRow)
         mergePiece(piece, shift, scale);
     }
     __syncwarp();
     if (isRow && lane_ == 0 && args_.lse != nullptr)
-      args_.lse[row_] = shift + ptx::log2Fast(total) * kLn2; // of a row that nobody saw: 0 + -inf
+      args_.lse[row_] = shift + ptx::log2Fast(total) * kLn2; // 0 + -inf if no part saw a token
   }
 
 private:
-  /// Which keeps the weights in range; 0 where no part saw a token.
+  /// The shift that keeps the weights in range; 0 if no part saw a token.
   __device__ __forceinline__ float largestLse() const {
     float top = -kInfinity;
 #pragma unroll 1
@@ -89,8 +89,8 @@ private:
     return top == -kInfinity ? 0.f : top;
   }
 
-  /// An empty part is (0, -inf): its weight is 0. Asked for again and again: an array of as many as there may
-  /// be would not stay in registers.
+  /// An empty part is (0, -inf): its weight is 0. Computed again for each use: an array for the largest
+  /// number of parts would not stay in registers.
   __device__ __forceinline__ float weightOf(int part, float shift) const {
     return ptx::exp2Fast((args_.lses[part][row_] - shift) * kLog2e);
   }
@@ -101,7 +101,7 @@ private:
 #pragma unroll 1
     for (int i = 0; i < args_.count; ++i) {
       const float weight = weightOf(i, shift);
-      if (weight != 0.f) // what is in `out` of an empty part does not matter; NaN is passed on
+      if (weight != 0.f) // `out` of an empty part is ignored; NaN is passed on
         sum.add(weight, static_cast<const uint4 *>(args_.outs[i])[at]);
     }
     static_cast<uint4 *>(args_.out)[at] = sum.pack(scale);

@@ -2,8 +2,8 @@
 
 #include "deft/abi.h"
 
-/// A look at the pages that a plan's runs name, before the attend kernels follow them: for who suspects a
-/// page table that only the device has. A warp an item.
+/// Checks the pages of a plan's runs before the attend kernels follow them, for callers that suspect a page
+/// table that only the device has. One warp for each item.
 namespace deft {
 
 class PageCheck {
@@ -12,13 +12,13 @@ public:
 
   __device__ __forceinline__ explicit PageCheck(const abi::PageCheckArgs &args) : args_(args) {}
 
-  /// Of all threads of the launch.
+  /// Called by all threads of the launch.
   __device__ __forceinline__ void check() const {
     const int thread = static_cast<int>(blockIdx.x * kThreads + threadIdx.x);
     if (thread / 32 >= args_.itemCount)
       return;
     const abi::Item item = args_.items[thread / 32];
-    if (item.tokens == 0) // behind the end of a list
+    if (item.tokens == 0) // after the end of a list
       return;
     for (int r = item.runBegin; r < item.runBegin + item.runCount; ++r)
       checkRun(args_.runs[r], thread % 32);
@@ -30,7 +30,7 @@ private:
       return;
     const int last = (run.location + run.tokens - 1) / args_.pageSize;
     for (int entry = run.location / args_.pageSize + lane; entry <= last; entry += 32) {
-      const auto page = static_cast<unsigned>(args_.pageTable[entry]); // a negative one is a large one
+      const auto page = static_cast<unsigned>(args_.pageTable[entry]); // negative values become large ones
       if (page >= static_cast<unsigned>(args_.pages))
         *args_.wrong = static_cast<unsigned long long>(page) << 32 | static_cast<unsigned>(entry + 1);
     }

@@ -2,13 +2,13 @@
 
 #include "deft/ptx/convert.cuh"
 
-/// Rows to whose elements a hook is applied. A lane has two columns of neighbours of a row, half a row apart:
-/// all partners of each other. Which ones they are stays the same from row to row, so what depends on dims
-/// alone is computed once for all rows that a loop takes.
+/// Applies a hook to the elements of rows. A lane has two columns of neighbouring elements of a row, half a
+/// row apart: they are partners. A lane has the same columns in every row, so values that depend only on dims
+/// are computed once for all rows of a loop.
 namespace deft {
 
-/// Lanes of a row of which half has so many columns: neighbours in a warp, which sum up its squares. Those
-/// beyond the columns have none.
+/// The lanes of a row with `columns` columns in each half: neighbours in a warp, which sum up its squares.
+/// Surplus lanes have no columns.
 constexpr __device__ int lanesOfRow(int columns) {
   int lanes = 1;
   while (lanes < columns)
@@ -36,7 +36,7 @@ template <class E, int kWidth> struct Column {
   }
 };
 
-/// Of a row of kDim elements, by kLanes neighbours that have all its squares.
+/// For a row of kDim elements, by kLanes neighbouring lanes that together have all its squares.
 template <int kLanes, int kDim> __device__ __forceinline__ float rootMeanSquare(float squares) {
 #pragma unroll
   for (int step = kLanes / 2; step > 0; step /= 2)
@@ -44,7 +44,7 @@ template <int kLanes, int kDim> __device__ __forceinline__ float rootMeanSquare(
   return sqrtf(squares * (1.f / kDim));
 }
 
-/// What `element(x, half, pair, i)` makes of each element of a column, whose partners are `half`.
+/// Applies `element(x, half, pair, i)` to each element of a column; `half` holds its partners.
 template <class E, int kWidth, class Element>
 __device__ __forceinline__ void makeColumn(const Column<E, kWidth> &own, const Column<E, kWidth> &half,
                                            unsigned (&words)[kWidth / 2], Element element) {

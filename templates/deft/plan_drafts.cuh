@@ -3,12 +3,12 @@
 #include "deft/abi.h"
 #include "deft/draft_abi.h"
 
-/// One launch a step, before its layers: the plan on the device becomes that of the trees that requests'
-/// drafts have by now. What attend kernels read is then what the host would have planned of these trees.
+/// One launch per step, before its layers: it updates the plan on the device to the current trees of the
+/// requests' drafts. The attend kernels then read the same plan that the host would make for these trees.
 namespace deft {
 
-/// A block for each item that reads drafts, and one for each request, which writes its queries. Both find the
-/// places of drafts by themselves: they do not wait for each other.
+/// One block for each item that reads drafts, and one for each request, which writes its queries. Each finds
+/// the places of drafts by itself, so none waits for another.
 class PlanDrafts {
 public:
   static constexpr int kThreads = abi::kMostDrafts; ///< of a block
@@ -29,30 +29,30 @@ private:
   static constexpr int kWarps = kThreads / 32;
   static constexpr int kWords = abi::kMostDrafts / 32;
 
-  /// Of drafts of one request or of several, one behind the other. A request's begin at its *base*.
+  /// For drafts of one or several requests, one after the other. A request's drafts start at its *base*.
   struct Shared {
     unsigned sees[kWords][kThreads];
     int depth[kThreads], parent[kThreads], size[kThreads];         ///< of each draft's subtree
     int before[kThreads];                                          ///< in its siblings' subtrees
     int draftAt[kThreads], sizeAt[kThreads], positionAt[kThreads]; ///< by places
-    int wrong[kThreads];                                           ///< of each base: a draft + 1, or 0
+    int wrong[kThreads];                                           ///< for each base: a draft + 1, or 0
     int seenOfWarp[kWarps];
   };
 
   /// A thread's draft.
   struct Own {
-    int request = -1; ///< index into the requests; -1: it has none
+    int request = -1; ///< index into the requests; -1: no draft
     int base = 0;
   };
 
-  /// The tokens that a request has gained, as far as the plan serves it.
+  /// The tokens that a request has gained, limited to those that the plan supports.
   __device__ __forceinline__ int gainOf(const abi::DraftRequest &request) const {
     if (args_.lengths == nullptr)
       return 0;
     return min(max(args_.lengths[request.request] - request.length, 0), request.mostGain);
   }
 
-  /// Finds the places of the threads' drafts. All threads come.
+  /// Finds the places of the threads' drafts. All threads must call it.
   __device__ __forceinline__ void findPlaces(Shared &shared, const Own &own) const {
     const bool isThere = own.request >= 0;
     abi::DraftRequest request{};
@@ -77,7 +77,7 @@ private:
       atomicMax(&shared.wrong[own.base], draft + 1);
     __syncthreads();
 
-    // Where rows are no tree's, each draft sees itself alone.
+    // If the rows do not form a tree, each draft sees only itself.
     const bool isWrong = isThere && shared.wrong[own.base] > 0;
     int size = 1;
     if (isWrong)
@@ -112,7 +112,7 @@ private:
     return static_cast<long long>(request.request) * args_.rows + draft;
   }
 
-  /// Bits of drafts that there are.
+  /// Reads the bits of existing drafts.
   __device__ __forceinline__ void readRow(const abi::DraftRequest &request, bool isThere, int draft,
                                           unsigned (&sees)[kWords]) const {
     const int words = (args_.rows + 31) / 32;
@@ -131,7 +131,7 @@ private:
         f(word * 32 + __popc((left & -left) - 1));
   }
 
-  /// The deepest one of the others that a draft sees; -1: there is none that could be it.
+  /// The deepest other draft that a draft sees; -1: none qualifies.
   static __device__ __forceinline__ int parentOf(const Shared &shared, int base, int draft, int depth,
                                                  const unsigned (&sees)[kWords]) {
     int parent = -1;
@@ -142,7 +142,7 @@ private:
     return parent;
   }
 
-  /// Whether a draft sees itself and, of others, what its parent sees, or nothing without one.
+  /// Whether a draft sees itself and exactly the drafts that its parent sees (none without a parent).
   static __device__ __forceinline__ bool isTree(const Shared &shared, int base, int draft, int parent,
                                                 const unsigned (&sees)[kWords]) {
     bool is = true;
@@ -182,14 +182,14 @@ private:
            static_cast<unsigned>(request.request + 1);
   }
 
-  /// Where the next run goes, and what it begins with.
+  /// The place of the next run, and its first token.
   struct Cursor {
     abi::Run *runs;
     int runCount, tokens;
   };
 
-  /// Parts of as many requests as a block has threads for are looked at together. (Those of one request
-  /// follow each other.)
+  /// Handles the parts of as many requests together as fit the block's threads. (The parts of a request are
+  /// consecutive.)
   __device__ __forceinline__ void writeItem(Shared &shared, const abi::DraftItem &item) const {
     const int end = item.partBegin + item.partCount;
     Cursor at{args_.runs + item.runBegin, item.runCount, item.tokens};
@@ -219,10 +219,10 @@ private:
         }
         writePart(shared, part, base, at);
       }
-      __syncthreads(); // the places are done with
+      __syncthreads(); // the places are no longer needed
     }
     if (thread_ == 0) {
-      if (at.tokens == 0) // an item of no tokens would end the list: it gets one that nobody sees
+      if (at.tokens == 0) // an item without tokens would end the list: it gets a hidden one
         at.runs[at.runCount++] = {
             0, at.tokens = 1, args_.requests[args_.parts[item.partBegin].request].location, 0, 0, 0, 0, 0};
       args_.items[item.item].runCount = at.runCount;
@@ -230,7 +230,7 @@ private:
     }
   }
 
-  /// What the request has gained, and those of the part's places that any of its queries sees.
+  /// Writes the tokens that the request has gained, and the places of the part that any of its queries sees.
   __device__ __forceinline__ void writePart(Shared &shared, const abi::DraftPart &part, int base,
                                             Cursor &at) const {
     const abi::DraftRequest request = args_.requests[part.request];
@@ -270,7 +270,7 @@ private:
                                       0};
     at.runCount += count;
     at.tokens += count;
-    __syncthreads(); // before the next part's counts come
+    __syncthreads(); // before the next part's counts overwrite these
   }
 
   const abi::DraftArgs &args_;

@@ -2,9 +2,9 @@
 
 #include "deft/abi.h"
 
-/// One launch a step, before its layers: the plan on the device takes over how long its requests are by now,
-/// as plan::advance does on the host. Runs that end with a leaf which has grown get its tokens, those behind
-/// them in the item begin later, and queries see farther.
+/// One launch per step, before its layers: it updates the plan on the device to the current lengths of its
+/// requests, like plan::advance on the host. Runs that end with a grown leaf get its tokens, the later runs
+/// of the item begin later, and queries see further.
 namespace deft {
 
 class PlanGrowth {
@@ -13,7 +13,7 @@ public:
 
   __device__ __forceinline__ explicit PlanGrowth(const abi::GrowArgs &args) : args_(args) {}
 
-  /// Of all threads of the launch: a warp an item, a thread a query.
+  /// Called by all threads of the launch: a warp for each item, a thread for each query.
   __device__ __forceinline__ void grow() const {
     const int thread = static_cast<int>(blockIdx.x * kThreads + threadIdx.x);
     const int warp = thread / 32;
@@ -25,14 +25,14 @@ public:
   }
 
 private:
-  /// What a leaf has gained, as far as the plan serves it.
+  /// The tokens that a leaf has gained, limited to those that the plan supports.
   __device__ __forceinline__ int gainOf(int leaf) const {
     const abi::GrowingLeaf planned = args_.leaves[leaf];
     return min(max(args_.lengths[planned.request] - planned.length, 0), planned.mostGain);
   }
 
-  /// The same of the leaf's last run. Where all that the leaf gains lies here, `reserved` is 0. Else its bit
-  /// i says whether this rank holds the i-th token, and no more than 31 are gained.
+  /// The same for the leaf's last run. If this rank holds all new tokens of the leaf, `reserved` is 0.
+  /// Otherwise bit i says whether this rank holds the i-th token, and the limit is 31 tokens.
   __device__ __forceinline__ int heldGainOf(int leaf) const {
     const int gain = gainOf(leaf);
     const auto held = static_cast<unsigned>(args_.leaves[leaf].reserved);
@@ -41,7 +41,7 @@ private:
 
   __device__ __forceinline__ void growItem(abi::Item &item, int lane) const {
     const int runCount = item.runCount, runBegin = item.runBegin;
-    int tokens = 0; // of the item before the runs at hand
+    int tokens = 0; // of the item before the current runs
     for (int first = 0; first < runCount; first += 32) {
       const int at = runBegin + first + lane;
       int own = 0;
@@ -49,7 +49,7 @@ private:
         const abi::Grown run = args_.grownRuns[at];
         own = run.planned + (run.leaf >= 0 ? heldGainOf(run.leaf) : 0);
       }
-      int end = own; // of the run, within these
+      int end = own; // of the run, within the current ones
 #pragma unroll
       for (int distance = 1; distance < 32; distance *= 2) {
         const int before = __shfl_up_sync(~0u, end, distance);
@@ -61,14 +61,14 @@ private:
       }
       tokens += __shfl_sync(~0u, end, 31);
     }
-    __syncwarp(); // what other lanes wrote of the runs is read below
+    __syncwarp(); // other lanes wrote runs that are read below
     if (item.dealtTiles > 0)
       deal(item, runBegin, tokens, lane);
     if (lane == 0)
       item.tokens = tokens;
   }
 
-  /// Counts what is dealt, as plan::countDealt does. Of the first four runs each says where the runs of one
+  /// Counts the dealt tokens, like plan::countDealt. Each of the first four runs tells where the runs of one
   /// warp begin.
   __device__ __forceinline__ void deal(abi::Item &item, int runBegin, int tokens, int lane) const {
     constexpr int kWarps = 4, kGroup = 16;

@@ -4,15 +4,15 @@
 
 namespace deft {
 
-/// One run's look at the watch, by one thread. Reading the host's memory takes a microsecond or two, so it
-/// is nothing for a block that has work to do. Volatile: the host writes while the kernel runs.
+/// One thread checks the watch for one run. Reading the host's memory takes a microsecond or two, so the
+/// block should have no other work. Volatile: the host writes while the kernel runs.
 __device__ __forceinline__ void watchPlan(abi::PlanWatch *watch, unsigned long long *runsOfPlan) {
   if (threadIdx.x != 0)
     return;
   volatile abi::PlanWatch *host = watch;
   const unsigned long long tree = host->treeGeneration, plan = host->planGeneration;
   const unsigned long long freeRuns = host->freeRuns;
-  const unsigned long long runs = *runsOfPlan; // runs of a plan follow each other
+  const unsigned long long runs = *runsOfPlan; // runs of a plan are sequential
   *runsOfPlan = runs + 1;
   if (plan < tree && runs >= freeRuns)
     host->staleSeen = tree;

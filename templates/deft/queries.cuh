@@ -6,13 +6,13 @@
 #include "deft/query_abi.h"
 #include "deft/types.cuh"
 
-/// The hook `query` for rows of q: a warp takes some heads of one query after the other.
+/// The hook `query` for rows of q: a warp handles groups of heads of one query in turn.
 namespace deft {
 
-/// Of a block. Many, so that few multiprocessors have one: on the others the attention begins at once.
+/// Warps of a block. With many, few multiprocessors have a block; on the others the attention starts at once.
 constexpr int kQueryWarps = 16;
 
-/// Whether the hook asks for the root mean square of its row; those of packages without that constant may.
+/// Whether the hook reads the root mean square of its row; packages without this constant may read it.
 template <class Variant> constexpr __device__ bool queryReadsRms() {
   if constexpr (requires { Variant::kQueryReadsRms; })
     return Variant::kQueryReadsRms;
@@ -22,17 +22,17 @@ template <class Variant> constexpr __device__ bool queryReadsRms() {
 
 template <class Config, class Variant> class QueryHeads {
   using Query = typename Config::Query;
-  static constexpr int kWidth = 4; ///< of a column; any head dim is some pairs of these
+  static constexpr int kWidth = 4; ///< of a column; every head dim is a number of pairs of these
   static constexpr int kHalf = Config::kKeyDim / (2 * kWidth); ///< columns of half a row
   static constexpr int kLanes = lanesOfRow(kHalf);
   static_assert(Config::kKeyDim % (2 * kWidth) == 0 && kLanes <= 32, "a row has the lanes of a warp");
   static constexpr int kAtOnce = 32 / kLanes; ///< rows
-  /// Rows of a lane, all of which are under way before the first is made: few for an attention of few queries
-  /// to fill the multiprocessors, more for what depends on a query and dims alone to be computed for many.
+  /// Rows per lane, all loaded before the first is made. Few, so that an attention of few queries fills the
+  /// multiprocessors; but several, to share values that depend only on the query and dims.
   static constexpr int kSteps = 4;
 
 public:
-  /// Of one query, of a warp.
+  /// The heads of one query for one warp.
   static constexpr int kHeads = kAtOnce * kSteps;
 
   __device__ __forceinline__ QueryHeads(const abi::QueryArgs &args, const typename Variant::Params &params,
@@ -45,8 +45,8 @@ public:
         to_(static_cast<Query *>(args.made) +
             static_cast<long long>(caller_) * Config::kQueryHeads * Config::kKeyDim) {}
 
-  /// The heads from `first` on, as far as there are any. A lane without a column, or beyond the heads, makes
-  /// another's: hooks may read arrays by dim and head.
+  /// Makes the heads from `first` on, up to the last. A lane without a column or beyond the heads computes
+  /// another lane's: hooks may read arrays by dim and head.
   __device__ __forceinline__ void make(int first) const {
     uint2 low[kSteps], high[kSteps];
 #pragma unroll
@@ -67,7 +67,7 @@ public:
       low[step] = made(a, b, rms, column_ * kWidth, head);
       high[step] = made(b, a, rms, (column_ + kHalf) * kWidth, head);
     }
-    // Behind all of them: for all that is known of a store it may change an array that the hook reads.
+    // After all rows: the compiler must assume that a store changes an array that the hook reads.
 #pragma unroll
     for (int step = 0; step < kSteps; ++step) {
       const int head = wantedHead(first, step);
@@ -82,11 +82,11 @@ public:
 private:
   using Own = Column<Query, kWidth>;
 
-  /// Which may be beyond the heads.
+  /// It may be beyond the heads.
   __device__ __forceinline__ int wantedHead(int first, int step) const {
     return first + step * kAtOnce + row_;
   }
-  /// The last one where there is none.
+  /// Repeats the last head.
   __device__ __forceinline__ int headOf(int first, int step) const {
     return min(wantedHead(first, step), Config::kQueryHeads - 1);
   }
@@ -96,7 +96,7 @@ private:
     return reinterpret_cast<Words *>(heads + head * Config::kKeyDim);
   }
 
-  /// A column of the row from `dim` on.
+  /// Makes a column of the row from `dim` on.
   __device__ __forceinline__ uint2 made(const Own &own, const Own &half, float rms, int dim, int head) const {
     unsigned words[2];
     makeColumn(own, half, words, [&](float x, float other, float pair, int i) {
@@ -118,14 +118,14 @@ private:
 template <class Config, class Variant>
 __device__ __forceinline__ void makeQueries(const abi::QueryArgs &args,
                                             const typename Variant::Params &params) {
-  ptx::allowDependents(); // which wait for all rows where they read the first
+  ptx::allowDependents(); // these wait for all rows before they read the first
   using Heads = QueryHeads<Config, Variant>;
   constexpr int kParts = (Config::kQueryHeads + Heads::kHeads - 1) / Heads::kHeads; // of a query
   const int all = args.queries * kParts;
   for (int at = blockIdx.x * kQueryWarps + threadIdx.x / 32; at < all; at += gridDim.x * kQueryWarps) {
     const int query = at / kParts;
     if (args.callerIndex[query] < 0)
-      break; // the plan has fewer than the graph was captured for
+      break; // this plan has fewer queries than the captured graph allows
     Heads(args, params, query).make(at % kParts * Heads::kHeads);
   }
 }

@@ -1,15 +1,15 @@
 #pragma once
 
-/// What deft_<variant>_queries reads and writes: `query` of a spec for all rows of q, once a run, for attend
-/// kernels to read as they read any q.
+/// The arguments of deft_<variant>_queries: it applies `query` of a spec to all rows of q, once per run. The
+/// attend kernels read the result like any q.
 namespace deft::abi {
 
 struct QueryArgs {
-  const void *q; ///< as AttendArgs has it
+  const void *q; ///< as in AttendArgs
   void *made;    ///< [query, caller's index][query_heads][head_dim], dtype of q
   const int *callerIndex;
   const int *queryPos;
-  int queries; ///< of the plan's order
+  int queries; ///< in the plan's order
   int qStride; ///< elements from a query to the next one, of q
 };
 

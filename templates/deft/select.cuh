@@ -5,26 +5,26 @@
 #include "deft/select/path_places.cuh"
 #include "deft/select/threshold.cuh"
 
-/// Chooses the tokens of a list: of the keys of a path, one a position, the largest, as many as the budget;
-/// of equal ones those before. The same for every launch: nothing depends on who comes first.
+/// Chooses the tokens of a list: the largest keys of a path, up to the budget; of equal keys the earlier
+/// ones. A path has a key for each position. Every launch gives the same result, whatever its timing.
 ///
-/// The blocks of a list have a part of its positions each, in order. They agree on the least key that is in
-/// (Threshold), each warp counts what it will write, and what those before it have counted says where.
+/// Each block of a list has a part of its positions, in order. The blocks find the least chosen key together
+/// (Threshold). Each warp counts its chosen tokens; the counts of earlier warps give its place in the list.
 namespace deft::select {
 
-/// Config has kGroups (of a query's worth), kLists, kPageSize, kThreads, kCachedKeys (that a block's shared
-/// memory has room for) and Peers.
+/// Config has kGroups (of a query's worth), kLists, kPageSize, kThreads, kCachedKeys (that fit into a block's
+/// shared memory) and Peers.
 template <class Config> class Select {
   using Peers = typename Config::Peers;
   static constexpr int kWarps = Config::kThreads / 32;
-  /// Groups whose worth a list has the maximum of.
+  /// Groups of worth over which a list takes the maximum.
   static constexpr int kMerged = Config::kGroups / Config::kLists;
-  static constexpr int kPartUnit = 32 * kWarps; ///< parts are multiples of it, and so of what a load has
-  static constexpr int kAtOnce = 4;             ///< loads of a thread that are on their way
+  static constexpr int kPartUnit = 32 * kWarps; ///< parts are multiples of this, and so of a load's width
+  static constexpr int kAtOnce = 4;             ///< loads of a thread in flight
   static_assert(kWarps <= 32 && Config::kGroups % Config::kLists == 0);
 
   struct Counts {
-    int above, equal; ///< keys above the threshold, and those at it
+    int above, equal; ///< keys above the threshold, and keys equal to it
   };
   struct Shared {
     Threshold<Config> threshold;
@@ -43,7 +43,7 @@ public:
     select.choose();
     const Counts blockBefore = select.count();
     select.write(select.beforeWarp(blockBefore), blockBefore);
-    Peers::sync(); // nobody leaves while others read of it
+    Peers::sync(); // no block may exit while others read its shared memory
   }
 
 private:
@@ -65,14 +65,14 @@ private:
     return args_.selected.worth + group * args_.selected.worthStride + begin_;
   }
 
-  /// Both ends of the path are in the list by keys that no score has.
+  /// Positions at both ends of the path that are always chosen get keys that no score has.
   __device__ __forceinline__ unsigned withKept(unsigned key, int at) const {
     const int position = begin_ + at;
     const bool isKept = position < args_.keepFirst || position >= length_ - args_.keepLast;
     return isKept && key != abi::kHiddenKey ? ~0u : key;
   }
 
-  /// The keys of the part into shared memory, if they fit, and out of the worth.
+  /// Moves the part's keys into shared memory, if they fit, and clears the worth.
   __device__ __forceinline__ void takeKeys() {
     shared_.threshold.clear();
     if (isCached_) {
@@ -82,7 +82,7 @@ private:
     __syncthreads();
   }
 
-  /// kAtOnce times four of the thread's keys: all are asked for before any is used.
+  /// Takes kAtOnce times four of the thread's keys: all are loaded before any is used.
   __device__ __forceinline__ void takeSome(int first) {
     uint4 keys[kAtOnce] = {};
 #pragma unroll
@@ -123,7 +123,7 @@ private:
     chosen_ = shared_.threshold.find(args_.selected.budget, count_, [&](int at) { return key(at); });
   }
 
-  /// Calls f(position in the part, above, equal) for the warp's own part of the part, all lanes at once.
+  /// Calls f(position in the part, above, equal) for the warp's share of the part, for all lanes at once.
   template <class F> __device__ __forceinline__ void forOwn(F &&f) const {
     const int each = (count_ + kPartUnit - 1) / kPartUnit * 32;
     const int end = min((warp_ + 1) * each, count_);
@@ -134,7 +134,7 @@ private:
     }
   }
 
-  /// What stands before the block's part, in the whole list.
+  /// The counts before the block's part, over the whole list.
   __device__ __forceinline__ Counts count() {
     Counts own{};
     forOwn([&](int, bool above, bool equal) {
@@ -161,7 +161,7 @@ private:
     const Counts inBlock = sumOfWarps(warp_);
     return {ofBlock.above + inBlock.above, ofBlock.equal + inBlock.equal};
   }
-  /// Of the block's first warps.
+  /// The sum over the block's first warps.
   __device__ __forceinline__ Counts sumOfWarps(int warps) const {
     Counts counts{};
     if (lane_ < warps)
@@ -169,8 +169,8 @@ private:
     return {sum(counts.above), sum(counts.equal)};
   }
 
-  /// Of what the block has written. Apart from that, so that the page table's entries are asked for side by
-  /// side.
+  /// Finds the places of the tokens that the block has written. A separate pass, so that loads of the page
+  /// table overlap.
   __device__ __forceinline__ void findPlaces(Counts before, const int *positions, int *places) const {
     __syncthreads();
     PathPlaces<Config> path = places_;
@@ -180,12 +180,12 @@ private:
       places[slot] = path.placeOf(positions[slot]);
   }
 
-  /// Where in the list the keys go before which such are.
+  /// The place in the list after these counts of keys.
   __device__ __forceinline__ int firstSlot(Counts before) const {
     return before.above + min(before.equal, chosen_.equal);
   }
 
-  /// `before` the warp's part and the block's.
+  /// `before`: the counts before the warp's share; `blockBefore`: before the block's part.
   __device__ __forceinline__ void write(Counts before, Counts blockBefore) const {
     const long long list = static_cast<long long>(listOfAll_) * args_.selected.budget;
     int *positions = args_.selected.positions + list, *places = args_.selected.places + list;

@@ -1,7 +1,7 @@
 #pragma once
 
-/// Element types as tags: 16 bits in memory, or 8, arithmetic by the instructions named in deft/ptx. The
-/// toolkit's own half headers are not used, because they double the time of a compilation.
+/// Element types as tags: 16 or 8 bits in memory; deft/ptx has the instructions for arithmetic. The toolkit's
+/// half headers are not used, because they double the time of a compilation.
 namespace deft {
 
 struct f16 {
@@ -10,7 +10,7 @@ struct f16 {
 struct bf16 {
   unsigned short bits;
 };
-/// 8 bits, of caches only.
+/// 8 bits, only in caches.
 struct e4m3 {
   unsigned char bits;
 };
@@ -21,7 +21,7 @@ struct e5m2 {
 template <class A, class B> constexpr bool kIsSame = false; // NVRTC has no standard library
 template <class A> constexpr bool kIsSame<A, A> = true;
 
-/// What an element is in products, whose factors have 16 bits: f16 has all numbers of both 8-bit types.
+/// An element's type in products, whose factors have 16 bits: f16 represents every value of both 8-bit types.
 template <class Element> struct FactorOf {
   using Type = Element;
 };
@@ -32,17 +32,17 @@ template <> struct FactorOf<e5m2> {
   using Type = f16;
 };
 template <class Element> using Factor = typename FactorOf<Element>::Type;
-/// Whether it must be converted to one.
+/// Whether an element must be converted for products.
 template <class Element> constexpr bool kIsConverted = !kIsSame<Element, Factor<Element>>;
 
-/// What weights are taken to be as exact as: V's elements, or q's where these are converted.
+/// The type whose precision weights need: that of V's elements, or of q's if V is converted.
 template <class Query, class Value, bool = kIsConverted<Value>> struct WeightOf {
   using Type = Value;
 };
 template <class Query, class Value> struct WeightOf<Query, Value, true> {
   using Type = Query;
 };
-/// V's elements as the cache has them, where a config stands for one of bytes (sm90/byte_cache.cuh), too.
+/// The type of V's elements in the cache, even if a config stands for one of bytes (sm90/byte_cache.cuh).
 template <class Config> struct StoredValueOf {
   using Type = typename Config::Value;
 };
@@ -54,8 +54,8 @@ struct StoredValueOf<Config> {
 template <class Config>
 using Weight = typename WeightOf<typename Config::Query, typename StoredValueOf<Config>::Type>::Type;
 
-/// What partials are stored as. Averages of values have the values' range, but a sum has at most the
-/// output's: f16 where both are f16, else bf16.
+/// The type of stored partials. Averages of values have the values' range, but a sum may only have the
+/// output's range: f16 if both are f16, otherwise bf16.
 template <class Value, class Output> struct PartialOf {
   using Type = bf16;
 };
@@ -64,8 +64,8 @@ template <> struct PartialOf<f16, f16> {
 };
 template <class Config> using Partial = typename PartialOf<Weight<Config>, typename Config::Output>::Type;
 
-/// The largest exponent of two that a weight may have, which is of V's type in products: f16 ends below 2^16,
-/// and bf16 has the range of f32, of which sums need a part.
+/// The largest exponent of two for a weight of V's type in products. f16 ends below 2^16. bf16 has the range
+/// of f32, and sums need a part of it.
 template <class Value> constexpr float kWeightBits = 15.f;
 template <> constexpr float kWeightBits<bf16> = 60.f;
 
@@ -83,22 +83,22 @@ struct TileBounds {
   int kvHead;
 };
 
-/// Whether the cache is latent: of one KV head, whose tokens' values are the first columns of their keys. Its
-/// query heads go to blocks in groups, which stand where KV heads do elsewhere (kKvHeads, kRatio).
+/// Whether the cache is latent: it has one KV head, and a token's value is the first columns of its key.
+/// Blocks take its query heads in groups, which replace KV heads elsewhere (kKvHeads, kRatio).
 template <class Config> constexpr bool kIsLatent = requires { requires Config::kIsLatent; };
-/// The KV head of such a place, as hooks know it.
+/// The KV head at such a place, as hooks expect it.
 template <class Config> __device__ __forceinline__ constexpr int kvHeadForHooks(int kvHead) {
   return kIsLatent<Config> ? 0 : kvHead;
 }
 
-/// What is in a score of the form cap * tanh(rate * s) + slope * (kv_pos - origin). A variant says whether it
-/// is capped, s standing in place of the product else, and whether it is sloped.
+/// The coefficients of a score cap * tanh(rate * s) + slope * (kv_pos - origin). A variant says whether it is
+/// capped (otherwise s replaces the first term) and whether it is sloped.
 struct ScoreForm {
   float cap, rate, slope;
   int origin;
 };
 
-/// What a variant's mask leaves of a tile. Always sound: `any` may be true and `all` false of any tile.
+/// A tile's visibility by a variant's mask. Conservative: `any` true and `all` false is always valid.
 struct TileVisibility {
   bool any; ///< some pair of row and token may be visible
   bool all; ///< every pair is visible

@@ -6,11 +6,11 @@
 #include "deft/select/path_places.cuh"
 #include "deft/union_abi.h"
 
-/// Makes a union of lists (abi::Unions). The same for every launch: nothing depends on who comes first.
+/// Makes a union of lists (abi::Unions). Every launch gives the same result, whatever its timing.
 ///
-/// The blocks of a union's list have a window of positions each, in order, in shared memory, each position a
-/// word of bits: the lists, which rise, set theirs. What the blocks before it have counted says where a block
-/// writes the words that are not 0, in order. Then come the windows behind.
+/// Each block of a union's list has a window of positions, in order, in shared memory, with a word of bits
+/// for each position. The lists, which rise, set their bits. Each block writes its nonzero words in order;
+/// the counts of earlier blocks give its place. Then come the next windows.
 namespace deft::select {
 
 /// Config has kKvHeads, kLists, kPageSize, kWindow (positions) and Peers, the blocks of a list.
@@ -23,15 +23,15 @@ public:
 private:
   static constexpr int kWarps = kThreads / 32;
   static constexpr int kOfWarp = Config::kWindow / kWarps; ///< positions
-  static constexpr int kAtOnce = 8;                        ///< loads of a thread that are on their way
-  static constexpr int kTile = 64;                         ///< tokens that items are multiples of
+  static constexpr int kAtOnce = 8;                        ///< loads of a thread in flight
+  static constexpr int kTile = 64;                         ///< items have multiples of this many tokens
   static_assert(kOfWarp % 32 == 0 && kWarps >= abi::kMostUnited, "a warp for each query");
 
   struct Shared {
     unsigned readers[Config::kWindow];
-    int ownCounts[abi::kMostUnited]; ///< of each query's list, what only it has
+    int ownCounts[abi::kMostUnited]; ///< the tokens that only this query's list has
     int ofWarp[kWarps];
-    int ofBlock[2]; ///< of windows by turns: others may still read of the one before
+    int ofBlock[2]; ///< alternating between windows: others may still read the previous count
   };
   struct Counts {
     int before, all;
@@ -45,7 +45,7 @@ public:
     const int list = static_cast<int>(blockIdx.x) / Peers::kBlocks;
     const abi::Union &one = args.unions.unions[list / Config::kLists];
     if (one.queryCount == 0)
-      return; // as all blocks of the list
+      return; // all blocks of the list return
     Unite unite(args, one, list % Config::kLists);
     unite.writeShared();
     unite.writeOwn();
@@ -55,7 +55,7 @@ public:
       if (args.items != nullptr)
         unite.writeItems(one);
     }
-    Peers::sync(); // nobody leaves while others read of it
+    Peers::sync(); // no block may exit while others read its shared memory
   }
 
 private:
@@ -71,7 +71,7 @@ private:
     positions_ = args.unions.positions + begin_;
     places_ = args.unions.places + begin_;
     readers_ = args.unions.readers + begin_;
-    stride_ = kThreads; // of whole warps, as many for each query
+    stride_ = kThreads; // whole warps, the same number for each query
     while (stride_ * queries_ > kThreads)
       stride_ /= 2;
     query_ = static_cast<int>(threadIdx.x) / stride_;
@@ -98,7 +98,7 @@ private:
     }
   }
 
-  /// The bit of the query for its tokens of the window. Several are asked for before any is looked at.
+  /// Sets the query's bit for its tokens in the window. Several are loaded before any is used.
   __device__ __forceinline__ void mark(int begin, int window) const {
     const int end = min(begin + window, sharedEnd_);
     const int first = firstAtOrBehind(begin) + first_;
@@ -118,8 +118,8 @@ private:
     }
   }
 
-  /// Of the query's list, as all lanes of a warp ask at once: each looks at one of 32 places between which
-  /// the answer is.
+  /// A search in the query's list by all lanes of a warp: each reads one of 32 places in the remaining
+  /// range.
   __device__ __forceinline__ int firstAtOrBehind(int position) const {
     int low = 0, high = listCount_;
     while (low < high) {
@@ -160,7 +160,7 @@ private:
       slot += __popc(there);
     }
     __syncthreads();
-    // Apart from that, so that the page table's entries are asked for side by side. All paths agree here.
+    // A separate pass, so that loads of the page table overlap. All paths agree here.
     PathPlaces<Config> path(selected_, callerIndex_[0]);
 #pragma unroll 4
     for (int at = blockBegin + threadIdx.x; at < blockBegin + warps.all; at += kThreads)
@@ -168,7 +168,7 @@ private:
     count_ += blocks.all;
   }
 
-  /// Of what the lanes of a warp have, one each: what is before the lane `at`, and all.
+  /// For one number in each lane of a warp: the sum before lane `at`, and the total.
   static __device__ __forceinline__ Counts countsAt(int mine, int at) {
     int upTo = mine;
 #pragma unroll
@@ -196,7 +196,7 @@ private:
 
   __device__ __forceinline__ void writeItems(const abi::Union &one) const {
     if (count_ == 0 && threadIdx.x == 0)
-      places_[0] = 0; // something is read where nobody looks
+      places_[0] = 0; // a valid place, since the hidden token is still read
     constexpr int kHeads = Config::kKvHeads / Config::kLists;
     const int each = (count_ + one.parts - 1) / one.parts;
     const int part = (each + kTile - 1) / kTile * kTile;
@@ -218,7 +218,7 @@ private:
   int *positions_, *places_; ///< of the union
   unsigned *readers_;
   int count_ = 0;
-  /// Of the thread: the query whose list it reads, that list, and which tokens of it.
+  /// For this thread: the query whose list it reads, that list, and its tokens in it.
   int query_, first_, stride_, listCount_;
   const int *listPositions_, *listPlaces_;
 };

@@ -6,16 +6,16 @@
 #include "deft/select_abi.h"
 #include "deft/union_abi.h"
 
-/// Makes a union of lists that a caller hands over: slots of the cache in any order, -1 for none, and a slot
-/// as often as it is listed. A block for each union. The same for every launch: nothing depends on who comes
-/// first.
+/// Makes a union of lists from a caller: cache slots in any order, -1 for no token, and slots
+/// may repeat. One block for each union. Every launch gives the same result, whatever its
+/// timing.
 ///
-/// A table in shared memory has the slots, and who lists them. Then the lists' entries are looked up in
-/// order: that of the first query that lists a slot gives the union its token, for all that list it. A query
-/// that lists it more often gives the union as many tokens more, for itself.
+/// A hash table in shared memory has the slots and their readers. Then the lists' entries are looked up in
+/// order. The first query that lists a slot adds a token to the union, for all its readers. A query that
+/// lists it several times adds the further tokens, only for itself.
 namespace deft::select {
 
-/// Config has kPlaces, of the table, and kMostListed, the most entries that the lists of a union have.
+/// Config has kPlaces, the size of the table, and kMostListed, the most entries of a union's lists.
 template <class Config> class UniteGiven {
 public:
   static constexpr int kThreads = 1024;
@@ -23,17 +23,17 @@ public:
 
 private:
   static constexpr int kWarps = kThreads / 32;
-  static constexpr int kRounds = (Config::kMostListed + kThreads - 1) / kThreads; ///< of a thread's entries
-  static constexpr int kTile = 64; ///< tokens that items are multiples of
+  static constexpr int kRounds = (Config::kMostListed + kThreads - 1) / kThreads; ///< for a thread's entries
+  static constexpr int kTile = 64; ///< items have multiples of this many tokens
   static_assert(kRounds <= kWarps && Config::kMostListed < Config::kPlaces);
 
   struct Entry {
     int slot;         ///< -1: the place is free
-    unsigned readers; ///< a bit for each query, and kMostQueries higher for each that lists it more often
+    unsigned readers; ///< a bit for each query; kMostQueries higher, one for each that lists it again
   };
   struct Shared {
     Entry table[Config::kPlaces];
-    int tokens[kRounds * kWarps]; ///< of each round and warp; then those of the round before them
+    int tokens[kRounds * kWarps]; ///< of each round and warp; then the sum of those before it in the round
     int ofRound[32];
   };
 
@@ -44,7 +44,7 @@ public:
     ptx::awaitKernelBefore();
     const abi::Union &one = args.unions.unions[blockIdx.x];
     if (one.queryCount == 0)
-      return; // none is behind it
+      return; // it ends the list
     UniteGiven unite(args, one);
     unite.fill();
     __syncthreads();
@@ -70,7 +70,7 @@ private:
     return args_.pageTable +
            static_cast<long long>(args_.unions.callerIndex[one_.queryBegin + query]) * budget_;
   }
-  /// The slot of an entry of the lists, one list behind the other.
+  /// The slot of an entry in the concatenated lists.
   __device__ __forceinline__ int slotAt(int entry) const {
     const int query = entry / budget_;
     return entry < listed_ ? listOf(query)[entry - query * budget_] : -1;
@@ -91,7 +91,7 @@ private:
       if (slot < 0)
         continue;
       int place = firstPlace(slot);
-      for (;; place = nextPlace(place)) { // there are more places than entries
+      for (;; place = nextPlace(place)) { // ends: there are more places than entries
         const int there = atomicCAS(&shared_.table[place].slot, -1, slot);
         if (there == -1 || there == slot)
           break;
@@ -109,7 +109,7 @@ private:
     return shared_.table[place].readers;
   }
 
-  /// The queries for which an entry gives the union a token; 0: it gives none.
+  /// The queries for which an entry adds a token to the union; 0: it adds none.
   __device__ __forceinline__ unsigned givenBy(int entry, int slot) const {
     if (slot < 0)
       return 0u;
@@ -125,7 +125,7 @@ private:
     return __ffs(static_cast<int>(all)) - 1 == query ? all : 0u;
   }
 
-  /// Where each warp's tokens of a round begin.
+  /// Finds where each warp's tokens of a round begin.
   __device__ __forceinline__ void decide() {
     const int rounds = (listed_ + kThreads - 1) / kThreads;
     for (int round = 0; round < rounds; ++round) {
@@ -173,7 +173,7 @@ private:
     }
   }
 
-  /// As those of other unions (union_abi.h), of which there is one list, and one item for each part.
+  /// Like items of other unions (union_abi.h), but with one list, and one item for each part.
   __device__ __forceinline__ void writeItems() const {
     const int each = (count_ + one_.parts - 1) / one_.parts;
     const int part = (each + kTile - 1) / kTile * kTile;
@@ -191,7 +191,7 @@ private:
   const int budget_, listed_; ///< entries of a list, and of all
   const long long begin_;     ///< of the union's tokens, among all
   const int lane_, warp_;
-  unsigned gives_ = 0u; ///< of the thread: a bit for each round
+  unsigned gives_ = 0u; ///< for this thread: a bit for each round
   int count_ = 0;       ///< tokens of the union
   int roundBegin_ = 0;  ///< of the round with the lane's number
 };

@@ -19,7 +19,7 @@ using workload::Workload;
 
 namespace {
 
-/// Figures of the paper, TB over a run.
+/// The paper's figures, TB per run.
 struct PaperRow {
   const char *name;
   double sharedTb, queryTb;
@@ -34,7 +34,7 @@ constexpr std::array<PaperRow, 4> kSpeculative{{{"speculative_t32", 4.10, 131.45
                                                 {"speculative_t128", 4.16, 522.05},
                                                 {"speculative_t256", 4.35, 1044.10}}};
 
-constexpr int kPromptTokens = 4000; ///< to which the paper pads prompts of few-shot and speculation
+constexpr int kPromptTokens = 4000; ///< the paper pads prompts of few-shot and speculation to this length
 constexpr int kFlattenChunk = 128;  ///< the paper's
 constexpr int kBlocks = 108;        ///< of the paper's A100; no byte of the cache depends on it
 
@@ -59,7 +59,7 @@ plan::IoBytes divided(const plan::IoBytes &sum, int count) {
           sum.partials / count, sum.masks / count,     sum.work / count};
 }
 
-/// How many runs a record holds, and the parameter that chooses one.
+/// The number of runs in a record, and the parameter that selects one.
 struct Runs {
   int count = 0;
   const char *parameter = "";
@@ -180,7 +180,7 @@ std::string text(const char *format, double a, double b) {
   return {line.data(), static_cast<std::size_t>(std::max(length, 0))};
 }
 
-/// As a share of the paper's figure, the larger of both columns, with its sign.
+/// Relative to the paper's figure, the larger of both columns, with its sign.
 double differenceOf(const IoRow &row) {
   const double shared = row.sharedTb() / row.paperSharedTb - 1, query = row.queryTb() / row.paperQueryTb - 1;
   return std::abs(shared) > std::abs(query) ? shared : query;

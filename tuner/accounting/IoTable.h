@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
-/// DeFT's table of bytes moved over whole decoding runs, counted from the plans of every step.
+/// DeFT's table of bytes moved over whole decoding runs, computed from the plans of every step.
 namespace deft::accounting {
 
-/// The table's unit: an attention of 32 heads without grouping, head dim 128, 2 bytes, in 32 layers.
+/// The table's unit: an attention of 32 heads without grouping, head dim 128, 2 bytes per element, 32 layers.
 const plan::VariantFacts &unit();
 inline constexpr int kLayers = 32;
 
@@ -22,18 +22,18 @@ struct RunIo {
   long long steps = 0;
 };
 
-/// Told after each step: done, of how many. May be empty.
+/// Called after each step with the number of finished steps and of all steps. May be empty.
 using Progress = std::function<void(long long, long long)>;
 
-/// Plans every step from where the workload stands to its end. Row tiles hold all queries of a step, as the
-/// paper's count has it: a group is read once, however many queries it has.
+/// Plans every step from the workload's current one to its end. Row tiles hold all queries of a step, as in
+/// the paper's count: a group is read once, whatever its number of queries.
 support::Result<RunIo> countRun(workload::Workload &workload, const Progress &progress = {});
 
 struct IoRow {
   std::string name;
-  int branches = 0; ///< of few-shot; else 0
+  int branches = 0; ///< for few-shot; otherwise 0
   int runs = 1;
-  RunIo io;                                   ///< of the rule: what stands in the paper
+  RunIo io;                                   ///< by the row's rule, as in the paper
   double leastSharedTb = 0, mostSharedTb = 0; ///< of single runs
   double paperSharedTb = 0, paperQueryTb = 0;
 
@@ -41,20 +41,20 @@ struct IoRow {
   double queryTb() const { return static_cast<double>(io.query.cache) / 1e12; }
 };
 
-/// Rows that are put together by one rule.
+/// Rows that are built by the same rule.
 struct IoGroup {
-  std::string key;  ///< of JSON: "few_shot", "reasoning", "speculative"
-  std::string rule; ///< what a row's numbers are, in one sentence
+  std::string key;  ///< in JSON: "few_shot", "reasoning", "speculative"
+  std::string rule; ///< how the numbers of a row are obtained, in one sentence
   std::vector<IoRow> rows;
   std::vector<std::string> leftOut; ///< names of rows whose record was not found
 };
 
-/// The whole table. Without a folder the recorded rows are left out, and said to be.
+/// Makes the whole table. Without a folder it leaves out the recorded rows and lists their names.
 support::Result<std::vector<IoGroup>> countTable(const std::string &recordsFolder,
                                                  const Progress &progress = {});
 
-/// Where a group's rows differ from the paper by more than a percent, a sentence on each way in which they
-/// do; empty where none does.
+/// If a group's rows differ from the paper by more than a percent, a sentence for each kind of difference;
+/// otherwise empty.
 std::string explainDifferences(const IoGroup &group);
 
 } // namespace deft::accounting

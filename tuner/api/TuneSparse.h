@@ -9,10 +9,10 @@
 #include <string>
 #include <vector>
 
-/// What a tuner does of sparse layers, and what it tells its caller of a run.
+/// How a tuner handles sparse layers, and its report to the caller.
 namespace deft::api {
 
-/// What became of a run: of trees, of sparse layers, or of both.
+/// The outcome of a run: for trees, for sparse layers, or for both.
 struct Tuned {
   std::string device, configFile, journal;
   std::vector<session::ClassReport> classes;
@@ -23,7 +23,7 @@ struct Tuned {
   double seconds = 0;
 };
 
-/// With all of the budget.
+/// With the whole budget.
 sparse::TuneOptions sparseOptions(const deft_tune_options &options, int threads);
 
 support::Result<Tuned> tuneSparseAlone(const program::Program &program,
@@ -31,7 +31,7 @@ support::Result<Tuned> tuneSparseAlone(const program::Program &program,
                                        const sparse::TuneOptions &options,
                                        const deft_tune_listener &listener);
 
-/// Behind trees, whose summary and journal get what was found; a fault is a warning of it.
+/// After trees; adds the results to their summary and journal. A fault becomes a warning.
 void tuneSparseBehind(Tuned &tuned, const program::Program &program,
                       const std::vector<exec::ParamValue> &params, const sparse::TuneOptions &options,
                       const deft_tune_listener &listener);

@@ -20,10 +20,10 @@ using namespace deft::api;
 struct deft_tuner {
   deft_attention attention; ///< the session reads its program
   deft_tune_options options;
-  std::string configFile, journal, recordsFolder, note; ///< that the options point to
+  std::string configFile, journal, recordsFolder, note; ///< texts for the pointers in `options`
   int threads = 1;
   session::TuneInput input = {}; ///< without its backend
-  int trees = 0;                 ///< that were given without a name
+  int trees = 0;                 ///< given without a name
 
   deft_tuner(const deft_attention &of, const deft_tune_options &given);
 };
@@ -95,7 +95,7 @@ Result<session::Backend> backendOf(const program::Program &program, std::int32_t
   return session::cpuBackend(program, threads);
 }
 
-/// It calls the caller's functions, and lives no longer than `to`.
+/// It calls the caller's functions; `to` must outlive it.
 session::Listener listenerOf(const deft_tune_listener &to) {
   session::Listener own;
   if (to.note)
@@ -165,7 +165,7 @@ Result<Tuned> run(deft_tuner &tuner, const deft_tune_listener &listener) {
   return tuned;
 }
 
-/// Where the results of all shards go.
+/// The file for the results of all shards.
 Result<std::string> fileOfShards(const config_cache::DeviceKey &device, const std::string &named) {
   if (!named.empty())
     return named;

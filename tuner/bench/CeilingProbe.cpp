@@ -73,7 +73,7 @@ Result<double> CeilingProbe::loadsUs(std::size_t bytes, int repeats) {
   const std::size_t wanted = (bytes / 16 + kProbeThreads - 1) / kProbeThreads;
   const auto most = static_cast<std::size_t>(kernels_->loads.blocksAtOnce());
   double bestUs = 0;
-  // All threads that fit, or half of them with twice the loads each: sizes differ in which is faster.
+  // All threads that fit, or half of them with twice the loads each: the faster one depends on the size.
   for (const std::size_t blocks : {most, most / 2}) {
     const auto grid = static_cast<unsigned>(std::max<std::size_t>(std::min(blocks, wanted), 1));
     const auto timed =
@@ -123,7 +123,7 @@ Result<ReadTime> CeilingProbe::read(std::size_t bytes, int repeats) {
   }
   if (bytes >= std::size_t{512} << 20)
     largestReadGBs_ = std::max(largestReadGBs_, static_cast<double>(bytes) / time.bestUs() * 1e-3);
-  constexpr double kStartUs = 2; // at least so much of a read's time is its launch
+  constexpr double kStartUs = 2; // the launch takes at least this part of a read's time
   if (largestReadGBs_ > 0 &&
       static_cast<double>(bytes) / (time.bulkUs - kStartUs) * 1e-3 > 1.03 * largestReadGBs_)
     time.bulkUs = 0;
@@ -132,7 +132,7 @@ Result<ReadTime> CeilingProbe::read(std::size_t bytes, int repeats) {
 
 Result<double> CeilingProbe::unitsTFlops(spec::DType dtype, int repeats) {
   void *sink = buffer_.as<void>();
-  int rounds = 20'000, isBf16 = dtype == spec::DType::BF16; // some milliseconds
+  int rounds = 20'000, isBf16 = dtype == spec::DType::BF16; // several milliseconds
   void *params[] = {static_cast<void *>(&sink), &rounds, &isBf16};
   const int grid = device_->facts().multiprocessors;
   const auto timed = device::timeOnDevice(
@@ -150,7 +150,7 @@ Result<MeasuredCeilings> CeilingProbe::measure(int repeats) {
   if (!empty)
     return empty.error();
   ceilings.launchUs = empty->medianUs;
-  // The largest first: it tells which of the others cannot have been cold.
+  // The largest first: its rate shows which of the others cannot have been cold.
   for (auto mib = std::rbegin(kReadSizesMib); mib != std::rend(kReadSizesMib); ++mib) {
     const auto time = read(static_cast<std::size_t>(*mib) << 20, repeats);
     if (!time)

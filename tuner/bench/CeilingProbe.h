@@ -7,15 +7,15 @@
 #include <span>
 #include <vector>
 
-/// What a GPU can do at best, measured: the yardstick of a benchmark's rows, and by comparison with what was
-/// recorded elsewhere the scale between two machines of one model.
+/// Measures the limits of a GPU. Rows of a benchmark are compared with them. Compared with limits recorded
+/// elsewhere, they give the scale between two machines of the same model.
 namespace deft::bench {
 
 /// A cold read of a buffer, launch included.
 struct ReadTime {
   double mib = 0;
   double loadsUs = 0; ///< by 16-byte loads
-  double bulkUs = 0;  ///< by bulk copies into shared memory; 0: none, or faster than the memory, so not cold
+  double bulkUs = 0;  ///< by bulk copies into shared memory; 0: none, or faster than memory, so not cold
 
   double bestUs() const { return bulkUs > 0 && bulkUs < loadsUs ? bulkUs : loadsUs; }
 };
@@ -28,7 +28,7 @@ struct MatrixRate { ///< TFLOP/s
 struct MeasuredCeilings {
   double launchUs = 0;         ///< an empty kernel in a graph
   std::vector<ReadTime> reads; ///< of kReadSizesMib
-  MatrixRate units;            ///< the matrix units alone, operands at rest
+  MatrixRate units;            ///< tensor cores only, without loads of operands
 };
 
 constexpr int kReadSizesMib[] = {1, 4, 8, 16, 32, 64, 128, 256, 512, 1024};
@@ -40,7 +40,7 @@ public:
 
   support::Result<MeasuredCeilings> measure(int repeats);
 
-  /// A cold read of so many bytes.
+  /// Measures a cold read of `bytes` bytes.
   support::Result<ReadTime> read(std::size_t bytes, int repeats);
 
 private:
@@ -55,7 +55,7 @@ private:
   std::shared_ptr<Kernels> kernels_;
   device::Buffer buffer_;
   std::size_t filledBytes_ = 0;
-  double largestReadGBs_ = 0; ///< of the largest loads so far: no cold read is faster
+  double largestReadGBs_ = 0; ///< of the largest loads so far: no cold read can be faster
 };
 
 } // namespace deft::bench

@@ -11,7 +11,7 @@ public:
     ++count_;
   }
   int count() const { return count_; }
-  double value() const { return count_ > 0 ? std::exp(logSum_ / count_) : 0; } ///< 0: of nothing
+  double value() const { return count_ > 0 ? std::exp(logSum_ / count_) : 0; } ///< 0: no values
 
 private:
   double logSum_ = 0;

@@ -15,12 +15,12 @@ using support::Result;
 namespace {
 
 constexpr int kExploreRepeats = 7;
-/// Each copies the cache to the device once more.
+/// Each pass copies the cache to the device again.
 constexpr int kMostCountingPasses = 4;
 constexpr int kChunks[] = {0, 64, 128, 192, 256, 384, 512, 768, 1024, 2048, 4096};
 constexpr int kTiles[] = {16, 32, 64, 128};
 
-/// The config with the rows of its items held to `tileQ`: a kernel serves items of fewer rows than its tile.
+/// The config with items limited to `tileQ` rows: a kernel also runs items with fewer rows than its tile.
 config::Config withTile(config::Config config, int ratio, int tileQ) {
   for (config::PhaseConfig &phase : config.phases)
     phase.tileQ = std::min(phase.tileQ, std::max(tileQ, (ratio + 15) / 16 * 16));
@@ -143,7 +143,7 @@ Result<KernelBenchResult> KernelBench::run(tree::KvTree tree, const KernelBenchO
         if (!result.best || measured->medianUs < result.best->medianUs)
           result.best = *measured;
       }
-    if (result.best) { // not the luckiest of many
+    if (result.best) { // measure again, since the best of many may be the luckiest
       const auto again = measure(tree, result.best->config, options, options.repeats);
       if (!again)
         return again.error();
@@ -163,7 +163,7 @@ Result<KernelBenchResult> KernelBench::run(tree::KvTree tree, const KernelBenchO
   if (!counted)
     return counted.error();
   result.check.count = *counted;
-  if (auto loaded = inputs_.load(inputs); !loaded) // as timeAgain() finds them
+  if (auto loaded = inputs_.load(inputs); !loaded) // for timeAgain()
     return loaded.error();
   return result;
 }

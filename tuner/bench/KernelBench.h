@@ -20,17 +20,17 @@ struct KernelBenchOptions {
   int repeats = 41;
   bool warmToo = false; ///< time with a warm L2 as well
   bool explore = false; ///< also try every chunk and tile size below, and keep the fastest
-  /// In the place of the kernels' own: another one that runs by the same kernels.
+  /// A config to use instead of the kernels' own one; it must run on the same kernels.
   std::optional<config::Config> config;
   std::optional<int> chunkTokens;
   std::optional<int> tileQ; ///< most rows of an item; at most the kernel's
   std::optional<spec::Partition> partition;
   std::uint64_t seed = 1;
-  int threads = 1;                        ///< of the host, for inputs and the check
+  int threads = 1;                        ///< of the host, for inputs and checks
   long long mostCheckedPairs = 4'000'000; ///< (row, token) pairs compared with the oracle; 0: all
 };
 
-/// One way to run a tree, and what it took.
+/// One way to run a tree, and its times.
 struct Measured {
   config::Config config;
   int chunkTokens = 0;
@@ -38,21 +38,21 @@ struct Measured {
   int partialSlots = 0;
   spec::Partition partition = spec::Partition::Auto; ///< of the plan
   plan::IoBytes io;                                  ///< of the plan
-  double firstPlanUs = 0;                            ///< `auto` chooses for the tree's class
-  double planUs = 0;                                 ///< median of the next ones, which keep that choice
+  double firstPlanUs = 0;                            ///< here `auto` chooses for the tree's class
+  double planUs = 0;                                 ///< median of the next plans, which keep that choice
   double medianUs = 0, fastestUs = 0, slowestUs = 0; ///< cold L2
-  double warmUs = 0;                                 ///< 0: not asked for
+  double warmUs = 0;                                 ///< 0: not requested
 };
 
 struct KernelBenchResult {
-  Measured chosen;              ///< what the planner does by itself
+  Measured chosen;              ///< the planner's own choice
   std::optional<Measured> best; ///< of an exploration
   reference::CheckReport check;
   double cacheBytes = 0; ///< unique
   double flops = 0;
 };
 
-/// What benches give those parameters that have no default, NAME=VALUE each.
+/// Values for parameters without a default in benchmarks, as NAME=VALUE.
 std::vector<std::string> valuesWithoutDefault(const spec::Variant &variant);
 
 /// Runs one attention over trees on one GPU, one after the other.
@@ -63,21 +63,21 @@ public:
 
   const spec::Variant &variant() const { return variant_; }
 
-  /// Checks the result of the chosen plan against the oracle after timing it, and by counting inputs. Arrays
-  /// of parameters are 0.05.
+  /// After timing, checks the result of the chosen plan against the oracle and by counting inputs. Arrays of
+  /// parameters are 0.05.
   support::Result<KernelBenchResult> run(tree::KvTree tree, const KernelBenchOptions &options);
 
-  /// What run() has timed last once more, cold L2: plan and inputs are where they were.
+  /// Times the last measurement of run() again, with a cold L2: plan and inputs are unchanged.
   support::Result<device::Timing> timeAgain(int repeats) { return time(repeats, /*coldL2=*/true); }
 
 private:
   KernelBench(std::shared_ptr<device::Device> device, const spec::Variant &variant, config::Config config)
       : device_(std::move(device)), variant_(variant), config_(std::move(config)),
         inputs_(device_, variant_) {}
-  /// What came of counting inputs, by the plan that was prepared last.
+  /// The result of counting inputs, by the plan that was prepared last.
   support::Result<reference::CountReport> count(const tree::KvTree &tree, const exec::Inputs &inputs,
                                                 const KernelBenchOptions &options);
-  /// What was prepared last.
+  /// Times the plan that was prepared last.
   support::Result<device::Timing> time(int repeats, bool coldL2);
   support::Result<Measured> measure(const tree::KvTree &tree, const config::Config &config,
                                     const KernelBenchOptions &options, int repeats);

@@ -5,9 +5,9 @@ namespace deft::bench {
 namespace {
 
 // clang-format off
-// Latent caches: 512 elements and 64 rotated ones a token, bf16, pages of 64 tokens, all query heads of a model or
-// those of a rank. First the requests of published measurements, then irregular trees, then caches of bytes: e4m3
-// alone, and with scales in rows of 656 bytes.
+// Latent caches: 512 elements and 64 rotated ones per token, bf16, pages of 64 tokens, with all query heads of a
+// model or those of a rank. First the requests of published measurements, then irregular trees, then caches of
+// bytes: only e4m3, and with scales in rows of 656 bytes.
 #define DEFT_LATENT(NAME, WORKLOAD)                                                                          \
   {NAME "_16", WORKLOAD, "latent_h16"}, {NAME "_64", WORKLOAD, "latent_h64"}, {NAME "_128", WORKLOAD, "latent_h128"}
 #define DEFT_LATENT_BYTES(NAME, WORKLOAD)                                                                    \

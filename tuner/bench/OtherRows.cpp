@@ -5,8 +5,8 @@ namespace deft::bench {
 namespace {
 
 // clang-format off
-// Heads of models in use, all ratios from 1 to 16 that differ in kind, and every head dim that kernels know;
-// bf16, pages of 16 tokens. No recorded file is needed.
+// Heads of current models, all kinds of ratios from 1 to 16, and every head dim that kernels support; bf16,
+// pages of 16 tokens. Needs no recorded file.
 constexpr KernelRow kOther[] = {
     {"few_shot_64_8", "few_shot:prompt=8000,branches=32,step=200", "h64_8_d128"},
     {"spec_64_8", "token_tree:prompt=8000,tokens=64", "h64_8_d128"},
@@ -32,8 +32,8 @@ constexpr KernelRow kOther[] = {
     {"flat_64_8", "no_sharing:requests=64,tokens=4096", "h64_8_d128"},
 };
 
-// One prompt and sixteen branches of 20 tokens, whose windows hold much less than the prompt but in the first row of
-// each kind, where it is 1,000 tokens longer than the window; bf16, pages of 16.
+// One prompt and sixteen branches of 20 tokens. The windows are much shorter than the prompt, except in the first
+// row of each kind: there the prompt is 1,000 tokens longer than the window. bf16, pages of 16.
 constexpr KernelRow kWindows[] = {
     {"w128_and_1k", "levels:nodes=1,16,tokens=1152,20", "h32_8_w128"},
     {"w128_16k", "levels:nodes=1,16,tokens=16384,20", "h32_8_w128"},
@@ -49,14 +49,14 @@ constexpr KernelRow kWindows[] = {
     {"sink4_w4096_128k", "levels:nodes=1,16,tokens=131072,20", "h32_8_sink4_w4096"},
 };
 
-// A prompt all of whose tokens are new, new tokens behind a prompt that others share, and a server's batch: 60 requests
-// that decode beside 4 whose prompts come in; bf16, pages of 16. Rows of tests/gpu/ragged_peers.py.
+// A prompt with only new tokens, new tokens after a shared prompt, and a server's batch: 60 requests that decode, and 4
+// whose prompts arrive; bf16, pages of 16. Rows of tests/gpu/ragged_peers.py.
 constexpr KernelRow kRagged[] = {
     {"prefill_4k", "ragged:shared=0,decodes=0,prefills=1,chunk=4096", "h32_8_new"},
     {"prefill_16k", "ragged:shared=0,decodes=0,prefills=1,chunk=16384", "h32_8_new"},
     {"append_512", "ragged:shared=4000,decodes=0,prefills=1,chunk=512", "h32_8_new"},
     {"mixed_60_4", "ragged:shared=1000,decodes=60,context=1000,prefills=4,chunk=1024", "h32_8_new"},
-    // Latent models in the expanded form, K 192 and V 128, on one of 8 ranks and whole.
+    // Latent models in the expanded form, K 192 and V 128, on one of 8 ranks and as a whole.
     {"expanded_prefill_4k", "ragged:shared=0,decodes=0,prefills=1,chunk=4096", "expanded_h16_new"},
     {"expanded_prefill_16k", "ragged:shared=0,decodes=0,prefills=1,chunk=16384", "expanded_h16_new"},
     {"expanded_append_512", "ragged:shared=4000,decodes=0,prefills=1,chunk=512", "expanded_h16_new"},
@@ -64,7 +64,7 @@ constexpr KernelRow kRagged[] = {
     {"expanded_256_of_8k_h128", "ragged:shared=8192,decodes=256,context=64,prefills=0", "expanded_h128_new"},
 };
 
-// Trees bound by bytes, then trees bound by flops.
+// Memory-bound trees, then compute-bound ones.
 constexpr KernelRow kVariants[] = {
     {"FS_b20", "levels:nodes=1,20,tokens=4000,200", "h32_8"},
     {"F9_04_g4", "levels:nodes=1,256,tokens=256,32", "h32_8"},

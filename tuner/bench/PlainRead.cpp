@@ -16,7 +16,7 @@ namespace deft::bench {
 
 namespace {
 
-/// Bytes that lie side by side.
+/// Contiguous bytes.
 struct Block {
   const std::byte *begin = nullptr;
   std::size_t bytes = 0;
@@ -29,11 +29,11 @@ struct Cache {
   spec::TensorType type;
 };
 
-/// The parts of it that the tokens fill, neighbours joined.
+/// The parts of the cache with these tokens; adjacent parts are joined.
 void addBlocks(const spec::Variant &variant, std::span<const tree::Stretch> tokens,
                const exec::Inputs &inputs, const Cache &cache, std::vector<Block> &blocks) {
   const int pageSize = exec::pageSizeOf(variant);
-  // In hnd a token's heads lie apart; in the others they are one stretch.
+  // In hnd, a token's heads are separate; in the other layouts they are one stretch.
   const bool isApart = variant.cache.paged && variant.cache.order == spec::PageOrder::Hnd;
   const int pieces = isApart ? variant.kvHeads : 1;
   const std::size_t bytes = static_cast<std::size_t>(cache.type.rowBytes()) * (isApart ? 1 : variant.kvHeads);
@@ -50,7 +50,7 @@ void addBlocks(const spec::Variant &variant, std::span<const tree::Stretch> toke
       }
 }
 
-/// Sixteen independent sums, so that no addition waits for another and the compiler vectorises.
+/// Sixteen independent sums, so that no addition waits for another and the compiler can vectorise.
 std::uint64_t sum(const Block &block) {
   constexpr std::size_t kLanes = 16;
   std::uint64_t sums[kLanes] = {};
@@ -69,7 +69,7 @@ std::uint64_t sum(const Block &block) {
   return total;
 }
 
-/// Even shares, by bytes.
+/// Equal shares, by bytes.
 std::vector<std::vector<Block>> share(const std::vector<Block> &blocks, int threads) {
   std::size_t total = 0;
   for (const Block &block : blocks)
@@ -124,8 +124,8 @@ double plainReadBandwidth(const spec::Variant &variant, std::span<const tree::St
     return 0;
   const auto shares = share(blocks, threads);
 
-  // Small caches are read several times between two looks at the clock, so that starting together costs
-  // nothing.
+  // Small caches are read several times between two readings of the clock, so that the cost of a common start
+  // is negligible.
   constexpr std::size_t kBytesPerLook = std::size_t{64} << 20;
   const std::size_t passes = std::max<std::size_t>(1, kBytesPerLook / bytes);
   constexpr int kLooks = 9;
@@ -133,7 +133,7 @@ double plainReadBandwidth(const spec::Variant &variant, std::span<const tree::St
   std::vector<Clock::time_point> times;
   times.reserve(kLooks + 1);
   std::barrier gate(threads, [&]() noexcept { times.push_back(Clock::now()); });
-  std::atomic<std::uint64_t> sink = 0; // keeps the sums from being left out
+  std::atomic<std::uint64_t> sink = 0; // keeps the compiler from removing the sums
   const auto work = [&](const std::vector<Block> &own) {
     for (int look = 0; look <= kLooks; ++look) {
       gate.arrive_and_wait();

@@ -10,13 +10,13 @@
 
 namespace deft::bench {
 
-/// Bytes per second at which `threads` threads only read K and V of these tokens where they lie, each byte
-/// once a pass: what this machine can do at best for a cache of this size and place. The best of some passes.
+/// Bytes per second at which `threads` threads only read K and V of these tokens in place, each byte once per
+/// pass: this machine's limit for a cache of this size and layout. The best of several passes.
 double plainReadBandwidth(const spec::Variant &variant, std::span<const tree::Stretch> tokens,
                           const exec::Inputs &inputs, int threads);
 
-/// The tokens that a plan's items read, each once, by where they lie: what a mask hides from all is not
-/// among them.
+/// The tokens that a plan's items read, each once, in the order of their places. Tokens that a mask hides
+/// from all queries are excluded.
 std::vector<tree::Stretch> tokensRead(const plan::Plan &plan);
 
 } // namespace deft::bench

@@ -2,7 +2,7 @@
 
 namespace deft::bench {
 
-// Where an architecture has no bulk copies the entry does nothing and is never launched.
+// On architectures without bulk copies, that entry does nothing and is never launched.
 const std::string_view kProbeSource = R"cuda(
 #include "deft/ptx/block.cuh"
 #include "deft/ptx/cp_async.cuh"

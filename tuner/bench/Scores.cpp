@@ -8,7 +8,7 @@ namespace {
 
 class Collector {
 public:
-  /// Does nothing when either is not known. Limit 0: none.
+  /// Does nothing if either is unknown. Limit 0: none.
   void add(const std::string &name, double value, double reference, double limit) {
     if (value <= 0 || reference <= 0)
       return;

@@ -6,7 +6,7 @@
 
 namespace deft::bench {
 
-/// A row's times and what they are held against, microseconds; 0: not known.
+/// A row's times and the times to compare them with, in microseconds; 0: unknown.
 struct RowScore {
   std::string name;
   double coldUs = 0;
@@ -14,29 +14,29 @@ struct RowScore {
   double floorUs = 0;         ///< measured in the same run
   double recordedFloorUs = 0; ///< of the same card, scaled to this machine
   double peerUs = 0;          ///< of the same card, scaled to this machine
-  double rawPeerUs = 0;       ///< as it was recorded on the same card
+  double rawPeerUs = 0;       ///< as recorded on the same card
   double scatteredUs = 0;
-  double scatteredLimit = 0; ///< most that scattering may cost, a ratio
-  double pages16Us = 0;      ///< scattered pages of 16 tokens, where the row's own pages are smaller
+  double scatteredLimit = 0; ///< the largest allowed ratio for scattered pages
+  double pages16Us = 0;      ///< scattered pages of 16 tokens, if the row's own pages are smaller
   double bestUs = 0;         ///< of an exploration
 };
 
-/// The rows above a limit, and the worst.
+/// The rows above a limit, and the worst one.
 struct Worst {
-  int rows = 0; ///< with this figure
+  int rows = 0; ///< that have this figure
   double mean = 0, worst = 0;
   std::string worstName;
-  std::vector<std::string> beyond; ///< the limit
+  std::vector<std::string> beyond; ///< rows beyond the limit
 };
 
 struct Summary {
   Worst overFloor;         ///< ratio to floorUs, limit 1.7
-  Worst overRecordedFloor; ///< the same to recordedFloorUs
-  Worst overLargeFloor;    ///< of rows whose floor exceeds 75 us, limit 1.25
+  Worst overRecordedFloor; ///< the same for recordedFloorUs
+  Worst overLargeFloor;    ///< for rows whose floor exceeds 75 us, limit 1.25
   Worst overPeer;          ///< our time over the peer's, limit 1: `beyond` are the losses
   Worst overRawPeer;       ///< the same, unscaled
   Worst scattered;         ///< over contiguous, each row's own limit
-  Worst pages16;           ///< the same of pages of 16, limit 1.1
+  Worst pages16;           ///< the same for pages of 16, limit 1.1
   Worst warm;              ///< over cold, no limit
   Worst overBest;          ///< over the exploration's best, limit 1.15
 };

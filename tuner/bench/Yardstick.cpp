@@ -6,9 +6,9 @@ namespace deft::bench {
 
 namespace {
 
-/// Of the day on which the peers were measured, but for the matrix units alone, which are of a later one
-/// (tests/gpu/records/h200-bench.json). Bulk copies of 8 to 32 MiB came out above the memory's own rate, so
-/// were not cold.
+/// From the day of the peers' measurements, except those of the tensor cores, which are later
+/// (tests/gpu/records/h200-bench.json). Bulk copies of 8 to 32 MiB exceeded the memory's rate, so they were
+/// not cold.
 const std::vector<RecordedCeilings> &recordedOnes() {
   static const std::vector<RecordedCeilings> all{
       {"NVIDIA H200",

@@ -8,43 +8,43 @@
 
 namespace deft::bench {
 
-/// What was measured on the machine that the rows' recorded times come from.
+/// Measurements of the machine that the rows' recorded times come from.
 struct RecordedCeilings {
   std::string_view model;    ///< part of the device's name
   MeasuredCeilings ceilings; ///< `units` 0: not recorded
   MatrixRate product;        ///< of 8192^3, by a library
 };
-/// Of the card that the rows' peers were measured on, the only one that has any.
+/// For the card on which the rows' peers were measured; no other card has such times.
 const RecordedCeilings &recordedCard();
-/// Null for any other model: recorded times say nothing of it.
+/// Null for any other model: recorded times do not apply to it.
 const RecordedCeilings *recordedCeilings(std::string_view deviceName);
 
-/// What a row is held against: the ceilings of this machine, and how its times compare with recorded ones of
-/// the same card. Times of this machine are recorded times multiplied by a scale, one for reads and one for
-/// products.
+/// The reference for a row: the ceilings of this machine, and the ratio of its times to recorded ones of the
+/// same card. A time of this machine is a recorded time multiplied by a scale; reads and products have
+/// different scales.
 class Yardstick {
 public:
-  /// Without measured ceilings the recorded ones count, and both scales are 1.
+  /// Without measured ceilings it uses the recorded ones, and both scales are 1.
   Yardstick(std::optional<MeasuredCeilings> measured, const RecordedCeilings *recorded)
       : measured_(std::move(measured)), recorded_(recorded) {}
 
   const std::optional<MeasuredCeilings> &measured() const { return measured_; }
   const RecordedCeilings *recorded() const { return recorded_; }
 
-  /// Measured over recorded time of cold reads, the geometric mean over sizes and ways to read; 1 when either
-  /// is not known.
+  /// Measured over recorded time of cold reads: the geometric mean over sizes and kinds of reads; 1 if either
+  /// is unknown.
   double readScale() const;
-  /// Measured over recorded time of products, by the rates of the matrix units alone; 1 when either is not
-  /// known.
+  /// Measured over recorded time of products, by the rates of the tensor cores; 1 if either is
+  /// unknown.
   double productScale(spec::DType dtype) const;
 
-  /// Reading so much, cold: `measuredUs` where it was measured at this very size, else by the recorded rate.
+  /// The time of a cold read: `measuredUs` if this size was measured, otherwise by the recorded rate.
   double readUs(double bytes, double measuredUs) const;
-  /// TFLOP/s of a large matrix product, the same kind of figure on every card: what its matrix units alone
-  /// were measured to do just now, times the share of that which a library's product reached on the recorded
-  /// card. Without a measurement, what was recorded of this card; else 0.
+  /// TFLOP/s of a large matrix product, comparable between cards: the rate of the tensor cores just measured,
+  /// times the fraction of it that a library's product reached on the recorded card. Without a measurement,
+  /// the value recorded for this card, or 0.
   double productTFlops(spec::DType dtype) const;
-  /// One launch and so many flops at that rate; 0 when nothing is known.
+  /// One launch and `flops` at that rate; 0 if it is unknown.
   double productUs(double flops, spec::DType dtype) const;
 
 private:

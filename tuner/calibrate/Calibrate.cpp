@@ -27,7 +27,7 @@ using Clock = std::chrono::steady_clock;
 
 namespace {
 
-/// Of a GPU each is a median already; on a host others run, who only add.
+/// On a GPU each value is a median already; on a host, other programs only add time.
 constexpr int kGpuRounds = 3, kCpuRounds = 7, kGpuRuns = 21, kCpuRuns = 2;
 constexpr int kFewestProbes = 12;
 
@@ -46,7 +46,7 @@ double secondsSince(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-/// One calibration from begin to end.
+/// One calibration from start to end.
 class Calibrator {
 public:
   Calibrator(const CalibrateInput &input, const CalibrateOptions &options, const session::Listener &listener)
@@ -108,7 +108,7 @@ private:
 
   static std::string idOf(std::size_t config) { return "probe" + std::to_string(config); }
 
-  /// As the process that has the device makes them.
+  /// Makes plans as the process with the device does.
   Result<void> makePlans() {
     facts_ = measure::factsOf(work_, result_.device.kind);
     const auto shape = kernels::KernelShape::of(input_.variant);
@@ -139,7 +139,7 @@ private:
     listener_.progress(status);
   }
 
-  /// Round after round over all of them, so that what disturbs a while disturbs none more than others.
+  /// Times all of them in each round, so that a temporary disturbance affects all equally.
   Result<void> timeAll() {
     std::vector<config::Config> all;
     for (const ProbeConfig &one : configs_)
@@ -160,7 +160,7 @@ private:
         tell("probe", static_cast<int>(round * probes_.size() + i),
              static_cast<int>(rounds * probes_.size() - round * probes_.size() - i));
         const auto [known, isNew] = isUsable.try_emplace(probe.config, true);
-        // What kernels compute is checked by tuning and by `deftc run --check`; here their time is asked.
+        // Tuning and `deftc run --check` check the kernels' results; here only their time matters.
         if (isNew)
           known->second = !isRefused(processes_->admit(idOf(probe.config), configs_[probe.config].config,
                                                        /*isChecked=*/true));
@@ -190,7 +190,7 @@ private:
                  result_.notes.empty() ? "" : result_.notes.back()};
   }
 
-  /// By prices for telling kernels apart.
+  /// The price for comparing kernels.
   double price(const PlannedProbe &probe, const CostCoefficients &cost) const {
     plan::CostModel model;
     model.set(facts_, configs_[probe.config].config,

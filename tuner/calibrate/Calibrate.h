@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-/// Prices of a machine that nobody has tuned for: what `deftc tune --calibrate` does.
+/// Prices of a machine without tuned entries: implements `deftc tune --calibrate`.
 namespace deft::calibrate {
 
 struct CalibrateInput {
@@ -21,26 +21,26 @@ struct CalibrateInput {
 };
 
 struct CalibrateOptions {
-  double seconds = 60; ///< at most, the compilation of kernels included
+  double seconds = 60; ///< at most, including the compilation of kernels
   int threads = 1;     ///< of the host
-  int compilers = 0;   ///< as session::TuneOptions has it
+  int compilers = 0;   ///< as in session::TuneOptions
   std::uint64_t seed = 1;
-  config_cache::Places places; ///< whose prices it begins with, and where it writes
+  config_cache::Places places; ///< for the initial prices, and for the result
 };
 
-/// One plan that was timed.
+/// A plan that was timed.
 struct TimedProbe {
   std::string tree;
   config::Config config;
-  bool isChoice = false;                    ///< among what is chosen from
-  double us = 0, beforeUs = 0, afterUs = 0; ///< measured; by the prices
+  bool isChoice = false;                    ///< whether an untuned choice may be this config
+  double us = 0, beforeUs = 0, afterUs = 0; ///< measured; by the prices before and after
 };
 
 struct Calibration {
   config_cache::DeviceKey device;
-  config::PricedDevice from; ///< whose prices it began with
+  config::PricedDevice from; ///< the device of the initial prices
   config::DevicePrices prices;
-  PriceFit fit; ///< of the prices by which kernels are compared; those of plans move by the same factors
+  PriceFit fit; ///< of the prices that compare kernels; those of plans change by the same factors
   std::vector<TimedProbe> probes;
   PriceQuality before, after;
   double seconds = 0;
@@ -50,9 +50,9 @@ struct Calibration {
 
 nlohmann::json toJson(const Calibration &calibration);
 
-/// Times some dozen plans of small trees and fits the prices to them, from those that the device has or gets
-/// from its nearest; writes them into the user's file of this device. Forks child processes, as
-/// session::tune() does.
+/// Times several dozen plans of small trees and fits the prices to them, starting from the device's prices or
+/// those of its nearest neighbour. Writes them into the user's file for this device. Forks child processes,
+/// like session::tune().
 support::Result<Calibration> calibrate(const CalibrateInput &input, const CalibrateOptions &options,
                                        const session::Listener &listener = {});
 

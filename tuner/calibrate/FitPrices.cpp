@@ -16,13 +16,13 @@ namespace {
 using Vector = std::vector<double>;
 using Matrix = std::vector<Vector>; ///< rows
 
-/// A price may well be three times another machine's.
+/// A price may well differ by a factor of three between machines.
 const double kPriorWidth = std::log(3.0);
-/// No model of so few numbers is better.
+/// No model with so few numbers is more exact.
 constexpr double kLeastNoise = 0.03;
 const double kMostMove = std::log(20.0);
 
-/// Of a symmetric matrix that is positive definite: by Gauss and Jordan, of a dozen rows.
+/// For a symmetric positive definite matrix with about a dozen rows: Gauss-Jordan.
 Matrix inverse(Matrix a) {
   const std::size_t n = a.size();
   Matrix result(n, Vector(n, 0));
@@ -55,7 +55,7 @@ public:
 
   void solve() {
     constexpr int kRounds = 6, kSteps = 12;
-    for (int round = 0; round < kRounds; ++round) { // the noise follows from what is left, and so on
+    for (int round = 0; round < kRounds; ++round) { // the noise depends on the residuals, and vice versa
       Vector left = residuals(moves_);
       for (double &one : left)
         one = std::abs(one);
@@ -76,7 +76,7 @@ public:
   const std::vector<PriceName> &names() const { return names_; }
   const Vector &moves() const { return moves_; }
 
-  /// Of each price, how wide what is known of it is, over how wide it was.
+  /// For each price, its uncertainty after over before.
   Vector widths() const {
     const Matrix covariance = inverse(curvature(jacobian(), residuals(moves_)));
     Vector widths;
@@ -94,7 +94,7 @@ private:
     return all;
   }
 
-  /// Beyond two widths an observation counts in proportion to its distance, not to its square.
+  /// Beyond two widths, an observation counts linearly, not quadratically.
   double weightOf(double residual) const {
     const double distance = std::abs(residual) / (2 * noise_);
     return distance <= 1 ? 1 : 1 / distance;
@@ -140,7 +140,7 @@ private:
     return sum;
   }
 
-  /// One of Levenberg and Marquardt.
+  /// One step of Levenberg-Marquardt.
   bool tryStep(double damping) {
     const Vector left = residuals(moves_);
     const Matrix slopes = jacobian();
@@ -184,7 +184,7 @@ PriceFit fitPrices(const std::vector<Observation> &observations, const CostCoeff
   Fit all(observations, start, names);
   all.solve();
   const Vector widths = all.widths();
-  // Once more with those alone that the probes decide: the others must not move to make room for noise.
+  // Once more, only with prices that the probes determine: the others must not move because of noise.
   constexpr double kDecidedWidth = 0.5;
   std::vector<PriceName> decided;
   for (std::size_t j = 0; j < names.size(); ++j)

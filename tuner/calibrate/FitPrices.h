@@ -9,7 +9,7 @@
 
 namespace deft::calibrate {
 
-/// What something took, and what prices say of it.
+/// A measured time, and the time by given prices.
 struct Observation {
   double us = 0;
   std::function<double(const config::CostCoefficients &)> price;
@@ -17,9 +17,9 @@ struct Observation {
 
 struct FittedPrice {
   config::PriceName name;
-  double factor = 1; ///< after over before; 1 where no probe decides it
-  /// Whether the observations decide it: what is known of it afterwards is less than half as wide as before.
-  /// One that they do not decide stays as it was.
+  double factor = 1; ///< after over before; 1 if no probe determines it
+  /// Whether the observations determine it: they reduce its uncertainty by more than half. A price that is
+  /// not determined stays unchanged.
   bool isDecided = false;
 };
 
@@ -28,13 +28,13 @@ struct PriceFit {
   config::CostCoefficients after;
 };
 
-/// Prices by which observations come out, fitted from `start`: least squares of the logarithms, observations
-/// far off (somebody else was at work) no more than in proportion, and each price held near where it was as
-/// far as nothing tells otherwise.
+/// Fits prices to observations, from `start`: least squares of the logarithms. Outliers (from other load on
+/// the machine) count only in proportion. Each price stays near its start unless observations contradict
+/// that.
 PriceFit fitPrices(const std::vector<Observation> &observations, const config::CostCoefficients &start,
                    std::span<const config::PriceName> fitted);
 
-/// Another set of prices, each moved by the factor that the fit found for it.
+/// Another set of prices, each multiplied by the factor that the fit found for it.
 config::CostCoefficients movedAlike(config::CostCoefficients cost, const PriceFit &fit);
 
 } // namespace deft::calibrate

@@ -15,7 +15,7 @@ PriceQuality qualityOf(std::span<const PricedProbe> probes) {
     int count = 0;
   };
   std::vector<double> errors;
-  std::map<std::size_t, Choice> choices; // by tree
+  std::map<std::size_t, Choice> choices; // for each tree
   for (const PricedProbe &probe : probes) {
     errors.push_back(std::expm1(std::abs(std::log(probe.priceUs / probe.us))));
     if (!probe.isChoice)

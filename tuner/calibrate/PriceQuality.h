@@ -5,22 +5,22 @@
 
 namespace deft::calibrate {
 
-/// A plan that was timed, and what prices say of it.
+/// A plan that was timed, and its time by given prices.
 struct PricedProbe {
-  std::size_t tree = 0;  ///< which one
-  bool isChoice = false; ///< among what is chosen from
+  std::size_t tree = 0;  ///< its index
+  bool isChoice = false; ///< whether an untuned choice may be this one
   double us = 0, priceUs = 0;
-  double rank = 0; ///< by which the choice is made: the least
+  double rank = 0; ///< the choice is the least rank
 };
 
-/// How far prices are from times, and what choices by them cost.
+/// The distance of prices from times, and the cost of choices by these prices.
 struct PriceQuality {
   double medianError = 0, worstError = 0; ///< 0.1: off by 10 %
-  double meanRegret = 0, worstRegret = 0; ///< of the cheapest of a tree's configs over the fastest
-  int trees = 0;                          ///< on which there is a choice
+  double meanRegret = 0, worstRegret = 0; ///< of a tree's cheapest config over its fastest
+  int trees = 0;                          ///< that have a choice
 };
 
-/// Of at least one probe.
+/// Needs at least one probe.
 PriceQuality qualityOf(std::span<const PricedProbe> probes);
 
 } // namespace deft::calibrate

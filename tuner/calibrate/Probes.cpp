@@ -11,16 +11,16 @@ struct TreeWord {
 };
 constexpr TreeWord kTrees[] = {
     {"levels:nodes=1,tokens=8192", false},             // one request: reading
-    {"levels:nodes=16,tokens=64", false},              // next to nothing: the launch
+    {"levels:nodes=16,tokens=64", false},              // almost nothing: the launch
     {"levels:nodes=48,tokens=400", false},             // many that share nothing
     {"levels:nodes=1,20,tokens=4000,200", true},       // a prompt and its branches
-    {"levels:nodes=1,64,tokens=2048,32", true},        // most is read by all
-    {"levels:nodes=1,2,64,tokens=8,256,32", true},     // short above what is shared
-    {"levels:nodes=1,16,64,tokens=1024,256,32", true}, // three levels, each of which costs
+    {"levels:nodes=1,64,tokens=2048,32", true},        // mostly shared tokens
+    {"levels:nodes=1,2,64,tokens=8,256,32", true},     // short nodes above the shared ones
+    {"levels:nodes=1,16,64,tokens=1024,256,32", true}, // three levels, each with a cost
     {"levels:nodes=1,2,4,8,16,32,64,128,tokens=16,16,16,16,16,16,16,16", true},
     {"levels:nodes=1,4,16,128,tokens=1024,256,128,32", false},
 };
-/// Of a GPU, which is not filled by less.
+/// For a GPU: smaller trees do not fill it.
 constexpr TreeWord kLargeTrees[] = {
     {"levels:nodes=1,1024,tokens=2048,32", false},
     {"levels:nodes=1,256,tokens=256,32", false},
@@ -54,7 +54,7 @@ std::vector<ProbeConfig> probeConfigs(const std::vector<config::Config> &untuned
     config.chunkTokens = chunkTokens;
     all.push_back({std::move(config), device == config::DeviceKind::Cpu});
   };
-  if (device == config::DeviceKind::Cpu) { // one kernel: partitions are what is chosen among
+  if (device == config::DeviceKind::Cpu) { // one kernel: the choice is between partitions
     add(spec::Partition::Node, 0);
     add(spec::Partition::Union, 0);
   }

@@ -9,26 +9,26 @@
 
 namespace deft::calibrate {
 
-/// A tree small enough that some runs of it take next to nothing.
+/// A tree so small that several runs take almost no time.
 struct ProbeTree {
-  std::string name; ///< as workload::make() takes it
+  std::string name; ///< in the syntax of workload::make()
   tree::KvTree tree;
-  /// Whether plans of it are timed by configs that are not chosen from, too: trees of what many see and few.
+  /// Whether to time its plans by configs outside the choices as well: trees with shared and unshared tokens.
   bool isCutOtherwise = false;
 };
 
-/// Trees that differ in what their plans pay for: bytes read once and again, products, items, partials,
+/// Trees whose plans differ in their costs: bytes read once or repeatedly, products, items, partials,
 /// launches.
 support::Result<std::vector<ProbeTree>> probeTrees(config::DeviceKind device);
 
 struct ProbeConfig {
   config::Config config;
-  /// Of those among which the untuned choice is made; else it cuts trees otherwise
-  /// (ProbeTree::isCutOtherwise), so that prices that one partition never pays are fitted, too.
+  /// Whether the untuned choice may be this config. Otherwise it only divides trees in other ways
+  /// (ProbeTree::isCutOtherwise), to fit prices that a single partition never pays.
   bool isChoice = false;
 };
 
-/// Of the untuned configs: they themselves, and on each tree's own terms some other ways to cut it.
+/// The untuned configs, and some other ways to divide each tree.
 std::vector<ProbeConfig> probeConfigs(const std::vector<config::Config> &untuned, config::DeviceKind device);
 
 } // namespace deft::calibrate

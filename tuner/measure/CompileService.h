@@ -6,8 +6,8 @@
 
 namespace deft::measure {
 
-/// Compiles the kernels of configs, one after the other: a request has `config`, the answer the kernels as
-/// packKernels puts them. The arguments must be there for its life.
+/// Compiles the kernels of configs, one after the other. A request has `config`; the answer has the kernels
+/// in the form of packKernels. The arguments must outlive the service.
 support::Result<std::unique_ptr<Service>> makeCompileService(const codegen::cuda::VariantSource &source,
                                                              const target::Target &target);
 

@@ -16,9 +16,9 @@ using support::Result;
 
 namespace {
 
-/// Makes a run find its inputs in memory: between two steps of one layer, a model reads all the others. Small
-/// inputs are flushed line by line; for large ones it is quicker to read a buffer larger than the last-level
-/// cache.
+/// Removes a run's inputs from the caches: between two steps of one layer, a model reads all other layers.
+/// Small inputs are flushed line by line. For large ones, reading a buffer larger than the last-level cache
+/// is faster.
 class CacheSweeper {
 public:
   void sweep(const exec::Inputs &inputs) {

@@ -16,15 +16,15 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// A GPU that had nothing to do for longer is slower for a while.
+/// A GPU that was idle for longer is slower for a while.
 constexpr std::chrono::milliseconds kAwake{100};
 constexpr int kWakingRuns = 64;
 
-/// What the runs of one measurement may take together.
+/// The limit for all runs of one measurement together.
 constexpr double kMostUs = 1500;
 constexpr int kFewestRuns = 3;
 
-/// The inputs of a class on the device, which all candidates read.
+/// The inputs of a class on the device, shared by all candidates.
 struct CudaState {
   CudaState(const spec::Variant &variant, std::shared_ptr<device::Device> device, device::Timer timer)
       : variant(variant), device(std::move(device)), timer(std::move(timer)),
@@ -34,7 +34,7 @@ struct CudaState {
   std::shared_ptr<device::Device> device;
   device::Timer timer;
   exec::CudaInputs sets[kInputSets];
-  Clock::time_point lastUse; ///< to time something
+  Clock::time_point lastUse; ///< for timing
 
   exec::CudaInputs &of(InputSet set) { return sets[static_cast<std::size_t>(set)]; }
 };
@@ -50,15 +50,15 @@ public:
     return executor_->run(plan, state_.of(set), outputs);
   }
 
-  /// One graph, replayed on a cold L2. The timer tells the median, not the runs.
+  /// One graph, replayed on a cold L2. The timer returns only the median.
   Result<std::vector<double>> time(const plan::Plan &plan, int repeats) override {
     if (auto prepared = executor_->prepare(plan); !prepared)
       return prepared.error();
     const auto enqueue = [&] { return executor_->enqueue(state_.of(InputSet::Values)); };
-    if (Clock::now() - state_.lastUse > kAwake) // its clocks have gone down: a few milliseconds of work
+    if (Clock::now() - state_.lastUse > kAwake) // its clocks have dropped: give it a few milliseconds of work
       if (auto woken = state_.timer.time([&] { return enqueue(); }, {kWakingRuns, /*coldL2=*/true}); !woken)
         return woken.error();
-    // Of runs that take long, few are as exact.
+    // With long runs, a few are as exact.
     const int runs = std::clamp(static_cast<int>(kMostUs / std::max(lastUs_, 1.0)),
                                 std::min(kFewestRuns, repeats), repeats);
     const auto timing = state_.timer.time([&] { return enqueue(); }, {runs, /*coldL2=*/true});
@@ -72,7 +72,7 @@ public:
 private:
   CudaState &state_;
   std::unique_ptr<exec::CudaExecutor> executor_;
-  double lastUs_ = 0; ///< of a run; 0: not known
+  double lastUs_ = 0; ///< of a run; 0: unknown
 };
 
 class CudaMachine : public Machine {
@@ -102,7 +102,7 @@ private:
   std::unique_ptr<CudaState> state_;
 };
 
-/// Answers anything, once it has opened a device.
+/// Answers any request once it has opened a device.
 class Probe : public Service {
 public:
   Result<Message> handle(const Message &) override { return Message{nlohmann::json::object(), {}}; }

@@ -2,10 +2,10 @@
 
 namespace deft::measure {
 
-/// How a session of measuring came to its end.
+/// How a measuring session ended.
 enum class Ended { Complete, Budget, Interrupted };
 
-/// As journals have it.
+/// As written in journals.
 const char *toString(Ended ended);
 
 } // namespace deft::measure

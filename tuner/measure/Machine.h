@@ -10,13 +10,13 @@
 #include <string>
 #include <vector>
 
-/// Running and timing candidates, in processes that may fail.
+/// Runs and times candidates in processes that may fail.
 namespace deft::measure {
 
-/// Two sets of inputs stay loaded, so that going from one to the other copies nothing.
+/// Two sets of inputs stay loaded, so switching between them copies nothing.
 enum class InputSet {
-  Values,   ///< what is timed, and compared with the oracle
-  Counting, ///< what tells tokens apart (reference::Counting)
+  Values,   ///< timed, and compared with the oracle
+  Counting, ///< distinguishes tokens (reference::Counting)
 };
 inline constexpr std::size_t kInputSets = 2;
 
@@ -24,21 +24,21 @@ inline constexpr std::size_t kInputSets = 2;
 class Runner {
 public:
   virtual ~Runner() = default;
-  /// Blocks (CPU: threads) that run at a time: what plans are made for.
+  /// Blocks (CPU: threads) that run at a time; plans depend on this number.
   virtual int blocks() const = 0;
   virtual support::Result<void> run(const plan::Plan &plan, InputSet set, exec::Outputs &outputs) = 0;
-  /// So many runs in a row of the values, each on cold caches, as a decode step finds them: microseconds.
+  /// Times `repeats` runs of the values in a row, each on cold caches, as in a decode step: microseconds.
   virtual support::Result<std::vector<double>> time(const plan::Plan &plan, int repeats) = 0;
 };
 
-/// A device, seen from the process that has opened it.
+/// A device, in the process that has opened it.
 class Machine {
 public:
   virtual ~Machine() = default;
   virtual config_cache::DeviceKey key() const = 0;
-  /// What the driver calls itself; empty without one.
+  /// The driver's own name; empty without a driver.
   virtual std::string driver() const { return {}; }
-  /// The inputs of the runners to come, which set its number of queries to that of their plan.
+  /// Sets the inputs of later runners; each adapts the number of queries to its plan.
   virtual support::Result<void> load(exec::Inputs &inputs, InputSet set = InputSet::Values) = 0;
   /// `kernels` null: the machine needs none.
   virtual support::Result<std::unique_ptr<Runner>> open(const package::KernelSet *kernels) = 0;
@@ -49,8 +49,8 @@ support::Result<std::unique_ptr<Machine>> openCpu(const spec::Variant &variant, 
                                                   int threads);
 support::Result<std::unique_ptr<Machine>> openCuda(const spec::Variant &variant);
 
-/// Whether there is a GPU that can be used. A child process looks, because one that has used CUDA cannot give
-/// it to its children.
+/// Whether there is a usable GPU. A child process checks, because a process that has used CUDA cannot share
+/// it with its children.
 bool hasCuda();
 
 } // namespace deft::measure

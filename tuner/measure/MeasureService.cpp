@@ -18,7 +18,7 @@ using support::Result;
 
 namespace {
 
-/// Of the oracle, once a class: about half a second of one core, and less of counting inputs.
+/// For the oracle, once for each class: about half a second on one core; less for counting inputs.
 constexpr long long kMostCheckedPairs = 2'000'000;
 
 class MeasureService : public Service {
@@ -51,10 +51,10 @@ public:
   }
 
 private:
-  /// A candidate that can be run.
+  /// A candidate that is ready to run.
   struct Prepared {
     std::unique_ptr<Runner> runner;
-    std::vector<plan::Plan> plans; ///< one a tree
+    std::vector<plan::Plan> plans; ///< one for each tree
   };
 
   Result<Message> openClass(std::size_t index) {
@@ -64,7 +64,7 @@ private:
     const auto isNew = inputs_.open(work_.classes.at(index));
     if (!isNew)
       return isNew.error();
-    // What is checked is the class's smallest tree, by its paths.
+    // The check uses the class's smallest tree, by the length of its paths.
     const auto pathTokens = [](const tree::KvTree &tree) {
       long long sum = 0;
       for (const tree::Query &query : tree.queries())
@@ -126,7 +126,7 @@ private:
     return Message{{{"right", why.empty()}, {"why", why}}, {}};
   }
 
-  /// By one pass. Where paths are longer than it sees, some candidates later it is another one: a copy of the
+  /// In one pass. If paths are too long for a pass, the pass changes only every few candidates: a copy of the
   /// cache takes longer than a run.
   Result<reference::CountReport> count(Prepared &candidate) {
     constexpr int kCandidatesOfPass = 4;
@@ -160,7 +160,7 @@ private:
   std::unique_ptr<Machine> machine_;
   InputPool inputs_{work_};
   bool isLoaded_ = false;   ///< on the machine
-  std::size_t checked_ = 0; ///< the tree that is compared with the oracle
+  std::size_t checked_ = 0; ///< the tree that is checked against the oracle
   std::optional<OracleTable> oracle_;
   std::optional<reference::Counting> counting_; ///< of the same tree
   int counted_ = 0;                             ///< candidates

@@ -17,10 +17,10 @@ using MachineMaker = std::function<support::Result<std::unique_ptr<Machine>>()>;
 ///   check: id                      -> right, why
 ///   time: id, tree, repeats        -> us, a list
 ///   forget: id                     -> {}
-/// Kernels come as KernelSet is packed below. `work` must be there for the service's life.
+/// Kernels are packed by packKernels below. `work` must outlive the service.
 support::Result<std::unique_ptr<Service>> makeMeasureService(const Work &work, const MachineMaker &make);
 
-/// Kernels as a message has them: `head` says what the blobs are.
+/// Kernels in a message: `head` describes the blobs.
 void packKernels(const package::KernelSet &kernels, Message &message);
 package::KernelSet unpackKernels(const Message &message, const config::Config &config);
 

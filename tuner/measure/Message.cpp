@@ -14,7 +14,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// Nothing that is sent is near this; a length above it is garbage of a dying process.
+/// No real message is nearly this long; a larger length is garbage from a dying process.
 constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 31;
 
 bool sendAll(int descriptor, const void *bytes, std::size_t count) {

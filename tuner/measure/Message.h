@@ -9,8 +9,8 @@
 
 namespace deft::measure {
 
-/// What the session and its child processes say to each other: a JSON value, and bytes that would only grow
-/// in it (machine code).
+/// A message between the session and its child processes: a JSON value, and bytes (machine code) that would
+/// only grow in it.
 struct Message {
   nlohmann::json head;
   std::vector<std::string> blobs;
@@ -19,10 +19,10 @@ struct Message {
 /// How a read ended.
 enum class Receive { Got, Closed, TimedOut };
 
-/// Writes all of it; false where the other end is gone.
+/// Writes the whole message; false if the other end is closed.
 bool sendMessage(int descriptor, const Message &message);
 
-/// Waits for a whole message for so many seconds; below 0: for ever. What is no message counts as closed.
+/// Waits up to `seconds` for a whole message; below 0: for ever. Malformed data counts as closed.
 Receive receiveMessage(int descriptor, double seconds, Message &message);
 
 } // namespace deft::measure

@@ -27,7 +27,7 @@ OracleTable::OracleTable(const spec::Variant &variant, const tree::KvTree &tree,
   const long long wanted =
       std::clamp(static_cast<long long>(share * static_cast<double>(all)), std::min(all, 4LL), all);
   for (long long i = 0; i < wanted; ++i) {
-    // Evenly over queries; a step that shares no factor with the heads takes them in turn.
+    // Spread evenly over queries; the step has no common factor with the heads, so each head has its turn.
     const long long query = wanted > 1 ? i * (queries - 1) / (wanted - 1) : 0;
     groups_.push_back({static_cast<int>(query), static_cast<int>(i % variant.kvHeads), {}});
   }

@@ -9,15 +9,15 @@
 
 namespace deft::measure {
 
-/// Rows of the oracle, computed once, that the outputs of many candidates are held against. Rows are spread
-/// evenly over queries and heads, as many as `mostPairs` (row, token) pairs allow; beside them every output
-/// must be a number.
+/// Rows of the oracle, computed once, to check the outputs of many candidates. Rows are spread evenly
+/// over queries and heads, as many as `mostPairs` (row, token) pairs allow. In addition, no output may be
+/// NaN.
 class OracleTable {
 public:
   OracleTable(const spec::Variant &variant, const tree::KvTree &tree, const exec::Inputs &inputs,
               long long mostPairs, int threads);
 
-  /// What is wrong, as an error: "query 3, head 7: error 0.2, allowed 0.01".
+  /// Returns the fault as an error: "query 3, head 7: error 0.2, allowed 0.01".
   support::Result<void> compare(const exec::Outputs &outputs) const;
   int groups() const { return static_cast<int>(groups_.size()); }
 

@@ -6,7 +6,7 @@
 namespace deft::measure {
 namespace {
 
-/// At a share of the sorted values, between two of them in proportion.
+/// The value at a share of the sorted values, interpolated linearly.
 double quantile(const std::vector<double> &sorted, double share) {
   const double at = share * static_cast<double>(sorted.size() - 1);
   const auto below = static_cast<std::size_t>(at);
@@ -24,8 +24,8 @@ double median(std::vector<double> values) {
 }
 
 Estimate estimate(const std::vector<double> &values) {
-  // Of normal values, the median distance is 1 / 1.4826 deviations, and a median scatters 1.2533 times as
-  // much as a mean.
+  // For normal values, the median distance is 1 / 1.4826 deviations, and a median's deviation is 1.2533 times
+  // a mean's.
   constexpr double kDeviation = 1.4826, kOfMedian = 1.2533;
   Estimate result{median(values), 0, static_cast<int>(values.size())};
   std::vector<double> distances;

@@ -2,14 +2,14 @@
 
 #include <vector>
 
-/// Estimates that a few disturbed measurements do not move.
+/// Estimates that a few disturbed measurements do not change.
 namespace deft::measure {
 
-/// Of an even count the mean of the two in the middle; 0 of none.
+/// For an even count, the mean of the two middle values; 0 for none.
 double median(std::vector<double> values);
 
-/// Median, and how far it may be off: a standard error from the median distance to it, which a minority of
-/// outliers cannot raise.
+/// The median and its error: a standard error from the median distance to it, which a minority of outliers
+/// cannot raise.
 struct Estimate {
   double value = 0;
   double error = 0;

@@ -11,7 +11,7 @@ using support::Result;
 
 namespace {
 
-/// Of K and V together. A larger cache is made for the classes that need it, and with them.
+/// For K and V together. Classes that need a larger cache get their own one.
 constexpr double kMostSharedBytes = 8e9;
 
 Result<std::vector<tree::KvTree>> place(const Work &work, const ClassTrees &classTrees, int begin) {
@@ -44,7 +44,7 @@ CacheSize CacheSize::orMore(const CacheSize &other) const {
 
 Result<ClassInputs> makeInputs(const Work &work, const ClassTrees &classTrees, const CacheSize &least) {
   const CacheSize size = CacheSize::of(classTrees.trees).orMore(least);
-  // A tree of one node stands for the cache: all of its slots get values, whoever owns them.
+  // A tree of one node represents the cache: all of its slots get values, used or not.
   tree::KvTree pool;
   if (auto added = pool.addNode(-1, size.tokens); !added)
     return added.error();
@@ -57,7 +57,7 @@ Result<ClassInputs> makeInputs(const Work &work, const ClassTrees &classTrees, c
   if (!placement)
     return placement.error();
   ClassInputs made;
-  made.begin = pool.nodes()[0].location; // scattering puts gaps before nodes
+  made.begin = pool.nodes()[0].location; // with scattered pages there are gaps before nodes
   auto placed = place(work, classTrees, made.begin);
   if (!placed)
     return placed.error();
@@ -85,7 +85,7 @@ Result<bool> InputPool::open(const ClassTrees &trees) {
     return false;
   }
   isShared_ = false;
-  made_ = {}; // before the next one: both may be large
+  made_ = {}; // before the next one is made, since both may be large
   auto made = makeInputs(work_, trees, fits ? shared_ : CacheSize{});
   if (!made)
     return made.error();

@@ -13,13 +13,13 @@
 
 namespace deft::measure {
 
-/// Trees of one class, which share one cache while they are measured.
+/// Trees of one class, which share a cache while they are measured.
 struct ClassTrees {
   std::string name;                ///< the class
   std::vector<tree::KvTree> trees; ///< at least one
 };
 
-/// All that the child processes need to know of a session; it is there before they are.
+/// A session's data for the child processes; complete before they start.
 struct Work {
   spec::Variant variant;
   std::vector<exec::ParamValue> params;
@@ -27,24 +27,24 @@ struct Work {
   tree::PlacementOrder pages = tree::PlacementOrder::Scattered;
   std::uint64_t seed = 1;
   int threads = 1; ///< of the host
-  /// One cache for all classes but the largest: on a GPU, making and copying it takes longer than a class's
-  /// measurements.
+  /// One cache for all classes except the largest: on a GPU, making and copying a cache takes longer than the
+  /// measurements of a class.
   bool sharesCache = false;
 };
 
-/// What plans of the work need to know.
+/// The facts that plans of the work need.
 inline plan::VariantFacts factsOf(const Work &work, config::DeviceKind device) {
   return plan::VariantFacts::of(work.variant, device, exec::reachOf(work.variant, work.params));
 }
 
-/// A cache with values, in which trees lie from its beginning.
+/// A cache with values that holds the trees from its beginning on.
 struct ClassInputs {
   std::vector<tree::KvTree> trees; ///< placed
-  exec::Inputs inputs;             ///< with queries for the tree that has most
-  int begin = 0;                   ///< where the first token of the trees lies
+  exec::Inputs inputs;             ///< with queries for the tree with the most
+  int begin = 0;                   ///< the place of the trees' first token
 };
 
-/// Room for at least so much, whatever the trees need.
+/// A minimum size, independent of the trees' needs.
 struct CacheSize {
   int tokens = 0, queries = 0;
 
@@ -55,12 +55,12 @@ struct CacheSize {
 support::Result<ClassInputs> makeInputs(const Work &work, const ClassTrees &trees,
                                         const CacheSize &least = {});
 
-/// The inputs of one class after the other. `work` must be there for its life.
+/// The inputs of one class at a time. `work` must outlive it.
 class InputPool {
 public:
   explicit InputPool(const Work &work);
 
-  /// Goes to a class. True: the inputs are others than before.
+  /// Switches to a class. True: the inputs have changed.
   support::Result<bool> open(const ClassTrees &trees);
 
   const std::vector<tree::KvTree> &trees() const { return made_.trees; }
@@ -69,9 +69,9 @@ public:
 
 private:
   const Work &work_;
-  CacheSize shared_; ///< of all classes that share one; no tokens: none does
+  CacheSize shared_; ///< of all classes that share a cache; without tokens: no class does
   ClassInputs made_;
-  bool isShared_ = false; ///< what was made
+  bool isShared_ = false; ///< describes `made_`
 };
 
 } // namespace deft::measure

@@ -38,12 +38,12 @@ void closeAllBut(int descriptor) {
       ::close(other);
 }
 
-/// Leaves the terminal and the parent's files alone, so that a lock or a pipe of the parent ends with it.
-/// What ends a group of processes is for the parent to act on, which kills its child then.
+/// Detaches from the terminal and closes the parent's files, so that its locks and pipes end with it. The
+/// parent handles signals to the process group, and kills its child then.
 void detach(int descriptor, pid_t parent) {
 #ifdef __linux__
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (::getppid() != parent) // it ended before the line above
+  if (::getppid() != parent) // the parent ended before prctl
     ::_exit(0);
 #endif
   for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT})
@@ -76,7 +76,7 @@ Message refusal(const Error &error) {
     if (!sendMessage(descriptor, answer ? *answer : refusal(answer.error())))
       break;
   }
-  ::_exit(0); // no destructors: they are the parent's, too
+  ::_exit(0); // no destructors: they belong to the parent
 }
 
 std::string describeEnd(int status) {
@@ -166,7 +166,7 @@ Worker::Answer Worker::receive(double seconds) {
     return answer;
   case Receive::Closed:
     answer.state = Answer::State::Died;
-    ::kill(process_, SIGKILL); // it may live on without its end of the pipe
+    ::kill(process_, SIGKILL); // it may still run without its end of the pipe
     answer.error = {ErrorCode::Internal, "the child process died: " + bury(&answer.wasKilled), ""};
     return answer;
   case Receive::TimedOut:
@@ -180,7 +180,7 @@ Worker::Answer Worker::receive(double seconds) {
 }
 
 Worker::Answer Worker::ask(const Message &request, double seconds) {
-  (void)send(request); // a failure is one to receive, too
+  (void)send(request); // receive() reports a failure as well
   return receive(seconds);
 }
 

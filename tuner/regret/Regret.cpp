@@ -29,7 +29,7 @@ using support::Result;
 
 namespace {
 
-/// The first candidates of each rule, in their order.
+/// The first candidates of each rule, in the rules' order.
 std::vector<RegretOffer> offersOf(Ruling ruling, int most) {
   std::vector<RegretOffer> offers;
   offers.push_back({std::move(ruling.chosen), std::nullopt, std::nullopt});
@@ -42,7 +42,7 @@ std::vector<RegretOffer> offersOf(Ruling ruling, int most) {
   return offers;
 }
 
-/// Without measuring: by what the entry remembers.
+/// Without measuring: from the times in the entry.
 void recall(const Entry &entry, RegretRow &row) {
   row.us = entry.measurement.tunedUs;
   for (RegretOffer &offer : row.offers)
@@ -54,11 +54,11 @@ void recall(const Entry &entry, RegretRow &row) {
 
 Result<void> measure(const MeasureConfigs &measureConfigs, const Entry &entry,
                      const std::optional<Coordinates> &tree, RegretRow &row) {
-  // The last offer is the untuned choice for this tree: what an entry that keeps it runs.
+  // The last offer is the untuned choice for this tree: an entry that keeps the untuned choice runs it.
   std::vector<config::Config> configs{entry.isFor(tree) ? entry.config : row.offers.back().candidate.config};
   for (const RegretOffer &offer : row.offers)
     configs.push_back(offer.candidate.config);
-  // Two offers may be one config; it is timed once, so that noise is not taken for a difference.
+  // Two offers may be the same config; it is timed once, so that noise does not look like a difference.
   std::vector<std::size_t> which(configs.size());
   std::vector<config::Config> distinct;
   for (std::size_t i = 0; i < configs.size(); ++i) {
@@ -118,7 +118,7 @@ public:
     std::vector<RegretRow> rows;
     std::set<std::string> done;
     for (const LoadedEntry &loaded : cache_.entries()) {
-      // Of entries for one variant and class, the first is the one that is used.
+      // Of several entries for one variant and class, only the first is in use.
       if (!isWanted(loaded) || !done.insert(keyOf(loaded.entry)).second)
         continue;
       if (auto hidden = hide(loaded, rows); !hidden)
@@ -136,7 +136,7 @@ private:
            (!request_.isWanted || request_.isWanted(entry));
   }
 
-  /// A row for each tree that is known of its class.
+  /// A row for each known tree of its class.
   Result<void> hide(const LoadedEntry &loaded, std::vector<RegretRow> &rows) {
     const spec::Variant plain = loaded.entry.signature.variant();
     const spec::Variant &variant = request_.variant ? *request_.variant : plain;
@@ -175,7 +175,7 @@ private:
     const Entry &entry = loaded.entry;
     config_cache::Request ask =
         requestFor(variant, entry.treeClass, request_.target, tree ? chooser.choose(*tree) : chooser.first());
-    ask.signature = entry.signature; // of which the variant may be the plain form
+    ask.signature = entry.signature; // the variant may be its plain form
     ask.nearbyLimit = request_.nearbyLimit;
     ask.withStaleNearby = request_.withStale;
     ask.mostNext = cache_.entries().size() + 1;

@@ -48,7 +48,7 @@ RuleRegret summarizeRule(Rule rule, const std::vector<RegretRow> &rows) {
   return summary;
 }
 
-/// Regrets of the entries that are near, by what `nameOf` calls them; empty: not of interest.
+/// Regrets of nearby entries, grouped by `nameOf`; an empty name: ignored.
 template <typename NameOf>
 std::vector<NearbyRegret> summarizeNearby(const std::vector<RegretRow> &rows, const NameOf &nameOf) {
   std::map<std::string, std::vector<double>> regrets;
@@ -78,7 +78,7 @@ std::string bandOf(const Entry &, const Candidate &near) {
   return "distance up to " + support::rounded(std::ceil(2 * near.distance) / 2, 1) + freshness(near);
 }
 
-/// What is different, where that is one thing by one step.
+/// The number that differs, if exactly one differs by one step.
 std::string stepOf(const Entry &hidden, const Candidate &near) {
   const Entry &other = near.from->entry;
   if (hidden.treeClass == other.treeClass)
@@ -97,10 +97,10 @@ std::string stepOf(const Entry &hidden, const Candidate &near) {
   return name;
 }
 
-/// Offers of a row that are near and were timed, in the order of the rules.
+/// A row's nearby offers that were timed, in the order of the rules.
 using Near = std::vector<const RegretOffer *>;
 
-/// Over rows that were timed, against the untuned choice. `usOf` gives what is used otherwise, if anything.
+/// Over timed rows, relative to the untuned choice. `usOf` returns the time of the replacing entry, if any.
 template <typename UsOf>
 OrderRegret judge(const std::string &name, const std::vector<RegretRow> &rows, const UsOf &usOf) {
   OrderRegret order{name};
@@ -133,7 +133,7 @@ template <typename IsWanted> std::optional<double> usOfFirst(const Near &near, c
   return found != near.end() ? (*found)->us : std::nullopt;
 }
 
-/// The three orders in which entries that are like this could come.
+/// Judges the three possible orders of such entries.
 template <typename IsWanted>
 void judgeOrdersOf(const std::string &name, const RegretReport &report, const IsWanted &isWanted,
                    std::vector<OrderRegret> &orders) {

@@ -4,7 +4,7 @@
 
 namespace deft::regret {
 
-/// Adds to a report what its rows come to.
+/// Adds summaries of its rows to a report.
 void summarize(RegretReport &report);
 
 } // namespace deft::regret

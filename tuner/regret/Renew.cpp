@@ -14,7 +14,7 @@ using config_cache::Entry;
 
 namespace {
 
-/// Times of a config beside those of the untuned choice, on the same trees.
+/// Times of a config and of the untuned choice, on the same trees.
 struct Raced {
   double us = 0, untunedUs = 0; ///< geometric means
   double worstGain = 0;
@@ -26,7 +26,7 @@ struct Raced {
   }
 };
 
-/// The rows of one entry, a tree each.
+/// The rows of one entry, one for each tree.
 class EntryTimes {
 public:
   explicit EntryTimes(std::vector<const RegretRow *> rows) : rows_(std::move(rows)) {}
@@ -38,7 +38,7 @@ public:
     return race([](const RegretRow &row) { return row.offers.back().us; });
   }
 
-  /// What near entries offer, none twice.
+  /// The offers of nearby entries without duplicates.
   std::vector<config::Config> offered() const {
     std::vector<config::Config> configs;
     for (const RegretRow *row : rows_)
@@ -53,7 +53,7 @@ public:
   const config::Config &untuned() const { return rows_.front()->offers.back().candidate.config; }
 
 private:
-  /// Of a config that is for the tree.
+  /// The time of a config that is for the tree.
   static std::optional<double> timeOf(const RegretRow &row, const config::Config &config) {
     const Entry &entry = row.hidden.entry;
     if (!entry.keepsDefault && config::areEqual(entry.config, config))

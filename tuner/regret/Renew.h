@@ -2,22 +2,22 @@
 
 #include "tuner/regret/Regret.h"
 
-/// Entries of older kernels, timed with today's. A search is not done again: what an entry found, and what
-/// others near it found, is raced against the untuned choice.
+/// Times entries of older kernels with today's. It does not search again: it races the configs of an entry
+/// and of its neighbours against the untuned choice.
 namespace deft::regret {
 
-/// A config has to be so many times as fast as the untuned choice over an entry's trees, and not slower than
-/// so on any.
+/// A config must be this many times as fast as the untuned choice over an entry's trees, and at least this
+/// fast on each tree.
 inline constexpr double kLeastRenewedGain = 1.02, kLeastRenewedGainOfTree = 0.99;
 
 struct Renewal {
   config_cache::Entry entry; ///< of today's kernels
-  double before = 1;         ///< what it gained when it was tuned
-  bool isOwn = false; ///< it has the config that it had; else a near entry's, or keeps the untuned choice
+  double before = 1;         ///< its gain when it was tuned
+  bool isOwn = false;        ///< it keeps its config; otherwise it has a near entry's or the untuned one
 };
 
-/// What the stale entries of a timed report say now, in its order; those that were timed on no tree are left
-/// out. `now` has the version, the kernels and the date of their new times.
+/// The results for the stale entries of a timed report, in its order. Entries that were timed on no tree are
+/// left out. `now` has the version, the kernels and the date of the new times.
 std::vector<Renewal> renew(const RegretReport &timed, const config_cache::Provenance &now);
 
 } // namespace deft::regret

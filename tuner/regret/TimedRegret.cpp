@@ -24,11 +24,11 @@ using support::Result;
 
 namespace {
 
-/// At most so many that are like the others, near ones and far ones in turn, and of their class; some are of
-/// another.
+/// At most `most` similar trees of the same class, near and far in turn. Similar trees of other classes are
+/// skipped.
 std::vector<tree::KvTree> othersLike(const std::vector<tree::KvTree> &trees, const std::string &treeClass,
                                      const plan::Reach &reach, int most) {
-  constexpr std::uint64_t kMostTries = 60, kFirst = 2000; // others than those that sessions hold out
+  constexpr std::uint64_t kMostTries = 60, kFirst = 2000; // not those that sessions hold out
   config_cache::TreeClassifier classifier(reach);
   std::vector<tree::KvTree> others;
   for (std::uint64_t i = 0; i < kMostTries && static_cast<int>(others.size()) < most; ++i)
@@ -48,15 +48,15 @@ public:
                              const std::vector<const config_cache::Entry *> &entries,
                              const TimingOptions &options);
 
-  /// None: nobody knows any.
+  /// None: no trees are known.
   std::vector<const tree::KvTree *> treesOf(const config_cache::Entry &entry) const;
-  /// Where the trees of the entry's class stand that have a name: these or others like them are timed.
+  /// Coordinates of the named trees in the entry's class: these or similar trees are timed.
   std::vector<config_cache::Coordinates> placesOf(const config_cache::Entry &entry) const;
   /// Opens the machine, which must be the device, with kernels for all of these.
   Result<void> open(const std::vector<config::Config> &configs);
-  /// What the mask shows with the parameters that are timed.
+  /// What the mask shows with the timed parameters.
   plan::Reach reach() const { return exec::reachOf(work_.variant, work_.params); }
-  /// Of the machine, when it is open.
+  /// The machine's driver, once the machine is open.
   const std::string &driver() const { return driver_; }
   Result<std::vector<double>> measure(const config_cache::Entry &entry, int tree,
                                       const std::vector<config::Config> &configs) {
@@ -74,7 +74,7 @@ private:
   config_cache::DeviceKey device_;
   const target::Target *target_;
   measure::Work work_;
-  std::map<std::string, std::vector<config_cache::Coordinates>> places_; ///< by class
+  std::map<std::string, std::vector<config_cache::Coordinates>> places_; ///< for each class
   std::optional<codegen::cuda::VariantSource> source_;
   std::unique_ptr<session::CompilePool> kernels_;
   std::optional<session::SideBySide> timed_;
@@ -146,7 +146,7 @@ std::vector<config_cache::Coordinates> Timing::placesOf(const config_cache::Entr
   return found == places_.end() ? std::vector<config_cache::Coordinates>{} : found->second;
 }
 
-/// All at a time, and before the device is opened here: processes that have it open should not be copied.
+/// All at once, before the device is opened here: a process with an open device must not be forked.
 Result<void> Timing::compile(const std::vector<config::Config> &configs) {
   auto source = program_->source();
   if (!source)
@@ -177,7 +177,7 @@ Result<void> Timing::open(const std::vector<config::Config> &configs) {
     auto kernel = program_->cpuKernel();
     if (!kernel)
       return kernel.error();
-    how.estimator = session::Estimator::Fastest; // others run on a host, and only add
+    how.estimator = session::Estimator::Fastest; // other programs on a host only add time
     machine = measure::openCpu(program_->variant(), std::move(*kernel), device_.units);
   }
   if (!machine)
@@ -209,7 +209,7 @@ Result<RegretReport> reportTimedRegret(const config_cache::ConfigCache &cache, R
   request.isWanted = [&, isWanted = request.isWanted](const config_cache::Entry &entry) {
     return entry.signature == signature && !timing->treesOf(entry).empty() && (!isWanted || isWanted(entry));
   };
-  // Once without times, to know what is to be compiled.
+  // A first pass without times finds the configs to compile.
   std::vector<config::Config> needed;
   request.measure = [&](const config_cache::Entry &, int, const std::vector<config::Config> &configs) {
     needed.insert(needed.end(), configs.begin(), configs.end());

@@ -9,19 +9,19 @@
 
 namespace deft::regret {
 
-/// On which trees and how configs are timed.
+/// The trees on which configs are timed, and how.
 struct TimingOptions {
   std::vector<std::string> params; ///< NAME=VALUE
   std::string recordsFolder;
-  std::vector<std::string> families{"all", "rows"}; ///< whose trees are known by name
+  std::vector<std::string> families{"all", "rows"}; ///< whose trees have names
   int treesPerClass = 3;
   tree::PlacementOrder pages = tree::PlacementOrder::Scattered;
-  bool isHeldOut = false; ///< trees that nobody tuned on
+  bool isHeldOut = false; ///< trees that were not used for tuning
 };
 
-/// As reportRegret() of the program's entries, of those that the request wants, timed on this machine, which
-/// must be the cache's device: on trees that tuning knows by name, or on others like them. The request's
-/// target is that device's.
+/// reportRegret() for the program's entries that the request wants, timed on this machine, which must be the
+/// cache's device. It uses the named trees of tuning, or similar ones. The request's target is that of the
+/// device.
 support::Result<RegretReport> reportTimedRegret(const config_cache::ConfigCache &cache, RegretRequest request,
                                                 const program::Program &program,
                                                 const TimingOptions &options);

@@ -13,7 +13,7 @@ using tree::TokenCopy;
 
 namespace {
 
-/// In all layouts a token's heads lie headStride apart.
+/// In all layouts, a token's heads are headStride apart.
 void copyTokens(const TokenCopy &copy, const tree::CachePlacement &placement, std::span<const int> physical,
                 const spec::Variant &variant, exec::Inputs &inputs) {
   const auto copyIn = [&](auto &memory, const abi::CacheLayout &layout, const spec::TensorType &tensor) {
@@ -34,7 +34,7 @@ void copyTokens(const TokenCopy &copy, const tree::CachePlacement &placement, st
   if (!variant.tensors.valueInKey)
     copyIn(inputs.v, inputs.cache.v, variant.tensors.v);
 
-  // What arrays over tokens say of a token goes with it.
+  // Elements of arrays over tokens move with the token.
   const auto slotAt = [&](std::int64_t slot) {
     if (placement.pageSize == 0)
       return static_cast<std::size_t>(slot);
@@ -82,7 +82,7 @@ Result<ServedCache> ServedCache::open(TreeSteps &steps, int count, const tree::P
   return cache;
 }
 
-/// From the workload's first step to where it is: node numbers come from what happened before.
+/// From the workload's first step to the current one: node numbers depend on all earlier steps.
 Result<ServedCache> ServedCache::follow(TreeSteps &steps, const tree::PlacementOptions &placement) {
   const int first = steps.step();
   constexpr int kMost = tree::KvTree::kMaxTokens;
@@ -117,7 +117,7 @@ Result<std::vector<TokenCopy>> ServedCache::followStep(const TreeSteps &steps) {
   return copies;
 }
 
-/// Pages of which something was read or written; the pool takes them by rising numbers.
+/// Notes pages that were read or written; the pool takes pages by rising numbers.
 void ServedCache::notePages(std::span<const TokenCopy> copies) {
   const int unit = std::max(options_.pageSize, 1);
   const auto note = [&](std::int64_t slot) { pages_ = std::max(pages_, slot / unit + 1); };
@@ -131,7 +131,7 @@ void ServedCache::notePages(std::span<const TokenCopy> copies) {
   mostQueries_ = std::max(mostQueries_, tree().queries().size());
 }
 
-/// A tree of one node as large as the pool is laid out as any tree is; the pages it gets are the pool's.
+/// Lays out a tree with one node of the pool's size; its pages become the pool's.
 Result<void> ServedCache::placePool() {
   const int unit = std::max(options_.pageSize, 1);
   if ((pages_ + 1) * unit > tree::KvTree::kMaxTokens)
@@ -150,7 +150,7 @@ Result<void> ServedCache::placePool() {
   if (!placement)
     return placement.error();
   placement_ = std::move(*placement);
-  // The node may begin inside a page, which is why it has one more than needed.
+  // The node may begin inside a page, so it has one more page than needed.
   const auto begin = placement_.pageTable.begin() + (pool_.nodes()[0].location + unit - 1) / unit;
   if (options_.pageSize > 0)
     physical_.assign(begin, begin + pages_);
@@ -173,7 +173,7 @@ void ServedCache::setPageTable(exec::Inputs &inputs) const {
   const std::vector<int> &table = sequences_.pool().pageTable();
   inputs.queryCount = static_cast<int>(tree().queries().size());
   inputs.pageTable.resize(table.size());
-  for (std::size_t i = 0; i < table.size(); ++i) // what is no page now is named by no node
+  for (std::size_t i = 0; i < table.size(); ++i) // no node uses entries without a page
     inputs.pageTable[i] = table[i] < 0 ? 0 : physical_[static_cast<std::size_t>(table[i])];
 }
 

@@ -11,12 +11,12 @@
 
 namespace deft::replay {
 
-/// The cache of a run of several steps, as a server keeps it: a SequenceTree follows the workload, its pool
-/// says where tokens lie, and the copies that it asks for are made.
+/// The cache of a run of several steps, as a server keeps it. A SequenceTree follows the workload, its pool
+/// gives the places of tokens, and the copies that it requests are made.
 class ServedCache {
 public:
-  /// For `count` steps from the one at hand on. How large the pool gets is found by going through them once;
-  /// afterwards `steps` is where it was. `placement` says how the pool's pages lie in memory.
+  /// For `count` steps from the current one on. A first pass over them finds the size of the pool; afterwards
+  /// `steps` is back where it was. `placement`: how the pool's pages are placed in memory.
   static support::Result<ServedCache> open(TreeSteps &steps, int count,
                                            const tree::PlacementOptions &placement);
 
@@ -24,11 +24,11 @@ public:
   /// Pages that the steps need (contiguous: tokens).
   std::int64_t pages() const { return pages_; }
 
-  /// Whether arrays over tokens and queries can be given so: their sizes change from step to step.
+  /// Checks arrays over tokens and queries: their sizes change from step to step.
   support::Result<void> checkParams(const spec::Variant &variant,
                                     const std::vector<exec::ParamValue> &params) const;
 
-  /// Every slot has a value, whoever owns it, and there is a row of q for each query of any step.
+  /// Every slot has a value, used or not, and every query of any step has a row of q.
   exec::Inputs makeInputs(const spec::Variant &variant, std::vector<exec::ParamValue> params,
                           std::uint64_t seed, int threads);
 
@@ -51,7 +51,7 @@ private:
   std::size_t mostQueries_ = 0;
   tree::KvTree pool_; ///< a node that covers the pool, a query for each row of q
   tree::CachePlacement placement_;
-  std::vector<int> physical_; ///< where each page of the pool lies; empty without pages
+  std::vector<int> physical_; ///< the place of each page of the pool; empty without pages
 };
 
 } // namespace deft::replay

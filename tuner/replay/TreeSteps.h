@@ -7,7 +7,7 @@
 
 namespace deft::replay {
 
-/// The tree of one step after the other: a file has one, a workload several.
+/// The trees of successive steps: a file has one, a workload several.
 class TreeSteps {
 public:
   /// One step, of this tree.
@@ -21,7 +21,7 @@ public:
   int step() const { return workload_ ? workload_->step() : 1; }
   int stepsLeft() const { return workload_ ? workload_->steps() - workload_->step() : 0; }
 
-  /// Goes to the next step, and back to another.
+  /// Goes to the next step, or to any step.
   support::Result<bool> next();
   support::Result<void> seek(int step);
 

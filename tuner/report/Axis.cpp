@@ -58,7 +58,7 @@ void RatioAxis::draw(Svg &svg, double left, double right) const {
 }
 
 std::string partitionColour(const std::string &partition) {
-  // Colours that most eyes tell apart.
+  // Colours that most people can distinguish.
   static const std::map<std::string, std::string> colours = {
       {"union", "#0072b2"},      {"greedy", "#d55e00"},  {"auto", "#333333"},  {"flatten", "#009e73"},
       {"node_chunk", "#cc79a7"}, {"cascade", "#e69f00"}, {"query", "#56b4e9"}, {"node", "#a08000"}};

@@ -9,15 +9,15 @@ namespace deft::report {
 
 inline constexpr char kInk[] = "#222222", kGrey[] = "#8a8a8a", kLine[] = "#dddddd";
 
-/// Ratios on a logarithmic scale, from `bottom` up to `top` in pixels; 1 is always on it.
+/// Ratios on a logarithmic scale, between `bottom` and `top` in pixels; always includes 1.
 class RatioAxis {
 public:
   RatioAxis(std::span<const double> ratios, double bottom, double top);
 
   double at(double ratio) const;
-  /// Of a ratio that it was not made for, the nearer end.
+  /// Like at(), but a ratio outside of the axis gives the nearer end.
   double atOrEnd(double ratio) const;
-  /// Lines and numbers, the line of 1 dashed and named.
+  /// Draws lines and numbers; the line of 1 is dashed and has a name.
   void draw(support::Svg &svg, double left, double right) const;
 
 private:
@@ -25,7 +25,7 @@ private:
   double low_ = 0.9, high_ = 1.1;
 };
 
-/// Of a partition, the same in every plot.
+/// The colour of a partition, the same in every plot.
 std::string partitionColour(const std::string &partition);
 
 } // namespace deft::report

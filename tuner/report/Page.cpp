@@ -17,7 +17,7 @@ using support::withSeparators;
 
 namespace {
 
-// The policy forbids what a self-contained page does not need, whatever a journal holds.
+// The policy forbids everything that a self-contained page does not need, whatever a journal contains.
 constexpr char kHead[] = R"(<!doctype html>
 <html lang="en">
 <head>
@@ -71,7 +71,7 @@ std::string spaceText(const SessionData &session) {
   return text;
 }
 
-/// `deftc tune --sparse`: no tree was tuned for.
+/// `deftc tune --sparse`: without trees.
 bool isOfSparseAlone(const SessionData &session) { return session.sparse && session.classes.empty(); }
 
 std::string facts(const SessionData &session) {
@@ -154,7 +154,7 @@ std::string candidatesTable(const ClassData &one) {
   sorted.reserve(one.candidates.size());
   for (const CandidateData &candidate : one.candidates)
     sorted.push_back(&candidate);
-  // Those that were not timed come last; equal ones stay in the order in which they came up.
+  // Candidates without times come last; equal ones stay in order of appearance.
   const auto rank = [](const CandidateData *one) {
     return std::pair(one->ratio > 0 ? one->ratio : 1e9, one);
   };
@@ -197,7 +197,7 @@ std::string pictureOf(const SessionData &session, const ClassData &one, const Pl
                                picture + "</div></details>\n";
 }
 
-/// As a paragraph of a page, or nothing where there is nothing in it.
+/// Wraps drawings in a block of a page, or returns nothing if there are none.
 std::string within(const std::string &kind, const std::string &drawings) {
   return drawings.empty() ? "" : "<div class=\"" + kind + "\">" + drawings + "</div>\n";
 }

@@ -8,11 +8,11 @@
 
 namespace deft::report {
 
-/// The picture of a class's winning plan, or nothing: winningPlan() (WinningPlan.h), which makes the tree
-/// anew that the journal names.
+/// Draws a class's winning plan, or nothing: winningPlan() (WinningPlan.h), which rebuilds the tree named in
+/// the journal.
 using PlanPicture = std::function<std::string(const SessionData &, const ClassData &)>;
 
-/// One HTML page of the sessions: tables and drawings, nothing from the network, no script.
+/// One HTML page for the sessions: tables and drawings, without network access or scripts.
 std::string renderPage(const std::vector<SessionData> &sessions, const PlanPicture &winningPlan = {});
 
 } // namespace deft::report

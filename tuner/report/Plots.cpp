@@ -61,7 +61,7 @@ void polyline(Svg &svg, const std::string &points, const std::string &attributes
 
 std::string pointText(double x, double y) { return rounded(x, 1) + "," + rounded(y, 1) + " "; }
 
-/// Names of partitions in their colours, in lines from `y` on.
+/// The names of partitions in their colours, in lines from `y` on.
 void legend(Svg &svg, const std::set<std::string> &partitions, double left, double right, double y) {
   double x = left;
   for (const std::string &partition : partitions) {
@@ -76,7 +76,7 @@ void legend(Svg &svg, const std::set<std::string> &partitions, double left, doub
   }
 }
 
-/// From one place to another, with ends across, in a row of bars.
+/// A bar between two values, with end marks, in a row of bars.
 void errorBar(Svg &svg, double from, double to, double y) {
   constexpr double kEnd = 4;
   const std::string pen = "stroke=\"#222222\" stroke-width=\"1.2\"";
@@ -85,7 +85,7 @@ void errorBar(Svg &svg, double from, double to, double y) {
   svg.line(to, y - kEnd, to, y + kEnd, pen);
 }
 
-/// What half of a candidate's rounds lie within; nothing where it had too few.
+/// The range of the middle half of a candidate's rounds; nothing if it had too few.
 void spreadBar(Svg &svg, double x, const RatioAxis &axis, const CandidateData &candidate) {
   constexpr double kEnd = 3;
   if (candidate.ratioSpread <= 0 || candidate.ratioSpread >= candidate.ratio)
@@ -100,7 +100,7 @@ void spreadBar(Svg &svg, double x, const RatioAxis &axis, const CandidateData &c
 
 std::string chunkName(int chunk) { return chunk > 0 ? std::to_string(chunk) : "unlimited"; }
 
-/// Green where time is won, orange where it is lost, white in between.
+/// Green for gains, orange for losses, white in between.
 std::string heat(double ratio) {
   const double amount = std::clamp(std::log2(ratio) / 1.0, -1.0, 1.0);
   return amount < 0 ? Svg::colour(150, 0.55, 1 + 0.42 * amount) : Svg::colour(28, 0.85, 1 - 0.38 * amount);

@@ -4,24 +4,24 @@
 
 #include <string>
 
-/// The space and the search as drawings: SVG elements, empty where there is nothing to show. Times are shares
-/// of the untuned config's, so that trees of all sizes have one scale.
+/// Drawings of the space and the search, as SVG elements; empty if there are no data. Times are relative to
+/// the untuned config's, so that trees of all sizes share a scale.
 namespace deft::report {
 
-/// All classes: what the winner takes of the untuned time.
+/// For all classes, the winner's time relative to the untuned one.
 std::string gainPlot(const SessionData &session);
 
-/// Candidate after candidate, and the best so far.
+/// The candidates in order, and the best so far.
 std::string pathPlot(const ClassData &one);
 
 /// The best time with each chunk, a line for each partition.
 std::string chunkPlot(const ClassData &one);
 
-/// The best time with each tile_q and tile_kv of a phase; where only one tile_kv was tried, with each tile_q
-/// and chunk. `phase`: 0 is the first, that of many rows, -1 the last.
+/// The best time for each tile_q and tile_kv of a phase; if only one tile_kv was tried, for each tile_q and
+/// chunk. `phase`: 0 is the first one, for many rows, -1 the last.
 std::string tilePlot(const ClassData &one, int phase);
 
-/// Whether some candidate that was timed has two phases that are kernels of their own.
+/// Whether some timed candidate has two phases with different kernels.
 bool hasTwoKernels(const ClassData &one);
 
 } // namespace deft::report

@@ -15,7 +15,7 @@ namespace {
 
 struct Counts {
   long long all = 0, done = 0, kept = 0, cut = 0, begun = 0;
-  std::vector<double> gains, heldOut; ///< of classes that have a tuned config
+  std::vector<double> gains, heldOut; ///< of classes with a tuned config
   long long candidates = 0, fewest = 0, most = 0;
 };
 

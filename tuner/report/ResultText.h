@@ -6,8 +6,8 @@
 
 namespace deft::report {
 
-/// What came of the session, in a few sentences: how many of its classes are done, what was gained, what is
-/// missing, how much was tried.
+/// The results of the session in a few sentences: the classes that are done, the gains, the missing parts,
+/// the number of candidates.
 std::string resultText(const SessionData &session);
 
 } // namespace deft::report

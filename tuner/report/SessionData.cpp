@@ -22,7 +22,7 @@ using support::Result;
 namespace {
 
 using Turn = std::pair<int, int>; ///< tree, round
-/// Microseconds of one class's search, by candidate.
+/// Microseconds in one class's search, by candidate.
 using Times = std::map<std::string, std::map<Turn, double>>;
 
 class EventReader {
@@ -104,7 +104,7 @@ private:
     session_.seconds += event.value("seconds", 0.0);
   }
 
-  /// The last one knows what those before it found.
+  /// The last event includes the results of the earlier ones.
   Result<void> readSparse(const json &event) {
     auto report = sparse::tuneReportFromJson(event);
     if (!report)
@@ -115,7 +115,7 @@ private:
 
   void readClass(const json &event) {
     ClassData &one = classOf(event.at("class"));
-    one.trees.clear(); // a session that goes on says them again
+    one.trees.clear(); // a resumed session writes them again
     one.defaultId = event.value("default", "");
     const json trees = event.value("trees", json::array());
     for (const json &tree : trees)
@@ -130,7 +130,7 @@ private:
 
   Result<void> readOfClass(const std::string &kind, const json &event) {
     if (!event.contains("class"))
-      return {}; // a kind that this report does not know
+      return {}; // this report does not know this kind
     ClassData &one = classOf(event.at("class"));
     if (kind == "done")
       return readDone(event, one);
@@ -200,8 +200,8 @@ private:
     return one.candidates.back();
   }
 
-  /// What was dropped has no score: its times over the untuned config's of the same tree and round, the
-  /// median over rounds and the geometric mean over trees.
+  /// Dropped candidates have no score: their ratio is that of their times to the untuned config's, on the
+  /// same tree and round, as the median over rounds and the geometric mean over trees.
   void findRatios(ClassData &one) {
     const Times &times = times_[one.name];
     for (CandidateData &candidate : one.candidates) {
@@ -224,7 +224,7 @@ private:
     }
   }
 
-  /// The largest of the trees'; of one round it is not known.
+  /// The largest of the trees' spreads; unknown with a single round.
   static double spreadOf(const std::map<int, std::vector<double>> &ofTree) {
     constexpr std::size_t kFewest = 3;
     double spread = 0;
@@ -237,7 +237,7 @@ private:
     return spread;
   }
 
-  /// 0: not known.
+  /// 0: unknown.
   static double untunedUs(const ClassData &one, const Times &times, Turn turn) {
     const auto tree = static_cast<std::size_t>(turn.first);
     const auto untuned = times.find(tree < one.trees.size() ? one.trees[tree].untunedId : one.defaultId);
@@ -265,7 +265,7 @@ Result<SessionData> sessionOf(const std::vector<json> &events, const std::string
     for (const json &event : events)
       if (auto read = reader.read(event); !read)
         return Error{read.error().code, "journal `" + path + "`: " + read.error().message, ""};
-  } catch (const json::exception &wrong) { // an event of the right sum and the wrong shape
+  } catch (const json::exception &wrong) { // an event with the right sum but the wrong fields
     return Error{ErrorCode::Diagnostics,
                  "journal `" + path + "` is not understood: " + support::faultText(wrong), ""};
   }

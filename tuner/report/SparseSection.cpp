@@ -17,7 +17,7 @@ using support::withSeparators;
 
 namespace {
 
-/// Of this tuning and of those before it.
+/// From this tuning and earlier ones.
 std::vector<TunedLists> allLists(const sparse::TuneReport &report) {
   std::vector<TunedLists> all = report.lists;
   all.insert(all.end(), report.known.begin(), report.known.end());

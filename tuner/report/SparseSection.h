@@ -6,7 +6,7 @@
 
 namespace deft::report {
 
-/// What came of it, in a sentence or two.
+/// The results in a sentence or two.
 std::string resultText(const sparse::TuneReport &report);
 
 /// Its part of a page: the sentence, and a row for each kind of lists, by budget and queries.

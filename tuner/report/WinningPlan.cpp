@@ -16,7 +16,7 @@ namespace {
 constexpr int kMostTokens = 1 << 20;
 constexpr std::size_t kMostBytes = std::size_t{512} << 10;
 
-/// The tree of a name and a seed; none where it is not the one that the journal tells of.
+/// Rebuilds a tree from its name and seed; none if it differs from the journal's tree.
 std::optional<tree::KvTree> remade(const TreeData &wanted) {
   if (wanted.isHeldOut || wanted.tokens > kMostTokens)
     return std::nullopt;

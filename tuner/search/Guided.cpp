@@ -17,16 +17,16 @@ using space::Point;
 
 namespace {
 
-/// From how many of the best the neighbours are looked at.
+/// The number of best points whose neighbours are considered.
 constexpr std::size_t kCentres = 8;
-/// What is predicted to take more than this many times the least is no probe.
+/// A point that is predicted to take longer than this multiple of the least is no probe.
 constexpr double kProbeUpTo = 1.6;
 constexpr std::size_t kMostProbes = 8;
-/// What the model knows nothing of, as stages, is taken to cost so much of the time for each unit of oddness.
+/// The assumed cost of each unit of oddness, as a share of the time, for axes outside of the model (stages).
 constexpr double kOfOddness = 0.02;
-/// What is odd about a candidate that seems to be another one.
+/// The oddness of a candidate that seems to equal another one.
 constexpr double kAgain = 2;
-/// Below this expected gain, a search is done: relative to the best.
+/// A search ends below this expected gain, relative to the best.
 constexpr double kLeastGain = 0.001;
 
 class GuidedStrategy : public Strategy {
@@ -78,7 +78,7 @@ public:
       found->second.isProposed = true;
     if (microseconds)
       measured_[point] = *microseconds;
-    // Outcomes replace beliefs one by one, but one that never comes takes its sample with it.
+    // Outcomes replace beliefs one by one. If a point is unusable, its sample must be removed.
     if (believed_.erase(point) > 0 && !microseconds) {
       samples_.clear();
       surrogate_.clear();
@@ -93,7 +93,7 @@ private:
     Surrogate::Memory memory;
   };
 
-  /// What is chosen is taken to turn out as believed, until it is measured.
+  /// Until a chosen point is measured, its predicted time is assumed.
   void choose(PooledPoint &candidate, std::vector<Point> &chosen) {
     candidate.isProposed = true;
     chosen.push_back(candidate.point);
@@ -113,9 +113,9 @@ private:
     pool_.emplace(point, PooledPoint{point, *us * (1 + kOfOddness * odd), false, {}});
   }
 
-  /// What is left to the neighbours of the best: `auto`, where all that it chooses from is there itself,
-  /// because to plan it is to plan all others, and other orders than the first, of which the model says
-  /// nothing.
+  /// Points that are only proposed as neighbours of the best. These are `auto`, if all partitions that it
+  /// chooses from are in the space, because planning it means planning all others; and orders other than the
+  /// first, which the model ignores.
   std::vector<Point> withoutDerived(std::vector<Point> points) const {
     constexpr std::size_t kOthers = 7;
     const auto isLeft = [](const space::Axis &axis, int at) {
@@ -141,8 +141,8 @@ private:
           consider(point);
   }
 
-  /// `auto` makes the plan of one of the others, and other prices often change nothing: where the model says
-  /// the same of one with the same kernels, it is that one again.
+  /// `auto` makes the same plan as one of the others, and other prices often change nothing. If the model
+  /// predicts the same time with the same kernels, the point is considered a repetition.
   bool isDerived(const Point &point) const {
     const std::vector<space::Axis> &axes = space_.axes(point.shape);
     for (std::size_t i = 0; i < axes.size(); ++i) {
@@ -154,8 +154,8 @@ private:
     return false;
   }
 
-  /// The model errs most between makes of kernels and between ways to cut, of which there are few: the best
-  /// of each is measured first, where it promises anything.
+  /// The model's largest errors are between kinds of kernels and between partitions. There are few of both,
+  /// so the best point of each is measured first, if it is promising.
   void chooseProbes() {
     hasProbes_ = true;
     std::map<int, const PooledPoint *> ofShape, ofPartition;
@@ -216,12 +216,12 @@ private:
     surrogate_.fit();
     if (!std::isinf(bestLogUs_))
       return;
-    for (const auto &[point, candidate] : pool_) // nothing is measured: against the best of the model
+    for (const auto &[point, candidate] : pool_) // no measurements yet: compare with the model's best
       bestLogUs_ = std::min(bestLogUs_, std::log(candidate.predictedUs));
   }
 
-  /// How much less than the best a candidate can be expected to take, where one that takes more counts as
-  /// none.
+  /// The expected gain of a candidate over the best, where a slower result counts as
+  /// 0.
   double expectedGain(const Surrogate::Belief &belief) const {
     const double below = bestLogUs_ - belief.logUs;
     if (belief.deviation < 1e-9)
@@ -237,10 +237,10 @@ private:
   std::map<Point, PooledPoint> pool_;
   std::set<std::tuple<int, std::vector<int>, double>> plans_; ///< shape, kernels, predicted time
   std::map<Point, double> measured_, believed_;
-  std::map<Point, std::size_t> samples_; ///< of the surrogate, by their number
+  std::map<Point, std::size_t> samples_; ///< numbers of the surrogate's samples
   bool hasProbes_ = false;
-  std::vector<Point> probes_; ///< to be proposed, the first at the end
-  std::set<Point> centres_;   ///< whose neighbours are in the pool
+  std::vector<Point> probes_; ///< to propose, the first one at the end
+  std::set<Point> centres_;   ///< points whose neighbours are in the pool
   double bestLogUs_ = 0;
 };
 

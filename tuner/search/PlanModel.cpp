@@ -8,7 +8,7 @@
 namespace deft::search {
 namespace {
 
-/// All that the model's answer follows from, beside the trees.
+/// All inputs of the model's answer, apart from the trees.
 std::string keyOf(const config::Config &config, int blocks) {
   std::ostringstream key;
   const config::CostCoefficients &cost = config.cost;
@@ -36,7 +36,7 @@ std::optional<double> PlanModel::microsecondsOf(const config::Config &config) {
   for (const tree::KvTree *tree : trees_) {
     if (auto made = planner_.make(*tree, facts_, config, blocks, plan_); !made)
       return std::nullopt;
-    // A preset's prices decide which plan is made; what that costs is said by the machine's.
+    // A preset's prices decide which plan is made; the machine's prices give its cost.
     model_.set(facts_, config, space_.cost(), blocks, space_.families());
     logSum += std::log(model_.estimate(plan_).microseconds);
   }

@@ -8,8 +8,8 @@
 
 namespace deft::search {
 
-/// The planner's own cost model over the trees of a class: the geometric mean of what their plans cost.
-/// Stages and warps matter to it only by the blocks that they leave room for.
+/// The planner's cost model over the trees of a class: the geometric mean of their plans' costs. Stages and
+/// warps matter to it only through the number of blocks that fit.
 class PlanModel : public Predictor {
 public:
   /// `units`: multiprocessors of a GPU, threads of a CPU. The space and the trees must outlive it.

@@ -6,13 +6,13 @@
 namespace deft::search {
 namespace {
 
-/// Draws instead of shuffling: a space may have millions of points.
+/// Draws points instead of shuffling: a space may have millions of them.
 class RandomStrategy : public Strategy {
 public:
   RandomStrategy(const space::Space &space, std::uint64_t seed) : space_(space), engine_(seed) {}
 
   std::vector<space::Point> propose(int count) override {
-    constexpr int kMostMisses = 10'000; // in a row: nearly all has been drawn, or nearly all is illegal
+    constexpr int kMostMisses = 10'000; // in a row: almost all points have been drawn or are illegal
     std::vector<space::Point> chosen;
     for (int misses = 0; static_cast<int>(chosen.size()) < count && misses < kMostMisses;) {
       space::Point point{below(static_cast<int>(space_.shapes().size())), {}};

@@ -9,31 +9,31 @@
 #include <string_view>
 #include <vector>
 
-/// Which candidates are worth the time that measuring them takes.
+/// Decides which candidates are worth measuring.
 namespace deft::search {
 
-/// What a candidate would take, before it is measured.
+/// Predicts the time of a candidate before it is measured.
 class Predictor {
 public:
   virtual ~Predictor() = default;
-  /// Above 0. Only ratios between points matter. None: the point cannot be planned.
+  /// Above 0. Only ratios between points matter. None: the point has no plan.
   virtual std::optional<double> microseconds(const space::Point &point) = 0;
 };
 
-/// Proposes points and takes what was measured of them. The same results in the same order give the same
-/// proposals: a session that is resumed goes the way that it went.
+/// Proposes points and receives their measurements. The same results in the same order give the same
+/// proposals: a resumed session repeats its course.
 class Strategy {
 public:
   virtual ~Strategy() = default;
 
-  /// Up to `count` points, each once in the strategy's life, those most worth measuring first. None: nothing
-  /// is left that promises anything.
+  /// Up to `count` points, the most promising first; no point is proposed twice. None: no promising point is
+  /// left.
   virtual std::vector<space::Point> propose(int count) = 0;
 
-  /// The outcome of any point, proposed or not. No time: it cannot be used.
+  /// The outcome of any point, proposed or not. No time: it is unusable.
   virtual void tell(const space::Point &point, std::optional<double> microseconds) = 0;
 
-  /// How many are left at most, where that is known: for a line of progress.
+  /// The largest number of points left, if known: for a progress line.
   virtual std::optional<long long> left() const { return std::nullopt; }
 };
 
@@ -45,8 +45,8 @@ std::string strategyName(StrategyKind kind);
 std::unique_ptr<Strategy> exhaustive(const space::Space &space);
 /// All points in a random order.
 std::unique_ptr<Strategy> random(const space::Space &space, std::uint64_t seed);
-/// What the predictor ranks first, corrected by what has been measured (Surrogate), and the neighbours of the
-/// best. Space and predictor must outlive it.
+/// The predictor's ranking, corrected by measurements (Surrogate), and the neighbours of the best. Space and
+/// predictor must outlive it.
 std::unique_ptr<Strategy> guided(const space::Space &space, Predictor &predictor);
 
 std::unique_ptr<Strategy> makeStrategy(StrategyKind kind, const space::Space &space, Predictor &predictor,

@@ -11,14 +11,14 @@ using space::Point;
 
 namespace {
 
-// Of the logarithm of time. The model's common factor is unknown by e; what it gets wrong about a value of
-// one axis, whatever the others are, by a fifth; about a single candidate by another fourth; a measurement by
-// one in a hundred.
+// Standard deviations of the logarithm of time. The model's common factor: e; its error for one value of one
+// axis, in all combinations: a fifth; its error for a single candidate: a quarter; a measurement: one in a
+// hundred.
 constexpr double kCommon = 1, kOfAxis = 0.2, kOwn = 0.25, kNoise = 0.01;
-/// Distance at which what was learnt of one point says little of another.
+/// Distance at which knowledge about one point tells little about another.
 constexpr double kReach = 1.5;
 
-/// Of one step along an axis; of any other value where it is not ordered.
+/// The distance of one step along an axis; or of any other value if the axis is not ordered.
 double stepOf(Knob knob) {
   switch (knob) {
   case Knob::Partition:
@@ -38,7 +38,7 @@ constexpr double kOtherShape = 1.5;
 
 } // namespace
 
-/// Along one axis.
+/// The distance along one axis.
 double Surrogate::distanceOn(std::size_t axis, const Point &a, const Point &b) const {
   if (a.at[axis] == b.at[axis])
     return 0;

@@ -6,9 +6,9 @@
 
 namespace deft::search {
 
-/// What the analytic model gets wrong, learnt from what was measured: a Gaussian process over the logarithm
-/// of measured time to predicted time. A candidate near one that was slower than predicted is believed to be
-/// slower, too; far from all that were measured only the common factor is known.
+/// Learns the errors of the analytic model from measurements: a Gaussian process over the logarithm of
+/// measured to predicted time. A candidate near a slower one than predicted is expected to be slower as well.
+/// Far from all measured ones, only the common factor is known.
 class Surrogate {
 public:
   explicit Surrogate(const space::Space &space) : space_(space) {}
@@ -18,7 +18,7 @@ public:
     double deviation = 0; ///< standard
   };
 
-  /// What a belief about one point rests on; grows with the samples, so that asking again is cheap.
+  /// Intermediate results about one point; they grow with the samples, so that asking again is cheap.
   struct Memory {
     std::vector<double> solved;
     double explained = 0;
@@ -26,14 +26,14 @@ public:
   };
 
   void clear();
-  /// `predictedUs` by the model; `measuredUs` likewise in any unit. Quadratic in the samples. Returns the
-  /// sample's number.
+  /// `predictedUs` is by the model. `predictedUs` and `measuredUs` may have any unit. Quadratic in the
+  /// samples. Returns the sample's number.
   std::size_t add(const space::Point &point, double predictedUs, double measuredUs);
-  /// The sample's time is another.
+  /// Changes the time of a sample.
   void change(std::size_t sample, double predictedUs, double measuredUs);
-  /// Takes in what was added and changed; quadratic in the samples.
+  /// Updates the process after additions and changes; quadratic in the samples.
   void fit();
-  /// Linear in the samples that are new to the memory, times their number.
+  /// Linear in the samples that are new to the memory, times the number of samples.
   Belief believe(const space::Point &point, double predictedUs, Memory &memory) const;
   Belief believe(const space::Point &point, double predictedUs) const;
 
@@ -48,8 +48,8 @@ private:
   const space::Space &space_;
   std::vector<Sample> samples_;
   std::vector<std::vector<double>> cholesky_; ///< lower triangle of the samples' covariance
-  std::vector<double> whitened_;              ///< residuals, by the triangle's inverse
-  int generation_ = 0;                        ///< of the triangle: clear() begins another
+  std::vector<double> whitened_;              ///< residuals, multiplied by the inverse of the triangle
+  int generation_ = 0;                        ///< of the triangle: clear() starts a new one
 };
 
 } // namespace deft::search

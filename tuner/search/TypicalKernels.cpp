@@ -14,7 +14,7 @@ using space::Point;
 
 namespace {
 
-/// Shapes with more kernels than this are entered at some of them; the rest is found as neighbours.
+/// For shapes with more kernels, a search starts at some of them and finds the rest as neighbours.
 constexpr std::size_t kMostKernels = 16;
 
 } // namespace

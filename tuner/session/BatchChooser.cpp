@@ -10,8 +10,8 @@ using nlohmann::json;
 
 namespace {
 
-/// A race begins with so many whose kernels are there, while at most so many wait for theirs: a compiler
-/// takes longer than a race.
+/// A race starts once this many candidates have kernels, as long as at most kMostWaiting wait for theirs:
+/// compiling takes longer than a race.
 constexpr std::size_t kFewestReady = 4, kMostWaiting = 16;
 
 } // namespace
@@ -43,7 +43,7 @@ void BatchChooser::announce(const std::string &id) {
   from_.journal.write(event);
 }
 
-/// A session that goes on races what was raced, whichever kernels are ready sooner this time.
+/// A resumed session races the same candidates, whichever kernels are ready sooner this time.
 std::vector<std::string> BatchChooser::ofJournal(int round) {
   std::vector<std::string> ids;
   const auto *batch = from_.journal.batch(from_.treeClass, round);
@@ -84,7 +84,7 @@ void BatchChooser::addRelated() {
   isExhausted_ = related_.isKnown;
 }
 
-/// Those that need not wait for a compiler: kernels are compiled while others are raced.
+/// Takes candidates that need not wait for a compiler: kernels are compiled while others race.
 void BatchChooser::takeReady(std::size_t most, std::vector<std::string> &ready) {
   for (auto id = waiting_.begin(); id != waiting_.end() && ready.size() < most;) {
     const bool isReady = from_.compilers.has(from_.candidates.at(*id).config);

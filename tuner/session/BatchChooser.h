@@ -13,11 +13,11 @@
 
 namespace deft::session {
 
-/// Which candidates of a class are raced together next: those that a resumed session raced then, else what is
-/// related, else what the strategy proposes. The journal is told of each once, when its turn has come.
+/// Chooses the candidates of a class for the next race: in a resumed session those of its journal, then
+/// related ones, then the strategy's proposals. It writes each to the journal once, when it is raced.
 class BatchChooser {
 public:
-  /// What it chooses from, and whom it asks and tells; all must outlive it.
+  /// Its sources and listeners; all must outlive it.
   struct Sources {
     const space::Space &space;
     const UntunedChoices &untuned;
@@ -31,11 +31,11 @@ public:
   };
   BatchChooser(Sources sources, Related related);
 
-  /// The first is told to the journal and compiled ahead: nothing is raced without it.
+  /// Writes the first one to the journal and compiles it ahead: no race runs without it.
   void begin();
-  /// Ids of up to `most` candidates for the race of this round, those first whose kernels are there; none:
-  /// there is nothing more to try. While all wait for a compiler, `isOver` is asked now and then whether to
-  /// go on.
+  /// Ids of up to `most` candidates for this round's race, those with compiled kernels first. None: no
+  /// more to try. While all wait for a compiler, it calls `isOver` regularly to decide whether to
+  /// continue.
   std::vector<std::string> next(int round, std::size_t most, const std::function<bool()> &isOver);
 
 private:
@@ -48,10 +48,10 @@ private:
   Sources from_;
   Related related_;
   std::set<std::string> announced_;
-  std::set<std::string> asked_;      ///< candidates that have had their turn, or will
-  std::vector<std::string> waiting_; ///< those of them whose kernels are being compiled
-  bool hasRelated_ = false;          ///< what is related has had its turn
-  bool isExhausted_ = false;         ///< the strategy has no more
+  std::set<std::string> asked_;      ///< candidates that were chosen or will be
+  std::vector<std::string> waiting_; ///< those whose kernels are being compiled
+  bool hasRelated_ = false;          ///< related configs have been added
+  bool isExhausted_ = false;         ///< the strategy has no more proposals
 };
 
 } // namespace deft::session

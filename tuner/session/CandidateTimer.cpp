@@ -5,7 +5,7 @@
 namespace deft::session {
 namespace {
 
-/// Runs in a row of one measurement. On a GPU they cost less than what comes before them.
+/// Runs in a row for one measurement. On a GPU they cost less than their setup.
 constexpr int kCpuRepeats = 3, kGpuRepeats = 7;
 
 double timeOf(const std::vector<double> &us, Estimator estimator) {
@@ -20,7 +20,7 @@ std::optional<double> CandidateTimer::measure(const std::string &racer, int tree
     return std::nullopt;
   const Estimator estimator = context_.estimator();
   if (const auto *us = context_.journal.measured(class_, id, tree, round)) {
-    // What a tree gets without an entry may race beside itself: that is measured once.
+    // A tree's choice without an entry may also race as a candidate: that is measured once.
     if (!made_.contains({id, tree, round}))
       ++reused_;
     return timeOf(*us, estimator);
@@ -41,7 +41,7 @@ std::optional<double> CandidateTimer::measure(const std::string &racer, int tree
   return timeOf(us, estimator);
 }
 
-/// For a candidate, on which a failure is blamed.
+/// On behalf of a candidate, which is blamed for a failure.
 bool CandidateTimer::open(const std::string &id) {
   if (isOpen_)
     return true;
@@ -66,7 +66,7 @@ bool CandidateTimer::admit(const std::string &id) {
     return false;
   }
   admitted_.insert(id);
-  if (id == task_.untuned.ids().front()) // the first one waits for the oracle, too
+  if (id == task_.untuned.ids().front()) // the first one also waits for the oracle
     clock_.addSetup(ClassClock::Clock::now() - before);
   if (!isChecked)
     context_.journal.write({{"event", "checked"}, {"class", class_}, {"id", id}});
@@ -74,7 +74,7 @@ bool CandidateTimer::admit(const std::string &id) {
 }
 
 void CandidateTimer::reject(const std::string &id, const ChildProcesses::Fault &fault) {
-  if (context_.listener.wantsToStop()) // and the child perhaps with it
+  if (context_.listener.wantsToStop()) // the child may have stopped as well
     return;
   ++rejected_;
   context_.journal.write({{"event", "rejected"},

@@ -8,23 +8,23 @@
 
 namespace deft::session {
 
-/// Measures the candidates of a class, each tree and round once: what the journal has is not measured again.
+/// Measures the candidates of a class, once per tree and round: it reuses measurements of the journal.
 class CandidateTimer {
 public:
   CandidateTimer(const SessionContext &context, const ClassTask &task, const Candidates &candidates,
                  ClassClock &clock)
       : context_(context), task_(task), candidates_(candidates), clock_(clock), class_(task.name()) {}
 
-  /// Microseconds; of kUntuned, those of what the tree gets without an entry. None: the candidate is
-  /// rejected, and the journal has why.
+  /// Microseconds; for kUntuned, those of the tree's choice without an entry. None: the candidate is
+  /// rejected, and the journal has the reason.
   std::optional<double> measure(const std::string &id, int tree, int round);
-  /// The device keeps no others.
+  /// Keeps only these on the device.
   void forgetAllBut(std::span<const std::string> ids);
 
   int made() const { return static_cast<int>(made_.size()); } ///< measurements
   int reused() const { return reused_; }
   int rejected() const { return rejected_; } ///< candidates
-  /// What making the inputs took; 0: they were not needed.
+  /// The time for making the inputs; 0: they were not needed.
   double openSeconds() const { return openSeconds_; }
 
 private:
@@ -38,7 +38,7 @@ private:
   ClassClock &clock_;
   std::string class_;
   std::set<std::tuple<std::string, int, int>> made_; ///< id, tree and round
-  std::set<std::string> admitted_;                   ///< that the device's process has
+  std::set<std::string> admitted_;                   ///< ids in the device's process
   int reused_ = 0, rejected_ = 0;
   bool isOpen_ = false;
   double openSeconds_ = 0;

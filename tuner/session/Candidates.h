@@ -10,27 +10,27 @@
 
 namespace deft::session {
 
-/// Where a candidate comes from, if no strategy proposed it: some tree gets it without an entry, it is known
-/// for this very class, or for one beside it.
+/// The origin of candidates that no strategy proposed: a tree's choice without an entry, a config known for
+/// this class, or one known for a neighbouring class.
 inline constexpr char kUntunedOrigin[] = "default", kRelatedOrigin[] = "related",
                       kNeighbourOrigin[] = "neighbour";
 
-/// A config that a session measures, or may.
+/// A config that a session may measure.
 struct Candidate {
   config::Config config;
-  std::optional<space::Point> point; ///< none: it lies outside of the space
-  std::string origin;                ///< one of those above, or the strategy's name
+  std::optional<space::Point> point; ///< none: it is outside of the space
+  std::string origin;                ///< one of the above, or the strategy's name
 
   bool isOfNeighbour() const { return origin == kNeighbourOrigin; }
-  /// What a config costs that a measurement of one step does not show: phases, which are launches one after
-  /// the other, and whether a step in which leaves have grown needs a new plan.
+  /// Costs of a config that measuring one step does not show: phases, which are separate launches, and
+  /// whether a step with grown leaves needs a new plan.
   std::size_t burden() const;
 };
 
 /// The candidates of one class, by id.
 class Candidates {
 public:
-  /// Its id. Where it is there already, it stays what it is, but that a neighbour has it, too.
+  /// Returns its id. An existing candidate stays unchanged, except that it may become a neighbour's.
   std::string enter(const Candidate &candidate);
   const Candidate &at(const std::string &id) const { return candidates_.at(id); }
 
@@ -38,20 +38,20 @@ private:
   std::map<std::string, Candidate> candidates_;
 };
 
-/// What each tree of a class gets without an entry.
+/// The choice of each tree of a class without an entry.
 class UntunedChoices {
 public:
-  /// `searched`: so many trees, the first ones, are searched on.
+  /// `searched`: the number of trees, from the first on, that are searched on.
   UntunedChoices(std::vector<config::Config> ofTrees, int searched);
 
   const std::vector<config::Config> &configs() const { return configs_; }
   const std::vector<std::string> &ids() const { return ids_; }
   const std::string &idOn(int tree) const { return ids_[static_cast<std::size_t>(tree)]; }
-  /// The first tree's: what stands for all of them where one has to.
+  /// The first tree's: stands for all of them if a single one is needed.
   const config::Config &first() const { return configs_.front(); }
 
-  /// Such a config cannot be faster on what is searched on. One that some of the trees get is a candidate
-  /// like any other: it may be what the others should get, too.
+  /// Such a config cannot be faster on the searched trees. A choice of only some trees is a candidate like
+  /// any other: it may be better for the other trees.
   bool isThatOfAllSearched(const std::string &id) const;
   std::span<const std::string> searchedIds() const { return {ids_.data(), searched_}; }
 

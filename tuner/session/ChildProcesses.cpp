@@ -35,8 +35,8 @@ Worker::Answer ChildProcesses::ask(json head, std::vector<std::string> blobs, do
   return worker_->ask({std::move(head), std::move(blobs)}, seconds);
 }
 
-/// A device may be unusable after an error, and says so to whoever comes next: they get another process. What
-/// is wrong with a config or a plan is no error of the device.
+/// After an error, a device may be unusable and refuse later requests: they get another process. Faults of a
+/// config or a plan are not errors of the device.
 void ChildProcesses::distrust(const Answer &answer) {
   if (answer.state == State::Refused && answer.error.code != ErrorCode::Diagnostics &&
       answer.error.code != ErrorCode::Usage)

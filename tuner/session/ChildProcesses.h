@@ -16,7 +16,7 @@ namespace deft::session {
 /// The device that candidates run on.
 struct TunedDevice {
   config_cache::DeviceKey key;
-  std::string driver; ///< of a GPU: what it calls itself; else empty
+  std::string driver; ///< of a GPU: the driver's own name; otherwise empty
 };
 
 struct ChildProcessOptions {
@@ -24,37 +24,37 @@ struct ChildProcessOptions {
   double openSeconds = 300; ///< to make the inputs of a class
   double compileSeconds = 90;
   double checkSeconds = 120;
-  double timeSeconds = 30; ///< of one request to time: beyond it a candidate hangs
+  double timeSeconds = 30; ///< for one timing request: a candidate that takes longer hangs
 };
 
-/// The child processes of a session: one that has the device and some that compile. A candidate that ends the
-/// first one costs a new process, no more.
+/// The child processes of a session: one has the device, others compile. If a candidate kills the first one,
+/// a new process replaces it.
 class ChildProcesses {
 public:
   ChildProcesses(measure::ServiceMaker device, measure::ServiceMaker compiler, ChildProcessOptions options)
       : makeDevice_(std::move(device)), options_(options),
         compilers_(std::move(compiler), options.compilers, options.compileSeconds) {}
 
-  /// What the device's process says of it.
+  /// Asks the device's process for its data.
   support::Result<TunedDevice> device();
-  /// Goes to a class; its candidates must be admitted anew.
+  /// Switches to a class; its candidates must be admitted again.
   support::Result<void> openClass(int index);
 
   /// Compiles kernels while the device measures.
   CompilePool &compilers() { return compilers_; }
 
-  /// Why a candidate cannot be used.
+  /// The reason why a candidate is unusable.
   struct Fault {
     std::string stage; ///< "compile", "prepare", "check", "time"
     std::string reason;
-    bool wasKilled = false; ///< the process was, by somebody else: this says little about the candidate
+    bool wasKilled = false; ///< another process killed it: this says little about the candidate
   };
-  /// Compiles, plans, runs and compares with the oracle, as far as this has not been done. What somebody
-  /// kills is done once more, in another process.
+  /// Compiles, plans, runs and checks against the oracle, unless already done. If another process kills it,
+  /// it tries again once in a new process.
   std::optional<Fault> admit(const std::string &id, const config::Config &config, bool isChecked);
-  /// One request to time an admitted candidate. `error` is a fault of the candidate's.
+  /// One timing request for an admitted candidate. A fault is the candidate's.
   std::optional<Fault> time(const std::string &id, int tree, int repeats, std::vector<double> &us);
-  /// Gives back what the device holds of a candidate.
+  /// Frees the device's memory of a candidate.
   void forget(const std::string &id);
 
   int restarts() const { return std::max(starts_ - 1, 0); } ///< of the device's process
@@ -72,10 +72,10 @@ private:
   measure::ServiceMaker makeDevice_;
   ChildProcessOptions options_;
   std::optional<measure::Worker> worker_;
-  int class_ = -1; ///< that the process is at
+  int class_ = -1; ///< the class in the process
   int starts_ = 0;
-  std::map<std::string, config::Config> configs_; ///< of all that were admitted
-  std::set<std::string> prepared_;                ///< in the process that runs now
+  std::map<std::string, config::Config> configs_; ///< of all admitted candidates
+  std::set<std::string> prepared_;                ///< in the current process
   CompilePool compilers_;
 };
 

@@ -5,7 +5,7 @@
 namespace deft::session {
 namespace {
 
-/// Of the class's time, what final and confirmation get.
+/// The share of the class's time for the final and the confirmation.
 constexpr double kFinalShare = 0.3;
 
 double secondsOf(ClassClock::Clock::duration duration) {

@@ -6,7 +6,7 @@
 
 namespace deft::session {
 
-/// How long a class may go on: its search, and the final and the confirmation, which get the rest.
+/// The time limits of a class: of its search, and of the final and the confirmation, which get the rest.
 class ClassClock {
 public:
   using Clock = std::chrono::steady_clock;
@@ -16,22 +16,22 @@ public:
     return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
   }
 
-  /// `deadline` none: as long as it takes. `sessionEnd` none: the session has no budget.
+  /// `deadline` none: no limit. `sessionEnd` none: the session has no budget.
   ClassClock(Time start, std::optional<Time> deadline, std::optional<Time> sessionEnd)
       : start_(start), deadline_(deadline), sessionEnd_(sessionEnd) {}
 
-  /// What the class cannot do without is not its search's time: it puts the deadline off. But the session
-  /// ends when it ends.
+  /// Setup that the class needs does not count as search time: it extends the deadline, but not the session's
+  /// end.
   void addSetup(Clock::duration taken);
   void addMeasurement(Clock::duration taken);
 
   bool isSearchOver(Time now = Clock::now()) const;
   bool isOver(Time now = Clock::now()) const { return deadline_ && now > *deadline_; }
-  /// Whether so many more measurements fit in, by what those until now took.
+  /// Whether `measurements` more fit in, judged by the earlier ones.
   bool isTimeFor(std::size_t measurements, Time now = Clock::now()) const;
 
   double secondsTaken(Time now = Clock::now()) const;
-  /// Until the session ends; none: it has no budget.
+  /// The time until the session ends; none: it has no budget.
   std::optional<double> secondsLeft(Time now = Clock::now()) const;
 
 private:

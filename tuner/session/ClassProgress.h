@@ -6,7 +6,7 @@
 
 namespace deft::session {
 
-/// Tells a listener how far a class is.
+/// Reports the progress of a class to a listener.
 class ClassProgress {
 public:
   ClassProgress(const Listener &listener, const ClassTask &task, const ClassClock &clock)
@@ -16,7 +16,7 @@ public:
     status_.treeClass = task.name();
   }
 
-  /// `left`: candidates, at most.
+  /// `left`: the most candidates that remain.
   void setLeft(int left) { status_.left = left; }
   void setScores(const SearchScores &scores, double untunedUs) {
     status_.measured = scores.count();

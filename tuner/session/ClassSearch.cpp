@@ -13,8 +13,8 @@ namespace {
 
 constexpr int kMostCandidates = 64;
 constexpr int kSearchRounds = 5, kRecordRounds = 3;
-/// Candidates that are raced together. Few let the search learn sooner; on a GPU a round is so quick that the
-/// untuned config's share of it should be small.
+/// Candidates in one race. With few, the search learns sooner. On a GPU a round is so fast that the untuned
+/// config's share of it should be small.
 constexpr std::size_t kCpuBatch = 4, kGpuBatch = 8;
 
 bool isExhaustive(const TuneOptions &options) { return options.strategy == search::StrategyKind::Exhaustive; }
@@ -53,7 +53,7 @@ public:
       std::vector<Racer> racers = nextBatch(round);
       if (racers.empty() && result_.untuned.hasRun())
         return std::move(result_);
-      // Where nothing is known to try, the untuned choice is measured alone.
+      // Without known candidates, only the untuned choice is measured.
       if (!raceBatch(racers, round)) {
         result_.isUsable = false;
         return std::move(result_);
@@ -74,7 +74,7 @@ public:
 private:
   int rounds() const { return context_.isRecording() ? kRecordRounds : kSearchRounds; }
 
-  /// Once it is, it stays so.
+  /// Once true, it stays true.
   bool isOver() {
     result_.isCancelled = result_.isCancelled || context_.listener.wantsToStop();
     result_.isCut = result_.isCut || clock_.isSearchOver();
@@ -110,8 +110,8 @@ private:
     return race(result_.untuned, racers, options, measure, onDrop, [&] { return isOver(); });
   }
 
-  /// Where the fastest runs count, the untuned choice's are those of all rounds until now, not of this race
-  /// alone.
+  /// If the fastest runs count, the untuned choice's are those of all rounds so far, not only of this
+  /// race.
   double ratioOf(const Racer &racer) const {
     const Estimator estimator = context_.estimator();
     return estimator == Estimator::Fastest ? racer.ownUs(estimator) / result_.untuned.ownUs(estimator)
@@ -149,7 +149,7 @@ private:
   search::PlanModel model_;
   std::unique_ptr<search::Strategy> strategy_;
   BatchChooser chooser_;
-  std::vector<std::size_t> given_; ///< of the searched trees, those that are not made to be like one
+  std::vector<std::size_t> given_; ///< of the searched trees, those that were given, not made as similar ones
   SearchResult result_;
 };
 

@@ -6,24 +6,24 @@
 
 namespace deft::session {
 
-/// What a search came to.
+/// The outcome of a search.
 struct SearchResult {
-  Racer untuned{kUntuned, {}, false}; ///< its rounds beside all candidates
+  Racer untuned{kUntuned, {}, false}; ///< its rounds next to all candidates
   SearchScores scores;
-  bool isUsable = true; ///< false: not even the untuned choice can be measured
-  bool isCut = false;   ///< it ended because its time was over
+  bool isUsable = true; ///< false: even the untuned choice cannot be measured
+  bool isCut = false;   ///< it ran out of time
   bool isCancelled = false;
 
-  /// 0: it was not measured.
+  /// 0: not measured.
   double untunedUs(Estimator estimator) const { return untuned.hasRun() ? untuned.ownUs(estimator) : 0; }
 };
 
-/// Races batch after batch of candidates against the untuned choice, on the trees that are searched on, until
-/// none is left that promises anything, so many are measured, or the time is over.
+/// Races batches of candidates against the untuned choice, on the searched trees. Ends when no promising
+/// candidate is left, the limit is reached, or time is over.
 SearchResult searchClass(const SessionContext &context, const ClassTask &task, Candidates &candidates,
                          CandidateTimer &timer, const ClassClock &clock, ClassProgress &progress);
 
-/// How many candidates a search measures at most.
+/// The most candidates that a search measures.
 int mostCandidatesOf(const TuneOptions &options);
 
 } // namespace deft::session

@@ -11,10 +11,10 @@
 
 namespace deft::session {
 
-/// Of the racer that is on each tree what the tree gets without an entry; no config has this id.
+/// The racer that uses each tree's choice without an entry; no config has this id.
 inline constexpr char kUntuned[] = "untuned";
 
-/// What all classes of a session have in common.
+/// Data shared by all classes of a session.
 struct SessionContext {
   const TuneInput &input;
   const TuneOptions &options;
@@ -24,19 +24,19 @@ struct SessionContext {
   ChildProcesses &processes;
   Journal &journal;
 
-  /// A processor has others beside us, who only add to a time.
+  /// Other programs share a processor, and they only add to a time.
   Estimator estimator() const {
     return device.key.kind == config::DeviceKind::Cpu ? Estimator::Fastest : Estimator::Median;
   }
   bool isRecording() const { return !options.recordFolder.empty(); }
 };
 
-/// One class that is to be tuned.
+/// A class to tune.
 struct ClassTask {
   const TreesOfClass &trees;
-  int index = 0, classes = 1; ///< which of the session's it is
+  int index = 0, classes = 1; ///< its index, and the number of classes
   UntunedChoices untuned;
-  Related related; ///< tried first; where it is known, nothing else is
+  Related related; ///< tried first; if `isKnown`, nothing else is tried
   std::optional<ClassClock::Time> deadline, sessionEnd;
 
   std::string name() const { return trees.treeClass.text(); }

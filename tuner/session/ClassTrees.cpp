@@ -13,8 +13,8 @@ using config_cache::TreeClass;
 
 namespace {
 
-/// For each tree that is searched on, so many are held out: only a winner is measured on them, and what they
-/// do not show is a loss that somebody meets.
+/// The number of held-out trees for each searched one: only a winner is measured on them, and users meet
+/// every loss that they do not reveal.
 constexpr int kHeldOut = 2;
 
 } // namespace
@@ -37,7 +37,7 @@ std::vector<Sample> withSimilar(const std::vector<Sample> &samples, const plan::
   for (const auto &[treeClass, own] : classes) {
     const std::uint64_t count = own.searched.size();
     int toSearch = count == 1 && mostTrees > 1 ? 1 : 0, toHold = kHeldOut * mostTrees - own.heldOut;
-    constexpr std::uint64_t kMostTries = 60; // some trees are at the edge of their class
+    constexpr std::uint64_t kMostTries = 60; // some similar trees belong to another class
     constexpr std::uint64_t kFirst = 2;      // seed 1
     for (std::uint64_t i = kFirst; count > 0 && i < kMostTries && toSearch + std::max(toHold, 0) > 0; ++i) {
       const std::uint64_t seed = workload::mixedSeed(i);
@@ -61,7 +61,7 @@ std::vector<TreesOfClass> groupSamples(const std::vector<Sample> &samples, const
   for (const Sample &sample : samples)
     (sample.isHeldOut ? heldOut : searched)[classifier.classify(sample.tree)].push_back(&sample);
   std::vector<TreesOfClass> classes;
-  // Evenly out of many, the first and the last included.
+  // Evenly spaced, including the first and the last.
   const auto some = [](const std::vector<const Sample *> &all, int most, std::vector<const Sample *> &to) {
     const std::size_t count = std::min(all.size(), static_cast<std::size_t>(std::max(most, 1)));
     for (std::size_t i = 0; i < count; ++i)
@@ -90,7 +90,7 @@ SessionTrees treesOf(const TuneInput &input, const TuneOptions &options) {
 }
 
 void Openings::learn(const TreesOfClass &own, double seconds) {
-  constexpr double kLeast = 64e6; // below, it is not the bytes that take the time
+  constexpr double kLeast = 64e6; // below this, the bytes do not dominate the time
   if (seconds <= 0 || bytesOf(own) < kLeast)
     return;
   seconds_ += seconds;

@@ -7,34 +7,34 @@
 
 namespace deft::session {
 
-/// A class of trees: which samples it has, those that are searched on first.
+/// A class of trees with its samples; those that are searched on come first.
 struct TreesOfClass {
   config_cache::TreeClass treeClass;
   std::vector<const Sample *> samples;
-  int searched = 0; ///< so many of them; the rest is held out
+  int searched = 0; ///< the number of samples to search on; the others are held out
 };
 
-/// The samples, and trees like them for classes that have few: see TuneOptions::addsSimilar. Held out are
-/// near ones and far ones in turn. Classes are of what the mask shows.
+/// The samples, and similar trees for classes with few: see TuneOptions::addsSimilar. Held-out ones are near
+/// and far in turn. Classes consider only tokens that the mask shows.
 std::vector<Sample> withSimilar(const std::vector<Sample> &samples, const plan::Reach &reach, int mostTrees);
 
-/// Classes in their order, at most so many trees of each searched on and twice as many held out; a class
-/// without a sample to search on is left out.
+/// Classes in order, each with at most `mostTrees` trees to search on and twice as many held out; omits
+/// classes without a sample to search on.
 std::vector<TreesOfClass> groupSamples(const std::vector<Sample> &samples, const plan::Reach &reach,
                                        int mostTrees);
 
 /// The trees of a session.
 struct SessionTrees {
-  std::vector<Sample> samples;       ///< those given, and others like them
+  std::vector<Sample> samples;       ///< the given ones, and similar ones
   std::vector<TreesOfClass> classes; ///< of samples
 };
 SessionTrees treesOf(const TuneInput &input, const TuneOptions &options);
 
-/// What making a class's inputs takes, learnt from those that were made: large ones take seconds, which are
-/// not to be missed by the search.
+/// Learns the time for making a class's inputs from earlier classes: large inputs take seconds, which must
+/// not reduce the search's time.
 class Openings {
 public:
-  /// `isShared`: the first class makes the cache of most others, too, and they are expected to take no time.
+  /// `isShared`: the first class also makes the cache for most others, which then take no time.
   Openings(const spec::Variant &variant, bool isShared)
       : tokenBytes_(static_cast<double>(variant.kvHeads) * variant.tensors.cacheBytes()),
         isShared_(isShared) {}

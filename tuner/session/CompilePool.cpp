@@ -16,12 +16,12 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using State = Worker::Answer::State;
 
-/// Configs that differ in how they plan have the same kernels, but for those that deal tokens.
+/// Configs that differ only in their plans have the same kernels, except those that deal tokens.
 std::string kernelsKey(const config::Config &config) {
   json phases = json::array();
   for (const config::PhaseConfig &phase : config.phases) {
     json one = config::toJson(phase);
-    one.erase("rows_above"); // the planner's
+    one.erase("rows_above"); // only for the planner
     one["is_dealt"] = kernels::isDealt(phase, config.order);
     phases.push_back(std::move(one));
   }
@@ -58,7 +58,7 @@ void CompilePool::wait(double seconds) {
 const CompilePool::Compiled &CompilePool::get(const config::Config &config) {
   const std::string key = kernelsKey(config);
   ahead({config});
-  // What is waited for goes first.
+  // The kernels that the caller waits for go first.
   const auto own =
       std::find_if(queue_.begin(), queue_.end(), [&](const auto &job) { return job.first == key; });
   if (own != queue_.end())
@@ -81,7 +81,7 @@ void CompilePool::giveWork() {
         return;
       auto worker = Worker::start(makeCompiler_);
       if (!worker) {
-        if (compilers_.empty()) // nobody is left to wait for
+        if (compilers_.empty()) // no compiler is left to wait for
           compiled_[queue_.front().first].error = worker.error().message;
         else
           return;

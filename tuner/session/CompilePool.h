@@ -12,34 +12,34 @@
 
 namespace deft::session {
 
-/// Child processes that compile kernels while others are measured. Configs that differ only in how they plan
-/// have the same kernels, which are compiled once.
+/// Child processes that compile kernels during measurements. Configs that differ only in their plans have the
+/// same kernels, which are compiled once.
 class CompilePool {
 public:
   struct Compiled {
-    measure::Message kernels; ///< as measure::packKernels puts them
-    std::string error;        ///< empty: they are there
+    measure::Message kernels; ///< in the form of measure::packKernels
+    std::string error;        ///< empty: the kernels exist
   };
 
-  /// At most so many processes (0: nothing is ever compiled), each kernel within so many seconds.
+  /// At most `processes` (0: never compiles), with a limit of `seconds` for each kernel.
   CompilePool(measure::ServiceMaker compiler, int processes, double seconds)
       : makeCompiler_(std::move(compiler)), processes_(processes), seconds_(seconds) {}
 
   bool isNeeded() const { return processes_ > 0; }
-  /// Asks for these kernels. Processes are started when there is work for them.
+  /// Requests these kernels. Processes start when there is work for them.
   void ahead(const std::vector<config::Config> &configs);
-  /// Whether a config would not have to wait for its kernels. One whose kernels cannot be compiled would not,
-  /// either.
+  /// Whether a config need not wait for its kernels; true as well if they cannot be
+  /// compiled.
   bool has(const config::Config &config) const;
-  /// Until another kernel is compiled, or so long.
+  /// Waits until another kernel is compiled, at most `seconds`.
   void wait(double seconds);
-  /// Waits for these. Only where isNeeded().
+  /// Waits for these kernels. Call it only if isNeeded().
   const Compiled &get(const config::Config &config);
 
 private:
   struct Compiler {
     measure::Worker worker;
-    std::string key; ///< of what it compiles; empty: idle
+    std::string key; ///< of its current work; empty: idle
     std::chrono::steady_clock::time_point since;
   };
 
@@ -51,7 +51,7 @@ private:
   double seconds_;
   std::vector<Compiler> compilers_;
   std::deque<std::pair<std::string, config::Config>> queue_; ///< of kernels to compile
-  std::map<std::string, Compiled> compiled_;                 ///< by the phases' text
+  std::map<std::string, Compiled> compiled_;                 ///< by the text of the phases
 };
 
 } // namespace deft::session

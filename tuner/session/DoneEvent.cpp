@@ -46,7 +46,7 @@ std::optional<ClassReport> reportOfDone(const json &done, config_cache::DeviceKe
   ClassReport report;
   report.treeClass = entry->treeClass;
   report.entry = *entry;
-  // An entry of a journal that is older than its `complete` does not say so itself.
+  // In older journals, entries have no `complete`.
   if (done.value("is_cut", false))
     report.entry.isComplete = false;
   report.isDone = report.isFromJournal = true;

@@ -13,10 +13,10 @@ using support::Result;
 Result<EntryFile> EntryFile::open(const TuneOptions &options, const config_cache::DeviceKey &device,
                                   config_cache::LegalityCheck isOfSchedule) {
   EntryFile file;
-  if (options.shard) // what it finds becomes an entry when all shards are joined
+  if (options.shard) // its results become entries when the shards are joined
     return file;
   file.path_ = options.configPath;
-  // A file that is named is somebody's; without a name it is the cache's.
+  // A named file belongs to the user; without a name, the file is in the cache.
   file.place_ = options.configPath.empty() ? config_cache::Place::Cache : config_cache::Place::Named;
   if (file.path_.empty() && !options.places.userFolder.empty())
     file.path_ = (std::filesystem::path(options.places.userFolder) / device.fileName()).string();
@@ -28,8 +28,8 @@ Result<EntryFile> EntryFile::open(const TuneOptions &options, const config_cache
   return file;
 }
 
-/// An entry that this spec's schedule does not admit, and that beats the untuned choice in no more time, is
-/// for others to keep.
+/// Whether the file has an entry outside of this spec's schedule that is no slower than the new one: it then
+/// stays, for other specs.
 bool EntryFile::isOfAnotherSchedule(const Entry &entry) const {
   if (!isOfSchedule_)
     return false;

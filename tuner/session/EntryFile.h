@@ -8,22 +8,22 @@
 
 namespace deft::session {
 
-/// The file that a session's entries go to, each as soon as it is there.
+/// The file for a session's entries, each written as soon as it exists.
 class EntryFile {
 public:
-  /// The one that the options name, else that of the device in the user's folder, else none, as of a shard.
-  /// An error, before anything is measured, where entries could not be put there. `isOfSchedule`: what the
-  /// spec's schedule admits; null: everything.
+  /// The options' file, otherwise the device's in the user's folder; for a shard none. An error, before any
+  /// measurement, if entries could not be written there. `isOfSchedule`: decides whether the spec's schedule
+  /// allows an entry; null: always.
   static support::Result<EntryFile> open(const TuneOptions &options, const config_cache::DeviceKey &device,
                                          config_cache::LegalityCheck isOfSchedule);
 
-  const std::string &path() const { return path_; } ///< empty: there is none
-  /// Puts it there, with those that could not be put there before. What the user should know of it; none:
-  /// nothing.
+  const std::string &path() const { return path_; } ///< empty: no file
+  /// Writes the entry and earlier ones that could not be written. Returns a message for the user, or
+  /// none.
   std::optional<std::string> add(const config_cache::Entry &entry);
 
   const config_cache::WriteReport &written() const { return written_; }
-  /// Why the last entries are not there; none: all are.
+  /// Why the last entries are not written; none: all are.
   const std::optional<support::Error> &error() const { return error_; }
 
 private:
@@ -35,7 +35,7 @@ private:
   config_cache::DeviceKey device_;
   config_cache::LegalityCheck isOfSchedule_;
   std::vector<config_cache::Entry> unsaved_;
-  std::optional<support::Error> error_; ///< of unsaved_
+  std::optional<support::Error> error_; ///< for unsaved_
   config_cache::WriteReport written_;
 };
 

@@ -7,10 +7,10 @@ namespace deft::session {
 namespace {
 
 constexpr std::size_t kFinalists = 4;
-/// Configs closer than this are as good as each other.
+/// Configs closer than this are equally good.
 constexpr double kTie = 0.015;
-/// Of such with fewer phases, and without a new plan for each step (Candidate::burden): on a tree that
-/// differs a little, a single item of another phase runs alone behind all others.
+/// The tie for configs with fewer phases, and without a new plan for each step (Candidate::burden): on a
+/// slightly different tree, a single item of another phase would run alone after all others.
 constexpr double kSimplerTie = 0.01;
 
 bool contains(const std::vector<std::string> &ids, const std::string &id) {
@@ -38,7 +38,7 @@ std::vector<std::string> finalistsOf(const SearchScores &scores, const Candidate
   });
   if (simpler != ranking.end() && simpler->first < 1)
     add(simpler->second);
-  // What fell behind in its race may still be the best that is no slower on other trees.
+  // A candidate that fell behind in its race may still be the best one without a loss on other trees.
   for (const auto &[ratio, id] : scores.ranked())
     if (!finalists.empty() && finalists.size() < kMostAttempts && ratio < 1 - kClearGain)
       add(id);
@@ -57,7 +57,7 @@ std::vector<std::string> orderOfFinalists(std::vector<Racer> racers, const Candi
         racers, [&](const Racer &racer) { return isWanted(candidates.at(racer.id)); }, estimator, tie,
         -kClearGain);
   };
-  // A neighbour's is as good: one config for both.
+  // A neighbour's config is as good, and means one config for both.
   prefer(kTie, [](const Candidate &candidate) { return candidate.isOfNeighbour(); });
   const std::size_t burden = candidates.at(racers.front().id).burden();
   prefer(kSimplerTie, [&](const Candidate &candidate) { return candidate.burden() < burden; });

@@ -32,7 +32,7 @@ namespace {
 std::string sumOf(const std::string &text) { return support::sha256Hex(text).substr(0, 8); }
 
 std::string lineOf(const json &event) {
-  // A file's name need not be UTF-8.
+  // The name of a file may be invalid UTF-8.
   const std::string text = event.dump(-1, ' ', false, json::error_handler_t::replace);
   return std::string(kJournalBegin) + sumOf(text) + "\",\"event\":" + text + "}\n";
 }
@@ -44,12 +44,12 @@ Error cannot(const std::string &what, const std::string &path, int number) {
           kAnother};
 }
 
-/// Whole lines of types that no session writes.
+/// Complete lines with types that no session writes.
 Error strange(const std::string &path) {
   return {ErrorCode::Environment, "journal `" + path + "` has events that deftc did not write", kAnother};
 }
 
-/// JOURNAL -> JOURNAL-20261121T083000, with a number where that is taken.
+/// JOURNAL -> JOURNAL-20261121T083000, with a number if that exists.
 std::string nameAside(const std::string &path) {
   char date[32];
   const std::time_t now = std::time(nullptr);
@@ -59,7 +59,7 @@ std::string nameAside(const std::string &path) {
   const std::filesystem::path whole(path);
   const std::string stem = (whole.parent_path() / whole.stem()).string() + "-" + date;
   std::string name = stem + whole.extension().string();
-  std::error_code none; // a link that leads nowhere has the name, too
+  std::error_code none; // a broken link also occupies the name
   for (int i = 2; std::filesystem::exists(std::filesystem::symlink_status(name, none)); ++i)
     name = stem + "-" + std::to_string(i) + whole.extension().string();
   return name;
@@ -74,7 +74,7 @@ Error noJournal(const std::string &path) {
   return {ErrorCode::Environment, "`" + path + "` is no file for a journal", kAnother};
 }
 
-/// What others can have written decides which config is taken for the fastest.
+/// Someone else's journal could decide which config counts as the fastest.
 Error notTrusted(const std::string &path, const std::string &fault) {
   return {ErrorCode::Environment, "journal `" + path + "` is not trusted: " + fault,
           std::string("remove it, make it writable only by you (`chmod go-w`), or ") + kAnother};
@@ -84,7 +84,7 @@ support::Trust trustIn(Place place) {
   return place == Place::Cache ? support::Trust::Private : support::Trust::NotPublic;
 }
 
-/// With the journal's lock. Links in the cache are not followed.
+/// Opens the journal with its lock. Links in the cache are not followed.
 Result<Descriptor> openLocked(const std::string &path, Place place) {
   const int links = place == Place::Cache ? O_NOFOLLOW : 0;
   int number = 0;
@@ -106,7 +106,7 @@ Result<Descriptor> openLocked(const std::string &path, Place place) {
     number = errno;
     if (isLocked && isStillAt(own, path))
       return file;
-    if (!isLocked) // else another session has put it aside meanwhile
+    if (!isLocked) // otherwise another session has set it aside meanwhile
       break;
   }
   if (number == EWOULDBLOCK)
@@ -122,7 +122,7 @@ std::string shardText(const json &session) {
   return "shard " + shard.value("index", json()).dump() + "/" + shard.value("count", json()).dump();
 }
 
-/// By its last event, behind which only sparse layers are tuned.
+/// By its last event, apart from those about sparse layers.
 bool isOfCompleteSession(const std::vector<json> &events) {
   const auto last = std::find_if(events.rbegin(), events.rend(),
                                  [](const json &event) { return event["event"] != "sparse"; });
@@ -193,7 +193,7 @@ Result<Journal> Journal::open(const std::string &path, const json &session, bool
     return text.error();
   std::size_t bytes = 0;
   const std::vector<json> events = parseJournal(*text, &bytes);
-  // A first line that was never finished is nobody's session.
+  // An unfinished first line belongs to no session.
   const std::string_view begin = kJournalBegin.substr(0, text->size());
   const bool isEmpty = text->find('\n') == std::string::npos && text->starts_with(begin);
   if (!isEmpty && (events.empty() || events.front()["event"] != "session"))
@@ -234,7 +234,7 @@ Result<Journal> Journal::open(const std::string &path, const json &session, bool
   return strange(path);
 }
 
-/// To the whole lines that can be used. What is more than a torn end is copied before.
+/// Cuts to the usable lines. If more than a torn end is removed, it makes a copy first.
 Result<void> Journal::cut(const std::string &text, std::size_t bytes) {
   if (text.find('\n', bytes) != std::string::npos) {
     setAside_ = nameAside(path_);
@@ -257,7 +257,7 @@ void Journal::write(const json &event) {
 Result<void> appendToJournal(const std::string &path, const json &event) {
   if (auto read = readJournal(path); !read)
     return read.error();
-  const auto file = openLocked(path, Place::Named); // the session that has just ended has looked at the place
+  const auto file = openLocked(path, Place::Named); // the session that just ended has checked the place
   if (!file)
     return file.error();
   if (!support::writeAll(file->get(), lineOf(event)))

@@ -30,14 +30,14 @@ struct ShardJournal {
   Shard shard;
   std::vector<std::string> classes; ///< of the whole session
   std::map<std::string, json> done; ///< the last `done` event of each class
-  std::string end;                  ///< reason of the last `end` event; empty: it was killed, or still runs
+  std::string end;                  ///< reason of the last `end` event; empty: killed, or still running
   int measured = 0;
 
   const json &head() const { return events.front(); }
   std::string text() const { return "shard " + shard.text() + " (`" + path + "`)"; }
 };
 
-/// For people: what a part of a session's identity is.
+/// The name of a part of a session's identity, for people.
 std::string wordOf(const std::string &part) {
   static const std::map<std::string, std::string> words = {
       {"deftc", "release"},           {"is_recording", "--record"},        {"from_related", "--from-related"},
@@ -48,7 +48,7 @@ std::string wordOf(const std::string &part) {
   return found == words.end() ? part : found->second;
 }
 
-/// What differs between two sessions, as far as their journals tell.
+/// The differences between two sessions, as far as their journals show them.
 std::string differences(const json &a, const json &b) {
   std::string text;
   const json ours = a.value("parts", json::object()), theirs = b.value("parts", json::object());
@@ -67,7 +67,7 @@ std::string deviceText(const json &head) {
   return device ? device->text() : "an unknown device";
 }
 
-/// The shard of the same session, or why it is none.
+/// Checks that a journal is a shard of the same session.
 Result<void> checkSameSession(const ShardJournal &first, const ShardJournal &other) {
   const json &a = first.head(), &b = other.head();
   const std::string both = "`" + first.path + "` and `" + other.path + "`";
@@ -145,7 +145,7 @@ std::string missingShards(const std::vector<ShardJournal> &journals, int count) 
   return missing > named ? text + " and " + std::to_string(missing - named) + " more" : text;
 }
 
-/// Configs that gave a wrong result, and in which shard. Such a config is trusted with no class.
+/// Configs with a wrong result, and the shard that found it. Such configs are excluded from all classes.
 std::map<std::string, const ShardJournal *> wrongConfigs(const std::vector<ShardJournal> &journals) {
   std::map<std::string, const ShardJournal *> wrong;
   for (const ShardJournal &journal : journals)
@@ -191,7 +191,7 @@ public:
   }
 
 private:
-  /// An error, or a warning where some may be missing.
+  /// An error, or a warning if parts may be missing.
   Result<void> lack(const std::string &message, const std::string &hint) {
     if (!isPartial_)
       return Error{ErrorCode::Environment, message, hint + ", or --partial to merge what is there"};
@@ -222,7 +222,7 @@ private:
     return {};
   }
 
-  /// A class that had too little time has a result all the same; one that had none has not.
+  /// A class with too little time has a result; a class without time has none.
   static std::string budgetFault(const ShardJournal &journal) {
     const std::vector<std::string> own = ownClasses(journal.classes, journal.shard);
     const auto left = static_cast<long long>(own.size() - journal.done.size());
@@ -256,7 +256,7 @@ private:
     return {};
   }
 
-  /// Why a result is left out; empty: it is not.
+  /// Why a result is left out; empty: it is kept.
   std::string wrongFor(const config_cache::Entry &entry, const ShardJournal &owner) {
     if (!hasWrong_)
       wrong_ = wrongConfigs(journals_);
@@ -298,7 +298,7 @@ Result<MergedShards> mergeShards(const std::vector<std::string> &paths, bool isP
 
 bool saysJournal(const std::string &path) {
   if (std::error_code none; !std::filesystem::is_regular_file(path, none))
-    return false; // a pipe may have no writer, and what is read of it is gone
+    return false; // a pipe may have no writer, and reading it would consume the data
   std::ifstream file(path, std::ios::binary);
   std::string begin(kJournalBegin.size(), '\0');
   return file.read(begin.data(), static_cast<std::streamsize>(begin.size())) && begin == kJournalBegin;

@@ -9,9 +9,9 @@
 
 namespace deft::session {
 
-/// Trees to tune a variant for, by a name: a family (workload::families()), `all` of them, `rows`, the trees
-/// of the benchmarks' tables for its heads (else those for 32/8), or a workload as workload::make() takes it.
-/// Recorded workloads lie in `recordsFolder`; where that is empty, `rows` does without them.
+/// Trees to tune a variant for, by a name: a family (workload::families()); `all` families; `rows`, the trees
+/// of the benchmark tables for its heads (or for 32/8); or a workload in the syntax of workload::make().
+/// Recorded workloads are in `recordsFolder`; if that is empty, `rows` omits them.
 support::Result<std::vector<Sample>> namedSamples(std::string_view name, const spec::Variant &variant,
                                                   std::uint64_t seed, const std::string &recordsFolder);
 

@@ -7,8 +7,8 @@
 namespace deft::session {
 namespace {
 
-/// How much slower than the best a racer may be after so many rounds to stay: one disturbed round must not
-/// throw out a good one, and later rounds tell more.
+/// How far behind the best a racer may be after `rounds` rounds: one disturbed round must not drop a good
+/// one, and later rounds are more reliable.
 double mostBehind(int rounds) { return rounds <= 1 ? 0.35 : rounds == 2 ? 0.12 : 0.05; }
 
 double meanOf(const std::vector<double> &values) {
@@ -16,7 +16,7 @@ double meanOf(const std::vector<double> &values) {
          static_cast<double>(std::max<std::size_t>(values.size(), 1));
 }
 
-/// Geometric mean over the trees of a row of rounds, in logarithms.
+/// The geometric mean over the trees of one row in the rounds, as a logarithm.
 double logOf(const std::vector<Racer::Round> &rounds, std::vector<double> Racer::Round::*row,
              Estimator estimator) {
   std::vector<double> values;
@@ -85,7 +85,7 @@ bool race(Racer &reference, std::vector<Racer> &racers, const RaceOptions &optio
     std::vector<std::vector<double>> logUs(all.size());
     for (int tree = options.treeBegin; tree < options.treeEnd; ++tree)
       for (std::size_t k = 0; k < all.size(); ++k) {
-        // The racers' turn, with the reference before them or behind.
+        // The racers rotate, with the reference before or after them.
         std::size_t at = round % 2 == 0 ? k : (k + 1) % all.size();
         if (at > 0)
           at = 1 + (at - 1 + static_cast<std::size_t>(round)) % racers.size();

@@ -10,33 +10,33 @@
 
 namespace deft::session {
 
-/// What the times of several rounds come to.
+/// How the times of several rounds are combined.
 enum class Estimator {
-  Median,  ///< of the rounds' ratios: a device that is alone and whose clock moves both ways
-  Fastest, ///< of each tree, own and reference's: a machine on which others run, who only add
+  Median,  ///< of the rounds' ratios: for an exclusive device whose clock varies both ways
+  Fastest, ///< for each tree, own and reference: for a shared machine, where others only add time
 };
 
 /// One candidate in a race.
 struct Racer {
-  struct Round { ///< logarithms of microseconds, of each tree
+  struct Round { ///< logarithms of microseconds, for each tree
     std::vector<double> own, reference;
   };
 
   std::string id;
   std::vector<Round> rounds;
-  bool isOut = false; ///< faulty, or hopeless
+  bool isOut = false; ///< faulty or hopeless
 
   bool hasRun() const { return !rounds.empty(); }
   /// Mean over the trees of log(time / reference's time).
   double score(Estimator estimator) const;
-  /// Of each round, the mean over the trees of log(time / reference's time).
+  /// For each round, the mean over the trees of log(time / reference's time).
   std::vector<double> logRatios() const;
-  /// Microseconds, the geometric mean over the trees: own, and the reference's.
+  /// Microseconds, as the geometric mean over the trees: its own, and the reference's.
   double ownUs(Estimator estimator) const;
   double referenceUs(Estimator estimator) const;
-  /// Of each round, the geometric mean over the trees of its own microseconds.
+  /// For each round, the geometric mean over the trees of its own microseconds.
   std::vector<double> roundUs() const;
-  /// How many trees it ran on, and what it did on some of them alone.
+  /// The number of trees, and the results on some of them.
   std::size_t trees() const { return rounds.empty() ? 0 : rounds.front().own.size(); }
   Racer on(const std::vector<std::size_t> &some) const;
 };
@@ -49,21 +49,21 @@ struct RaceOptions {
   Estimator estimator = Estimator::Median;
 };
 
-/// How a race asks for one measurement: microseconds, or none where the candidate failed.
+/// Makes one measurement: microseconds, or none if the candidate failed.
 using MeasureOnce = std::function<std::optional<double>(const std::string &id, int tree, int round)>;
-/// Told of a racer that is given up: its time over the best one's.
+/// Called when a racer is dropped, with its time over the best one's.
 using OnDrop = std::function<void(const Racer &, int round, double ratio)>;
 
-/// Measures all racers once a round, tree by tree and beside the reference, so that what changes in the
-/// machine from round to round meets all alike. From round to round the hopeless leave. The order within a
-/// round turns, so that nobody always comes after the same other; in every other round the reference is the
-/// last. Ends early, with the whole rounds that there are, when `isStopped` says so. False: the reference
+/// Measures all racers once per round, tree by tree and next to the reference, so that changes of the
+/// machine between rounds affect all equally. After each round, hopeless racers drop out. The order rotates
+/// within rounds, so that no racer always follows the same other one; in every other round the reference
+/// comes last. If `isStopped` returns true, it ends early with the complete rounds. False: the reference
 /// failed.
 bool race(Racer &reference, std::vector<Racer> &racers, const RaceOptions &options,
           const MeasureOnce &measure, const OnDrop &onDrop, const std::function<bool()> &isStopped);
 
-/// The first racer that is wanted comes before all others where it is less than `tie` behind the best and its
-/// score is below `most`, both logarithms.
+/// Moves the first wanted racer to the front if it is less than `tie` behind the best and its score is below
+/// `most`; both are logarithms.
 void putFirst(std::vector<Racer> &racers, const std::function<bool(const Racer &)> &isWanted,
               Estimator estimator, double tie, double most);
 

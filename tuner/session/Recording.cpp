@@ -23,7 +23,7 @@ constexpr int kVersion = 1;
 
 Error bad(const std::string &what) { return {ErrorCode::Diagnostics, "recorded space: " + what, ""}; }
 
-/// Thousandths of the untuned config's time: a file of integers is small, and no time is known better.
+/// Thousandths of the untuned config's time: a file of integers is small, and times are no more exact.
 constexpr double kUnit = 1000;
 
 } // namespace
@@ -112,7 +112,7 @@ Result<Recording> readRecording(const std::string &path) {
 }
 
 Result<void> writeRecording(const Recording &recording, const std::string &folder) {
-  std::error_code ignored; // a folder that is not there is said by the file that cannot be written
+  std::error_code ignored; // if the folder is missing, writing the file fails
   std::filesystem::create_directories(folder, ignored);
   const auto path = std::filesystem::path(folder) / recordingName(recording);
   return support::writeFileAtomically(path.string(), toJson(recording).dump() + "\n");

@@ -12,7 +12,7 @@ using config_cache::Entry;
 namespace {
 
 constexpr std::size_t kMostOfClass = 3, kMostNeighbours = 3;
-/// Variants that are no farther apart differ in type and pages alone.
+/// Variants up to this distance differ only in type and pages.
 constexpr double kSameHooks = 0.99;
 
 void addDistinct(const config::Config &config, std::size_t most, std::vector<config::Config> &configs) {

@@ -7,22 +7,22 @@
 
 namespace deft::session {
 
-/// What is known already of a class that is to be tuned: configs to try first.
+/// Prior knowledge about a class to tune: configs to try first.
 struct Related {
-  std::vector<config::Config> ofClass;    ///< of this very class, tuned for a related variant or before
-  std::vector<config::Config> neighbours; ///< of classes beside this one
-  /// The variant, or one that differs in no more than type and pages, was tuned for this class, be it with
-  /// other kernels: what was found then is not easily beaten.
+  std::vector<config::Config> ofClass;    ///< for this class, tuned for a related variant or earlier
+  std::vector<config::Config> neighbours; ///< for neighbouring classes
+  /// This class was tuned for the variant, or for one that differs only in type and pages, even with other
+  /// kernels: its result is hard to beat.
   bool isKnown = false;
 };
 
-/// The entries that there are when a session begins, as one variant sees them.
+/// The entries that exist when a session begins, for one variant.
 class RelatedConfigs {
 public:
   RelatedConfigs(const config_cache::Places &places, const config_cache::DeviceKey &device,
                  const spec::Variant &variant, const target::Target *target);
 
-  /// `session`: what this one has come to.
+  /// `session`: the results of this one so far.
   Related of(const config_cache::TreeClass &treeClass, const std::vector<ClassReport> &session) const;
 
 private:
@@ -34,7 +34,7 @@ private:
 
   config_cache::ConfigCache cache_;
   std::vector<KnownEntry>
-      known_; ///< of entries of related variants that can be used: fresh before stale, then by distance
+      known_; ///< usable entries of related variants: fresh before stale, then by distance
 };
 
 } // namespace deft::session

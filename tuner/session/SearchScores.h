@@ -9,7 +9,7 @@
 
 namespace deft::session {
 
-/// What a search has measured of its candidates, each against the untuned choice.
+/// The measurements of a search's candidates, each relative to the untuned choice.
 class SearchScores {
 public:
   struct Score {
@@ -18,19 +18,19 @@ public:
   };
   using Ranked = std::pair<double, std::string>; ///< ratio and id
 
-  /// A racer at the end of its race. `ofTrees`: those of its trees that were given, not made to be like one.
+  /// A racer at the end of its race. `ofTrees`: its trees that were given, not made as similar ones.
   void add(const Racer &racer, const Score &score, const std::vector<std::size_t> &ofTrees,
            Estimator estimator);
 
   const std::map<std::string, Score> &all() const { return all_; }
   int count() const { return static_cast<int>(all_.size()); }
-  /// Those that stayed to the end of their race, the fastest first.
+  /// Candidates that stayed to the end of their race, the fastest first.
   const std::vector<Ranked> &ranking() const { return ranking_; }
   /// All, the fastest first.
   std::vector<Ranked> ranked() const;
-  /// Of those in the ranking, the fastest on each given tree alone.
+  /// Among those in the ranking, the fastest on each given tree.
   const std::map<std::size_t, Ranked> &bestOfTree() const { return bestOfTree_; }
-  /// Not above that of the untuned choice.
+  /// At most that of the untuned choice.
   double leastRatio() const;
 
 private:

@@ -12,10 +12,10 @@
 
 namespace deft::session {
 
-/// A part of a session: some of its classes, which one process tunes while others tune the rest.
+/// A part of a session: some of its classes, which one process tunes while other processes tune the rest.
 ///
-/// Classes are dealt, not candidates: the races, the final and the confirmation of a class compare times of
-/// one process, and what a guided search tries next follows from what it has measured.
+/// Shards divide classes, not candidates: the races, the final and the confirmation of a class compare times
+/// of one process, and a guided search depends on its own measurements.
 struct Shard {
   int index = 0; ///< from 0
   int count = 1;
@@ -23,24 +23,24 @@ struct Shard {
   bool operator==(const Shard &) const = default;
   std::string text() const { return std::to_string(index) + "/" + std::to_string(count); }
 
-  /// Whether the class of this place in the session's order is this shard's. Classes are in the order of
-  /// their size, so each shard has small and large ones.
+  /// Whether this shard has the class at this place in the session's order. Classes are ordered by size, so
+  /// each shard has small and large ones.
   bool owns(std::size_t classIndex) const {
     return classIndex % static_cast<std::size_t>(count) == static_cast<std::size_t>(index);
   }
 };
 
-/// Shards of a session at most.
+/// The most shards of a session.
 inline constexpr int kMostShards = 100'000;
 
 /// "2/8".
 support::Result<Shard> parseShard(std::string_view text);
-/// An error where there is no such shard.
+/// An error if there is no such shard.
 support::Result<void> checkShard(const Shard &shard);
-/// Of a journal's `session` event; none: it is that of a whole session. An error if deftc did not write it.
+/// From a journal's `session` event; none: a whole session. An error if deftc did not write it.
 support::Result<std::optional<Shard>> shardOf(const nlohmann::json &event);
 
-/// Those that the shard owns, in their order; without a shard all.
+/// The classes that the shard owns, in order; without a shard all.
 template <typename Class>
 std::vector<Class> ownClasses(const std::vector<Class> &all, const std::optional<Shard> &shard) {
   std::vector<Class> own;

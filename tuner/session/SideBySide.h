@@ -11,13 +11,13 @@
 
 namespace deft::session {
 
-/// Times configs against each other on a tree, in this process: for configs that are known to work, as those
-/// of entries are. Config_cache's regret report is measured by it, and what entries are worth on other trees.
+/// Times configs against each other on a tree, in this process: for configs that are known to work, like
+/// those of entries. The regret report uses it, and the evaluation of entries on other trees.
 class SideBySide {
 public:
   struct Options {
     int rounds = 7;
-    int repeats = 5; ///< runs of a config on a tree, each round
+    int repeats = 5; ///< runs of a config on a tree in each round
     Estimator estimator = Estimator::Median;
     /// The kernels of a config; null: the machine needs none.
     std::function<support::Result<package::KernelSet>(const config::Config &)> kernels;
@@ -28,8 +28,8 @@ public:
       : work_(std::make_unique<measure::Work>(std::move(work))), machine_(std::move(machine)),
         options_(std::move(options)), inputs_(*work_) {}
 
-  /// Microseconds of each config on a tree of a class (work.classes); each round times all of them, in
-  /// turning order.
+  /// Microseconds of each config on a tree of a class (work.classes). Each round times all of them, in
+  /// rotating order.
   support::Result<std::vector<double>> measure(const std::string &treeClass, std::size_t tree,
                                                const std::vector<config::Config> &configs);
 

@@ -5,25 +5,25 @@
 
 namespace deft::session {
 
-/// What a class has come to in earlier runs of its session.
+/// The state of a class after earlier runs of its session.
 enum class Standing {
   New,  ///< no result yet
-  Cut,  ///< one that had too little time
-  Done, ///< one that needs no more time
+  Cut,  ///< a result of a search without enough time
+  Done, ///< a final result
 };
 
-/// In which order classes have their turn, by their numbers: those without a result first, else as they
-/// stand.
+/// The order in which classes are tuned, by their indices: those without a result first, otherwise in the
+/// given order.
 std::vector<int> turnsOf(std::span<const Standing> classes);
 
-/// A class whose turn has come or will come.
+/// A class that is tuned now or later.
 struct WaitingClass {
   Standing standing = Standing::New;
-  double openSeconds = 0; ///< that making its inputs is expected to take
+  double openSeconds = 0; ///< expected time for making its inputs
 };
 
-/// Seconds of the budget's rest for the first one, which there is, to search in. New ones come before those
-/// that were cut, and share all that there is: a result first for each, then better ones.
+/// The search time, in seconds, of the first class out of the remaining budget. New classes come before cut
+/// ones and share all of it: first a result for each, then better ones. `waiting` is not empty.
 double shareOf(std::span<const WaitingClass> waiting, double restSeconds);
 
 } // namespace deft::session

@@ -4,17 +4,17 @@
 //     SessionTrees      the trees by class (ClassTrees); Shard: those of this process
 //     Journal           all that was measured, to resume from; SessionHead: which session it is
 //     EntryFile         the file of configs that results go to
-//     ChildProcesses    one that measures, and CompilePool, which WarmUp gives work before the first class
+//     ChildProcesses    one that measures, and CompilePool; WarmUp gives it work before the first class
 //     Turns             the classes in turn, each with a share of the budget (TuneClasses, TimeShare)
 //       tuneClass()     a class: search, final and confirmation, within its time (ClassClock)
 //         Search        races batch after batch, and keeps SearchScores (ClassSearch)
 //           BatchChooser    the next batch: the journal's, else Related configs, else a strategy's
-//           Race            a batch beside the untuned choice, round by round
+//           Race            a batch against the untuned choice, round by round
 //           CandidateTimer  one measurement, by the journal or by a child (SideBySide)
 //         Confirmation  a last race of Finalists, then the Verdict of a ClassJudge (TuneClass)
 //
-// ClassProgress tells a listener how far a class is. DoneEvent is its result in the journal. Recording is a
-// space that was measured as a whole. MergeShards joins the journals of several processes.
+// ClassProgress reports a class's progress to a listener. DoneEvent is its result in the journal. Recording
+// is a space that was measured as a whole. MergeShards joins the journals of several processes.
 #include "tuner/session/Tune.h"
 
 #include "runtime/config_cache/PriceFiles.h"
@@ -74,13 +74,13 @@ ChildProcessOptions childProcessOptionsOf(const TuneInput &input, const TuneOpti
   limits.timeSeconds = options.timeSeconds > 0 ? options.timeSeconds
                        : input.backend.isGpu() ? kGpuSeconds
                                                : kCpuSeconds;
-  limits.checkSeconds = 2 * limits.timeSeconds; // the oracle's share
+  limits.checkSeconds = 2 * limits.timeSeconds; // includes the oracle
   if (input.backend.isGpu())
     limits.compilers = options.compilers > 0 ? options.compilers : std::max(1, options.threads - 1);
   return limits;
 }
 
-/// Kernels for the beginning of all classes, unless none needs more time.
+/// Compiles kernels for the start of all classes, unless no class needs more time.
 void warmUpFor(const SessionContext &context, const std::vector<TreesOfClass> &classes,
                const KnownConfigs &known, Clock::time_point start) {
   const std::vector<Standing> standings = standingsOf(context.journal, classes);
@@ -88,7 +88,7 @@ void warmUpFor(const SessionContext &context, const std::vector<TreesOfClass> &c
                                      [](Standing standing) { return standing == Standing::Done; });
   if (isAllDone || !context.processes.compilers().isNeeded())
     return;
-  std::vector<Related> related(classes.size()); // nothing is known where all is searched
+  std::vector<Related> related(classes.size()); // without prior knowledge, everything is searched
   for (std::size_t i = 0; i < classes.size() && context.options.fromRelated; ++i)
     related[i] = known.related.of(classes[i].treeClass, {});
   Status status;
@@ -144,8 +144,8 @@ Result<TuneReport> tune(const TuneInput &input, const TuneOptions &options, cons
   const Clock::time_point start = Clock::now();
   TuneReport report;
 
-  // Which trees, and on which device. Children that measure and compile are given all that they need before
-  // they are forked.
+  // The trees and the device. Child processes receive all their data before they are
+  // forked.
   const SessionTrees trees = treesOf(input, options);
   if (trees.classes.empty())
     return Error{ErrorCode::Usage, "there is no tree to tune for", ""};
@@ -164,7 +164,7 @@ Result<TuneReport> tune(const TuneInput &input, const TuneOptions &options, cons
   if (input.backend.isGpu())
     target = targetOf(device->key);
 
-  // What may be chosen, and what is known already.
+  // The possible choices, and prior knowledge.
   auto untuned = input.backend.untuned(device->key);
   if (!untuned)
     return untuned.error();
@@ -186,7 +186,7 @@ Result<TuneReport> tune(const TuneInput &input, const TuneOptions &options, cons
   if (report.space.legal == 0)
     return Error{ErrorCode::Usage, "nothing in the space can be used", "give other values with --axis"};
 
-  // Where results go.
+  // The file for results.
   auto file = EntryFile::open(options, device->key,
                               input.variant.schedule ? config_cache::legalityFor(input.variant, target)
                                                      : config_cache::LegalityCheck());

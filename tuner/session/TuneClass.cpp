@@ -15,9 +15,9 @@ using nlohmann::json;
 namespace {
 
 constexpr int kFinalRounds = 7, kConfirmRounds = 15, kHeldOutRounds = 9;
-/// Each set of finalists has rounds of its own: what was measured before belongs to another.
+/// Each set of finalists has its own rounds: earlier measurements belong to another set.
 constexpr int kRoundsOfSet = 100;
-/// When the time is over, a final and a confirmation end with so many rounds.
+/// If time runs out, a final and a confirmation end after this many rounds.
 constexpr std::size_t kFewestRounds = 5;
 
 json classEvent(const ClassTask &task) {
@@ -40,7 +40,7 @@ json classEvent(const ClassTask &task) {
           {"default", task.untuned.ids().front()}};
 }
 
-/// The final and the confirmation of a class: what becomes of the best of its search.
+/// The final and the confirmation of a class, for the best of its search.
 class Confirmation {
 public:
   Confirmation(const SessionContext &context, const ClassTask &task, const Candidates &candidates,
@@ -50,7 +50,7 @@ public:
         progress_(progress),
         judge_(task.trees, task.untuned.first(), found.untunedUs(context.estimator()), context.estimator()) {}
 
-  /// None: it was cancelled before anything was confirmed.
+  /// None: cancelled before any confirmation.
   std::optional<Verdict> run() {
     const auto confirmOne = [&](const std::string &id, int attempt) { return confirm(id, attempt); };
     const auto mayTry = [&](int attempt) {
@@ -60,8 +60,8 @@ public:
   }
 
 private:
-  /// In the order in which they are to be confirmed; the untuned choice where nothing promises more. Where
-  /// the time is short, fewer of them.
+  /// In the order of confirmation; the untuned choice if nothing is more promising. Fewer if time is
+  /// short.
   std::vector<std::string> finalists() {
     std::vector<std::string> ids = finalistsOf(found_.scores, candidates_, [&](const std::string &id) {
       return context_.journal.rejected(task_.name(), id) != nullptr;
@@ -70,7 +70,7 @@ private:
     while (ids.size() > 1 &&
            !clock_.isTimeFor(fewestToConfirm() + (ids.size() + 1) * kFewestRounds * searched))
       ids.pop_back();
-    if (ids.size() > 1) { // else what a final would show, the confirmation does
+    if (ids.size() > 1) { // with one finalist, the confirmation is enough
       std::vector<Racer> racers;
       racers.reserve(ids.size());
       for (const std::string &id : ids)
@@ -88,7 +88,7 @@ private:
       return judge_.nothingFaster();
     const Candidate &candidate = candidates_.at(finalist);
     const int searched = task_.trees.searched, all = static_cast<int>(task_.trees.samples.size());
-    // In rounds that no other attempt has had: what that measured was not beside this one.
+    // In rounds that no other attempt has used: their measurements were not made next to this one.
     const int turn = attempt * kConfirmRounds;
     Verdict verdict = judge_.onSearched(
         candidate.config, raceOne(finalist, {0, searched, kConfirmFrom + turn, kConfirmRounds}));
@@ -102,7 +102,7 @@ private:
 
   Racer raceOne(const std::string &finalist, const RaceOptions &options) {
     std::vector<Racer> racers{{finalist, {}, false}};
-    (void)raceThem(racers, "confirm", options); // where the untuned choice fails, in fewer rounds, or none
+    (void)raceThem(racers, "confirm", options); // if the untuned choice fails, there are fewer rounds or none
     return std::move(racers.front());
   }
 
@@ -154,7 +154,7 @@ config_cache::Entry entryOf(const Verdict &verdict, const SessionContext &contex
   return entry;
 }
 
-/// Where the fastest runs count, the untuned choice's of all rounds are a better base than those of a
+/// If the fastest runs count, the untuned choice's over all rounds are a better base than those of a
 /// candidate's own race.
 std::map<std::string, double> ratiosOf(const SearchResult &found, Estimator estimator) {
   std::map<std::string, double> ratios;

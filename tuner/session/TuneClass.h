@@ -6,14 +6,14 @@
 
 namespace deft::session {
 
-/// What tuning one class came to.
+/// The outcome of tuning one class.
 struct ClassOutcome {
   ClassReport report;
-  bool isCut = false;       ///< its search ended because its time was over
+  bool isCut = false;       ///< its search ran out of time
   int made = 0, reused = 0; ///< measurements
-  double openSeconds = 0;   ///< that making the inputs took; 0: they were not needed
-  double untunedUs = 0;     ///< 0: it was not measured
-  /// Of every candidate that was measured, its time over the untuned choice's; for a recording.
+  double openSeconds = 0;   ///< for making the inputs; 0: not needed
+  double untunedUs = 0;     ///< 0: not measured
+  /// For each measured candidate, its time over the untuned choice's; for a recording.
   std::map<std::string, double> ratios;
 };
 

@@ -17,7 +17,7 @@ using support::Result;
 
 namespace {
 
-/// An order costs no compilation, and an older entry may not know of all.
+/// Orders need no compilation, and older entries may not know all of them.
 void addOtherOrders(std::vector<Config> &configs) {
   for (std::size_t i = 0, count = configs.size(); i < count; ++i) {
     for (const config::Order order : config::kAllOrders) {
@@ -30,7 +30,7 @@ void addOtherOrders(std::vector<Config> &configs) {
   }
 }
 
-/// What each of the class's trees gets without an entry.
+/// The choice of each of the class's trees without an entry.
 UntunedChoices untunedOf(const SessionContext &context, const TreesOfClass &trees,
                          const KnownConfigs &known) {
   config_cache::UntunedChooser chooser(context.input.variant, known.target, context.device.key.units,
@@ -43,7 +43,7 @@ UntunedChoices untunedOf(const SessionContext &context, const TreesOfClass &tree
   return {std::move(configs), trees.searched};
 }
 
-/// Out of the class's `done` event. A recording needs all times again.
+/// From the class's `done` event. A recording needs all times again.
 std::optional<ClassReport> earlierReport(const SessionContext &context, const TreesOfClass &trees,
                                          const json *done) {
   if (!done || context.isRecording())
@@ -56,7 +56,7 @@ std::optional<ClassReport> earlierReport(const SessionContext &context, const Tr
   return report;
 }
 
-/// The classes of one session, each in its turn.
+/// The classes of one session, in turn.
 class Turns {
 public:
   Turns(const SessionContext &context, const std::vector<TreesOfClass> &classes, const KnownConfigs &known,
@@ -86,7 +86,7 @@ public:
 private:
   const TreesOfClass &at(int index) const { return classes_[static_cast<std::size_t>(index)]; }
 
-  /// The turn of the first that is left.
+  /// Tunes the first class that is left.
   Result<void> take(std::span<const int> left) {
     const TreesOfClass &trees = at(left.front());
     const json *done = context_.journal.done(trees.treeClass.text());
@@ -113,7 +113,7 @@ private:
     }
     if (earlier && outcome.isCut && report.candidates <= earlier->candidates) {
       keep(*earlier);
-      context_.journal.write(earlierEvent); // with even less time than then nothing was learnt
+      context_.journal.write(earlierEvent); // with less time than before, this run found nothing new
       return {};
     }
     if (report.isDone)
@@ -131,13 +131,13 @@ private:
     if (end_)
       deadline = ClassClock::Clock::now() + ClassClock::duration(share(left, *end_));
     return {trees, left.front(), static_cast<int>(classes_.size()), untunedOf(context_, trees, known_),
-            // Which classes a shard has must not matter to any of them.
+            // The result for a class must not depend on the other classes of its shard.
             relatedTo(trees, context_.options.shard ? std::vector<ClassReport>() : results_.classes, known_,
                       context_.options.fromRelated),
             deadline, end_};
   }
 
-  /// Seconds of the first that is left to search in, where the session ends then.
+  /// The search time, in seconds, of the first class that is left if the session ends at `end`.
   double share(std::span<const int> left, ClassClock::Time end) const {
     const std::vector<Standing> standings = standingsOf(context_.journal, classes_);
     std::vector<WaitingClass> waiting;
@@ -162,7 +162,7 @@ private:
         context_.options.recordFolder);
   }
 
-  /// The classes that this run did not come to, with what an earlier one knew of them; all in their order.
+  /// Adds the classes that this run did not reach, with earlier results; all in order.
   void addTheRest() {
     for (const TreesOfClass &trees : classes_) {
       if (std::any_of(results_.classes.begin(), results_.classes.end(),
@@ -208,7 +208,7 @@ std::vector<Standing> standingsOf(const Journal &journal, const std::vector<Tree
 Related relatedTo(const TreesOfClass &trees, const std::vector<ClassReport> &tuned, const KnownConfigs &known,
                   bool isFromRelated) {
   Related related = known.related.of(trees.treeClass, tuned);
-  // A class of large trees has those for such as its untuned choice; others need not wait for their compiler.
+  // The untuned choice of large trees has its own kernels; other classes need not wait for their compilation.
   const std::vector<Config> untuned = config_cache::usualOf(known.untuned);
   related.ofClass.insert(related.ofClass.end(), untuned.begin(), untuned.end());
   related.isKnown = related.isKnown && isFromRelated;

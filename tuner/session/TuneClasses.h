@@ -9,34 +9,34 @@
 
 namespace deft::session {
 
-/// What a session came to, class by class.
+/// The outcome of a session, class by class.
 struct ClassResults {
-  std::vector<ClassReport> classes; ///< all of the session's, in their order
+  std::vector<ClassReport> classes; ///< all of the session, in order
   Ended ended = Ended::Complete;
   int made = 0, reused = 0; ///< measurements
   std::vector<std::string> warnings;
 };
 
-/// What classes of a session get without an entry, and what is known of them.
+/// The choices of a session's classes without an entry, and prior knowledge about them.
 struct KnownConfigs {
   const std::vector<config::Config> &untuned; ///< the tree decides among them
-  const config::DevicePrices &prices;         ///< by which it does
+  const config::DevicePrices &prices;         ///< for its decision
   const target::Target *target;               ///< null: a processor
   const RelatedConfigs &related;
 };
 
-/// Tunes class after class, those without a result first, and puts each one's entry into the file. What an
-/// earlier run of the session came to stays where this one has less to say. An error: a recording could not
-/// be written.
+/// Tunes class after class, those without a result first, and writes each one's entry into the
+/// file. A result of an earlier run stays if this run has less. Fails if a recording could not be
+/// written.
 support::Result<ClassResults> tuneClasses(const SessionContext &context,
                                           const std::vector<TreesOfClass> &classes, const KnownConfigs &known,
                                           EntryFile &file, std::optional<ClassClock::Time> sessionEnd);
 
-/// What each class has come to in earlier runs.
+/// The state of each class after earlier runs.
 std::vector<Standing> standingsOf(const Journal &journal, const std::vector<TreesOfClass> &classes);
 
-/// What a class begins with: configs that are related to it, those that trees get without an entry, and
-/// where a GPU is tuned by what is known, their other orders.
+/// The first configs of a class: related ones, the trees' choices without an entry, and, on a GPU that is
+/// tuned from prior knowledge, other orders of these.
 Related relatedTo(const TreesOfClass &trees, const std::vector<ClassReport> &tuned, const KnownConfigs &known,
                   bool isFromRelated);
 

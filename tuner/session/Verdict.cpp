@@ -13,15 +13,15 @@ using config_cache::Coordinates;
 
 namespace {
 
-/// A config is clearly slower if it is by this much on one tree, or on average of the held-out trees.
+/// A config is clearly slower if it loses this much on one tree, or on average over the held-out trees.
 constexpr double kClearLoss = 0.02, kMeanLoss = 0.005;
-/// What is for trees like some alone has to be for those that differ by so much at least: else it is worth
-/// nothing to a tree that grows.
+/// A config for certain trees must also suit trees that differ by at least this much: otherwise it is useless
+/// for a growing tree.
 constexpr double kLeastWithin = 0.025;
 
 constexpr double kThousandths = 1000, kRoundingSlack = 1e-6;
 
-/// What a config has done against the untuned choice, tree by tree.
+/// The results of a config relative to the untuned choice, tree by tree.
 class TreeRatios {
 public:
   explicit TreeRatios(const Racer &racer) : mean_(measure::estimate(racer.logRatios())) {
@@ -29,13 +29,13 @@ public:
       trees_.push_back(measure::estimate(racer.on({tree}).logRatios()));
   }
 
-  /// On one tree clearly, or by a little in the mean.
+  /// Clearly slower on one tree, or slightly on average.
   bool isSlower() const { return isAbove(mean_, kMeanLoss) || isSlowerOnOne(); }
   bool isSlowerOnOne() const {
     return std::any_of(trees_.begin(), trees_.end(),
                        [](const measure::Estimate &tree) { return isAbove(tree, kClearLoss); });
   }
-  /// On which trees it is, if by little; and on which it is not.
+  /// The trees on which it is slower, even slightly; and the other trees.
   std::vector<std::size_t> slower() const { return where(true); }
   std::vector<std::size_t> notSlower() const { return where(false); }
 
@@ -100,14 +100,14 @@ Verdict ClassJudge::nothingFaster() const {
   return settled(keepUntuned(std::move(verdict), "nothing measured was faster than the untuned config"));
 }
 
-/// To the searched trees on which it is no slower. False: one on which it is stands next to these.
+/// Limits it to searched trees on which it is not slower. False: they are too close to a tree that loses.
 bool ClassJudge::narrow(Verdict &verdict, const std::vector<std::size_t> &slower) const {
   verdict.onlyFor = placesOf(verdict.trees);
   verdict.note = "slower than the untuned config on other trees of the class: for trees like those given";
   for (const Coordinates &place : placesOf(slower))
     verdict.within = std::min(verdict.within, config_cache::distanceToNearest(verdict.onlyFor, place) / 2);
   verdict.within =
-      std::floor(kThousandths * verdict.within + kRoundingSlack) / kThousandths; // as fine as places
+      std::floor(kThousandths * verdict.within + kRoundingSlack) / kThousandths; // as fine as coordinates
   return verdict.within >= kLeastWithin;
 }
 
@@ -161,9 +161,9 @@ std::optional<Verdict> firstSettled(const std::vector<std::string> &finalists,
                                     const std::vector<std::string> &others,
                                     const std::function<Verdict(const std::string &id, int attempt)> &confirm,
                                     const std::function<bool(int attempt)> &mayTry) {
-  std::optional<Verdict> last, forSome; // of those for some trees, the first
+  std::optional<Verdict> last, forSome; // the first one for some trees
   int attempt = 0;
-  // Whether a config is found for all trees.
+  // Whether a config for all trees is found.
   const auto confirmAll = [&](const std::vector<std::string> &ids) {
     for (const std::string &id : ids) {
       if (!mayTry(attempt))

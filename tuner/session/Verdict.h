@@ -10,14 +10,14 @@
 
 namespace deft::session {
 
-/// What a class gets, as one finalist's confirmation has it.
+/// A class's config, by one finalist's confirmation.
 struct Verdict {
   config::Config config; ///< the finalist's, or the untuned one
   bool keepsUntuned = false;
-  /// No other finalist has to be asked; else one may do better.
+  /// No other finalist needs to be tried; if false, another may do better.
   bool isSettled = false;
-  std::vector<std::size_t> trees; ///< of those that were searched on, the ones that the config is for
-  /// Not empty: it is for trees like these alone, up to `within`.
+  std::vector<std::size_t> trees; ///< of the searched ones, those that the config is for
+  /// Not empty: it is only for trees like these, up to `within`.
   std::vector<config_cache::Coordinates> onlyFor;
   double within = config_cache::kLikeness;
   config_cache::Measurement measurement;
@@ -26,21 +26,21 @@ struct Verdict {
   std::string note;
 };
 
-/// Judges the finalists of one class by what they did against the untuned choice. A finalist that is clearly
-/// faster wins, also on trees that nobody searched on. One that loses on some trees is for the searched ones
-/// that it does not lose on and others like them alone, up to half way to those that it loses on, if none of
-/// these is next to them, and one of them was given.
+/// Judges the finalists of one class by their times against the untuned choice. A clearly faster finalist
+/// wins, also on held-out trees. One that loses on some trees serves only the searched trees on which it does
+/// not lose, and similar ones, up to half the distance to those where it loses. That requires that none of
+/// these is a direct neighbour, and that one of the trees was given.
 class ClassJudge {
 public:
   ClassJudge(const TreesOfClass &trees, const config::Config &untuned, double untunedUs, Estimator estimator)
       : trees_(trees), untuned_(untuned), untunedUs_(untunedUs), estimator_(estimator) {}
 
-  /// There is no finalist.
+  /// For a class without finalists.
   Verdict nothingFaster() const;
-  /// `raced` on the trees that were searched on. Where trees were held out, a finalist that passes has to
-  /// prove itself on these, too.
+  /// `raced`: on the searched trees. If trees are held out, a finalist that passes must be tested on these as
+  /// well.
   Verdict onSearched(const config::Config &finalist, const Racer &raced) const;
-  /// `verdict` of onSearched(), not to keep the untuned choice; `raced` on the trees that were held out.
+  /// `verdict`: from onSearched(), not the untuned choice; `raced`: on the held-out trees.
   Verdict onHeldOut(Verdict verdict, const Racer &raced) const;
 
 private:
@@ -57,9 +57,9 @@ private:
   Estimator estimator_;
 };
 
-/// Confirms finalists in turn, until it is settled what the class gets; where that is the untuned choice,
-/// those of `others` that are no finalists, which may be for some of its trees. A config for some trees is
-/// kept where nothing is found for all. None: `mayTry` let not even the first one be confirmed.
+/// Confirms finalists in turn, until the class's config is settled. If that is the untuned choice, it tries
+/// the `others` that are no finalists, which may suit some trees. A config for some trees is kept if none is
+/// found for all. None: `mayTry` prevented even the first confirmation.
 std::optional<Verdict> firstSettled(const std::vector<std::string> &finalists,
                                     const std::vector<std::string> &others,
                                     const std::function<Verdict(const std::string &id, int attempt)> &confirm,

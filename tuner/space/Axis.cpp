@@ -43,7 +43,7 @@ struct LegalRange {
   int least, most;
 };
 
-/// What any machine could take, as the language has it; the rules of a machine are stricter.
+/// The limits for any machine, from the language; the rules of a machine are stricter.
 LegalRange legalRange(Knob knob) {
   switch (knob) {
   case Knob::TileQ:
@@ -53,12 +53,12 @@ LegalRange legalRange(Knob knob) {
     return {1, spec::kMaxStages};
   case Knob::Warps:
     return {1, spec::kMaxWarps};
-  default: // a chunk of 0 is open
+  default: // a chunk of 0 is unlimited
     return {0, spec::kMaxScheduleNumber};
   }
 }
 
-/// With the nearest of those that there are, else all of them.
+/// With a hint: the nearest known name, otherwise all of them.
 Error unknown(const char *what, const std::string &name, const std::vector<std::string> &known) {
   std::string hint = support::didYouMean(name, known);
   if (hint.empty())

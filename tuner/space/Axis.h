@@ -11,35 +11,35 @@
 
 namespace deft::space {
 
-/// What an axis turns. The first four are of the whole config and cost no compilation.
+/// The setting of an axis. The first four concern the whole config and need no compilation.
 enum class Knob { Partition, Chunk, Cost, Order, RowsAbove, TileQ, TileKv, Stages, Warps };
 
-const char *knobName(Knob knob); ///< as a config's JSON has it
+const char *knobName(Knob knob); ///< as in a config's JSON
 std::optional<Knob> knobFromName(std::string_view name);
 
 /// A number of a config and the values that it may take.
 struct Axis {
   Knob knob = Knob::Chunk;
-  int phase = -1;          ///< of the shape, whose number it is; -1: of the whole config
+  int phase = -1;          ///< of the shape, by its index; -1: for the whole config
   std::vector<int> values; ///< Partition: spec::Partition's number; Cost: an index of costPresets(); Order
 
-  /// Neighbours on it are values beside each other; else any two values are.
+  /// If ordered, neighbours have adjacent values; otherwise any two values are neighbours.
   bool isOrdered() const { return knob != Knob::Partition && knob != Knob::Cost && knob != Knob::Order; }
 };
 
-/// Prices that make the planner's comparisons come out otherwise: factors on the machine's.
+/// Prices that change the planner's decisions: factors on the machine's prices.
 struct CostPreset {
   const char *name;
-  double item = 1;    ///< of an item's start
-  double again = 1;   ///< of reading tokens again
-  double partial = 1; ///< of a partial
+  double item = 1;    ///< for the start of an item
+  double again = 1;   ///< for reading tokens again
+  double partial = 1; ///< for a partial
 };
 std::span<const CostPreset> costPresets();
 config::CostCoefficients withPreset(config::CostCoefficients cost, const CostPreset &preset);
 
 /// "partition", "chunk_tokens", "wide.tile_q".
 std::string axisName(const Axis &axis, std::span<const config::PhaseConfig> phases);
-/// One value, as people and files write it: "union", "256".
+/// A value in text for people and files: "union", "256".
 std::string valueName(const Axis &axis, int value);
 support::Result<int> valueFromName(const Axis &axis, std::string_view text);
 

@@ -9,7 +9,7 @@ namespace {
 
 using config::PhaseConfig;
 
-/// Below, a multiprocessor cannot cover the time that a copy takes.
+/// With fewer, a multiprocessor cannot hide the latency of copies.
 constexpr int kFewestWarpsPerSm = 4;
 
 template <typename Holds> bool allPhases(const Combination &combination, const Holds &holds) {
@@ -20,7 +20,7 @@ int rowsOfQuery(const Combination &combination) {
   return combination.target ? combination.shape.rowsOfQuery() : combination.shape.ratio();
 }
 
-/// Partitions that compare ways to cut by their prices.
+/// Partitions that compare ways to divide by their prices.
 bool compares(spec::Partition partition) {
   return partition == spec::Partition::Greedy || partition == spec::Partition::Auto;
 }

@@ -34,7 +34,7 @@ Axis axis(Knob knob, int phase, std::vector<int> values) {
   return {knob, phase, std::move(values)};
 }
 
-/// Partition, chunk, prices and, where blocks share an L2 that is slower than they are, the order.
+/// Partition, chunk, prices and, if blocks share an L2 that limits them, the order.
 std::vector<Axis> planAxes(const spec::Variant &variant, bool isGpu) {
   std::vector<int> partitions;
   if (variant.schedule)
@@ -63,7 +63,7 @@ std::vector<Axis> planAxes(const spec::Variant &variant, bool isGpu) {
   return axes;
 }
 
-/// The axes of a phase, in the order in which they are written and searched.
+/// The axes of a phase, in the order of writing and searching.
 void append(std::vector<Axis> &axes, const TunedPhase &tuned, int phase) {
   for (const auto &[knob, values] :
        {std::pair{Knob::RowsAbove, &tuned.rowsAbove}, std::pair{Knob::TileQ, &tuned.tileQ},
@@ -82,8 +82,8 @@ SpaceShape shapeOf(const TunedPhases &tuned) {
   return shape;
 }
 
-/// Phases as the schedule has them, each number with its list or what is tried of it; of one that means
-/// nothing the first alone.
+/// Phases of the schedule, each number with its list or the family's values; for a number without effect only
+/// the first value.
 SpaceShape shapeOf(const spec::ScheduleSpec &schedule, const spec::Variant &variant,
                    const kernels::Family &family) {
   const TunedPhase usual = family.tunedOfSchedule(KernelShape::of(variant));
@@ -107,7 +107,7 @@ SpaceShape shapeOf(const spec::ScheduleSpec &schedule, const spec::Variant &vari
   return shape;
 }
 
-/// Whether the phase is legal with the fewest stages that are tried.
+/// Whether the phase is legal with the fewest stages of the search.
 bool fits(const KernelShape &kernel, const TunedPhase &tuned, const MachineFacts &machine) {
   PhaseConfig least = tuned.phase;
   if (!tuned.stages.empty())
@@ -115,8 +115,8 @@ bool fits(const KernelShape &kernel, const TunedPhase &tuned, const MachineFacts
   return !kernels::brokenRule({kernel, least, machine.target, kernels::familyOf(least, machine.families)});
 }
 
-/// What each family tries, newer ones first, where a first phase that the search begins with is legal; the
-/// one of schedules is for all that no other is.
+/// The shapes of each family, newer ones first, if a first phase for the search is legal; the family of
+/// schedules is included whenever it can read the values.
 std::vector<SpaceShape> shapesOf(const spec::Variant &variant, const MachineFacts &machine) {
   const KernelShape kernel = KernelShape::of(variant);
   const kernels::Family &ofSchedules = kernels::familyOfSchedules(machine.target, machine.families);

@@ -109,7 +109,7 @@ std::optional<Point> Space::find(const Config &config) const {
         break;
       point.at.push_back(static_cast<int>(at - axis.values.begin()));
     }
-    // What no axis turns must be equal, too.
+    // Members without an axis must be equal as well.
     if (point.at.size() == axes(point.shape).size() && configId(configOf(point)) == configId(config))
       return point;
   }

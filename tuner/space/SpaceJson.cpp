@@ -66,7 +66,7 @@ json toJson(const Space &space) {
                       {"axes", axesFrom(shape.axes, 0, static_cast<int>(shape.axes.size()))}});
   }
   const kernels::KernelShape &kernel = space.kernel();
-  const bool areAlike = kernel.tensors.areAlike(); // of which dtype makes no difference to what is legal
+  const bool areAlike = kernel.tensors.areAlike(); // the dtype does not affect legality
   json object = {{"query_heads", kernel.queryHeads},
                  {"kv_heads", kernel.kvHeads},
                  areAlike ? json::array({"head_dim", kernel.tensors.k.dim})

@@ -16,10 +16,10 @@ using support::Result;
 namespace {
 
 constexpr int kMostRuns = 11, kFewestRuns = 3;
-constexpr double kMostUs = 1500;       ///< what the runs of one measurement take together
-constexpr int kWakingRuns = 64;        ///< a GPU that had nothing to do for longer is slower for a while
-constexpr std::size_t kMostCuts = 12;  ///< of a tile: by their costs, others are far off
-constexpr std::size_t kMostPlans = 48; ///< at a time: each has memory for what tokens are worth
+constexpr double kMostUs = 1500;       ///< limit for all runs of one measurement together
+constexpr int kWakingRuns = 64;        ///< a GPU that was idle for longer is slower for a while
+constexpr std::size_t kMostCuts = 12;  ///< of a tile, by their costs; other cuts are much slower
+constexpr std::size_t kMostPlans = 48; ///< at a time: each has memory for the worth of tokens
 constexpr long long kMostCheckedPairs = 1LL << 20;
 
 std::string tileName(const config::PhaseConfig &tile) {
@@ -87,7 +87,7 @@ CudaSparseMachine::open(std::shared_ptr<device::Device> device, const spec::Vari
     machine->tiles_.erase(machine->tiles_.begin() + static_cast<std::ptrdiff_t>(tile));
     machine->kernels_.erase(machine->kernels_.begin() + static_cast<std::ptrdiff_t>(tile));
   }
-  machine->candidates_.clear(); // which are of tiles by their numbers then
+  machine->candidates_.clear(); // it is indexed by tiles, whose numbers change
   return machine;
 }
 

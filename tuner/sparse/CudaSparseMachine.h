@@ -15,14 +15,14 @@
 
 namespace deft::sparse {
 
-/// The kernel that reads lists, in one shape.
+/// A kernel that reads lists, in one shape.
 struct SparseKernel {
   config::PhaseConfig phase;
   package::Kernel kernel;
 };
 
-/// A GPU, in this process, over caches with random values, in which a run that selects makes the lists. Every
-/// tile has its own kernel, every cut a plan of its own, so that going from one to the other copies nothing.
+/// A GPU in this process, with caches of random values; a run that selects makes the lists. Every tile has
+/// its own kernel, every cut its own plan, so switching between them copies nothing.
 class CudaSparseMachine : public SparseMachine {
 public:
   struct Options {
@@ -30,9 +30,9 @@ public:
     std::uint64_t seed = 1;
   };
 
-  /// `base` are the kernels of all that is not timed, and of the tile without tuning; `others` of what is
-  /// tried beside it. One that cannot be loaded, or computes on some lists what it should not, is left out
-  /// with a note.
+  /// `base`: the kernels that are not timed, and that of the untuned tile; `others`: those that are tried
+  /// as well. A kernel that cannot be loaded, or has wrong results on some lists, is left out with a
+  /// note.
   static support::Result<std::unique_ptr<CudaSparseMachine>>
   open(std::shared_ptr<device::Device> device, const spec::Variant &variant,
        std::vector<exec::ParamValue> params, const package::KernelSet &base,
@@ -48,7 +48,7 @@ private:
   /// The plan of a cut, with its lists on the device.
   struct Candidate {
     std::unique_ptr<exec::CudaPlan> plan;
-    double lastUs = 0; ///< of a run; 0: not known
+    double lastUs = 0; ///< of a run; 0: unknown
   };
 
   CudaSparseMachine(std::shared_ptr<device::Device> device, measure::Work work, device::Timer timer,
@@ -57,7 +57,7 @@ private:
         timer_(std::move(timer)), lists_(std::move(lists)) {}
 
   support::Result<Candidate *> candidate(std::size_t tile, int itemTokens);
-  /// Of what the tile computes on the lists that are open: an error of the machine's, or what is wrong.
+  /// A fault in the tile's results on the open lists, or an error of the machine.
   support::Result<std::string> faultOf(std::size_t tile);
 
   std::shared_ptr<device::Device> device_;
@@ -65,13 +65,13 @@ private:
   measure::InputPool pool_;
   exec::CudaInputs inputs_;
   device::Timer timer_;
-  std::vector<Lists> lists_; ///< as the work's classes are
+  std::vector<Lists> lists_; ///< in the order of the work's classes
   std::vector<config::PhaseConfig> tiles_;
-  std::vector<std::shared_ptr<const exec::CudaKernels>> kernels_; ///< of each tile
+  std::vector<std::shared_ptr<const exec::CudaKernels>> kernels_; ///< for each tile
   Lists now_;
-  bool isLoaded_ = false; ///< what the pool has
+  bool isLoaded_ = false; ///< the pool's inputs are loaded
   plan::Plan plan_;
-  std::map<std::pair<std::size_t, int>, Candidate> candidates_; ///< of the lists that are open
+  std::map<std::pair<std::size_t, int>, Candidate> candidates_; ///< for the open lists
 };
 
 } // namespace deft::sparse

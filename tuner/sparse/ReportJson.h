@@ -4,13 +4,13 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-/// What a tuning of sparse layers found out, as child processes say it and journals keep it.
+/// The results of tuning sparse layers, for messages from child processes and for journals.
 namespace deft::sparse {
 
 nlohmann::json toJson(const TuneReport &report);
 /// The same as an event of a session's journal (tuner/session/Journal.h).
 nlohmann::json sparseEvent(const TuneReport &report);
-/// An error where it is neither.
+/// An error if it is neither.
 support::Result<TuneReport> tuneReportFromJson(const nlohmann::json &json);
 
 } // namespace deft::sparse

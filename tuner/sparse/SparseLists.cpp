@@ -8,9 +8,9 @@ namespace deft::sparse {
 namespace {
 
 constexpr int kQueries[] = {1, 2, 4, 8, 16, 32, 64, 3, 6, 12, 24, 48};
-/// Tokens of a path for one of its list: as many as a budget is of a long context, and fewer at need.
+/// Tokens of a path per token of its list: the ratio of a long context to a budget, less if necessary.
 constexpr int kMostPath = 8, kLeastPath = 2;
-/// Of K and V together.
+/// For K and V together.
 constexpr std::int64_t kSomeBytes = 2'000'000'000, kMostBytes = 5'000'000'000;
 
 std::int64_t bytesOfToken(const spec::Variant &variant) {

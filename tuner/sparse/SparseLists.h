@@ -8,15 +8,15 @@
 
 namespace deft::sparse {
 
-/// The lists that a variant's sparse layers are tuned on: of each of its budgets, for 1 to 64 queries, the
-/// powers of two first; those whose caches are not too large to be made for it.
+/// The lists on which a variant's sparse layers are tuned: for each of its budgets, 1 to 64 queries, with
+/// powers of two first; without those whose caches would be too large.
 std::vector<Lists> listsOf(const spec::Variant &variant);
 
-/// Tokens of each query's path: some times the budget, so that lists lie as apart as those of long contexts
-/// do, and less where many queries' caches together would be large.
+/// Tokens of each query's path: a multiple of the budget, so that lists are as scattered as in long contexts;
+/// fewer if the caches of many queries together would be large.
 int pathTokens(const spec::Variant &variant, const Lists &lists);
 
-/// A path for each query, which shares nothing with the others: what they read is all their own.
+/// A path for each query. Paths share nothing, so each query reads its own tokens.
 support::Result<tree::KvTree> treeOf(const spec::Variant &variant, const Lists &lists);
 
 } // namespace deft::sparse

@@ -8,26 +8,26 @@
 
 namespace deft::sparse {
 
-/// Lists that a sparse layer reads: so many queries', of so many tokens each.
+/// Lists that a sparse layer reads: for `queries` queries, of `budget` tokens each.
 struct Lists {
   int budget = 0, queries = 0;
 
   bool operator==(const Lists &) const = default;
 };
 
-/// What times sparse layers.
+/// Times sparse layers.
 class SparseMachine {
 public:
   virtual ~SparseMachine() = default;
 
-  /// Shapes of the kernels that there are, at least one; the first is the one without tuning.
+  /// Shapes of the available kernels, at least one; the first is the untuned one.
   virtual const std::vector<config::PhaseConfig> &tiles() const = 0;
-  /// What is asked and timed from now on reads these.
+  /// Later calls use these lists.
   virtual support::Result<void> open(const Lists &lists) = 0;
-  /// Tokens of the items that they may be cut into for a tile: the first is what they are cut into without
-  /// tuning.
+  /// The possible item sizes for a tile, in tokens: the first is the untuned
+  /// choice.
   virtual support::Result<std::vector<int>> cuts(std::size_t tile) = 0;
-  /// Microseconds of a layer: the median of some runs, each on cold caches.
+  /// Microseconds of a layer: the median of several runs, each on cold caches.
   virtual support::Result<double> time(std::size_t tile, int itemTokens) = 0;
 };
 

@@ -15,8 +15,8 @@ using support::Result;
 namespace {
 
 constexpr int kScreeningRounds = 3, kCutRounds = 5, kFinalRounds = 11;
-constexpr std::size_t kFinalists = 3; ///< beside the tile without tuning
-constexpr double kErrors = 3;         ///< a gain is clear that is above so many of its standard errors
+constexpr std::size_t kFinalists = 3; ///< in addition to the untuned tile
+constexpr double kErrors = 3;         ///< a gain is clear if it exceeds this many of its standard errors
 
 /// A tile and a cut.
 using Choice = std::pair<std::size_t, int>;
@@ -24,12 +24,12 @@ using Samples = std::map<Choice, std::vector<double>>;
 
 double logOf(const std::vector<double> &us) { return std::log(measure::median(us)); }
 
-/// Of one tile on some lists.
+/// The times of one tile on some lists.
 struct TileTimes {
   int cutUntuned = 0, best = 0;
-  std::vector<double> untuned, tuned; ///< taken in turns
+  std::vector<double> untuned, tuned; ///< measured in turns
 
-  /// Clearly, and not by luck.
+  /// Faster clearly, not by luck.
   bool isFaster() const {
     const measure::Estimate before = measure::estimate(untuned), after = measure::estimate(tuned);
     if (best == cutUntuned || after.value <= 0 || before.value <= 0)
@@ -40,7 +40,7 @@ struct TileTimes {
   const std::vector<double> &us() const { return isFaster() ? tuned : untuned; }
 };
 
-/// One search from begin to end.
+/// One search from start to end.
 class Searcher {
 public:
   Searcher(SparseMachine &machine, const SearchOptions &options) : machine_(machine), options_(options) {}
@@ -77,7 +77,7 @@ private:
                        done, all - done});
   }
 
-  /// So many times each, in turning order. False: it was over before all were.
+  /// Times each `rounds` times, in rotating order. False: time was over before all were done.
   Result<bool> timeInTurns(const std::vector<Choice> &choices, int rounds, Samples &samples) {
     for (int round = 0; round < rounds; ++round)
       for (std::size_t i = 0; i < choices.size(); ++i) {
@@ -92,7 +92,7 @@ private:
     return true;
   }
 
-  /// Which tiles do best with the rule's cuts, on the lists of all budgets for a power of two of queries.
+  /// Finds the best tiles with the rule's cuts, on the lists of all budgets with a power of two of queries.
   Result<void> screen() {
     const std::size_t tiles = machine_.tiles().size();
     std::vector<double> sum(tiles, 0);
@@ -127,7 +127,7 @@ private:
     return {};
   }
 
-  /// The best cut of each tile that is left, by fresh times; of nothing: it was over before.
+  /// The best cut of each remaining tile, by new times; empty: time was over.
   Result<std::vector<TileTimes>> timeTiles(const Lists &lists) {
     if (auto opened = machine_.open(lists); !opened)
       return opened.error();
@@ -172,7 +172,7 @@ private:
     return times;
   }
 
-  /// Of all lists that are done, how long a tile takes.
+  /// A tile's mean time over all finished lists.
   double meanOf(std::size_t finalist) const {
     double sum = 0;
     for (const std::vector<TileTimes> &times : times_)
@@ -206,8 +206,8 @@ private:
 
   SparseMachine &machine_;
   const SearchOptions &options_;
-  std::vector<std::size_t> finalists_;        ///< tiles; that without tuning first
-  std::vector<std::vector<TileTimes>> times_; ///< of each lists that are done, of each of these
+  std::vector<std::size_t> finalists_;        ///< tiles; the untuned one first
+  std::vector<std::vector<TileTimes>> times_; ///< for each finished set of lists, for each of these
 };
 
 } // namespace

@@ -9,27 +9,27 @@
 
 namespace deft::sparse {
 
-/// How far a tuning is.
+/// The progress of tuning.
 struct Status {
-  std::string text;       ///< what it does now
+  std::string text;       ///< its current work
   int done = 0, left = 0; ///< lists
 };
 
 struct SearchOptions {
-  std::vector<Lists> lists; ///< what is tuned, the most important first
-  /// The tile that was chosen before, of which the rest of the cuts are asked; none: it is chosen, too.
+  std::vector<Lists> lists; ///< to tune, the most important first
+  /// The tile that was chosen before: then only the remaining cuts are measured; none: it is chosen as well.
   std::optional<std::size_t> tile;
   std::function<bool()> isOver;                      ///< asked between measurements; null: never
-  std::function<void(const Status &)> progress = {}; ///< null: nobody wants to know
+  std::function<void(const Status &)> progress = {}; ///< null: no listener
 };
 
-/// What became of some lists, with the tile that was chosen.
+/// The result for some lists, with the chosen tile.
 struct TunedLists {
   Lists lists;
-  int itemTokens = 0;   ///< 0: no cut is clearly faster than the one without tuning
+  int itemTokens = 0;   ///< 0: no cut is clearly faster than the untuned one
   int cutUntuned = 0;   ///< for this tile
-  double tunedUs = 0;   ///< as they are read now
-  double untunedUs = 0; ///< by the tile and the cut without tuning
+  double tunedUs = 0;   ///< with the chosen tile and cut
+  double untunedUs = 0; ///< with the untuned tile and cut
   double spread = 0;    ///< of tunedUs
 
   double gain() const { return tunedUs > 0 ? untunedUs / tunedUs : 1; }
@@ -37,18 +37,18 @@ struct TunedLists {
 
 struct SearchResult {
   std::size_t tile = 0;
-  double tileGain = 1; ///< over the tile without tuning, both with their best cuts, in the geometric mean
-  std::vector<TunedLists> lists; ///< those that are done, in the order that was given
+  double tileGain = 1;           ///< over the untuned tile, both with their best cuts, as a geometric mean
+  std::vector<TunedLists> lists; ///< finished ones, in the given order
   bool isComplete = false;
 };
 
-/// What is gained at least by anything that is not the rule's: less is within noise.
+/// The least gain for any choice other than the rule's: less is within noise.
 inline constexpr double kLeastGain = 1.01;
 
-/// Finds a tile for all lists together, because a variant has one kernel that reads them, and for each of
-/// them a cut. First all tiles run with the rule's cuts; those that do best are then timed with all cuts on
-/// each lists, and what is best of these once more, in turns with the rule's, so that what was lucky is not
-/// taken for fast. An error is one of the machine's.
+/// Finds one tile for all lists, because a variant has a single kernel that reads them, and a cut for each of
+/// them. First all tiles run with the rule's cuts. The best ones are timed with all cuts on each of the
+/// lists. The best results are then timed again in turns with the rule's, so that a lucky measurement does
+/// not win. Errors are those of the machine.
 support::Result<SearchResult> search(SparseMachine &machine, const SearchOptions &options);
 
 } // namespace deft::sparse

@@ -22,7 +22,7 @@ using Clock = std::chrono::steady_clock;
 
 namespace {
 
-/// In the child: a thread tunes, and requests ask it how far it is.
+/// In the child: one thread tunes, and requests ask for its progress.
 class Service : public measure::Service {
 public:
   Service(const program::Program &program, const std::vector<exec::ParamValue> &params,
@@ -63,7 +63,7 @@ private:
   std::atomic<bool> isCancelled_ = false;
   std::mutex mutex_;
   Status status_;
-  std::optional<Result<TuneReport>> report_; ///< none: it goes on
+  std::optional<Result<TuneReport>> report_; ///< none: still running
   std::thread thread_;
 };
 
@@ -82,7 +82,7 @@ Result<TuneReport> tuneApart(const program::Program &program, const std::vector<
   });
   if (!worker)
     return worker.error();
-  constexpr double kAnswerSeconds = 60;                 ///< of a thread that does nothing else
+  constexpr double kAnswerSeconds = 60;                 ///< for a thread without other work
   constexpr auto kCancelTime = std::chrono::minutes(1); ///< a layer takes microseconds
   constexpr auto kPause = std::chrono::milliseconds(20);
   std::optional<Clock::time_point> cancelled;

@@ -4,10 +4,10 @@
 
 namespace deft::sparse {
 
-/// tune() in a child process, so that this one does not use CUDA and may start others later, and a kernel
-/// that faults or hangs ends no more than the tuning. It is forked: the caller must not have used CUDA, and
-/// should have no other threads. A tuning that does not end for a while after it was cancelled is killed,
-/// which is an error.
+/// tune() in a child process. So this process does not use CUDA and may start others later, and a kernel
+/// that faults or hangs ends only the tuning. It is forked: the caller must not have used CUDA, and should
+/// have no other threads. If a tuning does not end for a while after cancellation, it is killed, which is an
+/// error.
 support::Result<TuneReport> tuneApart(const program::Program &program,
                                       const std::vector<exec::ParamValue> &params, const TuneOptions &options,
                                       const Listener &listener = {});

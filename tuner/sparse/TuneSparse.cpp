@@ -23,7 +23,7 @@ using Clock = std::chrono::steady_clock;
 
 namespace {
 
-/// Whether --axis admits the tile.
+/// Whether --axis allows the tile.
 bool isAdmitted(const PhaseConfig &tile, const std::vector<space::AxisOverride> &axes) {
   const auto holds = [&](const space::AxisOverride &axis) {
     const int value = axis.name == "tile_kv" ? tile.tileKv : axis.name == "stages" ? tile.stages : tile.warps;
@@ -40,7 +40,7 @@ Result<void> checkAxes(const std::vector<space::AxisOverride> &axes) {
   return {};
 }
 
-/// One tuning from begin to end.
+/// One tuning from start to end.
 class Tuning {
 public:
   Tuning(const program::Program &program, const std::vector<exec::ParamValue> &params,
@@ -83,7 +83,7 @@ private:
            std::chrono::duration<double>(Clock::now() - start_).count() > options_.seconds;
   }
 
-  /// The kernels as they are untuned.
+  /// Makes the untuned kernels.
   Result<void> makeBase() {
     tell("compiling");
     const device::DeviceFacts &facts = device_->facts();
@@ -104,7 +104,7 @@ private:
     return {};
   }
 
-  /// What this device's entries say already: of the tile that was chosen, or the package's.
+  /// Reads the results in this device's entries: for the tile that was chosen, or the package's.
   void findKnown() {
     if (options_.isFresh || !options_.path.empty() || !options_.axes.empty())
       return;
@@ -128,7 +128,7 @@ private:
     });
   }
 
-  /// The tiles that are compared with the untuned one.
+  /// The tiles to compare with the untuned one.
   std::vector<PhaseConfig> otherTiles() const {
     if (report_.isPackaged)
       return {};
@@ -142,7 +142,7 @@ private:
     return others;
   }
 
-  /// By as many threads as there are.
+  /// With all threads.
   Result<std::vector<SparseKernel>> compile(const std::vector<PhaseConfig> &tiles) {
     std::vector<SparseKernel> compiled;
     if (tiles.empty())
@@ -189,7 +189,7 @@ private:
       const auto known = std::find_if(tiles.begin(), tiles.end(), [&](const PhaseConfig &tile) {
         return kernels::haveSameSparseTile(tile, *knownTile_);
       });
-      if (known == tiles.end() && isLate()) { // it is not compiled
+      if (known == tiles.end() && isLate()) { // not compiled, since time is over
         report_.ended = Ended::Budget;
         return {};
       }
@@ -257,7 +257,7 @@ private:
   std::shared_ptr<device::Device> device_;
   const target::Target *target_ = nullptr;
   package::KernelSet base_;
-  std::optional<PhaseConfig> knownTile_; ///< that was chosen before
+  std::optional<PhaseConfig> knownTile_; ///< chosen earlier
   SearchOptions search_;
   TuneReport report_;
 };

@@ -6,7 +6,7 @@
 
 namespace deft::workload {
 
-/// Prompts first, then branches that each decode one token a step until they have enough.
+/// Prompts first, then branches that each decode one token per step until they are long enough.
 class BranchGenerator : public Generator {
 public:
   explicit BranchGenerator(std::uint64_t seed) : random_(seed) {}
@@ -16,13 +16,13 @@ public:
   int steps() const override { return lastStep_; }
 
 protected:
-  /// Adds the prompts, and says by branch() what is decoded below them.
+  /// Adds the prompts, and calls branch() for everything that is decoded below them.
   virtual void build(Editor &editor) = 0;
 
-  /// A leaf that has `firstTokens` at step 1 and decodes until step `lastStep`.
+  /// A leaf with `firstTokens` at step 1 that decodes until step `lastStep`.
   void branch(int parent, int firstTokens, int lastStep);
 
-  /// For finished branches to leave the tree.
+  /// Makes finished branches leave the tree.
   void pruneFinished() { prunesFinished_ = true; }
 
   Random random_;

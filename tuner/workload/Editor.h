@@ -7,8 +7,8 @@
 
 namespace deft::workload {
 
-/// What a generator writes a step with: it changes the tree and records how. The first change that fails
-/// is kept and all later ones do nothing, so generators need not look.
+/// A generator's interface for writing a step: it changes the tree and records the edits. After the first
+/// change that fails, it keeps the error and ignores later ones, so generators need not check.
 class Editor {
 public:
   Editor(tree::KvTree &tree, std::vector<tree::TreeEdit> &edits, std::vector<tree::Query> &queries)

@@ -21,7 +21,7 @@ struct Member {
   bool isHeldOut = false;
 };
 
-/// Sizes as serving sees them. The default of a workload is among its family's members, from its first step
+/// Typical sizes in serving. A workload's default is among its family's members, from its first step
 /// on.
 const std::vector<Member> &members() {
   static const std::vector<Member> all{
@@ -117,7 +117,7 @@ Result<std::vector<FamilyTree>> familyTrees(std::string_view family) {
         return workload.error();
       for (const int step : member.steps) {
         if (step > workload->steps())
-          continue; // how long a search runs is drawn by its seed
+          continue; // the length of a search depends on its seed
         if (auto moved = workload->seek(step); !moved)
           return moved.error();
         trees.push_back({atStep(member.workload, step), seed, member.isHeldOut, workload->tree()});
@@ -144,7 +144,7 @@ Result<std::vector<FamilyTree>> workloadTrees(const std::string &name, std::uint
   std::set<int> steps;
   for (int i = 0; i < kSamples; ++i)
     steps.insert(first + static_cast<int>(static_cast<long long>(last - first) * i / kSamples));
-  // A name that says `step` itself means this one tree.
+  // A name with `step` means only this tree.
   if (name.find("step=") != std::string::npos)
     steps = {first};
   bool isHeldOut = false;

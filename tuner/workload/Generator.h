@@ -7,7 +7,7 @@
 
 namespace deft::workload {
 
-/// Gives equal numbers for equal seeds, whatever the standard library.
+/// Gives equal numbers for equal seeds with every standard library.
 class Random {
 public:
   explicit Random(std::uint64_t seed) : engine_(seed) {}
@@ -21,19 +21,19 @@ private:
   std::mt19937_64 engine_;
 };
 
-/// Makes a tree and what happens to it, one decode step after the other. A step's tokens are those that its
-/// queries see: the token that a query belongs to is already in the tree.
+/// Makes a tree and its changes, one decode step after the other. The tree of a step has the tokens that its
+/// queries see, including each query's own token.
 class Generator {
 public:
   virtual ~Generator() = default;
 
-  /// Builds the tree of step 1, in a tree that may hold nodes of others.
+  /// Builds the tree of step 1 within a tree that may already have other nodes.
   virtual void start(Editor &editor) = 0;
 
-  /// Goes from step - 1 to `step`. Names this step's queries, as start does.
+  /// Goes from step - 1 to `step`. Adds this step's queries, like start().
   virtual void advance(int step, Editor &editor) = 0;
 
-  /// The last step, known once it has started.
+  /// The last step; known after start().
   virtual int steps() const = 0;
 };
 

@@ -7,7 +7,7 @@
 
 namespace deft::workload {
 
-/// Makes a workload's generator, each time that the workload starts: going backwards is starting anew.
+/// Makes a workload's generator each time that the workload starts: going backwards starts again.
 struct GeneratorSource {
   std::function<support::Result<std::unique_ptr<Generator>>()> make;
 };

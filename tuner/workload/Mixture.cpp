@@ -22,7 +22,7 @@ Parameter partsParameter() {
           "workloads with + between them, each in its own tree"};
 }
 
-/// Its parts in their order; a part that is through stays in the tree and asks nothing any more.
+/// The parts in order; a finished part stays in the tree and has no more queries.
 class Mixture : public Generator {
 public:
   explicit Mixture(std::vector<std::unique_ptr<Generator>> parts) : parts_(std::move(parts)) {}

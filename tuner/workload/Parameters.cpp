@@ -37,7 +37,7 @@ Error unknown(const std::string &parameter, const std::string &workload,
   return wrong("workload `" + workload + "` has no parameter `" + parameter + "`", hint);
 }
 
-/// `what` has to be given: "an integer". `more`: what else is said of it.
+/// `what` is required: "an integer". `more`: further text about it.
 Error notWithin(const std::string &parameter, const std::string &value, const std::string &what, int low,
                 int high, const std::string &more = "") {
   return wrong("parameter `" + parameter + "` is `" + value + "`, must be " + what + " from " +

@@ -10,7 +10,7 @@
 
 namespace deft::workload {
 
-/// What a workload can be told.
+/// A parameter of a workload.
 struct Parameter {
   std::string name;
   std::string defaultValue; ///< empty: none
@@ -19,29 +19,29 @@ struct Parameter {
 
 using GivenParameters = std::vector<std::pair<std::string, std::string>>;
 
-/// A workload as users write it: `few_shot:prompt=4000,branches=20`. A piece without `=` goes on with the
-/// value before it, so that `levels:nodes=1,10,tokens=4000,400` reads as it looks.
+/// A workload as users write it: `few_shot:prompt=4000,branches=20`. A piece without `=` continues the
+/// previous value, so `levels:nodes=1,10,tokens=4000,400` means what it appears to.
 struct WorkloadName {
   std::string name;
   GivenParameters parameters;
 };
 support::Result<WorkloadName> parseName(std::string_view text);
 
-/// Values by name, the given ones before the defaults. The first value that is wrong is kept as an error.
+/// Values by name; given ones override defaults. The first wrong value is kept as an error.
 class Parameters {
 public:
-  /// Fails on a name that is given twice or that `known` lacks.
+  /// Fails on a repeated name, or one that is not in `known`.
   static support::Result<Parameters> make(const std::string &workload, const GivenParameters &given,
                                           const std::vector<Parameter> &known);
 
   int integer(const std::string &name, int low, int high);
-  /// Integers with commas between them.
+  /// Integers separated by commas.
   std::vector<int> integers(const std::string &name, int low, int high);
   std::string choice(const std::string &name, const std::vector<std::string> &choices);
   std::string text(const std::string &name) const;
   bool has(const std::string &name) const { return !text(name).empty(); }
 
-  /// Keeps the first.
+  /// Keeps the first error.
   void fail(support::Error error);
   const std::optional<support::Error> &error() const { return error_; }
 

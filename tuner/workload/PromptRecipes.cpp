@@ -9,7 +9,7 @@ namespace deft::workload {
 
 namespace {
 
-/// Length of what a branch decodes: up to `output` tokens, at least `shortest`; 0: all the same.
+/// Length of a branch's output: up to `longest` tokens, at least `shortest`; 0: all have the same length.
 struct OutputLength {
   int longest, shortest;
 
@@ -29,7 +29,7 @@ Parameter shortestParameter() {
 }
 Parameter questionParameter() { return {"question", "64", "tokens of each request's own prompt"}; }
 
-/// One prompt and branches that sample from it.
+/// One prompt with branches that sample from it.
 class FewShot : public BranchGenerator {
 public:
   FewShot(Parameters &parameters, std::uint64_t seed)
@@ -46,7 +46,7 @@ private:
   int prompt_, branches_, iterations_;
 };
 
-/// A tree by levels: the nodes of a level spread evenly below those of the level above.
+/// A tree by levels: the nodes of a level are spread evenly below those of the previous level.
 class Levels : public BranchGenerator {
 public:
   Levels(Parameters &parameters, std::uint64_t seed)
@@ -81,7 +81,7 @@ private:
   int steps_;
 };
 
-/// A system prompt of several parts, each in some variants, with requests spread at random below the last.
+/// A system prompt of several parts, each with variants; requests are spread at random below the last part.
 class SystemPrompts : public BranchGenerator {
 public:
   SystemPrompts(Parameters &parameters, std::uint64_t seed)
@@ -139,7 +139,7 @@ private:
   void build(Editor &editor) override {
     const int system = editor.addNode(-1, system_);
     for (int c = 0; c < combinations_; ++c) {
-      int tokens = 0; // examples differ in length, by a quarter up and down
+      int tokens = 0; // the lengths of examples vary by a quarter up and down
       for (int s = 0; s < shots_; ++s)
         tokens += random_.between(shot_ - shot_ / 4, shot_ + shot_ / 4);
       const int examples = editor.addNode(system, tokens);
@@ -151,7 +151,7 @@ private:
   OutputLength output_;
 };
 
-/// Questions that each read some documents of a collection, in the collection's order: prompts that begin
+/// Questions that each read some documents of a collection, in the collection's order. Prompts that start
 /// with the same documents share them.
 class MultiDocument : public BranchGenerator {
 public:
@@ -173,7 +173,7 @@ private:
       int parent = -1;
       int wanted = each_;
       for (int d = 0; d < documents_ && wanted > 0; ++d) {
-        if (random_.between(1, documents_ - d) > wanted) // leaves an even choice of `wanted` out of the rest
+        if (random_.between(1, documents_ - d) > wanted) // selects `wanted` of the rest uniformly
           continue;
         --wanted;
         const auto [at, isNew] = nodeOf.try_emplace({parent, d}, -1);
@@ -188,7 +188,7 @@ private:
   OutputLength output_;
 };
 
-/// Reinforcement learning: groups of samples from a prompt each; a finished sample leaves.
+/// Reinforcement learning: groups of samples from one prompt each; finished samples leave.
 class Grpo : public BranchGenerator {
 public:
   Grpo(Parameters &parameters, std::uint64_t seed)

@@ -6,7 +6,7 @@ namespace deft::workload {
 
 namespace {
 
-/// Requests that decode, and others whose prompts come in chunk by chunk, below a prompt that all share.
+/// Requests that decode, and others whose prompts arrive chunk by chunk, below a prompt that all share.
 class Ragged : public Generator {
 public:
   explicit Ragged(Parameters &parameters)

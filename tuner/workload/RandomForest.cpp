@@ -6,8 +6,8 @@ namespace deft::workload {
 
 namespace {
 
-/// Anything goes: several roots, deep chains and wide fans, empty nodes, queries anywhere. Between steps
-/// leaves grow, and now and then branches are forked, split and pruned. For checks rather than for timing.
+/// Arbitrary trees: several roots, deep chains and wide fans, empty nodes, queries anywhere. Between steps
+/// leaves grow, and sometimes branches are forked, split and pruned. For checks rather than timing.
 class RandomForest : public Generator {
 public:
   RandomForest(Parameters &parameters, std::uint64_t seed)
@@ -26,7 +26,7 @@ public:
   void advance(int, Editor &editor) override {
     if (editor.hasFailed())
       return;
-    bool hasChanged = false; // else only leaves have grown, and the queries stay those they were
+    bool hasChanged = false; // otherwise only leaves have grown, and the queries stay
     for (int i = 0; i < edits_; ++i)
       hasChanged |= edit(editor);
     for (int node : alive_)
@@ -44,7 +44,7 @@ public:
 private:
   int pick() { return alive_[random_.between(0, static_cast<int>(alive_.size()) - 1)]; }
 
-  /// Late nodes make chains, early ones fans, others anything between.
+  /// Late nodes make chains, early ones fans, others a mixture.
   int pickParent() {
     const int last = static_cast<int>(alive_.size()) - 1;
     switch (random_.between(0, 3)) {
@@ -73,7 +73,7 @@ private:
       }
       return false;
     case 3:
-      // The subtree of a node near a root may be most of the forest, and that would not last long.
+      // The subtree of a node near a root may be most of the forest; pruning it would leave too little.
       if (editor.tree().nodes()[node].firstChild < 0 && static_cast<int>(alive_.size()) > nodes_ / 2 + 1) {
         editor.prune(node);
         std::erase_if(alive_, [&](int other) { return !editor.tree().isAlive(other); });
@@ -100,7 +100,7 @@ private:
   Random random_;
   int nodes_, roots_, tokens_, queries_, edits_, steps_;
   std::vector<int> alive_;
-  std::vector<tree::Query> drawn_; ///< of the last step
+  std::vector<tree::Query> drawn_; ///< in the last step
 };
 
 } // namespace

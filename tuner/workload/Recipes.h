@@ -10,8 +10,8 @@
 
 namespace deft::workload {
 
-/// A generator that can be made by name. `make` reads each parameter once; what is wrong with them stands
-/// in Parameters::error() afterwards.
+/// A generator that can be made by name. `make` reads each parameter once; afterwards Parameters::error() has
+/// the first fault.
 struct Recipe {
   Description description;
   std::function<std::unique_ptr<Generator>(Parameters &, std::uint64_t seed)> make;
@@ -23,24 +23,24 @@ std::vector<Recipe> promptRecipes();
 std::vector<Recipe> searchRecipes();
 /// Speculative decoding.
 std::vector<Recipe> tokenTreeRecipes();
-/// Batches in which requests have any number of new tokens.
+/// Batches whose requests have any number of new tokens.
 std::vector<Recipe> raggedRecipes();
 std::vector<Recipe> randomForestRecipes();
 
 /// All of the above.
 const std::vector<Recipe> &generatedRecipes();
 
-/// One recorded workload, read from its file: strict, errors name the file and the place in it.
+/// One recorded workload, read from its file: strict; errors name the file and the place in it.
 support::Result<Recipe> readRecord(const std::string &path);
 
-/// Whether a file says that it is a record, by its first bytes; nothing else of it is checked.
+/// Whether the first bytes of a file identify it as a record; it does not check the rest.
 bool isRecordFile(const std::string &path);
 
-/// Several workloads side by side in one forest.
+/// Several workloads next to each other in one forest.
 support::Result<std::unique_ptr<Generator>> makeMixture(const GivenParameters &given, std::uint64_t seed);
 Description mixtureDescription();
 
-/// Makes the generator of an recipe; fails on parameters that it does not have or take.
+/// Makes the generator of a recipe; fails on parameters that it does not have or accept.
 support::Result<std::unique_ptr<Generator>> makeFrom(const Recipe &recipe, const GivenParameters &given,
                                                      std::uint64_t seed);
 

@@ -7,9 +7,9 @@
 #include <variant>
 #include <vector>
 
-/// Files of recorded workloads. Two formats, JSON both:
+/// Files of recorded workloads. There are two JSON formats:
 ///
-/// `recorded-tree/1`, a search that was watched:
+/// `recorded-tree/1`, an observed search:
 ///   {"format": "recorded-tree/1", "name": "...", "columns": ["parent", "tokens", "first_step", "last_step"],
 ///    "trees": [{"nodes": [[-1, 1104, -1103, 0], [0, 3, 1, 3], ...]}, ...]}
 /// A node grows by one token a step from first_step to last_step, so that tokens = last_step - first_step +

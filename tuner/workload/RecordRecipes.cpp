@@ -33,7 +33,7 @@ public:
   void advance(int step, Editor &editor) override {
     for (std::size_t i = 0; i < record_.size(); ++i) {
       const RecordedNode &node = record_[i];
-      // What hangs below was not read longer and goes with it.
+      // The nodes below were not read longer and are removed with it.
       if (prunes_ && lastRead_[i] == step - 1 && node.parent >= 0 && lastRead_[node.parent] >= step)
         editor.prune(nodes_[i]);
       if (step == node.firstStep) {
@@ -58,8 +58,8 @@ private:
 
   std::vector<RecordedNode> record_;
   bool prunes_;
-  std::vector<int> nodes_;    ///< of the KV tree, for each recorded one
-  std::vector<int> lastRead_; ///< the last step at which a query sees some of the node
+  std::vector<int> nodes_;    ///< of the KV tree, for each recorded node
+  std::vector<int> lastRead_; ///< the last step in which a query sees any of the node
   int steps_ = 1;
 };
 
@@ -75,8 +75,8 @@ public:
   int steps() const override { return static_cast<int>(accepted_.size()); }
 
 private:
-  /// The record says how many tokens were accepted, not which: it is the first path of that length, and
-  /// where no path is as long, the longest one and tokens behind it.
+  /// The record has the number of accepted tokens, not their identity. This takes the first path of that
+  /// length, or, if no path is as long, the longest one and tokens after it.
   Accepted accept(int step) override {
     const int count = accepted_[step - 2];
     const int depth = std::min(count, static_cast<int>(firstOfDepth_.size()) - 1);

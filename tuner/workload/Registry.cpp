@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <filesystem>
 
-/// Which workloads there are, and making one by its name.
+/// The list of workloads, and making one by its name.
 namespace deft::workload {
 
 using support::Error;
@@ -26,7 +26,7 @@ std::vector<Recipe> collectGenerated() {
   return all;
 }
 
-/// The records of a folder, by name. Other files in it are left alone.
+/// The records in a folder, by name. Other files in it are ignored.
 Result<std::vector<fs::path>> findRecords(const std::string &folder) {
   std::vector<fs::path> paths;
   std::error_code problem;
@@ -39,7 +39,7 @@ Result<std::vector<fs::path>> findRecords(const std::string &folder) {
   return paths;
 }
 
-/// The recipe of that name, or an error that knows what there is.
+/// The recipe of that name, or an error with the known names.
 Result<Recipe> findRecipe(const std::string &name, const std::string &recordsFolder) {
   if (std::error_code problem; !recordsFolder.empty() && !fs::is_directory(recordsFolder, problem))
     return Error{ErrorCode::Environment, "cannot read folder `" + recordsFolder + "`: it is none", ""};

@@ -6,7 +6,7 @@ namespace deft::workload {
 
 namespace {
 
-/// Beams of one sequence: at a step some are given up and others go on twice.
+/// Beams of one sequence: in a step some end and others continue twice.
 class BeamSearch : public Generator {
 public:
   BeamSearch(Parameters &parameters, std::uint64_t seed)
@@ -23,7 +23,7 @@ public:
   }
 
   void advance(int, Editor &editor) override {
-    // successor[i]: the beam that goes on in place i. A beam that is given up takes another's path.
+    // successor[i]: the beam that continues in place i. A beam that ends takes another's path.
     std::vector<int> successors(leaves_.size());
     for (int i = 0; i < beams_; ++i)
       successors[i] = random_.chance(churn_ / 100.0) ? random_.between(0, beams_ - 1) : i;
@@ -50,7 +50,7 @@ public:
   int steps() const override { return steps_; }
 
 private:
-  /// Prunes the leaf and what only it read.
+  /// Prunes the leaf and the nodes that only it read.
   void giveUp(int leaf, Editor &editor) {
     if (editor.hasFailed())
       return;
@@ -68,7 +68,7 @@ private:
   std::vector<int> leaves_;
 };
 
-/// A tree of thoughts: the best of `width` thoughts is gone on from, level by level.
+/// A tree of thoughts: the best of `width` thoughts continues, level by level.
 class Reasoning : public Generator {
 public:
   Reasoning(Parameters &parameters, std::uint64_t seed)
@@ -76,7 +76,7 @@ public:
         width_(parameters.integer("width", 1, 1 << 12)), prunes_(parameters.integer("prune", 0, 1) == 1) {
     const int depth = parameters.integer("depth", 1, 1 << 10);
     const int thought = parameters.integer("thought", 1, 1 << 14);
-    // All lengths are drawn here, because they make the number of steps.
+    // All lengths are drawn here, because they determine the number of steps.
     lengths_.resize(static_cast<std::size_t>(depth));
     for (auto &level : lengths_) {
       for (int i = 0; i < width_; ++i)
@@ -121,15 +121,15 @@ private:
   Random random_;
   int prompt_, width_;
   bool prunes_;
-  std::vector<std::vector<int>> lengths_; ///< of each level's thoughts
+  std::vector<std::vector<int>> lengths_; ///< for each level's thoughts
   int steps_ = 0;
   std::size_t level_ = 0;
-  int age_ = 0; ///< tokens of this level's longest thought
+  int age_ = 0; ///< tokens of this level's longest thought so far
   std::vector<int> thoughts_;
 };
 
-/// Several chains of thought to each question; when all are there, an answer is decoded from their text,
-/// which is a prompt of its own by then, and the chains go.
+/// Several chains of thought for each question. When all are complete, an answer is decoded from their text,
+/// which is then a prompt of its own, and the chains are removed.
 class MultiChain : public Generator {
 public:
   MultiChain(Parameters &parameters, std::uint64_t seed)

@@ -8,14 +8,14 @@
 namespace deft::workload {
 
 tree::KvTree similarTree(const tree::KvTree &tree, std::uint64_t seed) {
-  std::mt19937_64 engine(seed); // whose numbers are the same everywhere; distributions' are not
+  std::mt19937_64 engine(seed); // its numbers are the same everywhere; those of distributions are not
   const auto factor = [&](double spread) {
     constexpr double kMost = 18446744073709551615.0;
     return 1 + spread * (2 * static_cast<double>(engine()) / kMost - 1);
   };
   const bool isFar = seed >= kFarSeeds;
   const double all = factor(isFar ? 0.35 : 0.12);
-  const std::uint64_t leaves = isFar ? 3 + engine() % 14 : 16; // of so many, one goes
+  const std::uint64_t leaves = isFar ? 3 + engine() % 14 : 16; // one of this many is removed
   tree::KvTree similar;
   std::vector<int> newIndex(tree.nodes().size(), -1);
   bool isFirstLeaf = true;

@@ -9,15 +9,15 @@ namespace deft::workload {
 
 namespace {
 
-/// Chance that the guess of rank `rank` (0: the best) is right, `depth` tokens after the last sure one:
-/// heads guess worse the farther they look ahead.
+/// The probability that the guess of rank `rank` (0: the best) is right, `depth` tokens after the last
+/// certain one: heads guess worse the further they look ahead.
 double chanceOf(int depth, int rank) {
   const double first = 0.75 * std::pow(0.9, depth);
   return first * std::pow(1 - first, rank);
 }
 
-/// The tree of `tokens` tokens that is most often right: again and again the likeliest guess that its
-/// parent leaves open. Token 0 is sure.
+/// The tree of `tokens` tokens with the highest probability to be right: it repeatedly adds the likeliest
+/// guess that a parent has left. Token 0 is certain.
 std::vector<int> medusaParents(int tokens) {
   struct Guess {
     double chance;
@@ -47,7 +47,7 @@ std::vector<int> randomParents(int tokens, Random random) {
   std::vector<int> parents{-1};
   for (int i = 1; i < tokens; ++i) {
     const int one = random.between(0, i - 1), other = random.between(0, i - 1);
-    parents.push_back(std::min(one, other)); // early tokens have more guesses after them
+    parents.push_back(std::min(one, other)); // early tokens get more guesses after them
   }
   return parents;
 }
@@ -64,7 +64,7 @@ public:
   int steps() const override { return steps_; }
 
 private:
-  /// Down from token 0, to the child whose guess turns out right, until none does.
+  /// Goes down from token 0, always to the child whose guess is right, until none is.
   Accepted accept(int) override {
     int last = 0;
     for (int depth = 0;; ++depth) {

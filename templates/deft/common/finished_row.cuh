@@ -2,15 +2,15 @@
 
 #include "deft/types.cuh"
 
-/// The hook `output`: what becomes of the elements of a row that is finished, in an item that writes the
-/// output, else in the merge.
+/// The hook `output`: it transforms the elements of a finished row. An item that writes the output calls it,
+/// otherwise the merge does.
 namespace deft {
 
 template <class Variant>
 concept HasOutput =
     requires(const typename Variant::Params &params) { Variant::output(params, 0.f, 0, 0, 0, 0, 0); };
 
-/// What the hook knows of a row, whichever its elements.
+/// The hook's data about a row, common to all its elements.
 struct FinishedRow {
   int qPos, head, kvHead;
   int query; ///< caller's index
@@ -19,7 +19,7 @@ struct FinishedRow {
   __device__ __forceinline__ float element(const typename Variant::Params &params, float x, int dim) const {
     return Variant::output(params, x, dim, qPos, head, kvHead, query);
   }
-  /// Four from `dim` on.
+  /// Four elements from `dim` on.
   template <class Variant>
   __device__ __forceinline__ float4 elements(const typename Variant::Params &params, const float4 &x,
                                              int dim) const {
@@ -28,12 +28,12 @@ struct FinishedRow {
   }
 };
 
-/// What a merge asks of the hook: nothing,
+/// The output hook in a merge: either none,
 struct NoOutputHook {
   static constexpr bool kIsThere = false;
 };
 
-/// or each element.
+/// or one call for each element.
 template <class Config, class Variant> class OutputHook {
 public:
   static constexpr bool kIsThere = true;

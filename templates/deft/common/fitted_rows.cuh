@@ -3,16 +3,16 @@
 #include "deft/common/fragment.cuh"
 #include "deft/types.cuh"
 
-/// Queries as factors of products with converted elements, which are f16.
+/// Queries as f16 factors, for products with converted elements.
 ///
-/// bf16 has exponents that f16 has not. The largest of a row is looked for, and where that is too large or
-/// so small that others would lose bits, the row is multiplied by a power of two, and its products by the
-/// inverse. What is then still rounded is 2^-23 of the row's largest element and less.
+/// bf16 has exponents beyond those of f16. If the largest element of a row is too large, or so small that
+/// others would lose bits, the row is multiplied by a power of two, and its products by the inverse. The
+/// rounding that remains is at most 2^-23 of the row's largest element.
 namespace deft {
 
-/// Of a row whose largest element is `largest`.
+/// The factors for a row whose largest element is `largest`.
 struct RowUnit {
-  float factor, inverse; ///< powers of two; 1 where the row fits as it is
+  float factor, inverse; ///< powers of two; 1 if the row fits unchanged
 
   __device__ __forceinline__ explicit RowUnit(float largest) : factor(1.f), inverse(1.f) {
     if (largest >= 0.25f && largest < 32768.f)
@@ -32,12 +32,12 @@ template <class Query> __device__ __forceinline__ unsigned fitPair(unsigned pair
   return ptx::pack2<f16>(x.x * factor, x.y * factor);
 }
 
-/// The products' inverse factors of this thread's two rows. f16 fits as it is.
+/// Inverse factors for the products of this thread's two rows. f16 needs none.
 template <class Query> class FittedRows {
 public:
   static constexpr bool kFits = kIsSame<Query, f16>;
 
-  /// Of the a operands of a warp's rows.
+  /// Fits the a operands of a warp's rows.
   template <int kSteps> __device__ __forceinline__ void fit(unsigned (&query)[kSteps][4]) {
     if constexpr (!kFits) {
       float inverse[2];
@@ -66,7 +66,7 @@ public:
     isAnyOther_ = __any_sync(~0u, inverse[0] != 1.f || inverse[1] != 1.f);
   }
 
-  /// Products as they would be of the rows as they came.
+  /// Restores the products of the original rows.
   template <int kTiles> __device__ __forceinline__ void restore(Fragment<kTiles> &products) const {
     if constexpr (!kFits)
       if (isAnyOther_)
@@ -75,7 +75,7 @@ public:
 
 private:
   float inverse_[2] = {1.f, 1.f};
-  bool isAnyOther_ = false; ///< of the warp's rows
+  bool isAnyOther_ = false; ///< in the warp's rows
 };
 
 } // namespace deft

@@ -7,25 +7,25 @@
 #include "deft/ptx/forget.cuh"
 #include "deft/types.cuh"
 
-/// Scores of the forms that are computed in shorter ways than their hook says (ScoreForm).
+/// Scores of certain forms, computed in fewer steps than their hook describes (ScoreForm).
 namespace deft {
 
-/// The records of a tile's tokens in shared memory, one array a field, so that a warp reads a field of
-/// 16 tokens without conflicts.
+/// The records of a tile's tokens in shared memory: one array per field, so that a warp reads a field of 16
+/// tokens without bank conflicts.
 struct TokenRecords {
-  unsigned *visible; ///< queries of the item that see the token: first | end << 16, nobody beyond the item
+  unsigned *visible; ///< the item's queries that see the token: first | end << 16
   int *position;
   int *depth;
-  int *elements; ///< [array over tokens][token], of variants that have such arrays (token_values.cuh)
+  int *elements; ///< [array over tokens][token], for variants with such arrays (token_values.cuh)
 
-  static constexpr int kBytes = 12; ///< a token's, without these
+  static constexpr int kBytes = 12; ///< for a token, without these
 
   __device__ __forceinline__ TokenRecords(void *base, int tokens)
       : visible(static_cast<unsigned *>(base)), position(static_cast<int *>(base) + tokens),
         depth(static_cast<int *>(base) + 2 * tokens), elements(static_cast<int *>(base) + 3 * tokens) {}
 };
 
-/// Of which form scores are; without a score function they are scaled products.
+/// The form of scores; without a score function they are scaled products.
 template <class Variant, bool kHasScore = Variant::kHasScore> struct FormOf {
   static constexpr bool kIsCapped = false, kHasOneCap = false, kIsSloped = false, kIsKnown = true;
 };
@@ -34,17 +34,17 @@ template <class Variant> struct FormOf<Variant, true> {
                         kIsSloped = Variant::kIsSloped, kIsKnown = kIsCapped || kIsSloped;
 };
 
-/// For a thread's two rows. Columns of a fragment of scores are tokens.
+/// For a thread's two rows. Columns of a fragment are tokens.
 template <class Config, class Variant> class FormedScores {
   using Form = FormOf<Variant>;
 
 public:
-  /// Where scores are products with at most a slope, the scale is folded into the exponent; it cannot be
-  /// where it is not positive, because then the largest product is not the largest score.
+  /// If scores are products with at most a slope, the scale is folded into the exponent. That needs a
+  /// positive scale: otherwise the largest product is not the largest score.
   static constexpr bool kFoldScale =
       Form::kIsKnown && !Form::kIsCapped && !Variant::kSigmoid && Variant::kScale > 0.f;
-  /// Whether scores may be capped when their weights are made (areSmall). Above 128 columns, with a cap for
-  /// each head or with a mask there are too few registers for it.
+  /// Whether scores may be capped while their weights are made (areSmall). With more than 128 columns, a cap
+  /// for each head or a mask, that would need too many registers.
   static constexpr bool kCapsLate = Form::kHasOneCap && Form::kIsCapped && !Form::kIsSloped &&
                                     !Variant::kSigmoid && !Variant::kHasMask && Config::kValueDim <= 128;
 
@@ -60,7 +60,7 @@ public:
         const float rate = form.rate * Variant::kScale;
         capped_[r] = CappedScore(form.cap, rate);
         if constexpr (!kCapsLate)
-          capped_[r].keep([&](float x) { return qPos[r] < -1 ? 0.f : x; }); // no position is, but who knows
+          capped_[r].keep([&](float x) { return qPos[r] < -1 ? 0.f : x; }); // never, but unknown to compilers
         else if (r == 0)
           small_ = SmallScore(form.cap, rate);
         cap_[r] = form.cap;
@@ -75,15 +75,15 @@ public:
       fromOrigin_ = static_cast<float>(origin_[0] - origin_[1]);
   }
 
-  /// From products to capped scores.
+  /// Turns products into capped scores.
   template <int kTiles> __device__ __forceinline__ void cap(Fragment<kTiles> &s) const {
     int largest[2];
     findLargest(s, largest);
     cap(s, largest);
   }
 
-  /// Of which findLargest() tells. Each score comes in a way that it alone decides on, so that no row's bits
-  /// depend on other rows; all of them decide only whether the dearer way must be gone at all.
+  /// `largest` comes from findLargest(). A score alone decides how it is computed, so that a row's bits do
+  /// not depend on other rows. Together they decide only whether the slower way is needed at all.
   template <int kTiles>
   __device__ __forceinline__ void cap(Fragment<kTiles> &s, const int (&largest)[2]) const {
     bool isNear = capped_[0].isNear(__int_as_float(largest[0]));
@@ -91,7 +91,7 @@ public:
       isNear &= capped_[1].isNear(__int_as_float(largest[1]));
     const bool isAnyFar = !__all_sync(~0u, isNear);
     const auto far = [&](float x, int r) { return cappedFar(cap_[capOf(r)], doubleRate_[capOf(r)] * x); };
-    if constexpr (Config::kValueDim > 128) { // the same in fewer registers, and with a branch for each
+    if constexpr (Config::kValueDim > 128) { // the same with fewer registers, but a branch for each score
       s.forEach([&](float &x, int r, int) {
         float value = capped(r).near(x, x * x);
         if (isAnyFar && !capped(r).isNear(x * x))
@@ -108,9 +108,9 @@ public:
     }
   }
 
-  /// As cap(), where caps are late and this way is rarely gone: what it takes of the cap is made anew, so
-  /// that no registers hold it, and all of the warp's scores come in the same way, so that there is less of
-  /// it.
+  /// Like cap(), if caps are late and this function is rarely called. It recomputes the cap's values, so that
+  /// they hold no registers. All scores of the warp are computed in the same way, which makes the code
+  /// shorter.
   template <int kTiles>
   __device__ __forceinline__ void capAnew(Fragment<kTiles> &s, const int (&largest)[2]) const {
     float doubleRate = doubleRate_[0];
@@ -122,21 +122,21 @@ public:
       s.forEach([&](float &x, int, int) { x = cappedFar(cap_[0], doubleRate * x); });
   }
 
-  /// The largest square of products for each of the thread's two rows, or of both where they have one cap.
+  /// The largest square of products for each of the thread's two rows, or for both if they share a cap.
   template <int kTiles>
   __device__ __forceinline__ void findLargest(const Fragment<kTiles> &s, int (&largest)[2]) const {
     largest[0] = largest[1] = 0;
     s.forEach([&](float x, int r, int) { largest[capOf(r)] = largerSquare(largest[capOf(r)], x * x); });
   }
 
-  /// Whether all of the warp's products are small (SmallScore), with `room` for scores. One cap is asked.
+  /// Whether all products of the warp are small (SmallScore), with `room` for scores. Needs a single cap.
   __device__ __forceinline__ bool areSmall(const int (&largest)[2], float room) const {
     return __all_sync(~0u, small_.isSmall(largest[0], room));
   }
   __device__ __forceinline__ const SmallScore &small() const { return small_; }
 
-  /// `first` is the thread's first token. A token's distance to the origin of the thread's first row is made
-  /// a float once, and the difference of the origins is added to it: exact up to 2^24.
+  /// `first` is the thread's first token. A token's distance to the origin of the first row is converted to
+  /// float once, then the difference of the origins is added: exact up to 2^24.
   template <int kTiles>
   __device__ __forceinline__ void addSlopes(const TokenRecords &tokens, int first,
                                             Fragment<kTiles> &s) const {
@@ -151,8 +151,8 @@ public:
     }
   }
 
-  /// For a whole tile whose positions rise by one from `position`, the thread's first. What is to be added to
-  /// all scores of a row comes apart.
+  /// For a whole tile whose positions rise by one from `position`, the thread's first. The term that all
+  /// scores of a row share is returned separately.
   template <int kTiles>
   __device__ __forceinline__ void addRising(int position, Fragment<kTiles> &s, float (&common)[2]) const {
 #pragma unroll
@@ -169,10 +169,10 @@ private:
   __device__ __forceinline__ const CappedScore &capped(int r) const { return capped_[capOf(r)]; }
 
   CappedScore capped_[2];
-  SmallScore small_; ///< of the first row
+  SmallScore small_; ///< for the first row
   float cap_[2], doubleRate_[2], slope_[2];
   int origin_[2];
-  float fromOrigin_; ///< of the first row's origin to the second's
+  float fromOrigin_; ///< the distance from the first row's origin to the second's
 };
 
 } // namespace deft

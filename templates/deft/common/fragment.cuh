@@ -2,16 +2,16 @@
 
 #include "deft/ptx/convert.cuh"
 
-/// What a warp's lanes hold of a product: 16 rows and 8 columns a tile, as mma.sync leaves them and wgmma
-/// leaves those of each of its warps. Of every tile a lane has two rows (`r` is 0 or 1) and two columns of
+/// A warp's fragment of a product: tiles of 16 rows and 8 columns, in the layout of mma.sync, and of
+/// wgmma for each of its warps. In each tile, a lane has two rows (`r` is 0 or 1) and two columns of
 /// each:
 ///
 ///   row    lane / 4 + 8 r           so four neighbouring lanes share their rows,
 ///   column 2 (lane % 4), and the next    and lanes of the same lane % 4 their columns.
 ///
-/// Instructions take the registers themselves (`tile`, deft/ptx); all others say here which of them they
-/// mean. Which rows lanes name for ldmatrix stands where they do: said here, some kernels' machine code would
-/// be another.
+/// Instructions use the registers directly (`tile`, deft/ptx); all other code selects them through this
+/// header. Row addresses for ldmatrix stay with their callers: in this header they would change the machine
+/// code of some kernels.
 namespace deft {
 
 /// The row of a lane's half `r` of a fragment.
@@ -22,7 +22,7 @@ __device__ __forceinline__ int fragmentColumn(int lane) { return lane % 4 * 2; }
 __device__ __forceinline__ int firstLaneOfRow(int row) { return row % 8 * 4; }
 __device__ __forceinline__ bool isFirstOfRow(int lane) { return lane % 4 == 0; }
 
-/// Of what the four lanes of a row have, in all of them.
+/// The sum over the four lanes of a row, in all of them.
 __device__ __forceinline__ float sumOfRow(float x) {
   x += __shfl_xor_sync(~0u, x, 1);
   x += __shfl_xor_sync(~0u, x, 2);
@@ -45,13 +45,13 @@ template <int kTiles> struct Fragment {
     return reinterpret_cast<const Fragment<kCount> &>(tile[first]);
   }
 
-  /// The lane's values of tile n as f(value, r, column after its first one).
+  /// Calls f(value, r, column after its first one) for the lane's values of tile n.
   template <class F> __device__ __forceinline__ void forEachOfTile(int n, F &&f) {
 #pragma unroll
     for (int c = 0; c < 4; ++c)
       f(tile[n][c], c / 2, n * 8 + c % 2);
   }
-  /// All of them, tile by tile.
+  /// The same for all tiles, in order.
   template <class F> __device__ __forceinline__ void forEach(F &&f) {
 #pragma unroll
     for (int n = 0; n < kTiles; ++n)
@@ -65,7 +65,7 @@ template <int kTiles> struct Fragment {
         f(tile[n][c], c / 2, n * 8 + c % 2);
     }
   }
-  /// Those of row half r, as f(value).
+  /// Calls f(value) for the values of row half r.
   template <class F> __device__ __forceinline__ void forEachOfRow(int r, F &&f) {
 #pragma unroll
     for (int n = 0; n < kTiles; ++n) {
@@ -74,7 +74,7 @@ template <int kTiles> struct Fragment {
     }
   }
 
-  /// The larger one of `least` and the lane's values of row half r.
+  /// The maximum of `least` and the lane's values of row half r.
   __device__ __forceinline__ float largest(int r, float least) const {
 #pragma unroll
     for (int n = 0; n < kTiles; ++n)
@@ -99,7 +99,7 @@ private:
   }
 };
 
-/// 16 columns, rounded, as the a operand of a product of that depth.
+/// Rounds 16 columns to the a operand of a product of that depth.
 template <class Element> __device__ __forceinline__ void packOperand(const Fragment<2> &s, unsigned (&a)[4]) {
   a[0] = ptx::pack2<Element>(s.tile[0][0], s.tile[0][1]);
   a[1] = ptx::pack2<Element>(s.tile[0][2], s.tile[0][3]);

@@ -3,14 +3,14 @@
 #include "deft/common/formed_scores.cuh"
 #include "deft/partner_columns.cuh"
 
-/// The hook `key`: K in shared memory becomes what it makes of it, in place, before anybody multiplies it.
+/// The hook `key`: it transforms K in shared memory in place, before any product.
 namespace deft {
 
 template <class Variant>
 concept HasKey =
     requires(const typename Variant::Params &params) { Variant::key(params, 0.f, 0.f, 0.f, 0.f, 0, 0, 0); };
 
-/// Of kTokens tokens, by kThreads threads. Rows says where a column of 8 elements of a token's row lies.
+/// For kTokens tokens, by kThreads threads. Rows gives the place of a column of 8 elements in a token's row.
 template <class Config, class Variant, class Rows, int kThreads, int kTokens> class KeyHook {
   using Query = typename Config::Query;
   using Key = typename Config::Key;
@@ -22,8 +22,8 @@ template <class Config, class Variant, class Rows, int kThreads, int kTokens> cl
   static constexpr int kRowsAtOnce = kThreads / kLanes;
 
 public:
-  /// Of the tokens from `begin` on of a tile `keys`, of which `tokens` tells the positions. Whoever reads
-  /// them then waits for all that make some.
+  /// Transforms the tokens from `begin` on in the tile `keys`; `tokens` has their positions. A reader must
+  /// then wait for all threads that transform keys.
   static __device__ __forceinline__ void apply(const typename Variant::Params &params, char *keys,
                                                const TokenRecords &tokens, int kvHead, int begin) {
     const int column = static_cast<int>(threadIdx.x % kLanes);
@@ -58,13 +58,13 @@ private:
     column.unpack({packed.x, packed.y, packed.z, packed.w});
   }
 
-  /// What the elements of a row have in common.
+  /// The hook's arguments that all elements of a row share.
   struct Site {
     const typename Variant::Params &params;
     float rms;
     int position, kvHead;
 
-    /// A column of the row from `dim` on, whose partners are `half`.
+    /// Makes a column of the row from `dim` on; `half` holds its partners.
     __device__ __forceinline__ uint4 make(const Own &own, const Own &half, int dim) const {
       unsigned words[4];
       makeColumn(own, half, words, [&](float x, float other, float pair, int i) {

@@ -3,21 +3,21 @@
 #include "deft/ptx/convert.cuh"
 #include "deft/types.cuh"
 
-/// A sink is a logit that only the denominator of a row sees. It joins once, where the row is finished: in an
-/// item that writes the output, else in the merge.
+/// A sink is a logit that counts only in a row's denominator. It is added once, when the row is finished: in
+/// an item that writes the output, otherwise in the merge.
 namespace deft {
 
 template <class Variant>
 concept HasSink = requires(const typename Variant::Params &params) { Variant::sink(params, 0, 0); };
 
-/// A row with its sink.
+/// A row after its sink was added.
 struct SunkRow {
-  float share; ///< that its tokens keep of it: the factor of what was an average of them
-  float lse;   ///< of the sink, too
+  float share; ///< the share of the tokens: the factor for their average
+  float lse;   ///< includes the sink
 };
 
-/// As two parts of a row are merged, the second of which is 0 everywhere. A row without tokens has the
-/// logarithm of its sink.
+/// Like a merge of two parts of a row, where all values of the second part are 0. For a row without tokens,
+/// lse is the sink.
 __device__ __forceinline__ SunkRow sunk(float lse, float sink) {
   const float top = fmaxf(lse, sink);
   const float shift = top == -kInfinity ? 0.f : top; // no token, and a sink of -inf
@@ -26,12 +26,12 @@ __device__ __forceinline__ SunkRow sunk(float lse, float sink) {
   return {total > 0.f ? __fdividef(own, total) : 0.f, shift + ptx::log2Fast(total) * kLn2};
 }
 
-/// What a merge asks of sinks: nothing,
+/// Sinks in a merge: either none,
 struct NoSinks {
   static constexpr bool kAreThere = false;
 };
 
-/// or that of each query head.
+/// or one for each query head.
 template <class Config, class Variant> class Sinks {
 public:
   static constexpr bool kAreThere = true;

@@ -2,11 +2,11 @@
 
 #include "deft/common/formed_scores.cuh"
 
-/// Arrays over tokens that a variant's hooks read: of each, the elements of a tile's tokens lie with their
-/// records, where the copies of the tile's keys brought them. Other variants have none, and cost nothing.
+/// Arrays over tokens that a variant's hooks read. The elements for a tile's tokens are stored with their
+/// records; they are copied along with the tile's keys. Other variants have no arrays and no cost.
 namespace deft {
 
-/// How many there are. Configs that say nothing of it have none.
+/// The number of arrays; none by default.
 template <class Config> struct TokenArrays {
   static constexpr int kCount = 0;
 };
@@ -21,16 +21,16 @@ template <class Config> struct TokenBytes {
   static constexpr int kRecord = TokenRecords::kBytes + 4 * TokenArrays<Config>::kCount;
 };
 
-/// Whether V has a factor of each token.
+/// Whether the variant multiplies V by a factor for each token.
 template <class Variant>
 concept HasValueFactor = requires { &Variant::valueFactor; };
 
-/// What hooks get of a token.
+/// The arguments of hooks about a token.
 template <class Config, class Variant, bool kHasElements = (TokenArrays<Config>::kCount > 0)>
 struct TokenFacts {
   int position, depth;
 
-  /// Those of a tile of Config::kTileKv tokens.
+  /// For a token in a tile of Config::kTileKv tokens.
   __device__ __forceinline__ TokenFacts(const TokenRecords &, int, int position, int depth)
       : position(position), depth(depth) {}
 

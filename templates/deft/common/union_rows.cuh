@@ -4,10 +4,10 @@
 #include "deft/common/warp_rows.cuh"
 #include "deft/union_abi.h"
 
-/// Rows that attend to the tokens of unions (abi::Unions), of which each says which queries read it.
+/// Rows that attend to the tokens of unions (abi::Unions). Each token has a bit for each of its readers.
 namespace deft {
 
-/// The same config, of tokens that lie in runs: what rows are of it holds for those of unions, too.
+/// The same config with tokens in runs. Except for visibility, its rows work for unions as well.
 template <class Config> struct OfRuns : Config {
   static constexpr bool kReadsUnions = false;
 };
@@ -27,7 +27,7 @@ public:
                                       const abi::Item &item, int kvHead, int firstRow)
       : Base(args, params, item, kvHead, firstRow), args_(args), queryBegin_(item.queryBegin),
         lane_(threadIdx.x % 32) {
-    // A warp whose rows are all beyond the item sees nothing.
+    // A warp whose rows are all beyond the item sees no token.
     queries_ =
         Base::isReal(firstRow) ? ~0u >> (32 - (Base::queryEnd() - Base::queryLo())) << Base::queryLo() : 0u;
 #pragma unroll
@@ -35,7 +35,7 @@ public:
       query_[r] = 1u << Base::clamped(Base::row(r)) / Config::kRatio;
   }
 
-  /// As Base has it; whom a mask is asked for it keeps to itself.
+  /// Like Base's; it also keeps the rows for the mask, since Base's are private.
   __device__ __forceinline__ void setQueries(const int (&qPos)[2], const int (&query)[2]) {
     if constexpr (Variant::kHasMask) {
 #pragma unroll
@@ -89,12 +89,12 @@ public:
 private:
   const abi::AttendArgs &args_;
   const int queryBegin_, lane_;
-  unsigned queries_;  ///< bits of those of the warp's rows
-  unsigned query_[2]; ///< the bit of each row's
+  unsigned queries_;  ///< the bits of the queries in the warp's rows
+  unsigned query_[2]; ///< the bit of each row's query
   typename Variant::Row hookRow_[2];
 };
 
-/// Of a launch that reads unions.
+/// The unions of a launch that reads unions.
 __device__ __forceinline__ const abi::Unions &unionsOf(const abi::AttendArgs &args) {
   return *reinterpret_cast<const abi::Unions *>(args.selected + 1);
 }

@@ -7,11 +7,11 @@
 #include "deft/common/token_values.cuh"
 #include "deft/ptx/dependent_launch.cuh"
 
-/// What a warp knows of its 16 rows and of the tokens before it, and what follows from both: which
-/// tokens the rows see, and the final scores.
+/// A warp's 16 rows and the tokens in front of it: decides which tokens the rows see, and computes the final
+/// scores.
 namespace deft {
 
-/// Of some tokens, all inclusive.
+/// Bounds of some tokens, all inclusive.
 struct TokenBounds {
   int kvLo, kvHi; ///< position
   int depthLo, depthHi;
@@ -29,20 +29,20 @@ template <class Config, class Variant> class WarpRows {
       "products are of two of a kind");
 
 public:
-  /// Whether hooks want to know of the queries: setQueries or loadQueryFacts is to be called then.
+  /// Whether hooks need data about the queries: then call setQueries or loadQueryFacts.
   static constexpr bool kNeedsRow = Variant::kHasMask || Variant::kHasScore;
-  /// Whether what they say of one differs from query to query: not where there is one cap for all, and no
-  /// more.
+  /// Whether their results depend on the query. A single cap for all queries, and nothing else, does not need
+  /// the query.
   static constexpr bool kNeedsQuery =
       Variant::kHasMask || (Variant::kHasScore && !(Form::kHasOneCap && !Form::kIsSloped));
-  /// Whether they want to know of tokens, positions and depths.
+  /// Whether they need the positions and depths of tokens.
   static constexpr bool kNeedsToken = Variant::kHasMask ||
                                       (Variant::kHasScore && (Form::kIsSloped || !Form::kIsKnown)) ||
                                       HasValueFactor<Variant>;
   static constexpr bool kFoldScale = Forms::kFoldScale;
-  /// From the scores that `score` leaves to base 2.
+  /// The factor from the scores of `score` to base 2.
   static constexpr float kUnit = kFoldScale ? Variant::kScale * kLog2e : kLog2e;
-  /// Whether scoreRising is of use: where scores are products with a slope, and only their differences count.
+  /// Whether to use scoreRising: if scores are products with a slope, and only their differences matter.
   static constexpr bool kRises = kFoldScale && Variant::kHasScore;
   static constexpr bool kCapsLate = Forms::kCapsLate;
 
@@ -59,7 +59,7 @@ public:
       queryOfRow_[r] = clamped(row(r)) / Config::kRatio;
   }
 
-  /// Of this thread's two rows, clamped: q_pos and the caller's index.
+  /// For this thread's two rows, clamped: q_pos and the caller's index.
   __device__ __forceinline__ void setQueries(const int (&qPos)[2], const int (&query)[2]) {
     int head[2];
 #pragma unroll
@@ -82,7 +82,7 @@ public:
     }
   }
 
-  /// Facts of the rows' queries from global memory, where nobody has brought them nearer.
+  /// Loads the facts of the rows' queries from global memory, if shared memory does not have them.
   __device__ __forceinline__ void loadQueryFacts() {
     if constexpr (kNeedsRow) {
       int qPos[2], query[2];
@@ -98,18 +98,18 @@ public:
   /// The item's row in half `r` of this thread's accumulators.
   __device__ __forceinline__ int row(int r) const { return firstRow_ + fragmentRow(lane_, r); }
   __device__ __forceinline__ bool isReal(int row) const { return row < rows_; }
-  /// Rows beyond the item repeat its last one; they are computed and not written.
+  /// Rows beyond the item repeat its last row; they are computed but not written.
   __device__ __forceinline__ int clamped(int row) const { return row < rows_ ? row : rows_ - 1; }
   __device__ __forceinline__ int headOf(int row) const {
     return kvHead_ * Config::kRatio + row % Config::kRatio;
   }
-  /// Of a row whose tokens have the logarithm `lse`.
+  /// The row after its sink; `lse` is that of its tokens.
   __device__ __forceinline__ SunkRow withSink(int row, float lse) const
     requires HasSink<Variant>
   {
     return sunk(lse, Variant::sink(params_, headOf(row), hookHead()));
   }
-  /// Of a row that becomes output.
+  /// The hook's arguments for a row of the output.
   __device__ __forceinline__ FinishedRow finished(int row) const {
     return {args_.queryPos[queryBegin_ + row / Config::kRatio], headOf(row), hookHead(), callerIndex(row)};
   }
@@ -117,8 +117,8 @@ public:
   __device__ __forceinline__ int callerIndex(int row) const {
     return args_.callerIndex[queryBegin_ + row / Config::kRatio];
   }
-  /// Before a row of q is read. Rows that a hook makes are made by the kernel before (queries.cuh), beside
-  /// whose end this one begins; what a run had before that has ended.
+  /// Called before a row of q is read. The previous kernel makes rows that have a hook (queries.cuh), and
+  /// this kernel overlaps its end. All earlier work of the run has finished.
   static __device__ __forceinline__ void awaitQueries() {
     if constexpr (requires { &Variant::query; })
       ptx::awaitKernelBefore();
@@ -128,7 +128,7 @@ public:
            headOf(row) * Config::kKeyDim;
   }
 
-  /// The warp's queries as the a operand of m16k16 steps, straight from global memory.
+  /// The warp's queries as the a operand of m16k16 steps, loaded directly from global memory.
   template <int kSteps> __device__ __forceinline__ void loadQueries(unsigned (&query)[kSteps][4]) const {
     awaitQueries();
 #pragma unroll
@@ -137,26 +137,26 @@ public:
 #pragma unroll
       for (int k = 0; k < kSteps; ++k) {
         query[k][r] = *reinterpret_cast<const unsigned *>(from + k * 16);
-        query[k][r + 2] = k * 16 + 8 < Config::kKeyDim // else the row ends within the step
+        query[k][r + 2] = k * 16 + 8 < Config::kKeyDim // otherwise the row ends within the step
                               ? *reinterpret_cast<const unsigned *>(from + k * 16 + 8)
                               : 0u;
       }
     }
   }
 
-  /// What the rows see of 16 tokens; the same in all lanes.
+  /// Which of 16 tokens the rows see; the same in all lanes.
   __device__ __forceinline__ Visibility visibility(const TokenRecords &tokens, int group) const {
     const int token = group * 16 + lane_ % 16;
     const int first = tokens.visible[token] & 0xffff, end = tokens.visible[token] >> 16;
-    // In this order: in others some kernels spill.
+    // This order avoids spills in some kernels.
     const bool any = __any_sync(~0u, first < queryEnd_ && end > queryLo_);
     const Visibility seen =
         visibility(__all_sync(~0u, first <= queryLo_ && end >= queryEnd_), boundsOf(tokens, token));
     return any ? seen : kHidden;
   }
 
-  /// Of 16 tokens, one for each lane, where masks ask for them. Not to be asked for under a condition: ptxas
-  /// 13.0 makes predicated reductions of that, and some of these by a wrong predicate.
+  /// The bounds of 16 tokens, one per lane, if masks need them. Do not call it conditionally: ptxas 13.0
+  /// would make predicated reductions of it, some with a wrong predicate.
   static __device__ __forceinline__ TokenBounds boundsOf(const TokenRecords &tokens, int token) {
     TokenBounds bounds{};
     if constexpr (Variant::kHasMask) {
@@ -170,7 +170,7 @@ public:
     return bounds;
   }
 
-  /// Of tokens that some row sees by the tree alone, or `all` rows do.
+  /// For tokens that some row sees by the tree's rules, or that `all` rows see.
   __device__ __forceinline__ Visibility visibility(bool all, const TokenBounds &tokens) const {
     if constexpr (Variant::kHasMask) {
       TileBounds bounds = bounds_;
@@ -186,17 +186,17 @@ public:
     return all ? kWhole : kCut;
   }
 
-  /// The warp's queries, relative to the item: [queryLo, queryEnd).
+  /// The warp's queries within the item: [queryLo, queryEnd).
   __device__ __forceinline__ int queryLo() const { return queryLo_; }
   __device__ __forceinline__ int queryEnd() const { return queryEnd_; }
   __device__ __forceinline__ int kvHead() const { return kvHead_; }
 
-  /// From products to final scores, without masks, for kGroups groups of 16 tokens from the one given.
+  /// Turns products into final scores, without masks, for kGroups groups of 16 tokens from `group` on.
   template <int kGroups>
   __device__ __forceinline__ void score(const TokenRecords &tokens, int group,
                                         Fragment<2 * kGroups> &s) const {
     if constexpr (Form::kIsCapped)
-      forms_.cap(s); // knows of the scale
+      forms_.cap(s); // includes the scale
     else if constexpr (!kFoldScale)
       scale(s);
     if constexpr (Form::kIsSloped)
@@ -205,8 +205,8 @@ public:
       callHook(tokens, group, s);
   }
 
-  /// From weights to what V is multiplied by, for groups of 16 tokens from the one given, where tokens have
-  /// factors of their own. What weighs nothing stays so: no one need have written its factor.
+  /// Multiplies weights by the tokens' value factors, if there are any, for groups of 16 tokens from `group`
+  /// on. Weights of 0 stay 0, since their tokens' factors may be undefined.
   template <int kTiles>
   __device__ __forceinline__ void multiplyByFactors(const TokenRecords &tokens, int group,
                                                     Fragment<kTiles> &weights) const {
@@ -220,11 +220,11 @@ public:
     }
   }
 
-  /// What is done about scores as their form says, where kCapsLate.
+  /// Computes scores by their form; for kCapsLate.
   __device__ __forceinline__ const Forms &forms() const { return forms_; }
 
-  /// `score` for a whole tile whose positions rise by one from token to token, where kRises allows it;
-  /// `common` is to be added to all scores of a row.
+  /// `score` for a whole tile whose positions rise by one from token to token, if kRises; `common` must be
+  /// added to all scores of a row.
   template <int kTiles>
   __device__ __forceinline__ void scoreRising(const TokenRecords &tokens, Fragment<kTiles> &s,
                                               float (&common)[2]) const {
@@ -234,11 +234,11 @@ public:
   /// Whether the query of this thread's row half `r` is one of `queries`.
   __device__ __forceinline__ bool isAmong(int r, unsigned queries) const {
     const unsigned first = queries & 0xffff,
-                   count = (queries >> 16) - first; // of nobody: as many as are below 0
+                   count = (queries >> 16) - first; // for no viewers: wraps, so none is below it
     return queryOfRow_[r] - first < count;
   }
 
-  /// -inf for what the rows do not see of a group of 16 tokens.
+  /// Sets the scores of tokens that the rows do not see to -inf, in a group of 16 tokens.
   __device__ __forceinline__ void hide(const TokenRecords &tokens, int group, Fragment<2> &s) const {
     if constexpr (Config::kValueDim != 80) {
 #pragma unroll
@@ -246,7 +246,7 @@ public:
         const Pair pair(tokens, group * 16 + n * 8 + fragmentColumn(lane_));
         s.forEachOfTile(n, [&](float &x, int r, int column) { hide(pair, r, column % 2, x); });
       }
-    } else { // the other order: in the first one ptxas spills with 80 columns, in this one with others
+    } else { // the other order: ptxas spills with 80 columns in the first, with others in this
       const int token = group * 16 + fragmentColumn(lane_);
       const Pair pair[2] = {Pair(tokens, token), Pair(tokens, token + 8)};
 #pragma unroll
@@ -257,14 +257,14 @@ public:
     }
   }
 
-  /// -inf for what the rows do not see of tokens all of which are seen by `viewers` and by nobody else.
+  /// The same for tokens that all have the same `viewers`.
   template <int kTiles> __device__ __forceinline__ void hideAll(unsigned viewers, Fragment<kTiles> &s) const {
     s.forEach([&](float &x, int r, int) { x = isAmong(r, viewers) ? x : -kInfinity; });
   }
 
 private:
-  /// What the records say of a token and the next. All of it is read at once: a load that waits for the
-  /// answer to another question would be a branch for each score.
+  /// The records of a token and the next one, all loaded at once: a load that depends on another check would
+  /// add a branch for each score.
   struct Pair {
     uint2 visible;
     int2 position{}, depth{};
@@ -285,7 +285,7 @@ private:
     }
   };
 
-  /// The score of row half r and the first or second token of a pair.
+  /// Hides the score of row half r and the first or second token of a pair.
   __device__ __forceinline__ void hide(const Pair &pair, int r, int second, float &s) const {
     bool isVisible = isAmong(r, second == 0 ? pair.visible.x : pair.visible.y);
     if constexpr (Variant::kHasMask)

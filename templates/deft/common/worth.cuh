@@ -3,14 +3,14 @@
 #include "deft/common/warp_rows.cuh"
 #include "deft/select/key.cuh"
 
-/// What tokens are worth to a selection, written beside the attention (abi::Selected::worth).
+/// Writes the worth of tokens for a selection, during the attention (abi::Selected::worth).
 namespace deft {
 
-/// Whether a kernel gives it. Configs that say nothing of it do not.
+/// Whether a kernel writes it; not by default.
 template <class Config> constexpr bool kGivesWorth = requires { requires Config::kWorthGroups > 0; };
 
-/// Of a warp's 16 rows: the largest score of the heads of a group for each token that one of them sees. It
-/// works on a copy of the scores, so that results are the same to the last bit.
+/// For a warp's 16 rows: the largest score among the heads of a group, for each token that a row sees. It
+/// uses a copy of the scores, so results do not change by a bit.
 template <class Config, class Variant, bool kGives = kGivesWorth<Config>> class Worth {
   using Rows = WarpRows<Config, Variant>;
 
@@ -27,9 +27,9 @@ public:
     }
   }
 
-  /// Of groups of 16 tokens from `group` on, whose scores are as WarpRows::score leaves them: `common` is
-  /// still to be added to a row's, those that are capped late are products, and of these, where they are
-  /// `cut`, nothing is hidden yet.
+  /// For groups of 16 tokens from `group` on, with scores in the state after WarpRows::score: `common` of the
+  /// row must still be added. Scores that are capped late are still products, and if the tile is `cut`, their
+  /// hidden tokens are not hidden yet.
   template <bool kCapsLate, int kTiles>
   __device__ __forceinline__ void give(const Rows &rows, const TokenRecords &tokens, int group,
                                        Fragment<kTiles> s, const float (&common)[2], bool cut) const {
@@ -51,13 +51,13 @@ public:
 
 private:
   static constexpr float kLowest = -3.402823466e38f;
-  static constexpr int kMembers = Config::kQueryHeads / Config::kWorthGroups; ///< heads of a group
-  /// Rows that stand in as many lanes of a fragment and are of one group.
+  static constexpr int kMembers = Config::kQueryHeads / Config::kWorthGroups; ///< heads in a group
+  /// Rows of a fragment in the same group, in as many lanes.
   static constexpr int kLanes = kMembers % 8 == 0 ? 8 : kMembers % 4 == 0 ? 4 : kMembers % 2 == 0 ? 2 : 1;
   static_assert(kMembers == 1 || kMembers == Config::kRatio, "a group is a KV head's heads, or one");
 
-  /// The maximum over lanes that are `kDistance` rows apart, and over those further on. While there are
-  /// several tiles each of two lanes takes half of them from the other, so that they share what follows.
+  /// The maximum over lanes that are `kDistance` or more rows apart. While there are several tiles, two lanes
+  /// exchange halves of them, so that they share the remaining work.
   template <int kTiles, int kDistance>
   __device__ __forceinline__ void spread(const TokenRecords &tokens, int token, Fragment<kTiles> &s) const {
     if constexpr (kDistance == kLanes) {
@@ -75,7 +75,7 @@ private:
           taken.tile[n][c] = fmaxf(kept, __shfl_xor_sync(~0u, given, 4 * kDistance));
         }
       spread<kHalf, 2 * kDistance>(tokens, token + (takesLast ? kHalf * 8 : 0), taken);
-    } else { // of one tile the first lane writes all, and the others have nothing left
+    } else { // with one tile, the first lane writes it all, the others nothing
       const bool leaves = (lane_ / 4 & kDistance) != 0;
       s.forEach([&](float &x, int, int) {
         x = fmaxf(x, __shfl_xor_sync(~0u, x, 4 * kDistance));
@@ -93,13 +93,13 @@ private:
       unsigned *to = worth_[r] + tokens.position[token + column];
       if constexpr (kMembers == kLanes)
         *to = select::keyOf(x);
-      else // the group has rows elsewhere, too
+      else // other warps have rows of the group as well
         atomicMax(to, select::keyOf(x));
     });
   }
 
   const int lane_;
-  unsigned *worth_[2]; ///< of the thread's rows, by position; null: the row is none
+  unsigned *worth_[2]; ///< the rows' arrays by position; null: not a real row
 };
 
 template <class Config, class Variant> class Worth<Config, Variant, false> {

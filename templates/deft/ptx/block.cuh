@@ -1,6 +1,6 @@
 #pragma once
 
-/// What a block has and what it knows of its launch.
+/// A block's shared memory and registers, and the launch's size.
 namespace deft::ptx {
 
 /// The launch's dynamic shared memory, at an address that is a multiple of kAlignment.
@@ -9,19 +9,19 @@ template <int kAlignment> __device__ __forceinline__ char *dynamicShared() {
   return memory;
 }
 
-/// As the instructions that read and write shared memory name it.
+/// The address as instructions for shared memory need it.
 __device__ __forceinline__ unsigned sharedAddress(const void *pointer) {
   return static_cast<unsigned>(__cvta_generic_to_shared(pointer));
 }
 
-/// The launch's blocks, read where this stands: sooner, what comes before would wait for it.
+/// The number of blocks of the launch, read at the point of the call: if hoisted, earlier code waits for it.
 __device__ __forceinline__ int blocksReadHere() {
   int blocks;
   asm volatile("mov.u32 %0, %%nctaid.x;" : "=r"(blocks));
   return blocks;
 }
 
-/// A warpgroup's registers a thread from here on (sm_90): fewer, or more of those that others have given.
+/// Changes the warpgroup's registers per thread (sm_90): to fewer, or to more that others have released.
 template <int kRegisters> __device__ __forceinline__ void keepRegisters() {
   asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kRegisters));
 }

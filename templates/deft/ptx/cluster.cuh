@@ -1,6 +1,6 @@
 #pragma once
 
-/// Blocks of a cluster (sm_90 and later), which may read each other's shared memory.
+/// Blocks of a cluster (sm_90 and later), which can read each other's shared memory.
 namespace deft::ptx {
 
 __device__ __forceinline__ int clusterRank() {
@@ -9,14 +9,14 @@ __device__ __forceinline__ int clusterRank() {
   return rank;
 }
 
-/// Until all threads of the cluster have come; what they have written before is seen after.
+/// Waits for all threads of the cluster; earlier writes are visible afterwards.
 __device__ __forceinline__ void syncCluster() {
   asm volatile("barrier.cluster.arrive.release.aligned;\n"
                "barrier.cluster.wait.acquire.aligned;" ::
                    : "memory");
 }
 
-/// The word at the same place of another block's shared memory.
+/// The word at the same place in another block's shared memory.
 __device__ __forceinline__ int readOfBlock(const int *mine, int rank) {
   const unsigned address = static_cast<unsigned>(__cvta_generic_to_shared(mine));
   unsigned theirs;

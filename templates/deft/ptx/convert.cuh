@@ -26,7 +26,7 @@ __device__ __forceinline__ unsigned packResult(bool isPartial, float low, float 
   return isPartial ? pack2<Partial<Config>>(low, high) : pack2<typename Config::Output>(low, high);
 }
 
-/// The other way, which is exact.
+/// The inverse conversion, which is exact.
 template <class Element> __device__ __forceinline__ float2 unpack2(unsigned packed);
 
 template <> __device__ __forceinline__ float2 unpack2<f16>(unsigned packed) {

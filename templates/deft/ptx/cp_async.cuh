@@ -1,6 +1,6 @@
 #pragma once
 
-/// cp.async (sm_80): copies that pass from global to shared memory without registers.
+/// cp.async (sm_80): copies from global to shared memory without registers.
 namespace deft::ptx {
 
 __device__ __forceinline__ void cpAsync16(unsigned shared, const void *global) {

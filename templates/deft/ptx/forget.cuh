@@ -1,10 +1,10 @@
 #pragma once
 
-/// No instruction at all: the compiler forgets what it knows of a value, so that it can neither fold it into
-/// others, nor hold what follows from it, nor take it for the whole warp's.
+/// Emits no instruction. The compiler forgets its knowledge about a value: it cannot fold it into others,
+/// keep values that depend on it, or treat it as uniform in the warp.
 namespace deft::ptx {
 
-/// And the value is there from here on.
+/// In addition, the value is computed at this point.
 __device__ __forceinline__ void forgetHere(float &x) { asm volatile("" : "+f"(x)); }
 __device__ __forceinline__ void forgetHere(int &x) { asm volatile("" : "+r"(x)); }
 

@@ -2,17 +2,17 @@
 
 #include "deft/types.cuh"
 
-/// 8-bit floats as f16, which has every number of both kinds: the conversion is exact.
+/// Conversion of 8-bit floats to f16, which represents every value of both types exactly.
 namespace deft::ptx {
 
-/// Four elements of a register, the first in its low byte, as two registers of two.
+/// Converts a register of four elements, the first in its low byte, into two registers of two.
 template <class Element> __device__ __forceinline__ void toHalves(unsigned four, unsigned (&halves)[2]);
 
-/// Bytes 0 and 1, or 2 and 3, each in the upper half of 16 bits.
+/// Moves bytes 0 and 1, or 2 and 3, each into the upper half of 16 bits.
 __device__ __forceinline__ unsigned raiseLow(unsigned four) { return __byte_perm(four, 0, 0x1404); }
 __device__ __forceinline__ unsigned raiseHigh(unsigned four) { return __byte_perm(four, 0, 0x3424); }
 
-/// The upper byte of an f16 is an e5m2.
+/// An e5m2 is the upper byte of an f16.
 template <> __device__ __forceinline__ void toHalves<e5m2>(unsigned four, unsigned (&halves)[2]) {
   halves[0] = raiseLow(four);
   halves[1] = raiseHigh(four);
@@ -33,8 +33,8 @@ template <> __device__ __forceinline__ void toHalves<e4m3>(unsigned four, unsign
 
 #else
 
-/// Before sm_89 by its bits: an e4m3 one place lower is an f16 with 8 taken from the exponent. Its NaN
-/// becomes 480, the number that these bits would mean.
+/// Before sm_89, by bit operations: an e4m3, shifted right by one, is an f16 whose exponent is too small by
+/// 8. Its NaN becomes 480, the value that these bits would represent.
 __device__ __forceinline__ unsigned fromRaised(unsigned raised) {
   const unsigned shifted = (raised >> 1 & 0x3f803f80u) | (raised & 0x80008000u);
   unsigned r;
@@ -49,8 +49,8 @@ template <> __device__ __forceinline__ void toHalves<e4m3>(unsigned four, unsign
 
 #endif
 
-/// Four bytes of a transposed load, by which a lane has two neighbouring columns of two rows, as pairs of
-/// f16: the first column of both rows, and the second.
+/// After a transposed load, a lane's four bytes are two neighbouring columns of two rows. Converts them to
+/// pairs of f16: the first column of both rows, and the second column.
 template <class Element> __device__ __forceinline__ void toColumns(unsigned four, unsigned (&halves)[2]) {
   toHalves<Element>(__byte_perm(four, 0, 0x3120), halves);
 }

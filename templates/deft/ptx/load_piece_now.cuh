@@ -1,6 +1,6 @@
 #pragma once
 
-/// Loads that no compiler moves past a store or another of them (ptxas may; see its notes in
+/// Loads that no compiler moves past stores or each other (ptxas may; see the notes about it in
 /// docs/kernels.md).
 namespace deft::ptx {
 

@@ -7,7 +7,7 @@ __device__ __forceinline__ void mbarrierInit(unsigned barrier, int arrivals) {
   asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals) : "memory");
 }
 
-/// Makes the initialisation visible to the asynchronous proxy; before the block's first barrier.
+/// Makes the initialisation visible to the asynchronous proxy; call it before the block's first barrier.
 __device__ __forceinline__ void mbarrierInitFence() {
   asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
 }
@@ -16,7 +16,7 @@ __device__ __forceinline__ void mbarrierArrive(unsigned barrier, int arrivals = 
   asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(arrivals) : "memory");
 }
 
-/// Without a branch, so that it can stand among products.
+/// Without a branch, so that it can be placed between products.
 __device__ __forceinline__ void mbarrierArriveIf(bool condition, unsigned barrier, int arrivals) {
   asm volatile("{\n.reg .pred p;\nsetp.ne.s32 p, %2, 0;\n"
                "@p mbarrier.arrive.shared::cta.b64 _, [%0], %1;\n}" ::"r"(barrier),
@@ -24,7 +24,7 @@ __device__ __forceinline__ void mbarrierArriveIf(bool condition, unsigned barrie
                : "memory");
 }
 
-/// One of the barrier's arrivals, made when the thread's cp.async copies so far have landed.
+/// One arrival on the barrier, made when the thread's cp.async copies so far have landed.
 __device__ __forceinline__ void mbarrierArriveAfterCopies(unsigned barrier) {
   asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(barrier) : "memory");
 }
@@ -38,7 +38,7 @@ __device__ __forceinline__ void mbarrierWait(unsigned barrier, unsigned parity) 
                : "memory");
 }
 
-/// Whether the phase is complete, without waiting for it; what was written before is visible then.
+/// Whether the phase is complete, without waiting. If it is, earlier writes are visible.
 __device__ __forceinline__ bool mbarrierIsComplete(unsigned barrier, unsigned parity) {
   int isComplete;
   asm volatile("{\n.reg .pred p;\nmbarrier.test_wait.parity.shared::cta.b64 p, [%1], %2;\n"

@@ -2,7 +2,7 @@
 
 namespace deft::ptx {
 
-/// Brings the line at an address of global memory as far as L2.
+/// Prefetches the line at an address of global memory to L2.
 __device__ __forceinline__ void prefetch(const void *line) {
   asm volatile("prefetch.global.L2 [%0];" ::"l"(line));
 }

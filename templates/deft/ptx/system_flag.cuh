@@ -1,21 +1,21 @@
 #pragma once
 
-/// Flags in memory that several GPUs and the host see.
+/// Flags in memory that is shared by several GPUs and the host.
 namespace deft::ptx {
 
-/// All that the thread has written, or has seen written, is there for whoever sees the value.
+/// A reader of the value also sees all earlier writes of the thread, and all writes that it had observed.
 __device__ __forceinline__ void storeReleaseSystem(unsigned long long *to, unsigned long long value) {
   asm volatile("st.release.sys.global.u64 [%0], %1;" ::"l"(to), "l"(value) : "memory");
 }
 
-/// Who sees a value sees what was written before it.
+/// A reader of a value also sees the writes before it.
 __device__ __forceinline__ unsigned long long loadAcquireSystem(const unsigned long long *from) {
   unsigned long long value;
   asm volatile("ld.acquire.sys.global.u64 %0, [%1];" : "=l"(value) : "l"(from) : "memory");
   return value;
 }
 
-/// Orders what the thread has written, or has seen written, before what it writes from now on, for all.
+/// For all observers, orders the thread's earlier writes, and those it observed, before its later ones.
 __device__ __forceinline__ void fenceSystem() { asm volatile("fence.acq_rel.sys;" ::: "memory"); }
 
 /// A clock of the device.

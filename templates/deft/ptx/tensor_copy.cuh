@@ -2,7 +2,7 @@
 
 #include "deft/abi.h"
 
-/// Bulk tensor copies (sm_90): one thread asks for a box of a tensor, the copy engine brings it into shared
+/// Bulk tensor copies (sm_90): one thread requests a box of a tensor. The copy engine copies it into shared
 /// memory, swizzled, and counts the bytes on an mbarrier.
 namespace deft::ptx {
 
@@ -11,15 +11,15 @@ __device__ __forceinline__ void mbarrierExpectBytes(unsigned barrier, int bytes)
                : "memory");
 }
 
-/// True in one lane of a whole warp. What the assembler knows to be one lane's needs no loop over lanes, as
-/// it makes of a copy in any other branch: copies' operands are uniform registers.
+/// True in one lane of a full warp. In other branches the assembler emits a loop over lanes for a copy, since
+/// its operands are uniform registers; after elect it knows that there is a single lane.
 __device__ __forceinline__ bool electOne() {
   unsigned elected;
   asm volatile("{\n.reg .pred p;\nelect.sync _|p, 0xffffffff;\nselp.u32 %0, 1, 0, p;\n}" : "=r"(elected));
   return elected != 0;
 }
 
-/// The engine's first copy by the map then need not wait for it.
+/// Prefetches the map, so that the first copy need not wait for it.
 __device__ __forceinline__ void prefetch(const abi::TensorMap &map) {
   asm volatile("prefetch.tensormap [%0];" ::"l"(&map) : "memory");
 }

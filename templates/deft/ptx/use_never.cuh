@@ -1,10 +1,10 @@
 #pragma once
 
-/// A use of registers that never comes.
+/// A use of registers that never executes.
 namespace deft::ptx {
 
-/// Would store all of `words` if the shared address were one that no shared memory has: to ptxas the
-/// registers are in use up to here.
+/// Stores `words` if the shared address has an impossible value. So ptxas must assume that the registers are
+/// in use up to here.
 __device__ __forceinline__ void useNever(const unsigned (&words)[4][4], unsigned shared) {
   asm volatile("{\n.reg .pred p;\nsetp.ne.u32 p, %16, 0xffffffff;\n@p bra used_%=;\n"
                "st.shared.v4.b32 [%16], {%0, %1, %2, %3};\n"
@@ -17,7 +17,7 @@ __device__ __forceinline__ void useNever(const unsigned (&words)[4][4], unsigned
                "r"(shared));
 }
 
-/// The same of fewer.
+/// The same for fewer registers.
 __device__ __forceinline__ void useNever(const unsigned (&words)[4], unsigned shared) {
   asm volatile("{\n.reg .pred p;\nsetp.eq.u32 p, %4, 0xffffffff;\n"
                "@p st.shared.v4.b32 [%4], {%0, %1, %2, %3};\n}" ::"r"(words[0]),

@@ -2,13 +2,13 @@
 
 #include "deft/types.cuh"
 
-/// wgmma (sm_90a): a warpgroup's c += a * b with a in registers or shared memory, b in shared memory, float32
-/// sums. The accumulator of a warp is that of mma.sync: rows 16 * warp + lane / 4 (+ 8), columns
-/// 8 n + 2 (lane % 4) (+ 1).
+/// wgmma (sm_90a): a warpgroup computes c += a * b with a in registers or shared memory, b in shared memory
+/// and float32 sums. A warp's accumulator has the layout of mma.sync: rows 16 * warp + lane / 4 (+ 8),
+/// columns 8 n + 2 (lane % 4) (+ 1).
 namespace deft::ptx {
 
-/// A matrix in shared memory, rows of 128 bytes swizzled in groups of eight (1024 bytes).
-/// `leading` steps between blocks of 64 columns where the matrix is read transposed.
+/// The descriptor of a matrix in shared memory, with rows of 128 bytes swizzled in groups of eight (1024
+/// bytes). `leading`: the distance between blocks of 64 columns if the matrix is read transposed.
 __device__ __forceinline__ unsigned long long wgmmaDescriptor(unsigned shared, unsigned leading) {
   return static_cast<unsigned long long>((shared & 0x3ffff) >> 4) |
          static_cast<unsigned long long>(leading >> 4) << 16 |
@@ -23,20 +23,20 @@ template <int kPending> __device__ __forceinline__ void wgmmaWait() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(kPending) : "memory");
 }
 
-/// Pins accumulators to this point: the compiler does not know that wgmma writes them until wgmmaWait,
-/// and might move or spill them in between. After every wait, before the first use.
+/// Pins accumulators to this point. The compiler does not know that wgmma writes them until wgmmaWait; it
+/// might move or spill them earlier. Call it after every wait, before the first use.
 template <int kTiles> __device__ __forceinline__ void wgmmaPin(float (&c)[kTiles][4]) {
 #pragma unroll
   for (int n = 0; n < kTiles; ++n)
     asm volatile("" : "+f"(c[n][0]), "+f"(c[n][1]), "+f"(c[n][2]), "+f"(c[n][3])::"memory");
 }
 
-/// One k-step of 16 with kN columns. `kTransposed`: b lies with its columns contiguous (V).
-/// `accumulate` false starts from zero.
+/// One k-step of 16 with kN columns. `kTransposed`: the columns of b are contiguous (V). `accumulate`: false
+/// starts from zero.
 template <class Element, int kN> struct Wgmma;
 
-// An asm statement names each of its registers, so every width is spelled out; the element types differ in
-// a word of the instruction only.
+// An asm statement names each of its registers, so every width is spelled out. The element types differ only
+// in a word of the instruction.
 // clang-format off
 #define DEFT_ROW(c, n) "+f"(c[n][0]), "+f"(c[n][1]), "+f"(c[n][2]), "+f"(c[n][3])
 #define DEFT_ROWS2(c, n) DEFT_ROW(c, n), DEFT_ROW(c, n + 1)

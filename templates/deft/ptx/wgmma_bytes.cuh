@@ -2,15 +2,15 @@
 
 #include "deft/types.cuh"
 
-/// wgmma of e4m3 (sm_90a): a warpgroup's c += a * b, 32 deep, a in registers. b lies in shared memory with
-/// its depth along rows, as wgmmaDescriptor says; of 8 bits there is no other way. The accumulator is that of
-/// wgmma.cuh. Of a, a lane has bytes 4 (lane % 4) to 4 (lane % 4) + 3 of rows lane / 4 and lane / 4 + 8 in
-/// its first two registers, and those 16 further on in the others.
+/// wgmma of e4m3 (sm_90a): a warpgroup computes c += a * b, 32 deep, with a in registers. b is in shared
+/// memory with its depth along rows (see wgmmaDescriptor); 8 bits allow no other layout. The accumulator is
+/// that of wgmma.cuh. A lane has bytes 4 (lane % 4) to 4 (lane % 4) + 3 of rows lane / 4 and lane / 4 + 8 of
+/// a in its first two registers, and the bytes 16 further on in the other two.
 ///
-/// The matrix units add with fewer bits than float32 has, so sums over many steps are to be added elsewhere.
+/// The tensor cores add with fewer bits than float32, so sums over many steps must be added elsewhere.
 namespace deft::ptx {
 
-/// Four numbers of magnitudes up to 448, to nearest even, the first in the low byte.
+/// Packs four numbers of magnitudes up to 448, rounded to nearest even, the first in the low byte.
 __device__ __forceinline__ unsigned packE4m3(float a, float b, float c, float d) {
   unsigned r;
   asm("{\n"
@@ -24,19 +24,19 @@ __device__ __forceinline__ unsigned packE4m3(float a, float b, float c, float d)
   return r;
 }
 
-/// Of the pairs of bytes in two registers the first ones, or the second ones.
+/// The first or the second bytes of the pairs in two registers.
 __device__ __forceinline__ unsigned bytesOfPairs(unsigned low, unsigned high, bool areSecond) {
   return __byte_perm(low, high, areSecond ? 0x7531 : 0x6420);
 }
 
-/// 8 bytes of shared memory.
+/// Loads 8 bytes of shared memory.
 __device__ __forceinline__ uint2 loadShared8(unsigned shared) {
   uint2 r;
   asm volatile("ld.shared.v2.b32 {%0, %1}, [%2];" : "=r"(r.x), "=r"(r.y) : "r"(shared) : "memory");
   return r;
 }
 
-/// One step with kN columns. `accumulate` false starts from zero.
+/// One step with kN columns. `accumulate`: false starts from zero.
 template <int kN> struct WgmmaBytes;
 
 // clang-format off

@@ -1,13 +1,13 @@
 #pragma once
 
-/// The blocks that choose a list together, where it is one: on every GPU.
+/// The blocks that choose a list together, if it is a single block: on every GPU.
 namespace deft::select {
 
 struct BlockAlone {
   static constexpr int kBlocks = 1;
   static __device__ __forceinline__ int rank() { return 0; }
   static __device__ __forceinline__ void sync() { __syncthreads(); }
-  /// What another block has at the same place of its shared memory.
+  /// The value at the same place in another block's shared memory.
   static __device__ __forceinline__ int read(const int *mine, int) { return *mine; }
 };
 

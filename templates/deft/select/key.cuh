@@ -4,8 +4,8 @@
 
 namespace deft::select {
 
-/// What a score is worth, as an unsigned number that has its order: -0 as 0, NaN as the lowest finite number,
-/// and -inf, which a weight of 0 follows from, as hidden.
+/// A score's rank as an unsigned number in the same order. -0 counts as 0, NaN as the lowest finite number,
+/// and -inf, which has a weight of 0, as hidden.
 __device__ __forceinline__ unsigned keyOf(float score) {
   constexpr unsigned kOfLowest = 0x00800000u, kOfMinusInfinity = 0x007fffffu;
   const unsigned bits = __float_as_uint(score + 0.f);

@@ -4,8 +4,8 @@
 
 namespace deft::select {
 
-/// A query's path: where the token at a position lies. Whoever asks for positions that rise finds most of
-/// them in the stretch of the one before.
+/// A query's path: finds the place of the token at a position. With rising positions, most lookups stay in
+/// the stretch of the previous one.
 template <class Config> class PathPlaces {
 public:
   __device__ __forceinline__ PathPlaces(const abi::Selected &selected, int query)
@@ -15,12 +15,12 @@ public:
       at_ = stretches_[0];
   }
 
-  /// Past the last position.
+  /// The position after the last one.
   __device__ __forceinline__ int length() const {
     return count_ > 0 ? stretches_[count_ - 1].position + stretches_[count_ - 1].tokens : 0;
   }
 
-  /// Of a token of the path, as Selected::places has it.
+  /// The place of a token of the path, in the form of Selected::places.
   __device__ __forceinline__ int placeOf(int position) {
     seek(position);
     const int location = at_.location + (position - at_.position);
@@ -41,7 +41,7 @@ private:
   __device__ __forceinline__ void seek(int position) {
     if (position - at_.position < at_.tokens)
       return;
-    int low = 0, high = count_ - 1; // the last one that begins at the position or before
+    int low = 0, high = count_ - 1; // the last stretch that begins at or before the position
     while (low < high) {
       const int middle = (low + high + 1) / 2;
       if (stretches_[middle].position <= position)

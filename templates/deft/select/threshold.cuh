@@ -4,29 +4,29 @@
 
 namespace deft::select {
 
-/// Which keys are in a list: those above `key`, and the first `equal` ones at it; `count` in all.
+/// The keys of a list: all above `key`, and the first `equal` ones that equal it; `count` in all.
 struct Chosen {
   unsigned key;
   int equal, count;
 };
 
-/// Finds the key that as many are above as the budget allows, 11 bits at a time from the top: a histogram of
-/// these bits of the keys that agree with what is known, and in it the bin where the budget ends. Done as
-/// soon as a bin is in as a whole; of scores that differ that is mostly so after two.
+/// Finds the key with as many larger keys as the budget allows, 11 bits at a time from the top. Each pass
+/// makes a histogram of these bits, for keys that match the bits found so far, and finds the bin where the
+/// budget ends. It stops when a whole bin fits; with distinct scores that mostly takes two passes.
 template <class Config> class Threshold {
   using Peers = typename Config::Peers;
   static constexpr int kBits = 11, kBins = 1 << kBits, kPasses = 3;
-  static constexpr int kEach = kBins / Config::kThreads; ///< bins of a thread
+  static constexpr int kEach = kBins / Config::kThreads; ///< bins for each thread
   static_assert(kBins % Config::kThreads == 0);
 
 public:
-  /// To be called, and all threads of the block to wait, before find().
+  /// Call it, then let all threads of the block wait, before find().
   __device__ __forceinline__ void clear() {
     for (int i = threadIdx.x; i < kPasses * kBins; i += Config::kThreads)
       bins_[i / kBins][i % kBins] = 0;
   }
 
-  /// `key(i)` is the block's key i of `count`. The same in all threads of all blocks.
+  /// `key(i)`: key i of the block's `count`. The result is the same in all threads of all blocks.
   template <class Key> __device__ __forceinline__ Chosen find(int budget, int count, Key &&key) {
     unsigned known = 0;
     int left = budget;
@@ -48,19 +48,19 @@ public:
       left = leftInBin_;
       if (inBin_ == left || pass == kPasses - 1) {
         const unsigned least = known << shift;
-        if (inBin_ == left) // a whole bin: all from its least key on, and the hidden one is in none
+        if (inBin_ == left) // a whole bin: takes all from its least key on; hidden keys are in no bin
           return {least > 0 ? least - 1 : abi::kHiddenKey, 0, budget};
         return {known, left, budget};
       }
     }
-    return {}; // the last pass has returned
+    return {}; // unreachable: the last pass returns
   }
 
 private:
-  /// The bin that the last of `left` keys from the top lies in; returns how many keys there are.
+  /// Finds the bin of the last of `left` keys from the top; returns the total number of keys.
   __device__ __forceinline__ int findBin(const int *bins, int left) {
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-    const int top = kBins - 1 - kEach * static_cast<int>(threadIdx.x); // of the thread's bins
+    const int top = kBins - 1 - kEach * static_cast<int>(threadIdx.x); // the highest of the thread's bins
     int mine[kEach], sum = 0;
 #pragma unroll
     for (int i = 0; i < kEach; ++i) {

@@ -18,12 +18,12 @@
 #include "deft/sm80/softmax.cuh"
 #include "deft/sm80/token_slot.cuh"
 
-/// Attention of the rows of an item over its runs, by mma.sync and a ring of KV tiles that cp.async
-/// fills. A block works on a unit, an item for one KV head; its warps split the rows by 16 and, where
-/// there are more warps than that, the tokens of a tile.
+/// Attention of an item's rows to its runs, by mma.sync and a ring of KV tiles that cp.async fills. A block
+/// works on one unit, an item for one KV head. Its warps divide the rows by 16. With more warps than that,
+/// they also divide the tokens of a tile.
 ///
-/// One step of the ring: wait for tile t, start the copies of tile t + stages - 1 with the token records
-/// made in the step before, start making the records of tile t + stages, compute tile t.
+/// One step of the ring: wait for tile t; start the copies of tile t + stages - 1, whose token records the
+/// previous step wrote; start the records of tile t + stages; compute tile t.
 namespace deft::sm80 {
 
 template <class Config, class Variant> class Attend {
@@ -41,18 +41,18 @@ template <class Config, class Variant> class Attend {
   static constexpr int kThreads = 32 * Config::kWarps;
   static constexpr int kRowWarps = Config::kTileQ / 16;
   static constexpr int kTokenWarps = Config::kWarps / kRowWarps;
-  static constexpr int kGroups = Config::kTileKv / 16 / kTokenWarps; ///< of 16 tokens, for each warp
+  static constexpr int kGroups = Config::kTileKv / 16 / kTokenWarps; ///< groups of 16 tokens for each warp
   static constexpr int kSteps = (Config::kKeyDim + 15) / 16;         ///< k-steps of q.k
   static constexpr int kUnitsOfHead = UnitsOf<Config>::kOfHead;      ///< KV head
   static constexpr int kUnitsOfItem = Config::kKvHeads * kUnitsOfHead;
   static constexpr int kColumnTiles = Config::kValueDim / 8;  ///< of p.v, each of 8 columns
-  static constexpr int kColumnPairs = Config::kValueDim / 16; ///< of these
-  /// The last step has 8 dims only: the other half of its operands is 0, whatever lies behind a row.
+  static constexpr int kColumnPairs = Config::kValueDim / 16; ///< pairs of these
+  /// The last step has only 8 dims: the other half of its operands is 0, whatever follows the row.
   static constexpr bool kHasTail = Config::kKeyDim % 16 != 0;
 
-  static constexpr int kColumnElements = 16 / static_cast<int>(sizeof(Query)); ///< of the 16 bytes of a copy
+  static constexpr int kColumnElements = 16 / static_cast<int>(sizeof(Query)); ///< in the 16 bytes of a copy
   static constexpr bool kConverts = kIsConverted<Key>; ///< keys and values, from 8 bits to f16
-  /// A sigmoid's weights may be small beside 1, with bits down to 2^-24 as f16; factors of V may be large.
+  /// A sigmoid's weights may be far below 1, where f16 has bits down to 2^-24; factors of V may be large.
   static constexpr float kWeightUnit =
       Variant::kSigmoid && kConverts && !HasValueFactor<Variant> ? 32768.f : 1.f;
 
@@ -80,16 +80,16 @@ public:
       Attend attend(args, params, shared, item, unit % kUnitsOfItem);
       attend.walk();
       attend.join();
-      // The ring is written again. After the last unit, too: asking which is the last costs a register that
+      // The next unit overwrites the ring. The last one waits as well: a check for it needs a register that
       // head dim 192 does not have on sm_100.
       __syncthreads();
     }
-    // Without a unit, too: who comes next counts on their maker's end.
+    // Blocks without a unit wait as well: later kernels rely on the end of the queries' maker.
     WarpRows<Config, Variant>::awaitQueries();
   }
 
 private:
-  /// The item, of whose tokens a list may have fewer.
+  /// The item, with fewer tokens if its list is shorter.
   static __device__ __forceinline__ decltype(auto) itemFor(const abi::Item &item, const abi::AttendArgs &args,
                                                            int unit) {
     if constexpr (kIsSparse<Config>)
@@ -148,7 +148,7 @@ private:
   __device__ __forceinline__ unsigned keysOf(int tile) const {
     return base_ + tile % Config::kStages * Layout::kKeyTileBytes;
   }
-  /// From a tile's keys to its values: a constant, where their rows are alike.
+  /// The distance from a tile's keys to its values: a constant if both have the same rows.
   static __device__ __forceinline__ unsigned valueShift(int tile) {
     return Layout::kValueOffset + tile % Config::kStages * (Layout::kValueTileBytes - Layout::kKeyTileBytes);
   }
@@ -157,7 +157,7 @@ private:
     slot.place[threadIdx.x] =
         make_uint2(cursor.place(args_.kCache, kvHead_), cursor.place(args_.vCache, kvHead_));
     cursor.record(slot.records, threadIdx.x);
-    if constexpr (TokenArrays<Config>::kCount > 0) { // of the group of copies that is committed next
+    if constexpr (TokenArrays<Config>::kCount > 0) { // in the group of copies that is committed next
       const unsigned elements = ptx::sharedAddress(slot.records.elements + threadIdx.x);
       Variant::forEachElement(rows_.params(), cursor.slot(), kvHead_, [&](int i, const void *element) {
         ptx::cpAsync4(elements + i * Config::kTileKv * 4, element);
@@ -173,8 +173,8 @@ private:
     constexpr int kColumns = kKeyColumns > kValueColumns ? kKeyColumns : kValueColumns;
     constexpr int kPieces = Config::kTileKv * kColumns;
     constexpr int kEach = (kPieces + kThreads - 1) / kThreads;
-    // The addresses of all at once are more than sm_100 has registers for, where many columns are
-    // accumulated.
+    // With many accumulated columns, the addresses of all copies at once would need more registers than
+    // sm_100 has.
     constexpr int kAtOnce = Config::kKeyDim > 128 ? (kEach + 1) / 2 : kEach;
 #pragma unroll kAtOnce
     for (int i = 0; i < kEach; ++i) {
@@ -224,7 +224,7 @@ private:
     }
     if constexpr (Layout::kQueryInRegisters)
       loadQueries();
-    rows_.loadQueryFacts(); // while the copies are on their way
+    rows_.loadQueryFacts(); // overlaps the copies
     const Worth<Config, Variant> worth(args_, rows_);
 
     for (int tile = 0; tile < tiles; ++tile) {
@@ -295,7 +295,7 @@ private:
       }
   }
 
-  /// s += q . k for 16 tokens: two n8 tiles from one ldmatrix a k-step.
+  /// s += q . k for 16 tokens: one ldmatrix per k-step gives two n8 tiles.
   __device__ __forceinline__ void multiplyKeys(unsigned keys, int group, Fragment<2> &s) const {
     if constexpr (kConverts) {
       multiplyBytes(keys, group, s);
@@ -315,7 +315,7 @@ private:
     }
   }
 
-  /// s += q . k of 8-bit keys: two k-steps from one ldmatrix.
+  /// s += q . k for 8-bit keys: one ldmatrix gives two k-steps.
   __device__ __forceinline__ void multiplyBytes(unsigned keys, int group, Fragment<2> &s) const {
 #pragma unroll
     for (int k = 0; k < kSteps; k += 2) {
@@ -355,7 +355,7 @@ private:
     }
   }
 
-  /// p . v of 8-bit values: sums of even columns, and of odd ones.
+  /// p . v for 8-bit values: separate sums of even and of odd columns.
   __device__ __forceinline__ void multiplyBytes(unsigned values, int group, const unsigned (&p)[4]) {
 #pragma unroll
     for (int pair = 0; pair < kColumnPairs; pair += 2) {
@@ -371,8 +371,8 @@ private:
 
   // --- the end of a unit -----------------------------------------------------------------------
 
-  /// Joins the warps that split the tokens, normalises, and writes the output or a partial. Everything
-  /// passes through shared memory, also where nothing is joined: the stores become 8 or 16 bytes wide.
+  /// Joins the warps that divided the tokens, normalises, and writes the output or a partial result. All
+  /// results pass through shared memory, even if nothing is joined, to make the stores 8 or 16 bytes wide.
   __device__ __forceinline__ void join() {
     __syncthreads(); // the ring is free
     float *accumulators = reinterpret_cast<float *>(shared_);
@@ -380,7 +380,7 @@ private:
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
       const int row = tokenWarp_ * Config::kTileQ + rows_.row(r);
-      if constexpr (kConverts) { // of columns that are even, and odd
+      if constexpr (kConverts) { // for even and odd columns
 #pragma unroll
         for (int pair = 0; pair < kColumnPairs; ++pair) {
           const float (&even)[4] = out_.tile[2 * pair], (&odd)[4] = out_.tile[2 * pair + 1];
@@ -406,7 +406,7 @@ private:
     const int rows = item_.queryCount * Config::kRatio;
     for (int i = threadIdx.x; i < rows * kPieces; i += kThreads) {
       const int row = i / kPieces, column = i % kPieces * 4;
-      if (kUnitsOfHead > 1 && row != unit_ % kUnitsOfHead) // the other rows' lists are other units'
+      if (kUnitsOfHead > 1 && row != unit_ % kUnitsOfHead) // other units have the lists of the other rows
         continue;
       float weight[kTokenWarps];
       float lse = 0.f;
@@ -431,7 +431,7 @@ private:
     }
   }
 
-  /// The factor of each warp's accumulators in the row's normalised result; returns the natural lse.
+  /// Computes each warp's factor in the row's normalised result; returns the natural log-sum-exp.
   __device__ __forceinline__ float joinWeights(const float *facts, int row,
                                                float (&weight)[kTokenWarps]) const {
     float top = -kInfinity;
@@ -447,7 +447,7 @@ private:
       sum += weight[w] * facts[2 * (w * Config::kTileQ + row) + 1];
     }
     float inverse = sum > 0.f ? 1.f / sum : 0.f;
-    float lse = (shift + ptx::log2Fast(sum)) * kLn2; // no key: 0 + -inf
+    float lse = (shift + ptx::log2Fast(sum)) * kLn2; // without a key: 0 + -inf
     if constexpr (HasSink<Variant>) {
       if (item_.partialBegin < 0) {
         const SunkRow whole = rows_.withSink(row, lse);

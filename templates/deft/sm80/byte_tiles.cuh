@@ -4,18 +4,18 @@
 #include "deft/ptx/ldmatrix.cuh"
 #include "deft/types.cuh"
 
-/// Tiles of 8-bit elements as factors. They stay as they come from memory and are converted as each warp
-/// loads its fragments: a tile of 16 bits beside them would take the shared memory that keeps copies under
-/// way.
+/// Tiles of 8-bit elements. They stay bytes in shared memory; each warp converts them when it
+/// loads its fragments. An additional 16-bit tile would take the shared memory of copies in
+/// flight.
 ///
-/// ldmatrix moves pairs of bytes. Of keys a lane gets four neighbouring dims of a token, which are its share
-/// of 16 in the order that queries are loaded in (fitted_queries.cuh). Of values, transposed, it gets two
-/// neighbouring columns of two tokens: one product is of even columns, the next one of odd ones, so that a
-/// lane's sums are of four neighbours.
+/// ldmatrix moves pairs of bytes. For keys, a lane gets four neighbouring dims of a token: its share of 16 in
+/// the order of loaded queries (fitted_queries.cuh). For transposed values, it gets two neighbouring columns
+/// of two tokens: one product is for even columns, the next for odd ones, so a lane's sums are of four
+/// neighbours.
 namespace deft::sm80 {
 
-/// Of the keys of 16 tokens for step k, of 16 dims, and the next one, which need not be there: f16 operands
-/// of both steps for tokens 0 to 7 and 8 to 15.
+/// Keys of 16 tokens for step k (of 16 dims) and for the next step, if there is one: f16 operands of both
+/// steps for tokens 0 to 7 and 8 to 15.
 template <class Element, class Rows, int kSteps>
 __device__ __forceinline__ void loadKeys(unsigned tile, int firstToken, int k, int lane,
                                          unsigned (&b)[2][2][2]) {
@@ -28,8 +28,8 @@ __device__ __forceinline__ void loadKeys(unsigned tile, int firstToken, int k, i
     ptx::toHalves<Element>(bytes[i], b[i / 2][i % 2]);
 }
 
-/// Of the values of 16 tokens for a pair of column tiles and the next one, which need not be there: f16
-/// operands of both pairs for even and for odd columns.
+/// Values of 16 tokens for a pair of column tiles and for the next pair, if there is one: f16 operands of
+/// both pairs for even and for odd columns.
 template <class Element, class Rows, int kPairs>
 __device__ __forceinline__ void loadValues(unsigned tile, int firstToken, int pair, int lane,
                                            unsigned (&b)[2][2][2]) {

@@ -4,11 +4,11 @@
 #include "deft/common/warp_rows.cuh"
 #include "deft/sm80/shared_layout.cuh"
 
-/// Fitted queries in the order of dims in which a lane gets converted keys.
+/// Fitted queries, with their dims in the order of a lane's converted keys.
 ///
-/// A load of matrices gives a lane four neighbouring bytes, where of 16-bit elements it gives two and two
-/// that are eight further on. So products are of another order of each 16 dims: what an instruction takes for
-/// dims 2c, 2c + 1, 2c + 8 and 2c + 9 are 4c to 4c + 3 of q and of k.
+/// A load of matrices gives a lane four neighbouring bytes; with 16-bit elements it gives two, and two that
+/// are eight further on. So products use another order within each 16 dims: dims 2c, 2c + 1, 2c + 8 and 2c +
+/// 9 of an instruction are dims 4c to 4c + 3 of q and k.
 namespace deft::sm80 {
 
 template <class Query> class FittedQueries : public FittedRows<Query> {
@@ -16,7 +16,7 @@ template <class Query> class FittedQueries : public FittedRows<Query> {
   using Fitted::kFits;
 
 public:
-  /// The warp's queries in registers, straight from global memory.
+  /// Loads the warp's queries into registers, directly from global memory.
   template <class Rows, int kSteps>
   __device__ __forceinline__ void load(const Rows &rows, int lane, unsigned (&query)[kSteps][4]) {
     rows.awaitQueries();
@@ -33,8 +33,8 @@ public:
     Fitted::fit(query);
   }
 
-  /// The block's queries in shared memory, as ldmatrix finds them; half a warp takes a row. Everybody may
-  /// read them, and take units, after the block's next barrier.
+  /// Stores the block's queries in shared memory, in the layout for ldmatrix; half a warp stores a row. After
+  /// the block's next barrier, all threads may read them and call takeUnits.
   template <class Config, class Rows>
   static __device__ __forceinline__ void store(const Rows &rows, char *shared) {
     using Layout = SharedLayout<Config>;

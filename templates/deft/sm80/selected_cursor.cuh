@@ -5,14 +5,14 @@
 #include "deft/select/path_places.cuh"
 #include "deft/sm80/token_cursor.cuh"
 
-/// Sparse attention: an item's tokens are a part of a list (abi::Selected), another one for each KV head.
+/// Sparse attention: an item's tokens are a part of a list (abi::Selected); each KV head has its own list.
 namespace deft::sm80 {
 
-/// Whether a kernel reads lists. Configs that say nothing of it do not.
+/// Whether a kernel reads lists; not by default.
 template <class Config> constexpr bool kIsSparse = requires { requires Config::kLists > 0; };
 
-/// How an item is split into units: one for each KV head, whose rows read one list; or, where each of them
-/// has a list of its own, one for each query head, of whose KV head's rows it writes that one.
+/// How an item is split into units. Usually there is one for each KV head, whose rows read one list. If each
+/// row has its own list, there is one for each query head, which writes only this head's row.
 template <class Config, bool kSparse = kIsSparse<Config>> struct UnitsOf {
   static constexpr int kOfHead = 1;
 };
@@ -22,17 +22,17 @@ template <class Config> struct UnitsOf<Config, true> {
                 "a row reads one list");
 };
 
-/// Of an item of a sparse plan: its query's list for a unit, and where in it the item begins. Such an item
-/// has one query, whose caller's index stands in place of its first run, and counts in commonTokens the
-/// tokens of the list before it: so nothing has to be known before the list is asked for.
+/// For an item of a sparse plan: its query's list for a unit, and the position in it where the item begins.
+/// Such an item has one query, whose caller's index replaces the first run. Its commonTokens counts the
+/// earlier tokens of the list. So the list can be loaded without waiting for other data.
 template <class Config> struct ListPart {
-  static constexpr int kUnits = Config::kKvHeads * UnitsOf<Config>::kOfHead; ///< of an item
+  static constexpr int kUnits = Config::kKvHeads * UnitsOf<Config>::kOfHead; ///< units of an item
   int list, first;
 
   __device__ __forceinline__ ListPart(const abi::Item &item, int unit)
       : list(item.runBegin * Config::kLists + unit / (kUnits / Config::kLists)), first(item.commonTokens) {}
 
-  /// Of the item's tokens as planned, those that the list has.
+  /// Limits the item's planned tokens to those that the list has.
   static __device__ __forceinline__ abi::Item cut(abi::Item item, const abi::AttendArgs &args, int unit) {
     const ListPart part(item, unit);
     item.tokens = max(0, min(item.tokens, args.selected->counts[part.list] - part.first));
@@ -40,7 +40,7 @@ template <class Config> struct ListPart {
   }
 };
 
-/// As TokenCursor.
+/// See TokenCursor.
 template <class Config, class Variant> class SelectedCursor {
   static constexpr bool kNeedsDepth = WarpRows<Config, Variant>::kNeedsToken;
   static constexpr bool kNeedsPosition = kNeedsDepth || HasKey<Variant>;
@@ -77,7 +77,7 @@ public:
   __device__ __forceinline__ long long slot() const { return static_cast<unsigned>(place_); }
 
   __device__ __forceinline__ void record(const TokenRecords &records, int index) const {
-    records.visible[index] = hidden_ ? 0u : 1u << 16; // the item's one query
+    records.visible[index] = hidden_ ? 0u : 1u << 16; // the item's only query
     if constexpr (kNeedsPosition)
       records.position[index] = position_;
     if constexpr (kNeedsDepth) {
@@ -94,7 +94,7 @@ private:
   bool hidden_ = false;
 };
 
-/// The walk over an item's tokens that the config wants.
+/// The cursor over an item's tokens for the config.
 template <class Config, class Variant, bool kSparse = kIsSparse<Config>> struct CursorOf {
   using Type = TokenCursor<Config>;
 };

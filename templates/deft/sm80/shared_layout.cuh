@@ -2,14 +2,14 @@
 
 #include "deft/common/warp_rows.cuh"
 
-/// How a block of the sm80 family lays out its shared memory. The host's twin is
+/// The layout of a block's shared memory in the sm80 family. The host's counterpart is
 /// compiler/kernels/Sm80.cpp; every generated file asserts that both agree.
 namespace deft::sm80 {
 
-/// Rows of `kDim` elements that ldmatrix reads without bank conflicts: eight consecutive
-/// rows must touch eight different 16-byte columns of the 128-byte bank line. Where the row is a
-/// multiple of 128 bytes the columns are swizzled by the row; elsewhere the row is padded to an odd
-/// number of columns, which costs one column and no arithmetic.
+/// Rows of `kDim` elements that ldmatrix reads without bank conflicts: eight consecutive rows must use eight
+/// different 16-byte columns of the 128-byte bank line. If a row is a multiple of 128 bytes, its columns are
+/// swizzled by the row. Otherwise the row is padded to an odd number of columns, which costs one column and
+/// no arithmetic.
 template <class Element, int kDim> struct RowLayout {
   static constexpr int kColumns = kDim * static_cast<int>(sizeof(Element)) / 16;
   static constexpr bool kSwizzled = kColumns % 8 == 0;
@@ -26,7 +26,7 @@ template <class Config> struct SharedLayout {
   using ValueRows = RowLayout<typename Config::Value, Config::kValueDim>;
   using QueryRows = RowLayout<typename Config::Query, Config::kKeyDim>;
 
-  /// Queries stay in registers while they leave room for the accumulators.
+  /// Queries are in registers as long as the accumulators have room.
   static constexpr bool kQueryInRegisters = Config::kKeyDim <= 128;
 
   /// A tile's token records are written one step before its copies start, so they need one more slot.
@@ -38,13 +38,13 @@ template <class Config> struct SharedLayout {
   static constexpr int kValueOffset = Config::kStages * kKeyTileBytes;
   static constexpr int kRingBytes = kValueOffset + Config::kStages * kValueTileBytes;
 
-  /// The ring is used again, at the end of a unit, to join the warps' accumulators.
+  /// At the end of a unit, the ring's memory serves to join the warps' accumulators.
   static constexpr int kJoinStride = Config::kValueDim + 4;
   static constexpr int kJoinBytes = Config::kWarps * 16 * (kJoinStride + 2) * 4;
 
   static constexpr int kQueryOffset = kRingBytes > kJoinBytes ? kRingBytes : kJoinBytes;
   static constexpr int kQueryBytes = kQueryInRegisters ? 0 : Config::kTileQ * QueryRows::kRowBytes;
-  /// Of queries that are made fit for products with converted keys: what of each row's was taken out.
+  /// For queries that are fitted for products with converted keys: the inverse factor of each row.
   static constexpr int kUnitOffset = kQueryOffset + kQueryBytes;
   static constexpr int kUnitBytes =
       kQueryInRegisters || !kIsConverted<typename Config::Key> ? 0 : Config::kTileQ * 4;

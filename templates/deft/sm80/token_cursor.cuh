@@ -4,11 +4,11 @@
 #include "deft/common/row_place.cuh"
 #include "deft/common/warp_rows.cuh"
 
-/// From the runs of an item to the tokens of a tile: where each lies in the cache and who sees it.
+/// Finds the tokens of a tile in an item's runs: each token's place in the cache and its viewers.
 namespace deft::sm80 {
 
-/// One thread's walk over the tokens of an item, one of each tile. `fetch` starts the loads
-/// and the other calls use them, so that a caller can do a tile's work in between.
+/// One thread's walk over the tokens of an item, one in each tile. `fetch` starts the loads and the other
+/// calls use them, so a caller can do the work of a tile in between.
 template <class Config> class TokenCursor {
 public:
   __device__ __forceinline__ TokenCursor(const abi::AttendArgs &args, const abi::Item &item, int first)
@@ -16,7 +16,7 @@ public:
     run_ = runs_[0];
   }
 
-  /// Starts on the thread's next token; past the item's end it stays on the last one, hidden.
+  /// Fetches the thread's next token; after the item's end it stays on the last one, hidden.
   __device__ __forceinline__ void fetch(const abi::AttendArgs &args) {
     const int token = next_ < tokens_ ? next_ : tokens_ - 1;
     hidden_ = next_ >= tokens_;
@@ -29,7 +29,7 @@ public:
       page_ = args.pageTable[static_cast<unsigned>(place_) / Config::kPageSize];
   }
 
-  /// Where the token's row of K, or of V, begins.
+  /// The place of the token's row of K or V.
   __device__ __forceinline__ unsigned place(const abi::CachePlaces &cache, int kvHead) const {
     if constexpr (Config::kPageSize > 0)
       return tokenPlace<Config>(cache, kvHead, page_,
@@ -55,9 +55,9 @@ public:
   }
 
 private:
-  /// Runs are not empty, so the run of a token that is a stride further on is at most that many runs
-  /// away. The stride doubles from the next run on: one load where runs are longer than a tile, and no
-  /// more than twice the bisection's where every token is a run of its own.
+  /// Runs are not empty, so a token `stride` further on is at most that many runs away. From the next run on,
+  /// the stride doubles: that takes one load if runs are longer than a tile, and at most twice the
+  /// bisection's loads if every token has its own run.
   __device__ __forceinline__ void seek(int token) {
     int low = index_ + 1, stride = 1;
     while (low + stride <= lastRun_ && runs_[low + stride].begin <= token) {

@@ -4,9 +4,9 @@
 
 namespace deft::sm80 {
 
-/// A tile's tokens in shared memory: where each lies, and its records.
+/// A tile's tokens in shared memory: their places and their records.
 template <class Config> struct TokenSlot {
-  uint2 *place; ///< where the token's rows of K and of V begin, for this KV head
+  uint2 *place; ///< the places of the token's rows of K and V, for this KV head
   TokenRecords records;
 
   __device__ __forceinline__ TokenSlot(char *shared, int slot)

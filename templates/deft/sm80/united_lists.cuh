@@ -3,7 +3,7 @@
 #include "deft/common/union_rows.cuh"
 #include "deft/sm80/selected_cursor.cuh"
 
-/// Attention to the tokens of unions (abi::Unions): as that of lists, but an item has several queries.
+/// Attention to the tokens of unions (abi::Unions): as for lists, but an item has several queries.
 namespace deft::sm80 {
 
 /// The item's part of a union's tokens.
@@ -12,7 +12,7 @@ template <class Config>
 struct ListPart<Config> {
   static constexpr int kUnits = Config::kKvHeads;
   static_assert(Config::kKvHeads % Config::kLists == 0, "the rows of a KV head read one list");
-  long long begin; ///< of the part, among all tokens of unions
+  long long begin; ///< of the part, among the tokens of all unions
   int tokens;
 
   __device__ __forceinline__ ListPart(const abi::Item &item, const abi::AttendArgs &args, int unit) {
@@ -35,7 +35,7 @@ struct ListPart<Config> {
   }
 };
 
-/// As TokenCursor.
+/// See TokenCursor.
 template <class Config, class Variant>
   requires kReadsUnions<Config>
 class SelectedCursor<Config, Variant> {
@@ -80,7 +80,7 @@ public:
     records.visible[index] = hidden_ ? 0u : readersOfToken_;
     if constexpr (kNeedsPosition)
       records.position[index] = position_;
-    if constexpr (kNeedsDepth) // on the path of any who reads it
+    if constexpr (kNeedsDepth) // it is on the path of each of its readers
       records.depth[index] =
           select::PathPlaces<Config>(selected_, callerIndex_[__ffs(static_cast<int>(readersOfToken_)) - 1])
               .depthOf(position_);

@@ -17,19 +17,19 @@
 #include "deft/sm80_latent/byte_tiles.cuh"
 #include "deft/sm80_latent/given_lists.cuh"
 
-/// Attention of the rows of an item over its runs in a latent cache, by mma.sync and a ring of tiles that
-/// cp.async fills. A tile's rows are keys, and their first columns are values, so a token is read once. A
-/// block works on a unit, an item for one group of query heads.
+/// Attention of an item's rows to its runs in a latent cache, by mma.sync and a ring of tiles that cp.async
+/// fills. The rows of a tile are keys; their first columns are also the values, so a token is read once. A
+/// block works on one unit, an item for one group of query heads.
 ///
-/// Warps of the same 16 rows each make a part of q.k, of some of the dims, for all tokens of a tile, and add
-/// these parts up through shared memory. Then all of them have all scores, make the same weights, and
-/// multiply these with columns of their own. So queries are read once, and no weight passes from warp to
-/// warp.
+/// Warps with the same 16 rows share the dims: each computes a part of q.k for all tokens of a tile,
+/// and they add these parts through shared memory. Then each of them has all scores, makes the same
+/// weights, and multiplies them by its own columns. So queries are read once, and warps exchange no
+/// weights.
 ///
-/// Where the cache is of bytes, a tile is converted before it is computed (byte_tiles.cuh).
+/// For a cache of bytes, a tile is converted before it is computed (byte_tiles.cuh).
 ///
-/// One step of the ring: wait for tile t, start the copies of tile t + stages - 1 with the token records
-/// made in the step before, start making the records of tile t + stages, compute tile t.
+/// One step of the ring: wait for tile t; start the copies of tile t + stages - 1, whose token records the
+/// previous step wrote; start the records of tile t + stages; compute tile t.
 namespace deft::sm80_latent {
 
 template <class Config, class Variant> class Attend {
@@ -46,8 +46,8 @@ template <class Config, class Variant> class Attend {
 
   static constexpr int kThreads = 32 * Config::kWarps;
   static constexpr int kSharers = Split::kSharers;
-  static constexpr int kGroups = Config::kTileKv / 16; ///< of 16 tokens
-  static constexpr int kStride = 2 * kSharers;         ///< columns of 16 bytes from a warp's step to its next
+  static constexpr int kGroups = Config::kTileKv / 16; ///< groups of 16 tokens
+  static constexpr int kStride = 2 * kSharers;         ///< 16-byte columns from a warp's step to its next one
   static constexpr int kLatentColumns = Config::kValueDim / 8; ///< of 16 bytes
   static constexpr bool kEvenSteps = Split::kSteps % kSharers == 0,
                         kEvenPairs = Split::kPairs % kSharers == 0;
@@ -70,9 +70,9 @@ public:
         break;
       Attend attend(args, params, shared, item, unit % Config::kKvHeads);
       attend.walk();
-      attend.write(); // the next walk begins with a barrier, before it writes the ring again
+      attend.write(); // the next walk has a barrier before it overwrites the ring
     }
-    // Without a unit, too: who comes next counts on their maker's end.
+    // Blocks without a unit wait as well: later kernels rely on the end of the queries' maker.
     Rows::awaitQueries();
   }
 
@@ -84,7 +84,7 @@ private:
         sharer_(threadIdx.x / 32 % kSharers), rows_(args, params, item_, headGroup, rowWarp_ * 16),
         softmax_(Rows::kUnit) {}
 
-  /// Whether this warp has a k-th step, or pair of tiles, of its own.
+  /// Whether this warp has a k-th step, or a k-th pair of tiles.
   __device__ __forceinline__ bool hasStep(int k) const {
     return kEvenSteps || k + 1 < Split::kStepsOfWarp || k * kSharers + sharer_ < Split::kSteps;
   }
@@ -102,7 +102,7 @@ private:
 
   // --- queries ---------------------------------------------------------------------------------
 
-  /// Those that wait in shared memory; part of the first group of copies.
+  /// Copies the queries that stay in shared memory, in the first group of copies.
   __device__ __forceinline__ void copyQueries() const {
     if constexpr (Layout::kHasQueries) {
       constexpr int kColumns = Layout::kQueryDims / 8;
@@ -115,7 +115,7 @@ private:
     }
   }
 
-  /// Those that are held, straight from global memory.
+  /// Loads the queries that stay in registers, directly from global memory.
   __device__ __forceinline__ void loadQueries() {
     if constexpr (Split::kStepsHeld > 0) {
       rows_.awaitQueries();
@@ -152,14 +152,14 @@ private:
     return TokenSlot<Config>(shared_, tile % Layout::kTokenSlots);
   }
 
-  /// Of the ring, in shared memory.
+  /// The offset of the tile's slot in shared memory.
   static __device__ __forceinline__ int slotOffset(int tile) {
     return tile % Config::kStages * Layout::kSlotBytes;
   }
   __device__ __forceinline__ unsigned keysOf(int tile) const {
     return base_ + (Layout::kConverts ? Layout::kConvertedOffset : slotOffset(tile));
   }
-  /// Of a tile that has landed, before it is computed.
+  /// Converts a tile that has landed, before it is computed.
   __device__ __forceinline__ void convert(int tile) const {
     if constexpr (Layout::kConverts) {
       ByteTiles<Config>::convert(shared_ + slotOffset(tile), shared_ + Layout::kConvertedOffset);
@@ -167,7 +167,7 @@ private:
     }
   }
 
-  /// Whether a list has no token there.
+  /// Whether the list has no token at this place.
   static __device__ __forceinline__ bool isNone(const Cursor &cursor) {
     if constexpr (kListsAreGiven<Config>)
       return cursor.isNone();
@@ -178,7 +178,7 @@ private:
   __device__ __forceinline__ void store(const Cursor &cursor, const TokenSlot<Config> &slot) const {
     slot.place[threadIdx.x] = make_uint2(cursor.place(args_.kCache, 0), cursor.place(args_.vCache, 0));
     cursor.record(slot.records, threadIdx.x);
-    if constexpr (TokenArrays<Config>::kCount > 0) { // of the group of copies that is committed next
+    if constexpr (TokenArrays<Config>::kCount > 0) { // in the group of copies that is committed next
       const unsigned elements = ptx::sharedAddress(slot.records.elements + threadIdx.x);
       Variant::forEachElement(rows_.params(), cursor.slot(), 0, [&](int i, const void *element) {
         if (isNone(cursor))
@@ -189,7 +189,7 @@ private:
     }
   }
 
-  /// A token that a list does not have is 0: what lies in the cache may be NaN, which no weight takes away.
+  /// Copies zeros for missing tokens of a list: the cache may hold NaN, which a weight of 0 does not remove.
   static __device__ __forceinline__ void copy(unsigned shared, const char *from, bool isThere) {
     if constexpr (kListsAreGiven<Config>)
       ptx::cpAsync16OrZero(shared, from, isThere);
@@ -197,8 +197,8 @@ private:
       ptx::cpAsync16(shared, from);
   }
 
-  /// Eight lanes copy lines of 128 bytes of one token; where there are lanes enough, several eights share
-  /// one.
+  /// Eight lanes copy lines of 128 bytes of a token. If there are enough lanes, several groups of eight share
+  /// a token.
   __device__ __forceinline__ void startCopies(int tile) const {
     if constexpr (Layout::kConverts) {
       ByteTiles<Config>::startCopies(args_, tokenSlot(tile), base_ + slotOffset(tile));
@@ -250,7 +250,7 @@ private:
       ptx::cpAsyncCommit();
     }
     loadQueries();
-    rows_.loadQueryFacts(); // while the copies are on their way
+    rows_.loadQueryFacts(); // overlaps the copies
     const Worth<Config, Variant> worth(args_, rows_);
     const bool hasRows = rows_.isReal(rowWarp_ * 16);
 
@@ -286,7 +286,7 @@ private:
       state[g] = rows_.visibility(tokens, g);
       anySeen = anySeen || state[g] != Rows::kHidden;
     }
-    if (!anySeen) // which all warps of the same rows find
+    if (!anySeen) // all warps of the same rows agree
       return;
 
     Fragment<2 * kGroups> s;
@@ -311,7 +311,7 @@ private:
     } else {
       float rescale[2];
       softmax_.step(s, rescale);
-      if (__any_sync(~0u, rescale[0] != 1.f || rescale[1] != 1.f)) // mostly the first tiles'
+      if (__any_sync(~0u, rescale[0] != 1.f || rescale[1] != 1.f)) // mostly in the first tiles
         out_.scaleRows(rescale);
     }
 #pragma unroll
@@ -322,7 +322,7 @@ private:
       }
   }
 
-  /// s = q . k of the warp's dims, two n8 tiles from one ldmatrix a k-step and 16 tokens.
+  /// s = q . k over the warp's dims: one ldmatrix per k-step and 16 tokens gives two n8 tiles.
   __device__ __forceinline__ void multiplyKeys(unsigned keys, Fragment<2 * kGroups> &s) const {
     s.forEach([](float &x, int, int) { x = 0.f; });
     const int token = lane_ % 8 + lane_ / 16 * 8, column = 2 * sharer_ + lane_ / 8 % 2;
@@ -343,8 +343,8 @@ private:
     }
   }
 
-  /// From the products of the warp's dims to those of all. The block's next barrier is between these reads
-  /// and the next tile's parts.
+  /// Adds up the products over all dims. The block's next barrier separates these reads from the next tile's
+  /// parts.
   __device__ __forceinline__ void addParts(Fragment<2 * kGroups> &s) const {
     if constexpr (kSharers > 1) {
       char *const parts = shared_ + Layout::kPartOffset + rowWarp_ * kSharers * Layout::kPartOfWarp;
@@ -353,7 +353,7 @@ private:
         *reinterpret_cast<float4 *>(parts + sharer_ * Layout::kPartOfWarp + n * 512 + lane_ * 16) =
             make_float4(s.tile[n][0], s.tile[n][1], s.tile[n][2], s.tile[n][3]);
       meetSharers();
-      // In one order, so that all warps have the same sums.
+      // In a fixed order, so that all warps get the same sums.
 #pragma unroll
       for (int n = 0; n < 2 * kGroups; ++n) {
 #pragma unroll
@@ -369,7 +369,7 @@ private:
     }
   }
 
-  /// out += p . v of the warp's columns for 16 tokens.
+  /// out += p . v for the warp's columns and 16 tokens.
   __device__ __forceinline__ void multiplyValues(unsigned keys, int group, const Fragment<2> &weights) {
     unsigned p[4];
     packOperand<Value>(weights, p);
@@ -388,7 +388,7 @@ private:
 
   // --- the end of a unit -----------------------------------------------------------------------
 
-  /// Normalises, and writes the output or a partial, through shared memory: stores are of 16 bytes then.
+  /// Normalises and writes the output or a partial result, through shared memory for 16-byte stores.
   __device__ __forceinline__ void write() const {
     const bool isPartial = item_.partialBegin >= 0;
     __syncthreads(); // the ring is free
@@ -438,7 +438,7 @@ private:
     }
   }
 
-  /// Slot of the row's partial for its head.
+  /// The slot of the row's partial result for its head.
   __device__ __forceinline__ long long partialOf(int row) const {
     return static_cast<long long>(item_.partialBegin + row / Config::kRatio) * Config::kQueryHeads +
            rows_.headOf(row);

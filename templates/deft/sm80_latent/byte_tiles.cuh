@@ -6,9 +6,9 @@
 #include "deft/sm80_latent/given_lists.cuh"
 #include "deft/sm80_latent/shared_layout.cuh"
 
-/// Tiles of a cache of bytes. The ring has rows as memory has them. Before a tile is computed, the block's
-/// threads convert it once, into a tile of q's elements beside the ring, which all of its rows are multiplied
-/// with.
+/// Tiles of a cache of bytes. The ring holds rows in the memory's format. Before a tile is computed,
+/// the block's threads convert it once into a tile of q's elements after the ring, which all rows then
+/// use.
 namespace deft::sm80_latent {
 
 template <class Config> class ByteTiles {
@@ -18,13 +18,13 @@ template <class Config> class ByteTiles {
   static constexpr int kThreads = 32 * Config::kWarps;
   static constexpr bool kIsScaled = kHasScales<Config>;
   static constexpr int kRowBytes = ByteRow<Config>::kBytes;
-  /// Of 16 bytes: of a row, and before its rotated columns.
+  /// Pieces of 16 bytes: in a row, and in the part before its rotated columns.
   static constexpr int kRowPieces = kRowBytes / 16, kLatentPieces = ByteRow<Config>::kLatent / 16;
-  /// Of 16 elements.
+  /// Pieces of 16 elements.
   static constexpr int kPieces = Config::kKeyDim / 16, kValuePieces = Config::kValueDim / 16;
 
 public:
-  /// `tile`: where its rows go, a shared address.
+  /// Copies the rows to `tile`, a shared address.
   static __device__ __forceinline__ void startCopies(const abi::AttendArgs &args,
                                                      const TokenSlot<Config> &slot, unsigned tile) {
     const auto *const latent = static_cast<const char *>(args.k);
@@ -37,7 +37,7 @@ public:
       const char *const row = piece < kLatentPieces
                                   ? atPlace<Config, Stored<Config>>(latent, isThere ? place.x : 0u)
                                   : atPlace<Config, Stored<Config>>(other, isThere ? place.y : 0u);
-      if constexpr (kListsAreGiven<Config>) // a token that a list does not have is 0, and so are its scales
+      if constexpr (kListsAreGiven<Config>) // a missing token of a list becomes 0, and so do its scales
         ptx::cpAsync16OrZero(tile + i * 16, row + piece * 16, isThere);
       else
         ptx::cpAsync16(tile + i * 16, row + piece * 16);
@@ -49,11 +49,11 @@ public:
     for (int i = threadIdx.x; i < Config::kTileKv * kPieces; i += kThreads) {
       const int token = i / kPieces, piece = i % kPieces;
       const char *const row = stored + token * kRowBytes;
-      // Of eight threads four write the odd columns first, so that all write other banks.
+      // Four of eight threads write the odd columns first, so that all use different banks.
       const int odd = piece / 4 % 2;
       char *const first = tile + Rows::offset(token, 2 * piece + odd);
       char *const second = tile + Rows::offset(token, 2 * piece + 1 - odd);
-      if (kIsScaled && piece >= kValuePieces) { // which are of q's type already
+      if (kIsScaled && piece >= kValuePieces) { // these have q's type already
         const char *const from = row + kLatentPieces * 16 + (piece - kValuePieces) * 32;
         *reinterpret_cast<uint4 *>(first) = *reinterpret_cast<const uint4 *>(from + odd * 16);
         *reinterpret_cast<uint4 *>(second) = *reinterpret_cast<const uint4 *>(from + 16 - odd * 16);

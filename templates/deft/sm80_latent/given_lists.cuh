@@ -6,13 +6,13 @@
 #include "deft/select_abi.h"
 #include "deft/sm80/token_cursor.cuh"
 
-/// Attention to the tokens of lists that a caller hands over.
+/// Attention to the tokens of lists from the caller.
 namespace deft::sm80_latent {
 
-/// In place of where a token lies, of one that a list does not have.
+/// The place of a token that a list does not have.
 constexpr unsigned kNowhere = ~0u;
 
-/// As sm80::TokenCursor, over an item's part of its query's list (select_abi.h says what such an item is).
+/// Like sm80::TokenCursor, for an item's part of its query's list (select_abi.h defines such items).
 template <class Config> class GivenCursor {
 public:
   __device__ __forceinline__ GivenCursor(const abi::AttendArgs &args, const abi::Item &item, int first)
@@ -41,8 +41,8 @@ public:
   __device__ __forceinline__ long long slot() const { return slot_ < 0 ? 0 : slot_; }
 
   __device__ __forceinline__ void record(const TokenRecords &records, int index) const {
-    records.visible[index] = slot_ < 0 ? 0u : 1u << 16; // the item's one query
-    records.position[index] = 0;                        // which no hook reads
+    records.visible[index] = slot_ < 0 ? 0u : 1u << 16; // the item's only query
+    records.position[index] = 0;                        // no hook reads it
     records.depth[index] = 0;
   }
 
@@ -52,7 +52,7 @@ private:
   int slot_ = -1;
 };
 
-/// The walk over an item's tokens that the config wants.
+/// The cursor over an item's tokens for the config.
 template <class Config, bool kIsGiven = kListsAreGiven<Config>> struct CursorOf {
   using Type = sm80::TokenCursor<Config>;
 };

@@ -5,16 +5,16 @@
 #include "deft/sm80/shared_layout.cuh"
 #include "deft/sm80_latent/shares.cuh"
 
-/// How a block of the sm80_latent family lays out its shared memory. The host's twin is
+/// The layout of a block's shared memory in the sm80_latent family. The host's counterpart is
 /// compiler/kernels/Sm80Latent.cpp; every generated file asserts that both agree.
 namespace deft::sm80_latent {
 
-/// Rows as in family sm80, of whose columns a warp reads those that are kStride apart.
+/// Rows of family sm80; a warp reads every kStride-th column.
 template <class Element, int kDim> struct StridedRows : sm80::RowLayout<Element, kDim> {
   using Rows = sm80::RowLayout<Element, kDim>;
 
-  /// Of column `first + k * kStride`. The swizzle is the same every eight columns, so what depends on the row
-  /// is a few numbers, and the rest is a constant.
+  /// The offset of column `first + k * kStride`. The swizzle repeats every eight columns, so only a few
+  /// values depend on the row, and the rest is a constant.
   template <int kStride> static __device__ __forceinline__ unsigned offset(int row, int first, int k) {
     constexpr int kPeriod = kStride % 8 == 0 ? 1 : kStride % 4 == 0 ? 2 : kStride % 2 == 0 ? 4 : 8;
     return Rows::offset(row, first + k % kPeriod * kStride) +
@@ -34,18 +34,18 @@ template <class Config> struct SharedLayout {
   static constexpr int kTokens = kTokenSlots * Config::kTileKv;
 
   static constexpr int kTileBytes = Config::kTileKv * KeyRows::kRowBytes;
-  /// Of a cache of bytes the ring has rows as they are stored, and behind it is one tile of converted ones.
+  /// For a cache of bytes, the ring holds stored rows; one tile of converted rows follows it.
   static constexpr bool kConverts = kIsOfBytes<Config>;
   static constexpr int kSlotBytes = kConverts ? Config::kTileKv * ByteRow<Config>::kBytes : kTileBytes;
   static constexpr int kConvertedOffset = Config::kStages * kSlotBytes;
   static constexpr int kQueryOffset = kConvertedOffset + (kConverts ? kTileBytes : 0);
   static constexpr int kQueryBytes = kHasQueries ? Config::kTileQ * QueryRows::kRowBytes : 0;
 
-  /// Ring and queries are used again, at the end of a unit, for results on their way out.
+  /// At the end of a unit, the memory of ring and queries serves for results.
   static constexpr int kResultStride = Config::kValueDim * 2 + 16;
   static constexpr int kResultBytes = Config::kTileQ * kResultStride;
 
-  /// Parts of products that the warps of the same rows add up: of each warp 16 bytes a lane and 8 tokens.
+  /// Partial products that the warps of the same rows add up: for each warp, 16 bytes per lane and 8 tokens.
   static constexpr int kPartOffset =
       kQueryOffset + kQueryBytes > kResultBytes ? kQueryOffset + kQueryBytes : kResultBytes;
   static constexpr int kPartOfWarp = Config::kTileKv / 8 * 512;
@@ -56,9 +56,9 @@ template <class Config> struct SharedLayout {
   static constexpr int kBytes = kRecordOffset + kTokens * TokenBytes<Config>::kRecord;
 };
 
-/// A tile's tokens in shared memory: where each lies, and its records.
+/// A tile's tokens in shared memory: their places and their records.
 template <class Config> struct TokenSlot {
-  uint2 *place; ///< where the token's latent columns begin, and its others
+  uint2 *place; ///< the places of the token's latent and other columns
   TokenRecords records;
 
   __device__ __forceinline__ TokenSlot(char *shared, int slot)

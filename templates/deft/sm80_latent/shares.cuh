@@ -1,8 +1,8 @@
 #pragma once
 
-/// What each warp of a block does. Warps of the same 16 rows share the dims of q.k, each of which makes a
-/// part of all products, and the columns of p.v. Both are dealt 16 at a time in turn, so that the columns of
-/// a warp lie alike in all 128-byte lines of a row, and their places are constants.
+/// The work of each warp in a block. Warps of the same 16 rows share the dims of q.k, where each computes a
+/// part of all products, and the columns of p.v. Both are dealt in turn, 16 at a time. So a warp has the same
+/// columns in every 128-byte line of a row, and their places are constants.
 namespace deft::sm80_latent {
 
 template <class Config> struct Shares {
@@ -13,15 +13,15 @@ template <class Config> struct Shares {
   static constexpr int kStepsOfWarp = (kSteps + kSharers - 1) / kSharers;
   static constexpr int kPairsOfWarp = (kPairs + kSharers - 1) / kSharers;
 
-  /// Registers of a thread that are not for scores, addresses and facts of rows: sums have some, queries the
-  /// others.
+  /// Registers of a thread that scores, addresses and facts of rows do not need: the sums use some, queries
+  /// the rest.
   static constexpr int kRegisters = (Config::kWarps <= 8 ? 256 : 2048 / Config::kWarps) - 108;
   static constexpr int kRoomOfQueries = kRegisters - 8 * kPairsOfWarp;
-  /// Of a warp's steps, the first so many have their queries in registers, the others in shared memory.
+  /// The queries of a warp's first kStepsHeld steps are in registers, the others in shared memory.
   static constexpr int kStepsHeld = kRoomOfQueries < 0                  ? 0
                                     : kRoomOfQueries / 4 < kStepsOfWarp ? kRoomOfQueries / 4
                                                                         : kStepsOfWarp;
-  /// Dims of a row of q before those that wait in shared memory.
+  /// Dims of a row of q that are in registers; those after them are in shared memory.
   static constexpr int kDimsHeld =
       kStepsHeld * kSharers * 16 < Config::kKeyDim ? kStepsHeld * kSharers * 16 : Config::kKeyDim;
 

@@ -7,8 +7,8 @@
 #include "deft/sm90/producer.cuh"
 
 /// Attention for Hopper: persistent blocks of one copying and one or two computing warpgroups around a ring
-/// of KV tiles. With two, a block has a multiprocessor and items of up to 128 rows; with one, two light
-/// blocks share it, each with items of up to 64: one starts and ends its units while the other computes.
+/// of KV tiles. With two, a block has its own multiprocessor and items of up to 128 rows. With one, two light
+/// blocks share it, with items of up to 64: one starts or ends a unit while the other computes.
 namespace deft::sm90 {
 
 template <class Config, class Variant> class Attend {
@@ -19,7 +19,7 @@ public:
   static __device__ __forceinline__ void run(const abi::AttendArgs &args,
                                              const typename Variant::Params &params) {
     ptx::allowDependents();
-    abi::Item first{}; // on its way while the block sets itself up
+    abi::Item first{}; // the load overlaps the block's setup
     if (threadIdx.x < 128)
       first = Copying::itemOf(args, blockIdx.x);
     else
@@ -43,9 +43,9 @@ public:
       ptx::mbarrierInitFence();
     }
     __syncthreads();
-    // At most the launch bound's registers, 384 * 168, 256 * 128 or 512 * 128; masks need more of them where
-    // scores are, few columns leave more for copying, which takes more where it converts bytes, and less
-    // where others do; runs in shared memory leave more for the rest.
+    // At most the launch bound's registers: 384 * 168, 256 * 128 or 512 * 128. Masks need more in computing
+    // warps. Few columns leave more for copying warps. These need more if they convert bytes and fewer if
+    // others do; runs in shared memory leave more for the computing warps.
     constexpr bool kIsLight = L::kGroups == 1;
     constexpr bool kIsLarge = Config::kValueDim > 128 || (L::kIsLong && TokenArrays<Config>::kCount == 0);
     constexpr bool kFits = !kIsSame<typename Config::Query, typename Config::Key>; // WarpQueries
@@ -66,7 +66,7 @@ public:
     } else {
       ptx::takeRegisters<kComputing>();
       Consumer<Config, Variant>::run(args, params, ring);
-      // Without a unit, too: who comes next counts on their maker's end. Copying warps would spill for it.
+      // Blocks without a unit wait as well, for later kernels' sake. In copying warps this would spill.
       WarpRows<Config, Variant>::awaitQueries();
     }
   }

@@ -2,13 +2,13 @@
 
 #include "deft/types.cuh"
 
-/// A cache of 8-bit floats, which wgmma could multiply with sums of fewer bits only: its elements become
-/// factors of 16 bits before that.
+/// A cache of 8-bit floats. wgmma would multiply these with less precise sums, so its elements are converted
+/// to 16-bit factors first.
 namespace deft::sm90 {
 
-/// What its elements become: what queries are, but f16, which takes one instruction for two, where queries of
-/// another type can be fitted to it (WarpQueries): in registers, of which blocks of few columns have none
-/// left.
+/// The type of converted elements: the queries' type, or f16, which saves one of two instructions. f16 needs
+/// queries that are fitted to it in registers (WarpQueries). Blocks of few columns have no registers left for
+/// that.
 template <class Config> struct ByteFactor {
   using Type = typename Config::Query;
 };
@@ -18,7 +18,7 @@ struct ByteFactor<Config> {
   using Type = f16;
 };
 
-/// A config as products know it, with K and V of 16 bits, which hold all numbers of both 8-bit types.
+/// A config for the products: K and V have 16 bits, which represent every value of both 8-bit types.
 template <class Config> struct OfBytes : Config {
   using StoredKey = typename Config::Key;
   using StoredValue = typename Config::Value;
@@ -33,10 +33,10 @@ template <class Config> struct FactoredOf<Config, true> {
 };
 template <class Config> using Factored = typename FactoredOf<Config>::Type;
 
-/// Whether it stands for one of bytes.
+/// Whether the config stands for one with a cache of bytes.
 template <class Config> constexpr bool kHasBytes = requires { typename Config::StoredKey; };
 
-/// What the cache has of K; elements of V are as large.
+/// The cache's type for elements of K; elements of V have the same size.
 template <class Config> struct StoredKeyOf {
   using Type = typename Config::Key;
 };
@@ -46,18 +46,18 @@ struct StoredKeyOf<Config> {
   using Type = typename Config::StoredKey;
 };
 
-/// Of half a tile of K or of V, as warps share it out: a lane has one of four columns of 16 bytes of a token,
-/// or of two, time after time.
+/// How warps divide half a tile of K or V into pieces: in each round, a lane has one of four 16-byte columns
+/// of a token (or of two columns).
 template <int kDim> struct BytePieces {
   static constexpr int kColumns = kDim / 16;
   static constexpr int kLow = kColumns > 2 ? 4 : kColumns; ///< columns at a time
-  static constexpr int kTokens = 32 / kLow;                ///< at a time
+  static constexpr int kTokens = 32 / kLow;                ///< in a round
   static constexpr int kAcross = (kColumns + kLow - 1) / kLow;
   static constexpr int kTimes = 32 / kTokens * kAcross;
   static constexpr int kBytes = kTimes * 32 * 16;
 };
 
-/// Tiles that a copying warp has bytes of where it converts them: the one that is converted, and the next.
+/// Tiles whose bytes a converting warp holds: the one that it converts, and the next one.
 constexpr int kStagingSlots = 2;
 
 } // namespace deft::sm90

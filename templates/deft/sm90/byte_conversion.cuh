@@ -6,9 +6,9 @@
 
 namespace deft::sm90 {
 
-/// How a warp turns bytes into rows of tiles: those of a block's rows, which a stage has, or as ByteCopy has
-/// left them. Columns of 16 bits are written without conflicts: of a block's 64, eight lanes write every
-/// other one for two tokens.
+/// How a warp converts bytes to rows of tiles. The bytes lie in rows of a stage, or as ByteCopy stored them.
+/// Writes of 16-bit columns have no bank conflicts: of a block's 64, eight lanes write every other column for
+/// two tokens.
 template <class Config, bool kInRows> class ByteConversion {
   using L = Layout<Config>;
   using Pieces = BytePieces<Config::kKeyDim>; // and kValueDim
@@ -19,7 +19,7 @@ public:
   __device__ __forceinline__ explicit ByteConversion(int lane)
       : from_(firstByte(lane)), column_(lane % Pieces::kLow), to_(firstElement(lane)) {}
 
-  /// Where a lane's first piece is read and written, of bytes and in a tile.
+  /// Where a lane's first piece is read (in the bytes) and written (in a tile).
   static __device__ __forceinline__ int firstByte(int lane) {
     return kInRows ? tokenOf(lane) * 128 + ((lane % 4) ^ tokenOf(lane)) * 16 : lane * 16;
   }
@@ -27,19 +27,19 @@ public:
     return L::offset(tokenOf(lane), 2 * (lane % Pieces::kLow));
   }
 
-  /// `kTimes` pieces a lane, to rows of a tile from one that the swizzle begins anew with, and so `bytes`
-  /// where they are rows.
+  /// Converts `kTimes` pieces per lane to rows of a tile. The first row starts a period of the swizzle; that
+  /// holds for `bytes` as well if these are rows.
   template <class Element, int kTimes = Pieces::kTimes>
   __device__ __forceinline__ void convert(const char *bytes, char *rows) const {
-    // A lane's tokens lie a swizzle's rows or two apart, so that its columns do by numbers known here.
+    // A lane's tokens are multiples of eight rows apart, so the distances of its columns are constants.
     static_assert(Pieces::kTokens % 8 == 0);
     constexpr int kAtOnce = kTimes % 4 == 0 ? 4 : kTimes % 2 == 0 ? 2 : 1;
-    const char *from = bytes + from_, *fromNext = bytes + (from_ ^ 64); // of a row's next four columns
+    const char *from = bytes + from_, *fromNext = bytes + (from_ ^ 64); // the row's next four columns
     char *to = rows + to_, *toNext = rows + (to_ ^ 16);
 #pragma unroll
     for (int first = 0; first < kTimes; first += kAtOnce) {
-      uint4 pieces[kAtOnce]; // all of them first: what is written may be what is read, for all the compiler
-                             // knows
+      uint4 pieces[kAtOnce]; // load all first: the compiler must assume that the writes may alias the
+                             // reads
 #pragma unroll
       for (int i = 0; i < kAtOnce; ++i) {
         const int number = first + i;
@@ -61,8 +61,8 @@ public:
   }
 
 private:
-  /// Of a swizzle's rows, or of more. Eight lanes have two tokens: where bytes are rows, such as the swizzle
-  /// moves apart in what is read as in what is written.
+  /// A token of the first eight or more rows. Eight lanes have two tokens. If bytes are rows, the swizzle
+  /// puts the two into different banks, for reads and for writes.
   static __device__ __forceinline__ int tokenOf(int lane) {
     return kInRows ? lane / 8 ^ lane / 4 % 2 * 5 : lane / Pieces::kLow;
   }
@@ -71,7 +71,7 @@ private:
     return Pieces::kColumns % Pieces::kLow == 0 || across * Pieces::kLow + column_ < Pieces::kColumns;
   }
 
-  /// Eight elements.
+  /// Converts and writes eight elements.
   template <class Element> static __device__ __forceinline__ void put(char *to, unsigned low, unsigned high) {
     unsigned first[2], second[2];
     ptx::toHalves<Element>(low, first);
@@ -82,14 +82,14 @@ private:
   static __device__ __forceinline__ unsigned factors(unsigned halves) {
     if constexpr (kIsSame<Factor, f16>) {
       return halves;
-    } else { // which has fewer bits, but more than the bytes had
+    } else { // bf16 has fewer bits, but more than the bytes
       const float2 both = ptx::unpack2<f16>(halves);
       return ptx::pack2<Factor>(both.x, both.y);
     }
   }
 
   const int from_, column_;
-  const unsigned to_; ///< in a tile, of the lane's first column
+  const unsigned to_; ///< of the lane's first column within a tile
 };
 
 } // namespace deft::sm90

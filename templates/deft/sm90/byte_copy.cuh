@@ -6,7 +6,7 @@
 
 namespace deft::sm90 {
 
-/// How a copying warp asks for bytes of an 8-bit cache, which lie in the order in which lanes ask for them.
+/// How a copying warp copies bytes of an 8-bit cache, which it stores in the order of its lanes' requests.
 template <class Config> class ByteCopy {
   using Pieces = BytePieces<Config::kKeyDim>; // and kValueDim
 
@@ -14,7 +14,7 @@ public:
   __device__ __forceinline__ explicit ByteCopy(int lane)
       : lane_(lane), column_(lane % Pieces::kLow), token_(lane / Pieces::kLow) {}
 
-  /// Half a tile to a shared address, keys before values; each lane has the places of one of its tokens.
+  /// Copies half a tile to a shared address, keys before values; each lane has the places of one token.
   __device__ __forceinline__ void start(const abi::AttendArgs &args, unsigned to, unsigned keyPlace,
                                         unsigned valuePlace) const {
     start<typename Config::StoredKey>(to + lane_ * 16, args.k, keyPlace);
@@ -28,7 +28,7 @@ private:
     constexpr int kRounds = 32 / Pieces::kTokens, kAtOnce = kRounds < 4 ? kRounds : 4;
 #pragma unroll 1
     for (int first = 0; first < kRounds; first += kAtOnce) {
-      unsigned places[kAtOnce]; // all of them first: a copy would wait for each
+      unsigned places[kAtOnce]; // all first: otherwise a copy would wait for each
 #pragma unroll
       for (int i = 0; i < kAtOnce; ++i)
         places[i] = __shfl_sync(~0u, own, (first + i) * Pieces::kTokens + token_);

@@ -9,18 +9,18 @@ namespace deft::sm90 {
 
 template <class Config, class Variant> class Consumer;
 
-/// How the computing warpgroup of a light block attends to an 8-bit cache, whose bytes are in the stages.
-/// Each warp converts 16 tokens of a tile, K before the tile's first product and V while that runs; the next
-/// tile's K while the second one runs.
+/// How the computing warpgroup of a light block attends to an 8-bit cache whose bytes are in the stages. Each
+/// warp converts 16 tokens of a tile. It converts K before the tile's first product, V during that product,
+/// and the next tile's K during the second product.
 ///
-/// All rows of the one tile of K are there, and all warps have done with V, behind the barrier before q.k;
-/// all rows of V are there, and all have done with K, behind the one after it. A warp that attends to its own
-/// tokens of a dealt tile needs neither, but for V that others may still be multiplying.
+/// After the barrier before q.k, all rows of K are converted and all warps are done with V. After the next
+/// barrier, all rows of V are converted and all warps are done with K. A warp that attends to its own tokens
+/// of a dealt tile needs neither barrier, except while others may still multiply V.
 template <class Config, class Variant> class ByteProducts {
   using By = Consumer<Config, Variant>;
   using L = Layout<Config>;
   using Rows = typename By::Rows;
-  static constexpr int kTimes = BytePieces<Config::kKeyDim>::kTimes / 2; ///< pieces of 16 tokens, a lane
+  static constexpr int kTimes = BytePieces<Config::kKeyDim>::kTimes / 2; ///< pieces of 16 tokens per lane
 
 public:
   __device__ __forceinline__ explicit ByteProducts(const By &by) : by_(by), conversion_(by.lane_) {}
@@ -33,7 +33,7 @@ public:
     typename By::Scores s;
     float common[2] = {}, factor[2];
     unsigned weights[By::kGroups][4];
-    bool mayMultiply = true; ///< whether others may still be at the values of the tile before
+    bool mayMultiply = true; ///< whether other warps may still use the previous tile's values
     takeKeys(by_.firstStep_);
     for (int step = by_.firstStep_; step < by_.endStep_; ++step) {
       TileSlot &slot = by_.ring_.slot(step);
@@ -79,20 +79,20 @@ public:
       queries.hold(by_.ring_.base);
       mayMultiply = true;
     }
-    awaitAll(); // results are put in order where values are
+    awaitAll(); // results reuse the memory of the values
   }
 
 private:
   static constexpr int kAll = 1; ///< named barrier
 
   static __device__ __forceinline__ void awaitAll() { ptx::namedBarrierSync(kAll, 128); }
-  /// What each warp has written to all of them, for wgmma.
+  /// Makes the data that each warp wrote visible to all of them, for wgmma.
   static __device__ __forceinline__ void showAll() {
     ptx::fenceAsyncProxy();
     awaitAll();
   }
 
-  /// Of the unit's next tile, when its bytes have come.
+  /// Converts the keys of the unit's next tile when its bytes have arrived.
   __device__ __forceinline__ void takeKeys(int step) const {
     if (step >= by_.endStep_)
       return;
@@ -105,7 +105,7 @@ private:
         rows(by_.ring_.staged(step) + L::kStagedValueOffset), rows(by_.ring_.values(step)));
   }
 
-  /// Of the warp's 16 tokens.
+  /// The rows of the warp's 16 tokens.
   __device__ __forceinline__ char *rows(unsigned tile) const {
     return by_.ring_.shared + (tile - by_.ring_.base) + by_.warp_ * 16 * 128;
   }

@@ -8,24 +8,24 @@ namespace deft::sm90 {
 
 template <class Config, class Variant> class Producer;
 
-/// How a copying warp fills the tiles of an 8-bit cache: in two steps; the second converts.
+/// How a copying warp fills the tiles of an 8-bit cache, in two steps: it copies, then it converts.
 template <class Config, class Variant> class ByteTiles {
   using Copying = Producer<Config, Variant>;
   using L = Layout<Config>;
 
 public:
-  /// A tile whose bytes are on their way to the warp's staging, and the facts that are to be written of it.
+  /// A tile whose bytes are being copied to the warp's staging, and the facts to write about it.
   struct Staged {
     Token token[2];
     TokenBounds bounds;
     bool isHidden, isDealt;
     typename TileElements<Config, Variant>::Loaded elements;
     int slot = 0;  ///< of the warp's staging
-    int step = -1; ///< none is
+    int step = -1; ///< -1: no tile
   };
 
-  /// Producer::copyUnit() of an 8-bit cache: the bytes of a team's next tile are asked for before those of
-  /// the one before are converted into its stage, over the ends of units, too.
+  /// Producer::copyUnit() for an 8-bit cache. The copy of a team's next tile starts before the bytes of the
+  /// current tile are converted into its stage, even across units.
   static __device__ __forceinline__ void convertUnit(const Copying &by, const abi::Item &item, int kvHead,
                                                      int begin, int end, Staged &staged) {
     const ByteStaging<Config> staging(by.ring_, by.warp_, by.lane_);
@@ -57,7 +57,7 @@ public:
         if constexpr (L::kTeam == 1) {
           start(by, staging, slot, 0, kvHead, low.page, low.inPage);
           start(by, staging, slot, 1, kvHead, high.page, high.inPage);
-        } else { // chosen here: else the compiler takes a tile's half by its number, from memory
+        } else { // selected here: otherwise the compiler indexes a tile's halves in memory
           const bool isHigh = by.isMine(1);
           start(by, staging, slot, by.member(), kvHead, isHigh ? high.page : low.page,
                 isHigh ? high.inPage : low.inPage);
@@ -70,13 +70,13 @@ public:
       else if (by.member() == 0)
         by.elements().load(by.slotsOf(tile).of, kvHead, next.elements);
       step = ownFrom(step + 1);
-      look(); // pages come while the bytes before are converted
+      look(); // page lookups overlap the conversion of the previous bytes
       convert<1>(by, staging, staged);
       staged = next;
     }
   }
 
-  /// What is left of all units so far.
+  /// Converts the tile that is left from all units so far.
   static __device__ __forceinline__ void finish(const Copying &by, Staged &staged) {
     convert<0>(by, ByteStaging<Config>(by.ring_, by.warp_, by.lane_), staged);
     staged.step = -1;
@@ -89,7 +89,7 @@ private:
                   tokenPlace<Config>(by.args_.vCache, kvHead, page, inPage));
   }
 
-  /// Fills the stage of a tile, when all but the last `kPending` tiles' bytes have come.
+  /// Fills a tile's stage when the bytes of all but the last `kPending` tiles have arrived.
   template <int kPending>
   static __device__ __forceinline__ void convert(const Copying &by, const ByteStaging<Config> &staging,
                                                  const Staged &staged) {

@@ -14,8 +14,8 @@
 #include "deft/sm90/units.cuh"
 #include "deft/sm90/warp_queries.cuh"
 
-/// The warps that compute. How those of wide blocks share a unit depends on its rows, so that one launch
-/// serves items of every size:
+/// The computing warps. In wide blocks, the number of a unit's rows decides how they share it, so that one
+/// launch serves items of every size:
 ///   more than 64 rows: each warpgroup takes 64 rows of every tile, by wgmma;
 ///   more than 16:      each warpgroup takes every other tile, by wgmma; their sums are joined;
 ///   up to 16:          each warp takes 16 tokens of every other tile, by mma.sync; all are joined.
@@ -31,7 +31,7 @@ template <class Config, class Variant> class Consumer {
   using Key = typename Config::Key;
   using Value = typename Config::Value;
   using Results = ResultRows<Config, Variant>;
-  /// With many columns of K, caps and masks by arrays leave no registers for queries.
+  /// With many columns of K, caps and array masks leave no registers for queries.
   static constexpr bool kIsDear =
       FormOf<Variant>::kIsCapped || (Variant::kHasMask && TokenArrays<Config>::kCount > 0);
   static constexpr bool kQueriesStay = L::kQueriesStay || (L::kIsLong && kIsDear);
@@ -40,18 +40,18 @@ template <class Config, class Variant> class Consumer {
   using Places = typename Results::Places;
   using Params = typename Variant::Params;
   static constexpr int kSteps = Config::kKeyDim / 16;         ///< of q . k
-  static constexpr int kColumnPairs = Config::kValueDim / 16; ///< of p . v, each of 8 columns
-  static constexpr int kGroups = Config::kTileKv / 16;        ///< of 16 tokens
-  using Scores = Fragment<2 * kGroups>;                       ///< of a warp's rows and a tile's tokens
-  static constexpr int kScoredAtOnce = Config::kValueDim > 128 ? 1 : 2; ///< groups, for registers
-  /// Whether the next tile is asked for while products run, and stages are given back without a branch.
-  /// Light blocks are slower with it; caps leave too few registers where columns are many.
+  static constexpr int kColumnPairs = Config::kValueDim / 16; ///< of p . v, each two tiles of 8 columns
+  static constexpr int kGroups = Config::kTileKv / 16;        ///< groups of 16 tokens
+  using Scores = Fragment<2 * kGroups>;                       ///< a warp's rows by a tile's tokens
+  static constexpr int kScoredAtOnce = Config::kValueDim > 128 ? 1 : 2; ///< groups, as registers permit
+  /// Whether to test the next tile's barrier during products, and to release stages without a branch. This
+  /// makes light blocks slower; with many columns, caps leave too few registers.
   static constexpr bool kAsksAhead =
       L::kGroups > 1 && !(FormOf<Variant>::kIsCapped && Config::kValueDim > 128);
-  /// Whether tiles are placed once a warp (groupOfWarp). Light blocks have it without; caps leave too few
-  /// registers for it.
+  /// Whether a tile's place is computed once for a warp (groupOfWarp). Light blocks get that anyway; caps
+  /// leave too few registers for it.
   static constexpr bool kPlacesOnce = kAsksAhead && !FormOf<Variant>::kIsCapped;
-  /// Whether a stage may be held while the next one is awaited.
+  /// Whether a stage may be held while waiting for the next one.
   static constexpr bool kAhead = Config::kStages > 2;
   static_assert(!kDeals<Config> || !kQueriesStay, "their rows are in the warps' registers");
   static_assert(Config::kTileKv == 64, "a warp of a warpgroup takes one group of 16 tokens");
@@ -90,13 +90,13 @@ private:
         endStep_(firstStep + tilesOf<Config>(item)), lane_(threadIdx.x % 32), warp_(threadIdx.x / 32 % 4),
         group_(groupOfWarp()) {}
 
-  /// So that the compiler knows that the warp agrees: what follows from it is then computed once for it.
+  /// A shuffle tells the compiler that the value is uniform in the warp: derived values are computed once.
   static __device__ __forceinline__ int groupOfWarp() {
     const int group = threadIdx.x / 128 - 1;
     return kPlacesOnce ? __shfl_sync(~0u, group, 0) : group;
   }
 
-  /// The block's only computing warpgroup. Gives the next unit's piece of queries.
+  /// For the block's only computing warpgroup. Returns the next unit's piece of queries.
   __device__ __forceinline__ int attendAlone(const Params &params, int kvHead, int piece) {
     Rows rows(args_, params, item_, kvHead, warp_ * 16);
     const Queries queries = queriesOf(rows, piece, 0);
@@ -116,13 +116,13 @@ private:
     return piece + 1;
   }
 
-  /// Once for all modes, which saves compile time. Gives the next unit's first piece of queries.
+  /// One function for all modes, which saves compile time. Returns the next unit's first piece of queries.
   __device__ __forceinline__ int attend(const Params &params, int kvHead, int piece) {
     const int rowCount = item_.queryCount * Config::kRatio;
     const bool isWide = rowCount > 16, splitRows = rowCount > kPieceRows;
     const int groupRow = splitRows ? group_ * kPieceRows : 0;
     Rows rows(args_, params, item_, kvHead, isWide ? groupRow + warp_ * 16 : 0);
-    if (splitRows && group_ == 1) { // has read of the first piece what it wants to know
+    if (splitRows && group_ == 1) { // it has read the item from the first piece
       releasePiece(piece, 1);
       awaitPiece(ring_, piece + 1);
     }
@@ -144,7 +144,7 @@ private:
     if (splitRows || join.groups(sums, group_)) {
       if (!isWide)
         join.shareFacts(sums);
-      // Anew from the item, so that less is held during the products.
+      // Computed again from the item, to hold fewer registers during the products.
       const Rows written(args_, params, places.item, kvHead, isWide ? groupRow + warp_ * 16 : 0);
       const Results results(args_, places, written, sums);
       if (isWide)
@@ -161,11 +161,11 @@ private:
     ptx::mbarrierWait(ring.pieceFull(piece), piece / L::kQueryPieces & 1);
   }
 
-  __device__ __forceinline__ char *halfBuffer() const { // where this warp's results are put in order
+  __device__ __forceinline__ char *halfBuffer() const { // buffer in which this warp arranges its results
     return ring_.shared + L::kBufferOffset + warp_ * L::kBufferBytes + group_ * L::kHalfBufferBytes;
   }
 
-  /// Each piece expects every consumer warp; a warp may count for one that has no use for it.
+  /// Each piece expects every consumer warp; a warp may also arrive for one that does not use the piece.
   __device__ __forceinline__ void releasePiece(int piece, int arrivals) const {
     __syncwarp();
     if (lane_ == 0)
@@ -177,7 +177,7 @@ private:
     return Queries(ring_.queries(piece), rows.row(0) - fragmentRow(lane_, 0) - groupRow);
   }
 
-  /// What hooks ask of the rows' queries.
+  /// Sets the positions and indices of the rows' queries, if hooks need them.
   __device__ __forceinline__ void setQueries(Rows &rows, int piece, int groupRow) const {
     if constexpr (Rows::kNeedsRow) {
       int position[2] = {}, caller[2] = {};
@@ -193,8 +193,8 @@ private:
     }
   }
 
-  /// Takes from the piece where this thread's two rows go, and frees it: before the products where queries
-  /// are in registers by then, else after them.
+  /// Reads the destination of this thread's two rows from the piece, then releases it: before the products if
+  /// the queries are in registers, otherwise after them.
   template <bool kAfterProducts>
   __device__ __forceinline__ void leavePiece(const Rows &rows, int piece, int groupRow,
                                              Places &places) const {
@@ -213,12 +213,12 @@ private:
       ptx::mbarrierWait(ring_.full(step), ring_.fullParity(step));
     return ring_.slot(step).facts.head;
   }
-  /// Whether they have; asked before products are waited for, so that nobody waits for the answer.
+  /// Whether the copies have landed. Tested before the wait for products, so the answer costs no wait.
   __device__ __forceinline__ bool isThere(int step) const {
     return kAsksAhead && ptx::mbarrierIsComplete(ring_.full(step), ring_.fullParity(step));
   }
 
-  /// Each stage expects every consumer warp; a warp counts for all those that skip the tile.
+  /// Each stage expects every consumer warp; a warp also arrives for those that skip the tile.
   __device__ __forceinline__ void release(int step, int groupStride) const {
     __syncwarp();
     if constexpr (kAsksAhead)
@@ -227,11 +227,11 @@ private:
       ptx::mbarrierArrive(ring_.empty(step), groupStride);
   }
 
-  // --- wgmma: 64 rows a warpgroup ------------------------------------------------------------------
+  // --- wgmma: 64 rows for each warpgroup -----------------------------------------------------------
 
-  /// Tiles first, first + stride, ...; `groupRow` is the first row of the warpgroup. Where both warpgroups
-  /// have every tile, its q.k is under way before the weights of the one before go to its values, so that the
-  /// matrix units work while weights are made.
+  /// Tiles first, first + stride, ...; `groupRow` is the warpgroup's first row. If both warpgroups take every
+  /// tile, q.k of the next tile starts before the values of the current one are multiplied, so the tensor
+  /// cores stay busy while weights are made.
   __device__ __forceinline__ void wide(const Rows &rows, const Queries &queries, Sums &sums, int groupRow,
                                        int first, int stride) const {
     const int queryLo = rows.clamped(groupRow) / Config::kRatio;
@@ -243,7 +243,7 @@ private:
     Turns<L::kGroups> turns(L::kGroups > 1 && stride == 1, group_, endStep_ - firstStep_);
     bool nextIsThere = false;
     for (int step = firstStep_ + first; step < endStep_; step += stride) {
-      const unsigned long long keys = keysOf(step); // while the tile is on its way
+      const unsigned long long keys = keysOf(step); // overlaps the tile's copy
       TileFacts::Head head = acquire(step, nextIsThere);
       nextIsThere = false;
       const Viewed own = kDeals<Config> ? ring_.slot(step).facts.group[warp_] : Viewed{};
@@ -280,8 +280,8 @@ private:
 #pragma unroll
         for (int g = 0; g < kGroups; ++g)
           packOperand<Value>(s.template part<2>(2 * g), weights[g]);
-        // Only the tile that follows: this one's stage is not free yet, and the ring might be waiting for it.
-        // Where each warpgroup has its own tiles, they keep the matrix units busy without that.
+        // Only one tile ahead: this tile's stage is not free yet, and the ring might wait for it. If each
+        // warpgroup has its own tiles, the two keep the tensor cores busy without this.
         if (!kAhead || stride > 1 || step + 1 >= endStep_)
           break;
         head = acquire(step + 1, nextIsThere);
@@ -318,13 +318,13 @@ private:
   }
 
   __device__ __forceinline__ bool isCut(const Rows &rows, const TileFacts::Head &head, int step) const {
-    // Whether some rows of the warp do not see all of the tile.
+    // True if some rows of the warp do not see the whole tile.
     const bool whole = head.viewed.isWhole(rows.queryLo(), rows.queryEnd());
     return rows.visibility(whole, ring_.slot(step).facts.bounds) != Rows::kWhole;
   }
 
-  /// From products to final scores, to which `common` of their row is still to be added. Products that are
-  /// capped late stay products.
+  /// Turns products into final scores, except that `common` of the row must still be added. Products that are
+  /// capped late are left as they are.
   __device__ __forceinline__ void score(const Rows &rows, const TileFacts::Head &head, int step, bool cut,
                                         Scores &s, float (&common)[2]) const {
     const TokenRecords tokens = ring_.slot(step).records();
@@ -351,8 +351,8 @@ private:
       rows.hide(tokens, g, s.template part<2>(2 * g));
   }
 
-  /// WarpSums::weigh of what `score` has left of the tile; `cut` is what the facts say, `viewers` are the
-  /// queries that see something of it (the hull); `isFirst`: no tile of the unit came before.
+  /// WarpSums::weigh for the result of `score`. `cut`: the value of isCut(). `viewers`: the range of queries
+  /// that see some of the tile. `isFirst`: the unit's first tile.
   __device__ __forceinline__ bool weigh(const Rows &rows, unsigned viewers, int step, bool cut, bool isFirst,
                                         Sums &sums, Scores &s, const float (&common)[2],
                                         float (&factor)[2]) const {
@@ -370,7 +370,7 @@ private:
     return sums.weigh(s, common, factor);
   }
 
-  /// Of products that are not all small. Less code makes light blocks faster (docs/kernels.md#code-size).
+  /// For products that are not all small. Short code is faster in light blocks (docs/kernels.md#code-size).
   template <int kTiles>
   static __device__ __forceinline__ void capLate(const Rows &rows, const int (&largest)[2],
                                                  Fragment<kTiles> &s) {
@@ -401,7 +401,7 @@ private:
     ptx::wgmmaCommit();
   }
 
-  /// out += p . v for 16 tokens and the columns from kFirst on, in the widest instructions that fit.
+  /// out += p . v for 16 tokens and the columns from kFirst on, in the widest possible instructions.
   template <int kFirst>
   static __device__ __forceinline__ void multiplyColumns(const unsigned (&p)[4], unsigned long long values,
                                                          Fragment<Sums::kColumnTiles> &out) {
@@ -414,7 +414,7 @@ private:
     }
   }
 
-  // --- mma.sync: 16 rows, every warp its own tokens ------------------------------------------------
+  // --- mma.sync: 16 rows, each warp has its own tokens ---------------------------------------------
 
   __device__ __forceinline__ void narrow(const Rows &rows, const Queries &queries, Sums &sums) const {
     const WorthOf worth(args_, rows);
@@ -425,7 +425,7 @@ private:
     }
   }
 
-  /// A warp's 16 rows and 16 tokens of a tile; `viewed` is the group's.
+  /// A warp's 16 rows by 16 tokens of a tile; `viewed` describes this group of tokens.
   __device__ __forceinline__ void multiplyGroup(const Rows &rows, const WorthOf &worth,
                                                 const Queries &queries, int step, int group,
                                                 const Viewed &viewed, Sums &sums) const {

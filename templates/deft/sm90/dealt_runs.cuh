@@ -7,7 +7,7 @@
 /// Items whose tokens are dealt to warps (abi::Item).
 namespace deft::sm90 {
 
-/// Those of the common tokens and the dealt ones.
+/// The tiles of common and dealt tokens together.
 template <class Config> __device__ __forceinline__ int tilesOf(const abi::Item &item) {
   int common = item.tokens, dealtTiles = 0;
   if constexpr (kReadsDealt<Config>)
@@ -18,8 +18,8 @@ template <class Config> __device__ __forceinline__ int tilesOf(const abi::Item &
   return (common + Config::kTileKv - 1) / Config::kTileKv + dealtTiles;
 }
 
-/// The runs of an item: 32 of the common tokens' and 8 of each warp's at a time. A copying warp has them in
-/// shared memory, because there are no registers for so many.
+/// The runs of an item: a window of 32 runs of common tokens and 8 of each warp's. A copying warp keeps them
+/// in shared memory because they do not fit into registers.
 template <class Config, class Variant> class DealtRuns {
   static constexpr int kGroup = 16, kWarps = 4;
   static constexpr int kCommon = 32, kOfWarp = 32 / kWarps, kRuns = kCommon + kWarps * kOfWarp;
@@ -29,14 +29,14 @@ template <class Config, class Variant> class DealtRuns {
 public:
   struct Window {
     const abi::Run *runs; ///< the item's
-    unsigned share;       ///< of dealt tiles among all, times 2^16, rounded up
-    bool isOpen;          ///< whether runs of each warp are here
-    int first[kWarps];    ///< where the tokens of each warp begin in the item
-    // Of the common tokens and of each warp's: which of their runs the window has first, and where they end.
+    unsigned share;       ///< dealt tiles divided by all tiles, times 2^16, rounded up
+    bool isOpen;          ///< whether the window has the warps' runs
+    int first[kWarps];    ///< where each warp's tokens begin in the item
+    // For the common tokens and for each warp: the first run in the window, and the end of the runs.
     int next[1 + kWarps], end[1 + kWarps];
-    // Of each run; behind the last one there is that one's last token.
-    int tokensEnd[kRuns];    ///< kNowhere behind the last one
-    int place[kRuns];        ///< of the item's token 0, were it the run's
+    // For each run; entries after the last run repeat its last token.
+    int tokensEnd[kRuns];    ///< kNowhere after the last run
+    int place[kRuns];        ///< the place of the item's token 0 if it were in this run
     unsigned viewers[kRuns]; ///< likewise, see viewersOf
     int position[kNeedsPositions ? kRuns : 1], depth[kNeedsPositions ? kRuns : 1];
   };
@@ -46,7 +46,7 @@ public:
     Run run(runs + min(lane, item.runCount - 1));
     const int commonEnd = item.dealtTiles > 0 ? __shfl_sync(~0u, dealtBeginOf(run.high.w), 0) : item.runCount;
     run.takeFrom(min(lane, commonEnd - 1));
-    __syncwarp(); // the item before is done with
+    __syncwarp(); // all lanes are done with the previous item
     store(lane, lane < commonEnd, run);
     if (lane < kWarps) {
       window.next[1 + lane] = dealtBeginOf(run.high.w);
@@ -61,16 +61,16 @@ public:
     __syncwarp();
   }
 
-  /// A lane's two tokens of a tile, 32 apart, and whether it is dealt: both kinds of tiles take turns, so
-  /// that they end together. Tiles come in their order. Behind the last token it is that one again, and
-  /// nobody sees it.
+  /// Finds a lane's two tokens of a tile, 32 apart, and whether the tile is dealt. Dealt and common tiles
+  /// alternate in proportion, so both end together. Call it for tiles in order. Places after the last token
+  /// repeat that token, hidden from all queries.
   __device__ __forceinline__ bool find(int tile, Token (&token)[2]) const {
-    // The planner sees to it that there are few enough for the products.
+    // The planner keeps the number of tiles small enough for these products.
     const unsigned share = window_.share, before = tile * share >> 16;
     const bool isDealt = (tile + 1) * share >> 16 > before;
-    const int index = isDealt ? before : tile - before; // among those of its kind
+    const int index = isDealt ? before : tile - before; // among tiles of its kind
     int lane = lane_;
-    ptx::forgetHere(lane); // what follows from it is made anew each time, and not held
+    ptx::forgetHere(lane); // values that depend on it are recomputed each time, not held in registers
     if (isDealt && !window_.isOpen)
       open(lane);
 #pragma unroll
@@ -80,15 +80,15 @@ public:
   }
 
 private:
-  /// Of how many runs that come together the lane has one, and whose these are.
+  /// The number of runs in the lane's part of the window, and the part's index.
   static __device__ __forceinline__ int countOf(bool isDealt) { return isDealt ? kOfWarp : kCommon; }
   static __device__ __forceinline__ int kindOf(bool isDealt, int lane) {
     return isDealt ? 1 + lane / kOfWarp : 0;
   }
 
-  /// Not before the first dealt tile: the common ones do not wait for it.
+  /// Only at the first dealt tile, so that the common tiles need not wait for the load.
   __device__ __forceinline__ void open(int lane) const {
-    __syncwarp(); // all lanes have asked whether it is open
+    __syncwarp(); // all lanes have read isOpen
     const int begin = load(true, lane);
     if (lane % kOfWarp == 0)
       window_.first[lane / kOfWarp] = begin;
@@ -101,7 +101,7 @@ private:
     for (bool isMissing = true;;) {
       const int first =
           isDealt ? window_.first[lane / kOfWarp] + index * kGroup : index * Config::kTileKv + half * 32;
-      // Runs, by lanes, that end before the first token of their warp or of all.
+      // The lanes whose runs end before the first token, of their warp or of the item.
       const unsigned ended = __ballot_sync(~0u, window_.tokensEnd[isDealt ? kCommon + lane : lane] <= first);
       const int at = isDealt ? window_.first[warp] + index * kGroup + lane % kGroup : first + lane;
       const int begin = isDealt ? kCommon + warp * kOfWarp : 0;
@@ -124,13 +124,13 @@ private:
       const unsigned missing = __ballot_sync(~0u, isMissing);
       if (missing == 0)
         return;
-      const bool hasOwn = lane / 16 == half; // tokens of the warp whose runs the lane has
+      const bool hasOwn = lane / 16 == half; // tokens of the warp whose runs this lane holds
       const unsigned own = missing >> (lane & 8 ? kGroup : 0) & 0xffff;
       advance(isDealt, !isDealt || (hasOwn && own != 0), lane);
     }
   }
 
-  /// `isBehind`: whether the lane's are to be the next ones.
+  /// `isBehind`: whether the lane must load its next run.
   __device__ __forceinline__ void advance(bool isDealt, bool isBehind, int lane) const {
     if (isBehind && lane % countOf(isDealt) == 0)
       window_.next[kindOf(isDealt, lane)] += countOf(isDealt);
@@ -140,7 +140,7 @@ private:
     __syncwarp();
   }
 
-  /// Gives where the lane's run begins in the item.
+  /// Returns the position in the item where the lane's run begins.
   __device__ __forceinline__ int load(bool isDealt, int lane) const {
     const int kind = kindOf(isDealt, lane);
     const int at = window_.next[kind] + lane % countOf(isDealt), last = window_.end[kind] - 1;
@@ -149,12 +149,12 @@ private:
     return run.low.x;
   }
 
-  /// A run as it lies in memory.
+  /// A run in the memory's format.
   struct Run {
     int4 low, high;
     __device__ __forceinline__ explicit Run(const abi::Run *run)
         : low(reinterpret_cast<const int4 *>(run)[0]), high(reinterpret_cast<const int4 *>(run)[1]) {}
-    /// What `store` asks of a last run.
+    /// Takes the fields that `store` needs for a last run.
     __device__ __forceinline__ void takeFrom(int lane) {
       low.y = __shfl_sync(~0u, low.y, lane);
       low.z = __shfl_sync(~0u, low.z, lane);
@@ -165,7 +165,7 @@ private:
     }
   };
 
-  /// `isThere`: else it is the last one, for what is behind it.
+  /// `isThere`: false if the entry is after the last run, and `run` is the last one.
   __device__ __forceinline__ void store(int to, bool isThere, const Run &run) const {
     const int token = isThere ? -run.low.x : run.low.y - 1;
     window_.tokensEnd[to] = isThere ? run.low.x + run.low.y : kNowhere;

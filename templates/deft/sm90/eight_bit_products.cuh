@@ -4,18 +4,18 @@
 #include "deft/sm90/attend.cuh"
 #include "deft/sm90/value_transposition.cuh"
 
-/// Products of e4m3 (LANGUAGE.md, rule A12), by light blocks whose stages hold bytes. Kernels of variants
-/// that ask for them include this behind attend.cuh; others do not know of it.
+/// Products of e4m3 (LANGUAGE.md, rule A12), by light blocks whose stages hold bytes. Only kernels of
+/// variants that ask for such products include this, after attend.cuh.
 ///
-/// wgmma takes K as it was copied. Of 8 bits it takes no matrix whose depth is not along its rows, so the
-/// computing warps transpose V, 16 tokens each, while q.k runs. Pairs of bytes are transposed by ldmatrix,
-/// and then taken apart; that leaves four tokens of a lane in the order in which the lane has their
-/// weights (fragment.cuh), so weights go to p.v without a shuffle.
+/// wgmma takes K as copied. With 8 bits, wgmma needs matrices whose depth is along the rows. So the computing
+/// warps transpose V, 16 tokens each, during q.k. ldmatrix transposes pairs of bytes, which are then
+/// separated. That gives a lane's four tokens the order of its weights (fragment.cuh), so p.v needs no
+/// shuffle of weights.
 namespace deft::sm90 {
 
 template <class Config> constexpr bool kMultipliesBytes = requires { requires Config::kByteProducts; };
 
-/// As of other caches of bytes, but for the tile that K would become.
+/// The layout of other caches of bytes, without the tile for converted keys.
 template <class Config> struct WithoutProducts : Config {
   static constexpr bool kByteProducts = false;
 };
@@ -27,9 +27,9 @@ private:
   static_assert(Other::kHoldsBytes && Other::kAreAlike);
 
 public:
-  /// Each of four stages has a copying warp of its own, which finds a tile's tokens once for both halves.
+  /// With four stages, each has its own copying warp, which finds a tile's tokens once for both halves.
   static constexpr int kTeam = Config::kStages % 4 == 0 ? 1 : Other::kTeam;
-  static constexpr int kValueOffset = 0; ///< of values as products take them
+  static constexpr int kValueOffset = 0; ///< of transposed values
   static constexpr int kBufferOffset = 0;
   static constexpr int kTilesEnd = Other::kTilesEnd - Other::kKeyTileBytes;
   static constexpr int kStagedOffset = Other::kStagedOffset - Other::kKeyTileBytes;
@@ -40,16 +40,16 @@ public:
   static_assert(Config::kValueDim * 128 <= kTilesEnd && kStagedOffset % Other::kAlignment == 0);
 };
 
-/// All rows of a tile go together: mma.sync of 16 tokens would need a transposition of its own.
+/// All rows of a tile stay together: mma.sync of 16 tokens would need another transposition.
 template <class Config>
   requires kMultipliesBytes<Config>
 constexpr bool kDeals<Config> = false;
 
-/// The power of two that a row of q is divided by, and its inverse. Twin: ByteRow of the CPU.
+/// The power of two by which a row of q is divided, and its inverse. Counterpart: ByteRow of the CPU.
 struct ByteRowUnit {
   float scale, inverse;
 
-  /// The largest element may be 448 = 1.75 * 2^8 times the scale, which is 2^-126 at least.
+  /// The largest element may be 448 = 1.75 * 2^8 times the scale; the scale is at least 2^-126.
   __device__ __forceinline__ explicit ByteRowUnit(float largest) {
     const int exponent = max(9, (__float_as_int(largest) + 0x1fffff) >> 23);
     scale = __int_as_float((exponent - 8) << 23);
@@ -57,7 +57,7 @@ struct ByteRowUnit {
   }
 };
 
-/// In registers, as the a operand of steps of 32.
+/// Queries in registers, as the a operand of steps of 32.
 template <class Config>
   requires kMultipliesBytes<Config>
 class WarpQueries<Config, false> {
@@ -78,7 +78,7 @@ public:
       for (int k = 0; k < kSteps; ++k)
 #pragma unroll
         for (int half = 0; half < 2; ++half) {
-          const int column = 4 * k + 2 * half + lane % 4 / 2; // of 16 bytes
+          const int column = 4 * k + 2 * half + lane % 4 / 2; // columns of 16 bytes
           four[k][half] =
               ptx::loadShared8(piece + L::offset(firstRow + fragmentRow(lane, r), column) + lane % 2 * 8);
           largest = fmaxf(
@@ -104,7 +104,7 @@ public:
       ptx::WgmmaBytes<64>::step(s.tile, query_[k], keys + k * 32 / 16, k > 0);
   }
 
-  /// Products as they would be of the queries as they came.
+  /// Restores the products of the original queries.
   template <int kTiles> __device__ __forceinline__ void restore(Fragment<kTiles> &products) const {
     products.scaleRows(scale_);
   }
@@ -128,8 +128,8 @@ private:
   float scale_[2];
 };
 
-/// The reference of weights is the row's largest score so far, whose weight is 2^8: each sum of a step's
-/// values is added to those of the steps before it, so these are multiplied for free.
+/// The reference of weights is the row's largest score so far, with the weight 2^8. Each step's sum of values
+/// is added to the earlier sums anyway, so rescaling those costs nothing.
 template <class Config, class Variant>
   requires kMultipliesBytes<Config>
 struct WarpSums<Config, Variant> {
@@ -139,10 +139,10 @@ struct WarpSums<Config, Variant> {
 
   Fragment<kColumnTiles> out{};
   float maximum[2] = {-kInfinity, -kInfinity};
-  float sum[2] = {0.f, 0.f}; ///< of this thread's columns only, until the end
+  float sum[2] = {0.f, 0.f}; ///< over this thread's columns only, until finish()
 
-  /// Follows the row's largest scores of a step's two tiles, `top` of this thread's columns. `factor` is what
-  /// earlier sums must be multiplied by.
+  /// Raises the references to the rows' largest scores of a step's two tiles; `top` covers this thread's
+  /// columns. Earlier sums must be multiplied by `factor`.
   __device__ __forceinline__ void follow(const float (&top)[2], float (&factor)[2]) {
     factor[0] = factor[1] = 1.f;
     if (!__any_sync(~0u, top[0] > maximum[0] || top[1] > maximum[1]))
@@ -156,7 +156,7 @@ struct WarpSums<Config, Variant> {
     }
   }
 
-  /// From a tile's scores to its weights; scores count `unit` times as much, and `common` is to be added.
+  /// Turns a tile's scores into weights. The scores are to be multiplied by `unit`, then `common` is added.
   __device__ __forceinline__ void weigh(Fragment<8> &s, const float (&unit)[2], const float (&common)[2]) {
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
@@ -183,15 +183,15 @@ struct WarpSums<Config, Variant> {
   }
 
 private:
-  /// As that of 16 bits.
+  /// The same as for 16 bits.
   static __device__ __forceinline__ float shiftOf(float reference) {
     return reference == -kInfinity ? 0.f : reference * Rows::kUnit;
   }
 };
 
-/// How the computing warpgroup attends: a step has two tiles, 128 tokens, so that barriers, waits and what is
-/// said of a step come half as often. Values are transposed into one place, rows of 128 bytes, of each tile
-/// half of them.
+/// How the computing warpgroup attends. A step has two tiles, 128 tokens, which halves the number of
+/// barriers, waits and other work per step. Values are transposed into one area with rows of 128 bytes; each
+/// tile gets half of each row.
 template <class Config, class Variant>
   requires kMultipliesBytes<Config>
 class ByteProducts<Config, Variant> {
@@ -200,25 +200,25 @@ class ByteProducts<Config, Variant> {
   using Rows = typename By::Rows;
   using Sums = typename By::Sums;
   static constexpr int kDim = Config::kValueDim;
-  static constexpr int kSteps = Config::kTileKv / 32;  ///< of p . v, of a tile
+  static constexpr int kSteps = Config::kTileKv / 32;  ///< of p . v, for one tile
   static constexpr int kLow = 64, kHigh = kDim - kLow; ///< columns that are multiplied together
-  /// Whether products of rows as queries have them are as good as scores: what these are multiplied by, a
-  /// power of two, then goes into the exponent.
+  /// Whether products of the scaled queries can serve as scores: then the queries' scale, a power of two,
+  /// goes into the exponent.
   static constexpr bool kFoldsRows = Rows::kFoldScale && !Variant::kHasScore;
-  /// Whether no hook takes registers.
+  /// Whether no hook needs registers.
   static constexpr bool kIsPlain = !Variant::kHasScore && !Variant::kHasMask;
   static_assert(Config::kStages >= 2, "a step holds two");
 
   using Transposition = ValueTransposition<Config, kIsPlain>;
 
-  /// The stages of a step's tiles, twice the first one where there is no other, and their barriers' phases.
+  /// The stages of a step's tiles and their barriers' phases; a step of one tile has its stage twice.
   struct Steps {
     int stage[2];
     unsigned parity[2];
   };
-  /// Who sees a tile: queries, all of its tokens and no others any of them, or one of these.
+  /// The viewers of a tile: the queries that see all of it if no others see any of it, or one of these.
   static constexpr unsigned kWhole = ~0u;   ///< the warp's rows see all of it
-  static constexpr unsigned kByToken = ~1u; ///< tokens have viewers of their own
+  static constexpr unsigned kByToken = ~1u; ///< viewers differ between tokens
 
 public:
   __device__ __forceinline__ explicit ByteProducts(const By &by) : by_(by) {}
@@ -253,11 +253,11 @@ public:
       if ((heads[0].isGathered | heads[1].isGathered) != 0)
         ptx::fenceAsyncProxy();
       by_.startKeys(queries, descriptor(by_.ring_.staged(step), 16), first);
-      awaitAll(); // all have done with the step before; or with the unit before, whose results go there, too
-      // What nobody sees may not have been copied; the other's values are numbers.
+      awaitAll(); // until all are done with the last step, or the last unit: its results are here
+      // An unseen tile may not have been copied; the values of the other tile are valid numbers.
       const int valueSteps[2] = {areSeen[0] ? step : last, areSeen[1] ? last : step};
       unsigned viewers[2];
-      if constexpr (kIsPlain) { // all are on their way together
+      if constexpr (kIsPlain) { // all loads are in flight together
         typename Transposition::template Pairs<Transposition::kTimes> pairs[2];
         transposition.load(valueSteps[0], 0, pairs[0]);
         transposition.load(valueSteps[1], 0, pairs[1]);
@@ -273,7 +273,7 @@ public:
         by_.startKeys(queries, descriptor(by_.ring_.staged(last), 16), second);
         transposition.template transpose<1>(valueSteps[1], 1);
       }
-      ptx::fenceAsyncProxy(); // the transposed values, to wgmma
+      ptx::fenceAsyncProxy(); // makes the transposed values visible to wgmma
       ptx::wgmmaWait<0>();
       ptx::wgmmaPin(s.tile);
       if constexpr (!kFoldsRows)
@@ -292,7 +292,7 @@ public:
       Fragment<kHigh / 8> high;
       const unsigned long long values = descriptor(by_.ring_.values(0), 16);
       weigh(sums, first, unit, common[0], weights[0]);
-      awaitAll(); // all values are there
+      awaitAll(); // all values are ready
       start<0>(low, weights[0], values, false);
       weigh(sums, second, unit, common[1], weights[1]);
       start<0>(low, weights[1], values + 64 / 16, true);
@@ -300,7 +300,7 @@ public:
       multiply<kLow>(high, weights[0], values, false);
       multiply<kLow>(high, weights[1], values + 64 / 16, true);
       ptx::wgmmaCommit();
-      if constexpr (kIsPlain) { // asked before products are waited for
+      if constexpr (kIsPlain) { // tested before the wait for products
         const Steps next = stepsFrom(at + 2);
 #pragma unroll
         for (int i = 0; i < 2; ++i)
@@ -314,13 +314,13 @@ public:
       add(high, factor, sums.out.template part<kHigh / 8>(kLow / 8));
       queries.hold(by_.ring_.base);
     }
-    awaitAll(); // results are put in order where values are
+    awaitAll(); // results reuse the memory of the values
   }
 
 private:
   static __device__ __forceinline__ void awaitAll() { ptx::namedBarrierSync(/*barrier=*/1, 128); }
   __device__ __forceinline__ Steps stepsFrom(int first) const {
-    const unsigned at[2] = {static_cast<unsigned>(first), // as the ring need not ask for its sign then
+    const unsigned at[2] = {static_cast<unsigned>(first), // unsigned, so that the ring's modulo needs no sign
                             static_cast<unsigned>(first + 1 < by_.endStep_ ? first + 1 : first)};
     Steps steps;
 #pragma unroll
@@ -347,11 +347,11 @@ private:
     return isSeen ? all : kNobody;
   }
 
-  /// From products to scores of which the rows see only theirs.
+  /// Turns products into scores and hides tokens from rows that do not see them.
   __device__ __forceinline__ void score(const Rows &rows, int step, unsigned viewers, Fragment<8> &s,
                                         float (&common)[2]) const {
     TileSlot &slot = by_.ring_.slot(step);
-    if (kIsPlain || viewers != kNobody) { // else hooks would be asked about what nobody has copied
+    if (kIsPlain || viewers != kNobody) { // hooks would otherwise read tokens that were never copied
       by_.score(rows, slot.facts.head, step, /*cut=*/false, s, common);
       if constexpr (Rows::kCapsLate) {
         int largest[2];
@@ -365,7 +365,7 @@ private:
       rows.hideAll(viewers, s);
   }
 
-  /// Of a tile, from scores to the a operands that match transposed values.
+  /// Turns a tile's scores into a operands that match the transposed values.
   static __device__ __forceinline__ void weigh(Sums &sums, Fragment<8> &s, const float (&unit)[2],
                                                const float (&common)[2], unsigned (&weights)[kSteps][4]) {
     sums.weigh(s, unit, common);
@@ -378,9 +378,9 @@ private:
       }
   }
 
-  /// products += p . v of a tile, for the columns from kFirst on. The matrix units make the sums of a step,
-  /// and float32 all others. Some columns after the others: with more products under way there are too few
-  /// registers.
+  /// products += p . v of a tile, for the columns from kFirst on. The tensor cores compute the sums within a
+  /// step; all other sums use float32. Column groups follow each other, since more products in flight would
+  /// need too many registers.
   template <int kFirst, int kTiles>
   static __device__ __forceinline__ void multiply(Fragment<kTiles> &products,
                                                   const unsigned (&weights)[kSteps][4],

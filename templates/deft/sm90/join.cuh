@@ -3,8 +3,8 @@
 #include "deft/sm90/turns.cuh"
 #include "deft/sm90/warp_sums.cuh"
 
-/// Where warps have split the tokens of a unit, their sums are joined in shared memory, always in the
-/// same order.
+/// If warps have divided the tokens of a unit, their sums are joined in shared memory, always in the same
+/// order.
 namespace deft::sm90 {
 
 template <class Config, class Variant> class Join {
@@ -16,10 +16,10 @@ template <class Config, class Variant> class Join {
 public:
   __device__ __forceinline__ explicit Join(char *shared) : shared_(shared) {}
 
-  /// The second warpgroup waits until the first has no more use for what is in the buffers. Where both have
-  /// rows of their own, the first does not wait for the second here and might come to the next unit's barrier
-  /// before the second has come to this one's, so such units have another: the turns of the next, or its
-  /// sums, come between two of a kind.
+  /// The second warpgroup waits until the first no longer needs the data in the buffers. If each has its own
+  /// rows, the first does not wait here. It might then reach the next unit's barrier before the second
+  /// reaches this one, so such units use another barrier: between two uses of the same one there are always
+  /// the next unit's turns, or its sums.
   __device__ __forceinline__ void takeBuffers(int group, bool splitRows) const {
     const int barrier = splitRows ? kEmptyOfWide : kEmpty;
     if (group == 1)
@@ -28,8 +28,8 @@ public:
       ptx::namedBarrierArrive(barrier, 128 * 2);
   }
 
-  /// After takeBuffers: the second warpgroup hands its sums to the first, warp by warp, as many columns at a
-  /// time as a buffer takes; only the first goes on with them.
+  /// After takeBuffers: the second warpgroup passes its sums to the first, warp by warp, in as many columns
+  /// at a time as fit into a buffer. Only the first continues with them.
   __device__ __forceinline__ bool groups(Sums &sums, int group) const {
     if (group == 1) {
       give<0>(sums);
@@ -51,9 +51,9 @@ public:
     return true;
   }
 
-  /// The first warpgroup's warps hold the same 16 rows: afterwards each knows their joint maxima and sums.
+  /// The first warpgroup's warps hold the same 16 rows: afterwards each has their joint maxima and sums.
   __device__ __forceinline__ void shareFacts(Sums &sums) const {
-    put<0>(sums); // a warp overwrites only what it has read itself
+    put<0>(sums); // a warp overwrites only data that it has read itself
     ptx::namedBarrierSync(kFirstGroup, 128);
     sums.maximum[0] = sums.maximum[1] = -kInfinity;
     for (int w = 0; w < 4; ++w) {
@@ -69,7 +69,7 @@ public:
     }
   }
 
-  /// After shareFacts: each warp gives some of the joined column tiles to `write(tile, values)`.
+  /// After shareFacts: each warp passes some of the joined column tiles to `write(tile, values)`.
   template <class Write> __device__ __forceinline__ void warps(const Sums &sums, Write &&write) const {
     const int lane = threadIdx.x % 32;
     float weight[4][2];
@@ -85,7 +85,7 @@ public:
 private:
   static constexpr int kThreads = 128 * 2;
 
-  /// Columns kFirst, kFirst + 1, ...; the first ones' buffer has been taken.
+  /// Columns kFirst, kFirst + 1, ...; their buffer has been taken already.
   template <int kFirst> __device__ __forceinline__ void give(const Sums &sums) const {
     put<kFirst>(sums);
     ptx::namedBarrierArrive(kFull, kThreads);
@@ -95,7 +95,7 @@ private:
     }
   }
 
-  /// Those that `give` has put, weighed by `other`.
+  /// Adds the columns from `give`, weighted by `other`.
   template <int kFirst>
   __device__ __forceinline__ void take(Sums &sums, const float (&mine)[2], const float (&other)[2]) const {
     constexpr int kEnd = L::bufferEnd(kFirst);
@@ -115,7 +115,7 @@ private:
     }
   }
 
-  /// Those that all four warps have put.
+  /// Joins the columns that all four warps have put.
   template <int kFirst, class Write>
   __device__ __forceinline__ void joinFrom(const Sums &sums, const float (&weight)[4][2],
                                            Write &write) const {
@@ -132,7 +132,7 @@ private:
       }
       write(n, total);
     }
-    ptx::namedBarrierSync(kFirstGroup, 128); // all have read before the next sums come
+    ptx::namedBarrierSync(kFirstGroup, 128); // all have read the buffers; the next sums may overwrite them
     if constexpr (kEnd < Sums::kColumnTiles) {
       put<kEnd>(sums);
       ptx::namedBarrierSync(kFirstGroup, 128);
@@ -150,7 +150,7 @@ private:
     return shared_ + L::kBufferOffset + thread / 32 * L::kBufferBytes;
   }
 
-  /// As many columns as a buffer takes; maxima and sums with the first.
+  /// Stores as many columns as fit into a buffer; maxima and sums with the first ones.
   template <int kFirst> __device__ __forceinline__ void put(const Sums &sums) const {
     const int thread = threadIdx.x % 128;
 #pragma unroll

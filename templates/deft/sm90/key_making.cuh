@@ -5,8 +5,8 @@
 #include "deft/ptx/wgmma.cuh"
 #include "deft/sm90/layout.cuh"
 
-/// Keys before the computing warps multiply them: as they were copied, or as a hook makes them, in their
-/// room.
+/// Keys before the computing warps multiply them: either as copied, or after a hook has replaced them in
+/// place.
 namespace deft::sm90 {
 
 template <class Config, class Variant> class KeyMaking {
@@ -22,7 +22,7 @@ template <class Config, class Variant> class KeyMaking {
   };
 
 public:
-  /// A group of 16 tokens of a tile, by the warp that then multiplies it.
+  /// Makes the keys of 16 tokens of a tile; the same warp then multiplies them.
   static __device__ __forceinline__ void make(const Ring<Config> &ring, const WarpRows<Config, Variant> &rows,
                                               int step, int group) {
     if constexpr (HasKey<Variant>) {
@@ -33,8 +33,8 @@ public:
     }
   }
 
-  /// A tile, to wgmma, which sees what threads have written by a fence alone: each warp has made its group,
-  /// and all wait for each other.
+  /// Makes a tile's keys visible to wgmma, which needs a fence after writes of threads. Each warp makes its
+  /// group, and all wait for each other.
   static __device__ __forceinline__ void show(const Ring<Config> &ring, const WarpRows<Config, Variant> &rows,
                                               const TileFacts::Head &head, int step, int warp) {
     make(ring, rows, step, warp);

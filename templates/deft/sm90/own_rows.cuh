@@ -7,10 +7,10 @@ namespace deft::sm90 {
 
 template <class Config, class Variant> class Consumer;
 
-/// How the three computing warpgroups of a tall block attend: each to 64 rows of every tile, none to
-/// another's. Items of up to 64 or 128 rows leave one or two of them without rows. Those follow the tiles,
-/// the turns and the pieces of queries as the others do: nobody is a round ahead of another, where it would
-/// take an older phase of a barrier for the one to wait for.
+/// How the three computing warpgroups of a tall block attend: each to its own 64 rows of every tile. Items of
+/// up to 64 or 128 rows leave one or two warpgroups without rows. These still follow the tiles, the turns and
+/// the pieces of queries. So no warpgroup gets a round ahead of another; it would then mistake an older phase
+/// of a barrier for its own.
 template <class Config, class Variant> class OwnRows {
   using By = Consumer<Config, Variant>;
   using L = Layout<Config>;
@@ -19,7 +19,7 @@ template <class Config, class Variant> class OwnRows {
 public:
   __device__ __forceinline__ explicit OwnRows(const By &by) : by_(by) {}
 
-  /// Gives the next unit's first piece of queries.
+  /// Returns the next unit's first piece of queries.
   __device__ __forceinline__ int attend(const typename By::Params &params, int kvHead, int piece) const {
     const int pieces = (by_.item_.queryCount * Config::kRatio + kPieceRows - 1) / kPieceRows;
     for (int i = 0; i < pieces; ++i) {
@@ -56,7 +56,7 @@ private:
     by_.wide(rows, queries, sums, groupRow, 0, 1);
     by_.template leavePiece<true>(rows, own, groupRow, places);
     sums.finish();
-    // Anew from the item, so that less is held during the products.
+    // Computed again from the item, to hold fewer registers during the products.
     const Rows written(by_.args_, params, places.item, kvHead, groupRow + by_.warp_ * 16);
     const typename By::Results results(by_.args_, places, written, sums);
     results.send(sums.out, by_.halfBuffer());

@@ -9,40 +9,40 @@
 #include "deft/sm90/units.cuh"
 #include "deft/sm90/write_tile_facts.cuh"
 
-/// The warpgroup that copies: it walks the block's units ahead of the consumers and keeps the ring full.
-/// Its warps take tiles in turn, because finding a tile's tokens is a chain of loads (item, runs, pages):
-/// four chains are under way at a time. Tokens that lie one after the other come by bulk copies of 16 or 32,
-/// the others one by one. A unit's queries come by the same warps, a unit ahead.
+/// The copying warpgroup: it walks the block's units ahead of the consumers and keeps the ring full. Finding
+/// a tile's tokens is a chain of loads (item, runs, pages), so its warps take tiles in turn: four chains are
+/// in flight at a time. Consecutive tokens are copied in bulk by 16 or 32, the others one by one. The same
+/// warps copy a unit's queries, one unit ahead.
 namespace deft::sm90 {
 
 template <class Config, class Variant> class Producer {
   using Params = typename Variant::Params;
   using L = Layout<Config>;
-  using Rows = RowCopy<Config>; ///< of queries
+  using Rows = RowCopy<Config>; ///< for queries
   using Elements = TileElements<Config, Variant>;
   using Bytes = ByteTiles<Config, Variant>;
   friend Bytes;
   static constexpr int kWarps = 4;
-  static constexpr int kTeam = L::kTeam; ///< each warp of it copies a part, the first writes the facts
-  static constexpr int kGroup = 16;      ///< tokens of a bulk copy
+  static constexpr int kTeam = L::kTeam; ///< each warp of a team copies a part, the first writes the facts
+  static constexpr int kGroup = 16;      ///< tokens in a bulk copy
   template <int kColumns> static constexpr bool kIsWholeBoxes = kColumns < 8 || kColumns % 8 == 0;
-  /// Whether tiles of 16 bits are made here of an 8-bit cache's bytes.
+  /// Whether this warp converts an 8-bit cache's bytes to 16-bit tiles.
   static constexpr bool kConverts = kHasBytes<Config> && !L::kHoldsBytes;
-  /// Whether a page (or the contiguous cache) has room for a group.
+  /// Whether a page (or the contiguous cache) can hold a group of consecutive tokens.
   static constexpr bool kHasBulk =
       !kConverts && !kReadsUnions<Config> && (Config::kPageSize <= 1 || Config::kPageSize % kGroup == 0);
   static constexpr bool kHasWide = Config::kPageSize <= 1 || Config::kPageSize % (2 * kGroup) == 0;
-  /// Whether a page has room for a tile, and a box for a row or for whole blocks of 64 columns of it.
+  /// Whether a page can hold a tile, and a row fits a box or consists of whole blocks of 64 columns.
   static constexpr bool kHasTile = kHasBulk && kIsWholeBoxes<L::kStagedKeyColumns> &&
                                    kIsWholeBoxes<L::kStagedValueColumns> &&
                                    (Config::kPageSize <= 1 || Config::kPageSize % Config::kTileKv == 0);
-  /// Whether there are registers to copy a token's K and V together, where both are alike.
+  /// Whether registers allow copying a token's K and V together, if both are alike.
   static constexpr bool kCopiesBoth = L::kAreAlike && !kReadsDealt<Config> && !Variant::kHasMask;
   static_assert(Config::kTileKv == 64, "a lane has two tokens");
 
 public:
-  /// For warp 0 and the two after it, each of which prefetches the maps of one box. It has read then where
-  /// they are, too: on the way to its first copy it would wait for that.
+  /// Called by warps 0 to 2; each prefetches the maps of one box. This also loads the maps' addresses, for
+  /// which the first copy would otherwise wait.
   static __device__ __forceinline__ void prefetchMaps(const abi::AttendArgs &args) {
     if (!args.hasMaps || !ptx::electOne())
       return;
@@ -54,7 +54,7 @@ public:
       }
   }
 
-  /// By two loads, where the compiler would make one of each word.
+  /// With two loads; the compiler would load each word separately.
   static __device__ __forceinline__ abi::Item load(const abi::Item *item) {
     const int4 low = reinterpret_cast<const int4 *>(item)[0], high = reinterpret_cast<const int4 *>(item)[1];
     return {low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w};
@@ -78,11 +78,11 @@ public:
         item = itemOf(args_, unit);
       const int tiles = tilesOf<Config>(item);
       int row = 0;
-      do { // each place for rows has one warp, as each stage has one team; the first ones' differ
+      do { // a place for rows has a fixed warp, a stage a fixed team; the first differ
         if (piece % L::kQueryPieces == kWarps - 1 - warp_) {
           if constexpr (kConverts)
             Bytes::finish(*this,
-                          staged); // which the consumers may want before they have done with other queries
+                          staged); // the consumers may need it before they are done with other queries
           copyQueries(item, units.kvHead(unit), row, piece);
         }
         ++piece;
@@ -104,29 +104,29 @@ public:
   }
 
 private:
-  /// The warp's place in its team, and whether such a half of a tile is its own.
+  /// The warp's index in its team, and whether it copies this half of a tile.
   __device__ __forceinline__ int member() const { return warp_ % kTeam; }
   __device__ __forceinline__ bool isMine(int half) const { return kTeam == 1 || member() == half; }
 
   /// A lane's two tokens of a tile, 32 apart.
   struct Tile {
-    Token token[2]; ///< where pages are single tokens, their place is the page
-    int page[2];    ///< where they have several
+    Token token[2]; ///< if pages are single tokens, `place` is the page
+    int page[2];    ///< if pages have several tokens
   };
 
-  /// Where a lane's token of a half lies, and what the copy engine brings of the half.
+  /// The place of a lane's token in a half, and the tokens of the half that the copy engine copies.
   struct Source {
     int page, inPage;
     unsigned bulk; ///< 1: the first 16 tokens, 2: the others, 4: all 32 at once
 
-    /// That of a lane, for the whole warp.
+    /// The source of another lane, for the whole warp.
     __device__ __forceinline__ Source at(int lane) const {
       return {__shfl_sync(~0u, page, lane), __shfl_sync(~0u, inPage, lane), bulk};
     }
   };
 
-  /// A piece of the unit's queries, and what the consumers want to know of the unit. A warp's last row is
-  /// repeated up to 16: what a warp computes may depend on all its rows.
+  /// Copies a piece of the unit's queries, and the unit's data for the consumers. A warp's last row is
+  /// repeated up to 16, since a warp's results may depend on all its rows.
   __device__ __forceinline__ void copyQueries(const abi::Item &item, int kvHead, int firstRow,
                                               int piece) const {
     const int rows = item.queryCount * Config::kRatio - firstRow;
@@ -137,8 +137,8 @@ private:
     const Rows copier(lane_);
     const char *q = copier.column(args_.q);
     int callers[kRounds], positions[kRounds] = {};
-    unsigned places[kRounds];                                // of a lane's row of a round
-    constexpr int kUnrolledCopies = L::kGroups == 1 ? 1 : 4; ///< at once: otherwise light blocks spill
+    unsigned places[kRounds];                                // of the lane's row in each round
+    constexpr int kUnrolledCopies = L::kGroups == 1 ? 1 : 4; ///< at once: with more, light blocks spill
 #pragma unroll
     for (int i = 0; i < kRounds; ++i) {
       const int at = firstRow + min(i * 32 + lane_, rows - 1);
@@ -170,8 +170,8 @@ private:
     ptx::mbarrierArriveAfterCopies(full);
   }
 
-  /// The tiles of the warp's team in the steps [begin, end): a stage has one team that fills it, else a warp
-  /// could take an older phase of the stage's barrier for the one it waits for.
+  /// Copies the tiles of the warp's team in steps [begin, end). A stage is always filled by the same team;
+  /// otherwise a warp could mistake an older phase of the stage's barrier for its own.
   __device__ __forceinline__ void copyUnit(const abi::Item &item, int kvHead, int begin, int end) const {
     auto runs = runsOf(item);
     TileBounds rows = boundsOf(item, kvHead);
@@ -179,14 +179,14 @@ private:
     for (int step = begin; step < end; ++step) {
       if (step % Config::kStages % (kWarps / kTeam) != warp_ / kTeam)
         continue;
-      if constexpr (kReadsDealt<Config>) // what follows from it is made anew, for registers are few
+      if constexpr (kReadsDealt<Config>) // recompute values that depend on it, to save registers
         ptx::forgetHere(kvHead);
-      Tile tile; // found while the consumers still have the stage
+      Tile tile; // found while the consumers still use the stage
       const bool isDealt = find(item, runs, step - begin, tile);
       lookUpPages(tile);
       const Source low = sourceOf(tile, 0), high = sourceOf(tile, 1);
       if constexpr (Variant::kHasMask) {
-        if (!areJoined) // no sooner: the loads of pages need not wait for those of queries
+        if (!areJoined) // not earlier: loads of pages need not wait for those of queries
           joinLanes(rows);
         areJoined = true;
       }
@@ -202,13 +202,13 @@ private:
         if (!isHidden)
           elements().copy(slotsOf(tile).of, kvHead, step);
         writeFacts(tile.token, tokens, (low.bulk & high.bulk & 3) != 3, isDealt,
-                   step); // while they are on their way
+                   step); // overlaps the copies
       }
       ptx::mbarrierArriveAfterCopies(ring_.full(step));
     }
   }
 
-  /// Of the unit's rows, where a mask asks for them; each lane has its own queries only.
+  /// The bounds of the unit's rows if a mask needs them; each lane has only its own queries.
   __device__ __forceinline__ TileBounds boundsOf(const abi::Item &item, int kvHead) const {
     TileBounds bounds{};
     if constexpr (Variant::kHasMask) {
@@ -216,7 +216,7 @@ private:
       bounds.headHi = bounds.headLo + Config::kRatio - 1;
       bounds.kvHead = kvHead;
       const int first = item.queryBegin + min(lane_, item.queryCount - 1);
-      bounds.qLo = bounds.qHi = args_.queryPos[first]; // as they come: nothing waits for them here
+      bounds.qLo = bounds.qHi = args_.queryPos[first]; // only the first load: nothing waits for it here
       if constexpr (Variant::kReadsQuery)
         bounds.queryLo = bounds.queryHi = args_.callerIndex[first];
 #pragma unroll 1
@@ -243,7 +243,7 @@ private:
     }
   }
 
-  /// Of the tile's tokens, where a mask asks for them.
+  /// The bounds of the tile's tokens, if a mask needs them.
   static __device__ __forceinline__ TokenBounds boundsOf(const Tile &tile) {
     TokenBounds bounds{};
     if constexpr (Variant::kHasMask) {
@@ -258,7 +258,7 @@ private:
     return bounds;
   }
 
-  /// Whether the mask leaves something of the tile; else it need not be copied.
+  /// Whether the mask leaves any of the tile visible; otherwise it need not be copied.
   __device__ __forceinline__ bool mayBeSeen(const TokenBounds &tokens, TileBounds bounds) const {
     if constexpr (Variant::kHasMask) {
       bounds.kvLo = tokens.kvLo;
@@ -281,7 +281,7 @@ private:
     }
   }
 
-  /// The tokens of a tile, and whether these are dealt.
+  /// Finds the tokens of a tile; returns whether they are dealt.
   __device__ __forceinline__ bool find(const abi::Item &, const DealtRuns<Config, Variant> &runs, int index,
                                        Tile &tile) const {
     return runs.find(index, tile.token);
@@ -291,18 +291,18 @@ private:
     for (int half = 0; half < 2; ++half) {
       const int first = index * Config::kTileKv + half * 32;
       tile.token[half] = runs.find(first, item.tokens - 1);
-      if (first + lane_ >= item.tokens) // the last token is copied again, and nobody sees it
+      if (first + lane_ >= item.tokens) // the last token is copied again, hidden
         tile.token[half].visible = kNobody;
     }
     return false;
   }
 
-  /// Of both halves together: looking up the second would wait for the page of the first.
+  /// Looks up both halves together: otherwise the second lookup would wait for the first.
   __device__ __forceinline__ void lookUpPages(Tile &tile) const {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       int &place = tile.token[half].place;
-      if constexpr (Config::kPageSize == 1 || kReadsUnions<Config>) // of unions: the token's slot
+      if constexpr (Config::kPageSize == 1 || kReadsUnions<Config>) // for unions: gives the token's slot
         place = args_.pageTable[place];
       if constexpr (Config::kPageSize > 1) {
         const unsigned page = static_cast<unsigned>(place) / Config::kPageSize;
@@ -311,7 +311,7 @@ private:
     }
   }
 
-  /// Of the cache, where the lane's two tokens lie.
+  /// The cache slots of the lane's two tokens.
   struct Slots {
     long long of[2];
   };
@@ -335,8 +335,8 @@ private:
   __device__ __forceinline__ Source sourceOf(const Tile &tile, int half) const {
     Source source = placeOf(tile, half);
     if constexpr (kHasBulk) {
-      // Lanes whose token lies behind that of the lane before. That it comes next on the path does not say
-      // so: a request may have one page at two places that follow each other.
+      // Lanes whose token directly follows the previous lane's in memory. Neighbours on the path may not: a
+      // request may have the same page at two consecutive places.
       const int inPage = Config::kPageSize > 1 ? source.inPage : source.page;
       const unsigned follows = __ballot_sync(~0u, isNext(inPage, source.page, __shfl_up_sync(~0u, inPage, 1),
                                                          __shfl_up_sync(~0u, source.page, 1)));
@@ -365,7 +365,7 @@ private:
     }
   }
 
-  /// Whether the tile's tokens lie one after the other.
+  /// Whether the tile's tokens are consecutive in memory.
   static __device__ __forceinline__ bool isWhole(const Source &low, const Source &high) {
     constexpr bool kInPage = Config::kPageSize > 1;
     return (low.bulk & high.bulk & 4) != 0 && high.page == low.page + (kInPage ? 0 : 32) &&
@@ -411,7 +411,7 @@ private:
       copyTokens(source, half, keys, kvHead);
   }
 
-  /// K and V of 16 tokens, or of 32, by the copy engine. All lanes come, with the same.
+  /// Copies K and V of 16 or 32 tokens by the copy engine. All lanes call it with the same arguments.
   template <int kBox>
   __device__ __forceinline__ void copyBox(unsigned to, unsigned full, int kvHead,
                                           const Source &source) const {
@@ -437,8 +437,8 @@ private:
       ptx::tensorCopy(to, map, full, block * 64, kvHead, source.inPage, source.page);
   }
 
-  /// K and V of the half's groups that the copy engine does not bring: together where they lie alike, else
-  /// one after the other, since two places would take registers that dealt plans and masks need.
+  /// Copies K and V of the half's groups that the copy engine does not: together if both have the same
+  /// layout, otherwise in turn, since two places would need registers that dealt plans and masks use.
   __device__ __forceinline__ void copyTokens(const Source &source, int half, unsigned keys,
                                              int kvHead) const {
     const unsigned key = tokenPlace<Config>(args_.kCache, kvHead, source.page, source.inPage);
@@ -452,14 +452,14 @@ private:
     }
   }
 
-  /// Of a tensor, or of K and V, in so many columns of 16 bytes; each lane passes the place of its token on
-  /// to the lanes that copy it.
+  /// Copies a tensor, or both K and V, in kColumns columns of 16 bytes. Each lane passes the place of its
+  /// token to the lanes that copy it.
   template <int kTensors, int kColumns>
   __device__ __forceinline__ void copyTokensOf(const Source &source, int half, unsigned to,
                                                const void *tensor, unsigned own) const {
     using Cached = RowCopy<Config, typename StoredKeyOf<Config>::Type, kColumns>;
     const Cached copier(lane_);
-    // Groups, and fours of their rows: otherwise some kernels spill.
+    // Unrolls groups, or rows of a group in fours: otherwise some kernels spill.
     constexpr int kGroupsAtOnce = Config::kKeyDim > 128 ? 2 : 1, kFoursAtOnce = 3 - kGroupsAtOnce;
     const char *column = copier.column(tensor), *values = kTensors > 1 ? copier.column(args_.v) : nullptr;
 #pragma unroll kGroupsAtOnce
@@ -477,7 +477,7 @@ private:
     }
   }
 
-  /// What the consumers want to know of the tile.
+  /// Writes the tile's facts for the consumers.
   __device__ __forceinline__ void writeFacts(const Token (&token)[2], const TokenBounds &tokens,
                                              bool isGathered, bool isDealt, int step) const {
     writeTileFacts<Config, Variant>(ring_.slot(step), token, tokens, isGathered, isDealt, lane_);
@@ -492,7 +492,7 @@ private:
   const int warp_, lane_;
 };
 
-/// Arrivals that make a piece or a stage full: the copies of each thread of its warps, and one for its
+/// Arrivals that make a piece or a stage full: one for the copies of each thread, and one more for the
 /// facts.
 constexpr int kPieceArrivals = 32 + 1;
 template <class Config> constexpr int kFullArrivals = 32 * Layout<Config>::kTeam + 1;

@@ -2,18 +2,18 @@
 
 #include "deft/sm90/warp_sums.cuh"
 
-/// What becomes of a warp's 16 rows.
+/// How a warp's 16 rows become results.
 namespace deft::sm90 {
 
-/// Where this thread's two rows go: the output, or a partial. Found once, before the first store: the
-/// compiler must assume that a store changes what the next address is read from.
+/// Writes this thread's two rows to the output or to a partial result. It computes the addresses once, before
+/// the first store: the compiler must assume that a store changes the operands of the next address.
 template <class Config, class Variant> class ResultRows {
   using L = Layout<Config>;
   using Rows = WarpRows<Config, Variant>;
   using Sums = WarpSums<Config, Variant>;
 
 public:
-  /// What the unit says of where they go.
+  /// The unit's data about the rows' destinations.
   struct Places {
     int caller[2]; ///< the caller's indices of the rows' queries
     abi::Item item;
@@ -47,7 +47,7 @@ public:
     }
   }
 
-  /// Column tile n, straight from the registers.
+  /// Writes column tile n directly from registers.
   __device__ __forceinline__ void write(int n, const Fragment<1> &values) const {
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
@@ -56,13 +56,13 @@ public:
     }
   }
 
-  /// All columns, through half a buffer, as many at a time as it takes: registers hold eight bytes of a row,
-  /// memory takes whole lines best.
+  /// Writes all columns through half a buffer, as many at a time as fit. Registers hold eight bytes of a row,
+  /// while memory prefers whole lines.
   __device__ __forceinline__ void send(const Fragment<Sums::kColumnTiles> &out, char *own) const {
-    const int holder = firstLaneOfRow(lane_); // of row lane % 16
+    const int holder = firstLaneOfRow(lane_); // the lane that holds row lane % 16
     const unsigned long long first = __shfl_sync(~0u, reinterpret_cast<unsigned long long>(out_[0]), holder),
                              second = __shfl_sync(~0u, reinterpret_cast<unsigned long long>(out_[1]), holder);
-    __syncwarp(); // sums that were joined here have been read
+    __syncwarp(); // joined sums in this buffer have been read
     sendFrom<0>(out, own, lane_ % 16 < 8 ? first : second);
   }
 
@@ -77,7 +77,7 @@ public:
   }
 
 private:
-  /// The lane's two values of row half r and tile i of `out`, which is column tile n, as memory has them.
+  /// The lane's two values of row half r and tile i of `out` (column tile n), in the memory's format.
   template <int kTiles>
   __device__ __forceinline__ unsigned pairOf(const Fragment<kTiles> &out, int i, int n, int r) const {
     float first = out.tile[i][2 * r] * scale_[r], second = out.tile[i][2 * r + 1] * scale_[r];
@@ -91,7 +91,7 @@ private:
     return ptx::packResult<Config>(isPartial_, first, second);
   }
 
-  /// Column tiles kFirst, kFirst + 1, ... `begin` is where row lane % 16 begins, 0 where nobody wants it.
+  /// Column tiles kFirst, kFirst + 1, ... `begin`: the address of row lane % 16, or 0 if it is not written.
   template <int kFirst>
   __device__ __forceinline__ void sendFrom(const Fragment<Sums::kColumnTiles> &out, char *own,
                                            unsigned long long begin) const {
@@ -108,8 +108,8 @@ private:
       sendFrom<kEnd>(out, own, begin);
   }
 
-  /// These column tiles of 16 rows, each 16 bytes of a row, from shared memory to their places, one a lane;
-  /// the buffer is free afterwards.
+  /// Copies these column tiles of 16 rows from shared memory to their places; a lane copies 16 bytes of a row
+  /// at a time. Afterwards the buffer is free.
   template <int kFirst, int kEnd>
   __device__ __forceinline__ void sendRows(const char *rows, unsigned long long begin) const {
     constexpr int kColumns = kEnd - kFirst;
@@ -128,12 +128,12 @@ private:
   const int lane_;
   const bool isPartial_;
   unsigned short
-      *out_[2];   ///< where the rows begin, of outputs or partials, both of 16 bits; null: of no query
+      *out_[2];   ///< where the rows begin in outputs or partials, both 16-bit; null: the row has no query
   float *lse_[2]; ///< null: not wanted
   float scale_[2];
   const typename Variant::Params &params_;
-  FinishedRow row_[2]; ///< where there is a hook of the output
-  float wholeLse_[2];  ///< where there are sinks: with them, unless it goes to a partial
+  FinishedRow row_[2]; ///< if there is a hook for the output
+  float wholeLse_[2];  ///< if there are sinks: includes them, unless the row is partial
 };
 
 } // namespace deft::sm90

@@ -2,32 +2,32 @@
 
 #include "deft/abi.h"
 
-/// From the runs of an item to its tokens.
+/// Finds an item's tokens in its runs.
 namespace deft::sm90 {
 
-/// What a lane knows of a token.
+/// A lane's data about a token.
 struct Token {
   int place, position, depth;
-  unsigned visible; ///< as TokenRecords has it
+  unsigned visible; ///< in the format of TokenRecords
 };
 
-/// Of the last word of abi::Run: slope, and above it dealtBegin.
+/// The last word of abi::Run has the slope in its low bits, and dealtBegin above.
 __device__ __forceinline__ bool hasSlope(int word) { return (word & 3) != 0; }
 __device__ __forceinline__ int dealtBeginOf(int word) { return word >> 2; }
 
-/// Who sees a run, in one word: as of its tokens, and in the highest bit whether it has a slope. Numbers of
-/// queries are far below 2^15. `queryBegin` may be said of a token before the run's, and be negative: the sum
-/// comes right where it is.
+/// The viewers of a run in one word: an interval of queries as for a token, and in the highest bit whether it
+/// has a slope. Query numbers are far below 2^15. `queryBegin` may refer to a token before the run and be
+/// negative: the sum is correct within the run.
 __device__ __forceinline__ unsigned viewersOf(int queryBegin, int queryEnd, bool hasSlope) {
   return static_cast<unsigned>((queryEnd << 16) + queryBegin) | (hasSlope ? 1u << 31 : 0u);
 }
-/// Who sees the token so far behind the one that `queryBegin` is said of.
+/// The viewers of the token `token` places after the one that `queryBegin` refers to.
 __device__ __forceinline__ unsigned visibleAt(unsigned viewers, int token) {
   const int slope = static_cast<int>(viewers) >> 31; // all bits, or none
   return (viewers + static_cast<unsigned>(token & slope)) & 0x7fffffff;
 }
 
-/// An item's runs, 32 at a time, one a lane, so that a run is looked up without a load.
+/// An item's runs, 32 at a time, one per lane, so that finding a run needs no load.
 class RunWindow {
 public:
   __device__ __forceinline__ RunWindow(const abi::Run *runs, int count, int lane)
@@ -35,7 +35,7 @@ public:
     load();
   }
 
-  /// The tokens first + lane, but none after `last`; first + 31 does not fall from call to call.
+  /// Finds the tokens first + lane, up to `last`; first + 31 must not decrease between calls.
   __device__ __forceinline__ Token find(int first, int last) {
     const int at = min(first + lane_, last);
     first = min(first, last);
@@ -71,7 +71,7 @@ public:
 private:
   __device__ __forceinline__ void load() {
     const int at = base_ + lane_;
-    begin_ = 0x7fffffff; // beyond the last run
+    begin_ = 0x7fffffff; // after the last run
     tokens_ = location_ = position_ = depth_ = 0;
     viewers_ = 0;
     if (at < count_) {

@@ -3,8 +3,8 @@
 #include "deft/ptx/cp_async.cuh"
 #include "deft/sm90/layout.cuh"
 
-/// What arrays over tokens have for a tile: a copying warp brings it to behind the records of the tile's
-/// tokens. A lane has two tokens, 32 apart, of which it gets the slots.
+/// Elements of arrays over tokens for a tile: a copying warp stores them after the records of the tile's
+/// tokens. A lane has two tokens, 32 apart, and receives their slots.
 namespace deft::sm90 {
 
 template <class Config, class Variant> class TileElements {
@@ -15,14 +15,14 @@ public:
                                           int lane)
       : params_(params), ring_(ring), lane_(lane) {}
 
-  /// By copies of the group that the tile's are of.
+  /// Copies in the same cp.async group as the tile.
   __device__ __forceinline__ void copy(const long long (&slot)[2], int kvHead, int step) const {
     forEach(slot, kvHead, [&](int i, int half, const void *element) {
       ptx::cpAsync4(ptx::sharedAddress(place(i, half, step)), element);
     });
   }
 
-  /// In two steps, where the tile's room is not free yet.
+  /// The same in two steps, if the tile's memory is not free yet.
   struct Loaded {
     int of[kCount > 0 ? kCount : 1][2];
   };

@@ -5,15 +5,15 @@
 
 namespace deft::sm90 {
 
-constexpr int kTurn = 1; ///< kTurn + g is warpgroup g's named barrier
+constexpr int kTurn = 1; ///< kTurn + g is the named barrier of warpgroup g
 
-/// The warpgroups that share tiles take turns at starting products, one turn a tile each, so that one makes
-/// weights while the others' products run.
+/// Warpgroups that share tiles take turns to start products, one turn per tile, so that one makes weights
+/// while the products of the others run.
 template <int kGroups> class Turns {
   static_assert(kGroups >= 1 && kGroups <= 3);
 
 public:
-  /// Where `areTaken` is not set, nobody waits for anybody.
+  /// If `areTaken` is false, no warpgroup waits.
   __device__ __forceinline__ Turns(bool areTaken, int group, int tiles)
       : areTaken_(areTaken), group_(group), left_(tiles) {
     ptx::namedBarrierArriveIf(areTaken && group == kGroups - 1, kTurn, kThreadsOfTwo);
@@ -27,9 +27,9 @@ public:
   }
 
 private:
-  static constexpr int kThreadsOfTwo = 128 * 2; ///< of who waits, and of who lets them go on
+  static constexpr int kThreadsOfTwo = 128 * 2; ///< of the waiting warpgroup and of the one that releases it
 
-  __device__ __forceinline__ bool isFollowed() const { ///< by another, on the same tile
+  __device__ __forceinline__ bool isFollowed() const { ///< by another one on the same tile
     return kGroups <= 2 ? group_ == 0 : group_ < kGroups - 1;
   }
   __device__ __forceinline__ int next() const {

@@ -4,12 +4,12 @@
 #include "deft/select/path_places.cuh"
 #include "deft/sm90/attend.cuh"
 
-/// Attention to the tokens of unions (abi::Unions) by the copying and computing warps of dense attention. A
-/// unit is an item of its own, into which unite.cuh has written how many tokens it has and where they begin
-/// in the lists; the launch's page table is these lists' slots of the cache.
+/// Attention to the tokens of unions (abi::Unions), with the warps of dense attention. A unit is a separate
+/// item. unite.cuh has written its number of tokens and their begin in the lists; as its page table, the
+/// launch has the cache slots of these lists.
 namespace deft::sm90 {
 
-/// Beside the queries that read a token, of which there is one less where masks are.
+/// A bit next to the queries that read a token; with masks there is one query less.
 constexpr unsigned kRead = 1u << (abi::kMostUnited - 1);
 
 template <class Config>
@@ -28,7 +28,7 @@ private:
   const abi::AttendArgs &args_;
 };
 
-/// An item's part of a union's tokens, in place of its runs.
+/// An item's part of a union's tokens, instead of runs.
 template <class Config, class Variant>
   requires kReadsUnions<Config>
 class DealtRuns<Config, Variant> {
@@ -41,7 +41,7 @@ public:
       : unions_(*reinterpret_cast<const abi::Unions *>(unions)), queryBegin_(item.queryBegin),
         tokens_(item.tokens), begin_(item.commonTokens), lane_(lane) {}
 
-  /// A lane's two tokens of a tile, 32 apart. Behind the last one it is that one again, and nobody reads it.
+  /// Finds a lane's two tokens of a tile, 32 apart. Places after the last token repeat it, without readers.
   __device__ __forceinline__ bool find(int tile, Token (&token)[2]) const {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
@@ -53,7 +53,7 @@ public:
       if constexpr (kNeedsDepth) {
         token[half].position = isThere ? unions_.positions[token[half].place] : 0;
         token[half].depth = 0;
-        if (isThere) { // on the path of any who reads it
+        if (isThere) { // it is on the path of each of its readers
           const int query = queryBegin_ + __ffs(static_cast<int>(readers)) - 1;
           const abi::Selected &selected = reinterpret_cast<const abi::Selected *>(&unions_)[-1];
           token[half].depth =
@@ -69,7 +69,7 @@ private:
   const int queryBegin_, tokens_, begin_, lane_;
 };
 
-/// The queries that have a token, kept apart from who reads nothing because a mask hides the tile (kNobody).
+/// The queries that read a token; no readers differs from a tile that a mask hides (kNobody).
 template <class Variant> __device__ __forceinline__ unsigned readersOf(const Token &token) {
   if constexpr (Variant::kHasMask)
     return token.visible >= kRead ? token.visible - kRead : 0u;
@@ -77,15 +77,15 @@ template <class Variant> __device__ __forceinline__ unsigned readersOf(const Tok
     return token.visible;
 }
 
-/// The interval from the first of so many bits to before bit `end`.
+/// The interval from the first set bit up to bit `end`.
 __device__ __forceinline__ unsigned intervalOf(unsigned bits, int end) {
   return bits == 0u
              ? kNobody
              : static_cast<unsigned>(__ffs(static_cast<int>(bits)) - 1) | static_cast<unsigned>(end) << 16;
 }
 
-/// As for tokens of runs. Of who reads the tile it writes intervals that hold them, and some of those that
-/// read all of it: computing warps ask each token where that does not say it.
+/// As for tokens of runs. It writes an interval that contains all readers of the tile, and one of readers
+/// that read all of it. If these do not suffice, computing warps check each token.
 template <class Config, class Variant>
   requires kReadsUnions<Config>
 __device__ __forceinline__ void writeTileFacts(TileSlot &slot, const Token (&token)[2],
@@ -102,7 +102,7 @@ __device__ __forceinline__ void writeTileFacts(TileSlot &slot, const Token (&tok
   }
   const unsigned any = __reduce_or_sync(~0u, readers[0] | readers[1]);
   const unsigned all = __reduce_and_sync(~0u, readers[0] & readers[1]);
-  const unsigned behind = ~(all | (all - 1u)); // the first one's run of bits
+  const unsigned behind = ~(all | (all - 1u)); // after the first run of set bits
   const Viewed viewed{intervalOf(any, 32 - __clz(static_cast<int>(any))),
                       intervalOf(all, behind == 0u ? 32 : __ffs(static_cast<int>(behind)) - 1)};
   if (lane < TileFacts::kGroups)

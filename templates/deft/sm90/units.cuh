@@ -5,24 +5,24 @@
 
 namespace deft::sm90 {
 
-/// What the blocks of a launch share among them: each item for each KV head. An item's heads follow each
-/// other, so that what lies together in memory is read together; or a head's items do, which asks less of L2
-/// where they read much of the same.
+/// The units that the blocks of a launch share: each item for each KV head. Either an item's heads follow
+/// each other, so that data that is adjacent in memory is read together. Or the items of a head follow each
+/// other, which needs less L2 traffic if they read mostly the same tokens.
 template <class Config> class Units {
 public:
   __device__ __forceinline__ explicit Units(const abi::AttendArgs &args) : args_(args) {}
 
-  /// The block's unit behind this one.
+  /// The block's next unit after this one.
   static __device__ __forceinline__ int next(int unit) { return unit + ptx::blocksReadHere(); }
   __device__ __forceinline__ int count() const { return args_.itemCount * Config::kKvHeads; }
-  /// The item's place among the launch's.
+  /// The item's index in the launch.
   __device__ __forceinline__ int item(int unit) const {
     return areByHead() ? unit % args_.itemCount : unit / Config::kKvHeads;
   }
   __device__ __forceinline__ int kvHead(int unit) const {
     return areByHead() ? unit / args_.itemCount : unit % Config::kKvHeads;
   }
-  /// Whether no unit follows one of no tokens: items of none are the last ones, of each head's.
+  /// Whether a unit without tokens is the last one: such items come last, but for every head.
   __device__ __forceinline__ bool isEmptyOneLast() const { return !areByHead(); }
 
 private:

@@ -7,24 +7,24 @@
 
 namespace deft::sm90 {
 
-/// How the computing warps transpose the bytes of V, each those of its 16 tokens of a tile: to row d of 128
-/// bytes, which has column d of 64 tokens, and of 64 others. Pairs of bytes are transposed by ldmatrix, and
-/// then taken apart; that leaves four tokens of a lane in the order in which the lane has their weights
-/// (fragment.cuh): four bytes are two neighbouring tokens and those 8 further on.
+/// How the computing warps transpose the bytes of V; each has 16 tokens of a tile. Row d, of 128 bytes, gets
+/// column d of 64 tokens and of 64 others. ldmatrix transposes pairs of bytes, which are then separated. That
+/// gives a lane's four tokens the order of its weights (fragment.cuh): two neighbouring tokens, and the two
+/// that are 8 further on.
 ///
-/// `kIsHeld`: what follows from the lane stays in registers; else it is made anew for each tile.
+/// `kIsHeld`: values that depend on the lane stay in registers; otherwise each tile recomputes them.
 template <class Config, bool kIsHeld> class ValueTransposition {
   using L = Layout<Config>;
 
 public:
-  static constexpr int kTimes = Config::kValueDim / 32; ///< columns of 16 bytes, in twos
-  /// Of a tile, as ldmatrix gives them.
+  static constexpr int kTimes = Config::kValueDim / 32; ///< pairs of 16-byte columns
+  /// Pairs of a tile's bytes in the form that ldmatrix returns.
   template <int kCount> struct Pairs {
     unsigned of[kCount][4];
   };
 
   __device__ __forceinline__ ValueTransposition(const Ring<Config> &ring, int warp, int lane) : ring_(ring) {
-    // Lanes of the upper half write odd columns first: the other way two would meet in a bank.
+    // Lanes of the upper half write odd columns first; otherwise two lanes would use the same bank.
     isUpper_ = lane / 16 != 0;
     const int token = warp * 16 + lane % 16, column = isUpper_, row = lane / 4 * 2 + column;
     from_ = token * 128 + (column ^ token % 8) * 16;
@@ -35,7 +35,7 @@ public:
     }
   }
 
-  /// Columns `first`, first + 1, ..., in twos, of the values that a stage has.
+  /// Loads columns `first`, first + 1, ..., in pairs, from the values in a stage.
   template <int kCount>
   __device__ __forceinline__ void load(int step, int first, Pairs<kCount> &pairs) const {
     const unsigned from = ring_.staged(step) + L::kStagedValueOffset + from_;
@@ -43,11 +43,11 @@ public:
     for (int i = 0; i < kCount; ++i)
       ptx::ldmatrix4Transposed(pairs.of[i], from ^ (first + i) * 32);
   }
-  /// To the first or the second half of rows.
+  /// Stores to the first or the second half of the rows.
   template <int kCount>
   __device__ __forceinline__ void store(int half, int first, const Pairs<kCount> &pairs) const {
     char *const values = ring_.shared + (ring_.values(0) - ring_.base);
-    const unsigned to = to_ ^ half * 64, beside = to ^ (128 | 16); // the next column, with another swizzle
+    const unsigned to = to_ ^ half * 64, beside = to ^ (128 | 16); // the next column has another swizzle
 #pragma unroll
     for (int i = 0; i < kCount; ++i)
 #pragma unroll
@@ -59,7 +59,7 @@ public:
       }
   }
 
-  /// All of a tile, so many columns at a time.
+  /// Transposes a whole tile, kCount pairs of columns at a time.
   template <int kCount> __device__ __forceinline__ void transpose(int step, int half) const {
     static_assert(kTimes % kCount == 0);
 #pragma unroll

@@ -7,28 +7,28 @@
 #include "deft/ptx/wgmma.cuh"
 #include "deft/sm90/layout.cuh"
 
-/// The queries of a warpgroup's 64 rows, and of a warp's 16, in products with keys.
+/// The queries of a warpgroup's 64 rows and of a warp's 16 rows, as operands of q . k.
 namespace deft::sm90 {
 
-/// The descriptor of a matrix in shared memory, which the whole warp knows to be the same: its parts'
-/// descriptors are then sums of constants on the uniform path. `leading` as in wgmmaDescriptor.
+/// The descriptor of a matrix in shared memory, known to be the same in the whole warp: descriptors of its
+/// parts are then sums of constants on the uniform path. For `leading`, see wgmmaDescriptor.
 __device__ __forceinline__ unsigned long long descriptor(unsigned matrix, unsigned leading) {
   return ptx::wgmmaDescriptor(__shfl_sync(~0u, matrix, 0), leading);
 }
 
-/// From the first of a matrix's descriptors to that of 16 columns.
+/// The distance from a matrix's first descriptor to that of its k-th 16 columns.
 template <class Config> __device__ __forceinline__ constexpr int stepOf(int k) {
   return (k / 4 * Layout<Config>::kBlockBytes + k % 4 * 32) / 16;
 }
 
-/// In registers, as the a operand of m16k16 steps.
+/// Queries in registers, as the a operand of m16k16 steps.
 template <class Config, bool kStay = Layout<Config>::kQueriesStay> class WarpQueries {
   using L = Layout<Config>;
   using Key = typename Config::Key;
   static constexpr int kSteps = Config::kKeyDim / 16;
 
 public:
-  /// Of a piece, whose rows from `firstRow` on are the warp's.
+  /// The warp's rows start at `firstRow` of the piece.
   __device__ __forceinline__ WarpQueries(unsigned piece, int firstRow) {
     const int lane = threadIdx.x % 32;
 #pragma unroll
@@ -45,22 +45,22 @@ public:
       ptx::Wgmma<Key, 64>::template step<false>(s.tile, query_[k], keys + stepOf<Config>(k), k > 0);
   }
 
-  /// Products as they would be of the queries as they came.
+  /// Restores the products of the original queries.
   template <int kTiles> __device__ __forceinline__ void restore(Fragment<kTiles> &products) const {
     if constexpr (kFits)
       fitted_.restore(products);
   }
 
-  /// The a operand of step k of mma.sync, where the warp has the piece's first rows.
+  /// The a operand of step k of mma.sync, if the warp has the piece's first rows.
   __device__ __forceinline__ void operand(int k, unsigned (&a)[4]) const {
 #pragma unroll
     for (int i = 0; i < 4; ++i)
       a[i] = query_[k][i];
   }
 
-  /// Uses the queries for nothing, to be called behind each use of other registers by wgmma. Where they have
-  /// as many registers as a tile's weights, or V as many columns as a tile has tokens, ptxas 13.0 takes the
-  /// one set for the other unless something else than wgmma reads them, too (docs/kernels.md#ptxas).
+  /// A dummy use of the queries, after each use of other registers by wgmma. If queries need as many
+  /// registers as a tile's weights, or V has as many columns as a tile has tokens, ptxas 13.0 confuses the
+  /// two sets of registers, unless an instruction other than wgmma reads them (docs/kernels.md#ptxas).
   __device__ __forceinline__ void hold(unsigned shared) const {
     if constexpr (kSteps == kTileSteps) {
       ptx::useNever(query_, shared);
@@ -72,13 +72,13 @@ public:
   }
 
 private:
-  static constexpr int kTileSteps = Config::kTileKv / 16; ///< of weights
+  static constexpr int kTileSteps = Config::kTileKv / 16; ///< of the weights
   static constexpr bool kFits = !kIsSame<typename Config::Query, Key>;
   unsigned query_[kSteps][4];
   FittedRows<typename Config::Query> fitted_;
 };
 
-/// In shared memory, where they stay.
+/// Queries that stay in shared memory.
 template <class Config> class WarpQueries<Config, true> {
   using L = Layout<Config>;
   using Key = typename Config::Key;

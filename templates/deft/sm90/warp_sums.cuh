@@ -4,7 +4,7 @@
 #include "deft/ptx/forget.cuh"
 #include "deft/sm90/layout.cuh"
 
-/// The running sums of a warp's 16 rows, and how a group of scores enters them.
+/// The running sums of a warp's 16 rows, and the step that adds a group of scores to them.
 namespace deft::sm90 {
 
 template <class Config, class Variant> struct WarpSums {
@@ -13,24 +13,24 @@ template <class Config, class Variant> struct WarpSums {
   static constexpr int kColumnTiles = Config::kValueDim / 8;
 
   Fragment<kColumnTiles> out{};
-  float maximum[2] = {-kInfinity, -kInfinity}; ///< what weights are relative to
-  float sum[2] = {0.f, 0.f};                   ///< of this thread's columns only, until the end
+  float maximum[2] = {-kInfinity, -kInfinity}; ///< the reference of the weights
+  float sum[2] = {0.f, 0.f};                   ///< over this thread's columns only, until finish()
 
-  /// How far a score may lie above the reference.
+  /// The largest allowed distance of a score above the reference.
   static constexpr float kSlack = kWeightBits<Value> / Rows::kUnit;
 
-  /// How far from 0 the scores of a row's first tokens, so many eights, may lie for 0 to be its reference.
-  /// The weights of 64 or 16 tokens then come to more than 1, as where the reference is the row's largest
-  /// score, so that f16 loses no larger share by later tokens whose weights it cannot tell from 0. Not where
-  /// these are cut: a row that sees a single token has its value to the last bit, by a weight of 1. In a
-  /// unit's first tile the weights are asked instead (setReference).
+  /// How far the scores of a row's first tokens (8 * kTiles of them) may be from 0 if 0 is to be its
+  /// reference. The weights of 64 or 16 tokens then sum to more than 1, as with the largest score as
+  /// reference. So f16 loses no larger share when later weights round to 0. Not used if these tokens are cut:
+  /// a row that sees a single token must have a weight of 1, so that it returns its value exactly. In a
+  /// unit's first tile, setReference checks the weights instead.
   template <int kTiles> static constexpr float kFirstRoom = kTiles == 8 ? 4.f : 2.7f;
 
-  /// weigh() of products that no cap has been put on yet: false where it has to be done the other way. Small
-  /// scores cannot grow beyond the reference, so that no maximum is looked for, and cap and weight share a
-  /// multiply-add. `largest` is FormedScores::findLargest's; where the tile is cut, `hide` makes exponents of
-  /// what a row does not see -inf, and a row that `sees` nothing of it is not asked.
-  /// `isFirst`: it is the unit's first tile.
+  /// weigh() for products before the cap; false if the general way is needed. Small scores cannot exceed the
+  /// reference, so no maximum is needed, and cap and weight share a multiply-add. `largest` comes from
+  /// FormedScores::findLargest. If the tile is cut, `hide` sets the exponents of tokens that a row does not
+  /// see to -inf, and a row that sees none of them (`sees`) is not checked. `isFirst`: it is the unit's first
+  /// tile.
   template <class Forms, class Sees, class Hide>
   __device__ __forceinline__ bool weighSmall(const Forms &forms, const int (&largest)[2], Fragment<8> &s,
                                              bool cut, bool isFirst, Sees &&sees, Hide &&hide) {
@@ -63,7 +63,7 @@ template <class Config, class Variant> struct WarpSums {
     return true;
   }
 
-  /// weighSmall() of 16 tokens: so few weights are made while it is asked whether they may be.
+  /// weighSmall() for 16 tokens: few enough to compute the weights while the check runs.
   template <class Forms, class Sees, class Hide>
   __device__ __forceinline__ bool weighSmall(const Forms &forms, const int (&largest)[2], Fragment<2> &s,
                                              bool cut, Sees &&sees, Hide &&hide) {
@@ -80,7 +80,7 @@ template <class Config, class Variant> struct WarpSums {
       hide(weights);
     weights.forEach([](float &x, int, int) {
       x = ptx::exp2Fast(x);
-      ptx::forgetHere(x); // not behind the answer
+      ptx::forgetHere(x); // not after the check
     });
     if (!forms.areSmall(largest, fminf(room[0], room[1])))
       return false;
@@ -92,9 +92,9 @@ template <class Config, class Variant> struct WarpSums {
     return true;
   }
 
-  /// Turns scores into weights of the rows' reference, which follows the maximum only where weights
-  /// would pass the slack; `factor` is then what earlier sums must be multiplied by. The same in the
-  /// whole warp. `common` is still to be added to a row's scores.
+  /// Turns scores into weights relative to the rows' reference. The reference follows the maximum only if
+  /// weights would exceed the slack; earlier sums must then be multiplied by `factor`. The result is the same
+  /// in the whole warp. `common` must still be added to a row's scores.
   template <int kTiles>
   __device__ __forceinline__ bool weigh(Fragment<kTiles> &s, const float (&common)[2], float (&factor)[2]) {
     if constexpr (Variant::kSigmoid) {
@@ -110,9 +110,9 @@ template <class Config, class Variant> struct WarpSums {
           top[r] = largestOfRow(top[r]);
         }
       }
-      // Before the first key the reference is -inf, and so is a hidden row's top: their difference is no
-      // number. A thread asks for its own columns: the row's maximum is needed only where something grows.
-      // That is often so with slopes, and sooner said with what all four threads have.
+      // Before the first key the reference is -inf, and so is the top of a hidden row: their difference is
+      // NaN. A thread checks only its own columns; the row's maximum is needed only if something grows. With
+      // slopes that is frequent, and checking the maximum of all four threads is faster.
       const bool grows = __any_sync(~0u, top[0] - maximum[0] > kSlack || top[1] - maximum[1] > kSlack);
 #pragma unroll
       for (int r = 0; r < 2; ++r) {
@@ -137,14 +137,14 @@ template <class Config, class Variant> struct WarpSums {
     }
   }
 
-  /// What a reference takes from exponents. A row that has seen no key yet subtracts 0, not -inf:
-  /// exp2(-inf + inf) would be NaN for good.
+  /// The part of exponents that a reference subtracts. A row that has not seen a key yet subtracts 0, not
+  /// -inf: exp2(-inf + inf) would stay NaN.
   static __device__ __forceinline__ float shiftOf(float reference) {
     return reference == -kInfinity ? 0.f : reference * Rows::kUnit;
   }
 
-  /// Of the first weights of all rows, by a reference of 0: where they come to less than 1, or too much for
-  /// f16, the reference is made one by which they come to 1.
+  /// Checks the first weights of all rows, relative to 0. If they sum to less than 1 or to too much for f16,
+  /// changes the reference so that they sum to 1.
   __device__ __forceinline__ void setReference(Fragment<8> &weights) {
     float total[2];
     bool isFar[2];
@@ -165,7 +165,7 @@ template <class Config, class Variant> struct WarpSums {
     weights.scaleRows(factor);
   }
 
-  /// Joins the four threads of a row.
+  /// Adds up the sums of a row's four threads.
   __device__ __forceinline__ void finish() {
     if constexpr (!Variant::kSigmoid) {
 #pragma unroll
@@ -174,7 +174,7 @@ template <class Config, class Variant> struct WarpSums {
     }
   }
 
-  /// The factor that takes sums with maximum `from` to those with maximum `top`.
+  /// The factor that converts sums with maximum `from` to sums with maximum `top`.
   static __device__ __forceinline__ float factor(float from, float top) {
     if constexpr (Variant::kSigmoid)
       return 1.f;
@@ -182,12 +182,12 @@ template <class Config, class Variant> struct WarpSums {
     return ptx::exp2Fast(fmaf(from, Rows::kUnit, -shift));
   }
 
-  /// What makes row half `r` an average. Sigmoid's sums stay sums.
+  /// The factor that makes row half `r` an average. Sigmoid's sums stay sums.
   __device__ __forceinline__ float normalizer(int r) const {
     return Variant::kSigmoid ? 1.f : sum[r] > 0.f ? ptx::reciprocalFast(sum[r]) : 0.f;
   }
 
-  /// Natural logarithm of the sum of exponentials; -inf where no key was seen.
+  /// Natural logarithm of the sum of exponentials; -inf if the row saw no key.
   __device__ __forceinline__ float lse(int r) const {
     const float shift = shiftOf(maximum[r]);
     return (shift + ptx::log2Fast(sum[r])) * kLn2;

@@ -3,10 +3,10 @@
 #include "deft/sm90/run_window.cuh"
 #include "deft/sm90/tile_slot.cuh"
 
-/// From a tile's tokens to what the computing warps must know of it.
+/// Computes the facts of a tile for the computing warps from its tokens.
 namespace deft::sm90 {
 
-/// Who sees some tokens: intervals of queries as first | end << 16.
+/// The viewers of some tokens: intervals of queries as first | end << 16.
 struct Viewers {
   unsigned hull, common;
 
@@ -17,7 +17,7 @@ struct Viewers {
     hull = min(hull & 0xffff, other.hull & 0xffff) | max(hull >> 16, other.hull >> 16) << 16;
     common = max(common & 0xffff, other.common & 0xffff) | min(common >> 16, other.common >> 16) << 16;
   }
-  /// The tokens of the lane so far away are added.
+  /// Adds the tokens of the lane at this distance.
   __device__ __forceinline__ void addLane(int distance) {
     Viewers other = *this;
     other.hull = __shfl_xor_sync(~0u, hull, distance);
@@ -27,21 +27,21 @@ struct Viewers {
   __device__ __forceinline__ Viewed viewed() const { return {hull, common}; }
 };
 
-/// Whether all tokens of each group of 16 are seen by the same queries.
+/// Whether in each group of 16 the same queries see all tokens.
 __device__ __forceinline__ bool areGroupsAlike(const Viewers &low, const Viewers &high, int lane) {
   const unsigned ofLow = __shfl_sync(~0u, low.hull, lane & 16);
   const unsigned ofHigh = __shfl_sync(~0u, high.hull, lane & 16);
   return __all_sync(~0u, low.hull == ofLow && high.hull == ofHigh);
 }
 
-/// Of each group of 16 tokens; gives those of all, in lane 0. A lane has two tokens, 32 apart.
+/// Writes the viewers of each group of 16; lane 0 returns those of all. A lane has two tokens, 32 apart.
 template <class Config>
 __device__ __forceinline__ Viewed writeViewers(TileFacts &facts, const Token (&token)[2], bool isDealt,
                                                int lane) {
   constexpr int kGroup = 16;
   Viewers low(token[0]), high(token[1]);
   const unsigned first = __shfl_sync(~0u, low.hull, 0);
-  // Where all are seen by the same queries there is nothing to reduce.
+  // If the same queries see all tokens, no reduction is needed.
   const bool areAlike = __all_sync(~0u, low.hull == first && high.hull == first);
   if (!areAlike && !(kReadsDealt<Config> && isDealt && areGroupsAlike(low, high, lane))) {
 #pragma unroll
@@ -65,7 +65,7 @@ __device__ __forceinline__ bool doRise(const Token (&token)[2], int lane) {
   return __all_sync(~0u, token[0].position == first && token[1].position == first + 32);
 }
 
-/// All of it, by one warp. `bounds` are the tokens', where masks ask for them.
+/// Writes all facts, by one warp. `bounds`: the bounds of the tokens, if masks need them.
 template <class Config, class Variant>
 __device__ __forceinline__ void writeTileFacts(TileSlot &slot, const Token (&token)[2],
                                                const TokenBounds &bounds, bool isGathered, bool isDealt,

@@ -7,8 +7,8 @@
 #include "deft/sm90_latent/consumer.cuh"
 #include "deft/sm90_latent/producer.cuh"
 
-/// Persistent blocks of one copying and two computing warpgroups. Each of the latter has half of V's columns
-/// for all 64 rows, and makes the weights of every other tile for both.
+/// Persistent blocks of one copying and two computing warpgroups. Each computing warpgroup sums half of V's
+/// columns for all 64 rows, and makes the weights of every other tile for both.
 namespace deft::sm90_latent {
 
 template <class Config, class Variant, bool = kIsOfBytes<Config>> struct CopyingOf {
@@ -26,7 +26,7 @@ public:
   static __device__ __forceinline__ void run(const abi::AttendArgs &args,
                                              const typename Variant::Params &params) {
     ptx::allowDependents();
-    abi::Item first{}; // on its way while the block sets itself up
+    abi::Item first{}; // the load overlaps the block's setup
     if (threadIdx.x < 128)
       first = Copying::itemOf(args, blockIdx.x);
     else
@@ -40,8 +40,8 @@ public:
     else if (threadIdx.x == 3 * 32)
       ring.init();
     __syncthreads();
-    // The 504 registers of three threads, one of each warpgroup, are dealt anew. More than that would never
-    // be there: a warpgroup waits for its own until others have given theirs.
+    // Three threads, one from each warpgroup, share 504 registers. A request for more would never return: a
+    // warpgroup waits for its registers until the others have released enough.
     constexpr int kCopyingRegisters = kIsOfBytes<Config> ? 88 : 72;
     constexpr int kComputingRegisters = (504 - kCopyingRegisters) / 16 * 8;
     if (threadIdx.x < 128) {
@@ -50,7 +50,7 @@ public:
     } else {
       ptx::takeRegisters<kComputingRegisters>();
       Consumer<Config, Variant>::run(args, params, ring);
-      // Without a unit, too: who comes next counts on their maker's end.
+      // Blocks without a unit wait as well: later kernels rely on the end of the queries' maker.
       WarpRows<Config, Variant>::awaitQueries();
     }
   }

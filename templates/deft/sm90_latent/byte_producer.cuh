@@ -5,8 +5,8 @@
 #include "deft/sm90_latent/byte_rows.cuh"
 #include "deft/sm90_latent/copying_warp.cuh"
 
-/// The warpgroup that copies a cache of bytes. Of each tile, warp w fills part w % 2 for the tokens of half
-/// w / 2; warps of part kOwn, which is free sooner, the last block, too.
+/// The warpgroup that copies a cache of bytes. In each tile, warp w fills part w % 2 for the tokens of half w
+/// / 2. Part kOwn becomes free sooner, so its warps also fill the last block.
 namespace deft::sm90_latent {
 
 template <class Config, class Variant> class ByteProducer : public CopyingWarp<Config, Variant> {
@@ -17,8 +17,8 @@ template <class Config, class Variant> class ByteProducer : public CopyingWarp<C
   using typename Copying::Params;
   using Source = ByteSource<Config>;
   using typename Copying::Tile;
-  static constexpr bool kRopeIsCopied = kHasScales<Config>; ///< it is of q's type
-  static constexpr int kRows = 32;                          ///< of a half
+  static constexpr bool kRopeIsCopied = kHasScales<Config>; ///< the rotated columns have q's type
+  static constexpr int kRows = 32;                          ///< tokens in a half
 
 public:
   static __device__ __forceinline__ void prefetchMaps(const abi::AttendArgs &) {}
@@ -41,7 +41,7 @@ public:
         begin(unit, Copying::itemOf(args_, number), unit.number, unit.step);
       const int end = unit.step + tilesOf<Config>(unit.item);
       if (end == unit.step)
-        break; // items of none are the last ones
+        break; // items without tiles come last
       Copying::copyQueries(unit.item, all.kvHead(number), unit.number, end);
       convertTiles(unit, all.kvHead(number));
       begin(unit, unit.item, unit.number + 1, unit.step + tilesOf<Config>(unit.item));
@@ -54,10 +54,10 @@ private:
   __device__ __forceinline__ int half() const { return warp_ / 2; }
   __device__ __forceinline__ bool hasRope() const { return part() == kOwn; }
 
-  /// What a warp knows of its unit. There are no registers for it.
+  /// The warp's state for its unit, in shared memory because registers are short.
   struct alignas(16) Unit {
     abi::Item item;
-    int number, step; ///< how many the block had before, and the first tile's
+    int number, step; ///< the block's earlier units, and the step of the first tile
   };
   __device__ __forceinline__ void begin(Unit &unit, const abi::Item &item, int number, int step) const {
     __syncwarp();
@@ -66,18 +66,18 @@ private:
     __syncwarp();
   }
 
-  /// The unit's tiles. Each is found, and asked to come to L2, before the slot of the one before it is free,
-  /// and its first tokens are on their way when that one is done.
+  /// The unit's tiles. Before the slot of a tile is free, the next tile is found and prefetched to L2. When a
+  /// tile is done, the loads of the next tile's first tokens are in flight.
   __device__ __forceinline__ void convertTiles(const Unit &unit, int heads) const {
     typename Copying::Tokens tokens(args_, unit.item, lane_);
     __shared__ TileBounds bounds[Copying::kWarps];
-    __shared__ Source sources[Copying::kWarps][2]; // of tiles of even steps, and of odd ones
+    __shared__ Source sources[Copying::kWarps][2]; // for tiles of even and of odd steps
     Copying::keepBounds(unit.item, heads, bounds[warp_]);
     Rows rows(args_, lane_);
     bool isNextHidden = false;
     for (int index = -1; index < tilesOf<Config>(unit.item); ++index) {
       const bool isHidden = isNextHidden;
-      int next = unit.step + index; // the same again after the last, so that there is one way
+      int next = unit.step + index; // after the last tile the same one again, which avoids a second code path
       if (index + 1 < tilesOf<Config>(unit.item)) {
         ++next;
         isNextHidden = find(unit, tokens, index + 1, bounds[warp_], sources[warp_][next % 2]);
@@ -92,10 +92,10 @@ private:
     }
   }
 
-  /// The first of V's columns of the warp's part.
+  /// The first V column of the warp's part.
   __device__ __forceinline__ int columnOf(int step) const { return (step + warp_) % 2 * L::kHalfBlocks * 64; }
 
-  /// A tile of the unit. It is on its way to L2 then, and its facts are written. True: nobody sees it.
+  /// Finds a tile of the unit, prefetches it to L2 and writes its facts. True if no query sees the tile.
   __device__ __forceinline__ bool find(const Unit &unit, typename Copying::Tokens &tokens, int index,
                                        const TileBounds &bounds, Source &to) const {
     const int step = unit.step + index;
@@ -106,7 +106,7 @@ private:
     const bool isHidden = Copying::isHidden(tile, seen, bounds);
     if (isHidden)
       Copying::hide(tile);
-    if (warp_ == 0) // the slot is free: this warp has waited for the tile before the last one
+    if (warp_ == 0) // this warp has waited for the tile before the last one, so the slot is free
       writeTileFacts<Config, Variant>(ring_.slot(step), tile.token, seen, kRopeIsCopied, false, lane_);
     const auto place = half() == 0 ? Copying::placeOf(tile, 0) : Copying::placeOf(tile, 1);
     const unsigned row = tokenPlace<Config>(args_.kCache, 0, place.page, place.inPage);
@@ -120,7 +120,7 @@ private:
     return isHidden;
   }
 
-  /// Asks for the warp's tokens to come to L2. Rows that lie one after the other come at once, for both
+  /// Prefetches the warp's tokens to L2. If the rows are consecutive, one prefetch covers them for both
   /// parts.
   __device__ __forceinline__ void prefetch(unsigned row, unsigned rope, int step) const {
     constexpr unsigned kRowBytes = kRopeIsCopied ? ByteRow<Config>::kBytes : Config::kValueDim;
@@ -134,16 +134,16 @@ private:
     } else {
       Rows::prefetch(Rows::rowAt(args_.k, row), columnOf(step));
     }
-    if (hasRope() && !(areOne && kRopeIsCopied)) // a part of the row there
+    if (hasRope() && !(areOne && kRopeIsCopied)) // it is stored apart from the row
       ptx::prefetch(Rows::rowAt(args_.v, rope));
   }
 
-  /// In a tile's first block, from one of the warp's tokens on.
+  /// The address of one of the warp's tokens in a tile's first block.
   __device__ __forceinline__ char *rowsOf(int step, int token) const {
     return ring_.shared + (ring_.tile(step) - ring_.base) + (half() * kRows + token) * 128;
   }
 
-  /// The warp's part of a tile whose first tokens are in registers; those of the step `next` are then.
+  /// Converts the warp's part of a tile. Registers hold its first tokens; at the end, those of step `next`.
   __device__ __forceinline__ void convert(Rows &rows, bool isHidden, int step, int next,
                                           const Source (&sources)[2]) const {
     const unsigned before = Ring<Config>::parity(step) ^ 1;
@@ -155,7 +155,7 @@ private:
       const Source &source = sources[(isLast ? next : step) % 2];
       const int column = columnOf(isLast ? next : step), follows = isLast ? 0 : token + Rows::kTokens;
       char *const to = rowsOf(step, token);
-      if constexpr (!kRopeIsCopied) { // of the tokens before: the next are then asked for with the others
+      if constexpr (!kRopeIsCopied) { // the tokens before: loads for the next ones then start with the others
         if (hasRope() && token > 0)
           rows.convertRope(rowsOf(step, token - Rows::kTokens) + L::kRopeOffset, sources[step % 2], token);
       }
@@ -163,7 +163,7 @@ private:
         rows.load(source, column, follows);
       else
         rows.convert(to + columnOf(step) / 64 * kBlockBytes, source, column, follows);
-      if (hasRope() && token == 0) { // the last block has had time to become free
+      if (hasRope() && token == 0) { // by now the last block is probably free
         if (step >= kSlots)
           ptx::mbarrierWait(ring_.empty(step, kOther), before);
         if (warp_ == 0 && lane_ == 0)
@@ -186,7 +186,7 @@ private:
     }
   }
 
-  /// The last block of the warp's tokens.
+  /// Copies the last block for the warp's tokens.
   __device__ __forceinline__ void copyRope(const Source &source, int step) const {
     const char *const from = Copying::columnOf(args_.v);
 #pragma unroll 1

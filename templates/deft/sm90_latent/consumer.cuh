@@ -8,9 +8,9 @@
 #include "deft/sm90_latent/result_rows.cuh"
 #include "deft/sm90_latent/row_weights.cuh"
 
-/// The warpgroups that compute. Of its own tiles a warpgroup makes q . k for all rows, and from it weights;
-/// of all tiles it adds p . v for its half of V's columns, of its own tiles from registers, of the other
-/// warpgroup's from where that has left them, in the tile. While one makes weights the other multiplies.
+/// The computing warpgroups. For its own tiles a warpgroup computes q . k for all rows, and the weights. For
+/// all tiles it adds p . v for its half of V's columns. Its own weights are in registers; the other warpgroup
+/// leaves its weights in the tile. While one makes weights, the other multiplies.
 namespace deft::sm90_latent {
 
 template <class Config, class Variant> class Consumer {
@@ -22,24 +22,24 @@ template <class Config, class Variant> class Consumer {
   using Key = typename Config::Key;
   using Value = typename Config::Value;
   using Params = typename Variant::Params;
-  using Scores = Fragment<8>;                          ///< of a warp's rows and a tile's tokens
-  static constexpr int kGroups = Config::kTileKv / 16; ///< of 16 tokens
-  /// Numbers of named barriers: of each warpgroup, and of both.
+  using Scores = Fragment<8>;                          ///< a warp's rows by a tile's tokens
+  static constexpr int kGroups = Config::kTileKv / 16; ///< groups of 16 tokens
+  /// Numbers of named barriers: one for each warpgroup, and one for both.
   enum Barrier { kOfGroup = 1, kOfBoth = kOfGroup + kComputingGroups };
   /// How the warp's rows see a tile.
   struct Seen {
-    bool isCut;    ///< some do not see all of it
-    bool isRising; ///< positions rise by one from token to token, where that is of use
+    bool isCut;    ///< some rows do not see the whole tile
+    bool isRising; ///< positions rise by one from token to token, if the rows use that
   };
 
 public:
   static __device__ __forceinline__ void run(const abi::AttendArgs &args, const Params &params,
                                              const Ring<Config> &ring) {
     int step = 0;
-    for (int odd = 0;; odd ^= 1) { // of units; nothing more of them is held during the products
+    for (int odd = 0;; odd ^= 1) { // the unit's parity: nothing more of the unit is kept during the products
       ptx::mbarrierWait(ring.queriesFull(), odd);
       if (ring.head(odd).endStep == step)
-        break; // there is none left
+        break; // no unit is left
       step = Consumer(args, params, ring, ring.head(odd), odd).attend(step);
     }
   }
@@ -63,15 +63,15 @@ private:
     }
   }
 
-  /// Written so that the compiler knows that the warp agrees.
+  /// A shuffle, so that the compiler knows that the value is the same in the whole warp.
   static __device__ __forceinline__ int groupOfWarp() {
     return __shfl_sync(~0u, static_cast<int>(threadIdx.x) / 128 - 1, 0);
   }
   __device__ __forceinline__ bool isOwn(int step) const { return step % kSlots == group_; }
-  /// Behind the unit's last tile; asked anew, so that nothing holds it during the products.
+  /// The step after the unit's last tile. It is read again each time, to save a register during the products.
   __device__ __forceinline__ int endStep() const { return ring_.head(odd_).endStep; }
 
-  /// The unit's tiles from the step `begin` on. Gives the step behind them.
+  /// Attends to the unit's tiles from step `begin` on. Returns the step after the last.
   __device__ __forceinline__ int attend(int begin) {
     ptx::fenceAsyncProxy();         // cp.async has written the queries
     bool hasBefore = !isOwn(begin); // a tile of the other warpgroup
@@ -89,13 +89,13 @@ private:
     return end;
   }
 
-  /// A tile whose weights the warpgroup makes, and the tile before, if it is the same unit's. The products of
-  /// the other warpgroup's weights come first, so that its slot is free soon, and ours follow without a gap.
+  /// A tile whose weights this warpgroup makes, and the tile before it in the same unit. Products with the
+  /// other warpgroup's weights come first: its slot is free sooner, and our products follow without a gap.
   __device__ __forceinline__ void attendOwn(int step, bool hasBefore, bool isLast) {
     const bool takesOther = hasBefore && takeOther(step - 1);
     if (takesOther) {
       meetOther(step - 1);
-    } else { // as if its weights were 0, so that the way is the same
+    } else { // weights of 0, so both cases run the same code
       if (hasBefore)
         arrive(ring_.empty(step - 1, kOther));
       if (!awaitTile(step)) {
@@ -112,7 +112,7 @@ private:
     }
     Scores s;
     startKeys(step, s);
-    const Seen seen = seenOf(step); // while products are under way
+    const Seen seen = seenOf(step); // overlaps the products
     ptx::wgmmaWait<1>();
     ptx::wgmmaPin(out_.tile);
     holdOther();
@@ -129,13 +129,13 @@ private:
     arrive(ring_.empty(step, kOwn));
   }
 
-  /// Waits for a tile of ours. False: no query sees anything of it, and it has not been copied.
+  /// Waits for a tile of this warpgroup. False: no query sees any of it, so it has not been copied.
   __device__ __forceinline__ bool awaitTile(int step) const {
     ptx::mbarrierWait(ring_.full(step, kOther), Ring<Config>::parity(step));
     ptx::mbarrierWait(ring_.full(step, kOwn), Ring<Config>::parity(step));
     return show(step);
   }
-  /// The same of a tile that has landed; what came by cp.async is made visible to products.
+  /// The same for a tile that has landed; makes data copied by cp.async visible to wgmma.
   __device__ __forceinline__ bool show(int step) const {
     const TileFacts::Head head = ring_.slot(step).facts.head;
     if (head.isGathered)
@@ -149,8 +149,8 @@ private:
     arrive(ring_.empty(step, kOwn));
   }
 
-  /// Of a tile's products, for both warpgroups. Sums that the references have left behind are scaled: no
-  /// products are under way.
+  /// Turns a tile's products into weights for both warpgroups. It rescales the sums if references have
+  /// changed; no products are in flight.
   __device__ __forceinline__ void makeWeights(int step, const Seen &seen, Scores &s,
                                               unsigned (&p)[kGroups][4]) {
     float common[2] = {}, factor[2];
@@ -170,14 +170,14 @@ private:
     ptx::wgmmaPin(out_.tile);
   }
 
-  /// Once for the warp.
+  /// One arrival for the warp.
   __device__ __forceinline__ void arrive(unsigned barrier) const {
     __syncwarp();
     if (lane_ == 0)
       ptx::mbarrierArrive(barrier);
   }
 
-  /// Of a matrix in shared memory, which the whole warp knows to be the same. `leading` as in
+  /// The descriptor of a matrix in shared memory, known to be the same in the whole warp. For `leading`, see
   /// wgmmaDescriptor.
   static __device__ __forceinline__ unsigned long long descriptor(unsigned matrix, unsigned leading) {
     return ptx::wgmmaDescriptor(__shfl_sync(~0u, matrix, 0), leading);
@@ -189,7 +189,7 @@ private:
     ptx::wgmmaFence();
 #pragma unroll
     for (int k = 0; k < Config::kKeyDim / 16; ++k) {
-      const int at = (k / 4 * kBlockBytes + k % 4 * 32) / 16; // to 16 columns
+      const int at = (k / 4 * kBlockBytes + k % 4 * 32) / 16; // in steps of 16 columns
       ptx::WgmmaOfShared<Key>::step(s.tile, queries + at, keys + at, k > 0);
     }
     ptx::wgmmaCommit();
@@ -225,7 +225,7 @@ private:
     return {rows_.visibility(isWhole, facts.bounds) != Rows::kWhole, head.kind == TileFacts::Head::kRising};
   }
 
-  /// From products to final scores, to which `common` of their row is still to be added.
+  /// Turns products into final scores, except that `common` of the row must still be added.
   __device__ __forceinline__ void score(int step, const Seen &seen, Scores &s, float (&common)[2]) const {
     const TokenRecords tokens = ring_.slot(step).records();
     const bool isScored = Rows::kRises && seen.isRising;
@@ -247,7 +247,7 @@ private:
 
   // --- weights for the other warpgroup, in the last block of the tile -------------------------------
 
-  /// Once the whole warpgroup has read that block.
+  /// Runs once the whole warpgroup has read that block.
   __device__ __forceinline__ void leaveWeights(int step, const unsigned (&p)[kGroups][4]) const {
     ptx::namedBarrierSync(kOfGroup + group_, 128);
     char *const block = ring_.shared + (ring_.tile(step) - ring_.base) + L::kRopeOffset;
@@ -260,7 +260,7 @@ private:
       if (isFirstOfRow(lane_))
         ring_.references(step)[row] = weights_.reference(r);
     }
-    ptx::fenceAsyncProxy(); // the copy engine writes there next
+    ptx::fenceAsyncProxy(); // the copy engine writes to this block next
     arrive(ring_.weights(step));
   }
 
@@ -275,7 +275,7 @@ private:
     }
   }
 
-  /// Brings its weights to registers. False: no query sees anything of the tile, and there are none.
+  /// Loads its weights into registers. False: no query sees any of the tile, so there are no weights.
   __device__ __forceinline__ bool takeOther(int step) {
     ptx::mbarrierWait(ring_.full(step, kOther), Ring<Config>::parity(step));
     ptx::mbarrierWait(ring_.weights(step), Ring<Config>::parity(step));
@@ -293,7 +293,7 @@ private:
         other_[g][i] = 0u;
   }
 
-  /// Makes its weights ones of our references. No products are under way.
+  /// Converts its weights to our references. No products are in flight.
   __device__ __forceinline__ void meetOther(int step) {
     if constexpr (!Variant::kSigmoid) {
       float references[2], factor[2];
@@ -310,7 +310,7 @@ private:
     }
   }
 
-  /// Behind its products: ptxas takes its weights' registers for other weights else (docs/kernels.md#ptxas).
+  /// Without this, ptxas reuses the weights' registers during the products (docs/kernels.md#ptxas).
   __device__ __forceinline__ void holdOther() const { ptx::useNever(other_, ring_.base); }
   __device__ __forceinline__ void finishOther(int step) {
     finishProducts();
@@ -347,13 +347,13 @@ private:
         lse[r] = total.lse;
       }
     }
-    // Anew from the unit, so that less is held during the products.
+    // Computed again from the unit, so that fewer registers are held during the products.
     const UnitHead &head = ring_.head(odd_);
     const abi::Item item = head.item;
     int firstRow = warp_ * 16;
     ptx::forgetHere(firstRow);
     const Rows rows(args_, rows_.params(), item, head.heads, firstRow);
-    if (!rows.isReal(firstRow)) // what was computed of no row
+    if (!rows.isReal(firstRow)) // the warp has no real rows
       return;
     int caller[2];
 #pragma unroll
@@ -366,7 +366,7 @@ private:
 
   const abi::AttendArgs &args_;
   const Ring<Config> &ring_;
-  const int odd_; ///< of the unit's number, the last bit
+  const int odd_; ///< the last bit of the unit's number
   const int group_, warp_, lane_;
   Rows rows_;
   Weights weights_;

@@ -8,7 +8,7 @@
 #include "deft/sm90_latent/layout.cuh"
 #include "deft/sm90_latent/unit_tokens.cuh"
 
-/// What a copying warp does whatever the cache is of: queries, a tile's tokens and its facts.
+/// The work of a copying warp for every type of cache: queries, and the tokens and facts of a tile.
 namespace deft::sm90_latent {
 
 /// Whether a mask reads depths.
@@ -38,30 +38,30 @@ protected:
                                          const Ring<Config> &ring)
       : args_(args), params_(params), ring_(ring), warp_(threadIdx.x / 32), lane_(threadIdx.x % 32) {}
 
-  /// The lane's, of four rows of a block that are copied at a time. Made anew, since registers are few.
+  /// The lane's row among four rows that are copied together. Recomputed each time, to save registers.
   __device__ __forceinline__ int rowOfFour() const { return lane_ / 8; }
   __device__ __forceinline__ int column() const { return lane_ % 8; }
   __device__ __forceinline__ unsigned rope(int step) const { return ring_.tile(step) + L::kRopeOffset; }
 
   /// A lane's two tokens of a tile, 32 apart.
   struct Tile {
-    Token token[2]; ///< where pages are single tokens, their place is the page
-    int page[2];    ///< where they have several; a list's token is a slot, which says both
+    Token token[2]; ///< if pages are single tokens, `place` is the page
+    int page[2];    ///< if pages have several tokens; a token of a list is a slot, which gives page and place
   };
 
-  /// Where a lane's token of a half of a tile lies, and what the copy engine brings of that half.
+  /// The place of a lane's token in a half of a tile, and the part that the copy engine copies.
   struct Source {
     int page, inPage;
-    unsigned bulk; ///< 1: the first 16 tokens, 2: the others; 4: all 32 lie one after the other
+    unsigned bulk; ///< 1: the first 16 tokens, 2: the others; 4: all 32 are consecutive
 
-    /// That of a lane, for the whole warp.
+    /// The source of another lane, for the whole warp.
     __device__ __forceinline__ Source at(int lane) const {
       return {__shfl_sync(~0u, page, lane), __shfl_sync(~0u, inPage, lane), bulk};
     }
   };
 
-  /// The warp's 16 rows of the unit's queries, and what the computing warps want to know of the unit. The
-  /// last row is repeated up to 16: what a warp computes may depend on all its rows.
+  /// Copies the warp's 16 rows of the unit's queries, and the unit's data for the computing warps. The last
+  /// row is repeated up to 16, since a warp's results may depend on all its rows.
   __device__ __forceinline__ void copyQueries(const abi::Item &item, int heads, int number,
                                               int endStep) const {
     const int rows = item.queryCount * Config::kRatio, own = warp_ * 16 + lane_ % 16;
@@ -99,7 +99,7 @@ protected:
     ptx::mbarrierArriveAfterCopies(ring_.queriesFull());
   }
 
-  /// A unit of no tiles, behind which there is none.
+  /// Writes a unit without tiles, which marks the end.
   __device__ __forceinline__ void tellEnd(int number, int step) const {
     awaitHead(number);
     if (threadIdx.x == 0)
@@ -109,7 +109,7 @@ protected:
       ptx::mbarrierArrive(ring_.queriesFull());
     ptx::mbarrierArriveAfterCopies(ring_.queriesFull());
   }
-  /// Until the computing warps have done with the queries of the unit before.
+  /// Waits until the computing warps are done with the previous unit's queries.
   __device__ __forceinline__ void awaitHead(int number) const {
     if (number > 0)
       ptx::mbarrierWait(ring_.queriesEmpty(), (number - 1) & 1);
@@ -122,7 +122,7 @@ protected:
     return first;
   }
 
-  /// The lane's part of four rows from `first`, a multiple of 4, of kCount blocks that begin at `to`.
+  /// Copies the lane's part of four rows from `first`, a multiple of 4, for kCount blocks at `to`.
   template <int kCount>
   __device__ __forceinline__ void copyRow(unsigned to, int first, const char *source) const {
     const unsigned at = to + first * 128 + rowOfFour() * 128 + ((column() ^ rowOfFour()) ^ (first & 4)) * 16;
@@ -131,19 +131,19 @@ protected:
       ptx::cpAsync16(at + block * kBlockBytes, source + block * 128);
   }
 
-  /// What a mask asks for of the unit's rows.
+  /// Stores the bounds of the unit's rows for a mask.
   __device__ __forceinline__ void keepBounds(const abi::Item &item, int heads, TileBounds &bounds) const {
     if constexpr (Variant::kHasMask) {
       TileBounds rows = boundsOf(item, heads);
       joinLanes(rows);
-      __syncwarp(); // those of the unit before have been read
+      __syncwarp(); // the previous unit's bounds have been read
       if (lane_ == 0)
         bounds = rows;
       __syncwarp();
     }
   }
 
-  /// Of both parts. `before`: the parity of the step that the slot had before.
+  /// Writes the facts for both parts. `before`: the parity of the slot's previous step.
   __device__ __forceinline__ void writeFacts(const Tile &tile, bool isGathered, int step,
                                              unsigned before) const {
     if (step >= kSlots)
@@ -154,14 +154,14 @@ protected:
       ptx::mbarrierArrive(ring_.full(step, kOther));
   }
 
-  /// Of the unit's rows, where a mask asks for them; each lane has its own queries only.
+  /// The bounds of the unit's rows if a mask needs them; each lane has only its own queries.
   __device__ __forceinline__ TileBounds boundsOf(const abi::Item &item, int heads) const {
     TileBounds bounds{};
     if constexpr (Variant::kHasMask) {
       bounds.headLo = heads * Config::kRatio;
       bounds.headHi = bounds.headLo + Config::kRatio - 1;
       const int first = item.queryBegin + min(lane_, item.queryCount - 1);
-      bounds.qLo = bounds.qHi = args_.queryPos[first]; // as they come: nothing waits for them here
+      bounds.qLo = bounds.qHi = args_.queryPos[first]; // only the first load: nothing waits for it here
       if constexpr (Variant::kReadsQuery)
         bounds.queryLo = bounds.queryHi = args_.callerIndex[first];
 #pragma unroll 1
@@ -188,7 +188,7 @@ protected:
     }
   }
 
-  /// Of the tile's tokens, where a mask asks for them.
+  /// The bounds of the tile's tokens, if a mask needs them.
   static __device__ __forceinline__ TokenBounds boundsOf(const Tile &tile) {
     TokenBounds bounds{};
     if constexpr (Variant::kHasMask) {
@@ -203,7 +203,7 @@ protected:
     return bounds;
   }
 
-  /// Whether the mask leaves something of the tile; else it need not be copied.
+  /// Whether the mask leaves any of the tile visible; otherwise it need not be copied.
   __device__ __forceinline__ bool mayBeSeen(const TokenBounds &tokens, TileBounds bounds) const {
     if constexpr (Variant::kHasMask) {
       bounds.kvLo = tokens.kvLo;
@@ -215,10 +215,10 @@ protected:
     return true;
   }
 
-  /// Whether nobody sees anything of a tile, which need not be copied then.
+  /// Whether no query sees any of a tile; then it need not be copied.
   __device__ __forceinline__ bool isHidden(const Tile &tile, const TokenBounds &tokens,
                                            const TileBounds &bounds) const {
-    if constexpr (kHasSlots<Config>) // of a list, which may have none there
+    if constexpr (kHasSlots<Config>) // a list may have no tokens there
       if (__all_sync(~0u,
                      tile.token[0].visible == kUnseen<Config> && tile.token[1].visible == kUnseen<Config>))
         return true;
@@ -240,7 +240,7 @@ protected:
     }
   }
 
-  /// Of both halves together: looking up the second would wait for the page of the first.
+  /// Looks up both halves together: otherwise the second lookup would wait for the first.
   __device__ __forceinline__ void lookUpPages(Tile &tile) const {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {

@@ -4,45 +4,45 @@
 #include "deft/ptx/mbarrier.cuh"
 #include "deft/sm90/tile_slot.cuh"
 
-/// How a block of the sm90_latent family lays out its shared memory. The host's twin is
+/// The layout of a block's shared memory in the sm90_latent family. The host's counterpart is
 /// compiler/kernels/Sm90Latent.cpp; every generated file asserts that both agree.
 namespace deft::sm90_latent {
 
 using sm90::TileFacts;
 using sm90::TileSlot;
 
-/// A config that says what sm90's parts ask for: no tokens are dealt to warps.
+/// A config with the members that sm90's parts need: no tokens are dealt to warps.
 template <class Config> struct Undealt : Config {
   static constexpr bool kIsDealt = false;
 };
-/// As the kernel knows it: a cache of bytes has become one of q's elements where tiles are.
+/// The config of the kernel: tiles have q's type even if the cache has bytes.
 template <class Config> using Known = Multiplied<Undealt<Config>>;
 
-constexpr int kRows = 64;             ///< of a unit's queries: each warp of a warpgroup has 16 of them
+constexpr int kRows = 64;             ///< queries of a unit: each warp of a warpgroup has 16 rows
 constexpr int kComputingGroups = 2;   ///< warpgroups
 constexpr int kSlots = 2;             ///< for tiles; warpgroup g makes the weights of the tiles in slot g
-constexpr int kBlockBytes = 64 * 128; ///< of 64 rows and 64 columns
+constexpr int kBlockBytes = 64 * 128; ///< 64 rows by 64 columns
 
-/// What the computing warps want to know of a unit. There is one for this unit and one for the next.
+/// A unit's data for the computing warps. There is one for this unit and one for the next.
 struct alignas(16) UnitHead {
   abi::Item item;
   int callerIndex[kRows];
-  int queryPos[kRows]; ///< where hooks ask for it
-  int endStep;         ///< behind its last tile; where it has none, there is no unit left
-  int heads;           ///< which group of query heads
+  int queryPos[kRows]; ///< if hooks need it
+  int endStep;         ///< the step after its last tile; a unit without tiles marks the end
+  int heads;           ///< the group of query heads
 };
 
-/// What a warpgroup knows of a row's weights, those of its own tiles.
+/// A warpgroup's reference and sum for a row, over its own tiles.
 struct alignas(8) RowShare {
   float reference, sum;
 };
 
-/// Tiles and queries are stored in blocks of 64 rows and 64 columns, whose rows are the 128 bytes of wgmma's
-/// widest swizzle. The blocks of V's columns come first, then that of the others (the rotated ones).
+/// Tiles and queries are stored in blocks of 64 rows and 64 columns. A row is 128 bytes, the widest swizzle
+/// of wgmma. The blocks of V's columns come first, then that of the other (rotated) columns.
 ///
-/// Each warpgroup has all rows and half of V's columns. A slot is given back in two parts, since the half of
-/// the warpgroup that makes a tile's weights is done with sooner: part kOwn is that half. Part kOther is the
-/// other half, and the last block, in which the weights stand for the other warpgroup once it has been read.
+/// Each warpgroup has all rows and half of V's columns. A slot is released in two parts, since the warpgroup
+/// that makes a tile's weights finishes its half sooner: this is part kOwn. Part kOther is the other half and
+/// the last block. Once both have read that block, it holds the weights for the other warpgroup.
 enum Part { kOwn = 0, kOther = 1 };
 
 template <class Config> struct Layout {
@@ -55,21 +55,21 @@ template <class Config> struct Layout {
   static_assert(Config::kTileQ == kRows && Config::kTileKv == 64 && Config::kStages == kSlots &&
                 Config::kWarps == 4 * (1 + kComputingGroups) && Config::kRatio <= kRows);
   static constexpr int kTileBytes = kBlocks * kBlockBytes;
-  static constexpr int kRopeOffset = kValueBlocks * kBlockBytes; ///< of the last block, in a tile
+  static constexpr int kRopeOffset = kValueBlocks * kBlockBytes; ///< of the last block within a tile
 
   static constexpr int kQueryOffset = kSlots * kTileBytes;
   static constexpr int kSlotOffset = kQueryOffset + kTileBytes;
-  /// For facts of tiles. Of a cache of bytes they are written a tile ahead of its slot.
+  /// Slots for facts of tiles. For a cache of bytes, facts are written one tile ahead of the tile's slot.
   static constexpr int kFactSlots = kIsOfBytes<Config> ? 2 * kSlots : kSlots;
   static constexpr int kHeadOffset = kSlotOffset + kFactSlots * static_cast<int>(sizeof(TileSlot));
-  /// References of the rows' weights in each slot's tile.
+  /// The references of the rows' weights, for the tile in each slot.
   static constexpr int kReferenceOffset = kHeadOffset + 2 * static_cast<int>(sizeof(UnitHead));
-  /// Of each warpgroup, for this unit and for the next one.
+  /// For each warpgroup, for this unit and the next.
   static constexpr int kShareOffset = kReferenceOffset + kSlots * kRows * 4;
   static constexpr int kBarrierOffset =
       kShareOffset + 2 * kComputingGroups * kRows * static_cast<int>(sizeof(RowShare));
   static constexpr int kBarriers = 5 * kSlots + 2;
-  static constexpr int kAlignment = 1024; ///< of the swizzle; the launch gives 16
+  static constexpr int kAlignment = 1024; ///< needed by the swizzle; the launch guarantees only 16
   static constexpr int kBytes = kBarrierOffset + kBarriers * 8 + kAlignment;
 
   static __device__ __forceinline__ unsigned offset(int row, int column) {
@@ -86,7 +86,7 @@ template <class Config> __device__ __forceinline__ int tilesOf(const abi::Item &
   return (item.tokens + Config::kTileKv - 1) / Config::kTileKv;
 }
 
-/// The block's shared memory. Steps count tiles over all units of the block, and units are counted, too.
+/// The block's shared memory. Steps count tiles over all units of the block; units are counted as well.
 template <class Config> struct Ring {
   using L = Layout<Config>;
   unsigned base; ///< shared address
@@ -108,8 +108,8 @@ template <class Config> struct Ring {
            (unit % 2 * kComputingGroups + group) * kRows;
   }
 
-  // Barriers of a step: a part is full when its copies have landed, and empty when each warp of the warpgroup
-  // that reads it last has arrived; weights are there when each warp that makes them has.
+  // Barriers of a step. A part is full when its copies have landed. It is empty when each warp of its last
+  // reader has arrived. Weights are ready when each warp that makes them has arrived.
   __device__ __forceinline__ unsigned full(int step, Part part) const {
     return barrier(step % kSlots * 5 + part);
   }
@@ -123,13 +123,13 @@ template <class Config> struct Ring {
   __device__ __forceinline__ unsigned queriesFull() const { return barrier(5 * kSlots); }
   __device__ __forceinline__ unsigned queriesEmpty() const { return barrier(5 * kSlots + 1); }
 
-  /// By one thread, before the block's first barrier.
+  /// Called by one thread, before the block's first barrier.
   __device__ __forceinline__ void init() const {
     for (int slot = 0; slot < kSlots; ++slot) {
-      // Threads that fill a part: of a cache of bytes, those of two warps, and the last block's.
+      // The number of threads that fill a part: with a cache of bytes, two warps; four for the last block.
       constexpr bool kConverts = kIsOfBytes<Config>;
       ptx::mbarrierInit(full(slot, kOwn), kConverts ? 2 * 32 : 32);
-      ptx::mbarrierInit(full(slot, kOther), (kConverts ? 4 * 32 : 32) + 1); // and one for the tile's facts
+      ptx::mbarrierInit(full(slot, kOther), (kConverts ? 4 * 32 : 32) + 1); // one more for the tile's facts
       ptx::mbarrierInit(empty(slot, kOwn), 4);
       ptx::mbarrierInit(empty(slot, kOther), 4);
       ptx::mbarrierInit(weights(slot), 4);

@@ -3,8 +3,8 @@
 #include "deft/ptx/tensor_copy.cuh"
 #include "deft/sm90_latent/copying_warp.cuh"
 
-/// The warpgroup that copies. Warp w fills part w % 2 of slot w / 2. Tokens that lie one after the other come
-/// by bulk copies, the others one by one.
+/// The copying warpgroup. Warp w fills part w % 2 of slot w / 2. Consecutive tokens are copied in bulk, the
+/// others one by one.
 namespace deft::sm90_latent {
 
 template <class Config, class Variant> class Producer : public CopyingWarp<Config, Variant> {
@@ -17,19 +17,19 @@ template <class Config, class Variant> class Producer : public CopyingWarp<Confi
   using typename Copying::Params;
   using typename Copying::Source;
   using typename Copying::Tile;
-  static constexpr int kGroup = 16; ///< tokens of a bulk copy
-  /// Whether a page (or the contiguous cache) has room for a group, and for a tile, to copy them as they are.
-  /// Tokens of a list lie anywhere.
+  static constexpr int kGroup = 16; ///< tokens in a bulk copy
+  /// Whether a page (or the contiguous cache) can hold a whole group, or a whole tile, of consecutive tokens.
+  /// Tokens of a list may lie anywhere.
   static constexpr bool kHasBulk = !kHasSlots<Config> && (!kHasPages || Config::kPageSize % kGroup == 0);
   static constexpr bool kHasTile = kHasBulk && (!kHasPages || Config::kPageSize % Config::kTileKv == 0);
 
 public:
-  /// For warp 0 and the two after it.
+  /// Called by warps 0 to 2.
   static __device__ __forceinline__ void prefetchMaps(const abi::AttendArgs &args) {
     if (!kHasBulk || !args.hasMaps || !ptx::electOne())
       return;
 #pragma unroll
-    for (int box = 0; box < 3; box += 2) // of 16 tokens, and of a tile
+    for (int box = 0; box < 3; box += 2) // boxes of 16 tokens, and of a tile
       if (threadIdx.x / 32 == box && (box == 0 || kHasTile)) {
         ptx::prefetch(args.kBoxes[box]);
         ptx::prefetch(args.vBoxes[box]);
@@ -50,7 +50,7 @@ public:
         item = Copying::itemOf(args_, unit);
       const int tiles = tilesOf<Config>(item), heads = units.kvHead(unit);
       if (tiles == 0)
-        break; // items of none are the last ones
+        break; // items without tiles come last
       Copying::copyQueries(item, heads, number, step + tiles);
       copyTiles(item, heads, step, step + tiles);
       step += tiles;
@@ -61,13 +61,13 @@ public:
 private:
   __device__ __forceinline__ int slot() const { return warp_ / 2; }
   __device__ __forceinline__ Part part() const { return static_cast<Part>(warp_ % 2); }
-  /// The first of V's blocks that the warp copies: of warpgroup 0's half, or of warpgroup 1's.
+  /// The first of V's blocks that the warp copies: in the half of warpgroup 0 or of warpgroup 1.
   __device__ __forceinline__ int firstBlock() const { return (slot() + warp_) % 2 * L::kHalfBlocks; }
 
-  /// The warp's part of the tiles in the steps [begin, end) that go to its slot.
+  /// Copies the warp's part of the tiles in steps [begin, end) that belong to its slot.
   __device__ __forceinline__ void copyTiles(const abi::Item &item, int heads, int begin, int end) const {
     typename Copying::Tokens tokens(args_, item, lane_);
-    __shared__ TileBounds bounds[Copying::kWarps]; // of the unit's rows: there are no registers for them
+    __shared__ TileBounds bounds[Copying::kWarps]; // of the unit's rows; registers are too few for them
     keepBounds(item, heads, bounds[warp_]);
     for (int step = begin + (begin + slot()) % kSlots; step < end; step += kSlots) {
       Tile tile; // found while the slot is still in use
@@ -79,7 +79,7 @@ private:
       const unsigned before = Ring<Config>::parity(step) ^ 1;
       if (step >= kSlots)
         ptx::mbarrierWait(ring_.empty(step, part()), before);
-      const Source low = sourceOf(tile, 0), high = sourceOf(tile, 1); // no sooner: registers are few
+      const Source low = sourceOf(tile, 0), high = sourceOf(tile, 1); // not earlier, to save registers
       if (!isHidden)
         copy(low, high, step);
       if (part() == kOther)
@@ -97,8 +97,8 @@ private:
   __device__ __forceinline__ Source sourceOf(const Tile &tile, int half) const {
     Source source = placeOf(tile, half);
     if constexpr (kHasBulk) {
-      // Lanes whose token lies behind that of the lane before. That it comes next on the path does not say
-      // so: a request may have one page at two places that follow each other.
+      // Lanes whose token directly follows the previous lane's in memory. Neighbours on the path may not: a
+      // request may have the same page at two consecutive places.
       const int inPage = kHasPages ? source.inPage : source.page;
       const unsigned follows = __ballot_sync(~0u, isNext(inPage, source.page, __shfl_up_sync(~0u, inPage, 1),
                                                          __shfl_up_sync(~0u, source.page, 1)));
@@ -110,7 +110,7 @@ private:
     return source;
   }
 
-  /// Whether the tile's tokens lie one after the other.
+  /// Whether the tile's tokens are consecutive in memory.
   static __device__ __forceinline__ bool isWhole(const Source &low, const Source &high) {
     return (low.bulk & high.bulk & 4) != 0 && high.page == low.page + (kHasPages ? 0 : 32) &&
            high.inPage == low.inPage + (kHasPages ? 32 : 0);
@@ -157,7 +157,7 @@ private:
       copyTokens(source, half, step);
   }
 
-  /// 16 tokens by the copy engine. All lanes come, with the same.
+  /// Copies 16 tokens by the copy engine. All lanes call it with the same arguments.
   __device__ __forceinline__ void copyBoxes(int firstRow, const Source &source, int step) const {
     if (!ptx::electOne())
       return;
@@ -177,8 +177,8 @@ private:
       copyBox(rope(step), args_.vBoxes[0], 0);
   }
 
-  /// The half's groups that the copy engine does not bring. Each lane passes the place of its token on to the
-  /// lanes that copy it.
+  /// Copies the groups of the half that the copy engine does not. Each lane passes the place of its token to
+  /// the lanes that copy it.
   __device__ __forceinline__ void copyTokens(const Source &source, int half, int step) const {
     const unsigned own = tokenPlace<Config>(args_.kCache, 0, source.page, source.inPage);
     const char *from = columnOf(args_.k) + firstBlock() * 128;
@@ -198,7 +198,7 @@ private:
     }
   }
 
-  /// Of the half's tokens that come one by one, the first of each four.
+  /// Calls `copy` for the first of each four tokens that are copied one by one.
   template <class Copy>
   static __device__ __forceinline__ void forEachFour(const Source &source, Copy &&copy) {
 #pragma unroll 1

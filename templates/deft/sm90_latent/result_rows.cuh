@@ -5,7 +5,7 @@
 
 namespace deft::sm90_latent {
 
-/// Where this thread's two rows go: the output, or a partial; of both, the columns of its warpgroup.
+/// Writes this thread's two rows, in its warpgroup's columns, to the output or to a partial result.
 template <class Config, class Variant> class ResultRows {
   using Rows = WarpRows<Config, Variant>;
   static constexpr int kColumns = Config::kValueDim / kComputingGroups;
@@ -13,8 +13,8 @@ template <class Config, class Variant> class ResultRows {
 public:
   using Out = Fragment<kColumns / 8>;
 
-  /// `caller`: the caller's indices of the rows' queries. `scale` and `lse`: what makes the rows averages,
-  /// and their logarithms.
+  /// `caller`: the caller's indices of the rows' queries. `scale`: the factors that make the rows averages.
+  /// `lse`: their log-sum-exp.
   __device__ __forceinline__ ResultRows(const abi::AttendArgs &args, const abi::Item &item, const Rows &rows,
                                         const int (&caller)[2], int group, const float (&scale)[2],
                                         const float (&lse)[2])
@@ -45,7 +45,7 @@ public:
     }
   }
 
-  /// The four lanes of a row exchange what they have of four column tiles, so that each writes 16 bytes.
+  /// The four lanes of a row exchange their values of four column tiles, so that each lane writes 16 bytes.
   __device__ __forceinline__ void write(const Out &out) const {
     const int own = lane_ % 4;
 #pragma unroll
@@ -67,7 +67,7 @@ public:
     }
   }
 
-  /// By the first warpgroup.
+  /// Only the first warpgroup writes.
   __device__ __forceinline__ void writeLse() const {
     if (!isFirstOfRow(lane_) || firstColumn_ > 0)
       return;
@@ -78,7 +78,7 @@ public:
   }
 
 private:
-  /// Of a matrix whose rows are lanes: swaps the piece behind the diagonal with the lane so far away.
+  /// In a matrix with lanes as rows, swaps the off-diagonal piece with the lane `kDistance` away.
   template <int kDistance> __device__ __forceinline__ void exchange(unsigned &low, unsigned &high) const {
     const bool isHigh = (lane_ & kDistance) != 0;
     const unsigned other = __shfl_xor_sync(~0u, isHigh ? low : high, kDistance);
@@ -86,7 +86,7 @@ private:
     high = isHigh ? high : other;
   }
 
-  /// The lane's two values of row half r and column tile n, as memory has them.
+  /// The lane's two values of row half r and column tile n, in the memory's format.
   __device__ __forceinline__ unsigned pairOf(const Out &out, int n, int r) const {
     float first = out.tile[n][2 * r] * scale_[r], second = out.tile[n][2 * r + 1] * scale_[r];
     if constexpr (HasOutput<Variant>) {
@@ -103,10 +103,10 @@ private:
   const bool isPartial_;
   const int firstColumn_;
   const typename Variant::Params &params_;
-  unsigned short *out_[2]; ///< where the rows' columns begin; null: of no query
+  unsigned short *out_[2]; ///< where the rows' columns begin; null: the row has no query
   float *lse_[2];          ///< null: not wanted
   float scale_[2], wholeLse_[2];
-  FinishedRow row_[2]; ///< where there is a hook of the output
+  FinishedRow row_[2]; ///< if there is a hook for the output
 };
 
 } // namespace deft::sm90_latent

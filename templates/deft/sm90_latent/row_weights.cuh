@@ -3,19 +3,19 @@
 #include "deft/common/sigmoid_weight.cuh"
 #include "deft/common/warp_rows.cuh"
 
-/// From scores to weights, for a warp's 16 rows and the tiles of its own warpgroup.
+/// Turns scores into weights, for a warp's 16 rows and the tiles of its own warpgroup.
 namespace deft::sm90_latent {
 
-/// Weights are relative to a row's reference, a power of two, so that the other warpgroup's weights, which
-/// have references of their own, become ours by a factor that rounds nothing.
+/// Weights are relative to a row's reference, a power of two. The other warpgroup has its own references; a
+/// factor converts its weights to ours without rounding.
 template <class Config, class Variant> class RowWeights {
   using Rows = WarpRows<Config, Variant>;
   using Value = typename Config::Value;
 
 public:
-  /// Turns the scores of a tile into weights. Where some would pass the largest weight, references follow the
-  /// rows' maxima, and what has been summed up before is to be multiplied by `factor`: true then, in the
-  /// whole warp. `common` is still to be added to a row's scores.
+  /// Turns a tile's scores into weights. If a weight would exceed the largest allowed one, the references
+  /// follow the rows' maxima. Then it returns true in the whole warp, and the earlier sums must be multiplied
+  /// by `factor`. `common` of the row must still be added to its scores.
   __device__ __forceinline__ bool weigh(Fragment<8> &s, const float (&common)[2], float (&factor)[2]) {
     if constexpr (Variant::kSigmoid) {
       s.forEach([](float &x, int, int) { x = sigmoidWeight(x); });
@@ -25,8 +25,8 @@ public:
 #pragma unroll
       for (int r = 0; r < 2; ++r)
         top[r] = (s.largest(r) + common[r]) * Rows::kUnit;
-      // Before the first key the reference is -inf, and so is a hidden row's top: their difference is no
-      // number. A thread asks for its own columns: the row's maximum is needed only where something grows.
+      // Before the first key the reference is -inf, and so is the top of a hidden row: their difference is
+      // NaN. A thread checks only its own columns; the row's maximum is needed only if something grows.
       const bool grows =
           __any_sync(~0u, top[0] - reference_[0] > kMostBits || top[1] - reference_[1] > kMostBits);
       if (grows) {
@@ -47,26 +47,26 @@ public:
     }
   }
 
-  /// Before the other warpgroup's weights of `references` are used: references of ours that are lower follow,
-  /// as in weigh().
+  /// Called before the other warpgroup's weights, which have `references`, are used. Our lower references
+  /// follow, as in weigh().
   __device__ __forceinline__ bool meet(const float (&references)[2], float (&factor)[2]) {
     const bool grows = __any_sync(~0u, references[0] > reference_[0] || references[1] > reference_[1]);
     if (grows)
       follow(references, 0.f, factor);
     return grows;
   }
-  /// What the other warpgroup's weights of a row are then to be multiplied by.
+  /// The factor for the other warpgroup's weights of a row after meet().
   __device__ __forceinline__ float factorOf(int r, float reference) const {
     return ptx::exp2Fast(reference - shiftOf(reference_[r]));
   }
 
-  /// Joins the four threads of a row.
+  /// Adds up the sums of a row's four threads.
   __device__ __forceinline__ void finish() {
 #pragma unroll
     for (int r = 0; r < 2; ++r)
       sum_[r] = sumOfRow(sum_[r]);
   }
-  /// What makes a row an average of both warpgroups' tiles, and its logarithm, once both have finished.
+  /// A row's factor for the average over both warpgroups' tiles, and its log-sum-exp, after finish().
   struct Total {
     float scale, lse;
   };
@@ -83,11 +83,11 @@ public:
   __device__ __forceinline__ float sum(int r) const { return sum_[r]; }
 
 private:
-  /// How far a score may lie above the reference.
+  /// The largest allowed distance of a score above the reference.
   static constexpr float kMostBits = kWeightBits<Value>;
 
-  /// References that lie further below than `most`. Each row is asked by itself, so that its bits do not
-  /// depend on other rows.
+  /// Raises references that are more than `most` below `to`. Each row decides for itself, so that its bits do
+  /// not depend on other rows.
   __device__ __forceinline__ void follow(const float (&to)[2], float most, float (&factor)[2]) {
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
@@ -98,13 +98,13 @@ private:
     }
   }
 
-  /// A row that has seen no key yet subtracts 0, not -inf: exp2(-inf + inf) would be NaN for good.
+  /// A row that has not seen a key yet subtracts 0, not -inf: exp2(-inf + inf) would stay NaN.
   static __device__ __forceinline__ float shiftOf(float reference) {
     return reference == -kInfinity ? 0.f : reference;
   }
 
-  float reference_[2] = {-kInfinity, -kInfinity}; ///< to base 2, a whole number
-  float sum_[2] = {0.f, 0.f};                     ///< of this thread's columns only, until the end
+  float reference_[2] = {-kInfinity, -kInfinity}; ///< base-2 exponent, a whole number
+  float sum_[2] = {0.f, 0.f};                     ///< over this thread's columns only, until finish()
 };
 
 } // namespace deft::sm90_latent

@@ -7,14 +7,14 @@
 #include "deft/sm90/run_window.cuh"
 #include "deft/sm90/tile_slot.cuh"
 
-/// Where a copying warp finds the tokens of a unit: in the item's runs, or in a list of the caller's. A lane
-/// has two tokens of each tile, 32 apart. Behind the last one stands a token of the unit that nobody sees.
+/// Where a copying warp finds a unit's tokens: in the item's runs, or in a list from the caller. A lane has
+/// two tokens of each tile, 32 apart. Places after the last token repeat one of the unit, hidden.
 namespace deft::sm90_latent {
 
 /// Whether tokens are slots of the cache, and not places in a page table.
 template <class Config> constexpr bool kHasSlots = kListsAreGiven<Config>;
 
-/// What stands for who sees a token that nobody sees: an interval of queries, of unions their bits.
+/// Marks a token that no query sees: an empty interval of queries, or no bits for unions.
 template <class Config> constexpr unsigned kUnseen = kReadsUnions<Config> ? 0u : sm90::kNobody;
 
 template <class Config, class Variant, bool = kHasSlots<Config>> class UnitTokens {
@@ -37,16 +37,16 @@ private:
   const int lane_;
 };
 
-/// An item's part of its only query's list (select_abi.h says what such an item is). Where the list has none,
-/// a token of the tile stands in that the list has: what lies elsewhere in the cache may be NaN, which no
-/// weight takes away.
+/// An item's part of its only query's list (select_abi.h defines such items). At places without a token, a
+/// token of the list in the same tile stands in: other places of the cache may hold NaN, which even a weight
+/// of 0 does not remove.
 template <class Config, class Variant> class UnitTokens<Config, Variant, true> {
 public:
   __device__ __forceinline__ UnitTokens(const abi::AttendArgs &args, const abi::Item &item, int lane)
       : list_(args.pageTable + static_cast<long long>(item.runBegin) * args.selected->budget +
               item.commonTokens),
         lane_(lane) {
-    constexpr int kOfLine = 32; // entries
+    constexpr int kOfLine = 32; // entries in a cache line
     if (lane * kOfLine < item.tokens)
       ptx::prefetch(reinterpret_cast<const char *>(list_ + lane * kOfLine));
   }

@@ -3,8 +3,8 @@
 #include "deft/sm90/united_lists.cuh"
 #include "deft/sm90_latent/attend.cuh"
 
-/// Attention to the tokens of unions of lists that a caller hands over. An item has several queries; the
-/// device has written which of the unions' tokens it has (union_abi.h, as family sm90 reads them).
+/// Attention to the tokens of unions of lists from the caller. An item has several queries. The device has
+/// written its tokens in the unions (union_abi.h, in the form for family sm90).
 namespace deft::sm90_latent {
 
 template <class Config, class Variant>
