@@ -47,7 +47,7 @@ support::Result<DevicePrices> pricesFromText(std::string_view text);
 /// file.
 std::span<const DevicePrices> shippedPrices();
 
-/// The best match among the known prices, of which at least one must be for the device's kind: first the same
+/// The best match among the known prices; at least one must be for the device's kind. First comes the same
 /// model, then the same architecture, then any device of the kind; among these the most similar number of
 /// units, then someGpu(), then the first. pricesFor() also scales a processor's whole-machine rates to the
 /// number of threads, as far as memory serves more of them.

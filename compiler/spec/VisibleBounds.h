@@ -46,7 +46,7 @@ struct PositionSum {
   bool operator==(const PositionSum &) const = default;
 };
 
-/// Intervals of kv_pos outside of which a query sees nothing. All bounds are necessary conditions: tokens
+/// Intervals of kv_pos; outside of them a query sees nothing. All bounds are necessary conditions: tokens
 /// outside are hidden, and tokens inside may be hidden as well.
 struct VisibleBounds {
   /// kv_pos >= at, or kv_pos < at; `at` does not contain kv_pos. Valid only if every sum of `fits` stays

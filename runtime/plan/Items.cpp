@@ -40,7 +40,7 @@ struct ItemCutter::Cursor {
 
   Cursor(const TreeView &view, std::vector<int> &partials)
       : places(view.places.data()), queryPos(view.queryPos.data()), partials(partials.data()) {}
-  /// Makes room for items and runs, each of which may end a leaf, and for one extra tail.
+  /// Makes room for items, for runs (each run may end a leaf), and for one extra tail.
   void makeRoom(Plan &plan, std::size_t itemCount, std::size_t runCount) {
     growTo(plan.items, itemCount);
     RunList::Own &own = plan.runs.own();

@@ -50,7 +50,7 @@ LowerBound TileBounds::least(int chunkTokens) const {
       }
       continue;
     }
-    // Items whose tokens all queries see, and further items, of which only the number is known.
+    // Items whose tokens all queries see, and further items; only their number is known.
     const int items = (tile.tokens - 1) / limit + 1,
               wide = tile.common > 0 ? (tile.common - 1) / limit + 1 : 0;
     const int ofAll = model_->hasGroups() ? tile.common : tile.tokens; // no group of warps skips these

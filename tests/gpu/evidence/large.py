@@ -13,7 +13,7 @@ def irregular_trees(page, records):
         points.setdefault((point["tree"], point["attention"]), {})[point["config"]] = point
     page.heading("Large irregular trees")
     page.add(f"{card_of(record['device'])}, commit {record['commit']} ({link(name)}): agents' trees of 330 and 700 nodes (115 and 258 queries), and documents of 118,000 and 40,000 tokens with 19 or 33 readers. f16, pages of one "
-             "token, cold L2. *Untuned* is deftc's choice without an entry; *wide* and *tall* are blocks of 128 and of 192 rows for all tokens. Then, 16/1 could not choose tall blocks; now it may.")
+             f"token, cold L2. *Untuned* is deftc's choice without an entry; *wide* and *tall* are blocks of 128 and of 192 rows for all tokens. {record['note']}")
     kinds = [kind for kind in ("untuned", "wide", "tall") if all(kind in by for by in points.values())]
     page.table(["tree", "heads", "floor us", *(f"{kind} us" for kind in kinds), "untuned over the floor"], [
         [tree, attention[1:].replace("_", "/"), us(by["untuned"]["floor_us"]), *(us(by[kind]["us"]) for kind in kinds), times(by["untuned"]["us"] / by["untuned"]["floor_us"])]

@@ -21,10 +21,8 @@ def trees(page, records):
     page.heading("One tree over several GPUs")
     page.add(f"GPUs of one host, each an {card_of(record['device'])}, commit {record['commit']} ({link(NAME)}): pages of 64 tokens lie on the GPUs in turn, a step is attention over a GPU's own pages and a merge "
              "of its share of the heads, in one CUDA graph, L2 evicted. *Of ideal* is one GPU's time divided by the number of GPUs and the step's time. In the column *NCCL* torch.distributed exchanges the results.")
-    sent = ["step by GpuPeers over NCCL us"] if all("sent_us" in row for row in rows) else []  # since it was built
-    page.table(["tree", "GPUs", "one GPU us", "own part us", "step us", "of ideal", "merge us", "step by NCCL us", *sent], [
-        [row["row"], str(row["ranks"]), us(row["one_us"]), us(row["own_part_us"]), us(row["step_us"]), times(row["of_ideal"]), us(row["merge_us"]), us(row["nccl_us"]),
-         *(us(row["sent_us"]) for _ in sent)]
+    page.table(["tree", "GPUs", "one GPU us", "own part us", "step us", "of ideal", "merge us", "step by NCCL us"], [
+        [row["row"], str(row["ranks"]), us(row["one_us"]), us(row["own_part_us"]), us(row["step_us"]), times(row["of_ideal"]), us(row["merge_us"]), us(row["nccl_us"])]
         for row in sorted(rows, key=lambda row: [one["row"] for one in rows].index(row["row"]))])
     merges = ", ".join(f"{us(row['merge_us'])} us on {row['ranks']} GPUs (by NCCL {us(row['nccl_us'])})" for row in exchanges)
     page.add(f"Merging 64 queries of 32 heads and 128 columns takes {merges}. {replays:,} replays of a graph with lengths from the device were right.")

@@ -1,4 +1,5 @@
 #include "tests/device/AttendCase.h"
+#include "tests/device/GivenLists.h"
 
 #include "deft/attend_sm90_latent.cuh"
 #include "tests/device/DeviceConfig.h"
@@ -123,24 +124,12 @@ TEST(Sm90LatentAttendTest, LargeScoresAreWeighed) {
   }
 }
 
-/// Lists that are handed over: with holes, tokens that are there twice, and tokens beside them that are NaN.
-template <class Base> struct Given : Base {
-  static constexpr int kLists = 1;
-  static constexpr bool kListsAreGiven = true;
-};
 template <class Base, class Variant = test::PlainVariant>
 void attendLists(unsigned seed, const typename Variant::Params &params = {}) {
-  using Config = Given<Base>;
+  using Config = test::Given<Base>;
   test::AttendCase<Config, Variant> launch(seed, params);
-  std::mt19937 &random = launch.random();
-  for (int items = draw(random, 1, 4); items > 0; --items)
-    launch.add(test::randomItem(random, {.queries = 1,
-                                         .runs = draw(random, 1, 6),
-                                         .mostTokens = draw(random, 1, 200),
-                                         .places = launch.places()}));
-  if (draw(random, 0, 2) == 0)
-    launch.addEnd();
-  if (draw(random, 0, 2) > 0)
+  test::addItemsOfLists(launch, 200);
+  if (draw(launch.random(), 0, 2) > 0)
     launch.giveMaps();
   launch.check(3, smemBytes<Config>(), [](const abi::AttendArgs &args, const auto &given) {
     sm90_latent::attend<Config, Variant>(args, given);
