@@ -104,7 +104,7 @@ class BeamTree(TreeView):
     @property
     def page_table(self) -> View:
         """What runs take as `page_table`: int32 in the host's memory. It stays the same until the beams begin anew or pages are
-        added or taken; on a GPU a copy of it will do."""
+        added or taken. numpy.asarray reads it in place; runs on a GPU take a copy there, too."""
         found, count = c_void_p(), c_size_t()
         check(lib.deft_beam_tree_get_page_table(self._beams, byref(found), byref(count)))
         return View(found.value or 0, _abi.DEFT_I32, (count.value,), None, _abi.DEFT_DEVICE_CPU, 0, self)

@@ -64,7 +64,7 @@ class SequenceTree(ChangingTree):
     @property
     def page_table(self) -> View:
         """The `page_table` of runs: int32 in host memory, -1 for no page. Its address is valid until the next
-        change; a run reads its current values."""
+        change; a run reads its current values, and so does numpy.asarray."""
         found, count = c_void_p(), c_size_t()
         check(lib.deft_sequence_tree_get_page_table(self._changed, byref(found), byref(count)))
         return View(found.value or 0, _abi.DEFT_I32, (count.value,), None, _abi.DEFT_DEVICE_CPU, 0, self)

@@ -49,6 +49,15 @@ class View(NamedTuple):
     device: int
     owner: Any = None  # to be kept until the call is over
 
+    @property
+    def __array_interface__(self) -> dict[str, Any]:
+        """By which numpy.asarray reads it without a copy."""
+        kind, bits = divmod(self.dtype, 256)
+        if self.device_type != _abi.DEFT_DEVICE_CPU or kind > 2:
+            raise AttributeError("NumPy reads whole numbers and IEEE floats in the host's memory")
+        strides = None if self.strides is None else tuple(stride * bits // 8 for stride in self.strides)
+        return {"version": 3, "typestr": f"<{'iuf'[kind]}{bits // 8}", "shape": self.shape, "data": (self.data, True), "strides": strides}
+
 
 def _code_of_numpy(dtype: Any) -> int:
     if dtype.name in _NOT_NUMPYS:
