@@ -14,11 +14,17 @@ using Site = PhaseSite;
 
 constexpr int kTile = 64;                            ///< rows, and tokens
 constexpr int kSlots = 2;                            ///< for tiles
-constexpr int kWarps = 12;                           ///< a copying warpgroup and two that compute
+constexpr int kKeptScales = 4;                       ///< of a token, beside its tile
+constexpr int kComputingWarps = 8;                   ///< behind those that copy
 constexpr int kBlockColumns = 64;                    ///< of a row in a block of shared memory, 128 bytes
 constexpr int kLeastLatent = 256, kMostLatent = 512; ///< columns of V
 
 std::string number(int value) { return std::to_string(value); }
+
+bool isOfBytes(const KernelShape &shape) { return shape.tensors.k.elementBytes() == 1; }
+/// Twin: kCopyingWarps of templates/deft/sm90_latent/layout.cuh.
+int copyingWarps(const KernelShape &shape) { return isOfBytes(shape) ? 8 : 4; }
+int warpsOf(const KernelShape &shape) { return copyingWarps(shape) + kComputingWarps; }
 
 /// Twin: templates/deft/sm90_latent/layout.cuh.
 int bytesOf(const KernelShape &shape, const PhaseConfig &phase) {
@@ -27,10 +33,13 @@ int bytesOf(const KernelShape &shape, const PhaseConfig &phase) {
   constexpr int kHeadBytes = 32 + kRows * 8 + 16, kReferenceBytes = kRows * 4, kShareBytes = kRows * 8;
   constexpr int kFactsBytes = 64, kRecordBytes = 12, kBarriersOfSlot = 5, kAlignment = 1024;
   const int factsBytes = kFactsBytes + phase.tileKv * kRecordBytes;
-  const int factSlots = shape.tensors.k.elementBytes() == 1 ? 2 * kSlots : kSlots; // written a tile ahead
+  const int factSlots = isOfBytes(shape) ? 2 * kSlots : kSlots; // written a tile ahead
+  const int scales = shape.tensors.scaleColumns > 0 ? shape.tensors.v.dim / shape.tensors.scaleColumns : 0;
+  const int scaleBytes = scales == kKeptScales ? kSlots * phase.tileKv * scales * 4 : 0;
+  const int landedBytes = isOfBytes(shape) ? kSlots * copyingWarps(shape) * 8 : 0; // barriers
   const int slotBytes = tileBytes + kReferenceBytes + kBarriersOfSlot * 8;
   return kSlots * slotBytes + factSlots * factsBytes + tileBytes + 2 * kHeadBytes + 2 * 2 * kShareBytes +
-         2 * 8 + kAlignment;
+         2 * 8 + landedBytes + scaleBytes + kAlignment;
 }
 
 constexpr PhaseRule kRules[] = {
@@ -62,14 +71,14 @@ constexpr PhaseRule kRules[] = {
      [](const Site &site) {
        const PhaseConfig &phase = site.phase;
        return phase.tileQ == kTile && phase.tileKv == kTile && phase.stages == kSlots &&
-              phase.warps == kWarps;
+              phase.warps == warpsOf(site.shape);
      },
      [](const Site &site) {
        const PhaseConfig &phase = site.phase;
        return "tile_q is " + number(phase.tileQ) + ", tile_kv " + number(phase.tileKv) + ", stages " +
               number(phase.stages) + " and warps " + number(phase.warps) +
               "; family sm90_latent has one tile: " + number(kTile) + ", " + number(kTile) + ", " +
-              number(kSlots) + " and " + number(kWarps);
+              number(kSlots) + " and " + number(warpsOf(site.shape));
      },
      nullptr},
 };
@@ -89,26 +98,27 @@ TileCost tileCost(const PhaseConfig &, int, const config::CostCoefficients &cost
   return {.gflops = kRateShare * cost.wgmmaBlockGflops, .itemShare = kItemShare};
 }
 
-PhaseConfig phaseNamed(const char *name) {
-  return {name, -1, config::Family::Sm90Latent, kTile, kTile, kSlots, kWarps};
+PhaseConfig phaseNamed(const char *name, const KernelShape &shape) {
+  return {name, -1, config::Family::Sm90Latent, kTile, kTile, kSlots, warpsOf(shape)};
 }
-PhaseConfig onlyPhase() { return phaseNamed("tiles"); }
+PhaseConfig onlyPhase(const KernelShape &shape) { return phaseNamed("tiles", shape); }
 
 std::vector<DefaultKernel> defaults(const KernelShape &shape, const target::Target *target) {
-  if (brokenRule({shape, onlyPhase(), target, sm90_latent}))
+  if (brokenRule({shape, onlyPhase(shape), target, sm90_latent}))
     return {};
-  return {{onlyPhase()}};
+  return {{onlyPhase(shape)}};
 }
 
-std::vector<TunedPhases> tunedPhases(const KernelShape &) {
-  return {{"sm90_latent",
-           {{.phase = onlyPhase(), .rowsAbove = {}, .tileQ = {}, .tileKv = {}, .stages = {}, .warps = {}}}}};
+std::vector<TunedPhases> tunedPhases(const KernelShape &shape) {
+  return {
+      {"sm90_latent",
+       {{.phase = onlyPhase(shape), .rowsAbove = {}, .tileQ = {}, .tileKv = {}, .stages = {}, .warps = {}}}}};
 }
 
 } // namespace
 
-PhaseConfig sm90LatentSparse() { return phaseNamed("sparse"); }
-PhaseConfig sm90LatentUnited() { return phaseNamed("united"); }
+PhaseConfig sm90LatentSparse(const KernelShape &shape) { return phaseNamed("sparse", shape); }
+PhaseConfig sm90LatentUnited(const KernelShape &shape) { return phaseNamed("united", shape); }
 
 constinit const Family sm90_latent{
     .name = "sm90_latent",

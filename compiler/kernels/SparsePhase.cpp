@@ -26,7 +26,7 @@ support::Result<PhaseConfig> firstLegal(const std::vector<PhaseConfig> &phases, 
 /// lists of 64 and 128 heads in 0.69 to 0.80, measured on two days.
 support::Result<PhaseConfig> givenListPhase(const KernelShape &shape, const target::Target &target) {
   constexpr int kFewRows = 16;
-  const PhaseConfig hopper = sm90LatentSparse();
+  const PhaseConfig hopper = sm90LatentSparse(shape);
   return shape.ratio() > kFewRows && checkPhase(shape, hopper, &target)
              ? hopper
              : firstLegal(sm80LatentSparse(shape, target), shape, target);
@@ -92,7 +92,7 @@ support::Result<PhaseConfig> unitedPhase(const KernelShape &shape, const target:
   constexpr int kMostOfSm90 = 128; // columns: with more there are no registers for what tells of tokens
   constexpr int kMostRows = 128, kLeastWarps = 4;
   if (shape.listsAreGiven)
-    return firstLegal({sm90LatentUnited()}, shape, target);
+    return firstLegal({sm90LatentUnited(shape)}, shape, target);
   const PhaseConfig hopper{"united", -1, config::Family::Sm90, kMostRows, 64, /*stages=*/4, /*warps=*/12};
   if (std::max(shape.tensors.k.dim, shape.tensors.v.dim) <= kMostOfSm90 && checkPhase(shape, hopper, &target))
     return hopper;

@@ -102,7 +102,8 @@ void Block::wait(unsigned address, unsigned parity) {
 
 void Block::land(const std::vector<Copy> &copies) {
   for (const Copy &copy : copies)
-    std::memcpy(shared(copy.to, copy.bytes), copy.from, copy.bytes);
+    if (!std::exchange(*copy.hasLanded, true))
+      std::memcpy(shared(copy.to, copy.bytes), copy.from, copy.bytes);
 }
 
 void Block::landOne() {
@@ -123,7 +124,7 @@ void Block::copyLater(unsigned to, const void *from, unsigned bytes) {
     fail("a copy of " + std::to_string(bytes) + " bytes begins inside of " + std::to_string(bytes) +
          " bytes");
   shared(to, bytes);
-  groups_[place.thread.x].back().push_back({to, from, bytes});
+  groups_[place.thread.x].back().push_back({to, from, bytes, std::make_shared<bool>(false)});
 }
 
 void Block::commitCopies() { groups_[place.thread.x].emplace_back(); }
@@ -137,10 +138,11 @@ void Block::awaitCopies(std::size_t pending) {
 void Block::arriveAfterCopies(unsigned address) {
   barrierAt(address);
   auto &groups = groups_[place.thread.x];
-  std::vector<Copy> all;
-  for (const std::vector<Copy> &group : groups)
+  std::vector<Copy> all; // which groups have still to be waited for
+  for (std::vector<Copy> &group : groups) {
+    std::erase_if(group, [](const Copy &copy) { return *copy.hasLanded; });
     all.insert(all.end(), group.begin(), group.end());
-  groups.assign(1, {});
+  }
   inFlight_.emplace_back([this, all = std::move(all), address] {
     land(all);
     arrive(address, 1);

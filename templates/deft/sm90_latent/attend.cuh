@@ -7,8 +7,8 @@
 #include "deft/sm90_latent/consumer.cuh"
 #include "deft/sm90_latent/producer.cuh"
 
-/// Persistent blocks of one copying and two computing warpgroups. Each computing warpgroup sums half of V's
-/// columns for all 64 rows, and makes the weights of every other tile for both.
+/// Persistent blocks of one or two copying warpgroups and two computing ones. Each computing warpgroup sums
+/// half of V's columns for all 64 rows, and makes the weights of every other tile for both.
 namespace deft::sm90_latent {
 
 template <class Config, class Variant, bool = kIsOfBytes<Config>> struct CopyingOf {
@@ -21,16 +21,18 @@ template <class Config, class Variant> struct CopyingOf<Config, Variant, true> {
 template <class Config, class Variant> class Attend {
   using Copying = typename CopyingOf<Config, Variant>::Type;
   using L = Layout<Config>;
+  static constexpr int kCopying = 32 * kCopyingWarps<Config>,
+                       kComputing = 128 * kComputingGroups; ///< threads
 
 public:
   static __device__ __forceinline__ void run(const abi::AttendArgs &args,
                                              const typename Variant::Params &params) {
     ptx::allowDependents();
     abi::Item first{}; // the load overlaps the block's setup
-    if (threadIdx.x < 128)
+    if (threadIdx.x < kCopying)
       first = Copying::itemOf(args, blockIdx.x);
     else
-      askForPlan(args, threadIdx.x - 128, 128 * kComputingGroups);
+      askForPlan(args, threadIdx.x - kCopying, kComputing);
     char *unaligned = ptx::dynamicShared<16>();
     const unsigned begin = ptx::sharedAddress(unaligned);
     const unsigned aligned = (begin + L::kAlignment - 1) & ~(L::kAlignment - 1u);
@@ -40,11 +42,12 @@ public:
     else if (threadIdx.x == 3 * 32)
       ring.init();
     __syncthreads();
-    // Three threads, one from each warpgroup, share 504 registers. A request for more would never return: a
-    // warpgroup waits for its registers until the others have released enough.
-    constexpr int kCopyingRegisters = kIsOfBytes<Config> ? 88 : 72;
-    constexpr int kComputingRegisters = (504 - kCopyingRegisters) / 16 * 8;
-    if (threadIdx.x < 128) {
+    // The warpgroups share the registers of the launch. A request for more would never return: a warpgroup
+    // waits for its registers until the others have released enough.
+    constexpr int kEach = (1 << 16) / (kCopying + kComputing) / 8 * 8;
+    constexpr int kCopyingRegisters = kIsOfBytes<Config> ? 48 : 72;
+    constexpr int kComputingRegisters = (kEach + (kEach - kCopyingRegisters) * kCopying / kComputing) / 8 * 8;
+    if (threadIdx.x < kCopying) {
       ptx::keepRegisters<kCopyingRegisters>();
       Copying(args, params, ring).run(first);
     } else {

@@ -1,12 +1,13 @@
 #pragma once
 
+#include "deft/ptx/prefetch.cuh"
 #include "deft/ptx/prefetch_bytes.cuh"
 #include "deft/ptx/tensor_copy.cuh"
 #include "deft/sm90_latent/byte_rows.cuh"
 #include "deft/sm90_latent/copying_warp.cuh"
 
-/// The warpgroup that copies a cache of bytes. In each tile, warp w fills part w % 2 for the tokens of half w
-/// / 2. Part kOwn becomes free sooner, so its warps also fill the last block.
+/// The warps that copy a cache of bytes. Each has some tokens of each tile. It waits for its own copies only,
+/// and converts them in place.
 namespace deft::sm90_latent {
 
 template <class Config, class Variant> class ByteProducer : public CopyingWarp<Config, Variant> {
@@ -15,10 +16,8 @@ template <class Config, class Variant> class ByteProducer : public CopyingWarp<C
   using Copying::args_, Copying::ring_, Copying::lane_, Copying::warp_;
   using typename Copying::L;
   using typename Copying::Params;
-  using Source = ByteSource<Config>;
   using typename Copying::Tile;
-  static constexpr bool kRopeIsCopied = kHasScales<Config>; ///< the rotated columns have q's type
-  static constexpr int kRows = 32;                          ///< tokens in a half
+  static constexpr bool kRopeIsCopied = kHasScales<Config>; ///< it is of q's type
 
 public:
   static __device__ __forceinline__ void prefetchMaps(const abi::AttendArgs &) {}
@@ -39,25 +38,19 @@ public:
         break;
       if (unit.number > 0)
         begin(unit, Copying::itemOf(args_, number), unit.number, unit.step);
-      const int end = unit.step + tilesOf<Config>(unit.item);
-      if (end == unit.step)
-        break; // items without tiles come last
-      Copying::copyQueries(unit.item, all.kvHead(number), unit.number, end);
-      convertTiles(unit, all.kvHead(number));
+      if (tilesOf<Config>(unit.item) == 0)
+        break; // items of none are the last ones
+      copyUnit(unit, all.kvHead(number));
       begin(unit, unit.item, unit.number + 1, unit.step + tilesOf<Config>(unit.item));
     }
     Copying::tellEnd(unit.number, unit.step);
   }
 
 private:
-  __device__ __forceinline__ Part part() const { return static_cast<Part>(warp_ % 2); }
-  __device__ __forceinline__ int half() const { return warp_ / 2; }
-  __device__ __forceinline__ bool hasRope() const { return part() == kOwn; }
-
-  /// The warp's state for its unit, in shared memory because registers are short.
+  /// A warp's unit. There are no registers for it.
   struct alignas(16) Unit {
     abi::Item item;
-    int number, step; ///< the block's earlier units, and the step of the first tile
+    int number, step; ///< how many the block had before, and the first tile's
   };
   __device__ __forceinline__ void begin(Unit &unit, const abi::Item &item, int number, int step) const {
     __syncwarp();
@@ -66,134 +59,151 @@ private:
     __syncwarp();
   }
 
-  /// The unit's tiles. Before the slot of a tile is free, the next tile is found and prefetched to L2. When a
-  /// tile is done, the loads of the next tile's first tokens are in flight.
-  __device__ __forceinline__ void convertTiles(const Unit &unit, int heads) const {
-    typename Copying::Tokens tokens(args_, unit.item, lane_);
+  /// Where a tile's tokens lie. A tile that nobody sees is not copied.
+  struct Source {
+    BytePlace place;
+    bool isHidden;
+  };
+
+  /// Copies the unit's tiles and queries. While a tile lands, the next one is found and prefetched to L2. It
+  /// lands while that tile is converted, if the first part of its slot is free by then. The first tile comes
+  /// before the queries: these wait until the queries of the unit before are no longer needed.
+  __device__ __forceinline__ void copyUnit(const Unit &unit, int heads) const {
+    typename Copying::Tokens runs(args_, unit.item, lane_);
     __shared__ TileBounds bounds[Copying::kWarps];
-    __shared__ Source sources[Copying::kWarps][2]; // for tiles of even and of odd steps
     Copying::keepBounds(unit.item, heads, bounds[warp_]);
-    Rows rows(args_, lane_);
-    bool isNextHidden = false;
-    for (int index = -1; index < tilesOf<Config>(unit.item); ++index) {
-      const bool isHidden = isNextHidden;
-      int next = unit.step + index; // after the last tile the same one again, which avoids a second code path
-      if (index + 1 < tilesOf<Config>(unit.item)) {
-        ++next;
-        isNextHidden = find(unit, tokens, index + 1, bounds[warp_], sources[warp_][next % 2]);
-      }
-      if (index < 0) {
-        rows.load(sources[warp_][next % 2], columnOf(next), 0);
-        if (!kRopeIsCopied && hasRope())
-          rows.loadRope(sources[warp_][next % 2], 0);
-      } else {
-        convert(rows, isHidden, unit.step + index, next, sources[warp_]);
-      }
-    }
-  }
-
-  /// The first V column of the warp's part.
-  __device__ __forceinline__ int columnOf(int step) const { return (step + warp_) % 2 * L::kHalfBlocks * 64; }
-
-  /// Finds a tile of the unit, prefetches it to L2 and writes its facts. True if no query sees the tile.
-  __device__ __forceinline__ bool find(const Unit &unit, typename Copying::Tokens &tokens, int index,
-                                       const TileBounds &bounds, Source &to) const {
-    const int step = unit.step + index;
-    Tile tile;
-    Copying::find(unit.item, tokens, index, tile);
-    Copying::lookUpPages(tile);
-    const TokenBounds seen = Copying::boundsOf(tile);
-    const bool isHidden = Copying::isHidden(tile, seen, bounds);
-    if (isHidden)
-      Copying::hide(tile);
-    if (warp_ == 0) // this warp has waited for the tile before the last one, so the slot is free
-      writeTileFacts<Config, Variant>(ring_.slot(step), tile.token, seen, kRopeIsCopied, false, lane_);
-    const auto place = half() == 0 ? Copying::placeOf(tile, 0) : Copying::placeOf(tile, 1);
-    const unsigned row = tokenPlace<Config>(args_.kCache, 0, place.page, place.inPage);
-    const unsigned rope = kRopeIsCopied ? row : tokenPlace<Config>(args_.vCache, 0, place.page, place.inPage);
-    to.row[lane_] = row;
-    if constexpr (!kRopeIsCopied)
-      to.rope[lane_] = rope;
-    __syncwarp();
-    if (!isHidden)
-      prefetch(row, rope, step);
-    return isHidden;
-  }
-
-  /// Prefetches the warp's tokens to L2. If the rows are consecutive, one prefetch covers them for both
-  /// parts.
-  __device__ __forceinline__ void prefetch(unsigned row, unsigned rope, int step) const {
-    constexpr unsigned kRowBytes = kRopeIsCopied ? ByteRow<Config>::kBytes : Config::kValueDim;
-    const unsigned stride = args_.kCache.tokenStride, first = __shfl_sync(~0u, row, 0);
-    const unsigned strideBytes = stride * (kRowUnit<Config> * static_cast<int>(sizeof(Stored<Config>)));
-    const bool areOne =
-        __all_sync(~0u, row == first + lane_ * stride) && strideBytes <= 2 * kRowBytes; // small gaps at most
-    if (areOne) {
-      if (hasRope() && ptx::electOne())
-        ptx::prefetchBytes(Rows::rowAt(args_.k, first), (kRows - 1) * strideBytes + kRowBytes);
-    } else {
-      Rows::prefetch(Rows::rowAt(args_.k, row), columnOf(step));
-    }
-    if (hasRope() && !(areOne && kRopeIsCopied)) // it is stored apart from the row
-      ptx::prefetch(Rows::rowAt(args_.v, rope));
-  }
-
-  /// The address of one of the warp's tokens in a tile's first block.
-  __device__ __forceinline__ char *rowsOf(int step, int token) const {
-    return ring_.shared + (ring_.tile(step) - ring_.base) + (half() * kRows + token) * 128;
-  }
-
-  /// Converts the warp's part of a tile. Registers hold its first tokens; at the end, those of step `next`.
-  __device__ __forceinline__ void convert(Rows &rows, bool isHidden, int step, int next,
-                                          const Source (&sources)[2]) const {
-    const unsigned before = Ring<Config>::parity(step) ^ 1;
-    if (step >= kSlots)
-      ptx::mbarrierWait(ring_.empty(step, part()), before);
+    const Rows rows(args_, ring_, warp_, lane_);
+    Source source{}, next{};
+    const int tiles = tilesOf<Config>(unit.item);
 #pragma unroll 1
-    for (int token = 0; token < kRows; token += Rows::kTokens) {
-      const bool isLast = token + Rows::kTokens == kRows;
-      const Source &source = sources[(isLast ? next : step) % 2];
-      const int column = columnOf(isLast ? next : step), follows = isLast ? 0 : token + Rows::kTokens;
-      char *const to = rowsOf(step, token);
-      if constexpr (!kRopeIsCopied) { // the tokens before: loads for the next ones then start with the others
-        if (hasRope() && token > 0)
-          rows.convertRope(rowsOf(step, token - Rows::kTokens) + L::kRopeOffset, sources[step % 2], token);
+    for (int index = -1; index < tiles; ++index) {
+      const int step = unit.step + index;
+      bool isDue = index + 1 < tiles; // the next tile has to be started
+      if (isDue)
+        next = find(unit, runs, index + 1, bounds[warp_]);
+      if (index >= 0) {
+        await(step, kOther);
+        startRope(rows, source, step);
+        if (isDue && isFree(step + 1)) {
+          start(rows, next, step + 1);
+          isDue = false;
+        }
+        convert(rows, source, step);
+        __syncwarp();
+        if (lane_ == 0) {
+          ptx::mbarrierArrive(ring_.full(step, kOther)); // for the tile's facts, too
+          ptx::mbarrierArrive(ring_.full(step, kOwn));
+        }
       }
-      if (isHidden)
-        rows.load(source, column, follows);
-      else
-        rows.convert(to + columnOf(step) / 64 * kBlockBytes, source, column, follows);
-      if (hasRope() && token == 0) { // by now the last block is probably free
-        if (step >= kSlots)
-          ptx::mbarrierWait(ring_.empty(step, kOther), before);
-        if (warp_ == 0 && lane_ == 0)
-          ptx::mbarrierArrive(ring_.full(step, kOther)); // for the facts
-        if (kRopeIsCopied && !isHidden)
-          copyRope(sources[step % 2], step);
+      if (isDue) {
+        await(step + 1, kOwn);
+        start(rows, next, step + 1);
+      }
+      source = next;
+      if (index < 0)
+        Copying::copyQueries(unit.item, heads, unit.number, unit.step + tiles);
+    }
+  }
+
+  /// Finds a tile of the unit, prefetches it to L2 and writes its facts.
+  __device__ __forceinline__ Source find(const Unit &unit, typename Copying::Tokens &runs, int index,
+                                         const TileBounds &bounds) const {
+    Tile tile;
+    Copying::find(unit.item, runs, index, tile);
+    Copying::lookUpPages(tile);
+    const TokenBounds tokens = Copying::boundsOf(tile);
+    Source source;
+    source.isHidden = Copying::isHidden(tile, tokens, bounds);
+    if (source.isHidden)
+      Copying::hide(tile);
+    // Warps take turns, so that no warp is always the last. The slot of the tile two before was free, so its
+    // facts are no longer read.
+    if (warp_ == (unit.step + index) % Copying::kWarps)
+      writeTileFacts<Config, Variant>(ring_.slot(unit.step + index), tile.token, tokens, kRopeIsCopied, false,
+                                      lane_);
+    const auto place = warp_ * Rows::kTokens < 32 ? Copying::placeOf(tile, 0) : Copying::placeOf(tile, 1);
+    source.place.row = tokenPlace<Config>(args_.kCache, 0, place.page, place.inPage);
+    source.place.rope =
+        kRopeIsCopied ? source.place.row : tokenPlace<Config>(args_.vCache, 0, place.page, place.inPage);
+    if (!source.isHidden)
+      prefetch(source.place);
+    return source;
+  }
+
+  /// Prefetches the warp's tokens to L2. Adjacent rows take one request.
+  __device__ __forceinline__ void prefetch(const BytePlace &place) const {
+    constexpr int kRowBytes = kRopeIsCopied ? ByteRow<Config>::kBytes : Config::kValueDim;
+    const unsigned stride = args_.kCache.tokenStride;
+    const int firstLane = warp_ * Rows::kTokens % 32, token = lane_ - firstLane;
+    const bool isOwn = static_cast<unsigned>(token) < Rows::kTokens;
+    const unsigned first = __shfl_sync(~0u, place.row, firstLane);
+    const unsigned strideBytes = stride * (kRowUnit<Config> * static_cast<int>(sizeof(Stored<Config>)));
+    if (__all_sync(~0u, !isOwn || place.row == first + token * stride) &&
+        strideBytes <= 2 * kRowBytes) { // small gaps at most
+      if (ptx::electOne())
+        ptx::prefetchBytes(Rows::rowAt(args_.k, first), (Rows::kTokens - 1) * strideBytes + kRowBytes);
+    } else {
+      constexpr int kLine = 128,
+                    kLines = (kRowBytes + kLine - 1) / kLine + 1; // rows begin anywhere in a line
+      const char *const row =
+          Rows::rowAt(args_.k, __shfl_sync(~0u, place.row, firstLane + lane_ % Rows::kTokens));
+#pragma unroll
+      for (int line = 0; line < kLines; line += 32 / Rows::kTokens) // a token has so many lanes
+        ptx::prefetch(row + min((line + lane_ / Rows::kTokens) * kLine, kRowBytes - 1));
+    }
+    if (!kRopeIsCopied && isOwn)
+      ptx::prefetch(Rows::rowAt(args_.v, place.rope));
+  }
+
+  /// Waits until a part of the tile's slot is free.
+  __device__ __forceinline__ void await(int step, Part part) const {
+    if (step >= kSlots)
+      ptx::mbarrierWait(ring_.empty(step, part), Ring<Config>::parity(step) ^ 1);
+  }
+  /// Whether the first part is free, the same for the whole warp.
+  __device__ __forceinline__ bool isFree(int step) const {
+    return step < kSlots ||
+           __all_sync(~0u, ptx::mbarrierIsComplete(ring_.empty(step, kOwn), Ring<Config>::parity(step) ^ 1));
+  }
+
+  __device__ __forceinline__ void start(const Rows &rows, const Source &source, int step) const {
+    if (!source.isHidden)
+      rows.start(source.place, step);
+    ptx::mbarrierArriveAfterCopies(ring_.landed(step, warp_));
+  }
+
+  /// Copies the tile's last block, which is free.
+  __device__ __forceinline__ void startRope(const Rows &rows, const Source &source, int step) const {
+    if (!source.isHidden) {
+      if constexpr (kRopeIsCopied) {
+        const char *const from = Copying::columnOf(args_.v);
+#pragma unroll
+        for (int token = 0; token < Rows::kTokens; token += 4) {
+          const unsigned row =
+              __shfl_sync(~0u, source.place.row, rows.firstLane() + token + Copying::rowOfFour());
+          Copying::template copyRow<1>(Copying::rope(step), warp_ * Rows::kTokens + token,
+                                       atPlace<Config, Stored<Config>>(from, row));
+        }
+      } else {
+        rows.startRope(source.place, step);
+        ptx::cpAsyncCommit();
       }
     }
+    ptx::mbarrierArriveAfterCopies(ring_.full(step, kOther));
+  }
+
+  /// Converts a tile that was started, once it has landed. Its whole slot is free.
+  __device__ __forceinline__ void convert(const Rows &rows, const Source &source, int step) const {
+    ptx::mbarrierWait(ring_.landed(step, warp_), Ring<Config>::parity(step));
+    if (source.isHidden)
+      return;
+    rows.convert(source.place, step);
     if constexpr (!kRopeIsCopied) {
-      if (hasRope())
-        rows.convertRope(rowsOf(step, kRows - Rows::kTokens) + L::kRopeOffset, sources[next % 2], 0);
+      ptx::cpAsyncWait<0>(); // the next tile's bytes are in no group yet
+      __syncwarp();
+      rows.convertRope(step);
     }
     ptx::fenceAsyncProxy(); // products read what the lane has written
-    ptx::mbarrierArrive(ring_.full(step, part()));
-    if (hasRope()) {
-      if constexpr (kRopeIsCopied)
-        ptx::mbarrierArriveAfterCopies(ring_.full(step, kOther));
-      else
-        ptx::mbarrierArrive(ring_.full(step, kOther));
-    }
-  }
-
-  /// Copies the last block for the warp's tokens.
-  __device__ __forceinline__ void copyRope(const Source &source, int step) const {
-    const char *const from = Copying::columnOf(args_.v);
-#pragma unroll 1
-    for (int token = 0; token < kRows; token += 4)
-      Copying::template copyRow<1>(
-          Copying::rope(step), half() * kRows + token,
-          atPlace<Config, Stored<Config>>(from, source.row[token + Copying::rowOfFour()]));
   }
 };
 

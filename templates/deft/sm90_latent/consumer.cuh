@@ -65,7 +65,7 @@ private:
 
   /// A shuffle, so that the compiler knows that the value is the same in the whole warp.
   static __device__ __forceinline__ int groupOfWarp() {
-    return __shfl_sync(~0u, static_cast<int>(threadIdx.x) / 128 - 1, 0);
+    return __shfl_sync(~0u, static_cast<int>(threadIdx.x) / 128 - kCopyingWarps<Config> / 4, 0);
   }
   __device__ __forceinline__ bool isOwn(int step) const { return step % kSlots == group_; }
   /// The step after the unit's last tile. It is read again each time, to save a register during the products.

@@ -15,7 +15,7 @@ namespace deft::sm90_latent {
 template <class Variant, bool kHasMask = Variant::kHasMask> constexpr bool kMaskReadsDepth = false;
 template <class Variant> constexpr bool kMaskReadsDepth<Variant, true> = Variant::kReadsDepth;
 
-/// Each warp copies 16 of the unit's rows of queries.
+/// Each warp copies some of the unit's rows of queries.
 template <class Config, class Variant> class CopyingWarp {
 public:
   static __device__ __forceinline__ abi::Item itemOf(const abi::AttendArgs &args, int unit) {
@@ -29,7 +29,8 @@ protected:
   using L = Layout<Config>;
   using Token = sm90::Token;
   using Tokens = UnitTokens<Config, Variant>;
-  static constexpr int kWarps = 4;
+  static constexpr int kWarps = kCopyingWarps<Config>;
+  static constexpr int kQueryRows = kRows / kWarps; ///< of a warp
   static constexpr bool kNeedsDepth = kMaskReadsDepth<Variant> || HasValueFactor<Variant> ||
                                       (Variant::kHasScore && !FormOf<Variant>::kIsKnown);
   static constexpr bool kHasPages = Config::kPageSize > 1;
@@ -60,13 +61,13 @@ protected:
     }
   };
 
-  /// Copies the warp's 16 rows of the unit's queries, and the unit's data for the computing warps. The last
-  /// row is repeated up to 16, since a warp's results may depend on all its rows.
+  /// Copies the warp's rows of the unit's queries, and the unit's data for the computing warps. The last row
+  /// is repeated up to 16, since a warp's results may depend on all its rows.
   __device__ __forceinline__ void copyQueries(const abi::Item &item, int heads, int number,
                                               int endStep) const {
-    const int rows = item.queryCount * Config::kRatio, own = warp_ * 16 + lane_ % 16;
+    const int rows = item.queryCount * Config::kRatio, own = warp_ * kQueryRows + lane_ % kQueryRows;
     const int at = min(own, rows - 1);
-    const bool isCopied = warp_ * 16 < rows;
+    const bool isCopied = own / 16 * 16 < rows;
     const int caller = isCopied ? args_.callerIndex[item.queryBegin + at / Config::kRatio] : 0;
     int position = 0;
     if constexpr (WarpRows<Config, Variant>::kNeedsQuery)
@@ -79,7 +80,7 @@ protected:
       head.endStep = endStep;
       head.heads = heads;
     }
-    if (lane_ < 16) {
+    if (lane_ < kQueryRows) {
       head.callerIndex[own] = caller;
       if constexpr (WarpRows<Config, Variant>::kNeedsQuery)
         head.queryPos[own] = position;
@@ -88,9 +89,9 @@ protected:
     if (isCopied) {
       const char *from = columnOf(args_.q);
 #pragma unroll 1
-      for (int row = 0; row < 16; row += 4)
+      for (int row = 0; row < kQueryRows; row += 4)
         copyRow<L::kBlocks>(
-            ring_.queries(), warp_ * 16 + row,
+            ring_.queries(), warp_ * kQueryRows + row,
             atPlace<Config, typename Config::Query>(from, __shfl_sync(~0u, place, row + rowOfFour())));
     }
     __syncwarp();

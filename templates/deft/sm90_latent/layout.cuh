@@ -18,8 +18,11 @@ template <class Config> struct Undealt : Config {
 /// The config of the kernel: tiles have q's type even if the cache has bytes.
 template <class Config> using Known = Multiplied<Undealt<Config>>;
 
-constexpr int kRows = 64;             ///< queries of a unit: each warp of a warpgroup has 16 rows
-constexpr int kComputingGroups = 2;   ///< warpgroups
+constexpr int kRows = 64;           ///< queries of a unit: each warp of a warpgroup has 16 rows
+constexpr int kComputingGroups = 2; ///< warpgroups
+/// Copying warps, the first ones of a block. Where they convert bytes, two share a scheduler: one issues
+/// while the other waits.
+template <class Config> constexpr int kCopyingWarps = kIsOfBytes<Config> ? 8 : 4;
 constexpr int kSlots = 2;             ///< for tiles; warpgroup g makes the weights of the tiles in slot g
 constexpr int kBlockBytes = 64 * 128; ///< 64 rows by 64 columns
 
@@ -53,7 +56,7 @@ template <class Config> struct Layout {
   static_assert(sizeof(typename Config::Key) == 2 && kIsSame<typename Config::Key, typename Config::Value> &&
                 kIsSame<typename Config::Key, typename Config::Query>);
   static_assert(Config::kTileQ == kRows && Config::kTileKv == 64 && Config::kStages == kSlots &&
-                Config::kWarps == 4 * (1 + kComputingGroups) && Config::kRatio <= kRows);
+                Config::kWarps == kCopyingWarps<Config> + 4 * kComputingGroups && Config::kRatio <= kRows);
   static constexpr int kTileBytes = kBlocks * kBlockBytes;
   static constexpr int kRopeOffset = kValueBlocks * kBlockBytes; ///< of the last block within a tile
 
@@ -66,9 +69,15 @@ template <class Config> struct Layout {
   static constexpr int kReferenceOffset = kHeadOffset + 2 * static_cast<int>(sizeof(UnitHead));
   /// For each warpgroup, for this unit and the next.
   static constexpr int kShareOffset = kReferenceOffset + kSlots * kRows * 4;
-  static constexpr int kBarrierOffset =
+  /// Four scales of each token in each slot, where rows have so many; others are read from memory.
+  static constexpr int kScaleOffset =
       kShareOffset + 2 * kComputingGroups * kRows * static_cast<int>(sizeof(RowShare));
-  static constexpr int kBarriers = 5 * kSlots + 2;
+  static constexpr bool kKeepsScales = kHasScales<Config> && ByteRow<Config>::kScales == 4;
+  static constexpr int kBarrierOffset = kScaleOffset + (kKeepsScales ? kSlots * Config::kTileKv * 16 : 0);
+  /// The barriers of each slot and of the queries; then, with a cache of bytes, one a slot and copying warp.
+  static constexpr int kLandedBarriers = 5 * kSlots + 2;
+  static constexpr int kBarriers =
+      kLandedBarriers + (kIsOfBytes<Config> ? kSlots * kCopyingWarps<Config> : 0);
   static constexpr int kAlignment = 1024; ///< needed by the swizzle; the launch guarantees only 16
   static constexpr int kBytes = kBarrierOffset + kBarriers * 8 + kAlignment;
 
@@ -123,18 +132,33 @@ template <class Config> struct Ring {
   __device__ __forceinline__ unsigned queriesFull() const { return barrier(5 * kSlots); }
   __device__ __forceinline__ unsigned queriesEmpty() const { return barrier(5 * kSlots + 1); }
 
+  /// Shared address of the scales of a tile's tokens.
+  __device__ __forceinline__ unsigned scales(int step) const {
+    return L::kScaleOffset + step % kSlots * Config::kTileKv * 16;
+  }
+  /// Completes once the bytes of a copying warp's tokens have landed.
+  __device__ __forceinline__ unsigned landed(int step, int warp) const {
+    return barrier(L::kLandedBarriers + step % kSlots * kCopyingWarps<Config> + warp);
+  }
+
   /// Called by one thread, before the block's first barrier.
   __device__ __forceinline__ void init() const {
     for (int slot = 0; slot < kSlots; ++slot) {
-      // The number of threads that fill a part: with a cache of bytes, two warps; four for the last block.
+      // The lanes whose copies fill a part, and one more for the tile's facts. With a cache of bytes: each
+      // warp once it has converted, and its copies of the last block.
       constexpr bool kConverts = kIsOfBytes<Config>;
-      ptx::mbarrierInit(full(slot, kOwn), kConverts ? 2 * 32 : 32);
-      ptx::mbarrierInit(full(slot, kOther), (kConverts ? 4 * 32 : 32) + 1); // one more for the tile's facts
+      constexpr int kWarps = kCopyingWarps<Config>;
+      ptx::mbarrierInit(full(slot, kOwn), kConverts ? kWarps : 32);
+      ptx::mbarrierInit(full(slot, kOther), kConverts ? kWarps * (32 + 1) : 32 + 1);
+      if constexpr (kConverts) {
+        for (int warp = 0; warp < kWarps; ++warp)
+          ptx::mbarrierInit(landed(slot, warp), 32);
+      }
       ptx::mbarrierInit(empty(slot, kOwn), 4);
       ptx::mbarrierInit(empty(slot, kOther), 4);
       ptx::mbarrierInit(weights(slot), 4);
     }
-    ptx::mbarrierInit(queriesFull(), 4 * (32 + 1));
+    ptx::mbarrierInit(queriesFull(), kCopyingWarps<Config> * (32 + 1));
     ptx::mbarrierInit(queriesEmpty(), 4 * kComputingGroups);
     ptx::mbarrierInitFence();
   }

@@ -1,5 +1,7 @@
 #pragma once
 
+#include "deft/ptx/prefetch.cuh"
+#include "deft/ptx/prefetch_bytes.cuh"
 #include "deft/ptx/tensor_copy.cuh"
 #include "deft/sm90_latent/copying_warp.cuh"
 
@@ -76,6 +78,10 @@ private:
       const bool isHidden = Copying::isHidden(tile, boundsOf(tile), bounds[warp_]);
       if (isHidden)
         Copying::hide(tile);
+      else if constexpr (kHasSlots<Config>) {
+        if (step >= kSlots) // the copies wait for a slot
+          prefetch(tile);
+      }
       const unsigned before = Ring<Config>::parity(step) ^ 1;
       if (step >= kSlots)
         ptx::mbarrierWait(ring_.empty(step, part()), before);
@@ -86,6 +92,18 @@ private:
         writeFacts(tile, (low.bulk & high.bulk & 3) != 3, step, before);
       ptx::mbarrierArriveAfterCopies(ring_.full(step, part()));
     }
+  }
+
+  /// Prefetches a list's tokens to L2 while their slot is still in use: half of them, and the warp of the
+  /// slot's other part the other half. They lie anywhere in the cache, so each is a load from memory.
+  __device__ __forceinline__ void prefetch(const Tile &tile) const {
+    const Source source = part() == kOwn ? placeOf(tile, 0) : placeOf(tile, 1);
+    const auto at = [&](const void *tensor, const abi::CachePlaces &cache) {
+      return atPlace<Config, typename Config::Key>(static_cast<const char *>(tensor),
+                                                   tokenPlace<Config>(cache, 0, source.page, source.inPage));
+    };
+    ptx::prefetchBytes(at(args_.k, args_.kCache), Config::kValueDim * sizeof(typename Config::Key));
+    ptx::prefetch(at(args_.v, args_.vCache));
   }
 
   static __device__ __forceinline__ bool isNext(int inPage, int page, int inPageBefore, int pageBefore) {

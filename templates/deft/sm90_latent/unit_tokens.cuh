@@ -6,6 +6,8 @@
 #include "deft/select_abi.h"
 #include "deft/sm90/run_window.cuh"
 #include "deft/sm90/tile_slot.cuh"
+#include "deft/sm90_latent/layout.cuh"
+#include "deft/sm90_latent/tile_runs.cuh"
 
 /// Where a copying warp finds a unit's tokens: in the item's runs, or in a list from the caller. A lane has
 /// two tokens of each tile, 32 apart. Places after the last token repeat one of the unit, hidden.
@@ -17,23 +19,35 @@ template <class Config> constexpr bool kHasSlots = kListsAreGiven<Config>;
 /// Marks a token that no query sees: an empty interval of queries, or no bits for unions.
 template <class Config> constexpr unsigned kUnseen = kReadsUnions<Config> ? 0u : sm90::kNobody;
 
+/// Caches of bytes are copied by warps that find whole tiles.
+template <bool> struct RunsOf {
+  using Type = sm90::RunWindow;
+};
+template <> struct RunsOf<true> {
+  using Type = TileRuns;
+};
+
 template <class Config, class Variant, bool = kHasSlots<Config>> class UnitTokens {
 public:
   __device__ __forceinline__ UnitTokens(const abi::AttendArgs &args, const abi::Item &item, int lane)
       : runs_(args.runs + item.runBegin, item.runCount, lane), lane_(lane) {}
 
   __device__ __forceinline__ void find(int index, int tokens, sm90::Token (&token)[2]) {
+    if constexpr (kOfBytes)
+      runs_.find(index * Config::kTileKv, tokens - 1, token);
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       const int first = index * Config::kTileKv + half * 32;
-      token[half] = runs_.find(first, tokens - 1);
+      if constexpr (!kOfBytes)
+        token[half] = runs_.find(first, tokens - 1);
       if (first + lane_ >= tokens)
         token[half].visible = kUnseen<Config>;
     }
   }
 
 private:
-  sm90::RunWindow runs_;
+  static constexpr bool kOfBytes = kCopyingWarps<Config> != 4;
+  typename RunsOf<kOfBytes>::Type runs_;
   const int lane_;
 };
 

@@ -40,12 +40,12 @@ struct Config {
   static constexpr int kTileQ = 64;
   static constexpr int kTileKv = 64;
   static constexpr int kStages = 2;
-  static constexpr int kWarps = 12;
+  static constexpr int kWarps = 16;
 };
 
 } // namespace
 
-static_assert(deft::sm90_latent::smemBytes<Config>() == 229312, "host and device disagree on the shared memory");
+static_assert(deft::sm90_latent::smemBytes<Config>() == 231488, "host and device disagree on the shared memory");
 
 extern "C" __global__ void __launch_bounds__(32 * Config::kWarps, 1)
 deft_deepseek_v3_2_tiles(const __grid_constant__ deft::abi::AttendArgs args,

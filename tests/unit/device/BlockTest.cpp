@@ -242,6 +242,29 @@ TEST(BlockTest, CopiesArriveAtTheirBarrier) {
               "");
 }
 
+/// Copies that a barrier counts still belong to their group, and land once: what has been written over them
+/// stays.
+TEST(BlockTest, CopiesOfABarrierCanBeAwaitedAsAGroup) {
+  alignas(16) const int source[4] = {1, 2, 3, 4};
+  for (unsigned seed = 0; seed < 6; ++seed)
+    EXPECT_EQ(runBlock({.threads = 1, .sharedBytes = 32, .seed = seed},
+                       [&] {
+                         char *shared = ptx::dynamicShared<16>();
+                         auto *values = reinterpret_cast<int *>(shared) + 4;
+                         const unsigned barrier = ptx::sharedAddress(shared);
+                         ptx::mbarrierInit(barrier, 1);
+                         ptx::cpAsync16(barrier + 16, source);
+                         ptx::cpAsyncCommit();
+                         ptx::mbarrierArriveAfterCopies(barrier);
+                         ptx::cpAsyncWait<0>();
+                         EXPECT_EQ(values[3], 4);
+                         values[3] = 5;
+                         ptx::mbarrierWait(barrier, 0);
+                         EXPECT_EQ(values[3], 5);
+                       }),
+              "");
+}
+
 /// A box of a tensor, rows swizzled, zeros beyond its columns, and a barrier that counts the bytes.
 TEST(BlockTest, TheCopyEngineBringsBoxes) {
   constexpr int kRows = 8, kColumns = 72;

@@ -32,8 +32,11 @@ TEST(Sm90LatentTest, SharedMemoryHoldsTwoTilesAndTheQueries) {
         << latentDim;
     EXPECT_EQ(check(latent(16, latentDim)), "legal") << latentDim;
     const KernelShape bytes{{16, 1, test::latentBytes(latentDim, 64, latentDim / 4)}};
-    EXPECT_EQ(smemBytes(bytes, tiles()), smemBytes(latent(16, latentDim), tiles()) + 2 * (64 * 12 + 64))
-        << "nothing is staged, and facts and records are of four tiles";
+    EXPECT_EQ(smemBytes(bytes, tiles()),
+              smemBytes(latent(16, latentDim), tiles()) + 2 * (64 * 12 + 64) + 2 * 8 * 8 + 2 * 64 * 16)
+        << "facts and records are of four tiles, copying warps have barriers, and tokens four scales";
+    const KernelShape plain{{16, 1, test::latentBytes(latentDim, 64, 0)}};
+    EXPECT_EQ(smemBytes(plain, tiles()), smemBytes(bytes, tiles()) - 2 * 64 * 16) << "no scales";
   }
   EXPECT_LE(smemBytes(latent(16), tiles()), target::findTarget("sm_90a")->smemPerBlock);
 }
@@ -87,6 +90,10 @@ TEST(Sm90LatentTest, ThereIsOneTile) {
             "phase `tiles`: tile_q is 64, tile_kv 64, stages 3 and warps 12" + rest);
   EXPECT_EQ(with([](PhaseConfig &p) { p.warps = 8; }),
             "phase `tiles`: tile_q is 64, tile_kv 64, stages 2 and warps 8" + rest);
+  EXPECT_EQ(check({{16, 1, test::latentBytes()}}),
+            "phase `tiles`: tile_q is 64, tile_kv 64, stages 2 and warps "
+            "12; family sm90_latent has one tile: 64, 64, 2 and 16")
+      << "more warps convert bytes";
 }
 
 TEST(Sm90LatentTest, ItIsTheDefaultWhereItIsLegal) {
@@ -97,6 +104,11 @@ TEST(Sm90LatentTest, ItIsTheDefaultWhereItIsLegal) {
     EXPECT_EQ(all.front().phase.tileQ, 64);
     EXPECT_EQ(sm90_latent.paddedRows(all.front().phase, queryHeads), 64);
   }
+  const KernelShape bytes{{16, 1, test::latentBytes()}};
+  const auto ofBytes = sm90_latent.defaults(bytes, hopper);
+  ASSERT_EQ(ofBytes.size(), 1U);
+  EXPECT_EQ(check(bytes, ofBytes.front().phase), "legal");
+  EXPECT_LE(smemBytes(bytes, ofBytes.front().phase), hopper->smemPerBlock);
   EXPECT_TRUE(sm90_latent.defaults(latent(16, 128), hopper).empty());
   EXPECT_TRUE(sm90_latent.defaults(latent(16), target::findTarget("sm_80")).empty());
   const auto tuned = sm90_latent.tuned(latent(16));

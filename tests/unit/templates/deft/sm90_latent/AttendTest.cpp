@@ -29,6 +29,7 @@ struct Latent : test::DeviceConfig {
 template <class Config, class Stored> struct OfBytes : Config {
   using Key = Stored;
   using Value = Stored;
+  static constexpr int kWarps = 16;
 };
 /// And of bytes with a scale for so many columns in each row.
 template <class Config, int kEach> struct Scaled : OfBytes<Config, e4m3> {
@@ -100,12 +101,16 @@ TEST(Sm90LatentAttendTest, BytesAreConverted) {
   }
   attendAll<OfBytes<Latent<bf16, 1, 16, 64, 512>, e4m3>>(0);
   attendAll<OfBytes<Latent<f16, 1, 8, 16, 384>, e4m3>>(1);
+  attendAll<OfBytes<Latent<bf16, 2, 64, 32, 512>, e4m3>>(2);
+  attendAll<OfBytes<Latent<f16, 1, 64, 1, 512>, e5m2>>(3);
 }
 
 TEST(Sm90LatentAttendTest, RowsHaveScales) {
   attendAll<Scaled<Latent<bf16, 1, 16, 64, 512>, 128>>(0);
   attendAll<Scaled<Latent<bf16, 2, 64, 64, 512>, 128>>(1);
   attendAll<Scaled<Latent<bf16, 1, 1, 1, 512>, 64>>(2);
+  attendAll<Scaled<Latent<f16, 1, 16, 32, 512>, 128>>(4);
+  attendAll<Scaled<Latent<bf16, 1, 64, 16, 512>, 128>, test::WindowVariant>(5, {300});
   for (unsigned seed = 0; seed < 3; ++seed) {
     attendAll<Scaled<Latent<bf16, 1, 16, 16>, 64>>(seed);
     attendAll<Scaled<Latent<f16, 1, 5, 64>, 32>>(seed);

@@ -4,7 +4,6 @@
 
 namespace deft::ptx {
 
-inline uint4 loadNow(const uint4 *from) { return *from; }
 inline float loadNow(const float *from) { return *from; }
 
 } // namespace deft::ptx
