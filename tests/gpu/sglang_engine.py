@@ -9,9 +9,11 @@ and a GPU; nothing is downloaded. The models, the requests and the comparison ar
 - Tokens: 32 greedy requests that share 500 tokens and have 1 to 63 of their own, 64 tokens each. Where two backends choose
   different tokens, the gap in the first one's log probabilities says whether that was a tie in --dtype.
 - Throughput, prompts in the prefix cache: 16 samples of one prompt of 4,096 tokens (n16); 32 requests on 4,096 shared
-  tokens with 32 of their own (few_shot); 32 requests of 1,024 tokens that share nothing (alone).
+  tokens with 32 of their own (few_shot); 32 requests of 1,024 tokens that share nothing (alone). `--rates` names others, the
+  rollouts of vllm_engine.py among them.
 
   tests/gpu/sglang_engine.py [--dtype bfloat16] [--layers 8] [--modes eager,graphs] [--backends fa3,triton,deft] [--json FILE]
+  tests/gpu/sglang_engine.py --layers 32 --modes graphs --backends fa3,deft --rates rollout_64x8k,rollout_128x16k
 
 The first of --backends that runs and is not deft is what the others are held against.
 
@@ -30,26 +32,36 @@ from engine_models import MODELS
 from vllm_engine import TIES, can_run, compare, held_against, kept, model_in_a_file, parser_of, rates_text, show, without_tokens, workloads
 
 DEFT = "deft"
-MOST_REQUESTS = 32
-GRAPH_SIZES = [1, 2, 4, 8, 16, 24, MOST_REQUESTS]
-CACHE_TOKENS = 65536  # 8 GiB of 32 layers in 16 bits
+GRAPH_SIZES = [1, 2, 4, 8, 16, 24, 32]
+LEAST_CACHE_TOKENS = 65536  # 8 GiB of 32 layers in 16 bits
 
 
-def graphs_of(mode):
+class Needs:
+    """What an engine needs for some workloads."""
+
+    def __init__(self, prepared):
+        self.requests = max(len(prompts) * samples for prompts, samples, _ in prepared.values())
+        self.longest = max(len(prompts[0]) + length for prompts, _, length in prepared.values())
+        tokens = max(sum(map(len, prompts)) + len(prompts) * samples * (length + 64) for prompts, samples, length in prepared.values())
+        self.cache_tokens = max(LEAST_CACHE_TOKENS, tokens)
+        self.graph_sizes = [*GRAPH_SIZES, *range(64, self.requests + 1, 32)]
+
+
+def graphs_of(mode, sizes):
     """Arguments of an engine: eager, graphs (of decoding alone), or default (of prompts as well, as SGLang has it)."""
     if mode == "eager":
         return {"disable_cuda_graph": True}
     prompts = {"prefill": {"backend": "disabled"}} if mode == "graphs" else {}
-    return {"cuda_graph_config": {"decode": {"bs": GRAPH_SIZES}, **prompts}}
+    return {"cuda_graph_config": {"decode": {"bs": sizes}, **prompts}}
 
 
-def arguments_of(backend, mode, options):
+def arguments_of(backend, mode, needs, options):
     prompts, _, decoding = backend.rpartition("+")
     return {
         "model_path": options.model, "skip_tokenizer_init": True, "dtype": options.dtype, "kv_cache_dtype": options.kv_cache_dtype,
         "attention_backend": decoding, **({"prefill_attention_backend": prompts} if prompts else {}),
-        "sampling_backend": "pytorch", "grammar_backend": "none", "page_size": options.page_size, "context_length": 8192, "max_running_requests": MOST_REQUESTS, "max_total_tokens": CACHE_TOKENS,
-        "mem_fraction_static": 0.7, "random_seed": 0, "log_level": "info", **graphs_of(mode),
+        "sampling_backend": "pytorch", "grammar_backend": "none", "page_size": options.page_size, "context_length": max(8192, needs.longest + 64), "max_running_requests": needs.requests, "max_total_tokens": needs.cache_tokens,
+        "mem_fraction_static": 0.7, "random_seed": 0, "log_level": "info", **graphs_of(mode, needs.graph_sizes),
     }
 
 
@@ -65,12 +77,14 @@ def work(backend, mode, options):
     import sglang
     import torch
 
+    rates = [name for name in options.rates.split(",") if name]
+    prepared = workloads(rates)
+    prepared = {name: prepared[name] for name in ("tokens", *rates)}
     began = time.perf_counter()
-    engine = sglang.Engine(**arguments_of(backend, mode, options))
+    engine = sglang.Engine(**arguments_of(backend, mode, Needs(prepared), options))
     result = {"backend": backend, "mode": mode, "dtype": options.dtype, "kv_cache_dtype": options.kv_cache_dtype, "kind": options.kind, "layers": options.layers,
               "page_size": options.page_size, "start_s": round(time.perf_counter() - began, 1), "sglang": sglang.__version__,
               "torch": torch.__version__, "device": torch.cuda.get_device_name() if torch.cuda.is_available() else "cpu", "rates": {}}
-    prepared = workloads()
 
     def generate(name, **asked):
         prompts, samples, length = prepared[name]
@@ -83,7 +97,7 @@ def work(backend, mode, options):
     outputs, _, _ = generate("tokens", return_logprob=True, top_logprobs_num=5)
     result["tokens"] = [output["output_ids"] for output in outputs]
     result["logprobs"] = [logprobs_of(output) for output in outputs]
-    for name in ("n16", "few_shot", "alone"):
+    for name in rates:
         generate(name)  # fills the prefix cache, makes kernels
         times = []
         for _ in range(options.repeat):
@@ -103,7 +117,7 @@ def run_worker(options, backend, mode):
     with tempfile.NamedTemporaryFile(suffix=".json") as file:
         command = [sys.executable, __file__, "--worker", backend, mode, "--out", file.name, "--model", options.model, "--dtype", options.dtype,
                    "--kv-cache-dtype", options.kv_cache_dtype, "--layers", str(options.layers), "--repeat", str(options.repeat),
-                   "--page-size", str(options.page_size), "--kind", options.kind]
+                   "--page-size", str(options.page_size), "--kind", options.kind, "--rates", options.rates]
         try:
             done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=options.timeout)
             code, said = done.returncode, done.stdout
@@ -152,6 +166,7 @@ def main():
     parser.add_argument("--page-size", type=int, default=16)
     parser.add_argument("--modes", default="eager,graphs", help="eager, graphs (of decoding), default (of prompts as well)")
     parser.add_argument("--backends", default=f"fa3,triton,{DEFT}")
+    parser.add_argument("--rates", default="n16,few_shot,alone", help="workloads that are timed")
     parser.add_argument("--timeout", type=int, default=400, help="seconds an engine may take")
     options = parser.parse_args()
     if options.worker:

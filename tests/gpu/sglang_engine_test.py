@@ -42,9 +42,10 @@ class Runs(unittest.TestCase):
         self.assertTrue(run_all({"fa3": 1, "fa3+deft": 2})[0])
         self.assertFalse(run_all({"fa3+deft": 1, "fa3": 1})[0])
         options = argparse.Namespace(model="", dtype="bfloat16", kv_cache_dtype="auto", page_size=16)
-        given = sglang_engine.arguments_of("fa3+deft", "eager", options)
+        needs = sglang_engine.Needs({"tokens": ([[1, 2]], 1, 3)})
+        given = sglang_engine.arguments_of("fa3+deft", "eager", needs, options)
         self.assertEqual((given["prefill_attention_backend"], given["attention_backend"]), ("fa3", "deft"))
-        self.assertNotIn("prefill_attention_backend", sglang_engine.arguments_of("deft", "eager", options))
+        self.assertNotIn("prefill_attention_backend", sglang_engine.arguments_of("deft", "eager", needs, options))
 
     def test_an_engine_that_fails_is_a_failure(self):
         self.assertEqual(run_all({"fa3": None, "triton": 1, "deft": 1}), (True, [("graphs", "deft", "triton")]))
@@ -52,9 +53,14 @@ class Runs(unittest.TestCase):
 
 class Graphs(unittest.TestCase):
     def test_prompts_are_captured_by_default_alone(self):
-        self.assertIn("disable_cuda_graph", sglang_engine.graphs_of("eager"))
-        self.assertEqual(sglang_engine.graphs_of("graphs")["cuda_graph_config"]["prefill"], {"backend": "disabled"})
-        self.assertNotIn("prefill", sglang_engine.graphs_of("default")["cuda_graph_config"])
+        self.assertIn("disable_cuda_graph", sglang_engine.graphs_of("eager", [1]))
+        self.assertEqual(sglang_engine.graphs_of("graphs", [1])["cuda_graph_config"]["prefill"], {"backend": "disabled"})
+        self.assertNotIn("prefill", sglang_engine.graphs_of("default", [1])["cuda_graph_config"])
+
+    def test_rollouts_get_the_room_that_they_take(self):
+        needs = sglang_engine.Needs({"tokens": ([[1, 2]], 1, 3), "rollout": ([[1] * 16384, [1] * 16384], 64, 200)})
+        self.assertEqual((needs.requests, needs.longest, needs.graph_sizes[-1]), (128, 16584, 128))
+        self.assertGreaterEqual(needs.cache_tokens, 2 * 16384 + 128 * 200)
 
 
 if __name__ == "__main__":
