@@ -2,13 +2,15 @@ import json
 import logging
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
 
 import deft
 import deft.vllm
-from deft.vllm.planner import Planner, work_of
+from deft.vllm.host_tables import Known
+from deft.vllm.planner import Planner, Tables, work_of
 from deftc_program import deftc
 from engine_fakes import Support
 from plain_attention import assert_close, pages_of, plain
@@ -52,14 +54,18 @@ def test_rows_of_padding_are_left_out():
 
 
 def test_a_table_that_the_host_knows_is_not_asked_for(monkeypatch):
-    known = ints([[3, 1], [3, 2]])
+    known = Known(np.array([[3, 1], [3, 2], [0, 0]], np.int32), np.array([5, 7], np.uint64), object())
 
     def on_host(table, lengths, page_size):
-        return known if (lengths.tolist(), page_size, table.shape) == ([20, 25], PAGE, known.shape) else None
+        return known if (lengths.tolist(), page_size, table.shape) == ([20, 25], PAGE, known.entries.shape) else None
 
     monkeypatch.setattr("deft.vllm.planner.on_host", on_host)
-    given = common(torch.zeros(4, 8, dtype=torch.int32), [20, 25], [1, 1], padded=2)
-    assert work_of(given, PAGE, True)[0].host_pages is known
+    given, tables = common(torch.zeros(3, 2, dtype=torch.int32), [20, 25], [1, 1], padded=1), Tables()
+    work, _ = work_of(given, PAGE, True, tables=tables)
+    assert work.pages.pages.entries == known.entries.ctypes.data and work.ids is known.ids
+    assert work_of(given, PAGE, True, tables=tables)[0].pages is work.pages  # read once
+    known = known._replace(table=object())
+    assert work_of(given, PAGE, True, tables=tables)[0].pages is not work.pages
 
 
 def test_queries_are_told_apart_where_a_request_has_several():

@@ -13,7 +13,7 @@ from ._arguments import row_of
 from ._errors import UsageError, wrong
 from ._library import sized, struct_of
 from ._tensors import BOOL, UINT32, Ints, Slot, View, dtype_text, expect_on_host, int32_view, ints, is_packed, maker_of
-from ._tensors import stream_of, strides_text, view
+from ._tensors import packed_row, stream_of, strides_text, view
 
 _WORD = 32
 
@@ -25,7 +25,9 @@ class BlockTable(NamedTuple):
 
 
 def read_block_table(block_tables: Any, indptr: Any = None, host_tables: Any = None, holders: Any = None) -> BlockTable:
-    """As PagedBatch.update takes them."""
+    """As PagedBatch.update takes them, or has read them before."""
+    if isinstance(block_tables, BlockTable):
+        return block_tables
     seen = view("block_tables", block_tables)
     if holders is not None and not is_packed(seen):
         raise wrong("block_tables", f"has strides {strides_text(seen)}, with holders it must be packed")
@@ -119,6 +121,9 @@ def most_of(numbers: Ints) -> int:
 
 
 def ids_of(ids: Any) -> Ints:
+    packed = packed_row(ids, "<u8")
+    if packed is not None:
+        return packed
     if isinstance(ids, (list, tuple, range)):
         array = row_of("ids", ids, c_uint64)
         return Ints(addressof(array), len(ids), array)

@@ -305,10 +305,19 @@ def converted(name: str, array: Any, dtype: int, stream: int) -> Any:
         return array.to(wanted)
 
 
+def current_stream(device: int) -> int:
+    """Torch's. In a process that has used CUDA without making an object of it: each step and each run of a layer asks."""
+    torch = sys.modules["torch"]
+    raw = getattr(torch._C, "_cuda_getCurrentRawStream", None)
+    if raw is not None and torch.cuda.is_initialized():
+        return int(raw(device))
+    return int(torch.cuda.current_stream(device).cuda_stream)
+
+
 def stream_or_current(stream: int | None, device: int) -> int:
     torch = sys.modules.get("torch")
     if stream is None and torch is not None and torch.cuda.is_initialized():
-        return int(torch.cuda.current_stream(device).cuda_stream)
+        return current_stream(device)
     return stream or 0
 
 
@@ -316,7 +325,7 @@ def stream_of(array: Any, device: int) -> int:
     """The stream on which whoever made the array computes now."""
     reader = _readers.get(type(array))
     if reader is _of_torch:
-        return int(sys.modules["torch"].cuda.current_stream(device).cuda_stream)
+        return current_stream(device)
     if reader is _of_cupy:
         cupy = sys.modules.get("cupy")
         return int(cupy.cuda.get_current_stream().ptr) if cupy else 0
@@ -331,8 +340,25 @@ class Ints(NamedTuple):
     owner: Any
 
 
+_NOTHING = c_int32 * 0
+
+
+def packed_row(values: Any, dtype: str) -> Ints | None:
+    """Of NumPy's arrays, in fewer calls than a view takes; None: it is another's, or no packed row of this dtype."""
+    numpy = sys.modules.get("numpy")
+    if numpy is None or type(values) is not numpy.ndarray or values.ndim != 1 or values.dtype.str != dtype:
+        return None
+    try:
+        return Ints(addressof(_NOTHING.from_buffer(values)), len(values), values)
+    except (TypeError, ValueError):  # it cannot be written to, or has gaps
+        return None
+
+
 def ints(name: str, values: Any) -> Ints:
     """A list of numbers, or an array of int32 on the host, packed, as it is."""
+    row = packed_row(values, "<i4")
+    if row is not None:
+        return row
     if isinstance(values, (list, tuple, range)):
         array = row_of(name, values)
         return Ints(addressof(array), len(values), array)
