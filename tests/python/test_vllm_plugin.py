@@ -1,5 +1,6 @@
 import json
 import logging
+from array import array
 from types import SimpleNamespace
 
 import numpy as np
@@ -54,17 +55,18 @@ def test_rows_of_padding_are_left_out():
 
 
 def test_a_table_that_the_host_knows_is_not_asked_for(monkeypatch):
-    known = Known(np.array([[3, 1], [3, 2], [0, 0]], np.int32), np.array([5, 7], np.uint64), object())
+    entries = np.array([[3, 1], [3, 2], [0, 0]], np.int32)
+    known = Known(SimpleNamespace(rows=lambda *shape: entries), array("Q", [5, 7]), entries.shape)
 
     def on_host(table, lengths, page_size):
-        return known if (lengths.tolist(), page_size, table.shape) == ([20, 25], PAGE, known.entries.shape) else None
+        return known if (lengths.tolist(), page_size, table.shape) == ([20, 25], PAGE, known.shape) else None
 
     monkeypatch.setattr("deft.vllm.planner.on_host", on_host)
     given, tables = common(torch.zeros(3, 2, dtype=torch.int32), [20, 25], [1, 1], padded=1), Tables()
     work, _ = work_of(given, PAGE, True, tables=tables)
     assert work.pages.pages.entries == known.entries.ctypes.data and work.ids is known.ids
     assert work_of(given, PAGE, True, tables=tables)[0].pages is work.pages  # read once
-    known = known._replace(table=object())
+    known = known._replace(table=SimpleNamespace(rows=lambda *shape: entries))
     assert work_of(given, PAGE, True, tables=tables)[0].pages is not work.pages
 
 

@@ -4,6 +4,7 @@ say which drafts see which, where the plan is that reads them."""
 from __future__ import annotations
 
 import sys
+from array import array
 from contextlib import nullcontext
 from ctypes import addressof, c_int32, c_uint64
 from typing import Any, NamedTuple
@@ -13,7 +14,7 @@ from ._arguments import row_of
 from ._errors import UsageError, wrong
 from ._library import sized, struct_of
 from ._tensors import BOOL, UINT32, Ints, Slot, View, dtype_text, expect_on_host, int32_view, ints, is_packed, maker_of
-from ._tensors import packed_row, stream_of, strides_text, view
+from ._tensors import stream_of, strides_text, view
 
 _WORD = 32
 
@@ -121,12 +122,11 @@ def most_of(numbers: Ints) -> int:
 
 
 def ids_of(ids: Any) -> Ints:
-    packed = packed_row(ids, "<u8")
-    if packed is not None:
-        return packed
+    if type(ids) is array and ids.typecode == "Q":
+        return Ints(*ids.buffer_info(), ids)
     if isinstance(ids, (list, tuple, range)):
-        array = row_of("ids", ids, c_uint64)
-        return Ints(addressof(array), len(ids), array)
+        row = row_of("ids", ids, c_uint64)
+        return Ints(addressof(row), len(ids), row)
     seen = view("ids", ids)
     if seen.dtype not in (0x0140, 0x0040) or len(seen.shape) != 1 or seen.strides is not None:
         raise wrong("ids", f"is {dtype_text(seen.dtype)}, it must be one packed row of uint64")

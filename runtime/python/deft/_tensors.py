@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ctypes
 import sys
+from array import array as PlainArray
 from ctypes import POINTER, Structure, addressof, c_char_p, c_int32, c_int64, c_uint8, c_uint16, c_uint64, c_void_p, py_object
 from typing import Any, Callable, NamedTuple
 
@@ -340,25 +341,10 @@ class Ints(NamedTuple):
     owner: Any
 
 
-_NOTHING = c_int32 * 0
-
-
-def packed_row(values: Any, dtype: str) -> Ints | None:
-    """Of NumPy's arrays, in fewer calls than a view takes; None: it is another's, or no packed row of this dtype."""
-    numpy = sys.modules.get("numpy")
-    if numpy is None or type(values) is not numpy.ndarray or values.ndim != 1 or values.dtype.str != dtype:
-        return None
-    try:
-        return Ints(addressof(_NOTHING.from_buffer(values)), len(values), values)
-    except (TypeError, ValueError):  # it cannot be written to, or has gaps
-        return None
-
-
 def ints(name: str, values: Any) -> Ints:
     """A list of numbers, or an array of int32 on the host, packed, as it is."""
-    row = packed_row(values, "<i4")
-    if row is not None:
-        return row
+    if type(values) is PlainArray and values.typecode == "i":
+        return Ints(*values.buffer_info(), values)
     if isinstance(values, (list, tuple, range)):
         array = row_of(name, values)
         return Ints(addressof(array), len(values), array)

@@ -11,7 +11,8 @@ import inspect
 import logging
 import sys
 import weakref
-from typing import Any, Callable, NamedTuple
+from array import array
+from typing import Any, Callable, NamedTuple, Sequence
 
 import numpy as np
 import torch
@@ -26,12 +27,17 @@ _Entries = np.ndarray[Any, Any]
 class Known(NamedTuple):
     """What the host knows of a table."""
 
-    entries: _Entries  # of one table always in the same memory
-    ids: _Entries | None  # of each row's request: as long as it is the same, its pages are those of before and perhaps more
-    table: object  # one for each table on the GPU
+    table: _Table  # one for each table on the GPU
+    ids: array[int] | None  # of each row's request: as long as it is the same, its pages are those of before and perhaps more
+    shape: tuple[int, ...]
+
+    @property
+    def entries(self) -> _Entries:
+        """Of one table always in the same memory."""
+        return self.table.rows(*self.shape)
 
 
-def on_host(table: torch.Tensor, lengths: _Entries, page_size: int) -> Known | None:
+def on_host(table: torch.Tensor, lengths: Sequence[int], page_size: int) -> Known | None:
     """What `table`, the first rows and columns of one that a builder was given, holds by the time the step reads it: in each
     row pages of so many tokens; what stands behind them may be anything. Good until the next step."""
     known = _by_pointer.get(table.data_ptr())
@@ -41,9 +47,9 @@ def on_host(table: torch.Tensor, lengths: _Entries, page_size: int) -> Known | N
 class _Table:
     """One table on the GPU."""
 
-    def __init__(self, on_gpu: torch.Tensor, rows: Callable[[int, int], _Entries | None], mirror: _Mirror | None) -> None:
+    def __init__(self, on_gpu: torch.Tensor, entries: _Entries, mirror: _Mirror | None) -> None:
         self._on_gpu, self._stride = weakref.ref(on_gpu), on_gpu.stride()
-        self._rows, self._mirror = rows, mirror
+        self._entries, self._mirror = entries, mirror
         self._to_compare = _COMPARED
         self._is_right = True
 
@@ -51,31 +57,38 @@ class _Table:
     def is_gone(self) -> bool:
         return self._on_gpu() is None
 
-    def read(self, table: torch.Tensor, lengths: _Entries, page_size: int) -> Known | None:
+    def rows(self, count: int, pages: int) -> _Entries:
+        return self._entries[:count, :pages]
+
+    def read(self, table: torch.Tensor, lengths: Sequence[int], page_size: int) -> Known | None:
         if not self._is_right or self._on_gpu() is None or self._stride != table.stride():
             return None
-        count, found = len(lengths), self._rows(*table.shape)
-        ids = self._mirror.ids if self._mirror else None
-        if ids is not None and len(ids) != count:
-            found, ids = (None, None) if len(ids) < count else (found, ids[:count])
-        if found is None:
-            return None
-        if self._to_compare:
-            self._to_compare -= 1
-            is_read = np.arange(table.shape[1]) * page_size < lengths[:, None]
-            if not np.array_equal(found[:count][is_read], table[:count].cpu().numpy()[is_read]):
-                self._is_right = False
-                _log.warning("vLLM's block tables differ from the host's copy, so each step waits for them")
+        ids = None
+        if self._mirror is not None:
+            ids = self._mirror.ids
+            if ids is None or len(ids) < len(lengths):
                 return None
-        return Known(found, ids, self)
+            if len(ids) > len(lengths):
+                ids = ids[: len(lengths)]
+        if self._to_compare and not self._is_equal(table, np.array(lengths), page_size):
+            self._is_right = False
+            _log.warning("vLLM's block tables differ from the host's copy, so each step waits for them")
+            return None
+        return Known(self, ids, table.shape)
+
+    def _is_equal(self, table: torch.Tensor, lengths: _Entries, page_size: int) -> bool:
+        self._to_compare -= 1
+        count = len(lengths)  # behind these are rows of padding
+        is_read = np.arange(table.shape[1]) * page_size < lengths[:, None]
+        return np.array_equal(self.rows(*table.shape)[:count][is_read], table[:count].cpu().numpy()[is_read])
 
 
 _by_pointer: dict[int, _Table] = {}
 
 
-def _know(on_gpu: torch.Tensor, rows: Callable[[int, int], _Entries | None], mirror: _Mirror | None = None) -> None:
-    """`rows`: the first rows and columns, always of the same memory."""
-    _by_pointer[on_gpu.data_ptr()] = _Table(on_gpu, rows, mirror)
+def _know(on_gpu: torch.Tensor, entries: _Entries, mirror: _Mirror | None = None) -> None:
+    """`entries`: where the host has them."""
+    _by_pointer[on_gpu.data_ptr()] = _Table(on_gpu, entries, mirror)
 
 
 class _Mirror:
@@ -84,14 +97,16 @@ class _Mirror:
 
     def __init__(self, gathered: torch.Tensor) -> None:
         shape = tuple(gathered.shape)
-        self._requests, self._step = np.zeros(shape, np.int32), np.zeros(shape, np.int32)
+        self._requests = np.zeros(shape, np.int32)
+        self.step = np.zeros(shape, np.int32)  # what is gathered; behind it are rows of padding
         self._ids = np.zeros(shape[0], np.uint64)  # another one for another request in the same row
         self._ends = [0] * shape[0]
         self._written: list[tuple[int, int, int]] = []  # requests and columns since the last step
         self._writes = self._width = 0  # the widest row's columns
-        self._order, self._rows = b"", {}  # of the step, and the row of each request
+        self._order = b""  # of the step
+        self._rows: dict[int, int] = {}  # of each request in it
         self._gathered = np.zeros(shape[0], np.uint64)  # ids of the step's rows, also of those of padding
-        self.ids: _Entries | None = None  # of the requests of the step; None: the step is not known
+        self.ids: array[int] | None = None  # of the requests of the step; None: the step is not known
 
     def write(self, request: int, end: int, pages: list[int], is_new: bool) -> None:
         """They are its last ones, up to `end`."""
@@ -110,25 +125,22 @@ class _Mirror:
         asked = order.tobytes()
         if asked != self._order:
             self._order, self._rows = asked, {request: row for row, request in enumerate(order.tolist())}
-            self.ids = self._ids[order]
-            changed = np.flatnonzero(self._gathered[: len(order)] != self.ids)
-            self._gathered[: len(order)] = self.ids
-            self._step[changed, : self._width] = self._requests[order[changed], : self._width]
+            ids = self._ids[order]
+            self.ids = array("Q", ids.tobytes())
+            changed = np.flatnonzero(self._gathered[: len(order)] != ids)
+            self._gathered[: len(order)] = ids
+            self.step[changed, : self._width] = self._requests[order[changed], : self._width]
         for request, begin, end in written:
             row = self._rows.get(request)
             if row is None:  # where it was is not what it is
                 self._gathered[self._gathered == self._ids[request]] = 0
             else:
-                self._step[row, begin:end] = self._requests[request, begin:end]
+                self.step[row, begin:end] = self._requests[request, begin:end]
 
     def forget(self) -> None:
         """Nobody knows the step, and the next one that is known gathers all rows."""
         self.ids, self._order, self._written = None, b"", []
         self._gathered[:] = 0
-
-    def rows(self, count: int, pages: int) -> _Entries | None:
-        """Those behind the requests are of padding."""
-        return None if self.ids is None else self._step[:count, :pages]
 
 
 def _mirrors(tables: Any) -> list[_Mirror]:
@@ -139,7 +151,7 @@ def _made(tables: Any, *arguments: Any, **more: Any) -> None:
     tables.deft_mirrors = [_Mirror(gathered) for gathered in tables.input_block_tables]
     tables.deft_announced = None
     for mirror, gathered in zip(tables.deft_mirrors, tables.input_block_tables):
-        _know(gathered, mirror.rows, mirror)
+        _know(gathered, mirror.step, mirror)
 
 
 def _appended(tables: Any, req_index: int, new_block_ids: Any, overwrite: bool) -> None:
@@ -184,8 +196,7 @@ def _asked_for(table: Any, num_reqs: int) -> None:
     on_gpu = table.block_table.gpu
     known = _by_pointer.get(on_gpu.data_ptr())
     if known is None or known.is_gone:  # another engine's table was there
-        entries = table.block_table.cpu.numpy()
-        _know(on_gpu, lambda count, pages: entries[:count, :pages])
+        _know(on_gpu, table.block_table.cpu.numpy())
 
 
 def listen() -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import operator
+from array import array
+from ctypes import string_at
 from typing import Any, Iterable, NamedTuple
 
-import numpy as np
 import torch
 
 from .._adapters.outside import outside
@@ -36,27 +38,34 @@ def work_of(
     With `ranks` an entry of the table is a page of each, and lengths are those of all ranks together."""
     if common.causal is not True:
         raise outside("causal", common.causal, "a query sees no later token")
-    # In NumPy, whose calls cost a fifth of torch's where arrays are small.
-    starts = common.query_start_loc_cpu.numpy()
-    if most is not None:
-        starts = starts[: most + 1]
-    queries = int(starts[-1])
+    starts = row_of(common.query_start_loc_cpu, None if most is None else most + 1)
+    queries = starts[-1]
     if common.max_query_len == 1:  # who has a query has one
         requests, indptr = queries, None
     else:
-        requests = int(np.count_nonzero(starts[1:] > starts[:-1]))  # those of padding stand behind the others
-        indptr = starts[: requests + 1].astype(np.int32)
+        requests = sum(map(operator.lt, starts, starts[1:]))  # those of padding stand behind the others
+        indptr = starts[: requests + 1]
     known = getattr(common, "seq_lens_cpu_upper_bound", None) if lengths_are_exact else None
-    known = common.seq_lens if known is None else known
-    lengths = (known.cpu() if known.is_cuda else known).numpy()[:requests].astype(np.int32)
+    lengths = row_of(common.seq_lens if known is None else known, requests)
     entry = page_size if ranks is None else page_size * ranks.count  # tokens of one
     table = common.block_table_tensor
     host = on_host(table, lengths, entry)
     if host is None:  # what of it is read is copied
-        pages = -(-int(lengths.max(initial=1)) // entry)
-        return PagedWork(table[:requests, :pages], None, lengths, indptr, ranks=ranks), queries
+        pages = -(-max(lengths, default=1) // entry)
+        return PagedWork(table[:requests, : max(pages, 1)], None, lengths, indptr, ranks=ranks), queries
     read = (Tables() if tables is None else tables).read(table, host)
     return PagedWork(read, None, lengths, indptr, ids=host.ids, ranks=ranks), queries
+
+
+def row_of(numbers: torch.Tensor, count: int | None) -> array[int]:
+    """A copy of the first ones, by default of all, on the host. By their address: a call of torch or NumPy takes longer than all of
+    it where the processor's caches are full of a model's layers."""
+    if numbers.is_cuda:
+        numbers = numbers.cpu()
+    if numbers.dtype is not torch.int32 or not numbers.is_contiguous():
+        numbers = numbers.to(torch.int32).contiguous()
+    size = numbers.shape[0]  # for len() torch asks who else might answer
+    return array("i", string_at(numbers.data_ptr(), 4 * (size if count is None else min(size, count))))
 
 
 class Tables:
