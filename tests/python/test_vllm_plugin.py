@@ -10,6 +10,7 @@ torch = pytest.importorskip("torch")
 
 import deft
 import deft.vllm
+from deft._adapters.steps import Room
 from deft.vllm.host_tables import Known
 from deft.vllm.planner import Planner, Tables, work_of
 from deftc_program import deftc
@@ -96,6 +97,7 @@ def test_steps_that_replay_a_graph_are_kept_by_their_kind():
     table = torch.arange(32, dtype=torch.int32).reshape(4, 8)
     for lengths, counts in ([1] * 4, [1] * 4), ([1] * 2, [1] * 2), ([3] * 2, [3] * 2):
         planner.expect_graph(common(table, lengths, counts))
+    assert planner._eager._room == Room(4, 4 + 4 + 512, 1024)  # as many as the largest has, and prompts
     steps = [
         planner.plan(common(table, lengths, counts, padded=padded), []).steps
         for lengths, counts, padded in (

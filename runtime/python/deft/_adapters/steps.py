@@ -20,7 +20,7 @@ _MOST_REQUESTS = 1 << 23  # of a batch
 
 
 class Room(NamedTuple):
-    """The most that steps will need which replay a captured graph."""
+    """The most that steps will need which replay a captured graph; others may need more, but each time they do takes long."""
 
     requests: int
     queries: int
@@ -181,6 +181,12 @@ class Steps:
         for variant, one in planned.items():
             with speaking_of(self._caller, variant):
                 self._upload(one)
+
+    def expect(self, room: Room) -> None:
+        """Steps for which memory is made now: a step that makes it waits for the GPU."""
+        self._room = room
+        for planned in self._planned.values() if self._device.type == "cuda" else ():
+            planned.gpu_plan(self._index()).reserve(*room)
 
     def _make(self, variant: Variant, work: PagedWork | TreeWork, invariant: bool) -> Planned:
         with speaking_of(self._caller, variant):

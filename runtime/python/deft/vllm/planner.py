@@ -84,6 +84,7 @@ class Tables:
 
 
 _CALLER = "a layer of vLLM"  # in errors
+_JOINING = 512  # tokens of prompts in a step that decodes, for which there is memory from the beginning
 
 
 class Planner:
@@ -110,6 +111,8 @@ class Planner:
         key, tokens = (common.num_reqs, common.max_query_len), common.num_actual_tokens
         if key not in self._of_graphs:
             self._of_graphs[key] = Steps(_CALLER, self._device, Room(common.num_reqs, tokens, self._tokens), self._layers)
+            if key == max(self._of_graphs):  # where requests join so many, there are queries of prompts beside those of the graph
+                self._eager.expect(Room(common.num_reqs, tokens + common.num_reqs + _JOINING, self._tokens))
 
     def plan(self, common: Any, variants: Iterable[Variant], most: int | None = None) -> DeftMetadata:
         """`most`: only the first requests of the step, so many."""
