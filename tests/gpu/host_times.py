@@ -28,11 +28,15 @@ def length_of(number, count):
 PLACES = {
     "metadata": ("deft.vllm.planner", "work_of"),
     "host's table": ("deft.vllm.planner", "on_host"),
+    "known table": ("deft.vllm.planner", "Tables.read"),  # not called where the host does not know it
     "steps": ("deft._adapters.steps", "Steps.plan"),
     "batch": ("deft._paged_batch", "PagedBatch.update"),
     "library's step": ("deft._library", "lib.deft_paged_batch_update_plans"),
     "library's upload": ("deft._library", "lib.deft_gpu_plan_upload"),
-    "torch's stream": ("torch.cuda", "current_stream"),
+    "torch's stream": ("deft._adapters.steps", "Steps._stream"),
+    # These are called ahead of a build, where the model runner fills its tables.
+    "pages": ("deft.vllm.host_tables", "_Mirror.write"),
+    "gathering": ("deft.vllm.host_tables", "_Mirror.gather"),
 }
 PLANS = "new plans"  # by the library's log; part of its step
 
@@ -89,11 +93,14 @@ class Sections:
 class Build:
     """What one build took, in seconds."""
 
-    def __init__(self, taken, busy, sections):
+    def __init__(self, taken, busy, sections, ahead=None):
+        """`ahead`: times since the build before."""
         self.taken, self.waited = taken, max(0.0, taken - busy)
         self.times, self.calls = (sections.times, sections.calls) if sections else ({}, {})
         if self.times:
             self.times["rest"] = taken - sum(own for name, own in self.times.items() if name != PLANS)
+        for name, own in (ahead or {}).items():
+            self.times[f"ahead: {name}"] = own
 
 
 class Watch:
@@ -116,19 +123,22 @@ class Watch:
         build = builder.build
 
         def timed(common_prefix_len, common_attn_metadata, *arguments, **more):
+            ahead = self.sections and self.sections.times
             if self.sections:
                 self.sections.clear()
             busy, began = time.thread_time(), time.perf_counter()
             made = build(common_prefix_len, common_attn_metadata, *arguments, **more)
             taken = time.perf_counter() - began
             if self._is_on:
-                build_ = Build(taken, time.thread_time() - busy, self.sections)
+                seen = Build(taken, time.thread_time() - busy, self.sections, ahead)
                 joins = common_attn_metadata.max_query_len > self._decoding
-                (self.joins if joins else self.steady).append(build_)
+                (self.joins if joins else self.steady).append(seen)
                 if self.sections and not joins:  # once more with everything in the processor's caches, and nothing new
                     began = time.perf_counter()
                     build(common_prefix_len, common_attn_metadata, *arguments, **more)
                     self.again.append(time.perf_counter() - began)
+            if self.sections:
+                self.sections.clear()
             return made
 
         builder.build = timed

@@ -99,8 +99,8 @@ class Parts(unittest.TestCase):
     def test_what_is_in_no_section_is_the_rest(self):
         self.sections.note("inner", 0.25)
         self.sections.note(host_times.PLANS, 0.125)  # part of another
-        build = host_times.Build(1.0, 0.75, self.sections)
-        self.assertEqual((build.times["rest"], build.waited), (0.75, 0.25))
+        build = host_times.Build(1.0, 0.75, self.sections, {"inner": 0.5})
+        self.assertEqual((build.times["rest"], build.waited, build.times["ahead: inner"]), (0.75, 0.25, 0.5))
         self.assertEqual(host_times.in_sections([build, build])["inner"], {"count": 2, "median_ms": 250.0, "p99_ms": 250.0, "calls": 1.0})
 
 
