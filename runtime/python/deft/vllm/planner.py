@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import operator
 from array import array
-from ctypes import string_at
+from ctypes import Array, c_char
 from typing import Any, Iterable, NamedTuple
 
 import torch
@@ -65,7 +66,14 @@ def row_of(numbers: torch.Tensor, count: int | None) -> array[int]:
     if numbers.dtype is not torch.int32 or not numbers.is_contiguous():
         numbers = numbers.to(torch.int32).contiguous()
     size = numbers.shape[0]  # for len() torch asks who else might answer
-    return array("i", string_at(numbers.data_ptr(), 4 * (size if count is None else min(size, count))))
+    row = array("i")
+    row.frombytes(_bytes(4 * (size if count is None else min(size, count))).from_address(numbers.data_ptr()))
+    return row
+
+
+@functools.cache
+def _bytes(count: int) -> type[Array[c_char]]:
+    return c_char * count
 
 
 class Tables:
