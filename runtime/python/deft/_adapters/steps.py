@@ -144,15 +144,16 @@ class Steps:
         self._invariant = False
         self._work: PagedWork | TreeWork | None = None
         self._planned: dict[Variant, Planned] = {}
-        self._asked: tuple[Variant, ...] = ()  # for which these are all; empty: they may not be
+        self._asked: tuple[Variant, ...] = ()  # for which these are all; empty: others may be needed
 
     def plan(self, work: PagedWork | TreeWork, *variants: Variant, invariant: bool = False) -> None:
         """Of the variants that will run; one that is not named is planned for when it first runs, which cannot be captured.
         Those that ran before are planned for as well, if they have the shapes of these. Where it raises, the step before is
         still the one that runs, and nothing has been put on the GPU."""
         is_of_another_kind = invariant != self._invariant or type(work) is not type(self._work)
-        planned, missing = self._planned, ()
-        if is_of_another_kind or not variants or variants != self._asked:
+        planned = self._planned
+        missing: tuple[Variant, ...] = ()
+        if is_of_another_kind or (variants and variants != self._asked):
             shapes = {variant.shape for variant in variants}
             planned = {
                 known: one
