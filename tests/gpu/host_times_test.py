@@ -1,14 +1,19 @@
 #!/usr/bin/env python3
 """host_times.py tells steps of decoding from steps with new requests, and keeps as many running as it says."""
 
+import sys
+import time
 import unittest
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 
 import host_times
 
 
 class Builder:
+    within = staticmethod(lambda: None)
+
     def build(self, common_prefix_len, common_attn_metadata, fast_build=False):
+        self.within()
         return common_prefix_len, fast_build
 
 
@@ -55,6 +60,48 @@ class Drive(unittest.TestCase):
 
     def test_what_is_built_is_what_the_builder_builds(self):
         self.assertEqual(self.engine.made, (7, False))
+
+
+class Parts(unittest.TestCase):
+    """Sections, of a module that calls itself."""
+
+    def setUp(self):
+        self.module = ModuleType("parts")
+        self.module.inner = lambda: time.sleep(0.002)
+        self.module.outer = lambda: self.module.inner() or self.module.inner()
+        sys.modules["parts"] = self.module
+        self.addCleanup(sys.modules.pop, "parts")
+        places = {name: ("parts", name) for name in ("inner", "outer", "gone")} | {"elsewhere": ("no.such.module", "it")}
+        self.sections = host_times.Sections(places)
+
+    def test_time_within_is_not_counted_twice(self):
+        before = self.module.outer
+        with self.sections:
+            self.module.outer()
+        self.assertIs(self.module.outer, before)
+        self.assertEqual(self.sections.calls, {"inner": 2, "outer": 1})
+        self.assertGreaterEqual(self.sections.times["inner"], 0.004)
+        self.assertLess(self.sections.times["outer"], 0.002)
+
+    def test_a_second_round_tells_sections(self):
+        watch = host_times.Watch(1)
+        engine, prompts = Engine(watch), [[i] for i in range(16 * (1 + host_times.ROUNDS))]
+        self.module.inner = lambda: None
+        engine.builder.within = lambda: self.module.outer()
+        first = host_times.drive(engine, watch, prompts, 16, lambda length: length)
+        second = host_times.drive(engine, watch, prompts, 16, lambda length: length, self.sections)
+        self.assertEqual(first["waits"]["count"], first["build"]["count"] + first["build_joins"]["count"])
+        self.assertEqual(second["steady"]["outer"]["count"], first["build"]["count"])
+        self.assertEqual(second["joins"]["inner"]["calls"], 2.0)
+        self.assertEqual(second["again"]["count"], first["build"]["count"])
+        self.assertEqual(host_times.text_of({"16": {**first, "sections": second}}).count("again"), 1)
+
+    def test_what_is_in_no_section_is_the_rest(self):
+        self.sections.note("inner", 0.25)
+        self.sections.note(host_times.PLANS, 0.125)  # part of another
+        build = host_times.Build(1.0, 0.75, self.sections, {"inner": 0.5})
+        self.assertEqual((build.times["rest"], build.waited, build.times["ahead: inner"]), (0.75, 0.25, 0.5))
+        self.assertEqual(host_times.in_sections([build, build])["inner"], {"count": 2, "median_ms": 250.0, "p99_ms": 250.0, "calls": 1.0})
 
 
 class Summary(unittest.TestCase):

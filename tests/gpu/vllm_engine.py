@@ -25,7 +25,8 @@ and `CUSTOM:fp8:fp8_e4m3` also has products of 8 bits, of a q that vLLM quantize
   tests/gpu/vllm_engine.py --modes graphs --backends FLASH_ATTN,FLASH_ATTN:fp8,CUSTOM:fp8,CUSTOM:fp8:fp8_e4m3 --pairs
 
 With --host-times 32,256 so many requests decode while others join, and the record has how long the host makes the metadata of
-attention in each step, median and 99th percentile; in the engine's process, what the build waits for included.
+attention in each step, median and 99th percentile; in the engine's process, what the build waits for included. A second round says
+which part of the plug-in takes what, with calls of the driver timed by themselves (`driver_us`).
 
 With --drafts N the engine guesses N tokens by n-grams of its text, for all backends alike.
 
@@ -42,6 +43,7 @@ Exit code 1: a token differs that was no tie. 3: no vLLM or no GPU.
 
 import argparse
 import contextlib
+import functools
 import importlib
 import itertools
 import json
@@ -151,8 +153,10 @@ def work(backend, mode, options):
         watch = host_times.Watch(1 + options.drafts)
         llm.collective_rpc(watch.wrap_all)
         params_of = lambda length: vllm.SamplingParams(temperature=0.0, max_tokens=length, ignore_eos=True, detokenize=False)
-        result["host"] = {str(count): host_times.drive(llm.llm_engine, watch, host_times.prompts_of(count, tokens), count, params_of)
-                          for count in counts}
+        result["host"], result["driver_us"] = {}, host_times.driver_calls()
+        for count in counts:
+            drive = functools.partial(host_times.drive, llm.llm_engine, watch, host_times.prompts_of(count, tokens), count, params_of)
+            result["host"][str(count)] = {**drive(), "sections": drive(sections=host_times.Sections())}
     return result
 
 

@@ -11,8 +11,10 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import deft._adapters.steps  # noqa: E402
+from deft import _abi  # noqa: E402
 from deft._adapters.steps import PagedWork, Room, Steps  # noqa: E402
 from deft._adapters.variant import make_variant  # noqa: E402
+from deft._library import filled, lib  # noqa: E402
 from deft.flashinfer import BatchPrefillWithPagedKVCacheWrapper, CUDAGraphBatchDecodeWithPagedKVCacheWrapper  # noqa: E402
 
 
@@ -47,6 +49,27 @@ def test_a_step_is_planned_before_a_run_brings_its_scales(monkeypatch, given, ro
         steps.plan(PagedWork(table, None, [length, 9]), variant)
 
 
+@on_the_tests_driver
+@pytest.mark.parametrize("is_planned", [False, True])
+def test_steps_that_were_expected_need_no_more_memory(monkeypatch, is_planned):
+    monkeypatch.setattr(torch.cuda, "current_stream", lambda device: SimpleNamespace(cuda_stream=0))
+    steps, variant, rooms = Steps("a layer", torch.device("cuda", 0)), variant_of(), []
+    table = torch.arange(64, dtype=torch.int32).view(8, 8)
+
+    def plan(lengths, counts):
+        steps.plan(PagedWork(table, None, lengths, [sum(counts[:i]) for i in range(9)]), variant)
+        (planned,) = steps._planned.values()
+        room = filled(_abi.deft_gpu_room, lib.deft_gpu_plan_get_room, planned.gpu_plan(0).handle)
+        rooms.append((room.queries, room.items, room.runs, room.partials))
+
+    if is_planned:
+        plan([4] * 8, [1] * 8)
+    steps.expect(Room(8, 72, 1024))
+    for counts in ([1] * 8, [16, 1] * 4, [1, 8] * 4):
+        plan([100 + count for count in counts], counts)
+    assert len({*rooms[is_planned:]}) == 1 and (not is_planned or rooms[0] < rooms[1])
+
+
 class Workspace:
     """On a GPU, as far as a wrapper looks."""
 
@@ -76,8 +99,10 @@ def test_a_refused_plan_of_a_wrapper_for_graphs_puts_nothing_on_the_gpu(monkeypa
             plan(indices, last)
         assert len(uploads) == 1 and buffers[1].tolist() == [1, 2, 3, 4, 0, 0, 0, 0]
         assert not uploads[0].needs_upload  # nor with the next run
-    plan([5, 6, 7, 0], [5, 9])
-    assert len(uploads) == 2 and buffers[1].tolist() == [5, 6, 7, 0, 0, 0, 0, 0]
+    (only,) = uploads
+    only.needs_upload = True
+    plan([5, 6, 7, 0], [5, 9])  # which uploads by the call that plans
+    assert uploads == [only] and not only.needs_upload and buffers[1].tolist() == [5, 6, 7, 0, 0, 0, 0, 0]
 
 
 class Kept:
@@ -86,7 +111,7 @@ class Kept:
     def __init__(self, work, refuses):
         self.work, self.refuses = work, refuses
 
-    def follow(self, work):
+    def follow(self, work, stream):
         self.work = work  # as a batch that changes before its plan is found to be too large
         if self.refuses(work):
             raise ValueError(f"{work.length} tokens are too many")

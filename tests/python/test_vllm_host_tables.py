@@ -136,17 +136,40 @@ def test_a_step_of_any_requests_is_known_without_a_look_at_the_table(runner, mon
         (table,) = made.prepare_attn(batch(*order, padded=8 - len(order)))
         if step == 10:  # by then it is believed
             monkeypatch.setattr(torch.Tensor, "cpu", lambda tensor: pytest.fail("it waits for the GPU"))
-        known = on_host(table[: len(order)], tokens_of(*(lengths[request] for request in order)), PAGE)
-        assert known is not None and known.strides == tuple(known.itemsize * step for step in table.stride())
+        known = on_host(table[: len(order)], tokens_of(*(lengths[request] for request in order)), PAGE).entries
+        assert known.strides == tuple(known.itemsize * step for step in table.stride())
         for row, request in enumerate(order):
             assert known[row, : lengths[request]].tolist() == table[row, : lengths[request]].tolist()
+
+
+def test_steps_of_some_requests_have_their_pages_and_ids(runner):
+    """Some steps are without a request that gets pages meanwhile, of others nobody knows whose they are, and requests end."""
+    made = runner(6, 8)
+    tables, generator, lengths, seen = made.block_tables, np.random.default_rng(7), {}, {}
+    for step in range(300):
+        for request in generator.permutation(6)[: generator.integers(4)].tolist():
+            pages = generator.integers(100, size=generator.integers(3)).tolist()
+            is_new = request not in lengths or lengths[request] + len(pages) > 8
+            tables.append_block_ids(request, (pages,), overwrite=is_new)
+            lengths[request] = len(pages) + (0 if is_new else lengths[request])
+        order = generator.permutation(list(lengths))[: generator.integers(1, 7)] if step % 3 or not seen else order
+        if step % 17 == 16:
+            tables.gather_block_tables(torch.tensor(order), num_reqs_padded=6)
+        (table,) = made.prepare_attn(batch(*order, padded=6 - len(order)))
+        known = on_host(table, tokens_of(*(lengths[request] for request in order)), PAGE)
+        assert len({*known.ids.tolist()}) == len(order)
+        for row, (request, number) in enumerate(zip(order.tolist(), known.ids.tolist())):
+            pages = known.entries[row, : lengths[request]].tolist()
+            assert pages == tables.whole[request, : lengths[request]].tolist()
+            assert pages[: len(seen.get(number, []))] == seen.get(number, [])
+            seen[number] = pages
 
 
 def test_pages_of_the_kernels_may_be_parts_of_the_caches(runner):
     made = runner(2, 6, split=2)
     made.block_tables.append_block_ids(1, ([4, 2],), overwrite=True)
     (table,) = made.prepare_attn(batch(1))
-    assert on_host(table[:1, :4], tokens_of(4), PAGE).tolist() == [[8, 9, 4, 5]]
+    assert on_host(table[:1, :4], tokens_of(4), PAGE).entries.tolist() == [[8, 9, 4, 5]]
 
 
 def test_tables_of_padding_and_of_drafts_are_not_known(runner):
@@ -188,7 +211,7 @@ def test_tables_of_later_releases_are_known_but_for_those_of_windows(install):
         if reach:
             assert known is None and table[0, :3].tolist() == [0, 8, 9]
         else:
-            assert known.tolist() == [[7, 8, 9]]
+            assert known.entries.tolist() == [[7, 8, 9]]
 
 
 def test_tables_that_are_older_than_the_listener_are_not_known(install):
@@ -227,7 +250,7 @@ def first_runners_table(install):
 
 def test_a_table_that_lies_where_a_former_engine_had_one_is_known(first_runners_table):
     place = first_runners_table.block_table.gpu.data_ptr()
-    host_tables._by_pointer[place] = host_tables._Table(torch.zeros(4, 6, dtype=torch.int32), lambda rows, pages: None)
+    host_tables._by_pointer[place] = host_tables._Table(torch.zeros(4, 6, dtype=torch.int32), np.ones((4, 6), np.int32), None)
     table = first_runners_table.get_device_tensor(3)
     assert on_host(table[:3, :3], tokens_of(3, 3, 3), PAGE) is not None
 
@@ -238,4 +261,4 @@ def test_the_first_model_runner_has_its_tables_on_the_host(first_runners_table):
         made.block_table.cpu[2, :3] = torch.tensor(pages, dtype=torch.int32)
         made.block_table.gpu.copy_(made.block_table.cpu)
         table = made.get_device_tensor(3)
-        assert on_host(table[:3, :3], tokens_of(3, 3, 3), PAGE)[2].tolist() == pages
+        assert on_host(table[:3, :3], tokens_of(3, 3, 3), PAGE).entries[2].tolist() == pages

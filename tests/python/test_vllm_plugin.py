@@ -1,14 +1,18 @@
 import json
 import logging
+from array import array
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
 
 import deft
 import deft.vllm
-from deft.vllm.planner import Planner, work_of
+from deft._adapters.steps import Room
+from deft.vllm.host_tables import Known
+from deft.vllm.planner import Planner, Tables, work_of
 from deftc_program import deftc
 from engine_fakes import Support
 from plain_attention import assert_close, pages_of, plain
@@ -52,14 +56,19 @@ def test_rows_of_padding_are_left_out():
 
 
 def test_a_table_that_the_host_knows_is_not_asked_for(monkeypatch):
-    known = ints([[3, 1], [3, 2]])
+    entries = np.array([[3, 1], [3, 2], [0, 0]], np.int32)
+    known = Known(SimpleNamespace(rows=lambda *shape: entries), array("Q", [5, 7]), entries.shape)
 
     def on_host(table, lengths, page_size):
         return known if (lengths.tolist(), page_size, table.shape) == ([20, 25], PAGE, known.shape) else None
 
     monkeypatch.setattr("deft.vllm.planner.on_host", on_host)
-    given = common(torch.zeros(4, 8, dtype=torch.int32), [20, 25], [1, 1], padded=2)
-    assert work_of(given, PAGE, True)[0].host_pages is known
+    given, tables = common(torch.zeros(3, 2, dtype=torch.int32), [20, 25], [1, 1], padded=1), Tables()
+    work, _ = work_of(given, PAGE, True, tables=tables)
+    assert work.pages.pages.entries == known.entries.ctypes.data and work.ids is known.ids
+    assert work_of(given, PAGE, True, tables=tables)[0].pages is work.pages  # read once
+    known = known._replace(table=SimpleNamespace(rows=lambda *shape: entries))
+    assert work_of(given, PAGE, True, tables=tables)[0].pages is not work.pages
 
 
 def test_queries_are_told_apart_where_a_request_has_several():
@@ -88,6 +97,7 @@ def test_steps_that_replay_a_graph_are_kept_by_their_kind():
     table = torch.arange(32, dtype=torch.int32).reshape(4, 8)
     for lengths, counts in ([1] * 4, [1] * 4), ([1] * 2, [1] * 2), ([3] * 2, [3] * 2):
         planner.expect_graph(common(table, lengths, counts))
+    assert planner._eager._room == Room(4, 4 + 4 + 512, 1024)  # as many as the largest has, and prompts
     steps = [
         planner.plan(common(table, lengths, counts, padded=padded), []).steps
         for lengths, counts, padded in (

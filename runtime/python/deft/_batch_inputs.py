@@ -4,6 +4,7 @@ say which drafts see which, where the plan is that reads them."""
 from __future__ import annotations
 
 import sys
+from array import array
 from contextlib import nullcontext
 from ctypes import addressof, c_int32, c_uint64
 from typing import Any, NamedTuple
@@ -25,7 +26,9 @@ class BlockTable(NamedTuple):
 
 
 def read_block_table(block_tables: Any, indptr: Any = None, host_tables: Any = None, holders: Any = None) -> BlockTable:
-    """As PagedBatch.update takes them."""
+    """As PagedBatch.update takes them, or has read them before."""
+    if isinstance(block_tables, BlockTable):
+        return block_tables
     seen = view("block_tables", block_tables)
     if holders is not None and not is_packed(seen):
         raise wrong("block_tables", f"has strides {strides_text(seen)}, with holders it must be packed")
@@ -119,9 +122,11 @@ def most_of(numbers: Ints) -> int:
 
 
 def ids_of(ids: Any) -> Ints:
+    if type(ids) is array and ids.typecode == "Q":
+        return Ints(*ids.buffer_info(), ids)
     if isinstance(ids, (list, tuple, range)):
-        array = row_of("ids", ids, c_uint64)
-        return Ints(addressof(array), len(ids), array)
+        row = row_of("ids", ids, c_uint64)
+        return Ints(addressof(row), len(ids), row)
     seen = view("ids", ids)
     if seen.dtype not in (0x0140, 0x0040) or len(seen.shape) != 1 or seen.strides is not None:
         raise wrong("ids", f"is {dtype_text(seen.dtype)}, it must be one packed row of uint64")

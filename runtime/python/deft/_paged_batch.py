@@ -96,6 +96,7 @@ class PagedBatch(Runs):
         self._followed: list[Any] = []  # the plans that the struct of a step names
         self._step = sized(_abi.deft_followers)
         self._pointers: list[Any] = []
+        self._uploads_on: int | None = None  # the stream on which a step's call puts the plans of GPUs
         self._is_behind = False  # the plans could not follow the batch's last step
         self._table: View | None = None  # all entries in one row, where runs read them
         self._most_drafts: int | None = None  # of a request; None: the batch has no drafts
@@ -166,7 +167,7 @@ class PagedBatch(Runs):
         count = lengths.count
         if count > self.max_requests:
             raise UsageError(f"there are {count} requests, the batch was made for {self.max_requests}")
-        given: dict[str, Ints] = {}
+        given = {field: lengths}
         for name, values in (("query_indptr", query_indptr), ("drafts", drafts), ("rows", rows), ("ids", ids)):
             if values is not None:
                 given[name] = ids_of(on_host(values)) if name == "ids" else ints(name, on_host(values))
@@ -176,7 +177,6 @@ class PagedBatch(Runs):
         most_drafts = most_of(given["drafts"]) if drafts is not None else None
         if most_drafts and self._options["invariant"]:  # which no plan of theirs is: said while nothing has changed
             raise UsageError("an invariant plan is not for requests with drafts", "add each draft as a node with a query to a Tree")
-        given[field] = lengths
         addresses = {name: one.address for name, one in given.items()}
         requests = struct_of(_abi.deft_paged_requests, table=addressof(table.pages), count=count, **addresses)
         self._take_step(table, most_drafts, lib.deft_paged_batch_update_plans, byref(requests))
@@ -193,20 +193,23 @@ class PagedBatch(Runs):
 
     def _take_step(self, table: BlockTable, most_drafts: int | None, function: Any, *arguments: Any) -> None:
         """The batch and its plans, in one call."""
-        followers = self._followers()
+        followers, stream = self._followers(), self._uploads_on
+        followers.uploads, followers.stream = stream is not None, stream
         status = function(self._batch, *arguments, byref(followers))
         if followers.is_taken:
             self._table = table.seen
             self._most_drafts = most_drafts
             self._on_device.clear()
             self._is_behind = bool(status)
-            self._note_advanced(followers.advanced)
+            for plan in self._gpus.values():
+                plan.needs_upload |= followers.advanced != _abi.DEFT_ADVANCED_NOTHING
+                plan.needs_upload &= stream is None or bool(status)
         check(status)
 
     def _followers(self) -> Any:
-        """The plans that there are, which the library brings to the step itself."""
-        plans = self._plans()
-        if plans != self._followed:
+        """The plans that there are, which the library brings to the step itself. None goes before the batch."""
+        if len(self._gpus) + (self._host is not None) != len(self._followed):
+            plans = self._plans()
             kinds = [pointers([plan.handle for plan in plans if isinstance(plan, kind)]) for kind in (HostPlan, GpuPlan)]
             (host, on_gpus) = kinds
             self._step = sized(
@@ -218,10 +221,6 @@ class PagedBatch(Runs):
             )
             self._followed, self._pointers = plans, kinds
         return self._step
-
-    def _note_advanced(self, advanced: int) -> None:
-        for plan in self._gpus.values():
-            plan.needs_upload |= advanced != _abi.DEFT_ADVANCED_NOTHING
 
     def _bring_plans(self) -> None:
         """To the batch's last step."""

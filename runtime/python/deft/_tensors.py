@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ctypes
 import sys
+from array import array as PlainArray
 from ctypes import POINTER, Structure, addressof, c_char_p, c_int32, c_int64, c_uint8, c_uint16, c_uint64, c_void_p, py_object
 from typing import Any, Callable, NamedTuple
 
@@ -314,10 +315,19 @@ def converted(name: str, array: Any, dtype: int, stream: int) -> Any:
         return array.to(wanted)
 
 
+def current_stream(device: int) -> int:
+    """Torch's. In a process that has used CUDA without making an object of it: each step and each run of a layer asks."""
+    torch = sys.modules["torch"]
+    raw = getattr(torch._C, "_cuda_getCurrentRawStream", None)
+    if raw is not None and torch.cuda.is_initialized():
+        return int(raw(device))
+    return int(torch.cuda.current_stream(device).cuda_stream)
+
+
 def stream_or_current(stream: int | None, device: int) -> int:
     torch = sys.modules.get("torch")
     if stream is None and torch is not None and torch.cuda.is_initialized():
-        return int(torch.cuda.current_stream(device).cuda_stream)
+        return current_stream(device)
     return stream or 0
 
 
@@ -325,7 +335,7 @@ def stream_of(array: Any, device: int) -> int:
     """The stream on which whoever made the array computes now."""
     reader = _readers.get(type(array))
     if reader is _of_torch:
-        return int(sys.modules["torch"].cuda.current_stream(device).cuda_stream)
+        return current_stream(device)
     if reader is _of_cupy:
         cupy = sys.modules.get("cupy")
         return int(cupy.cuda.get_current_stream().ptr) if cupy else 0
@@ -342,6 +352,8 @@ class Ints(NamedTuple):
 
 def ints(name: str, values: Any) -> Ints:
     """A list of numbers, or an array of int32 on the host, packed, as it is."""
+    if type(values) is PlainArray and values.typecode == "i":
+        return Ints(*values.buffer_info(), values)
     if isinstance(values, (list, tuple, range)):
         array = row_of(name, values)
         return Ints(addressof(array), len(values), array)

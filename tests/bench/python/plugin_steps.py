@@ -1,6 +1,7 @@
 """What a step of decoding costs the host in each plug-in, Python included: from the engine's metadata to a plan that is uploaded.
 
-Requests grow by a token a step, as in a captured graph; `joins` has another request in the place of one in each step. The engines
+Requests grow by a token a step, as in a captured graph; `joins` has another request in the place of one in each step, in vLLM behind
+all others. The engines
 and the GPU are the tests' stand-ins, whose memory is the host's. So no wait for a GPU is in it, nor are the launches of the gather of
 pages by which SGLang's steps begin. Other programs on the machine are in the 99th percentile, unless all steps are made several
 times (--runs), of which each step's shortest counts.
@@ -38,21 +39,24 @@ class Requests:
         self.shared, self.next = shared, 1 + shared // PAGE
         self.table = torch.zeros((count, MOST_TOKENS // PAGE), dtype=torch.int32)
         self.lengths = torch.zeros(count, dtype=torch.int32)
+        self.order, self.fresh, self.given = [], set(), {}  # given: those that got pages and have not been told of, by row
         for row in range(count):
             self.begin(row)
 
     def begin(self, row):
+        self.order = [*(other for other in self.order if other != row), row]  # behind all others, as in vLLM
+        self.fresh.add(row)
         self.table[row, : self.shared // PAGE] = torch.arange(1, 1 + self.shared // PAGE, dtype=torch.int32)
         self.lengths[row] = self.shared
         own = OWN + 5 * row % PAGE  # new pages come in different steps
-        pages = -(-own // PAGE)
-        self.give(row, pages)
+        self.give(row, -(-own // PAGE))
         self.lengths[row] += own
 
     def give(self, row, pages):
         first = -(-int(self.lengths[row]) // PAGE)
         self.table[row, first : first + pages] = torch.arange(self.next, self.next + pages, dtype=torch.int32)
         self.next += pages
+        self.given[row] = first + pages
 
     def grow(self):
         for row in (self.lengths % PAGE == 0).nonzero().flatten().tolist():
@@ -66,7 +70,7 @@ class OfVllm:
 
         next(vllm_fakes.registry._get_wrapped_function()(monkeypatch))
         from deft.vllm.backend import DeftBackend
-        from deft.vllm.host_tables import _know
+        from deft.vllm.host_tables import _made
 
         count = len(requests.lengths)
         impl = DeftBackend.get_impl_cls()
@@ -77,15 +81,27 @@ class OfVllm:
         spec = SimpleNamespace(block_size=PAGE, dtype=torch.bfloat16)
         self.builder = DeftBackend.get_builder_cls()(spec, list(layers), config, torch.device("cuda", 0))
         self.on_gpu, self.requests = requests.table.clone(), requests
-        on_host = requests.table.numpy()
-        _know(self.on_gpu, lambda rows, pages: on_host[:rows, :pages])
+        ends = torch.zeros(1, count, dtype=int).numpy()
+        self.tables = SimpleNamespace(input_block_tables=[self.on_gpu], num_blocks=SimpleNamespace(np=ends))
+        _made(self.tables)
         self.starts, self.slots = torch.arange(count + 1, dtype=torch.int32), torch.zeros(count)
         self.prepare()
         self.builder.build_for_cudagraph_capture(self.given)
 
     def prepare(self):
-        count, lengths = len(self.requests.lengths), self.requests.lengths
-        self.on_gpu.copy_(self.requests.table)
+        from deft.vllm.host_tables import _appended, _gathered
+
+        requests, ends = self.requests, self.tables.num_blocks.np[0]
+        for row, end in requests.given.items():
+            begin = 0 if row in requests.fresh else ends[row]
+            ends[row] = end
+            _appended(self.tables, row, (requests.table[row, begin:end].tolist(),), row in requests.fresh)
+        requests.given, requests.fresh = {}, set()
+        order = torch.tensor(requests.order)
+        self.tables.deft_announced = (order, order.numpy())
+        _gathered(self.tables, order, len(order))
+        count, lengths = len(order), requests.lengths[order]
+        self.on_gpu.copy_(requests.table[order])
         self.given = SimpleNamespace(
             query_start_loc_cpu=self.starts, seq_lens=lengths, seq_lens_cpu_upper_bound=lengths, num_reqs=count,
             num_actual_tokens=count, max_query_len=1, max_seq_len=int(lengths.max()), block_table_tensor=self.on_gpu,
@@ -135,7 +151,7 @@ class OfSglang:
 ENGINES = {"vllm": OfVllm, "sglang": OfSglang}
 
 
-def measure(engine, count, shared, joins, steps, profile):
+def measure(engine, count, shared, joins, steps, profile, cold=None):
     """Of each step, in order."""
     monkeypatch = pytest.MonkeyPatch()
     monkeypatch.setattr(torch.cuda, "current_stream", lambda device: SimpleNamespace(cuda_stream=0))
@@ -166,14 +182,16 @@ def main():
     parser.add_argument("engines", nargs="*", default=[*ENGINES])
     parser.add_argument("--steps", type=int, default=400)
     parser.add_argument("--profile", action="store_true")
+    parser.add_argument("--cold", action="store_true", help="64 MB are written ahead of each step, as a model's layers fill the caches")
     parser.add_argument("--runs", type=int, default=1, help="of each step the shortest of so many counts")
     options = parser.parse_args()
     gc.disable()
+    cold = torch.zeros(1 << 23, dtype=torch.float64) if options.cold else None
     for engine in options.engines:
         for count in (32, 256):
             for shared in (SHARED, 0):
                 for joins in (False, True):
-                    runs = [measure(engine, count, shared, joins, options.steps, options.profile) for _ in range(options.runs)]
+                    runs = [measure(engine, count, shared, joins, options.steps, options.profile, cold) for _ in range(options.runs)]
                     times = sorted(map(min, zip(*runs)))
                     name = f"{count} requests, {shared} shared tokens" + (", joins" if joins else "")
                     print(f"{engine:7}{name:45} median {1e3 * times[len(times) // 2]:7.3f} ms, "

@@ -7,10 +7,12 @@ from typing import Any, Mapping, NamedTuple, Protocol
 import torch
 
 from .._attention import Attention, Plan
+from .._batch_inputs import BlockTable
 from .._errors import UsageError
 from .._paged_batch import PagedBatch
 from .._plans import GpuPlan
 from .._ranks import Ranks
+from .._tensors import current_stream
 from .._tree import Tree
 from .variant import Scales, Variant, attention_of, speaking_of, values_of
 
@@ -18,7 +20,7 @@ _MOST_REQUESTS = 1 << 23  # of a batch
 
 
 class Room(NamedTuple):
-    """The most that steps will need which replay a captured graph."""
+    """The most that steps will need which replay a captured graph; others may need more, but each time they do takes long."""
 
     requests: int
     queries: int
@@ -28,7 +30,7 @@ class Room(NamedTuple):
 class Planned(Protocol):
     """A step as one attention runs it."""
 
-    def follow(self, work: Any) -> None: ...
+    def follow(self, work: Any, stream: int | None) -> None: ...
     def gpu_plan(self, device: int) -> GpuPlan: ...
     def draft(self) -> None: ...
     def check_drafts(self) -> None: ...
@@ -38,7 +40,7 @@ class Planned(Protocol):
 class PagedWork(NamedTuple):
     """Requests by their page tables; who shares what is found. As PagedBatch.update takes it."""
 
-    pages: torch.Tensor  # where runs read them
+    pages: torch.Tensor | BlockTable  # where runs read them; a table that was read has the host's
     indptr: torch.Tensor | None  # the rest is the host's
     lengths: Any
     query_indptr: Any = None
@@ -46,6 +48,7 @@ class PagedWork(NamedTuple):
     drafts: Any = None  # of each request, in place of query_indptr; behind its `lengths` tokens
     bits: Any = None  # which of them see which, where the runs are (PagedBatch.draft)
     depths: Any = None
+    ids: Any = None
     ranks: Ranks | None = None  # whose caches the pages are of; the same in all steps
 
     def make_batch(self, attention: Attention, options: Mapping[str, Any] = {}) -> PagedBatch:
@@ -53,8 +56,10 @@ class PagedWork(NamedTuple):
         self.bring(batch)
         return batch
 
-    def bring(self, batch: PagedBatch) -> None:
-        given = {"indptr": self.indptr, "host_tables": self.host_pages, "drafts": self.drafts}
+    def bring(self, batch: PagedBatch, stream: int | None = None) -> None:
+        """With a stream the batch's plans of GPUs are put on it in the same call."""
+        batch._uploads_on = stream
+        given = {"indptr": self.indptr, "host_tables": self.host_pages, "drafts": self.drafts, "ids": self.ids}
         batch.update(self.pages, self.lengths, self.query_indptr, **given)
         if self.bits is not None and not self.bits.is_cuda:
             batch.draft(self.bits, self.depths)
@@ -77,8 +82,8 @@ class _PlannedPages:
     def __init__(self, attention: Attention, options: Mapping[str, Any], work: PagedWork) -> None:
         self._batch, self._work = work.make_batch(attention, options), work
 
-    def follow(self, work: PagedWork) -> None:
-        work.bring(self._batch)
+    def follow(self, work: PagedWork, stream: int | None) -> None:
+        work.bring(self._batch, stream)
         self._work = work
 
     def gpu_plan(self, device: int) -> GpuPlan:
@@ -107,7 +112,7 @@ class _PlannedTree:
             self._plan = self._attention.plan(self._work.tree, device=device, **self._options)
         return self._plan
 
-    def follow(self, work: TreeWork) -> None:
+    def follow(self, work: TreeWork, stream: int | None) -> None:
         self._work = work
         if self._plan is not None:
             self._plan.advance(work.tree)
@@ -139,35 +144,50 @@ class Steps:
         self._invariant = False
         self._work: PagedWork | TreeWork | None = None
         self._planned: dict[Variant, Planned] = {}
+        self._asked: tuple[Variant, ...] = ()  # for which these are all; empty: others may be needed
 
     def plan(self, work: PagedWork | TreeWork, *variants: Variant, invariant: bool = False) -> None:
         """Of the variants that will run; one that is not named is planned for when it first runs, which cannot be captured.
         Those that ran before are planned for as well, if they have the shapes of these. Where it raises, the step before is
         still the one that runs, and nothing has been put on the GPU."""
         is_of_another_kind = invariant != self._invariant or type(work) is not type(self._work)
-        shapes = {variant.shape for variant in variants}
-        planned = {
-            known: one
-            for known, one in self._planned.items()
-            if not is_of_another_kind and (not shapes or known.shape in shapes)
-        }
+        planned = self._planned
+        missing: tuple[Variant, ...] = ()
+        if is_of_another_kind or (variants and variants != self._asked):
+            shapes = {variant.shape for variant in variants}
+            planned = {
+                known: one
+                for known, one in self._planned.items()
+                if not is_of_another_kind and (not shapes or known.shape in shapes)
+            }
+            missing = tuple(variant for variant in dict.fromkeys(variants) if variant not in planned)
+        # One attention's plan is uploaded by the call that makes it; of several none is before all are made.
+        is_one = len(planned) == 1 and not missing and isinstance(work, PagedWork)
+        stream = self._stream() if is_one and self._device.type == "cuda" else None
         followed: list[Planned] = []
         try:
             for variant, one in planned.items():
                 followed.append(one)
                 with speaking_of(self._caller, variant):
-                    one.follow(work)
-            for variant in variants:
-                if variant not in planned:
-                    planned[variant] = self._make(variant, work, invariant)
+                    one.follow(work, stream)
+            for variant in missing:
+                planned[variant] = self._make(variant, work, invariant)
         except BaseException:
             for one in followed:
-                one.follow(self._work)
+                one.follow(self._work, None)
             raise
-        self._work, self._invariant, self._planned = work, invariant, planned
+        self._work, self._invariant, self._planned, self._asked = work, invariant, planned, variants
+        if stream is not None and isinstance(work, PagedWork) and work.bits is None:
+            return
         for variant, one in planned.items():
             with speaking_of(self._caller, variant):
                 self._upload(one)
+
+    def expect(self, room: Room) -> None:
+        """Steps for which memory is made now: a step that makes it waits for the GPU."""
+        self._room = room
+        for planned in self._planned.values() if self._device.type == "cuda" else ():
+            planned.gpu_plan(self._index()).reserve(*room)
 
     def _make(self, variant: Variant, work: PagedWork | TreeWork, invariant: bool) -> Planned:
         with speaking_of(self._caller, variant):
@@ -186,6 +206,7 @@ class Steps:
             if self._work is None:
                 raise RuntimeError("nothing is planned yet: call plan before run")
             planned = self._planned[variant] = self._make(variant, self._work, self._invariant)
+            self._asked = ()
             with speaking_of(self._caller, variant):
                 self._upload(planned)
         return planned
@@ -193,12 +214,15 @@ class Steps:
     def _index(self) -> int:
         return torch.cuda.current_device() if self._device.index is None else self._device.index
 
+    def _stream(self) -> int:
+        return current_stream(self._index())
+
     def _upload(self, planned: Planned) -> None:
         """Now and not with the first run, which may be captured in a graph."""
         if self._device.type == "cuda":
             plan = planned.gpu_plan(self._index())
             if plan.needs_upload:
-                plan.upload(torch.cuda.current_stream(self._device).cuda_stream)
+                plan.upload(self._stream())
             planned.draft()
 
     @property

@@ -11,7 +11,8 @@ import inspect
 import logging
 import sys
 import weakref
-from typing import Any, Callable
+from array import array
+from typing import Any, Callable, NamedTuple, Sequence
 
 import numpy as np
 import torch
@@ -23,7 +24,20 @@ _COMPARED = 4  # times that a table is compared with the GPU's, before it is bel
 _Entries = np.ndarray[Any, Any]
 
 
-def on_host(table: torch.Tensor, lengths: _Entries, page_size: int) -> _Entries | None:
+class Known(NamedTuple):
+    """What the host knows of a table."""
+
+    table: _Table  # one for each table on the GPU
+    ids: array[int] | None  # of each row's request: as long as it is the same, its pages are those of before and perhaps more
+    shape: tuple[int, ...]
+
+    @property
+    def entries(self) -> _Entries:
+        """Of one table always in the same memory."""
+        return self.table.rows(*self.shape)
+
+
+def on_host(table: torch.Tensor, lengths: Sequence[int], page_size: int) -> Known | None:
     """What `table`, the first rows and columns of one that a builder was given, holds by the time the step reads it: in each
     row pages of so many tokens; what stands behind them may be anything. Good until the next step."""
     known = _by_pointer.get(table.data_ptr())
@@ -33,9 +47,9 @@ def on_host(table: torch.Tensor, lengths: _Entries, page_size: int) -> _Entries 
 class _Table:
     """One table on the GPU."""
 
-    def __init__(self, on_gpu: torch.Tensor, rows: Callable[[int, int], _Entries | None]) -> None:
+    def __init__(self, on_gpu: torch.Tensor, entries: _Entries, mirror: _Mirror | None) -> None:
         self._on_gpu, self._stride = weakref.ref(on_gpu), on_gpu.stride()
-        self._rows = rows
+        self._entries, self._mirror = entries, mirror
         self._to_compare = _COMPARED
         self._is_right = True
 
@@ -43,45 +57,90 @@ class _Table:
     def is_gone(self) -> bool:
         return self._on_gpu() is None
 
-    def read(self, table: torch.Tensor, lengths: _Entries, page_size: int) -> _Entries | None:
-        if not self._is_right or self.is_gone or self._stride != table.stride():
+    def rows(self, count: int, pages: int) -> _Entries:
+        return self._entries[:count, :pages]
+
+    def read(self, table: torch.Tensor, lengths: Sequence[int], page_size: int) -> Known | None:
+        if not self._is_right or self._on_gpu() is None or self._stride != table.stride():
             return None
-        found = self._rows(*table.shape)
-        if found is not None and self._to_compare:
-            self._to_compare -= 1
-            is_read = np.arange(table.shape[1]) * page_size < lengths[:, None]
-            if not np.array_equal(found[is_read], table.cpu().numpy()[is_read]):
-                self._is_right = False
-                _log.warning("vLLM's block tables differ from the host's copy, so each step waits for them")
+        ids = None
+        if self._mirror is not None:
+            ids = self._mirror.ids
+            if ids is None or len(ids) < len(lengths):
                 return None
-        return found
+            if len(ids) > len(lengths):
+                ids = ids[: len(lengths)]
+        if self._to_compare and not self._is_equal(table, np.array(lengths), page_size):
+            self._is_right = False
+            _log.warning("vLLM's block tables differ from the host's copy, so each step waits for them")
+            return None
+        return Known(self, ids, table.shape)
+
+    def _is_equal(self, table: torch.Tensor, lengths: _Entries, page_size: int) -> bool:
+        self._to_compare -= 1
+        count = len(lengths)  # behind these are rows of padding
+        is_read = np.arange(table.shape[1]) * page_size < lengths[:, None]
+        return np.array_equal(self.rows(*table.shape)[:count][is_read], table[:count].cpu().numpy()[is_read])
 
 
 _by_pointer: dict[int, _Table] = {}
 
 
-def _know(on_gpu: torch.Tensor, rows: Callable[[int, int], _Entries | None]) -> None:
-    _by_pointer[on_gpu.data_ptr()] = _Table(on_gpu, rows)
+def _know(on_gpu: torch.Tensor, entries: _Entries, mirror: _Mirror | None = None) -> None:
+    """`entries`: where the host has them."""
+    _by_pointer[on_gpu.data_ptr()] = _Table(on_gpu, entries, mirror)
 
 
 class _Mirror:
     """What BlockTables of the second model runner holds for one group of layers: rows of requests on the GPU, of which each
-    step gathers its own."""
+    step gathers its own. Here a step gathers only what differs from the step before."""
 
     def __init__(self, gathered: torch.Tensor) -> None:
-        self._requests = np.zeros(tuple(gathered.shape), np.int32)
-        self._step = np.zeros(tuple(gathered.shape), np.int32)
-        self.order: np.ndarray[Any, Any] | None = None  # the request of each row of the step; None: not known
+        shape = tuple(gathered.shape)
+        self._requests = np.zeros(shape, np.int32)
+        self.step = np.zeros(shape, np.int32)  # what is gathered; behind it are rows of padding
+        self._ids = np.zeros(shape[0], np.uint64)  # another one for another request in the same row
+        self._ends = [0] * shape[0]
+        self._written: list[tuple[int, int, int]] = []  # requests and columns since the last step
+        self._writes = self._width = 0  # the widest row's columns
+        self._order = b""  # of the step
+        self._rows: dict[int, int] = {}  # of each request in it
+        self._gathered = np.zeros(shape[0], np.uint64)  # ids of the step's rows, also of those of padding
+        self.ids: array[int] | None = None  # of the requests of the step; None: the step is not known
 
-    def write(self, request: int, end: int, pages: list[int]) -> None:
+    def write(self, request: int, end: int, pages: list[int], is_new: bool) -> None:
         """They are its last ones, up to `end`."""
-        self._requests[request, end - len(pages) : end] = pages
+        begin = end - len(pages)
+        if is_new or begin != self._ends[request]:
+            self._writes += 1
+            self._ids[request] = self._writes
+            self._order = b""
+        self._ends[request], self._width = end, max(self._width, end)
+        self._requests[request, begin:end] = pages
+        self._written.append((request, begin, end))
 
-    def rows(self, count: int, pages: int) -> _Entries | None:
-        if self.order is None or count > len(self.order):
-            return None
-        self._step[:count, :pages] = self._requests[self.order[:count], :pages]
-        return self._step[:count, :pages]
+    def gather(self, order: _Entries) -> None:
+        """The request of each row. Ahead of the build of the step's metadata."""
+        written, self._written = self._written, []
+        asked = order.tobytes()
+        if asked != self._order:
+            self._order, self._rows = asked, {request: row for row, request in enumerate(order.tolist())}
+            ids = self._ids[order]
+            self.ids = array("Q", ids.tobytes())
+            changed = np.flatnonzero(self._gathered[: len(order)] != ids)
+            self._gathered[: len(order)] = ids
+            self.step[changed, : self._width] = self._requests[order[changed], : self._width]
+        for request, begin, end in written:
+            row = self._rows.get(request)
+            if row is None:  # where it was is not what it is
+                self._gathered[self._gathered == self._ids[request]] = 0
+            else:
+                self.step[row, begin:end] = self._requests[request, begin:end]
+
+    def forget(self) -> None:
+        """Nobody knows the step, and the next one that is known gathers all rows."""
+        self.ids, self._order, self._written = None, b"", []
+        self._gathered[:] = 0
 
 
 def _mirrors(tables: Any) -> list[_Mirror]:
@@ -92,7 +151,7 @@ def _made(tables: Any, *arguments: Any, **more: Any) -> None:
     tables.deft_mirrors = [_Mirror(gathered) for gathered in tables.input_block_tables]
     tables.deft_announced = None
     for mirror, gathered in zip(tables.deft_mirrors, tables.input_block_tables):
-        _know(gathered, mirror.rows)
+        _know(gathered, mirror.step, mirror)
 
 
 def _appended(tables: Any, req_index: int, new_block_ids: Any, overwrite: bool) -> None:
@@ -101,7 +160,8 @@ def _appended(tables: Any, req_index: int, new_block_ids: Any, overwrite: bool) 
     for group, (mirror, blocks) in enumerate(zip(_mirrors(tables), new_block_ids)):
         split = 1 if splits is None else splits[group]
         pages = [block * split + part for block in blocks for part in range(split)] if split > 1 else list(blocks)
-        mirror.write(req_index, int(tables.num_blocks.np[group, req_index]), [0] * len(pages) if writes_nothing else pages)
+        end = int(tables.num_blocks.np[group, req_index])
+        mirror.write(req_index, end, [0] * len(pages) if writes_nothing else pages, overwrite)
 
 
 def _announce(runner: Any, input_batch: Any) -> None:
@@ -120,12 +180,15 @@ def _gathered(
     reaches = getattr(tables, "_sliding_window_reach", ()) if num_computed_tokens is not None else ()
     for group, mirror in enumerate(_mirrors(tables)):
         is_cut = group < len(reaches) and reaches[group] > 0
-        mirror.order = announced[1] if is_known and not is_cut else None
+        if announced is not None and is_known and not is_cut:
+            mirror.gather(announced[1])
+        else:
+            mirror.forget()
 
 
 def _forget_order(tables: Any, *arguments: Any, **more: Any) -> None:
     for mirror in _mirrors(tables):
-        mirror.order = None
+        mirror.forget()
 
 
 def _asked_for(table: Any, num_reqs: int) -> None:
@@ -133,8 +196,7 @@ def _asked_for(table: Any, num_reqs: int) -> None:
     on_gpu = table.block_table.gpu
     known = _by_pointer.get(on_gpu.data_ptr())
     if known is None or known.is_gone:  # another engine's table was there
-        entries = table.block_table.cpu.numpy()
-        _know(on_gpu, lambda count, pages: entries[:count, :pages])
+        _know(on_gpu, table.block_table.cpu.numpy())
 
 
 def listen() -> None:

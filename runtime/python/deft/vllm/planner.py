@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import functools
+import operator
+from array import array
+from ctypes import Array, c_char
 from typing import Any, Iterable, NamedTuple
 
-import numpy as np
 import torch
 
 from .._adapters.outside import outside
 from .._adapters.steps import PagedWork, Room, Steps
 from .._adapters.variant import Variant
+from .._batch_inputs import BlockTable, read_block_table
 from .._ranks import Ranks
 from .context import ranks_of
-from .host_tables import on_host
+from .host_tables import Known, on_host
 
 
 class DeftMetadata(NamedTuple):
@@ -24,28 +28,71 @@ class DeftMetadata(NamedTuple):
 
 
 def work_of(
-    common: Any, page_size: int, lengths_are_exact: bool, most: int | None = None, ranks: Ranks | None = None
+    common: Any,
+    page_size: int,
+    lengths_are_exact: bool,
+    most: int | None = None,
+    ranks: Ranks | None = None,
+    tables: Tables | None = None,
 ) -> tuple[PagedWork, int]:
     """With how many queries there are. Rows of padding have none, and are left out. `most`: only the first requests, so many.
     With `ranks` an entry of the table is a page of each, and lengths are those of all ranks together."""
     if common.causal is not True:
         raise outside("causal", common.causal, "a query sees no later token")
-    # In NumPy, whose calls cost a fifth of torch's where arrays are small.
-    starts = common.query_start_loc_cpu.numpy()[: None if most is None else most + 1]
+    starts = row_of(common.query_start_loc_cpu, None if most is None else most + 1)
+    queries = starts[-1]
     if common.max_query_len == 1:  # who has a query has one
-        requests, indptr = int(starts[-1]), None
+        requests, indptr = queries, None
     else:
-        requests = int(np.count_nonzero(starts[1:] > starts[:-1]))  # those of padding stand behind the others
-        indptr = starts[: requests + 1].astype(np.int32)
+        requests = sum(map(operator.lt, starts, starts[1:]))  # those of padding stand behind the others
+        indptr = starts[: requests + 1]
     known = getattr(common, "seq_lens_cpu_upper_bound", None) if lengths_are_exact else None
-    lengths = (common.seq_lens if known is None else known).cpu().numpy()[:requests].astype(np.int32)
+    lengths = row_of(common.seq_lens if known is None else known, requests)
     entry = page_size if ranks is None else page_size * ranks.count  # tokens of one
-    pages = -(-int(lengths.max(initial=1)) // entry)
-    table = common.block_table_tensor[:requests, :pages]
-    return PagedWork(table, None, lengths, indptr, on_host(table, lengths, entry), ranks=ranks), int(starts[-1])
+    table = common.block_table_tensor
+    host = on_host(table, lengths, entry)
+    if host is None:  # what of it is read is copied
+        pages = -(-max(lengths, default=1) // entry)
+        return PagedWork(table[:requests, : max(pages, 1)], None, lengths, indptr, ranks=ranks), queries
+    read = (Tables() if tables is None else tables).read(table, host)
+    return PagedWork(read, None, lengths, indptr, ids=host.ids, ranks=ranks), queries
+
+
+def row_of(numbers: torch.Tensor, count: int | None) -> array[int]:
+    """A copy of the first ones, by default of all, on the host. By their address: a call of torch or NumPy takes longer than all of
+    it where the processor's caches are full of a model's layers."""
+    if numbers.is_cuda:
+        numbers = numbers.cpu()
+    if numbers.dtype is not torch.int32 or not numbers.is_contiguous():
+        numbers = numbers.to(torch.int32).contiguous()
+    size = numbers.shape[0]  # for len() torch asks who else might answer
+    row = array("i")
+    row.frombytes(_bytes(4 * (size if count is None else min(size, count))).from_address(numbers.data_ptr()))
+    return row
+
+
+@functools.cache
+def _bytes(count: int) -> type[Array[c_char]]:
+    return c_char * count
+
+
+class Tables:
+    """Tables that the host knows, by their rows: of a step only the entries differ."""
+
+    def __init__(self) -> None:
+        self._of_rows: dict[int, tuple[object, BlockTable]] = {}
+
+    def read(self, table: torch.Tensor, known: Known) -> BlockTable:
+        rows = table.shape[0]
+        whose, read = self._of_rows.get(rows, (None, None))
+        if read is None or whose is not known.table:
+            read = read_block_table(table, host_tables=known.entries)
+            self._of_rows[rows] = known.table, read
+        return read
 
 
 _CALLER = "a layer of vLLM"  # in errors
+_JOINING = 512  # tokens of prompts in a step that decodes, for which there is memory from the beginning
 
 
 class Planner:
@@ -64,7 +111,7 @@ class Planner:
         """`tokens`: the most of all requests, on one rank."""
         self._device, self._page_size, self._layers, self._ranks = device, page_size, layers, ranks
         self._tokens, self._lengths_are_exact = tokens, lengths_are_exact
-        self._eager = Steps(_CALLER, device)
+        self._eager, self._tables = Steps(_CALLER, device), Tables()
         self._of_graphs: dict[tuple[int, int], Steps] = {}  # by requests, and queries of each
 
     def expect_graph(self, common: Any) -> None:
@@ -72,10 +119,12 @@ class Planner:
         key, tokens = (common.num_reqs, common.max_query_len), common.num_actual_tokens
         if key not in self._of_graphs:
             self._of_graphs[key] = Steps(_CALLER, self._device, Room(common.num_reqs, tokens, self._tokens), self._layers)
+            if key == max(self._of_graphs):  # where requests join so many, there are queries of prompts beside those of the graph
+                self._eager.expect(Room(common.num_reqs, tokens + common.num_reqs + _JOINING, self._tokens))
 
     def plan(self, common: Any, variants: Iterable[Variant], most: int | None = None) -> DeftMetadata:
         """`most`: only the first requests of the step, so many."""
-        work, queries = work_of(common, self._page_size, self._lengths_are_exact, most, self._ranks)
+        work, queries = work_of(common, self._page_size, self._lengths_are_exact, most, self._ranks, self._tables)
         steps, key = self._eager, (common.num_reqs, common.max_query_len)
         if key in self._of_graphs and common.num_reqs * common.max_query_len == common.num_actual_tokens:
             steps = self._of_graphs[key]
