@@ -44,6 +44,19 @@ TEST(SupportTest, CellsNameTheFamilyAndTheRunsOnRecord) {
   EXPECT_EQ(row["gpus"]["sm_80"]["seen"], json::array());
 }
 
+TEST(SupportTest, AnEnginesFeatureHasTheRunsOnRecord) {
+  const json engines = supportTable()["engines"];
+  for (const json &row : engines["vLLM"]["features"]) {
+    if (row["feature"] == "mla") {
+      EXPECT_EQ(row["seen"][0]["card"], "H200");
+    }
+    if (row["feature"] == "alibi") {
+      EXPECT_EQ(row["seen"], json::array());
+    }
+  }
+  EXPECT_THAT(supportPage(), HasSubstr("| MLA over latent caches | tested with stand-ins | H200 |"));
+}
+
 TEST(SupportTest, EveryRefusalOfAnEngineHasItsError) {
   const json engines = supportTable()["engines"];
   EXPECT_EQ(engines.size(), 2u);
