@@ -211,9 +211,8 @@ void writeEngines(std::ostream &out, const json &engines, Notes &notes) {
 
 json supportTable() {
   const json seen = json::parse(kSeen);
-  return {{"attention", attention(seen)},
-          {"interfaces", json::parse(kInterfaces)},
-          {"engines", engines(seen)}};
+  return {
+      {"attention", attention(seen)}, {"interfaces", json::parse(kInterfaces)}, {"engines", engines(seen)}};
 }
 
 std::string supportPage() {

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import sys
 import tempfile
 import unittest
 from pathlib import Path
@@ -88,6 +89,14 @@ class SeenTest(unittest.TestCase):
         self.assertEqual(self.rows("h200-rows.json"), {"ratio_128"})
         self.edit("h200-rows.json", lambda record: record["results"].append({"attention": "feature_ratio_128", "exit_code": 1}))
         self.assertEqual(self.rows("h200-rows.json"), set())
+
+    def test_the_spec_of_rows_has_one_attention_for_each(self):
+        sys.path.insert(0, str(seen.ROOT / "tests/gpu"))
+        import support_spec
+        found = support_spec.attentions(support_spec.FEATURES.read_text(encoding="utf-8"))
+        self.assertEqual(list(found), [row for row in seen.rows_of_the_table() if ": " not in row])
+        for name, text in found.items():
+            self.assertRegex(text, rf"^attention feature_{name} {{ .* }}$")
 
     def test_every_random_hook_has_a_name(self):
         source = (seen.ROOT / "tests/gpu/random/Specs.cpp").read_text(encoding="utf-8")
