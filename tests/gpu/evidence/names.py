@@ -52,7 +52,6 @@ SPECS = {
     "qwen3_8b_raw_q": ["query"], "sigmoid": ["bf16", "sigmoid"], "speculative_verify": ["f16"], "starcoder_15b": ["bf16"],
     "streaming_sink": ["bf16", "head_dim_64"], "t5_base": ["head_dim_64", "ratio_1"],
 }
-DEFT_BACKENDS = ("CUSTOM", "deft")
 
 
 class UnknownName(Exception):
@@ -120,12 +119,18 @@ def of_engine_run(run):
         rows.append("mla_rows")
     elif cache != "auto":
         rows.append("mla_fp8" if is_latent else "fp8")
-    rows += ["graphs"] if run["mode"] == "graphs" else []
+    is_graph = run.get("mode") == "graphs"
+    rows += ["graphs"] if is_graph else []
     if run.get("drafts"):
-        rows += ["drafts", "draft_graphs"] if run["mode"] == "graphs" else ["drafts"]
+        rows += ["draft_trees"] if run.get("breadth", 1) > 1 else ["drafts", "draft_graphs"] if is_graph else ["drafts"]
     rows += ["ranks"] if run.get("ranks", 1) > 1 else []
     rows += ["context_parallel"] if run.get("dcp", 1) > 1 else []
     return rows + (["quantized_q"] if run.get("products") else [])
+
+
+def is_of_deft(run):
+    """Whether it is an engine's run with the plug-in (`CUSTOM`, `CUSTOM:fp8`, `fa3+deft`), and no comparison of two."""
+    return "compared" not in run and re.fullmatch(r"(.*\+)?(CUSTOM|deft)(:.*)?", run.get("backend", "")) is not None
 
 
 def engine_of(record):
@@ -135,8 +140,9 @@ def engine_of(record):
 def of_record(record, caches=()):
     """Rows of the support table that a record's own facts name: attentions that were right, and an engine's features, as
     "vLLM: mla", right or not."""
-    if isinstance(record, list):
-        return set()
+    if isinstance(record, list):  # an engine's runs as the programs write them
+        heads = [run for run in record if isinstance(run, dict) and run.keys() & {"vllm", "sglang"}]
+        record = {"runs": record, **heads[0]} if heads else {}
     rows = set()
     for run in record["runs"] if isinstance(record.get("runs"), list) else [record]:
         if "counts" in run and "hook" in run["counts"] and run["wrong"] == 0:
@@ -149,7 +155,6 @@ def of_record(record, caches=()):
         wrong = {case["attention"] for case in record["results"] if case["exit_code"] != 0}
         rows.update(found for name in {case["attention"] for case in record["results"]} - wrong for found in of_attention(name))
     if engine_of(record):
-        runs = [run for part in record.get("parts", [record]) for run in part["runs"]]
-        rows.update(f"{engine_of(record)}: {found}" for run in runs if run.get("backend") in DEFT_BACKENDS and "rates" in run
-                    for found in of_engine_run(run))
+        runs = [run for part in record.get("parts", [record]) for run in part["runs"] if is_of_deft(run)]
+        rows.update(f"{engine_of(record)}: {found}" for run in runs for found in of_engine_run(run))
     return rows

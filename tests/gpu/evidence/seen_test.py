@@ -64,6 +64,13 @@ class SeenTest(unittest.TestCase):
         self.assertEqual(self.faults(), [])
         self.assertNotIn("vLLM: context_parallel", self.rows("h200-vllm-drafts.json"))
 
+    def test_runs_as_an_engines_program_writes_them_are_named(self):
+        runs = [{"sglang": "0.5.17", "backend": "triton", "drafts": 16, "breadth": 8}, {"sglang": "0.5.17", "backend": "deft:16", "drafts": 16, "breadth": 8}]
+        self.assertEqual(names.of_record(runs), {f"SGLang: {row}" for row in ("decode", "prefix_cache", "draft_trees")})
+        runs = [{"vllm": "0.26.0", "backend": "CUSTOM", "kind": "deepseek", "kv_cache_dtype": "fp8_ds_mla", "mode": "graphs"}]
+        self.assertEqual(names.of_record(runs), {"vLLM: mla", "vLLM: mla_rows", "vLLM: graphs"})
+        self.assertEqual(names.of_record([{"device": "NVIDIA H200", "steps": 3}]), set())
+
     def test_a_pattern_that_the_newer_record_does_not_have_is_a_fault(self):
         self.edit("h200-latent-lists.json", lambda record: record["rows"].pop("lists_64_h16"))
         self.assertRegex("\n".join(self.faults()), "^h200-latent-lists.json: no line has .* which would show `latent_given_lists`")
