@@ -228,7 +228,7 @@ std::string supportPage() {
          "*Tested*: the test suite runs it on processors (x86-64 with AVX2 or AVX-512). *H100*, *H200*: a "
          "GPU run on such a card is on "
          "record. *Compiled*: kernels compile for the architecture, and no run on a card is on record. *No*: "
-         "you get the numbered error.\n\n";
+         "the numbered error or reason.\n\n";
   writeAttention(out, table["attention"], notes);
   out << '\n';
   writeInterfaces(out, table["interfaces"]);
