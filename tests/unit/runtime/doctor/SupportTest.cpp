@@ -1,5 +1,7 @@
 #include "runtime/doctor/Support.h"
 
+#include "runtime/doctor/Declared.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -55,6 +57,20 @@ TEST(SupportTest, AnEnginesFeatureHasTheRunsOnRecord) {
     }
   }
   EXPECT_THAT(supportPage(), HasSubstr("| MLA over latent caches | tested with stand-ins | H200 |"));
+}
+
+TEST(SupportTest, EveryRunOnRecordIsInACell) {
+  const json table = supportTable();
+  std::size_t shown = 0, onRecord = 0;
+  for (const json &row : table["attention"])
+    for (const json &cell : row["gpus"])
+      shown += cell["seen"].size();
+  for (const json &engine : table["engines"])
+    for (const json &row : engine["features"])
+      shown += row["seen"].size();
+  for (const json &runs : json::parse(kSeen))
+    onRecord += runs.size();
+  EXPECT_EQ(shown, onRecord);
 }
 
 TEST(SupportTest, EveryRefusalOfAnEngineHasItsError) {
