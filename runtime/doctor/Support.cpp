@@ -54,23 +54,33 @@ json cellOf(const support::Result<spec::Variant> &variant, const target::Target 
   return {{"ok", true}, {"by", families}};
 }
 
-json attention() {
+/// The GPU runs on record of a row.
+json seenRuns(const json &seen, const std::string &row) { return seen.value(row, json::array()); }
+
+json attention(const json &seen) {
   json rows = json::array();
-  const json seen = json::parse(kSeen);
   for (const Feature &feature : kFeatures) {
     const auto variant = variantOf(feature);
     json row{{"feature", feature.name}, {"words", feature.words}, {"cpu", cellOf(variant, nullptr)}};
     for (const target::Target &target : target::targets()) {
       json &cell = row["gpus"][std::string(target.arch)] = cellOf(variant, &target);
       cell["seen"] = json::array();
-      if (const auto found = seen.find(feature.name); cell["ok"] == true && found != seen.end())
-        for (const json &run : *found)
+      if (cell["ok"] == true)
+        for (const json &run : seenRuns(seen, std::string(feature.name)))
           if (run["arch"] == target.arch)
             cell["seen"].push_back(run);
     }
     rows.push_back(std::move(row));
   }
   return rows;
+}
+
+json engines(const json &seen) {
+  json all = json::parse(kEngines);
+  for (const auto &[name, engine] : all.items())
+    for (json &row : engine["features"])
+      row["seen"] = seenRuns(seen, name + ": " + row["feature"].get<std::string>());
+  return all;
 }
 
 /// Footnotes of a page: each text once.
@@ -92,18 +102,21 @@ private:
   std::vector<std::string> texts_;
 };
 
-std::string cellText(const json &cell, bool isGpu, Notes &notes) {
-  if (cell["ok"] == false)
-    return "no " + notes.mark(cell["why"].get<std::string>());
-  if (!isGpu)
-    return "tested";
+/// "H100, H200", or `otherwise` if no run is on record.
+std::string cardsText(const json &seen, const std::string &otherwise) {
   std::set<std::string> cards;
-  for (const json &run : cell["seen"])
+  for (const json &run : seen)
     cards.insert(run["card"].get<std::string>());
   std::string text;
   for (const std::string &card : cards)
     text += (text.empty() ? "" : ", ") + card;
-  return text.empty() ? "compiled" : text;
+  return text.empty() ? otherwise : text;
+}
+
+std::string cellText(const json &cell, bool isGpu, Notes &notes) {
+  if (cell["ok"] == false)
+    return "no " + notes.mark(cell["why"].get<std::string>());
+  return isGpu ? cardsText(cell["seen"], "compiled") : "tested";
 }
 
 /// The architectures whose cells are alike throughout share a column.
@@ -187,7 +200,7 @@ void writeEngines(std::ostream &out, const json &engines, Notes &notes) {
       for (const json &row : engine["features"])
         if (row["words"] == words)
           text = row["state"] == "no" ? "no " + notes.mark(row["why"].get<std::string>())
-                                      : row["state"].get<std::string>();
+                                      : cardsText(row["seen"], row["state"].get<std::string>());
       out << ' ' << text << " |";
     }
     out << '\n';
@@ -197,9 +210,9 @@ void writeEngines(std::ostream &out, const json &engines, Notes &notes) {
 } // namespace
 
 json supportTable() {
-  return {{"attention", attention()},
-          {"interfaces", json::parse(kInterfaces)},
-          {"engines", json::parse(kEngines)}};
+  const json seen = json::parse(kSeen);
+  return {
+      {"attention", attention(seen)}, {"interfaces", json::parse(kInterfaces)}, {"engines", engines(seen)}};
 }
 
 std::string supportPage() {
@@ -215,7 +228,7 @@ std::string supportPage() {
          "*Tested*: the test suite runs it on processors (x86-64 with AVX2 or AVX-512). *H100*, *H200*: a "
          "GPU run on such a card is on "
          "record. *Compiled*: kernels compile for the architecture, and no run on a card is on record. *No*: "
-         "you get the numbered error.\n\n";
+         "the numbered error or reason.\n\n";
   writeAttention(out, table["attention"], notes);
   out << '\n';
   writeInterfaces(out, table["interfaces"]);

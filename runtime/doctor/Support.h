@@ -11,7 +11,8 @@ namespace deft::doctor {
 /// {"attention": [{"feature", "words", "cpu": cell, "gpus": {arch: cell}}],
 ///  "interfaces": [{"words", "c", "cpp", "python"}],
 ///  "engines": {engine: {"package", "first", "last", "tested_with", "features": [...]}}}
-/// A cell has `ok`, `by` (the family) or `why`, and `seen`: the GPU runs on record.
+/// A cell has `ok`, `by` (the family) or `why`, and `seen`: the GPU runs on record. Engines' features have
+/// `state` (what tests without a GPU say), `why` or `seen`.
 nlohmann::json supportTable();
 
 /// The same as a page in Markdown.

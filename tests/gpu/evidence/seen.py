@@ -1,31 +1,76 @@
-"""GPU runs on record for each feature of the support table (runtime/doctor/Features.h), as runtime/doctor/declared/seen.json.
+"""GPU runs on record for each cell of the support table, as runtime/doctor/declared/seen.json.
 
-A record of random cases counts what it drew. A feature was seen where a record drew it on a card and nothing was wrong.
+tests/gpu/records/shows.json says of each record what it shows: `caches`, those of random cases whose counts do not say; `shows`, a row
+of the table and a pattern that a line of the record has; `not`, a row that the record names and does not show, and why; `nothing`, why
+a record shows no row. What a record's own facts name (names.py) needs no entry, except that engines' features need one of these.
 """
 
 import json
 import re
+from pathlib import Path
 
+import names
 from records import card_of
 
+ROOT = Path(__file__).resolve().parents[3]
 ARCHITECTURES = {"H100": "sm_90a", "H200": "sm_90a"}
-# Feature: the count, a pattern for its values, and a pattern for names of records whose caches are meant.
-GQA, BYTES, LATENT = r"random-cases(?!-fp8|-latent|-products|-token-scales)", "random-cases-fp8", "random-cases-latent"
-DRAWN = {
-    "f16": ("dtype", "f16", GQA), "bf16": ("dtype", "bf16", GQA),
-    "head_dim_64": ("head_dim", "64", GQA), "head_dim_256": ("head_dim", "256", GQA), "head_dim_72": ("head_dim", "72", GQA),
-    "ratio_1": ("ratio", "1", GQA), "ratio_128": ("ratio", "128", GQA),
-    "fp8_e4m3": ("dtype", ".*", BYTES),
-    "fp8_products": ("dtype", ".*", "random-cases-products"),
-    "fp8_scales": ("hook", r".*scaled_rows", "random-cases-token-scales"),
-    "latent": ("head_dim", "576", LATENT), "latent_128_heads": ("ratio", "128", LATENT), "latent_other_dims": ("head_dim", "(?!576).*", LATENT),
-    "window": ("hook", r"(.*_)?(window|fixed_window)", GQA), "documents": ("hook", r"(.*_)?documents(_in_window)?", GQA),
-    "path": ("hook", r"(.*_)?(prefix|both_ways)", GQA), "softcap": ("hook", "softcap", GQA), "alibi": ("hook", "alibi", GQA),
-    "sinks": ("hook", "(learned_)?sink", GQA), "sigmoid": ("hook", "sigmoid", GQA), "query": ("hook", r"(.*_)?rope|(.*_)?normed_rope", GQA),
-    "key": ("hook", r"(.*_)?turned_keys", GQA), "output": ("hook", "gated", GQA), "value": ("hook", r"(.*_)?weighed_tokens", GQA),
-}
-# Records that count nothing.
-NAMED = {"select": ["h200-random-cases-selecting.txt"]}
+NO_RECORDS = {"README.md", "shows.json", "history.jsonl", "history.md", "history.svg"}
+
+
+def rows_of_the_table():
+    """Attentions' rows, and engines' as "vLLM: mla" with whether the plug-in takes it."""
+    features = (ROOT / "runtime/doctor/Features.h").read_text(encoding="utf-8")
+    engines = json.loads((ROOT / "runtime/doctor/declared/engines.json").read_text(encoding="utf-8"))
+    return {name: True for name in re.findall(r'^    \{"(\w+)", "', features, re.M)} | {
+        f"{engine}: {row['feature']}": row["state"] != "no" for engine, declared in engines.items() for row in declared["features"]}
+
+
+def lines_of(value, path=""):
+    """A record as lines: `suites.0.rows.3.right: true`."""
+    if isinstance(value, (dict, list)):
+        for key, inner in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from lines_of(inner, f"{path}.{key}" if path else str(key))
+    else:
+        yield f"{path}: {value if isinstance(value, str) else json.dumps(value)}"
+
+
+class Shown:
+    """What the records of a folder show, and the faults of shows.json."""
+
+    def __init__(self, records):
+        self.entries = json.loads((records.folder / "shows.json").read_text(encoding="utf-8"))
+        self.rows, self.faults = {}, []
+        table, readme = rows_of_the_table(), (records.folder / "README.md").read_text(encoding="utf-8")
+        files = {path.name for path in records.folder.iterdir()} - NO_RECORDS
+        self.faults += [f"{name}: shows.json has it, the folder does not" for name in sorted(set(self.entries) - files)]
+        for name in sorted(files):
+            entry = self.entries.get(name, {})
+            try:
+                rows = self.of_one(records, name, entry)
+            except names.UnknownName as unknown:
+                self.faults.append(f"{name}: {unknown}")
+                continue
+            self.faults += [f"{name}: `{row}` is no row of the support table" for row in sorted(rows - set(table))]
+            self.faults += [f"{name}: shows `{row}`, and its cell says no" for row in sorted(rows & set(table)) if not table[row]]
+            if bool(rows) == ("nothing" in entry):
+                self.faults.append(f"{name}: shows.json must say what it shows, or why nothing" if not rows else f"{name}: it shows {', '.join(sorted(rows))}")
+            if rows and f"]({name})" not in readme:
+                self.faults.append(f"{name}: README.md has no row for it")
+            self.rows[name] = rows & set(table)
+
+    def of_one(self, records, name, entry):
+        is_json = name.endswith((".json", ".jsonl"))
+        record = records.read(name) if is_json else []
+        named = names.of_record(record, entry.get("caches", ()))
+        claimed, declined = entry.get("shows", {}), set(entry.get("not", {}))
+        lines = () if not claimed else list(lines_of(record)) if is_json else (records.folder / name).read_text(encoding="utf-8").splitlines()
+        for row, pattern in claimed.items():
+            if not any(re.search(pattern, line) for line in lines):
+                self.faults.append(f"{name}: no line has `{pattern}`, which would show `{row}`")
+        of_engines = {row for row in named if ": " in row}
+        self.faults += [f"{name}: names `{row}`; shows.json must say whether that was right" for row in sorted(of_engines - set(claimed) - declined)]
+        self.faults += [f"{name}: `not` has `{row}`, which the record does not name" for row in sorted(declined - named)]
+        return (named - of_engines - declined) | set(claimed)
 
 
 def entry(records, name):
@@ -33,21 +78,15 @@ def entry(records, name):
     return {"card": card, "arch": ARCHITECTURES[card], "date": records.date(name), "record": name}
 
 
-def has_drawn(run, count, value):
-    return run.get("wrong") == 0 and any(cases and re.fullmatch(value, drawn) for drawn, cases in run.get("counts", {}).get(count, {}).items())
-
-
 def seen(records):
-    """The file's text: {feature: [{card, arch, date, record}]}, the newest record of each card."""
-    drawn = {path.name: records.read(path.name) for path in sorted(records.folder.glob("*random-cases*.json"))}
-    found = {feature: [entry(records, name) for name in names] for feature, names in NAMED.items()}
-    for feature, (count, value, caches) in DRAWN.items():
-        newest = {}
-        for name, record in drawn.items():
-            if re.search(caches, name) and any(has_drawn(run, count, value) for run in record.get("runs", [record])):
-                one = entry(records, name)
-                if one["date"] >= newest.get(one["card"], one)["date"]:
-                    newest[one["card"]] = one
-        if newest:
-            found[feature] = [newest[card] for card in sorted(newest)]
-    return "{\n" + ",\n".join(f' "{feature}": [' + ", ".join(map(json.dumps, runs)) + "]" for feature, runs in sorted(found.items())) + "\n}\n"
+    """The file's text: {row: [{card, arch, date, record}]}, the newest record of each card."""
+    shown, found = Shown(records), {}
+    if shown.faults:
+        raise SystemExit("\n".join(shown.faults))
+    for name, rows in shown.rows.items():
+        for row in rows:
+            cards, one = found.setdefault(row, {}), entry(records, name)
+            if one["date"] >= cards.get(one["card"], one)["date"]:
+                cards[one["card"]] = one
+    lines = (f' "{row}": [' + ", ".join(json.dumps(cards[card]) for card in sorted(cards)) + "]" for row, cards in sorted(found.items()))
+    return "{\n" + ",\n".join(lines) + "\n}\n"

@@ -10,6 +10,7 @@
 #include "runtime/plan/Planner.h"
 #include "runtime/tree/CachePlacement.h"
 #include "tests/gpu/random/History.h"
+#include "tests/gpu/random/Specs.h"
 #include "tests/gpu/random/Trees.h"
 #include "tests/support/SpreadInputs.h"
 #include "tests/support/UnseenPages.h"
@@ -42,6 +43,23 @@ std::string phasesText(const config::Config &config) {
   return text;
 }
 
+/// "bf16", "fp8_e4m3, products", "latent fp8_e4m3, scales": the support table's rows name what was run by it.
+std::string cacheText(const spec::Tensors &tensors) {
+  const bool isUnlike = !tensors.valueInKey && tensors.k.dim != tensors.v.dim;
+  return std::string(tensors.valueInKey ? "latent " : "") + spec::toString(tensors.k.dtype) +
+         (tensors.hasScales() ? ", scales" : "") + (tensors.byteProducts ? ", products" : "") +
+         (isUnlike ? ", unlike" : "");
+}
+
+/// The hook that ends the attention's name; what is behind its second `_` in specs of other programs.
+std::string hookText(const std::string &attention) {
+  std::string found;
+  for (const std::string &hook : hookNames())
+    if (attention.ends_with("_" + hook) && hook.size() > found.size())
+      found = hook;
+  return found.empty() ? attention.substr(attention.find('_', attention.find('_') + 1) + 1) : found;
+}
+
 CaseName nameOf(const Subject &subject, int tree, const std::string &kind, const config::Config &config,
                 const std::string &pages) {
   const spec::Variant &variant = subject.variant;
@@ -57,10 +75,11 @@ CaseName nameOf(const Subject &subject, int tree, const std::string &kind, const
   name.facts = {
       {"head_dim", std::to_string(variant.tensors.k.dim)},
       {"ratio", std::to_string(variant.ratio())},
-      {"dtype", variant.tensors.k.dtype == spec::DType::BF16 ? "bf16" : "f16"},
+      {"dtype", spec::toString(variant.tensors.k.dtype)},
       {"layout", layout},
       {"page_size", std::to_string(variant.cache.paged ? variant.cache.pageSize : 0)},
-      {"hook", variant.name.substr(variant.name.find('_', variant.name.find('_') + 1) + 1)},
+      {"hook", hookText(variant.name)},
+      {"attention", cacheText(variant.tensors) + ": " + hookText(variant.name)},
       {"tree", kind},
       {"partition", partition},
       {"order", config::orderName(config.order)},

@@ -1,5 +1,7 @@
 #include "runtime/doctor/Support.h"
 
+#include "runtime/doctor/Declared.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -42,6 +44,33 @@ TEST(SupportTest, CellsNameTheFamilyAndTheRunsOnRecord) {
   EXPECT_EQ(row["gpus"]["sm_80"]["by"], json::array({"sm80_latent"}));
   EXPECT_EQ(row["gpus"]["sm_90a"]["seen"][0]["card"], "H200");
   EXPECT_EQ(row["gpus"]["sm_80"]["seen"], json::array());
+}
+
+TEST(SupportTest, AnEnginesFeatureHasTheRunsOnRecord) {
+  const json engines = supportTable()["engines"];
+  for (const json &row : engines["vLLM"]["features"]) {
+    if (row["feature"] == "mla") {
+      EXPECT_EQ(row["seen"][0]["card"], "H200");
+    }
+    if (row["feature"] == "alibi") {
+      EXPECT_EQ(row["seen"], json::array());
+    }
+  }
+  EXPECT_THAT(supportPage(), HasSubstr("| MLA over latent caches | tested with stand-ins | H200 |"));
+}
+
+TEST(SupportTest, EveryRunOnRecordIsInACell) {
+  const json table = supportTable();
+  std::size_t shown = 0, onRecord = 0;
+  for (const json &row : table["attention"])
+    for (const json &cell : row["gpus"])
+      shown += cell["seen"].size();
+  for (const json &engine : table["engines"])
+    for (const json &row : engine["features"])
+      shown += row["seen"].size();
+  for (const json &runs : json::parse(kSeen))
+    onRecord += runs.size();
+  EXPECT_EQ(shown, onRecord);
 }
 
 TEST(SupportTest, EveryRefusalOfAnEngineHasItsError) {
