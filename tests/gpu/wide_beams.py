@@ -95,6 +95,8 @@ def measure(torch, deft, attention, row, device, steps):
         parents = parents_of(number == 0)
         paths.advance(parents, tree.advance(parents).slots)
     plan = attention.plan(tree, device=device)
+    if device == "cuda":  # a graph is captured once, and the plan grows behind it
+        plan.reserve(beams, beams, 2 * (history + beams * (own + 2 * steps + 1)))
 
     def run():
         plan.run(q, *cache, table, out=out)

@@ -258,6 +258,8 @@ def _scale_of(variant: Variant, ckv_scale: float | None, ckv_scale_arr: Any, kpe
         if value is not None and (not variant.cache_dtype or variant.scale_columns):
             has = "rows have scales of their own" if variant.scale_columns else "kv_data_type is not of 8 bits"
             raise ValueError(f"{name} is given, and {has}")
+    if variant.cache_dtype and not variant.scale_columns and (ckv_scale is None) == (ckv_scale_arr is None):
+        raise ValueError("Exactly one of ckv_scale or ckv_scale_arr goes with a cache of 8 bits; here it is ckv_scale")
     refuse_given("a cache has one scale, ckv_scale", ckv_scale_arr=ckv_scale_arr)
     scale, of_rope = (1.0 if given is None else float(given) for given in (ckv_scale, kpe_scale))
     if scale != of_rope:
