@@ -61,6 +61,24 @@ TEST(FitPricesTest, APriceThatNoObservationPaysStaysAndIsNotDecided) {
   }
 }
 
+TEST(FitPricesTest, PricesOfChunksMoveAsThePricesThatTheyStandFor) {
+  PriceFit fit = fitPrices(observationsOf(otherMachine(), 0.01), {}, config::priceNames());
+  moveChunkPrices(fit, 1.4);
+  const CostCoefficients before, moved = movedAlike(before, fit);
+  EXPECT_EQ(fit.after, moved);
+  EXPECT_NEAR(moved.chunkTokenUs, 1.4 * before.chunkTokenUs, 1e-12);
+  EXPECT_NEAR(moved.latentTokenUs, 1.4 * before.latentTokenUs, 1e-12);
+  EXPECT_NEAR(moved.chunkItemUs / before.chunkItemUs, moved.itemUs / before.itemUs, 1e-12);
+  EXPECT_NEAR(moved.latentItemUs / before.latentItemUs, moved.itemUs / before.itemUs, 1e-12);
+  EXPECT_NEAR(moved.chunkMergeUs / before.chunkMergeUs, moved.mergeUs / before.mergeUs, 1e-12);
+  EXPECT_EQ(moved.chunkPartialGBs, before.chunkPartialGBs) << "no probe pays partial_gb_s";
+  for (const FittedPrice &price : fit.prices)
+    if (price.name.member == &CostCoefficients::chunkItemUs)
+      EXPECT_TRUE(price.isDecided);
+    else if (price.name.member == &CostCoefficients::chunkPartialGBs)
+      EXPECT_FALSE(price.isDecided);
+}
+
 TEST(FitPricesTest, OneDisturbedObservationMovesLittle) {
   const CostCoefficients truth = otherMachine();
   auto observations = observationsOf(truth, 0.01);
