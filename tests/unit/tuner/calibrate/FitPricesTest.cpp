@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <random>
 
@@ -73,11 +74,13 @@ TEST(FitPricesTest, PricesOfChunksMoveAsThePricesThatTheyStandFor) {
   EXPECT_NEAR(moved.latentItemUs / before.latentItemUs, moved.itemUs / before.itemUs, 1e-12);
   EXPECT_NEAR(moved.chunkMergeUs / before.chunkMergeUs, moved.mergeUs / before.mergeUs, 1e-12);
   EXPECT_EQ(moved.chunkPartialGBs, before.chunkPartialGBs) << "no probe pays partial_gb_s";
-  for (const FittedPrice &price : fit.prices)
-    if (price.name.member == &CostCoefficients::chunkItemUs)
-      EXPECT_TRUE(price.isDecided);
-    else if (price.name.member == &CostCoefficients::chunkPartialGBs)
-      EXPECT_FALSE(price.isDecided);
+  const auto isDecided = [&](double CostCoefficients::*member) {
+    return std::any_of(fit.prices.begin(), fit.prices.end(), [&](const FittedPrice &price) {
+      return price.name.member == member && price.isDecided;
+    });
+  };
+  EXPECT_TRUE(isDecided(&CostCoefficients::chunkItemUs));
+  EXPECT_FALSE(isDecided(&CostCoefficients::chunkPartialGBs));
 }
 
 TEST(FitPricesTest, OneDisturbedObservationMovesLittle) {
