@@ -23,8 +23,10 @@ using support::ErrorCode;
 struct Range {
   double least, most;
 };
-constexpr Range kRate{1e-3, 1e9}; ///< GB/s, GFLOP/s: divides
-constexpr Range kTime{0, 1e6};    ///< microseconds
+constexpr Range kRate{1e-3, 1e9};    ///< GB/s, GFLOP/s: divides
+constexpr Range kTime{0, 1e6};       ///< microseconds
+constexpr Range kDivisor{1e-6, 1e6}; ///< microseconds that divide
+constexpr Range kSize{0, 1e9};       ///< MB
 constexpr Range kFactor{0, 1e3};
 
 struct Price {
@@ -34,7 +36,7 @@ struct Price {
   bool isNew = false;   ///< there are files without it, which were written when it was nothing
   bool isOften = false; ///< it is what it is by default nearly always, and left out then
 };
-constexpr std::array<Price, 17> kPrices{{
+constexpr std::array<Price, 25> kPrices{{
     {"cache_gb_s", &CostCoefficients::cacheGBs, kRate},
     {"again_gb_s", &CostCoefficients::againGBs, kRate},
     {"partial_gb_s", &CostCoefficients::partialGBs, kRate},
@@ -50,8 +52,16 @@ constexpr std::array<Price, 17> kPrices{{
     {"light_step", &CostCoefficients::lightStep, kFactor, false, true},
     {"light_item", &CostCoefficients::lightItem, kFactor, false, true},
     {"key_us", &CostCoefficients::keyUs, kTime, false, true},
+    {"dealt_keys", &CostCoefficients::dealtKeys, kFactor, false, true},
     {"turn_step", &CostCoefficients::turnStep, kFactor, false, true},
     {"merged_share", &CostCoefficients::mergedShare, kFactor, true},
+    {"chunk_token_us", &CostCoefficients::chunkTokenUs, kDivisor, false, true},
+    {"chunk_item_us", &CostCoefficients::chunkItemUs, kTime, false, true},
+    {"chunk_merge_us", &CostCoefficients::chunkMergeUs, kTime, false, true},
+    {"chunk_partial_gb_s", &CostCoefficients::chunkPartialGBs, kRate, false, true},
+    {"latent_token_us", &CostCoefficients::latentTokenUs, kDivisor, false, true},
+    {"latent_item_us", &CostCoefficients::latentItemUs, kTime, false, true},
+    {"last_level_mb", &CostCoefficients::lastLevelMB, kSize, false, true},
 }};
 constexpr int kMostStep = 4096;
 

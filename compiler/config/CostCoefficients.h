@@ -27,11 +27,25 @@ struct CostCoefficients {
   double lightStep = 1.7;         ///< step_us of a light block over a wide one's: two share a multiprocessor
   double lightItem = 0.5;         ///< item_us, likewise: the other block works in the meantime
   double keyUs = 0.55;            ///< extra for a step whose keys a hook makes on a GPU
+  double dealtKeys = 0.4;         ///< key_us of a dealt tile over another's: no warp waits for others' keys
   double turnStep = 0.5;          ///< share of a step saved if a common tile and a dealt tile alternate
   /// An extra share of the time when whole plans are compared and one of them merges: some plans with
   /// partials that were up to 3 % cheaper by the model took 7 to 14 % longer
   /// (docs/kernels.md#near-ties).
   double mergedShare = 0.05;
+  // For the length of chunks (plan::chooseChunkTokens), which is chosen before there are items to price, so
+  // these are rougher: all tiles cost the same. They suit an H200, and entries were tuned with them, so all
+  // devices, also processors, begin with them. `deftc tune --calibrate` moves each with the prices above that
+  // it stands for.
+  double chunkTokenUs = 0.015;   ///< a token of an item: its read and its share of a step
+  double chunkItemUs = 0.72;     ///< one more item of a block: index, queries and first tile
+  double chunkMergeUs = 1.44;    ///< the merge, if there are partials
+  double chunkPartialGBs = 3000; ///< partials, 4 bytes a value, written and read back, whole machine
+  double latentTokenUs = 0.03;   ///< a token of a latent cache: steps of 64 take 1.9 us (family sm90_latent)
+  double latentItemUs = 3;       ///< an item there: twice item_us, as its queries are longer
+  /// A GPU's last-level cache, in units of 10^6 bytes: that of an H100 and an H200. Others have 40 MB or
+  /// more.
+  double lastLevelMB = 50;
   int rowStep = 0;   ///< rows are padded to a multiple of this; 0: to the phase's tile_q
   int tokenStep = 0; ///< tokens of a step; 0: the phase's tile_kv
 

@@ -22,7 +22,8 @@ using support::WrongField;
 constexpr char kFormat[] = "deft-prices";
 constexpr int kVersion = 1;
 constexpr int kMostUnits = 1 << 20;
-/// So many threads read as much as a host's memory gives.
+/// So many threads read as much as a host's memory gives: at the shipped 10 GB/s of one that is 200 GB/s,
+/// about eight channels of DDR4-3200.
 constexpr int kThreadsOfMemory = 20;
 
 void checkKeys(const json &object, std::initializer_list<std::string_view> known, const std::string &what) {

@@ -374,8 +374,9 @@ std::string Plan::why() const {
   return chooser->ruling().chosen.why() + (isRefitted ? "; made for the room of a captured graph" : "");
 }
 
-const config::CostCoefficients &Plan::kernelPrices() const {
-  return chooser ? chooser->kernelPrices() : config::nearestPrices(config::someGpu()).kernels;
+config::CostCoefficients Plan::kernelPrices() const {
+  return chooser ? chooser->kernelPrices()
+                 : config_cache::ofColumns(config::nearestPrices(config::someGpu()).kernels, facts.tensors);
 }
 
 Result<plan::PlanReport> Plan::report(const deft_tree &tree, const config::CostCoefficients &prices,

@@ -97,7 +97,7 @@ struct Plan {
   std::string why() const;
 
   /// For a GPU: the prices that compare its kernels.
-  const config::CostCoefficients &kernelPrices() const;
+  config::CostCoefficients kernelPrices() const;
   /// The plan must be current for the tree. The plan's time follows from `prices`. `field` is the name of the
   /// plan's argument in errors.
   Result<plan::PlanReport> report(const deft_tree &tree, const config::CostCoefficients &prices,
@@ -140,7 +140,7 @@ private:
 struct ShownPlan {
   const Plan *plan;
   const deft_tree *tree;
-  const config::CostCoefficients &prices;
+  config::CostCoefficients prices;
 };
 
 /// A page of one or two plans: `other` has no plan if the caller gives none.

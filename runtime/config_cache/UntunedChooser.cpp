@@ -46,7 +46,8 @@ UntunedChooser::UntunedChooser(const spec::Variant &variant, const target::Targe
     : shape_(kernels::KernelShape::of(variant)),
       facts_(plan::VariantFacts::of(variant, kernels::deviceOf(target)).withoutPages()), target_(target),
       units_(units), configs_(std::move(configs)),
-      kernelPrices_(prices ? prices->kernels : pricesOfNoModel(target, units).kernels) {
+      kernelPrices_(
+          ofColumns(prices ? prices->kernels : pricesOfNoModel(target, units).kernels, variant.tensors)) {
   if (prices)
     for (config::Config &config : configs_)
       config.cost = prices->plans;
@@ -98,8 +99,8 @@ double UntunedChooser::price(const config::Config &config, const tree::KvTree &t
   const int blocks = kernels::estimateBlocks(shape_, config, target_, units_);
   if (!planner_.make(tree, facts_, config, blocks, plan_))
     return 0;
-  const config::CostCoefficients kernelPrices = ofColumns(kernelPrices_, shape_.tensors);
-  model_.set(facts_, config, plan::ofTree(kernelPrices, planner_.read(tree, facts_), facts_, config), blocks);
+  model_.set(facts_, config, plan::ofTree(kernelPrices_, planner_.read(tree, facts_), facts_, config),
+             blocks);
   return model_.estimate(plan_).microseconds;
 }
 

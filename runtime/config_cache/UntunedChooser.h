@@ -38,7 +38,7 @@ public:
   bool hasChoice() const { return configs_.size() > 1 && target_ && units_ > 0; }
   /// The cheapest config for this tree; valid until the chooser is gone.
   const config::Config &choose(const tree::KvTree &tree);
-  /// The prices by which kernels are compared.
+  /// The prices by which kernels of the variant are compared: ofColumns().
   const config::CostCoefficients &kernelPrices() const { return kernelPrices_; }
   /// The config for cases in which prices cannot decide.
   const config::Config &first() const { return configs_.front(); }

@@ -7,10 +7,20 @@
 
 namespace deft::plan {
 
-/// Prices for one tree. A GPU's last-level cache holds only part of the tokens that several tiles read. The
-/// other repeated reads come from memory, so they cost as much as first reads.
-config::CostCoefficients ofTree(config::CostCoefficients cost, const TreeView &view,
-                                const VariantFacts &facts, const config::Config &config,
-                                kernels::Families families = kernels::families());
+/// Bytes of the tokens that several tiles read, since more queries see them than fit a tile. 0 on a
+/// processor, whose prices do not depend on them.
+double bytesReadAgain(const TreeView &view, const VariantFacts &facts, const config::Config &config,
+                      kernels::Families families = kernels::families());
+
+/// Prices for trees with so many of them. A GPU's last-level cache (lastLevelMB) holds only part of these
+/// bytes. The other repeated reads come from memory, so they cost as much as first reads.
+config::CostCoefficients ofBytes(config::CostCoefficients cost, double readAgain);
+
+/// Prices for one tree.
+inline config::CostCoefficients ofTree(const config::CostCoefficients &cost, const TreeView &view,
+                                       const VariantFacts &facts, const config::Config &config,
+                                       kernels::Families families = kernels::families()) {
+  return ofBytes(cost, bytesReadAgain(view, facts, config, families));
+}
 
 } // namespace deft::plan

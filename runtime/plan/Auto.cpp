@@ -1,5 +1,6 @@
 #include "runtime/plan/Auto.h"
 
+#include "compiler/config/PriceNames.h"
 #include "runtime/plan/Slope.h"
 
 #include <algorithm>
@@ -44,11 +45,8 @@ std::uint64_t classOf(const TreeView &view, const VariantFacts &facts, const con
     for (int number : {phase.rowsAbove, static_cast<int>(phase.family), phase.tileQ, phase.tileKv})
       hash.add(number);
   const config::CostCoefficients &cost = config.cost;
-  for (double price :
-       {cost.cacheGBs, cost.againGBs, cost.partialGBs, cost.blockGflops, cost.wgmmaBlockGflops, cost.stepUs,
-        cost.itemUs, cost.runUs, cost.maskUs, cost.launchUs, cost.mergeUs, cost.slotUs, cost.lightStep,
-        cost.lightItem, cost.keyUs, cost.turnStep, cost.mergedShare})
-    hash.add(price);
+  for (const config::PriceName &price : config::priceNames())
+    hash.add(cost.*price.member);
   hash.add(cost.rowStep);
   hash.add(cost.tokenStep);
   return hash.value();

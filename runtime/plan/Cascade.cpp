@@ -6,7 +6,8 @@
 namespace deft::plan {
 
 void makeCascadeTiles(const TreeView &view, int queriesPerTile, int chunkTokens, const VariantFacts &facts,
-                      int blocks, PartitionScratch &scratch, TileList &list) {
+                      const config::CostCoefficients &cost, int blocks, PartitionScratch &scratch,
+                      TileList &list) {
   // Places by depth, in preorder within a level: a counting sort.
   int levels = 0;
   for (const Place &place : view.places)
@@ -30,7 +31,7 @@ void makeCascadeTiles(const TreeView &view, int queriesPerTile, int chunkTokens,
     if (chunkTokens > 0 || list.tiles.size() == firstTile)
       continue;
     const std::span<Tile> tiles = std::span(list.tiles).subspan(firstTile);
-    const int chunk = chooseChunkTokens(tiles, facts, blocks);
+    const int chunk = chooseChunkTokens(tiles, facts, cost, blocks);
     for (Tile &tile : tiles)
       tile.chunkTokens = chunk;
   }

@@ -7,35 +7,34 @@ namespace deft::plan {
 
 namespace {
 
-// Costs, in tokens that a block computes in that time, on an H200, and used for every device: they
-// only rank the chunk sizes of one tree. The device's own prices (CostModel) decide whether its plan
-// is the cheapest, and the tuner measures chunks directly. Other numbers here would change untuned
-// plans.
-
+/// The device's prices in tokens that a block computes in that time. They only rank the chunk sizes of one
+/// tree: its plan is compared with others by the prices of items (CostModel), and the tuner measures chunks.
 struct TokenPrices {
-  /// The cost of starting one more item: its index, queries and first tile are loaded without anything to
-  /// overlap.
-  double itemStart;
-  /// The cost of partials and the merge.
-  double merge;
-  /// The whole machine writes and reads a value of a partial in 1.3 ps; this is the number of tokens that a
-  /// block computes in that time.
-  double partialValue;
-};
-/// A token takes 15 ns; in a latent cache, whose rows are more than four times as long, 30 ns.
-constexpr TokenPrices kOrdinary{48, 96, 4.0 / (3e6 * 0.015)}, kLatent{100, 48, 4.0 / (3e6 * 0.030)};
+  double item;         ///< one more item of a block
+  double merge;        ///< having partials
+  double partialValue; ///< writing or reading one value of a partial, as 4 bytes
 
-/// Shorter chunks are not worth an item.
+  TokenPrices(const config::CostCoefficients &cost, bool isLatent) {
+    const double tokenUs = isLatent ? cost.latentTokenUs : cost.chunkTokenUs;
+    item = (isLatent ? cost.latentItemUs : cost.chunkItemUs) / tokenUs;
+    merge = cost.chunkMergeUs / tokenUs;
+    partialValue = 4.0 / (cost.chunkPartialGBs * 1e3 * tokenUs);
+  }
+};
+
+/// The tokens of a step of most kernels: a shorter chunk takes as long.
 constexpr int kSmallestChunk = 64;
 
-/// The share of the time that partials must reach or beat.
+/// Partials must promise at most this share of the time. The same 5 % that plans with a merge must be cheaper
+/// by (CostCoefficients::mergedShare): such prices are no more exact.
 constexpr double kWorthwhile = 0.95;
 
 int roundUp(int a, int step) { return (a + step - 1) / step * step; }
 
 } // namespace
 
-int chooseChunkTokens(std::span<const Tile> tiles, const VariantFacts &facts, int blocks) {
+int chooseChunkTokens(std::span<const Tile> tiles, const VariantFacts &facts,
+                      const config::CostCoefficients &cost, int blocks) {
   std::int64_t tokens = 0;
   int longest = 0;
   for (const Tile &tile : tiles) {
@@ -48,7 +47,7 @@ int chooseChunkTokens(std::span<const Tile> tiles, const VariantFacts &facts, in
   // A block's fair share of all tokens, and fractions of it: smaller chunks even out the last wave but start
   // more items.
   const double share = total * facts.kvHeads / machine;
-  const TokenPrices &prices = facts.tensors.valueInKey ? kLatent : kOrdinary;
+  const TokenPrices prices(cost, facts.tensors.valueInKey);
   const double partialTokens =
       2.0 * (facts.tensors.out.dim + 1) * facts.ratio * facts.kvHeads * prices.partialValue; // of one query
   const auto costOf = [&](double items, double partials, int chunk) {
@@ -57,12 +56,12 @@ int chooseChunkTokens(std::span<const Tile> tiles, const VariantFacts &facts, in
     // and the imbalance at the end is about one unit of average length. The longest unit is a lower bound.
     const double longestItem = std::min(chunk, longest);
     const double time = std::max(longestItem, std::min(waves * longestItem, share + total / items));
-    return time + waves * prices.itemStart + (chunk < longest ? prices.merge + partials * partialTokens : 0);
+    return time + waves * prices.item + (chunk < longest ? prices.merge + partials * partialTokens : 0);
   };
   const double fewest = static_cast<double>(tiles.size());
   int best = whole;
   double bestCost = tiles.empty() ? 0 : costOf(fewest, 0, whole);
-  const double least = share + std::ceil(fewest * facts.kvHeads / machine) * prices.itemStart + prices.merge;
+  const double least = share + std::ceil(fewest * facts.kvHeads / machine) * prices.item + prices.merge;
   const auto tryOut = [&](double part) {
     const int chunk =
         std::clamp(roundUp(static_cast<int>(std::ceil(part)), kChunkStep), kSmallestChunk, whole);
@@ -75,10 +74,10 @@ int chooseChunkTokens(std::span<const Tile> tiles, const VariantFacts &facts, in
       items += 1 + more;
       partials += (more > 0 ? 1 + more : 0) * tile.queryCount;
     }
-    if (const double cost = costOf(static_cast<double>(items), static_cast<double>(partials), chunk);
-        cost < kWorthwhile * bestCost) {
+    if (const double tokens = costOf(static_cast<double>(items), static_cast<double>(partials), chunk);
+        tokens < kWorthwhile * bestCost) {
       best = chunk;
-      bestCost = cost;
+      bestCost = tokens;
     }
   };
   for (int parts = 1; parts <= kMostChunkParts && least < kWorthwhile * bestCost; ++parts)

@@ -12,9 +12,6 @@ int roundUp(int value, int step) { return (value + step - 1) / step * step; }
 
 /// The partials of a row that the merge loads at the same time.
 constexpr int kSlotsAtOnce = 8;
-/// The share of the usual time for making the keys of a dealt tile: each warp makes its own keys and waits
-/// for no other. Estimated from F9_08, F9_10 and F9_14 on an H200, like keyUs.
-constexpr double kDealtKeys = 0.4;
 
 } // namespace
 
@@ -103,7 +100,7 @@ double CostModel::unitUs(const Plan &plan, const abi::Item &item) const {
   const Step &step = steps_[static_cast<std::size_t>(std::min(item.queryCount, queriesPerTile_))];
   const double steps = stepsOf(plan, item, step) - savedSteps(item, step);
   const double us = step.itemUs + item.runCount * cost_.runUs + steps * step.us -
-                    (1 - kDealtKeys) * item.dealtTiles * step.keyUs;
+                    (1 - cost_.dealtKeys) * item.dealtTiles * step.keyUs;
   return cost_.maskUs > 0 ? us + maskedTokens(plan, item) / step.tokens * cost_.maskUs : us;
 }
 

@@ -86,6 +86,7 @@ public:
   // over all blocks:
   double stepUs(int queries) const { return steps_[static_cast<std::size_t>(queries)].us * share_; }
   double itemUs() const { return steps_.back().itemUs * share_; }
+  double readUs() const { return tokenBytes_ / (cost_.cacheGBs * 1e3); }     ///< a token's first read
   double againUs() const { return tokenBytes_ / (cost_.againGBs * 1e3); }    ///< a token's repeated read
   double partialUs() const { return slotBytes_ / (cost_.partialGBs * 1e3); } ///< for each query's partial
 

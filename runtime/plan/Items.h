@@ -21,7 +21,8 @@ constexpr int kMostChunkParts = 8;
 
 /// Chooses the largest items that keep all blocks busy with as few partials as possible. Returns the most
 /// tokens of an item, a multiple of kChunkStep.
-int chooseChunkTokens(std::span<const Tile> tiles, const VariantFacts &facts, int blocks);
+int chooseChunkTokens(std::span<const Tile> tiles, const VariantFacts &facts,
+                      const config::CostCoefficients &cost, int blocks);
 
 /// Cuts tiles into items. Keep the object between plans to reuse its memory.
 class ItemCutter {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "compiler/config/CostCoefficients.h"
 #include "runtime/plan/Tiles.h"
 #include "runtime/plan/VariantFacts.h"
 
@@ -41,7 +42,8 @@ void makeFlattenTiles(const TreeView &view, int queriesPerTile, int chunkTokens,
 /// `cascade` (composable formats): one level after the other, each planned as if it had the machine to
 /// itself. If the config sets no chunk, the chunks of each level fill all `blocks`.
 void makeCascadeTiles(const TreeView &view, int queriesPerTile, int chunkTokens, const VariantFacts &facts,
-                      int blocks, PartitionScratch &scratch, TileList &list);
+                      const config::CostCoefficients &cost, int blocks, PartitionScratch &scratch,
+                      TileList &list);
 
 /// The price of a tile by its size: the queries that one phase holds, and the time of a token in such a tile.
 struct TilePrice {

@@ -142,9 +142,10 @@ Result<void> Planner::prepareTiles(const Choice &choice, const VariantFacts &fac
 }
 
 /// The most tokens of an item of the current tiles.
-int Planner::chunkOf(const Choice &choice, const VariantFacts &facts, int blocks) const {
+int Planner::chunkOf(const Choice &choice, const VariantFacts &facts, const config::Config &config,
+                     int blocks) const {
   const int chunk = roundedChunk(choice.chunkTokens);
-  return chunk > 0 ? chunk : chooseChunkTokens(tiles_.tiles, facts, blocks);
+  return chunk > 0 ? chunk : chooseChunkTokens(tiles_.tiles, facts, config.cost, blocks);
 }
 
 Result<void> Planner::cutTiles(const Choice &choice, const tree::KvTree &tree, const VariantFacts &facts,
@@ -158,7 +159,7 @@ Result<void> Planner::cutTiles(const Choice &choice, const tree::KvTree &tree, c
   plan.mostRuns = 0;
   plan.strictChunk = options_.isInvariant ? roundedChunk(choice.chunkTokens) : 0;
   plan.partition = choice.partition;
-  plan.chunkTokens = chunkOf(choice, facts, blocks);
+  plan.chunkTokens = chunkOf(choice, facts, config, blocks);
   if (auto cut = cutter_.cut(view_, tiles_, plan.chunkTokens, !options_.isInvariant, plan); !cut)
     return cut;
   sorter_.sort(config, facts.ratio, cutter_.longest(), plan);
@@ -192,7 +193,7 @@ Result<void> Planner::makeTiles(const Choice &choice, const VariantFacts &facts,
                      tiles_);
     return {};
   case spec::Partition::Cascade:
-    makeCascadeTiles(view_, queriesPerTile, chunk, facts, blocks, scratch_, tiles_);
+    makeCascadeTiles(view_, queriesPerTile, chunk, facts, config.cost, blocks, scratch_, tiles_);
     return {};
   case spec::Partition::Union:
     makeUnion(facts, config, blocks);

@@ -107,7 +107,8 @@ private:
                                      const config::Config &config, int blocks);
   support::Result<void> cutTiles(const Choice &choice, const tree::KvTree &tree, const VariantFacts &facts,
                                  const config::Config &config, int blocks, Plan &plan);
-  int chunkOf(const Choice &choice, const VariantFacts &facts, int blocks) const;
+  int chunkOf(const Choice &choice, const VariantFacts &facts, const config::Config &config,
+              int blocks) const;
   support::Result<void> makeTiles(const Choice &choice, const VariantFacts &facts,
                                   const config::Config &config, int blocks);
   int flattenChunk(int kvHeads, int blocks) const;

@@ -89,7 +89,7 @@ Result<Planner::Made> Planner::chooseAuto(const tree::KvTree &tree, const Varian
       mostRuns = std::max(mostRuns, tiles_.runCount());
       bounds_.set(tiles_, view_, model_);
     }
-    if (isTooDear(bounds_.leastRank(chunkOf(choice, facts, blocks))))
+    if (isTooDear(bounds_.leastRank(chunkOf(choice, facts, config, blocks))))
       return false;
     if (best)
       best->isThere = false;
@@ -179,7 +179,7 @@ Result<void> Planner::narrowWhereIdle(const Choice &choice, const tree::KvTree &
       return prepared;
     bounds_.set(tiles_, view_, model_);
     // Make no plan of tiles that certainly need a merge or cost more than the widest ones.
-    const LowerBound possible = bounds_.least(chunkOf(choice, facts, blocks));
+    const LowerBound possible = bounds_.least(chunkOf(choice, facts, config, blocks));
     if (possible.isMerged)
       continue;
     if (possible.us > widestUs) {

@@ -3,6 +3,7 @@
 #include "compiler/kernels/Occupancy.h"
 #include "runtime/config_cache/Entry.h"
 #include "runtime/config_cache/UntunedChooser.h"
+#include "runtime/plan/AgainPrice.h"
 #include "runtime/plan/Planner.h"
 #include "tuner/calibrate/Probes.h"
 #include "tuner/measure/CompileService.h"
@@ -35,6 +36,7 @@ struct PlannedProbe {
   std::size_t config = 0, tree = 0;
   plan::Plan plan;
   int blocks = 0;
+  double readAgain = 0; ///< plan::bytesReadAgain
   std::vector<double> times;
 
   double us(bool isGpu) const {
@@ -116,13 +118,15 @@ private:
       for (std::size_t t = 0; t < trees_.size(); ++t) {
         if (!configs_[c].isChoice && !trees_[t].isCutOtherwise)
           continue;
-        PlannedProbe probe{c, t, {}, 0, {}};
+        PlannedProbe probe{c, t, {}, 0, 0, {}};
         probe.blocks = kernels::estimateBlocks(shape, configs_[c].config, target_, result_.device.units);
         plan::Planner planner;
         if (auto made = planner.make(trees_[t].tree, facts_.withoutPages(), configs_[c].config, probe.blocks,
                                      probe.plan);
             !made)
           return made.error();
+        probe.readAgain =
+            plan::bytesReadAgain(planner.read(trees_[t].tree, facts_), facts_, configs_[c].config);
         probes_.push_back(std::move(probe));
       }
     return {};
@@ -190,12 +194,25 @@ private:
                  result_.notes.empty() ? "" : result_.notes.back()};
   }
 
+  CostCoefficients ofVariant(const CostCoefficients &cost) const {
+    return isGpu_ ? config_cache::ofColumns(cost, input_.variant.tensors) : cost;
+  }
+
   /// The price for comparing kernels.
   double price(const PlannedProbe &probe, const CostCoefficients &cost) const {
     plan::CostModel model;
-    model.set(facts_, configs_[probe.config].config,
-              isGpu_ ? config_cache::ofColumns(cost, input_.variant.tensors) : cost, probe.blocks);
+    model.set(facts_, configs_[probe.config].config, plan::ofBytes(ofVariant(cost), probe.readAgain),
+              probe.blocks);
     return model.estimate(probe.plan).microseconds;
+  }
+
+  /// The time of a token of a full tile of the first config, of a machine that does nothing else: what
+  /// chunk_token_us is a rough price of.
+  double tokenUs(const CostCoefficients &cost) const {
+    plan::CostModel model;
+    model.set(facts_, configs_.front().config, ofVariant(cost), probes_.front().blocks);
+    const int queries = model.queriesPerTile();
+    return model.stepUs(queries) / model.tokenStep(queries) + model.readUs();
   }
 
   PriceQuality qualityBy(const CostCoefficients &cost) const {
@@ -217,6 +234,7 @@ private:
     const CostCoefficients before = prices.kernels;
     result_.before = qualityBy(before);
     result_.fit = fitPrices(observations, before, config::priceNames());
+    moveChunkPrices(result_.fit, tokenUs(result_.fit.after) / tokenUs(before));
     prices.kernels = result_.fit.after;
     prices.plans = movedAlike(prices.plans, result_.fit);
     result_.after = qualityBy(prices.kernels);

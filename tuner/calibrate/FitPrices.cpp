@@ -199,6 +199,36 @@ PriceFit fitPrices(const std::vector<Observation> &observations, const CostCoeff
   return fit;
 }
 
+void moveChunkPrices(PriceFit &fit, double token) {
+  using Member = double CostCoefficients::*;
+  struct Follower {
+    Member price, of; ///< null: a token's
+  };
+  constexpr Follower kFollowers[] = {{&CostCoefficients::chunkTokenUs, nullptr},
+                                     {&CostCoefficients::latentTokenUs, nullptr},
+                                     {&CostCoefficients::chunkItemUs, &CostCoefficients::itemUs},
+                                     {&CostCoefficients::latentItemUs, &CostCoefficients::itemUs},
+                                     {&CostCoefficients::chunkMergeUs, &CostCoefficients::mergeUs},
+                                     {&CostCoefficients::chunkPartialGBs, &CostCoefficients::partialGBs}};
+  const auto find = [&](Member member) {
+    return std::find_if(fit.prices.begin(), fit.prices.end(),
+                        [&](const FittedPrice &price) { return price.name.member == member; });
+  };
+  for (const Follower &follower : kFollowers) {
+    const auto price = find(follower.price);
+    if (price == fit.prices.end())
+      continue;
+    if (!follower.of) {
+      price->factor = token;
+      price->isDecided = token != 1;
+    } else if (const auto of = find(follower.of); of != fit.prices.end()) {
+      price->factor = of->factor;
+      price->isDecided = of->isDecided;
+    }
+    fit.after.*follower.price *= price->factor;
+  }
+}
+
 CostCoefficients movedAlike(CostCoefficients cost, const PriceFit &fit) {
   for (const FittedPrice &price : fit.prices)
     cost.*price.name.member *= price.factor;

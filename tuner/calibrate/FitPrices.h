@@ -34,6 +34,11 @@ struct PriceFit {
 PriceFit fitPrices(const std::vector<Observation> &observations, const config::CostCoefficients &start,
                    std::span<const config::PriceName> fitted);
 
+/// Moves the prices of chunks, which no plan's time contains: that of an item as item_us, and so on. `token`
+/// is the factor for a token, which has no price of its own outside chunks. One that follows a price that is
+/// not determined is not determined either.
+void moveChunkPrices(PriceFit &fit, double token);
+
 /// Another set of prices, each multiplied by the factor that the fit found for it.
 config::CostCoefficients movedAlike(config::CostCoefficients cost, const PriceFit &fit);
 

@@ -26,6 +26,7 @@ constexpr TreeWord kLargeTrees[] = {
     {"levels:nodes=1,256,tokens=256,32", false},
     {"levels:nodes=1,4,16,512,tokens=1024,256,128,32", false},
     {"levels:nodes=64,tokens=2048", false},
+    {"levels:nodes=4,512,tokens=12288,16", false}, // 200 MB that several tiles read: the last-level cache
 };
 
 } // namespace

@@ -42,8 +42,8 @@ Result<void> loadPhases(const std::shared_ptr<device::Device> &device,
 /// tokens; docs/selection.md).
 constexpr double kMostReadWithItems = 0.5, kMostReadWithoutItems = 0.2;
 /// Of lists that a caller hands over, a token of a union takes as long as one of a list: a block's rows are
-/// the same. To make unions takes as long as so many tokens of each block, some 6 us.
-constexpr double kMostReadOfGiven = 1, kUniteCosts = 160;
+/// the same. Making unions costs, too: leastSavedOfGiven().
+constexpr double kMostReadOfGiven = 1;
 
 unsigned blocksFor(long long units, int mostBlocks) {
   return static_cast<unsigned>(std::min<long long>(units, mostBlocks));
@@ -101,7 +101,8 @@ Result<SelectingCudaKernels> SelectingCudaKernels::load(const std::shared_ptr<de
                                                     : kMostReadWithoutItems,
                           .areGiven = areGiven,
                           .mostListed = areGiven ? abi::kMostGivenListed : 0,
-                          .leastSaved = areGiven ? kUniteCosts * loaded.united().blocksAtOnce() : 0};
+                          .leastSaved =
+                              areGiven ? leastSavedOfGiven(config.cost, loaded.united().blocksAtOnce()) : 0};
   }
   return loaded;
 }

@@ -65,6 +65,11 @@ int UnionShape::mostPartials(int mostQueries) const {
   return queries > 0 && mostQueries > 1 ? std::max(std::min(mostQueries, queries) * parts, mostQueries) : 0;
 }
 
+double leastSavedOfGiven(const config::CostCoefficients &cost, int blocks) {
+  constexpr double kMoreKernels = 3;
+  return kMoreKernels * (cost.mergeUs / cost.latentTokenUs) * blocks;
+}
+
 std::vector<abi::Union> findUnions(const plan::Plan &plan, const plan::Paths &paths, const UnionShape &shape,
                                    int budget, int mostQueries) {
   std::vector<abi::Union> unions;

@@ -2,6 +2,7 @@
 
 #include "compiler/config/ConfigJson.h"
 #include "compiler/support/Numbers.h"
+#include "runtime/plan/AgainPrice.h"
 #include "runtime/tree/CachePlacement.h"
 #include "runtime/tree/TreeSummary.h"
 
@@ -121,9 +122,11 @@ Result<PlanReport> reportPlan(tree::KvTree tree, const VariantFacts &facts, cons
   if (auto placed = tree::placeInCache(tree, {.pageSize = facts.pageSize}); !placed)
     return placed.error();
   report.tree = std::move(tree);
-  if (auto made = Planner(options).make(report.tree, facts, config, blocks, report.plan); !made)
+  Planner planner(options);
+  if (auto made = planner.make(report.tree, facts, config, blocks, report.plan); !made)
     return made.error();
-  report.model.set(facts, config, prices, blocks);
+  // As UntunedChooser prices it: with the last-level cache, for the tree in its own order.
+  report.model.set(facts, config, ofTree(prices, planner.read(report.tree, facts), facts, config), blocks);
   report.cost = report.model.estimate(report.plan);
   report.io = plan::io(report.plan, facts);
   report.nodeOfRun = nodesOfRuns(report);

@@ -45,8 +45,7 @@ struct Machine {
   std::optional<config_cache::Ruling> ruling;
   int blocks = 0;
   config::DeviceKind kind = config::DeviceKind::Gpu;
-  config::CostCoefficients kernelPrices =
-      config::nearestPrices(config::someGpu()).kernels; ///< of a GPU: tell a plan's time
+  config::CostCoefficients kernelPrices; ///< of a GPU: tell a plan's time
 };
 
 /// For no device in particular: what is legal on the architecture.
@@ -62,7 +61,11 @@ Result<Machine> anyMachine(const spec::Variant &variant, const std::string &arch
       kernels::estimateBlocks(kernels::KernelShape::of(variant), *config, target, kMultiprocessors);
   return Machine{"any GPU of " + std::string(target->arch) + " with " + std::to_string(kMultiprocessors) +
                      " multiprocessors",
-                 std::move(*config), std::nullopt, blocks};
+                 std::move(*config),
+                 std::nullopt,
+                 blocks,
+                 config::DeviceKind::Gpu,
+                 config_cache::ofColumns(config::nearestPrices(config::someGpu()).kernels, variant.tensors)};
 }
 
 /// What the mask says of head 0, for a picture; nothing where only the tree hides, or where a parameter that

@@ -1,6 +1,7 @@
 #include "compiler/config/CostCoefficients.h"
 
 #include "compiler/config/DevicePrices.h"
+#include "compiler/config/PriceNames.h"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -28,8 +29,10 @@ TEST(CostCoefficientsTest, RoundTripKeepsEveryMember) {
 TEST(CostCoefficientsTest, EveryMemberIsReadFromItsOwnKey) {
   // Each key changed alone must change the value, and come back under the same key.
   CostCoefficients cost = processorPrices(2);
-  cost.lightStep = cost.lightItem = cost.keyUs = cost.turnStep = 3; // else left out
+  for (const PriceName &price : priceNames()) // else some are left out
+    cost.*price.member += 3;
   const json original = toJson(cost);
+  EXPECT_EQ(original.size(), priceNames().size() + 2); // and the steps
   for (const auto &[key, value] : original.items()) {
     json changed = original;
     changed[key] = value.is_number_integer() ? json(value.get<int>() + 3) : json(value.get<double>() + 1);

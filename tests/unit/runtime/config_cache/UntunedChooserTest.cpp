@@ -2,8 +2,11 @@
 
 #include "compiler/kernels/DefaultConfig.h"
 #include "compiler/kernels/Legality.h"
+#include "compiler/kernels/Occupancy.h"
 #include "compiler/kernels/Sm90.h"
+#include "compiler/support/Numbers.h"
 #include "runtime/config_cache/ConfigChooser.h"
+#include "runtime/plan/report/PlanReport.h"
 #include "tests/support/Forest.h"
 #include "tests/support/VariantBuilder.h"
 #include "tests/unit/runtime/config_cache/ConfigTesting.h"
@@ -97,6 +100,23 @@ TEST(UntunedChooserTest, ItSaysWhy) {
       << chooser.why();
   EXPECT_NE(chooser.why().find(" with 128; "), std::string::npos) << chooser.why();
   EXPECT_TRUE(chooser.why().ends_with(" with 64, dealt to warps")) << chooser.why();
+}
+
+/// Trees that the last-level cache does not hold, and few columns: both change the price of a plan.
+TEST(UntunedChooserTest, APlansReportHasThePriceByWhichItWasChosen) {
+  for (const int headDim : {64, 128})
+    for (const tree::KvTree &tree :
+         {test::levelTree({1, 30}, {4000, 200}), test::levelTree({1, 16, 512}, {60000, 4000, 100})}) {
+      const spec::Variant variant = variantOf(32, 8, headDim);
+      UntunedChooser chooser(variant, &hopper(), 132, *kernels::defaultConfigs(variant, &hopper()));
+      const config::Config &config = chooser.choose(tree);
+      const int blocks = kernels::estimateBlocks(kernels::KernelShape::of(variant), config, &hopper(), 132);
+      const auto report =
+          plan::reportPlan(tree, plan::VariantFacts::of(variant), config, chooser.kernelPrices(), blocks);
+      ASSERT_TRUE(report) << report.error().message;
+      EXPECT_TRUE(chooser.why().starts_with(support::rounded(report->cost.microseconds, 1) + " us "))
+          << report->cost.microseconds << ": " << chooser.why();
+    }
 }
 
 TEST(UntunedChooserTest, WithoutAChoiceTheFirstIsTakenAndNothingIsSaid) {

@@ -8,9 +8,11 @@ namespace {
 /// 32 query heads, 8 KV heads, head dim 128, f16: 4 KiB a token.
 const VariantFacts kFacts{4, 8};
 
-double againOf(const tree::KvTree &tree, config::Family family = config::Family::Sm90) {
+double againOf(const tree::KvTree &tree, config::Family family = config::Family::Sm90,
+               double lastLevelMB = 50) {
   config::Config config = makeConfig(0, {128}); // tiles of 32 queries
   config.phases.front().family = family;
+  config.cost.lastLevelMB = lastLevelMB;
   Planner planner;
   return ofTree(config.cost, planner.read(tree, kFacts), kFacts, config).againGBs;
 }
@@ -28,6 +30,14 @@ TEST(AgainPriceTest, TheRestComesFromMemory) {
               held / prices.againGBs + (1 - held) / prices.cacheGBs, 1e-12);
   EXPECT_GT(againOf(test::levelTree({1, 33}, {5000000, 10})), prices.cacheGBs);
   EXPECT_EQ(againOf(test::levelTree({1, 33}, {50000, 10}), config::Family::Cpu), prices.againGBs);
+}
+
+TEST(AgainPriceTest, TheSizeOfTheCacheIsAPriceOfTheDevice) {
+  const config::CostCoefficients prices;
+  const tree::KvTree tree = test::levelTree({1, 33}, {50000, 10}); // 205 MB
+  EXPECT_EQ(againOf(tree, config::Family::Sm90, 205), prices.againGBs);
+  EXPECT_LT(againOf(tree, config::Family::Sm90, 40), againOf(tree));
+  EXPECT_NEAR(againOf(tree, config::Family::Sm90, 0), prices.cacheGBs, 1e-9);
 }
 
 /// An agents' tree in small: many queries below a long prompt, and much that few of them share. With what

@@ -1,5 +1,6 @@
 #include "compiler/config/ConfigJson.h"
 #include "compiler/config/DevicePrices.h"
+#include "compiler/config/PriceNames.h"
 #include "runtime/plan/Planner.h"
 #include "runtime/plan/Verify.h"
 #include "runtime/tree/CachePlacement.h"
@@ -314,6 +315,17 @@ TEST(AutoTest, ClassesTellApartWhatDecides) {
   making.makesKeys = true;
   add(tree, making, autoConfig(), 264);
   EXPECT_EQ(keys.size(), 11U);
+}
+
+TEST(AutoTest, ADeviceWithAnyOtherPriceIsOfAnotherClass) {
+  TreeView view;
+  view.build(test::levelTree({1, 20}, {4000, 200}));
+  std::set<std::uint64_t> keys{classOf(view, {4, 8}, autoConfig(), 264)};
+  for (const config::PriceName &price : config::priceNames()) {
+    config::Config other = autoConfig();
+    other.cost.*price.member += 1;
+    EXPECT_TRUE(keys.insert(classOf(view, {4, 8}, other, 264)).second) << price.key;
+  }
 }
 
 TEST(AutoMemoryTest, ForgetsTheOldest) {

@@ -24,7 +24,7 @@ TEST(CascadePartitionTest, TilesStandLevelByLevel) {
   view.build(smallTree());
   PartitionScratch scratch;
   TileList list;
-  makeCascadeTiles(view, 16, 64, VariantFacts{}, 4, scratch, list);
+  makeCascadeTiles(view, 16, 64, VariantFacts{}, {}, 4, scratch, list);
   std::vector<int> depths;
   for (const Tile &tile : list.tiles)
     depths.push_back(view.places[static_cast<std::size_t>(list.runs[tile.runBegin].place)].depth);

@@ -144,7 +144,7 @@ TEST(ItemsTest, ChosenChunksFillTheMachineAndNoMore) {
     std::vector<Tile> tiles;
     for (const int count : tokens)
       tiles.push_back({0, queries, 0, 1, count});
-    return chooseChunkTokens(tiles, {4, 1}, blocks);
+    return chooseChunkTokens(tiles, {4, 1}, {}, blocks);
   };
   EXPECT_EQ(chosen({8192}, 1), 8192) << "nobody else would take a part";
   EXPECT_EQ(chosen({8192}, 8), 1024);
@@ -165,8 +165,57 @@ TEST(ItemsTest, ChunksOfLatentCachesGoByTheirOwnPrices) {
   VariantFacts latent{16, 1, test::latentTensors()}, ordinary = latent;
   ordinary.tensors.valueInKey = false;
   const std::vector<Tile> tiles(16, {0, 4, 0, 1, 9216}); // 64 requests below 8,192 tokens
-  EXPECT_EQ(chooseChunkTokens(tiles, latent, 132), 9216 / 8) << "128 items";
-  EXPECT_GT(chooseChunkTokens(tiles, ordinary, 132), 9216 / 8);
+  EXPECT_EQ(chooseChunkTokens(tiles, latent, {}, 132), 9216 / 8) << "128 items";
+  EXPECT_GT(chooseChunkTokens(tiles, ordinary, {}, 132), 9216 / 8);
+}
+
+/// Some tiles of a variant on a machine.
+struct TilesCase {
+  int tiles, tokens, queries;
+  bool isLatent;
+  int blocks, chunk; ///< its chunk by the prices with which entries were tuned
+
+  int chosen(const config::CostCoefficients &cost) const {
+    const VariantFacts facts = isLatent ? VariantFacts{16, 1, test::latentTensors()} : VariantFacts{4, 8};
+    return chooseChunkTokens(std::vector<Tile>(static_cast<std::size_t>(tiles), {0, queries, 0, 1, tokens}),
+                             facts, cost, blocks);
+  }
+};
+constexpr TilesCase kTilesCases[] = {
+    {1, 8192, 1, false, 132, 512},  {40, 1500, 8, false, 264, 1504},  {20, 3000, 16, false, 132, 1216},
+    {9, 600, 32, false, 132, 608},  {4, 20000, 32, false, 264, 2512}, {64, 2048, 4, true, 132, 1024},
+    {16, 9216, 4, true, 132, 1152}, {7, 1200, 1, true, 132, 176},     {16, 5000, 2, true, 132, 640}};
+
+TEST(ItemsTest, ByTheDefaultPricesChunksAreThoseOfTheTunedEntries) {
+  for (const TilesCase &of : kTilesCases)
+    EXPECT_EQ(of.chosen({}), of.chunk) << of.tiles << " tiles of " << of.tokens;
+}
+
+TEST(ItemsTest, EveryPriceOfChunksMatters) {
+  using Cost = config::CostCoefficients;
+  for (double Cost::*price : {&Cost::chunkTokenUs, &Cost::chunkItemUs, &Cost::chunkMergeUs,
+                              &Cost::chunkPartialGBs, &Cost::latentTokenUs, &Cost::latentItemUs}) {
+    const auto matters = [&](double factor) {
+      Cost other;
+      other.*price *= factor;
+      return std::any_of(std::begin(kTilesCases), std::end(kTilesCases),
+                         [&](const TilesCase &of) { return of.chosen(other) != of.chunk; });
+    };
+    EXPECT_TRUE(matters(0.25) || matters(4)) << "a price of " << Cost().*price;
+  }
+}
+
+/// The same price in all units changes nothing: only proportions count.
+TEST(ItemsTest, AMachineThatIsTwiceAsFastChoosesTheSameChunks) {
+  config::CostCoefficients fast;
+  fast.chunkTokenUs /= 2;
+  fast.chunkItemUs /= 2;
+  fast.chunkMergeUs /= 2;
+  fast.chunkPartialGBs *= 2;
+  fast.latentTokenUs /= 2;
+  fast.latentItemUs /= 2;
+  for (const TilesCase &of : kTilesCases)
+    EXPECT_EQ(of.chosen(fast), of.chunk);
 }
 
 } // namespace

@@ -53,7 +53,7 @@ std::vector<std::pair<std::string, TileList>> tilesOf(TreeView &view, const Cost
   lists[2].first = "flatten";
   makeFlattenTiles(view, width, 64, scratch, lists[2].second);
   lists[3].first = "cascade";
-  makeCascadeTiles(view, width, 0, of.facts, 132, scratch, lists[3].second);
+  makeCascadeTiles(view, width, 0, of.facts, {}, 132, scratch, lists[3].second);
   lists[4].first = "union";
   const std::vector<TilePrice> prices{{std::max(width / 4, 1), 1.0}, {width, 2.0}};
   makeUnionTiles(view, prices, 100, scratch, lists[4].second);

@@ -1,6 +1,7 @@
 #include "tuner/calibrate/Calibrate.h"
 
 #include "runtime/plan/CostModel.h"
+#include "runtime/plan/Items.h"
 #include "tests/unit/runtime/module_cache/TestFolder.h"
 #include "tests/unit/tuner/session/FakeBackend.h"
 
@@ -60,6 +61,23 @@ TEST_F(CalibrateTest, AMachinesPricesAreFoundAndKeptForIt) {
   EXPECT_NEAR(kept.prices.plans.launchUs / truth().launchUs, 1, 0.2);
   EXPECT_EQ(nlohmann::json::parse(module_cache::readText(made->path))["calibration"]["probes"].size(),
             made->probes.size());
+}
+
+/// On a machine whose tokens take longer, and whose merge does not, more tiles are worth cutting.
+TEST_F(CalibrateTest, ACalibrationChangesChunks) {
+  backendOf(0);
+  const auto made = calibrate(input_, options_);
+  ASSERT_TRUE(made) << made.error().message;
+  const config::CostCoefficients before = config::processorPrices(1), &after = made->prices.plans;
+  EXPECT_NEAR(after.chunkItemUs / before.chunkItemUs, after.itemUs / before.itemUs, 1e-9);
+  EXPECT_GT(after.chunkTokenUs, 1.5 * before.chunkTokenUs) << "products take three times as long";
+  const config_cache::FoundPrices kept = config_cache::findPrices(options_.places, made->device);
+  EXPECT_EQ(kept.prices.plans.chunkTokenUs, after.chunkTokenUs);
+  const std::vector<plan::Tile> tiles(40, {0, 8, 0, 1, 1500});
+  const auto chunk = [&](const config::CostCoefficients &cost) {
+    return plan::chooseChunkTokens(tiles, {4, 8}, cost, 264);
+  };
+  EXPECT_LT(chunk(after), chunk(before));
 }
 
 TEST_F(CalibrateTest, ACalibrationBeginsWithTheOneBefore) {

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <random>
 
@@ -59,6 +60,27 @@ TEST(FitPricesTest, APriceThatNoObservationPaysStaysAndIsNotDecided) {
       EXPECT_EQ(fit.after.*price.name.member, CostCoefficients().*price.name.member) << key;
     }
   }
+}
+
+TEST(FitPricesTest, PricesOfChunksMoveAsThePricesThatTheyStandFor) {
+  PriceFit fit = fitPrices(observationsOf(otherMachine(), 0.01), {}, config::priceNames());
+  moveChunkPrices(fit, 1.4);
+  const CostCoefficients before, moved = movedAlike(before, fit);
+  EXPECT_EQ(fit.after.chunkTokenUs, moved.chunkTokenUs);
+  EXPECT_EQ(fit.after.latentItemUs, moved.latentItemUs);
+  EXPECT_NEAR(moved.chunkTokenUs, 1.4 * before.chunkTokenUs, 1e-12);
+  EXPECT_NEAR(moved.latentTokenUs, 1.4 * before.latentTokenUs, 1e-12);
+  EXPECT_NEAR(moved.chunkItemUs / before.chunkItemUs, moved.itemUs / before.itemUs, 1e-12);
+  EXPECT_NEAR(moved.latentItemUs / before.latentItemUs, moved.itemUs / before.itemUs, 1e-12);
+  EXPECT_NEAR(moved.chunkMergeUs / before.chunkMergeUs, moved.mergeUs / before.mergeUs, 1e-12);
+  EXPECT_EQ(moved.chunkPartialGBs, before.chunkPartialGBs) << "no probe pays partial_gb_s";
+  const auto isDecided = [&](double CostCoefficients::*member) {
+    return std::any_of(fit.prices.begin(), fit.prices.end(), [&](const FittedPrice &price) {
+      return price.name.member == member && price.isDecided;
+    });
+  };
+  EXPECT_TRUE(isDecided(&CostCoefficients::chunkItemUs));
+  EXPECT_FALSE(isDecided(&CostCoefficients::chunkPartialGBs));
 }
 
 TEST(FitPricesTest, OneDisturbedObservationMovesLittle) {

@@ -1,5 +1,8 @@
 #include "tuner/calibrate/Probes.h"
 
+#include "runtime/plan/AgainPrice.h"
+#include "runtime/plan/Planner.h"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -36,6 +39,20 @@ TEST(ProbesTest, AProcessorChoosesAmongPartitionsAndAGpuAmongItsKernels) {
   };
   EXPECT_EQ(choices(DeviceKind::Gpu), 3);
   EXPECT_EQ(choices(DeviceKind::Cpu), std::ssize(probeConfigs(untuned, DeviceKind::Cpu)));
+}
+
+/// Their times tell the size of the last-level cache.
+TEST(ProbesTest, SeveralTilesReadMoreThanTheCachesOfGpusHold) {
+  config::Config config = someConfig();
+  config.phases[0].family = config::Family::Sm90;
+  config.phases[0].tileQ = 128;
+  const plan::VariantFacts facts{4, 8};
+  double most = 0;
+  const auto trees = probeTrees(DeviceKind::Gpu);
+  ASSERT_TRUE(trees);
+  for (const ProbeTree &tree : *trees)
+    most = std::max(most, plan::bytesReadAgain(plan::Planner().read(tree.tree, facts), facts, config));
+  EXPECT_GT(most, 2e8);
 }
 
 TEST(ProbesTest, OtherWaysToCutATreeHaveTheFirstConfigsKernels) {
