@@ -36,7 +36,7 @@ struct Price {
   bool isNew = false;   ///< there are files without it, which were written when it was nothing
   bool isOften = false; ///< it is what it is by default nearly always, and left out then
 };
-constexpr std::array<Price, 25> kPrices{{
+constexpr std::array<Price, 26> kPrices{{
     {"cache_gb_s", &CostCoefficients::cacheGBs, kRate},
     {"again_gb_s", &CostCoefficients::againGBs, kRate},
     {"partial_gb_s", &CostCoefficients::partialGBs, kRate},
@@ -61,6 +61,7 @@ constexpr std::array<Price, 25> kPrices{{
     {"chunk_partial_gb_s", &CostCoefficients::chunkPartialGBs, kRate, false, true},
     {"latent_token_us", &CostCoefficients::latentTokenUs, kDivisor, false, true},
     {"latent_item_us", &CostCoefficients::latentItemUs, kTime, false, true},
+    {"union_us", &CostCoefficients::unionUs, kTime, false, true},
     {"last_level_mb", &CostCoefficients::lastLevelMB, kSize, false, true},
 }};
 constexpr int kMostStep = 4096;

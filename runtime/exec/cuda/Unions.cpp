@@ -66,8 +66,7 @@ int UnionShape::mostPartials(int mostQueries) const {
 }
 
 double leastSavedOfGiven(const config::CostCoefficients &cost, int blocks) {
-  constexpr double kMoreKernels = 3;
-  return kMoreKernels * (cost.mergeUs / cost.latentTokenUs) * blocks;
+  return cost.unionUs / cost.latentTokenUs * blocks;
 }
 
 std::vector<abi::Union> findUnions(const plan::Plan &plan, const plan::Paths &paths, const UnionShape &shape,

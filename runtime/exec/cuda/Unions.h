@@ -33,9 +33,8 @@ struct UnionShape {
   int mostPartials(int queries) const;
 };
 
-/// UnionShape::leastSaved for lists that a caller hands over, if so many blocks run at once. With unions a
-/// run has three more kernels in a row: the one that makes them, the one that reads them, and the merge of
-/// their parts. Each is priced as a merge launch. On an H200 that is 4.8 us: 160 tokens of each block.
+/// UnionShape::leastSaved for lists that a caller hands over, if so many blocks run at once: in the time that
+/// unions take by the device's prices, each block reads so many tokens.
 double leastSavedOfGiven(const config::CostCoefficients &cost, int blocks);
 
 /// Unions of queries that follow each other in the plan's order, of at most so many in all. Which tokens
