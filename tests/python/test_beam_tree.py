@@ -86,6 +86,14 @@ def test_beams_attend_as_a_plain_decoder_does(att, rng, count, history, steps):
     assert beams.free_pages >= pages - len(used)
 
 
+def test_numpy_reads_the_page_table_in_place():
+    beams = deft.BeamTree(PAGE)
+    beams.start([[(0, 20)]], pages=[9, 7], table=[4, 2])
+    table = np.asarray(beams.page_table)
+    assert table.dtype == np.int32 and table.tolist()[:2] == [4, 2] and set(table.tolist()[2:]) == {9, 7}
+    assert not table.flags.writeable and table.ctypes.data == beams.page_table.data
+
+
 def test_windows_hide_what_beams_decoded_long_ago(rng):
     att = deft.compile(ATT % "mask = tree && sliding_window(20);")
     beams = deft.BeamTree(PAGE)
