@@ -93,6 +93,7 @@ def check_layer(engine, layer, metadata, table, lengths, counts, generator):
 @pytest.mark.parametrize("kept", CACHES)
 def test_prompts_appends_decoding_and_drafts_are_the_attention_of_each_request(registry, table, kept):
     engine = Engine(kept)
+    engine.builder.reorder_batch_threshold = 512  # prompts run here, too, as drafts do over any cache
     generator = torch.Generator().manual_seed(11)
     lengths = [0, 0, 0]
     for captured in ([1] * 4, [1] * 4), ([2] * 3, [2] * 3):
@@ -171,3 +172,8 @@ def test_products_of_8_bits_are_not_of_latent_caches(registry, monkeypatch):
 def test_what_it_cannot_is_named_before_the_first_step(registry, given, message):
     with pytest.raises(NotImplementedError, match=message):
         Engine(**given)
+
+
+@pytest.mark.parametrize("kept", CACHES)
+def test_tokens_of_a_prompt_are_multiplied_in_16_bits(registry, kept):
+    assert Engine(kept).builder.reorder_batch_threshold == (512 if kept == "auto" else 1)

@@ -1,6 +1,7 @@
 """The classes that vLLM asks a backend for, of models with latent attention (MLA). Imported by vLLM once the backend is chosen.
 
-Decoding, drafts and short prompts run here, over the latent cache. Longer prompts are left to vLLM, which expands K and V."""
+Decoding, drafts and short prompts run here, over the latent cache. Longer prompts are left to vLLM, which expands K and V; so are
+all prompts if the cache has 8 bits."""
 
 from __future__ import annotations
 
@@ -82,6 +83,9 @@ class DeftMLAMetadataBuilder(MLACommonMetadataBuilder):
     reorder_batch_threshold: int = 512
 
     def __init__(self, kv_cache_spec: Any, layer_names: list[str], vllm_config: Any, device: torch.device) -> None:
+        if kv_cache_spec.dtype.itemsize == 1:
+            # Prompts are vLLM's, which multiplies their own tokens in 16 bits. Here they would come from the cache.
+            self.reorder_batch_threshold = 1  # drafts raise it
         super().__init__(kv_cache_spec, layer_names, vllm_config, device, DeftMLAMetadata, supports_dcp_with_varlen=True)
         agree_with_other_ranks()
         self._planner = planner_of(vllm_config, kv_cache_spec, len(layer_names), device)
