@@ -1,4 +1,4 @@
-"""The sections on an engine's rollouts, drafts in its captured graphs, and the host's time of a step."""
+"""The sections on engines' rollouts, drafts in captured graphs and in trees, the host's time of a step, and latent caches of 8 bits."""
 
 from records import card_of, link, times
 
@@ -50,3 +50,41 @@ def host_times(page, records):
         if host["build_joins"]["p99_ms"] > GOAL_P99_MS:
             page.loss(f"vLLM's host, {count} requests, where requests join: {host['build_joins']['p99_ms']:.2f} ms at the 99th percentile; the target was {GOAL_P99_MS}")
     page.command(record["command"].replace("FILE", "host.json"))
+
+
+def rollouts_sglang(page, records):
+    name = "h200-sglang-rollouts.json"
+    record = records.read(name)
+    [run], logged = record["runs"], record["fa3_log_tokens_s"]
+    page.heading("Rollouts in SGLang")
+    page.add(f"{card_of(record['device'])}, SGLang {record['sglang']}, {record['date']} ({link(name)}): the same samples, {run['layers']} layers, graphs, one generation. A time limit ended fa3's engine, so its rates are the medians that its own log printed while decoding, "
+             "and tokens were not compared.")
+    lines = [(ROLLOUTS[rate], sorted(logged[rate])[len(logged[rate]) // 2], found) for rate, found in run["rates"].items()]
+    page.table(["workload", "fa3, its log", "deft", "ratio"], [
+        [words, f"{own:,.0f}", f"{found['tokens_s']:,.0f} ({found['step_ms']:.1f} ms)", times(found["tokens_s"] / own, 1)] for words, own, found in lines])
+    page.command(record["command"].replace("FILE", "rollouts.json"))
+
+
+def draft_trees_sglang(page, records):
+    name = "h200-sglang-steps.json"
+    record = records.read(name)
+    own, deft = record["runs"]
+    page.heading("Draft trees in SGLang")
+    page.add(f"{card_of(record['device'])}, SGLang {record['sglang']}, {record['date']} ({link(name)}): a step that verifies trees of {deft['drafts']} drafts, {deft['layers']} layers, next to SGLang's {own['backend']}, in graphs; the better of two. Tokens were not compared with plain decoding.")
+    page.table(["context", "requests", f"{own['backend']} ms", "deft ms", "faster by"], [
+        [f"{b['context']:,}", f"{b['requests']}{', sharing it' if b['shares'] else ''}", times(a["step_ms"], 1), times(b["step_ms"], 1), times(a["step_ms"] / b["step_ms"])] for a, b in zip(own["rows"], deft["rows"])])
+    page.command(record["command"].replace("FILE", "steps.json"))
+
+
+def latent_bytes_vllm(page, records):
+    name = "h200-vllm-mla-bytes.json"
+    record = records.read(name)
+    by = {found["backend"]: found for found in record["backends"]}
+    own, ours, other = by["FLASH_ATTN_MLA"], by["CUSTOM:fp8"], by["TRITON_MLA:fp8"]
+    page.heading("vLLM with latent caches of 8 bits")
+    page.add(f"{place(record)} ({link(name)}): 4 layers, `few_shot`, graphs; one run, of which only the printed end was kept. The last column is the difference of the first tokens' log probabilities from FLASH_ATTN_MLA over 16 bits:")
+    page.table(["backend", "tokens a second", "ratio", "mean difference"], [
+        [found["backend"].replace("CUSTOM", "deft").replace(":", ", "), f"{found['tokens_s']:,}", times(found["tokens_s"] / own["tokens_s"]), times(found.get("first_token_mean"), 3)] for found in record["backends"]])
+    page.loss(f"8-bit latent caches in vLLM: {times(ours['tokens_s'] / own['tokens_s'])} of FLASH_ATTN_MLA's tokens a second over 16 bits ({times(other['tokens_s'] / own['tokens_s'])} for TRITON_MLA over 8 bits); "
+              f"first tokens' log probabilities differ from 16 bits by {times(ours['first_token_mean'], 3)} on average, TRITON_MLA's by {times(other['first_token_mean'], 3)}, which is not explained")
+    page.command(record["command"].replace(" --pairs", " --pairs --json mla.json"))

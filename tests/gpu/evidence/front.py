@@ -2,7 +2,7 @@
 
 import charts
 from engines import ROLLOUTS as ROLLOUT_WORDS
-from kernels import BENCH, ROWS, over_floor, over_peers, peer_us
+from kernels import BENCH, ROWS, flat_rows, over_floor, over_peers, peer_us, unscaled
 from records import PUBLISHED_SUITES, card_of, mean, times
 
 LATENT, STEPS, VLLM, SGLANG = "h200-latent.json", "h100-end-to-end.jsonl", "h200-vllm.json", "h200-sglang.json"
@@ -21,8 +21,7 @@ def span(values):
 def kernels(records):
     """(over the best peers, over the floor, rows slower than a peer, over the floor where nothing is shared)."""
     compared = list(records.rows(ROWS, PUBLISHED_SUITES).values())
-    flat = list(records.rows(ROWS, ("flat",)).values())
-    return over_peers(compared), over_floor(compared), [row["name"] for row in compared if row["cold_us"] > peer_us(row)], over_floor(flat)
+    return over_peers(compared), over_floor(compared), [row["name"] for row in compared if row["cold_us"] > peer_us(row)], over_floor(flat_rows(records).values())
 
 
 def latent(records):
@@ -66,8 +65,9 @@ def features(records):
 
 def how_peers_ran(records):
     bench, peers = records.read(ROWS), records.published["kernels"]
+    speed, slower = unscaled(list(records.rows(ROWS, PUBLISHED_SUITES).values()))
     return (f"We ran the published kernels on another {card_of(peers['card'])} on {peers['date']}, not in the same run, and scaled their times by {bench['ceilings']['read_scale']:.3f}, "
-            "the ratio of a plain read on the two cards.")
+            f"the ratio of a plain read on the two cards (unscaled: {speed:.2f}x, slower on {', '.join(slower) or 'none'}).")
 
 
 def readme(records):

@@ -7,6 +7,7 @@ usage: make.py draw      writes them
 import sys
 from pathlib import Path
 
+import beams
 import cards
 import changes
 import engines
@@ -51,11 +52,11 @@ PAGES = (
     ("large", "Large trees", "irregular trees, shared latent nodes read expanded", (large.irregular_trees, large.expanded_nodes)),
     ("features", "Features", "latent caches, also of 8 bits, scores and masks, hooks, arrays over tokens, 8-bit caches",
      (features.latent, features.latent_bytes, features.variants, features.query_hook, features.key_hook, features.token_arrays, features.caches_of_8_bits)),
-    ("sparse", "Sparse layers", "selection, sparse attention, unions, whole models", (layers.selection, lists.in_a_model)),
+    ("sparse", "Sparse layers", "selection, sparse attention, unions, lists of a caller, whole models", (layers.selection, lists.of_a_caller, lists.in_a_model)),
     ("tuning", "Tuning, other cards, processors", "tuned and untuned, parts of the search, H100, CPUs", (kernels.tuned, searches.parts_of_the_search, searches.rules, cards.other_cards, processors.on_a_processor)),
     ("planning", "Prompts, drafts and plans", "appends, draft trees on the device, host time", (steps.new_tokens, steps.drafts, steps.plans)),
-    ("models", "Whole steps of models", "one GPU, recorded searches, several GPUs", (steps.whole_steps, steps.decoder_on_two_gpus, ranks.trees, ranks.by_nccl, ranks.decoder)),
-    ("engines", "Engines", "vLLM and SGLang", (engines.rollouts, steps.engine, steps.engine_latent, engines.drafts, engines.host_times, steps.engine_sglang)),
+    ("models", "Whole steps of models", "one GPU, recorded searches, wide beams, several GPUs", (steps.whole_steps, beams.wide_beams, steps.decoder_on_two_gpus, ranks.trees, ranks.by_nccl, ranks.decoder)),
+    ("engines", "Engines", "vLLM and SGLang", (engines.rollouts, steps.engine, steps.engine_latent, engines.drafts, engines.latent_bytes_vllm, engines.host_times, steps.engine_sglang, engines.rollouts_sglang, engines.draft_trees_sglang)),
     ("papers", "Papers", "the tables of DeFT and FastTree beside ours", (papers.deft, papers.fasttree)),
     ("correctness", "Correctness", "random cases", (steps.right,)),
     ("losses", "Losses and gaps", "every row that loses, and what nobody has measured", (losses,)))

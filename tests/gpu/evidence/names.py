@@ -100,6 +100,8 @@ def of_bench_row(row):
     if latent:
         rows = known(LATENT_VARIANTS, latent[1], "latent attention")
         return rows or ["latent"] + (["latent_128_heads"] if heads == 128 else [])
+    if row["attention"].startswith("expanded_"):
+        return ["unlike_dims"]
     variant = re.fullmatch(r"h\d+_\d+(?:_d\d+)?(?:_p\d+)?_?(\w*)", row["attention"])
     rows = known(VARIANTS, variant[1] if variant else row["attention"], "attention")
     if row["dtype"] not in PLAIN_CACHES:

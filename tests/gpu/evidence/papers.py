@@ -1,7 +1,7 @@
 """Sections that compare the papers' tables with ours. Their times are of other cards and whole runs, so only ratios compare."""
 
 from records import card_of, link, mean, times
-from kernels import BENCH, peer_us
+from kernels import ROWS as BENCH, peer_us
 from steps import RECORDED_STEPS
 
 PARTITIONS = "h200-partitions.json"

@@ -44,6 +44,8 @@ def by_nccl(page, records):
     page.table(["tree", "mapped us", "NCCL us", "torch's NCCL us", "of ideal, mapped", "of ideal, NCCL"], [
         [row["row"], us(row["step_us"]), us(row["sent_us"]), us(row["nccl_us"]), times(row["of_ideal"]), times(row["sent_of_ideal"])] for row in rows])
     page.add(f"Merging 64 queries of 32 heads and 128 columns takes {us(exchange['merge_us'])}, {us(exchange['merge_sent_us'])} and {us(exchange['nccl_us'])} us.")
+    absent = next(row for row in record["rows"] if row["row"] == "a_rank_stays_away_by_nccl")
+    page.add(f"A rank that stays away is an error after {absent['seconds']:.0f} s, at {absent['commit']}.")
     page.command("torchrun --standalone --nproc-per-node 2 tests/gpu/rank_trees.py --json ranks.json")
 
 

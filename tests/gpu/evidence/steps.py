@@ -1,7 +1,8 @@
 """Sections on prompts, drafts, plans, whole steps of models, and engines."""
 
 import charts
-from records import card_of, link, times, us
+from kernels import ROWS
+from records import PUBLISHED_SUITES, card_of, link, times, us
 
 
 def new_tokens(page, records):
@@ -17,6 +18,11 @@ def new_tokens(page, records):
             page.loss(f"{row}: deftc takes {facts['cold_us'] / torch:.2f} times the time of torch's cuDNN attention (dense prefill)")
     page.table(["row", "requests", "deftc us", "floor us", "torch us", "deftc over torch"], lines)
     page.add("Torch needs one call for each kind of request, and contiguous tensors without sharing. Only `append_512` and `mixed_60_4` share tokens.")
+    newer = records.rows(ROWS, ("ragged",))
+    if newer:
+        page.add(f"On an H200 ({link(ROWS)}), without torch beside it; `expanded` rows have K of 192 and V of 128 columns, as an expanded latent cache has:")
+        page.table(["row", "requests", "heads", "deftc us", "floor us", "over the floor"], [
+            [row, facts["workload"], facts["heads"], us(facts["cold_us"]), us(facts["floor_us"]), times(facts["cold_us"] / facts["floor_us"])] for row, facts in newer.items()])
     page.command("deftc bench ragged tests/bench/ragged_rows.deft --json ragged.json", "tests/gpu/ragged_peers.py --json peers.json")
 
 
@@ -49,13 +55,16 @@ def plans(page, records):
     page.add("Host time of the peers' planners on the 57 rows. These are other trees than the three above, so compare magnitudes only:")
     page.table(["planner", "language", "median ms", "largest ms"], [
         [peer["program"], peer["language"], peer["median_ms"], peer["largest_ms"]] for peer in records.published["kernels"]["plan_host_time"]])
-    plan_us = [row["contiguous"]["chosen"]["first_plan_us"] for row in records.rows("h200-bench.json", ("fasttree", "deft")).values()]
+    plan_us = [row["contiguous"]["chosen"]["first_plan_us"] for row in records.rows(ROWS, PUBLISHED_SUITES).values()]
     ordered = sorted(plan_us)
-    page.add(f"deftc's first plan of each of the 57 rows, when `auto` compares partitions: median {ordered[len(ordered) // 2]:.0f} us, largest "
-             f"{ordered[-1]:,.0f} us ({link('h200-bench.json')}, `first_plan_us`).")
+    median, aim = ordered[len(ordered) // 2], 150
+    page.add(f"deftc's first plan of each of the 57 rows, when `auto` compares partitions: median {median:.0f} us, largest "
+             f"{ordered[-1]:,.0f} us ({link(ROWS)}, `first_plan_us`), while other programs ran on the host.")
+    if median > aim:
+        page.loss(f"a first plan takes {median:.0f} us (median of the 57 rows) beside other programs; the target was {aim}")
     for peer in records.published["kernels"]["plan_host_time"]:
-        if peer["median_ms"] * 1000 < ordered[len(ordered) // 2]:
-            page.loss(f"a first plan takes {ordered[len(ordered) // 2]:.0f} us (median of the 57 rows), {peer['program']} ({peer['language']}) {peer['median_ms'] * 1000:.0f}")
+        if peer["median_ms"] * 1000 < median:
+            page.loss(f"a first plan takes {median:.0f} us (median of the 57 rows), {peer['program']} ({peer['language']}) {peer['median_ms'] * 1000:.0f}")
     page.command("gpu_plan_bench --benchmark_filter='(write|plan|advance).*AndUpload' --benchmark_min_time=0.15")
 
 
