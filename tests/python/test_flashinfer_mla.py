@@ -246,6 +246,8 @@ def test_a_cache_may_be_of_8_bit_floats_with_one_scale(generator, are_apart):
         wrapper.run(*batch.parts()[:2], *parts, ckv_scale_arr=batch.q)
     with pytest.raises(ValueError, match="kpe_cache.dtype=torch.bfloat16 does not match"):
         wrapper.run(*batch.parts()[:2], parts[0], parts[1].bfloat16(), ckv_scale=0.5, kpe_scale=0.5)
+    with pytest.raises(ValueError, match="q_data_type=torch.bfloat16"):
+        batch.plan(BatchMLAPagedAttentionWrapper(WORKSPACE), q_data_type=torch.float16, kv_data_type=torch.float8_e4m3fn)
     for given in ({}, {"ckv_scale": 0.5, "ckv_scale_arr": batch.q}):
         with pytest.raises(ValueError, match="^Exactly one of ckv_scale or ckv_scale_arr"):
             wrapper.run(*batch.parts()[:2], *parts, kpe_scale=0.5, **given)

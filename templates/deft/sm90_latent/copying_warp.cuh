@@ -67,7 +67,7 @@ protected:
                                               int endStep) const {
     const int rows = item.queryCount * Config::kRatio, own = warp_ * kQueryRows + lane_ % kQueryRows;
     const int at = min(own, rows - 1);
-    const bool isCopied = own / 16 * 16 < rows;
+    const bool isCopied = warp_ * kQueryRows / 16 * 16 < rows;
     const int caller = isCopied ? args_.callerIndex[item.queryBegin + at / Config::kRatio] : 0;
     int position = 0;
     if constexpr (WarpRows<Config, Variant>::kNeedsQuery)

@@ -125,6 +125,8 @@ class BatchMLAPagedAttentionWrapper:
         dtype = dtype_word("q_data_type", q_data_type) if has_rows else one_dtype_word(q_data_type, kv_data_type)
         if has_rows and dtype != "bf16":
             raise outside("q_data_type", q_data_type, "with a cache of bytes, whose rotated elements are bfloat16, q is bfloat16")
+        if cache_word(kv_data_type) and not has_rows and dtype != "bf16":
+            raise ValueError(f"q_data_type is {q_data_type}; a cache of 8 bits goes with q_data_type=torch.bfloat16")
         variant = make_latent_variant(
             query_heads=num_heads,
             latent_dim=head_dim_ckv,

@@ -25,7 +25,7 @@ template <class E, int kHeads, int kPage, int kColumns = 256> struct United : te
 template <class Config> struct OfBytes : Config {
   using Key = e4m3;
   using Value = e4m3;
-  static constexpr int kScaleColumns = 64;
+  static constexpr int kScaleColumns = 64, kWarps = 16;
 };
 
 template <class Config, class Variant = test::PlainVariant>
