@@ -6,9 +6,9 @@ from kernels import BENCH, ROWS, flat_rows, over_floor, over_peers, peer_us, uns
 from records import PUBLISHED_SUITES, card_of, mean, times
 
 LATENT, STEPS, VLLM, SGLANG = "h200-latent.json", "h100-end-to-end.jsonl", "h200-vllm.json", "h200-sglang.json"
-ROLLOUTS = "h200-vllm-rollouts.json"
+ROLLOUTS, DRAFTS = "h200-vllm-rollouts.json", "h200-sglang-steps.json"
 CACHES, QUERY, KEY = "h200-fp8.json", "h200-query-hook.json", "h200-key-hook.json"
-STEP_ROWS = (("speculative_t256", "256 drafts below 4k tokens"), ("multi_few_shot", "few-shot prompts of several tasks"), ("grpo_16k_16", "16 samples of 16k tokens"),
+STEP_ROWS = (("speculative_t256", "256 drafts below 4k tokens"), ("multi_few_shot", "few-shot prompts of several tasks"),
              ("chats", "64 chats that share little"))
 README_ROLLOUTS = "rollout_128x16k", "grpo_16x16x8k"
 ENGINE_ROWS = (("n16", "16 samples of 4k tokens"), ("few_shot", "32 requests that share 4k"), ("alone", "32 requests that share nothing"))
@@ -51,6 +51,12 @@ def rollouts(records):
     return next(run["ratios"] for run in records.read(ROLLOUTS)["runs"] if run.get("ratios"))
 
 
+def draft_steps(records, context):
+    """How much faster SGLang verifies one request's trees of drafts than with its triton."""
+    taken = {run["backend"]: row["step_ms"] for run in records.read(DRAFTS)["runs"] for row in run["rows"] if (row["context"], row["requests"]) == (context, 1)}
+    return taken["triton"] / taken["deft"]
+
+
 def features(records):
     """A feature's time over plain attention's: {words: [ratios]}."""
     variants = {}
@@ -80,6 +86,7 @@ def readme(records):
     card, day = "H100", records.date(STEPS)
     lines += [f"| step of a model: {words} | our kernels, each path read separately | {gain[row]:.2f}x | {card}, {day} |" for row, words in STEP_ROWS]
     lines += [f"| tokens/s in vLLM: {ROLLOUT_WORDS[row]} | its FLASH_ATTN | {ratio:.2f}x | H200, {records.date(ROLLOUTS)} |" for row, ratio in rollouts(records).items() if row in README_ROLLOUTS]
+    lines += [f"| step in SGLang: 60 drafts below 8k tokens | its triton | {draft_steps(records, 8192):.2f}x | H200, {records.date(DRAFTS)} |"]
     for engine, name, own in (("vLLM", VLLM, "FLASH_ATTN"), ("SGLang", SGLANG, "fa3")):
         lines += [f"| tokens/s in {engine}: {words} | its {own} | {rates[engine][row]:.2f}x | H200, {records.date(name)} |" for row, words in ENGINE_ROWS[1:]]
     lines += [f"| attention, 57 published trees | fastest published kernel | {speed:.2f}x, slower on {len(slower) or 'none'} | H200, {records.date(ROWS)} |",
