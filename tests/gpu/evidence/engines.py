@@ -86,5 +86,5 @@ def latent_bytes_vllm(page, records):
     page.table(["backend", "tokens a second", "ratio", "mean difference"], [
         [found["backend"].replace("CUSTOM", "deft").replace(":", ", "), f"{found['tokens_s']:,}", times(found["tokens_s"] / own["tokens_s"]), times(found.get("first_token_mean"), 3)] for found in record["backends"]])
     page.loss(f"8-bit latent caches in vLLM: {times(ours['tokens_s'] / own['tokens_s'])} of FLASH_ATTN_MLA's tokens a second over 16 bits ({times(other['tokens_s'] / own['tokens_s'])} for TRITON_MLA over 8 bits); "
-              f"first tokens' log probabilities differ from 16 bits by {times(ours['first_token_mean'], 3)} on average, TRITON_MLA's by {times(other['first_token_mean'], 3)}, which is not explained")
+              f"first tokens' log probabilities differ from 16 bits by {times(ours['first_token_mean'], 3)} on average, TRITON_MLA's by {times(other['first_token_mean'], 3)}: prompts read their own tokens from the cache; since then they do not (not run)")
     page.command(record["command"].replace(" --pairs", " --pairs --json mla.json"))
