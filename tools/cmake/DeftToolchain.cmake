@@ -27,10 +27,11 @@ foreach(linker mold lld gold)
     add_link_options(-fuse-ld=${linker})
     if(linker STREQUAL mold)
       # Before 2.4, mold lays some programs out so that the loader refuses them: "cannot apply additional memory
-      # protection after relocation". Without that protection every program starts.
+      # protection after relocation". Without that protection every program starts. Its threads now and then wait
+      # for each other for good.
       execute_process(COMMAND ld.mold --version OUTPUT_VARIABLE deft_mold ERROR_QUIET)
       if(NOT deft_mold MATCHES "mold ([0-9.]+)" OR CMAKE_MATCH_1 VERSION_LESS 2.4)
-        add_link_options(-Wl,-z,norelro)
+        add_link_options(-Wl,-z,norelro -Wl,--no-threads)
       endif()
     endif()
     break()

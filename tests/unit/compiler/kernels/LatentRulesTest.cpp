@@ -8,16 +8,18 @@
 namespace deft::kernels {
 namespace {
 
-PhaseConfig phaseOf(config::Family family) {
-  const bool isHopper = family == config::Family::Sm90Latent;
-  return {"tiles", -1, family, 64, isHopper ? 64 : 32, 2, isHopper ? 12 : 8};
+PhaseConfig phaseOf(config::Family family, bool isOfBytes = false) {
+  if (family == config::Family::Sm90Latent)
+    return {"tiles", -1, family, 64, 64, 2, isOfBytes ? 16 : 12};
+  return {"tiles", -1, family, 64, 32, 2, 8};
 }
 
 class LatentRulesTest : public ::testing::TestWithParam<config::Family> {
 protected:
   std::string name() const { return std::string(familyOf(phaseOf(GetParam())).name); }
   std::string check(const KernelShape &shape) const {
-    const auto result = checkPhase(shape, phaseOf(GetParam()), target::findTarget("sm_90a"));
+    const PhaseConfig phase = phaseOf(GetParam(), shape.tensors.k.elementBytes() == 1);
+    const auto result = checkPhase(shape, phase, target::findTarget("sm_90a"));
     return result ? "legal" : result.error().message;
   }
   KernelShape shape_{{16, 1, test::latentTensors()}};
