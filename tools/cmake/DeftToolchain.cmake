@@ -21,19 +21,17 @@ if(DEFT_WARNINGS_ARE_ERRORS)
   list(PREPEND CMAKE_CXX_COMPILER_LAUNCHER ${PROJECT_SOURCE_DIR}/tools/cmake/warnings_are_errors)
 endif()
 
-foreach(linker mold lld gold)
+# Before 2.4, mold lays some programs out so that the loader refuses them ("cannot apply additional memory protection
+# after relocation"), and without that protection (-z norelro) it never ends for others.
+set(deft_linkers mold lld gold)
+execute_process(COMMAND ld.mold --version OUTPUT_VARIABLE deft_mold ERROR_QUIET)
+if(NOT deft_mold MATCHES "mold ([0-9.]+)" OR CMAKE_MATCH_1 VERSION_LESS 2.4)
+  list(REMOVE_ITEM deft_linkers mold)
+endif()
+foreach(linker IN LISTS deft_linkers)
   check_linker_flag(CXX -fuse-ld=${linker} DEFT_HAS_LINKER_${linker})
   if(DEFT_HAS_LINKER_${linker})
     add_link_options(-fuse-ld=${linker})
-    if(linker STREQUAL mold)
-      # Before 2.4, mold lays some programs out so that the loader refuses them: "cannot apply additional memory
-      # protection after relocation". Without that protection every program starts. Its threads now and then wait
-      # for each other for good.
-      execute_process(COMMAND ld.mold --version OUTPUT_VARIABLE deft_mold ERROR_QUIET)
-      if(NOT deft_mold MATCHES "mold ([0-9.]+)" OR CMAKE_MATCH_1 VERSION_LESS 2.4)
-        add_link_options(-Wl,-z,norelro -Wl,--no-threads)
-      endif()
-    endif()
     break()
   endif()
 endforeach()
