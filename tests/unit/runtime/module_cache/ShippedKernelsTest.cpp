@@ -23,10 +23,13 @@ int mostDealtSpills(const spec::Variant &variant) {
   return variant.tensors.k.elementBytes() == 1 || variant.key ? 48 : 24;
 }
 
-/// What kernels under default configs may keep: those of latent caches of bytes do, outside the loop over
-/// tiles, since copying warps that convert leave computing ones fewer registers.
-int mostSpills(const spec::Variant &variant) {
-  return variant.tensors.valueInKey && variant.tensors.k.elementBytes() == 1 ? 16 : 0;
+/// Bytes that kernels under default configs may spill: only those of latent caches of bytes do. On Hopper
+/// their eight copying warps have 48 registers a thread. An H200 took 0.86 to 0.93 of the time of four such
+/// warps with more registers (tests/gpu/records/h200-latent-bytes.json).
+int mostSpills(const spec::Variant &variant, const target::Target &target) {
+  if (!variant.tensors.valueInKey || variant.tensors.k.elementBytes() != 1)
+    return 0;
+  return target.arch == "sm_90a" ? 112 : 16;
 }
 
 /// 64 heads over rows with scales need 100.4 KiB of a block, and some GPUs have 99.
@@ -110,7 +113,7 @@ TEST_P(ShippedKernelsTest, CompileWithoutSpillsWithinTheMachinesLimits) {
       ASSERT_EQ(set->attend.size(), config.phases.size());
       const bool isDealt = config.order == config::Order::Mixed;
       for (const package::Kernel &kernel : set->attend)
-        check(kernel, isDealt ? mostDealtSpills(variant) : mostSpills(variant));
+        check(kernel, isDealt ? mostDealtSpills(variant) : mostSpills(variant, target));
       check(set->merge, 0);
       EXPECT_EQ(set->merge.smemBytes, 0);
       ASSERT_EQ(set->selecting.has_value(), variant.select.has_value());
