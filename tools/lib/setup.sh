@@ -6,7 +6,7 @@ deft_root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 deft_cuda_wheels=$deft_root/.cache/cuda
 deft_compiler_packages=(llvm-22-dev libmlir-22-dev mlir-22-tools liblld-22-dev zlib1g-dev libzstd-dev)
 deft_packages=(
-  g++ cmake ninja-build ccache mold python3
+  g++ cmake ninja-build ccache lld python3
   "${deft_compiler_packages[@]}"
   nlohmann-json3-dev libgtest-dev libgmock-dev libbenchmark-dev libcli11-dev libasio-dev pkgconf
 )
