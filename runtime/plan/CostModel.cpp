@@ -72,9 +72,9 @@ void CostModel::findLeast() {
 }
 
 double CostModel::leastCoverUs(std::int64_t queries) const {
-  const auto tiles = static_cast<double>((queries + queriesPerTile_ - 1) / queriesPerTile_);
+  const std::int64_t tiles = (queries + queriesPerTile_ - 1) / queriesPerTile_;
   const double wholeTileUs = least_.back().tokenUs * (hasGroups_ ? 0.5 : 1.0);
-  return std::max(tiles * wholeTileUs, static_cast<double>(queries) * pairTokenUs_);
+  return std::max(static_cast<double>(tiles) * wholeTileUs, static_cast<double>(queries) * pairTokenUs_);
 }
 
 double CostModel::leastUnitUs(std::span<const Segment> runs, int tokens) const {
