@@ -158,7 +158,7 @@ private:
     unsigned to;
     const void *from;
     unsigned bytes;
-    std::shared_ptr<bool> hasLanded; ///< who waits for its group may be first, or who waits for a barrier
+    std::shared_ptr<bool> hasLanded; ///< a wait for its group or for a barrier, whichever is first
   };
 
   Block(const BlockShape &shape, unsigned rank, Cluster &cluster, const std::function<void()> &thread);

@@ -24,7 +24,7 @@ def length_of(number, count):
     return GROUPS * EVERY + (number % GROUPS * EVERY if number < count else 0)
 
 
-# What of the plug-in a build spends its time in, from outside in.
+# Functions of the plug-in that a build calls, outer ones first.
 PLACES = {
     "metadata": ("deft.vllm.planner", "work_of"),
     "host's table": ("deft.vllm.planner", "on_host"),
@@ -42,8 +42,8 @@ PLANS = "new plans"  # by the library's log; part of its step
 
 
 class Sections:
-    """The time of each place in a build, without that of the places within it, and how often it was called. Those of modules that
-    are not there are left out."""
+    """The time of each place in a build, less that of the places it calls, and its number of calls. Places of modules that
+    are not loaded are left out."""
 
     def __init__(self, places=PLACES):
         self._places, self._restore = places, contextlib.ExitStack()
@@ -109,7 +109,7 @@ class Watch:
     def __init__(self, decoding):
         """`decoding`: queries of a request that decodes."""
         self._decoding, self._is_on = decoding, False
-        self.sections = None  # of which builds are told apart
+        self.sections = None  # a Sections that splits each build into its places
         self.runner = None
         self.clear()
 
@@ -166,8 +166,8 @@ def summary(times):
 
 
 def drive(engine, watch, prompts, count, params_of, sections=None):
-    """Keeps `count` requests running until no prompt is left. `params_of`: a number of tokens. With `sections` builds are told
-    apart, which makes them longer."""
+    """Keeps `count` requests running until no prompt is left. `params_of` takes a number of tokens. `sections` splits builds
+    into their places, which makes them longer."""
     with sections or contextlib.nullcontext():
         watch.sections = sections
         steps = _drive(engine, watch, prompts, count, params_of, "s" if sections else "h")
@@ -205,8 +205,7 @@ def _drive(engine, watch, prompts, count, params_of, kind):
 
 
 def driver_calls(times=300):
-    """Microseconds of calls that a step makes of the driver, while the GPU has nothing to do; a call from Python by itself is that
-    of `cuCtxGetCurrent`."""
+    """Microseconds of the driver's calls in a step, on an idle GPU. That of `cuCtxGetCurrent` is the cost of a call from Python."""
     import torch
 
     cuda, stream = ctypes.CDLL("libcuda.so.1"), ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)

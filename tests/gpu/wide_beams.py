@@ -72,7 +72,6 @@ def error_of(torch, out, q, cache, paths):
 
 
 def measure(torch, deft, attention, row, device, steps):
-
     beams, history, own = row
     draw = random.Random(beams + history + own)
     tree = deft.BeamTree(PAGE)
@@ -135,9 +134,8 @@ def make_model(torch, transformers, is_tiny):
     if is_tiny:
         sizes |= dict(vocab_size=211, hidden_size=64, intermediate_size=96, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2, head_dim=32)
     torch.manual_seed(0)
-    torch.set_default_dtype(torch.bfloat16)
     with torch.device("cpu" if is_tiny else "cuda"):
-        return transformers.Qwen3ForCausalLM(transformers.Qwen3Config(**sizes)).eval()
+        return transformers.Qwen3ForCausalLM(transformers.Qwen3Config(**sizes)).to(torch.bfloat16).eval()
 
 
 def search(torch, model, row, partition):
@@ -189,7 +187,7 @@ def main():
         return 3
     device = "cpu" if options.tiny else "cuda"
     attention = deft.compile(SPEC)
-    result = {"device": "cpu" if options.tiny else torch.cuda.get_device_name(), "rows": {}, "searches": {}}
+    result = {"device": device if options.tiny else torch.cuda.get_device_name(), "rows": {}, "searches": {}}
     is_right = True
     for row in [(40, 50, 3), (40, 50, 20)] if options.tiny else ROWS:
         found = measure(torch, deft, attention, row, device, options.steps)

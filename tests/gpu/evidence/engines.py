@@ -82,9 +82,9 @@ def latent_bytes_vllm(page, records):
     by = {found["backend"]: found for found in record["backends"]}
     own, ours, other = by["FLASH_ATTN_MLA"], by["CUSTOM:fp8"], by["TRITON_MLA:fp8"]
     page.heading("vLLM with latent caches of 8 bits")
-    page.add(f"{place(record)} ({link(name)}): 4 layers, `few_shot`, graphs; one run, of which only the printed end was kept. The last column is the difference of the first tokens' log probabilities from FLASH_ATTN_MLA over 16 bits:")
+    page.add(f"{place(record)} ({link(name)}): 4 layers, `few_shot`, graphs, one run; only its printed end was kept. The last column is the difference of the first tokens' log probabilities from FLASH_ATTN_MLA over 16 bits:")
     page.table(["backend", "tokens a second", "ratio", "mean difference"], [
         [found["backend"].replace("CUSTOM", "deft").replace(":", ", "), f"{found['tokens_s']:,}", times(found["tokens_s"] / own["tokens_s"]), times(found.get("first_token_mean"), 3)] for found in record["backends"]])
     page.loss(f"8-bit latent caches in vLLM: {times(ours['tokens_s'] / own['tokens_s'])} of FLASH_ATTN_MLA's tokens a second over 16 bits ({times(other['tokens_s'] / own['tokens_s'])} for TRITON_MLA over 8 bits); "
-              f"first tokens' log probabilities differ from 16 bits by {times(ours['first_token_mean'], 3)} on average, TRITON_MLA's by {times(other['first_token_mean'], 3)}: prompts read their own tokens from the cache; since then they do not (not run)")
+              f"first tokens' log probabilities differ from 16 bits by {times(ours['first_token_mean'], 3)} on average, TRITON_MLA's by {times(other['first_token_mean'], 3)}, probably because prompts read their own tokens from the cache; they no longer do (not run since)")
     page.command(record["command"].replace(" --pairs", " --pairs --json mla.json"))

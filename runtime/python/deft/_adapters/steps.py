@@ -20,7 +20,7 @@ _MOST_REQUESTS = 1 << 23  # of a batch
 
 
 class Room(NamedTuple):
-    """The most that steps will need which replay a captured graph; others may need more, but each time they do takes long."""
+    """The most that steps which replay a captured graph will need. Other steps may need more, and growing takes long."""
 
     requests: int
     queries: int
