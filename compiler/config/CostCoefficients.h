@@ -43,8 +43,8 @@ struct CostCoefficients {
   double chunkPartialGBs = 3000; ///< partials, 4 bytes a value, written and read back, whole machine
   double latentTokenUs = 0.03;   ///< a token of a latent cache: steps of 64 take 1.9 us (family sm90_latent)
   double latentItemUs = 3;       ///< an item there: twice item_us, as its queries are longer
-  /// Making and merging unions of lists that a caller hands over. Derived from an H200's times of 16 and of 64
-  /// unions of four lists of 2,048 tokens: 40 and 44 us (tests/gpu/records/h200-latent-lists.json).
+  /// Making and merging unions of lists that a caller hands over. Derived from an H200's times of 16 and of
+  /// 64 unions of four lists of 2,048 tokens: 40 and 44 us (tests/gpu/records/h200-latent-lists.json).
   double unionUs = 42;
   /// A GPU's last-level cache, in units of 10^6 bytes: that of an H100 and an H200. Others have 40 MB or
   /// more.
