@@ -146,19 +146,19 @@ void deft_beam_tree::noteStep() {
   };
   pagesOf(beams_.newPages(), newPages_);
   pagesOf(beams_.freedPages(), freedPages_);
-  const int pageSize = beams_.room().pageSize;
-  const auto count = static_cast<std::size_t>(beams_.beams());
-  slots_.resize(count);
-  std::transform(beams_.locations().begin(), beams_.locations().end(), slots_.begin(),
-                 [&](int location) -> std::int64_t {
-                   return location < 0 ? -1
-                                       : std::int64_t{table_[static_cast<std::size_t>(location / pageSize)]} *
-                                                 pageSize +
-                                             location % pageSize;
-                 });
-  positions_.resize(count);
-  for (std::size_t seat = 0; seat < count; ++seat)
-    positions_[static_cast<std::size_t>(beams_.order()[seat])] = beams_.lengths()[seat] - 1;
+  const tree::BeamRoom &room = beams_.room();
+  const std::span<const int> order = beams_.order(), lengths = beams_.lengths();
+  slots_.assign(order.size(), -1);
+  positions_.resize(order.size());
+  for (std::size_t seat = 0; seat < order.size(); ++seat)
+    positions_[static_cast<std::size_t>(order[seat])] = lengths[seat] - 1;
+  std::size_t seat = 0;
+  for (const BeamTree::Piece &piece : beams_.pieces()) {
+    const auto place = static_cast<std::size_t>(room.firstPage + piece.page);
+    std::int64_t slot = std::int64_t{table_[place]} * room.pageSize + piece.offset;
+    for (const std::size_t end = seat + static_cast<std::size_t>(piece.tokens); seat < end; ++seat)
+      slots_[static_cast<std::size_t>(order[seat])] = slot++;
+  }
 }
 
 Result<void> deft_beam_tree::addPages(std::span<const std::int32_t> pages) {

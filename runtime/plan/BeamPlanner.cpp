@@ -87,25 +87,44 @@ bool BeamPlanner::cutTiles(const BeamTree &beams, const VariantFacts &facts, con
   return std::ssize(tiles_) * facts.kvHeads >= blocks;
 }
 
+/// Calls `visit` for each run, those of a tile in reading order. The readers of most stretches are in one
+/// tile, the same as those of the stretch before: that tile is kept in registers.
+template <typename Visit> void BeamPlanner::forEachRun(const BeamTree &beams, Visit visit) {
+  const int *const tileOf = tileOf_.data();
+  Tile *const tiles = tiles_.data();
+  int at = 0;
+  Tile tile = tiles_.empty() ? Tile{} : tiles[at];
+  for (const BeamStretch &stretch : beams.stretches()) {
+    const int first = tileOf[stretch.beamBegin], last = tileOf[stretch.beamEnd - 1];
+    if (first != at || last != at) {
+      tiles[at] = tile;
+      for (int t = first; t < last; ++t)
+        visit(stretch, tiles[t]);
+      tile = tiles[at = last];
+    }
+    visit(stretch, tile);
+  }
+  if (!tiles_.empty())
+    tiles[at] = tile;
+}
+
 bool BeamPlanner::countRuns(const BeamTree &beams) {
   readTokens_ = 0;
   areInPlace_ = true;
   int table = 0;
-  const int *const tileOf = tileOf_.data();
-  Tile *const tiles = tiles_.data();
   for (const BeamStretch &stretch : beams.stretches()) {
     readTokens_ += stretch.tokens;
     table = std::max(table, stretch.location + stretch.tokens);
-    for (int t = tileOf[stretch.beamBegin], last = tileOf[stretch.beamEnd - 1]; t <= last; ++t) {
-      if (stretch.tokens >= kGroupTokens && piece_ > 0) {
-        const abi::Run run{tiles[t].tokens, stretch.tokens, stretch.location, 0, 0, 0, 0, 0, 0};
-        constexpr char kStays = 0;
-        areInPlace_ = areInPlace_ && areInPlace({&run, 1}, &kStays, piece_);
-      }
-      ++tiles[t].runs;
-      tiles[t].tokens += stretch.tokens;
-    }
   }
+  forEachRun(beams, [&](const BeamStretch &stretch, Tile &tile) {
+    if (stretch.tokens >= kGroupTokens && piece_ > 0) {
+      const abi::Run run{tile.tokens, stretch.tokens, stretch.location, 0, 0, 0, 0, 0, 0};
+      constexpr char kStays = 0;
+      areInPlace_ = areInPlace_ && areInPlace({&run, 1}, &kStays, piece_);
+    }
+    ++tile.runs;
+    tile.tokens += stretch.tokens;
+  });
   tableTokens_ = table;
   std::size_t runs = 0;
   for (const Tile &tile : tiles_)
@@ -148,22 +167,18 @@ void BeamPlanner::placeItems(const config::Config &config, const VariantFacts &f
 }
 
 void BeamPlanner::writeRuns(const BeamTree &beams, abi::Run *runs) {
-  const int *const tileOf = tileOf_.data();
-  Tile *const tiles = tiles_.data();
-  for (const BeamStretch &stretch : beams.stretches())
-    for (int t = tileOf[stretch.beamBegin], last = tileOf[stretch.beamEnd - 1]; t <= last; ++t) {
-      Tile &tile = tiles[t];
-      runs[tile.nextRun++] = {tile.tokens,
-                              stretch.tokens,
-                              stretch.location,
-                              stretch.position,
-                              stretch.depth,
-                              std::max(stretch.beamBegin, tile.begin) - tile.begin,
-                              std::min(stretch.beamEnd, tile.end) - tile.begin,
-                              0,
-                              0};
-      tile.tokens += stretch.tokens;
-    }
+  forEachRun(beams, [runs](const BeamStretch &stretch, Tile &tile) {
+    runs[tile.nextRun++] = {tile.tokens,
+                            stretch.tokens,
+                            stretch.location,
+                            stretch.position,
+                            stretch.depth,
+                            std::max(stretch.beamBegin, tile.begin) - tile.begin,
+                            std::min(stretch.beamEnd, tile.end) - tile.begin,
+                            0,
+                            0};
+    tile.tokens += stretch.tokens;
+  });
 }
 
 } // namespace deft::plan

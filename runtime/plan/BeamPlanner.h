@@ -36,6 +36,7 @@ private:
 
   bool cutTiles(const tree::BeamTree &beams, const VariantFacts &facts, const config::Config &config,
                 int blocks);
+  template <typename Visit> void forEachRun(const tree::BeamTree &beams, Visit visit);
   bool countRuns(const tree::BeamTree &beams);
   void placeItems(const config::Config &config, const VariantFacts &facts, Plan &plan);
   void writeRuns(const tree::BeamTree &beams, abi::Run *runs);

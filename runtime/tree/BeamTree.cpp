@@ -78,12 +78,16 @@ Result<void> BeamTree::start(std::span<const History> histories, const BeamRoom 
 }
 
 Result<void> BeamTree::checkParents(std::span<const int> parents) const {
-  const auto before = static_cast<int>(order_.size());
-  for (std::size_t i = 0; i < parents.size(); ++i)
-    if (const int parent = parents[i]; parent < 0 || parent >= before) [[unlikely]]
-      return wrong("beam " + std::to_string(i) + " goes on from beam " + std::to_string(parent) + " of " +
-                   std::to_string(before));
-  return {};
+  const auto before = static_cast<unsigned>(order_.size());
+  const auto isWrong = [&](int parent) { return static_cast<unsigned>(parent) >= before; };
+  bool areRight = true; // without an early end the compiler looks at several at a time
+  for (const int parent : parents)
+    areRight &= !isWrong(parent);
+  if (areRight) [[likely]]
+    return {};
+  const auto found = std::find_if(parents.begin(), parents.end(), isWrong);
+  return wrong("beam " + std::to_string(found - parents.begin()) + " goes on from beam " +
+               std::to_string(*found) + " of " + std::to_string(before));
 }
 
 Result<std::vector<int>> BeamTree::addPages(int count) {
@@ -116,28 +120,49 @@ std::vector<int> BeamTree::takePages(int most) {
   return taken;
 }
 
-/// Counts where the heirs of each seat begin.
+/// Finds each beam's parent by its seat, and where the heirs of each seat begin.
 void BeamTree::countHeirs(std::span<const int> parents) {
-  const std::size_t before = order_.size();
+  const std::size_t before = order_.size(), beams = parents.size();
   begin_.assign(before + 1, 0);
-  int *const begin = begin_.data();
+  parentSeats_.resize(beams);
+  int *const begin = begin_.data(), *const seats = parentSeats_.data();
   const int *const seatOf = seatOf_.data();
-  for (const int parent : parents)
-    ++begin[seatOf[parent] + 1];
+  for (std::size_t i = 0; i < beams; ++i) {
+    seats[i] = seatOf[parents[i]];
+    ++begin[seats[i] + 1];
+  }
   for (std::size_t seat = 0; seat < before; ++seat)
     begin[seat + 1] += begin[seat];
+}
+
+/// Takes the tokens that no heir sees from their pages, and adds pages without a token to free_. Which
+/// stretches end is as good as random, so nothing branches on it.
+void BeamTree::freeUnseen() {
+  const int *const begin = begin_.data();
+  const auto none = static_cast<int>(live_.size()); // the page of histories, which are not of the room
+  live_.push_back(0);
+  if (unseen_.size() < live_.size())
+    unseen_.resize(live_.size());
+  int *const live = live_.data(), *unseen = unseen_.data();
+  for (const BeamStretch &stretch : stretches()) {
+    const bool isOfRoom = stretch.page >= 0;
+    const int page = isOfRoom ? stretch.page : none;
+    const int ends =
+        static_cast<int>(isOfRoom) & static_cast<int>(begin[stretch.beamBegin] == begin[stretch.beamEnd]);
+    live[page] -= ends;
+    *unseen = page;
+    unseen += ends & static_cast<int>(live[page] == 0);
+  }
+  live_.pop_back();
+  free_.insert(free_.end(), unseen_.data(), unseen);
 }
 
 /// Frees pages of ended beams, then takes pages for new tokens.
 Result<void> BeamTree::placeTokens(int beams) {
   const int *const begin = begin_.data();
-  int *const live = live_.data();
   const std::size_t free = free_.size();
-  for (const BeamStretch &stretch : stretches())
-    if (stretch.page >= 0 && begin[stretch.beamBegin] == begin[stretch.beamEnd])
-      if (--live[stretch.page] == 0)
-        free_.push_back(stretch.page);
-  const bool goesOn = !pieces_.empty() && live[pieces_.back().page] > 0;
+  freeUnseen();
+  const bool goesOn = !pieces_.empty() && live_[pieces_.back().page] > 0;
   const int begun = goesOn ? pieces_.back().offset + pieces_.back().tokens : room_.pageSize;
   const int inBegun = std::min(room_.pageSize - begun, beams);
   const auto needed = static_cast<std::size_t>((beams - inBegun + room_.pageSize - 1) / room_.pageSize);
@@ -146,7 +171,7 @@ Result<void> BeamTree::placeTokens(int beams) {
     free_.resize(free);
     for (const BeamStretch &stretch : stretches())
       if (stretch.page >= 0 && begin[stretch.beamBegin] == begin[stretch.beamEnd])
-        ++live[stretch.page];
+        ++live_[stretch.page];
     return wrong("out of space: " + std::to_string(needed) + " pages of " + std::to_string(room_.pageSize) +
                      " tokens needed, " + std::to_string(left) + " of " + std::to_string(room_.pages) +
                      " free",
@@ -164,7 +189,7 @@ Result<void> BeamTree::placeTokens(int beams) {
     placed += pieces_.back().tokens;
   }
   for (const Piece &piece : pieces_)
-    live[piece.page] += piece.tokens;
+    live_[piece.page] += piece.tokens;
   freedPages_.assign(free_.begin() + static_cast<std::ptrdiff_t>(std::min(free, free_.size())), free_.end());
   for (std::vector<int> *pages : {&newPages_, &freedPages_})
     for (int &page : *pages)
@@ -172,62 +197,63 @@ Result<void> BeamTree::placeTokens(int beams) {
   return {};
 }
 
-void BeamTree::seatHeirs(std::span<const int> parents) {
-  const std::size_t beams = parents.size();
+void BeamTree::seatHeirs() {
+  const std::size_t beams = parentSeats_.size();
   next_ = begin_;
   newOrder_.resize(beams);
   newLengths_.resize(beams);
   newDepths_.resize(beams);
-  int *const next = next_.data(), *const order = newOrder_.data();
-  const int *const seatOf = seatOf_.data();
-  for (std::size_t i = 0; i < beams; ++i)
-    order[next[seatOf[parents[i]]]++] = static_cast<int>(i);
-  for (std::size_t seat = 0; seat < order_.size(); ++seat)
-    for (int heir = begin_[seat]; heir < begin_[seat + 1]; ++heir) {
-      newLengths_[heir] = lengths_[seat] + 1;
-      newDepths_[heir] = depths_[seat] + 1;
-    }
   seatOf_.resize(beams);
   locations_.resize(beams);
+  int *const next = next_.data(), *const order = newOrder_.data(), *const seatOf = seatOf_.data();
+  int *const lengths = newLengths_.data(), *const depths = newDepths_.data();
+  for (std::size_t i = 0; i < beams; ++i) {
+    const int parent = parentSeats_[i], seat = next[parent]++;
+    order[seat] = static_cast<int>(i);
+    seatOf[i] = seat;
+    lengths[seat] = lengths_[parent] + 1;
+    depths[seat] = depths_[parent] + 1;
+  }
   int at = 0;
   for (const Piece &piece : pieces_) {
     int location = (room_.firstPage + piece.page) * room_.pageSize + piece.offset;
-    for (const int end = at + piece.tokens; at < end; ++at) {
-      seatOf_[order[at]] = at;
+    for (const int end = at + piece.tokens; at < end; ++at)
       locations_[order[at]] = location++;
-    }
   }
 }
 
-/// Each stretch keeps the heirs of its readers; new tokens come after everything that their beams see.
+/// Each stretch keeps the heirs of its readers; new tokens come after everything that their beams see. So a
+/// stretch that stays moves behind the new tokens of the seats before its own, and a new token behind the
+/// stretches that begin at its seat or before. Which stretches stay is as good as random, so nothing branches
+/// on it: one that ends is overwritten by whatever belongs there.
 void BeamTree::moveStretches() {
-  const int *const begin = begin_.data(), *const order = newOrder_.data(),
-                   *const locations = locations_.data();
-  const int *const lengths = newLengths_.data(), *const depths = newDepths_.data();
-  const int beams = static_cast<int>(newOrder_.size());
-  if (const std::size_t most = stretchCount_ + newOrder_.size(); newStretches_.size() < most)
+  const int *const begin = begin_.data();
+  const std::size_t beams = newOrder_.size();
+  if (const std::size_t most = stretchCount_ + beams + 1; newStretches_.size() < most)
     newStretches_.resize(most + most / 8);
-  BeamStretch *to = newStretches_.data();
-  int at = 0;
-  const Piece *piece = pieces_.data();
-  int left = beams > 0 ? piece->tokens : 0; // tokens left of the piece
-  const auto addUpTo = [&](int end) {
-    for (; at < end; ++at) {
-      *to++ = {locations[order[at]], 1, lengths[at] - 1, depths[at] - 1, at, at + 1, piece->page};
-      if (--left == 0 && at + 1 < beams)
-        left = (++piece)->tokens;
-    }
-  };
+  stayBefore_.assign(beams + 1, 0);
+  BeamStretch *const to = newStretches_.data();
+  int *const stayBefore = stayBefore_.data();
+  int stay = 0;
   for (const BeamStretch &stretch : stretches()) {
     const int first = begin[stretch.beamBegin], end = begin[stretch.beamEnd];
-    addUpTo(first);
-    *to = stretch;
-    to->beamBegin = first;
-    to->beamEnd = end;
-    to += first != end; // without a branch: a later one overwrites a stretch that ends
+    BeamStretch &moved = to[stay + first];
+    moved = stretch;
+    moved.beamBegin = first;
+    moved.beamEnd = end;
+    stay += static_cast<int>(first != end);
+    stayBefore[first] = stay;
   }
-  addUpTo(beams);
-  stretchCount_ = static_cast<std::size_t>(to - newStretches_.data());
+  int seat = 0, before = 0;
+  for (const Piece &piece : pieces_) {
+    int location = (room_.firstPage + piece.page) * room_.pageSize + piece.offset;
+    for (const int end = seat + piece.tokens; seat < end; ++seat) {
+      before = std::max(before, stayBefore[seat]);
+      to[before + seat] = {location++, 1,         newLengths_[seat] - 1, newDepths_[seat] - 1, seat,
+                           seat + 1,   piece.page};
+    }
+  }
+  stretchCount_ = static_cast<std::size_t>(stay) + beams;
 }
 
 Result<void> BeamTree::advance(std::span<const int> parents) {
@@ -236,7 +262,7 @@ Result<void> BeamTree::advance(std::span<const int> parents) {
   countHeirs(parents);
   if (auto placed = placeTokens(static_cast<int>(parents.size())); !placed)
     return placed;
-  seatHeirs(parents);
+  seatHeirs();
   moveStretches();
   stretches_.swap(newStretches_);
   order_.swap(newOrder_);

@@ -68,6 +68,13 @@ public:
   int beams() const { return static_cast<int>(order_.size()); }
   /// For each beam: the location of its last token; -1 if it has none yet.
   std::span<const int> locations() const { return locations_; }
+  /// Tokens of one step that lie in one page.
+  struct Piece {
+    int page; ///< of the room
+    int offset, tokens;
+  };
+  /// The tokens of the last step, in the order of seats.
+  std::span<const Piece> pieces() const { return pieces_; }
   /// The beam at each seat.
   std::span<const int> order() const { return order_; }
   /// For the beam at each seat: the tokens of its path.
@@ -92,16 +99,11 @@ public:
   KvTree toTree() const;
 
 private:
-  /// Tokens of one step that lie in one page.
-  struct Piece {
-    int page; ///< of the room
-    int offset, tokens;
-  };
-
   explicit BeamTree(const BeamRoom &room) : room_(room) {}
   void countHeirs(std::span<const int> parents);
+  void freeUnseen();
   support::Result<void> placeTokens(int beams);
-  void seatHeirs(std::span<const int> parents);
+  void seatHeirs();
   void moveStretches();
 
   BeamRoom room_;
@@ -115,8 +117,11 @@ private:
   std::uint64_t generation_ = 0;
 
   // During a step:
-  std::vector<int> begin_;                 ///< for each old seat, and the end: the first seat of its heirs
-  std::vector<int> next_;                  ///< likewise: the seat of its next heir
+  std::vector<int> parentSeats_; ///< for each new beam: the seat of its parent
+  std::vector<int> begin_;       ///< for each old seat, and the end: the first seat of its heirs
+  std::vector<int> next_;        ///< likewise: the seat of its next heir
+  std::vector<int> stayBefore_;  ///< for each new seat: stretches that stay and begin there or before
+  std::vector<int> unseen_;      ///< pages of the room that lose their last token
   std::vector<int> newPages_, freedPages_; ///< of the table
   std::vector<int> newOrder_, newLengths_, newDepths_;
   std::vector<BeamStretch> newStretches_;

@@ -4,7 +4,7 @@
   tests/gpu/wide_beams.py [--steps N] [--search] [--tiny] [--json FILE]
 
 Heads 16/8 of 128 columns, bf16, pages of 16. Each beam of a step goes on from a random one. A row has beams with 3 or 128 tokens
-of their own:
+of their own; the step that is timed gives them the last of these, in a search of its own each time:
 
   attention_us   the run alone: the median of replays of a CUDA graph, the L2 cache evicted before each
   floor_us       the larger of the bytes that some beam sees at 4,704 GB/s plus 3.6 us and 4 FLOP a column, head, beam and token at
@@ -19,7 +19,6 @@ test this script. Exit code 1: a wrong result; 3: no torch or no GPU.
 
 import argparse
 import json
-import random
 import statistics
 import sys
 import time
@@ -49,7 +48,7 @@ class Paths:
 
     def advance(self, parents, slots):
         torch = self._torch
-        self._slots = torch.cat([self._slots[torch.tensor(parents)], torch.tensor(slots.tolist())[:, None]], 1)
+        self._slots = torch.cat([self._slots[parents.long()], torch.tensor(slots.tolist())[:, None]], 1)
 
     def of(self, beam):
         return self._slots[beam]
@@ -73,29 +72,32 @@ def error_of(torch, out, q, cache, paths):
 
 def measure(torch, deft, attention, row, device, steps):
     beams, history, own = row
-    draw = random.Random(beams + history + own)
+    draw = numpy.random.default_rng(beams + history + own)
     tree = deft.BeamTree(PAGE)
-    pages = -(-beams * (own + 2 * steps + 2) // PAGE) + 1
-    tree.start(history, pages=pages)
+    pages = 2 * -(-beams * (own + 1) // PAGE) + 1  # twice what is seen: some pages have few tokens that anybody sees
     cache = torch.randn(2, -(-history // PAGE) + pages, PAGE, KV_HEADS, DIM, dtype=torch.bfloat16, device=device)
     q = torch.randn(beams, HEADS, DIM, dtype=torch.bfloat16, device=device)
     out = torch.empty_like(q)
-    paths = Paths(torch, history)
-    table = torch.tensor(numpy.asarray(tree.page_table), device=device)
 
     def parents_of(first):
-        return [0] * beams if first else [draw.randrange(beams) for _ in range(beams)]
+        return torch.from_numpy(numpy.zeros(beams, "int32") if first else draw.integers(0, beams, beams, "int32"))
+
+    def grow(tokens, see=lambda parents, slots: None):
+        tree.start(history, pages=pages)
+        for number in range(tokens):
+            parents = parents_of(number == 0)
+            see(parents, tree.advance(parents).slots)
 
     def wait():
         if device == "cuda":
             torch.cuda.synchronize()
 
-    for number in range(own):
-        parents = parents_of(number == 0)
-        paths.advance(parents, tree.advance(parents).slots)
+    paths = Paths(torch, history)
+    grow(own, paths.advance)
+    table = torch.tensor(numpy.asarray(tree.page_table), device=device)
     plan = attention.plan(tree, device=device)
     if device == "cuda":  # a graph is captured once, and the plan grows behind it
-        plan.reserve(beams, beams, 2 * (history + beams * (own + 2 * steps + 1)))
+        plan.reserve(beams, beams, 2 * (history + beams * (own + 1)))
 
     def run():
         plan.run(q, *cache, table, out=out)
@@ -106,8 +108,11 @@ def measure(torch, deft, attention, row, device, steps):
         found["attention_us"] = graph_time_us(torch, run, 41)
         found["floor_us"] = max(found["different_tokens"] * KV_HEADS * DIM * 4 / 4704e3 + 3.6, 4 * DIM * HEADS * beams * (history + own) / 750e6 + 2.8)
     times = {"reorder_us": [], "plan_us": [], "step_us": [], "same_us": []}
-    for number in range(2 * steps):
-        parents = torch.tensor(parents_of(False), dtype=torch.int32)
+    for number in range(steps + 3):
+        grow(own - 1)
+        plan.advance()
+        run()
+        parents = parents_of(own == 1)
         wait()
         begin = time.perf_counter()
         tree.advance(parents)
@@ -120,7 +125,7 @@ def measure(torch, deft, attention, row, device, steps):
         run()
         wait()
         again = time.perf_counter()
-        if number >= steps:  # the first ones grow the plan's memory
+        if number >= 3:  # the first ones grow the plan's memory
             for name, seconds in zip(times, (reordered - begin, planned - reordered, end - begin, again - end)):
                 times[name].append(1e6 * seconds)
     found |= {name: statistics.median(values) for name, values in times.items()}

@@ -134,6 +134,7 @@ Result<void> CudaPlan::reserve(const PlanRoom &room) {
       slot.memory = std::make_shared<device::HostMemory>(kernels_->device());
     if (auto reserved = slot.memory->reserve(bytes.plan, "a plan"); !reserved)
       return reserved;
+    slot.filled = FilledCounts::all(room);
   }
   if (auto reserved = plan_.reserve(bytes.plan, "the plan"); !reserved)
     return reserved;
@@ -190,7 +191,7 @@ Result<void> CudaPlan::write(const plan::Plan &plan, const plan::DraftTables &dr
   Slot &slot = slots_[next_];
   if (auto free = slot.copied.wait("the copy of a plan"); !free)
     return free;
-  slot.facts.bytes = writeSections(plan, room_, sections_, slot.memory->as<std::byte>());
+  slot.facts.bytes = writeSections(plan, room_, sections_, slot.memory->as<std::byte>(), slot.filled);
   if (growth_)
     writeGrowth(plan, growthTables(plan, growth_->rules()), room_, sections_, slot.memory->as<std::byte>());
   if (room_.draftRequests > 0)

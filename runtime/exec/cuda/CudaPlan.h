@@ -152,6 +152,7 @@ private:
     explicit Slot(const std::shared_ptr<device::Device> &device)
         : memory(std::make_shared<device::HostMemory>(device)), copied(device) {}
     std::shared_ptr<device::HostMemory> memory; ///< shared with plans whose runs it holds
+    FilledCounts filled;                        ///< of the memory
     device::Mark copied;
     Facts facts;
   };

@@ -269,32 +269,44 @@ RoomBytes RoomBytes::of(const PlanRoom &room, const spec::Variant &variant) {
 }
 
 std::size_t writeSections(const plan::Plan &plan, const PlanRoom &room, const PlanSections &sections,
-                          std::byte *to) {
+                          std::byte *to, FilledCounts &filled) {
+  // Blanks what was filled behind the first `count` entries.
+  const auto blank = [](std::byte *entries, std::size_t size, int value, int count, int &wasFilled) {
+    if (count < wasFilled)
+      std::memset(entries + static_cast<std::size_t>(count) * size, value,
+                  static_cast<std::size_t>(wasFilled - count) * size);
+    wasFilled = count;
+  };
   std::memset(to + sections.runsOfPlan, 0, kAlignment);
 #define DEFT_COPY(NAME) copyTo(to + sections.NAME, plan.NAME);
   DEFT_ARRAYS_OF_QUERIES(DEFT_COPY)
 #undef DEFT_COPY
-  const std::size_t callers = plan.callerIndex.size() * sizeof(int);
-  std::memset(to + sections.callerIndex + callers, 0xff, // -1: nobody is there
-              static_cast<std::size_t>(room.queries) * sizeof(int) - callers);
+  constexpr int kMinusOne = 0xff; // in each byte: nobody is there, or the list ends
+  blank(to + sections.callerIndex, sizeof(int), kMinusOne, static_cast<int>(plan.callerIndex.size()),
+        filled.callers);
   copyTo(to + sections.mergeQuery, plan.mergeQuery);
-  const std::size_t merged = plan.mergeQuery.size() * sizeof(int);
-  std::memset(to + sections.mergeQuery + merged, 0xff, // -1: the list ends here
-              static_cast<std::size_t>(room.mergedQueries) * sizeof(int) - merged);
+  blank(to + sections.mergeQuery, sizeof(int), kMinusOne, static_cast<int>(plan.mergeQuery.size()),
+        filled.merged);
   copyTo(to + sections.mergeBegin, plan.mergeBegin);
   copyTo(to + sections.mergeSlot, plan.mergeSlot);
   for (std::size_t p = 0; p < plan.phases.size(); ++p) {
     const plan::Plan::Phase &phase = plan.phases[p];
     std::byte *items = to + sections.items + sections.itemBegin[p] * sizeof(abi::Item);
-    const std::size_t bytes = static_cast<std::size_t>(phase.itemCount) * sizeof(abi::Item);
-    if (bytes > 0)
-      std::memcpy(items, plan.items.data() + phase.itemBegin, bytes);
-    std::memset(items + bytes, 0, static_cast<std::size_t>(room.items[p]) * sizeof(abi::Item) - bytes);
+    if (phase.itemCount > 0)
+      std::memcpy(items, plan.items.data() + phase.itemBegin,
+                  static_cast<std::size_t>(phase.itemCount) * sizeof(abi::Item));
+    blank(items, sizeof(abi::Item), 0, phase.itemCount, filled.items[p]);
   }
   if (std::byte *const runs = to + sections.runs;
       runs != reinterpret_cast<const std::byte *>(plan.runs.data()))
     copyTo(runs, plan.runs);
   return sections.runs + plan.runs.size() * sizeof(abi::Run);
+}
+
+std::size_t writeSections(const plan::Plan &plan, const PlanRoom &room, const PlanSections &sections,
+                          std::byte *to) {
+  FilledCounts filled = FilledCounts::all(room);
+  return writeSections(plan, room, sections, to, filled);
 }
 
 } // namespace deft::exec

@@ -116,9 +116,22 @@ struct RoomBytes {
   static RoomBytes of(const PlanRoom &room, const spec::Variant &variant);
 };
 
+/// How many entries of a plan's memory may not be blank. The rest of the room is blank, so that a plan for
+/// thousands of queries which serves a few need not blank all of it in each step.
+struct FilledCounts {
+  int callers = 0, merged = 0;
+  std::vector<int> items; ///< of each phase
+
+  /// Of memory of which nothing is known.
+  static FilledCounts all(const PlanRoom &room) { return {room.queries, room.mergedQueries, room.items}; }
+};
+
 /// Writes a plan that fits the room, except runs that are already in place. Returns how many bytes of `to` a
 /// device needs. Unused room behind a phase's items gets items without tokens: wherever a block looks for
-/// another item there, they end the list.
+/// another item there, they end the list. `filled` says what the memory holds, before and afterwards.
+std::size_t writeSections(const plan::Plan &plan, const PlanRoom &room, const PlanSections &sections,
+                          std::byte *to, FilledCounts &filled);
+/// The same, in memory of which nothing is known.
 std::size_t writeSections(const plan::Plan &plan, const PlanRoom &room, const PlanSections &sections,
                           std::byte *to);
 

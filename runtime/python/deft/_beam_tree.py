@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from ctypes import addressof, byref, c_int32, c_size_t, c_void_p, string_at
+from ctypes import addressof, byref, c_char, c_int32, c_size_t, c_void_p
 from typing import Any, Iterable, NamedTuple, Sequence, Union
 
 from . import _abi
@@ -126,7 +126,8 @@ class BeamTree(TreeView):
 
 def _copied(kind: str, address: int | None, count: int) -> array[int]:
     values = array(kind)
-    values.frombytes(string_at(address, count * values.itemsize) if count else b"")
+    if address and count:
+        values.frombytes((c_char * (count * values.itemsize)).from_address(address))
     return values
 
 

@@ -89,9 +89,10 @@ TEST(PlanRoomTest, SectionsDependOnTheRoomAloneAndKeepApart) {
   room.growFor(makePlan(60));
   const PlanSections sections = PlanSections::of(room);
   std::vector<std::byte> buffer(sections.end, std::byte{0xee});
-  for (const int branches : {60, 3, 30}) { // what a former plan left must not be taken for the new one's
+  FilledCounts filled = FilledCounts::all(room);
+  for (const int branches : {60, 3, 30, 5}) { // what a former plan left must not be taken for the new one's
     const plan::Plan plan = makePlan(branches);
-    const std::size_t bytes = writeSections(plan, room, sections, buffer.data());
+    const std::size_t bytes = writeSections(plan, room, sections, buffer.data(), filled);
     EXPECT_LE(bytes, sections.end);
     EXPECT_EQ(bytes, sections.runs + plan.runs.size() * sizeof(abi::Run));
     const auto at = [&]<typename T>(std::size_t offset, const T *) {
@@ -109,6 +110,9 @@ TEST(PlanRoomTest, SectionsDependOnTheRoomAloneAndKeepApart) {
     }
     const auto *mergeQuery = at(sections.mergeQuery, static_cast<const int *>(nullptr));
     const auto merged = static_cast<int>(plan.mergeQuery.size());
+    const auto *callers = at(sections.callerIndex, static_cast<const int *>(nullptr));
+    for (int q = plan.queryCount(); q < room.queries; ++q)
+      EXPECT_EQ(callers[q], -1);
     for (int m = 0; m < room.mergedQueries; ++m)
       EXPECT_EQ(mergeQuery[m], m < merged ? plan.mergeQuery[static_cast<std::size_t>(m)] : -1);
     EXPECT_EQ(0, std::memcmp(at(sections.mergeSlot, static_cast<const int *>(nullptr)), plan.mergeSlot.data(),
