@@ -4,8 +4,10 @@
 Two parts; each engine is a process of its own:
 
 - `text`: a trained model (`--model FOLDER`, as tests/gpu/smollm2.py writes it) answers 16 questions greedily, by each backend without
-  speculation, with chains (breadth 1) and with trees (`--breadths`) of `--drafts` tokens. Shows whether the text is that without
-  speculation, new tokens a second, and accepted tokens a step (the one that each step gives anyway is counted).
+  speculation, with chains (breadth 1) and with trees (`--breadths`) of `--drafts` tokens. Shows how many texts are those without
+  speculation, new tokens a second, and accepted tokens a step (the one that each step gives anyway is counted). Where a text parts
+  from that without speculation, the record has the gap of the two tokens' log probabilities without speculation. Up to 1/8 is a tie
+  in bfloat16: steps of other shapes round otherwise.
 - `steps`: the time of a verify step, of a model of Llama-3-8B's dimensions with dummy weights, over contexts of 1k, 8k and 32k
   tokens, for `--requests` that share nothing or all of their context. It is that of the whole step, the search for drafts included.
 
@@ -15,7 +17,7 @@ Two parts; each engine is a process of its own:
 A backend may name its page size: `deft:16`. SGLang's own take trees with pages of one token only, but for flashinfer. Without
 package flashinfer leave that backend out. Needs SGLang 0.5.17 or near it, deft beside it and a GPU.
 
-Exit code 1: an engine failed, or deft's text with speculation is another than without. 3: no SGLang or no GPU.
+Exit code 1: an engine failed, or a text of deft's parts from that without speculation at no tie. 3: no SGLang or no GPU.
 """
 
 import argparse
@@ -28,7 +30,7 @@ import time
 from pathlib import Path
 
 from engine_models import MODELS
-from vllm_engine import can_run, kept, tokens
+from vllm_engine import TIES, can_run, kept, tokens
 
 QUESTIONS = [
     "Write the numbers from 1 to 40, one on each line.", "List the days of the week three times.",
@@ -41,6 +43,7 @@ QUESTIONS = [
     "Write a SQL table for books and three rows that are inserted.", "Name twelve animals and the sound that each makes.",
 ]  # fmt: skip
 NEW_TOKENS = 256
+LIKELY = 8  # tokens whose log probabilities are kept at each place
 CONTEXTS = [1024, 8192, 32768]
 STEP_TOKENS = 64  # new ones of each request, while verify steps are timed
 
@@ -81,11 +84,13 @@ def answer(engine, job):
         began = time.perf_counter()
         outputs = engine.generate(input_ids=prompts, sampling_params={"temperature": 0.0, "max_new_tokens": NEW_TOKENS})
         taken = time.perf_counter() - began
+    result = {"tokens_s": round(sum(len(output["output_ids"]) for output in outputs) / taken, 1), "accepted": round(accepted_of(outputs), 3)}
+    if not job["drafts"]:
+        params = {"temperature": 0.0, "max_new_tokens": NEW_TOKENS}
+        outputs = engine.generate(input_ids=prompts, sampling_params=params, return_logprob=True, top_logprobs_num=LIKELY)
+        result["likely"] = [[[(token, value) for value, token, *_ in place] for place in output["meta_info"]["output_top_logprobs"]] for output in outputs]
     written = [output["output_ids"] for output in outputs]
-    return {
-        "tokens": written, "text": [tokenizer.decode(ids, skip_special_tokens=True) for ids in written],
-        "tokens_s": round(sum(map(len, written)) / taken, 1), "accepted": round(accepted_of(outputs), 3),
-    }  # fmt: skip
+    return {**result, "tokens": written, "text": [tokenizer.decode(ids, skip_special_tokens=True) for ids in written]}
 
 
 def steps_time(engine, job):
@@ -141,16 +146,24 @@ def run_worker(options, job):
         return json.loads(Path(file.name).read_text())
 
 
+def gap_of(likely, *pair):
+    """Of the log probabilities of two tokens at a place; None: one is not among the likely ones."""
+    known = dict(map(tuple, likely))
+    return round(abs(known[pair[0]] - known[pair[1]]), 4) if all(token in known for token in pair) else None
+
+
 def compared(plain, drafted):
-    """How many texts are the same, and where the others part."""
+    """How many texts are the same, and where the others part, with the gap of the two tokens there."""
     same, parted = 0, []
     for number, (one, other) in enumerate(zip(plain["tokens"], drafted["tokens"], strict=True)):
         if one == other:
             same += 1
             continue
         at = next((i for i, pair in enumerate(zip(one, other)) if pair[0] != pair[1]), min(len(one), len(other)))
-        parted.append({"question": number, "at": at, "without": one[at : at + 4], "with": other[at : at + 4]})
-    return {"same": same, "of": len(plain["tokens"]), "parted": parted}
+        gap = gap_of(plain["likely"][number][at], one[at], other[at]) if at < min(len(one), len(other)) else None
+        parted.append({"question": number, "at": at, "gap": gap, "without": one[at : at + 4], "with": other[at : at + 4]})
+    ties = sum(part["gap"] is not None and part["gap"] <= TIES["bfloat16"] for part in parted)
+    return {"same": same, "ties": ties, "of": len(plain["tokens"]), "parted": parted}
 
 
 def job_of(options, backend, drafts, breadth, **more):
@@ -172,13 +185,14 @@ def run_text(options):
                 plain = result
             elif plain:
                 result["compared"] = compared(plain, result)
-                failed |= backend.startswith("deft") and result["compared"]["same"] < result["compared"]["of"] - options.ties
-            says = f"; {result['compared']['same']} of {result['compared']['of']} texts are those without" if "compared" in result else ""
+                found = result["compared"]
+                failed |= backend.startswith("deft") and found["same"] + found["ties"] < found["of"]
+            says = "; {same} of {of} texts are those without, {ties} part at a tie".format(**result["compared"]) if "compared" in result else ""
             kind = "no drafts" if not drafts else f"{drafts} drafts, breadth {breadth}"
             print(f"{backend}: {kind}: {result['tokens_s']:.0f} tokens/s, {result['accepted']:.2f} a step{says}", flush=True)
             if options.show:
                 print("\n".join(f"  {text!r}" for text in result["text"][: options.show]), flush=True)
-            record.append({name: value for name, value in result.items() if name != "tokens"})
+            record.append({name: value for name, value in result.items() if name not in ("tokens", "likely")})
     return failed, record
 
 
@@ -213,7 +227,6 @@ def main():
     parser.add_argument("--requests", default="1,8")
     parser.add_argument("--layers", type=int, default=32)
     parser.add_argument("--repeat", type=int, default=2)
-    parser.add_argument("--ties", type=int, default=2, help="texts of deft that may part, where two tokens are as likely in 16 bits")
     parser.add_argument("--show", type=int, default=2, help="texts that are printed")
     parser.add_argument("--timeout", type=int, default=280, help="seconds an engine may take")
     parser.add_argument("--tail", type=int, default=6000, help="characters of the output of an engine that fails")

@@ -15,15 +15,17 @@ def output(count, steps=None):
     return {"output_ids": [*range(count)], "meta_info": {} if steps is None else {"spec_verify_ct": steps}}
 
 
-def run_text(texts, backends, **more):
-    """Of workers that write `texts[drafts, breadth]`; None: they fail."""
+def run_text(texts, backends, second=-2.0):
+    """Of workers that write `texts[drafts, breadth]`; None: they fail. `second`: the log probability of token 2, that of 1 is -0.5."""
+
     def run_worker(options, job):
         tokens = texts[job["drafts"], job["breadth"]]
-        return tokens and {"tokens": tokens, "text": [""], "tokens_s": 10.0, "accepted": 1.0}
+        likely = [[[(1, -0.5), (2, second)]]]
+        return tokens and {"tokens": tokens, "text": [""], "tokens_s": 10.0, "accepted": 1.0, "likely": likely}
 
-    given = dict(part="text", backends=backends, drafts="16", breadths="1,8", repeat=1, model="", ties=0, show=0)
+    given = dict(part="text", backends=backends, drafts="16", breadths="1,8", repeat=1, model="", show=0)
     with mock.patch.object(sglang_speculation, "run_worker", run_worker), redirect_stdout(io.StringIO()) as said:
-        failed, _ = sglang_speculation.run_text(argparse.Namespace(**{**given, **more}))
+        failed, _ = sglang_speculation.run_text(argparse.Namespace(**given))
     return failed, said.getvalue()
 
 
@@ -35,9 +37,10 @@ class Counts(unittest.TestCase):
         self.assertEqual(accepted_of([output(9, 4), output(5, 2)]), 2)
 
     def test_texts_part_where_tokens_differ_or_one_ends(self):
-        parted = compared({"tokens": [[1, 2, 3], [4, 5], [6]]}, {"tokens": [[1, 2, 3], [4, 5, 7], [8]]})
-        self.assertEqual((parted["same"], parted["of"]), (1, 3))
-        self.assertEqual([(one["question"], one["at"]) for one in parted["parted"]], [(1, 2), (2, 0)])
+        plain = {"tokens": [[1, 2, 3], [4, 5], [6], [6]], "likely": [[], [], [[[6, -0.5], [8, -0.6]]], [[[6, -0.5], [8, -0.6]]]]}
+        parted = compared(plain, {"tokens": [[1, 2, 3], [4, 5, 7], [8], [9]]})
+        self.assertEqual((parted["same"], parted["ties"], parted["of"]), (1, 1, 4))
+        self.assertEqual([(one["question"], one["at"], one["gap"]) for one in parted["parted"]], [(1, 2, None), (2, 0, 0.1), (3, 0, None)])
 
 
 class Runs(unittest.TestCase):
@@ -48,7 +51,7 @@ class Runs(unittest.TestCase):
         self.assertFalse(run_text(self.SAME, "deft:16")[0])
         self.assertTrue(run_text(other, "deft:16")[0])
         self.assertFalse(run_text(other, "fa3")[0])
-        self.assertFalse(run_text(other, "deft", ties=1)[0])
+        self.assertFalse(run_text(other, "deft", second=-0.6)[0])
 
     def test_an_engine_that_fails_is_a_failure(self):
         failed, said = run_text({**self.SAME, (0, 0): None}, "fa3")
