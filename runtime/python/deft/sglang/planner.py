@@ -12,6 +12,7 @@ from .._adapters.dtypes import CACHE_DTYPES, SPEC_DTYPES
 from .._adapters.outside import outside
 from .._adapters.steps import PagedWork, Room, Steps
 from .._adapters.variant import Scales, Variant, make_latent_variant, make_variant
+from .foreseen import Foreseen, Reading
 from .verify import words_for
 
 
@@ -103,13 +104,17 @@ class Planner:
         self._first_slots = req_to_token[:, ::page_size]
         self._eager, self._eager_verify = Steps(_CALLER, device), Steps(_CALLER, device)
         self._of_graphs: dict[tuple[int, int], Steps] = {}  # by requests, and drafts of each; 0: they decode
+        self._foreseen: dict[int, Foreseen] = {}  # of graphs of decoding, by requests
         self._pages: torch.Tensor | None = None  # where captured runs read them
+        self._arriving: torch.Tensor | None = None  # page-locked memory for them
         self.own_mask: torch.Tensor | None = None  # into which SGLang writes what drafts see
 
     def make_room(self, most_requests: int) -> None:
         """Before graphs are captured."""
         shape = (most_requests, self._first_slots.shape[1])
         self._pages = torch.zeros(shape, dtype=torch.int32, device=self._device)
+        if self._pages.is_cuda:
+            self._arriving = torch.empty(self._pages.numel(), dtype=torch.int32, pin_memory=True)
 
     def _table(self, rows: torch.Tensor, lengths: np.ndarray[Any, Any]) -> torch.Tensor:
         pages = -(-int(lengths.max(initial=1)) // self._page_size)
@@ -149,17 +154,43 @@ class Planner:
         drafts = 0 if spec_info is None else int(spec_info.draft_token_num)
         table = self._table(rows, known + drafts)
         pages = self._pages[:size, : table.shape[1]]
-        # What planning reads, laid out as `pages`, which change when nothing can be refused any more.
-        on_host = torch.empty((size, self._pages.shape[1]), dtype=torch.int32)[:, : table.shape[1]].copy_(table)
+        steps = self._steps_of(size, drafts)
+        if spec_info is None:
+            self._plan_decoding(steps, PagedWork(pages, None, known), Reading(table, self._arriving))
+        else:
+            # What planning reads, laid out as `pages`, which change when nothing can be refused any more.
+            on_host = torch.empty((size, self._pages.shape[1]), dtype=torch.int32)[:, : table.shape[1]].copy_(table)
+            self._plan_drafts(steps, PagedWork(pages, None, known, host_pages=on_host), spec_info)
+        pages.copy_(table)
+        return steps
+
+    def _steps_of(self, size: int, drafts: int) -> Steps:
         if (size, drafts) not in self._of_graphs:
             # Rows that fill a graph up are of a page beside those of the pool, and have drafts of their own.
             tokens = self._tokens + self._page_size + size * drafts
             room = room_for_drafts(size, size * drafts, tokens, drafts) if drafts else Room(size, size, tokens)
             self._of_graphs[size, drafts] = Steps(_CALLER, self._device, room)
-        steps, work = self._of_graphs[size, drafts], PagedWork(pages, None, known, host_pages=on_host)
-        if spec_info is None:
-            steps.plan(work)
-        else:
-            self._plan_drafts(steps, work, spec_info)
-        pages.copy_(table)
-        return steps
+        return self._of_graphs[size, drafts]
+
+    def _plan_decoding(self, steps: Steps, work: PagedWork, reading: Reading) -> None:
+        size, lengths = len(work.lengths), work.lengths
+        if size not in self._foreseen:
+            assert self._pages is not None
+            past_the_pool = -(-self._tokens // self._page_size) + 2
+            self._foreseen[size] = Foreseen(self._page_size, size, self._pages.shape[1], past_the_pool)
+        foreseen = self._foreseen[size]
+        expected = foreseen.foresee(lengths)
+        if expected is not None:
+            try:
+                steps.plan(work._replace(host_pages=expected))  # while the GPU is busy with the step before
+            except Exception:  # it may be for requests that are none; the table that arrives decides
+                foreseen.forget()
+                expected = None
+        table = reading.wait()
+        if expected is not None and foreseen.is_right(lengths, table):
+            return
+        try:
+            steps.plan(work._replace(host_pages=foreseen.learn(lengths, table)))
+        except BaseException:
+            foreseen.forget()
+            raise

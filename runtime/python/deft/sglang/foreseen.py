@@ -1,0 +1,108 @@
+"""Page tables of steps that replay a graph, as far as the host knows them before the GPU gives them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+
+_Numbers = np.ndarray[Any, Any]
+_MOST_ENTRIES = 1 << 18  # of tables that are compared: more take as long as planning
+
+
+class Reading:
+    """A table on its way from the GPU to the host. On processors it is there at once."""
+
+    def __init__(self, table: torch.Tensor, memory: torch.Tensor | None) -> None:
+        """`memory`: page-locked, for as many entries."""
+        self._arrived: torch.cuda.Event | None = None
+        if memory is None:
+            self._host = table.cpu()
+            return
+        self._host = memory[: table.numel()].view(table.shape)
+        self._host.copy_(table, non_blocking=True)
+        self._arrived = torch.cuda.Event()
+        self._arrived.record()
+
+    def wait(self) -> torch.Tensor:
+        """In memory that the next reading overwrites."""
+        if self._arrived is not None:
+            self._arrived.synchronize()
+        return self._host
+
+
+class Foreseen:
+    """The tables of the steps of one graph.
+
+    As long as no request joins or leaves, each is a token longer in each step and keeps its pages. A page that it begins is its
+    own, whichever that is. So a step is planned while the GPU is still busy with the step before, with stand-ins for the pages that
+    begin. Then the table arrives; a step that was planned with another one is planned again. Runs read the GPU's own table."""
+
+    def __init__(self, page_size: int, rows: int, most_pages: int, first_stand_in: int) -> None:
+        """Stand-ins are pages that no request has, from the first one on."""
+        self._page_size, self._first_stand_in, self._stand_ins = page_size, first_stand_in, 0
+        self._lengths: _Numbers | None = None  # of the last step; None: the next one is not foreseen
+        # Of both only the columns in use are ever touched.
+        self._read = np.zeros((rows, most_pages), np.int32)
+        self._planned = torch.empty((rows, most_pages), dtype=torch.int32)  # what was read, but for stand-ins
+
+    def foresee(self, lengths: _Numbers) -> torch.Tensor | None:
+        """The table of a step of so many tokens, to plan with; None: it is not known."""
+        before = self._lengths
+        if before is None or ((lengths - before) >> 1).any():  # each is a token longer, or fills a graph up and stays as it is
+            return None
+        places = self._begun(before, lengths)
+        count = len(places[0])
+        self._planned.numpy()[places] = self._first_stand_in + (self._stand_ins + np.arange(count)) % self._planned.numel()
+        self._stand_ins += count
+        return self._planned[:, : self._pages_of(lengths).max(initial=1)]
+
+    def is_right(self, lengths: _Numbers, table: torch.Tensor) -> bool:
+        """Whether `table` has the pages that foresee() took it to have. If so, the next step is foreseen from it."""
+        before, read = self._lengths, table.numpy()
+        assert before is not None
+        used = self._pages_of(before)
+        # Rows that fill a graph up are the last ones, of a page each.
+        real = len(used) - int(np.argmax(used[::-1] > 1)) if used.max() > 1 else 0
+        if not (
+            np.array_equal(read[real:, :1], self._read[real:, :1])
+            and self._has_pages(read[:real], self._read[:real], used[:real])
+        ):
+            return False
+        places = self._begun(before, lengths)
+        self._read[places] = read[places]
+        self._lengths = lengths
+        return True
+
+    @staticmethod
+    def _has_pages(read: _Numbers, known: _Numbers, used: _Numbers) -> bool:
+        """Whether the first `used` pages of each row are known ones."""
+        if not len(used):
+            return True
+        least, most = int(used.min()), int(used.max())
+        differs = read[:, least:most] != known[:, least:most]
+        is_used = np.arange(least, most) < used[:, None]
+        return np.array_equal(read[:, :least], known[:, :least]) and not (differs & is_used).any()
+
+    def learn(self, lengths: _Numbers, table: torch.Tensor) -> torch.Tensor:
+        """Takes a table as it is and returns it, to plan with, in memory that stays."""
+        width = table.shape[1]
+        self._planned = torch.empty_like(self._planned)  # the step before still has the other memory
+        self._planned[:, :width] = table
+        is_small = table.numel() <= _MOST_ENTRIES
+        if is_small:
+            self._read[:, :width] = table.numpy()
+        self._lengths = lengths if is_small else None
+        return self._planned[:, :width]
+
+    def forget(self) -> None:
+        self._lengths = None
+
+    def _begun(self, before: _Numbers, lengths: _Numbers) -> tuple[_Numbers, _Numbers]:
+        """Rows in which a token begins a page, and which page of the row."""
+        rows = np.flatnonzero((lengths > before) & (before % self._page_size == 0))
+        return rows, before[rows] // self._page_size
+
+    def _pages_of(self, lengths: _Numbers) -> _Numbers:
+        return -(-lengths // self._page_size)
