@@ -211,6 +211,8 @@ struct Hooks {
 #define DEFT_HOOK_ROOT(ID, ...) std::optional<ExprId> ID;
   DEFT_HOOKS(DEFT_HOOK_ROOT, DEFT_HOOK_ROOT)
 #undef DEFT_HOOK_ROOT
+  /// Whether a hook changes finished rows, so that only whole rows may be given to it.
+  bool changesRows() const { return output.has_value(); }
 };
 
 #define DEFT_NO_HOOK(...)
@@ -221,6 +223,7 @@ struct HookSet {
   DEFT_HOOKS(DEFT_NO_HOOK, DEFT_HOOK_FLAG)
 #undef DEFT_HOOK_FLAG
   bool operator==(const HookSet &) const = default;
+  bool changesRows() const { return output; } ///< as Hooks::changesRows()
 
   static HookSet of(const Hooks &hooks) {
     HookSet set;

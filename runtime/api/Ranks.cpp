@@ -44,7 +44,7 @@ std::string whyNotOverRanks(const spec::Variant &variant) {
     return name + "selects tokens, and a rank has only some of them";
   if (variant.sink)
     return name + "has sinks, which each rank would count";
-  if (variant.output)
+  if (variant.changesRows())
     return name + "has an `output` hook, which each rank would apply to its part";
   return {};
 }

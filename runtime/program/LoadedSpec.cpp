@@ -30,7 +30,7 @@ const char *differenceOf(const codegen::cuda::VariantSource &source, const spec:
       {"normalize", source.normalize == variant.normalize},
       {"parameters", source.params.size() == variant.params.size()},
       {"arrays over tokens", source.tokenParams == variant.tokenParams()},
-      {"value", source.has.valueFactor == variant.valueFactor.has_value()},
+      {"hooks", source.has == spec::HookSet::of(variant)},
   };
   for (const auto &[what, isSame] : facts)
     if (!isSame)

@@ -134,7 +134,7 @@ private:
     double is, allowed;
   };
   Column asWritten(Column sum, int column, const Site &site) {
-    if (!counting.variant_.output)
+    if (!counting.variant_.changesRows())
       return sum;
     const double is = elements.output(sum.is, column, site);
     const double above = elements.output(sum.is + sum.allowed, column, site),

@@ -81,6 +81,8 @@ TEST(LoadedSpecTest, APackageHoldsWhatItWasBuiltOf) {
             malformed + "its kernels' source and its spec differ in page_size of `host_program`");
   EXPECT_EQ(faultWith([](auto &p) { p.variants[0].source.withLse = false; }),
             malformed + "its kernels' source and its spec differ in lse of `host_program`");
+  EXPECT_EQ(faultWith([](auto &p) { p.variants[0].source.has.key = true; }),
+            malformed + "its kernels' source and its spec differ in hooks of `host_program`");
   EXPECT_EQ(faultWith([](auto &p) { p.specFiles[0].text += "attention more : host_program { }\n"; }),
             "1 variants")
       << "what it was not built of is left out";
