@@ -120,7 +120,7 @@ class RecordsTest(unittest.TestCase):
 
     def test_the_benches_that_are_kept_are_in_the_history(self):
         known = {history.key_of(line): line for line in history.read_lines(history.FOLDER)}
-        for name in ("h200-bench.json", "h200-bench-quick-untuned.json"):
+        for name in ("h200-bench-quick.json", "h200-bench-quick-untuned.json"):
             for line in history.measurements(json.loads((history.FOLDER / name).read_text())):
                 self.assertEqual(known.get(history.key_of(line)), line, name)
 

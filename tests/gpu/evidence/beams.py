@@ -19,7 +19,7 @@ def wide_beams(page, records):
     rows = {row: {"words": words_of(row), **facts} for row, facts in record["rows"].items()}
     page.heading("Wide beams")
     page.add(f"{card_of(record['device'])}, {record['date']}, commit {record['commit']} ({link(name)}): beams below one history, each with 3 or 128 tokens of its own, heads 16/8, bf16, pages of 16; each step every beam goes on from a random one. "
-             "*Reorder* and *plan* are the host's, in Python. *Added* is what a step takes above one whose plan stays. Other programs ran on the host.")
+             "*Reorder* and *plan* are the host's, in Python. *Added* is what a step takes above one whose plan stays.")
     page.table(["beams, tokens of history", "attention us", "floor us", "over the floor", "reorder us", "plan us", "added us"], [
         [row["words"], us(row["attention_us"]), us(row["floor_us"]), times(row["attention_us"] / row["floor_us"]), us(row["reorder_us"]), us(row["plan_us"]), us(row["added_us"])] for row in rows.values()])
     page.add("Whole searches of a model of Qwen3-0.6B's dimensions with random weights, by the tree and path by path:")
@@ -33,5 +33,5 @@ def wide_beams(page, records):
     for own, goal in ADDED_US.items():
         widest = [facts["added_us"] for row, facts in rows.items() if row.startswith("beams_5000_") and row.endswith(f"_own_{own}")]
         if max(widest) > goal:
-            page.loss(f"5,000 beams with {own} tokens of their own: reorder, plan and upload add up to {max(widest) / 1000:.1f} ms to a step beside other programs on the host; the target was {goal / 1000}")
+            page.loss(f"5,000 beams with {own} tokens of their own: reorder, plan and upload add up to {max(widest) / 1000:.1f} ms to a step; the target was {goal / 1000}")
     page.command(record["command"].replace("FILE", "beams.json"))

@@ -4,7 +4,7 @@ import json
 import sys
 from pathlib import Path
 
-from kernels import BENCH, ROWS, UNTUNED, over_floor, over_peers, peer_us
+from kernels import ROWS, UNTUNED, over_floor, over_peers, peer_us
 from records import card_of, link, times
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
@@ -12,7 +12,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import history  # noqa: E402
 
 CONFIGS = Path(__file__).resolve().parents[3] / "tuner" / "configs"
-OF_THEIR_OWN = (BENCH, ROWS, UNTUNED, "h200-windows.json", "h200-latent.json", "h200-latent-bytes.json", "h200-latent-rows.json", "h100-ragged.json")  # benches that have a section
+OF_THEIR_OWN = (ROWS, UNTUNED, "h200-windows.json", "h200-latent.json", "h200-latent-bytes.json", "h200-latent-rows.json", "h100-ragged.json")  # benches that have a section
 
 
 def shipped_entries():
@@ -31,7 +31,7 @@ def other_benches(records):
 
 
 def other_cards(page, records):
-    ours = records.read(BENCH)["device"]["name"]
+    ours = records.read(ROWS)["device"]["name"]
     newest = {}
     for (date, card, commit, config), bench in history.benches_of(history.read_lines(records.folder)).items():
         for suite in history.SUITES:

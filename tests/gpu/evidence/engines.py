@@ -12,6 +12,10 @@ def place(record):
     return f"{card_of(record['device'])}, vLLM {record['vllm']}, {record['date']}"
 
 
+def in_sglang(record):
+    return f"{card_of(record['device'])}, SGLang {record['sglang']}, {record['date']}"
+
+
 def rollouts(page, records):
     name = "h200-vllm-rollouts.json"
     record = records.read(name)
@@ -36,7 +40,7 @@ def drafts(page, records):
 def host_times(page, records):
     name = "h200-vllm-host.json"
     record = records.read(name)
-    own, deft, _ = record["runs"]
+    own, deft = record["runs"]
     page.heading("The host's time in vLLM")
     page.add(f"{place(record)} ({link(name)}): the time of the backend's `build`, which makes a step's metadata and plan, inside the engine, {own['layers']} layers, Python included.")
     kinds = (("build", "decoding"), ("build_joins", "requests join"))
@@ -55,36 +59,103 @@ def host_times(page, records):
 def rollouts_sglang(page, records):
     name = "h200-sglang-rollouts.json"
     record = records.read(name)
-    [run], logged = record["runs"], record["fa3_log_tokens_s"]
+    own, deft, beside = record["runs"]
+    compared = beside["compared"]
     page.heading("Rollouts in SGLang")
-    page.add(f"{card_of(record['device'])}, SGLang {record['sglang']}, {record['date']} ({link(name)}): the same samples, {run['layers']} layers, graphs, one generation. A time limit ended fa3's engine, so its rates are the medians that its own log printed while decoding, "
-             "and tokens were not compared.")
-    lines = [(ROLLOUTS[rate], sorted(logged[rate])[len(logged[rate]) // 2], found) for rate, found in run["rates"].items()]
-    page.table(["workload", "fa3, its log", "deft", "ratio"], [
-        [words, f"{own:,.0f}", f"{found['tokens_s']:,.0f} ({found['step_ms']:.1f} ms)", times(found["tokens_s"] / own, 1)] for words, own, found in lines])
+    page.add(f"{in_sglang(record)} ({link(name)}): the same samples, {own['layers']} layers, graphs, next to {own['backend']}, one generation each. Of {compared['requests']} greedy requests {compared['requests_that_differ']} part from "
+             f"{own['backend']}'s tokens, where log probabilities of both tokens are at most {compared['gap_where_they_differ']} apart.")
+    page.table(["workload", own["backend"], "deft", "ratio"], [
+        [ROLLOUTS[rate], *(f"{run['rates'][rate]['tokens_s']:,.0f} ({run['rates'][rate]['step_ms']:.1f} ms)" for run in (own, deft)), times(ratio)] for rate, ratio in beside["ratios"].items()])
     page.command(record["command"].replace("FILE", "rollouts.json"))
 
 
 def draft_trees_sglang(page, records):
     name = "h200-sglang-steps.json"
     record = records.read(name)
-    own, deft = record["runs"]
     page.heading("Draft trees in SGLang")
-    page.add(f"{card_of(record['device'])}, SGLang {record['sglang']}, {record['date']} ({link(name)}): a step that verifies trees of {deft['drafts']} drafts, {deft['layers']} layers, next to SGLang's {own['backend']}, in graphs; the better of two. Tokens were not compared with plain decoding.")
-    page.table(["context", "requests", f"{own['backend']} ms", "deft ms", "faster by"], [
-        [f"{b['context']:,}", f"{b['requests']}{', sharing it' if b['shares'] else ''}", times(a["step_ms"], 1), times(b["step_ms"], 1), times(a["step_ms"] / b["step_ms"])] for a, b in zip(own["rows"], deft["rows"])])
-    page.command(record["command"].replace("FILE", "steps.json"))
+    page.add(f"{in_sglang(record)} ({link(name)}): a step that verifies trees of drafts, breadth 8, 32 layers, next to SGLang's triton, in graphs; the better of two. {record['cards']} Tokens were not compared with plain decoding.")
+    sizes = sorted({run["drafts"] for run in record["runs"]})
+    taken = {(run["backend"], run["drafts"], *place_of(row)): row["step_ms"] for run in record["runs"] for row in run["rows"]}
+    page.table(["context", "requests", *(words for size in sizes for words in (f"{size} drafts: triton ms", "deft ms", "faster by"))], [
+        [f"{context:,}", f"{requests}{', sharing it' if shares else ''}",
+         *(figure for size in sizes for own, ours in [(taken["triton", size, context, requests, shares], taken["deft", size, context, requests, shares])] for figure in (times(own, 1), times(ours, 1), times(own / ours)))]
+        for context, requests, shares in map(place_of, record["runs"][0]["rows"])])
+    page.command(*(command.replace("FILE", "steps.json") for command in record["commands"]))
+
+
+def place_of(row):
+    return row["context"], row["requests"], row["shares"]
 
 
 def latent_bytes_vllm(page, records):
     name = "h200-vllm-mla-bytes.json"
     record = records.read(name)
-    by = {found["backend"]: found for found in record["backends"]}
-    own, ours, other = by["FLASH_ATTN_MLA"], by["CUSTOM:fp8"], by["TRITON_MLA:fp8"]
+    by = {of_cache(run): run["rates"]["few_shot"]["tokens_s"] for run in record["runs"] if run.get("rates")}
+    own = next(iter(by))
+    apart = {run["backend"]: run["compared"] for run in record["runs"] if run.get("beside") == own}
     page.heading("vLLM with latent caches of 8 bits")
-    page.add(f"{place(record)} ({link(name)}): 4 layers, `few_shot`, graphs, one run; only its printed end was kept. The last column is the difference of the first tokens' log probabilities from FLASH_ATTN_MLA over 16 bits:")
-    page.table(["backend", "tokens a second", "ratio", "mean difference"], [
-        [found["backend"].replace("CUSTOM", "deft").replace(":", ", "), f"{found['tokens_s']:,}", times(found["tokens_s"] / own["tokens_s"]), times(found.get("first_token_mean"), 3)] for found in record["backends"]])
-    page.loss(f"8-bit latent caches in vLLM: {times(ours['tokens_s'] / own['tokens_s'])} of FLASH_ATTN_MLA's tokens a second over 16 bits ({times(other['tokens_s'] / own['tokens_s'])} for TRITON_MLA over 8 bits); "
-              f"first tokens' log probabilities differ from 16 bits by {times(ours['first_token_mean'], 3)} on average, TRITON_MLA's by {times(other['first_token_mean'], 3)}, probably because prompts read their own tokens from the cache; they no longer do (not run since)")
-    page.command(record["command"].replace(" --pairs", " --pairs --json mla.json"))
+    page.add(f"{place(record)} ({link(name)}): 4 layers, `few_shot`, graphs, one run. The last columns are differences of log probabilities from {own} over 16 bits, of the first tokens on average and of tokens that agree at most:")
+    page.table(["backend", "tokens a second", "ratio", "mean difference", "largest"], [
+        [name.replace("CUSTOM", "deft").replace(":", ", "), f"{rate:,.0f}", times(rate / by[own]),
+         *(times(apart[name][key], 3) if name in apart else None for key in ("first_logprob_difference", "logprob_difference"))] for name, rate in by.items()])
+    page.loss(f"8-bit latent caches in vLLM: {times(by['CUSTOM:fp8'] / by[own])} of {own}'s tokens a second over 16 bits ({times(by['TRITON_MLA:fp8'] / by[own])} for TRITON_MLA over 8 bits), rows of 656 bytes {times(by['CUSTOM:fp8_ds_mla'] / by[own])}")
+    page.command(record["command"].replace("FILE", "mla.json"))
+
+
+def of_cache(run):
+    """As `--backends` names it."""
+    return run["backend"] + ("" if run["kv_cache_dtype"] == "auto" else ":" + run["kv_cache_dtype"])
+
+
+def latent_sglang(page, records):
+    name = "h200-sglang-mla.json"
+    record = records.read(name)
+    own, deft, beside = record["runs"]
+    compared, [(rate, ratio)] = beside["compared"], beside["ratios"].items()
+    page.heading("SGLang with latent caches")
+    page.add(f"{in_sglang(record)} ({link(name)}): DeepSeek-V2-Lite's dimensions, {own['layers']} dense layers, random weights, graphs. `{rate}`: {own['backend']} {own['rates'][rate]['tokens_s']:,.0f} tokens a second, deft {deft['rates'][rate]['tokens_s']:,.0f} ({times(ratio)}). "
+             f"Of {compared['requests']} requests {compared['requests_that_differ']} part, where log probabilities of both tokens are at most {compared['gap_where_they_differ']} apart.")
+    page.command(record["command"].replace("FILE", "mla.json"))
+
+
+def dcp(page, records):
+    name = "h200-vllm-dcp.json"
+    record = records.read(name)
+    page.heading("Decode context parallelism in vLLM")
+    page.add(f"Two {card_of(record['parts'][0]['runs'][0]['device'])}s, vLLM {record['vllm']}, {record['date']} ({link(name)}): `--dcp 2` splits the tokens of each request over both GPUs, graphs of whole steps, random weights. Tokens a second next to vLLM's own backend on the same two GPUs:")
+    lines = []
+    for part in record["parts"]:
+        one, two, own, beside = part["runs"]
+        compared = beside["compared"]
+        for rate, ratio in beside["ratios"].items():
+            lines.append([f"{KINDS[one['kind']]}, {one['layers']} layers", rate, *(f"{run['rates'][rate]['tokens_s']:,.0f}" for run in (own, two)), times(ratio), f"{one['rates'][rate]['tokens_s']:,.0f}",
+                          f"{compared['requests_that_differ']} of {compared['requests']}, {compared['gap_where_they_differ']}"])
+    page.table(["model", "workload", "own", "deft", "ratio", "deft on one GPU", "requests that part from one GPU's, largest gap"], lines)
+    page.command(*(part["command"].replace("FILE", "dcp.json") for part in record["parts"]))
+
+
+KINDS = {"deepseek": "DeepSeek-V2-Lite's dimensions, dense", "one_kv_head": "Llama-3-8B's with one KV head"}
+
+
+def texts_sglang(page, records):
+    name = "h200-sglang-text.json"
+    record = records.read(name)
+    page.heading("A trained model with drafts in SGLang")
+    drafted = [run for run in record["runs"] if run["drafts"]]
+    page.add(f"{in_sglang(record)} ({link(name)}): SmolLM2-135M-Instruct answers 16 questions, 256 tokens each, greedily, with {drafted[0]['drafts']} drafts of NGRAM a step, as chains (breadth 1) and as trees; graphs. Tokens a second, and tokens that a step accepts:")
+    plain = {run["backend"]: run for run in record["runs"] if not run["drafts"]}
+    breadths = sorted({run["breadth"] for run in drafted})
+    page.table(["backend", "no drafts", *(f"breadth {breadth}" for breadth in breadths)], [
+        [backend, f"{run['tokens_s']:,.0f}", *(f"{found['tokens_s']:,.0f} ({times(found['accepted'])})" for breadth in breadths for found in drafted if (found["backend"], found["breadth"]) == (backend, breadth))]
+        for backend, run in plain.items()])
+    same = "; ".join(f"{run['backend']}, breadth {run['breadth']}: {run['compared']['same']}" for run in drafted)
+    page.add(f"Texts equal to those without drafts, of {drafted[0]['compared']['of']}: {same}. NGRAM learns from what it has written, so accepted tokens depend on that as well.", ties_of(record))
+    page.command(*(command.replace("FILE", "text.json") for command in record["commands"]))
+
+
+def ties_of(record):
+    runs = record["ties"]["runs"]
+    parted = [part for run in runs if run.get("compared") for part in run["compared"]["parted"]]
+    gaps = [part["gap"] for part in parted if part["gap"] is not None]
+    return (f"In a second run of deft ({record['ties']['commit']}) {len(parted)} of {sum(run['compared']['of'] for run in runs if run.get('compared'))} texts part, where the log probabilities of both tokens without drafts are "
+            f"{min(gaps):.3f} to {max(gaps):.3f} apart: near-ties in bfloat16, where steps of other shapes round otherwise." if gaps else "")

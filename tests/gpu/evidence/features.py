@@ -3,7 +3,7 @@
 import json
 
 from records import card_of, link, mean, times, us
-from kernels import BENCH
+from kernels import ROWS
 from lists import BENCHES
 
 import eight_bit_accuracy  # noqa: E402  (of BENCHES)
@@ -50,9 +50,9 @@ def latent_bytes(page, records):
 
 
 def variants(page, records):
-    bench = records.read(BENCH)
+    bench = records.read(ROWS)
     page.heading("Scores, masks and types")
-    page.add(f"Time with a hook divided by the time of plain f16 attention on the same tree in the same run ({link(BENCH)}); the median of three.")
+    page.add(f"Time with a hook divided by the time of plain f16 attention on the same tree in the same run ({link(ROWS)}); the median of three.")
     trees = list(dict.fromkeys(row["tree"] for row in bench["variants"]))
     kinds = list(dict.fromkeys(row["variant"] for row in bench["variants"]))
     by_place = {(row["tree"], row["variant"]): row for row in bench["variants"]}

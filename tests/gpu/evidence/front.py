@@ -2,15 +2,15 @@
 
 import charts
 from engines import ROLLOUTS as ROLLOUT_WORDS
-from kernels import BENCH, ROWS, flat_rows, over_floor, over_peers, peer_us, unscaled
+from kernels import ROWS, flat_rows, over_floor, over_peers, peer_us, unscaled
 from records import PUBLISHED_SUITES, card_of, mean, times
 
-LATENT, STEPS, VLLM, SGLANG = "h200-latent.json", "h100-end-to-end.jsonl", "h200-vllm.json", "h200-sglang.json"
-ROLLOUTS, DRAFTS = "h200-vllm-rollouts.json", "h200-sglang-steps.json"
+LATENT, STEPS, VLLM, SGLANG = "h200-latent.json", "h100-end-to-end.jsonl", "h200-vllm-rates.json", "h200-sglang.json"
+ROLLOUTS, ROLLOUTS_SGLANG, DRAFTS = "h200-vllm-rollouts.json", "h200-sglang-rollouts.json", "h200-sglang-steps.json"
 CACHES, QUERY, KEY = "h200-fp8.json", "h200-query-hook.json", "h200-key-hook.json"
 STEP_ROWS = (("speculative_t256", "256 drafts below 4k tokens"), ("multi_few_shot", "few-shot prompts of several tasks"),
              ("chats", "64 chats that share little"))
-README_ROLLOUTS = "rollout_128x16k", "grpo_16x16x8k"
+README_ROLLOUTS = ("rollout_128x16k",)
 ENGINE_ROWS = (("n16", "16 samples of 4k tokens"), ("few_shot", "32 requests that share 4k"), ("alone", "32 requests that share nothing"))
 
 
@@ -46,21 +46,21 @@ def engines(records):
     return found
 
 
-def rollouts(records):
-    """vLLM's tokens a second over FLASH_ATTN's, many samples of long prompts."""
-    return next(run["ratios"] for run in records.read(ROLLOUTS)["runs"] if run.get("ratios"))
+def rollouts(records, name=ROLLOUTS):
+    """Tokens a second over those of the engine's own backend, many samples of long prompts."""
+    return next(run["ratios"] for run in records.read(name)["runs"] if run.get("ratios"))
 
 
 def draft_steps(records, context):
     """How much faster SGLang verifies one request's trees of drafts than with its triton."""
-    taken = {run["backend"]: row["step_ms"] for run in records.read(DRAFTS)["runs"] for row in run["rows"] if (row["context"], row["requests"]) == (context, 1)}
+    taken = {run["backend"]: row["step_ms"] for run in records.read(DRAFTS)["runs"] for row in run["rows"] if (run["drafts"], row["context"], row["requests"]) == (60, context, 1)}
     return taken["triton"] / taken["deft"]
 
 
 def features(records):
     """A feature's time over plain attention's: {words: [ratios]}."""
     variants = {}
-    for row in records.read(BENCH)["variants"]:
+    for row in records.read(ROWS)["variants"]:
         variants.setdefault(row["variant"], []).append(row["ratio"])
     hooks = [(QUERY, "hook `query`", "hook_us"), (KEY, "hook `key`", "key_us")]
     found = dict(variants)
@@ -86,6 +86,7 @@ def readme(records):
     card, day = "H100", records.date(STEPS)
     lines += [f"| step of a model: {words} | our kernels, each path read separately | {gain[row]:.2f}x | {card}, {day} |" for row, words in STEP_ROWS]
     lines += [f"| tokens/s in vLLM: {ROLLOUT_WORDS[row]} | its FLASH_ATTN | {ratio:.2f}x | H200, {records.date(ROLLOUTS)} |" for row, ratio in rollouts(records).items() if row in README_ROLLOUTS]
+    lines += [f"| tokens/s in SGLang: {ROLLOUT_WORDS[row]} | its fa3 | {ratio:.2f}x | H200, {records.date(ROLLOUTS_SGLANG)} |" for row, ratio in rollouts(records, ROLLOUTS_SGLANG).items() if row in README_ROLLOUTS]
     lines += [f"| step in SGLang: 60 drafts below 8k tokens | its triton | {draft_steps(records, 8192):.2f}x | H200, {records.date(DRAFTS)} |"]
     for engine, name, own in (("vLLM", VLLM, "FLASH_ATTN"), ("SGLang", SGLANG, "fa3")):
         lines += [f"| tokens/s in {engine}: {words} | its {own} | {rates[engine][row]:.2f}x | H200, {records.date(name)} |" for row, words in ENGINE_ROWS[1:]]
@@ -116,9 +117,9 @@ def screen(page, records):
     rates = engines(records)
     every = [(f"{engine}: {words}", rates[engine][row]) for engine in rates for row, words in ENGINE_ROWS]
     of_samples = rollouts(records)
-    page.add(f"**Engines.** In vLLM, deftc generates {span(of_samples.values())} times the tokens a second of FLASH_ATTN for 64 to 256 samples of long prompts (H200, {records.date(ROLLOUTS)}), and elsewhere {min(rate for _, rate in every):.2f} to "
-             f"{max(rate for _, rate in every):.2f} times those of FLASH_ATTN and SGLang's fa3. It loses where requests share nothing and, with 8 layers, where the host bounds a step ({records.date(VLLM)}). [Tables](evidence/engines.md)")
-    every = [(f"vLLM: {ROLLOUT_WORDS[row]}", ratio) for row, ratio in of_samples.items()] + every
+    page.add(f"**Engines.** For 64 to 256 samples of long prompts deftc generates {span(of_samples.values())} times the tokens a second of vLLM's FLASH_ATTN and {span(rollouts(records, ROLLOUTS_SGLANG).values())} times those of SGLang's fa3 "
+             f"(H200, {records.date(ROLLOUTS)}), and elsewhere {min(rate for _, rate in every):.2f} to {max(rate for _, rate in every):.2f} times. In SGLang it loses where requests share nothing and, with 8 layers, where the host bounds a step. [Tables](evidence/engines.md)")
+    every = [(f"{engine}: {ROLLOUT_WORDS[row]}", ratio) for engine, name in (("vLLM", ROLLOUTS), ("SGLang", ROLLOUTS_SGLANG)) for row, ratio in rollouts(records, name).items()] + every
     page.picture("engines", "Tokens a second over the engine's own backend",
                  charts.bars("Engines: tokens a second over the engine's own backend", "", [words for words, _ in every], [("deftc", [rate for _, rate in every])], line_at=1))
     both = latent(records)

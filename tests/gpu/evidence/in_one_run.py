@@ -2,7 +2,7 @@
 
 from records import card_of, link, mean, times, us
 
-NAMES = {"h200-peers.json": "h200-bench.json", "h100-peers.json": "h100-bench.json"}  # and the bench on such a card
+NAMES = {"h200-peers.json": "h200-bench-rows.json", "h100-peers.json": "h100-bench.json"}  # and the bench on such a card
 # Records without a bench: their caption, and the gap that the losses page names where one is missing.
 FURTHER = (
     ("h200-peers-other.json", "Trees of the second suite at heads 32/8 (FastTree's artifact supports ratios 1, 4 and 16 only):",

@@ -4,7 +4,6 @@ import charts
 from records import (PUBLISHED_SUITES, card_of, levels_of, link, mean, ratio_of_heads, readers_of, times, tokens_of, us)
 
 ROWS = "h200-bench-rows.json"  # the newest times
-BENCH = "h200-bench.json"  # older: the cost of features, and rows that ROWS lacks
 QUICK, UNTUNED = "h200-bench-quick.json", "h200-bench-quick-untuned.json"  # of one call
 H100, H100_UNTUNED = "h100-bench.json", "h100-bench-untuned.json"  # of one call
 RECORDED = ("speculative_", "reasoning_")  # workloads that are replayed from a folder of recordings
@@ -29,8 +28,8 @@ def unscaled(rows):
 
 
 def flat_rows(records):
-    """Rows that share nothing: the newest of each."""
-    return records.rows(BENCH, ("flat",)) | records.rows(ROWS, ("flat",))
+    """Rows that share nothing."""
+    return records.rows(ROWS, ("flat",))
 
 
 def published_rows(page, records):
@@ -74,8 +73,7 @@ def published_rows(page, records):
 def no_sharing(page, records):
     page.heading("Nothing shared")
     rows, recorded = flat_rows(records), records.published["kernels"]["no_sharing"]
-    older = [name for name in rows if name not in records.rows(ROWS, ("flat",))]
-    page.add("Requests that share nothing must not get slower." + (f" The newest record lacks {len(older)} of these rows, which are of {link(BENCH)}." if older else "") + " The best peers here are PAT and FlashInfer's persistent kernel, unscaled:")
+    page.add("Requests that share nothing must not get slower. The best peers here are PAT and FlashInfer's persistent kernel, unscaled:")
     page.table(["requests", "deftc us", "floor us", "over the floor", "best peer us", "its floor us", "over its floor"], [
         [row["workload"].removeprefix("levels:"), us(row["cold_us"]), us(row["floor_us"]), times(row["cold_us"] / row["floor_us"]),
          us(recorded[name]["best_us"]), us(recorded[name]["floor_us"]), times(recorded[name]["best_us"] / recorded[name]["floor_us"])]

@@ -96,7 +96,7 @@ class MakeTest(unittest.TestCase):
     def test_bench_of_another_card_has_its_line(self):
         with tempfile.TemporaryDirectory() as folder:
             shutil.copytree(FOLDER, folder, dirs_exist_ok=True)
-            bench = json.loads((FOLDER / "h200-bench.json").read_text())
+            bench = json.loads((FOLDER / "h200-bench-rows.json").read_text())
             bench["device"]["name"] = "NVIDIA H100 80GB HBM3"
             (Path(folder) / "h100-bench.json").write_text(json.dumps(bench))
             page = text_of(make.evidence(Records(Path(folder))))

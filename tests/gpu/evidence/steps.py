@@ -170,24 +170,21 @@ def engine_lines(page, record):
 
 
 def engine(page, records):
-    names = "h100-vllm.json", "h200-vllm.json"
-    both = [records.read(name) for name in names]
+    names = "h100-vllm.json", "h200-vllm.json", "h200-vllm-rates.json"
+    every = [records.read(name) for name in names]
     page.heading("vLLM")
-    where = "; ".join(f"{card_of(record['device'])}, vLLM {record['vllm']}, torch {record['torch']}, {record['date']} ({link(name)})" for name, record in zip(names, both))
+    where = "; ".join(f"{card_of(record['device'])}, vLLM {record['vllm']}, torch {record['torch']}, {record['date']} ({link(name)})" for name, record in zip(names, every))
     page.add(f"{where}: generated tokens a second compared with FLASH_ATTN in the same engine, Llama-3-8B's "
              "dimensions with random weights. `n16`: 16 samples of one prompt of 4,096 tokens; `few_shot`: 32 requests that share 4,096 tokens; `alone`: 32 requests of 1,024 tokens that share nothing.")
     page.table(["card", "layers", "mode", "type", "cache", "n16: own / deft", "few_shot", "alone"],
-               [line for record in both for line in engine_lines(page, record)])
-    kernels = both[1]["profile"]["kernels_us"]
-    page.add("With 8 layers the host bounds a step on the H200. In the profile of `few_shot`, vLLM's Python takes " +
-             " and ".join(f"{a} or {b} ms" for a, b in both[1]["profile"]["median_step_ms"].values()) +
-             f" for a step (median, two generations each). A layer's attention takes {kernels['FLASH_ATTN']['attend']} us and a combine of {kernels['FLASH_ATTN']['combine']} us with FLASH_ATTN, "
+               [line for record in every for line in engine_lines(page, record)])
+    kernels = every[1]["profile"]["kernels_us"]
+    page.add(f"In a profile of `few_shot` on the H200 ({every[1]['date']}), a layer's attention takes {kernels['FLASH_ATTN']['attend']} us and a combine of {kernels['FLASH_ATTN']['combine']} us with FLASH_ATTN, "
              f"{kernels['CUSTOM']['attend']} us with deftc, whose merge starts beside it and ends {kernels['CUSTOM']['merge']} us after its own start.")
     engine_on_two_gpus(page, records)
     page.command("python3 tests/gpu/vllm_engine.py --layers 32 --modes graphs", "python3 tests/gpu/vllm_engine.py --tensor-parallel 2 --modes graphs")
-    caches_of_an_engine(page, both[1])
+    caches_of_an_engine(page, every[1])
     page.no_record("SGLang with several ranks or an 8-bit cache on a GPU", "`tests/gpu/sglang_engine.py`")
-    page.no_record("a trained model in an engine", "`tests/gpu/vllm_engine.py` with a checkpoint")
 
 
 def engine_latent(page, records):
@@ -224,7 +221,7 @@ def engine_sglang(page, records):
     page.add(f"{card_of(record['device'])}, SGLang {record['sglang']}, torch {record['torch']}, {record['date']} ({link(name)}): the same requests compared with SGLang's own fa3.")
     lines, own = [], {}
     for run in record["runs"]:
-        place = (run["layers"], run["mode"])
+        place = (run["layers"], run["mode"] + (f" ({run['date']})" if "date" in run else ""))
         if run["backend"] == "fa3":
             own[place] = run["rates"]
         elif run.get("rates"):
