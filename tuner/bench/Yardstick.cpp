@@ -7,7 +7,7 @@ namespace deft::bench {
 namespace {
 
 /// From the day of the peers' measurements, except those of the tensor cores, which are later
-/// (tests/gpu/records/h200-bench.json). Bulk copies of 8 to 32 MiB exceeded the memory's rate, so they were
+/// (the bench of cdf82df). Bulk copies of 8 to 32 MiB exceeded the memory's rate, so they were
 /// not cold.
 const std::vector<RecordedCeilings> &recordedOnes() {
   static const std::vector<RecordedCeilings> all{

@@ -210,9 +210,7 @@ Result<void> CudaPlan::write(const plan::Plan &plan, const plan::DraftTables &dr
   slot.facts.hasDrafts = slot.facts.needsMask = !drafts.isEmpty();
   slot.facts.generation = plan.generation;
   slot.facts.mergedQueries = static_cast<int>(plan.mergeQuery.size());
-  slot.facts.items.clear();
-  for (const plan::Plan::Phase &phase : plan.phases)
-    slot.facts.items.push_back(phase.itemCount);
+  slot.facts.items.assign(slot.filled.items.begin(), slot.filled.items.begin() + std::ssize(plan.phases));
   slot.facts.areByHead = kernels::isDealt(kernels_->config()) && isMuchReadAgain(plan);
   slot.facts.isValid = isWritten_ = true;
   return {};

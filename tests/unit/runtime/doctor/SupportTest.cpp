@@ -56,7 +56,7 @@ TEST(SupportTest, AnEnginesFeatureHasTheRunsOnRecord) {
       EXPECT_EQ(row["seen"], json::array());
     }
   }
-  EXPECT_THAT(supportPage(), HasSubstr("| MLA over latent caches | tested with stand-ins | H200 |"));
+  EXPECT_THAT(supportPage(), HasSubstr("| tensor parallelism | tested with stand-ins | H100, H200 |"));
 }
 
 TEST(SupportTest, EveryRunOnRecordIsInACell) {
