@@ -16,14 +16,18 @@ def in_sglang(record):
     return f"{card_of(record['device'])}, SGLang {record['sglang']}, {record['date']}"
 
 
+def rates_of_rollouts(page, own, deft, beside):
+    page.table(["workload", own["backend"], "deft", "ratio"], [
+        [ROLLOUTS[rate], *(f"{run['rates'][rate]['tokens_s']:,.0f} ({run['rates'][rate]['step_ms']:.1f} ms)" for run in (own, deft)), times(ratio)] for rate, ratio in beside["ratios"].items()])
+
+
 def rollouts(page, records):
     name = "h200-vllm-rollouts.json"
     record = records.read(name)
     own, deft, beside = record["runs"]
     page.heading("Rollouts in vLLM")
     page.add(f"{place(record)} ({link(name)}): samples of one prompt, 200 new tokens each, Llama-3-8B's dimensions with random weights, {own['layers']} layers, graphs, next to {own['backend']}. Generated tokens a second, and the time of a step:")
-    page.table(["workload", own["backend"], "deft", "ratio"], [
-        [ROLLOUTS[rate], *(f"{run['rates'][rate]['tokens_s']:,.0f} ({run['rates'][rate]['step_ms']:.1f} ms)" for run in (own, deft)), times(ratio)] for rate, ratio in beside["ratios"].items()])
+    rates_of_rollouts(page, own, deft, beside)
     page.command(record["command"].replace("FILE", "rollouts.json"))
 
 
@@ -64,8 +68,7 @@ def rollouts_sglang(page, records):
     page.heading("Rollouts in SGLang")
     page.add(f"{in_sglang(record)} ({link(name)}): the same samples, {own['layers']} layers, graphs, next to {own['backend']}, one generation each. Of {compared['requests']} greedy requests {compared['requests_that_differ']} part from "
              f"{own['backend']}'s tokens, where log probabilities of both tokens are at most {compared['gap_where_they_differ']} apart.")
-    page.table(["workload", own["backend"], "deft", "ratio"], [
-        [ROLLOUTS[rate], *(f"{run['rates'][rate]['tokens_s']:,.0f} ({run['rates'][rate]['step_ms']:.1f} ms)" for run in (own, deft)), times(ratio)] for rate, ratio in beside["ratios"].items()])
+    rates_of_rollouts(page, own, deft, beside)
     page.command(record["command"].replace("FILE", "rollouts.json"))
 
 
