@@ -57,12 +57,15 @@ TreeFeatures featuresOf(const tree::BeamTree &beams) {
   TreeFeatures features;
   features.queries = beams.beams();
   features.pathTokens = std::accumulate(beams.lengths().begin(), beams.lengths().end(), std::int64_t{0});
-  std::int64_t weighted = 0;
-  for (const tree::BeamStretch &stretch : beams.stretches()) {
-    features.tokens += stretch.tokens;
-    features.levels = std::max(features.levels, stretch.depth + 1);
-    weighted += std::int64_t{stretch.tokens} * shortWeight(stretch.tokens);
+  const std::span<const int> histories = beams.historyTokens();
+  features.tokens = std::ssize(beams.stretches()) - std::ssize(histories); // each of one token
+  std::int64_t weighted = features.tokens * shortWeight(1);
+  for (const int tokens : histories) {
+    features.tokens += tokens;
+    weighted += std::int64_t{tokens} * shortWeight(tokens);
   }
+  for (const int depth : beams.depths())
+    features.levels = std::max(features.levels, depth);
   features.shortTokens = static_cast<double>(weighted) / kWholeWeight;
   return features;
 }

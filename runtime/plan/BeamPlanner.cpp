@@ -109,14 +109,12 @@ template <typename Visit> void BeamPlanner::forEachRun(const BeamTree &beams, Vi
 }
 
 bool BeamPlanner::countRuns(const BeamTree &beams) {
-  readTokens_ = 0;
+  std::int64_t readTokens = 0;
   areInPlace_ = true;
   int table = 0;
-  for (const BeamStretch &stretch : beams.stretches()) {
-    readTokens_ += stretch.tokens;
-    table = std::max(table, stretch.location + stretch.tokens);
-  }
   forEachRun(beams, [&](const BeamStretch &stretch, Tile &tile) {
+    readTokens += stretch.beamBegin >= tile.begin ? stretch.tokens : 0; // in the first of its tiles
+    table = std::max(table, stretch.location + stretch.tokens);
     if (stretch.tokens >= kGroupTokens && piece_ > 0) {
       const abi::Run run{tile.tokens, stretch.tokens, stretch.location, 0, 0, 0, 0, 0, 0};
       constexpr char kStays = 0;
@@ -125,6 +123,7 @@ bool BeamPlanner::countRuns(const BeamTree &beams) {
     ++tile.runs;
     tile.tokens += stretch.tokens;
   });
+  readTokens_ = readTokens;
   tableTokens_ = table;
   std::size_t runs = 0;
   for (const Tile &tile : tiles_)

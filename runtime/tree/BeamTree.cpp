@@ -54,10 +54,12 @@ Result<void> BeamTree::start(std::span<const History> histories, const BeamRoom 
   std::iota(order_.begin(), order_.end(), 0);
   lengths_.clear();
   depths_.clear();
+  historyTokens_.clear();
   for (const int seat : order_) {
     int position = 0, depth = 0;
     for (const Stretch &stretch : histories[seat]) {
       stretches_.push_back({stretch.location, stretch.tokens, position, depth++, seat, seat + 1, -1});
+      historyTokens_.push_back(stretch.tokens);
       position += stretch.tokens;
     }
     lengths_.push_back(position);
@@ -232,6 +234,7 @@ void BeamTree::moveStretches() {
   if (const std::size_t most = stretchCount_ + beams + 1; newStretches_.size() < most)
     newStretches_.resize(most + most / 8);
   stayBefore_.assign(beams + 1, 0);
+  historyTokens_.clear();
   BeamStretch *const to = newStretches_.data();
   int *const stayBefore = stayBefore_.data();
   int stay = 0;
@@ -242,6 +245,8 @@ void BeamTree::moveStretches() {
     moved.beamBegin = first;
     moved.beamEnd = end;
     stay += static_cast<int>(first != end);
+    if (stretch.page < 0 && first != end) [[unlikely]]
+      historyTokens_.push_back(stretch.tokens);
     stayBefore[first] = stay;
   }
   int seat = 0, before = 0;

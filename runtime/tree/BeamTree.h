@@ -79,8 +79,12 @@ public:
   std::span<const int> order() const { return order_; }
   /// For the beam at each seat: the tokens of its path.
   std::span<const int> lengths() const { return lengths_; }
+  /// For the beam at each seat: the stretches of its path.
+  std::span<const int> depths() const { return depths_; }
   /// Sorted by first seat; the stretches of one beam are in path order.
   std::span<const BeamStretch> stretches() const { return {stretches_.data(), stretchCount_}; }
+  /// Of the stretches that are of a history: their tokens. All others have one.
+  std::span<const int> historyTokens() const { return historyTokens_; }
   /// For each search: its first seat. Its seats end where the next search begins, the last one's at beams().
   /// A search without beams is not listed.
   std::span<const int> searches() const { return searches_; }
@@ -108,6 +112,7 @@ private:
 
   BeamRoom room_;
   std::vector<int> order_, seatOf_, lengths_, depths_, locations_, searches_;
+  std::vector<int> historyTokens_;
   std::vector<BeamStretch> stretches_; ///< its memory may be larger than stretchCount_
   std::size_t stretchCount_ = 0;
   std::vector<int> live_;     ///< for each page of the room: tokens that some beam sees
