@@ -67,7 +67,6 @@ Result<void> BeamTree::start(std::span<const History> histories, const BeamRoom 
   }
   stretchCount_ = stretches_.size();
   seatOf_ = searches_ = order_;
-  locations_.assign(histories.size(), -1);
   live_.assign(static_cast<std::size_t>(room_.pages), 0);
   free_.resize(static_cast<std::size_t>(room_.pages));
   std::iota(free_.rbegin(), free_.rend(), 0);
@@ -206,7 +205,6 @@ void BeamTree::seatHeirs() {
   newLengths_.resize(beams);
   newDepths_.resize(beams);
   seatOf_.resize(beams);
-  locations_.resize(beams);
   int *const next = next_.data(), *const order = newOrder_.data(), *const seatOf = seatOf_.data();
   int *const lengths = newLengths_.data(), *const depths = newDepths_.data();
   for (std::size_t i = 0; i < beams; ++i) {
@@ -215,12 +213,6 @@ void BeamTree::seatHeirs() {
     seatOf[i] = seat;
     lengths[seat] = lengths_[parent] + 1;
     depths[seat] = depths_[parent] + 1;
-  }
-  int at = 0;
-  for (const Piece &piece : pieces_) {
-    int location = (room_.firstPage + piece.page) * room_.pageSize + piece.offset;
-    for (const int end = at + piece.tokens; at < end; ++at)
-      locations_[order[at]] = location++;
   }
 }
 

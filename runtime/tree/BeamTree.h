@@ -55,8 +55,8 @@ public:
 
   /// Checks that every parent is a beam of the step before.
   support::Result<void> checkParents(std::span<const int> parents) const;
-  /// Beam i continues beam parents[i] of the step before and gains a token, whose K and V belong into slot
-  /// `locations()[i]`. Beams that no beam continues end. An error changes nothing.
+  /// Beam i continues beam parents[i] of the step before and gains a token, whose place is in `pieces()`.
+  /// Beams that no beam continues end. An error changes nothing.
   support::Result<void> advance(std::span<const int> parents);
 
   /// Adds pages to the room and returns their places in the table: places of pages that were taken away, then
@@ -66,14 +66,12 @@ public:
   std::vector<int> takePages(int most);
 
   int beams() const { return static_cast<int>(order_.size()); }
-  /// For each beam: the location of its last token; -1 if it has none yet.
-  std::span<const int> locations() const { return locations_; }
   /// Tokens of one step that lie in one page.
   struct Piece {
     int page; ///< of the room
     int offset, tokens;
   };
-  /// The tokens of the last step, in the order of seats.
+  /// The tokens of the last step, in the order of seats; none after start().
   std::span<const Piece> pieces() const { return pieces_; }
   /// The beam at each seat.
   std::span<const int> order() const { return order_; }
@@ -111,7 +109,7 @@ private:
   void moveStretches();
 
   BeamRoom room_;
-  std::vector<int> order_, seatOf_, lengths_, depths_, locations_, searches_;
+  std::vector<int> order_, seatOf_, lengths_, depths_, searches_;
   std::vector<int> historyTokens_;
   std::vector<BeamStretch> stretches_; ///< its memory may be larger than stretchCount_
   std::size_t stretchCount_ = 0;

@@ -66,13 +66,15 @@ public:
       room_.growFor(plan);
       sections_ = exec::PlanSections::of(room_);
       memory_ = std::make_shared<std::vector<std::byte>>(sections_.end);
+      filled_ = exec::FilledCounts::all(room_);
     }
-    return exec::writeSections(plan, room_, sections_, memory_->data());
+    return exec::writeSections(plan, room_, sections_, memory_->data(), filled_);
   }
 
 private:
   exec::PlanRoom room_;
   exec::PlanSections sections_;
+  exec::FilledCounts filled_;
   std::shared_ptr<std::vector<std::byte>> memory_;
 };
 

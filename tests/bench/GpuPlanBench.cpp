@@ -142,6 +142,7 @@ struct Target {
     room.growFor(plan);
     sections = exec::PlanSections::of(room);
     memory = std::make_shared<std::vector<std::byte>>(sections.end);
+    filled = exec::FilledCounts::all(room);
   }
   /// The next plan is to have its runs where it is copied from. The copy of the one before has been made, as
   /// exec::CudaPlan would find.
@@ -150,10 +151,11 @@ struct Target {
     runs.lend({memory, {first, static_cast<std::size_t>(room.runs)}});
   }
   std::size_t write(const plan::Plan &plan) {
-    return exec::writeSections(plan, room, sections, memory->data());
+    return exec::writeSections(plan, room, sections, memory->data(), filled);
   }
   exec::PlanRoom room;
   exec::PlanSections sections;
+  exec::FilledCounts filled;
   std::shared_ptr<std::vector<std::byte>> memory;
 };
 

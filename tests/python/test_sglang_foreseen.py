@@ -92,7 +92,7 @@ def test_what_cannot_be_planned_ahead_waits_for_the_table(registry, learned, mon
 
 
 def test_large_tables_are_not_compared(monkeypatch):
-    monkeypatch.setattr(foreseen, "_MOST_ENTRIES", 5)
+    monkeypatch.setattr(foreseen, "MOST_ENTRIES", 5)
     ahead, lengths = Foreseen(8, 3, 12, 100), np.array([17, 9, 1], np.int32)
     assert ahead.learn(lengths, torch.ones((3, 3), dtype=torch.int32)).shape == (3, 3)
     assert ahead.foresee(lengths + 1) is None

@@ -303,10 +303,4 @@ std::size_t writeSections(const plan::Plan &plan, const PlanRoom &room, const Pl
   return sections.runs + plan.runs.size() * sizeof(abi::Run);
 }
 
-std::size_t writeSections(const plan::Plan &plan, const PlanRoom &room, const PlanSections &sections,
-                          std::byte *to) {
-  FilledCounts filled = FilledCounts::all(room);
-  return writeSections(plan, room, sections, to, filled);
-}
-
 } // namespace deft::exec

@@ -122,7 +122,7 @@ struct FilledCounts {
   int callers = 0, merged = 0;
   std::vector<int> items; ///< of each phase
 
-  /// Of memory of which nothing is known.
+  /// For memory with unknown contents.
   static FilledCounts all(const PlanRoom &room) { return {room.queries, room.mergedQueries, room.items}; }
 };
 
@@ -131,8 +131,5 @@ struct FilledCounts {
 /// another item there, they end the list. `filled` says what the memory holds, before and afterwards.
 std::size_t writeSections(const plan::Plan &plan, const PlanRoom &room, const PlanSections &sections,
                           std::byte *to, FilledCounts &filled);
-/// The same, in memory of which nothing is known.
-std::size_t writeSections(const plan::Plan &plan, const PlanRoom &room, const PlanSections &sections,
-                          std::byte *to);
 
 } // namespace deft::exec

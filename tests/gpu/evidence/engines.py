@@ -9,11 +9,8 @@ GOAL_P99_MS = 0.25
 
 
 def place(record):
-    return f"{card_of(record['device'])}, vLLM {record['vllm']}, {record['date']}"
-
-
-def in_sglang(record):
-    return f"{card_of(record['device'])}, SGLang {record['sglang']}, {record['date']}"
+    engine = f"vLLM {record['vllm']}" if "vllm" in record else f"SGLang {record['sglang']}"
+    return f"{card_of(record['device'])}, {engine}, {record['date']}"
 
 
 def rates_of_rollouts(page, own, deft, beside):
@@ -55,8 +52,9 @@ def host_times(page, records):
         host = deft["host"][count]
         if host["build"]["median_ms"] > goal:
             page.loss(f"vLLM's host, {count} requests: planning a step takes {host['build']['median_ms']:.2f} ms (median), {own['backend']} {own['host'][count]['build']['median_ms']:.2f}; the target was {goal}")
-        if host["build_joins"]["p99_ms"] > GOAL_P99_MS:
-            page.loss(f"vLLM's host, {count} requests, where requests join: {host['build_joins']['p99_ms']:.2f} ms at the 99th percentile; the target was {GOAL_P99_MS}")
+        for kind, words in (("build", "steps of decoding"), ("build_joins", "steps in which requests join")):
+            if host[kind]["p99_ms"] > GOAL_P99_MS:
+                page.loss(f"vLLM's host, {count} requests, {words}: {host[kind]['p99_ms']:.2f} ms at the 99th percentile; the target was {GOAL_P99_MS}")
     page.command(record["command"].replace("FILE", "host.json"))
 
 
@@ -66,7 +64,7 @@ def rollouts_sglang(page, records):
     own, deft, beside = record["runs"]
     compared = beside["compared"]
     page.heading("Rollouts in SGLang")
-    page.add(f"{in_sglang(record)} ({link(name)}): the same samples, {own['layers']} layers, graphs, next to {own['backend']}, one generation each. Of {compared['requests']} greedy requests {compared['requests_that_differ']} part from "
+    page.add(f"{place(record)} ({link(name)}): the same samples, {own['layers']} layers, graphs, next to {own['backend']}, one generation each. Of {compared['requests']} greedy requests {compared['requests_that_differ']} part from "
              f"{own['backend']}'s tokens, where log probabilities of both tokens are at most {compared['gap_where_they_differ']} apart.")
     rates_of_rollouts(page, own, deft, beside)
     page.command(record["command"].replace("FILE", "rollouts.json"))
@@ -76,7 +74,7 @@ def draft_trees_sglang(page, records):
     name = "h200-sglang-steps.json"
     record = records.read(name)
     page.heading("Draft trees in SGLang")
-    page.add(f"{in_sglang(record)} ({link(name)}): a step that verifies trees of drafts, breadth 8, 32 layers, next to SGLang's triton, in graphs; the better of two. {record['cards']} Tokens were not compared with plain decoding.")
+    page.add(f"{place(record)} ({link(name)}): a step that verifies trees of drafts, breadth 8, 32 layers, next to SGLang's triton, in graphs; the better of two. {record['cards']} Tokens were not compared with plain decoding.")
     sizes = sorted({run["drafts"] for run in record["runs"]})
     taken = {(run["backend"], run["drafts"], *place_of(row)): row["step_ms"] for run in record["runs"] for row in run["rows"]}
     page.table(["context", "requests", *(words for size in sizes for words in (f"{size} drafts: triton ms", "deft ms", "faster by"))], [
@@ -116,7 +114,7 @@ def latent_sglang(page, records):
     own, deft, beside = record["runs"]
     compared, [(rate, ratio)] = beside["compared"], beside["ratios"].items()
     page.heading("SGLang with latent caches")
-    page.add(f"{in_sglang(record)} ({link(name)}): DeepSeek-V2-Lite's dimensions, {own['layers']} dense layers, random weights, graphs. `{rate}`: {own['backend']} {own['rates'][rate]['tokens_s']:,.0f} tokens a second, deft {deft['rates'][rate]['tokens_s']:,.0f} ({times(ratio)}). "
+    page.add(f"{place(record)} ({link(name)}): DeepSeek-V2-Lite's dimensions, {own['layers']} dense layers, random weights, graphs. `{rate}`: {own['backend']} {own['rates'][rate]['tokens_s']:,.0f} tokens a second, deft {deft['rates'][rate]['tokens_s']:,.0f} ({times(ratio)}). "
              f"Of {compared['requests']} requests {compared['requests_that_differ']} part, where log probabilities of both tokens are at most {compared['gap_where_they_differ']} apart.")
     page.command(record["command"].replace("FILE", "mla.json"))
 
@@ -145,7 +143,7 @@ def texts_sglang(page, records):
     record = records.read(name)
     page.heading("A trained model with drafts in SGLang")
     drafted = [run for run in record["runs"] if run["drafts"]]
-    page.add(f"{in_sglang(record)} ({link(name)}): SmolLM2-135M-Instruct answers 16 questions, 256 tokens each, greedily, with {drafted[0]['drafts']} drafts of NGRAM a step, as chains (breadth 1) and as trees; graphs. Tokens a second, and tokens that a step accepts:")
+    page.add(f"{place(record)} ({link(name)}): SmolLM2-135M-Instruct answers 16 questions, 256 tokens each, greedily, with {drafted[0]['drafts']} drafts of NGRAM a step, as chains (breadth 1) and as trees; graphs. Tokens a second, and tokens that a step accepts:")
     plain = {run["backend"]: run for run in record["runs"] if not run["drafts"]}
     breadths = sorted({run["breadth"] for run in drafted})
     page.table(["backend", "no drafts", *(f"breadth {breadth}" for breadth in breadths)], [
@@ -161,4 +159,4 @@ def ties_of(record):
     parted = [part for run in runs if run.get("compared") for part in run["compared"]["parted"]]
     gaps = [part["gap"] for part in parted if part["gap"] is not None]
     return (f"In a second run of deft ({record['ties']['commit']}) {len(parted)} of {sum(run['compared']['of'] for run in runs if run.get('compared'))} texts part, where the log probabilities of both tokens without drafts are "
-            f"{min(gaps):.3f} to {max(gaps):.3f} apart: near-ties in bfloat16, where steps of other shapes round otherwise." if gaps else "")
+            f"{min(gaps):.3f} to {max(gaps):.3f} apart: near-ties in bfloat16, where steps of other shapes round differently." if gaps else "")

@@ -8,16 +8,16 @@ import numpy as np
 import torch
 
 _Numbers = np.ndarray[Any, Any]
-_MOST_ENTRIES = 1 << 18  # of tables that are compared: more take as long as planning
+MOST_ENTRIES = 1 << 18  # of tables that are compared: more take as long as planning
 
 
 class Reading:
-    """A table on its way from the GPU to the host. On processors it is there at once."""
+    """A table on its way from the GPU to the host. One that does not fit into `memory` is there at once."""
 
     def __init__(self, table: torch.Tensor, memory: torch.Tensor | None) -> None:
-        """`memory`: page-locked, for as many entries."""
+        """`memory`: page-locked; None on processors."""
         self._arrived: torch.cuda.Event | None = None
-        if memory is None:
+        if memory is None or table.numel() > memory.numel():
             self._host = table.cpu()
             return
         self._host = memory[: table.numel()].view(table.shape)
@@ -45,7 +45,7 @@ class Foreseen:
         self._lengths: _Numbers | None = None  # of the last step; None: the next one is not foreseen
         # Of both only the columns in use are ever touched.
         self._read = np.zeros((rows, most_pages), np.int32)
-        self._planned = torch.empty((rows, most_pages), dtype=torch.int32)  # what was read, but for stand-ins
+        self._planned = torch.empty((rows, most_pages), dtype=torch.int32)  # what was read, and stand-ins
 
     def foresee(self, lengths: _Numbers) -> torch.Tensor | None:
         """The table of a step of so many tokens, to plan with; None: it is not known."""
@@ -90,7 +90,7 @@ class Foreseen:
         width = table.shape[1]
         self._planned = torch.empty_like(self._planned)  # the step before still has the other memory
         self._planned[:, :width] = table
-        is_small = table.numel() <= _MOST_ENTRIES
+        is_small = table.numel() <= MOST_ENTRIES
         if is_small:
             self._read[:, :width] = table.numpy()
         self._lengths = lengths if is_small else None

@@ -12,7 +12,7 @@ from .._adapters.dtypes import CACHE_DTYPES, SPEC_DTYPES
 from .._adapters.outside import outside
 from .._adapters.steps import PagedWork, Room, Steps
 from .._adapters.variant import Scales, Variant, make_latent_variant, make_variant
-from .foreseen import Foreseen, Reading
+from .foreseen import MOST_ENTRIES, Foreseen, Reading
 from .verify import words_for
 
 
@@ -114,7 +114,8 @@ class Planner:
         shape = (most_requests, self._first_slots.shape[1])
         self._pages = torch.zeros(shape, dtype=torch.int32, device=self._device)
         if self._pages.is_cuda:
-            self._arriving = torch.empty(self._pages.numel(), dtype=torch.int32, pin_memory=True)
+            most = min(self._pages.numel(), MOST_ENTRIES)
+            self._arriving = torch.empty(most, dtype=torch.int32, pin_memory=True)
 
     def _table(self, rows: torch.Tensor, lengths: np.ndarray[Any, Any]) -> torch.Tensor:
         pages = -(-int(lengths.max(initial=1)) // self._page_size)

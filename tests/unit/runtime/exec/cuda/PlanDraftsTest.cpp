@@ -62,7 +62,8 @@ TEST(PlanDraftsTest, WhatIsWrittenForADeviceIsWhatTheHostHas) {
     items += 6;
   const PlanSections sections = PlanSections::of(room);
   std::vector<std::byte> memory(sections.end, std::byte{0x55});
-  writeSections(drafted.plan, room, sections, memory.data());
+  FilledCounts filled = FilledCounts::all(room);
+  writeSections(drafted.plan, room, sections, memory.data(), filled);
   writeDrafts(drafted.plan, drafted.tables, room, sections, memory.data());
   const auto at = [&]<typename T>(std::size_t section, T *) {
     return reinterpret_cast<T *>(memory.data() + section);

@@ -28,7 +28,8 @@ struct OnDevice {
     room.growsOnDevice = true;
     sections = PlanSections::of(room);
     memory.resize(sections.end);
-    writeSections(plan, room, sections, memory.data());
+    FilledCounts filled = FilledCounts::all(room);
+    writeSections(plan, room, sections, memory.data(), filled);
   }
 
   template <typename T> T *at(std::size_t section) { return reinterpret_cast<T *>(memory.data() + section); }
