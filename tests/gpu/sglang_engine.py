@@ -11,6 +11,9 @@ and a GPU; nothing is downloaded. The models, the requests and the comparison ar
 - Throughput, prompts in the prefix cache: 16 samples of one prompt of 4,096 tokens (n16); 32 requests on 4,096 shared
   tokens with 32 of their own (few_shot); 32 requests of 1,024 tokens that share nothing (alone). `--rates` names others, the
   rollouts of vllm_engine.py among them.
+- With --host-times 32,256 so many requests decode while others join, and the record has how long the host makes the metadata of
+  attention, inside the engine: of steps of decoding, and of those in which requests join. `waits` is how long a plan of a step waits for
+  the GPU, which is in none of the others.
 
   tests/gpu/sglang_engine.py [--dtype bfloat16] [--layers 8] [--modes eager,graphs] [--backends fa3,triton,deft] [--json FILE]
   tests/gpu/sglang_engine.py --layers 32 --modes graphs --backends fa3,deft --rates rollout_64x8k,rollout_128x16k
@@ -28,8 +31,10 @@ import tempfile
 import time
 from pathlib import Path
 
+import host_times
+import sglang_host_times
 from engine_models import MODELS
-from vllm_engine import TIES, can_run, compare, held_against, kept, model_in_a_file, parser_of, rates_text, show, without_tokens, workloads
+from vllm_engine import TIES, can_run, compare, held_against, kept, model_in_a_file, parser_of, rates_text, show, tokens, without_tokens, workloads
 
 DEFT = "deft"
 GRAPH_SIZES = [1, 2, 4, 8, 16, 24, 32]
@@ -37,10 +42,10 @@ LEAST_CACHE_TOKENS = 65536  # 8 GiB of 32 layers in 16 bits
 
 
 class Needs:
-    """What an engine needs for some workloads."""
+    """What an engine needs for some workloads, and as many requests of the host's times."""
 
-    def __init__(self, prepared):
-        self.requests = max(len(prompts) * samples for prompts, samples, _ in prepared.values())
+    def __init__(self, prepared, counts=()):
+        self.requests = max([len(prompts) * samples for prompts, samples, _ in prepared.values()] + list(counts))
         self.longest = max(len(prompts[0]) + length for prompts, _, length in prepared.values())
         tokens = max(sum(map(len, prompts)) + len(prompts) * samples * (length + 64) for prompts, samples, length in prepared.values())
         self.cache_tokens = max(LEAST_CACHE_TOKENS, tokens)
@@ -80,8 +85,11 @@ def work(backend, mode, options):
     rates = [name for name in options.rates.split(",") if name]
     prepared = workloads(rates)
     prepared = {name: prepared[name] for name in ("tokens", *rates)}
+    counts = [int(count) for count in options.host_times.split(",") if count]
+    folder = tempfile.TemporaryDirectory()
+    calls = sglang_host_times.install(folder.name) if counts else None
     began = time.perf_counter()
-    engine = sglang.Engine(**arguments_of(backend, mode, Needs(prepared), options))
+    engine = sglang.Engine(**arguments_of(backend, mode, Needs(prepared, counts), options))
     result = {"backend": backend, "mode": mode, "dtype": options.dtype, "kv_cache_dtype": options.kv_cache_dtype, "kind": options.kind, "layers": options.layers,
               "page_size": options.page_size, "start_s": round(time.perf_counter() - began, 1), "sglang": sglang.__version__,
               "torch": torch.__version__, "device": torch.cuda.get_device_name() if torch.cuda.is_available() else "cpu", "rates": {}}
@@ -109,6 +117,8 @@ def work(backend, mode, options):
                                  "cached_tokens": sum(output["meta_info"]["cached_tokens"] for output in outputs)}
         if name == "few_shot":
             result["few_shot_tokens"] = [output["output_ids"] for output in outputs]
+    if counts:
+        result["host"] = sglang_host_times.host_of(engine, calls, counts, tokens)
     engine.shutdown()
     return result
 
@@ -117,7 +127,7 @@ def run_worker(options, backend, mode):
     with tempfile.NamedTemporaryFile(suffix=".json") as file:
         command = [sys.executable, __file__, "--worker", backend, mode, "--out", file.name, "--model", options.model, "--dtype", options.dtype,
                    "--kv-cache-dtype", options.kv_cache_dtype, "--layers", str(options.layers), "--repeat", str(options.repeat),
-                   "--page-size", str(options.page_size), "--kind", options.kind, "--rates", options.rates]
+                   "--page-size", str(options.page_size), "--kind", options.kind, "--rates", options.rates, "--host-times", options.host_times]
         try:
             done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=options.timeout)
             code, said = done.returncode, done.stdout
@@ -147,6 +157,8 @@ def run_all(options):
                 continue
             seen.append(result)
             print(f"{mode}: {backend}: {rates_text(result)}; started in {result['start_s']} s", flush=True)
+            if "host" in result:
+                print(host_times.text_of(result["host"]), flush=True)
             record.append(without_tokens(result))
         own = next((result for result in seen if not is_deft(result)), None)
         if own is None:
@@ -167,6 +179,7 @@ def main():
     parser.add_argument("--modes", default="eager,graphs", help="eager, graphs (of decoding), default (of prompts as well)")
     parser.add_argument("--backends", default=f"fa3,triton,{DEFT}")
     parser.add_argument("--rates", default="n16,few_shot,alone", help="workloads that are timed")
+    parser.add_argument("--host-times", default="", help="numbers of requests for which the host's times are taken")
     parser.add_argument("--timeout", type=int, default=400, help="seconds an engine may take")
     options = parser.parse_args()
     if options.worker:

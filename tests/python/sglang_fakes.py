@@ -86,6 +86,7 @@ def runner(page_size, **more):
         token_to_kv_pool=Pool(512),
         req_to_token_pool=SimpleNamespace(req_to_token=torch.zeros(5, 96, dtype=torch.int32)),
         max_total_num_tokens=512,
+        forward=lambda batch, plan: plan(batch),
     )
     return SimpleNamespace(**{**given, **more})
 

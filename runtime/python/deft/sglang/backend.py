@@ -12,6 +12,7 @@ from .._adapters.latent import query_of
 from .._adapters.outside import outside, refuse_given
 from .._adapters.steps import Steps
 from .._adapters.variant import Scales, Variant
+from .forwards import Forwards
 from .planner import Planner, latent_variant_of, scales_of, variant_of
 from .verify import check_speculation, verify_mask
 
@@ -30,7 +31,7 @@ class DeftAttnBackend(AttentionBackend):
         self._is_latent = bool(runner.use_mla_backend)
         self.token_to_kv_pool = runner.token_to_kv_pool
         self._device, table = torch.device(runner.device), runner.req_to_token_pool.req_to_token
-        self._planner = Planner(self._device, table, runner.page_size, runner.max_total_num_tokens)
+        self._planner = Planner(self._device, table, runner.page_size, runner.max_total_num_tokens, Forwards(runner))
         self.max_context_len = table.shape[1]  # by which SGLang makes masks, where it does not know lengths
         self._most_drafts = runner.server_args.speculative_num_draft_tokens
         self._verify_mask: Any = None

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from operator import is_
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+
+from .forwards import Forwards
 
 _Numbers = np.ndarray[Any, Any]
 MOST_ENTRIES = 1 << 18  # of tables that are compared: more take as long as planning
@@ -32,33 +35,58 @@ class Reading:
         return self._host
 
 
+class Expected(NamedTuple):
+    """A table to plan with. If it is not certain, the one that is read decides."""
+
+    table: torch.Tensor
+    is_certain: bool
+
+
 class Foreseen:
     """The tables of the steps of one graph.
 
     As long as no request joins or leaves, each is a token longer in each step and keeps its pages. A page that it begins is its
     own, whichever that is. So a step is planned while the GPU is still busy with the step before, with stand-ins for the pages that
-    begin. Then the table arrives; a step that was planned with another one is planned again. Runs read the GPU's own table."""
+    begin. Where SGLang says that the forward before was of the same requests, that is all. Elsewhere the table is read; when it
+    arrives, a step that was planned with another one is planned again. Runs read the GPU's own table."""
 
     def __init__(self, page_size: int, rows: int, most_pages: int, first_stand_in: int) -> None:
         """Stand-ins are pages that no request has, from the first one on."""
         self._page_size, self._first_stand_in, self._stand_ins = page_size, first_stand_in, 0
         self._lengths: _Numbers | None = None  # of the last step; None: the next one is not foreseen
+        self._requests: list[str] | None = None  # of the last step
+        self._forward = 0  # the last step's number
+        self._is_read = False  # whether `_read` is the last step's table
         # Of both only the columns in use are ever touched.
         self._read = np.zeros((rows, most_pages), np.int32)
         self._planned = torch.empty((rows, most_pages), dtype=torch.int32)  # what was read, and stand-ins
 
-    def foresee(self, lengths: _Numbers) -> torch.Tensor | None:
-        """The table of a step of so many tokens, to plan with; None: it is not known."""
+    def foresee(self, lengths: _Numbers, forwards: Forwards) -> Expected | None:
+        """The table of a step of so many tokens; None: it is not known."""
         before = self._lengths
         if before is None or ((lengths - before) >> 1).any():  # each is a token longer, or fills a graph up and stays as it is
+            return None
+        is_certain = self._goes_on(lengths, before, forwards)
+        if not (is_certain or self._is_read):
             return None
         places = self._begun(before, lengths)
         count = len(places[0])
         self._planned.numpy()[places] = self._first_stand_in + (self._stand_ins + np.arange(count)) % self._planned.numel()
         self._stand_ins += count
-        return self._planned[:, : self._pages_of(lengths).max(initial=1)]
+        return Expected(self._planned[:, : self._pages_of(lengths).max(initial=1)], is_certain)
 
-    def is_right(self, lengths: _Numbers, table: torch.Tensor) -> bool:
+    def _goes_on(self, lengths: _Numbers, before: _Numbers, forwards: Forwards) -> bool:
+        """Whether the forward before was of the same requests."""
+        requests, known = forwards.requests, self._requests
+        if requests is None or known is None or len(requests) != len(known) or forwards.number != self._forward + 1:
+            return False
+        return all(map(is_, requests, known)) and not (lengths[: len(known)] == before[: len(known)]).any()
+
+    def go_on(self, lengths: _Numbers, forwards: Forwards) -> None:
+        """The next step is foreseen from this one, whose table is certain and was not read."""
+        self._lengths, self._forward, self._is_read = lengths, forwards.number, False
+
+    def is_right(self, lengths: _Numbers, table: torch.Tensor, forwards: Forwards) -> bool:
         """Whether `table` has the pages that foresee() took it to have. If so, the next step is foreseen from it."""
         before, read = self._lengths, table.numpy()
         assert before is not None
@@ -72,8 +100,12 @@ class Foreseen:
             return False
         places = self._begun(before, lengths)
         self._read[places] = read[places]
-        self._lengths = lengths
+        self._remember(lengths, forwards)
         return True
+
+    def _remember(self, lengths: _Numbers | None, forwards: Forwards) -> None:
+        self._lengths, self._is_read = lengths, True
+        self._requests, self._forward = forwards.requests, forwards.number
 
     @staticmethod
     def _has_pages(read: _Numbers, known: _Numbers, used: _Numbers) -> bool:
@@ -85,7 +117,7 @@ class Foreseen:
         is_used = np.arange(least, most) < used[:, None]
         return np.array_equal(read[:, :least], known[:, :least]) and not (differs & is_used).any()
 
-    def learn(self, lengths: _Numbers, table: torch.Tensor) -> torch.Tensor:
+    def learn(self, lengths: _Numbers, table: torch.Tensor, forwards: Forwards) -> torch.Tensor:
         """Takes a table as it is and returns it, to plan with, in memory that stays."""
         width = table.shape[1]
         self._planned = torch.empty_like(self._planned)  # the step before still has the other memory
@@ -93,7 +125,7 @@ class Foreseen:
         is_small = table.numel() <= MOST_ENTRIES
         if is_small:
             self._read[:, :width] = table.numpy()
-        self._lengths = lengths if is_small else None
+        self._remember(lengths if is_small else None, forwards)
         return self._planned[:, :width]
 
     def forget(self) -> None:

@@ -13,6 +13,7 @@ from .._adapters.outside import outside
 from .._adapters.steps import PagedWork, Room, Steps
 from .._adapters.variant import Scales, Variant, make_latent_variant, make_variant
 from .foreseen import MOST_ENTRIES, Foreseen, Reading
+from .forwards import Forwards
 from .verify import words_for
 
 
@@ -98,8 +99,10 @@ _CALLER = "a layer of SGLang"  # in errors
 class Planner:
     """The steps that run eagerly, and those that replay a graph, of each size and number of drafts one."""
 
-    def __init__(self, device: torch.device, req_to_token: torch.Tensor, page_size: int, tokens: int) -> None:
-        self._device, self._page_size, self._tokens = device, page_size, tokens
+    def __init__(
+        self, device: torch.device, req_to_token: torch.Tensor, page_size: int, tokens: int, forwards: Forwards
+    ) -> None:
+        self._device, self._page_size, self._tokens, self._forwards = device, page_size, tokens, forwards
         # Of the slots of each token, a row for each place of a request, those of the first tokens of pages.
         self._first_slots = req_to_token[:, ::page_size]
         self._eager, self._eager_verify = Steps(_CALLER, device), Steps(_CALLER, device)
@@ -157,7 +160,7 @@ class Planner:
         pages = self._pages[:size, : table.shape[1]]
         steps = self._steps_of(size, drafts)
         if spec_info is None:
-            self._plan_decoding(steps, PagedWork(pages, None, known), Reading(table, self._arriving))
+            self._plan_decoding(steps, PagedWork(pages, None, known), table)
         else:
             # What planning reads, laid out as `pages`, which change when nothing can be refused any more.
             on_host = torch.empty((size, self._pages.shape[1]), dtype=torch.int32)[:, : table.shape[1]].copy_(table)
@@ -173,25 +176,31 @@ class Planner:
             self._of_graphs[size, drafts] = Steps(_CALLER, self._device, room)
         return self._of_graphs[size, drafts]
 
-    def _plan_decoding(self, steps: Steps, work: PagedWork, reading: Reading) -> None:
+    def _plan_decoding(self, steps: Steps, work: PagedWork, on_gpu: torch.Tensor) -> None:
         size, lengths = len(work.lengths), work.lengths
         if size not in self._foreseen:
             assert self._pages is not None
             past_the_pool = -(-self._tokens // self._page_size) + 2
             self._foreseen[size] = Foreseen(self._page_size, size, self._pages.shape[1], past_the_pool)
-        foreseen = self._foreseen[size]
-        expected = foreseen.foresee(lengths)
+        foreseen, forwards = self._foreseen[size], self._forwards
+        expected = foreseen.foresee(lengths, forwards)
+        reading = None if expected is not None and expected.is_certain else Reading(on_gpu, self._arriving)
         if expected is not None:
             try:
-                steps.plan(work._replace(host_pages=expected))  # while the GPU is busy with the step before
+                steps.plan(work._replace(host_pages=expected.table))  # while the GPU is busy with the step before
             except Exception:  # it may be for requests that are none; the table that arrives decides
                 foreseen.forget()
                 expected = None
+        if reading is None:
+            if expected is not None:
+                foreseen.go_on(lengths, forwards)
+                return
+            reading = Reading(on_gpu, self._arriving)
         table = reading.wait()
-        if expected is not None and foreseen.is_right(lengths, table):
+        if expected is not None and foreseen.is_right(lengths, table, forwards):
             return
         try:
-            steps.plan(work._replace(host_pages=foreseen.learn(lengths, table)))
+            steps.plan(work._replace(host_pages=foreseen.learn(lengths, table, forwards)))
         except BaseException:
             foreseen.forget()
             raise
