@@ -114,7 +114,7 @@ int checkAsJson(Context &context, const std::vector<std::string> &paths) {
 } // namespace
 
 void addCheckCommand(CLI::App &app, Context &context) {
-  CLI::App *command = app.add_subcommand("check", "Check specs and report what is wrong with them");
+  CLI::App *command = app.add_subcommand("check", "Check specs and report their errors");
   auto paths = std::make_shared<std::vector<std::string>>();
   command->add_option("SPEC", *paths, "Files, names of shipped specs, or - for standard input")
       ->type_name(kSpecOrFile)

@@ -40,7 +40,7 @@ int printSupport(Context &context, bool asJson) {
 
 void addDoctorCommand(CLI::App &app, Context &context) {
   CLI::App *command =
-      app.add_subcommand("doctor", "Report what this machine can do and how to fix what is missing");
+      app.add_subcommand("doctor", "Report the state of this machine, and fixes for missing parts");
   struct Options {
     bool asJson = false, isSupport = false;
   };

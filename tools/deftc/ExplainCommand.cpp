@@ -29,7 +29,7 @@ constexpr char kFooter[] = R"(Examples:
   deftc explain V4                                         (a rule of the language)
 The rules, in their order: a config that the user gives (override), one tuned for this variant and class on
 this device (exact), on another model of the same architecture and size (sibling), for a near class or variant
-(nearby), and the analytic choice (heuristic). Exact ones of older kernels come among nearby ones.)";
+(nearby), and the analytic choice (heuristic). Exact entries of older kernels rank as nearby ones.)";
 
 struct Options {
   std::string input, variant, config;

@@ -139,7 +139,7 @@ struct GpuPeersOptions {
   /// For GpuPeers::make: the memory of each rank as this rank's GPU maps it, of GpuPeers::bytes() each, zeros
   /// at first.
   std::span<void *const> memories = {};
-  /// In place of these, for ranks on any hosts: what one of them made by GpuPeers::makeId() and handed to all
+  /// In place of these, for ranks on any hosts: the id that one made by GpuPeers::makeId() and sent to all
   /// others. They use NCCL.
   const PeersId *id = nullptr;
   int headBegin = 0, headCount = 0; ///< that this rank merges, so that NCCL sends no others; 0 and 0: all

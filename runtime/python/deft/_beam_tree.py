@@ -28,7 +28,7 @@ class BeamStep(NamedTuple):
 
 
 class BeamTree(TreeView):
-    """The beams of a search, or of several. In each step every beam goes on from one of the beams of the step before, whichever,
+    """The beams of a search, or of several. In each step every beam continues any beam of the step before
     and gains a token; a beam without a successor ends, and pages without a token that a beam sees are free at once.
     Nothing is copied. The bytes are the host's: it writes K and V of new tokens to the slots of the step. Slot s is place
     s % page_size of page s // page_size.
@@ -52,7 +52,7 @@ class BeamTree(TreeView):
     _sent_as = "start another with the same history, and advance it by the same parents"
 
     def __init__(self, page_size: int = 16, max_beams: int | None = None) -> None:
-        """`max_beams`: a step of more is an error; None: as many as there are pages for."""
+        """`max_beams`: a step of more is an error; None: the number of pages."""
         most = 0 if max_beams is None else expect_whole("max_beams", max_beams, least=1)
         options = sized(_abi.deft_beam_tree_options, page_size=page_size, most_beams=most)
         self._beams = Handle(make(lib.deft_beam_tree_make, byref(options)), lib.deft_beam_tree_destroy)

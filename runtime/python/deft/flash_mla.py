@@ -1,8 +1,8 @@
-"""FlashMLA's functions, with their arguments, which find by themselves what requests share.
+"""FlashMLA's functions, with the same arguments. They find shared pages by themselves.
 
     from deft.flash_mla import flash_mla_with_kvcache, get_mla_metadata  # in place of: from flash_mla import ...
 
-Tensors are torch's, on a GPU or on the CPU. An argument that is outside raises NotImplementedError and is named there.
+Tensors are torch's, on a GPU or on the CPU. An unsupported argument raises a NotImplementedError that names it.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ def flash_mla_with_kvcache(
     `tile_scheduler_metadata` plans the step, and waits for what it reads of a GPU; the others follow it.
 
     With `indices`, int32 [batch, queries, topk], a query sees the tokens of its list: block * page size + the place in the block,
-    in any order, each as often as it is there, and none where it is -1. Of requests with `topk_length`, int32 [batch], so many
+    in any order, counted each time it occurs; -1 is none. With `topk_length`, int32 [batch], only so many
     from the left count. block_table and cache_seqlens are not read then."""
     refuse_given("a second cache is not read", extra_k_cache=extra_k_cache, extra_indices_in_kvcache=extra_indices_in_kvcache)
     refuse_given("a second cache is not read", extra_topk_length=extra_topk_length)

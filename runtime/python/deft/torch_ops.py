@@ -4,7 +4,7 @@
     deft::attend_lse(...the same...) -> (Tensor out, Tensor lse)
     deft::attend_out(Tensor q, Tensor k, Tensor? v, Tensor? page_table, int runner, Tensor(a!) out, Tensor(b!)? lse) -> ()
 
-`plan.run` and `batch.run` become these where torch looks at them; they may be called by hand, too. `runner` is the `number`
+`plan.run` and `batch.run` become these when torch traces them; you can also call them directly. `runner` is the `number`
 of a Plan or a PagedBatch, which must be alive when the operation runs, and is then run as it is by then: a graph that was
 compiled once serves every step of a plan that advances, and every other plan. A batch has its own page table, and so has a
 plan of a SequenceTree: `page_table` may be None there. Of a latent cache `v` is None, or the rotary columns where they lie

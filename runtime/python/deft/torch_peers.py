@@ -88,8 +88,8 @@ def _this_host() -> tuple[str, str]:
 class MappedPeers(TorchPeers):
     """GPUs that merge by deft.GpuPeers. With `transport` "auto" those of one host map each other's memory if every pair can; otherwise,
     or with "nccl", ranks on any hosts use NCCL. Graphs can capture a merge of at most `queries` queries; the first of a shape lets the
-    ranks meet, which all of them do together and no graph captures. A larger one goes the way of TorchPeers. torch.distributed tells
-    the ranks of each other, and no more. `check` raises what a late rank has left; it waits for nothing."""
+    ranks meet, which all of them do together and no graph captures. Larger ones use TorchPeers. torch.distributed only introduces
+    the ranks. `check` raises the error of a late rank, without waiting."""
 
     can_be_captured = True
 

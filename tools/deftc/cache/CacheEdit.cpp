@@ -297,7 +297,7 @@ void addCacheMerge(CLI::App &cache, Context &context) {
   command->add_option("-o,--output", options->output,
                       "Write them to this file, - for the output; by default they go into your own");
   command->add_flag("--partial", options->isPartial,
-                    "Of journals: merge what is there where shards are missing or have not ended");
+                    "Of journals: merge even if shards are missing or unfinished");
   command->footer("Examples:\n  deftc cache merge monday.json tuesday.json -o both.json\n"
                   "  deftc cache merge shard-*.jsonl     (after deftc tune --shard I/N, for each I)");
   context.onRun(command, [&context, options] { return merge(context, *options); });

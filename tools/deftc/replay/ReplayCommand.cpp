@@ -204,7 +204,7 @@ void addReplayCommand(CLI::App &app, Context &context) {
   CLI::App *command = app.add_subcommand(
       "replay", "Run a captured step again: check it, time it, show its plan, make a program of it");
   auto options = std::make_shared<Options>();
-  command->add_option("FILE", options->path, "A step, as DEFT_CAPTURE=FOLDER or deft.capture() writes them")
+  command->add_option("FILE", options->path, "A step written by DEFT_CAPTURE=FOLDER or deft.capture()")
       ->required();
   addRunOptions(*command, *options);
   command->add_option("--json", options->run.json, "Write the report to this file, - for the output");

@@ -11,7 +11,7 @@ DEFT_C_BEGIN
 /// once. Objects made with it stay valid without it.
 typedef struct deft_attention deft_attention;
 
-/// All zero is all default.
+/// All zero is the default.
 typedef struct deft_compile_options {
   size_t size;           ///< sizeof(deft_compile_options)
   const char *attention; ///< its name, if the spec defines several; null: the only one
@@ -104,7 +104,7 @@ enum {
   DEFT_SOURCE_SPEC = 2  ///< the compiled spec, as written; also of a package
 };
 
-/// For CUDA. All zero is all default.
+/// For CUDA. All zero is the default.
 typedef struct deft_source_options {
   size_t size;              ///< sizeof(deft_source_options)
   const char *architecture; ///< null: "sm_90a"

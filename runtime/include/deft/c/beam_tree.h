@@ -7,7 +7,7 @@
 
 DEFT_C_BEGIN
 
-/// If all fields but `page_size` are zero, all is default.
+/// Fields other than `page_size` may be zero: the default.
 typedef struct deft_beam_tree_options {
   size_t size;        ///< sizeof(deft_beam_tree_options)
   int32_t page_size;  ///< deft_attention_facts::page_size, at least 1

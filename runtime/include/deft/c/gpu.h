@@ -48,7 +48,7 @@ DEFT_C_API deft_status deft_gpu_open(int32_t index, deft_gpu **gpu);
 DEFT_C_API void deft_gpu_destroy(deft_gpu *gpu);
 DEFT_C_API deft_status deft_gpu_get_facts(const deft_gpu *gpu, deft_gpu_facts *facts);
 
-/// All zero is all default. Read during the call.
+/// All zero is the default. Read during the call.
 typedef struct deft_gpu_load_options {
   size_t size; ///< sizeof(deft_gpu_load_options)
   /// A tree like those to come: loads the kernels that are tuned for its class. If nothing was tuned,
@@ -98,7 +98,7 @@ typedef struct deft_gpu_room {
   int32_t stretches;
 } deft_gpu_room;
 
-/// All zero is all default.
+/// All zero is the default.
 typedef struct deft_gpu_plan_options {
   size_t size;                   ///< sizeof(deft_gpu_plan_options)
   const deft_plan_options *plan; ///< null: all default

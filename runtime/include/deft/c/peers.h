@@ -85,8 +85,8 @@ typedef struct deft_gpu_peers_options {
   /// Of deft_gpu_peers_make: the memory of each rank as this rank's GPU maps it, deft_gpu_peers_get_bytes
   /// each, zeros at first.
   void *const *memories;
-  /// Of deft_gpu_peers_make, in place of memories: what deft_gpu_peers_make_id gave one of the ranks, and
-  /// that one has handed to all others (MPI, torch.distributed); the ranks use NCCL.
+  /// Of deft_gpu_peers_make, in place of memories: the id that one rank made by deft_gpu_peers_make_id,
+  /// and sent to all others (MPI, torch.distributed); the ranks use NCCL.
   const void *id;
   int32_t head_begin;       ///< the heads that this rank merges, so that NCCL sends it no others
   int32_t head_count;       ///< with head_begin 0: 0 is all
@@ -114,7 +114,7 @@ DEFT_C_API deft_status deft_gpu_peers_make(const deft_gpu *gpu, const deft_gpu_p
 /// the rank that is late, or that cannot use the transport. Ranks are processes of one user, or threads.
 DEFT_C_API deft_status deft_gpu_peers_meet(const deft_gpu *gpu, const deft_gpu_peers_options *options,
                                            const char *name, deft_gpu_peers **peers);
-/// Behind this rank's last merge. Where ranks use NCCL, graphs that hold a merge are destroyed before.
+/// Call it after this rank's last merge. With NCCL, first destroy graphs that hold a merge.
 DEFT_C_API void deft_gpu_peers_destroy(deft_gpu_peers *peers);
 /// The one in use: mapped or NCCL.
 DEFT_C_API deft_status deft_gpu_peers_get_transport(const deft_gpu_peers *peers, deft_transport *transport);

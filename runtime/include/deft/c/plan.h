@@ -30,7 +30,7 @@ enum {
 /// Tokens of a chunk of an invariant plan: enough that starting an item costs next to nothing.
 enum { DEFT_INVARIANT_CHUNK = 512 };
 
-/// All zero is all default.
+/// Zero means the default.
 typedef struct deft_plan_options {
   size_t size; ///< sizeof(deft_plan_options)
   /// Tokens that a mask hides from all queries are not planned and not read. If the mask's bounds depend on

@@ -7,7 +7,7 @@
 
 DEFT_C_BEGIN
 
-/// All zero is all default.
+/// All zero is the default.
 typedef struct deft_runtime_options {
   size_t size;      ///< sizeof(deft_runtime_options)
   int32_t threads;  ///< at most 1,024; 0: one for each processor that this process may use

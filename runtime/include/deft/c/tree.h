@@ -55,7 +55,7 @@ DEFT_C_API deft_status deft_tree_copy(const deft_tree *tree, deft_tree **copy);
 DEFT_C_API deft_status deft_tree_parse(const char *json, deft_tree **tree);
 /// The tree as such a text, without locations. `*json` is the caller's: deft_free.
 DEFT_C_API deft_status deft_tree_get_json(const deft_tree *tree, char **json);
-/// Plans made of it may live on, but belong to no tree then.
+/// Plans of it may outlive it, but then belong to no tree.
 DEFT_C_API void deft_tree_destroy(deft_tree *tree);
 
 /* Building and growing. A node may be empty. One that has tokens must be placed before a plan is made, which

@@ -16,7 +16,7 @@ enum {
   DEFT_TUNE_GPU = 2 ///< the first that the driver shows
 };
 
-/// All zero is all default. Texts are UTF-8.
+/// All zero is the default. Texts are UTF-8.
 typedef struct deft_tune_options {
   size_t size;           ///< sizeof(deft_tune_options)
   double budget_seconds; ///< of a run, at most 1e9; 0: no limit

@@ -1,4 +1,4 @@
-"""FlashInfer's wrappers, with its arguments, which find by themselves what requests share.
+"""FlashInfer's wrappers, with its arguments. They find shared pages by themselves.
 
     from deft.flashinfer import BatchDecodeWithPagedKVCacheWrapper  # in place of: from flashinfer import ...
 

@@ -31,8 +31,8 @@ from ._run import run as run_step
 class BatchDecodeWithPagedKVCacheWrapper:
     """As flashinfer.BatchDecodeWithPagedKVCacheWrapper, and pages that requests share are read once.
 
-    Of the workspace only the device matters. `enable_pdl` and `non_blocking` say how FlashInfer computes, and nothing here;
-    of `use_tensor_cores` all that is left is what FlashInfer refuses without it: several queries of a request, and V with
+    Of the workspace only the device matters. `enable_pdl` and `non_blocking` are ignored;
+    without `use_tensor_cores`, as in FlashInfer, these are errors: several queries of a request, and V with
     strides of its own. `fixed_split_size` and `disable_split_kv` make results that do not depend on the other requests, bit
     for bit; of the pages that requests share whole chunks of 512 tokens are then read once, the rest by each.
     """

@@ -45,11 +45,11 @@ class TreeDecoder:
 
     `pages` of `page_size` tokens are there for K and V; a branch begins a page of its own. The cache is of the model's
     dtype, of a float32 model in float16 unless `cache_dtype` says bfloat16. `partition` (of Attention.plan) is for
-    comparing. `layers` says which layers of a step read some tokens alone; without it all read all. Where the model is on
+    comparing. `layers` says which layers read only some tokens; by default all read all of them. If the model is on
     a GPU, a step is one CUDA graph, unless `graphs=False`. `keeps_hidden` is for heads that draft from the last hidden state.
     With `peers` (deft.torch_peers.TorchPeers, or MappedPeers on GPUs) each rank, which has the whole model and makes the same calls, holds a part of
-    the cache: `pages` are those of each rank, and together they hold so many times the tokens. Tokens are those of one rank.
-    The model itself is left as it is; it decodes as in `eval`, also while it is in training.
+    the cache: `pages` counts each rank's pages, so capacity grows with the ranks. Tokens equal those of a single rank.
+    The model stays unchanged; it decodes as in `eval`, even in training mode.
     """
 
     #: What the layers of a pass do; for measuring without it.
@@ -176,7 +176,7 @@ class TreeDecoder:
         return len(tokens)
 
     def fork(self, branch: Branch, count: int) -> list[Branch]:
-        """Branches that go on from the end of one, which itself goes on no more."""
+        """Makes `count` branches that continue `branch`, which grows no more."""
         branch.check(self.sequences)
         count = expect_whole("count", count, least=0)
         return [Branch(self.sequences, self.sequences.fork(branch.node), branch) for _ in range(count)]
