@@ -142,6 +142,7 @@ ROWS = [
     Row("multi_chain_reasoning", levels((1, 32, 128), (1000, 120, 200))),
     Row("multi_document", multi_document),
     *(Row(f"grpo_{k}k_{group}", few_shot(group, 1024 * k, 512)) for k in (8, 16) for group in (8, 16)),
+    *(Row(f"rollout_{count}x{k}k", few_shot(count, 1024 * k, 500)) for count, k in ((64, 8), (128, 16), (64, 32))),
     *(Row(f"beams_{beams}_{suffix}", few_shot(beams, 1024, suffix)) for beams in (128, 400) for suffix in (3, 64)),
     Row("long_prompt_128k", few_shot(16, 128 * 1024)),
     Row("chats", chats),
