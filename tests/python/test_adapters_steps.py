@@ -218,6 +218,7 @@ def test_a_mask_of_no_tree_on_a_gpu_is_named_by_the_plan_behind_it(monkeypatch, 
 def test_verify_steps_of_sglang_are_drafted_on_a_gpu_before_a_graph_is_replayed(monkeypatch, rng):
     import numpy as np
     from deft.sglang import planner
+    from deft.sglang.forwards import Forwards
     from evaluate import assert_close
     from test_gpu_calls import Step
     from test_paged_batch_drafts import LENGTHS, PAGE, TABLES, expected, mask_of
@@ -228,7 +229,7 @@ def test_verify_steps_of_sglang_are_drafted_on_a_gpu_before_a_graph_is_replayed(
     monkeypatch.setattr(torch, "zeros", lambda *sizes, device=None, **more: made(*sizes, **more))
     monkeypatch.setattr(planner, "words_for", lambda spec, lengths, device, own: on_gpu(in_place(spec, lengths, host, own).numpy()))
     tokens = torch.from_numpy(TABLES[..., None] * PAGE + np.arange(PAGE, dtype="int32")).flatten(1)
-    steps_of = planner.Planner(torch.device("cuda", 0), tokens, PAGE, 4096)
+    steps_of = planner.Planner(torch.device("cuda", 0), tokens, PAGE, 4096, Forwards(None))
     steps_of.make_room(3)
     variant, step = variant_of(), Step(rng, 9)
 

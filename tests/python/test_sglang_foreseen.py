@@ -28,7 +28,7 @@ def read(monkeypatch):
 def learned(monkeypatch):
     """The lengths of the steps that were planned with the table that came."""
     seen, learn = [], Foreseen.learn
-    monkeypatch.setattr(Foreseen, "learn", lambda self, lengths, table: (seen.append(lengths.tolist()), learn(self, lengths, table))[1])
+    monkeypatch.setattr(Foreseen, "learn", lambda self, lengths, *rest: (seen.append(lengths.tolist()), learn(self, lengths, *rest))[1])
     return seen
 
 
