@@ -1,4 +1,4 @@
-"""Attention over trees of shared prefixes: tokens that many queries share are read once.
+"""Attention over trees of shared prefixes: each token that several queries share is read once.
 
     import deft
     att = deft.compile(path="llama3_8b")
@@ -8,8 +8,8 @@
         tree.add_query(tree.add_child(prompt, 20, location=1008 + 32 * branch))
     out = att.run(tree, q, k_cache, v_cache, page_table)
 
-Arrays are NumPy's on the CPU, torch's and CuPy's on their GPU and current stream; none of these is needed to import this.
-"""
+Arrays are NumPy's on the CPU. On a GPU they are torch's or CuPy's, and runs use that library's current stream. Importing deft
+needs none of these libraries."""
 
 from . import lang
 from ._attention import Attention, Plan, compile, load
@@ -39,18 +39,18 @@ __version__: str = _lib.deft_version().decode()
 
 
 def has_compiler() -> bool:
-    """Whether this build of the library can compile specs; else it runs packages only."""
+    """Returns whether this build of the library can compile specs. Without a compiler it only runs packages."""
     return bool(_lib.deft_has_compiler())
 
 
 def get_include() -> str:
-    """The folder of <deft/deft.h>, for programs in C that link the library of this package (get_library)."""
+    """Returns the folder of <deft/deft.h>, for C programs that link this package's library (get_library)."""
     return str(_FOLDER / "include")
 
 
 def get_library() -> str:
-    """The shared library of this package. A program in C is linked to it by this path, and finds it where its run path has
-    the folder: `cc host.c -I$INCLUDE $LIBRARY -Wl,-rpath,$(dirname $LIBRARY)`."""
+    """Returns the path of this package's shared library. Link a C program to this path and add its folder to the run path:
+    `cc host.c -I$INCLUDE $LIBRARY -Wl,-rpath,$(dirname $LIBRARY)`."""
     return str(_LIBRARY)
 
 

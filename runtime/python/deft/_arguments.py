@@ -1,5 +1,5 @@
-"""What the C ABI takes as arguments. ctypes reads memory where an object of another class is given, and of a number the lowest
-bits; so both are looked at first, and an error names the argument."""
+"""Checks arguments before they go to the C ABI. ctypes would read memory through an object of the wrong class, and would keep
+only the low bits of a number that is too large. The checks here raise an error that names the argument."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def kind_of(value: Any) -> str:
 
 
 def expect(name: str, value: Any, kind: Any) -> None:
-    """An error where the argument is no handle of the kind, such as _abi.deft_tree, nor an object that has one."""
+    """Raises an error unless the argument is a handle of the kind (such as _abi.deft_tree), or an object that has one."""
     try:
         POINTER(kind).from_param(value)
         if value is not None:
@@ -42,7 +42,7 @@ def expect(name: str, value: Any, kind: Any) -> None:
 
 
 def expect_whole(name: str, value: Any, kind: Any = c_int32, least: int | None = None) -> int:
-    """The number; an error where it is none, or none that `kind` holds."""
+    """Returns the number. Raises an error if the value is not a whole number, or if `kind` cannot hold it."""
     try:
         number = index(value)
     except TypeError:
@@ -55,7 +55,7 @@ def expect_whole(name: str, value: Any, kind: Any = c_int32, least: int | None =
 
 
 def text_of(name: str, value: Any) -> bytes:
-    """As C has it."""
+    """Encodes a text for C."""
     if not isinstance(value, str):
         raise wrong(name, f"is {kind_of(value)}, it must be a str")
     try:
@@ -73,7 +73,7 @@ def _not_encoded(name: str, error: UnicodeEncodeError) -> UsageError:
 
 
 def path_of(name: str, value: Any) -> bytes:
-    """Of a file, as C has it."""
+    """Encodes a file's path for C."""
     try:
         return os.fsencode(value)
     except TypeError:
@@ -90,7 +90,7 @@ def _expect_text(name: str, value: Any) -> None:
 
 
 def check_kinds(kinds: Mapping[str, Any], values: Iterable[tuple[str, Any]]) -> None:
-    """An error where one of the named arguments, or fields of a struct, is not of its kind."""
+    """Raises an error if a named argument, or a struct's field, has the wrong kind."""
     for name, value in values:
         kind = kinds[name]
         if kind in _LIMITS:
@@ -102,7 +102,7 @@ def check_kinds(kinds: Mapping[str, Any], values: Iterable[tuple[str, Any]]) -> 
 
 
 def _whole(kind: Any) -> Any:
-    """As `kind` among the types of arguments, except numbers that it cannot hold."""
+    """Makes an argument type that accepts the same numbers as `kind`, but raises an error for numbers that `kind` cannot hold."""
     least, most = _LIMITS[kind]
     pass_on = kind.from_param
 
@@ -116,7 +116,7 @@ def _whole(kind: Any) -> Any:
 
 
 def _text(value: Any) -> Any:
-    """C has the end of a text in its first 0."""
+    """Refuses a text with a 0 in it, because C would end the text there."""
     if value is not None and b"\0" in value:
         raise ValueError
     return c_char_p.from_param(value)
@@ -126,7 +126,7 @@ _CHECKED = {c_char_p: SimpleNamespace(from_param=_text), **{kind: _whole(kind) f
 
 
 def checked_types(kinds: Mapping[str, Any]) -> list[Any]:
-    """For a function's `argtypes`: what is not of its kind is a ctypes.ArgumentError."""
+    """Returns a function's `argtypes`. An argument of the wrong kind raises ctypes.ArgumentError."""
     return [_CHECKED.get(kind, kind) for kind in kinds.values()]
 
 
@@ -135,7 +135,7 @@ def _as_c(kind: Any, count: int, numbers: array[int]) -> Any:
 
 
 def row_of(name: str, values: Sequence[Any], kind: Any = c_int32) -> Any:
-    """An array of C of these numbers."""
+    """Makes a C array of these numbers."""
     try:
         return _as_c(kind, len(values), array(_ARRAYS[kind], values))
     except (TypeError, OverflowError):
@@ -145,7 +145,7 @@ def row_of(name: str, values: Sequence[Any], kind: Any = c_int32) -> Any:
 
 
 def structs_of(name: str, rows: Sequence[tuple[Any, ...]], kind: Any) -> Any:
-    """An array of C of structs, whose fields are int32: a tuple for each."""
+    """Makes a C array of structs with int32 fields, one struct for each tuple."""
     try:
         return _as_c(kind, len(rows), array("i", chain.from_iterable(rows)))
     except (TypeError, OverflowError):

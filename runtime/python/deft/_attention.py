@@ -1,4 +1,4 @@
-"""An attention, out of a spec or a package, and the plans that it runs by."""
+"""Attentions, made from a spec or a package, and the plans that run them."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 
 
 class Attention(Compiled):
-    """A compiled attention, from deft.compile, deft.load or deft.attention. Make it once; it takes some tenths of a second.
+    """A compiled attention, from deft.compile, deft.load or deft.attention. Make it once: this takes some tenths of a second.
     All threads may use it.
 
     It has `name`, `query_heads`, `kv_heads`, `head_dim` (or `key_dim`, of q and k, and `value_dim`, of v and the output),
-    `value_in_key` (its cache is latent), `page_size` (None: the cache is contiguous), `dtype` of q,
-    `cache_dtype` of k and v, `output_dtype`, `has_lse`, `sees_path` (its mask is bound by `path`), `params` (each a Param), and
-    `captured`: the values of the arrays that a Python function captured.
+    `value_in_key` (its cache is latent), `page_size` (None: the cache is contiguous), `dtype` of q, `cache_dtype` of k and v,
+    `output_dtype`, `has_lse`, `sees_path` (its mask is bound by `path`), `params` (each a Param), and `captured`: the values of
+    the arrays that a Python function captured.
 
     >>> import deft, numpy
     >>> att = deft.compile(
@@ -52,7 +52,7 @@ class Attention(Compiled):
         return self
 
     def __deepcopy__(self, memo: Any) -> Attention:
-        """Itself, as nothing changes it: models that have one are copied."""
+        """Returns the attention itself: nothing changes it, and copies of a model can share it."""
         return self
 
     @takes(TreeRunOptions)
@@ -67,14 +67,15 @@ class Attention(Compiled):
         return_lse: bool = False,
         **options: Unpack[TreeRunOptions],
     ) -> Any:
-        """Computes the attention of the tree's queries; row i of q, out and lse belongs to query i. Returns `out`, or `(out, lse)`.
+        """Computes the attention of the tree's queries. Row i of q, out and lse belongs to query i. Returns `out`, or
+        `(out, lse)`.
 
-        q is [queries, query_heads, head_dim]. k and v are the cache of one layer as the spec's `kv_cache` orders it:
-        [tokens, kv_heads, head_dim] if it is contiguous, else [pages, page_size, kv_heads, head_dim] (or heads before
-        slots). `page_table` (int32) has the cache's page for each page of the tree's locations. A latent cache is only k,
-        [pages, page_size, key_dim], and v is None; or `k` is a pair (k, k_rope) of [pages, page_size, value_dim] and the other columns,
-        which on processors are parts of one array. Arrays are not copied. Outputs must not overlap inputs. The attention keeps the
-        tree's plans, and they follow the tree."""
+        q is [queries, query_heads, head_dim]. k and v are one layer's cache in the order that the spec's `kv_cache` gives:
+        [tokens, kv_heads, head_dim] if it is contiguous, else [pages, page_size, kv_heads, head_dim] (or heads before slots).
+        `page_table` (int32) maps each page of the tree's locations to a page of the cache. For a latent cache, k is
+        [pages, page_size, key_dim] and v is None. Or `k` is a pair (k, k_rope): [pages, page_size, value_dim] and the other
+        columns. On processors, both must be parts of one array. Arrays are not copied. Outputs must not overlap inputs. The
+        attention keeps the tree's plans and updates them when the tree changes."""
         expect("tree", tree, _abi.deft_tree)
         frozen = freeze(merged({}, params)) if params else ()
         kept = tree._plans.get(self)
@@ -102,8 +103,9 @@ class Attention(Compiled):
 
 
 class Plan(Runs):
-    """The work list of one tree, from Attention.plan. Make it once a step and use it for every layer. One thread at a
-    time may change it, but many runs may read it at once. The first run on a GPU plans for it, or `attention.plan(tree, device=0)`."""
+    """The work list of one tree, from Attention.plan. Make it once a step and use it for every layer. One thread at a time may
+    change it, but many runs may read it at once. The first run on a GPU makes the plan for that GPU;
+    `attention.plan(tree, device=0)` makes it earlier."""
 
     takes_page_table = True
     _attention: Attention
@@ -147,10 +149,10 @@ class Plan(Runs):
 
     @takes(RunOptions)
     def run(self, q: Any, k: Any, v: Any = None, page_table: Any = None, **options: Unpack[RunOptions]) -> Any:
-        """Computes the attention of all queries; row i of q, out and lse belongs to query i. Arrays are not copied. On a GPU the
-        run is enqueued on the current stream of q's library and does not wait; a CUDA graph can capture it.
-        For torch.compile and torch.export it is an operation (deft.torch_ops) if you pass no options except
-        `out`, `lse` and `return_lse`."""
+        """Computes the attention of all queries. Row i of q, out and lse belongs to query i. Arrays are not copied. On a GPU
+        the run is enqueued on the current stream of q's library and does not wait; a CUDA graph can capture it. For
+        torch.compile and torch.export the run is an operation (deft.torch_ops), if you pass no options except `out`, `lse` and
+        `return_lse`."""
         if is_traced(options):
             from .torch_ops import traced
 
@@ -161,20 +163,20 @@ class Plan(Runs):
     def run_selecting(
         self, selection: Selection, q: Any, k: Any, v: Any = None, page_table: Any = None, **options: Unpack[RunOptions]
     ) -> Any:
-        """Like `run`, for a spec with `select`; fills the lists of `selection`. On a GPU they stay there."""
+        """Runs like `run`, for a spec with `select`, and fills the lists of `selection`. On a GPU the lists stay there."""
         return self._run(q, k, v, page_table, options, SELECTING, selection)
 
     @takes(RunOptions)
     def run_sparse(
         self, selection: Selection | Any, q: Any, k: Any, v: Any = None, page_table: Any = None, **options: Unpack[RunOptions]
     ) -> Any:
-        """Like `run`, but reads only the tokens of the queries' lists, which may be another layer's. If the spec says `by = caller`,
-        pass the lists in place of a selection: int32, [queries, budget], slots of the cache (page * page_size + the place in
-        the page) in any order, and -1 for none. Then no page table is needed."""
+        """Runs like `run`, but reads only the tokens of the queries' lists. The lists may come from another layer. If the spec
+        says `by = caller`, pass the lists in place of a selection: int32, [queries, budget], with slots of the cache (page *
+        page_size + the place in the page) in any order, and -1 for an empty entry. Then no page table is needed."""
         return self._run(q, k, v, page_table, options, SPARSE, selection)
 
     def advance(self, tree: TreeView | None = None) -> str:
-        """Brings the plan to the tree's current state. Returns "nothing", "in_place" (leaves grew) or "remade"."""
+        """Updates the plan to the tree's current state. Returns "nothing", "in_place" (leaves grew) or "remade"."""
         if tree is not None and tree is not self._tree():
             expect("tree", tree, _abi.deft_tree)
             self._tree = weakref.ref(tree)
@@ -183,7 +185,7 @@ class Plan(Runs):
 
     @property
     def is_current(self) -> bool:
-        """Whether the tree is unchanged. A run with a stale plan is an error."""
+        """Whether the tree is unchanged since the plan was made or advanced. A run with a stale plan raises an error."""
         return self._any().is_current()
 
     @property
@@ -208,10 +210,10 @@ def compile(
     name: str = "spec",
     import_folder: str | os.PathLike[str] | None = None,
 ) -> Attention:
-    """Compiles a spec: its text, or the `path` of a file or the name of a shipped spec ("llama3_8b").
+    """Compiles a spec: its text, or the `path` of a file, or the name of a shipped spec ("llama3_8b").
 
-    `attention` chooses one if the spec defines several. Errors call a text `name`. Its imports are looked up
-    in `import_folder`, then among the shipped specs.
+    `attention` chooses one attention if the spec defines several. Errors refer to a text by `name`. Imports are looked up in
+    `import_folder`, then among the shipped specs.
 
     >>> import deft
     >>> deft.compile(path="llama3_8b").head_dim
@@ -245,7 +247,7 @@ def compile(
 
 
 def load(path: str | os.PathLike[str], *, attention: str | None = None) -> Attention:
-    """Loads a package of `deftc build`. A package holds native code: trust it like a program."""
+    """Loads a package that `deftc build` made. A package holds native code: trust it like a program."""
     made = make(lib.deft_attention_load_package, path_of("path", path), to_bytes("attention", attention))
     return Attention(
         Handle(made, lib.deft_attention_destroy), {"package": os.path.abspath(path), "attention": attention}
@@ -253,7 +255,7 @@ def load(path: str | os.PathLike[str], *, attention: str | None = None) -> Atten
 
 
 def remake(origin: Mapping[str, Any]) -> Attention:
-    """The attention again, in another process."""
+    """Makes the attention again in another process."""
     if "package" in origin:
         return load(origin["package"], attention=origin["attention"])
     if "path" in origin:

@@ -1,5 +1,5 @@
-"""What a batch reads of its caller: block tables, which planning reads on the host and runs where they are, and masks of bits, which
-say which drafts see which, where the plan is that reads them."""
+"""Reads a batch's inputs: block tables and draft masks. Planning reads block tables on the host; runs read them where they are.
+A mask of bits says which drafts see which, and stays on the plan's device."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class BlockTable(NamedTuple):
 
 
 def read_block_table(block_tables: Any, indptr: Any = None, host_tables: Any = None, holders: Any = None) -> BlockTable:
-    """As PagedBatch.update takes them, or has read them before."""
+    """Reads a block table as PagedBatch.update accepts it, or returns one that was read before."""
     if isinstance(block_tables, BlockTable):
         return block_tables
     seen = view("block_tables", block_tables)
@@ -60,7 +60,7 @@ def on_host(array: Any) -> Any:
 
 
 def copy_on_gpu(table: View, device: Any) -> Any:
-    """A host's table, by torch. When this returns it is there, for whatever stream."""
+    """Copies a host's table to a GPU with torch. When this returns, every stream can read the copy."""
     torch = sys.modules["torch"]
     (count,) = table.shape
     if count == 0:  # torch makes no tensor of such memory
@@ -69,7 +69,7 @@ def copy_on_gpu(table: View, device: Any) -> Any:
 
 
 def _table_on_host(tables: Any) -> Any:
-    """With the strides that it has on a GPU: places are those of the table that runs read."""
+    """Copies a GPU's table to the host with the same strides, because locations refer to the table that runs read."""
     torch = sys.modules.get("torch")
     if torch is None or not isinstance(tables, torch.Tensor) or not tables.is_cuda or tables.ndim != 2:
         return on_host(tables)
@@ -82,7 +82,8 @@ def _table_on_host(tables: Any) -> Any:
 
 
 def _as_laid_out(host_tables: Any, seen: View) -> View:
-    """Places are those of the table that runs read."""
+    """Checks that the host's table has the shape and strides of the table that runs read, because locations refer to the
+    latter."""
     given = view("host_tables", host_tables)
     if given.device_type != _abi.DEFT_DEVICE_CPU:
         raise UsageError("host_tables are on a GPU, planning reads them on the host", field="host_tables")
@@ -111,7 +112,7 @@ def _rows_of(seen: View, tables: Any) -> tuple[Any, Any]:
 
 
 def _packed_rows_of(pages: Any, indptr: Ints) -> tuple[Any, Any]:
-    """Rows back to back."""
+    """Reads rows that lie back to back."""
     entries = ints("block_tables", pages)
     where = {"indptr": indptr.address, "indptr_count": indptr.count}
     return struct_of(_abi.deft_page_table, entries=entries.address, entry_count=entries.count, **where), (entries, indptr)
@@ -135,7 +136,7 @@ def ids_of(ids: Any) -> Ints:
 
 
 class DraftMask:
-    """The structs of one call, kept for the next."""
+    """Holds the structs of one call and reuses them for the next."""
 
     def __init__(self) -> None:
         self._bits, self._depths, self._lengths = Slot(), Slot(), Slot()
@@ -150,7 +151,8 @@ class DraftMask:
 
 
 def place_of(bits: Any, stream: int | None) -> tuple[bool, int, int]:
-    """Whether the mask is on a GPU, on which, and the stream on which its maker computes now, if none is given."""
+    """Returns whether the mask is on a GPU, the GPU's number, and a stream: the given one, or the current stream of the mask's
+    library."""
     seen = view("bits", bits)
     if seen.device_type != _abi.DEFT_DEVICE_CUDA:
         return False, 0, 0
@@ -158,7 +160,7 @@ def place_of(bits: Any, stream: int | None) -> tuple[bool, int, int]:
 
 
 def words_of(bits: Any, stream: int) -> View:
-    """The mask in words of 32 bits; truth values are packed, on a GPU behind what is on the stream."""
+    """Returns the mask in words of 32 bits. Booleans are packed; on a GPU this runs in stream order."""
     seen = view("bits", bits)
     if seen.dtype != BOOL:
         if seen.dtype not in (UINT32, _abi.DEFT_I32):

@@ -1,4 +1,4 @@
-"""Wide beams: thousands of sequences over one history, which change their parents in each step."""
+"""Wide beams: thousands of sequences that share a history and change their parents in each step."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ History = Union[int, Sequence[tuple[int, int]]]
 
 
 class BeamStep(NamedTuple):
-    """A step of the beams; copies, which stay as they are."""
+    """One step of the beams. Its arrays are copies and never change."""
 
     slots: array[int]  # int64, of each beam: where K and V of its new token go
     positions: array[int]  # int32, of each beam's new token: the tokens of its path before it
@@ -28,13 +28,13 @@ class BeamStep(NamedTuple):
 
 
 class BeamTree(TreeView):
-    """The beams of a search, or of several. In each step every beam continues any beam of the step before
-    and gains a token; a beam without a successor ends, and pages without a token that a beam sees are free at once.
-    Nothing is copied. The bytes are the host's: it writes K and V of new tokens to the slots of the step. Slot s is place
-    s % page_size of page s // page_size.
+    """The beams of one search or several. In each step every beam continues any beam of the step before and gains a token. A
+    beam without a successor ends, and pages that no beam reads are free at once. Nothing is copied. You own the bytes: write K
+    and V of new tokens to the slots of the step. Slot s is place s % page_size of page s // page_size.
 
-    Query i of the tree is beam i. Plans follow as those of a Tree do: `plan.advance()` after each step, or Attention.run. Make them
-    after the first step, since kernels are chosen for the tree as it is then. A call that fails changes nothing.
+    Query i of the tree is beam i. Plans follow a BeamTree like a Tree: call `plan.advance()` after each step, or use
+    Attention.run. Make plans after the first step, because kernels are chosen for the tree at that moment. A call that fails
+    changes nothing.
 
     >>> import deft, numpy
     >>> att = deft.compile("attention a { query_heads = 4; kv_heads = 2; head_dim = 64; dtype = f16; }")
@@ -52,7 +52,7 @@ class BeamTree(TreeView):
     _sent_as = "start another with the same history, and advance it by the same parents"
 
     def __init__(self, page_size: int = 16, max_beams: int | None = None) -> None:
-        """`max_beams`: a step of more is an error; None: the number of pages."""
+        """Makes an empty tree. A step with more than `max_beams` beams raises an error; None allows one beam for each page."""
         most = 0 if max_beams is None else expect_whole("max_beams", max_beams, least=1)
         options = sized(_abi.deft_beam_tree_options, page_size=page_size, most_beams=most)
         self._beams = Handle(make(lib.deft_beam_tree_make, byref(options)), lib.deft_beam_tree_destroy)
@@ -62,14 +62,14 @@ class BeamTree(TreeView):
     def start(
         self, histories: int | Sequence[History], pages: int | Iterable[int], *, table: Sequence[int] | Any = None
     ) -> None:
-        """Begins anew, with a beam for each history, which is what a search has in the cache already. `histories` is the number of
-        tokens of one, or a sequence with one for each search: a number of tokens, or stretches (location, tokens) in the order of the
-        path. Token t of a location is in slot t % page_size of page table[t // page_size]; without `table` page p of the table is page
-        p of the cache. Histories given as numbers lie in the table one behind the other, each from the beginning of a page on.
+        """Starts anew, with one beam for each history. A history is the tokens of a search that are already in the cache.
+        `histories` is one number of tokens, or a sequence with an entry for each search: a number of tokens, or stretches
+        (location, tokens) in path order. Token t of a location is in slot t % page_size of page table[t // page_size]. Without
+        `table`, page p of the table is page p of the cache. Histories given as numbers lie one after the other in the table,
+        and each begins a page.
 
-        `pages` are those that beams decode into, page ids of the cache; or, without `table`, how many pages behind those of the
-        histories.
-        """
+        Beams decode into `pages`: page ids of the cache. Without `table` it is a number: how many pages follow those of the
+        histories."""
         stretches, indptr = _stretches_of(histories, self.page_size)
         own = sized(_abi.deft_beam_histories, stretch_count=len(stretches), count=len(indptr) - 1)
         arrays = [structs_of("histories", stretches, _abi.deft_stretch), row_of("histories", indptr)]
@@ -85,14 +85,14 @@ class BeamTree(TreeView):
         check(lib.deft_beam_tree_start(self._beams, byref(own)))
 
     def advance(self, parents: Sequence[int] | Any) -> BeamStep:
-        """The next step: beam i goes on from beam parents[i] of the step before (after `start` from history parents[i]) and gains a
-        token. `parents` is int32 on the host, or a list."""
+        """Takes the next step: beam i continues beam parents[i] of the step before and gains a token. After `start`, parents[i]
+        is a history. `parents` is int32 on the host, or a list."""
         given = ints("parents", parents)
         check(lib.deft_beam_tree_advance(self._beams, given.address, given.count, None))
         return self.step()
 
     def step(self) -> BeamStep:
-        """The last one. After `start` the slots are -1, as nobody has a new token."""
+        """Returns the last step. After `start` the slots are -1, because there are no new tokens."""
         own = filled(_abi.deft_beam_step, lib.deft_beam_tree_get_step, self._beams)
         return BeamStep(
             _copied("q", own.slots, own.beams),
@@ -103,8 +103,8 @@ class BeamTree(TreeView):
 
     @property
     def page_table(self) -> View:
-        """What runs take as `page_table`: int32 in the host's memory. It stays the same until the beams begin anew or pages are
-        added or taken. numpy.asarray reads it in place; runs on a GPU take a copy there, too."""
+        """Returns the `page_table` of runs: int32 in host memory. It stays the same until the beams start anew or pages are
+        added or taken. numpy.asarray reads it in place; runs on a GPU use a copy on that GPU."""
         found, count = c_void_p(), c_size_t()
         check(lib.deft_beam_tree_get_page_table(self._beams, byref(found), byref(count)))
         return View(found.value or 0, _abi.DEFT_I32, (count.value,), None, _abi.DEFT_DEVICE_CPU, 0, self)
@@ -114,12 +114,12 @@ class BeamTree(TreeView):
         return lib.deft_beam_tree_free_pages(self._beams)
 
     def add_pages(self, pages: Sequence[int] | Any) -> None:
-        """More pages for what the beams decode."""
+        """Adds pages for the tokens that beams decode."""
         given = ints("pages", pages)
         check(lib.deft_beam_tree_add_pages(self._beams, given.address, given.count))
 
     def take_pages(self, most: int) -> list[int]:
-        """Takes up to so many free pages, to which the beams then do not write. On a GPU, runs from before may still read them, on
+        """Takes at most `most` free pages; the beams no longer write to these. On a GPU, earlier runs may still read them, on
         their stream."""
         return take_row(c_int32, None, lib.deft_beam_tree_take_pages, self._beams, most)
 
@@ -132,7 +132,7 @@ def _copied(kind: str, address: int | None, count: int) -> array[int]:
 
 
 def _stretches_of(histories: Any, page_size: int) -> tuple[list[tuple[int, int]], list[int]]:
-    """Of all histories, and where those of each begin."""
+    """Returns the stretches of all histories, and the index of each history's first stretch."""
     stretches: list[tuple[int, int]] = []
     indptr = [0]
     page = 0  # that the next history given as a number begins in

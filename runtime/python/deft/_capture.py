@@ -16,7 +16,7 @@ _WHAT = {"host": _abi.DEFT_CAPTURE_HOST, "device": _abi.DEFT_CAPTURE_DEVICE, "te
 
 
 class CaptureState(NamedTuple):
-    """The steps captured so far."""
+    """Counts the steps captured so far."""
 
     folder: str  # of what is or was captured last; empty: nothing was
     ended: str  # why no more is written; empty: it goes on, or was ended by the program
@@ -26,7 +26,7 @@ class CaptureState(NamedTuple):
 
 
 class Capture:
-    """A capture that is on until the end of its `with`."""
+    """A capture that ends with its `with` block."""
 
     def __enter__(self) -> Capture:
         return self
@@ -42,10 +42,10 @@ def capture(
     most_steps: int = 256,
     most_bytes: int = 1 << 30,
 ) -> Capture:
-    """Writes steps into the folder from now on, overriding DEFT_CAPTURE: of each plan the first four trees, then those
-    whose numbers are powers of two. `deftc replay FILE` runs one again. `what`: "host" waits for nothing; with "device" a captured
-    step of a GPU waits for its stream and adds page table, lengths and drafts; "tensors" also adds q, K and V. A step that
-    cannot be written, or a limit, ends the capture; no run fails for it.
+    """Captures steps as files in the folder from now on, overriding DEFT_CAPTURE. For each plan it captures the first four
+    trees, then those whose number is a power of two. `deftc replay FILE` runs one again. `what`: "host" waits for nothing. With
+    "device", a captured step on a GPU waits for its stream and adds page table, lengths and drafts. "tensors" also adds q, K
+    and V. The capture ends at a limit, or when it cannot write a step; no run fails because of it.
 
     >>> import deft, numpy, tempfile
     >>> att = deft.compile("attention a { query_heads = 4; kv_heads = 2; head_dim = 64; dtype = f16; kv_cache = contiguous; }")

@@ -1,4 +1,4 @@
-"""Arrays that a function has from outside of it: they become parameters of the spec."""
+"""Arrays that a traced function captures: they become parameters of the spec."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _TAKEN = set(
 
 
 class CapturedArray:
-    """An array within a traced function: it can be indexed, and no more."""
+    """An array in a traced function. It supports only indexing."""
 
     def __init__(self, name: str, array: Any, owner: Captures) -> None:
         self._name, self._array, self._owner = name, array, owner
@@ -43,7 +43,7 @@ class CapturedArray:
 
 
 class Captures:
-    """The parameters of one spec."""
+    """Collects the parameters of one spec."""
 
     def __init__(self, query_heads: int, kv_heads: int, head: Expr, kv_head: Expr, query: Expr, token: Expr) -> None:
         self._indices = {
@@ -59,7 +59,7 @@ class Captures:
         return name in self._names
 
     def _name_for(self, wanted: str, array: Any) -> tuple[str, bool]:
-        """With whether it is new."""
+        """Returns the parameter's name, and whether it is new."""
         wanted = "".join(letter if letter.isascii() else f"u{ord(letter):x}" for letter in wanted)[:_LONGEST_NAME]
         candidate, suffix = wanted + "_" * (wanted in _TAKEN), 1
         while candidate in self._names:
@@ -88,7 +88,7 @@ class Captures:
         return self._read(wanted, array, heads, index)
 
     def _table_element(self, wanted: str, array: Any, indices: tuple[Any, ...]) -> Expr:
-        """Row by row, as the array lies; an index outside of it is the nearest one within."""
+        """Returns an element of a small array, in row-major order. An index out of range is clamped."""
         shape = tuple(array.shape)
         if len(indices) != len(shape) or not all(isinstance(one, (Expr, int, float)) for one in indices):
             raise refuse(f"`{wanted}{list(indices)}` of shape {list(shape)}", "an index for each dimension, each a number")
@@ -101,7 +101,7 @@ class Captures:
         return self._read(wanted, array, str(size), place)
 
     def _token_element(self, wanted: str, array: Any, more: tuple[Any, ...]) -> Expr:
-        """Of an array that is laid out like the cache's pages; of each KV head, or of none."""
+        """Returns an element of an array with the layout of the cache's pages, with or without a KV head."""
         shape, token = tuple(array.shape), name("token", I32)
         if not more:
             return self._read(wanted, array, "tokens", token)
@@ -113,7 +113,7 @@ class Captures:
         return self._read(wanted, array, "tokens, kv_heads", token, self._kv_head)
 
     def _read(self, wanted: str, array: Any, size: str, *index: Expr) -> Expr:
-        """`size` as the declaration has it."""
+        """Returns an element of the parameter; `size` is its size as the declaration writes it."""
         kind = _kind_of(wanted, array)
         parameter, is_new = self._name_for(wanted, array)
         declaration = f"param {parameter} : {kind}[{size}];"
@@ -126,7 +126,7 @@ class Captures:
         return Expr("index", (parameter, *index), kind)
 
     def replace(self, wanted: str, value: Any, seen: dict[int, Any]) -> Any:
-        """What stands for a captured value while the function is traced."""
+        """Returns the object that replaces a captured value while the function is traced."""
         if isinstance(value, (types.FunctionType, types.MethodType, functools.partial)):
             return self.open(value, seen)
         if type(value) in (tuple, list):  # as and_masks keeps its masks
@@ -142,7 +142,7 @@ class Captures:
         return CapturedArray(wanted, value, self)
 
     def open(self, function: Any, seen: dict[int, Any] | None = None) -> Any:
-        """The function with its arrays replaced, those of the functions that it calls, too."""
+        """Returns the function with its captured arrays replaced, and those of the functions that it calls."""
         seen = {} if seen is None else seen
         if isinstance(function, types.MethodType):
             return types.MethodType(self.open(function.__func__, seen), function.__self__)
@@ -188,7 +188,8 @@ class Captures:
 
 
 def element_of(array: Any, index: Any) -> Expr:
-    """Of a tensor that is no variable of the function that is traced, but an attribute or an element of something."""
+    """Returns an element of a tensor that is not a variable of the traced function, but an attribute or an element of another
+    object."""
     captures = tracing.get(None)
     if captures is None:
         raise refuse(f"an element at `{index}` outside of a function that deft.attention traces")
@@ -196,7 +197,7 @@ def element_of(array: Any, index: Any) -> Expr:
 
 
 def _within(place: Expr) -> Expr:
-    """An index that others are added to is whole."""
+    """Returns an index as a whole number, so that other indices can be added to it."""
     return call("floor", place) if place.kind == F32 else place
 
 
@@ -218,7 +219,7 @@ def _kind_of(wanted: str, array: Any) -> str:
 
 
 def _copy_of(wanted: str, array: Any, kind: str) -> Any:
-    """As it is now, where it lies, of the type that a run is given."""
+    """Copies the array's current values, on its device, in the type that runs take."""
     word = {F32: "float32", I32: "int32"}[kind]
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(array, torch.Tensor):
@@ -231,6 +232,6 @@ def _copy_of(wanted: str, array: Any, kind: str) -> Any:
 
 
 def _values_of(array: Any, kind: str) -> list[Any]:
-    """As they are now; a run may be given others."""
+    """Lists the array's current values. A run may pass other values."""
     cast = float if kind == F32 else int
     return [cast(value) for value in array.reshape(-1).tolist()]

@@ -1,4 +1,4 @@
-"""What was compiled: an attention's facts, its parameters and its text."""
+"""Facts of a compiled attention, its parameters and its text."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class Compiled(OfThisProcess):
 
     @property
     def selects(self) -> Selects | None:
-        """None: every layer attends to all visible tokens."""
+        """Returns the spec's `select`. None: every layer attends to all visible tokens."""
         info = filled(_abi.deft_selection_info, lib.deft_attention_get_selection, self._handle)
         if info.budget_count == 0:
             return None
@@ -91,8 +91,8 @@ class Compiled(OfThisProcess):
         return read(Selects, info, budgets=budgets, by=_SELECT_BY[info.by])
 
     def source(self, kind: str, *, architecture: str = "sm_90a", phase: str | None = None) -> str:
-        """The compiler's output as text: "ir", the dialect of MLIR after the passes; "cuda", a
-        kernel's translation unit, of a `phase` of the untuned config or of "merge"; "spec"."""
+        """Returns the compiler's output as text: "ir", the MLIR dialect after the passes; "cuda", a kernel's translation unit,
+        for a `phase` of the untuned config or for "merge"; "spec"."""
         if kind not in _SOURCES:
             raise UsageError(f"there is no source of kind `{kind}`", 'it is "cuda", "ir" or "spec"', "kind")
         options = sized(_abi.deft_source_options, architecture=to_bytes("architecture", architecture), phase=to_bytes("phase", phase))
@@ -100,7 +100,7 @@ class Compiled(OfThisProcess):
 
     @property
     def spec(self) -> str:
-        """The compiled spec, as written or as made from Python functions."""
+        """Returns the compiled spec, as written or as made from Python functions."""
         return self.source("spec")
 
     def __repr__(self) -> str:

@@ -1,4 +1,4 @@
-"""A step over a latent cache in two runs: nodes that many queries read in expanded form, all others as latents."""
+"""A step over a latent cache in two runs: nodes with many readers are read in expanded form, all others as latents."""
 
 from __future__ import annotations
 
@@ -23,8 +23,7 @@ _CHOICES = {"price": _abi.DEFT_EXPANDED_BY_PRICE, "all": _abi.DEFT_EXPANDED_ALL}
 
 
 class ExpandedNode(NamedTuple):
-    """A node whose K and V exist in expanded form as well: its `tokens`, all that it has, lie from `location` on in a cache of
-    their own."""
+    """A node that also exists in expanded form: all its `tokens` have K and V in a separate cache, from `location` on."""
 
     node: int
     tokens: int
@@ -32,7 +31,7 @@ class ExpandedNode(NamedTuple):
 
 
 class _FormPlan(Plan):
-    """One of the two. It reads some of the tree's nodes, so no other device may get a plan of all of them."""
+    """The plan of one form. It covers only some of the tree's nodes, so it refuses to plan for another device."""
 
     def __init__(self, attention: Attention, tree: TreeView, params: Any, options: Any, device: Any, typical: Tree | None) -> None:
         self._typical = typical
@@ -56,14 +55,15 @@ class _FormPlan(Plan):
 
 
 class DividedPlan(OfThisProcess):
-    """A step over a latent cache in two runs. A host may keep the K and V of each head (the *expanded* form) of nodes that many queries
-    read, as of a system prompt: above some 50 readers these are cheaper to read than latents. The run of `expanded` reads the
-    `chosen` nodes in a cache of their own, the run of `absorbed` all others as latents; its result is multiplied by W_UV, and
-    both are merged.
+    """Runs a step over a latent cache in two runs. A host may keep the K and V of each head (the *expanded* form) of nodes with
+    many readers, such as a system prompt. Above some 50 readers these are cheaper to read than latents. The `expanded` run
+    reads the `chosen` nodes from a cache of their own. The `absorbed` run reads all other nodes as latents and multiplies its
+    result by W_UV. Then both results are merged.
 
-    `absorbed` is an attention over a latent cache; `expanded` has as many query heads, as many KV heads, and the same output type, scale
-    and mask; both give lse. `nodes` are those that exist in both forms, each an ExpandedNode. choice="price" chooses those that are
-    cheaper expanded, if they pay for the second run; "all": all. The options are those of both plans.
+    `absorbed` is an attention over a latent cache. `expanded` has as many query heads, as many KV heads, and the same output
+    type, scale and mask. Both give lse. `nodes` lists the nodes that exist in both forms, each as an ExpandedNode.
+    choice="price" chooses the nodes that are cheaper expanded, if they pay for the second run; "all" chooses all. Both plans
+    get the same options.
 
     >>> import deft, numpy
     >>> latent = deft.compile("attention a { query_heads = 4; kv_cache = latent(dim = 32, rope = 16); dtype = f16; scale = 0.2; "
@@ -119,8 +119,8 @@ class DividedPlan(OfThisProcess):
         self.advance()
 
     def advance(self, nodes: Iterable[ExpandedNode] | None = None) -> list[int]:
-        """Brings both plans to the tree's current state; `nodes` replaces the nodes that exist in both forms. Where only leaves have
-        grown, the choice stays. Returns the chosen nodes."""
+        """Updates both plans to the tree's current state. `nodes` replaces the nodes that exist in both forms. If only leaves
+        have grown, the choice stays the same. Returns the chosen nodes."""
         if nodes is not None:
             self._nodes = _nodes_of(nodes)
         rows = structs_of("nodes", self._nodes, _abi.deft_expanded_node)
@@ -135,7 +135,7 @@ class DividedPlan(OfThisProcess):
         return self.chosen
 
     def upload(self, stream: int | None = None) -> None:
-        """As Plan.upload, of both plans."""
+        """Uploads both plans, as Plan.upload does."""
         self.absorbed.upload(stream)
         self.expanded.upload(stream)
 
@@ -154,11 +154,11 @@ class DividedPlan(OfThisProcess):
         lse: Any = None,
         return_lse: bool = False,
     ) -> Any:
-        """Computes the attention of all queries in the expanded form. `q` and `cache` are those of an absorbed run (Attention.run),
-        `q_expanded`, `k` and `v` those of the expanded one, each cache with its own page table. `w_uv` is
-        [query_heads, latent dim, value_dim], of the type of the output, by which the absorbed result is multiplied. Returns `out`, or
-        `(out, lse)`. Without chosen nodes the expanded run is left out, except in the capture of a graph, whose replays may have some.
-        Arrays are NumPy's (with ml_dtypes for bfloat16) or torch's; on a GPU all work is on torch's current stream."""
+        """Computes the attention of all queries in the expanded form. `q` and `cache` belong to the absorbed run (see
+        Attention.run); `q_expanded`, `k` and `v` to the expanded run. Each cache has its own page table. The absorbed result is
+        multiplied by `w_uv`: [query_heads, latent dim, value_dim], in the output's type. Returns `out`, or `(out, lse)`. If no
+        nodes are chosen, the expanded run is skipped, except while a graph is captured, because its replays may need it. Arrays
+        are NumPy's (with ml_dtypes for bfloat16) or torch's; on a GPU all work is on torch's current stream."""
         given: Any = {"return_lse": True}
         latents, own_lse = self.absorbed._run(q, cache, None, page_table, given)
         own = _projected(latents, w_uv, self.absorbed.attention, self.expanded.attention)
@@ -188,8 +188,8 @@ def _nodes_of(nodes: Iterable[ExpandedNode]) -> list[tuple[int, int, int]]:
 
 
 def _trees_of_forms(tree: TreeView, nodes: list[tuple[int, int, int]]) -> tuple[Tree, Tree]:
-    """Trees like those that the two plans read if all of the nodes are chosen: the others are empty. An expanded
-    one without a token would say nothing of what comes."""
+    """Returns trees like those that the two plans read when all of the nodes are chosen; nodes of the other form are empty. An
+    expanded tree without tokens would say nothing about later steps."""
     expanded = {node for node, _, _ in nodes}
     made = []
     for is_expanded in (False, True):
@@ -208,7 +208,7 @@ def _trees_of_forms(tree: TreeView, nodes: list[tuple[int, int, int]]) -> tuple[
 
 
 def _projected(latents: Any, w_uv: Any, absorbed: Attention, expanded: Attention) -> Any:
-    """latents [queries, heads, latent dim] times w_uv, for each head."""
+    """Multiplies latents [queries, heads, latent dim] by w_uv, for each head."""
     shape = (absorbed.query_heads, absorbed.value_dim, expanded.value_dim)
     if tuple(getattr(w_uv, "shape", ())) != shape:
         has = f"has shape {list(w_uv.shape)}" if hasattr(w_uv, "shape") else f"is {kind_of(w_uv)}"

@@ -1,4 +1,4 @@
-"""Values of a Python function that is traced: what is done to them becomes an expression of the language of specs."""
+"""Values of a traced Python function: each operation on them becomes an expression of the spec language."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Operator = Callable[[Any, Any], "Expr"]
 
 
 def _both(operation: Operator) -> tuple[Operator, Operator]:
-    """As a method of the left operand, and of the right one."""
+    """Makes two methods: one for the left operand and one for the right."""
     return operation, lambda right, left: operation(left, right)
 
 
@@ -32,7 +32,7 @@ def _comparison(op: str) -> Operator:
 
 
 def _refusal(what: str, hint: str = "") -> Callable[..., Any]:
-    """A method that no spec can say."""
+    """Makes a method that raises an error, for an operation that specs cannot express."""
 
     def method(self: Any, *_: Any) -> Any:
         raise refuse(what.format(self), hint)
@@ -64,7 +64,7 @@ class Expr:
 
     @property
     def is_natural(self) -> bool:
-        """Known to be 0 or more."""
+        """Whether the value is known to be 0 or more."""
         return self.least is not None and self.least >= 0
 
     def operands(self) -> Iterator[Expr]:
@@ -149,7 +149,7 @@ def name(text: str, kind: str, least: int | None = None) -> Expr:
 
 
 def lift(value: Any) -> Expr:
-    """A constant as an expression."""
+    """Turns a constant into an expression."""
     if isinstance(value, Expr):
         return value
     if hasattr(value, "item") and getattr(value, "ndim", 0) == 0:
@@ -173,7 +173,7 @@ def lift(value: Any) -> Expr:
 
 
 def number(value: Any) -> Expr:
-    """As lift; a truth value is 1 or 0."""
+    """Works like lift, but turns a boolean into 1 or 0."""
     value = lift(value)
     return select(value, 1, 0) if value.kind == BOOL else value
 
@@ -193,7 +193,7 @@ def select(condition: Any, yes: Any, no: Any) -> Expr:
 
 
 def _smallest(*values: Expr) -> int | None:
-    """What none of the values is below."""
+    """Returns a lower bound of all values, or None."""
     known = [value.least for value in values if value.least is not None]
     return min(known) if len(known) == len(values) else None
 
@@ -217,7 +217,7 @@ def _times(left: Any, right: Any) -> Expr:
 
 
 def _modulo(left: Any, right: Any) -> Expr:
-    """Python's, of the sign of its right operand. The language's has the sign of its left one."""
+    """Computes Python's `%`, with the sign of the right operand. The language's `%` has the sign of the left one."""
     left, right = number(left), number(right)
     if left.kind != I32 or right.kind != I32:
         raise refuse("the remainder `%` of a number that is not whole")
@@ -230,8 +230,8 @@ def _modulo(left: Any, right: Any) -> Expr:
 
 
 def _raised(value: Expr, divisor: Expr) -> Expr | None:
-    """`value + divisor`, from 0 on, which has the same remainder; of a position that may be -1. Planners see bounds in its
-    remainder as they do not in a choice of two."""
+    """Returns `value + divisor` for a position that may be -1, or None. The sum is at least 0 and has the same remainder.
+    Planners find bounds in that remainder, but not in a choice between two values."""
     if value.op != "name" or value.least is None or value.least >= 0 or not _is_whole_number(divisor):
         return None
     return value + divisor if -value.least <= divisor.args[0] <= _MOST_POSITIONS else None
@@ -251,12 +251,13 @@ def _floor_divide(left: Any, right: Any) -> Expr:
 
 
 def _is_by_constant(value: Expr) -> bool:
-    """A quotient `x // n` that can be written with `x - x % n`, in which plans see bounds, unlike floor_div."""
+    """Whether `value` is a quotient `x // n` that can be written with `x - x % n`. Plans find bounds in that form, but not in
+    floor_div."""
     return value.op == "//" and value.args[1].op == "number" and value.args[1].args[0] > 0
 
 
 def rounded_down(quotient: Expr) -> Expr:
-    """(x // n) * n."""
+    """Returns (x // n) * n."""
     value, divisor = quotient.args
     if (raised := _raised(value, divisor)) is not None:
         return raised - raised % divisor - divisor
@@ -299,7 +300,7 @@ def compare(op: str, left: Any, right: Any) -> Expr:
 
 
 def _multiple_for(quotient: Expr, value: Expr) -> Expr | None:
-    """What `x // n` rounded to a multiple of n is compared with, where `x // n` is with a number."""
+    """Returns the multiple of n to compare with `x // n * n`, if `x // n` is compared with a number."""
     if not _is_by_constant(quotient) or not _is_whole_number(value):
         return None
     multiple = value.args[0] * quotient.args[1].args[0]
@@ -338,7 +339,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {}
 
 
 def _apply(function: str, args: Any, kwargs: Any) -> Any:
-    """A function of torch or NumPy on traced values."""
+    """Applies a function of torch or NumPy to traced values."""
     known = FUNCTIONS.get(function)
     if known is None:
         raise refuse(f"the function `{function}`", "the functions that it can say are in deft.lang")
@@ -349,7 +350,7 @@ def _apply(function: str, args: Any, kwargs: Any) -> Any:
 
 
 def _method(value: Expr, function: str) -> Callable[..., Any]:
-    """A method of torch's or NumPy's on a traced value."""
+    """Returns a method of torch or NumPy for a traced value."""
     if function not in FUNCTIONS:
         raise refuse(f"`.{function}` of `{value}`", "the functions that it can say are in deft.lang")
     return lambda *args, **kwargs: _apply(function, (value, *args), kwargs)
@@ -360,12 +361,12 @@ _NO_CHAINS = ("==", "!=", "<", "<=", ">", ">=")
 
 
 def text_of(expr: Expr, names: Mapping[int, str] | None = None) -> str:
-    """`names` are those of values that a `let` has, by id."""
+    """Writes the expression as text. `names` maps the ids of values to the names of their `let`s."""
     return _printed(expr, names or {})[0]
 
 
 def _printed(expr: Expr, names: Mapping[int, str]) -> tuple[str, int]:
-    """With how tightly its outermost operator binds."""
+    """Returns the text and the precedence of its outermost operator."""
 
     def at(one: Expr, least: int) -> str:
         text, level = _printed(one, names)
@@ -405,7 +406,7 @@ def _text_of_number(value: float | int) -> tuple[str, int]:
 
 
 def shared(roots: Sequence[Expr]) -> list[Expr]:
-    """The operations that are used more than once, each after those that it uses."""
+    """Lists the operations that are used more than once, each after its operands."""
     uses: dict[int, int] = {}
     order: list[Expr] = []
     stack = [(root, False) for root in reversed(roots)]

@@ -22,8 +22,8 @@ _NVRTC = ("nvidia/cu13/lib/libnvrtc.so.13", "nvidia/cuda_nvrtc/lib/libnvrtc.so.1
 
 
 class GpuHandle(Handle):
-    """Of memory or kernels on a GPU. To give them back is to wait for the GPU, which would end a graph's capture, and
-    Python lets go of what a cycle holds at any time: in a capture, it is put off."""
+    """A handle of memory or kernels on a GPU. Freeing it waits for the GPU, which would break a graph's capture. Python may
+    free objects of a cycle at any time, so during a capture the call is postponed."""
 
     __slots__ = ()
 
@@ -54,13 +54,13 @@ def _give_back() -> None:
 
 
 def _current_gpu() -> int:
-    """What "cuda" is to torch, whose tensors the runs will take; without it, the first."""
+    """Returns torch's current GPU for "cuda", because runs take torch's tensors. Without torch it is the first GPU."""
     torch = sys.modules.get("torch")
     return int(torch.cuda.current_device()) if torch is not None and torch.cuda.is_initialized() else 0
 
 
 def device_index(device: Any) -> int | None:
-    """None: the host. Takes 0, "cuda", "cuda:1", and torch's devices."""
+    """Returns the GPU's number, or None for the host. Accepts 0, "cuda", "cuda:1", and torch's devices."""
     if device is None or isinstance(device, int):
         return device
     name = str(device)
@@ -84,8 +84,8 @@ def gpu(index: int) -> Handle:
 
 
 def _load_nvrtc() -> None:
-    """The library looks for NVRTC's wheel beside this package. Elsewhere on Python's path it is found here: what is loaded
-    already is found by its name."""
+    """Loads NVRTC if its wheel is elsewhere on Python's path. The library looks for the wheel next to this package; it finds a
+    library that is already loaded by its name."""
     beside = Path(__file__).resolve().parents[1]
     for folder in sys.path:
         for name in _NVRTC:
@@ -100,7 +100,7 @@ def _load_nvrtc() -> None:
 
 
 class GpuKernels:
-    """An attention's kernels on one GPU, with values of its parameters."""
+    """An attention's kernels on one GPU, with fixed parameter values."""
 
     def __init__(self, attention: Compiled, device: int, tree: Any, frozen: tuple[Any, ...], invariant: bool) -> None:
         self._attention = attention

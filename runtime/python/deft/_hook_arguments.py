@@ -1,4 +1,4 @@
-"""The names by which functions that become hooks say what they read, and what they are called with."""
+"""Binds the arguments of hook functions by name."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ _MEANT = {"q": "q_pos", "qi": "q_pos", "query_pos": "q_pos", "k": "kv_pos", "kv"
 
 
 class Arguments(NamedTuple):
-    """Of one call."""
+    """The arguments of one call."""
 
     by_place: list[Expr]
     by_name: dict[str, Expr]
 
 
 def _readable(hook: str, bound: str) -> dict[str, Expr]:
-    """What the hook may read, by name: rules E1, H and N of specs/LANGUAGE.md."""
+    """Returns the values that the hook may read, by name: rules E1, H and N of specs/LANGUAGE.md."""
     # Under `tree` a mask and a score are asked for tokens up to the query's own, so there is one.
     q_pos = _Q_POS_OF_A_TOKEN if bound == "tree" and hook != "output" else _Q_POS
     of_pair = {"q_pos": q_pos, "kv_pos": _KV_POS, "head": HEAD, "kv_head": kv_head, "depth": depth, "query": query}
@@ -56,13 +56,13 @@ def _readable(hook: str, bound: str) -> dict[str, Expr]:
 
 
 def _of_flex(hook: str, readable: Mapping[str, Expr]) -> dict[str, Expr]:
-    """The same by FlexAttention's names."""
+    """Returns the same values by FlexAttention's names."""
     batch = {"b": _BATCH} if hook in _ORDERS else {}
     return batch | {theirs: readable[own] for theirs, own in _FLEX.items() if own in readable}
 
 
 def arguments_of(hook: str, function: Any, bound: str) -> Arguments:
-    """What the function is called with: each argument without a default is what its name says, wherever it stands."""
+    """Returns the arguments for a call of the function. Each argument without a default is bound by its name, in any order."""
     readable = _readable(hook, bound)
     of_flex = _of_flex(hook, readable)
     known, naming = readable | of_flex, _naming(readable, of_flex)
@@ -79,7 +79,7 @@ def arguments_of(hook: str, function: Any, bound: str) -> Arguments:
 
 
 def _needed(hook: str, function: Any, naming: str) -> list[inspect.Parameter]:
-    """The arguments that it must be given."""
+    """Lists the arguments without a default."""
     try:
         parameters = list(inspect.signature(function).parameters.values())
     except (TypeError, ValueError):  # a function of C
@@ -102,7 +102,7 @@ def _naming(readable: Mapping[str, Expr], of_flex: Mapping[str, Expr]) -> str:
 
 
 def _renaming(hook: str, names: list[str], known: Mapping[str, Expr]) -> str:
-    """What unknown names should be: those that they are like, or what their places meant when arguments were bound by place."""
+    """Suggests names for unknown arguments: the closest known name, or the meaning of the position in older releases."""
     order = _ORDERS.get(hook, {}).get(len(names))
     taken = {id(known[one]) for one in names if one in known and one != "b"}
     renamed: dict[str, str] = {}

@@ -1,4 +1,4 @@
-"""The shared library, loaded by ctypes, which lets go of the interpreter's lock during each call."""
+"""Loads the shared library with ctypes. Each call releases the interpreter's lock."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FOLDER = Path(__file__).absolute().parent  # not resolved: in a build tree the p
 
 
 def _checked(function: Any, parameters: Mapping[str, Any]) -> Callable[..., Any]:
-    """The function, which says of arguments of another kind which they are."""
+    """Wraps the function: if an argument has the wrong kind, the error names the argument."""
 
     def call(*arguments: Any) -> Any:
         try:
@@ -75,12 +75,12 @@ PYTHON_NAMES = {
 
 
 def python_name(field: str) -> str:
-    """Of an argument or a struct's field, what the argument of this package is called."""
+    """Returns this package's name for an argument or a struct's field."""
     return PYTHON_NAMES.get(field) or field.rpartition("::")[2]
 
 
 def check(status: int) -> None:
-    """Raises what a call's status says."""
+    """Raises the error of a failed call."""
     if status:
         field, detail, message, hint = (
             said().decode(errors="replace")
@@ -96,26 +96,26 @@ def _fields_of(kind: Any) -> dict[str, Any]:
 
 
 def sized(kind: Any, **fields: Any) -> Any:
-    """A struct of the C ABI that says how large it is; all else is 0, its default."""
+    """Makes a struct of the C ABI with its size set. All other fields are 0, their default."""
     if fields:
         check_kinds(_fields_of(kind), fields.items())
     return kind(size=sizeof(kind), **fields)
 
 
 def struct_of(kind: Any, **fields: Any) -> Any:
-    """The same of values that this package has computed, which need no check."""
+    """Makes the same struct from values that this package has computed, without checks."""
     return kind(size=sizeof(kind), **fields)
 
 
 def filled(kind: Any, function: Callable[..., int], *arguments: Any) -> Any:
-    """A struct of the C ABI that a function fills, its last argument."""
+    """Returns a struct that the function fills through its last argument."""
     struct = sized(kind)
     check(function(*arguments, byref(struct)))
     return struct
 
 
 def read(kind: Callable[..., Facts], struct: Any, **given: Any) -> Facts:
-    """A NamedTuple or a dataclass of a struct's fields of the same names, except those that are given."""
+    """Makes a NamedTuple or a dataclass from a struct's fields of the same names; `given` replaces some of them."""
     values = {}
     for name, said in kind.__annotations__.items():
         if name not in given:
@@ -129,14 +129,14 @@ def text(value: bytes | None) -> str:
 
 
 def make(function: Callable[..., int], *arguments: Any) -> int:
-    """What a function makes into its last argument."""
+    """Returns the object that the function makes through its last argument."""
     made = c_void_p()
     check(function(*arguments, byref(made)))
     return made.value or 0
 
 
 def take_text(function: Callable[..., int], *arguments: Any) -> str:
-    """A text that a function makes for its caller."""
+    """Returns the text that a function makes for its caller."""
     made = make(function, *arguments)
     try:
         return string_at(made).decode()
@@ -145,7 +145,7 @@ def take_text(function: Callable[..., int], *arguments: Any) -> str:
 
 
 def take_row(kind: Any, element: Callable[[Any], Any] | None, function: Callable[..., int], *arguments: Any) -> list[Any]:
-    """A row that a function makes for its caller, into its last two arguments: numbers, or structs, which go through `element`."""
+    """Returns the row that a function makes through its last two arguments: numbers, or structs, each passed to `element`."""
     found, count = c_void_p(), c_size_t()
     check(function(*arguments, byref(found), byref(count)))
     try:
@@ -156,14 +156,15 @@ def take_row(kind: Any, element: Callable[[Any], Any] | None, function: Callable
 
 
 def take_number(function: Callable[..., int], *arguments: Any) -> int:
-    """What a function writes to its last argument."""
+    """Returns the number that the function writes to its last argument."""
     found = c_int32()
     check(function(*arguments, byref(found)))
     return found.value
 
 
 class OfThisProcess:
-    """An object in the library's memory. Pickling it is an error that says what to send instead, and so is copy.copy without a __copy__."""
+    """An object in the library's memory. Pickling it raises an error that suggests an alternative, and so does copy.copy
+    without a __copy__."""
 
     __slots__ = ()
     _sent_as = ""
@@ -173,7 +174,7 @@ class OfThisProcess:
 
 
 class Handle:
-    """Owns what the library made. Passed to a function of the library, it is the pointer, which says of what kind."""
+    """Owns an object of the library. As an argument it is a pointer of the right kind."""
 
     __slots__ = ("_as_parameter_", "_destroy", "__weakref__")
 
@@ -189,7 +190,7 @@ class Handle:
 
 
 class Borrowed:
-    """A handle that belongs to another, which is kept."""
+    """A handle that another object owns; it keeps that object alive."""
 
     def __init__(self, value: Any, owner: Any) -> None:
         self._as_parameter_ = value
@@ -197,5 +198,5 @@ class Borrowed:
 
 
 def pointers(handles: list[Handle]) -> Any:
-    """An array of what the library made, for a call that takes several."""
+    """Makes a C array of handles, for a call that takes several."""
     return (c_void_p * len(handles))(*(cast(handle._as_parameter_, c_void_p).value for handle in handles))

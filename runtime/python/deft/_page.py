@@ -10,7 +10,8 @@ from ._arguments import path_of
 
 class PlanPage:
     """A page that shows one plan or two: the tree and its readers, items, workers over time by the price model, and the bytes
-    of each node. Made by `show`. In a notebook it shows itself in a frame; `save` writes a file for a browser. It needs no network."""
+    of each node. `show` makes it. In a notebook it shows itself in a frame; `save` writes a file for a browser. It needs no
+    network."""
 
     def __init__(self, html: str, height: int) -> None:
         self.html = html

@@ -1,4 +1,4 @@
-"""For engines that have page tables of their own, a row of pages for each request."""
+"""Batches for engines that have page tables of their own, with a row of pages for each request."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ class Sharing(NamedTuple):
 
 
 class PagedBatch(Runs):
-    """The requests of a step, followed from step to step. It finds shared pages in the page tables and reads
-    each once. With `ranks` it spans several caches, each with its part of the tokens (deft.Ranks). In an `invariant` batch requests
-    share only whole chunks of `chunk_tokens` (by default 512), counted from their beginnings: a request's bits do not depend on
-    the sharing of its pages.
+    """The requests of a step, followed from step to step. It finds shared pages in the page tables and reads each once. With
+    `ranks` it spans several caches, each with its part of the tokens (deft.Ranks). In an `invariant` batch requests share only
+    whole chunks of `chunk_tokens` (by default 512), counted from their beginnings. Then a request's bits do not depend on the
+    sharing of its pages.
 
     >>> import deft, numpy
     >>> att = deft.compile("attention a { query_heads = 4; kv_heads = 2; head_dim = 64; dtype = f16; }")
@@ -109,7 +109,7 @@ class PagedBatch(Runs):
 
     @property
     def tree(self) -> TreeView:
-        """The batch's tree, to read; only the batch changes it."""
+        """The batch's tree, read-only: only the batch changes it."""
         return TreeView(self._planned_tree())
 
     def _planned_tree(self) -> Any:
@@ -135,26 +135,26 @@ class PagedBatch(Runs):
         host_tables: Any = None,
         holders: Any = None,
     ) -> None:
-        """Takes a step's requests, and finds those that come, go, grow, become shorter or move to other rows.
+        """Takes a step's requests, and finds those that are new, gone, longer, shorter or in another row.
 
-        `block_tables` is int32 [rows, pages]: the engine's own table, which runs read in place until the next update. Or it
-        is int32 [pages] with `indptr`: row i has the pages from `indptr[i]` to `indptr[i + 1]`. `seq_lens` (int32): tokens of each
-        request, including those of its queries; or, with `indptr`, `last_page_lengths`: tokens of each request's last
-        page. Request i has the queries from `query_indptr[i]` to `query_indptr[i + 1]`, for its last tokens; by default one each.
-        `rows`: the row of each request; by default request i has row i. `ids` (uint64, all different) identify requests: a request with
-        the same id has the same pages as before, perhaps followed by more; without ids every row is compared.
+        `block_tables` is int32 [rows, pages]: the engine's own table, which runs read in place until the next update. Or it is
+        int32 [pages] with `indptr`: row i has the pages from `indptr[i]` to `indptr[i + 1]`. `seq_lens` (int32): tokens of each
+        request, including those of its queries. Or, with `indptr`, pass `last_page_lengths`: tokens of each request's last
+        page. Request i has the queries from `query_indptr[i]` to `query_indptr[i + 1]`, for its last tokens; by default one
+        each. `rows`: the row of each request; by default request i has row i. `ids` (uint64, all different) identify requests:
+        a request with the same id has the same pages as before, perhaps followed by more. Without ids every row is compared.
 
-        `drafts` (int32, in place of query_indptr): how many drafts, at most 256, follow each request's `seq_lens`
-        tokens. They are its only queries, and `draft` says which of them see which.
+        `drafts` (int32, in place of query_indptr): how many drafts, at most 256, follow each request's `seq_lens` tokens. They
+        are its only queries, and `draft` says which of them see which.
 
-        An error leaves the batch unchanged, except an error of a plan that does not fit a captured graph's room: runs repeat that
-        error until the next update.
+        An error leaves the batch unchanged, except an error of a plan that does not fit a captured graph's room: runs repeat
+        that error until the next update.
 
         `holders`, for a batch with `ranks` by page: the rank that holds each entry's page, or -1; int32 on the host, with the
         shape of `block_tables`, packed.
 
-        Tables and lengths may be torch tensors on a GPU; planning then waits for a copy. It does not wait for a table if you pass
-        `host_tables`, of the same shape and strides, with the entries that runs will read."""
+        Tables and lengths may be torch tensors on a GPU; planning then waits for a copy. It does not wait for a table if you
+        pass `host_tables`, of the same shape and strides, with the entries that runs will read."""
         if (seq_lens is None) == (last_page_lengths is None):
             raise UsageError(f"update takes seq_lens or last_page_lengths, not {'neither' if seq_lens is None else 'both'}")
         if last_page_lengths is not None and indptr is None:
@@ -184,15 +184,15 @@ class PagedBatch(Runs):
     def grow(
         self, block_tables: Any, seq_lens: Any, *, indptr: Any = None, host_tables: Any = None, holders: Any = None
     ) -> None:
-        """The fastest step: the requests of the last one in the same order and rows, with as many queries, and none
-        with fewer tokens. Arguments are those of update."""
+        """Takes the fastest kind of step: the same requests in the same order and rows, with as many queries, and none with
+        fewer tokens. Arguments are those of update."""
         table = read_block_table(block_tables, indptr, host_tables, holders)
         lengths = ints("seq_lens", on_host(seq_lens))
         step = (addressof(table.pages), lengths.address, lengths.count)
         self._take_step(table, self._most_drafts, lib.deft_paged_batch_grow_plans, *step)
 
     def _take_step(self, table: BlockTable, most_drafts: int | None, function: Any, *arguments: Any) -> None:
-        """The batch and its plans, in one call."""
+        """Updates the batch and its plans in one call."""
         followers, stream = self._followers(), self._uploads_on
         followers.uploads, followers.stream = stream is not None, stream
         status = function(self._batch, *arguments, byref(followers))
@@ -207,7 +207,7 @@ class PagedBatch(Runs):
         check(status)
 
     def _followers(self) -> Any:
-        """The plans that there are, which the library brings to the step itself. None goes before the batch."""
+        """Returns the existing plans. The library updates them to the step, and they live as long as the batch."""
         if len(self._gpus) + (self._host is not None) != len(self._followed):
             plans = self._plans()
             kinds = [pointers([plan.handle for plan in plans if isinstance(plan, kind)]) for kind in (HostPlan, GpuPlan)]
@@ -223,7 +223,7 @@ class PagedBatch(Runs):
         return self._step
 
     def _bring_plans(self) -> None:
-        """To the batch's last step."""
+        """Updates the plans to the batch's last step."""
         self._is_behind = True
         self._advance(self._planned_tree())
         self._is_behind = False
@@ -235,17 +235,17 @@ class PagedBatch(Runs):
             self._bring_plans()
 
     def draft(self, bits: Any, depths: Any = None, lengths: Any = None, *, stream: int | None = None) -> None:
-        """For a batch with drafts, before the runs of each step: which drafts see which. A draft sees itself, its ancestors in
-        a tree, and all tokens of its request. Drafts may be in any order.
+        """Says which drafts see which. Call it before the runs of each step, for a batch with drafts. A draft sees itself, its
+        ancestors in a tree, and all tokens of its request. Drafts may be in any order.
 
         `bits` says in bit j % 32 of word [request, i, j // 32] whether draft i sees draft j: int32 or uint32, packed,
         [requests, drafts, (drafts + 31) // 32]. Or it is bool, [requests, drafts, drafts], of NumPy or torch. `depths` (int32
-        [requests, drafts]): each draft's position after the request's tokens; by default the number of its ancestors.
-        `lengths` (int32 [requests]): tokens before the drafts, if more than the host knew (`follows_lengths`).
+        [requests, drafts]): each draft's position after the request's tokens; by default the number of its ancestors. `lengths`
+        (int32 [requests]): tokens before the drafts, if more than the host knew (`follows_lengths`).
 
-        Arrays on the host are read at once, and rows that are no tree are an error. A GPU reads them in stream order,
-        and a graph can capture the call with the runs; check_replays then reports rows that are no tree. Without drafts the call
-        does nothing."""
+        Arrays on the host are read at once, and rows that are no tree raise an error. A GPU reads them in stream order, and a
+        graph can capture the call with the runs; check_replays then reports rows that are no tree. Without drafts the call does
+        nothing."""
         self._check_is_ready()
         if self._most_drafts is None:
             raise UsageError("the batch has no requests with drafts", "give drafts= to update")
@@ -273,7 +273,7 @@ class PagedBatch(Runs):
         return self._run(q, k_cache, v_cache, table, options)
 
     def _table_for(self, q: Any, stream: int | None) -> View:
-        """The block table where a run with `q` reads it. A host's is copied to the GPU once a step."""
+        """Returns the block table on the device of `q`. A host's table is copied to the GPU once a step."""
         table = self._table
         assert table is not None
         if table.device_type != _abi.DEFT_DEVICE_CPU:

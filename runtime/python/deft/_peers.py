@@ -1,5 +1,5 @@
-"""Results of one tree over several ranks become one: for the processors of a host by shared memory, for its GPUs by memory that
-they map of each other, for other GPUs by NCCL."""
+"""Merges the results of one tree over several ranks: on the processors of a host through shared memory, on its GPUs through
+mapped memory, on other GPUs through NCCL."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ._tensors import View, dtype_text, dtype_word, expect_on_host, expect_writa
 
 
 class AgreementHashes(NamedTuple):
-    """What ranks must have in common, as numbers; 0: not compared."""
+    """Hashes that ranks must have in common; 0 is not compared."""
 
     version: int
     attention: int
@@ -42,13 +42,13 @@ def _agreement(attention: Any, tree: Any) -> Any:
 
 
 def agreement_hashes(attention: Any = None, tree: Any = None) -> AgreementHashes:
-    """For ranks that compare them by means of their own (TorchPeers does, by torch.distributed)."""
+    """Returns the hashes, for ranks that compare them by other means (TorchPeers uses torch.distributed)."""
     facts = filled(_abi.deft_agreement_hashes, lib.deft_agreement_get_hashes, byref(_agreement(attention, tree)))
     return AgreementHashes(facts.version, facts.attention, facts.options, facts.tree)
 
 
 def difference(mine: AgreementHashes, theirs: AgreementHashes) -> str | None:
-    """The first subject in which two ranks differ."""
+    """Returns the first subject in which two ranks differ."""
     for name, subject in _SUBJECTS.items():
         if getattr(mine, name) != getattr(theirs, name):
             return subject
@@ -56,7 +56,7 @@ def difference(mine: AgreementHashes, theirs: AgreementHashes) -> str | None:
 
 
 class _Merge:
-    """A rank's results, and where those of all ranks go, for one call."""
+    """The arrays of one call: a rank's results, and the merged results."""
 
     def __init__(self, out: Any, seen: View, logs: View, heads: tuple[int, int] | None, to: tuple[Any, Any] | None, stream: int = 0) -> None:
         if logs.dtype != _abi.DEFT_F32:
@@ -78,9 +78,10 @@ class _Merge:
 
 
 class Peers(OfThisProcess):
-    """A rank of a group, `name`, of `count` ranks. All ranks make the same calls, in the same order. Each call returns when all
-    ranks have made it, or raises an error that names a rank that has ended, has given up, or was late by `timeout` seconds. After
-    an error ranks must meet again. `bytes`: the size of a rank's largest results, out and lse together.
+    """One rank of the group `name` with `count` ranks. All ranks make the same calls, in the same order. Each call returns when
+    all ranks have made it. Otherwise it raises an error that names a rank that has ended, has given up, or was late by
+    `timeout` seconds. After an error ranks must meet again. `bytes`: the size of a rank's largest results, out and lse
+    together.
 
     >>> import deft, numpy
     >>> peers = deft.Peers("docs", count=1, rank=0, bytes=4096)
@@ -98,12 +99,12 @@ class Peers(OfThisProcess):
         self.count, self.rank = count, rank
 
     def agree(self, attention: Any = None, tree: Any = None) -> None:
-        """Call it before the first run: an error if ranks have different versions of the library, attentions or trees."""
+        """Raises an error if ranks have different versions of the library, attentions or trees. Call it before the first run."""
         check(lib.deft_peers_agree(self._handle, byref(_agreement(attention, tree))))
 
     def merge(self, out: Any, lse: Any, *, heads: tuple[int, int] | None = None, to: tuple[Any, Any] | None = None) -> tuple[Any, Any]:
         """Merges `out` [queries, heads, dim] and `lse` [queries, heads] of all ranks' tokens. Returns (out, lse) for `heads`
-        (begin, end), or all of them; written to `to` if given."""
+        (begin, end), or for all heads; writes them to `to` if given."""
         expect_on_host("out", seen := _floats("out", view("out", out)), "must be in the host's memory")
         merge = _Merge(out, seen, view("lse", lse), heads, to)
         check(lib.deft_peers_merge(self._handle, merge.own.address, merge.begin, merge.count, merge.merged.address))
@@ -122,29 +123,30 @@ _TRANSPORTS = {"auto": _abi.DEFT_TRANSPORT_AUTO, "mapped": _abi.DEFT_TRANSPORT_M
 
 
 class GpuPeers(OfThisProcess):
-    """A rank's end of a group of GPUs, for results of at most `queries` x `heads` x `head_dim`. Ranks of one host meet by the group's
-    `name`, as those of Peers do, and map each other's memory (`transport` "mapped"), use NCCL ("nccl"), or map it where every pair of
-    ranks can and else use NCCL ("auto"). GpuPeers returns when all have come, or raises an error that names the rank which is late,
-    differs, or cannot. Ranks are processes of one user, or threads. All ranks merge equally often, in the same order, each on one stream.
+    """A rank's end of a group of GPUs, for results of at most `queries` x `heads` x `head_dim`. Ranks of one host meet by the
+    group's `name`, as those of Peers do. `transport` says how they exchange results: "mapped" maps each other's memory, "nccl"
+    uses NCCL, and "auto" maps memory if every pair of ranks can, else uses NCCL. GpuPeers returns when all ranks have come.
+    Otherwise it raises an error that names the rank that is late, differs, or cannot. Ranks are processes of one user, or
+    threads. All ranks merge equally often, in the same order, each on one stream.
 
-    In place of `name`: `id`, for ranks on any hosts, which use NCCL: one rank makes it by GpuPeers.make_id(), hands it to the others,
-    and stays until all have met. Or `memories`: the address of each rank's memory as this rank's GPU maps it, zeros at first,
-    GpuPeers.bytes(...) each; the caller keeps them until the last merge has ended.
+    Instead of `name` you can pass `id`, for ranks on any hosts, which use NCCL. One rank makes it with GpuPeers.make_id(),
+    hands it to the others, and stays until all have met. Or pass `memories`: the address of each rank's memory as this rank's
+    GPU maps it, zeros at first, GpuPeers.bytes(...) each. Keep them until the last merge has ended.
 
-    `merged`: the heads (begin, end) that this rank merges at most, so that NCCL sends it no others."""
+    `merged`: the heads (begin, end) that this rank merges at most; NCCL sends it no others."""
 
     _sent_as = "each rank meets the others by the group's name"
 
     @staticmethod
     def make_id() -> PeersId:
-        """Names a new group of ranks that use NCCL."""
+        """Makes an id for a new group of ranks that use NCCL."""
         made = create_string_buffer(_abi.DEFT_PEERS_ID_BYTES)
         check(lib.deft_gpu_peers_make_id(made))
         return made.raw
 
     @staticmethod
     def bytes(count: int, queries: int, heads: int, head_dim: int, dtype: Any = "bfloat16") -> int:
-        """The memory of a rank: two buffers of its results, and flags."""
+        """Returns the bytes of a rank's memory: two buffers of its results, and flags."""
         size = c_int64()
         check(lib.deft_gpu_peers_get_bytes(byref(_options(count, 0, queries, heads, head_dim, dtype)), byref(size)))
         return size.value
@@ -201,20 +203,20 @@ class GpuPeers(OfThisProcess):
 
     @property
     def transport(self) -> str:
-        """The one in use: "mapped" or "nccl"."""
+        """The transport in use: "mapped" or "nccl"."""
         found = c_int32()
         check(lib.deft_gpu_peers_get_transport(self._handle, byref(found)))
         return next(name for name, value in _TRANSPORTS.items() if value == found.value)
 
     def agree(self, attention: Any = None, tree: Any = None) -> None:
-        """As Peers.agree, for ranks that have met by a name or an id."""
+        """Checks the ranks as Peers.agree does, if they have met by a name or an id."""
         check(lib.deft_gpu_peers_agree(self._handle, byref(_agreement(attention, tree))))
 
     def merge(
         self, out: Any, lse: Any, *, heads: tuple[int, int] | None = None, to: tuple[Any, Any] | None = None, stream: int | None = None
     ) -> tuple[Any, Any]:
-        """As Peers.merge, put on the stream, where it can be captured. `to` may be `out` and `lse`. Without `heads` those that the rank
-        was made to merge."""
+        """Merges like Peers.merge, but enqueues the work on the stream, where a graph can capture it. `to` may be `out` and
+        `lse`. `heads` is by default the `merged` heads of this rank."""
         first = view("out", out)
         if first.device_type != _abi.DEFT_DEVICE_CUDA or first.device != self.device:
             raise wrong("out", f"must be on cuda:{self.device}")
@@ -225,7 +227,7 @@ class GpuPeers(OfThisProcess):
         return merge.to
 
     def check(self) -> None:
-        """An error once a merge that has ended found a rank late; it names the rank. Later merges write nothing."""
+        """Raises an error after a finished merge found a rank late; the error names the rank. Later merges write nothing."""
         check(lib.deft_gpu_peers_check(self._handle))
 
     def __repr__(self) -> str:

@@ -1,4 +1,4 @@
-"""Plans, each of one device, what is known of them, and the lists of tokens that selecting runs make."""
+"""Plans of one device, their facts, and the token lists that selecting runs make."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ class PlanSummary(NamedTuple):
 
 
 class PlanRoom(NamedTuple):
-    """Memory of a plan with room for larger trees."""
+    """The memory of a plan with room for larger trees."""
 
     device_bytes: int
     host_bytes: int  # page-locked
 
 
 class ConfigChoice(NamedTuple):
-    """A plan's config, and why it was chosen."""
+    """A plan's config and the reason for it."""
 
     rule: str  # "override", "exact", "sibling", "nearby" or "heuristic"
     tree_class: str
@@ -43,7 +43,7 @@ class ConfigChoice(NamedTuple):
 
 
 class Call:
-    """The structs of one run, kept for the next."""
+    """Holds the structs of one run and reuses them for the next."""
 
     __slots__ = ("_q", "_k", "_k_rope", "_v", "_table", "_lists", "_out", "_lse", "inputs", "outputs")
 
@@ -75,7 +75,7 @@ class Call:
 
 
 class RunKind(NamedTuple):
-    """Which attention of a spec a run computes."""
+    """The attention of a spec that a run computes."""
 
     on_host: Callable[..., int]
     on_gpu: Callable[..., int]
@@ -88,9 +88,9 @@ SPARSE = RunKind(lib.deft_runtime_run_sparse, lib.deft_gpu_plan_run_sparse)
 
 
 class Selection(OfThisProcess):
-    """The lists of a selecting run (Plan.run_selecting), for a spec with `select`: for each list
-    of each query, the positions of the tokens that sparse runs (Plan.run_sparse) of other layers read. They belong to the
-    tree of that run. Lists of arrays on a GPU stay there; reading them here copies them and waits for the GPU.
+    """The lists of a selecting run (Plan.run_selecting), for a spec with `select`. Each list of each query has the positions of
+    tokens that sparse runs (Plan.run_sparse) of other layers read. The lists belong to the tree of that run. Lists on a GPU
+    stay there; reading them here copies them and waits for the GPU.
 
     >>> import deft, numpy
     >>> att = deft.compile("attention a { query_heads = 4; kv_heads = 2; head_dim = 64; dtype = f16; "
@@ -133,16 +133,16 @@ class Selection(OfThisProcess):
 
     @property
     def lists(self) -> int:
-        """Lists of a query: one, or one for each KV head or query head."""
+        """The number of lists for each query: one, or one for each KV head or query head."""
         return self._known_view().lists
 
     @property
     def query_count(self) -> int:
-        """Queries of the last selecting run; 0 before the first."""
+        """The number of queries in the last selecting run; 0 before the first."""
         return self._view().queries
 
     def positions(self, query: int, list: int = 0) -> list[int]:
-        """Positions on the query's path, from 0 at the root, in rising order."""
+        """Returns positions on the query's path, from 0 at the root, in rising order."""
         view = self._view()
         if not (0 <= query < view.queries and 0 <= list < view.lists):
             raise IndexError(f"there is no list {list} of query {query}: {view.queries} queries have {view.lists} each")
@@ -160,7 +160,7 @@ class _PlanOfDevice:
         cls._functions = {what: getattr(lib, f"{prefix}_{what}") for what in known}
 
     def advance(self, tree: Any) -> int:
-        """Gives one of DEFT_ADVANCED_..."""
+        """Updates the plan; returns one of DEFT_ADVANCED_..."""
         advanced = c_int32()
         check(self._functions["advance"](self.handle, tree, byref(advanced)))
         return advanced.value
@@ -185,7 +185,7 @@ class _PlanOfDevice:
         return take_text(self._functions["get_picture"], self.handle, tree)
 
     def page(self, tree: Any, other: Any = None, other_tree: Any = None) -> str:
-        """`other` is a plan of the same kind of device, or None."""
+        """Returns the plan as HTML. `other` is a plan of the same kind of device, or None."""
         return take_text(self._functions["get_page"], self.handle, tree, other and other.handle, other_tree)
 
 
@@ -233,7 +233,7 @@ class GpuPlan(_PlanOfDevice, prefix="deft_gpu_plan"):
             self.upload(stream)
 
     def reserve(self, requests: int, queries: int, tokens: int, longest_path: int = 0) -> PlanRoom:
-        """As Plan.reserve."""
+        """Reserves room, as Plan.reserve does."""
         room, size = sized(_abi.deft_gpu_room), sized(_abi.deft_gpu_room_size)
         of_host = struct_of(_abi.deft_plan_options, self.options)
         # A plan that may not cut as it likes needs room of its own.
@@ -264,7 +264,7 @@ class GpuPlan(_PlanOfDevice, prefix="deft_gpu_plan"):
             selection._lies_in(self.handle, stream)
 
     def _check_lists(self, selection: Selection, are_made: bool) -> None:
-        """Lists on a GPU are the plan's."""
+        """Checks the lists of a run: lists on a GPU belong to one plan."""
         if self.budget != selection.budget:
             had = f"lists of {self.budget} tokens" if self.budget else "no lists"
             raise UsageError(

@@ -1,5 +1,5 @@
-"""One of each in a process: the pool of threads that runs plans on processors, the log, the numbers by which graphs of torch
-name plans; the report on its machine, and the console script `deftc`."""
+"""Objects that exist once in a process: the thread pool for processors, the log, the numbers by which torch's graphs refer to
+plans. Also the report on this machine, and the console script `deftc`."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def runtime() -> Handle:
 
 
 def set_threads(threads: int) -> None:
-    """How many threads run plans on the CPU; 0: one for each processor that this process may use."""
+    """Sets how many threads run plans on the CPU; 0: one for each processor that this process may use."""
     global _runtime, _threads
     before, _threads = _threads, expect_whole("threads", threads, least=0)
     try:
@@ -49,8 +49,8 @@ def get_threads() -> int:
 
 
 def _leave_to_parent() -> None:
-    """A forked process has the pool's memory and none of its threads: who gave it back would wait for them for good. It is
-    left as it is, and the next run makes another."""
+    """Drops the thread pool in a forked process. The child has the pool's memory but none of its threads, so freeing the pool
+    would wait for them forever. The next run makes another pool."""
     global _runtime
     if _runtime is not None:
         _runtime._as_parameter_ = None  # nobody's any more
@@ -62,7 +62,7 @@ os.register_at_fork(after_in_child=_leave_to_parent)
 
 @dataclass(frozen=True)
 class LogMessage:
-    """An event."""
+    """One event of the log."""
 
     kind: str  # "compile", "cache hit", "cache miss", "plan", "stale plan" or "capture"
     text: str  # one line
@@ -73,9 +73,9 @@ _callback: Any = None  # the library's now, so it has to live
 
 
 def set_log(function: Callable[[LogMessage], None] | None) -> None:
-    """Calls `function` for each compilation, hit and miss in the cache of kernels, plan, stale plan and captured step; None: no more
-    calls. (deft.tune runs in another process and has its own arguments for this.) The call comes in the thread of the event and
-    must not call set_log. An exception in it goes to sys.unraisablehook."""
+    """Calls `function` for each compilation, hit and miss in the cache of kernels, plan, stale plan and captured step. None
+    ends the calls. (deft.tune runs in another process and has its own arguments for this.) The call comes in the thread of the
+    event and must not call set_log. An exception in it goes to sys.unraisablehook."""
     global _callback
     if function is None:
         check(lib.deft_set_log(None))
@@ -95,8 +95,8 @@ def set_log(function: Callable[[LogMessage], None] | None) -> None:
 
 
 def set_nvtx(is_on: bool) -> bool:
-    """Turns ranges (NVTX, domain "deft") around each plan, run and compilation on or off; DEFT_NVTX=1 in the environment
-    turns them on at the start. Returns False if the library was built without NVTX's headers."""
+    """Turns NVTX ranges (domain "deft") around each plan, run and compilation on or off. DEFT_NVTX=1 in the environment turns
+    them on at the start. Returns False if the library was built without NVTX's headers."""
     return bool(lib.deft_set_nvtx(is_on))
 
 
@@ -105,7 +105,7 @@ _numbers = itertools.count(1)
 
 
 def number_of(runner: Any) -> int:
-    """Of a plan or a batch, a number that no other has in this process. It keeps nothing alive."""
+    """Returns a number for a plan or a batch that no other has in this process. The number keeps nothing alive."""
     number = next(_numbers)
     _runners[number] = runner
     return number
@@ -119,8 +119,8 @@ def runner_of(number: int) -> Any:
 
 
 class Doctor(dict[str, Any]):
-    """A report: `usable`, and a finding each for compiler, cpu, gpu, nvrtc and cache, with `ok`, `text` and, for a missing
-    part, `mend`. As text it lists the findings as `deftc doctor` does."""
+    """A report on this machine: `usable`, and a finding each for compiler, cpu, gpu, nvrtc and cache, with `ok`, `text` and,
+    for a missing part, `mend`. As text it lists the findings as `deftc doctor` does."""
 
     def __repr__(self) -> str:
         lines = [f"deftc {self['deftc']}"]
@@ -135,7 +135,7 @@ class Doctor(dict[str, Any]):
 
 
 def doctor() -> Doctor:
-    """What this machine can do, and how to fix what is missing.
+    """Reports the abilities of this machine, and how to fix missing parts.
 
     >>> import deft
     >>> deft.doctor()["cpu"]["ok"]
@@ -145,7 +145,7 @@ def doctor() -> Doctor:
 
 
 def support() -> dict[str, Any]:
-    """Which features run where, as `deftc doctor --support --json` prints it: `attention` (features by processor and GPU
+    """Returns the support table, as `deftc doctor --support --json` prints it: `attention` (features by processor and GPU
     architecture), `interfaces` (functions by language) and `engines` (plug-ins by feature).
 
     >>> import deft
@@ -157,7 +157,7 @@ def support() -> dict[str, Any]:
 
 
 def run_deftc() -> None:
-    """The console script: the program of the wheel, in the place of this process."""
+    """Replaces this process by the wheel's `deftc` program."""
     program = str(FOLDER / "bin" / "deftc")
     try:
         os.execv(program, [program, *sys.argv[1:]])

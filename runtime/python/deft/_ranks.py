@@ -1,4 +1,4 @@
-"""One tree over the caches of several ranks: which rank holds which tokens."""
+"""One tree over the caches of several ranks."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ LAYOUTS = {
 
 
 class Ranks(NamedTuple):
-    """Which rank holds which tokens. All ranks pass the same values except `rank`; plans of a tree then read this rank's tokens.
+    """Says which rank holds which tokens. All ranks pass the same values except `rank`; plans of a tree then read only this
+    rank's tokens.
 
     "interleaved": location x lies on rank (x // unit) % count, there at x // (unit * count) * unit + x % unit. A page of the
     tree has a page of each rank, and all ranks have one page table. vLLM's cp_kv_cache_interleave_size is such a unit.
@@ -32,16 +33,16 @@ class Ranks(NamedTuple):
     holders: Sequence[int] | None = None
 
     def holder(self, location: Any) -> Any:
-        """For interleaved tokens: the rank that holds this location, or an array of locations."""
+        """Returns the rank that holds this location, or these locations (an array), of interleaved tokens."""
         return location // self.unit % self.count
 
     def place(self, location: Any) -> Any:
-        """For interleaved tokens: the location in its holder's cache."""
+        """Returns the location in its holder's cache, for interleaved tokens."""
         return location // (self.unit * self.count) * self.unit + location % self.unit
 
 
 def ranks_of_c(ranks: Ranks) -> tuple[Any, Any]:
-    """A deft_ranks, and what it points to."""
+    """Makes a deft_ranks, and the arrays that it points to."""
     if not isinstance(ranks, Ranks):
         raise wrong("ranks", f"is {ranks!r}, it must be deft.Ranks(count, rank, ...)")
     if ranks.layout not in LAYOUTS:

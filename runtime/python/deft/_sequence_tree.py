@@ -1,4 +1,4 @@
-"""For hosts without a cache manager of their own: a tree whose tokens lie in a pool of pages."""
+"""A tree whose tokens lie in a pool of pages, for hosts without a cache manager of their own."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class NodeTokens(NamedTuple):
 
 
 class TokenCopy(NamedTuple):
-    """Tokens to copy in K and in V of every layer. Slot s is place s % page_size of page s // page_size."""
+    """Tokens to copy in K and V of every layer. Slot s is place s % page_size of page s // page_size."""
 
     source: int
     target: int
@@ -31,11 +31,11 @@ class TokenCopy(NamedTuple):
 
 
 class SequenceTree(ChangingTree):
-    """A tree that assigns places in the cache: branches share pages, a page is copied when a branch writes to
-    a shared one, and is free again when its last branch ends. You own the bytes: write K and V of new
-    tokens (`slot` gives the place), and before that make the copies that a call returns, in their order.
+    """A tree that assigns places in the cache. Branches share pages. A page is copied when a branch writes to a shared one, and
+    is free again when its last branch ends. You own the bytes: first make the copies that a call returns, in their order, then
+    write K and V of new tokens (`slot` gives the place).
 
-    Operations are those of Tree. A call that fails, also for lack of pages, changes nothing. `page_size=0` makes a
+    Operations are those of Tree. A call that fails, for example for lack of pages, changes nothing. `page_size=0` makes a
     contiguous cache, whose `pages` are tokens.
 
     >>> import deft
@@ -63,8 +63,8 @@ class SequenceTree(ChangingTree):
 
     @property
     def page_table(self) -> View:
-        """The `page_table` of runs: int32 in host memory, -1 for no page. Its address is valid until the next
-        change; a run reads its current values, and so does numpy.asarray."""
+        """The `page_table` of runs: int32 in host memory, -1 for no page. Its address is valid until the next change. Runs and
+        numpy.asarray read its current values."""
         found, count = c_void_p(), c_size_t()
         check(lib.deft_sequence_tree_get_page_table(self._changed, byref(found), byref(count)))
         return View(found.value or 0, _abi.DEFT_I32, (count.value,), None, _abi.DEFT_DEVICE_CPU, 0, self)
@@ -74,7 +74,7 @@ class SequenceTree(ChangingTree):
         return lib.deft_sequence_tree_free_pages(self._changed)
 
     def slot(self, node: int, index: int) -> int:
-        """The slot of token `index` of a node; -1 if there is no such token."""
+        """Returns the slot of token `index` of a node; -1 if there is no such token."""
         return lib.deft_sequence_tree_slot(self._changed, node, index)
 
     def _copies(self, function: Any, *arguments: Any) -> list[TokenCopy]:
@@ -96,8 +96,8 @@ class SequenceTree(ChangingTree):
         return self._number("add_child", parent, tokens)
 
     def add_token_tree(self, sequence: int, parents: Sequence[int]) -> list[int]:
-        """The guessed tokens of a step of speculative decoding, below `sequence`: a node of one token for each.
-        parents[i] is an earlier token of the list, or -1 for the sequence itself."""
+        """Adds the guessed tokens of a step of speculative decoding below `sequence`, with one node for each token. parents[i]
+        is an earlier token of the list, or -1 for the sequence itself."""
         nodes = (c_int32 * len(parents))()
         array = row_of("parents", parents)
         check(lib.deft_sequence_tree_add_token_tree(self._changed, sequence, array, len(parents), nodes))
@@ -111,15 +111,15 @@ class SequenceTree(ChangingTree):
         return self._copies(lib.deft_sequence_tree_accept, sequence, last)
 
     def pollute(self, tokens: Iterable[NodeTokens]) -> None:
-        """Marks tokens whose K and V follow from sparse attention (Plan.run_sparse): they differ from those of full
-        attention until you compute them again. Branches share marks of shared tokens, and copies keep them; new tokens are not
+        """Marks tokens whose K and V were computed with sparse attention (Plan.run_sparse): they differ from those of full
+        attention until you compute them again. Branches share marks of shared tokens, and copies keep them. New tokens are not
         marked."""
         array = _array_of(tokens)
         self._change("pollute", array, len(array))
 
     def polluted(self) -> list[NodeTokens]:
-        """All marked tokens, parents before children: a prefill with full attention of a query for each, in this order, at position
-        first + 1, first + 2, ... of its node, computes them."""
+        """Lists all marked tokens, parents before children. To compute them again, run a prefill with full attention in this
+        order: one query for each token, at position first + 1, first + 2, ... of its node."""
         read_one = partial(read, NodeTokens)
         return take_row(_abi.deft_node_tokens, read_one, lib.deft_sequence_tree_get_polluted, self._changed)
 
@@ -134,8 +134,8 @@ def _array_of(tokens: Iterable[NodeTokens]) -> Any:
 
 
 class GpuPageTable:
-    """A page table at a fixed address, so that graphs may capture it. `pages`: its size; branches that share a page have an
-    entry each, so it may need more than the pool has."""
+    """A page table at a fixed address, so that graphs can capture it. `pages` is its size. Branches that share a page have an
+    entry each, so it may need more entries than the pool has pages."""
 
     def __init__(self, device: int, pages: int) -> None:
         made = make(lib.deft_gpu_page_table_make, gpu(device), pages)
@@ -146,6 +146,6 @@ class GpuPageTable:
         )
 
     def upload(self, sequences: SequenceTree, stream: int) -> None:
-        """Brings it to the sequences' current state, for later runs and replays; only changes are copied. Not on a
-        stream that is being captured."""
+        """Updates the table to the sequences' current state, for later runs and replays. Only changes are copied. The stream
+        must not be capturing."""
         check(lib.deft_gpu_page_table_upload(self._handle, sequences._changed, stream))

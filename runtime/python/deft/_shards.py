@@ -1,4 +1,4 @@
-"""Joining what several processes have tuned of one session."""
+"""Joins the journals of several processes that tuned one session."""
 
 from __future__ import annotations
 
@@ -16,11 +16,12 @@ from ._tune_results import result_of
 def merge_shards(
     journals: Iterable[str | os.PathLike[str]], config_file: str | os.PathLike[str] | None = None, *, partial: bool = False
 ) -> TuneResult:
-    """Joins the journals of all shards of one session (`tune(..., shard=(index, count))`, `deftc tune --shard`), in any order, and stores
-    the results in `config_file`, by default this device's file in the user's cache. The result has the classes of all shards.
+    """Joins the journals of all shards of one session (`tune(..., shard=(index, count))`, `deftc tune --shard`), in any order,
+    and stores the results in `config_file`, by default this device's file in the user's cache. The result has the classes of
+    all shards.
 
-    An error names shards that are missing, given twice, not ended or of another session, device or release. If `partial`,
-    missing and unfinished ones are warnings of the result."""
+    An error names shards that are missing, given twice, unfinished, or of another session, device or release. With `partial`,
+    missing and unfinished shards are warnings of the result."""
     if isinstance(journals, (str, bytes, os.PathLike)) or not hasattr(journals, "__iter__"):
         raise wrong("journals", f"is {kind_of(journals)}, it must be a list of paths")
     paths = [path_of(f"journals[{place}]", path) for place, path in enumerate(journals)]

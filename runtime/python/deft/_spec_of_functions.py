@@ -1,4 +1,4 @@
-"""An attention whose score, mask and other hooks are Python functions."""
+"""Attentions whose score, mask and other hooks are Python functions."""
 
 from __future__ import annotations
 
@@ -35,31 +35,30 @@ def attention(
     """Compiles an attention whose score, mask and other hooks are Python functions. deft calls them once, on values that record
     operations; the result's `spec` shows the outcome.
 
-    Arguments are bound by name, in any order: a function declares those that it reads. `score` replaces
-    `s`, q.k * scale, and `mask` says whether a query sees a token of its path; both may read `q_pos`, `kv_pos`, `head`, `kv_head`,
-    `depth` and `query`. FlexAttention's functions work unchanged, with its names (`score`, `b`, `h`, `q_idx`, `kv_idx`).
-    `query`, `key` and `output` replace each element of q, of K when it is read, and of a row of results. `value`
-    multiplies V by a factor of the token, and `sink` (a function of `head`, an array or a number) is a logit in the
-    denominator only. They may read `x`, the element, `x_half` and `x_pair`, its rotary partners, `x_rms`, `dim`, `pos`, `head`,
-    `kv_head`, `q_pos`, `kv_pos`; an error lists the names that a hook may read. `output` is a dtype, or such a function, whose
-    result has `output_dtype`.
+    Arguments are bound by name, in any order: a function declares the values that it reads. `score` replaces `s`, q.k * scale.
+    `mask` says whether a query sees a token of its path. Both may read `q_pos`, `kv_pos`, `head`, `kv_head`, `depth` and
+    `query`. FlexAttention's functions work unchanged, with its names (`score`, `b`, `h`, `q_idx`, `kv_idx`). `query`, `key` and
+    `output` replace each element of q, of K when it is read, and of a row of results. `value` multiplies V by a factor of the
+    token. `sink` (a function of `head`, an array or a number) is a logit in the denominator only. These hooks may read `x` (the
+    element), `x_half` and `x_pair` (its rotary partners), `x_rms`, `dim`, `pos`, `head`, `kv_head`, `q_pos` and `kv_pos`; an
+    error lists the names that a hook may read. `output` is a dtype, or such a function, whose result has `output_dtype`.
 
-    Use functions of torch, NumPy and deft.lang; `//` and `%` are Python's; an error names what the language cannot express.
-    A captured array with a number for each head becomes a parameter of its name, with these values unless a run
-    gives others; so does one over the cache's tokens (`doc[lang.token]`, `scale[lang.token, lang.kv_head]`) or over queries
+    Use functions of torch, NumPy and deft.lang; `//` and `%` are Python's. An error names an operation that the language cannot
+    express. A captured array with a number for each head becomes a parameter of its name, with these values unless a run passes
+    others. So does an array over the cache's tokens (`doc[lang.token]`, `scale[lang.token, lang.kv_head]`) or over queries
     (`own[lang.query]`).
 
     `key_dim` (also of q) and `value_dim` (also of the output) replace `head_dim` if they differ. `latent=(512, 64)` replaces
-    all three with a latent cache, `latent(dim = 512, rope = 64)`: it has one KV head, K is all 576 elements of a token and V the
-    first 512, and `scale` is required. With a `cache_dtype` of 8 bits, `latent=(512, 64, 128)` has a float32 scale for each 128 of
-    the 512 in a token's row, whose 656 bytes are the last dimension of k.
+    all three with a latent cache, `latent(dim = 512, rope = 64)`: it has one KV head, K is all 576 elements of a token, V is
+    the first 512, and `scale` is required. With a `cache_dtype` of 8 bits, `latent=(512, 64, 128)` has a float32 scale for each
+    128 of the 512 elements in a token's row; the row's 656 bytes are the last dimension of k.
 
-    `page_size=None` is a contiguous cache. `cache_dtype` is that of K and V if it differs from q's: with pages, also
-    8-bit floats (torch.float8_e4m3fn, "fp8_e5m2"). `products` of the first, beside such a cache, also rounds q and the weights to
-    8 bits, which is less exact (rule A12). `sigmoid` is True, or a bias, for sigmoid attention.
+    `page_size=None` is a contiguous cache. `cache_dtype` is the type of K and V if it differs from q's: with pages, also 8-bit
+    floats (torch.float8_e4m3fn, "fp8_e5m2"). `products` of an 8-bit type, with a cache of that type, also rounds q and the
+    weights to 8 bits, which is less exact (rule A12). `sigmoid` is True, or a bias, for sigmoid attention.
     `select=deft.Selects(budgets=(1024,))` is for layers that choose tokens. `bound="path"` is for masks that show later tokens,
-    such as `lambda q_pos, kv_pos: (kv_pos <= q_pos) | (kv_pos < 512)`: they decide on all tokens of the query's
-    path, to the end of its node, with `"tree"` only on those up to the query's own.
+    such as `lambda q_pos, kv_pos: (kv_pos <= q_pos) | (kv_pos < 512)`. Such masks decide on all tokens of the query's path, to
+    the end of its node. With `"tree"` they decide only on those up to the query's own.
 
     >>> import deft, numpy
     >>> slopes = numpy.array([0.5, 0.25, 0.125, 0.0625], "float32")
@@ -198,7 +197,7 @@ def _is_function(what: Any) -> bool:
 
 
 def _hooks(hooks: dict[str, Expr | None], bound: str, written: str, captures: Captures) -> list[str]:
-    """`let`s, and what they serve; `written` is what an output becomes."""
+    """Returns the `let`s and the hooks that use them; `written` is the type of an output."""
     mask = hooks["mask"]
     if mask is not None and mask.kind != BOOL:
         raise refuse(f"the mask `{mask}`, which is a number", "compare it")

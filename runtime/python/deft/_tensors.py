@@ -1,5 +1,5 @@
-"""Arrays of whoever made them, as the C ABI takes tensors: a pointer, a type, a shape, strides, a device. Nothing is
-copied. None of the libraries that make arrays is imported here."""
+"""Views any library's arrays as tensors of the C ABI: a pointer, a type, a shape, strides, a device. Nothing is copied, and no
+array library is imported here."""
 
 from __future__ import annotations
 
@@ -35,12 +35,13 @@ _NOT_NUMPYS = {name: code for code, name in {_abi.DEFT_BF16: "bfloat16", **EIGHT
 
 
 def dtype_word(dtype: Any) -> str:
-    """The name of a dtype, without its library's: of a text, of a class as ml_dtypes has, or of torch's or NumPy's objects."""
+    """Returns the name of a dtype without its library's name. Accepts a text, a class of ml_dtypes, or a dtype of torch or
+    NumPy."""
     return str(getattr(dtype, "__name__", dtype)).rpartition(".")[2]
 
 
 class View(NamedTuple):
-    """What an array is, without its elements."""
+    """The description of an array, without its elements."""
 
     data: int
     dtype: int  # DLPack's code * 256 + bits
@@ -52,7 +53,7 @@ class View(NamedTuple):
 
     @property
     def __array_interface__(self) -> dict[str, Any]:
-        """By which numpy.asarray reads it without a copy."""
+        """Lets numpy.asarray read the array without a copy."""
         kind, bits = divmod(self.dtype, 256)
         if self.device_type != _abi.DEFT_DEVICE_CPU or kind > 2:
             raise AttributeError("NumPy reads whole numbers and IEEE floats in the host's memory")
@@ -160,7 +161,7 @@ def _is_jax(array: Any) -> bool:
 
 
 def _make_by_jax(array: Any, shape: tuple[int, ...], dtype: str) -> Any:
-    """A new array on the device of `array`, which the caller writes before anyone else has seen it."""
+    """Makes a new array on the device of `array`. The caller writes it before any other code sees it."""
     jax = sys.modules["jax"]
     if array.device.platform != "cpu":
         # Nothing would tell jax to wait for a stream that is not its own.
@@ -180,7 +181,7 @@ def _of_jax(array: Any) -> View:
 
 
 def _of_masked(array: Any) -> View:
-    """What is masked, a run would read like all else."""
+    """Refuses an array with masked elements, because a run would read these like all others."""
     if sys.modules["numpy"].ma.is_masked(array):
         raise UsageError("an array is masked, and its mask would be left out", "pass array.data, or array.filled(0)")
     return _of_numpy(array)
@@ -205,12 +206,13 @@ def _reader(array: Any) -> Callable[[Any], View] | None:
 
 
 def maker_of(array: Any) -> str:
-    """"torch", "numpy", or "" for all others; of an array that was viewed."""
+    """Returns "torch", "numpy", or "" for all other libraries, for an array that was viewed."""
     return {_of_torch: "torch", _of_numpy: "numpy", _of_masked: "numpy"}.get(_readers[type(array)], "")
 
 
 def view(name: str, array: Any, stream: int = 0) -> View:
-    """What `array` is; an error names it. `stream`: of the GPU that will read it, for arrays whose maker asks."""
+    """Describes `array`; errors use `name`. `stream` is the reading stream of the GPU, for arrays that must synchronise with
+    it."""
     reader = _readers.get(type(array))
     if reader is None:
         reader = _reader(array)
@@ -242,7 +244,7 @@ def expect_writable(name: str, array: Any) -> None:
 
 
 class Slot:
-    """A deft_tensor that is filled again and again; for one call at a time."""
+    """A deft_tensor that is filled again and again; only one call at a time may use it."""
 
     __slots__ = ("address", "_tensor", "_shape", "_strides", "_key")
 
@@ -270,7 +272,7 @@ class Slot:
 
 
 def make_like(array: Any, shape: tuple[int, ...], dtype: int) -> Any:
-    """A new array of the maker of `array`, on its device, of a type of the C ABI. Its elements are not set."""
+    """Makes a new array with the library and on the device of `array`, in a type of the C ABI. Its elements are not set."""
     reader = _readers.get(type(array))
     if reader is _of_torch:
         torch = sys.modules["torch"]
@@ -286,7 +288,8 @@ def make_like(array: Any, shape: tuple[int, ...], dtype: int) -> Any:
 
 
 def _numpy_dtype(dtype: int, like: Any) -> Any:
-    """What NumPy has not, by ml_dtypes if that is there, else its bits; bfloat16 as `like` has it, where it has."""
+    """Returns NumPy's dtype. For a type that NumPy lacks it is that of ml_dtypes if installed, else an unsigned integer of as
+    many bits. For bfloat16 it is the dtype of `like`, if that one holds bfloat16."""
     name = DTYPE_NAMES[dtype]
     if name not in _NOT_NUMPYS:
         return name
@@ -300,7 +303,7 @@ def _numpy_dtype(dtype: int, like: Any) -> Any:
 
 
 def converted(name: str, array: Any, dtype: int, stream: int) -> Any:
-    """An array of torch or NumPy in another type of the C ABI; on a GPU in the stream's order."""
+    """Converts an array of torch or NumPy to another type of the C ABI; on a GPU in stream order."""
     maker = maker_of(array)
     if maker == "numpy":
         return array.astype(_numpy_dtype(dtype, array))
@@ -316,7 +319,8 @@ def converted(name: str, array: Any, dtype: int, stream: int) -> Any:
 
 
 def current_stream(device: int) -> int:
-    """Torch's. In a process that has used CUDA without making an object of it: each step and each run of a layer asks."""
+    """Returns torch's current stream, without making a stream object if torch has used CUDA: each step and each layer's run
+    calls this."""
     torch = sys.modules["torch"]
     raw = getattr(torch._C, "_cuda_getCurrentRawStream", None)
     if raw is not None and torch.cuda.is_initialized():
@@ -332,7 +336,7 @@ def stream_or_current(stream: int | None, device: int) -> int:
 
 
 def stream_of(array: Any, device: int) -> int:
-    """The stream on which whoever made the array computes now."""
+    """Returns the current stream of the array's library."""
     reader = _readers.get(type(array))
     if reader is _of_torch:
         return current_stream(device)
@@ -343,7 +347,7 @@ def stream_of(array: Any, device: int) -> int:
 
 
 class Ints(NamedTuple):
-    """Numbers of 32 bits in the host's memory."""
+    """An array of 32-bit numbers in host memory."""
 
     address: int
     count: int
@@ -351,7 +355,7 @@ class Ints(NamedTuple):
 
 
 def ints(name: str, values: Any) -> Ints:
-    """A list of numbers, or an array of int32 on the host, packed, as it is."""
+    """Converts a list of numbers to an array; uses a packed int32 array on the host as it is."""
     if type(values) is PlainArray and values.typecode == "i":
         return Ints(*values.buffer_info(), values)
     if isinstance(values, (list, tuple, range)):

@@ -1,4 +1,4 @@
-"""Who shares what: the tree of cached tokens, and the queries of a step."""
+"""The tree of cached tokens and the queries of a step: which requests share which tokens."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Node(NamedTuple):
 
 
 class Query(NamedTuple):
-    """A query sees the path to its node: of the node's own tokens the first `position`, or all (None)."""
+    """A query sees the path to its node. Of the node's own tokens it sees the first `position`, or all (None)."""
 
     node: int
     position: int | None
@@ -70,7 +70,7 @@ def _array_of_queries(queries: Iterable[int | tuple[int, int | None]]) -> Any:
 
 
 class TreeView(OfThisProcess):
-    """A tree to read, which something else changes."""
+    """A read-only tree that another object changes."""
 
     _sent_as = "copy() makes a Tree; Tree.from_json reads to_json(locations=True)"
 
@@ -87,8 +87,8 @@ class TreeView(OfThisProcess):
         return read(Node, facts, parent=None if facts.parent == _abi.DEFT_NO_NODE else facts.parent)
 
     def _places(self, nodes: Iterable[int]) -> dict[int, tuple[int, int, int]]:
-        """The location and the position of each node's first token, and how many tokens it has: what a step asks of every
-        node, without a Node for each, which costs as much again as the call."""
+        """Returns the location and position of each node's first token, and its number of tokens. Every step reads these for
+        all nodes; making a Node for each would double the cost of the call."""
         facts = sized(_abi.deft_node)
         there, handle, get_node = byref(facts), self._handle, lib.deft_tree_get_node
         found = {}
@@ -100,12 +100,12 @@ class TreeView(OfThisProcess):
         return found
 
     def copy(self) -> Tree:
-        """An independent tree; it needs its own plans."""
+        """Returns an independent tree; it needs its own plans."""
         return Tree._of(make(lib.deft_tree_copy, self._handle))
 
     @property
     def nodes(self) -> list[int]:
-        """The living nodes, parents before children, siblings in order of birth."""
+        """Lists the living nodes: parents before children, siblings in order of birth."""
         return take_row(c_int32, None, lib.deft_tree_get_nodes, self._handle)
 
     @property
@@ -114,7 +114,7 @@ class TreeView(OfThisProcess):
 
     @property
     def queries(self) -> list[Query]:
-        """Row i of q, out and lse belongs to query i."""
+        """Lists the queries. Row i of q, out and lse belongs to query i."""
         facts = _abi.deft_query()
         found = []
         for index in range(self.query_count):
@@ -124,23 +124,23 @@ class TreeView(OfThisProcess):
 
     @property
     def tokens(self) -> int:
-        """Tokens of all nodes."""
+        """The number of tokens in all nodes."""
         return lib.deft_tree_tokens(self._handle)
 
     def path_tokens(self, query: int) -> int:
-        """How many tokens a query sees."""
+        """Returns how many tokens a query sees."""
         count = self.query_count
         if not 0 <= expect_whole("query", query) < count:
             raise UsageError(f"there is no query {query}, only {count}")
         return lib.deft_tree_path_tokens(self._handle, query)
 
     def propose_holders(self, count: int, page_size: int) -> list[int]:
-        """Proposes which of `count` ranks holds the page at location p * page_size, for each p: pages of several queries are split
-        evenly, a query's own pages lie on one rank. For Ranks(layout="by_page")."""
+        """Proposes which of `count` ranks holds the page at location p * page_size, for each p. Pages of several queries are
+        split evenly; a query's own pages lie on one rank. For Ranks(layout="by_page")."""
         return proposed_holders(self._handle, count, page_size)
 
     def to_json(self, *, locations: bool = False) -> str:
-        """The tree file that `deftc` reads. With `locations` it also has the nodes' locations, for another process with
+        """Returns the tree file that `deftc` reads. With `locations` it also has the nodes' locations, for another process with
         the same cache; then nodes are numbered in the order of `nodes`."""
         if not locations:
             return take_text(lib.deft_tree_get_json, self._handle)
@@ -177,8 +177,8 @@ class ChangingTree(TreeView):
         return take_number(getattr(lib, f"{self._prefix}_{what}"), self._changed, *arguments)
 
     def fork(self, node: int, position: int | None = None) -> int:
-        """A new empty branch that shares the path to `node`, up to its first `position` tokens if given. A node
-        that is shared in part is cut in two; its number then means the second part."""
+        """Adds an empty branch that shares the path to `node`, up to its first `position` tokens if given. If only part of a
+        node is shared, the node is cut in two, and its number then means the second part."""
         return self._number("fork", node, _position(position))
 
     def prune(self, node: int) -> None:
@@ -186,11 +186,11 @@ class ChangingTree(TreeView):
         self._change("prune", node)
 
     def add_query(self, node: int, position: int | None = None) -> int:
-        """A query that sees all tokens of `node`, including later ones, or its first `position`."""
+        """Adds a query that sees all tokens of `node`, including later ones, or its first `position` tokens."""
         return self._number("add_query", node, _position(position))
 
     def set_queries(self, queries: Iterable[int | tuple[int, int | None]]) -> None:
-        """Replaces all queries: nodes, or (node, position). Equal queries keep `advance` cheap."""
+        """Replaces all queries by nodes, or by pairs (node, position). If the queries stay equal, `advance` stays cheap."""
         array = _array_of_queries(queries)
         self._change("set_queries", array, len(array))
 
@@ -198,18 +198,18 @@ class ChangingTree(TreeView):
         self._change("clear_queries")
 
     def set_ranks(self, ranks: Ranks | None) -> None:
-        """Plans then read only this rank's tokens; None: all tokens. Peers.merge merges the ranks' results."""
+        """Makes plans read only this rank's tokens; None: all tokens. Peers.merge merges the ranks' results."""
         own, kept = (None, None) if ranks is None else ranks_of_c(ranks)
         self._change("set_ranks", own if own is None else byref(own))
         del kept
 
 
 class Tree(ChangingTree):
-    """The tree (or forest) of one decode step, and its changes between steps. Methods return numbers of nodes and queries;
-    a later node may reuse a pruned node's number. A call that fails changes nothing.
+    """The tree (or forest) of one decode step, and its changes between steps. Methods return numbers of nodes and queries. A
+    later node may reuse a pruned node's number. A call that fails changes nothing.
 
-    The tree holds no keys or values, only their places: token t of a location is in slot t % page_size of page
-    page_table[t // page_size], in a contiguous cache it is row t.
+    The tree holds no keys or values, only their places. Token t of a location is in slot t % page_size of page
+    page_table[t // page_size]; in a contiguous cache it is row t.
 
     >>> tree = Tree()
     >>> prompt = tree.add_root(1000, location=0)
@@ -254,13 +254,13 @@ class Tree(ChangingTree):
         return self._number("add_child", parent, tokens, _location(location))
 
     def append(self, leaf: int, tokens: int = 1) -> None:
-        """Adds tokens at the end of a leaf, behind its last one in the cache. Only leaves grow."""
+        """Adds tokens at the end of a leaf, after its last token in the cache. Only leaves grow."""
         self._change("append", leaf, tokens)
 
     def accept(self, sequence: int, last: int) -> list[Stretch]:
-        """Speculative decoding: the tokens from below `sequence` to the end of `last` become the end of `sequence`;
-        everything else below it goes. Returns the places of the accepted tokens, in path order: copy their K and V behind the
-        sequence's last token before the next run."""
+        """Accepts guesses of speculative decoding: the tokens from below `sequence` to the end of `last` become the end of
+        `sequence`, and everything else below it is removed. Returns the places of the accepted tokens, in path order. Copy
+        their K and V behind the sequence's last token before the next run."""
         return take_row(_abi.deft_stretch, partial(read, Stretch), lib.deft_tree_accept, self._handle, sequence, last)
 
     def place(self, node: int, location: int) -> None:
@@ -278,7 +278,7 @@ _LEGEND = "a box is a node (number: tokens), its width by the square root of its
 
 
 def _picture_of(tree: TreeView) -> str:
-    """A box is a node, as wide as its tokens and as tall as the leaves below it, right of its parent."""
+    """Draws the tree. Each node is a box, as wide as its tokens and as tall as the leaves below it, to the right of its parent."""
     facts = {node: tree.node(node) for node in tree.nodes}
     queries: dict[int, int] = {}
     for query in tree.queries:
@@ -320,7 +320,7 @@ def _picture_of(tree: TreeView) -> str:
 
 
 def _rows(facts: dict[int, Node]) -> tuple[dict[int, int], dict[int, int]]:
-    """Of each node the row it begins in, and how many it takes: one for each leaf below. `facts` is in preorder."""
+    """Returns each node's first row and its number of rows: one for each leaf below. `facts` is in preorder."""
     leaves = dict.fromkeys(facts, 0)
     for node in reversed(facts):
         leaves[node] = max(leaves[node], 1)

@@ -1,4 +1,4 @@
-"""Finding the fastest configs on this machine, in a process of its own."""
+"""Finds the fastest configs on this machine, in a process of its own."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from ._tree import TreeView
 
 
 def html_table(caption: str, heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """For notebooks."""
+    """Writes a table as HTML, for notebooks."""
     head = "".join(f"<th>{escape(name)}</th>" for name in heads)
     body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
     return f"<table><caption>{escape(caption)}</caption><tr>{head}</tr>{body}</table>"
@@ -31,7 +31,7 @@ def html_table(caption: str, heads: Sequence[str], rows: Iterable[Sequence[str]]
 
 @dataclass(frozen=True)
 class TuneProgress:
-    """How far a run is."""
+    """The progress of a run."""
 
     tree_class: str  # of trees that are alike
     stage: str  # "compile" (before the first class), "search", "final", "confirm"; "sparse", which is about lists
@@ -71,7 +71,7 @@ class TunedClass:
 
 @dataclass(frozen=True)
 class TunedLists:
-    """The result for lists of so many tokens and so many queries, in sparse layers."""
+    """The result for one list length and one number of queries, in sparse layers."""
 
     budget: int
     queries: int
@@ -163,20 +163,19 @@ def tune(
     records_folder: str | os.PathLike[str] | None = None, note: str | None = None,
     progress: Callable[[TuneProgress], Any] | None = None, log: Callable[[str], Any] | None = None,
 ) -> TuneResult:
-    """Finds the fastest configs for trees like yours, and stores them for this device: attentions that are
-    compiled or loaded later use them. Sparse layers of an attention that selects are tuned
-    on a GPU after the trees, or by themselves if you pass neither a workload nor trees; with a `config_file` only
-    the trees are tuned.
+    """Finds the fastest configs for trees like yours, and stores them for this device. Attentions that are compiled or loaded
+    later use them. If an attention selects, its sparse layers are tuned on a GPU after the trees, or on their own if you pass
+    neither a workload nor trees. With a `config_file` only the trees are tuned.
 
-    `workload` names trees as `deftc workloads` lists them ("few_shot", "few_shot:prompt=4000,branches=50"); `trees` are
-    your own, and the result has to hold on the `held_out` ones as well. `budget` is in seconds. `device` is "cpu"
-    or "cuda", by default a GPU if there is one. `progress` and `log` receive the progress, in figures and in words.
+    `workload` names trees as `deftc workloads` lists them ("few_shot", "few_shot:prompt=4000,branches=50"). `trees` are your
+    own, and the result has to hold on the `held_out` trees as well. `budget` is in seconds. `device` is "cpu" or "cuda", by
+    default a GPU if there is one. `progress` and `log` receive the progress, in figures and in words.
 
-    `shard` is (index, count), the index from 0: of a session that several processes tune, on devices of one model, this one tunes only
-    some classes of trees and writes only its journal. `merge_shards` joins the journals.
+    `shard` is (index, count), with the index from 0, for a session that several processes tune on devices of one model. This
+    process then tunes only some classes of trees and writes only its journal. `merge_shards` joins the journals.
 
-    Ctrl-C ends the run and keeps the classes that are done. The run has its own process, so yours may use the
-    GPU, but that disturbs the measurements."""
+    Ctrl-C ends the run and keeps the finished classes. The run has its own process, so yours may use the GPU, but that disturbs
+    the measurements."""
     expect("attention", attention, _abi.deft_attention)
     lists: dict[str, list[TreeView]] = {}
     for name, given in (("trees", trees), ("held_out", held_out)):
@@ -227,7 +226,7 @@ def tune(
 
 
 def _shard_of(shard: tuple[int, int] | None) -> tuple[int, int]:
-    """Of a whole session (0, 0)."""
+    """Returns the shard; (0, 0) means the whole session."""
     if shard is None:
         return 0, 0
     if not isinstance(shard, (tuple, list)) or len(shard) != 2:
@@ -239,7 +238,8 @@ def _shard_of(shard: tuple[int, int] | None) -> tuple[int, int]:
 
 
 def _numbers_of(value: Any) -> Any:
-    """As JSON has them: a number, or one row of them, as arrays of more dimensions are taken by runs."""
+    """Returns a parameter's value for JSON: a number, or one row of numbers. Arrays of more dimensions are flattened, as runs
+    take them."""
     if not hasattr(value, "tolist"):
         return value
     return value.tolist() if value.ndim == 0 else value.reshape(-1).tolist()
@@ -269,7 +269,7 @@ def _start(request: Any) -> subprocess.Popen[str]:
 
 
 class _Pace:
-    """A worker reports each measurement; there are hundreds a second."""
+    """Limits reports of progress: a worker sends one for each measurement, hundreds a second."""
 
     def __init__(self) -> None:
         self._last: Any = None
@@ -289,7 +289,7 @@ def _follow(
     progress: Callable[[TuneProgress], Any] | None,
     log: Callable[[str], Any] | None,
 ) -> TuneResult:
-    """Hands on what the worker says until it is done."""
+    """Passes on the worker's messages until it ends."""
     assert worker.stdout is not None
     ended: dict[str, Any] = {}
     pace = _Pace()

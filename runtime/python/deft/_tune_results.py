@@ -1,4 +1,4 @@
-"""Summaries of tuning, read from the structs of the C ABI."""
+"""Tuning results, read from the structs of the C ABI."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _ENDS = {_abi.DEFT_TUNE_COMPLETE: "complete", _abi.DEFT_TUNE_BUDGET: "budget", _
 
 
 def _all_of(kind: Any, struct: Any, pointers: int, count: int) -> list[Any]:
-    """What an array of pointers to structs points to."""
+    """Reads the structs of an array of pointers."""
     found = cast(pointers, POINTER(POINTER(struct)))
     return [read(kind, found[i][0]) for i in range(count)]
 

@@ -1,5 +1,5 @@
-"""The process that tunes: a request on its standard input, lines of JSON on its standard output. It has no other threads
-and has not used CUDA, because it measures in child processes that are forked."""
+"""The process that tunes. It reads a request from standard input and writes lines of JSON to standard output. It has no other
+threads and has not used CUDA, because it measures in forked child processes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _say(**what: Any) -> None:
 
 
 class _Listener:
-    """Says on the standard output what the tuner says, and tells it to end where the user or the parent has gone."""
+    """Writes the tuner's messages to standard output, and ends the tuner if the user or the parent process has gone."""
 
     def __init__(self) -> None:
         self._is_cancelled = False

@@ -1,5 +1,5 @@
-"""What Python functions that become specs can say, beside operators: the functions of the language by the names that
-NumPy and torch have for them, and the names that a token and a query have.
+"""The functions and names that Python hooks may use in addition to operators: the language's functions by their names in NumPy
+and torch, and the names of a token's and a query's values.
 
 >>> import deft
 >>> from deft import lang
@@ -52,7 +52,7 @@ def floor_divide(left: Any, right: Any) -> Expr:
 
 
 def _divide(left: Any, right: Any, *, rounding_mode: str | None = None) -> Expr:
-    """As torch.div."""
+    """Works like torch.div."""
     left, right = number(left), number(right)
     if rounding_mode is None:
         return left / right
@@ -84,7 +84,7 @@ def _to(value: Any, dtype: Any = None, *_: Any, **__: Any) -> Expr:
 
 
 def _constant(number_: int) -> Callable[..., Any]:
-    """As a tensor's new_ones and new_zeros, by which torch's and_masks, or_masks and noop_mask begin."""
+    """Implements a tensor's new_ones and new_zeros: torch's and_masks, or_masks and noop_mask begin with these."""
 
     def make(_: Any, size: Any = (), *, dtype: Any = None, **__: Any) -> Expr:
         if tuple(size) != ():

@@ -1,18 +1,17 @@
-"""The run of a plan or a batch as operations of torch, which torch.compile and torch.export take as they are:
+"""The runs of plans and batches as torch operations, for torch.compile and torch.export:
 
     deft::attend(Tensor q, Tensor k, Tensor? v, Tensor? page_table, int runner, ScalarType dtype) -> Tensor
     deft::attend_lse(...the same...) -> (Tensor out, Tensor lse)
     deft::attend_out(Tensor q, Tensor k, Tensor? v, Tensor? page_table, int runner, Tensor(a!) out, Tensor(b!)? lse) -> ()
 
-`plan.run` and `batch.run` become these when torch traces them; you can also call them directly. `runner` is the `number`
-of a Plan or a PagedBatch, which must be alive when the operation runs, and is then run as it is by then: a graph that was
-compiled once serves every step of a plan that advances, and every other plan. A batch has its own page table, and so has a
-plan of a SequenceTree: `page_table` may be None there. Of a latent cache `v` is None, or the rotary columns where they lie
-apart from the others. Operations have no gradient.
+`plan.run` and `batch.run` become these when torch traces them; you can also call them directly. `runner` is the `number` of a
+Plan or a PagedBatch. That object must be alive when the operation runs, and runs in its state at that time. So one compiled
+graph serves every step of a plan that advances, and every other plan. A batch has its own page table, and so has a plan of a
+SequenceTree: `page_table` may be None there. For a latent cache, `v` is None, or the rotary columns if they are a separate
+tensor. The operations have no gradient.
 
-Registered by importing this, which the first plan or batch does where torch is imported already. Import it by hand before
-torch.export.load, and where torch comes later than the plan.
-"""
+Importing this module registers the operations. The first plan or batch imports it if torch is already imported. Import it
+yourself before torch.export.load, and if you import torch after making the plan."""
 
 from __future__ import annotations
 
@@ -83,7 +82,7 @@ def _(q: Any, k: Any, v: Any, page_table: Any, runner: int, out: Any, lse: Any) 
 
 
 def traced(runner: Any, q: Any, k: Any, v: Any, page_table: Any, options: RunOptions) -> Any:
-    """What a run is where torch looks at it."""
+    """Runs the runner as an operation that torch can trace."""
     number, out, lse, return_lse = runner.number, options.get("out"), options.get("lse"), options.get("return_lse")
     if isinstance(page_table, View):  # that of the plan's SequenceTree, which the operation asks for it
         page_table = None

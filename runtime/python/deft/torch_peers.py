@@ -1,12 +1,12 @@
-"""Results of one tree over several ranks become one, by torch.distributed: on any hosts, processors (gloo) and GPUs (NCCL). GPUs
-merge faster by MappedPeers: those of one host in one launch, others by NCCL without a step of the host.
+"""Merges the results of one tree over several ranks with torch.distributed: on any hosts, processors (gloo) and GPUs (NCCL).
+MappedPeers is faster on GPUs: one launch on one host, NCCL without a host step elsewhere.
 
     peers = TorchPeers()                                   # all processes that torchrun has started
     tree.set_ranks(deft.Ranks(peers.count, peers.rank, unit=16))
     peers.agree(attention, tree)
     out, lse = peers.merge(*attention.run(tree, q, k, v, table, return_lse=True))
 
-A rank that ends or lags is an error of the process group's own, within its timeout (`init_process_group(timeout=...)`)."""
+If a rank ends or lags, the process group raises its own error within its timeout (`init_process_group(timeout=...)`)."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class TorchPeers:
             raise UsageError("this process is not in the group")
 
     def agree(self, attention: Any = None, tree: Any = None) -> None:
-        """Call it before the first run: an error if ranks have different versions of the library, attentions or trees."""
+        """Raises an error if ranks have different versions of the library, attentions or trees. Call it before the first run."""
         mine = agreement_hashes(attention, tree)
         everyone: list[Any] = [None] * self.count
         torch.distributed.all_gather_object(everyone, mine, group=self.group)
@@ -50,8 +50,8 @@ class TorchPeers:
     def merge(
         self, out: torch.Tensor, lse: torch.Tensor, *, heads: tuple[int, int] | None = None
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """(out, lse) over all ranks' tokens, for `heads` (begin, end), or all of them. The bits are the same on all ranks, since parts
-        are added in the order of ranks."""
+        """Returns (out, lse) over all ranks' tokens, for `heads` (begin, end), or for all heads. All ranks get the same bits,
+        because parts are added in the order of ranks."""
         if self.count == 1:
             return (out, lse) if heads is None else (out[:, slice(*heads)].contiguous(), lse[:, slice(*heads)].contiguous())
         if self.count > 16:
@@ -66,13 +66,13 @@ class TorchPeers:
         return merge_states(outs, lses)
 
     def reserve(self, heads: int, head_dim: int, dtype: torch.dtype = torch.bfloat16, device: Any = "cuda") -> Any:
-        """Whatever `merge` needs for results of this shape; all ranks call it together."""
+        """Makes the buffers that `merge` needs for results of this shape. All ranks call it together."""
 
     def check(self) -> None:
-        """An error if a merge has found a rank late, where `merge` itself does not raise it."""
+        """Raises an error if a merge has found a rank late and `merge` itself did not raise it."""
 
     def sum(self, values: torch.Tensor) -> torch.Tensor:
-        """Sums over all ranks, in place: for values that one rank has and the others have as 0."""
+        """Sums over all ranks in place, for values that one rank has and the others have as 0."""
         torch.distributed.all_reduce(values, group=self.group)
         return values
 
@@ -81,15 +81,15 @@ class TorchPeers:
 
 
 def _this_host() -> tuple[str, str]:
-    """What ranks share that can meet by a name."""
+    """Returns a text that only ranks of one host share; they can meet by a name."""
     return socket.gethostname(), os.readlink("/proc/self/ns/net")
 
 
 class MappedPeers(TorchPeers):
-    """GPUs that merge by deft.GpuPeers. With `transport` "auto" those of one host map each other's memory if every pair can; otherwise,
-    or with "nccl", ranks on any hosts use NCCL. Graphs can capture a merge of at most `queries` queries; the first of a shape lets the
-    ranks meet, which all of them do together and no graph captures. Larger ones use TorchPeers. torch.distributed only introduces
-    the ranks. `check` raises the error of a late rank, without waiting."""
+    """GPUs that merge with deft.GpuPeers. With `transport` "auto", those of one host map each other's memory if every pair can.
+    Otherwise, or with "nccl", ranks on any hosts use NCCL. Graphs can capture a merge of at most `queries` queries. At the
+    first merge of a shape the ranks meet: all must make it together, and no graph can capture it. Larger merges use TorchPeers.
+    torch.distributed only introduces the ranks. `check` raises the error of a late rank, without waiting."""
 
     can_be_captured = True
 
@@ -105,14 +105,14 @@ class MappedPeers(TorchPeers):
                 self._transport = "nccl"
 
     def _told(self, value: Any) -> Any:
-        """What rank 0 says, to all."""
+        """Returns rank 0's value on all ranks."""
         told = [value]
         first = 0 if self.group is None else torch.distributed.get_global_rank(self.group, 0)
         torch.distributed.broadcast_object_list(told, src=first, group=self.group)
         return told[0]
 
     def _new_id(self) -> bytes:
-        """Of rank 0; what it cannot make all of them raise."""
+        """Returns rank 0's new id. If rank 0 cannot make it, all ranks raise the error."""
         told: Any = None
         if self.rank == 0:
             try:
@@ -141,8 +141,8 @@ class MappedPeers(TorchPeers):
     def reserve(
         self, heads: int, head_dim: int, dtype: torch.dtype = torch.bfloat16, device: Any = "cuda", merged: tuple[int, int] | None = None
     ) -> GpuPeers:
-        """The ranks' ends for results of this shape; all ranks call it, before a capture. `merged`: the heads that this rank merges at
-        most, so that NCCL sends it no others."""
+        """Makes the ranks' ends for results of this shape. All ranks call it, before a capture. `merged`: the heads that this
+        rank merges at most; NCCL sends it no others."""
         key = heads, head_dim, dtype
         if key not in self._ends:
             if torch.cuda.is_current_stream_capturing():
@@ -156,6 +156,6 @@ class MappedPeers(TorchPeers):
         return self._ends[key]
 
     def check(self) -> None:
-        """An error once a merge that has ended found a rank late; it names the rank. Later merges write nothing."""
+        """Raises an error after a finished merge found a rank late; the error names the rank. Later merges write nothing."""
         for end in self._ends.values():
             end.check()

@@ -1,11 +1,10 @@
-"""transformers models that decode over trees: what requests share is in the cache once, and read once a step.
+"""transformers models that decode over trees: shared tokens are in the cache once, and each step reads them once.
 
     from deft.hf import TreeDecoder, best_of_n
     decoder = TreeDecoder(model)  # Llama, Mistral, Qwen 2 and 3, Gemma 2 and 3, DeepSeek V2 and V3
     answers = best_of_n(decoder, tokenizer("Once upon a time")["input_ids"], n=8, max_new_tokens=40)
 
-Needs torch and transformers, which nothing else of deft does.
-"""
+Needs torch and transformers; no other part of deft does."""
 
 from ._answers import Answer, best_of_n, greedy
 from ._beam_search import beam_search

@@ -1,4 +1,4 @@
-"""Answers to a prompt, one or several at once."""
+"""Generates one answer or several to a prompt."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Answer(NamedTuple):
 
 
 def ends_of(eos: Collection[int]) -> frozenset[int]:
-    """The tokens behind which an answer ends."""
+    """Returns the tokens that end an answer."""
     try:
         return frozenset(operator.index(token) for token in eos)
     except TypeError:
@@ -30,8 +30,8 @@ def ends_of(eos: Collection[int]) -> frozenset[int]:
 
 @contextmanager
 def prompt_of(decoder: TreeDecoder, prompt: Tokens | Branch) -> Iterator[Branch]:
-    """A prompt's branch, which goes with what was decoded behind it; one that was prefilled before stays, and only what was
-    decoded goes."""
+    """Gives the prompt's branch to a `with` block. At the end, the decoded tokens are removed, and the prompt too unless it was
+    prefilled before."""
     if isinstance(prompt, Branch):
         prompt.check(decoder.sequences)
         if prompt.children:
@@ -50,7 +50,7 @@ def prompt_of(decoder: TreeDecoder, prompt: Tokens | Branch) -> Iterator[Branch]
 
 
 def greedy(decoder: TreeDecoder, prompt: Tokens | Branch, max_new_tokens: int, *, eos: Collection[int] = ()) -> Answer:
-    """The most probable token, each time."""
+    """Generates the answer of the most probable tokens."""
     return best_of_n(decoder, prompt, 1, max_new_tokens, eos=eos, sampler=Greedy())[0]
 
 
@@ -63,8 +63,8 @@ def best_of_n(
     eos: Collection[int] = (),
     sampler: Sampler | None = None,
 ) -> list[Answer]:
-    """`n` answers, drawn independently, in the order in which they were drawn: `max(answers, key=...)` is the best one. They
-    share the prompt. Those that have come to one of `eos` wait for the others, as in transformers' generate."""
+    """Draws `n` answers independently, and returns them in the order of drawing: `max(answers, key=...)` is the best one. They
+    share the prompt. Answers that have reached one of `eos` wait for the others, as in transformers' generate."""
     if n < 1:
         raise UsageError(f"n = {n} answers cannot be drawn, it is at least 1")
     ends = ends_of(eos)

@@ -1,4 +1,4 @@
-"""The attention that transformers calls."""
+"""The attention function that transformers calls."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ NAME = "deft"
 
 
 class Step(Protocol):
-    """What one pass through the model gives its layers: a model's forward hands its keyword `deft_step` on to them."""
+    """The input of the layers in one pass: a model's forward passes its keyword `deft_step` on to them."""
 
     kinds: list[Kind]
 
     def attend(self, layer: int, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
-        """K and V of the step's tokens go to the cache; then each query sees its path. q is [1, heads, tokens, key_dim],
-        the result [tokens, heads, value_dim]."""
+        """Writes K and V of the step's tokens to the cache, then computes the attention of each query to its path. q is
+        [1, heads, tokens, key_dim], the result [tokens, heads, value_dim]."""
         ...
 
 
@@ -63,7 +63,8 @@ AttentionInterface.register(NAME, attend)
 
 @contextmanager
 def attending_by_deft(model: Any) -> Iterator[None]:
-    """The model is the caller's: outside of a step it attends as it did before, and those of its modules train that did."""
+    """Makes the model attend through deft during a step. Afterwards the model is as before: its own attention is back, and its
+    modules are in training mode again if they were."""
     config = model.config.get_text_config()
     before = config._attn_implementation
     training = [module for module in model.modules() if module.training]
@@ -78,6 +79,6 @@ def attending_by_deft(model: Any) -> Iterator[None]:
 
 
 def _set_training(modules: list[torch.nn.Module], mode: bool) -> None:
-    """Of these alone: `train` and `eval` would set those below them, too."""
+    """Sets the mode of these modules only. `train` and `eval` would also set the modules below them."""
     for module in modules:
         module.training = mode

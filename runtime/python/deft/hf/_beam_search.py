@@ -1,4 +1,4 @@
-"""The most probable answers, a beam of them at a time."""
+"""Beam search: finds the most probable answers."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ def beam_search(
     early_stopping: bool | str = False,
     answers: int = 1,
 ) -> list[Answer]:
-    """What transformers' generate(num_beams=beams) gives, best first: an answer's score is its log-probability, divided by
-    its length to the power of `length_penalty`. `early_stopping`: True ends with the first `beams` answers, "never" when
-    no beam can become better than they, False by a guess of that.
+    """Returns the answers of transformers' generate(num_beams=beams), best first. An answer's score is its log-probability,
+    divided by its length to the power of `length_penalty`. `early_stopping`: True ends with the first `beams` answers; "never"
+    ends when no beam can become better than these; False guesses when that is so.
 
-    Beams are ranked where the model is. A step waits for it once: for the parents of the next beams, by which the step is
-    planned on the host, and for whether the search goes on. Tokens and scores stay there until the answers are read.
-    """
+    Beams are ranked on the model's device. Each step waits for it once, to read two results: the parents of the next beams,
+    because the host plans the step, and whether the search continues. Tokens and scores stay on the device until you read the
+    answers."""
     if beams < 1:
         raise UsageError(f"beams = {beams} find no answer, it is at least 1")
     ends, most_tokens = ends_of(eos), beams * max(max_new_tokens - 1, 0)
@@ -52,14 +52,14 @@ def beam_search(
 
 class _Step(Protocol):
     def __call__(self, parents: torch.Tensor, tokens: torch.Tensor) -> torch.Tensor:
-        """A token for each beam, which goes on from beam parents[i] (int32, on the host) of the step before; at first there is one
-        beam, the prompt. `tokens` is on the device. Gives logits, [beams, vocabulary]."""
+        """Adds a token to each beam. Beam i continues beam parents[i] (int32, on the host) of the step before; at first there
+        is one beam, the prompt. `tokens` is on the device. Returns logits, [beams, vocabulary]."""
         ...
 
 
 @contextmanager
 def _stepping(decoder: TreeDecoder, prompt: Branch, most_tokens: int) -> Iterator[_Step]:
-    """What steps the beams of a search. Over several ranks, and where layers read some tokens alone, they are branches."""
+    """Gives the function that steps a search's beams. The beams are branches if there are several ranks or sparse layers."""
     steps = decoder._beams
     if steps is None:
         yield _BranchBeams(decoder, prompt).step
@@ -69,8 +69,8 @@ def _stepping(decoder: TreeDecoder, prompt: Branch, most_tokens: int) -> Iterato
 
 
 class _BranchBeams:
-    """Beams as branches of the decoder: one that several go on from forks, one that nobody goes on from is pruned, and all others
-    grow in place."""
+    """Implements beams as branches of the decoder. A branch with several successors forks, one without is pruned, and all
+    others grow in place."""
 
     def __init__(self, decoder: TreeDecoder, prompt: Branch) -> None:
         self._decoder = decoder
@@ -99,8 +99,8 @@ class _BranchBeams:
 
 
 class _Ranking:
-    """Which beams go on, and which answers they have found; tensors of the logits' device. A candidate is a beam with a token
-    behind it, and has a number: those of all steps are counted through."""
+    """Ranks beams and keeps the best answers, in tensors on the logits' device. A candidate is a beam with a token added.
+    Candidates are numbered consecutively over all steps."""
 
     def __init__(
         self,
@@ -128,8 +128,8 @@ class _Ranking:
         self._count = 0
 
     def rank(self, logits: torch.Tensor, length: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """Takes what may come behind each beam as token number `length`. Gives of the beams that go on whom they go on from and their
-        tokens, and whether they may find a better answer."""
+        """Takes the logits of each beam for token number `length`. Returns the parents and tokens of the beams that continue,
+        and whether these may find a better answer."""
         rows, vocabulary = logits.shape
         log_probabilities = logits.float().log_softmax(dim=-1) + self._scores[:, None]
         count = min(max(2, 1 + len(self._ends)) * self._beams, rows * vocabulary)

@@ -1,4 +1,4 @@
-"""Steps of beams over the cache of a decoder."""
+"""Runs steps of beams over a decoder's cache."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ._plans import PageTable, Plans
 
 
 class BeamTable:
-    """The beams' page table where the model's device reads it."""
+    """The beams' page table on the model's device."""
 
     def __init__(self, cache: PagedCache, beams: BeamTree) -> None:
         self._beams = beams
@@ -29,18 +29,18 @@ class BeamTable:
             self._on_gpu = torch.zeros(entries, dtype=torch.int32, device=cache.device)
 
     def start(self) -> None:
-        """For the search that the beams have begun; its table stays the same."""
+        """Copies the table of a new search; it does not change during the search."""
         if self._on_gpu is not None:
             table = as_tensor(self._beams.page_table)
             self._on_gpu[: len(table)].copy_(table)
 
     def upload(self) -> Any:
-        """For runs behind it."""
+        """Returns the table for the runs that follow."""
         return self._beams.page_table if self._on_gpu is None else self._on_gpu
 
 
 class BeamPlans(Plans):
-    """Of beams, whose number of stretches grows from step to step."""
+    """Plans of beams. The number of stretches grows from step to step."""
 
     def _make(self, kind: Kind) -> Plan:
         plan = super()._make(kind)
@@ -51,8 +51,8 @@ class BeamPlans(Plans):
 
 
 class BeamSteps:
-    """Steps of beams over a decoder's cache, by a BeamTree: the tree of the decoder's branches lends it pages for a search. Kept from
-    search to search, with the graphs of its steps."""
+    """Steps of beams over a decoder's cache, with a BeamTree. The tree of the decoder's branches lends it pages for each
+    search. The decoder keeps this object and its captured graphs from search to search."""
 
     def __init__(self, parts: Parts, make_forward: Callable[[Parts, BeamTree], Any]) -> None:
         self._cache = parts.cache
@@ -62,7 +62,8 @@ class BeamSteps:
 
     @contextmanager
     def search(self, prompt: Branch, most_tokens: int) -> Iterator[None]:
-        """Beams that decode so many tokens at most, all together, go on from the prompt. Their pages go with them."""
+        """Starts beams at the prompt, for a `with` block. Together the beams may decode at most `most_tokens`. At the end their
+        pages are freed."""
         sequences, page_size = self._cache.sequences, self._cache.page_size
         stretches, entries = _history_of(sequences, prompt.node, page_size)
         # A page is begun when the one before is full or free.
@@ -78,14 +79,14 @@ class BeamSteps:
             sequences.prune(lent)
 
     def rows(self, parents: torch.Tensor, tokens: torch.Tensor) -> Rows:
-        """Of the next step, which the beams take."""
+        """Advances the beams and returns the rows of the step."""
         step = self.beams.advance(parents)
         positions = torch.frombuffer(step.positions, dtype=torch.int32).to(torch.int64)
         return Rows(tokens, positions, torch.frombuffer(step.slots, dtype=torch.int64))
 
 
 def _history_of(sequences: SequenceTree, node: int, page_size: int) -> tuple[list[tuple[int, int]], list[int]]:
-    """Where the tokens of the path to a node lie, in a page table of their own."""
+    """Returns the stretches of the path to a node, and a page table for these."""
     path = []
     parent: int | None = node
     while parent is not None:

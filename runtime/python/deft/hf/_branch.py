@@ -1,4 +1,4 @@
-"""A path of the tree, by its last node."""
+"""A path of the tree, represented by its last node."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
 
 class Branch:
-    """A prompt, what a fork of it decodes, or a guessed token: a node of the decoder's tree and the path to it. Made by a
-    TreeDecoder."""
+    """A prompt, the tokens decoded by a fork of it, or a guessed token: a node of the decoder's tree and the path to it. A
+    TreeDecoder makes it."""
 
     __slots__ = ("sequences", "parent", "children", "node", "own", "is_alive", "logits", "hidden")
 
@@ -35,7 +35,7 @@ class Branch:
 
     @property
     def tokens(self) -> list[int]:
-        """Of the whole path, the prompt's among them."""
+        """The tokens of the whole path, including the prompt's."""
         parts = [branch.own for branch in self.path()]
         return [token for part in parts for token in part]
 
@@ -44,7 +44,7 @@ class Branch:
         return sum(len(branch.own) for branch in self.path())
 
     def path(self) -> list[Branch]:
-        """From the root to this one."""
+        """Lists the branches from the root to this one."""
         found: list[Branch] = []
         branch: Branch | None = self
         while branch is not None:
@@ -53,21 +53,21 @@ class Branch:
         return found[::-1]
 
     def family(self) -> list[Branch]:
-        """This one and all below it."""
+        """Lists this branch and all branches below it."""
         found = [self]
         for branch in found:
             found += branch.children
         return found
 
     def check(self, sequences: SequenceTree) -> None:
-        """That it is a living one of this tree: trees number their nodes alike."""
+        """Raises an error unless the branch is alive and belongs to this tree: other trees use the same node numbers."""
         if self.sequences is not sequences:
             raise UsageError("the branch is another decoder's")
         if not self.is_alive:
             raise UsageError("the branch was pruned")
 
     def end(self) -> None:
-        """It and all below it are gone from the tree."""
+        """Marks this branch and all below it as removed from the tree."""
         self.is_alive = False
         self.logits = self.hidden = None
         for child in self.children:

@@ -1,4 +1,4 @@
-"""Where K and V of all layers lie, and for whom."""
+"""The cache: K and V of all layers, and the tree of its tokens."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from ._kinds import Kind
 
 
 class PagedCache:
-    """Pages of K and V on the model's device, and the tree that says which of them hold which tokens. With `peers` a page of
-    the tree is one page of each rank, which holds page_size tokens of it; slots are those of all ranks together."""
+    """Pages of K and V on the model's device, and the tree that says which page holds which tokens. With `peers`, a page of the
+    tree is one page of each rank, with page_size tokens of it; slots are those of all ranks together."""
 
     def __init__(
         self,
@@ -54,12 +54,12 @@ class PagedCache:
         return self.pages.dtype
 
     def layer(self, layer: int) -> tuple[torch.Tensor, torch.Tensor | None]:
-        """As runs take it: K and V, or latents and nothing."""
+        """Returns one layer's cache as runs take it: K and V, or latents and None."""
         parts = self.pages[layer]
         return parts[0], parts[1] if len(parts) > 1 else None
 
     def write(self, layer: int, slots: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> None:
-        """k and v are [1, kv_heads, tokens, head_dim], as layers hand them over."""
+        """Writes K and V to the slots. k and v are [1, kv_heads, tokens, head_dim], as layers pass them."""
         entries = self._kinds[layer].entries(k, v)
         if self.peers:
             slots = self.ranks.place(slots).masked_fill(~self._is_mine(slots), self._slots.shape[2] - 1)
@@ -70,7 +70,7 @@ class PagedCache:
         return self.ranks.holder(slots) == self.ranks.rank
 
     def copy(self, copies: Sequence[TokenCopy]) -> None:
-        """Those of one call to the sequences, which may be made at once."""
+        """Makes the copies that one call of the sequences returned. Copies of one call may run at the same time."""
         if copies:
             source = torch.cat([torch.arange(one.source, one.source + one.tokens) for one in copies])
             target = torch.cat([torch.arange(one.target, one.target + one.tokens) for one in copies])
@@ -82,7 +82,8 @@ class PagedCache:
             self._slots[:, :, target.to(self.device)] = self._slots[:, :, source.to(self.device)]
 
     def _exchange(self, peers: TorchPeers, source: torch.Tensor, target: torch.Tensor) -> None:
-        """Accepted guesses move to places that other ranks hold: each rank gives what it has, and takes what it holds."""
+        """Moves accepted guesses to slots of other ranks: each rank sends the tokens that it has, and takes those that it must
+        hold."""
         mine = self._is_mine(source)
         shape = (*self._slots.shape[:2], len(source), *self._slots.shape[3:])
         moved = torch.zeros(shape, dtype=torch.float32, device=self.device)
@@ -92,7 +93,7 @@ class PagedCache:
         self._slots[:, :, self.ranks.place(target[mine]).to(self.device)] = moved[:, :, mine].to(self.dtype)
 
     def slots_of(self, locations: torch.Tensor) -> torch.Tensor:
-        """Where tokens lie, by their locations in the tree; both on the host."""
+        """Returns the slots of tokens, from their locations in the tree; both are on the host."""
         table = as_tensor(self.sequences.page_table)
         page_size = self.page_size * self.ranks.count
         pages = table[locations // page_size].to(torch.int64)
@@ -100,6 +101,6 @@ class PagedCache:
 
 
 def as_tensor(table: View) -> torch.Tensor:
-    """A page table of the host, as it is."""
+    """Views a host's page table as a tensor."""
     entries = (ctypes.c_int32 * table.shape[0]).from_address(table.data)
     return torch.frombuffer(entries, dtype=torch.int32)

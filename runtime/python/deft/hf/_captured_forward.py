@@ -1,4 +1,4 @@
-"""A step as one CUDA graph, captured for each number of rows."""
+"""Runs a step as one CUDA graph, captured for each number of rows."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ._plans import Plans
 
 
 class _Captured:
-    """The graph of one number of rows: its inputs and outputs at fixed places, and plans that nothing else runs."""
+    """The graph for one number of rows: its inputs and outputs at fixed addresses, and plans that no other code runs."""
 
     def __init__(self, parts: Parts, plans: Plans, memory: object, rows: Rows) -> None:
         count, device = len(rows.tokens), parts.cache.device
@@ -55,8 +55,8 @@ class _Captured:
 
 
 class CapturedForward:
-    """Runs steps of the same number of rows by replaying one graph: the host makes the plan and copies it, the tokens, their
-    positions and slots."""
+    """Runs steps with the same number of rows by replaying one graph. The host makes the plan, and copies it with the tokens,
+    their positions and slots."""
 
     def __init__(self, parts: Parts, make_plans: Callable[[], Plans], most_graphs: int = 32) -> None:
         self._parts = parts

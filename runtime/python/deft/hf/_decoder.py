@@ -1,4 +1,4 @@
-"""A transformers model that decodes over a tree."""
+"""Decodes with a transformers model over a tree."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ Tokens = Sequence[int] | torch.Tensor
 
 
 class TreeDecoder:
-    """Decodes with a model whose requests share what they have in common: a prompt is in the cache once, and read once a
-    step, for all branches of it.
+    """Decodes with a model whose requests share tokens: a prompt is in the cache once, and each step reads it once for all its
+    branches.
 
         decoder = TreeDecoder(model)
         prompt = decoder.prefill(tokenizer("Once upon")["input_ids"])
@@ -43,14 +43,13 @@ class TreeDecoder:
             next_tokens = [int(branch.logits.argmax()) for branch in branches]
             decoder.step(branches, next_tokens)
 
-    `pages` of `page_size` tokens are there for K and V; a branch begins a page of its own. The cache is of the model's
-    dtype, of a float32 model in float16 unless `cache_dtype` says bfloat16. `partition` (of Attention.plan) is for
-    comparing. `layers` says which layers read only some tokens; by default all read all of them. If the model is on
-    a GPU, a step is one CUDA graph, unless `graphs=False`. `keeps_hidden` is for heads that draft from the last hidden state.
-    With `peers` (deft.torch_peers.TorchPeers, or MappedPeers on GPUs) each rank, which has the whole model and makes the same calls, holds a part of
-    the cache: `pages` counts each rank's pages, so capacity grows with the ranks. Tokens equal those of a single rank.
-    The model stays unchanged; it decodes as in `eval`, even in training mode.
-    """
+    The cache has `pages` pages of `page_size` tokens; a branch starts a page of its own. The cache has the model's dtype. For a
+    float32 model it is float16, unless `cache_dtype` says bfloat16. `partition` (of Attention.plan) is for comparisons.
+    `layers` says which layers read only some tokens; by default all layers read all tokens. If the model is on a GPU, a step is
+    one CUDA graph, unless `graphs=False`. `keeps_hidden` is for heads that draft from the last hidden state. With `peers`
+    (deft.torch_peers.TorchPeers, or MappedPeers on GPUs) each rank holds a part of the cache. Every rank has the whole model
+    and makes the same calls. `pages` counts each rank's pages, so capacity grows with the ranks. Tokens equal those of a single
+    rank. The model stays unchanged; it decodes as in `eval`, even in training mode."""
 
     #: What the layers of a pass do; for measuring without it.
     STEP = PlannedStep
@@ -135,20 +134,19 @@ class TreeDecoder:
 
     @property
     def sequences(self) -> SequenceTree:
-        """The tree, for looking."""
+        """The tree, read-only."""
         return self.cache.sequences
 
     def summary(self) -> dict[Kind, PlanSummary]:
-        """What the last step's plans cost, for each kind of layer."""
+        """Returns the cost of the last step's plans, for each kind of layer."""
         return self._last_steps.plans.summary()
 
     def choices(self) -> dict[Kind, ConfigChoice]:
-        """Which configs they were made with, and why."""
+        """Returns the configs of these plans and the reasons for them."""
         return self._last_steps.plans.choices()
 
     def prefill(self, tokens: Tokens, branch: Branch | None = None) -> Branch:
-        """A prompt, or tokens that are known, behind a branch that is a leaf. Gives the branch, whose `logits` say what comes
-        behind."""
+        """Reads a prompt, or known tokens that follow a leaf `branch`. Returns the branch; its `logits` predict the next token."""
         if isinstance(tokens, torch.Tensor) and tokens.dim() > 1 and tokens.shape[-1] < tokens.numel():
             raise UsageError(f"tokens of shape {list(tokens.shape)} are several prompts", "prefill one at a time")
         tokens = _checked(tokens, self._vocabulary)
@@ -164,9 +162,9 @@ class TreeDecoder:
         return branch
 
     def correct(self) -> int:
-        """Computes the tokens that sparse layers have decoded again, with full attention, and puts their K and V in place of
-        those that were. Gives how many tokens; logits that branches have stay. Steps call it, too, where the plan of layers
-        has `correct_every`."""
+        """Computes the tokens that sparse layers have decoded again, with full attention, and replaces their K and V. Returns
+        the number of these tokens. Logits of branches do not change. With `correct_every` in the plan of layers, steps call
+        this themselves."""
         stretches = self.sequences.polluted()
         tokens, places = tokens_at(self._roots, stretches)
         if tokens:
@@ -176,14 +174,14 @@ class TreeDecoder:
         return len(tokens)
 
     def fork(self, branch: Branch, count: int) -> list[Branch]:
-        """Makes `count` branches that continue `branch`, which grows no more."""
+        """Makes `count` branches that continue `branch`. `branch` itself no longer grows."""
         branch.check(self.sequences)
         count = expect_whole("count", count, least=0)
         return [Branch(self.sequences, self.sequences.fork(branch.node), branch) for _ in range(count)]
 
     def prune(self, branch: Branch, *, upwards: bool = False) -> None:
-        """The branch goes, with all below it; `upwards`: then those above it, too, that have no other child, up to the
-        prompt, which stays until it is pruned itself."""
+        """Removes the branch and all branches below it. With `upwards` it also removes ancestors that have no other child, up
+        to the prompt. The prompt stays until you prune it."""
         branch.check(self.sequences)
         while True:
             parent = branch.parent
@@ -198,8 +196,8 @@ class TreeDecoder:
             branch = parent
 
     def step(self, branches: Sequence[Branch], tokens: Tokens) -> torch.Tensor:
-        """A token for each of the branches, which are leaves. Gives logits, [branches, vocabulary], of what comes behind
-        them; each branch has its row."""
+        """Adds a token to each of the branches, which must be leaves. Returns the logits of the next tokens,
+        [branches, vocabulary]. Each branch keeps its row."""
         tokens = _checked(tokens, self._vocabulary)
         if len(branches) != len(tokens):
             raise UsageError(f"there are {len(tokens)} tokens for {len(branches)} branches")
@@ -216,12 +214,12 @@ class TreeDecoder:
         return result.logits
 
     def verify(self, sequence: Branch, tokens: Tokens, parents: Sequence[int]) -> list[Branch]:
-        """Guessed tokens below a sequence, all in one step: `parents[i]` is an earlier token of the list, or -1 for the
-        sequence. Gives a branch for each, whose logits say what comes behind it. `accept` or `prune` ends them."""
+        """Reads guessed tokens below a sequence in one step: `parents[i]` is an earlier token of the list, or -1 for the
+        sequence. Returns a branch for each guess; its logits predict the token after it. `accept` or `prune` ends the branches."""
         return self.verify_all([(sequence, tokens, parents)])[0]
 
     def verify_all(self, guesses: Sequence[tuple[Branch, Tokens, Sequence[int]]]) -> list[list[Branch]]:
-        """The same below several sequences at once."""
+        """Reads guesses below several sequences in one step."""
         self._correct_if_due()
         found: list[list[Branch]] = []
         try:
@@ -240,8 +238,8 @@ class TreeDecoder:
         return found
 
     def accept(self, sequence: Branch, last: Branch) -> None:
-        """The tokens from below `sequence` to `last` become the end of the sequence, which can go on then; everything else
-        below it goes."""
+        """Makes the tokens from below `sequence` to `last` the end of the sequence, which can then continue. Everything else
+        below the sequence is removed."""
         last.check(self.sequences)
         path = last.path()
         if sequence not in path:
@@ -267,7 +265,7 @@ class TreeDecoder:
 
     @contextmanager
     def _new_root(self, count: int) -> Iterator[Branch]:
-        """Of a prompt, for as long as a pass computes it; where that fails there is none."""
+        """Adds a prompt for the duration of a pass. If the pass fails, the prompt is removed."""
         root = Branch(self.sequences, self.sequences.add_root(count))
         self._roots.append(root)
         try:
@@ -277,7 +275,7 @@ class TreeDecoder:
             raise
 
     def _read_behind(self, branch: Branch, tokens: list[int]) -> None:
-        """Tokens that there is room for already."""
+        """Reads tokens that already have room in the tree."""
         first = len(branch.own)
         places = [(branch.node, first + index) for index in range(len(tokens))]
         result = self._read(tokens, places)
@@ -291,7 +289,7 @@ class TreeDecoder:
             self.correct()
 
     def _read(self, tokens: list[int], places: list[Place]) -> Result:
-        """Known tokens, by full attention, in chunks; what comes behind the last one."""
+        """Reads known tokens with full attention, in chunks. Returns the result of the last token."""
         for begin in range(0, len(tokens), self._prefill_chunk):
             chunk = slice(begin, begin + self._prefill_chunk)
             self.sequences.set_queries([(node, index + 1) for node, index in places[chunk]])
@@ -299,7 +297,7 @@ class TreeDecoder:
         return result
 
     def _decode(self, tokens: list[int], places: list[Place]) -> Result:
-        """A step: each token is the last one of its node."""
+        """Runs a step: each token is the last one of its node."""
         self.sequences.set_queries([node for node, _ in places])
         rows = self._rows(tokens, places)
         result = self._run(self._steps, rows)
@@ -330,7 +328,8 @@ def _keep(branches: Sequence[Branch], result: Result) -> None:
 
 
 def _checked(tokens: Tokens, vocabulary: int) -> list[int]:
-    """All have an embedding in the model: a GPU that looks up another one is lost to the process."""
+    """Checks that the model has an embedding for all tokens: on a GPU a look-up out of range makes the GPU unusable for the
+    process."""
     listed = tokens.flatten().tolist() if isinstance(tokens, torch.Tensor) else tokens
     try:
         ids = [operator.index(token) for token in listed]

@@ -1,4 +1,4 @@
-"""Who guesses what comes next: a small model, or heads on the large one."""
+"""Drafters: a small model, or heads on the large one, that guess the next tokens."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from ._speculative import Guesses
 
 
 class DraftModel:
-    """A small model with the same vocabulary, over a tree of its own: `widths[d]` most probable tokens behind each guess of
-    depth d."""
+    """A small model with the same vocabulary, over a tree of its own. It guesses the `widths[d]` most probable tokens after
+    each guess of depth d."""
 
     def __init__(self, decoder: TreeDecoder, widths: Sequence[int] = (3, 2, 1)) -> None:
         if not widths or min(widths) < 1:
@@ -74,9 +74,9 @@ class DraftModel:
 
 
 class DraftHeads:
-    """Heads as Medusa's: head i maps the hidden state that the next token was drawn from to logits of the token i + 1 places
-    behind it. `choices` is the tree: each a path of ranks, (0, 2) the third most probable token of head 1 behind the most
-    probable of head 0. Its decoder is made with keeps_hidden=True."""
+    """Heads like Medusa's. Head i maps a hidden state to the logits of a later token: i + 1 places after the token that was
+    drawn from this state. `choices` is the tree, given as paths of ranks: (0, 2) is the third most probable token of head 1
+    after the most probable token of head 0. Make the decoder with keeps_hidden=True."""
 
     def __init__(
         self, heads: Sequence[Callable[[torch.Tensor], torch.Tensor]], choices: Sequence[tuple[int, ...]]

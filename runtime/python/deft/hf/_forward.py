@@ -41,15 +41,15 @@ class PlannedStep:
 
 
 class Table(Protocol):
-    """A page table, where the model's device reads it."""
+    """A page table on the model's device."""
 
     def upload(self) -> Any:
-        """What runs behind it take."""
+        """Uploads the table and returns it for the runs that follow."""
         ...
 
 
 class Parts(NamedTuple):
-    """What all passes have in common."""
+    """The objects that all passes share."""
 
     model: Any
     cache: PagedCache
@@ -63,7 +63,7 @@ class Parts(NamedTuple):
 
 
 def run_model(parts: Parts, step: PlannedStep, tokens: torch.Tensor, positions: torch.Tensor, last: int) -> Result:
-    """Logits of the last `last` tokens; 0: of all."""
+    """Returns the logits of the last `last` tokens; 0 means all tokens."""
     with attending_by_deft(parts.model):
         output = parts.model(
             input_ids=tokens[None],

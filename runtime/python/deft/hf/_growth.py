@@ -1,4 +1,4 @@
-"""Tokens that come behind branches, or do not."""
+"""Adds tokens to branches and takes them back if a pass fails."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from ._cache import PagedCache
 
 @contextmanager
 def growing(cache: PagedCache, branches: Sequence[Branch], count: int) -> Iterator[None]:
-    """Room for `count` tokens behind each of the leaves, for as long as a pass computes them. Where there is none for one of
-    them, or the pass fails, none has grown."""
+    """Makes room for `count` tokens after each of the leaves, for a `with` block that computes them. If one leaf lacks room, or
+    the pass fails, no leaf has grown."""
     grown: list[Branch] = []
     try:
         for branch in branches:
@@ -28,8 +28,8 @@ def growing(cache: PagedCache, branches: Sequence[Branch], count: int) -> Iterat
 
 
 def _cut(sequences: SequenceTree, leaf: int, tokens: int) -> int:
-    """Takes back the leaf's tokens behind its first `tokens`, and gives the node of those that stay. Only whole nodes can go,
-    so a fork makes two of the leaf; neither that nor pruning needs a page."""
+    """Removes the leaf's tokens after its first `tokens`, and returns the node of the remaining ones. Only whole nodes can be
+    removed, so a fork splits the leaf first. Neither the fork nor the removal needs a page."""
     fork = sequences.fork(leaf, tokens)
     kept = sequences.node(fork).parent if tokens else fork  # a fork before the first token hangs beside the leaf
     assert kept is not None

@@ -1,4 +1,4 @@
-"""What the layers of a model attend by: a spec for each kind of layer, made from the model's config."""
+"""The kinds of layers in a model: one spec for each kind, made from the model's config."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ._latent import LatentKind, latent_kind_of
 
 
 class LayerKind(NamedTuple):
-    """All that tells one layer's attention from another's."""
+    """The facts that distinguish one layer's attention from another's."""
 
     query_heads: int
     kv_heads: int
@@ -21,7 +21,7 @@ class LayerKind(NamedTuple):
     softcap: float | None
 
     def spec(self, dtype: str, page_size: int, more: str = "") -> str:
-        """`dtype` is "f16" or "bf16"; `more` what a plan of layers adds."""
+        """Returns the spec. `dtype` is "f16" or "bf16"; `more` is added by a plan of layers."""
         lines = [
             f"query_heads = {self.query_heads};",
             f"kv_heads = {self.kv_heads};",
@@ -42,20 +42,20 @@ class LayerKind(NamedTuple):
 
     @property
     def entry_shape(self) -> tuple[int, ...]:
-        """What a token leaves in the cache: rows of K and V."""
+        """The shape of a token's cache entry: rows of K and V."""
         return (2, self.kv_heads, self.head_dim)
 
     @property
     def run_dim(self) -> int:
-        """Columns of a run's results."""
+        """The number of columns in a run's results."""
         return self.head_dim
 
     def entries(self, k: torch.Tensor, v: torch.Tensor) -> tuple[torch.Tensor, ...]:
-        """What layers hand over, [1, kv_heads, tokens, ...], as it goes to the cache: [tokens, ...] each."""
+        """Turns a layer's K and V, [1, kv_heads, tokens, ...], into cache entries: [tokens, ...] each."""
         return k[0].transpose(0, 1), v[0].transpose(0, 1)
 
     def of_rank(self, ranks: int) -> LayerKind:
-        """The layer as one of several ranks attends in it."""
+        """Returns the kind of this layer on one of several ranks."""
         if self.kv_heads % ranks or self.query_heads % ranks:
             raise UsageError(
                 f"{self.query_heads} query heads and {self.kv_heads} KV heads cannot be dealt to {ranks} ranks",
@@ -64,11 +64,11 @@ class LayerKind(NamedTuple):
         return self._replace(query_heads=self.query_heads // ranks, kv_heads=self.kv_heads // ranks)
 
     def queries(self, module: Any, q: torch.Tensor) -> torch.Tensor:
-        """A layer's q as the spec's attention takes it."""
+        """Turns a layer's q into the q of the spec's attention."""
         return q
 
     def outputs(self, module: Any, out: torch.Tensor, q: torch.Tensor) -> torch.Tensor:
-        """What the attention gave as the layer takes it."""
+        """Turns the attention's result into the result that the layer expects."""
         return out
 
 
@@ -77,7 +77,7 @@ Kind = Union[LayerKind, LatentKind]
 
 
 def layer_kinds(config: Any) -> list[Kind]:
-    """The kind of each layer of a text model."""
+    """Returns the kind of each layer of a text model."""
     if config.model_type not in MODEL_TYPES:
         known = ", ".join(MODEL_TYPES)
         raise UsageError(f"there are no specs for models of type `{config.model_type}`", f"it is one of {known}")

@@ -1,5 +1,5 @@
-"""Layers whose cache is latent (DeepSeek V2 and V3): all heads share what a token leaves, and the projections that make K and
-V of it are absorbed into q and the output."""
+"""Layers with a latent cache (DeepSeek V2 and V3): all heads share a token's entry. The projections that turn it into K and V
+are absorbed into q and the output."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .._errors import UsageError
 
 
 class LatentKind(NamedTuple):
-    """All that tells one such layer's attention from another's."""
+    """The facts that distinguish one such layer's attention from another's."""
 
     query_heads: int
     latent_dim: int  # of what a token's K and V are made of, which is V to the kernel
@@ -31,7 +31,7 @@ class LatentKind(NamedTuple):
         return None
 
     def spec(self, dtype: str, page_size: int, more: str = "") -> str:
-        """As LayerKind.spec."""
+        """Returns the spec, as LayerKind.spec does."""
         lines = [
             f"query_heads = {self.query_heads};",
             f"scale = {float(self.scale)!r};",
@@ -45,7 +45,7 @@ class LatentKind(NamedTuple):
 
     @property
     def entry_shape(self) -> tuple[int, ...]:
-        """What a token leaves in the cache: one row."""
+        """The shape of a token's cache entry: one row."""
         return (1, self.latent_dim + self.rope_dim)
 
     @property
@@ -61,18 +61,18 @@ class LatentKind(NamedTuple):
         return self
 
     def queries(self, module: Any, q: torch.Tensor) -> torch.Tensor:
-        """q's scores with a latent are those that it has with the K that is made of it."""
+        """Projects q so that its scores with a latent equal its scores with the K made from that latent."""
         nope, rope = q[0].split([self.nope_dim, self.rope_dim], dim=-1)
         to_k, _ = self._projections(module, q)
         return torch.cat((nope @ to_k, rope), dim=-1)[None]
 
     def outputs(self, module: Any, out: torch.Tensor, q: torch.Tensor) -> torch.Tensor:
-        """Of weighted sums of latents, the sums of the V that are made of them."""
+        """Turns weighted sums of latents into weighted sums of the V made from them."""
         _, to_v = self._projections(module, q)
         return (out.to(q.dtype).transpose(0, 1) @ to_v.transpose(1, 2)).transpose(0, 1)
 
     def _projections(self, module: Any, q: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """W_UK [heads, nope_dim, latent_dim] and W_UV [heads, value_dim, latent_dim]: where they lie."""
+        """Returns views of W_UK [heads, nope_dim, latent_dim] and W_UV [heads, value_dim, latent_dim]."""
         if not hasattr(module, "expand_kv"):
             raise UsageError(
                 f"a {type(module).__name__} of this transformers does not pass its latents", "transformers 5.24 does"
@@ -114,7 +114,7 @@ def latent_kind_of(config: Any, layer: int) -> LatentKind:
 
 @contextmanager
 def handing_over_latents(model: Any) -> Iterator[None]:
-    """Layers of latent caches give their attention latent and rotary part in the place of K and V, which they do not make."""
+    """Makes layers with latent caches pass the latent and the rotary part to their attention. They do not compute K and V."""
     modules = [module for module in model.modules() if hasattr(module, "expand_kv")]
     before = [vars(module).get("expand_kv") for module in modules]
     for module in modules:

@@ -1,4 +1,4 @@
-"""Which layers of a model read all of the cache, which choose tokens of it, and which read these alone."""
+"""Plans of layers: which layers read the whole cache, which choose tokens, and which read only chosen tokens."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ Role = Literal["full", "select", "sparse"]
 
 @dataclass(frozen=True)
 class LayerPlan:
-    """What the layers of a model do in steps that decode: the first `full` read all tokens; each of `select` reads all and
-    chooses `budget` of them for every list; the others read those that the last one before them chose. Layers count from 0.
-    Without `select` the first behind the full ones chooses, and the one in the middle of the model again.
+    """Says how each layer of a model reads the cache in decode steps. The first `full` layers read all tokens. Each of the
+    `select` layers reads all tokens and chooses `budget` of them for every list. The others read the tokens that the last
+    selecting layer before them chose. Layers count from 0. Without `select`, the first layer after the full ones chooses, and
+    the one in the middle of the model chooses again.
 
     `by`, `keep_first` and `keep_last` are those of the language's `select`. Prompts are always read in full. Every
-    `correct_every` steps the tokens that sparse layers decoded are computed again, with full attention; None: when
-    TreeDecoder.correct is called.
+    `correct_every` steps the tokens that sparse layers decoded are computed again, with full attention; None: only when you
+    call TreeDecoder.correct.
 
-    Where some layers see a window only, these stay as they are: they cost little, and what they see is not what others look
-    for. The plan is then about the layers that see everything.
-    """
+    If some layers see only a window, the plan leaves these unchanged: they cost little, and their tokens are of no use to other
+    layers. The plan then covers only the layers that see all tokens."""
 
     budget: int = 4096
     full: int = 2
@@ -49,14 +49,14 @@ class LayerPlan:
             raise UsageError(f"correct_every = {self.correct_every} steps, it is at least 1", hint)
 
     def clause(self) -> str:
-        """`select` of a spec."""
+        """Returns the `select` clause of a spec."""
         return (
             f"select {{ budget = {self.budget}; by = {self.by}; "
             f"keep_first = {self.keep_first}; keep_last = {self.keep_last}; }}"
         )
 
     def roles(self, kinds: Sequence[Kind]) -> list[Role]:
-        """Of each layer of a model."""
+        """Returns the role of each layer of a model."""
         seers = _seers(kinds)
         chosen = self._selecting(kinds, seers)
         first = chosen[0]
@@ -94,7 +94,7 @@ class LayerPlan:
 
 
 def selecting_kind(kinds: Sequence[Kind]) -> Kind:
-    """Of the layers that a plan is about. All have lists of one shape, so they must be of one kind."""
+    """Returns the kind of the layers that a plan covers. Their lists have the same shape, so they must be of one kind."""
     found = {kinds[layer] for layer in _seers(kinds)}
     if len(found) != 1:
         raise UsageError(f"layers that could share lists are of {len(found)} kinds, they must be of one")
@@ -102,6 +102,6 @@ def selecting_kind(kinds: Sequence[Kind]) -> Kind:
 
 
 def _seers(kinds: Sequence[Kind]) -> list[int]:
-    """The layers that see most: those without a window, or all where all have one."""
+    """Returns the layers that see most: those without a window, or all layers if every layer has one."""
     without = [layer for layer, kind in enumerate(kinds) if kind.window is None]
     return without or list(range(len(kinds)))

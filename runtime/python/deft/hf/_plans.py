@@ -17,8 +17,8 @@ from ._kinds import Kind
 
 
 class Plans:
-    """Made when they are first needed, then advanced. Of one place in the program: plans for prompts and plans for single
-    tokens would only be remade in turn."""
+    """The plans of one place in the program. They are made at the first need, then advanced. Plans for prompts and plans for
+    single tokens are kept apart, because one plan for both would be remade each time."""
 
     def __init__(
         self,
@@ -28,8 +28,8 @@ class Plans:
         runs_ahead: Mapping[Kind, int],
         tree: TreeView | None = None,
     ) -> None:
-        """`runs_ahead`: how many runs a captured step makes of each plan; none where steps are not captured. `tree`: that of the
-        plans, without it the sequences'."""
+        """`runs_ahead`: how many runs a captured step makes of each plan; empty if steps are not captured. `tree`: the tree of
+        the plans, by default the sequences."""
         self._cache = cache
         self._tree = cache.sequences if tree is None else tree
         self._attentions = attentions
@@ -40,7 +40,7 @@ class Plans:
         self.merges = cache.peers is not None
 
     def advance(self) -> None:
-        """To the tree as it is now."""
+        """Updates the plans to the tree's current state."""
         for kind in self._attentions:
             plan = self._plans.get(kind)
             if plan is None:
@@ -58,11 +58,11 @@ class Plans:
         )
 
     def _budget(self, kind: Kind) -> int | None:
-        """Tokens of a list, where layers of the kind select."""
+        """Returns the tokens of a list if layers of this kind select, else None."""
         return None
 
     def upload(self) -> None:
-        """On a GPU's current stream, which must not be capturing."""
+        """Uploads the plans on a GPU's current stream, which must not be capturing."""
         for plan in self._plans.values():
             plan.upload()
 
@@ -73,7 +73,7 @@ class Plans:
             self._cache.peers.check()
 
     def run(self, kind: Kind, layer: int, q: torch.Tensor, page_table: Any) -> torch.Tensor:
-        """q is [1, heads, tokens, key_dim], the result [tokens, heads, value_dim]."""
+        """Runs one layer. q is [1, heads, tokens, key_dim], the result [tokens, heads, value_dim]."""
         plan, peers = self._plans[kind], self._cache.peers
         if peers is None:
             return plan.run(*self._tensors(layer, q), page_table)
@@ -81,7 +81,7 @@ class Plans:
         return peers.merge(out, lse)[0] if self.merges else out
 
     def _tensors(self, layer: int, q: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor | None]:
-        """What a plan's runs take."""
+        """Returns the tensors for a plan's runs."""
         rows = q[0].transpose(0, 1).to(self._cache.dtype).contiguous()
         return rows, *self._cache.layer(layer)
 
@@ -95,7 +95,7 @@ class Plans:
 def compile_kinds(
     kinds: list[Kind], dtype: torch.dtype, page_size: int, more: Mapping[Kind, str]
 ) -> dict[Kind, Attention]:
-    """`more`: what is added to the specs of some kinds."""
+    """Compiles an attention for each kind. `more` is added to the specs of some kinds."""
     return {
         kind: compile(
             kind.spec(SPEC_DTYPES[dtype], page_size, more.get(kind, "")), name=f"layer {kinds.index(kind)}"
@@ -105,7 +105,7 @@ def compile_kinds(
 
 
 class PageTable:
-    """The sequences' page table where the model's device reads it."""
+    """The sequences' page table on the model's device."""
 
     #: Branches that share a page have an entry each in the table, of 4 bytes. Beams that part often had 5 a page.
     ENTRIES_A_PAGE = 64
@@ -117,7 +117,7 @@ class PageTable:
             self._on_gpu = GpuPageTable(cache.device.index or 0, self.ENTRIES_A_PAGE * cache.pages.shape[2])
 
     def upload(self) -> View:
-        """For runs behind it."""
+        """Uploads the table and returns it for the runs that follow."""
         if self._on_gpu is None:
             return self._cache.sequences.page_table
         self._on_gpu.upload(self._cache.sequences, torch.cuda.current_stream(self._cache.device).cuda_stream)

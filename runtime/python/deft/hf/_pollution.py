@@ -1,4 +1,4 @@
-"""Tokens whose K and V follow from sparse attention, and when it is time to compute them again."""
+"""Marks tokens whose K and V were computed with sparse attention, and says when to compute them again."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Place = tuple[int, int]
 
 
 class Pollution:
-    """The marks are the sequences' own, so that forks, prunes and accepts need nothing of it."""
+    """Keeps its marks in the sequences, so that forks, prunes and accepts need no extra work."""
 
     def __init__(self, sequences: SequenceTree, plan: LayerPlan) -> None:
         self._sequences = sequences
@@ -27,13 +27,13 @@ class Pollution:
         return self._plan.correct_every is not None and self._steps >= self._plan.correct_every
 
     def after_step(self, places: Sequence[Place], positions: torch.Tensor) -> None:
-        """Of tokens whose path the budget holds nothing was left out, and all before them were decoded so."""
+        """Marks the step's tokens, except those whose whole path fits into the budget: no token of that path was left out."""
         self._steps += 1
         budget = self._plan.budget
         self._pollute([place for place, position in zip(places, positions.tolist()) if position + 1 > budget])
 
     def after_prefill(self, branch: Branch, places: Sequence[Place]) -> None:
-        """Full attention to K and V that are wrong makes wrong ones."""
+        """Marks prefilled tokens if their path has marked tokens: full attention to wrong K and V gives wrong K and V."""
         nodes = {one.node for one in self._sequences.polluted()}
         if any(one.node in nodes for one in branch.path()):
             self._pollute(places)
@@ -47,7 +47,7 @@ class Pollution:
 
 
 def tokens_at(roots: Sequence[Branch], stretches: Sequence[NodeTokens]) -> tuple[list[int], list[Place]]:
-    """What was decoded at stretches of nodes, token by token."""
+    """Returns the tokens that were decoded at stretches of nodes, one by one, and their places."""
     owners = {branch.node: branch for root in roots for branch in root.family()}
     places = [(one.node, one.first + index) for one in stretches for index in range(one.tokens)]
     return [owners[node].own[index] for node, index in places], places

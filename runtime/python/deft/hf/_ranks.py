@@ -1,4 +1,4 @@
-"""A model that transformers' tensor-parallel plan has cut: each rank has some heads of every layer, and all tokens."""
+"""A model cut by transformers' tensor-parallel plan: each rank has some heads of every layer, and all tokens."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from ._kinds import Kind
 
 
 def heads_of_rank(kinds: list[Kind], model: Any) -> list[Kind]:
-    """The layers as this rank attends in them. K and V of the other heads are other ranks', and nothing is exchanged in an
-    attention: the sum that follows its output projection is the plan's."""
+    """Returns the kinds of the layers on this rank. Other ranks have the K and V of the other heads. Attentions exchange
+    nothing; the plan sums up after the output projection."""
     ranks = ranks_of(model)
     return [kind.of_rank(ranks) for kind in kinds]
 
@@ -20,7 +20,7 @@ def ranks_of(model: Any) -> int:
 
 
 def agree(model: Any) -> None:
-    """On the configs that plans are made with. Each rank that has a part of the model calls it, before it compiles."""
+    """Makes all ranks use the same configs. Each rank with a part of the model calls it before it compiles."""
     if ranks_of(model) > 1:
         mesh = getattr(model, "_device_mesh", None)
         names = getattr(mesh, "mesh_dim_names", None) or ()

@@ -1,4 +1,4 @@
-"""What the lists that a plan's layers read are worth to each of them."""
+"""Measures how well a plan's lists serve each layer that reads them."""
 
 from __future__ import annotations
 
@@ -61,8 +61,9 @@ class Recall:
 
 
 def recall(decoder: TreeDecoder, prompt: Tokens | Branch, tokens: int | Tokens) -> Recall:
-    """Decodes after a prompt by the decoder's plan of layers, and compares each layer's lists with its own choice. `tokens` are the
-    tokens to decode, or how many of the most probable. A step also makes each layer's own lists, so it takes longer than a full one."""
+    """Decodes after a prompt by the decoder's plan of layers, and compares each layer's lists with its own choice. `tokens` are
+    the tokens to decode, or how many of the most probable tokens. A step also makes each layer's own lists, so it takes longer
+    than a full one."""
     if decoder.layers is None:
         raise UsageError("the decoder has no plan of layers, all read all", "TreeDecoder(model, layers=LayerPlan(...))")
     known = None if isinstance(tokens, int) else [int(token) for token in tokens]
@@ -83,7 +84,8 @@ def recall(decoder: TreeDecoder, prompt: Tokens | Branch, tokens: int | Tokens) 
 
 
 class _LookingPlans(SelectingPlans):
-    """Each layer that reads lists makes its own as well, by plans of their own: a plan on a GPU has one layer's lists."""
+    """Plans in which each layer that reads lists also makes its own. Own lists have separate plans, because a plan on a GPU
+    holds one layer's lists."""
 
     def __init__(self, layers: LayerPlan, decoder: TreeDecoder) -> None:
         kind, cache = selecting_kind(decoder.kinds), decoder.cache
@@ -127,6 +129,7 @@ class _LookingPlans(SelectingPlans):
         return sum(parts) / len(parts)
 
     def _chosen(self, positions: list[int]) -> set[int]:
-        """Without those that are kept. A query's own token is the last of its path, and kept if any is at the end."""
+        """Returns the positions without those that are always kept. A query's own token is the last of its path; it is kept if
+        any token at the end is."""
         end = positions[-1] + 1 - self._layers.keep_last
         return {one for one in positions if self._layers.keep_first <= one < end}

@@ -1,4 +1,4 @@
-"""Which token comes next."""
+"""Chooses the next token."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from ._branch import Branch
 
 
 class Sampler:
-    """Chooses as transformers' generate does: with the same seed and rows it draws the same tokens. Without arguments it
-    draws from the model's own distribution. `processors` (of transformers) come before temperature, top_k and top_p."""
+    """Chooses as transformers' generate does: with the same seed and rows it draws the same tokens. Without arguments it draws
+    from the model's own distribution. `processors` (of transformers) come before temperature, top_k and top_p."""
 
     def __init__(
         self,
@@ -38,13 +38,14 @@ class Sampler:
             self._processors.append(TopPLogitsWarper(top_p))
 
     def choose(self, logits: torch.Tensor, paths: torch.Tensor) -> torch.Tensor:
-        """A token for each row of logits; a row of `paths` (int64) has the tokens before it, for processors that look."""
+        """Returns a token for each row of logits. A row of `paths` (int64) has the tokens before it, for processors that read
+        them."""
         scores = self._processors(paths, logits.float())
         return torch.multinomial(scores.softmax(dim=-1), num_samples=1, generator=self._generator).squeeze(1)
 
 
 class Greedy(Sampler):
-    """The most probable token, after `processors`."""
+    """Chooses the most probable token, after `processors`."""
 
     def __init__(self, *, processors: Iterable[object] = ()) -> None:
         super().__init__(processors=processors)
@@ -54,7 +55,7 @@ class Greedy(Sampler):
 
 
 def stack_logits(branches: Sequence[Branch]) -> torch.Tensor:
-    """[branches, vocabulary], of decoded branches."""
+    """Returns the logits of decoded branches, [branches, vocabulary]."""
     rows = [branch.logits for branch in branches]
     assert all(row is not None for row in rows)
     return torch.stack(rows)  # type: ignore[arg-type]

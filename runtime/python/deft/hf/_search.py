@@ -1,4 +1,4 @@
-"""Tree of thoughts: a function of the user's decides, before each step, which branches fork, go, or are done."""
+"""Tree of thoughts: before each step your function decides which branches fork, end, or are done."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Thought:
 
     @property
     def tokens(self) -> list[int]:
-        """Tokens after the prompt, including those of the thoughts that it was forked from."""
+        """The tokens after the prompt, including those of the thoughts that it was forked from."""
         return [*(self.parent.tokens if self.parent else []), *self.own]
 
     def __repr__(self) -> str:
@@ -37,20 +37,20 @@ class Thought:
 
 
 class Fork(NamedTuple):
-    """`count` thoughts continue from here; this one ends."""
+    """Continues in `count` new thoughts; this one ends."""
 
     thought: Thought
     count: int
 
 
 class Prune(NamedTuple):
-    """Removes the thought and all that were forked from it."""
+    """Removes the thought and all thoughts that were forked from it."""
 
     thought: Thought
 
 
 class Finish(NamedTuple):
-    """Ends the thought and keeps it to read."""
+    """Ends the thought, but keeps it readable."""
 
     thought: Thought
 
@@ -88,8 +88,8 @@ def tree_search(
     eos: Collection[int] = (),
     sampler: Sampler | None = None,
 ) -> Search:
-    """Decodes `thoughts` branches of the prompt. Before each step `policy(search)` returns actions; then each active
-    thought decodes a token, and is finished if that is one of `eos`. Ends when none is active, or after `max_steps`."""
+    """Decodes `thoughts` branches of the prompt. Before each step `policy(search)` returns actions. Then each active thought
+    decodes a token, and is finished if that is one of `eos`. The search ends when no thought is active, or after `max_steps`."""
     ends = ends_of(eos)
     sampler = sampler or Sampler()
     search = Search()
@@ -161,8 +161,8 @@ def _decode(decoder: TreeDecoder, active: list[Thought], ends: Collection[int], 
 
 
 def keep_best(evaluate: Callable[[list[Thought]], list[float]], *, every: int, width: int, keep: int) -> Policy:
-    """A policy for tree_search: every `every` steps a thought is complete; the `keep` best of them by `evaluate` continue in
-    `width` branches each, and the others go."""
+    """Makes a policy for tree_search. Every `every` steps a thought is complete. The `keep` best thoughts by `evaluate`
+    continue in `width` branches each, and the others are removed."""
 
     def policy(search: Search) -> list[Action]:
         if search.step == 1 or (search.step - 1) % every:

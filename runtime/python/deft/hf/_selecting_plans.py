@@ -1,4 +1,4 @@
-"""Plans of steps whose layers do what a LayerPlan says."""
+"""Plans of steps whose layers follow a LayerPlan."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ._plans import Plans
 
 
 class SelectingPlans(Plans):
-    """The lists of a step are its own: each selecting layer replaces them, and layers behind it read them."""
+    """Plans with the lists of one step: each selecting layer replaces the lists, and the layers after it read them."""
 
     def __init__(
         self,
@@ -26,7 +26,7 @@ class SelectingPlans(Plans):
         roles: Sequence[Role],
         kind: Kind,
     ) -> None:
-        """`kind`: of the layers that select and of the sparse ones."""
+        """`kind`: the kind of the selecting and the sparse layers."""
         super().__init__(cache, attentions, partition, runs_ahead)
         self.roles = list(roles)
         self._kind = kind

@@ -1,4 +1,4 @@
-"""Speculative decoding with a tree of guesses: several tokens a step, the same as without."""
+"""Speculative decoding with a tree of guesses: several tokens a step, with the same result."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ._sampling import Greedy, Sampler
 
 
 class Guesses(NamedTuple):
-    """tokens[0] is certain, with parent -1; a parent is an earlier token of the list."""
+    """tokens[0] is certain, with parent -1. A parent is an earlier token of the list."""
 
     tokens: list[int]
     parents: list[int]
@@ -26,12 +26,12 @@ class Drafter(Protocol):
     def begin(self, prompt: list[int]) -> None: ...
 
     def guess(self, token: int, hidden: torch.Tensor | None) -> Guesses:
-        """Guesses of tokens after `token`, which is certain. `hidden` is the hidden state that it was drawn from, if the decoder
+        """Guesses tokens after `token`, which is certain. `hidden` is the hidden state that it was drawn from, if the decoder
         keeps it."""
         ...
 
     def accepted(self, path: list[int]) -> None:
-        """The right guesses: indices from token 0 on, each the child of the one before it."""
+        """Receives the right guesses: indices from token 0 on, each a child of the one before it."""
         ...
 
     def end(self) -> None: ...
@@ -52,9 +52,9 @@ def speculate(
     eos: Collection[int] = (),
     sampler: Sampler | None = None,
 ) -> Speculation:
-    """The answer of greedy decoding, or of `sampler`, in fewer steps. A step reads the sequence once for
-    all guesses. After each accepted token the model's own choice is drawn; a guess that equals it is accepted, so
-    the text has the model's distribution whatever is guessed."""
+    """Returns the answer of greedy decoding, or of `sampler`, in fewer steps. A step reads the sequence once for all guesses.
+    After each accepted token the model's own choice is drawn. A guess that equals it is accepted, so the text has the model's
+    distribution for any guesses."""
     ends = ends_of(eos)
     sampler = sampler or Greedy()
     answer: list[int] = []
@@ -90,7 +90,7 @@ def speculate(
 
 
 def _check_first(guesses: Guesses, token: int) -> None:
-    """Another one would be taken for what the model has chosen."""
+    """Checks that the drafter's first token is the certain one, because it is taken for the model's choice."""
     first = (*guesses.tokens[:1], *guesses.parents[:1])
     if first != (token, -1):
         raise UsageError(f"the drafter's first token and parent are {first}, they must be {(token, -1)}")
