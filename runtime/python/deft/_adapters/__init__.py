@@ -1,1 +1,1 @@
-"""Specs and plans from the calls of other libraries and engines. Needs torch."""
+"""Makes specs and plans from the calls of other libraries and engines. Needs torch."""

@@ -1,4 +1,4 @@
-"""Types that q, K and V have, as a spec writes them."""
+"""Types of q, K and V, as a spec writes them."""
 
 import torch
 

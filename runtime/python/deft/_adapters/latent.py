@@ -1,4 +1,4 @@
-"""Queries and caches of latent attention, whose columns come in two tensors."""
+"""Queries and caches of latent attention, whose columns may be in two tensors."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def as_bytes(cache: torch.Tensor) -> torch.Tensor:
 
 
 def one_tensor(first: torch.Tensor, behind: torch.Tensor) -> torch.Tensor | None:
-    """Both as what they are views of, where the columns of the second follow those of the first in memory."""
+    """Returns one tensor that both are views of, if the columns of the second follow those of the first in memory."""
     columns = first.shape[-1]
     are_one = (
         first.shape[:-1] == behind.shape[:-1]
@@ -34,7 +34,7 @@ def one_tensor(first: torch.Tensor, behind: torch.Tensor) -> torch.Tensor | None
 
 
 def query_of(q_nope: torch.Tensor, q_pe: torch.Tensor) -> torch.Tensor:
-    """As a run reads it: the heads of a query side by side. Copied where it lies otherwise."""
+    """Returns q as a run reads it, with the columns of both parts side by side in each head. Copies it if it lies otherwise."""
     q = one_tensor(q_nope, q_pe)
     if q is None or (q.shape[1] > 1 and q.stride(1) != q.shape[2]):
         return torch.cat([q_nope, q_pe], dim=-1)
@@ -42,7 +42,7 @@ def query_of(q_nope: torch.Tensor, q_pe: torch.Tensor) -> torch.Tensor:
 
 
 def cache_of(ckv: torch.Tensor, kpe: torch.Tensor) -> Any:
-    """As a run reads it: on a GPU as it lies; processors read one tensor, which is copied where there are two."""
+    """Returns the cache as a run reads it. A GPU reads it in place. Processors read one tensor, so two tensors are copied."""
     whole = one_tensor(ckv, kpe)
     if whole is not None:
         return whole

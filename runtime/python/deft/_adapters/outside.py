@@ -1,4 +1,4 @@
-"""What others' arguments ask for and is not there."""
+"""Errors for unsupported arguments of other libraries' calls."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ def outside(argument: str, value: Any, why: str) -> NotImplementedError:
 
 
 def refuse_given(why: str, **arguments: Any) -> None:
-    """Those that are outside whatever their value."""
+    """Raises an error if one of these arguments is given: no value of it is supported."""
     for name, value in arguments.items():
         if value is not None and value is not False:
             shown = type(value).__name__ if hasattr(value, "__len__") and not isinstance(value, str) else value

@@ -1,4 +1,4 @@
-"""Which tokens of its request each query sees."""
+"""The tokens of its request that each query sees."""
 
 from __future__ import annotations
 
@@ -20,8 +20,9 @@ def work_of(
     *,
     options: Mapping[str, Any] = {},
 ) -> PagedWork | TreeWork:
-    """Request i has the queries from query_indptr[i] on: of its last tokens where `causal`, else each sees all that the
-    request has. `options` are the plan's: they say which tokens are shared. All but `pages` is the host's."""
+    """Makes the work of a step. Request i has the queries from query_indptr[i] on. If `causal`, they are its last tokens;
+    otherwise each sees all tokens of the request. `options` are the plan's options, which affect the shared tokens. All tensors
+    except `pages` are on the host."""
     counts = query_indptr.diff()
     if bool((counts == 1).all()) or (causal and bool((counts <= lengths).all())):
         return PagedWork(pages, indptr, lengths, query_indptr)

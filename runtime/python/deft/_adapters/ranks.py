@@ -1,8 +1,8 @@
-"""Ranks of one model have one config.
+"""Makes all ranks of one model use the same configs.
 
-What is tuned is kept on each machine by itself, so ranks may know different things. Then they would plan and round differently,
-and where one captures a graph anew because its plan has grown, and another does not, they would wait for each other in
-different collectives. So where they differ, all take what the first of them knows."""
+Each machine keeps its own tuned configs, so ranks may know different ones. They would then plan and round differently. A rank
+that captures a graph again, because its plan has grown, would wait in another collective than a rank that does not. So if ranks
+differ, all use the configs of the first rank."""
 
 from __future__ import annotations
 
@@ -26,8 +26,9 @@ Files = Mapping[str, bytes]
 
 
 def agree_on_configs(group: Any = None) -> bool:
-    """To be called by each rank of the group (None: of all processes) before it compiles an attention. True: this rank knew
-    other configs, and takes those of the group's first one from now on (DEFT_CACHE_DIR and DEFT_CONFIG_PATH say where)."""
+    """Makes the ranks of the group (None: of all processes) agree on configs. Each rank must call it before it compiles an
+    attention. Returns True if this rank knew other configs: from then on it uses those of the group's first rank, and
+    DEFT_CACHE_DIR and DEFT_CONFIG_PATH say where they are."""
     from .. import __version__
 
     known = _Known.read()
@@ -50,7 +51,7 @@ def agree_on_configs(group: Any = None) -> bool:
 
 
 class _Known:
-    """What a process may choose configs from, beside those that came with the package."""
+    """The configs that a process may choose from, except those of the package."""
 
     def __init__(self, user: Files, override: Files) -> None:
         self.user, self.override = user, override
@@ -66,8 +67,8 @@ class _Known:
         return hashlib.sha256(pickle.dumps(ordered, protocol=4)).hexdigest()
 
     def take(self) -> None:
-        """They become what this process knows. They lie in the cache, by what they are: kernels that are compiled for them
-        are found there the next time."""
+        """Makes this process use these configs. Their folder in the cache is named by their hash, so the next process finds the
+        kernels that were compiled for them."""
         folder = cache_folder() / "ranks" / self.digest[:16]
         if not self._is_in(folder):
             folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -96,7 +97,7 @@ class _Known:
 
 
 def cache_folder() -> Path:
-    """Where the library keeps what it finds and compiles (specs/CONFIGS.md)."""
+    """Returns the folder of the library's cache (specs/CONFIGS.md)."""
     named = os.environ.get("DEFT_CACHE_DIR")
     if named:
         return Path(named)
@@ -105,7 +106,8 @@ def cache_folder() -> Path:
 
 
 def _files(place: Path, is_private: bool) -> dict[str, bytes]:
-    """A file, or those of a folder. What the library would not trust is left out: what others may write, and links."""
+    """Reads a file, or the files of a folder. Skips files that the library does not trust: links, and files that others may
+    write."""
     found = sorted(place.glob("*.json")) if place.is_dir() else [place]
     if is_private and not _is_ours(place):
         return {}

@@ -1,4 +1,4 @@
-"""Which releases of an engine a plug-in supports, and which features in them: the declarations of the support table."""
+"""The releases of an engine that a plug-in supports, and their features: the declarations of the support table."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from .._process import support
 
 @functools.cache
 def declared(engine: str) -> dict[str, Any]:
-    """An engine's part of the table: `deft.support()["engines"]`."""
+    """Returns an engine's part of the table, `deft.support()["engines"]`."""
     of_engine: dict[str, Any] = support()["engines"][engine]
     return of_engine
 
 
 def takes(engine: str, feature: str) -> bool:
-    """Whether the plug-in declares the feature as supported."""
+    """Returns whether the plug-in declares the feature as supported."""
     [row] = [row for row in declared(engine)["features"] if row["feature"] == feature]
     return bool(row["state"] != "no")
 
@@ -29,7 +29,7 @@ def _numbers(release: str, count: int) -> tuple[int, ...]:
 
 
 def is_written_for(engine: str, log: logging.Logger) -> bool:
-    """Whether the plug-in supports the installed release; otherwise the log says that it stays out."""
+    """Returns whether the plug-in supports the installed release. If not, it logs that it stays out."""
     known = declared(engine)
     package, first, last = known["package"], known["first"], known["last"]
     try:
@@ -45,7 +45,7 @@ def is_written_for(engine: str, log: logging.Logger) -> bool:
 
 
 def standing(engine: str) -> str:
-    """How well the installed release was tested, for the log."""
+    """Describes for the log how well the installed release was tested."""
     known = declared(engine)
     installed, tested = version(known["package"]), known["tested_with"]
     if _numbers(installed, tested.count(".") + 1) == _numbers(tested, 9):

@@ -1,4 +1,4 @@
-"""A step's work, planned for the attentions that run it."""
+"""Plans a step's work for the attentions that run it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MOST_REQUESTS = 1 << 23  # of a batch
 
 
 class Room(NamedTuple):
-    """The most that steps which replay a captured graph will need. Other steps may need more, and growing takes long."""
+    """The most that steps need that replay a captured graph. Other steps may need more, but growing takes long."""
 
     requests: int
     queries: int
@@ -28,7 +28,7 @@ class Room(NamedTuple):
 
 
 class Planned(Protocol):
-    """A step as one attention runs it."""
+    """A step planned for one attention."""
 
     def follow(self, work: Any, stream: int | None) -> None: ...
     def gpu_plan(self, device: int) -> GpuPlan: ...
@@ -38,7 +38,7 @@ class Planned(Protocol):
 
 
 class PagedWork(NamedTuple):
-    """Requests by their page tables; who shares what is found. As PagedBatch.update takes it."""
+    """Requests with page tables, as PagedBatch.update takes them. The batch finds the shared pages."""
 
     pages: torch.Tensor | BlockTable  # where runs read them; a table that was read has the host's
     indptr: torch.Tensor | None  # the rest is the host's
@@ -57,7 +57,7 @@ class PagedWork(NamedTuple):
         return batch
 
     def bring(self, batch: PagedBatch, stream: int | None = None) -> None:
-        """With a stream the batch's plans of GPUs are put on it in the same call."""
+        """Updates the batch to this work. With a stream, the same call uploads its GPU plans on that stream."""
         batch._uploads_on = stream
         given = {"indptr": self.indptr, "host_tables": self.host_pages, "drafts": self.drafts, "ids": self.ids}
         batch.update(self.pages, self.lengths, self.query_indptr, **given)
@@ -90,7 +90,7 @@ class _PlannedPages:
         return self._batch._gpu_plan(device)
 
     def draft(self) -> None:
-        """On a GPU, behind the upload."""
+        """Passes the drafts to the batch. On a GPU call it after the upload."""
         if self._work.bits is not None:
             self._batch.draft(self._work.bits, self._work.depths)
 
@@ -121,7 +121,7 @@ class _PlannedTree:
         return self._planned(device)._gpu_plan(device)
 
     def draft(self) -> None:
-        """A tree has no drafts that only a GPU knows."""
+        """Does nothing: a tree has no drafts that only a GPU knows."""
 
     def check_drafts(self) -> None: ...
 
@@ -131,12 +131,13 @@ class _PlannedTree:
 
 
 class Steps:
-    """The step that was planned last, for all variants that run it: those of a model's layers, or of a run's own scale."""
+    """The last planned step, for all variants that run it. A model's layers may differ in their variant, and a run may have its
+    own scale."""
 
     def __init__(self, caller: str, device: torch.device, room: Room | None = None, runs_ahead: int = 0) -> None:
-        """`caller`: whose arguments became variants, for errors.
+        """`caller` is the library or layer that errors name, since its arguments became variants.
 
-        `runs_ahead`: the most runs that a replayed graph makes of a step, where the host goes on to the next one meanwhile."""
+        `runs_ahead`: the most runs that a replayed graph makes of a step while the host already prepares the next one."""
         self._caller = caller
         self._device = device
         self._room = room
@@ -147,9 +148,9 @@ class Steps:
         self._asked: tuple[Variant, ...] = ()  # for which these are all; empty: others may be needed
 
     def plan(self, work: PagedWork | TreeWork, *variants: Variant, invariant: bool = False) -> None:
-        """Of the variants that will run; one that is not named is planned for when it first runs, which cannot be captured.
-        Those that ran before are planned for as well, if they have the shapes of these. Where it raises, the step before is
-        still the one that runs, and nothing has been put on the GPU."""
+        """Plans the step for the variants that will run. A variant that you do not name is planned at its first run, which then
+        cannot be captured. Variants that ran before are planned again if they have the shapes of these. If planning raises an
+        error, runs still use the step before, and nothing has been put on the GPU."""
         is_of_another_kind = invariant != self._invariant or type(work) is not type(self._work)
         planned = self._planned
         missing: tuple[Variant, ...] = ()
@@ -184,7 +185,7 @@ class Steps:
                 self._upload(one)
 
     def expect(self, room: Room) -> None:
-        """Steps for which memory is made now: a step that makes it waits for the GPU."""
+        """Reserves memory for steps of this size now, because a step that reserves memory waits for the GPU."""
         self._room = room
         for planned in self._planned.values() if self._device.type == "cuda" else ():
             planned.gpu_plan(self._index()).reserve(*room)
@@ -218,7 +219,7 @@ class Steps:
         return current_stream(self._index())
 
     def _upload(self, planned: Planned) -> None:
-        """Now and not with the first run, which may be captured in a graph."""
+        """Uploads the plan now, not with the first run, because a graph may capture that run."""
         if self._device.type == "cuda":
             plan = planned.gpu_plan(self._index())
             if plan.needs_upload:
@@ -230,7 +231,7 @@ class Steps:
         return self._work
 
     def check_drafts(self) -> None:
-        """An error where a GPU has met drafts that are no tree's since this was asked last. Waits for nothing."""
+        """Raises an error if a GPU has found drafts that are not a tree since the last call. Does not wait."""
         errors = []
         for planned in self._planned.values():  # each is told of its own
             try:
@@ -251,7 +252,7 @@ class Steps:
         scales: Scales | None = None,
         sinks: Any = None,
     ) -> Any:
-        """out, or (out, lse) where there is an `lse` to write to. `scales` and `sinks`: where the variant has some."""
+        """Returns out, or (out, lse) if you pass `lse`. Pass `scales` and `sinks` if the variant has them."""
         for what, has, given in (("scales", variant.has_scales, scales), ("sinks", variant.has_sinks, sinks)):
             if has and given is None:  # those that it was planned with are nobody's
                 raise RuntimeError(f"a run of an attention with {what} is given them")

@@ -2,8 +2,7 @@
 
     from deft.flashinfer import BatchDecodeWithPagedKVCacheWrapper  # in place of: from flashinfer import ...
 
-Tensors are torch's, on a GPU or on the CPU. An argument that is outside raises NotImplementedError and is named there.
-"""
+Tensors are torch's, on a GPU or on the CPU. An unsupported argument raises NotImplementedError; the error names it."""
 
 from ._batch_attention import BatchAttention
 from ._cascade import MultiLevelCascadeAttentionWrapper

@@ -1,4 +1,4 @@
-"""What FlashInfer's arguments mean, and which of them are outside."""
+"""Translates FlashInfer's arguments and refuses unsupported ones."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ def check_position_encoding(pos_encoding_mode: str) -> None:
 
 
 def check_backend(backend: str) -> None:
-    """Which of FlashInfer's kernels is taken says nothing here, but some names ask for more than kernels."""
+    """Checks `backend`. It does not choose kernels here, but some names also ask for other page tables and caches."""
     if backend not in ("auto", "fa2", "fa3"):
         raise outside("backend", backend, "its page tables and its caches are others")
 
 
 def check_workspace(name: str, buffer: torch.Tensor) -> None:
-    """Nothing is written there, but a caller who leaves one that FlashInfer refuses finds out here as well."""
+    """Checks the workspace's alignment, as FlashInfer does. deft writes nothing there."""
     past = buffer.data_ptr() % 16 if buffer.numel() else 0
     if past:
         raise ValueError(f"{name} must be 16-byte aligned, its address is {past} past a multiple of 16")
 
 
 def check_stride_variant(variant: str, is_planned: bool) -> None:
-    """FlashInfer loads another kernel where K and V have different strides, which is not to be within a capture; kernels here
-    take any, so there is nothing to load."""
+    """Checks the arguments only. FlashInfer loads another kernel for K and V with different strides, and must not do so in a
+    capture. Kernels here take any strides, so there is nothing to load."""
     if variant != "independent":
         raise ValueError(f"variant must be 'independent', it is {variant!r}")
     if not is_planned:
@@ -46,7 +46,7 @@ def check_stride_variant(variant: str, is_planned: bool) -> None:
 
 
 def dtype_word(argument: str, dtype: Any) -> str:
-    """As a spec writes it."""
+    """Returns the dtype as a spec writes it."""
     found = getattr(torch, dtype) if isinstance(dtype, str) else dtype
     word = SPEC_DTYPES.get(found)
     if word is None:
@@ -55,7 +55,7 @@ def dtype_word(argument: str, dtype: Any) -> str:
 
 
 def cache_word(kv_data_type: Any) -> str:
-    """Of 8-bit floats as a spec writes them; else K and V are of q's type, and it is empty."""
+    """Returns the cache's 8-bit float type as a spec writes it, or an empty text if K and V have q's type."""
     found = getattr(torch, kv_data_type) if isinstance(kv_data_type, str) else kv_data_type
     return CACHE_DTYPES.get(found, "")
 
@@ -68,7 +68,7 @@ def one_dtype_word(q_data_type: Any, kv_data_type: Any) -> str:
 
 
 def split_cache(cache: Any, kv_layout: str) -> tuple[torch.Tensor, torch.Tensor]:
-    """K and V as they lie, out of a pair of them or of one tensor that has both beside each other in each page."""
+    """Returns views of K and V, from a pair of tensors or from one tensor that has both in each page."""
     if isinstance(cache, (tuple, list)):
         k, v = cache
         return _with_slots(k, 4, kv_layout), _with_slots(v, 4, kv_layout)
@@ -78,7 +78,7 @@ def split_cache(cache: Any, kv_layout: str) -> tuple[torch.Tensor, torch.Tensor]
 
 
 def _with_slots(cache: torch.Tensor, dimensions: int, kv_layout: str) -> torch.Tensor:
-    """Pages of one token may come without a dimension for it."""
+    """Adds a dimension for slots if pages of one token lack it."""
     if cache.ndim == dimensions - 1:
         return cache.unsqueeze(-3 if kv_layout == "NHD" else -2)
     if cache.ndim != dimensions:
@@ -87,7 +87,7 @@ def _with_slots(cache: torch.Tensor, dimensions: int, kv_layout: str) -> torch.T
 
 
 def lengths_of(indptr: torch.Tensor, last_page_len: torch.Tensor, page_size: int) -> torch.Tensor:
-    """The tokens of each request; all are the host's."""
+    """Returns the tokens of each request. All tensors are on the host."""
     requests = len(last_page_len)
     if len(indptr) != requests + 1:
         raise ValueError(f"indptr has {len(indptr)} entries, there must be {requests + 1} for {requests} requests")
@@ -112,7 +112,7 @@ def first_of(wrong: torch.Tensor) -> int | None:
 
 
 def as_int32(name: str, values: torch.Tensor) -> torch.Tensor:
-    """Where they are. Of wider integers all have to fit, for which a GPU is waited for; planning does so, too."""
+    """Converts to int32 on the same device. Wider integers must fit; checking this waits for a GPU, but planning waits as well."""
     if values.dtype == torch.int32:
         return values
     if values.is_floating_point() or values.is_complex() or values.dtype == torch.bool:
@@ -126,5 +126,5 @@ def as_int32(name: str, values: torch.Tensor) -> torch.Tensor:
 
 
 def host_ints(name: str, values: torch.Tensor) -> torch.Tensor:
-    """A copy to plan with; of a GPU's it is waited for."""
+    """Copies numbers to the host for planning. This waits for a GPU."""
     return as_int32(name, values.cpu()).contiguous()

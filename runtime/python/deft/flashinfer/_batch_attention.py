@@ -16,7 +16,7 @@ from ._run import run as run_step
 
 
 class BatchAttention:
-    """As flashinfer.BatchAttention, and pages that requests share are read once."""
+    """Works like flashinfer.BatchAttention, but reads pages that requests share once."""
 
     def __init__(self, kv_layout: str = "NHD", device: Any = "cuda") -> None:
         self._kv_layout = check_layout(kv_layout)
@@ -43,7 +43,7 @@ class BatchAttention:
         kv_data_type: Any = torch.bfloat16,
         use_profiler: bool = False,
     ) -> None:
-        """The requests of the step; each has its queries from `qo_indptr`."""
+        """Plans the requests of the step. `qo_indptr` gives the queries of each."""
         refuse_given("look at the kernels with a profiler of the GPU", use_profiler=use_profiler)
         dtype = one_dtype_word(q_data_type, kv_data_type)
         variant = make_variant(
@@ -72,7 +72,7 @@ class BatchAttention:
         self._variant, self._sm_scale = planned, variant.scale
 
     def prewarm_paged_kv_stride_variant(self, variant: str = "independent") -> None:
-        """Nothing has to be loaded."""
+        """Checks its arguments; there is nothing to load."""
         check_stride_variant(variant, self._variant is not None)
 
     def run(
@@ -87,7 +87,7 @@ class BatchAttention:
         profiler_buffer: torch.Tensor | None = None,
         kv_cache_sf: Any = None,
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """(out, lse); lse is to the base 2. A `k_scale` that lies on a GPU is waited for."""
+        """Returns (out, lse); lse is to the base 2. The call waits for a `k_scale` on a GPU."""
         refuse_given("look at the kernels with a profiler of the GPU", profiler_buffer=profiler_buffer)
         refuse_given("scales of blocks of a cache are not read", kv_cache_sf=kv_cache_sf)
         variant = self._variant

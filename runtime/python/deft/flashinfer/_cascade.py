@@ -1,4 +1,4 @@
-"""FlashInfer's wrapper for prefixes that the caller says are shared."""
+"""FlashInfer's wrapper for shared prefixes that the caller declares."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from ._run import run as run_step
 
 
 class _Level(NamedTuple):
-    """Groups of queries, and the tokens that each group has in common; on the host."""
+    """Groups of queries, and the tokens that each group shares; on the host."""
 
     queries: list[int]  # group g has those from queries[g] on
     pages: list[int]  # and the pages from pages[g] on
@@ -61,7 +61,7 @@ def _level_of(
 
 
 class MultiLevelCascadeAttentionWrapper:
-    """As flashinfer.MultiLevelCascadeAttentionWrapper. The levels are those of a tree, which is planned as a whole."""
+    """Works like flashinfer.MultiLevelCascadeAttentionWrapper. The levels form a tree, which is planned as a whole."""
 
     def __init__(
         self,
@@ -103,7 +103,7 @@ class MultiLevelCascadeAttentionWrapper:
     def reset_workspace_buffer(
         self, float_workspace_buffer: torch.Tensor, int_workspace_buffers: Sequence[torch.Tensor]
     ) -> None:
-        """Nothing lies there."""
+        """Checks its arguments; deft writes nothing to the workspace."""
         check_workspace("float_workspace_buffer", float_workspace_buffer)
         for buffer in int_workspace_buffers:
             check_workspace("int_workspace_buffer", buffer)
@@ -129,8 +129,8 @@ class MultiLevelCascadeAttentionWrapper:
         q_data_type: Any = "float16",
         kv_data_type: Any = None,
     ) -> None:
-        """The levels of the step, from what most queries share to what each has alone. `use_fp16_qk_reduction` says how
-        FlashInfer computes, and nothing here. `causal` is about the last level, as FlashInfer's."""
+        """Plans the levels of the step, from the tokens that most queries share to each query's own. `use_fp16_qk_reduction` is
+        ignored, because it says how FlashInfer computes. `causal` is about the last level, as in FlashInfer."""
         check_position_encoding(pos_encoding_mode)
         if window_of(window_left) >= 0:
             raise outside("window_left", window_left, "FlashInfer's has a window in each level of its own")
@@ -175,13 +175,13 @@ class MultiLevelCascadeAttentionWrapper:
         self._variant, self._sm_scale = planned, variant.scale
 
     def prewarm_paged_kv_stride_variant(self, variant: str = "independent") -> None:
-        """Nothing has to be loaded."""
+        """Checks its arguments; there is nothing to load."""
         check_stride_variant(variant, self._variant is not None)
 
     begin_forward = plan
 
     def _first_pages(self, indices: Sequence[torch.Tensor]) -> list[int]:
-        """Where each level's pages begin among those of all; for graphs, each has the room of its buffer."""
+        """Returns each level's first page among the pages of all levels. With graphs each level has the room of its buffer."""
         rooms = [len(level) for level in indices]
         if self._pages is not None:
             for number, (level, (_, most)) in enumerate(zip(indices, self._buffers)):
@@ -198,12 +198,12 @@ class MultiLevelCascadeAttentionWrapper:
     forward = run
 
     def end_forward(self) -> None:
-        """Does nothing, as FlashInfer's."""
+        """Does nothing, like FlashInfer's."""
 
 
 def tree_of(levels: Sequence[_Level], page_size: int, causal: bool) -> Tree:
-    """A node for each group of queries in each level; where a group does not lie within one of the level before, for each
-    part of it that does."""
+    """Makes a tree with a node for each group of queries in each level. A group that spans several groups of the level before
+    gets a node for each."""
     tree = Tree()
     count = levels[-1].queries[-1]
     cuts = sorted({cut for level in levels for cut in level.queries if cut < count})

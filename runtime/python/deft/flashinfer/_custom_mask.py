@@ -1,6 +1,6 @@
-"""FlashInfer's custom masks. Only draft trees are supported: each query sees the whole context and, of the last q_len tokens,
-itself and its ancestors. Masks are read in place, and nothing waits for them: a row that hides some of the context becomes one of
-no tree, which the plan's kernel notices, and the host later."""
+"""FlashInfer's custom masks. Only draft trees are supported: each query sees the whole context, and of the last q_len tokens it
+sees itself and its ancestors. Masks are read in place without waiting for them. A row that hides part of the context is turned
+into an invalid row; the plan's kernel detects it, and the host reports it later."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ def drafts_of(
     device: torch.device,
     has_padding: bool = False,
 ) -> Drafts:
-    """Of `packed`, if it is given, as FlashInfer. `counts`: queries of each request; `lengths`: its tokens; both on the host.
-    `has_padding`: requests at the end to which the mask shows everything are an engine's, and nobody reads their results. They
-    become chains."""
+    """Reads the drafts of a mask. `packed` has priority if given, as in FlashInfer. `counts`: queries of each request.
+    `lengths`: tokens of each request. Both are on the host. `has_padding`: an engine has padding requests at the end, to which
+    the mask shows all tokens; they become chains, because nobody reads their results."""
     own, tokens = counts.tolist(), lengths.tolist()
     for request, (queries, length) in enumerate(zip(own, tokens)):
         if queries > MOST_DRAFTS:

@@ -29,13 +29,12 @@ from ._run import run as run_step
 
 
 class BatchDecodeWithPagedKVCacheWrapper:
-    """As flashinfer.BatchDecodeWithPagedKVCacheWrapper, and pages that requests share are read once.
+    """Works like flashinfer.BatchDecodeWithPagedKVCacheWrapper, but reads pages that requests share once.
 
-    Of the workspace only the device matters. `enable_pdl` and `non_blocking` are ignored;
-    without `use_tensor_cores`, as in FlashInfer, these are errors: several queries of a request, and V with
-    strides of its own. `fixed_split_size` and `disable_split_kv` make results that do not depend on the other requests, bit
-    for bit; of the pages that requests share whole chunks of 512 tokens are then read once, the rest by each.
-    """
+    Only the workspace's device matters. `enable_pdl` and `non_blocking` are ignored. Without `use_tensor_cores`, as in
+    FlashInfer, these are errors: several queries of a request, and V with strides of its own. `fixed_split_size` and
+    `disable_split_kv` give results that do not depend on the other requests, bit for bit. Of shared pages, whole chunks of 512
+    tokens are then read once; each request reads the rest itself."""
 
     def __init__(
         self,
@@ -90,7 +89,7 @@ class BatchDecodeWithPagedKVCacheWrapper:
         return self._use_cuda_graph
 
     def reset_workspace_buffer(self, float_workspace_buffer: torch.Tensor, int_workspace_buffer: torch.Tensor) -> None:
-        """Nothing lies there."""
+        """Checks its arguments; deft writes nothing to the workspace."""
         check_workspace("float_workspace_buffer", float_workspace_buffer)
         check_workspace("int_workspace_buffer", int_workspace_buffer)
 
@@ -124,8 +123,8 @@ class BatchDecodeWithPagedKVCacheWrapper:
         is_causal: bool | None = None,
         use_token_head_sf: bool = False,
     ) -> None:
-        """The requests of the step. As FlashInfer's, it waits for what it reads of a GPU, and cannot be captured. Where it
-        raises, the step before is still the one that runs and that graphs replay."""
+        """Plans the requests of the step. Like FlashInfer's plan, it waits for arguments on a GPU and cannot be captured. If it
+        raises an error, runs and replays still use the step before."""
         check_position_encoding(pos_encoding_mode)
         refuse_given("the pages are those of indptr and indices", block_tables=block_tables)
         refuse_given("scales of tokens are not read", use_token_head_sf=use_token_head_sf)
@@ -182,13 +181,13 @@ class BatchDecodeWithPagedKVCacheWrapper:
     begin_forward = plan
 
     def prewarm_paged_kv_stride_variant(self, variant: str = "independent") -> None:
-        """Nothing has to be loaded."""
+        """Checks its arguments; there is nothing to load."""
         check_stride_variant(variant, self._variant is not None)
         if not self._use_tensor_cores:
             raise RuntimeError("K and V of different strides are for tensor-core decode: use_tensor_cores=True")
 
     def _check_shape(self, batch_size: int, index_count: int, q_len_per_req: int) -> None:
-        """What the wrapper was made with, which FlashInfer's callers cannot go beyond."""
+        """Checks the shape against the wrapper's buffers, as FlashInfer does."""
         if q_len_per_req < 1:
             raise ValueError(f"q_len_per_req is {q_len_per_req}, it must be at least 1")
         if q_len_per_req > 1 and not self._use_tensor_cores:
@@ -223,8 +222,8 @@ class BatchDecodeWithPagedKVCacheWrapper:
         skip_softmax_threshold_scale_factor: float | None = None,
         kv_cache_sf: Any = None,
     ) -> Any:
-        """out, or (out, lse) where `return_lse` is set; lse is to the base 2. `sinks`: a logit of each query head, which only the
-        denominator and the lse see."""
+        """Returns out, or (out, lse) if `return_lse` is set; lse is to the base 2. `sinks`: one logit for each query head; it
+        enters only the denominator and the lse."""
         variant = self._planned()
         if args:
             raise outside("args", args, "they are those of kernels that jit_args make")
@@ -280,7 +279,7 @@ class BatchDecodeWithPagedKVCacheWrapper:
         rope_theta: float | None = None,
         return_lse: bool = False,
     ) -> Any:
-        """The older call: it repeats plan's window, cap and scale, and these count."""
+        """Runs by the older call. It repeats plan's window, cap and scale; the values given here count."""
         variant = older_call_of(self._planned(), pos_encoding_mode, window_left, logits_soft_cap)
         scale = scale_of(sm_scale, variant.head_dim, q_scale, k_scale)
         return self._run(variant, scale, q, paged_kv_cache, v_scale, return_lse=return_lse)
@@ -288,11 +287,11 @@ class BatchDecodeWithPagedKVCacheWrapper:
     forward_return_lse = functools.partialmethod(forward, return_lse=True)
 
     def end_forward(self) -> None:
-        """Does nothing, as FlashInfer's."""
+        """Does nothing, like FlashInfer's."""
 
 
 class CUDAGraphBatchDecodeWithPagedKVCacheWrapper(BatchDecodeWithPagedKVCacheWrapper):
-    """As flashinfer.CUDAGraphBatchDecodeWithPagedKVCacheWrapper."""
+    """Works like flashinfer.CUDAGraphBatchDecodeWithPagedKVCacheWrapper."""
 
     def __init__(
         self,
@@ -315,7 +314,7 @@ class CUDAGraphBatchDecodeWithPagedKVCacheWrapper(BatchDecodeWithPagedKVCacheWra
 
 
 def fast_decode_plan(wrapper: BatchDecodeWithPagedKVCacheWrapper, indptr: torch.Tensor, *args: Any, **kwargs: Any) -> None:
-    """As flashinfer.fast_decode_plan: plan with the indptr that the host has already."""
+    """Plans like flashinfer.fast_decode_plan: the host already has the indptr."""
     if wrapper._variant is None and kwargs.get("q_len_per_req", 1) > 1:
         raise ValueError(f"q_len_per_req is {kwargs['q_len_per_req']}, more than 1 needs a prior plan of the wrapper")
     on_host = kwargs.pop("global_override_indptr_cpu", None)

@@ -20,7 +20,7 @@ _REQUIRED = ("num_heads", "head_dim_ckv", "head_dim_kpe", "page_size", "causal",
 
 
 class _Requests(NamedTuple):
-    """Of a step, by rows of pages."""
+    """The requests of a step, as rows of pages."""
 
     qo_indptr: torch.Tensor
     kv_indptr: torch.Tensor
@@ -29,12 +29,11 @@ class _Requests(NamedTuple):
 
 
 class BatchMLAPagedAttentionWrapper:
-    """As flashinfer.mla.BatchMLAPagedAttentionWrapper, and pages that requests share are read once.
+    """Works like flashinfer.mla.BatchMLAPagedAttentionWrapper, but reads pages that requests share once.
 
-    Of the workspace only the device matters. The layouts of `plan` and its `lse_mode` say what FlashInfer prepares for, and
-    nothing here: a run takes either layout, and gives the lse that it is asked for. `kv_data_type` may be one of 8-bit floats;
-    torch.uint8 is a `kv_cache` of the 656 bytes that DeepSeek V3.2's engines have for a token.
-    """
+    Only the workspace's device matters. FlashInfer prepares for the layouts of `plan` and its `lse_mode`; deft ignores them. A
+    run takes either layout, and its own arguments choose the lse. `kv_data_type` may be an 8-bit float type. With torch.uint8,
+    `kv_cache` has rows of 656 bytes, one for each token, as in DeepSeek V3.2's engines."""
 
     def __init__(
         self,
@@ -97,9 +96,9 @@ class BatchMLAPagedAttentionWrapper:
         enable_pdl: bool | None = None,
         use_sinks: bool = False,
     ) -> None:
-        """The requests of the step, by `qo_indptr` to `kv_len_arr`, by `cum_seq_lens_q` to `seq_lens`, or by an object with
-        fields of these names. As FlashInfer's, it waits for what it reads of a GPU, and cannot be captured. Where it raises,
-        the step before is still the one that runs and that graphs replay."""
+        """Plans the requests of the step. Give them by `qo_indptr` to `kv_len_arr`, by `cum_seq_lens_q` to `seq_lens`, or by an
+        object with fields of these names. Like FlashInfer's plan, it waits for arguments on a GPU and cannot be captured. If it
+        raises an error, runs and replays still use the step before."""
         given = {
             "num_heads": num_heads,
             "head_dim_ckv": head_dim_ckv,
@@ -181,7 +180,7 @@ class BatchMLAPagedAttentionWrapper:
         self._variant, self._sm_scale, self._queries = planned, variant.scale, count
 
     def _check_fits(self, buffer: torch.Tensor, batch_size: int, index_count: int, queries: int) -> None:
-        """What a wrapper for graphs was made with."""
+        """Checks the requests against the buffers of a wrapper for graphs."""
         if batch_size != self._batch_size:
             raise ValueError(f"there are {batch_size} requests, the wrapper for CUDA graphs was made for {self._batch_size}")
         if index_count > len(buffer):
@@ -214,8 +213,8 @@ class BatchMLAPagedAttentionWrapper:
         bmm1_scale: Any = None,
         bmm2_scale: Any = None,
     ) -> Any:
-        """out, or (out, lse) where `return_lse` is set; lse is to the base 2, or e, and is written where it is given. Parts of one tensor are read as they lie.
-        Queries in two tensors are copied into one; on a CPU a cache is, too."""
+        """Returns out, or (out, lse) if `return_lse` is set; lse is to the base 2 or e. A given `lse` is always written. Parts
+        of one tensor are read in place. Queries in two tensors are copied into one; on a CPU a cache in two tensors is as well."""
         variant = self._variant
         if variant is None:
             raise RuntimeError("nothing is planned yet: call plan before run")
@@ -255,7 +254,7 @@ class BatchMLAPagedAttentionWrapper:
 
 
 def _scale_of(variant: Variant, ckv_scale: float | None, ckv_scale_arr: Any, kpe_scale: float | None) -> float:
-    """Of an 8-bit cache: what its elements are multiplied by."""
+    """Returns the factor for the elements of an 8-bit cache."""
     for name, value in {"ckv_scale": ckv_scale, "ckv_scale_arr": ckv_scale_arr, "kpe_scale": kpe_scale}.items():
         if value is not None and (not variant.cache_dtype or variant.scale_columns):
             has = "rows have scales of their own" if variant.scale_columns else "kv_data_type is not of 8 bits"
@@ -270,7 +269,7 @@ def _scale_of(variant: Variant, ckv_scale: float | None, ckv_scale_arr: Any, kpe
 
 
 def _rows_of(cache: Any, page: tuple[int | None, int], width: int) -> torch.Tensor:
-    """Pages of tokens with scales in them."""
+    """Checks a cache whose rows contain scales."""
     if not isinstance(cache, torch.Tensor):
         raise ValueError(f"ckv_cache and kpe_cache are given, and rows of {width} bytes have all: give kv_cache")
     if cache.ndim not in (3, 4) or cache.shape[1] != page[1] or (cache.ndim == 4 and cache.shape[2] != 1) or cache.shape[-1] != width:
@@ -281,7 +280,7 @@ def _rows_of(cache: Any, page: tuple[int | None, int], width: int) -> torch.Tens
 
 
 def _requests_of(metadata: Any, csr: tuple[Any, ...], dense: tuple[Any, ...]) -> _Requests:
-    """Of FlashInfer's MLAPlanMetadata, or of its fields."""
+    """Reads the requests from FlashInfer's MLAPlanMetadata, or from its fields."""
     if metadata is not None:
         if any(one is not None for one in (*csr, *dense)):
             raise ValueError("metadata is given, and fields of it beside it")
@@ -301,7 +300,7 @@ def _requests_of(metadata: Any, csr: tuple[Any, ...], dense: tuple[Any, ...]) ->
 
 
 def _whole_or_parts(name: str, given: Any, first: tuple[str, Any], second: tuple[str, Any]) -> Any:
-    """A tensor, or a pair of them."""
+    """Returns a tensor, or a pair of tensors."""
     parts = (first[1], second[1])
     if given is None:
         if all(part is not None for part in parts):
@@ -320,7 +319,7 @@ def _whole_or_parts(name: str, given: Any, first: tuple[str, Any], second: tuple
 def _check(
     name: str, parts: tuple[str, str], given: Any, outer: tuple[int | None, int], widths: tuple[int, int], dtype: str
 ) -> None:
-    """Shapes and types; an error names the tensor."""
+    """Checks shapes and types; an error names the tensor."""
     tensors = [*zip(parts, given, widths)] if isinstance(given, tuple) else [(name, given, sum(widths))]
     for one, tensor, width in tensors:
         must = (*outer, width)

@@ -17,12 +17,11 @@ from ._visibility import PagedRequests
 
 
 class BatchPrefillWithPagedKVCacheWrapper(PrefillWrapper):
-    """As flashinfer.BatchPrefillWithPagedKVCacheWrapper, and pages that requests share are read once.
+    """Works like flashinfer.BatchPrefillWithPagedKVCacheWrapper, but reads pages that requests share once.
 
-    A custom mask is taken where it is a tree of drafts: each query sees the whole context and, of the last q_len tokens, itself
-    and those above it. On the CPU another one is an error of its plan; on a GPU, where a plan does not wait for the mask, of a
-    later run or plan.
-    """
+    A custom mask must be a tree of drafts: each query sees the whole context, and of the last q_len tokens it sees itself and
+    its ancestors. On the CPU, plan raises an error for another mask. On a GPU plan does not wait for the mask, and a later run
+    or plan raises the error."""
 
     def __init__(
         self,
@@ -106,9 +105,9 @@ class BatchPrefillWithPagedKVCacheWrapper(PrefillWrapper):
         uniform_q_len: int | None = None,
         use_token_head_sf: bool = False,
     ) -> None:
-        """The requests of the step. As FlashInfer's, it waits for what it reads of a GPU, but not for a mask, and cannot be
-        captured. Where it raises, the step before is still the one that runs and that graphs replay. Arguments that are not
-        looked at say how FlashInfer computes, or what these say already."""
+        """Plans the requests of the step. Like FlashInfer's plan, it waits for arguments on a GPU, except for a mask, and
+        cannot be captured. If it raises an error, runs and replays still use the step before. Ignored arguments say how
+        FlashInfer computes, or repeat others."""
         items = {"prefix_len_ptr": prefix_len_ptr, "token_pos_in_items_ptr": token_pos_in_items_ptr}
         refuse_given("items of a prompt do not hide each other", **items, max_item_len_ptr=max_item_len_ptr)
         refuse_given("the pages are those of paged_kv_indptr and paged_kv_indices", block_tables=block_tables)
@@ -146,7 +145,7 @@ class BatchPrefillWithPagedKVCacheWrapper(PrefillWrapper):
             raise ValueError(f"paged_kv_indices has {index_count} entries, paged_kv_indices_buf has {len(self._pages)}")
 
     def prewarm_paged_kv_stride_variant(self, variant: str = "independent") -> None:
-        """Nothing has to be loaded."""
+        """Checks its arguments; there is nothing to load."""
         check_stride_variant(variant, self._variant is not None)
 
     def run(
@@ -170,8 +169,8 @@ class BatchPrefillWithPagedKVCacheWrapper(PrefillWrapper):
         use_fp16_softmax: bool | None = None,
         uses_spcompress: bool | None = None,
     ) -> Any:
-        """out, or (out, lse) where `return_lse` is set. `sinks`: a logit of each query head, which only the denominator and the
-        lse see."""
+        """Returns out, or (out, lse) if `return_lse` is set. `sinks`: one logit for each query head; it enters only the
+        denominator and the lse."""
         variant = self._planned()
         refuse_given("no token is left out", skip_softmax_threshold_scale_factor=skip_softmax_threshold_scale_factor)
         refuse_given("scales of blocks of a cache are not read", kv_cache_sf=kv_cache_sf)
@@ -203,7 +202,7 @@ class BatchPrefillWithPagedKVCacheWrapper(PrefillWrapper):
         rope_theta: float | None = None,
         return_lse: bool = False,
     ) -> Any:
-        """The older call: it repeats plan's causality, window, cap and scale, and these count."""
+        """Runs by the older call. It repeats plan's causality, window, cap and scale; the values given here count."""
         variant = older_call_of(self._planned(), pos_encoding_mode, window_left, logits_soft_cap)
         scale = scale_of(sm_scale, variant.head_dim, k_scale)
         return self._run(variant, causal, scale, q, *split_cache(paged_kv_cache, self._kv_layout), v_scale, return_lse=return_lse)

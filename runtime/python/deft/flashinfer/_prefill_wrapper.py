@@ -1,4 +1,4 @@
-"""What FlashInfer's wrappers for prompts have in common, over paged and over ragged K and V."""
+"""The common part of FlashInfer's wrappers for prompts, over paged and over ragged K and V."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from ._visibility import Plans, Requests
 
 
 class PrefillWrapper:
-    """Of the workspace only the device matters."""
+    """The common part of both wrappers. Only the workspace's device matters."""
 
     def __init__(
         self,
@@ -63,7 +63,7 @@ class PrefillWrapper:
 
     @property
     def _window_left(self) -> int:
-        """As planned. Engines look at these two, too."""
+        """The planned window. Engines read this attribute and the next."""
         return self._planned().window_left
 
     @property
@@ -71,15 +71,15 @@ class PrefillWrapper:
         return self._planned().soft_cap
 
     def reset_workspace_buffer(self, float_workspace_buffer: torch.Tensor, int_workspace_buffer: torch.Tensor) -> None:
-        """Nothing lies there."""
+        """Checks its arguments; deft writes nothing to the workspace."""
         check_workspace("float_workspace_buffer", float_workspace_buffer)
         check_workspace("int_workspace_buffer", int_workspace_buffer)
 
     def end_forward(self) -> None:
-        """Does nothing, as FlashInfer's."""
+        """Does nothing, like FlashInfer's."""
 
     def _check_queries(self, query_indptr: torch.Tensor, requests: int) -> int:
-        """How many there are."""
+        """Checks qo_indptr and returns the number of queries."""
         if len(query_indptr) != requests + 1:
             raise ValueError(f"qo_indptr has {len(query_indptr)} entries, there must be {requests + 1} for {requests} requests")
         if int(query_indptr[0]) != 0:
@@ -94,7 +94,7 @@ class PrefillWrapper:
         return count
 
     def _check_mask(self, mask: torch.Tensor | None, packed: torch.Tensor | None, is_invariant: bool) -> bool:
-        """Whether there is one."""
+        """Checks the mask and returns whether there is one."""
         if mask is None and packed is None:
             if self._use_cuda_graph and self._is_masked:
                 raise ValueError("custom_mask is None, and the wrapper for CUDA graphs was made with custom_mask_buf")
@@ -106,7 +106,7 @@ class PrefillWrapper:
         return True
 
     def _plan(self, requests: Requests, variant: Variant, causal: bool, is_invariant: bool, tokens: int) -> None:
-        """`tokens`: of a graph's steps."""
+        """Plans the step. `tokens`: the most tokens of a graph's steps."""
         try:
             self._plans.check_mask()
         except NotImplementedError:
@@ -126,7 +126,8 @@ class PrefillWrapper:
         return self._variant
 
     def _sinks_and_scale(self, arguments: tuple[Any, ...], sinks: torch.Tensor | None) -> tuple[torch.Tensor | None, float]:
-        """Of a run: a wrapper with sinks is given these and the scale as what its kernels have of their own."""
+        """Returns the sinks and the scale of a run. A wrapper with sinks receives both as additional arguments of FlashInfer's
+        kernels."""
         if not self._takes_sinks:
             if arguments:
                 raise outside("args", arguments, "they are those of kernels that jit_args make")
@@ -183,7 +184,7 @@ def variant_of(
     use_token_head_sf: bool,
     has_sinks: bool,
 ) -> Variant:
-    """The variant of plan's arguments."""
+    """Returns the variant for plan's arguments."""
     check_position_encoding(pos_encoding_mode)
     refuse_given("scales of tokens are not read", use_token_head_sf=use_token_head_sf)
     dtype = one_dtype_word(q_data_type, kv_data_type)
@@ -206,7 +207,7 @@ def variant_of(
 
 
 def check_graph_buffers(**buffers: torch.Tensor | None) -> None:
-    """Those that FlashInfer requires of a wrapper for CUDA graphs."""
+    """Checks the buffers that FlashInfer requires of a wrapper for CUDA graphs."""
     for name, buffer in buffers.items():
         if not isinstance(buffer, torch.Tensor):
             raise ValueError(f"{name} should be a torch.Tensor in CUDA graph mode")

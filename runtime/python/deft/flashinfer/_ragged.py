@@ -17,8 +17,8 @@ from ._visibility import PagedRequests, RaggedRequests, Requests
 
 
 class BatchPrefillWithRaggedKVCacheWrapper(PrefillWrapper):
-    """As flashinfer.BatchPrefillWithRaggedKVCacheWrapper. Requests share nothing here. With a custom mask, and of 8-bit floats, each
-    token is a page."""
+    """Works like flashinfer.BatchPrefillWithRaggedKVCacheWrapper. Requests share nothing here. With a custom mask or 8-bit
+    floats, each token is a page."""
 
     def __init__(
         self,
@@ -83,8 +83,8 @@ class BatchPrefillWithRaggedKVCacheWrapper(PrefillWrapper):
         uniform_q_len: int | None = None,
         use_token_head_sf: bool = False,
     ) -> None:
-        """The requests of the step, as the paged wrapper's plan. `qo_indptr_cpu` and `kv_indptr_cpu`: what the host knows of the
-        other two, which are then not waited for."""
+        """Plans the requests of the step, like the paged wrapper's plan. It does not wait for `qo_indptr` and `kv_indptr` on a
+        GPU if you pass the host's copies, `qo_indptr_cpu` and `kv_indptr_cpu`."""
         items = {"prefix_len_ptr": prefix_len_ptr, "token_pos_in_items_ptr": token_pos_in_items_ptr}
         refuse_given("items of a prompt do not hide each other", **items, max_item_len_ptr=max_item_len_ptr)
         refuse_given("rows of K, V and the output are those of kv_indptr and qo_indptr", v_indptr=v_indptr, o_indptr=o_indptr)
@@ -120,7 +120,7 @@ class BatchPrefillWithRaggedKVCacheWrapper(PrefillWrapper):
             raise ValueError(f"kv_indptr is {starts.tolist()}, it must rise and not be negative")
 
     def _split(self, variant: Variant, k: torch.Tensor, v: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """As the attention reads them."""
+        """Returns K and V as the attention reads them."""
         if self._kv_layout == "HND":
             k, v = k.transpose(0, 1), v.transpose(0, 1)
         return (k.unsqueeze(1), v.unsqueeze(1)) if variant.page_size else (k, v)
@@ -143,8 +143,8 @@ class BatchPrefillWithRaggedKVCacheWrapper(PrefillWrapper):
         enable_pdl: bool | None = None,
         kv_cache_sf: Any = None,
     ) -> Any:
-        """out, or (out, lse) where `return_lse` is set. Scales of K and V count where these are 8-bit floats, and none of q and
-        the output, as FlashInfer's."""
+        """Returns out, or (out, lse) if `return_lse` is set. As in FlashInfer, scales of K and V count only if these are 8-bit
+        floats, and scales of q and the output never count."""
         variant = self._planned()
         refuse_given("scales of blocks of a cache are not read", kv_cache_sf=kv_cache_sf)
         sinks, sm_scale = self._sinks_and_scale(args, None)
@@ -173,7 +173,7 @@ class BatchPrefillWithRaggedKVCacheWrapper(PrefillWrapper):
         rope_theta: float | None = None,
         return_lse: bool = False,
     ) -> Any:
-        """The older call: it repeats plan's causality, window, cap and scale, and these count."""
+        """Runs by the older call. It repeats plan's causality, window, cap and scale; the values given here count."""
         variant = older_call_of(self._planned(), pos_encoding_mode, window_left, logits_soft_cap)
         scale = scale_of(sm_scale, variant.head_dim)
         return self._run(variant, causal, scale, q, *self._split(variant, k, v), None, return_lse=return_lse)

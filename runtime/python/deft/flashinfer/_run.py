@@ -1,4 +1,4 @@
-"""A run, with what FlashInfer's results have of their own."""
+"""A run with results in FlashInfer's form."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def run(
     v_scale: Any = None,
     sinks: torch.Tensor | None = None,
 ) -> Any:
-    """out, or (out, lse) where `return_lse` is set; an lse that is given is written in any case. It is the logarithm to the base 2."""
+    """Returns out, or (out, lse) if `return_lse` is set. A given lse is always written. It is the logarithm to the base 2."""
     k, v = split_cache(cache, variant.kv_layout)
     return run_scaled(steps, variant, q, k, v, out, lse, return_lse, score_scale, v_scale, sinks)
 
@@ -45,8 +45,8 @@ def run_scaled(
     sinks: torch.Tensor | None = None,
     lse_base: float = 2,
 ) -> Any:
-    """The same of K and V as they lie. `score_scale` is a factor beside the variant's own scale: one attention serves every value
-    of it, and one without serves runs that have none. So it is with sinks."""
+    """Runs with separate K and V. `score_scale` multiplies the variant's own scale. One attention with a scale parameter serves
+    every value of it, and one without serves runs that have none. Sinks work the same way."""
     scales = None
     if sinks is not None:
         variant, sinks = variant.sinking, _sinks_of(sinks, variant, q)
@@ -73,7 +73,7 @@ def run_split(
     lse_base: float = 2,
     sinks: torch.Tensor | None = None,
 ) -> Any:
-    """The same of K and V as deft takes them."""
+    """Runs with K and V in deft's form."""
     if not return_lse and lse is None:
         return steps.run(variant, q, k, v, out, scales=scales, sinks=sinks)
     if lse is None:
@@ -91,8 +91,8 @@ def _sinks_of(sinks: torch.Tensor, variant: Variant, q: torch.Tensor) -> torch.T
 
 
 def sinks_and_scale(arguments: tuple[Any, ...], sinks: Any, sm_scale: float) -> tuple[torch.Tensor, float]:
-    """Of a run of a wrapper with sinks, which is given both as what FlashInfer's kernels have of their own; the scale may be the
-    plan's."""
+    """Returns the sinks and the scale of a run. A wrapper with sinks receives both as additional arguments of FlashInfer's
+    kernels; the scale defaults to the plan's."""
     if len(arguments) > 2:
         raise outside("args", arguments[2:], "a wrapper with sinks is given sinks and sm_scale")
     sinks = arguments[0] if arguments else sinks
@@ -108,7 +108,7 @@ def check_lse_words(lse_base: str, lse_layout: str) -> None:
 
 
 def older_call_of(planned: Variant, pos_encoding_mode: str, window_left: int, logits_soft_cap: float | None) -> Variant:
-    """The attention of a wrapper's `forward`, which repeats what its plan was given."""
+    """Returns the variant of a wrapper's `forward`, which repeats plan's arguments."""
     check_position_encoding(pos_encoding_mode)
     if planned.has_sinks:
         raise RuntimeError("a wrapper with sinks is given them with each run: call run in place of forward")

@@ -1,4 +1,4 @@
-"""FlashInfer's wrappers whose runs are given sinks: a logit of each query head, which only the denominator and the lse see."""
+"""FlashInfer's wrappers with sinks in each run: one logit for each query head, which enters only the denominator and the lse."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from ._run import sinks_and_scale
 
 
 class BatchAttentionWithAttentionSinkWrapper(BatchPrefillWithPagedKVCacheWrapper):
-    """As flashinfer.BatchAttentionWithAttentionSinkWrapper: `run(q, paged_kv_cache, sinks, sm_scale)`. What it is made with of
-    types, heads and windows is said again by plan, which counts."""
+    """Works like flashinfer.BatchAttentionWithAttentionSinkWrapper: `run(q, paged_kv_cache, sinks, sm_scale)`. plan repeats the
+    types, heads and windows given here; the values given to plan count."""
 
     def __init__(
         self,
@@ -46,7 +46,7 @@ class BatchAttentionWithAttentionSinkWrapper(BatchPrefillWithPagedKVCacheWrapper
 
 
 class BatchDecodeWithAttentionSinkWrapper(BatchDecodeWithPagedKVCacheWrapper):
-    """As flashinfer.BatchDecodeWithAttentionSinkWrapper, the same for decoding."""
+    """Works like flashinfer.BatchDecodeWithAttentionSinkWrapper, for decoding."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Which tokens of its request a query of a wrapper for prompts sees, and the step's plans for each of these kinds."""
+"""The tokens that a query of a prompt wrapper sees, and the step's plans for each kind of visibility."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Kind(enum.Enum):
 
 
 class Requests(Protocol):
-    """Of a step."""
+    """The requests of a step."""
 
     @property
     def lengths(self) -> torch.Tensor: ...  # tokens of each, on the host
@@ -36,7 +36,7 @@ class Requests(Protocol):
 
 
 class RaggedRequests(NamedTuple):
-    """By the places of their tokens, one request behind the other; the host's."""
+    """Requests whose tokens lie one request after the other; all tensors are on the host."""
 
     starts: torch.Tensor
     lengths: torch.Tensor
@@ -64,7 +64,7 @@ class RaggedRequests(NamedTuple):
 
 
 class PagedRequests(NamedTuple):
-    """By rows of pages; all but `pages` and the mask is the host's."""
+    """Requests as rows of pages. All tensors are on the host, except `pages` and the mask."""
 
     pages: torch.Tensor  # where runs read them
     host_pages: torch.Tensor
@@ -88,8 +88,8 @@ class PagedRequests(NamedTuple):
 
 
 def seen_by(variant: Variant, causal: bool, requests: Requests, is_for_graphs: bool) -> tuple[Kind, Variant]:
-    """And the attention whose mask shows it. Where no window hides anything there is none, but for graphs, whose later steps
-    are longer."""
+    """Returns the kind of visibility and a variant with the mask for it. A window that hides no token is dropped, except for
+    graphs, because their later steps are longer."""
     if requests.drafts is not None:
         return Kind.MASK, variant
     if causal:
@@ -103,15 +103,15 @@ def seen_by(variant: Variant, causal: bool, requests: Requests, is_for_graphs: b
 
 
 def room_for(kind: Kind, requests: int, queries: int, tokens: int, drafts: Drafts | None) -> Room:
-    """Of a graph's steps."""
+    """Returns the room for a graph's steps."""
     if drafts is None or kind is not Kind.MASK:
         return Room(requests, queries, tokens)
     return room_for_drafts(requests, queries, tokens, drafts.bits.shape[1])
 
 
 class Plans:
-    """Of the step, a `Steps` for each kind that runs ask for: the one that plan says, and those of older calls, which say with
-    each run what is causal."""
+    """The plans of the step: a `Steps` for each kind of visibility that runs need. plan chooses one kind; each older call
+    chooses its own with `causal`."""
 
     def __init__(self, caller: str, device: torch.device, is_for_graphs: bool) -> None:
         self._caller, self._device, self._is_for_graphs = caller, device, is_for_graphs
@@ -124,7 +124,7 @@ class Plans:
         self._invariant = False
 
     def plan(self, requests: Requests, variant: Variant, causal: bool, scale: float, invariant: bool, room: Room) -> None:
-        """`scale`: of the runs that are to come. Where it raises, the step before is still the one that runs."""
+        """Plans the step. `scale`: the scale of the coming runs. If it raises an error, runs still use the step before."""
         kind, variant = seen_by(variant, causal, requests, self._is_for_graphs)
         said = kind, variant.shape
         if self._is_for_graphs and self._said is not None and (kind is Kind.MASK) != (self._said[0] is Kind.MASK):
@@ -176,7 +176,7 @@ class Plans:
             steps.plan(work, *variants, invariant=invariant)
 
     def of(self, variant: Variant, causal: bool) -> tuple[Steps, Variant]:
-        """For a run, and the attention that it takes."""
+        """Returns the steps and the variant for a run."""
         if self._requests is None:
             raise RuntimeError("nothing is planned yet: call plan before run")
         kind, variant = seen_by(variant, causal, self._requests, self._is_for_graphs)
@@ -189,7 +189,7 @@ class Plans:
         return steps, variant
 
     def check_mask(self) -> None:
-        """An error where a GPU has found since that the mask of a step is no tree."""
+        """Raises an error if a GPU has found that the mask of a step is not a tree."""
         steps = self._steps.get(Kind.MASK)
         if steps is not None:
             with speaking_of_masks():

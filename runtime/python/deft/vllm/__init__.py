@@ -1,7 +1,6 @@
-"""deft as an attention backend of vLLM: `--attention-backend CUSTOM`, once this package is installed beside it.
+"""Provides deft as an attention backend of vLLM: install this package next to vLLM and pass `--attention-backend CUSTOM`.
 
-`deft.support()["engines"]["vLLM"]` has the supported releases and features.
-"""
+`deft.support()["engines"]["vLLM"]` has the supported releases and features."""
 
 from __future__ import annotations
 
@@ -15,7 +14,7 @@ _log = logging.getLogger("vllm.deft")  # vLLM shows what is below its own name
 
 
 def register() -> None:
-    """vLLM calls it in each of its processes (entry point `vllm.general_plugins`)."""
+    """Registers the backend. vLLM calls this in each of its processes (entry point `vllm.general_plugins`)."""
     if not is_written_for("vLLM", _log):
         return
     from vllm.v1.attention.backends.registry import AttentionBackendEnum, register_backend
@@ -29,8 +28,8 @@ def register() -> None:
 
 
 def __getattr__(name: str) -> Any:
-    """`Backend`, which vLLM asks for by its path while it makes the layers of a model: the class for models of that kind.
-    vLLM has one place for a backend that is not its own, and a backend has latent caches or others."""
+    """Returns `Backend`, the class for the kind of model whose layers vLLM is making. vLLM imports it by its path. It has one
+    place for another project's backend, but a backend serves either latent caches or all others."""
     if name != "Backend":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from vllm.config import get_current_vllm_config_or_none

@@ -1,4 +1,4 @@
-"""What vLLM's user asks of deft: --additional-config '{"deft": {"products": "fp8_e4m3"}}'."""
+"""Reads the user's settings from vLLM: --additional-config '{"deft": {"products": "fp8_e4m3"}}'."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ _PRODUCTS = ("fp8_e4m3",)
 
 
 def current_config() -> Any:
-    """vLLM's while it makes layers; None outside of that."""
+    """Returns vLLM's config while it makes layers, otherwise None."""
     from vllm.config import get_current_vllm_config_or_none
 
     return get_current_vllm_config_or_none()
 
 
 def products_of(vllm_config: Any) -> str:
-    """The type in which q.k, and weights with V, are multiplied (rule A12); empty: in 16 bits."""
+    """Returns the type in which q and K, and weights and V, are multiplied (rule A12). An empty text means 16 bits."""
     more = getattr(vllm_config, "additional_config", None)
     asked = more.get("deft", {}) if isinstance(more, dict) else {}
     for name in asked:

@@ -1,6 +1,6 @@
-"""The classes that vLLM asks a backend for. Imported by vLLM once the backend is chosen.
+"""The classes of an attention backend for vLLM. vLLM imports them when you choose the backend.
 
-Those of models with latent attention are in mla.py."""
+Those for models with latent attention are in mla.py."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class DeftBackend(AttentionBackend):
     def get_kv_cache_shape(
         num_blocks: int, block_size: int, num_kv_heads: int, head_size: int, cache_dtype_str: str = "auto"
     ) -> tuple[int, ...]:
-        """V beside K in each row of a head, as releases since 0.29 have it without asking."""
+        """Returns a shape with V next to K in each row of a head, as releases since 0.29 have it by default."""
         return (num_blocks, num_kv_heads, block_size, 2 * head_size)
 
     @staticmethod
@@ -126,7 +126,7 @@ class DeftBackend(AttentionBackend):
 
 @functools.cache
 def agree_with_other_ranks() -> None:
-    """Once, before anything is compiled; all ranks make builders alike."""
+    """Makes the ranks agree on configs once, before anything is compiled. All ranks make their builders in the same order."""
     group = get_tp_group()
     if group.world_size > 1:
         agree_on_configs(group.cpu_group)
@@ -143,7 +143,7 @@ class DeftMetadataBuilder(AttentionMetadataBuilder[DeftMetadata]):
 
     @functools.cached_property
     def _variants(self) -> frozenset[Variant]:
-        """Of the layers, which are there once the first step is planned."""
+        """The variants of the layers. The layers exist when the first step is planned."""
         return variants_of(self.vllm_config, self.kv_cache_spec, self.layer_names)
 
     def build_for_cudagraph_capture(self, common_attn_metadata: Any) -> DeftMetadata:
@@ -200,7 +200,7 @@ class DeftImpl(AttentionImpl):
         self.supports_quant_query_input = bool(self._products)  # else q keeps its 16 bits
 
     def process_weights_after_loading(self, act_dtype: torch.dtype) -> None:
-        """Also where weights are loaded again, for graphs that were captured before."""
+        """Copies the sinks in place. When weights are loaded again, captured graphs then read the new ones."""
         if self._loaded_sinks is None:
             return
         if self._sinks is None:
@@ -208,7 +208,7 @@ class DeftImpl(AttentionImpl):
         self._sinks.copy_(self._loaded_sinks)
 
     def variant(self, layer: Any, page_size: int, dtype: torch.dtype) -> Variant:
-        """`layer`: this one's, `dtype`: of q before it may have become 8 bits, and of the output."""
+        """Returns the variant of `layer`. `dtype` is the type of the output, and of q before it is quantised."""
         word = SPEC_DTYPES[dtype]
         in_bytes = _KEPT_IN_BYTES.get(self.kv_cache_dtype, "")
         return make_variant(
@@ -286,7 +286,7 @@ class DeftImpl(AttentionImpl):
         out: torch.Tensor,
         scales: Scales | None,
     ) -> None:
-        """Over this rank's tokens, for the heads of all ranks."""
+        """Runs over this rank's tokens, for the heads of all ranks."""
         part = out.new_empty((q.shape[0], variant.query_heads, self.head_size))
         lse = torch.empty(part.shape[:2], dtype=torch.float32, device=part.device)
         given = None if scales is None else scales._replace(v_scale=None)

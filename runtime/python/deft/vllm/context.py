@@ -1,5 +1,6 @@
-"""Decode context parallelism of vLLM: each rank of a group has a part of every request's tokens, dealt in turn, and computes over
-these for the query heads of the whole group. What the ranks have found is merged by lse, each rank keeping its own heads."""
+"""vLLM's decode context parallelism. Each rank of a group holds a part of every request's tokens, dealt in turn. It computes
+attention over these tokens for the query heads of the whole group. The ranks then merge their results by lse; each keeps its
+own heads."""
 
 from __future__ import annotations
 
@@ -13,19 +14,19 @@ from .._ranks import Ranks
 
 
 class Context(NamedTuple):
-    """What layers need of it."""
+    """The context-parallel group, as layers need it."""
 
     size: int  # how many ranks
     group: Any  # vLLM's, of all of them
     combine: Callable[..., Any]  # vLLM's; takes outputs, lse to the base e, and the group
 
     def gather(self, q: torch.Tensor) -> torch.Tensor:
-        """The heads of all ranks."""
+        """Gathers the query heads of all ranks."""
         gathered: torch.Tensor = self.group.all_gather(q.contiguous(), dim=1)
         return gathered
 
     def merge(self, out: torch.Tensor, lse: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Of what each rank has found for all heads: this rank's heads."""
+        """Merges the ranks' results for all heads and returns this rank's heads."""
         merged: tuple[torch.Tensor, torch.Tensor] = self.combine(out, lse, self.group, return_lse=True)
         return merged
 
@@ -43,7 +44,7 @@ _MERGES = {
 
 
 def context_of(vllm_config: Any) -> Context | None:
-    """None: each rank has all tokens of its requests."""
+    """Returns the context. None: each rank has all tokens of its requests."""
     size = _size_of(vllm_config)
     if size == 1:
         return None
@@ -60,7 +61,7 @@ def context_of(vllm_config: Any) -> Context | None:
 
 
 def ranks_of(vllm_config: Any, page_size: int) -> Ranks | None:
-    """Which tokens this rank has, of blocks of `page_size` tokens on each rank."""
+    """Says which tokens this rank has, for blocks of `page_size` tokens on each rank."""
     size = _size_of(vllm_config)
     if size == 1:
         return None

@@ -1,8 +1,8 @@
-"""Block tables of vLLM's model runners as the host knows them.
+"""The host's copies of vLLM's block tables.
 
-A backend is handed its table on the GPU alone. To read it there is to wait for the step before, which ends the overlap of
-asynchronous scheduling. The runners themselves fill the table from the host, so this listens where they do it. Where it
-cannot (another release's methods, a table of padding), `on_host` gives None, and the GPU is asked."""
+A backend receives its table only on the GPU. Reading it there waits for the step before, which ends the overlap of asynchronous
+scheduling. vLLM's model runners fill the table from the host, so this module hooks into the methods that do so. If it cannot,
+because a release has other methods or the table is padding, `on_host` returns None and the table is read from the GPU."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _Entries = np.ndarray[Any, Any]
 
 
 class Known(NamedTuple):
-    """What the host knows of a table."""
+    """The host's knowledge of a table."""
 
     table: _Table  # one for each table on the GPU
     ids: array[int] | None  # of each row's request: as long as it is the same, its pages are those of before and perhaps more
@@ -33,13 +33,13 @@ class Known(NamedTuple):
 
     @property
     def entries(self) -> _Entries:
-        """Of one table always in the same memory."""
+        """The table's entries. For one table their memory stays the same."""
         return self.table.rows(*self.shape)
 
 
 def on_host(table: torch.Tensor, lengths: Sequence[int], page_size: int) -> Known | None:
-    """What `table`, the first rows and columns of one that a builder was given, holds by the time the step reads it: in each
-    row pages of so many tokens; what stands behind them may be anything. Good until the next step."""
+    """Returns the content of `table` at the time when the step reads it. `table` is the first rows and columns of a builder's
+    table. Each row has pages for its length; entries after these are undefined. The result is valid until the next step."""
     known = _by_pointer.get(table.data_ptr())
     return None if known is None else known.read(table, lengths, page_size)
 
@@ -87,13 +87,13 @@ _by_pointer: dict[int, _Table] = {}
 
 
 def _know(on_gpu: torch.Tensor, entries: _Entries, mirror: _Mirror | None = None) -> None:
-    """`entries`: where the host has them."""
+    """Registers a table. `entries` are the host's entries."""
     _by_pointer[on_gpu.data_ptr()] = _Table(on_gpu, entries, mirror)
 
 
 class _Mirror:
-    """What BlockTables of the second model runner holds for one group of layers: rows of requests on the GPU, of which each
-    step gathers its own. Here a step gathers only what differs from the step before."""
+    """Mirrors one group of layers in BlockTables of the second model runner. BlockTables has rows of requests on the GPU, and
+    each step gathers its own. The mirror gathers only the differences from the step before."""
 
     def __init__(self, gathered: torch.Tensor) -> None:
         shape = tuple(gathered.shape)
@@ -109,7 +109,7 @@ class _Mirror:
         self.ids: array[int] | None = None  # of the requests of the step; None: the step is not known
 
     def write(self, request: int, end: int, pages: list[int], is_new: bool) -> None:
-        """They are its last ones, up to `end`."""
+        """Writes the request's last pages, up to `end`."""
         begin = end - len(pages)
         if is_new or begin != self._ends[request]:
             self._writes += 1
@@ -120,7 +120,7 @@ class _Mirror:
         self._written.append((request, begin, end))
 
     def gather(self, order: _Entries) -> None:
-        """The request of each row. Ahead of the build of the step's metadata."""
+        """Gathers the rows of the step; `order` has the request of each row. This runs before the step's metadata is built."""
         written, self._written = self._written, []
         asked = order.tobytes()
         if asked != self._order:
@@ -138,7 +138,7 @@ class _Mirror:
                 self.step[row, begin:end] = self._requests[request, begin:end]
 
     def forget(self) -> None:
-        """Nobody knows the step, and the next one that is known gathers all rows."""
+        """Forgets the step. The next known step gathers all rows."""
         self.ids, self._order, self._written = None, b"", []
         self._gathered[:] = 0
 
@@ -192,7 +192,7 @@ def _forget_order(tables: Any, *arguments: Any, **more: Any) -> None:
 
 
 def _asked_for(table: Any, num_reqs: int) -> None:
-    """The first model runner has each table on the host, too."""
+    """Registers the tables of the first model runner, which has each table on the host as well."""
     on_gpu = table.block_table.gpu
     known = _by_pointer.get(on_gpu.data_ptr())
     if known is None or known.is_gone:  # another engine's table was there
@@ -200,7 +200,7 @@ def _asked_for(table: Any, num_reqs: int) -> None:
 
 
 def listen() -> None:
-    """To the model runners of this process. Called before they make their tables."""
+    """Hooks into the model runners of this process. Call it before they make their tables."""
     second = "vllm.v1.worker.gpu."
     _hook(
         (second + "block_table", "BlockTables", "__init__", None, _made, None),
@@ -213,8 +213,8 @@ def listen() -> None:
 
 
 def _hook(*places: tuple[str, str, str, Any, Any, Any]) -> None:
-    """All of them or none. A place: module, class, method, what is called before it and behind it, and a function whose
-    arguments it must have, but for the last ones with defaults."""
+    """Hooks into all of the places or none. A place is: module, class, method, functions to call before it and after it, and a
+    function with the arguments that the method must have. The method may lack its last arguments with defaults."""
     found = []
     for module, kind, method, ahead, behind, like in places:
         owner = getattr(sys.modules.get(module), kind, None)

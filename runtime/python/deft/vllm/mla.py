@@ -1,7 +1,7 @@
-"""The classes that vLLM asks a backend for, of models with latent attention (MLA). Imported by vLLM once the backend is chosen.
+"""The classes of vLLM's backend for models with latent attention (MLA). vLLM imports them when you choose the backend.
 
-Decoding, drafts and short prompts run here, over the latent cache. Longer prompts are left to vLLM, which expands K and V; so are
-all prompts if the cache has 8 bits."""
+Decoding, drafts and short prompts run here, over the latent cache. vLLM runs longer prompts itself, with K and V expanded. It
+also runs all prompts if the cache has 8 bits."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ class DeftMLAImpl(MLACommonImpl):
         self.supports_quant_query_input = False  # q has 16 bits
 
     def variant(self, layer: Any, page_size: int, dtype: torch.dtype) -> Variant:
-        """`layer`: this one's, `dtype`: of q."""
+        """Returns the variant of `layer`; `dtype` is the type of q."""
         word, in_bytes = SPEC_DTYPES[dtype], self.kv_cache_dtype in _KEPT_IN_BYTES
         has_rows = self.kv_cache_dtype == _KEPT_WITH_SCALES
         if has_rows and word != "bf16":
@@ -140,7 +140,7 @@ class DeftMLAImpl(MLACommonImpl):
     def forward_mqa(
         self, q: Any, kv_c_and_k_pe_cache: torch.Tensor, attn_metadata: DeftMLAMetadata, layer: Any
     ) -> tuple[torch.Tensor, torch.Tensor | None]:
-        """With context parallelism `q` has the heads of all ranks, and vLLM merges what each has found over its tokens."""
+        """Runs the step. With context parallelism `q` has the heads of all ranks, and vLLM merges the ranks' results."""
         planned, cache = attn_metadata.planned, kv_c_and_k_pe_cache
         assert planned is not None
         rows = query_of(*q) if isinstance(q, tuple) else q

@@ -1,4 +1,4 @@
-"""vLLM's metadata of a step as what deft plans with. Knows vLLM's types by their attributes alone."""
+"""Turns vLLM's metadata of a step into deft's plans. Uses vLLM's types only through their attributes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .host_tables import Known, on_host
 
 
 class DeftMetadata(NamedTuple):
-    """What each layer of the step is given."""
+    """The metadata of a step, for each layer."""
 
     steps: Steps
     queries: int  # rows of q before those of padding
@@ -35,8 +35,9 @@ def work_of(
     ranks: Ranks | None = None,
     tables: Tables | None = None,
 ) -> tuple[PagedWork, int]:
-    """With how many queries there are. Rows of padding have none, and are left out. `most`: only the first requests, so many.
-    With `ranks` an entry of the table is a page of each, and lengths are those of all ranks together."""
+    """Returns the work of a step and its number of queries. Rows of padding have no queries and are left out. `most`: take only
+    this many requests, from the first on. With `ranks`, an entry of the table is a page of each rank, and lengths are those of
+    all ranks together."""
     if common.causal is not True:
         raise outside("causal", common.causal, "a query sees no later token")
     starts = row_of(common.query_start_loc_cpu, None if most is None else most + 1)
@@ -59,8 +60,8 @@ def work_of(
 
 
 def row_of(numbers: torch.Tensor, count: int | None) -> array[int]:
-    """A copy of the first ones, by default of all, on the host. By their address: a call of torch or NumPy takes longer than all of
-    it where the processor's caches are full of a model's layers."""
+    """Copies the first `count` numbers to the host; None copies all. It reads them by their address, because any call of torch
+    or NumPy takes longer when a model's layers fill the processor's caches."""
     if numbers.is_cuda:
         numbers = numbers.cpu()
     if numbers.dtype is not torch.int32 or not numbers.is_contiguous():
@@ -77,7 +78,7 @@ def _bytes(count: int) -> type[Array[c_char]]:
 
 
 class Tables:
-    """Tables that the host knows, by their rows: of a step only the entries differ."""
+    """Tables that the host knows, kept by their number of rows: from step to step only the entries differ."""
 
     def __init__(self) -> None:
         self._of_rows: dict[int, tuple[object, BlockTable]] = {}
@@ -96,8 +97,8 @@ _JOINING = 512  # tokens of prompts in a step that decodes, for which there is m
 
 
 class Planner:
-    """The steps of one group of layers: those that run eagerly, and those that replay a graph, of each kind of batch one. Graphs
-    are of requests with as many queries each: one, or one more than a chain of drafts has."""
+    """Plans the steps of one group of layers: one set of plans for eager steps, and one for each kind of batch that replays a
+    graph. A graph's requests all have the same number of queries: one, or one more than the drafts of a chain."""
 
     def __init__(
         self,
@@ -108,14 +109,14 @@ class Planner:
         layers: int = 0,
         ranks: Ranks | None = None,
     ) -> None:
-        """`tokens`: the most of all requests, on one rank."""
+        """`tokens`: the most tokens of all requests together, on one rank."""
         self._device, self._page_size, self._layers, self._ranks = device, page_size, layers, ranks
         self._tokens, self._lengths_are_exact = tokens, lengths_are_exact
         self._eager, self._tables = Steps(_CALLER, device), Tables()
         self._of_graphs: dict[tuple[int, int], Steps] = {}  # by requests, and queries of each
 
     def expect_graph(self, common: Any) -> None:
-        """Of such a batch: it is captured behind this, with the next plan."""
+        """Prepares for a graph of such a batch. vLLM captures it after the next plan."""
         key, tokens = (common.num_reqs, common.max_query_len), common.num_actual_tokens
         if key not in self._of_graphs:
             self._of_graphs[key] = Steps(_CALLER, self._device, Room(common.num_reqs, tokens, self._tokens), self._layers)
@@ -123,7 +124,7 @@ class Planner:
                 self._eager.expect(Room(common.num_reqs, tokens + common.num_reqs + _JOINING, self._tokens))
 
     def plan(self, common: Any, variants: Iterable[Variant], most: int | None = None) -> DeftMetadata:
-        """`most`: only the first requests of the step, so many."""
+        """Plans a step. `most`: take only this many requests, from the first on."""
         work, queries = work_of(common, self._page_size, self._lengths_are_exact, most, self._ranks, self._tables)
         steps, key = self._eager, (common.num_reqs, common.max_query_len)
         if key in self._of_graphs and common.num_reqs * common.max_query_len == common.num_actual_tokens:
@@ -133,7 +134,7 @@ class Planner:
 
 
 def planner_of(vllm_config: Any, kv_cache_spec: Any, layers: int, device: torch.device) -> Planner:
-    """Of a group of so many layers."""
+    """Makes the planner for a group with this number of layers."""
     own, kept = vllm_config.model_config.dtype, kv_cache_spec.dtype
     if kept != own and kept.itemsize > 1:  # --kv-cache-dtype of another 16-bit type
         raise outside("kv_cache_dtype", kept, f"K and V are of the model's type, {own}, or of 8 bits")
@@ -147,7 +148,7 @@ def planner_of(vllm_config: Any, kv_cache_spec: Any, layers: int, device: torch.
 
 
 def variants_of(vllm_config: Any, kv_cache_spec: Any, layer_names: Iterable[str]) -> frozenset[Variant]:
-    """Of a group's layers."""
+    """Returns the variants of a group's layers."""
     layers = vllm_config.compilation_config.static_forward_context
     size, dtype = kv_cache_spec.block_size, vllm_config.model_config.dtype
     return frozenset(layers[name].impl.variant(layers[name], size, dtype) for name in layer_names)
