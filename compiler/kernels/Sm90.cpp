@@ -90,13 +90,13 @@ constexpr PhaseRule kRules[] = {
      [](const Site &site) {
        return std::string("products are of ") + toString(spec::kByteProducts) +
               "; family sm90 makes them in blocks of " + number(kSm90LightWarps) +
-              " warps, of head dims 96 and 128 alone (rule A12)";
+              " warps, only for head dims 96 and 128 (rule A12)";
      },
      [](const Site &) -> std::string { return "use a CPU, or leave `products` out"; }},
     {"tensors", [](const Site &site) { return !converts(site.shape) || hasOneDim(site.shape); },
      [](const Site &site) {
        return "k has dim " + number(site.shape.tensors.k.dim) + " and v " + number(site.shape.tensors.v.dim) +
-              ", in 8 bits; family sm90 takes one dim for both there";
+              ", in 8 bits; family sm90 needs one dim for both";
      },
      useOtherFamily},
     {"key hook",
@@ -104,8 +104,8 @@ constexpr PhaseRule kRules[] = {
      [](const Site &site) -> std::string {
        return converts(site.shape) ? "the hook `key` overwrites keys in place; family sm90 has 1 byte for "
                                      "each element of this cache and needs 2"
-                                   : "there is a hook `key`; family sm90 makes keys in blocks of " +
-                                         number(kSm90LightWarps) + " warps alone";
+                                   : "there is a hook `key`; family sm90 makes keys only in blocks of " +
+                                         number(kSm90LightWarps) + " warps";
      },
      useOtherFamily},
     {"threads",
@@ -135,7 +135,7 @@ constexpr PhaseRule kRules[] = {
      },
      [](const Site &) -> std::string {
        return "a block of family sm90 of " + number(kSm90TallWarps) +
-              " warps has registers for 16-bit caches of up to 128 columns alone";
+              " warps has registers only for 16-bit caches of up to 128 columns";
      },
      [](const Site &) -> std::string { return "use " + number(kSm90Warps) + " warps"; }},
     {"mma shape", [](const Site &site) { return site.phase.tileKv == 64; },
@@ -159,14 +159,11 @@ constexpr PhaseRule kRules[] = {
      },
      [](const Site &) -> std::string { return "lower stages"; }},
     {"head dim", [](const Site &site) { return site.shape.tensors.k.dim % 16 == 0; },
-     [](const Site &site) {
-       return keyDimText(site.shape.tensors) + ", which is no multiple of family sm90's 16";
-     },
+     [](const Site &site) { return keyDimText(site.shape.tensors) + ", not a multiple of family sm90's 16"; },
      useOtherFamily},
     {"head dim", [](const Site &site) { return site.shape.tensors.v.dim % 16 == 0; },
      [](const Site &site) {
-       return "value_dim is " + number(site.shape.tensors.v.dim) +
-              ", which is no multiple of family sm90's 16";
+       return "value_dim is " + number(site.shape.tensors.v.dim) + ", not a multiple of family sm90's 16";
      },
      useOtherFamily},
     {"head dim", [](const Site &site) { return site.shape.tensors.k.dim >= kLeastHeadDim; },

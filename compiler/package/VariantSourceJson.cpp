@@ -67,9 +67,10 @@ support::Result<codegen::cuda::VariantSource> variantSourceFromJson(const json &
       source.worthGroups = integer(object, "worth_groups", 1, spec::kMaxHeads);
       source.lists = integer(object, "lists", 1, spec::kMaxHeads);
       require(source.worthGroups == source.kvHeads || source.worthGroups == source.queryHeads,
-              "`worth_groups` is neither of the numbers of heads");
+              "`worth_groups` is neither the number of query heads nor of KV heads");
       source.listsAreGiven = flag("lists_are_given");
-      require(source.lists == 1 || !source.listsAreGiven, "there are several lists that are given");
+      require(source.lists == 1 || !source.listsAreGiven,
+              "lists given by the caller must be one for each query");
       require(source.lists == 1 || source.lists == source.worthGroups, "`lists` is not 1 or `worth_groups`");
     }
     return source;

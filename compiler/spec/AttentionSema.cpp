@@ -173,10 +173,10 @@ template <bool (*mayRead)(Builtin)> static bool orPosition(Builtin builtin) {
 void AttentionSema::checkRows() {
   variant_.query = rowHook("query", "an element of the query", orPosition<mayReadInQuery>,
                            "`query` may not read values of a token",
-                           "it is the same for all tokens; put what depends on a token into `score`");
+                           "it is the same for all tokens; put factors that depend on a token into `score`");
   variant_.key = rowHook("key", "an element of the key", orPosition<mayReadInKey>,
                          "`key` may not read values of a query",
-                         "it is the same for all queries; put what depends on a query into `score`");
+                         "it is the same for all queries; put factors that depend on a query into `score`");
   if (variant_.key)
     checkMayChangeKeys();
 }
@@ -267,7 +267,7 @@ void AttentionSema::checkNormalize() {
     std::optional<ExprId> bias =
         exprs_.evaluateAs(*normalize.bias, scope, ScalarType::F32, "the bias", ExprSema::Place::Score);
     if (bias && exprs_.checkReadsNoScore(*bias, *normalize.bias, scope, "the bias",
-                                         "put what depends on `s` into `score`"))
+                                         "put parts that depend on `s` into `score`"))
       variant_.sigmoidBias = bias;
   }
   if (normalize.sink) {

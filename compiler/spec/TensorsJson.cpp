@@ -40,7 +40,7 @@ Tensors readTensors(const nlohmann::json &json) {
     tensors.scaleColumns = support::integer(json, "scale_columns", 1, kMaxTensorDim);
   if (json.contains("products")) {
     tensors.byteProducts = support::word(json, "products", parseDType) == kByteProducts;
-    support::require(tensors.byteProducts, "`products` is of no type that products may have");
+    support::require(tensors.byteProducts, "`products` has a type that products cannot have");
   }
   const std::optional<std::string> fault = faultOf(tensors);
   support::require(!fault, fault.value_or(""));

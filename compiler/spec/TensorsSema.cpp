@@ -81,7 +81,7 @@ std::optional<int> AttentionSema::headConstant(const std::string &key, support::
     if (!valueDim || *keyDim == *valueDim)
       return valueDim;
     reporter_
-        .error(use, "`head_dim` is no number here: K has dim " + std::to_string(*keyDim) + " and V " +
+        .error(use, "`head_dim` has no single value here: K has dim " + std::to_string(*keyDim) + " and V " +
                         std::to_string(*valueDim))
         .withHint("write `key_dim` or `value_dim` (rule A10)");
     return std::nullopt;
@@ -309,8 +309,8 @@ void AttentionSema::checkProducts() {
   const std::string known = toString(kByteProducts);
   if (word.text != known) {
     reporter_
-        .error(word.range,
-               "unknown products `" + word.text + "`, they are of " + known + " or, unsaid, of 16 bits")
+        .error(word.range, "unknown products `" + word.text + "`, they are of " + known +
+                               ", or of 16 bits if you leave `products` out")
         .withHint(isForeignFp8(word.text) ? "write `products = " + known + "`" : suggest(word.text, {known}));
     return;
   }
@@ -339,7 +339,7 @@ void AttentionSema::checkNeedsNoScale() {
     return;
   enter("kv_cache");
   reporter_.error(latent->kind.range, "a latent cache needs a `scale`")
-      .withHint("it is that of the heads before they were absorbed, for example `scale = 1 / sqrt(192);` "
+      .withHint("use the scale of the heads before absorption, for example `scale = 1 / sqrt(192);` "
                 "(rule A9)");
 }
 

@@ -119,7 +119,7 @@ Expr readExpr(const Json &json, const Variant &variant) {
     const Param &param = variant.params[static_cast<std::size_t>(expr.param)];
     require(expr.type == param.type && (expr.op == ExprOp::Param) == (param.shape == Param::Shape::Scalar) &&
                 (expr.op == ExprOp::TableElement) == (param.shape == Param::Shape::Table),
-            "a parameter is read as what it is not");
+            "a parameter is read with the wrong type or shape");
   }
   return expr;
 }
@@ -134,7 +134,7 @@ std::optional<ExprId> readRoot(const Json &json, const char *key, const Variant 
     const std::optional<Builtin> name = nameRead(e, variant.params);
     return name && !mayRead(*name);
   };
-  require(!reaches(variant.exprs, id, readsOther), "`" + std::string(key) + "` reads what it may not");
+  require(!reaches(variant.exprs, id, readsOther), "`" + std::string(key) + "` reads a name that it may not");
   return id;
 }
 
@@ -238,10 +238,10 @@ Variant readVariant(const Json &json) {
     v.select = readSelect(json["select"]);
   if (const char *other = v.atOddsWithByteProducts())
     require(!v.tensors.byteProducts, std::string("products are of 8 bits, and there is ") + other);
-  require(!v.select || v.bound == MaskBound::Tree, "what is bound by `path` selects nothing");
+  require(!v.select || v.bound == MaskBound::Tree, "an attention bound by `path` selects nothing");
   require(!v.readsGivenLists() || v.select->keepFirst + v.select->keepLast == 0,
           "lists by `caller` keep no tokens");
-  require(!v.readsGivenLists() || !v.readOfPlace(), "lists by `caller` do not say where tokens stand");
+  require(!v.readsGivenLists() || !v.readOfPlace(), "lists by `caller` have no positions of tokens");
   return v;
 }
 

@@ -221,7 +221,7 @@ Result<void> build(Context &context, Options options) {
   // Lines that say what is done go to the output, and a text that is piped in has no name.
   if (options.output == "-" || (options.output.empty() && file == "-"))
     return Error{ErrorCode::Usage,
-                 options.output == "-" ? "a package is not written to the output"
+                 options.output == "-" ? "a package cannot be written to standard output"
                                        : "a piped spec has no name for a package",
                  "name a file with -o FILE"};
   const std::string path = !options.output.empty()

@@ -123,7 +123,7 @@ void addCheckCommand(CLI::App &app, Context &context) {
   command->add_flag("--json", *asJson, "Print findings and attentions as JSON");
   command->footer("Example:\n  deftc check my.deft llama3_8b\n"
                   "Prints a line for each attention; errors go to the error stream, and the exit code is "
-                  "then 1, or 3\nwhere a file cannot be read.");
+                  "then 1, or 3\nif a file cannot be read.");
   context.onRun(command, [&context, paths, asJson] {
     return *asJson ? checkAsJson(context, *paths) : check(context, *paths);
   });

@@ -64,8 +64,8 @@ int runDeftc(int argc, const char *const *argv, Context &context) try {
   constexpr int kNoUtf8 = 316;
   if (error.id != kNoUtf8)
     return internalError(context, error.what());
-  return reportError(context, {support::ErrorCode::Usage,
-                               "a name that was given is not UTF-8, and cannot be written as JSON", ""});
+  return reportError(
+      context, {support::ErrorCode::Usage, "a given name is not UTF-8 and cannot be written as JSON", ""});
 } catch (const std::exception &error) {
   return internalError(context, error.what());
 } catch (...) {

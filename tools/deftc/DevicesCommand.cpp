@@ -147,7 +147,7 @@ void addDevicesCommand(CLI::App &app, Context &context) {
   auto asJson = std::make_shared<bool>(false);
   command->add_flag("--json", *asJson, "Print JSON");
   command->footer(
-      "Example:\n  deftc devices\nThe exit code is 0 where kernels run on one of the GPUs, and 3 otherwise.");
+      "Example:\n  deftc devices\nThe exit code is 0 if kernels run on one of the GPUs, and 3 otherwise.");
   context.onRun(command, [&context, asJson] { return devices(context, *asJson); });
 }
 

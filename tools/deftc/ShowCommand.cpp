@@ -68,7 +68,7 @@ void print(std::ostream &out, const package::Package &package, const std::string
   for (const package::PackagedVariant &variant : package.variants) {
     out << variant.source.name << ": " << headsText(variant.source) << '\n';
     if (variant.kernels.empty())
-      out << "  no kernels of a GPU: they are compiled where it is run\n";
+      out << "  no GPU kernels: they are compiled on the machine that runs the package\n";
     for (const package::KernelSet &set : variant.kernels) {
       out << "  " << set.arch << ' ' << defaultName(set.config) << ": " << configText(set.config) << '\n';
       for (const Kernel &kernel : set.attend)

@@ -76,7 +76,7 @@ int describe(Context &context, const workload::Workload &workload, const Descrip
 int runWorkloads(Context &context, const Options &options) {
   if (options.name.empty()) {
     if (!options.output.empty())
-      return reportError(context, {support::ErrorCode::Usage, "no workload to write is named",
+      return reportError(context, {support::ErrorCode::Usage, "--output needs the name of a workload",
                                    "deftc workloads few_shot -o tree.json"});
     const auto all = workload::list(options.records);
     return all ? listAll(context, *all) : reportError(context, all.error());
@@ -111,9 +111,9 @@ void addWorkloadsCommand(CLI::App &app, Context &context) {
       "workloads", "List the workloads, describe one, or write the tree of one of its steps");
   auto options = std::make_shared<Options>();
   command->add_option("NAME", options->name, "The workload")->type_name(kWorkloadName);
-  command->add_option("PARAMETER", options->parameters, "Its parameters, key=value each");
+  command->add_option("PARAMETER", options->parameters, "Parameters of the workload, key=value each");
   command->add_option("--workloads", options->records, "A folder with recorded workloads");
-  command->add_option("--step", options->step, "The step, from 1 on; 1 when absent")->check(atLeast(1));
+  command->add_option("--step", options->step, "Step of the workload, from 1; default: 1")->check(atLeast(1));
   command->add_option("--seed", options->seed, "Seed of random choices")
       ->check(seed())
       ->capture_default_str();

@@ -130,7 +130,7 @@ void addKernelFlags(CLI::App *command, KernelBenchFlags &flags) {
                       "Specs or packages with the rows' attentions (tests/bench/*.deft of deftc's sources)");
   command->add_option("--workloads", flags.workloads, "The folder of recorded workloads");
   command->add_option("--only", flags.only, "Rows whose name contains this");
-  command->add_option("--partition", flags.partition, "In place of the config's")
+  command->add_option("--partition", flags.partition, "Partition, in place of the config's")
       ->check(CLI::IsMember(spec::partitionNames()));
   command->add_option("--chunk", flags.chunk, "Most tokens of an item; 0: as many blocks as the machine runs")
       ->check(atLeast(0));
@@ -142,14 +142,14 @@ void addKernelFlags(CLI::App *command, KernelBenchFlags &flags) {
   command->add_flag("--quick", flags.quick,
                     "No warm L2, no scattered pages, variants once in place of three times");
   command->add_flag("--explore", flags.explore, "Also try every chunk and tile size, and print the fastest");
-  command->add_option("--commit", flags.commit, "Of the sources, for the report");
+  command->add_option("--commit", flags.commit, "Commit of the sources, for the report");
   command
       ->add_option_function<std::vector<std::string>>(
           "--json",
           [&flags](const std::vector<std::string> &file) {
             flags.json = file.empty() || file[0].empty() ? "-" : file[0];
           },
-          "Write the report to this file; to the output without one, or for -")
+          "Write the report to this file; default, or -: the output")
       ->expected(0, 1)
       ->type_name("[FILE]");
 }

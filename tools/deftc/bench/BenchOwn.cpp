@@ -200,8 +200,8 @@ int benchOnCpu(Context &context, const Options &options, const OwnRows &own) {
 Result<void> checkForCpu(const KernelBenchFlags &flags) {
   const char *option = flags.explore ? "--explore" : flags.tileQ > 0 ? "--tile" : nullptr;
   if (option)
-    return Error{ErrorCode::Usage, "`" + std::string(option) + "` is for a GPU, and this runs on a processor",
-                 "`deftc compare` and `deftc tune` try other ways there"};
+    return Error{ErrorCode::Usage, "`" + std::string(option) + "` is for GPUs, but this runs on a processor",
+                 "`deftc compare` and `deftc tune` try other partitions there"};
   return {};
 }
 

@@ -35,7 +35,7 @@ std::string ceilingsText(const bench::Yardstick &yardstick) {
   if (!yardstick.measured())
     return "ceilings: as recorded\n";
   const bench::MeasuredCeilings &ceilings = *yardstick.measured();
-  text << "ceilings: empty launch " << rounded(ceilings.launchUs, 1) << " us; matrix units alone "
+  text << "ceilings: empty launch " << rounded(ceilings.launchUs, 1) << " us; matrix units "
        << rounded(ceilings.units.f16, 0) << " TFLOP/s f16, " << rounded(ceilings.units.bf16, 0)
        << " bf16; cold reads, us, by loads / by bulk copies\n  MiB  ";
   for (const bench::ReadTime &read : ceilings.reads)
@@ -48,7 +48,7 @@ std::string ceilingsText(const bench::Yardstick &yardstick) {
     text << std::setw(7) << (read.bulkUs > 0 ? rounded(read.bulkUs, 1) : "-");
   text << "\nmatrix products of the floor: " << rounded(yardstick.productTFlops(spec::DType::F16), 0)
        << " TFLOP/s f16, " << rounded(yardstick.productTFlops(spec::DType::BF16), 0)
-       << " bf16: the units' rate times what a library's product reached of it on an "
+       << " bf16: the units' rate times the fraction that a library's product reached on an "
        << bench::recordedCard().model;
   if (yardstick.recorded())
     text << "\nrecorded times are of this card, scaled to this machine: reads by "

@@ -115,7 +115,7 @@ Result<std::vector<VariantRun>> benchVariants(Context &context, const KernelBenc
   out << std::left << std::setw(34) << "geometric mean" << std::right;
   for (const std::string_view suffix : suffixes)
     out << std::setw(9) << rounded(means[suffix].value(), 2);
-  out << "\n  ! beyond its limit: 1.10 on rows bound by bytes, 1.25 by flops, 1.03 of bf16\n";
+  out << "\n  ! above its limit: 1.10 on memory-bound rows, 1.25 on compute-bound rows, 1.03 for bf16\n";
   return runs;
 }
 

@@ -31,7 +31,7 @@ support::Result<OwnRows> OwnRows::make(Context &context, const std::vector<std::
     if (std::any_of(own.rows_.begin(), own.rows_.end(), isAlike))
       return support::Error{support::ErrorCode::Usage,
                             "`" + spec + "` has an attention `" + std::string(attention) +
-                                "`, and so has one that is given before it",
+                                "`, and so does an earlier one",
                             "give them to two calls, or to `deftc compare`"};
     own.subjects_.push_back({spec, bench::valuesWithoutDefault(program->variant())});
     for (bench::KernelRow row : trees) {

@@ -229,7 +229,7 @@ int show(Context &context, const ShowOptions &options) {
   if (options.asJson)
     context.out << array.dump(2) << '\n';
   else if (shown == 0)
-    context.out << "no entry is like that\n";
+    context.out << "no entry matches\n";
   return kExitOk;
 }
 
@@ -245,9 +245,10 @@ void addShow(CLI::App &cache, Context &context) {
   CLI::App *command =
       cache.add_subcommand("show", "Show entries of tuned configs and sparse layers with their gains");
   auto options = std::make_shared<ShowOptions>();
-  command->add_option("DEVICE", options->device, "Only of devices with this in their name");
-  command->add_option("--variant", options->variant, "Only of variants with this in their signature");
-  command->add_option("--family", options->family, "Only of trees of this family, like few-shot");
+  command->add_option("DEVICE", options->device, "Only entries for devices with this in their name");
+  command->add_option("--variant", options->variant,
+                      "Only entries for variants with this in their signature");
+  command->add_option("--family", options->family, "Only entries for trees of this family, like few-shot");
   command->add_flag("--json", options->asJson, "Print JSON");
   command->footer("Example:\n  deftc cache show h200 --variant q32-kv8 --family few-shot");
   context.onRun(command, [&context, options] { return show(context, *options); });
@@ -257,7 +258,7 @@ void addShow(CLI::App &cache, Context &context) {
 
 void addCacheCommand(CLI::App &app, Context &context) {
   CLI::App *command = app.add_subcommand(
-      "cache", "Look at tuned configs, check, merge and prune them; and at compiled kernels (cache kernels)");
+      "cache", "Show, check, merge and prune tuned configs; manage compiled kernels (cache kernels)");
   command->require_subcommand(1);
   addList(*command, context);
   addShow(*command, context);

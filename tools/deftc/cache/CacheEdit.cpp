@@ -270,8 +270,8 @@ int pruneFile(Context &context, const Found &found, const PruneOptions &options)
 
 int prune(Context &context, const PruneOptions &options) {
   if (!options.stale && !options.illegal && !options.all)
-    return reportError(context,
-                       {ErrorCode::Usage, "nothing to remove is named", "give --stale, --illegal or --all"});
+    return reportError(context, {ErrorCode::Usage, "the entries to remove are not given",
+                                 "give --stale, --illegal or --all"});
   int code = kExitOk;
   // What was installed, or is named by a variable, is not ours to change.
   const auto isOurs = [&](const auto &found) {
@@ -297,7 +297,7 @@ void addCacheMerge(CLI::App &cache, Context &context) {
   command->add_option("-o,--output", options->output,
                       "Write them to this file, - for the output; by default they go into your own");
   command->add_flag("--partial", options->isPartial,
-                    "Of journals: merge even if shards are missing or unfinished");
+                    "Merge journals even if shards are missing or unfinished");
   command->footer("Examples:\n  deftc cache merge monday.json tuesday.json -o both.json\n"
                   "  deftc cache merge shard-*.jsonl     (after deftc tune --shard I/N, for each I)");
   context.onRun(command, [&context, options] { return merge(context, *options); });
@@ -307,11 +307,11 @@ void addCachePrune(CLI::App &cache, Context &context) {
   CLI::App *command = cache.add_subcommand("prune", "Remove entries of tuned configs and of sparse layers");
   auto options = std::make_shared<PruneOptions>();
   command->add_option("PATH", options->paths, "Files, or folders of them; by default your own");
-  command->add_flag("--stale", options->stale, "Those that were timed with other kernels");
-  command->add_flag("--illegal", options->illegal, "Those that cannot be used");
+  command->add_flag("--stale", options->stale, "Entries that were timed with other kernels");
+  command->add_flag("--illegal", options->illegal, "Entries that cannot be used");
   command->add_flag("--all", options->all, "All");
   command->add_option("--variant", options->variant,
-                      "Of them, only of variants with this in their signature");
+                      "Only entries for variants with this in their signature");
   command->add_flag("--dry-run", options->isTrial, "Only count");
   command->footer("Example:\n  deftc cache prune --stale --dry-run");
   context.onRun(command, [&context, options] { return prune(context, *options); });

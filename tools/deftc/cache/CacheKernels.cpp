@@ -68,7 +68,7 @@ struct PruneOptions {
 
 int prune(Context &context, const PruneOptions &options) {
   if (options.olderThanDays < 0 && !options.broken && !options.all)
-    return reportError(context, {ErrorCode::Usage, "no kernels to remove are named",
+    return reportError(context, {ErrorCode::Usage, "the kernels to remove are not given",
                                  "give --older-than DAYS, --broken or --all"});
   const auto place = module_cache::defaultCacheFolder();
   if (!place)
@@ -81,8 +81,8 @@ int prune(Context &context, const PruneOptions &options) {
     // Of a folder that is not this user's alone no kernel is read, however whole.
     if (const std::string fault = support::faultOfPrivateFolder(folder); !fault.empty())
       return reportError(context,
-                         {ErrorCode::Environment, "kernels in `" + folder + "` cannot be looked at: " + fault,
-                          "mend that, or give --all"});
+                         {ErrorCode::Environment, "kernels in `" + folder + "` cannot be listed: " + fault,
+                          "fix that, or give --all"});
   }
   constexpr double kDay = 24 * 60 * 60;
   const std::time_t now = std::time(nullptr);
@@ -91,7 +91,7 @@ int prune(Context &context, const PruneOptions &options) {
            (options.olderThanDays >= 0 && std::difftime(now, kernel.stored) > kDay * options.olderThanDays) ||
            (cache && !cache->find(kernel.key));
   };
-  Progress progress(context, "looking at kernels");
+  Progress progress(context, "reading kernels");
   std::vector<StoredKernel> removed;
   long long seen = 0;
   for (const StoredKernel &kernel : kernels) {
@@ -134,10 +134,12 @@ void addCacheKernels(CLI::App &cache, Context &context) {
 
   CLI::App *pruning = command->add_subcommand("prune", "Remove compiled kernels");
   auto options = std::make_shared<PruneOptions>();
-  pruning->add_option("--older-than", options->olderThanDays, "Those that were compiled so many days ago")
+  pruning
+      ->add_option("--older-than", options->olderThanDays,
+                   "Kernels that were compiled at least this many days ago")
       ->type_name("DAYS")
       ->check(atLeast(0));
-  pruning->add_flag("--broken", options->broken, "Those with missing or wrong checksums");
+  pruning->add_flag("--broken", options->broken, "Kernels with missing or wrong checksums");
   pruning->add_flag("--all", options->all, "All");
   pruning->add_flag("--dry-run", options->isTrial, "Only count");
   pruning->footer("Example:\n  deftc cache kernels prune --older-than 30 --dry-run");

@@ -87,14 +87,15 @@ void addCacheRegret(CLI::App &cache, Context &context) {
       "regret", "Hide each entry in turn and show the rules' choice and its cost without it");
   auto options = std::make_shared<Options>();
   command
-      ->add_option("SPEC", options->entries.input,
-                   "Time its entries, on trees that `deftc tune` has by name; without it nothing is timed")
+      ->add_option(
+          "SPEC", options->entries.input,
+          "Time this spec's entries, on trees that `deftc tune` knows by name; without it nothing is timed")
       ->type_name(kSpecOrFile);
   addEntryTimingOptions(*command, options->entries);
   command->add_option("--limit", options->limit, "Entries up to this distance count as near")
       ->check(notNegative())
       ->capture_default_str();
-  command->add_option("--offers", options->offers, "Entries of each rule that are timed at most")
+  command->add_option("--offers", options->offers, "Most entries to time for each rule")
       ->check(atLeast(1))
       ->capture_default_str();
   command->add_flag("--held-out", options->entries.timing.isHeldOut,

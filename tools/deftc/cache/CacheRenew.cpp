@@ -77,7 +77,7 @@ void print(Context &context, const regret::Renewal &renewal) {
     context.out << "nothing is clearly faster than the untuned choice";
   else
     context.out << rounded(entry.measurement.gain(), 2) << " times as fast as the untuned choice"
-                << (renewal.isOwn ? "" : " with the config of one that is near");
+                << (renewal.isOwn ? "" : " with the config of a nearby entry");
   context.out << " (" << rounded(renewal.before, 2) << " when it was tuned)\n";
 }
 

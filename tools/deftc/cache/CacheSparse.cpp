@@ -47,7 +47,7 @@ std::string faultOf(const SparseEntry &entry, const config_cache::DeviceKey &dev
   if (!target)
     return "no kernels that read lists for " + device.text();
   if (entry.isChosen && !isLegal(entry, *target))
-    return sparseTileText(tileOf(entry)) + " are not among those that may be compiled";
+    return sparseTileText(tileOf(entry)) + " cannot be compiled";
   return {};
 }
 

@@ -111,7 +111,7 @@ CLI::Validator threads() {
 
 CLI::Validator keptFile() {
   const auto check = [](const std::string &path) -> std::string {
-    return path == "-" ? "`-` is the output, and this is kept in a file" : "";
+    return path == "-" ? "`-` is standard output, but this needs a file" : "";
   };
   return {check, ""};
 }

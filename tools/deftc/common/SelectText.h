@@ -7,7 +7,7 @@
 
 namespace deft::cli {
 
-/// "4096 or 1024 tokens by kv_head, the first 4 and the last 64 of the path among them"
+/// "4096 or 1024 tokens by kv_head, including the first 4 and the last 64 of the path"
 inline std::string selectText(const spec::SelectSpec &select) {
   std::string text;
   for (const int budget : select.budget.values)
@@ -15,8 +15,8 @@ inline std::string selectText(const spec::SelectSpec &select) {
   text += std::string(" tokens by ") + spec::toString(select.by);
   if (select.keepFirst == 0 && select.keepLast == 0)
     return text;
-  return text + ", the first " + std::to_string(select.keepFirst) + " and the last " +
-         std::to_string(select.keepLast) + " of the path among them";
+  return text + ", including the first " + std::to_string(select.keepFirst) + " and the last " +
+         std::to_string(select.keepLast) + " of the path";
 }
 
 using kernels::sparseTileText;

@@ -79,7 +79,7 @@ support::Result<void> splitName(std::string &path, std::string &name) {
     return {};
   const std::string own = path.substr(hash + 1);
   if (own.empty())
-    return Error{ErrorCode::Usage, "`" + path + "` names no attention behind its #", ""};
+    return Error{ErrorCode::Usage, "`" + path + "` names no attention after its #", ""};
   if (!name.empty() && name != own)
     return Error{ErrorCode::Usage, "`" + path + "` names one attention, --variant " + name + " another", ""};
   name = own;

@@ -53,7 +53,7 @@ void addCompareCommand(CLI::App &app, Context &context) {
       ->type_name(kSpecOrFile)
       ->required();
   addTreeOptions(*command, options->tree);
-  command->add_option("--partition", options->partitions, "Only these, next to the chosen one")
+  command->add_option("--partition", options->partitions, "Compare only these partitions with the chosen one")
       ->delimiter(',')
       ->check(CLI::IsMember(spec::partitionNames()));
   command->add_option("--backend", options->backend, "Device; default: a GPU if present")
@@ -61,7 +61,7 @@ void addCompareCommand(CLI::App &app, Context &context) {
   addConfigOption(*command, options->config);
   command
       ->add_option("--param", options->params,
-                   "NAME=VALUE, as `deftc run` takes it: of each spec that has one of the name")
+                   "NAME=VALUE, as for `deftc run`, for each spec with a parameter of that name")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   command->add_option("--pages", options->pages, "Page order in the cache")

@@ -116,7 +116,7 @@ Result<CompareInputs> openCompareInputs(Context &context, const CompareOptions &
     programFiles.push_back(input);
   }
   if (inputs.programs.empty())
-    return Error{ErrorCode::Usage, "no spec and no package is given", "name one, as llama3_8b"};
+    return Error{ErrorCode::Usage, "neither a spec nor a package is given", "name one, such as llama3_8b"};
   if (auto named = nameApart(inputs.programs, programFiles); !named)
     return named.error();
   std::vector<TreeOptions> trees;

@@ -60,11 +60,11 @@ std::string resultText(const Rows &rows) {
                      ", partition " + partitionText(*best) + ", " + micros(best->medianUs) + " us";
   const CompareRow *taken = takenOf(rows, best->spec);
   if (taken == best)
-    return text + "; that is what `deftc run` takes";
+    return text + "; `deftc run` uses it";
   if (!taken)
     return text;
   const double more = 100 * (taken->medianUs / best->medianUs - 1);
-  return text + "; what `deftc run` takes (" + partitionText(*taken) + ") takes " + rounded(more, 1) +
+  return text + "; the choice of `deftc run` (" + partitionText(*taken) + ") takes " + rounded(more, 1) +
          " % longer" + (overlap(*best, *taken) ? ", which may be noise" : "");
 }
 

@@ -109,8 +109,8 @@ Result<std::string> outputOf(const std::string &program, const std::string &argu
 Result<std::string> findDisassembler() {
   auto program = programInFolders();
   if (!program)
-    return Error{ErrorCode::Environment, "there is no nvdisasm here",
-                 "`pip install nvidia-cuda-nvdisasm` brings it; set CUDA_HOME to the folder nvidia/cu13 in "
+    return Error{ErrorCode::Environment, "nvdisasm was not found",
+                 "`pip install nvidia-cuda-nvdisasm` installs it; set CUDA_HOME to the folder nvidia/cu13 in "
                  "site-packages, or to a CUDA toolkit's, or emit --as cubin"};
   return std::move(*program);
 }

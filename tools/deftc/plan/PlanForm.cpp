@@ -48,8 +48,8 @@ support::Result<PlanForm> choosePlanForm(const std::string &as, const std::strin
   for (const Known &known : kKnown)
     endings.emplace_back(known.ending);
   return support::Error{
-      support::ErrorCode::Usage, "`" + file + "` ends in " + ending + ", which is no known format",
-      "known endings are " + joined(endings) + "; --as " + joined(planForms(), "|") + " goes with any name"};
+      support::ErrorCode::Usage, "`" + file + "` ends in " + ending + ", which is not a known format",
+      "known endings are " + joined(endings) + "; --as " + joined(planForms(), "|") + " works with any name"};
 }
 
 } // namespace deft::cli

@@ -115,14 +115,14 @@ struct Facts {
       if (!replay.step.spec[i].name.starts_with('<'))
         return Error{ErrorCode::Usage,
                      "the spec imports `" + replay.step.spec[i].name +
-                         "`, which is not shipped: a program of one file cannot have it",
+                         "`, which is not shipped: a program in one file cannot include it",
                      "`deftc replay " + replay.path + "` runs it"};
     if (variant.tensors.hasScales())
-      return Error{ErrorCode::Usage, "a program with scales in the rows of its cache is not written",
+      return Error{ErrorCode::Usage, "replay cannot write a program for a cache with scales in its rows",
                    "`deftc replay " + replay.path + "` runs the step"};
     if (variant.readsGivenLists())
       return Error{ErrorCode::Usage,
-                   "`" + variant.name + "` reads lists of its caller, which the file does not have",
+                   "`" + variant.name + "` reads its caller's lists, and the file does not have these",
                    "`deftc replay " + replay.path + "` runs it over random lists"};
     if (spec().find("\"\"\"") != std::string::npos || spec().find(")deft\"") != std::string::npos)
       return Error{ErrorCode::Usage, "the spec's text cannot be written into a program", ""};
@@ -246,7 +246,7 @@ Result<std::string> cppProgram(const ReplayStep &step, const std::vector<exec::P
           "  deft::Tree tree;\n  for (const Node &node : kNodes)\n"
           "    (void)(node.parent < 0 ? tree.addRoot(node.tokens, node.location)\n"
           "                           : tree.addChild(node.parent, node.tokens, node.location)).value();\n"
-          "  for (const Query &query : kQueries) // one that sees its whole node grows with it\n"
+          "  for (const Query &query : kQueries) // a query that sees its whole node grows with it\n"
           "    (void)(query.seen == kNodes[query.node].tokens ? tree.addQuery(query.node)\n"
           "                                                   : tree.addQuery(query.node, "
           "query.seen)).value();\n";
@@ -296,7 +296,8 @@ Result<std::string> pythonProgram(const ReplayStep &step, const std::vector<exec
   const capture::Step &captured = step.step;
   std::string text = "# " + facts.title() + "\nimport time\n\nimport deft\nimport numpy\n\nSPEC = r\"\"\"" +
                      facts.spec() + "\"\"\"\nNODES = [  # parent, tokens, location\n    " +
-                     facts.nodes("(", ")") + "]\nQUERIES = [  # node, tokens of it that are seen\n    " +
+                     facts.nodes("(", ")") +
+                     "]\nQUERIES = [  # node, number of its tokens that the query sees\n    " +
                      facts.queries("(", ")") + "]\n";
   if (facts.pageSize() > 0)
     text += "PAGE_TABLE = numpy.array([\n    " + facts.table() + "], \"int32\")\n";
@@ -304,7 +305,7 @@ Result<std::string> pythonProgram(const ReplayStep &step, const std::vector<exec
     text += "PARAMS = {\n" + paramsText + "}\n";
   text += "RANDOM = numpy.random.default_rng(0)\n\n\n"
           "def random_bits(shape, bits, kind, base, mask, sign):\n"
-          "    \"\"\"Of values between 1/8 and 2, of either sign.\"\"\"\n"
+          "    \"\"\"Returns the bits of random values between 1/8 and 2, of either sign.\"\"\"\n"
           "    drawn = RANDOM.integers(0, 1 << 16, shape, \"int32\")\n"
           "    return (base | (drawn & mask) | (drawn >> (8 if bits == \"uint8\" else 0) & "
           "sign)).astype(bits).view(kind)\n\n\n"
@@ -313,7 +314,7 @@ Result<std::string> pythonProgram(const ReplayStep &step, const std::vector<exec
           "\")\ntree = deft.Tree()\nfor parent, tokens, location in NODES:\n"
           "    tree.add_root(tokens, location=location) if parent < 0 else tree.add_child(parent, tokens, "
           "location=location)\n"
-          "for node, seen in QUERIES:  # one that sees its whole node grows with it\n"
+          "for node, seen in QUERIES:  # a query that sees its whole node grows with it\n"
           "    tree.add_query(node, None if seen == NODES[node][1] else seen)\n";
   text += "plan = attention.plan(tree, " + std::string(paramsText.empty() ? "" : "params=PARAMS, ") +
           "partition=\"" + config::partitionName(captured.config.partition) +

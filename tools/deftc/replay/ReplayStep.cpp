@@ -189,7 +189,7 @@ std::vector<std::string> differencesOf(const ReplayStep &replay) {
   if (step.isPackaged)
     texts.push_back("the captured run had the kernels of a package; here they are compiled again");
   if (replay.variant().readsGivenLists())
-    texts.push_back("the lists that the program gave are drawn at random");
+    texts.push_back("lists are random, since the program's were not captured");
   const abi::CacheLayout packed = exec::cacheLayoutsOf(replay.variant()).k;
   const auto differs = [](const abi::CacheLayout &a, const abi::CacheLayout &b) {
     return a.pageStride != b.pageStride || a.tokenStride != b.tokenStride || a.headStride != b.headStride;

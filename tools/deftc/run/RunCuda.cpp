@@ -104,7 +104,7 @@ Result<std::unique_ptr<RunBackend>> openCuda(Context &context, const RunSubject 
   const bool selects = choice->kernels.selecting.has_value();
   if (variant.select && !selects)
     context.err << "warning: the kernels of `" << variant.name
-                << "` do not select: the package is from before GPUs did\n";
+                << "` do not select: the package was built before GPUs could select\n";
   auto executor = exec::CudaExecutor::create(*device, variant, choice->kernels, selects ? subject.budget : 0,
                                              std::move(choice->sparseCuts));
   if (!executor)

@@ -46,7 +46,7 @@ Result<void> store(std::span<const float> values, const spec::TensorType &type, 
     if (!std::isfinite(exec::toFloat(bits, type.dtype)))
       return Error{ErrorCode::Diagnostics,
                    "`" + path + "` holds " + support::significant(value, 6) + " in " + row +
-                       ", which is no finite number of type " + spec::toString(type.dtype),
+                       ", which is not a finite number of type " + spec::toString(type.dtype),
                    ""};
     std::memcpy(memory + static_cast<std::size_t>(at++) * bytes, &bits, bytes);
   }
@@ -69,7 +69,7 @@ Result<void> storeScaled(std::span<const float> values, std::span<const float> s
     if (!std::isfinite(exec::setKeyElement(tensors, memory, at, static_cast<int>(i), values[i])))
       return Error{ErrorCode::Diagnostics,
                    "`" + path + "` holds " + support::significant(values[i], 6) + " in " + row +
-                       ", for which its scale leaves no finite number of type " +
+                       ", which divided by its scale is not a finite number of type " +
                        spec::toString(tensors.k.dtype),
                    ""};
   return {};
@@ -189,7 +189,7 @@ Result<json> paramsOf(const std::string &path) {
   if (!document)
     return Error{ErrorCode::Diagnostics, "`" + path + "`: " + document.error().message, ""};
   if (!document->is_object() || !document->contains("params") || !document->at("params").is_object())
-    return Error{ErrorCode::Diagnostics, "`" + path + "` is not what --dump writes: it has no `params`", ""};
+    return Error{ErrorCode::Diagnostics, "`" + path + "` was not written by --dump: it has no `params`", ""};
   return document->at("params");
 }
 

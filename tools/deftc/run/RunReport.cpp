@@ -85,7 +85,7 @@ std::string checkText(const RunReport &report) {
               : "; a sample of " + withSeparators(report.queriesChecked) + " of " +
                     counted(report.queriesRun, "query", "queries");
   if (check.count)
-    text += check.count->passed() ? "; " + countText(*check.count) : "; tokens lost or seen twice";
+    text += check.count->passed() ? "; " + countText(*check.count) : "; tokens skipped or read twice";
   const bool isAllCounted = !check.count || check.count->passes == check.count->allPasses;
   if (report.queriesChecked != report.queriesRun || !isAllCounted)
     text += " (--check=all checks all)";
@@ -140,7 +140,7 @@ void printReport(const RunReport &report, std::ostream &out) {
                    counted(report.tree.tokens, "token", "tokens") + ", each read by " +
                    significant(report.tree.sharing(), 3) + " queries");
   line("config", configText(report));
-  line("chosen", rulingText(report.ruling) + (report.isAsked ? "; changed as asked" : ""));
+  line("chosen", rulingText(report.ruling) + (report.isAsked ? "; with your changes" : ""));
   const std::string dealt = report.plan.dealtItems > 0
                                 ? ", " + withSeparators(report.plan.dealtItems) + " deal tokens to warps"
                                 : "";

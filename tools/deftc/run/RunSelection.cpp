@@ -37,7 +37,7 @@ Result<void> runChosen(RunBackend &backend, const plan::Plan &plan, const exec::
     return selecting.error();
   run.selectingUs = selecting->medianUs;
   if (again.out != full.out)
-    return Error{ErrorCode::Internal, "the attention gives other outputs where it selects", ""};
+    return Error{ErrorCode::Internal, "the attention's outputs differ when it selects", ""};
   const auto sparse = backend.runSparse(run.selection, run.sparse, repeats);
   if (!sparse)
     return sparse.error();
@@ -104,7 +104,7 @@ std::string sparseShapeText(const SparseShape &shape) {
 std::string selectionCheckText(const SelectionRun &run) {
   const std::string lists = run.lists ? withSeparators(run.lists->lists) + " lists, " +
                                             rounded(100 * run.lists->recall(), 3) +
-                                            " % of their tokens those of an exact sort; "
+                                            " % of their tokens equal an exact sort's; "
                                       : std::string();
   return std::string(run.passed() ? "right: " : "WRONG: ") + lists + "sparse error " +
          significant(run.check->error, 2) + ", allowed " + significant(run.check->allowed, 2);

@@ -20,7 +20,7 @@ int write(Context &context, const CLI::App &app, const std::string &kind, const 
 
 void addCompletionsCommand(CLI::App &app, Context &context) {
   CLI::App *command =
-      app.add_subcommand("completions", "Print what completes deftc in a shell, or its manual page");
+      app.add_subcommand("completions", "Print completions of deftc for a shell, or its manual page");
   auto kind = std::make_shared<std::string>(), output = std::make_shared<std::string>();
   command->add_option("KIND", *kind, "What for")
       ->required()
@@ -30,7 +30,7 @@ void addCompletionsCommand(CLI::App &app, Context &context) {
                   "  deftc completions zsh > ~/.zfunc/_deftc\n"
                   "  deftc completions fish > ~/.config/fish/completions/deftc.fish\n"
                   "  deftc completions man | man -l -\n"
-                  "`cmake --install` puts all of them where they are looked for.");
+                  "`cmake --install` installs all of them.");
   context.onRun(command, [&context, &app, kind, output] { return write(context, app, *kind, *output); });
 }
 

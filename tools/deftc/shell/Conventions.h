@@ -20,15 +20,15 @@ inline constexpr std::array kExitCodes = {
 };
 
 inline constexpr std::array kEnvironment = {
-    Convention{"DEFT_CONFIG_PATH", "a file with a config, or of tuned ones, or a folder of the latter, used "
-                                   "before all others, as --config is"},
+    Convention{"DEFT_CONFIG_PATH", "a config, a file of tuned configs or a folder of such files, used "
+                                   "before all others, like --config"},
     Convention{"DEFT_CACHE_DIR", "the folder of compiled kernels and tuned configs; else the folder deftc in "
                                  "XDG_CACHE_HOME, or in ~/.cache"},
     Convention{"DEFT_CAPTURE",
                "a folder into which programs that use the library write captured steps, for replay"},
     Convention{"CUDA_HOME, CUDA_PATH", "a CUDA toolkit, for NVRTC and for emit --as sass (nvdisasm)"},
     Convention{"DEFT_NVTX", "1: plans, runs and compilations are ranges for profilers"},
-    Convention{"NO_COLOR", "when it is set and not empty, nothing is coloured"},
+    Convention{"NO_COLOR", "if set and not empty, output has no colours"},
 };
 
 } // namespace deft::cli

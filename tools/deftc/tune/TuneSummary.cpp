@@ -12,9 +12,9 @@ const char *endText(measure::Ended ended) {
   case measure::Ended::Complete:
     return "complete";
   case measure::Ended::Budget:
-    return "stopped by its budget; the same command goes on with it";
+    return "stopped by its budget; the same command continues it";
   case measure::Ended::Interrupted:
-    return "interrupted; the same command goes on with it";
+    return "interrupted; the same command continues it";
   }
   return "";
 }

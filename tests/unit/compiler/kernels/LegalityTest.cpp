@@ -56,7 +56,7 @@ TEST(LegalityTest, ProductsOfBytesAreForFamiliesThatMakeThem) {
   const PhaseConfig light{"tiles", -1, config::Family::Sm90, 64, 64, 3, kSm90LightWarps};
   EXPECT_EQ(check(light, {32, 8, tensors}), "legal");
   const std::string only = "phase `tiles`: products are of fp8_e4m3; family sm90 makes them in blocks of 8 "
-                           "warps, of head dims 96 and 128 alone (rule A12)";
+                           "warps, only for head dims 96 and 128 (rule A12)";
   EXPECT_EQ(check({"tiles", -1, config::Family::Sm90, 128, 64, 2, kSm90Warps}, {32, 8, tensors}), only);
   for (const int dim : {64, 80, 112, 256}) {
     spec::Tensors other = spec::Tensors::alike(dim);
@@ -80,7 +80,7 @@ TEST(LegalityTest, GpusTakeCachesOfBytes) {
   EXPECT_EQ(check(narrow(), {32, 8, tensors}), "legal");
   const auto ofBytes = checkPhase({32, 8, tensors}, tiles, target::findTarget("sm_90a"));
   EXPECT_EQ(messageOf(ofBytes),
-            "phase `tiles`: k has dim 192 and v 128, in 8 bits; family sm90 takes one dim for both there");
+            "phase `tiles`: k has dim 192 and v 128, in 8 bits; family sm90 needs one dim for both");
   EXPECT_EQ(ofBytes.error().hint, "use family sm80");
 }
 
@@ -213,7 +213,7 @@ TEST(LegalityTest, RowsOfAnOddNumberOfEightsAreForSm80) {
   const KernelShape shape{8, 8, spec::Tensors::alike(72)};
   const PhaseConfig tiles{"tiles", -1, config::Family::Sm90, 64, 64, 2, kSm90LightWarps};
   const auto wide = checkPhase(shape, tiles, target::findTarget("sm_90a"));
-  EXPECT_EQ(messageOf(wide), "phase `tiles`: head_dim is 72, which is no multiple of family sm90's 16");
+  EXPECT_EQ(messageOf(wide), "phase `tiles`: head_dim is 72, not a multiple of family sm90's 16");
   EXPECT_EQ(wide.error().hint, "use family sm80");
   EXPECT_TRUE(checkPhase(shape, narrow(), target::findTarget("sm_90a")));
 }

@@ -44,7 +44,7 @@ TEST(Sm90Test, ThereIsOneShapeOfBlockAndALightOne) {
   EXPECT_EQ(check(tiles, {8, 8, spec::Tensors::alike(16)}),
             "phase `tiles`: head_dim is 16, less than family sm90's 32");
   EXPECT_EQ(check(tiles, {{32, 8, spec::Tensors::alike(128)}, {.key = true}}),
-            "phase `tiles`: there is a hook `key`; family sm90 makes keys in blocks of 8 warps alone");
+            "phase `tiles`: there is a hook `key`; family sm90 makes keys only in blocks of 8 warps");
   const PhaseConfig light{"tiles", -1, config::Family::Sm90, 64, 64, 2, kSm90LightWarps};
   EXPECT_EQ(check(light, {{32, 8, spec::Tensors::alike(128)}, {.key = true}}), "legal");
   const auto with = [&](auto change) {
@@ -103,10 +103,10 @@ TEST(Sm90Test, ATallBlockHasThreeWarpgroupsRows) {
   KernelShape bytes{32, 8, spec::Tensors::alike(128)};
   bytes.tensors.k.dtype = bytes.tensors.v.dtype = spec::DType::F8E4M3;
   for (const KernelShape &shape : {bytes, KernelShape{32, 8, spec::Tensors::alike(192)}})
-    EXPECT_EQ(check(kTall, shape), "phase `tiles`: a block of family sm90 of 16 warps has registers for "
-                                   "16-bit caches of up to 128 columns alone");
+    EXPECT_EQ(check(kTall, shape), "phase `tiles`: a block of family sm90 of 16 warps has registers "
+                                   "only for 16-bit caches of up to 128 columns");
   EXPECT_EQ(check(kTall, {{32, 8, spec::Tensors::alike(128)}, {.key = true}}),
-            "phase `tiles`: there is a hook `key`; family sm90 makes keys in blocks of 8 warps alone");
+            "phase `tiles`: there is a hook `key`; family sm90 makes keys only in blocks of 8 warps");
 }
 
 /// A step of 192 rows takes less than one of 128 and one of 64, and a block alone with 64 rows more than a
@@ -226,9 +226,9 @@ TEST(Sm90Test, EitherDimMayBeTheLargerOne) {
                                          std::pair(128, 192), std::pair(256, 32), std::pair(256, 192)})
     EXPECT_EQ(check(two, {32, 8, unlike(keyDim, valueDim)}), "legal") << keyDim << " " << valueDim;
   EXPECT_EQ(check(two, {32, 8, unlike(72, 64)}),
-            "phase `tiles`: key_dim is 72, which is no multiple of family sm90's 16");
+            "phase `tiles`: key_dim is 72, not a multiple of family sm90's 16");
   EXPECT_EQ(check(two, {32, 8, unlike(64, 72)}),
-            "phase `tiles`: value_dim is 72, which is no multiple of family sm90's 16");
+            "phase `tiles`: value_dim is 72, not a multiple of family sm90's 16");
   EXPECT_EQ(check(two, {32, 8, unlike(16, 64)}), "phase `tiles`: key_dim is 16, less than family sm90's 32");
   EXPECT_EQ(check(two, {32, 8, unlike(64, 16)}),
             "phase `tiles`: value_dim is 16, less than family sm90's 32");

@@ -72,7 +72,7 @@ TEST(TensorsJsonTest, NoAttentionIsReadThatThereCannotBe) {
   }
   json = toJson(unlike());
   json["products"] = "bf16";
-  EXPECT_EQ(faultOfReading(json), "`products` is of no type that products may have");
+  EXPECT_EQ(faultOfReading(json), "`products` has a type that products cannot have");
   json["products"] = "fp8_e4m3"; // and v is of another
   EXPECT_EQ(faultOfReading(json), "products are of fp8_e4m3, k of fp8_e4m3 and v of fp8_e5m2");
   json = toJson(unlike());

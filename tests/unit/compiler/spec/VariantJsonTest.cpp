@@ -61,7 +61,7 @@ TEST(VariantJsonTest, ATokensElementIsReadByMasksAndScoresAlone) {
     wrong[root] = json["score"];
     const auto read = variantFromJson(wrong);
     ASSERT_FALSE(read.ok()) << root;
-    EXPECT_EQ(read.error().message, "`" + std::string(root) + "` reads what it may not");
+    EXPECT_EQ(read.error().message, "`" + std::string(root) + "` reads a name that it may not");
   }
 }
 
@@ -147,7 +147,7 @@ TEST(VariantJsonTest, ASinkIsReadBackAndCheckedAgain) {
   ASSERT_TRUE(read.ok()) << read.error().message;
   EXPECT_EQ(read->sink, variant.sink);
   json["sink"] = *variant.score;
-  EXPECT_EQ(variantFromJson(json).error().message, "`sink` reads what it may not");
+  EXPECT_EQ(variantFromJson(json).error().message, "`sink` reads a name that it may not");
   json["sink"] = *variant.sink;
   json["normalize"] = "sigmoid";
   EXPECT_EQ(variantFromJson(json).error().message, "sigmoid has no sink");
@@ -162,7 +162,7 @@ TEST(VariantJsonTest, ABoundIsWrittenWhereItIsNotTheUsualOne) {
   EXPECT_EQ(read->bound, MaskBound::Path);
   json["select"] = nlohmann::json::parse(
       R"({"budget": {"values": [64], "tunable": false}, "by": "query", "keep_first": 0, "keep_last": 0})");
-  EXPECT_EQ(variantFromJson(json).error().message, "what is bound by `path` selects nothing");
+  EXPECT_EQ(variantFromJson(json).error().message, "an attention bound by `path` selects nothing");
   json["bound"] = "root";
   EXPECT_FALSE(variantFromJson(json).ok());
 }
@@ -196,7 +196,7 @@ TEST(VariantJsonTest, ListsByCallerAreReadBackAndCheckedAgain) {
   json = nlohmann::json::parse(
       toJson(compile(attention("score = s + kv_pos; select { budget = 16; }")).only()).dump());
   json["select"]["by"] = "caller";
-  EXPECT_EQ(variantFromJson(json).error().message, "lists by `caller` do not say where tokens stand");
+  EXPECT_EQ(variantFromJson(json).error().message, "lists by `caller` have no positions of tokens");
 }
 
 TEST(VariantJsonTest, AnyMemberLeftOutIsAnErrorUnlessItIsOptional) {
@@ -236,7 +236,7 @@ TEST(VariantJsonTest, FactorsOfValuesAreKept) {
   EXPECT_EQ(read->params[0].shape, Param::Shape::PerTokenAndHead);
   EXPECT_EQ(read->valueFactor, variant.valueFactor);
   json["value_factor"] = json["score"];
-  EXPECT_EQ(variantFromJson(json).error().message, "`value_factor` reads what it may not");
+  EXPECT_EQ(variantFromJson(json).error().message, "`value_factor` reads a name that it may not");
 }
 
 // Rule H4.
@@ -249,7 +249,8 @@ TEST(VariantJsonTest, HooksOfElementsAreCheckedAgain) {
         std::pair("output", "score"), std::pair("sink", "output")}) {
     nlohmann::json wrong = json;
     wrong[key] = json[from];
-    EXPECT_EQ(variantFromJson(wrong).error().message, "`" + std::string(key) + "` reads what it may not");
+    EXPECT_EQ(variantFromJson(wrong).error().message,
+              "`" + std::string(key) + "` reads a name that it may not");
   }
 }
 

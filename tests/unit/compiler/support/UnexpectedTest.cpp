@@ -22,7 +22,7 @@ TEST(UnexpectedTest, TextThatIsNoUtf8IsTheCallers) {
   } catch (const std::exception &exception) {
     const Error error = unexpected(exception);
     EXPECT_EQ(error.code, ErrorCode::Usage);
-    EXPECT_EQ(error.message, "a text that was given is not UTF-8, and cannot be written as JSON");
+    EXPECT_EQ(error.message, "a given text is not UTF-8 and cannot be written as JSON");
   }
 }
 

@@ -134,7 +134,7 @@ TEST_F(FrontCommandsTest, ANameThatIsNotUtf8IsNoBugOfDeftc) {
     [{"parent": -1, "tokens": 20}], "queries": [{"node": 0}]})");
   const Outcome outcome = run({"explain", "llama3_8b", "--tree", tree, "--backend", "cpu", "--json"});
   EXPECT_EQ(outcome.code, kExitUsage);
-  EXPECT_THAT(outcome.err, HasSubstr("a name that was given is not UTF-8"));
+  EXPECT_THAT(outcome.err, HasSubstr("a given name is not UTF-8"));
   EXPECT_EQ(run({"explain", "llama3_8b", "--tree", tree, "--backend", "cpu"}).code, kExitOk);
 }
 

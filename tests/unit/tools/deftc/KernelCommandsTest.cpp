@@ -279,7 +279,7 @@ TEST_F(KernelCommandsTest, BuildSaysWhatIsWrong) {
   EXPECT_EQ(spec.code, kExitEnvironment);
   const Outcome output = run({"build", "llama3_8b", "--source", "-o", "-"});
   EXPECT_EQ(output.code, kExitUsage) << "no file is called `-`";
-  EXPECT_THAT(output.err, HasSubstr("a package is not written to the output\n  = hint: name a file"));
+  EXPECT_THAT(output.err, HasSubstr("a package cannot be written to standard output\n  = hint: name a file"));
   std::istringstream text("attention a { query_heads = 8; kv_heads = 4; head_dim = 64; }");
   const Outcome piped = test::runDeftc({"build", "-", "--source"}, {.input = &text});
   EXPECT_EQ(piped.code, kExitUsage);

@@ -89,7 +89,7 @@ TEST_F(BenchOwnTest, WhatIsForAGpuIsRefused) {
     const Outcome outcome = bench(arguments);
     EXPECT_EQ(outcome.code, kExitUsage);
     EXPECT_THAT(outcome.err,
-                HasSubstr("`" + std::string(option) + "` is for a GPU, and this runs on a processor"));
+                HasSubstr("`" + std::string(option) + "` is for GPUs, but this runs on a processor"));
   }
 }
 

@@ -60,8 +60,8 @@ TEST_F(OwnRowsTest, TwoAttentionsOfOneNameAreNotMeasuredAsOne) {
   const auto made = OwnRows::make(context, {spec("a"), folder.path("other.deft")}, {"few_shot"}, {});
   ASSERT_FALSE(made);
   EXPECT_EQ(made.error().code, support::ErrorCode::Usage);
-  EXPECT_EQ(made.error().message, "`" + folder.path("other.deft") +
-                                      "` has an attention `a`, and so has one that is given before it");
+  EXPECT_EQ(made.error().message,
+            "`" + folder.path("other.deft") + "` has an attention `a`, and so does an earlier one");
 }
 
 TEST_F(OwnRowsTest, ASpecOfSeveralHasToBeChosenFrom) {

@@ -68,7 +68,7 @@ TEST_F(CacheCommandTest, AnEmptyHomeSaysHowToFillIt) {
   EXPECT_THAT(list.out, HasSubstr("there are no configs; `deftc tune` makes some"));
   EXPECT_THAT(list.out, HasSubstr("user " + folder_.path("cache/configs")));
   EXPECT_EQ(runDeftc({"cache", "list", "--json"}).out, "[]\n");
-  EXPECT_THAT(runDeftc({"cache", "show"}).out, HasSubstr("no entry is like that"));
+  EXPECT_THAT(runDeftc({"cache", "show"}).out, HasSubstr("no entry matches"));
   EXPECT_EQ(runDeftc({"cache", "verify"}).code, kExitOk);
   EXPECT_EQ(runDeftc({"cache", "prune", "--stale"}).code, kExitOk);
   EXPECT_EQ(runDeftc({"cache"}).code, kExitUsage);
@@ -112,8 +112,8 @@ TEST_F(CacheCommandTest, ListAndShowTellWhatIsThere) {
   EXPECT_THAT(show.out, HasSubstr("no sharing: 20.5 us, the untuned choice stays; +-1.0 %, 3 trees; stale"));
   EXPECT_THAT(show.out, HasSubstr("node_chunk, chunk 256; wide 64 rows x 64 tokens"));
   EXPECT_THAT(runDeftc({"cache", "show", "h200", "--family", "few"}).out, Not(HasSubstr("no sharing")));
-  EXPECT_THAT(runDeftc({"cache", "show", "h100"}).out, HasSubstr("no entry is like that"));
-  EXPECT_THAT(runDeftc({"cache", "show", "--variant", "q64"}).out, HasSubstr("no entry is like that"));
+  EXPECT_THAT(runDeftc({"cache", "show", "h100"}).out, HasSubstr("no entry matches"));
+  EXPECT_THAT(runDeftc({"cache", "show", "--variant", "q64"}).out, HasSubstr("no entry matches"));
   EXPECT_EQ(json::parse(runDeftc({"cache", "show", "--json"}).out).size(), 2U);
 }
 
@@ -249,7 +249,7 @@ TEST_F(CacheCommandTest, RunTakesTheTunedConfigAndSaysWhy) {
   EXPECT_EQ(report["config"]["chunk_tokens"], 96);
 
   const std::string asked = run({"--workload", "few_shot:prompt=500,branches=8", "--chunk", "32"});
-  EXPECT_THAT(asked, HasSubstr("few-shot; changed as asked\n"));
+  EXPECT_THAT(asked, HasSubstr("few-shot; with your changes\n"));
   EXPECT_EQ(json::parse(readText(path))["config"]["chunk_tokens"], 32);
   EXPECT_THAT(run({"--workload", "no_sharing:requests=3"}),
               HasSubstr("\nchosen   heuristic: no tuned config"));

@@ -102,7 +102,7 @@ TEST_F(CacheSparseTest, ShowTellsTilesCutsAndWhatTheyGained) {
        {std::vector<std::string>{"h100"}, {"--variant", "q64"}, {"--family", "few-shot"}}) {
     std::vector<std::string> command{"cache", "show"};
     command.insert(command.end(), others.begin(), others.end());
-    EXPECT_EQ(runDeftc(command).out, "no entry is like that\n") << others.back();
+    EXPECT_EQ(runDeftc(command).out, "no entry matches\n") << others.back();
   }
   const json shown = json::parse(runDeftc({"cache", "show", "h200", "--json"}).out);
   ASSERT_EQ(shown.size(), 2U);
@@ -127,7 +127,7 @@ TEST_F(CacheSparseTest, VerifyFindsWhatIsWrong) {
   EXPECT_EQ(wrong.code, kExitDiagnostics);
   EXPECT_THAT(wrong.out,
               HasSubstr("`q32-kv8-d128-bf16-p16nhd-plain kv_head 512 128x9x4` cannot be used: tiles of "
-                        "128 tokens, 9 stages, 4 warps are not among those that may be compiled\n"));
+                        "128 tokens, 9 stages, 4 warps cannot be compiled\n"));
   std::filesystem::rename(userPath(), folder_.path("cache/sparse/other.json"));
   EXPECT_THAT(runDeftc({"cache", "verify"}).out, HasSubstr("it should be called sm_90-132-nvidia_h200.json"));
   const std::string named = folder_.path("named.json");

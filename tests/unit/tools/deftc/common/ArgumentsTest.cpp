@@ -95,7 +95,7 @@ TEST(ArgumentsTest, WhatIsGoneOnWithLaterDoesNotGoToTheOutput) {
            {"cache", "renew", "llama3_8b", "-o", "-"}}) {
     const auto outcome = run(command);
     EXPECT_EQ(outcome.code, kExitUsage);
-    EXPECT_THAT(outcome.err, HasSubstr("`-` is the output, and this is kept in a file"));
+    EXPECT_THAT(outcome.err, HasSubstr("`-` is standard output, but this needs a file"));
   }
 }
 
@@ -108,7 +108,7 @@ TEST(ArgumentsTest, ASeedHas64Bits) {
     EXPECT_THAT(seeded(seed).err, HasSubstr("is not a whole number of 64 bits"));
   EXPECT_THAT(run({"plan", "llama3_8b", "--workload", "few_shot", "--chunk", "99999999999"}).err,
               HasSubstr("`99999999999` is more than 2147483647"));
-  EXPECT_THAT(run({"emit", "llama3_8b#", "--as", "json"}).err, HasSubstr("names no attention behind its #"));
+  EXPECT_THAT(run({"emit", "llama3_8b#", "--as", "json"}).err, HasSubstr("names no attention after its #"));
 }
 
 } // namespace

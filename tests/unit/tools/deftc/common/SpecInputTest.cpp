@@ -90,7 +90,7 @@ TEST_F(SpecInputTest, ANameBehindTheLastCrossIsAnAttentions) {
   EXPECT_EQ(split("my.deft#wide", "wide"), "my.deft wide");
   EXPECT_EQ(split("my.deft", "wide"), "my.deft wide");
   EXPECT_EQ(split("a#b.deft#c", ""), "a#b.deft c");
-  EXPECT_EQ(split("my.deft#", ""), "`my.deft#` names no attention behind its #");
+  EXPECT_EQ(split("my.deft#", ""), "`my.deft#` names no attention after its #");
   EXPECT_EQ(split("my.deft#wide", "narrow"), "`my.deft#wide` names one attention, --variant narrow another");
   const std::string file = write("odd#name", kAttention);
   EXPECT_EQ(split(file, ""), file + " ") << "a file of that name is there";

@@ -128,7 +128,7 @@ TEST_F(CompareCommandTest, OneFileGivenTwiceIsNotComparedWithItself) {
 }
 
 TEST_F(CompareCommandTest, WhatIsMissingIsSaid) {
-  EXPECT_THAT(compare({folder_.path("tree")}).err, HasSubstr("no spec and no package is given"));
+  EXPECT_THAT(compare({folder_.path("tree")}).err, HasSubstr("neither a spec nor a package is given"));
   EXPECT_THAT(compare({folder_.path("a.deft")}).err, HasSubstr("give --tree FILE or --workload NAME"));
   EXPECT_THAT(compare({folder_.path("a.deft"), folder_.path("tree")}, {"--param", "v=1"}).err,
               HasSubstr("has no parameter `v`"));

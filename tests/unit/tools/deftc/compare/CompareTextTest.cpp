@@ -48,14 +48,13 @@ TEST(CompareTextTest, TheFastestIsHeldAgainstWhatRunTakes) {
   EXPECT_THAT(
       textOf({chosen, fast}),
       HasSubstr("some tree on cpu (2 threads), the median of 5 rounds in turn\n"
-                "fastest: near, untuned, partition node, 100 us; what `deftc run` takes (auto: union) "
+                "fastest: near, untuned, partition node, 100 us; the choice of `deftc run` (auto: union) "
                 "takes 20.0 % longer\n"));
   CompareRow noisy = chosen;
   noisy.leastUs = 100;
   EXPECT_THAT(textOf({noisy, fast}), HasSubstr("20.0 % longer, which may be noise\n"));
   chosen.medianUs = 50;
-  EXPECT_THAT(textOf({chosen, fast}),
-              HasSubstr("partition auto: union, 50.0 us; that is what `deftc run` takes\n"));
+  EXPECT_THAT(textOf({chosen, fast}), HasSubstr("partition auto: union, 50.0 us; `deftc run` uses it\n"));
   EXPECT_THAT(textOf({fast}), Not(HasSubstr("deftc run")));
   EXPECT_THAT(textOf({fast}), testing::EndsWith("\na note\n"));
 }

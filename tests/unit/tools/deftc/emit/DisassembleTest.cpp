@@ -65,7 +65,7 @@ TEST_F(DisassembleTest, WithoutOneThePackageThatBringsItIsNamed) {
   const auto text = disassembled("cubin");
   ASSERT_FALSE(text);
   EXPECT_EQ(text.error().code, support::ErrorCode::Environment);
-  EXPECT_EQ(text.error().message, "there is no nvdisasm here");
+  EXPECT_EQ(text.error().message, "nvdisasm was not found");
   EXPECT_NE(text.error().hint.find("`pip install nvidia-cuda-nvdisasm`"), std::string::npos)
       << text.error().hint;
 }

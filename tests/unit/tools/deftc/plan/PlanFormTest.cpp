@@ -33,9 +33,9 @@ TEST(PlanFormTest, AnUnknownEndingIsAnErrorThatListsTheKnownOnes) {
   const auto form = choosePlanForm("", "plan.pdf");
   ASSERT_FALSE(form);
   EXPECT_EQ(form.error().code, support::ErrorCode::Usage);
-  EXPECT_EQ(form.error().message, "`plan.pdf` ends in .pdf, which is no known format");
+  EXPECT_EQ(form.error().message, "`plan.pdf` ends in .pdf, which is not a known format");
   EXPECT_EQ(form.error().hint,
-            "known endings are .txt, .json, .svg, .html; --as text|json|svg|html goes with any name");
+            "known endings are .txt, .json, .svg, .html; --as text|json|svg|html works with any name");
 }
 
 } // namespace

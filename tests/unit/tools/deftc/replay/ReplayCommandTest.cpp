@@ -88,7 +88,7 @@ TEST_F(ReplayCommandTest, CapturedTensorsAreRunAgain) {
 TEST_F(ReplayCommandTest, TheConfigMayBeChosenAnew) {
   const std::string path = captured(CaptureWhat::Host);
   EXPECT_THAT(replay(path, {"--choose"}).out, HasSubstr("chosen   heuristic: "));
-  EXPECT_THAT(replay(path, {"--partition", "query"}).out, HasSubstr("changed as asked"));
+  EXPECT_THAT(replay(path, {"--partition", "query"}).out, HasSubstr("with your changes"));
 }
 
 TEST_F(ReplayCommandTest, AnInvariantPlanIsCutAsItWas) {

@@ -334,7 +334,7 @@ TEST_F(Dumped, ANumberThatTheTypeDoesNotHoldIsNamed) {
     const Outcome outcome = again("mpt_7b_alibi", {"--param", "slope=0.0625"});
     EXPECT_EQ(outcome.code, kExitDiagnostics);
     EXPECT_THAT(outcome.err, HasSubstr("q.npy` holds " + std::string(text) +
-                                       " in query 26, head 31, which is no finite number of type "));
+                                       " in query 26, head 31, which is not a finite number of type "));
   }
 }
 
@@ -426,7 +426,7 @@ TEST(RunCommandTest, AnAttentionThatSelectsIsRunInAllThreeWays) {
   EXPECT_EQ(select.at("check").at("lists"), select.at("lists"));
   EXPECT_TRUE(std::filesystem::exists(dump + "/selected.npy"));
   EXPECT_TRUE(std::filesystem::exists(dump + "/sparse_out.npy"));
-  EXPECT_THAT(run(spec, "random").out, HasSubstr("lists, 100.000 % of their tokens those of an exact sort"));
+  EXPECT_THAT(run(spec, "random").out, HasSubstr("lists, 100.000 % of their tokens equal an exact sort's"));
   std::filesystem::remove_all(folder);
 }
 

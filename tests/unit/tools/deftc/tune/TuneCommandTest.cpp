@@ -112,7 +112,7 @@ TEST_F(TuneCommandTest, AnInterruptedSessionKeepsItsJournalAndSaysSoByItsExitCod
   }
   std::signal(SIGINT, before);
   EXPECT_EQ(first.code, 130) << first.err;
-  EXPECT_THAT(first.out, HasSubstr("interrupted; the same command goes on with it"));
+  EXPECT_THAT(first.out, HasSubstr("interrupted; the same command continues it"));
   const Outcome second = tune(longerWithBudget());
   ASSERT_EQ(second.code, 0) << second.err;
   EXPECT_THAT(second.err, HasSubstr("goes on with " + journal));

@@ -128,7 +128,7 @@ TEST_F(TuneSparseTest, BehindTreesItIsKeptInTheirJournal) {
 TEST_F(TuneSparseTest, ABudgetEndsItAndTheSameCommandGoesOn) {
   const Outcome none = tune({"--sparse", "--budget", "0.001s"});
   ASSERT_EQ(none.code, 0) << none.err;
-  EXPECT_THAT(none.out, HasSubstr("stopped by its budget; the same command goes on with it; 0 kinds"));
+  EXPECT_THAT(none.out, HasSubstr("stopped by its budget; the same command continues it; 0 kinds"));
   EXPECT_EQ(file(), "");
 }
 

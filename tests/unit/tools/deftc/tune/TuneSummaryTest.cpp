@@ -88,7 +88,7 @@ TEST(TuneSummaryTest, TheEndSaysHowItCameAndWhereResultsAre) {
   report.configPath = "/c.json";
   report.written = {3, 1, 0, 0, "/c.json.broken"};
   const std::string stopped = textOf(report);
-  EXPECT_THAT(stopped, HasSubstr("stopped by its budget; the same command goes on with it; "));
+  EXPECT_THAT(stopped, HasSubstr("stopped by its budget; the same command continues it; "));
   EXPECT_THAT(stopped, HasSubstr(" s, 2 restarts after a fault\n"));
   EXPECT_THAT(stopped, HasSubstr("configs: /c.json (3 added, 1 replaced)\n"));
   EXPECT_THAT(stopped, HasSubstr("the broken file that was there is kept in /c.json.broken\n"));
