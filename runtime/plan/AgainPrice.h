@@ -7,16 +7,16 @@
 
 namespace deft::plan {
 
-/// Bytes of the tokens that several tiles read, since more queries see them than fit a tile. 0 on a
-/// processor, whose prices do not depend on them.
+/// The bytes of tokens that several tiles read, because more queries see them than fit into a tile. 0 on a
+/// processor, since its prices do not depend on them.
 double bytesReadAgain(const TreeView &view, const VariantFacts &facts, const config::Config &config,
                       kernels::Families families = kernels::families());
 
-/// Prices for trees with so many of them. A GPU's last-level cache (lastLevelMB) holds only part of these
-/// bytes. The other repeated reads come from memory, so they cost as much as first reads.
+/// Returns the prices for trees with this many repeated bytes. A GPU's last-level cache (lastLevelMB) holds
+/// only part of these bytes. The other repeated reads come from memory, so they cost as much as first reads.
 config::CostCoefficients ofBytes(config::CostCoefficients cost, double readAgain);
 
-/// Prices for one tree.
+/// Returns the prices for one tree.
 inline config::CostCoefficients ofTree(const config::CostCoefficients &cost, const TreeView &view,
                                        const VariantFacts &facts, const config::Config &config,
                                        kernels::Families families = kernels::families()) {

@@ -12,8 +12,8 @@
 /// the node read the group, except those below children that are joined to it: these read the same tokens
 /// again in the children's groups. Joining saves partials and items, and costs repeated reads.
 ///
-/// FastTree decides edge by edge from the root down. But a node's best group depends on what lies above it,
-/// and its readers on what lies below, so that is far from optimal in deep trees. This code fills a table
+/// FastTree decides edge by edge from the root down. But a node's best group depends on the nodes above it,
+/// and its readers on the nodes below. So that is far from optimal in deep trees. This code fills a table
 /// over (node, number of joined ancestors) from the leaves up and reads it from the root down. The table
 /// omits nodes whose edges are certain, and keeps only the last of similar neighbours.
 namespace deft::plan {
@@ -96,9 +96,9 @@ private:
   std::vector<Entry> entries_; ///< of the places that need a decision, in preorder
   std::vector<int> filled_;    ///< these places
   std::vector<std::size_t>
-      alike_; ///< places that are not, for one next to them is, by their index in EdgeBounds::open
-  // By place, of open ones:
-  std::vector<int> slots_;           ///< its entry, or that of the place that it is like
+      alike_; ///< omitted places, whose neighbour is decided instead, by their index in EdgeBounds::open
+  // For open places:
+  std::vector<int> slots_;           ///< its entry, or that of an identical neighbour
   std::vector<unsigned char> lanes_; ///< the choice
   std::vector<char> isJoined_;
   std::vector<int> joined_;

@@ -9,8 +9,8 @@
 
 namespace deft::plan {
 
-/// Decides the edges of a tree that are certain, which most are, before the others are weighed against each
-/// other. Keep the object between plans to reuse its memory. Time is linear in the tree.
+/// Decides the certain edges of a tree before the others are weighed against each other. Most edges are
+/// certain. Keep the object between plans to reuse its memory. Time is linear in the tree.
 ///
 /// If a node joins its parent, the node's readers read the parent's tokens again. If that costs more than it
 /// can ever save, the node stands *apart*. Nodes connected by the other edges form a *region*. If a region's

@@ -94,7 +94,7 @@ private:
   support::Result<void> narrowWhereIdle(const Choice &choice, const tree::KvTree &tree,
                                         const VariantFacts &facts, const config::Config &config, int blocks,
                                         Plan &plan);
-  /// What chooseAuto() found.
+  /// The result of chooseAuto().
   struct Made {
     Choice choice;
     int unionRows = 0;

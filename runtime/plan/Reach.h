@@ -73,8 +73,8 @@ public:
 
   /// Whether the first visible position rises with q_pos, as in a window.
   bool hasRisingStart() const { return hasRisingStart_; }
-  /// Whether the end rises with q_pos in another way than `tree` does: then a later query sees tokens that
-  /// were hidden from an earlier one, though these were on its path.
+  /// Whether the end rises with q_pos otherwise than under `tree`. Then a later query sees tokens that were
+  /// hidden from an earlier one although they were on its path.
   bool hasRisingEnd() const { return hasRisingEnd_; }
   /// Whether a rise of q_pos from `before` to `now` hides tokens between visible ones: a window that moves
   /// away from its sink.

@@ -97,7 +97,7 @@ private:
       own_; ///< tokens of the node seen at most, and caller's index of the node's queries
   std::vector<int> planQPos_, risingFrom_;         ///< by plan order; where its row of rising q_pos begins
   std::vector<Segment> clipped_;                   ///< the view's segments, cut to the queries that see them
-  std::vector<std::int64_t> changes_, bothChange_; ///< of what queries read, of what neighbours share
+  std::vector<std::int64_t> changes_, bothChange_; ///< of tokens that queries read, that neighbours share
   std::int64_t spared_ = 0;                        ///< (query, token) pairs that clipping removed
 };
 

@@ -10,7 +10,7 @@ namespace deft::plan {
 /// Requests cache lines for writing before they are written, in the order of their addresses.
 ///
 /// After a device has copied memory, the core that wrote it shares the lines. Before it can write there
-/// again, it must own each line, and it waits for one line after the other (10 us in a plan of 100 KB:
+/// again, it must own each line, and it waits for each line in turn (10 us in a plan of 100 KB:
 /// docs/kernels.md#copied-lines).
 class WriteAhead {
 public:

@@ -20,8 +20,8 @@ struct BeamStretch {
   int page; ///< of the room; -1: of a history
 };
 
-/// The pages of the table that hold the tokens which beams decode. The caller owns K and V of these pages,
-/// and their entries of the page table, which must not change.
+/// The pages of the table that hold decoded tokens. The caller owns K and V of these pages, and their entries
+/// of the page table, which must not change.
 struct BeamRoom {
   int pageSize = 1; ///< tokens; 1 where the cache is contiguous
   int firstPage = 0;
@@ -50,7 +50,7 @@ public:
   static support::Result<void> checkHistories(std::span<const History> histories);
   /// Starts again with one beam for each history, in order. All pages are free. An error changes nothing.
   support::Result<void> start(std::span<const History> histories) { return start(histories, room_); }
-  /// The same, in another room.
+  /// Starts in another room.
   support::Result<void> start(std::span<const History> histories, const BeamRoom &room);
 
   /// Checks that every parent is a beam of the step before.
@@ -81,7 +81,7 @@ public:
   std::span<const int> depths() const { return depths_; }
   /// Sorted by first seat; the stretches of one beam are in path order.
   std::span<const BeamStretch> stretches() const { return {stretches_.data(), stretchCount_}; }
-  /// Of the stretches that are of a history: their tokens. All others have one.
+  /// The tokens of each stretch of a history. All other stretches have one.
   std::span<const int> historyTokens() const { return historyTokens_; }
   /// For each search: its first seat. Its seats end where the next search begins, the last one's at beams().
   /// A search without beams is not listed.

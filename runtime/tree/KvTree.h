@@ -163,7 +163,7 @@ public:
   std::uint64_t generation() const { return generation_; }
 
   /// Increased by every change except the growth of leaves. If it has not changed, nodes and queries are the
-  /// same; only leaves, and what kWhole queries see of them, may be longer.
+  /// same; only leaves may be longer, and kWhole queries then see more of them.
   std::uint64_t structureGeneration() const { return structureGeneration_; }
 
   /// How many of its node's tokens the query sees.

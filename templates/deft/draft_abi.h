@@ -1,7 +1,8 @@
 #pragma once
 
-/// The contract between host and device for drafts: queries of a request whose tree only the device knows. A
-/// plan has room for any tree of a given number of drafts, and deft_draft_plan writes the tree into it.
+/// The contract between host and device for drafts: queries of a request that form a tree known only to the
+/// device. A plan has room for any tree of a given number of drafts, and deft_draft_plan writes the tree into
+/// it.
 ///
 /// A request's drafts have *places*: depth-first, siblings in the order of their numbers. So the viewers of a
 /// draft form an interval. The plan orders its queries by their places as well.

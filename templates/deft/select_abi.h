@@ -1,7 +1,7 @@
 #pragma once
 
-/// The contract between host and device for selection: the worth of tokens, the lists that are chosen by it,
-/// and the paths that turn positions into places in the cache. Plain structs without includes, like abi.h.
+/// The contract between host and device for selection: the worth of tokens, the lists chosen by worth, and
+/// the paths that turn positions into places in the cache. Plain structs without includes, like abi.h.
 /// specs/LANGUAGE.md, rules K, defines the terms.
 ///
 /// Here, a query is always named by the caller's index.

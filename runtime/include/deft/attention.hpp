@@ -192,8 +192,8 @@ inline Result<Attention> compileSpec(std::string_view text, const CompileOptions
       [&](auto to) { return deft_attention_compile(own.c_str(), &of, to); });
 }
 
-/// Compiles the spec in a file, or a shipped spec by its name ("llama3_8b"). Imports are looked up beside the
-/// file, then in the shipped library; `name` and `importFolder` are not used.
+/// Compiles the spec in a file, or a shipped spec by its name ("llama3_8b"). Imports are looked up next to
+/// the file, then in the shipped library; `name` and `importFolder` are not used.
 inline Result<Attention> compileSpecFile(const std::string &path, const CompileOptions &options = {}) {
   const deft_compile_options of = detail::optionsOf(options);
   return detail::made<Attention, deft_attention>(

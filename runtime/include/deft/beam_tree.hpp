@@ -65,7 +65,7 @@ struct BeamStep {
 ///
 /// The time of a step depends on the decoded tokens: a fraction of a millisecond for thousands of beams. Each
 /// step makes a new plan of the beams' tree, in about the same time, if no mask hides tokens (no window) and
-/// the beams keep a GPU busy; otherwise planning is as for any tree.
+/// the beams keep a GPU busy; otherwise it plans as for any tree.
 ///
 /// A call that fails changes nothing, unless it says so. For one thread at a time; several may read at once.
 class BeamTree {
@@ -109,9 +109,9 @@ public:
     return start(histories);
   }
 
-  /// The next step: beam i continues beam parents[i] of the step before (after start(): history parents[i])
-  /// and gains a token. The plans of `followers` advance too. If a plan cannot, this is an error, but the
-  /// beams do advance. Returns the largest change of any plan.
+  /// Takes the next step: beam i continues beam parents[i] of the step before (after start(): history
+  /// parents[i]) and gains a token. The plans of `followers` advance too. If a plan cannot, this is an error,
+  /// but the beams do advance. Returns the largest change of any plan.
   Result<Advanced> advance(std::span<const int> parents, const Followers &followers = {}) {
     detail::FollowersOfC of(followers);
     return of.after(deft_beam_tree_advance(handle(), parents.data(), parents.size(), of.get()));
@@ -125,14 +125,14 @@ public:
             {own.freed_pages, own.freed_page_count}};
   }
 
-  /// For plans and for inspection: a node for each stretch of tokens with the same readers; query i is beam
-  /// i. It is valid until this object is moved from. A plan that follows lengths, or that is for an attention
-  /// with another page size, is an error. Make plans after the first step, since the choice of kernels
-  /// depends on the tree at that time.
+  /// The beams' tree, for plans and for inspection: a node for each stretch of tokens with the same readers;
+  /// query i is beam i. It is valid until this object is moved from. A plan that follows lengths, or that is
+  /// for an attention with another page size, is an error. Make plans after the first step, since the choice
+  /// of kernels depends on the tree at that time.
   const Tree &tree() const { return view_; }
 
-  /// For Inputs::pageTable: the entries of the histories, then those of the beams' pages. It does not change
-  /// until the beams start again or pages are added or taken.
+  /// The page table for Inputs::pageTable: the entries of the histories, then those of the beams' pages. It
+  /// does not change until the beams start again or pages are added or taken.
   std::span<const int> pageTable() const {
     const std::int32_t *entries = nullptr;
     std::size_t count = 0;

@@ -29,9 +29,9 @@
 ///
 /// `.value()` throws on an error; result.hpp shows the other way.
 ///
-/// Threads: an Attention and a Runtime may be used by all threads at once; a Tree, a Plan and Params by one
-/// that changes them, or by many that read. The only global state is the log's listener (log.hpp), and
-/// whether steps are captured (capture.hpp).
+/// Threads: all threads may use an Attention and a Runtime at once. A Tree, a Plan and Params may be changed
+/// by one thread, or read by many. The only global state is the log's listener (log.hpp), and whether steps
+/// are captured (capture.hpp).
 
 #include <deft/attention.hpp>
 #include <deft/beam_tree.hpp>

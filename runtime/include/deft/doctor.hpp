@@ -6,10 +6,10 @@
 /// The state of this machine, and fixes for missing parts.
 namespace deft {
 
-/// What `deftc doctor --json` prints (deft_doctor).
+/// Returns the output of `deftc doctor --json` (deft_doctor).
 inline Result<std::string> doctorReport() { return detail::text(deft_doctor); }
 
-/// What `deftc doctor --support --json` prints (deft_support).
+/// Returns the output of `deftc doctor --support --json` (deft_support).
 inline Result<std::string> supportTable() { return detail::text(deft_support); }
 
 } // namespace deft

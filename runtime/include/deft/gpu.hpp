@@ -8,8 +8,8 @@
 #include <deft/selection.hpp>
 #include <deft/sequence_tree.hpp>
 
-/// On NVIDIA GPUs of compute capability 8.0 and newer. The driver is loaded at run time: programs linked with
-/// the library also start on machines without one.
+/// Runs on NVIDIA GPUs of compute capability 8.0 and newer. The driver is loaded at run time: programs linked
+/// with the library also start on machines without one.
 ///
 ///   auto gpu = deft::Gpu::open(0).value();
 ///   auto attention = deft::GpuAttention::load(gpu, deft::loadPackage("my_model.deftpkg").value()).value();
@@ -67,10 +67,10 @@ inline GpuFacts publicOf(const deft_gpu_facts &own) {
 } // namespace detail
 
 /// A GPU and its primary context, which the CUDA runtime also uses. Cheap to copy; all threads may use it. No
-/// call of the library changes which device a thread has current.
+/// call of the library changes a thread's current device.
 class Gpu {
 public:
-  /// All GPUs of the driver; an Environment error without a driver or a GPU.
+  /// Lists all GPUs of the driver; an Environment error without a driver or a GPU.
   static Result<std::vector<GpuFacts>> list() {
     const auto made = detail::filled<deft_gpus *>(deft_gpu_list);
     if (!made)
@@ -133,7 +133,7 @@ public:
     return made ? Result<GpuAttention>(GpuAttention(*made, gpu, attention)) : made.error();
   }
 
-  /// The same kernels with other values. Waits for the device if the attention has arrays.
+  /// Makes the same kernels with other values. Waits for the device if the attention has arrays.
   Result<GpuAttention> withParams(const Params &params) const {
     const auto made = detail::filled<deft_gpu_attention *>(
         [&](auto to) { return deft_gpu_attention_with_params(handle(), params.handle(), to); });
@@ -189,7 +189,7 @@ struct GpuInputs {
 /// The outputs of a run, in memory of the GPU; out begins at a multiple of 16 bytes.
 struct GpuOutputs {
   void *out = nullptr;        ///< [query][query_heads][dim of out]; see outStride
-  float *lse = nullptr;       ///< [query][query_heads]; null: not wanted
+  float *lse = nullptr;       ///< [query][query_heads]; null: not written
   std::int64_t outStride = 0; ///< elements between consecutive queries in out, as qStride; 0: packed
 };
 
@@ -204,7 +204,7 @@ struct GpuRoom {
   int positions = 0, stretches = 0;
 };
 
-/// As deft_gpu_plan_options, which explains each field.
+/// The same as deft_gpu_plan_options, which explains each field.
 struct GpuPlanOptions {
   PlanOptions plan = {}; ///< `workers` is not used
   int runsAhead = 0;
@@ -251,8 +251,8 @@ inline GpuRoom publicOf(const deft_gpu_room &own) {
 
 } // namespace detail
 
-/// As deft_gpu_room_for: room for the plans of all batches of at most `requests` requests, `queries` queries
-/// in all, and `tokens` tokens (a shared one counted once), for GpuPlan::reserve.
+/// Works like deft_gpu_room_for: computes room for the plans of all batches of at most `requests` requests,
+/// `queries` queries in all, and `tokens` tokens (a shared one counted once), for GpuPlan::reserve.
 inline Result<GpuRoomSize> roomFor(const GpuAttention &attention, int requests, int queries,
                                    std::int64_t tokens, const GpuPlanOptions &options = {}) {
   const detail::GpuOptionsOfC of(options);
@@ -272,7 +272,7 @@ inline Result<GpuRoomSize> roomFor(const GpuAttention &attention, int requests, 
 /// GPU, are independent.
 class GpuPlan {
 public:
-  /// Plans on the host; upload() comes next.
+  /// Makes a plan on the host. Call upload() next.
   static Result<GpuPlan> make(const GpuAttention &attention, const Tree &tree,
                               const GpuPlanOptions &options = {}) {
     const detail::GpuOptionsOfC of(options);
@@ -282,8 +282,8 @@ public:
   /// Takes a handle of <deft/deft.h>.
   explicit GpuPlan(deft_gpu_plan *handle) : handle_(handle) {}
 
-  /// Brings the plan to the tree's current state, only on the host: the GPU may still be running the one
-  /// before. An error if it exceeds the room of a captured graph.
+  /// Updates the plan to the tree's current state, only on the host: the GPU may still be running the plan
+  /// before. It is an error if the plan exceeds the room of a captured graph.
   Result<Advanced> advance(const Tree &tree) {
     deft_advanced advanced = 0;
     const deft_status status = deft_gpu_plan_advance(handle(), tree.handle(), &advanced);
@@ -291,7 +291,7 @@ public:
   }
 
   /// Enqueues one copy of the plan on the stream, for later runs and replays. Does nothing if the GPU already
-  /// has it. Not on a stream that is being captured.
+  /// has it. The stream must not be capturing.
   Result<void> upload(GpuStream stream) { return detail::done(deft_gpu_plan_upload(handle(), stream)); }
 
   /// In later runs on the stream, the path of each query has as many tokens as `lengths` says at that time:
@@ -330,18 +330,18 @@ public:
     return runBy(deft_gpu_plan_run, attention, inputs, outputs, stream);
   }
 
-  /// As run(), for an attention whose spec says `select`, with a plan that has a budget. The plan then holds
-  /// lists of the tokens of most worth, which other layers read by runSparse(). The host does not need them,
-  /// so both can be captured together with all other layers of a step.
+  /// Runs like run(), for an attention whose spec says `select`, with a plan that has a budget. The plan then
+  /// holds lists of the tokens of most worth, which other layers read with runSparse(). The host does not
+  /// need them, so both can be captured together with all other layers of a step.
   Result<void> runSelecting(const GpuAttention &attention, const GpuInputs &inputs, const GpuOutputs &outputs,
                             GpuStream stream) {
     return runBy(deft_gpu_plan_run_selecting, attention, inputs, outputs, stream);
   }
 
-  /// The attention of all queries to only the tokens of their lists, which may be another layer's. An error
-  /// if no run has selected since the last upload, or only one with another page table. In a graph it reads
-  /// the lists of the selecting run before it: capture one before the first sparse run. If the spec says `by
-  /// = caller`, it reads the current GpuInputs::lists and needs no selecting run.
+  /// Computes the attention of all queries only to the tokens of their lists. The lists may come from another
+  /// layer. It is an error if no run has selected since the last upload, or only one with another page table.
+  /// In a graph it reads the lists of the selecting run before it: capture one before the first sparse run.
+  /// If the spec says `by = caller`, it reads the current GpuInputs::lists and needs no selecting run.
   Result<void> runSparse(const GpuAttention &attention, const GpuInputs &inputs, const GpuOutputs &outputs,
                          GpuStream stream) {
     return runBy(deft_gpu_plan_run_sparse, attention, inputs, outputs, stream);
@@ -353,17 +353,17 @@ public:
     return detail::done(deft_gpu_plan_read_lists(handle(), selection.handle(), stream));
   }
 
-  /// As deft_gpu_plan_check_replays: an error if a replayed graph ran beyond its plan's limits.
+  /// Works like deft_gpu_plan_check_replays: returns an error if a replayed graph exceeded its plan's limits.
   Result<void> checkReplays() { return detail::done(deft_gpu_plan_check_replays(handle())); }
 
-  /// Between replays of a captured graph, if steps are captured (capture.hpp): writes the step with the GPU's
-  /// values. Waits for the stream.
+  /// Writes the step with the GPU's values. Call it between replays of a captured graph, if steps are
+  /// captured (capture.hpp). It waits for the stream.
   Result<void> captureReplay(GpuStream stream) {
     return detail::done(deft_gpu_plan_capture_replay(handle(), stream));
   }
 
   /// Makes room for at least this (see roomFor), so that a graph captured now serves larger trees. Waits for
-  /// the device; call upload() afterwards. An error if a graph has captured the room.
+  /// the device; call upload() afterwards. It is an error if a graph has captured the room.
   Result<void> reserve(const GpuRoom &room) {
     deft_gpu_room own{};
     own.size = sizeof own;
@@ -388,19 +388,19 @@ public:
         detail::factsOf<deft_plan_summary>([&](auto to) { return deft_gpu_plan_get_summary(handle(), to); }));
   }
 
-  /// The plan's config, and why. A tuned config is used if the loaded kernels can run it. Once a graph has
-  /// captured the plan's room, the config stays; `why` says so if a tree fits only when it is cut like the
-  /// captured one and read from the root.
+  /// The plan's config and the reason for it. A tuned config is used if the loaded kernels can run it. Once a
+  /// graph has captured the plan's room, the config stays; `why` says so if a tree fits only when it is cut
+  /// like the captured one and read from the root.
   ConfigChoice choice() const {
     return detail::choiceOf([&](auto to) { return deft_gpu_plan_get_choice(handle(), to); });
   }
 
-  /// As Plan::picture.
+  /// Works like Plan::picture.
   Result<std::string> picture(const Tree &tree) const {
     return detail::text([&](auto to) { return deft_gpu_plan_get_picture(handle(), tree.handle(), to); });
   }
 
-  /// As Plan::page.
+  /// Works like Plan::page.
   Result<std::string> page(const Tree &tree) const {
     return detail::text(
         [&](auto to) { return deft_gpu_plan_get_page(handle(), tree.handle(), nullptr, nullptr, to); });
@@ -448,15 +448,15 @@ public:
   /// Takes a handle of <deft/deft.h>.
   explicit GpuPageTable(deft_gpu_page_table *handle) : handle_(handle) {}
 
-  /// Brings it to the sequences' current state, for later runs and replays; only changes are copied. Always
-  /// of the same sequences. Not on a stream that is being captured.
+  /// Updates it to the sequences' current state, for later runs and replays; only changes are copied. Always
+  /// use a table with the same sequences. The stream must not be capturing.
   Result<void> upload(const SequenceTree &sequences, GpuStream stream) {
     return detail::done(deft_gpu_page_table_upload(handle_.get(), sequences.handle(), stream));
   }
 
   /// For your own pages: sets the entries from `first` on, for later runs and replays; only changed entries
   /// are copied. An entry that was never uploaded is undefined. A table serves sequences or your own pages,
-  /// not both. Not on a stream that is being captured.
+  /// not both. The stream must not be capturing.
   Result<void> upload(std::span<const int> entries, GpuStream stream, int first = 0) {
     return detail::done(
         deft_gpu_page_table_upload_entries(handle_.get(), first, entries.data(), entries.size(), stream));

@@ -24,15 +24,15 @@ struct StateShape {
 /// In host memory for mergeStates, in the GPU's for GpuStateMerge.
 struct State {
   const void *out = nullptr; ///< [row][dim], packed
-  /// [row]: natural logarithm of the sum of the exponentials of the scores. Where it is -inf no token was
-  /// seen, and `out` is not read. If the attention has sinks, exactly one state may contain them.
+  /// [row]: natural logarithm of the sum of the exponentials of the scores. If it is -inf, the row saw no
+  /// token, and `out` is not read. If the attention has sinks, exactly one state may contain them.
   const float *lse = nullptr;
 };
 
 /// May be exactly one of the states (both `out` and `lse`); any other overlap is an error.
 struct MergedState {
   void *out = nullptr;
-  float *lse = nullptr; ///< null: not wanted
+  float *lse = nullptr; ///< null: not written
 };
 
 constexpr int kMostStates = DEFT_MOST_STATES; ///< in one call
@@ -78,7 +78,7 @@ private:
 
 } // namespace detail
 
-/// Needs at least one state. A row for which no state saw a token becomes (0, -inf).
+/// Merges at least one state. A row for which no state saw a token becomes (0, -inf).
 inline Result<void> mergeStates(const StateShape &shape, std::span<const State> states,
                                 const MergedState &to) {
   const detail::StatesOfC own(shape, states, to);

@@ -173,9 +173,9 @@ private:
 
 } // namespace detail
 
-/// The requests of a step, followed from step to step. The time of a call depends on the changes: for a new
-/// request on the pages that it shares; for one that grew or left it is small. Each request of a step costs
-/// some nanoseconds in any case.
+/// The requests of a step, followed from step to step. The time of a call depends on the changes. For a new
+/// request it depends on the shared pages; for a request that grew or left it is small. Each request of a
+/// step costs some nanoseconds in any case.
 ///
 /// A failed call changes nothing, and its error names the faulty request by its number in the step. (If
 /// memory runs out within a call, the batch is left without requests.)
@@ -207,7 +207,7 @@ public:
     const auto checked = own.check();
     return checked ? detail::done(deft_paged_batch_update(handle(), own.get())) : checked;
   }
-  /// The same, and advances the plans. If a plan cannot advance, this is an error, but the batch does
+  /// Does the same and advances the plans. If a plan cannot advance, this is an error, but the batch does
   /// advance. Returns the largest change of any plan.
   Result<Advanced> update(const PagedRequests &requests, const Followers &followers) {
     const detail::RequestsOfC own(requests);
@@ -217,8 +217,8 @@ public:
     return of.after(deft_paged_batch_update_plans(handle(), own.get(), of.get()));
   }
 
-  /// The fastest step: the requests of the last step in the same order and rows, with the same numbers of
-  /// queries, and with at least as many tokens.
+  /// Takes the fastest kind of step: the requests of the last step in the same order and rows, with the same
+  /// numbers of queries, and with at least as many tokens.
   Result<void> grow(const PageTable &table, std::span<const int> lengths) {
     const deft_page_table own = detail::tableOf(table);
     return detail::done(deft_paged_batch_grow(handle(), &own, lengths.data(), lengths.size()));
@@ -229,10 +229,10 @@ public:
     return of.after(deft_paged_batch_grow_plans(handle(), &own, lengths.data(), lengths.size(), of.get()));
   }
 
-  /// The plan of the step; make one for each kind of attention of a model. For the next step, pass it in
-  /// Followers or call `plan.advance(tree())`. An attention with another page size is an error, and so is one
-  /// that reads `depth`, since that depends on the sharing of pages. With a mask bound by `path`, drafts are
-  /// an error, and so are other requests that share pages with a request's new tokens
+  /// Makes the plan of the step; make one for each kind of attention in a model. For the next step, pass it
+  /// in Followers or call `plan.advance(tree())`. An attention with another page size is an error, and so is
+  /// one that reads `depth`, since that depends on the sharing of pages. With a mask bound by `path`, drafts
+  /// are an error, and so are other requests that share pages with a request's new tokens
   /// (PagedBatchOptions::seesPath reports this earlier).
   Result<Plan> plan(const Attention &attention, const PlanOptions &options = {}) const {
     const deft_plan_options own = detail::optionsOf(options);

@@ -13,7 +13,7 @@
 #include <span>
 #include <string>
 
-/// Results of one tree over several ranks become one (ranks.hpp): on the processors of one host, or on GPUs.
+/// Merges the results of one tree over several ranks (ranks.hpp): on the processors of one host, or on GPUs.
 namespace deft {
 
 struct PeersOptions {
@@ -51,7 +51,7 @@ inline deft_agreement agreementOf(const Agreement &on) {
   return own;
 }
 
-/// What a rank gives and gets as tensors, for one call.
+/// A rank's own and merged results as tensors, for one call.
 class RankStatesOfC {
 public:
   RankStatesOfC(const RankShape &shape, const State &given, int headCount, const MergedState &merged)
@@ -122,7 +122,7 @@ private:
 
 /// How results go from GPU to GPU.
 enum class Transport : deft_transport {
-  Auto = DEFT_TRANSPORT_AUTO,     ///< mapped where every pair of ranks can, else NCCL
+  Auto = DEFT_TRANSPORT_AUTO,     ///< mapped if every pair of ranks can, else NCCL
   Mapped = DEFT_TRANSPORT_MAPPED, ///< each reads the others' memory
   Nccl = DEFT_TRANSPORT_NCCL,     ///< libnccl.so.2, loaded at run time
 };
@@ -139,15 +139,16 @@ struct GpuPeersOptions {
   /// For GpuPeers::make: the memory of each rank as this rank's GPU maps it, of GpuPeers::bytes() each, zeros
   /// at first.
   std::span<void *const> memories = {};
-  /// In place of these, for ranks on any hosts: the id that one made by GpuPeers::makeId() and sent to all
-  /// others. They use NCCL.
+  /// Instead of `memories`, for ranks on any hosts, which use NCCL: the id that one rank made with
+  /// GpuPeers::makeId() and sent to all others.
   const PeersId *id = nullptr;
-  int headBegin = 0, headCount = 0; ///< that this rank merges, so that NCCL sends no others; 0 and 0: all
+  int headBegin = 0, headCount = 0;      ///< that this rank merges; NCCL sends no others; 0 and 0: all
   Transport transport = Transport::Auto; ///< of ranks that meet by a name
 };
 
-/// The same among GPUs: of one host, which map each other's memory, one launch a merge; of any hosts by NCCL.
-/// A graph can capture merges. All ranks merge equally often, in the same order, each on one stream.
+/// A rank's end of a group of GPUs. GPUs of one host map each other's memory and merge in one launch; GPUs of
+/// any hosts use NCCL. A graph can capture merges. All ranks merge equally often, in the same order, each on
+/// one stream.
 class GpuPeers {
 public:
   /// The size of a rank's memory.
@@ -155,17 +156,18 @@ public:
     const deft_gpu_peers_options own = optionsOf(options);
     return detail::filled<std::int64_t>([&](auto to) { return deft_gpu_peers_get_bytes(&own, to); });
   }
-  /// Of a new group. One rank makes it, hands it to the others, and stays until all have met.
+  /// Makes the id of a new group. One rank makes it, hands it to the others, and stays until all have met.
   static Result<PeersId> makeId() {
     return detail::filled<PeersId>([](auto to) { return deft_gpu_peers_make_id(to->data()); });
   }
-  /// By `memories`, which are the caller's: keep them until the last merge has ended. Or by an id.
+  /// Makes a rank from `memories`, which you keep until the last merge has ended, or from an id.
   static Result<GpuPeers> make(const Gpu &gpu, const GpuPeersOptions &options) {
     const deft_gpu_peers_options own = optionsOf(options);
     return detail::made<GpuPeers, deft_gpu_peers>(
         [&](auto to) { return deft_gpu_peers_make(gpu.handle(), &own, to); });
   }
-  /// The ranks of the group `name`, on one host, map each other's memory or use NCCL. Returns when all have.
+  /// The ranks of the group `name`, on one host, map each other's memory or use NCCL. Returns when all ranks
+  /// have met.
   static Result<GpuPeers> meet(const Gpu &gpu, const GpuPeersOptions &options, const std::string &name) {
     const deft_gpu_peers_options own = optionsOf(options);
     return detail::made<GpuPeers, deft_gpu_peers>(
@@ -174,26 +176,26 @@ public:
   /// Takes a handle of <deft/deft.h>.
   explicit GpuPeers(deft_gpu_peers *handle) : handle_(handle) {}
 
-  /// The one in use: mapped or NCCL.
+  /// The transport in use: mapped or NCCL.
   Result<Transport> transport() const {
     deft_transport found = DEFT_TRANSPORT_AUTO;
     if (auto asked = detail::done(deft_gpu_peers_get_transport(handle_.get(), &found)); !asked)
       return asked.error();
     return static_cast<Transport>(found);
   }
-  /// As Peers::agree, of ranks that have met by a name or an id.
+  /// Works like Peers::agree, for ranks that have met by a name or an id.
   Result<void> agree(const Agreement &on) const {
     const deft_agreement own = detail::agreementOf(on);
     return detail::done(deft_gpu_peers_agree(handle_.get(), &own));
   }
-  /// As Peers::merge; `to` may be memory of `own`.
+  /// Works like Peers::merge; `to` may be memory of `own`.
   Result<void> merge(const RankShape &shape, const State &own, int headBegin, int headCount,
                      const MergedState &to, GpuStream stream) const {
     const detail::RankStatesOfC states(shape, own, headCount, to);
     return detail::done(
         deft_gpu_peers_merge(handle_.get(), &states.own, headBegin, headCount, &states.to, stream));
   }
-  /// An error if a finished merge found a rank late.
+  /// Returns an error if a finished merge found a rank late.
   Result<void> check() const { return detail::done(deft_gpu_peers_check(handle_.get())); }
 
 private:

@@ -26,7 +26,7 @@ inline constexpr int kInvariantChunk = DEFT_INVARIANT_CHUNK;
 struct PlanOptions {
   /// None: the tuned config's, else that of the spec's schedule, else Auto.
   std::optional<Partition> partition = {};
-  /// Most tokens of a piece of work. None: the tuned config's, else the spec's; 0: as large as keeps all
+  /// Most tokens of a piece of work. None: the tuned config's, else the spec's; 0: the largest that keeps all
   /// workers busy.
   std::optional<int> chunkTokens = {};
   int workers = 0;                ///< as deft_plan_options::workers
@@ -157,7 +157,7 @@ public:
   /// Takes a handle of <deft/deft.h>.
   explicit Plan(deft_plan *handle) : handle_(handle) {}
 
-  /// Brings the plan to the tree's current state, with the same options and memory. That is quick if only
+  /// Updates the plan to the tree's current state, with the same options and memory. That is quick if only
   /// leaves of the plan's own tree grew, except for configs of order `mixed`. After an error the plan fits no
   /// tree.
   Result<Advanced> advance(const Tree &tree) {

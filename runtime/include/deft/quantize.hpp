@@ -6,12 +6,13 @@
 #include <cstdint>
 #include <span>
 
-/// Rows of 16-bit floats become rows of a cache of 8-bit floats, in the host's memory.
+/// Converts rows of 16-bit floats to rows of an 8-bit cache, in host memory.
 ///
 ///   deft::quantize({.tokens = n, .kvHeads = 8, .dim = 128}, keys, scales, cache).value();
 ///
-/// An attention uses the values of these numbers as they are. Apply the scales in the spec: K's as a
-/// parameter with which `score` multiplies `s`, V's as one in `output` or, for scales of tokens, in `value`.
+/// An attention uses the values of these numbers as they are. Apply the scales in the spec. For K, let
+/// `score` multiply `s` by a parameter. For V, use a parameter in `output` or, for scales of tokens, in
+/// `value`.
 namespace deft {
 
 struct QuantizeShape {
@@ -22,7 +23,8 @@ struct QuantizeShape {
   DType to = DType::F8E4M3; ///< F8E4M3 or F8E5M2
 };
 
-/// As deft_quantize. `scales` has one for all KV heads, one each, or one for each KV head of each token.
+/// Works like deft_quantize. `scales` has one scale for all KV heads, one for each, or one for each KV head
+/// of each token.
 inline Result<void> quantize(const QuantizeShape &shape, const void *from, std::span<const float> scales,
                              void *to) {
   deft_quantize_shape own{};

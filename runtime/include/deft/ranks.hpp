@@ -11,7 +11,7 @@
 /// One tree over the caches of several ranks (GPUs, processes): which rank holds which tokens.
 ///
 ///   deft::setRanks(tree, {.count = 4, .rank = rank, .unit = 16}).value(); // interleaved
-///   auto plan = deft::Plan::make(attention, tree).value();                // reads what this rank holds
+///   auto plan = deft::Plan::make(attention, tree).value();                // reads only its own tokens
 ///   runtime.run(attention, plan, inputs, {.out = part, .lse = partLse}).value();
 ///   peers.merge(shape, {part, partLse}, 0, shape.heads, {out}).value();   // peers.hpp
 namespace deft {
@@ -66,7 +66,7 @@ inline Result<void> setRanks(SequenceTree &sequences, const Ranks &ranks) {
   const deft_ranks own = detail::ranksOf(ranks);
   return detail::done(deft_sequence_tree_set_ranks(sequences.handle(), &own));
 }
-/// Before the first step. By page: PageTable::holders names the rank that holds each page.
+/// Call it before the first step. By page: PageTable::holders names the rank that holds each page.
 inline Result<void> setRanks(PagedBatch &batch, const Ranks &ranks) {
   const deft_ranks own = detail::ranksOf(ranks);
   return detail::done(deft_paged_batch_set_ranks(batch.handle(), &own));

@@ -70,7 +70,7 @@ public:
     require();
     return *std::get_if<0>(&state_);
   }
-  /// By value, so that the range of `for (x : call().value())` stays alive.
+  /// Returns by value, so that the range of `for (x : call().value())` stays alive.
   T value() && {
     require();
     return std::move(*std::get_if<0>(&state_));

@@ -14,10 +14,10 @@ struct Inputs {
   const void *q = nullptr; ///< [query][query_heads][dim of q], queries in the tree's order; see qStride
   const void *k = nullptr; ///< the cache of one layer; see CacheStrides
   const void *v = nullptr;
-  /// Physical page of each page of the table. Covers at least every page that holds a token of a path; those
-  /// that a mask hides from all queries may be -1 (see Plan). Unused when the cache is contiguous.
+  /// The physical page of each page of the table. It covers at least every page that holds a token of a path.
+  /// Pages that a mask hides from all queries may be -1 (see Plan). Unused if the cache is contiguous.
   std::span<const int> pageTable = {};
-  /// For a cache that is not packed as Attention::strides says: several layers may be neighbours, or K and V
+  /// For a cache that is not packed like Attention::strides: several layers may lie side by side, or K and V
   /// of a token or a page.
   std::optional<CacheStrides> strides = {};
   const Params *params = nullptr; ///< null: the defaults
@@ -38,7 +38,7 @@ struct Inputs {
 struct Outputs {
   void *out = nullptr; ///< [query][query_heads][dim of out]; see outStride
   /// [query][query_heads]: natural logarithm of the sum of the exponentials of the scores; -inf (and 0 in
-  /// out) if a query sees no token. Null: not wanted; required to be null without Attention::hasLse.
+  /// out) if a query sees no token. Null: not written. Must be null without Attention::hasLse.
   float *lse = nullptr;
   std::int64_t outStride = 0; ///< elements between consecutive queries in out; 0: packed
 };
@@ -64,9 +64,9 @@ public:
 
   int threads() const { return deft_runtime_threads(handle()); }
 
-  /// Computes the attention of all queries of the plan's tree and returns when it is done. An error (a
-  /// missing buffer, a stale plan, a parameter without a value) is found before anything is written, except
-  /// by Inputs::checksFinite. The result does not depend on the number of threads.
+  /// Computes the attention of all queries of the plan's tree and returns when it is done. Errors (a missing
+  /// buffer, a stale plan, a parameter without a value) are found before anything is written, except those of
+  /// Inputs::checksFinite. The result does not depend on the number of threads.
   Result<void> run(const Attention &attention, const Plan &plan, const Inputs &inputs,
                    const Outputs &outputs) const {
     const detail::RunTensors tensors(attention, plan.queryCount(), memoryOf(inputs, outputs));
@@ -75,7 +75,7 @@ public:
   }
 
   /// Like run(), for an attention whose spec says `select`. Fills the lists of `selection`, which other
-  /// layers over the same tree read by runSparse().
+  /// layers over the same tree read with runSparse().
   Result<void> runSelecting(const Attention &attention, const Plan &plan, Selection &selection,
                             const Inputs &inputs, const Outputs &outputs) const {
     const detail::RunTensors tensors(attention, plan.queryCount(), memoryOf(inputs, outputs));
@@ -83,8 +83,8 @@ public:
                                                    selection.handle(), tensors.inputs(), tensors.outputs()));
   }
 
-  /// The attention of all queries to only the tokens of their lists, which may be another layer's. The tree
-  /// must not have changed since the selecting run.
+  /// Computes the attention of all queries only to the tokens of their lists. The lists may come from another
+  /// layer. The tree must not have changed since the selecting run.
   Result<void> runSparse(const Attention &attention, const Plan &plan, const Selection &selection,
                          const Inputs &inputs, const Outputs &outputs) const {
     const detail::RunTensors tensors(attention, plan.queryCount(), memoryOf(inputs, outputs));

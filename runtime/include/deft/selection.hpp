@@ -12,7 +12,7 @@ namespace deft {
 /// once.
 class Selection {
 public:
-  /// For lists of at most `budget` tokens, which must be one of the spec's budgets (Attention::selects);
+  /// Makes a selection with lists of at most `budget` tokens, one of the spec's budgets (Attention::selects);
   /// none: the first of them.
   static Result<Selection> make(const Attention &attention, std::optional<int> budget = {}) {
     // In C, 0 asks for the first budget; here it is an invalid budget.

@@ -28,12 +28,11 @@ struct NodeTokens {
   int tokens = 0;
 };
 
-/// A Tree that gives each node its places in the cache and takes them back: pages are shared by branches,
-/// copied when one of them writes, and free again when the last branch ends. The bytes are the host's: it
-/// writes K and V of new tokens (slot() says where), and makes the copies that a call returns, in their
-/// order, before it writes anything.
+/// A tree that assigns places in the cache. Branches share pages. A page is copied when a branch writes to a
+/// shared one, and is free again when its last branch ends. You own the bytes: first make the copies that a
+/// call returns, in their order, then write K and V of new tokens (slot() gives the place).
 ///
-/// Operations are those of Tree. A call that fails, also for lack of pages, changes nothing.
+/// Operations are those of Tree. A call that fails, for example for lack of pages, changes nothing.
 class SequenceTree {
 public:
   static Result<SequenceTree> make(const PoolOptions &options) {
@@ -48,9 +47,10 @@ public:
   explicit SequenceTree(deft_sequence_tree *handle)
       : handle_(handle), view_(Tree::view(deft_sequence_tree_get_tree(handle))) {}
 
-  /// For plans and for inspection; valid until this object is moved from.
+  /// The tree for plans and for inspection; valid until this object is moved from.
   const Tree &tree() const { return view_; }
-  /// For Inputs::pageTable, until the next change; empty when contiguous. -1 if there is no page.
+  /// The page table for Inputs::pageTable, valid until the next change. Empty if the cache is contiguous; -1
+  /// for no page.
   std::span<const int> pageTable() const {
     const std::int32_t *entries = nullptr;
     std::size_t count = 0;
@@ -68,8 +68,8 @@ public:
     return detail::filled<int>(
         [&](auto to) { return deft_sequence_tree_add_child(handle(), parent, tokens, to); });
   }
-  /// The guessed tokens of a step of speculative decoding, below `sequence`: a node for each, of one token.
-  /// parents[i] is an earlier token of the list, or -1 for the sequence itself.
+  /// Adds the guessed tokens of a step of speculative decoding below `sequence`: one node of one token for
+  /// each. parents[i] is an earlier token of the list, or -1 for the sequence itself.
   Result<std::vector<int>> addTokenTree(int sequence, std::span<const int> parents) {
     std::vector<int> nodes(parents.size());
     const auto added = detail::done(

@@ -86,7 +86,7 @@ public:
     const std::string own(json);
     return detail::made<Tree, deft_tree>([&](auto to) { return deft_tree_parse(own.c_str(), to); });
   }
-  /// The tree as such a text, without locations.
+  /// Writes the tree as such a text, without locations.
   std::string json() const {
     return detail::text([&](auto to) { return deft_tree_get_json(handle(), to); }).value();
   }
@@ -104,9 +104,9 @@ public:
   Result<void> append(int leaf, int tokens = 1) {
     return detail::done(deft_tree_append(handle(), leaf, tokens));
   }
-  /// An empty branch that shares the path to `node` up to its first `position` tokens, all of them by
-  /// default. A node that is shared in part is cut in two; its number then means the second part, so it still
-  /// means the same path, and the first part gets a new number. The branch is not placed.
+  /// Adds an empty branch that shares the path to `node` up to its first `position` tokens, by default all.
+  /// If only part of a node is shared, the node is cut in two. Its number then means the second part, so it
+  /// still means the same path; the first part gets a new number. The branch is not placed.
   Result<int> fork(int node, std::optional<int> position = std::nullopt) {
     return detail::filled<int>(
         [&](auto to) { return deft_tree_fork(handle(), node, detail::positionOf(position), to); });
@@ -114,8 +114,9 @@ public:
   /// Removes the node, all below it and their queries; the numbers of later queries move up.
   Result<void> prune(int node) { return detail::done(deft_tree_prune(handle(), node)); }
   /// Speculative decoding: the tokens from below `sequence` to the end of `last` become the end of
-  /// `sequence`; everything else below `sequence` goes, with all queries there. Returns the places of the
-  /// accepted tokens, in path order: copy their K and V behind the sequence's last token before the next run.
+  /// `sequence`; everything else below `sequence` is removed, with all queries there. Returns the places of
+  /// the accepted tokens, in path order: copy their K and V behind the sequence's last token before the next
+  /// run.
   Result<std::vector<Stretch>> accept(int sequence, int last) {
     return detail::array<Stretch, deft_stretch>(
         [&](auto to, auto count) { return deft_tree_accept(handle(), sequence, last, to, count); },
@@ -135,7 +136,7 @@ public:
         [&](auto to) { return deft_tree_add_query(handle(), node, detail::positionOf(position), to); });
   }
   Result<void> removeQuery(int query) { return detail::done(deft_tree_remove_query(handle(), query)); }
-  /// Replaces all of them; the same ones as before keep a plan cheap to advance.
+  /// Replaces all queries. If they stay equal, a plan stays cheap to advance.
   Result<void> setQueries(std::span<const Query> queries) {
     const auto own = detail::queriesOf(queries);
     return detail::done(deft_tree_set_queries(handle(), own.data(), own.size()));

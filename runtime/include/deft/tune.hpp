@@ -13,9 +13,9 @@
 ///   tuner.addWorkload("few_shot").value();        // or a family of them that the library knows
 ///   auto summary = tuner.run().value();
 ///
-/// Sparse layers of an attention that selects are tuned on a GPU after the trees, or by themselves without
-/// trees. The results are stored in a file for this device, and attentions that are compiled or loaded later
-/// use them: ConfigChoice::rule is then "exact". See specs/CONFIGS.md.
+/// If an attention selects, its sparse layers are tuned on a GPU after the trees, or on their own if there
+/// are no trees. The results are stored in a file for this device, and attentions that are compiled or loaded
+/// later use them: ConfigChoice::rule is then "exact". See specs/CONFIGS.md.
 namespace deft {
 
 enum class TuneDevice {
@@ -38,11 +38,11 @@ struct TuneOptions {
   std::uint64_t seed = 1;         ///< of inputs and workloads
   std::string note = {};          ///< kept with the results; UTF-8, as are names of trees
   /// Does not search a class of trees that was tuned before, by any version, for this attention or one that
-  /// differs only in type and pages: measures its config and near ones again.
+  /// differs only in type and pages. It only measures the known config and nearby ones again.
   bool fromRelated = false;
-  /// Shards that the session has, at most 100,000, each tuned by a process of its own on a device of one
-  /// model; 0: this process tunes all. A shard tunes only some classes of trees, no sparse layers, and writes
-  /// only its journal: mergeShards().
+  /// The session's number of shards, at most 100,000; 0: this process tunes all. Each shard has a process of
+  /// its own, on a device of the same model. It tunes only some classes of trees, no sparse layers, and
+  /// writes only its journal. mergeShards() joins the journals.
   int shardCount = 0;
   int shard = 0; ///< which one this process tunes, from 0
 };
@@ -208,9 +208,9 @@ inline deft_tune_listener listenerOf(const TuneListener &to) {
 } // namespace detail
 
 /// Joins the journals of all shards of one session, in any order, and stores the results in `configFile`;
-/// empty: this device's file in the user's cache. An error names shards that are missing, given twice, not
-/// ended or of another session, device or release; with `isPartial` missing and unfinished ones are warnings
-/// of the summary. The summary has the classes of all shards, and no journal.
+/// empty: this device's file in the user's cache. An error names shards that are missing, given twice,
+/// unfinished, or of another session, device or release. With `isPartial`, missing and unfinished shards are
+/// warnings of the summary. The summary has the classes of all shards, and no journal.
 inline Result<TuneSummary> mergeShards(const std::vector<std::string> &journals,
                                        const std::string &configFile = "", bool isPartial = false) {
   std::vector<const char *> paths;
@@ -222,8 +222,8 @@ inline Result<TuneSummary> mergeShards(const std::vector<std::string> &journals,
   });
 }
 
-/// Tunes one attention for trees, and on a GPU the sparse layers of one that selects. For one thread at a
-/// time.
+/// Tunes one attention for trees. If it selects, its sparse layers are tuned as well, on a GPU. For one
+/// thread at a time.
 ///
 /// A run forks child processes for measurements, so a config that faults or hangs costs only its time. The
 /// process must not have used CUDA, because its children could not use it (an Environment error), and must
@@ -252,21 +252,22 @@ public:
   /// Takes a handle of <deft/deft.h>.
   explicit Tuner(deft_tuner *handle) : handle_(handle) {}
 
-  /// A typical tree; it is copied. The search skips a held-out tree, but the result must be as good on it.
+  /// Adds a typical tree, which is copied. The search skips a held-out tree, but the result must be as good
+  /// on it.
   Result<void> addTree(const Tree &tree, const std::string &name = "", bool isHeldOut = false) {
     return detail::done(deft_tuner_add_tree(handle_.get(), tree.handle(), name.c_str(), isHeldOut));
   }
-  /// Trees by name: a family (see families()), `all` families, `rows` for the trees of benchmarks, or a
+  /// Adds trees by name: a family (see families()), `all` families, `rows` for the trees of benchmarks, or a
   /// workload as `deftc workloads` lists it: "few_shot:prompt=4000,branches=50".
   Result<void> addWorkload(std::string_view name) {
     return detail::done(deft_tuner_add_workload(handle_.get(), std::string(name).c_str()));
   }
-  /// Values of the attention's parameters. Without this call: the defaults.
+  /// Sets the attention's parameters. Without this call they have their defaults.
   Result<void> setParams(const Params &params) {
     return detail::done(deft_tuner_set_params(handle_.get(), params.handle()));
   }
 
-  /// Few-shot, reasoning, speculative and so on.
+  /// The families of trees: few-shot, reasoning, speculative and so on.
   static std::vector<std::string> families() {
     std::vector<std::string> names;
     while (const char *name = deft_tuner_family(static_cast<std::int32_t>(names.size())))
@@ -277,9 +278,9 @@ public:
   /// Searches class after class, and saves each. Faults of a config are part of the summary; an error means
   /// that a run cannot start or cannot save its results.
   ///
-  /// Then come the sparse layers, if there are any and the device is a GPU: they get a quarter of the budget,
-  /// up to a minute, or all of it without trees. With trees and a `configFile` they are left out. If they
-  /// cannot be tuned, that is a warning, or an error without trees.
+  /// Then the run tunes sparse layers, if there are any and the device is a GPU. They get a quarter of the
+  /// budget, up to a minute, or all of it if there are no trees. With trees and a `configFile` they are left
+  /// out. If they cannot be tuned, that is a warning, or an error if there are no trees.
   Result<TuneSummary> run(const TuneListener &listener = {}) {
     const deft_tune_listener to = detail::listenerOf(listener);
     return detail::summaryOf([&](auto summary) { return deft_tuner_run(handle_.get(), &to, summary); });

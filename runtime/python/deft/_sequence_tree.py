@@ -1,4 +1,4 @@
-"""A tree whose tokens lie in a pool of pages, for hosts without a cache manager of their own."""
+"""A tree with its tokens in a pool of pages, for hosts without a cache manager of their own."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class SequenceTree(ChangingTree):
     write K and V of new tokens (`slot` gives the place).
 
     Operations are those of Tree. A call that fails, for example for lack of pages, changes nothing. `page_size=0` makes a
-    contiguous cache, whose `pages` are tokens.
+    contiguous cache, with `pages` counted in tokens.
 
     >>> import deft
     >>> sequences = deft.SequenceTree(pages=8, page_size=16)

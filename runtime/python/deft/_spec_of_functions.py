@@ -1,4 +1,4 @@
-"""Attentions whose score, mask and other hooks are Python functions."""
+"""Attentions made from Python functions for the score, the mask and other hooks."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def attention(
     page_size: int | None = 16, order: str = "nhd", cache_dtype: Any = None, products: Any = None, bound: str = "tree",
     select: Selects | None = None,
 ) -> Attention:
-    """Compiles an attention whose score, mask and other hooks are Python functions. deft calls them once, on values that record
+    """Compiles an attention from Python functions for its score, mask and other hooks. deft calls them once, on values that record
     operations; the result's `spec` shows the outcome.
 
     Arguments are bound by name, in any order: a function declares the values that it reads. `score` replaces `s`, q.k * scale.
@@ -41,7 +41,7 @@ def attention(
     `output` replace each element of q, of K when it is read, and of a row of results. `value` multiplies V by a factor of the
     token. `sink` (a function of `head`, an array or a number) is a logit in the denominator only. These hooks may read `x` (the
     element), `x_half` and `x_pair` (its rotary partners), `x_rms`, `dim`, `pos`, `head`, `kv_head`, `q_pos` and `kv_pos`; an
-    error lists the names that a hook may read. `output` is a dtype, or such a function, whose result has `output_dtype`.
+    error lists the names that a hook may read. `output` is a dtype, or such a function; its result has `output_dtype`.
 
     Use functions of torch, NumPy and deft.lang; `//` and `%` are Python's. An error names an operation that the language cannot
     express. A captured array with a number for each head becomes a parameter of its name, with these values unless a run passes

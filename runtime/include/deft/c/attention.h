@@ -27,8 +27,8 @@ typedef struct deft_compile_options {
 DEFT_C_API deft_status deft_attention_compile(const char *text, const deft_compile_options *options,
                                               deft_attention **attention);
 
-/// Compiles the spec in a file, or a shipped spec by its name ("llama3_8b"). Imports are looked up beside the
-/// file, then in the shipped library; `name` and `import_folder` are not used.
+/// Compiles the spec in a file, or a shipped spec by its name ("llama3_8b"). Imports are looked up next to
+/// the file, then in the shipped library; `name` and `import_folder` are not used.
 DEFT_C_API deft_status deft_attention_compile_file(const char *path, const deft_compile_options *options,
                                                    deft_attention **attention);
 
@@ -111,12 +111,12 @@ typedef struct deft_source_options {
   const char *phase;        ///< of the untuned config, or "merge"; null: the first
 } deft_source_options;
 
-/// `*text` is the caller's: deft_free. `options` may be null. The IR, and CUDA without a package, need a
-/// library with the compiler: DEFT_ENVIRONMENT otherwise.
+/// Free `*text` with deft_free. `options` may be null. The IR, and CUDA without a package, need a library
+/// with the compiler: DEFT_ENVIRONMENT otherwise.
 DEFT_C_API deft_status deft_attention_get_source(const deft_attention *attention, int32_t kind,
                                                  const deft_source_options *options, char **text);
 
-/// Values of an attention's parameters. For one thread that changes them, or many that read.
+/// Values of an attention's parameters. One thread may change them, or many may read them.
 typedef struct deft_params deft_params;
 
 /// Starts with the defaults.
@@ -133,8 +133,8 @@ DEFT_C_API deft_status deft_params_set_f32(deft_params *params, const char *name
 DEFT_C_API deft_status deft_params_set_i32(deft_params *params, const char *name, const int32_t *values,
                                            size_t count);
 /// Sets an array of f32 or i32, as declared, in the memory of the GPU that runs. Kernels read it when they
-/// run, so it may change between the replays of a captured graph. It stays the caller's. Plans see no bound
-/// in it; runs on the host and the tuner refuse it.
+/// run, so it may change between the replays of a captured graph. It stays the caller's. Plans take no bound
+/// from it; runs on the host and the tuner refuse it.
 DEFT_C_API deft_status deft_params_set_device(deft_params *params, const char *name, const void *elements,
                                               size_t count);
 

@@ -60,7 +60,7 @@ typedef struct deft_beam_step {
 ///
 /// The time of a step depends on the decoded tokens: a fraction of a millisecond for thousands of beams. Each
 /// step makes a new plan of the beams' tree, in about the same time, if no mask hides tokens (no window) and
-/// the beams keep a GPU busy; otherwise planning is as for any tree.
+/// the beams keep a GPU busy; otherwise it plans as for any tree.
 ///
 /// A call that fails changes nothing, unless it says so. For one thread at a time; several may read at once.
 typedef struct deft_beam_tree deft_beam_tree;
@@ -71,7 +71,7 @@ DEFT_C_API void deft_beam_tree_destroy(deft_beam_tree *beams);
 /// Starts again, with a beam for each history. Page tables of the last search are no longer valid.
 DEFT_C_API deft_status deft_beam_tree_start(deft_beam_tree *beams, const deft_beam_histories *histories);
 
-/// The next step, of `count` beams: beam i continues beam parents[i] of the step before (after
+/// Takes the next step, with `count` beams: beam i continues beam parents[i] of the step before (after
 /// deft_beam_tree_start: history parents[i]) and gains a token. DEFT_DIAGNOSTICS if there are too few pages.
 /// `followers` may be null; otherwise these plans advance too. If a plan cannot, the call fails but the beams
 /// do advance (deft_followers::is_taken), and that plan becomes unusable.
@@ -79,24 +79,24 @@ DEFT_C_API deft_status deft_beam_tree_advance(deft_beam_tree *beams, const int32
                                               deft_followers *followers);
 DEFT_C_API deft_status deft_beam_tree_get_step(const deft_beam_tree *beams, deft_beam_step *step);
 
-/// For plans and for inspection: a node for each stretch of tokens with the same readers; query i is beam i.
-/// It belongs to the beams, lives as long, and only they change it. A plan that follows lengths, or that is
-/// for an attention with another page size, is an error. Make plans after the first step, since the choice of
-/// kernels depends on the tree at that time.
+/// The beams' tree, for plans and for inspection: a node for each stretch of tokens with the same readers;
+/// query i is beam i. It belongs to the beams, lives as long, and only they change it. A plan that follows
+/// lengths, or that is for an attention with another page size, is an error. Make plans after the first step,
+/// since the choice of kernels depends on the tree at that time.
 DEFT_C_API const deft_tree *deft_beam_tree_get_tree(const deft_beam_tree *beams);
 
-/// For deft_inputs::page_table: the entries of the histories, then those of the beams' pages. It belongs to
-/// the beams and does not change until they start again or pages are added or taken.
+/// The page table for deft_inputs::page_table: the entries of the histories, then those of the beams' pages.
+/// It belongs to the beams and does not change until they start again or pages are added or taken.
 DEFT_C_API deft_status deft_beam_tree_get_page_table(const deft_beam_tree *beams, const int32_t **entries,
                                                      size_t *count);
 
-/* The beams have their pages for themselves. A host that shares the cache with others adds pages when beams
-   need more, and takes those that are free. */
+/* Only the beams use their pages. A host that shares the cache with other work adds pages when the beams need
+   more, and takes free ones back. */
 
 DEFT_C_API int64_t deft_beam_tree_free_pages(const deft_beam_tree *beams);
 DEFT_C_API deft_status deft_beam_tree_add_pages(deft_beam_tree *beams, const int32_t *pages, size_t count);
 /// Takes up to `most` free pages, to which the beams no longer write. On a GPU, earlier runs may still read
-/// them on their stream. `*pages` is the caller's: deft_free.
+/// them on their stream. Free `*pages` with deft_free.
 DEFT_C_API deft_status deft_beam_tree_take_pages(deft_beam_tree *beams, size_t most, int32_t **pages,
                                                  size_t *count);
 

@@ -26,8 +26,8 @@ typedef struct deft_capture_options {
 /// Of each plan it writes the first four trees, then those whose numbers are powers of two, each with the
 /// first run of each attention (at most four). A plan counts from its next tree on. Specs, parameters,
 /// config, tree, page table, drafts, strides and times are written; environment variables, folders and names
-/// of users are not. A step that cannot be written, or a limit, ends capturing; no run fails for it. The log
-/// (DEFT_LOG_CAPTURE) and deft_get_capture report it.
+/// of users are not. A step that cannot be written, or a limit, ends capturing; no run fails because of it.
+/// The log (DEFT_LOG_CAPTURE) and deft_get_capture report it.
 DEFT_C_API deft_status deft_set_capture(const deft_capture_options *options);
 
 /// The captured steps. Made by the library: free it with deft_free. Fields beyond its size do not exist.
@@ -40,13 +40,13 @@ typedef struct deft_capture_state {
   int32_t is_on;
 } deft_capture_state;
 
-/// `*state` is the caller's: deft_free.
+/// Free `*state` with deft_free.
 DEFT_C_API deft_status deft_get_capture(deft_capture_state **state);
 
 /// A replayed graph runs nothing on the host, so its steps are captured when their plan is uploaded, with the
 /// host's values. Call this function between replays to capture the GPU's values: it waits for the stream and
-/// writes lengths, drafts and page table of the last replay. An error if capturing is off, or if no graph has
-/// captured a run of the plan since it is on.
+/// writes lengths, drafts and page table of the last replay. It is an error if capturing is off, or if no
+/// graph has captured a run of the plan since capturing began.
 DEFT_C_API deft_status deft_gpu_plan_capture_replay(deft_gpu_plan *plan, deft_gpu_stream stream);
 
 DEFT_C_END

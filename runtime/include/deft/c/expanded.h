@@ -5,13 +5,13 @@
 
 /// A step over a latent cache in two runs. Nodes that many queries read are cheaper with the K and V of each
 /// head (the *expanded* form) than as latents, so a host may keep both of some nodes. One plan then reads
-/// these nodes expanded, another one all others as latents, and deft_merge_states joins the results, once the
-/// host has multiplied those of the latents by W_UV.
+/// these nodes expanded, and another plan reads all others as latents. The host multiplies the results of the
+/// latents by W_UV, and deft_merge_states merges both.
 
 DEFT_C_BEGIN
 
 /// A node whose K and V exist in expanded form as well, in a cache of their own with its own page table. This
-/// struct never changes, as it is an element of arrays.
+/// struct is an element of arrays, so it never changes.
 typedef struct deft_expanded_node {
   int32_t node;
   int32_t tokens;   ///< as many as the node has
@@ -38,9 +38,9 @@ enum {
 /// drafts whose trees come later. Invariant plans take DEFT_EXPANDED_ALL. Captures of steps
 /// (deft_set_capture) leave out divided plans.
 ///
-/// Gives the numbers of the chosen nodes, in the order of `nodes`: `*chosen` is the caller's, deft_free. With
-/// none, the run of `expanded` gives only 0 and -inf and may be left out, except in a graph that is to serve
-/// later steps.
+/// Returns the numbers of the chosen nodes, in the order of `nodes`. Free `*chosen` with deft_free. If there
+/// are none, the run of `expanded` gives only 0 and -inf. You may leave it out, except in a graph that must
+/// serve later steps.
 DEFT_C_API deft_status deft_plan_divide(deft_plan *absorbed, deft_plan *expanded, const deft_tree *tree,
                                         const deft_expanded_node *nodes, size_t count,
                                         deft_expanded_choice choice, int32_t **chosen, size_t *chosen_count);

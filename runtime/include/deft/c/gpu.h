@@ -4,8 +4,8 @@
 #include <deft/c/sequence_tree.h>
 #include <deft/c/tensor.h>
 
-/// On NVIDIA GPUs of compute capability 8.0 and newer. The driver is loaded at run time: programs linked with
-/// the library also start on machines without one.
+/// Runs on NVIDIA GPUs of compute capability 8.0 and newer. The driver is loaded at run time: programs linked
+/// with the library also start on machines without one.
 ///
 /// Tensors of a run are memory of the GPU. Calls enqueue their work on the stream, in stream order.
 /// deft_gpu_plan_run waits for nothing, allocates nothing and touches no other stream, so a CUDA graph can
@@ -36,11 +36,11 @@ typedef struct deft_gpus {
   const deft_gpu_facts *const *gpus;
 } deft_gpus;
 
-/// All GPUs of the driver; DEFT_ENVIRONMENT without a driver or a GPU. `*gpus` is the caller's: deft_free.
+/// Lists all GPUs of the driver; DEFT_ENVIRONMENT without a driver or a GPU. Free `*gpus` with deft_free.
 DEFT_C_API deft_status deft_gpu_list(deft_gpus **gpus);
 
 /// A GPU and its primary context, which the CUDA runtime also uses. All threads may use it. No call of the
-/// library changes which device a thread has current.
+/// library changes a thread's current device.
 typedef struct deft_gpu deft_gpu;
 
 DEFT_C_API deft_status deft_gpu_open(int32_t index, deft_gpu **gpu);
@@ -72,7 +72,7 @@ typedef struct deft_gpu_attention deft_gpu_attention;
 DEFT_C_API deft_status deft_gpu_attention_load(const deft_gpu *gpu, const deft_attention *attention,
                                                const deft_gpu_load_options *options,
                                                deft_gpu_attention **loaded);
-/// The same kernels with other values. Waits for the device if the attention has arrays.
+/// Makes the same kernels with other values. Waits for the device if the attention has arrays.
 DEFT_C_API deft_status deft_gpu_attention_with_params(const deft_gpu_attention *attention,
                                                       const deft_params *params, deft_gpu_attention **other);
 /// Objects made with it stay valid; a graph that has captured runs with it does not.
@@ -102,12 +102,12 @@ typedef struct deft_gpu_room {
 typedef struct deft_gpu_plan_options {
   size_t size;                   ///< sizeof(deft_gpu_plan_options)
   const deft_plan_options *plan; ///< null: all default
-  /// How many runs (usually layers) a replayed graph makes of a plan, if the host changes the tree for the
-  /// next step meanwhile. 0: the host waits for them before it changes the tree, and a run that finds a
-  /// changed tree is reported as stale.
+  /// How many runs (usually layers) a replayed graph makes of a plan while the host already changes the tree
+  /// for the next step. 0: the host waits for them before it changes the tree, and a run that finds a changed
+  /// tree is reported as stale.
   int32_t runs_ahead;
-  /// 1: requests grow on the GPU, and only the GPU knows their lengths: see deft_gpu_plan_follow. Makes a
-  /// plan somewhat larger to copy.
+  /// 1: requests grow on the GPU, and only the GPU knows their lengths: see deft_gpu_plan_follow. The plan to
+  /// copy is then somewhat larger.
   int32_t follows_lengths;
   /// Tokens that a request may gain there before the next plan, at most 64. 0: to the end of its page, but at
   /// least 16.
@@ -125,7 +125,7 @@ typedef struct deft_gpu_plan_options {
   /// a budget, one path may have all tokens.
   int32_t longest_path;
   /// For lists by `caller`, with a budget: how many percent of a list are also in that of another query with
-  /// the same path, as a guess. Queries that share nodes then read the union of their lists where that is
+  /// the same path, as a guess. Queries that share nodes then read the union of their lists if that is
   /// estimated to be faster; results are the same within rounding. 0: each reads its own.
   int32_t list_overlap;
   int32_t reserved; ///< 0
@@ -155,18 +155,18 @@ DEFT_C_API deft_status deft_gpu_room_for(const deft_gpu_attention *attention, in
 /// GPU, are independent.
 typedef struct deft_gpu_plan deft_gpu_plan;
 
-/// Plans on the host; deft_gpu_plan_upload comes next. `options` may be null.
+/// Makes a plan on the host. Call deft_gpu_plan_upload next. `options` may be null.
 DEFT_C_API deft_status deft_gpu_plan_make(const deft_gpu_attention *attention, const deft_tree *tree,
                                           const deft_gpu_plan_options *options, deft_gpu_plan **plan);
 DEFT_C_API void deft_gpu_plan_destroy(deft_gpu_plan *plan); ///< waits for the device
 
-/// Brings the plan to the tree's current state, only on the host: the GPU may still be running the one
-/// before. An error if it exceeds the room of a captured graph. `advanced` may be null.
+/// Updates the plan to the tree's current state, only on the host: the GPU may still be running the plan
+/// before. It is an error if the plan exceeds the room of a captured graph. `advanced` may be null.
 DEFT_C_API deft_status deft_gpu_plan_advance(deft_gpu_plan *plan, const deft_tree *tree,
                                              deft_advanced *advanced);
 
 /// Enqueues one copy of the plan on the stream, for later runs and replays. Does nothing if the GPU already
-/// has it. Not on a stream that is being captured.
+/// has it. The stream must not be capturing.
 DEFT_C_API deft_status deft_gpu_plan_upload(deft_gpu_plan *plan, deft_gpu_stream stream);
 
 /// In later runs on the stream, the path of each query has as many tokens as `lengths` says at that time:
@@ -198,14 +198,14 @@ DEFT_C_API deft_status deft_gpu_plan_run(deft_gpu_plan *plan, const deft_gpu_att
                                          const deft_inputs *inputs, const deft_outputs *outputs,
                                          deft_gpu_stream stream);
 
-/// An error if a replayed graph ran after the tree had changed since the upload (its result is the older
-/// tree's), if deft_gpu_plan_follow or deft_gpu_plan_draft found a length outside the plan's limits or rows
-/// that form no tree, or if a run found a page outside the cache (deft_gpu_plan_options::checks_pages). Each
-/// error is reported once; the call does not wait for running work.
+/// Returns an error if a replayed graph ran after the tree had changed since the upload (its result is the
+/// older tree's), if deft_gpu_plan_follow or deft_gpu_plan_draft found a length outside the plan's limits or
+/// rows that form no tree, or if a run found a page outside the cache (deft_gpu_plan_options::checks_pages).
+/// Each error is reported once; the call does not wait for running work.
 DEFT_C_API deft_status deft_gpu_plan_check_replays(deft_gpu_plan *plan);
 
 /// Makes room for at least this, so that a graph captured now serves larger trees. Waits for the device;
-/// upload the plan afterwards. An error if a graph has captured the room.
+/// upload the plan afterwards. It is an error if a graph has captured the room.
 DEFT_C_API deft_status deft_gpu_plan_reserve(deft_gpu_plan *plan, const deft_gpu_room *room);
 DEFT_C_API deft_status deft_gpu_plan_get_room(const deft_gpu_plan *plan, deft_gpu_room *room);
 
@@ -213,15 +213,15 @@ DEFT_C_API deft_status deft_gpu_plan_get_room(const deft_gpu_plan *plan, deft_gp
 DEFT_C_API int32_t deft_gpu_plan_is_current(const deft_gpu_plan *plan);
 DEFT_C_API int32_t deft_gpu_plan_query_count(const deft_gpu_plan *plan);
 DEFT_C_API deft_status deft_gpu_plan_get_summary(const deft_gpu_plan *plan, deft_plan_summary *summary);
-/// The plan's config, and why. A tuned config is used if the loaded kernels can run it. Once a graph has
-/// captured the plan's room, the config stays; `why` says so if a tree fits only when it is cut like the
-/// captured one and read from the root. `*choice` is the caller's: deft_free.
+/// The plan's config and the reason for it. A tuned config is used if the loaded kernels can run it. Once a
+/// graph has captured the plan's room, the config stays; `why` says so if a tree fits only when it is cut
+/// like the captured one and read from the root. Free `*choice` with deft_free.
 DEFT_C_API deft_status deft_gpu_plan_get_choice(const deft_gpu_plan *plan, deft_config_choice **choice);
 
-/// As deft_plan_get_picture.
+/// Works like deft_plan_get_picture.
 DEFT_C_API deft_status deft_gpu_plan_get_picture(const deft_gpu_plan *plan, const deft_tree *tree,
                                                  char **svg);
-/// As deft_plan_get_page.
+/// Works like deft_plan_get_page.
 DEFT_C_API deft_status deft_gpu_plan_get_page(const deft_gpu_plan *plan, const deft_tree *tree,
                                               const deft_gpu_plan *against, const deft_tree *against_tree,
                                               char **html);
@@ -235,18 +235,18 @@ typedef struct deft_gpu_page_table deft_gpu_page_table;
 DEFT_C_API deft_status deft_gpu_page_table_make(const deft_gpu *gpu, int32_t pages,
                                                 deft_gpu_page_table **table);
 DEFT_C_API void deft_gpu_page_table_destroy(deft_gpu_page_table *table); ///< waits for the device
-/// Brings it to the sequences' current state, for later runs and replays; only changes are copied. Always of
-/// the same sequences. Not on a stream that is being captured.
+/// Updates it to the sequences' current state, for later runs and replays; only changes are copied. Always
+/// use a table with the same sequences. The stream must not be capturing.
 DEFT_C_API deft_status deft_gpu_page_table_upload(deft_gpu_page_table *table,
                                                   const deft_sequence_tree *sequences,
                                                   deft_gpu_stream stream);
 /// For your own pages: sets the `count` entries from `first` on, for later runs and replays; only changed
 /// entries are copied. An entry that was never uploaded is undefined. A table serves sequences or your own
-/// pages, not both. Not on a stream that is being captured.
+/// pages, not both. The stream must not be capturing.
 DEFT_C_API deft_status deft_gpu_page_table_upload_entries(deft_gpu_page_table *table, int32_t first,
                                                           const int32_t *entries, size_t count,
                                                           deft_gpu_stream stream);
-/// Memory of the GPU that holds its entries, for a deft_inputs::page_table; it belongs to the table.
+/// The GPU's memory with its entries, for a deft_inputs::page_table. It belongs to the table.
 DEFT_C_API const int32_t *deft_gpu_page_table_data(const deft_gpu_page_table *table);
 
 DEFT_C_END

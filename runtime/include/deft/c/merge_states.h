@@ -14,12 +14,12 @@ enum { DEFT_MOST_STATES = 16 }; ///< in one call
 typedef struct deft_state {
   const deft_tensor *out; ///< [queries, query_heads, head_dim], packed: DEFT_F32, DEFT_F16 or DEFT_BF16
   /// DEFT_F32, [queries, query_heads], packed: natural logarithm of the sum of the exponentials of the
-  /// scores. Where it is -inf no token was seen, and `out` is not read.
+  /// scores. If it is -inf, the row saw no token, and `out` is not read.
   const deft_tensor *lse;
 } deft_state;
 
-/// In the CPU's memory. All `out` must have one shape and one type. `to` may be exactly one of the states
-/// (both `out` and `lse`); any other overlap is an error. Its lse may be null: not wanted. A row for which no
+/// Merges states in host memory. All `out` must have one shape and one type. `to` may be exactly one of the
+/// states (both `out` and `lse`); any other overlap is an error. Its lse may be null. A row for which no
 /// state saw a token becomes (0, -inf).
 DEFT_C_API deft_status deft_merge_states(const deft_state *states, size_t count, const deft_state *to);
 

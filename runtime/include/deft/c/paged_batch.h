@@ -111,13 +111,14 @@ DEFT_C_API void deft_paged_batch_destroy(deft_paged_batch *batch);
 
 /// Updates the batch to these requests: it finds those that come, go, grow, shrink or change rows.
 DEFT_C_API deft_status deft_paged_batch_update(deft_paged_batch *batch, const deft_paged_requests *requests);
-/// The fastest step: the requests of the last step in the same order and rows, with the same numbers of
-/// queries, and with at least as many tokens.
+/// Takes the fastest kind of step: the requests of the last step in the same order and rows, with the same
+/// numbers of queries, and with at least as many tokens.
 DEFT_C_API deft_status deft_paged_batch_grow(deft_paged_batch *batch, const deft_page_table *table,
                                              const int32_t *lengths, size_t count);
 
-/// As deft_paged_batch_update and deft_paged_batch_grow, and advances the plans. If a plan cannot advance,
-/// the call fails but the batch does (deft_followers::is_taken), and that plan becomes unusable.
+/// Works like deft_paged_batch_update and deft_paged_batch_grow, and also advances the plans. If a plan
+/// cannot advance, the call fails but the batch does (deft_followers::is_taken), and that plan becomes
+/// unusable.
 DEFT_C_API deft_status deft_paged_batch_update_plans(deft_paged_batch *batch,
                                                      const deft_paged_requests *requests,
                                                      deft_followers *followers);
@@ -125,14 +126,14 @@ DEFT_C_API deft_status deft_paged_batch_grow_plans(deft_paged_batch *batch, cons
                                                    const int32_t *lengths, size_t count,
                                                    deft_followers *followers);
 
-/// The plan of the step; make one for each kind of attention of a model. deft_plan_advance with
-/// deft_paged_batch_get_tree brings it to the next step. An attention with another page size is an error, and
-/// so is one that reads `depth`, since that depends on the sharing of pages. `options` may be null.
+/// Makes the plan of the step; make one for each kind of attention in a model. deft_plan_advance with
+/// deft_paged_batch_get_tree updates it to the next step. An attention with another page size is an error,
+/// and so is one that reads `depth`, since that depends on the sharing of pages. `options` may be null.
 DEFT_C_API deft_status deft_paged_batch_make_plan(const deft_paged_batch *batch,
                                                   const deft_attention *attention,
                                                   const deft_plan_options *options, deft_plan **plan);
-/// The plan of the step on a GPU; deft_gpu_plan_upload comes next, and deft_gpu_plan_advance for the next
-/// step.
+/// Makes the plan of the step on a GPU. Call deft_gpu_plan_upload next, and deft_gpu_plan_advance for the
+/// next step.
 DEFT_C_API deft_status deft_paged_batch_make_gpu_plan(const deft_paged_batch *batch,
                                                       const deft_gpu_attention *attention,
                                                       const deft_gpu_plan_options *options,

@@ -24,7 +24,7 @@ enum {
 
 enum {
   DEFT_CHUNK_DEFAULT = 0, ///< the tuned config's, else the spec's
-  DEFT_CHUNK_FILL = -1    ///< as large as keeps all workers busy
+  DEFT_CHUNK_FILL = -1    ///< the largest that keeps all workers busy
 };
 
 /// Tokens of a chunk of an invariant plan: enough that starting an item costs next to nothing.
@@ -113,7 +113,7 @@ DEFT_C_API deft_status deft_plan_make(const deft_attention *attention, const def
                                       const deft_plan_options *options, deft_plan **plan);
 DEFT_C_API void deft_plan_destroy(deft_plan *plan);
 
-/// Brings the plan to the tree's current state, with the same options and memory. That is quick if only
+/// Updates the plan to the tree's current state, with the same options and memory. That is quick if only
 /// leaves of the plan's own tree grew. After an error the plan fits no tree. `advanced` may be null.
 DEFT_C_API deft_status deft_plan_advance(deft_plan *plan, const deft_tree *tree, deft_advanced *advanced);
 
@@ -125,18 +125,17 @@ DEFT_C_API deft_status deft_plan_draft(deft_plan *plan, const deft_draft_mask *m
 DEFT_C_API int32_t deft_plan_is_current(const deft_plan *plan);
 DEFT_C_API int32_t deft_plan_query_count(const deft_plan *plan);
 DEFT_C_API deft_status deft_plan_get_summary(const deft_plan *plan, deft_plan_summary *summary);
-/// The plan's config, and the reason for it. If the tree moves to another class, deft_plan_advance
-/// may give the plan another config: call this again to see it. `*choice` is the caller's:
-/// deft_free.
+/// The plan's config, and the reason for it. If the tree moves to another class, deft_plan_advance may give
+/// the plan another config: call this again to see it. Free `*choice` with deft_free.
 DEFT_C_API deft_status deft_plan_get_choice(const deft_plan *plan, deft_config_choice **choice);
 
 /// The plan as a picture (SVG) for people: the tree with a colour for each item, and the work of each worker.
-/// `tree` is the one that the plan was made or advanced for, unchanged. `*svg` is the caller's: deft_free.
+/// `tree` is the one that the plan was made or advanced for, unchanged. Free `*svg` with deft_free.
 DEFT_C_API deft_status deft_plan_get_picture(const deft_plan *plan, const deft_tree *tree, char **svg);
 
 /// The plan as a page (HTML) for a browser, self-contained: the tree and its readers, items, workers over
 /// time by the cost model, and the bytes of each node. `against`, made or advanced for `against_tree`,
-/// appears next to it; both may be null. `*html` is the caller's: deft_free.
+/// appears next to it; both may be null. Free `*html` with deft_free.
 DEFT_C_API deft_status deft_plan_get_page(const deft_plan *plan, const deft_tree *tree,
                                           const deft_plan *against, const deft_tree *against_tree,
                                           char **html);

@@ -2,10 +2,11 @@
 
 #include <deft/c/tensor.h>
 
-/// Rows of 16-bit floats become rows of a cache of 8-bit floats, in the host's memory.
+/// Converts rows of 16-bit floats to rows of an 8-bit cache, in host memory.
 ///
-/// An attention uses the values of these numbers as they are. Apply the scales in the spec: K's as a
-/// parameter with which `score` multiplies `s`, V's as one in `output` or, for scales of tokens, in `value`.
+/// An attention uses the values of these numbers as they are. Apply the scales in the spec. For K, let
+/// `score` multiply `s` by a parameter. For V, use a parameter in `output` or, for scales of tokens, in
+/// `value`.
 
 DEFT_C_BEGIN
 
@@ -19,10 +20,10 @@ typedef struct deft_quantize_shape {
   deft_dtype to;   ///< DEFT_F8_E4M3 or DEFT_F8_E5M2
 } deft_quantize_shape;
 
-/// to = from / scale, divided in float32, to nearest even; too large values and infinities become the largest
-/// number, and NaN stays NaN. `from` and `to` must not overlap. There is one scale for all KV heads
-/// (scale_count is 1), one each, or one for each KV head of each token ([token][kv_head]), finite and above
-/// 0.
+/// Computes to = from / scale in float32, rounded to nearest even. Too large values and infinities become the
+/// largest number; NaN stays NaN. `from` and `to` must not overlap. There is one scale for all KV heads
+/// (scale_count is 1), one for each, or one for each KV head of each token ([token][kv_head]). Scales are
+/// finite and above 0.
 DEFT_C_API deft_status deft_quantize(const deft_quantize_shape *shape, const void *from, const float *scales,
                                      size_t scale_count, void *to);
 

@@ -20,14 +20,14 @@ typedef struct deft_runtime deft_runtime;
 
 /// `options` may be null.
 DEFT_C_API deft_status deft_runtime_make(const deft_runtime_options *options, deft_runtime **runtime);
-/// Not during a run. Not in a forked child either, because it has no copies of the threads: make another
+/// Do not call it during a run, nor in a forked child: a child has no copies of the threads, so make another
 /// runtime there.
 DEFT_C_API void deft_runtime_destroy(deft_runtime *runtime);
 DEFT_C_API int32_t deft_runtime_threads(const deft_runtime *runtime);
 
-/// Computes the attention of all queries of the plan's tree, in the host's own memory, and returns when it is
-/// done. An error (a tensor that is missing or wrong, a stale plan, a parameter without a value) is found
-/// before anything is written, except by deft_inputs::checks_finite. The result does not depend on the number
+/// Computes the attention of all queries of the plan's tree, in host memory, and returns when it is done.
+/// Errors (a tensor that is missing or wrong, a stale plan, a parameter without a value) are found before
+/// anything is written, except those of deft_inputs::checks_finite. The result does not depend on the number
 /// of threads.
 DEFT_C_API deft_status deft_runtime_run(const deft_runtime *runtime, const deft_attention *attention,
                                         const deft_plan *plan, const deft_inputs *inputs,

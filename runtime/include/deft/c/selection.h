@@ -35,8 +35,8 @@ DEFT_C_API deft_status deft_attention_get_selection(const deft_attention *attent
 /// read it at once.
 typedef struct deft_selection deft_selection;
 
-/// For lists of at most `budget` tokens, which must be one of the spec's budgets; 0: the first of them. An
-/// error if the spec has no `select`.
+/// Makes a selection with lists of at most `budget` tokens, one of the spec's budgets; 0: the first of them.
+/// It is an error if the spec has no `select`.
 DEFT_C_API deft_status deft_selection_make(const deft_attention *attention, int32_t budget,
                                            deft_selection **selection);
 DEFT_C_API void deft_selection_destroy(deft_selection *selection);
@@ -55,27 +55,27 @@ typedef struct deft_selection_view {
 
 DEFT_C_API deft_status deft_selection_get(const deft_selection *selection, deft_selection_view *view);
 
-/// As deft_runtime_run; also fills the lists of the selection.
+/// Runs like deft_runtime_run, and fills the lists of the selection.
 DEFT_C_API deft_status deft_runtime_run_selecting(const deft_runtime *runtime,
                                                   const deft_attention *attention, const deft_plan *plan,
                                                   deft_selection *selection, const deft_inputs *inputs,
                                                   const deft_outputs *outputs);
-/// The attention of all queries to only the tokens of their lists, which may be another layer's. If the
-/// caller passes lists (deft_inputs::lists), `selection` is null.
+/// Computes the attention of all queries only to the tokens of their lists. The lists may come from another
+/// layer. If the caller passes lists (deft_inputs::lists), `selection` is null.
 DEFT_C_API deft_status deft_runtime_run_sparse(const deft_runtime *runtime, const deft_attention *attention,
                                                const deft_plan *plan, const deft_selection *selection,
                                                const deft_inputs *inputs, const deft_outputs *outputs);
 
-/// As deft_gpu_plan_run, with a plan that has a budget (deft_gpu_plan_options). The plan then holds lists of
-/// the tokens of most worth, which other layers read by deft_gpu_plan_run_sparse. The host does not need
-/// them, so both can be captured together with all other layers of a step.
+/// Runs like deft_gpu_plan_run, with a plan that has a budget (deft_gpu_plan_options). The plan then holds
+/// lists of the tokens of most worth, which other layers read with deft_gpu_plan_run_sparse. The host does
+/// not need them, so both can be captured together with all other layers of a step.
 DEFT_C_API deft_status deft_gpu_plan_run_selecting(deft_gpu_plan *plan, const deft_gpu_attention *attention,
                                                    const deft_inputs *inputs, const deft_outputs *outputs,
                                                    deft_gpu_stream stream);
-/// The attention of all queries to only the tokens of their lists, which may be another layer's. An error if
-/// no run has selected since the last upload, or only one with another page table. In a graph it reads the
-/// lists of the selecting run before it: capture one before the first sparse run. If the caller passes lists
-/// (deft_inputs::lists), it reads their current values and needs no selecting run.
+/// Computes the attention of all queries only to the tokens of their lists. The lists may come from another
+/// layer. It is an error if no run has selected since the last upload, or only one with another page table.
+/// In a graph it reads the lists of the selecting run before it: capture one before the first sparse run. If
+/// the caller passes lists (deft_inputs::lists), it reads their current values and needs no selecting run.
 DEFT_C_API deft_status deft_gpu_plan_run_sparse(deft_gpu_plan *plan, const deft_gpu_attention *attention,
                                                 const deft_inputs *inputs, const deft_outputs *outputs,
                                                 deft_gpu_stream stream);
@@ -96,8 +96,8 @@ typedef struct deft_node_tokens {
 /// polluted.
 DEFT_C_API deft_status deft_sequence_tree_pollute(deft_sequence_tree *sequences,
                                                   const deft_node_tokens *tokens, size_t count);
-/// All polluted tokens, parents before children: in this order each can be computed from earlier ones.
-/// `*tokens` is the caller's: deft_free.
+/// Lists all polluted tokens, parents before children: in this order each can be computed from earlier ones.
+/// Free `*tokens` with deft_free.
 DEFT_C_API deft_status deft_sequence_tree_get_polluted(const deft_sequence_tree *sequences,
                                                        deft_node_tokens **tokens, size_t *count);
 /// Marks tokens as computed again, with full attention, and written to their slots.

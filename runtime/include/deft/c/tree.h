@@ -15,7 +15,7 @@ enum {
 };
 
 /// A query sees the path to its node: all tokens of the ancestors and the first `position` of the node's own.
-/// This struct and the next never change, as they are elements of arrays.
+/// This struct and the next are elements of arrays, so they never change.
 typedef struct deft_query {
   int32_t node;
   int32_t position; ///< or DEFT_WHOLE
@@ -53,29 +53,29 @@ DEFT_C_API deft_status deft_tree_copy(const deft_tree *tree, deft_tree **copy);
 /// Reads a tree file of `deftc`: {"format": "deftc-tree", "version": 1, "nodes": [...], "queries": [...]}.
 /// Without locations in the text, no node is placed.
 DEFT_C_API deft_status deft_tree_parse(const char *json, deft_tree **tree);
-/// The tree as such a text, without locations. `*json` is the caller's: deft_free.
+/// Writes the tree as such a text, without locations. Free `*json` with deft_free.
 DEFT_C_API deft_status deft_tree_get_json(const deft_tree *tree, char **json);
-/// Plans of it may outlive it, but then belong to no tree.
+/// Its plans may outlive it, but then belong to no tree.
 DEFT_C_API void deft_tree_destroy(deft_tree *tree);
 
-/* Building and growing. A node may be empty. One that has tokens must be placed before a plan is made, which
-   would be an error that names it: `location` may be DEFT_NOT_PLACED until then. */
+/* Building and growing. A node may be empty. A node with tokens must be placed before a plan is made; the
+   error of the plan names it otherwise. Until then `location` may be DEFT_NOT_PLACED. */
 
 DEFT_C_API deft_status deft_tree_add_root(deft_tree *tree, int32_t tokens, int32_t location, int32_t *node);
 DEFT_C_API deft_status deft_tree_add_child(deft_tree *tree, int32_t parent, int32_t tokens, int32_t location,
                                            int32_t *node);
 /// Lets a leaf grow by tokens that follow its last one in the cache. Only leaves grow.
 DEFT_C_API deft_status deft_tree_append(deft_tree *tree, int32_t leaf, int32_t tokens);
-/// An empty branch that shares the path to `node` up to its first `position` tokens, all of them with
-/// DEFT_WHOLE. A node that is shared in part is cut in two; its number then means the second part, so it
-/// still means the same path, and the first part gets a new number. The branch is not placed.
+/// Adds an empty branch that shares the path to `node` up to its first `position` tokens, or all of them with
+/// DEFT_WHOLE. If only part of a node is shared, the node is cut in two. Its number then means the second
+/// part, so it still means the same path; the first part gets a new number. The branch is not placed.
 DEFT_C_API deft_status deft_tree_fork(deft_tree *tree, int32_t node, int32_t position, int32_t *branch);
 /// Removes the node, all below it and their queries; the numbers of later queries move up.
 DEFT_C_API deft_status deft_tree_prune(deft_tree *tree, int32_t node);
 /// Speculative decoding: the tokens from below `sequence` to the end of `last` become the end of `sequence`;
-/// everything else below `sequence` goes, with all queries there. Returns the places of the accepted tokens,
-/// in path order: copy their K and V behind the sequence's last token before the next run. `*stretches` is
-/// the caller's: deft_free.
+/// everything else below `sequence` is removed, with all queries there. Returns the places of the accepted
+/// tokens, in path order: copy their K and V behind the sequence's last token before the next run. Free
+/// `*stretches` with deft_free.
 DEFT_C_API deft_status deft_tree_accept(deft_tree *tree, int32_t sequence, int32_t last,
                                         deft_stretch **stretches, size_t *count);
 /// Sets the place of a node's first token; the others follow it. A location counts tokens in the run's page
@@ -87,23 +87,21 @@ DEFT_C_API deft_status deft_tree_place(deft_tree *tree, int32_t node, int32_t lo
 
 DEFT_C_API deft_status deft_tree_add_query(deft_tree *tree, int32_t node, int32_t position, int32_t *query);
 DEFT_C_API deft_status deft_tree_remove_query(deft_tree *tree, int32_t query);
-/// Replaces all of them; the same ones as before keep a plan cheap to advance.
+/// Replaces all queries. If they stay equal, a plan stays cheap to advance.
 DEFT_C_API deft_status deft_tree_set_queries(deft_tree *tree, const deft_query *queries, size_t count);
 DEFT_C_API deft_status deft_tree_clear_queries(deft_tree *tree);
 
-/* Looking. A null tree gives 0 and leaves a message. */
+/* Inspection. With a null tree these functions return 0 and set the error message. */
 
 DEFT_C_API int32_t deft_tree_is_alive(const deft_tree *tree, int32_t node);
 /// The facts about a living node; DEFT_USAGE for any other.
 DEFT_C_API deft_status deft_tree_get_node(const deft_tree *tree, int32_t node, deft_node *facts);
-/// The living nodes, parents before children, siblings in order of birth. `*nodes` is the caller's:
-/// deft_free.
+/// The living nodes, parents before children, siblings in order of birth. Free `*nodes` with deft_free.
 DEFT_C_API deft_status deft_tree_get_nodes(const deft_tree *tree, int32_t **nodes, size_t *count);
 DEFT_C_API int32_t deft_tree_query_count(const deft_tree *tree);
 /// DEFT_USAGE if there is no such query.
 DEFT_C_API deft_status deft_tree_get_query(const deft_tree *tree, int32_t query, deft_query *facts);
-/// How many tokens a query sees; its own position (q_pos in a spec) is one less. 0 for a query that is not
-/// there.
+/// How many tokens a query sees; its own position (q_pos in a spec) is one less. 0 if there is no such query.
 DEFT_C_API int32_t deft_tree_path_tokens(const deft_tree *tree, int32_t query);
 DEFT_C_API int64_t deft_tree_tokens(const deft_tree *tree); ///< of all nodes
 

@@ -5,8 +5,8 @@
 
 /// Finds the fastest configs on this machine, as `deftc tune` does, inside a program. The results are stored
 /// in a file for this device, and attentions that are compiled or loaded later use them:
-/// deft_config_choice::rule is then "exact". Sparse layers of an attention that selects are tuned on a GPU
-/// after the trees, or by themselves without trees. See specs/CONFIGS.md.
+/// deft_config_choice::rule is then "exact". If an attention selects, its sparse layers are tuned on a GPU
+/// after the trees, or on their own if there are no trees. See specs/CONFIGS.md.
 
 DEFT_C_BEGIN
 
@@ -32,11 +32,11 @@ typedef struct deft_tune_options {
   int32_t threads;  ///< of the host, at most 1,024; 0: one for each processor that this process may use
   int32_t is_fresh; ///< 1: starts again instead of resuming from a journal
   /// 1: does not search a class of trees that was tuned before, by any version, for this attention or one
-  /// that differs only in type and pages: measures its config and near ones again.
+  /// that differs only in type and pages. It only measures the known config and nearby ones again.
   int32_t from_related;
-  /// Shards that the session has, at most 100,000, each tuned by a process of its own on a device of one
-  /// model; 0: this process tunes all. A shard tunes only some classes of trees, no sparse layers, and writes
-  /// only its journal: deft_tune_merge_shards.
+  /// The session's number of shards, at most 100,000; 0: this process tunes all. Each shard has a process of
+  /// its own, on a device of the same model. It tunes only some classes of trees, no sparse layers, and
+  /// writes only its journal. deft_tune_merge_shards joins the journals.
   int32_t shard_count;
   int32_t shard;    ///< which one this process tunes, from 0
   int32_t reserved; ///< 0
@@ -58,7 +58,7 @@ typedef struct deft_tune_progress {
 } deft_tune_progress;
 
 /// The callbacks of a run; the thread that runs the tuner calls them. Any may be null. They must return: an
-/// exception that one lets through ends the run as DEFT_INTERNAL, and a longjmp is not allowed.
+/// exception ends the run as DEFT_INTERNAL, and a longjmp is not allowed.
 typedef struct deft_tune_listener {
   size_t size;   ///< sizeof(deft_tune_listener)
   void *context; ///< passed to each callback
@@ -136,9 +136,9 @@ typedef struct deft_tune_summary {
 } deft_tune_summary;
 
 /// Joins the journals of all shards of one session, in any order, and stores the results in `config_file`;
-/// null: this device's file in the user's cache. An error names shards that are missing, given twice, not
-/// ended or of another session, device or release; with `is_partial` missing and unfinished ones are warnings
-/// of the summary. The summary has the classes of all shards, and no journal. `*summary` is the caller's:
+/// null: this device's file in the user's cache. An error names shards that are missing, given twice,
+/// unfinished, or of another session, device or release. With `is_partial`, missing and unfinished shards are
+/// warnings of the summary. The summary has the classes of all shards, and no journal. Free `*summary` with
 /// deft_free.
 DEFT_C_API deft_status deft_tune_merge_shards(const char *const *journals, size_t journal_count,
                                               const char *config_file, int32_t is_partial,
@@ -156,24 +156,25 @@ DEFT_C_API deft_status deft_tuner_make(const deft_attention *attention, const de
                                        deft_tuner **tuner);
 DEFT_C_API void deft_tuner_destroy(deft_tuner *tuner);
 
-/// A typical tree; it is copied. `name` may be null. The search does not use a held-out tree, but the result
-/// must be as good on it.
+/// Adds a typical tree, which is copied. `name` may be null. The search does not use a held-out tree, but the
+/// result must be as good on it.
 DEFT_C_API deft_status deft_tuner_add_tree(deft_tuner *tuner, const deft_tree *tree, const char *name,
                                            int32_t is_held_out);
-/// Trees by name: a family (deft_tuner_family), `all` families, `rows` for the trees of benchmarks, or a
+/// Adds trees by name: a family (deft_tuner_family), `all` families, `rows` for the trees of benchmarks, or a
 /// workload as `deftc workloads` lists it: "few_shot:prompt=4000,branches=50".
 DEFT_C_API deft_status deft_tuner_add_workload(deft_tuner *tuner, const char *name);
-/// Values of the attention's parameters, which are copied. Without this call: the defaults.
+/// Sets the attention's parameters; the values are copied. Without this call the parameters have their
+/// defaults.
 DEFT_C_API deft_status deft_tuner_set_params(deft_tuner *tuner, const deft_params *params);
 
 /// The families by index, from 0: few_shot and so on; null after the last. Do not free the name.
 DEFT_C_API const char *deft_tuner_family(int32_t index);
 
 /// Searches class after class, and saves each. Faults of a config are part of the summary; an error means
-/// that a run cannot start or cannot save its results. Then come the sparse layers, if there are any and the
-/// device is a GPU: they get a quarter of the budget, up to a minute, or all of it without trees. With trees
-/// and a `config_file` they are left out. If they cannot be tuned, that is a warning, or an error without
-/// trees. `listener` may be null; `*summary` is the caller's: deft_free.
+/// that a run cannot start or cannot save its results. Then the run tunes sparse layers, if there are any and
+/// the device is a GPU. They get a quarter of the budget, up to a minute, or all of it if there are no trees.
+/// With trees and a `config_file` they are left out. If they cannot be tuned, that is a warning, or an error
+/// if there are no trees. `listener` may be null. Free `*summary` with deft_free.
 DEFT_C_API deft_status deft_tuner_run(deft_tuner *tuner, const deft_tune_listener *listener,
                                       deft_tune_summary **summary);
 

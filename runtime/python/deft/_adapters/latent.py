@@ -1,4 +1,4 @@
-"""Queries and caches of latent attention, whose columns may be in two tensors."""
+"""Queries and caches of latent attention. Their columns may be in two tensors."""
 
 from __future__ import annotations
 

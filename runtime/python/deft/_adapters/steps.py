@@ -69,7 +69,7 @@ class PagedWork(NamedTuple):
 
 
 class TreeWork(NamedTuple):
-    """A tree whose locations are places in `pages`, or in a contiguous cache."""
+    """A tree with locations that are places in `pages`, or in a contiguous cache."""
 
     pages: torch.Tensor | None
     tree: Tree

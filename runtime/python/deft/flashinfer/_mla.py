@@ -269,7 +269,7 @@ def _scale_of(variant: Variant, ckv_scale: float | None, ckv_scale_arr: Any, kpe
 
 
 def _rows_of(cache: Any, page: tuple[int | None, int], width: int) -> torch.Tensor:
-    """Checks a cache whose rows contain scales."""
+    """Checks a cache with scales in its rows."""
     if not isinstance(cache, torch.Tensor):
         raise ValueError(f"ckv_cache and kpe_cache are given, and rows of {width} bytes have all: give kv_cache")
     if cache.ndim not in (3, 4) or cache.shape[1] != page[1] or (cache.ndim == 4 and cache.shape[2] != 1) or cache.shape[-1] != width:

@@ -36,7 +36,7 @@ class Requests(Protocol):
 
 
 class RaggedRequests(NamedTuple):
-    """Requests whose tokens lie one request after the other; all tensors are on the host."""
+    """Requests with their tokens one request after the other; all tensors are on the host."""
 
     starts: torch.Tensor
     lengths: torch.Tensor

@@ -33,7 +33,7 @@ Tokens = Sequence[int] | torch.Tensor
 
 
 class TreeDecoder:
-    """Decodes with a model whose requests share tokens: a prompt is in the cache once, and each step reads it once for all its
+    """Decodes requests that share tokens: a prompt is in the cache once, and each step reads it once for all its
     branches.
 
         decoder = TreeDecoder(model)

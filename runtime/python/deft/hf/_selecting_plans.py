@@ -1,4 +1,4 @@
-"""Plans of steps whose layers follow a LayerPlan."""
+"""Plans of steps with layers that follow a LayerPlan."""
 
 from __future__ import annotations
 

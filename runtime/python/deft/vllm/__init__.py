@@ -28,8 +28,8 @@ def register() -> None:
 
 
 def __getattr__(name: str) -> Any:
-    """Returns `Backend`, the class for the kind of model whose layers vLLM is making. vLLM imports it by its path. It has one
-    place for another project's backend, but a backend serves either latent caches or all others."""
+    """Returns `Backend`: the class for the kind of model that vLLM is making layers for. vLLM imports it by its path. It has
+    one place for another project's backend, but a backend serves either latent caches or all others."""
     if name != "Backend":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from vllm.config import get_current_vllm_config_or_none
