@@ -23,7 +23,7 @@ namespace {
 constexpr char kFooter[] = R"(Examples:
   deftc classify tree.json
   deftc classify --workload few_shot --step 200
-  deftc classify --workload few_shot --steps 400    (where a run goes from class to class)
+  deftc classify --workload few_shot --steps 400    (the classes that a run passes through)
 A class is a bucket of trees for which one config is tuned and kept: `deftc explain` shows which.)";
 
 struct Options {

@@ -25,7 +25,7 @@ namespace {
 
 constexpr char kFooter[] = R"(Examples:
   deftc explain llama3_8b --workload few_shot
-  deftc explain my.deft --tree tree.json --device h200     (as it would be there)
+  deftc explain my.deft --tree tree.json --device h200     (as on that device)
   deftc explain V4                                         (a rule of the language)
 The rules, in their order: a config that the user gives (override), one tuned for this variant and class on
 this device (exact), on another model of the same architecture and size (sibling), for a near class or variant

@@ -33,8 +33,8 @@ where tree.json holds a prompt with two branches:
   deftc run my.deft --tree tree.json --dump out
 writes q.npy, k.npy, v.npy, out.npy, lse.npy (float32; a token's place in k and v is that of
 its node in tree.json), tree.json and spec.json, so that any program can check the result. An
-attention that selects also has selected.npy and sparse_out.npy. Run such a folder again, whatever
-program wrote it:
+attention that selects also has selected.npy and sparse_out.npy. You can run such a folder again,
+no matter which program wrote it:
   deftc run my.deft --inputs out)";
 
 int runCommand(Context &context, const RunOptions &options) {

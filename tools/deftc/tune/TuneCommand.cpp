@@ -35,10 +35,10 @@ constexpr char kFooter[] = R"(Examples:
   deftc tune my.deftpkg --workload reasoning --workload speculative --backend cuda
   deftc tune my.deft --tree tree.json --axis partition=union,greedy --axis chunk_tokens=0,512
   deftc tune --calibrate --backend cpu     (a minute, for a machine without tuned configs)
-  deftc tune my.deft --sparse              (a minute; of an attention that selects, on a GPU)
+  deftc tune my.deft --sparse              (a minute, on a GPU, for an attention that selects)
   deftc tune my.deft --workload all --shard 2/8 --journal shard-2.jsonl     (one of eight processes)
 Families of trees, each several workloads at several sizes: few_shot, reasoning, speculative,
-multi_level, multi_document, no_sharing, forest; `all` is all of them. `rows` is the trees of
+multi_level, multi_document, no_sharing, forest; `all` is all of them. `rows` has the trees of
 `deftc bench`'s tables. A name with parameters, as for `deftc workloads`, is only that workload.
 
 An attention that selects has sparse layers, which read lists of tokens. On a GPU their tile and the cut of
