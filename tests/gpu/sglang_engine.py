@@ -34,7 +34,7 @@ from pathlib import Path
 import host_times
 import sglang_host_times
 from engine_models import MODELS
-from vllm_engine import TIES, can_run, compare, held_against, kept, model_in_a_file, parser_of, rates_text, show, tokens, without_tokens, workloads
+from vllm_engine import TIES, can_run, compare, different_tokens, held_against, is_sampled, kept, model_in_a_file, parser_of, rate_of, rates_text, show, tokens, without_tokens, workloads
 
 DEFT = "deft"
 GRAPH_SIZES = [1, 2, 4, 8, 16, 24, 32]
@@ -47,7 +47,7 @@ class Needs:
     def __init__(self, prepared, counts=()):
         self.requests = max([len(prompts) * samples for prompts, samples, _ in prepared.values()] + list(counts))
         self.longest = max(len(prompts[0]) + length for prompts, _, length in prepared.values())
-        tokens = max(sum(map(len, prompts)) + len(prompts) * samples * (length + 64) for prompts, samples, length in prepared.values())
+        tokens = max(different_tokens(prompts) + len(prompts) * samples * (length + 64) for prompts, samples, length in prepared.values())
         self.cache_tokens = max(LEAST_CACHE_TOKENS, tokens)
         self.graph_sizes = [*GRAPH_SIZES, *range(64, self.requests + 1, 32)]
 
@@ -94,9 +94,9 @@ def work(backend, mode, options):
               "page_size": options.page_size, "start_s": round(time.perf_counter() - began, 1), "sglang": sglang.__version__,
               "torch": torch.__version__, "device": torch.cuda.get_device_name() if torch.cuda.is_available() else "cpu", "rates": {}}
 
-    def generate(name, **asked):
-        prompts, samples, length = prepared[name]
-        params = {"n": samples, "temperature": float(samples > 1), "max_new_tokens": length, "ignore_eos": True}
+    def generate(name, length=None, **asked):
+        prompts, samples, whole = prepared[name]
+        params = {"n": samples, "temperature": float(is_sampled(name, samples)), "max_new_tokens": length or whole, "ignore_eos": True}
         began = time.perf_counter()
         outputs = engine.generate(input_ids=prompts, sampling_params=params, **asked)
         taken = time.perf_counter() - began
@@ -106,15 +106,8 @@ def work(backend, mode, options):
     result["tokens"] = [output["output_ids"] for output in outputs]
     result["logprobs"] = [logprobs_of(output) for output in outputs]
     for name in rates:
-        generate(name)  # fills the prefix cache, makes kernels
-        times = []
-        for _ in range(options.repeat):
-            outputs, taken, count = generate(name)
-            times.append(taken)
-        taken = min(times)
-        result["rates"][name] = {"tokens_s": round(count / taken, 1), "step_ms": round(1e3 * taken / prepared[name][2], 3),
-                                 "times_s": [round(one, 3) for one in times],
-                                 "cached_tokens": sum(output["meta_info"]["cached_tokens"] for output in outputs)}
+        rate, outputs = rate_of(name, generate, options.repeat)
+        result["rates"][name] = {**rate, "cached_tokens": sum(output["meta_info"]["cached_tokens"] for output in outputs)}
         if name == "few_shot":
             result["few_shot_tokens"] = [output["output_ids"] for output in outputs]
     if counts:

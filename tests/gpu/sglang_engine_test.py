@@ -62,6 +62,11 @@ class Graphs(unittest.TestCase):
         self.assertEqual((needs.requests, needs.longest, needs.graph_sizes[-1]), (128, 16584, 128))
         self.assertGreaterEqual(needs.cache_tokens, 2 * 16384 + 128 * 200)
 
+    def test_a_prompt_that_samples_share_gets_room_once(self):
+        shared = [1] * 16384
+        needs = sglang_engine.Needs({"tokens": ([[1, 2]], 1, 3), "after": ([shared + [2 + i] * 500 for i in range(128)], 1, 201)})
+        self.assertEqual((needs.requests, needs.cache_tokens), (128, 16384 + 128 * (500 + 201 + 64)))
+
 
 if __name__ == "__main__":
     unittest.main()

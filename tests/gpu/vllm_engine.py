@@ -9,8 +9,11 @@ FLASH_ATTN_MLA. Needs vLLM (0.22 to 0.33), the deftc wheel beside it and a GPU; 
   choose different tokens, the gap in the own backend's log probabilities says whether that was a tie in --dtype.
 - Throughput, prompts in the prefix cache: 16 samples of one prompt of 4,096 tokens (n16); 32 requests on 4,096 shared
   tokens with 32 of their own (few_shot); 32 requests of 1,024 tokens that share nothing (alone). `--rates` names others:
-  rollouts of 200 tokens (64 samples of 8,192, 128 of 16,384, 64 of 32,768, 16 of each of 16 prompts of 8,192) are
-  rollout_64x8k, rollout_128x16k, rollout_64x32k and grpo_16x16x8k.
+  rollouts of 200 tokens (64 or 128 samples of a prompt of 8,192, 16,384 or 32,768 tokens, 16 of each of 16 prompts of 8,192)
+  are rollout_64x8k to rollout_128x32k and grpo_16x16x8k; those that begin after 500 or 1,000 own tokens of each sample are
+  rollout_64x8k_after500 and so on, of which 128 samples need --cache 40. The own tokens are random, come as the end of each
+  sample's prompt and lie in the prefix cache. An offline engine tells no times of single tokens, so the time is that of a call
+  for 201 tokens less that of a call for one: what hashes prompts and fills the last page cancels.
 
   tests/gpu/vllm_engine.py [--dtype bfloat16] [--layers 8] [--modes eager,graphs] [--tensor-parallel 2 [--ranks-only]] [--json FILE]
 
@@ -60,8 +63,10 @@ from engine_models import MODELS, VOCABULARY, give_weights, write_weights
 
 DEFT = "CUSTOM"
 GRAPH_SIZES = [1, 2, 4, 8, 16, 24, 32]
-ROLLOUTS = {"rollout_64x8k": (1, 8192, 64), "rollout_128x16k": (1, 16384, 128), "rollout_64x32k": (1, 32768, 64),
-            "grpo_16x16x8k": (16, 8192, 16)}  # prompts, their tokens, samples of each
+# Prompts, their tokens, samples of each.
+ROLLOUTS = {f"rollout_{samples}x{size}k": (1, size << 10, samples) for samples in (64, 128) for size in (8, 16, 32)} | {"grpo_16x16x8k": (16, 8192, 16)}
+AFTER = "_after"  # then own tokens that each sample of a rollout has already
+NEW = 200  # tokens of each sample that are measured
 TIES = {"bfloat16": 1 / 8, "float16": 1 / 64}  # two steps of a logit between 8 and 16
 
 
@@ -71,17 +76,53 @@ def tokens(count, seed):
     return [chosen.randrange(3, VOCABULARY) for _ in range(count)]
 
 
+def own_before(name):
+    """Tokens of its own that each sample of a workload has before the measured ones."""
+    return int(name.partition(AFTER)[2] or 0)
+
+
+def rollout(name):
+    """Samples with tokens of their own are prompts that begin alike. Their first new token is not measured."""
+    prompts, length, samples = ROLLOUTS[name.partition(AFTER)[0]]
+    shared, own = [tokens(length, 400 + i) for i in range(prompts)], own_before(name)
+    if not own:
+        return shared, samples, NEW
+    return [prompt + tokens(own, 1000 * (i + 1) + sample) for i, prompt in enumerate(shared) for sample in range(samples)], 1, 1 + NEW
+
+
 def workloads(names=()):
     """Name: prompts, and how many samples and tokens of each."""
     shared, few_shot = tokens(500, 1), tokens(4096, 2)
-    rollouts = {name: ([tokens(length, 400 + i) for i in range(prompts)], samples, 200)
-                for name, (prompts, length, samples) in ROLLOUTS.items() if name in names}
-    return rollouts | {
+    return {name: rollout(name) for name in names if name.partition(AFTER)[0] in ROLLOUTS} | {
         "tokens": ([shared + tokens(1 + 2 * i, 100 + i) for i in range(32)], 1, 64),
         "n16": ([tokens(4096, 3)], 16, 256),
         "few_shot": ([few_shot + tokens(32, 200 + i) for i in range(32)], 1, 256),
         "alone": ([tokens(1024, 300 + i) for i in range(32)], 1, 256),
     }
+
+
+def is_sampled(name, samples):
+    """Whether each sample draws its tokens; else they are the most likely ones."""
+    return samples > 1 or own_before(name) > 0
+
+
+def different_tokens(prompts):
+    """Tokens of prompts of which each begins like the one before it, or like none; what begins alike counts once."""
+    alike = (sum(1 for _ in itertools.takewhile(lambda two: two[0] == two[1], zip(*two))) for two in itertools.pairwise(prompts))
+    return sum(map(len, prompts)) - sum(alike)
+
+
+def rate_of(name, generate, repeat):
+    """What a workload takes, and the last outputs. `generate` gives outputs, seconds and how many tokens."""
+    generate(name)  # fills the prefix cache, makes kernels
+    times = []
+    for _ in range(repeat):
+        start_s = generate(name, length=1)[1] if own_before(name) else 0
+        outputs, taken, count = generate(name)
+        times.append(taken - start_s)
+    taken = min(times)
+    measured = count - len(outputs) * bool(own_before(name))
+    return {"tokens_s": round(measured / taken, 1), "step_ms": round(1e3 * taken * len(outputs) / measured, 3), "times_s": [round(one, 3) for one in times]}, outputs
 
 
 def work(backend, mode, options):
@@ -124,9 +165,9 @@ def work(backend, mode, options):
               "start_s": round(time.perf_counter() - began, 1), "device": torch.cuda.get_device_name(), "vllm": vllm.__version__,
               "torch": torch.__version__, "rates": {}}
 
-    def generate(name, **asked):
-        prompts, samples, length = prepared[name]
-        params = vllm.SamplingParams(n=samples, temperature=float(samples > 1), max_tokens=length, ignore_eos=True,
+    def generate(name, length=None, **asked):
+        prompts, samples, whole = prepared[name]
+        params = vllm.SamplingParams(n=samples, temperature=float(is_sampled(name, samples)), max_tokens=length or whole, ignore_eos=True,
                                      detokenize=False, **asked)
         began = time.perf_counter()
         done = llm.generate([{"prompt_token_ids": prompt} for prompt in prompts], params, use_tqdm=False)
@@ -139,14 +180,7 @@ def work(backend, mode, options):
     result["logprobs"] = [[{token: known.logprob for token, known in step.items()} for step in output.logprobs]
                           for output in outputs]
     for name in rates:
-        generate(name)  # fills the prefix cache, makes kernels
-        times = []
-        for _ in range(options.repeat):
-            outputs, taken, count = generate(name)
-            times.append(taken)
-        taken = min(times)
-        result["rates"][name] = {"tokens_s": round(count / taken, 1), "step_ms": round(1e3 * taken / prepared[name][2], 3),
-                                 "times_s": [round(one, 3) for one in times]}
+        result["rates"][name], outputs = rate_of(name, generate, options.repeat)
         if name == "few_shot":
             result["few_shot_tokens"] = [list(output.token_ids) for output in outputs]
     if counts:

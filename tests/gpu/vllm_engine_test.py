@@ -65,6 +65,46 @@ class Workloads(unittest.TestCase):
             self.assertEqual(first[:shared], second[:shared])
             self.assertNotEqual(first[shared], second[shared])
 
+    def test_samples_of_a_rollout_begin_with_tokens_of_their_own(self):
+        names = ["rollout_64x8k", "rollout_64x8k_after500", "grpo_16x16x8k_after1000"]
+        made = vllm_engine.workloads(names)
+        (plain, samples, length), (own, one, later) = (made[name] for name in names[:2])
+        self.assertEqual((len(plain), samples, length), (1, 64, 200))
+        self.assertEqual((len(own), one, later, len(own[0])), (64, 1, 201, 8692))
+        self.assertTrue(all(prompt[:8192] == plain[0] for prompt in own))
+        self.assertEqual(len({tuple(prompt[8192:]) for prompt in own}), 64)
+        self.assertEqual((len(made[names[2]][0]), len({tuple(prompt[8192:]) for prompt in made[names[2]][0]})), (256, 256))
+
+    def test_there_are_both_numbers_of_samples_for_each_prompt(self):
+        self.assertEqual(sum(name.startswith("rollout_") for name in vllm_engine.ROLLOUTS), 6)
+        self.assertEqual(vllm_engine.ROLLOUTS["rollout_128x32k"], (1, 32768, 128))
+
+    def test_what_prompts_share_lies_in_the_cache_once(self):
+        self.assertEqual(vllm_engine.different_tokens([[1, 2, 3, 4], [1, 2, 5], [7, 2]]), 4 + 1 + 2)
+
+
+class Rates(unittest.TestCase):
+    def rate_of(self, name, seconds):
+        """Of an engine whose calls for so many tokens take these seconds, two requests each; and what it was called for."""
+        calls = []
+
+        def generate(name, length=None):
+            length = length or vllm_engine.workloads([name])[name][2]
+            calls.append(length)
+            return ["a", "b"], seconds[length], 2 * length
+
+        return vllm_engine.rate_of(name, generate, 2)[0], calls
+
+    def test_the_start_of_a_call_is_not_measured_behind_own_tokens(self):
+        rate, calls = self.rate_of("rollout_64x8k_after500", {1: 0.5, 201: 2.5})
+        self.assertEqual(rate, {"tokens_s": 200.0, "step_ms": 10.0, "times_s": [2.0, 2.0]})
+        self.assertEqual(calls, [201, 1, 201, 1, 201])
+
+    def test_else_a_whole_call_is(self):
+        rate, calls = self.rate_of("rollout_64x8k", {200: 4.0})
+        self.assertEqual(rate, {"tokens_s": 100.0, "step_ms": 20.0, "times_s": [4.0, 4.0]})
+        self.assertEqual(calls, [200, 200, 200])
+
 
 class Models(unittest.TestCase):
     def test_every_weight_but_norms_has_a_spread(self):

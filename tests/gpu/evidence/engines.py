@@ -2,8 +2,9 @@
 
 from records import card_of, link, times
 
-ROLLOUTS = {"rollout_64x8k": "64 samples of 8k tokens", "rollout_128x16k": "128 samples of 16k tokens", "rollout_64x32k": "64 samples of 32k tokens",
+ROLLOUTS = {**{f"rollout_{samples}x{size}k": f"{samples} samples of {size}k tokens" for samples in (64, 128) for size in (8, 16, 32)},
             "grpo_16x16x8k": "16 samples each of 16 prompts of 8k"}
+ROLLOUTS |= {f"{name}_after{own}": f"{words}, after {own:,} of their own" for name, words in ROLLOUTS.items() for own in (500, 1000)}
 GOALS_MS = {"32": 0.08, "256": 0.15}  # the host's median
 GOAL_P99_MS = 0.25
 
