@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Thousands of beams over one history that change parents in each step: what a step costs the host and the GPU, and whole searches.
 
-  tests/gpu/wide_beams.py [--steps N] [--search] [--tiny] [--json FILE]
+  tests/gpu/wide_beams.py [--only TEXT] [--steps N] [--search] [--tiny] [--json FILE]
 
-Heads 16/8 of 128 columns, bf16, pages of 16. Each beam of a step goes on from a random one. A row has beams with 3 or 128 tokens
-of their own; the step that is timed gives them the last of these, in a search of its own each time:
+Heads 16/8 of 128 columns (Qwen3-0.6B, OneRec-1.7B) or 32/8 (OneRec-8B), bf16, pages of 16. Each beam of a step goes on from a
+random one. A row has beams with 3 or 128 tokens of their own, some below four levels of tokens that they share. The step that is
+timed gives them the last of these, in a search of its own each time:
 
   attention_us   the run alone: the median of replays of a CUDA graph, the L2 cache evicted before each
   floor_us       the larger of the bytes that some beam sees at 4,704 GB/s plus 3.6 us and 4 FLOP a column, head, beam and token at
@@ -23,6 +24,7 @@ import statistics
 import sys
 import time
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy
 
@@ -31,9 +33,35 @@ sys.path.insert(0, str(ROOT / "tools/peers"))
 from graph_time import graph_time_us  # noqa: E402
 
 HEADS, KV_HEADS, DIM, PAGE = 16, 8, 128, 16
-SPEC = f"attention beams {{ query_heads = {HEADS}; kv_heads = {KV_HEADS}; head_dim = {DIM}; dtype = bf16; kv_cache = paged(page_size = {PAGE}); }}"
-# Beams, tokens of the history, tokens of each beam.
-ROWS = [(512, 500, 3), (512, 2000, 3), (512, 8000, 3), (2000, 2000, 3), (5000, 500, 3), (5000, 2000, 3), (5000, 8000, 3), (512, 2000, 128), (5000, 2000, 128)]
+LEVELS = (8, 40, 200, 1000)  # tokens of each level between the history and the beams' own tokens
+
+
+class Row(NamedTuple):
+    beams: int
+    history: int  # tokens
+    own: int  # tokens of each beam
+    levels: tuple[int, ...] = ()
+    heads: int = HEADS
+
+    @property
+    def name(self):
+        shared = f"_levels_{len(self.levels)}" if self.levels else ""
+        return f"beams_{self.beams}_below_{self.history}_own_{self.own}{shared}{'' if self.heads == HEADS else f'_heads_{self.heads}'}"
+
+    @property
+    def spec(self):
+        return f"attention beams {{ query_heads = {self.heads}; kv_heads = {KV_HEADS}; head_dim = {DIM}; dtype = bf16; kv_cache = paged(page_size = {PAGE}); }}"
+
+    @property
+    def widths(self):
+        """Beams of each step."""
+        return (*self.levels, *[self.beams] * self.own)
+
+
+SIZES = [(512, 500, 3), (512, 2000, 3), (512, 8000, 3), (2000, 2000, 3), (5000, 500, 3), (5000, 2000, 3), (5000, 8000, 3), (512, 2000, 128), (5000, 2000, 128)]
+ROWS = [*(Row(*sizes) for sizes in SIZES), Row(2000, 2000, 3, LEVELS), Row(2000, 8000, 3, LEVELS),
+        *(Row(*sizes, heads=32) for sizes in SIZES if sizes[0] > 2000 or sizes[1] == 2000), Row(2000, 2000, 3, LEVELS, 32)]  # fmt: skip
+TINY = [Row(40, 50, 3), Row(40, 50, 20), Row(40, 50, 3, (2, 4, 8, 20)), Row(40, 50, 3, (2, 4, 8, 20), 32)]
 # Beams, tokens of the prompt, new tokens.
 SEARCHES = [(512, 2000, 3), (2000, 2000, 3), (5000, 2000, 3), (512, 2000, 16)]
 LARGEST_ERROR = 0.02  # of a row's length
@@ -62,7 +90,7 @@ def error_of(torch, out, q, cache, paths):
     """The largest distance of some beams' rows to double precision, relative to the row."""
     worst, flat = 0.0, cache.flatten(1, 2)
     for beam in range(0, len(q), max(1, len(q) // 16)):
-        k, v = (one[paths.of(beam).to(q.device)].double().repeat_interleave(HEADS // KV_HEADS, 1) for one in flat)
+        k, v = (one[paths.of(beam).to(q.device)].double().repeat_interleave(q.shape[1] // KV_HEADS, 1) for one in flat)
         weights = torch.softmax(torch.einsum("hd,thd->ht", q[beam].double(), k) * DIM**-0.5, -1)
         right = torch.einsum("ht,thd->hd", weights, v)
         distance = (out[beam].double() - right).norm(dim=-1) / right.norm(dim=-1)
@@ -70,22 +98,27 @@ def error_of(torch, out, q, cache, paths):
     return worst
 
 
-def measure(torch, deft, attention, row, device, steps):
-    beams, history, own = row
+def measure(torch, deft, row, device, steps):
+    beams, history, own, levels, heads = row
+    attention = deft.compile(row.spec)
     draw = numpy.random.default_rng(beams + history + own)
     tree = deft.BeamTree(PAGE)
-    pages = 2 * -(-beams * (own + 1) // PAGE) + 1  # twice what is seen: some pages have few tokens that anybody sees
+    room = beams * (own + 1) + sum(levels)
+    pages = 2 * -(-room // PAGE) + 1  # twice what is seen: some pages have few tokens that anybody sees
     cache = torch.randn(2, -(-history // PAGE) + pages, PAGE, KV_HEADS, DIM, dtype=torch.bfloat16, device=device)
-    q = torch.randn(beams, HEADS, DIM, dtype=torch.bfloat16, device=device)
+    q = torch.randn(beams, heads, DIM, dtype=torch.bfloat16, device=device)
     out = torch.empty_like(q)
 
-    def parents_of(first):
-        return torch.from_numpy(numpy.zeros(beams, "int32") if first else draw.integers(0, beams, beams, "int32"))
+    def parents_of(step):
+        before = row.widths[step - 1] if step else 1
+        if step <= len(levels):  # all of a level have children
+            return torch.from_numpy(numpy.arange(row.widths[step], dtype="int32") * before // row.widths[step])
+        return torch.from_numpy(draw.integers(0, before, beams, "int32"))
 
     def grow(tokens, see=lambda parents, slots: None):
         tree.start(history, pages=pages)
-        for number in range(tokens):
-            parents = parents_of(number == 0)
+        for step in range(tokens):
+            parents = parents_of(step)
             see(parents, tree.advance(parents).slots)
 
     def wait():
@@ -93,11 +126,12 @@ def measure(torch, deft, attention, row, device, steps):
             torch.cuda.synchronize()
 
     paths = Paths(torch, history)
-    grow(own, paths.advance)
+    depth = len(row.widths)
+    grow(depth, paths.advance)
     table = torch.tensor(numpy.asarray(tree.page_table), device=device)
     plan = attention.plan(tree, device=device)
     if device == "cuda":  # a graph is captured once, and the plan grows behind it
-        plan.reserve(beams, beams, 2 * (history + beams * (own + 1)))
+        plan.reserve(beams, beams, 2 * (history + room))
 
     def run():
         plan.run(q, *cache, table, out=out)
@@ -106,13 +140,13 @@ def measure(torch, deft, attention, row, device, steps):
     found = {"error": error_of(torch, out, q, cache, paths), "different_tokens": paths.different()}
     if device == "cuda":
         found["attention_us"] = graph_time_us(torch, run, 41)
-        found["floor_us"] = max(found["different_tokens"] * KV_HEADS * DIM * 4 / 4704e3 + 3.6, 4 * DIM * HEADS * beams * (history + own) / 750e6 + 2.8)
+        found["floor_us"] = max(found["different_tokens"] * KV_HEADS * DIM * 4 / 4704e3 + 3.6, 4 * DIM * heads * beams * (history + depth) / 750e6 + 2.8)
     times = {"reorder_us": [], "plan_us": [], "step_us": [], "same_us": []}
     for number in range(steps + 3):
-        grow(own - 1)
+        grow(depth - 1)
         plan.advance()
         run()
-        parents = parents_of(own == 1)
+        parents = parents_of(depth - 1)
         wait()
         begin = time.perf_counter()
         tree.advance(parents)
@@ -177,6 +211,7 @@ def run_searches(torch, options, result):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--steps", type=int, default=20, help="that are timed")
+    parser.add_argument("--only", default="", help="rows whose names hold this text")
     parser.add_argument("--search", action="store_true", help="whole searches, too")
     parser.add_argument("--tiny", action="store_true", help="on the CPU, to test this script")
     parser.add_argument("--json")
@@ -191,14 +226,15 @@ def main():
         print("wide_beams: there is no GPU", file=sys.stderr)
         return 3
     device = "cpu" if options.tiny else "cuda"
-    attention = deft.compile(SPEC)
     result = {"device": device if options.tiny else torch.cuda.get_device_name(), "rows": {}, "searches": {}}
     is_right = True
-    for row in [(40, 50, 3), (40, 50, 20)] if options.tiny else ROWS:
-        found = measure(torch, deft, attention, row, device, options.steps)
+    for row in TINY if options.tiny else ROWS:
+        if options.only not in row.name:
+            continue
+        found = measure(torch, deft, row, device, options.steps)
         is_right = is_right and found["error"] <= LARGEST_ERROR
-        result["rows"]["beams_{}_below_{}_own_{}".format(*row)] = {name: round(value, 5 if name == "error" else 1) for name, value in found.items()}
-        print("{} beams below {} tokens, {} of their own: ".format(*row) + ", ".join(f"{name} {value:.4g}" for name, value in found.items()), flush=True)
+        result["rows"][row.name] = {name: round(value, 5 if name == "error" else 1) for name, value in found.items()}
+        print(f"{row.name}: " + ", ".join(f"{name} {value:.4g}" for name, value in found.items()), flush=True)
     if options.search:
         is_right = run_searches(torch, options, result) and is_right
     if options.json:

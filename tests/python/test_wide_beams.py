@@ -24,11 +24,19 @@ def run(monkeypatch, path, largest_error=None):
 def test_rows_and_searches_are_right(monkeypatch, tmp_path):
     assert run(monkeypatch, tmp_path / "beams.json") == 0
     found = json.loads((tmp_path / "beams.json").read_text())
-    assert list(found["rows"]) == ["beams_40_below_50_own_3", "beams_40_below_50_own_20"]
-    assert all(0 < row["error"] < 0.02 for row in found["rows"].values())
+    rows = found["rows"]
+    assert list(rows) == ["beams_40_below_50_own_3", "beams_40_below_50_own_20", "beams_40_below_50_own_3_levels_4", "beams_40_below_50_own_3_levels_4_heads_32"]
+    assert all(0 < row["error"] < 0.02 for row in rows.values())
+    assert 50 + 40 < rows["beams_40_below_50_own_3_levels_4"]["different_tokens"] <= 50 + 2 + 4 + 8 + 20 + 3 * 40
     [search] = found["searches"].values()
     assert search["score_gap"] <= 0.1
 
 
 def test_a_wrong_row_ends_in_an_exit_code(monkeypatch, tmp_path):
     assert run(monkeypatch, tmp_path / "beams.json", largest_error=0.0) == 1
+
+
+def test_beams_share_the_levels_above_them():
+    row = load_script("wide_beams").Row(40, 50, 2, (2, 4, 8, 20))
+    assert row.widths == (2, 4, 8, 20, 40, 40)
+    assert row.name == "beams_40_below_50_own_2_levels_4"

@@ -1,12 +1,16 @@
 """The section on thousands of beams that change parents in each step."""
 
+import re
+
 from records import card_of, link, times, us
 
 
 def words_of(name):
     """`beams_5000_below_2000_own_3` in words."""
-    _, beams, _, history, *own = name.split("_")
-    return f"{int(beams):,} below {int(history):,}, {own[-1]} {'of their own' if own[0] == 'own' else 'new tokens'}"
+    _, beams, _, history, *rest = name.split("_")
+    facts = dict(zip(rest[::2], rest[1::2])) if rest[0] == "own" else {}
+    words = f"{int(beams):,} below {int(history):,}, " + (f"{facts['own']} of their own" if facts else f"{rest[-1]} new tokens")
+    return words + (f" below {facts['levels']} levels that they share" if "levels" in facts else "") + (f", heads {facts['heads']}/8" if "heads" in facts else "")
 
 
 ATTENTION = {"beams_5000_below_2000_own_3": 1.35, "beams_5000_below_8000_own_3": 1.25}  # targets: times the floor
@@ -18,7 +22,7 @@ def wide_beams(page, records):
     record = records.read(name)
     rows = {row: {"words": words_of(row), **facts} for row, facts in record["rows"].items()}
     page.heading("Wide beams")
-    page.add(f"{card_of(record['device'])}, {record['date']}, commit {record['commit']} ({link(name)}): beams below one history, each with 3 or 128 tokens of its own, heads 16/8, bf16, pages of 16; each step every beam goes on from a random one. "
+    page.add(f"{card_of(record['device'])}, {record['date']}, commit {record['commit']} ({link(name)}): beams below one history, each with 3 or 128 tokens of its own, heads 16/8 if a row names no others, bf16, pages of 16; each step every beam goes on from a random one. "
              "*Reorder* and *plan* are the host's, in Python. *Added* is what a step takes above one whose plan stays.")
     page.table(["beams, tokens of history", "attention us", "floor us", "over the floor", "reorder us", "plan us", "added us"], [
         [row["words"], us(row["attention_us"]), us(row["floor_us"]), times(row["attention_us"] / row["floor_us"]), us(row["reorder_us"]), us(row["plan_us"]), us(row["added_us"])] for row in rows.values()])
@@ -31,7 +35,7 @@ def wide_beams(page, records):
         if ratio > goal:
             page.loss(f"beams, {rows[row]['words']}: attention takes {times(ratio)} times its floor; the target was {goal}")
     for own, goal in ADDED_US.items():
-        widest = [facts["added_us"] for row, facts in rows.items() if row.startswith("beams_5000_") and row.endswith(f"_own_{own}")]
+        widest = [facts["added_us"] for row, facts in rows.items() if re.match(f"beams_5000_.*_own_{own}(_|$)", row)]
         if max(widest) > goal:
             page.loss(f"5,000 beams with {own} tokens of their own: reorder, plan and upload add up to {max(widest) / 1000:.1f} ms to a step; the target was {goal / 1000}")
     page.command(record["command"].replace("FILE", "beams.json"))
