@@ -1,7 +1,10 @@
 """What tools/bench_peers times things on: trees by levels and of files, who reads a node, and arguments that say what is wrong."""
 
+import argparse
+import contextlib
 import importlib.machinery
 import importlib.util
+import io
 import json
 import sys
 import tempfile
@@ -70,6 +73,23 @@ class ArgumentsTest(unittest.TestCase):
         for text in ("32", "32/0", "32/5", "a/8"):
             with self.assertRaisesRegex(ValueError, f"--heads {text}: "):
                 heads_of(text)
+
+    def peers_of(self, **given):
+        options = argparse.Namespace(**{"fp8": False, "products": False, "artifact": "", "peer": [], "only": None, **given})
+        with contextlib.redirect_stdout(io.StringIO()):
+            return program().peers_of(options)
+
+    def test_products_of_8_bits_are_rows_of_their_own(self):
+        kernels = {"deftc_byte_products", "fa3_byte_products"}
+        peers, of_bytes = self.peers_of(fp8=True, products=True)
+        self.assertEqual((of_bytes, peers.keys() & kernels), (kernels, kernels))
+        self.assertIn("deftc", peers)
+        self.assertEqual(self.peers_of(fp8=True)[0].keys() & kernels, set())
+        self.assertEqual(set(self.peers_of(fp8=True, products=True, only=["fa3_byte_products"])[0]), {"deftc", "fa3_byte_products"})
+
+    def test_products_of_8_bits_need_caches_of_8_bits(self):
+        with self.assertRaisesRegex(ValueError, "--products: .* add --fp8"):
+            self.peers_of(products=True)
 
     def test_summary_leaves_out_rows_that_a_peer_has_no_time_of(self):
         rows = {"a": {"deftc": {"us": 10}, "x": {"us": 20}}, "b": {"deftc": {"us": 10}, "x": {"why": "wrong"}}}

@@ -10,8 +10,11 @@ FURTHER = (
     ("h100-peers-head-dims.json", "Head dims 64 and 256:",
      "head dims 64 and 256 beside peers in the same run", "`tools/bench_peers --heads 64/8 --dim 64`, `--heads 16/8 --dim 256`"),
     *((f"{card}-peers-fp8.json", f"Caches of e4m3 with q of f16, kernels that support them ({card.upper()}):",
-       f"8-bit caches beside FlashInfer in the same run on an {card.upper()}", "`tools/bench_peers --fp8`") for card in ("h200", "h100")))
-WORDS = {"sdpa_by_path": "torch SDPA, path by path", "sdpa_by_level": "torch flash by level, merged", "flex": "FlexAttention, the tree as a mask",
+       f"8-bit caches beside FlashInfer in the same run on an {card.upper()}", "`tools/bench_peers --fp8`") for card in ("h200", "h100")),
+    ("h200-peers-products.json", "The same with products of 8 bits, where q has 8 bits before FlashAttention 3's time begins:",
+     "products of 8 bits beside FlashInfer and FlashAttention 3 in the same run", "`tools/bench_peers --fp8 --products`"))
+OWN = "deftc_byte_products"  # beside the row `deftc`
+WORDS = {OWN: "deftc, products of 8 bits", "fa3_byte_products": "FlashAttention 3, q and products of 8 bits", "sdpa_by_path": "torch SDPA, path by path", "sdpa_by_level": "torch flash by level, merged", "flex": "FlexAttention, the tree as a mask",
          "fasttree": "FastTree", "deft_in_fasttree": "DeFT, rewritten in FastTree's artifact", "flashinfer_decode": "FlashInfer decode, tensor cores",
          "flashinfer_persistent": "FlashInfer persistent", "flashinfer_cascade": "FlashInfer cascade"}
 
@@ -53,7 +56,7 @@ def of_one_card(page, name, record, bench):
     names = [peer for peer in WORDS if any(peer in times_of for times_of in rows.values())]
     card = card_of(record["device"])
     versions = ", ".join([f"torch {record['torch']}", *(found for found in [record.get("artifact")] if found),
-                          *(f"FlashInfer {found}" for found in [record.get("flashinfer")] if found)])
+                          *(f"{words} {record[key]}" for key, words in (("flashinfer", "FlashInfer"), ("flash_attn_3", "FlashAttention"), ("sgl_kernel", "SGLang's kernels")) if record.get(key))])
     page.add(f"{card}, {versions}, {record['date']} ({link(name)}):")
     page.table(["tree", "deftc", *(WORDS[peer] for peer in names)], [
         [row, us(found["deftc"]["us"]), *(us(found.get(peer, {}).get("us")) for peer in names)] for row, found in rows.items()])
@@ -68,5 +71,5 @@ def of_one_card(page, name, record, bench):
                  "Both evict L2 by reading. Here the graph also has room for a growing tree.")
     for row, found in rows.items():
         for peer in names:
-            if found.get(peer, {}).get("us", float("inf")) < found["deftc"]["us"]:
+            if peer != OWN and found.get(peer, {}).get("us", float("inf")) < found["deftc"]["us"]:
                 page.loss(f"{row} on the {card}: {found['deftc']['us']:.1f} us, {WORDS[peer]} takes {found[peer]['us']:.1f}")
