@@ -3,10 +3,12 @@
 each kernel of family sm90, with plans as they are, and as if the last-level cache held whatever is read again.
 
   tests/gpu/irregular_trees.py --deftc DEFTC [--only TEXT] [--trees TEXT] [--kernels light,dealt,wide,tall] [--repeat N]
-                               [--check] [--json FILE] [--write FOLDER]
+                               [--peers NAME,...] [--check] [--json FILE] [--write FOLDER]
 
 Each point is a `deftc run` of its own: the median of so many launches with a cold L2. With --check all results are compared
-with float64. --write only writes the trees and configs. Exit code 1 where a point fails or is wrong.
+with float64. Behind the points of a tree come those of FlashInfer's decode, by path, where torch and flashinfer are installed:
+replays of a CUDA graph, L2 evicted, as tools/bench_peers has them. --peers names others of its peers, or none. --write only
+writes the trees and configs. Exit code 1 where a point of deftc's fails or is wrong.
 """
 
 import argparse
@@ -18,6 +20,8 @@ import tempfile
 from pathlib import Path
 
 SPEC = Path(__file__).with_suffix(".deft")
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools/peers"))
+DIM = 128
 ATTENTIONS = ("h32_8", "h64_8", "h16_1")
 # tile_q, stages, warps, order
 KERNELS = {"light": (64, 2, 8, "from_root"), "dealt": (64, 2, 8, "mixed"), "wide": (128, 4, 12, "from_root"),
@@ -64,6 +68,7 @@ def parse_arguments():
     parser.add_argument("--only", default="", help="attentions whose name contains this")
     parser.add_argument("--trees", default="", help="trees whose name contains this")
     parser.add_argument("--kernels", default="light,dealt,wide,tall")
+    parser.add_argument("--peers", default="flashinfer_decode", help="of tools/peers/of_flashinfer.py; empty: none")
     parser.add_argument("--repeat", type=int, default=21)
     parser.add_argument("--check", action="store_true")
     parser.add_argument("--commit", default="", help="of the sources, for the record")
@@ -111,6 +116,46 @@ def run(options, folder, attention, tree, config):
     return json.loads(report.read_text(encoding="utf-8"))
 
 
+def peers_of(names):
+    """torch, and the peers by name; none where they cannot run, which is said."""
+    if not names:
+        return None, {}
+    try:
+        import flashinfer  # noqa: F401
+        import torch
+    except ImportError as error:
+        print(f"no peers: {error}")
+        return None, {}
+    if not torch.cuda.is_available():
+        print("no peers: torch finds no GPU")
+        return None, {}
+    import of_flashinfer
+
+    return torch, {name: of_flashinfer.PEERS[name] for name in names.split(",")}
+
+
+def heads_of(attention):
+    """h32_8: 32, 8."""
+    return tuple(int(part) for part in attention.removeprefix("h").split("_"))
+
+
+def run_peers(torch, peers, options, folder, attention, tree):
+    """Points of the same tree, whose K, V and q are random."""
+    import case
+    import timed
+    import trees
+
+    drawn = case.draw(torch, trees.of_file(folder / f"{tree}.json"), *heads_of(attention), DIM, 0)
+    points = []
+    for name, prepare in peers.items():
+        found = timed.time_of(torch, drawn, prepare, options.repeat)
+        print(f"{tree} {attention} {name}: {found['us']:.1f} us" if "us" in found else f"{tree} {attention} {name}: {found['why']}", flush=True)
+        points.append({"tree": tree, "attention": attention, "config": name, **found})
+    del drawn
+    torch.cuda.empty_cache()
+    return points
+
+
 def main():
     options = parse_arguments()
     kernels = options.kernels.split(",")
@@ -122,6 +167,11 @@ def main():
     record = {"format": "deftc-irregular-trees", "version": 1, "device": None, "commit": options.commit,
               "command": " ".join(sys.argv), "points": []}
     failed = 0
+    torch, peers = peers_of(options.peers)
+    if peers:
+        import flashinfer
+
+        record |= {"torch": torch.__version__, "flashinfer": flashinfer.__version__}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         write_trees(folder)
@@ -144,6 +194,8 @@ def main():
                     over = f", {us / floor:.2f} of the floor {floor:.1f}" if floor else ""
                     print(f"{at}: {us:.1f} us{over}; {plan['partition']}, {plan['items']} items of up to {rows} rows, tokens "
                           f"read {read:.2f} times", flush=True)
+                if peers:
+                    record["points"] += run_peers(torch, peers, options, folder, attention, tree)
     if options.json:
         Path(options.json).write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
     return 1 if failed else 0
