@@ -9,6 +9,28 @@ from lists import BENCHES
 import eight_bit_accuracy  # noqa: E402  (of BENCHES)
 
 
+LATENT_GOALS = ((60, 1.3), (20, 1.7), (0, 2.2))  # from a floor of so many us on: times the floor
+FASTER_GOALS = {"latent_64_below_8k_16": 3, "latent_32_below_32k_16": 3}  # times the peer's speed
+
+
+def latent_goal(floor_us):
+    return next(goal for least, goal in LATENT_GOALS if floor_us >= least)
+
+
+def latent_losses(page, rows, over_peer, peer):
+    """Rows that miss the targets for them."""
+    over = {row: facts["cold_us"] / facts["floor_us"] for row, facts in rows.items()}
+    for at, (least, goal) in enumerate(LATENT_GOALS):
+        of_kind = [row for row, facts in rows.items() if latent_goal(facts["floor_us"]) == goal]
+        missed = [row for row in of_kind if over[row] > goal]
+        words = f"of {least} us and more" if at == 0 else f"of {least} to {LATENT_GOALS[at - 1][0]} us" if least else f"below {LATENT_GOALS[at - 1][0]} us"
+        if missed:
+            page.loss(f"latent caches, rows with a floor {words}: {len(missed)} of {len(of_kind)} take more than {goal} times it, the target: " + ", ".join(f"{row} {times(over[row], 3)}" for row in missed))
+    for row, goal in FASTER_GOALS.items():
+        if over_peer[row] < goal:
+            page.loss(f"{row}: {times(over_peer[row])} times the speed of {peer}; the target was {goal}")
+
+
 def latent(page, records):
     name = "h200-latent.json"
     bench, rows = records.read(name), records.rows(name)
@@ -24,6 +46,7 @@ def latent(page, records):
     page.add(f"deftc is faster on {len(both) - len(slower)} of the {len(both)} rows that both run, by {times(max(both.values()))}x at most.")
     if slower:
         page.loss(f"latent caches: {peers['peer']} is faster on {', '.join(slower)}; deftc has {times(min(both.values()))} of its speed at worst")
+    latent_losses(page, rows, both, peers["peer"])
     later_name = "h200-latent-rows.json"
     later, later_rows = records.read(later_name), records.rows(later_name)
     change = [later_rows[row]["cold_us"] / rows[row]["cold_us"] for row in rows if row in later_rows]

@@ -67,6 +67,19 @@ class MakeTest(unittest.TestCase):
         page = self.changed(slow, "h100-peers.json")
         self.assertIn("- F9_01 32/8 on the H100: 30.0 us, FastTree takes 22.9", page.split("## Where deftc loses")[1])
 
+    def test_latent_rows_have_targets_by_their_floor_and_two_by_the_peer(self):
+        def timed(floor_us, cold_us):
+            def change(bench):
+                [row] = [row for row in bench["suites"][0]["rows"] if row["name"] == "latent_64_below_8k_16"]
+                row["floor_us"], row["cold_us"] = floor_us, cold_us
+            return self.changed(change, "h200-latent.json").split("## Where deftc loses")[1]
+        for floor_us, goal, words in ((60, 1.3, "of 60 us and more"), (20, 1.7, "of 20 to 60 us"), (19, 2.2, "below 20 us")):
+            missed = rf"- latent caches, rows with a floor {words}: .*latent_64_below_8k_16 {goal + 0.1:.3f}"
+            self.assertRegex(timed(floor_us, floor_us * (goal + 0.1)), missed)
+            self.assertNotRegex(timed(floor_us, floor_us * (goal - 0.01)), rf"rows with a floor {words}: .*latent_64_below_8k_16")
+        self.assertIn("- latent_64_below_8k_16: 2.55 times the speed of FlashInfer 0.6.14 fa3; the target was 3\n", timed(40, 60))
+        self.assertNotIn("- latent_64_below_8k_16: ", timed(40, 50))
+
     def test_without_a_bench_of_the_other_card_that_is_a_gap(self):
         with tempfile.TemporaryDirectory() as folder:
             shutil.copytree(FOLDER, folder, dirs_exist_ok=True)
