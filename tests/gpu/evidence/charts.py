@@ -3,7 +3,7 @@
 from html import escape
 from math import ceil, floor, log10
 
-COLOURS = ("#1f5fa8", "#d98a29", "#4d9f78", "#a8329d", "#777777", "#c0392b")
+COLOURS = ("#1f5fa8", "#d98a29", "#4d9f78", "#a8329d", "#777777", "#c0392b", "#1d8a99", "#8a6d1f", "#5b4bb5")
 STYLE = """<style>
 text { font: 11px sans-serif; fill: #333 }
 .title { font: bold 13px sans-serif }
@@ -67,7 +67,7 @@ class Axis:
 
 
 def points(title, x_name, y_name, series, log_x=True, log_y=True, lines=False):
-    """`series`: (name, [(x, y)]), each a colour and a shape; joined by lines where asked for."""
+    """`series`: (name, [(x, y)]), each a colour and a shape; joined by lines where asked for. Long names widen the legend."""
     every = [point for _, all_points in series for point in all_points]
     x_axis = Axis([x for x, _ in every], LEFT, WIDTH - RIGHT, log_x)
     y_axis = Axis([y for _, y in every], HEIGHT - BOTTOM, TOP, log_y)
@@ -91,7 +91,8 @@ def points(title, x_name, y_name, series, log_x=True, log_y=True, lines=False):
         body += [mark(colour, number, x, y) for x, y in places]
         y = TOP + 10 + 18 * number
         body += [mark(colour, number, WIDTH - RIGHT + 16, y - 4), text(WIDTH - RIGHT + 26, y, name)]
-    return svg(WIDTH, HEIGHT, body)
+    legend = 34 + ceil(6.2 * max(len(name) for name, _ in series))
+    return svg(WIDTH + max(0, legend - RIGHT), HEIGHT, body)
 
 
 BAR, BAR_GAP, NAME = 9, 7, 150  # NAME: the least width of the column of names

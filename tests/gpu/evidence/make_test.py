@@ -11,6 +11,7 @@ from pathlib import Path
 
 import charts
 import make
+import ranks
 from records import FOLDER, Records, levels_of, readers_of, tokens_of
 
 
@@ -132,6 +133,16 @@ class MakeTest(unittest.TestCase):
             with self.subTest(name):
                 xml.etree.ElementTree.fromstring(picture)
                 self.assertNotIn("nan", picture)
+
+
+class RanksTest(unittest.TestCase):
+    def test_more_gpus_follow_from_the_parts_of_the_last_two(self):
+        measured = {2: {"own_part_us": 10 + 400 / 2, "step_us": 10 + 400 / 2 + 8}, 4: {"own_part_us": 10 + 400 / 4, "step_us": 10 + 400 / 4 + 12}}
+        own, added, step = ranks.expected(measured, 8)
+        self.assertAlmostEqual(own, 10 + 400 / 8)
+        self.assertAlmostEqual(added, 16)
+        self.assertAlmostEqual(step, own + added)
+        self.assertAlmostEqual(ranks.expected(measured, 4)[2], measured[4]["step_us"])
 
 
 class RowsTest(unittest.TestCase):

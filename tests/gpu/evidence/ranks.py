@@ -1,5 +1,8 @@
 """The section on one tree over several GPUs."""
 
+from math import log2
+
+import charts
 from records import card_of, link, times, us
 
 NAME = "h200-rank-trees.json"
@@ -12,9 +15,43 @@ def goal(ranks, one_us):
     return 0.80 if ranks == 2 or one_us >= 250 else 0.60
 
 
+def expected(by_ranks, ranks):
+    """(own part, added to it, step) in us on more GPUs than were measured, by arithmetic: the own part is a constant and a share that
+    shrinks with their number, as the two largest numbers measured have it; what exchange, merge and waiting add grows with each
+    doubling as it did last."""
+    less, more = sorted(by_ranks)[-2:]
+    near, far = by_ranks[less], by_ranks[more]
+    shared = (near["own_part_us"] - far["own_part_us"]) / (1 / less - 1 / more)
+    own = far["own_part_us"] - shared * (1 / more - 1 / ranks)
+    near_added, far_added = (row["step_us"] - row["own_part_us"] for row in (near, far))
+    added = far_added + (far_added - near_added) * log2(ranks / more) / log2(more / less)
+    return own, added, own + added
+
+
+def growth(page, rows):
+    """A step's speed by the number of GPUs, and what eight would have."""
+    by_tree = {}
+    for row in rows:
+        by_tree.setdefault(row["row"], {})[row["ranks"]] = row
+    counts = sorted({row["ranks"] for row in rows})
+    series = [(name, [(1, 1.0), *((ranks, row["one_us"] / row["step_us"]) for ranks, row in sorted(by_ranks.items()))]) for name, by_ranks in by_tree.items()]
+    page.picture("ranks", f"Speed of a step by the number of GPUs, from 1 to {counts[-1]}",
+                 charts.points("One tree over several GPUs: speed over one", "GPUs", "times one GPU's speed", [("ideal", [(ranks, float(ranks)) for ranks in (1, *counts)]), *series],
+                               log_x=False, log_y=False, lines=True))
+    more = 2 * counts[-1]
+    lines = []
+    for name, by_ranks in by_tree.items():
+        own, added, step = expected(by_ranks, more)
+        one = by_ranks[counts[-1]]["one_us"]
+        lines.append([name, us(one), us(own), us(added), us(step), times(one / step, 1), times(one / more / step)])
+    page.add(f"**{more} GPUs were not measured.** This table is arithmetic from the parts measured on {counts[-2]} and {counts[-1]}: the own part is a constant plus a share that shrinks with the number of GPUs, "
+             "and what the exchange, the merge and waiting add grows with each doubling as it did last.")
+    page.table(["tree", "one GPU us, measured", "own part us", "added us", "step us", "speed over one", "of ideal"], lines)
+
+
 def trees(page, records):
     record = records.read(NAME)
-    rows = [row for row in record["rows"] if "one_us" in row]
+    rows = [row for row in record["rows"] if "one_us" in row and "placement" not in row]
     counts = sorted({row["ranks"] for row in rows})
     exchanges = [row for row in record["rows"] if row["row"].startswith("exchange")]
     replays = max(row["replays"] for row in record["rows"] if row["row"].startswith("replays"))
@@ -24,6 +61,7 @@ def trees(page, records):
     page.table(["tree", "GPUs", "one GPU us", "own part us", "step us", "of ideal", "merge us", "step by NCCL us"], [
         [row["row"], str(row["ranks"]), us(row["one_us"]), us(row["own_part_us"]), us(row["step_us"]), times(row["of_ideal"]), us(row["merge_us"]), us(row["nccl_us"])]
         for row in sorted(rows, key=lambda row: [one["row"] for one in rows].index(row["row"]))])
+    growth(page, rows)
     merges = ", ".join(f"{us(row['merge_us'])} us on {row['ranks']} GPUs (by NCCL {us(row['nccl_us'])})" for row in exchanges)
     page.add(f"Merging 64 queries of 32 heads and 128 columns takes {merges}. {replays:,} replays of a graph with lengths from the device were right.")
     page.command("torchrun --standalone --nproc-per-node 4 tests/gpu/rank_trees.py --json ranks.json")
