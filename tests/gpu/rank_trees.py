@@ -8,8 +8,11 @@ Times are those of the slowest rank, the median of --repeat replays, the L2 cach
 subtracted. `one` is the same tree on one GPU; `sent` is the exchange by NCCL in place of mapped memory, `nccl` that by torch.distributed. A
 merge's time is that of a graph of twenty, divided. Merged rows are compared with those of one GPU, and some of them with attention in
 double precision; those by NCCL must have the same bits as those in mapped memory.
-Then a graph is replayed --replays times under requests whose lengths the device alone knows, and one rank stays away from a merge: the others must
-name it; both by mapped memory and by NCCL. Prints a line a row, and with --json writes the same. Exit code 1: a wrong result; 3: no torch or fewer GPUs than ranks.
+The rows that end with `_proposed` are the same trees with pages where the tree proposes them (`propose_holders`); pages of other ranks are NaN.
+Random trees with random placements on 2 ranks, 3 and so on are compared with double precision (rank_placements.py; --trees of each kind, --seed).
+Then a graph is replayed --replays times under requests whose lengths the device alone knows, one rank stays away from a merge, and one is
+killed (rank_faults.py): the others must name it; both by mapped memory and by NCCL. Prints a line a row, and with --json writes the same. Exit code 1: a wrong
+result; 3: no torch or fewer GPUs than ranks.
 """
 
 import argparse
@@ -19,6 +22,9 @@ import statistics
 import sys
 import time
 from typing import NamedTuple
+
+import rank_faults
+import rank_placements
 
 PAGE, ALIGN = 64, 1024  # tokens of a page; where branches begin
 PATIENCE = 2.0  # seconds that a late rank may take
@@ -133,20 +139,26 @@ class Rank:
 class Step:
     """A case's tensors on one rank, over its own part of the cache and over the whole of it."""
 
-    def __init__(self, rank, case):
+    def __init__(self, rank, case, is_proposed=False):
         torch, deft = rank.torch, rank.deft
         self.rank, self.case = rank, case
         self.attention = deft.compile(case.spec)
         whole_tree, tokens = case.tree(deft)
         own_tree, _ = case.tree(deft)
-        own_tree.set_ranks(deft.Ranks(rank.count, rank.rank, unit=PAGE))
+        holders = own_tree.propose_holders(rank.count, PAGE) if is_proposed else None
+        own_tree.set_ranks(deft.Ranks(rank.count, rank.rank, unit=PAGE, layout="by_page" if is_proposed else "interleaved", holders=holders))
         rank.peers.agree(self.attention, own_tree)
         generator = torch.Generator(rank.device).manual_seed(7)
         make = {"dtype": torch.bfloat16, "device": rank.device, "generator": generator}
         rows = (tokens, case.kv_heads, 128) if case.kv_heads else (tokens, 576)
         self.whole = [torch.randn(rows, **make) for _ in range(2 if case.kv_heads else 1)]
         pages = torch.arange(tokens, device=rank.device) // PAGE
-        own = [part[pages % rank.count == rank.rank] for part in self.whole]
+        if is_proposed:  # pages stay where they are; those past the last token are nobody's
+            holder = torch.tensor(holders + [-1] * (tokens // PAGE - len(holders)), device=rank.device)
+            is_others = (holder != rank.rank)[pages]
+            own = [part.masked_fill(is_others.view(-1, *[1] * (part.dim() - 1)), float("nan")) for part in self.whole]
+        else:
+            own = [part[pages % rank.count == rank.rank] for part in self.whole]
         self.q = torch.randn(whole_tree.query_count, case.heads, 128 if case.kv_heads else 576, **make)
         self.queries = len(self.q)
         self.plans, self.caches = [], []
@@ -238,10 +250,10 @@ class Step:
         return worst
 
 
-def measure(rank, case):
-    step = Step(rank, case)
+def measure(rank, case, is_proposed=False):
+    step = Step(rank, case, is_proposed)
     worst, worst_lse, exact = step.error()
-    row = {"row": case.name, "ranks": rank.count, "error": worst, "lse_error": worst_lse, "error_to_double": exact}
+    row = {"row": case.name, **({"placement": "proposed"} if is_proposed else {}), "ranks": rank.count, "error": worst, "lse_error": worst_lse, "error_to_double": exact}
     row["has_same_bits"] = step.has_same_bits()
     row["is_right"] = worst < 0.02 and worst_lse < 0.01 and exact < 0.02 and row["has_same_bits"]
     row["one_us"] = rank.time_us(lambda: step.attend(0))
@@ -274,6 +286,21 @@ def measure_exchange(rank):
         "merge_sent_us": rank.time_us(lambda: rank.sent.merge(out, lse, heads=heads, to=to), times=20, evicts=False),
         "nccl_us": rank.time_us(lambda: rank.slow.merge(out, lse, heads=heads), times=20, evicts=False),
     }
+
+
+def check_placements(rank, count):
+    """Random trees over the first `count` ranks, which are a group."""
+    torch, distributed = rank.torch, rank.torch.distributed
+    group, found, began = distributed.new_group(list(range(count))), (0.0, []), time.monotonic()
+    if rank.rank < count:
+        peers = type(rank.peers)(group, timeout=SENT_PATIENCE, transport="mapped")
+        found = rank_placements.check(torch, rank.deft, peers, rank.device, rank.options.seed, rank.options.trees)
+    everyone = [None] * rank.count
+    distributed.all_gather_object(everyone, found)
+    wrong = sorted({one for _, of_rank in everyone for one in of_rank})
+    trees = rank.options.trees * len(rank_placements.KINDS) * len(rank_placements.LAYOUTS)
+    return {"row": "random_placements", "ranks": count, "seed": rank.options.seed, "trees": trees, "error_over_allowed": max(worst for worst, _ in everyone),
+            "wrong": wrong, "is_right": not wrong, "seconds": round(time.monotonic() - began, 2)}
 
 
 def check_growth(rank, peers, suffix=""):
@@ -361,6 +388,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--repeat", type=int, default=15)
     parser.add_argument("--replays", type=int, default=10000)
+    parser.add_argument("--trees", type=int, default=12, help="random ones of each kind and layout")
+    parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", nargs="*", default=[], help="rows whose names hold one of these words")
     parser.add_argument("--json")
     options = parser.parse_args()
@@ -373,9 +402,13 @@ def main():
         sys.exit(3)
     rank = Rank(options)
     makers = [(case.name, lambda rank, case=case: measure(rank, case)) for case in CASES]
+    makers += [(f"{case.name}_proposed", lambda rank, case=case: measure(rank, case, is_proposed=True)) for case in CASES]
     makers.append(("exchange", measure_exchange))
+    makers += [(f"random_placements_{count}", lambda rank, count=count: check_placements(rank, count)) for count in range(2, rank.count + 1)]
     makers.append(("replays", lambda rank: check_growth(rank, rank.peers)))
     makers.append(("sent_replays", lambda rank: check_growth(rank, type(rank.peers)(timeout=SENT_PATIENCE, transport="nccl"), "_by_nccl")))
+    makers.append(("killed", lambda rank: rank_faults.check_kill(rank, PATIENCE, "mapped")))
+    makers.append(("sent_killed", lambda rank: rank_faults.check_kill(rank, SENT_PATIENCE, "nccl", "_by_nccl")))
     # Behind these a group is of no use.
     makers.append(("sent_absence", lambda rank: check_absence(rank, rank.sent, "_by_nccl")))
     makers.append(("absence", lambda rank: check_absence(rank, rank.peers)))

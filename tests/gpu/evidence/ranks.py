@@ -49,6 +49,29 @@ def growth(page, rows):
     page.table(["tree", "one GPU us, measured", "own part us", "added us", "step us", "speed over one", "of ideal"], lines)
 
 
+def other_placements(page, record):
+    """The rows with pages where deft proposes them. Also tells of random placements and of ranks that were killed."""
+    placed, drawn, killed = ([row for row in record["rows"] if is_one(row)] for is_one in (
+        lambda row: "placement" in row, lambda row: row["row"] == "random_placements", lambda row: row["row"].startswith("a_rank_is_killed")))
+    if placed:
+        page.add("The same trees with pages where deft proposes them (`propose_holders`): shared tokens split evenly, a query's own on one GPU.")
+        page.table(["tree", "GPUs", "own part us", "step us", "of ideal"], [[row["row"], row["ranks"], us(row["own_part_us"]), us(row["step_us"]), times(row["of_ideal"])] for row in placed])
+    if drawn:
+        page.add("Random trees with random placements, compared with double precision: " + "; ".join(
+            f"{row['trees']} on {row['ranks']} GPUs, {len(row['wrong'])} wrong, the largest error {times(row['error_over_allowed'])} of the allowed one" for row in drawn) + ".")
+    if killed:
+        page.add("A rank that is killed in the middle of its merges is an error of the others: " + "; ".join(
+            f"{'never' if row['seconds'] is None else format(row['seconds'], '.1f') + ' s later'} on {row['ranks']} GPUs{' by NCCL' if row['row'].endswith('nccl') else ''}" for row in killed) + ".")
+    for row in killed:
+        if not row["is_right"]:
+            page.loss(f"`{row['row']}` on {row['ranks']} GPUs: the others did not all end with an error that names it in time")
+    program = "`torchrun --standalone --nproc-per-node 4 tests/gpu/rank_trees.py --only WORDS`"
+    for rows, what, words in ((placed, "trees over GPUs with pages where deft proposes them", "proposed"), (drawn, "random placements over GPUs", "random"), (killed, "a rank that is killed on GPUs", "killed")):
+        if not rows:
+            page.no_record(what, program.replace("WORDS", words))
+    return placed
+
+
 def trees(page, records):
     record = records.read(NAME)
     rows = [row for row in record["rows"] if "one_us" in row and "placement" not in row]
@@ -64,12 +87,14 @@ def trees(page, records):
     growth(page, rows)
     merges = ", ".join(f"{us(row['merge_us'])} us on {row['ranks']} GPUs (by NCCL {us(row['nccl_us'])})" for row in exchanges)
     page.add(f"Merging 64 queries of 32 heads and 128 columns takes {merges}. {replays:,} replays of a graph with lengths from the device were right.")
+    placed = other_placements(page, record)
     page.command("torchrun --standalone --nproc-per-node 4 tests/gpu/rank_trees.py --json ranks.json")
-    for ranks in counts:
-        short = [row for row in rows if row["ranks"] == ranks and (goal(ranks, row["one_us"]) or 0) > row["of_ideal"]]
-        if short:
-            found = ", ".join(f"{row['row']} {times(row['of_ideal'])} (target {goal(ranks, row['one_us']):.2f})" for row in short)
-            page.loss(f"trees over {ranks} GPUs, of the ideal speed: {found}")
+    for words, chosen in (("", rows), (", pages where deft proposes them", placed)):
+        for ranks in counts:
+            short = [row for row in chosen if row["ranks"] == ranks and (goal(ranks, row["one_us"]) or 0) > row["of_ideal"]]
+            if short:
+                found = ", ".join(f"{row['row']} {times(row['of_ideal'])} (target {goal(ranks, row['one_us']):.2f})" for row in short)
+                page.loss(f"trees over {ranks} GPUs{words}, of the ideal speed: {found}")
 
 
 def by_nccl(page, records):
