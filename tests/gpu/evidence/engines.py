@@ -40,11 +40,15 @@ def drafts(page, records):
 
 
 def host_times(page, records):
-    name = "h200-vllm-host.json"
+    host_of(page, records, "h200-vllm-host.json", "vLLM", "the time of the backend's `build`, which makes a step's metadata and plan")
+    host_of(page, records, "h200-sglang-host.json", "SGLang", "the time of the backend's `init_forward_metadata`, without what it waits for the GPU")
+
+
+def host_of(page, records, name, engine, what):
     record = records.read(name)
-    own, deft = record["runs"]
-    page.heading("The host's time in vLLM")
-    page.add(f"{place(record)} ({link(name)}): the time of the backend's `build`, which makes a step's metadata and plan, inside the engine, {own['layers']} layers, Python included.")
+    own, deft = record["runs"][:2]
+    page.heading(f"The host's time in {engine}")
+    page.add(f"{place(record)} ({link(name)}): {what}, inside the engine, {own['layers']} layers, Python included.")
     kinds = (("build", "decoding"), ("build_joins", "requests join"))
     page.table(["requests", "step", f"{own['backend']}: median ms", "99th percentile", "deft: median ms", "99th percentile"], [
         [count, words, *(f"{run['host'][count][kind][figure]:.3f}" for run in (own, deft) for figure in ("median_ms", "p99_ms"))]
@@ -52,10 +56,10 @@ def host_times(page, records):
     for count, goal in GOALS_MS.items():
         host = deft["host"][count]
         if host["build"]["median_ms"] > goal:
-            page.loss(f"vLLM's host, {count} requests: planning a step takes {host['build']['median_ms']:.2f} ms (median), {own['backend']} {own['host'][count]['build']['median_ms']:.2f}; the target was {goal}")
+            page.loss(f"{engine}'s host, {count} requests: planning a step takes {host['build']['median_ms']:.2f} ms (median), {own['backend']} {own['host'][count]['build']['median_ms']:.2f}; the target was {goal}")
         for kind, words in (("build", "steps of decoding"), ("build_joins", "steps in which requests join")):
             if host[kind]["p99_ms"] > GOAL_P99_MS:
-                page.loss(f"vLLM's host, {count} requests, {words}: {host[kind]['p99_ms']:.2f} ms at the 99th percentile; the target was {GOAL_P99_MS}")
+                page.loss(f"{engine}'s host, {count} requests, {words}: {host[kind]['p99_ms']:.2f} ms at the 99th percentile; the target was {GOAL_P99_MS}")
     page.command(record["command"].replace("FILE", "host.json"))
 
 
