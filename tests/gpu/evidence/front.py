@@ -5,10 +5,10 @@ from engines import ROLLOUTS as ROLLOUT_WORDS
 from kernels import ROWS, flat_rows, over_floor, over_peers, peer_us, unscaled
 from records import PUBLISHED_SUITES, card_of, mean, times
 
-LATENT, STEPS, VLLM, SGLANG = "h200-latent.json", "h100-end-to-end.jsonl", "h200-vllm-rates.json", "h200-sglang.json"
+LATENT, STEPS, VLLM, SGLANG = "h200-latent.json", "h200-end-to-end.jsonl", "h200-vllm-rates.json", "h200-sglang.json"
 ROLLOUTS, ROLLOUTS_SGLANG, DRAFTS = "h200-vllm-rollouts.json", "h200-sglang-rollouts.json", "h200-sglang-steps.json"
 CACHES, QUERY, KEY = "h200-fp8.json", "h200-query-hook.json", "h200-key-hook.json"
-STEP_ROWS = (("speculative_t256", "256 drafts below 4k tokens"), ("multi_few_shot", "few-shot prompts of several tasks"),
+STEP_ROWS = (("rollout_128x16k", "128 samples of 16k tokens"), ("speculative_t256", "256 drafts below 4k tokens"),
              ("chats", "64 chats that share little"))
 README_ROLLOUTS = ("rollout_128x16k",)
 ENGINE_ROWS = (("n16", "16 samples of 4k tokens"), ("few_shot", "32 requests that share 4k"), ("alone", "32 requests that share nothing"))
@@ -83,8 +83,7 @@ def readme(records):
     of_latent = records.read(LATENT)["latent_peers"]["peer"]
     shared = [ratio for row, ratio in both.items() if "_flat_" not in row]
     lines = ["| what | compared with | speed | card, day |", "|---|---|---|---|"]
-    card, day = "H100", records.date(STEPS)
-    lines += [f"| step of a model: {words} | our kernels, each path read separately | {gain[row]:.2f}x | {card}, {day} |" for row, words in STEP_ROWS]
+    lines += [f"| step of a model: {words} | our kernels, each path read separately | {gain[row]:.2f}x | H200, {records.date(STEPS)} |" for row, words in STEP_ROWS]
     lines += [f"| tokens/s in vLLM: {ROLLOUT_WORDS[row]} | its FLASH_ATTN | {ratio:.2f}x | H200, {records.date(ROLLOUTS)} |" for row, ratio in rollouts(records).items() if row in README_ROLLOUTS]
     lines += [f"| tokens/s in SGLang: {ROLLOUT_WORDS[row]} | its fa3 | {ratio:.2f}x | H200, {records.date(ROLLOUTS_SGLANG)} |" for row, ratio in rollouts(records, ROLLOUTS_SGLANG).items() if row in README_ROLLOUTS]
     lines += [f"| step in SGLang: 60 drafts below 8k tokens | its triton | {draft_steps(records, 8192):.2f}x | H200, {records.date(DRAFTS)} |"]
@@ -112,7 +111,7 @@ def screen(page, records):
     gain = steps(records)
     worst, best = min(gain, key=gain.get), max(gain, key=gain.get)
     page.add(f"**Whole steps.** A step of a model with the tree has {gain[worst]:.2f} (`{worst}`) to {gain[best]:.2f} times (`{best}`) the speed of our own kernels without it, or of torch where that is faster "
-             f"(H100, {records.date(STEPS)}). [Tables](evidence/models.md)")
+             f"(H200, {records.date(STEPS)}). [Tables](evidence/models.md)")
     page.picture("gains", "Gain of whole steps", charts.bars("Whole steps: speed with the tree over without", "", list(gain), [("deftc", list(gain.values()))], line_at=1))
     rates = engines(records)
     every = [(f"{engine}: {words}", rates[engine][row]) for engine in rates for row, words in ENGINE_ROWS]
