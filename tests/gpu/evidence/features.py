@@ -36,7 +36,7 @@ def latent(page, records):
     bench, rows = records.read(name), records.rows(name)
     peers = bench["latent_peers"]
     page.heading("Latent caches (MLA)")
-    page.add(f"{card_of(bench['device']['name'])}, commit {bench['commit']} ({link(name)}): 512 + 64 columns, bf16, pages of 64, untuned, {peers['peer']} in the same call. "
+    page.add(f"{card_of(bench['device']['name'])}, commit {bench['commit']} ({link(name)}): 512 + 64 columns, bf16, pages of 64, {peers['peer']} in the same lease. "
              "A row's name ends with its number of query heads. In rows of drafts FlashInfer verifies a chain, deftc a tree.")
     page.table(["row", "deftc us", "floor us", "time over the floor", peers["peer"] + " us", "deftc's speed-up"], [
         [row, us(facts["cold_us"]), us(facts["floor_us"]), times(facts["cold_us"] / facts["floor_us"]), us(peers["rows"].get(row)),
@@ -47,17 +47,12 @@ def latent(page, records):
     if slower:
         page.loss(f"latent caches: {peers['peer']} is faster on {', '.join(slower)}; deftc has {times(min(both.values()))} of its speed at worst")
     latent_losses(page, rows, both, peers["peer"])
-    later_name = "h200-latent-rows.json"
-    later, later_rows = records.read(later_name), records.rows(later_name)
-    change = [later_rows[row]["cold_us"] / rows[row]["cold_us"] for row in rows if row in later_rows]
-    page.add(f"Later, at {later['commit']} and with shipped entries ({link(later_name)}), {len(change)} of these rows took {times(mean(change))} times as long on average on another H200, whose launches take {later['ceilings']['launch_us'] - bench['ceilings']['launch_us']:.1f} us more.")
     page.command("deftc bench latent tests/bench/latent_rows.deft --json latent.json", "tests/gpu/latent_peers.py --json peers.json")
 
 
 def latent_bytes(page, records):
-    name = "h200-latent-bytes.json"
-    later = "h200-latent-rows.json"
-    bench, rows = records.read(name), records.rows(later) | records.rows(name)
+    name = "h200-latent.json"
+    bench, rows = records.read(name), records.rows(name)
     page.heading("Latent caches of 8 bits")
     kinds = (("", "bf16"), ("_656", "656 bytes a token"), ("_e4m3", "e4m3"))
     heads = [row for row in rows if row + "_656" in rows]
@@ -65,7 +60,7 @@ def latent_bytes(page, records):
     def over(row, end):
         return rows[row + end]["cold_us"] / rows[row]["cold_us"] if row + end in rows else None
 
-    page.add(f"{card_of(bench['device']['name'])}, commit {bench['commit']} ({link(name)}): 64 requests of 4,096 tokens that share nothing, in one call, the 128 heads in another ({link(later)}). Products are 16-bit; eight copying warps convert.")
+    page.add(f"{card_of(bench['device']['name'])}, commit {bench['commit']} ({link(name)}): the same call. Products are 16-bit; eight copying warps convert.")
     page.table(["row", *(f"{words}, us" for _, words in kinds), *(f"{words} over bf16" for _, words in kinds[1:])], [
         [row, *(us(rows[row + end]["cold_us"]) if row + end in rows else None for end, _ in kinds), *(times(over(row, end)) for end, _ in kinds[1:])] for row in heads])
     worst = {words: max(over(row, end) or 0 for row in heads) for end, words in kinds[1:]}

@@ -122,7 +122,7 @@ def screen(page, records):
     page.picture("engines", "Tokens a second over the engine's own backend",
                  charts.bars("Engines: tokens a second over the engine's own backend", "", [words for words, _ in every], [("deftc", [rate for _, rate in every])], line_at=1))
     both = latent(records)
-    page.add(f"**Latent caches (MLA).** deftc has {span(both.values())} times the speed of {records.read(LATENT)['latent_peers']['peer']} in the same call: faster where requests share a prefix or have drafts, "
+    page.add(f"**Latent caches (MLA).** deftc has {span(both.values())} times the speed of {records.read(LATENT)['latent_peers']['peer']} on the same card: faster where requests share a prefix or have drafts, "
              f"slower where nothing is shared (H200, {records.date(LATENT)}). [Tables](evidence/features.md#latent-caches-mla)")
     page.picture("latent", "Speed over FlashInfer's fa3 on latent caches",
                  charts.bars("Latent caches: speed over FlashInfer's fa3", "", [row.removeprefix("latent_") for row in both], [("deftc", list(both.values()))], line_at=1))
