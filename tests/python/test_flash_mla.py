@@ -104,7 +104,7 @@ def test_layers_of_a_step_share_a_plan(generator):
 def test_what_is_outside_is_named(generator):
     step = Step(generator)
     metadata, _ = get_mla_metadata()
-    for name, value in {"attn_sink": step.q, "extra_k_cache": step.cache}.items():
+    for name, value in {"extra_topk_length": step.lengths, "extra_k_cache": step.cache}.items():
         with pytest.raises(NotImplementedError, match=f"^{name}="):
             step.run(metadata, **{name: value})
     with pytest.raises(ValueError, match="head_dim_v is 80, it must be less than the 80 of q"):
@@ -170,6 +170,58 @@ def test_indices_say_what_a_query_sees(generator):
     with pytest.raises(ValueError, match="list_overlap is 2, it must be from 0 to 1"):
         lists.check(get_mla_metadata(list_overlap=2)[0])
     Lists(generator, each=1, topk=64, dim=576, heads=16, page=64).check(get_mla_metadata()[0], 512)
+
+
+SINKS = torch.tensor([0.4, -math.inf, math.inf, 30.0])
+
+
+def sunk(right, right_lse, sinks):
+    """FlashMLA's meaning of `attn_sink`, of heads last but one in `right` and last in its lse, to base 2."""
+    return right * torch.sigmoid(right_lse / math.log2(math.e) - sinks.double())[..., None]
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_a_sink_scales_the_output_and_not_the_lse(generator, dtype, causal):
+    step = Step(generator, 3, dtype)
+    metadata, _ = get_mla_metadata()
+    for sinks in (SINKS, torch.randn(HEADS, generator=generator) * 4):
+        out, lse = step.run(metadata, causal=causal, attn_sink=sinks)
+        right, right_lse = step.right(causal=causal)
+        assert_close(out, sunk(right, right_lse.transpose(1, 2), sinks), lse * math.log2(math.e), right_lse)
+    planned = metadata._steps._work
+    without, same_lse = step.run(metadata, causal=causal)
+    assert metadata._steps._work is planned
+    assert torch.equal(same_lse, lse)
+    assert torch.equal(step.run(metadata, causal=causal, attn_sink=torch.full((HEADS,), -math.inf))[0], without)
+
+
+@pytest.mark.parametrize("is_packed", [False, True])
+def test_a_sink_goes_with_indices(generator, is_packed):
+    metadata, _ = get_mla_metadata()
+    lists = Lists(generator, topk=23, dim=576, page=64)
+    tokens, more = lists.cache.reshape(-1, 1, 576), {}
+    if is_packed:
+        lists.cache, tokens = packed(lists.cache)
+        tokens, more = tokens.reshape(-1, 1, 576), {"is_fp8_kvcache": True}
+    out, lse = lists.run(metadata, 512, attn_sink=SINKS, **more)
+    assert torch.equal(lse, lists.run(metadata, 512, **more)[1])
+    for request, query in ((0, 0), (0, 1), (1, 0)):
+        slots = lists.indices[request, query]
+        k = tokens[slots[slots >= 0].long()]
+        right, right_lse = plain(lists.q[request, query][None], k, k[..., :512], [len(k)])
+        assert_close(out[request, query][None], sunk(right, right_lse, SINKS), lse[request, :, query][None] * math.log2(math.e), right_lse)
+    assert (out[1, 1] == 0).all() and torch.isneginf(lse[1, :, 1]).all()
+
+
+def test_a_sink_that_does_not_fit_is_named(generator):
+    step = Step(generator)
+    for sinks, said in (
+        (torch.zeros(HEADS, dtype=torch.bfloat16), r"attn_sink is torch.bfloat16 \[4\], it must be torch.float32 \[4\]"),
+        (torch.zeros(1, HEADS), r"attn_sink is torch.float32 \[1, 4\], it must be torch.float32 \[4\]"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            step.run(get_mla_metadata()[0], attn_sink=sinks)
 
 
 def test_indices_that_do_not_fit_are_named(generator):

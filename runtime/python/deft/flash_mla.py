@@ -111,10 +111,12 @@ def flash_mla_with_kvcache(
 
     With `indices`, int32 [batch, queries, topk], a query sees the tokens of its list: block * page size + the place in the block,
     in any order, counted each time it occurs; -1 is none. With `topk_length`, int32 [batch], only so many
-    from the left count. block_table and cache_seqlens are not read then."""
+    from the left count. block_table and cache_seqlens are not read then.
+
+    With `attn_sink`, float32 [heads], the output is multiplied by exp(lse) / (exp(lse) + exp(attn_sink)). -inf is no sink, +inf gives
+    0, and the lse stays."""
     refuse_given("a second cache is not read", extra_k_cache=extra_k_cache, extra_indices_in_kvcache=extra_indices_in_kvcache)
     refuse_given("a second cache is not read", extra_topk_length=extra_topk_length)
-    refuse_given("it is not passed on to the spec", attn_sink=attn_sink)
     if not isinstance(tile_scheduler_metadata, FlashMLASchedMeta):
         kind = type(tile_scheduler_metadata).__name__
         raise TypeError(f"tile_scheduler_metadata is a {kind}, it must be of get_mla_metadata of deft.flash_mla")
@@ -145,6 +147,8 @@ def flash_mla_with_kvcache(
     elif len(block_table) != batch or len(cache_seqlens) != batch:
         had = f"block_table has {len(block_table)} rows and cache_seqlens {len(cache_seqlens)}"
         raise ValueError(f"{had}, q is of {batch} requests")
+    if attn_sink is not None and (attn_sink.shape != (heads,) or attn_sink.dtype != torch.float32):
+        raise ValueError(f"attn_sink is {attn_sink.dtype} {list(attn_sink.shape)}, it must be torch.float32 [{heads}]")
     dtype = SPEC_DTYPES.get(q.dtype)
     if dtype is None:
         raise outside("q.dtype", q.dtype, "q and the cache are float16 or bfloat16")
@@ -168,13 +172,17 @@ def flash_mla_with_kvcache(
         cache_dtype="fp8_e4m3" if is_fp8_kvcache else "",
         scale_columns=SCALE_COLUMNS if is_fp8_kvcache else 0,
     )
-    if indices is not None:
-        out, lse = _run_lists(tile_scheduler_metadata, variant, each, q.reshape(batch * each, heads, dim), k_cache, indices)
-        return out.view(batch, each, heads, head_dim_v), lse.view(batch, each, heads).transpose(1, 2)
-    steps = tile_scheduler_metadata._plan(block_table, cache_seqlens, variant, each, causal, q.device)
     rows = q.reshape(batch * each, heads, dim)
-    lse = torch.empty(rows.shape[:2], dtype=torch.float32, device=q.device)
-    out, lse = steps.run(variant, rows, k_cache, None, None, lse)
+    if indices is not None:
+        out, lse = _run_lists(tile_scheduler_metadata, variant, each, rows, k_cache, indices)
+    else:
+        steps = tile_scheduler_metadata._plan(block_table, cache_seqlens, variant, each, causal, q.device)
+        lse = torch.empty(rows.shape[:2], dtype=torch.float32, device=q.device)
+        out, lse = steps.run(variant, rows, k_cache, None, None, lse)
+    if attn_sink is not None:
+        # A sink of the spec (rule N4) would be in the lse as well, from which a large one could not be taken out again.
+        above = (lse - attn_sink).nan_to_num(nan=0.0)  # -inf - -inf of a row that sees nothing, whose output is 0
+        out.mul_(above.sigmoid()[..., None])
     return out.view(batch, each, heads, head_dim_v), lse.view(batch, each, heads).transpose(1, 2)
 
 
