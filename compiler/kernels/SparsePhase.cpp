@@ -37,10 +37,11 @@ support::Result<PhaseConfig> givenListPhase(const KernelShape &shape, const targ
 support::Result<PhaseConfig> sparsePhase(const KernelShape &shape, const target::Target &target) {
   const bool isLatent = shape.tensors.valueInKey;
   if (isLatent != shape.listsAreGiven)
-    return isLatent ? support::Error{support::ErrorCode::Usage, "GPUs select no tokens of a latent cache",
+    return isLatent ? support::Error{support::ErrorCode::Usage,
+                                     "GPUs select no tokens of a latent cache (rule K8)",
                                      "pass lists (`by = caller`), or use a CPU"}
                     : support::Error{support::ErrorCode::Usage,
-                                     "GPUs read lists by `caller` from latent caches only",
+                                     "GPUs read lists by `caller` from latent caches only (rule K8)",
                                      "let the spec select, or use a CPU"};
   if (isLatent)
     return givenListPhase(shape, target);

@@ -90,11 +90,11 @@ TEST(SparsePhaseTest, WhatWgmmaDoesNotTakeIsReadByTheOtherFamily) {
 TEST(SparsePhaseTest, OtherListsOfLatentCachesAndGivenListsOfOthersAreErrors) {
   const target::Target &target = *target::findTarget("sm_90a");
   EXPECT_EQ(sparsePhase(latent(16, false), target).error().message,
-            "GPUs select no tokens of a latent cache");
+            "GPUs select no tokens of a latent cache (rule K8)");
   KernelShape shape{32, 8, spec::Tensors::alike(128)};
   shape.listsAreGiven = true;
   EXPECT_EQ(sparsePhase(shape, target).error().message,
-            "GPUs read lists by `caller` from latent caches only");
+            "GPUs read lists by `caller` from latent caches only (rule K8)");
 }
 
 TEST(SparsePhaseTest, AUnionIsReadInTilesOfTheRowsOf32Queries) {
