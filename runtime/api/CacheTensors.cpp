@@ -37,13 +37,23 @@ struct CacheShape {
     }
   }
 
-  Result<abi::CacheLayout> layoutOf(const char *name, const Checked &cache) const {
+  /// `count`: how many pages, or tokens without pages, the run reads at least.
+  Result<abi::CacheLayout> layoutOf(const char *name, const Checked &cache, std::int64_t count) const {
     for (const std::int64_t stride : cache.strides)
       if (stride < 0)
         return wrong(name, "has strides " + listText(cache.strides) + ", none may be less than 0");
     if (cache.strides.back() != 1)
       return wrong(name, "has strides " + listText(cache.strides) + ", the last must be 1",
                    "the elements of a head must be adjacent");
+    Extent extent{0, cache.elementBytes, cache.shape, cache.strides};
+    extent.shape[0] = cache.count().value_or(count);
+    if (const auto found = overlapWithin(extent))
+      return wrong(name,
+                   "has strides " + listText(cache.strides) + ", entries of " +
+                       dimensions[found->dimension].name + " overlap: they span " +
+                       std::to_string(found->span) + " elements and begin " +
+                       std::to_string(cache.strides[found->dimension]) + " apart",
+                   "only a stride of 0, which repeats an entry, lets entries share memory");
     const auto at = [&](int index) { return index < 0 ? 0 : cache.strides[static_cast<std::size_t>(index)]; };
     return abi::CacheLayout{at(page), at(token), head < 0 ? cache.shape.back() : at(head)};
   }
@@ -62,6 +72,8 @@ public:
     if (tableTokens > 0 && hasOwnValues && !inputs.v)
       return wrong("v", "is null");
     tensors_.cache = exec::cacheLayoutsOf(variant_);
+    leastCount_ = variant_.cache.paged ? 1 + (tableTokens > variant_.cache.pageSize)
+                                       : tableTokens; // a table may repeat pages
     if (inputs.k_rope)
       return parts(inputs, isGpu);
     const auto &[q, k, v, out, isInKey, scaleColumns, byteProducts] = variant_.tensors;
@@ -90,7 +102,7 @@ private:
     const auto cache = check_.check(name, given, dtypeOf(type.dtype), shape.dimensions);
     if (!cache)
       return cache.error();
-    const auto strides = shape.layoutOf(name, *cache);
+    const auto strides = shape.layoutOf(name, *cache, leastCount_);
     if (!strides)
       return strides.error();
     const auto pages = cache->count();
@@ -150,6 +162,7 @@ private:
   const spec::Variant &variant_;
   RunTensors &tensors_;
   Memory &memory_;
+  int leastCount_ = 0; ///< of pages or tokens, where the caller does not say how many there are
 };
 
 } // namespace

@@ -28,6 +28,8 @@ public:
   std::size_t size() const { return count_; }
   T &operator[](std::size_t index) { return values_[index]; }
   const T &operator[](std::size_t index) const { return values_[index]; }
+  T *begin() { return values_.data(); }
+  T *end() { return values_.data() + count_; }
   const T *begin() const { return values_.data(); }
   const T *end() const { return values_.data() + count_; }
   const T &back() const { return values_[count_ - 1]; }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <utility>
 #include <vector>
 
 namespace deft::api {
@@ -113,6 +114,29 @@ bool overlap(const Extent &a, const Extent &b) {
     return false;
   const Rows rowsOfA(a), rowsOfB(b);
   return Search(rowsOfA, rowsOfB).reaches(from - (rowsOfA.rowBytes - 1), from + (rowsOfB.rowBytes - 1));
+}
+
+std::optional<EntryOverlap> overlapWithin(const Extent &extent) {
+  if (span(extent) == 0)
+    return std::nullopt;
+  Dims<std::size_t> order; // by falling stride: an entry mostly ends before the next one begins
+  for (std::size_t i = 0; i < extent.shape.size(); ++i)
+    order.push(i);
+  std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    return std::pair(-extent.strides[a], a) < std::pair(-extent.strides[b], b);
+  });
+  // Two elements differ along one dimension first. Those before it move both alike, so they do not matter.
+  Extent entry = extent;
+  entry.begin = 1; // anywhere
+  for (const std::size_t dimension : order) {
+    Extent others = entry;
+    others.begin += static_cast<std::uintptr_t>(extent.strides[dimension] * extent.elementBytes);
+    --others.shape[dimension];
+    entry.shape[dimension] = 1;
+    if (extent.strides[dimension] > 0 && overlap(entry, others))
+      return EntryOverlap{dimension, span(entry) / extent.elementBytes};
+  }
+  return std::nullopt;
 }
 
 } // namespace deft::api

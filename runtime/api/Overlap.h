@@ -2,6 +2,10 @@
 
 #include "runtime/api/Dims.h"
 
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+
 /// Whether two tensors share memory.
 namespace deft::api {
 
@@ -17,5 +21,14 @@ struct Extent {
 /// if one lies entirely before the other. (Strides that do not divide each other could take very long; the
 /// search is then cut off, and the result is true.)
 bool overlap(const Extent &a, const Extent &b);
+
+/// Entries of one tensor that share memory.
+struct EntryOverlap {
+  std::size_t dimension = 0; ///< along which they follow each other
+  std::int64_t span = 0;     ///< of an entry, from its first element past its last
+};
+
+/// A stride of 0 is none: it gives one entry again and again. As exact and as fast as `overlap`.
+std::optional<EntryOverlap> overlapWithin(const Extent &extent);
 
 } // namespace deft::api

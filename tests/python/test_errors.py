@@ -28,6 +28,7 @@ def good(family):
         ({"q": np.zeros((3, 4, 64), "float16")}, "q is [3, 4, 64], it must be [queries, query_heads, head_dim] = [2, 4, 64]"),
         ({"q": np.zeros((2, 4, 128), "float16")[:, :, ::2]}, "has strides [512, 128, 2]"),
         ({"k": np.zeros((114, 2, 128), "float16")[:, :, ::2]}, "k has strides"),
+        ({"k": np.lib.stride_tricks.as_strided(np.zeros(114 * 128, "float16"), (114, 2, 64), (192, 128, 2))}, "entries of tokens overlap"),
         ({"v": np.zeros((113, 2, 64), "float16")}, "v is [113, 2, 64], and k has 114 tokens"),
         ({"k": None}, "k is a NoneType, not an array"),
         ({"q": [1, 2]}, "q is a list, not an array"),

@@ -48,6 +48,29 @@ def test_layers_may_lie_side_by_side(att, family, rng):
     assert_close(out, expected(family, q, both[:, :, 1], TABLE)[0], "bfloat16")
 
 
+def test_tokens_that_overlap_are_named(att, family, rng):
+    q, memory = bf16(rng, 2, HEADS, DIM + ROPE), bf16(rng, 8 * PAGE * (DIM + ROPE))
+    item = memory.itemsize
+
+    def view(*strides, columns=DIM + ROPE):
+        return np.lib.stride_tricks.as_strided(memory, (8, PAGE, columns), [item * stride for stride in strides])
+
+    packed = view(PAGE * 80, 80, 1)
+    for cache, said in (
+        (view(PAGE * 80, 72, 1), r"k has strides \[1280, 72, 1\], entries of page_size overlap: they span 80 elements and begin 72 apart"),
+        (view(PAGE * 80 - 8, 80, 1), r"k has strides \[1272, 80, 1\], entries of pages overlap"),
+        ((packed[..., :DIM], view(PAGE * 80, 8, 1, columns=ROPE)), r"k_rope has strides \[1280, 8, 1\], entries of page_size overlap"),
+    ):
+        with pytest.raises(deft.UsageError, match=said):
+            att.run(family, q, cache, page_table=TABLE)
+        batch = deft.PagedBatch(att, max_requests=2)
+        batch.update(TABLE.reshape(1, -1), [100])
+        with pytest.raises(deft.UsageError, match=said):
+            batch.run(q[:1], cache)
+    same = np.broadcast_to(packed[:1], packed.shape)
+    assert (att.run(family, q, same, page_table=TABLE) == att.run(family, q, same.copy(), page_table=TABLE)).all()
+
+
 def test_columns_of_one_array_may_come_in_two_parts(att, family, rng):
     q, cache = bf16(rng, 2, HEADS, DIM + ROPE), bf16(rng, 8, PAGE, DIM + ROPE)
     right = att.run(family, q, cache, page_table=TABLE)

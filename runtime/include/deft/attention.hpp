@@ -29,7 +29,7 @@ struct TensorType {
 /// The layout of the tokens of K or of V, in elements (not bytes). The token at location t is at
 ///   pageTable[t / pageSize] * page + (t % pageSize) * token + kvHead * head
 /// and in a contiguous cache at t * token + kvHead * head. The elements of a vector are adjacent. Strides
-/// must not be negative.
+/// must not be negative, and tokens, heads and pages must not overlap, except that 0 repeats one.
 struct CacheStrides {
   std::int64_t page = 0; ///< unused in a contiguous cache
   std::int64_t token = 0;

@@ -88,7 +88,7 @@ static void wrong_tensors(const deft_attention *attention) {
   const int64_t rows[] = {1, 4, 64}, pages[] = {2, 16, 2, 64}, entry_count[] = {2};
   const int64_t two_rows[] = {2, 4, 64}, hnd[] = {2, 2, 16, 64};
   const int64_t apart[] = {512, 128, 1}, every_other[] = {4096, 256, 128, 2},
-                backwards[] = {2048, -128, 64, 1};
+                backwards[] = {2048, -128, 64, 1}, overlapping[] = {2048, 120, 64, 1};
   const int64_t one_page[] = {1, 16, 2, 64};
   deft_tensor q_tensor = {.size = sizeof q_tensor, .data = q, .dtype = DEFT_BF16, .ndim = 3, .shape = rows};
   deft_tensor k_tensor = {
@@ -144,6 +144,10 @@ static void wrong_tensors(const deft_attention *attention) {
   RUN_FAILS("v has strides [4096, 256, 128, 2], the last must be 1");
   v_tensor.strides = backwards;
   RUN_FAILS("v has strides [2048, -128, 64, 1], none may be less than 0");
+  k_tensor.strides = overlapping;
+  RUN_FAILS(
+      "k has strides [2048, 120, 64, 1], entries of page_size overlap: they span 128 elements and begin "
+      "120 apart");
   v_tensor.shape = one_page;
   RUN_FAILS("v is [1, 16, 2, 64], and k has 2 pages");
   out_tensor.dtype = 0x7f08;

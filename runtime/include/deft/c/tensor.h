@@ -62,7 +62,8 @@ typedef struct deft_inputs {
   ///   latent(dim, rope, scales) [pages, page_size, bytes of a token], likewise: columns, scales and rotated
   ///                             columns side by side, of the cache's 8-bit dtype
   /// The last dimension is packed. The other strides are free, so layers may be neighbours, K and V may
-  /// alternate, or heads and slots may be swapped: give the strides in the order of these dimensions.
+  /// alternate, or heads and slots may be swapped: give the strides in the order of these dimensions. Entries
+  /// of a dimension do not overlap, except by a stride of 0, which repeats one.
   const deft_tensor *k;
   /// With as many pages, or tokens, as k, and its own strides. Not read if K holds V
   /// (deft_attention_facts::value_in_key): may be null.

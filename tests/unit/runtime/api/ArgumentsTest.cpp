@@ -74,6 +74,14 @@ TEST(ArgumentsTest, StridesOfRuns) {
             "k has strides [-9223372036854775808, 128, 64, 1], none may be less than 0");
   EXPECT_EQ(error({.page = 2048, .token = 128, .head = -1}),
             "k has strides [2048, 128, -1, 1], none may be less than 0");
+  const auto overlap = [](const char *strides, const char *entries) {
+    return std::string("k has strides ") + strides + ", entries of " + entries + " apart";
+  };
+  EXPECT_EQ(error({.page = 2048, .token = 64, .head = 64}),
+            overlap("[2048, 64, 64, 1]", "page_size overlap: they span 128 elements and begin 64"));
+  EXPECT_EQ(error({.page = 2048, .token = 128, .head = 56}),
+            overlap("[2048, 128, 56, 1]", "kv_heads overlap: they span 64 elements and begin 56"));
+  EXPECT_EQ(error({.page = 2048, .token = 0, .head = 0}), "none");
   const auto rowError = [&](std::int64_t q, std::int64_t v, std::int64_t to) {
     return messageOf(runtime.run(attention(), plan,
                                  {.q = values.data(),

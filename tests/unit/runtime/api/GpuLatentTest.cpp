@@ -131,6 +131,10 @@ TEST_F(GpuLatentTest, PartsThatDoNotFitAreNamed) {
   inputs = parts();
   inputs.kRopeStrides = CacheStrides{.page = kPage * kOddStride, .token = kOddStride, .head = kOddStride};
   EXPECT_EQ(errorOf(inputs), "the token stride of k_rope is 72 elements, not a multiple of 16");
+  for (const std::int64_t token : {kRope / 2, kRope - 16}) {
+    inputs.kRopeStrides = CacheStrides{.page = kPage * kRope, .token = token, .head = kRope};
+    EXPECT_THAT(errorOf(inputs), HasSubstr("entries of page_size overlap: they span 64 elements and begin"));
+  }
   inputs = parts();
   inputs.kRope = out_.data();
   EXPECT_THAT(errorOf(inputs), HasSubstr("out overlaps with k_rope"));

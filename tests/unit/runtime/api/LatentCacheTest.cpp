@@ -113,6 +113,44 @@ TEST_F(LatentCacheTest, TokensMayLieApart) {
   EXPECT_THAT(out, Each(kOne));
 }
 
+TEST_F(LatentCacheTest, TokensThatOverlapAreNamed) {
+  makeCache(kKey);
+  const std::vector<int64_t> packed = {kPages, kPage, kKey}, withHeads = {kPages, kPage, 1, kKey};
+  const auto expect = [&](const std::vector<int64_t> &of, const std::vector<int64_t> &strides,
+                          const char *text) {
+    EXPECT_EQ(run(of, &strides), DEFT_USAGE);
+    EXPECT_THAT(deft_error_text(), HasSubstr(text));
+  };
+  expect(
+      packed, {kPage * kKey, 72, 1},
+      "k has strides [1280, 72, 1], entries of page_size overlap: they span 80 elements and begin 72 apart\n"
+      "  = hint: only a stride of 0, which repeats an entry, lets entries share memory");
+  expect(withHeads, {kPage * kKey, 72, kKey, 1},
+         "k has strides [1280, 72, 80, 1], entries of page_size overlap");
+  expect(
+      packed, {kPage * kKey - 16, kKey, 1},
+      "k has strides [1264, 80, 1], entries of pages overlap: they span 1280 elements and begin 1264 apart");
+  EXPECT_THAT(out, Each(0)) << "nothing ran";
+  const std::vector<int64_t> pagesInside = {kKey, kPages * kKey, 1}, onePage = {0, kKey, 1};
+  EXPECT_EQ(run(packed, &pagesInside), DEFT_OK) << deft_error_text();
+  EXPECT_EQ(run(packed, &onePage), DEFT_OK) << deft_error_text();
+  EXPECT_THAT(out, Each(kOne));
+}
+
+TEST_F(LatentCacheTest, PartsWhoseTokensOverlapAreNamed) {
+  makeCache(kKey);
+  const std::vector<int64_t> first = {kPages, kPage, kValue}, behind = {kPages, kPage, kKey - kValue},
+                             strides = {kPage * kKey, kKey, 1}, overlapping = {kPage * kKey, 8, 1};
+  const deft_tensor rope = tensor(k.data() + kValue, DEFT_BF16, behind, &overlapping);
+  EXPECT_EQ(run(first, &strides, &rope), DEFT_USAGE);
+  EXPECT_THAT(deft_error_text(),
+              HasSubstr("k_rope has strides [1280, 8, 1], entries of page_size overlap: they "
+                        "span 16 elements and begin 8 apart"));
+  EXPECT_EQ(run(first, &overlapping, &rope), DEFT_USAGE);
+  EXPECT_THAT(deft_error_text(), HasSubstr("k has strides [1280, 8, 1], entries of page_size overlap: they "
+                                           "span 64 elements and begin 8 apart"));
+}
+
 TEST_F(LatentCacheTest, ACacheOfOtherShapeIsNamed) {
   makeCache(kKey);
   for (const auto &[shape, text] :
@@ -228,6 +266,15 @@ TEST(LatentRunTest, ProgramsOfCppGiveNoV) {
   EXPECT_THAT(out, Each(kOne));
   for (std::size_t i = 0; i < lse.size(); ++i)
     EXPECT_NEAR(lse[i], std::log(i < 4 ? 40.0F : 60.0F), 1e-4F) << i;
+  const auto overlapping = runtime.run(attention, plan,
+                                       {.q = q.data(),
+                                        .k = k.data(),
+                                        .pageTable = table,
+                                        .strides = CacheStrides{.page = kPage * kKey, .token = kValue}},
+                                       {.out = out.data(), .lse = lse.data()});
+  ASSERT_FALSE(overlapping);
+  EXPECT_THAT(overlapping.error().text(), HasSubstr("entries of page_size overlap: they span 80 elements and "
+                                                    "begin 64 apart"));
 }
 
 /// Rows of 64 bytes that are 1, four scales and 16 rotated columns.

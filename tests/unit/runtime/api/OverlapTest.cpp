@@ -66,6 +66,26 @@ TEST(OverlapTest, StridesThatTakeLongAreTakenForAnOverlap) {
   EXPECT_TRUE(overlap(at(1000, {100000}, {20014}, 1), at(1001, {100000}, {20018}, 1)));
 }
 
+TEST(OverlapTest, EntriesOfATensorShareNothing) {
+  const auto dimension = [](const Sizes &shape, const Sizes &strides) {
+    const auto found = overlapWithin(at(0, shape, strides)); // at any address, also none
+    return found ? static_cast<int>(found->dimension) : -1;
+  };
+  EXPECT_EQ(dimension({4, 16, 80}, {16 * 80, 80, 1}), -1);
+  EXPECT_EQ(dimension({4, 16, 80}, {16 * 80, 79, 1}), 1);
+  EXPECT_EQ(dimension({4, 16, 80}, {16 * 80 - 1, 80, 1}), 0);
+  EXPECT_EQ(dimension({4, 16, 80}, {80, 4 * 80, 1}), -1) << "slots outside, pages inside";
+  EXPECT_EQ(dimension({5, 16, 80}, {80, 4 * 80, 1}), 1);
+  EXPECT_EQ(dimension({4, 16, 80}, {0, 80, 1}), -1) << "one page again and again";
+  EXPECT_EQ(dimension({4, 16, 80}, {0, 79, 1}), 1);
+  EXPECT_EQ(dimension({4, 16, 80}, {16 * 80, 80, 0}), -1);
+  EXPECT_EQ(dimension({3, 2}, {2, 3}), -1) << "elements 0, 2, 4 and 3, 5, 7";
+  EXPECT_EQ(dimension({4, 2}, {2, 4}), 1) << "elements 0, 2, 4, 6 and 4, 6, 8, 10";
+  EXPECT_EQ(dimension({4, 0, 80}, {1, 1, 1}), -1);
+  EXPECT_EQ(overlapWithin(at(0, {4, 16, 80}, {16 * 80, 79, 1}))->span, 80);
+  EXPECT_EQ(overlapWithin(at(0, {4, 16, 80}, {16 * 80 - 1, 80, 1}))->span, 16 * 80);
+}
+
 TEST(OverlapTest, ItIsWhatSetsOfBytesSay) {
   const unsigned seed = std::getenv("DEFT_TEST_SEED")
                             ? static_cast<unsigned>(std::strtoul(std::getenv("DEFT_TEST_SEED"), nullptr, 10))
@@ -100,6 +120,19 @@ TEST(OverlapTest, ItIsWhatSetsOfBytesSay) {
   }
   EXPECT_GT(found, kCases / 10);
   EXPECT_LT(found, kCases * 9 / 10);
+  int within = 0;
+  for (int i = 0; i < kCases; ++i) {
+    const Extent extent = drawExtent();
+    std::size_t bytes = static_cast<std::size_t>(extent.elementBytes);
+    for (std::size_t axis = 0; axis < extent.shape.size(); ++axis)
+      if (extent.shape[axis] == 0 || extent.strides[axis] != 0)
+        bytes *= static_cast<std::size_t>(extent.shape[axis]);
+    const bool share = bytesOf(extent).size() < bytes;
+    ASSERT_EQ(overlapWithin(extent).has_value(), share) << "seed " << seed << ", tensor " << i;
+    within += share;
+  }
+  EXPECT_GT(within, kCases / 10);
+  EXPECT_LT(within, kCases * 9 / 10);
 }
 
 } // namespace
