@@ -119,12 +119,22 @@ bool overlap(const Extent &a, const Extent &b) {
 std::optional<EntryOverlap> overlapWithin(const Extent &extent) {
   if (span(extent) == 0)
     return std::nullopt;
-  Dims<std::size_t> order; // by falling stride: an entry mostly ends before the next one begins
+  Dims<std::size_t> order; // by falling stride
   for (std::size_t i = 0; i < extent.shape.size(); ++i)
     order.push(i);
   std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
     return std::pair(-extent.strides[a], a) < std::pair(-extent.strides[b], b);
   });
+  // Mostly an entry ends before the next one begins, along every dimension.
+  bool areApart = true;
+  std::int64_t reach = 0;
+  for (std::size_t i = order.size(); i-- > 0;) {
+    const std::int64_t size = extent.shape[order[i]], stride = extent.strides[order[i]];
+    areApart &= size == 1 || stride == 0 || stride > reach;
+    reach += (size - 1) * stride;
+  }
+  if (areApart)
+    return std::nullopt;
   // Two elements differ along one dimension first. Those before it move both alike, so they do not matter.
   Extent entry = extent;
   entry.begin = 1; // anywhere
