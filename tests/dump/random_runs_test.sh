@@ -8,3 +8,5 @@ here=$(dirname "$0")
 "$python" "$here/random_runs.py" run "$deftc" "$folder" --runs 48
 "$python" "$here/random_runs.py" build "$deftc" "$folder/bytes" --seed 1 --specs 6 --multiply-bytes
 "$python" "$here/random_runs.py" run "$deftc" "$folder/bytes" --runs 24
+"$python" "$here/random_runs.py" build "$deftc" "$folder/lists" --seed 1 --specs 6 --tensors latent --lists
+"$python" "$here/random_runs.py" run "$deftc" "$folder/lists" --runs 18

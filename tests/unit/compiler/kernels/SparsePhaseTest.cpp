@@ -87,6 +87,8 @@ TEST(SparsePhaseTest, WhatWgmmaDoesNotTakeIsReadByTheOtherFamily) {
   shape.tokenParams = 1;
   EXPECT_EQ(sparsePhase(shape, *target::findTarget("sm_90a"))->family, config::Family::Sm80Latent);
 }
+
+// Rule K8.
 TEST(SparsePhaseTest, OtherListsOfLatentCachesAndGivenListsOfOthersAreErrors) {
   const target::Target &target = *target::findTarget("sm_90a");
   EXPECT_EQ(sparsePhase(latent(16, false), target).error().message,
