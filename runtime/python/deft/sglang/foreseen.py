@@ -40,6 +40,7 @@ class Expected(NamedTuple):
 
     table: torch.Tensor
     is_certain: bool
+    begins_pages: bool
 
 
 class Foreseen:
@@ -73,7 +74,7 @@ class Foreseen:
         count = len(places[0])
         self._planned.numpy()[places] = self._first_stand_in + (self._stand_ins + np.arange(count)) % self._planned.numel()
         self._stand_ins += count
-        return Expected(self._planned[:, : self._pages_of(lengths).max(initial=1)], is_certain)
+        return Expected(self._planned[:, : self._pages_of(lengths).max(initial=1)], is_certain, count > 0)
 
     def _goes_on(self, lengths: _Numbers, before: _Numbers, forwards: Forwards) -> bool:
         """Whether the forward before was of the same requests."""

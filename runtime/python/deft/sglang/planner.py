@@ -12,7 +12,7 @@ from .._adapters.dtypes import CACHE_DTYPES, SPEC_DTYPES
 from .._adapters.outside import outside
 from .._adapters.steps import PagedWork, Room, Steps
 from .._adapters.variant import Scales, Variant, make_latent_variant, make_variant
-from .foreseen import MOST_ENTRIES, Foreseen, Reading
+from .foreseen import MOST_ENTRIES, Expected, Foreseen, Reading
 from .forwards import Forwards
 from .verify import words_for
 
@@ -120,9 +120,12 @@ class Planner:
             most = min(self._pages.numel(), MOST_ENTRIES)
             self._arriving = torch.empty(most, dtype=torch.int32, pin_memory=True)
 
+    def _width(self, lengths: np.ndarray[Any, Any]) -> int:
+        """Pages of the longest one."""
+        return -(-int(lengths.max(initial=1)) // self._page_size)
+
     def _table(self, rows: torch.Tensor, lengths: np.ndarray[Any, Any]) -> torch.Tensor:
-        pages = -(-int(lengths.max(initial=1)) // self._page_size)
-        table = self._first_slots[:, :pages].index_select(0, rows)
+        table = self._first_slots[:, : self._width(lengths)].index_select(0, rows)
         return (table if self._page_size == 1 else table.floor_divide_(self._page_size)).to(torch.int32)
 
     def plan(self, rows: torch.Tensor, lengths: torch.Tensor, query_counts: Any = None) -> Steps:
@@ -155,16 +158,15 @@ class Planner:
         verify input behind its `lengths` tokens."""
         assert self._pages is not None
         known, size = lengths.cpu().numpy().astype(np.int32), len(lengths)
-        drafts = 0 if spec_info is None else int(spec_info.draft_token_num)
+        if spec_info is None:
+            return self._plan_decoding(rows, known)
+        drafts = int(spec_info.draft_token_num)
         table = self._table(rows, known + drafts)
         pages = self._pages[:size, : table.shape[1]]
         steps = self._steps_of(size, drafts)
-        if spec_info is None:
-            self._plan_decoding(steps, PagedWork(pages, None, known), table)
-        else:
-            # What planning reads, laid out as `pages`, which change when nothing can be refused any more.
-            on_host = torch.empty((size, self._pages.shape[1]), dtype=torch.int32)[:, : table.shape[1]].copy_(table)
-            self._plan_drafts(steps, PagedWork(pages, None, known, host_pages=on_host), spec_info)
+        # What planning reads, laid out as `pages`, which change when nothing can be refused any more.
+        on_host = torch.empty((size, self._pages.shape[1]), dtype=torch.int32)[:, : table.shape[1]].copy_(table)
+        self._plan_drafts(steps, PagedWork(pages, None, known, host_pages=on_host), spec_info)
         pages.copy_(table)
         return steps
 
@@ -176,31 +178,40 @@ class Planner:
             self._of_graphs[size, drafts] = Steps(_CALLER, self._device, room)
         return self._of_graphs[size, drafts]
 
-    def _plan_decoding(self, steps: Steps, work: PagedWork, on_gpu: torch.Tensor) -> None:
-        size, lengths = len(work.lengths), work.lengths
+    def _plan_decoding(self, rows: torch.Tensor, lengths: np.ndarray[Any, Any]) -> Steps:
+        assert self._pages is not None
+        size, steps = len(lengths), self._steps_of(len(lengths), 0)
         if size not in self._foreseen:
-            assert self._pages is not None
             past_the_pool = -(-self._tokens // self._page_size) + 2
             self._foreseen[size] = Foreseen(self._page_size, size, self._pages.shape[1], past_the_pool)
         foreseen, forwards = self._foreseen[size], self._forwards
+        pages = self._pages[:size, : self._width(lengths)]
+        work = PagedWork(pages, None, lengths)
         expected = foreseen.foresee(lengths, forwards)
-        reading = None if expected is not None and expected.is_certain else Reading(on_gpu, self._arriving)
-        if expected is not None:
+        if expected is not None and expected.is_certain and self._plans_ahead(steps, work, expected):
+            foreseen.go_on(lengths, forwards)
+            if expected.begins_pages:  # else they are those of the step before
+                pages.copy_(self._table(rows, lengths))
+            return steps
+        table = self._table(rows, lengths)
+        reading = Reading(table, self._arriving)  # asked for before planning, which goes on while it travels
+        is_planned = expected is not None and not expected.is_certain and self._plans_ahead(steps, work, expected)
+        known = reading.wait()
+        if not (is_planned and foreseen.is_right(lengths, known, forwards)):
             try:
-                steps.plan(work._replace(host_pages=expected.table))  # while the GPU is busy with the step before
-            except Exception:  # it may be for requests that are none; the table that arrives decides
+                steps.plan(work._replace(host_pages=foreseen.learn(lengths, known, forwards)))
+            except BaseException:
                 foreseen.forget()
-                expected = None
-        if reading is None:
-            if expected is not None:
-                foreseen.go_on(lengths, forwards)
-                return
-            reading = Reading(on_gpu, self._arriving)
-        table = reading.wait()
-        if expected is not None and foreseen.is_right(lengths, table, forwards):
-            return
+                raise
+        pages.copy_(table)
+        return steps
+
+    @staticmethod
+    def _plans_ahead(steps: Steps, work: PagedWork, expected: Expected) -> bool:
+        """While the GPU is busy with the step before. Where it fails, the table that is read decides: it may be of requests that
+        are none."""
         try:
-            steps.plan(work._replace(host_pages=foreseen.learn(lengths, table, forwards)))
-        except BaseException:
-            foreseen.forget()
-            raise
+            steps.plan(work._replace(host_pages=expected.table))
+        except Exception:
+            return False
+        return True
