@@ -35,7 +35,7 @@ def wide_beams(page, records):
         if ratio > goal:
             page.loss(f"beams, {rows[row]['words']}: attention takes {times(ratio)} times its floor; the target was {goal}")
     for own, goal in ADDED_US.items():
-        widest = [facts["added_us"] for row, facts in rows.items() if re.match(f"beams_5000_.*_own_{own}(_|$)", row)]
+        widest = [facts["added_us"] for row, facts in rows.items() if re.fullmatch(f"beams_5000_.*_own_{own}", row)]
         if max(widest) > goal:
             page.loss(f"5,000 beams with {own} tokens of their own: reorder, plan and upload add up to {max(widest) / 1000:.1f} ms to a step; the target was {goal / 1000}")
     page.command(record["command"].replace("FILE", "beams.json"))

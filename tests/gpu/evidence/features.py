@@ -33,7 +33,7 @@ def latent_losses(page, rows, over_peer, peer):
 
 def latent(page, records):
     name = "h200-latent.json"
-    bench, rows = records.read(name), records.rows(name)
+    bench, rows = records.read(name), {row: facts for row, facts in records.rows(name).items() if not row.endswith(("_656", "_e4m3"))}
     peers = bench["latent_peers"]
     page.heading("Latent caches (MLA)")
     page.add(f"{card_of(bench['device']['name'])}, commit {bench['commit']} ({link(name)}): 512 + 64 columns, bf16, pages of 64, {peers['peer']} in the same lease. "
