@@ -6,12 +6,12 @@
 
 namespace deft::support {
 
-/// The kind of an error; the command line turns it into an exit code.
+/// The kind of an error. The numbers are the exit codes of `deftc` and the statuses of <deft/c/status.h>.
 enum class ErrorCode {
-  Diagnostics, ///< the input is wrong: a spec, a tree, a package, a failed check
-  Usage,       ///< the call is wrong: an unknown option, a missing argument
-  Environment, ///< the machine lacks something: a GPU, NVRTC, a writable folder
-  Internal,    ///< our bug
+  Diagnostics = 1, ///< the input is wrong: a spec, a tree, a package, a failed check
+  Usage = 2,       ///< the call is wrong: an unknown option, a missing argument
+  Environment = 3, ///< the machine lacks something: a GPU, NVRTC, a writable folder
+  Internal = 70,   ///< our bug
 };
 
 struct Error {

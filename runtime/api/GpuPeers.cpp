@@ -20,6 +20,9 @@ using namespace deft::api;
 
 static_assert(DEFT_MOST_RANKS == abi::PeerMemory::kMostRanks);
 static_assert(DEFT_PEERS_ID_BYTES == device::nccl::kIdBytes);
+static_assert(static_cast<int>(peers::Transport::Auto) == DEFT_TRANSPORT_AUTO);
+static_assert(static_cast<int>(peers::Transport::Mapped) == DEFT_TRANSPORT_MAPPED);
+static_assert(static_cast<int>(peers::Transport::Nccl) == DEFT_TRANSPORT_NCCL);
 
 struct deft_gpu_peers {
   deft_gpu gpu;
@@ -35,19 +38,6 @@ struct Options {
   peers::GpuGroup group;
   peers::Transport transport;
 };
-
-Result<peers::Transport> transportOf(deft_transport given) {
-  switch (given) {
-  case DEFT_TRANSPORT_AUTO:
-    return peers::Transport::Auto;
-  case DEFT_TRANSPORT_MAPPED:
-    return peers::Transport::Mapped;
-  case DEFT_TRANSPORT_NCCL:
-    return peers::Transport::Nccl;
-  default:
-    return wrong("deft_gpu_peers_options::transport", "is " + std::to_string(given) + ", which is none");
-  }
-}
 
 Result<Options> optionsOf(const deft_gpu_peers_options *given) {
   const auto known = readSized("deft_gpu_peers_options", given);
@@ -65,7 +55,8 @@ Result<Options> optionsOf(const deft_gpu_peers_options *given) {
         {"heads", known->heads, 1, kMost},
         {"head_dim", known->head_dim, 1, kMost},
         {"head_begin", known->head_begin, 0, known->heads},
-        {"head_count", known->head_count, 0, known->heads - known->head_begin}})
+        {"head_count", known->head_count, 0, known->heads - known->head_begin},
+        {"transport", known->transport, DEFT_TRANSPORT_AUTO, DEFT_TRANSPORT_NCCL}})
     if (auto checked = checkRange(of + name, value, least, most); !checked)
       return checked.error();
   if (const int piece = exec::StateMerge::piece(*type); known->head_dim % piece != 0)
@@ -75,9 +66,6 @@ Result<Options> optionsOf(const deft_gpu_peers_options *given) {
                  "a row on a GPU is a multiple of 16 bytes");
   if (known->timeout_seconds < 0)
     return wrong(of + "timeout_seconds", "is " + std::to_string(known->timeout_seconds) + ", not above 0");
-  const auto transport = transportOf(known->transport);
-  if (!transport)
-    return transport.error();
   const bool wantsAll = known->head_begin == 0 && known->head_count == 0;
   return Options{*known,
                  {.count = known->count,
@@ -91,7 +79,7 @@ Result<Options> optionsOf(const deft_gpu_peers_options *given) {
                   .timeoutSeconds = known->timeout_seconds > 0 ? known->timeout_seconds
                                                                : peers::PeersOptions{}.timeoutSeconds,
                   .version = peers::hashOf(deft_version())},
-                 *transport};
+                 static_cast<peers::Transport>(known->transport)};
 }
 
 /// Over memory that the program has mapped.
@@ -226,8 +214,7 @@ void deft_gpu_peers_destroy(deft_gpu_peers *peers) { delete peers; }
 
 deft_status deft_gpu_peers_get_transport(const deft_gpu_peers *peers, deft_transport *transport) {
   return call({{"peers", peers}, {"transport", transport}}, [&]() -> Result<void> {
-    *transport =
-        peers->exchange->transport() == peers::Transport::Nccl ? DEFT_TRANSPORT_NCCL : DEFT_TRANSPORT_MAPPED;
+    *transport = static_cast<deft_transport>(peers->exchange->transport());
     return {};
   });
 }

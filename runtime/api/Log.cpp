@@ -4,33 +4,29 @@
 
 #include <deft/c/log.h>
 
+#include <iterator>
+
 using namespace deft::api;
 
 namespace {
 
-struct Kind {
-  deft::support::LogKind kind;
-  std::int32_t code;
-  const char *name;
-};
+using deft::support::LogKind;
 
-constexpr Kind kKinds[] = {
-    {deft::support::LogKind::Compile, DEFT_LOG_COMPILE, "compile"},
-    {deft::support::LogKind::CacheHit, DEFT_LOG_CACHE_HIT, "cache hit"},
-    {deft::support::LogKind::CacheMiss, DEFT_LOG_CACHE_MISS, "cache miss"},
-    {deft::support::LogKind::Plan, DEFT_LOG_PLAN, "plan"},
-    {deft::support::LogKind::StalePlan, DEFT_LOG_STALE_PLAN, "stale plan"},
-    {deft::support::LogKind::Tune, DEFT_LOG_TUNE, "tune"},
-    {deft::support::LogKind::Capture, DEFT_LOG_CAPTURE, "capture"},
-};
+// By number, which a program has compiled in.
+static_assert(static_cast<int>(LogKind::Compile) == DEFT_LOG_COMPILE);
+static_assert(static_cast<int>(LogKind::CacheHit) == DEFT_LOG_CACHE_HIT);
+static_assert(static_cast<int>(LogKind::CacheMiss) == DEFT_LOG_CACHE_MISS);
+static_assert(static_cast<int>(LogKind::Plan) == DEFT_LOG_PLAN);
+static_assert(static_cast<int>(LogKind::StalePlan) == DEFT_LOG_STALE_PLAN);
+static_assert(static_cast<int>(LogKind::Tune) == DEFT_LOG_TUNE);
+static_assert(static_cast<int>(LogKind::Capture) == DEFT_LOG_CAPTURE);
+constexpr const char *kNames[] = {"compile",    "cache hit", "cache miss", "plan",
+                                  "stale plan", "tune",      "capture"};
 
 } // namespace
 
 const char *deft_log_kind_name(int32_t kind) {
-  for (const Kind &known : kKinds)
-    if (known.code == kind)
-      return known.name;
-  return "";
+  return kind >= 0 && static_cast<std::size_t>(kind) < std::size(kNames) ? kNames[kind] : "";
 }
 
 deft_status deft_set_log(const deft_log_listener *listener) {
@@ -45,9 +41,7 @@ deft_status deft_set_log(const deft_log_listener *listener) {
     deft::support::setLog([to = *known](const deft::support::LogMessage &message) {
       deft_log_message given{};
       given.size = sizeof given;
-      for (const Kind &kind : kKinds)
-        if (kind.kind == message.kind)
-          given.kind = kind.code;
+      given.kind = static_cast<std::int32_t>(message.kind);
       given.kind_name = deft_log_kind_name(given.kind);
       given.text = message.text.c_str();
       given.duration_us = message.durationUs;

@@ -10,6 +10,9 @@ using namespace deft;
 using namespace deft::api;
 
 static_assert(DEFT_MOST_STATES == abi::StatesArgs::kMost);
+static_assert(static_cast<int>(exec::StateType::F32) == DEFT_F32);
+static_assert(static_cast<int>(exec::StateType::F16) == DEFT_F16);
+static_assert(static_cast<int>(exec::StateType::BF16) == DEFT_BF16);
 
 struct deft_gpu_state_merge {
   deft_gpu gpu;

@@ -19,19 +19,10 @@ thread_local LastError lastError;
 
 constexpr char kOutOfMemory[] = "out of memory";
 
-deft_status statusOf(support::ErrorCode code) {
-  switch (code) {
-  case support::ErrorCode::Diagnostics:
-    return DEFT_DIAGNOSTICS;
-  case support::ErrorCode::Usage:
-    return DEFT_USAGE;
-  case support::ErrorCode::Environment:
-    return DEFT_ENVIRONMENT;
-  case support::ErrorCode::Internal:
-    break;
-  }
-  return DEFT_INTERNAL;
-}
+static_assert(static_cast<int>(support::ErrorCode::Diagnostics) == DEFT_DIAGNOSTICS);
+static_assert(static_cast<int>(support::ErrorCode::Usage) == DEFT_USAGE);
+static_assert(static_cast<int>(support::ErrorCode::Environment) == DEFT_ENVIRONMENT);
+static_assert(static_cast<int>(support::ErrorCode::Internal) == DEFT_INTERNAL);
 
 deft_status failOutOfMemory() noexcept {
   lastError.isOutOfMemory = true;
@@ -52,7 +43,7 @@ deft_status fail(const Error &error, const char *function) noexcept {
     lastError.text = lastError.message + (error.hint.empty() ? "" : "\n  = hint: " + error.hint);
     lastError.error = error;
     lastError.isOutOfMemory = false;
-    return statusOf(error.code);
+    return static_cast<deft_status>(error.code);
   } catch (...) {
     return failOutOfMemory();
   }

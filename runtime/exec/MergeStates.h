@@ -9,7 +9,8 @@
 /// templates/deft/merge_states.cuh.
 namespace deft::exec {
 
-enum class StateType { F32, F16, BF16 };
+/// The numbers are DLPack's: type code and bits.
+enum class StateType { F32 = 0x0220, F16 = 0x0210, BF16 = 0x0410 };
 
 constexpr int bytesOf(StateType type) { return type == StateType::F32 ? 4 : 2; }
 

@@ -12,11 +12,11 @@
 
 namespace deft::peers {
 
-/// How results move between GPUs.
+/// How results move between GPUs. The numbers are those of <deft/c/peers.h>.
 enum class Transport {
-  Auto,   ///< mapped if every pair of ranks supports it, otherwise NCCL
-  Mapped, ///< each reads the others' memory
-  Nccl,
+  Auto = 0,   ///< mapped if every pair of ranks supports it, otherwise NCCL
+  Mapped = 1, ///< each reads the others' memory
+  Nccl = 2,
 };
 
 /// A group's results, and one rank's part of them.

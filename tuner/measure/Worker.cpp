@@ -160,8 +160,8 @@ Worker::Answer Worker::receive(double seconds) {
     if (answer.message.head.is_object() && answer.message.head.contains("error")) {
       answer.state = Answer::State::Refused;
       const nlohmann::json &head = answer.message.head;
-      answer.error = {static_cast<ErrorCode>(head.value("code", 3)), head.value("error", ""),
-                      head.value("hint", "")};
+      answer.error = {static_cast<ErrorCode>(head.value("code", static_cast<int>(ErrorCode::Internal))),
+                      head.value("error", ""), head.value("hint", "")};
     }
     return answer;
   case Receive::Closed:

@@ -14,11 +14,11 @@
 /// Errors are values: no function of the library prints, exits or throws.
 namespace deft {
 
-enum class ErrorCode {
-  Diagnostics, ///< the input is wrong: a spec, a tree, a package
-  Usage,       ///< the call is wrong: a missing buffer, an unknown parameter, a plan of an older tree
-  Environment, ///< the machine or the build lacks something: the compiler, memory, a processor feature
-  Internal,    ///< a bug of the library
+enum class ErrorCode : deft_status {
+  Diagnostics = DEFT_DIAGNOSTICS, ///< the input is wrong: a spec, a tree, a package
+  Usage = DEFT_USAGE, ///< the call is wrong: a missing buffer, an unknown parameter, a plan of an older tree
+  Environment = DEFT_ENVIRONMENT, ///< the machine or the build lacks something: the compiler, memory
+  Internal = DEFT_INTERNAL,       ///< a bug of the library
 };
 
 struct Error {
@@ -113,7 +113,8 @@ private:
 /// Turns calls of <deft/deft.h> into values; for the other headers in this folder.
 namespace detail {
 
-/// The C++ form of a C name: "deft_plan_options::chunk_tokens" becomes PlanOptions::chunkTokens.
+/// The C++ form of a C name: "deft_plan_options::chunk_tokens" becomes PlanOptions::chunkTokens. RunSettings
+/// is the struct of C.
 inline std::string nameOfC(const std::string &name) {
   const std::string prefix = "deft_";
   const bool isStruct = name.starts_with(prefix);
@@ -132,12 +133,9 @@ inline std::string nameOfC(const std::string &name) {
 
 /// The error of the thread's last call, which returned this status.
 inline Error errorOf(deft_status status) {
-  const ErrorCode code = status == DEFT_DIAGNOSTICS   ? ErrorCode::Diagnostics
-                         : status == DEFT_USAGE       ? ErrorCode::Usage
-                         : status == DEFT_ENVIRONMENT ? ErrorCode::Environment
-                                                      : ErrorCode::Internal;
   const std::string field = nameOfC(deft_error_field());
-  return {code, (field.empty() ? "" : field + " ") + deft_error_detail(), deft_error_hint(), field};
+  return {static_cast<ErrorCode>(status), (field.empty() ? "" : field + " ") + deft_error_detail(),
+          deft_error_hint(), field};
 }
 
 inline Result<void> done(deft_status status) { return status == DEFT_OK ? Result<void>() : errorOf(status); }

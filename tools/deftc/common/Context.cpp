@@ -16,19 +16,7 @@ void Context::onRun(CLI::App *subcommand, std::function<int()> run) {
   subcommand->callback([this, run = std::move(run)] { action = run; });
 }
 
-ExitCode exitCodeFor(support::ErrorCode code) {
-  switch (code) {
-  case support::ErrorCode::Diagnostics:
-    return kExitDiagnostics;
-  case support::ErrorCode::Usage:
-    return kExitUsage;
-  case support::ErrorCode::Environment:
-    return kExitEnvironment;
-  case support::ErrorCode::Internal:
-    break;
-  }
-  return kExitInternal;
-}
+ExitCode exitCodeFor(support::ErrorCode code) { return static_cast<ExitCode>(code); }
 
 int reportError(Context &context, const support::Error &error) {
   if (!error.message.empty()) {

@@ -16,10 +16,10 @@ namespace deft::cli {
 
 enum ExitCode {
   kExitOk = 0,
-  kExitDiagnostics = 1,
-  kExitUsage = 2,
-  kExitEnvironment = 3,
-  kExitInternal = 70,
+  kExitDiagnostics = static_cast<int>(support::ErrorCode::Diagnostics),
+  kExitUsage = static_cast<int>(support::ErrorCode::Usage),
+  kExitEnvironment = static_cast<int>(support::ErrorCode::Environment),
+  kExitInternal = static_cast<int>(support::ErrorCode::Internal),
   kExitSignal = 128, ///< plus the signal's number, as in shells
 };
 

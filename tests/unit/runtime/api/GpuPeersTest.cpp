@@ -187,7 +187,7 @@ TEST_F(GpuPeersTest, WrongOptionsAreNamed) {
   EXPECT_EQ(bytes([](auto &options) { options.headBegin = 1, options.headCount = 4; }),
             "GpuPeersOptions::headCount is 4, not between 0 and 3");
   EXPECT_EQ(bytes([](auto &options) { options.transport = static_cast<Transport>(3); }),
-            "GpuPeersOptions::transport is 3, which is none");
+            "GpuPeersOptions::transport is 3, not between 0 and 2");
   EXPECT_EQ(textOf(GpuPeers::make(gpu_, optionsOf(2, 0))),
             "GpuPeersOptions::memories is null, and so is the id");
   void *const memories[] = {aligned_, nullptr};
