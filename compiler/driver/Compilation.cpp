@@ -61,7 +61,7 @@ Result<Compilation> Compilation::create(const spec::Variant &variant, const supp
     isRight = mlir::succeeded(transforms::optimize(*impl->optimized));
   }
   if (!isRight)
-    return Error{ErrorCode::Internal, "attention `" + variant.name + "` makes wrong IR: " + messages,
+    return Error{ErrorCode::Internal, "attention " + variant.called() + " makes wrong IR: " + messages,
                  "this is a bug of deftc"};
   return Compilation(std::move(impl));
 }

@@ -236,6 +236,7 @@ struct HookSet {
 
 struct Variant : AttentionShape, Hooks {
   std::string name;
+  std::string title; ///< a caller's text for it, in messages; empty: its name
   bool withLse = false;
   CacheSpec cache;
   double scale = 0; ///< constant
@@ -247,6 +248,8 @@ struct Variant : AttentionShape, Hooks {
   std::optional<SelectSpec> select; ///< none: every layer attends to all visible tokens
   support::SourceRange range;       ///< of the name in `attention NAME`
 
+  /// What messages call it.
+  std::string called() const { return title.empty() ? "`" + name + "`" : title; }
   /// The number of its arrays over tokens: a value for each slot, or for each KV head of each slot.
   int tokenParams() const {
     int count = 0;

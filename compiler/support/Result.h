@@ -18,6 +18,9 @@ struct Error {
   ErrorCode code = ErrorCode::Internal;
   std::string message; ///< lower case, no final period
   std::string hint;    ///< empty: none
+  /// The argument of the API that the message begins with, and in it the wrong element: "bits[2][1]". Empty:
+  /// there is none.
+  std::string field = {};
 };
 
 /// A value or an Error. `Result<void>{}` is success.

@@ -27,7 +27,7 @@ NewAttention finish(Result<program::Program> program) {
 }
 
 NewAttention compile(spec::ImportedFile file, const spec::ImportResolver &resolver,
-                     const std::string &attention) {
+                     const deft_compile_options &options) {
   support::DiagnosticSink sink;
   auto loaded = program::checkSpec(std::move(file), resolver, sink);
   if (sink.hasErrors()) {
@@ -36,7 +36,10 @@ NewAttention compile(spec::ImportedFile file, const spec::ImportResolver &resolv
       text.pop_back();
     return Error{support::ErrorCode::Diagnostics, std::move(text), ""};
   }
-  return finish(program::Program::fromSpec(std::move(loaded), attention, "choose one by its name"));
+  for (spec::Variant &variant : loaded->variants)
+    variant.title = textOr(options.title, "");
+  return finish(
+      program::Program::fromSpec(std::move(loaded), textOr(options.attention, ""), "choose one by its name"));
 }
 
 /// As callers count them: a C struct's `sized_by`.
@@ -60,7 +63,7 @@ deft_status deft_attention_compile(const char *text, const deft_compile_options 
       // The text's name says nothing of where it lies.
       return find(importer == name ? folder + "/text" : importer, path);
     };
-    return compile({name, text}, resolver, textOr(known->attention, ""));
+    return compile({name, text}, resolver, *known);
   });
 }
 
@@ -74,7 +77,7 @@ deft_status deft_attention_compile_file(const char *path, const deft_compile_opt
     if (!file)
       return file.error();
     const spec::ImportResolver resolver = specs::importResolverOf(file->name);
-    return compile(std::move(*file), resolver, textOr(known->attention, ""));
+    return compile(std::move(*file), resolver, *known);
   });
 }
 
@@ -119,7 +122,7 @@ deft_status deft_attention_get_param(const deft_attention *attention, int32_t in
   return call({{"attention", attention}, {"info", info}}, [&]() -> Result<void> {
     const spec::Variant &variant = attention->variant();
     if (index < 0 || static_cast<std::size_t>(index) >= variant.params.size())
-      return usage("there is no parameter " + std::to_string(index) + ", `" + variant.name + "` has " +
+      return usage("there is no parameter " + std::to_string(index) + ", " + variant.called() + " has " +
                    std::to_string(variant.params.size()));
     const spec::Param &param = variant.params[static_cast<std::size_t>(index)];
     deft_param_info known{};

@@ -123,10 +123,11 @@ private:
   Result<void> parts(const deft_inputs &inputs, bool isGpu) {
     const auto &[q, k, v, out, isInKey, scaleColumns, byteProducts] = variant_.tensors;
     if (!isInKey)
-      return wrong("k_rope", "is given, and the cache of `" + variant_.name + "` is not latent");
+      return wrong("k_rope", "is given, and the cache of " + variant_.called() + " is not latent");
     if (scaleColumns > 0)
       return wrong("k_rope",
-                   "is given, and a token's row in the cache of `" + variant_.name + "` has its scales in it",
+                   "is given, and a token's row in the cache of " + variant_.called() +
+                       " has its scales in it",
                    "give k alone, " + std::to_string(variant_.tensors.keyRow().dim) + " bytes a token");
     if (!inputs.k)
       return wrong("k", "is null, and k_rope is given");

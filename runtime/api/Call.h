@@ -26,7 +26,11 @@ struct Error {
 
   Error() = default;
   Error(support::Error error)
-      : code(error.code), message(std::move(error.message)), hint(std::move(error.hint)) {}
+      : code(error.code), message(std::move(error.message)), hint(std::move(error.hint)),
+        field(std::move(error.field)) {
+    if (!field.empty())
+      message.erase(0, field.size() + 1);
+  }
   Error(support::ErrorCode of, std::string text, std::string toDo = "", std::string about = "")
       : code(of), message(std::move(text)), hint(std::move(toDo)), field(std::move(about)) {}
 };

@@ -17,7 +17,7 @@ Result<void> Plan::makeDrafted(const deft_tree &tree, const plan::VariantFacts &
     return usage("an invariant plan is not for requests with drafts",
                  "add each draft as a node with a query to a tree of your own");
   if (known.reach.seesPath()) // the mask of drafts says who sees a draft, and nothing else does
-    return usage("`" + attention + "` is bound by `path`, and a plan with drafts by their tree",
+    return usage(attention + " is bound by `path`, and a plan with drafts by their tree",
                  "add each draft as a node with a query to a tree of your own");
   const std::vector<tree::DraftedRequest> &drafted = tree.drafted();
   int most = 0;
@@ -60,7 +60,7 @@ Result<void> Plan::checkMask(const DraftMask &mask) const {
 }
 
 Result<void> Plan::draft(const DraftMask &mask) {
-  if (auto current = checkCurrent("a mask of drafts for `" + attention + "`"); !current)
+  if (auto current = checkCurrent("a mask of drafts for " + attention); !current)
     return current;
   if (auto checked = checkMask(mask); !checked)
     return checked;

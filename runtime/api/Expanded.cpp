@@ -33,7 +33,7 @@ struct Part {
 Result<void> checkForms(const Part &absorbed, const Part &expanded) {
   const spec::Tensors &latent = absorbed.plan.facts.tensors, &own = expanded.plan.facts.tensors;
   const auto is = [](const Part &part, const std::string &text) {
-    return wrong(part.name, "is a plan of `" + part.plan.attention + "`, " + text);
+    return wrong(part.name, "is a plan of " + part.plan.attention + ", " + text);
   };
   if (!latent.valueInKey)
     return is(absorbed, "whose cache is not latent");
@@ -43,8 +43,8 @@ Result<void> checkForms(const Part &absorbed, const Part &expanded) {
     if (!part->plan.whyNotOverRanks.empty())
       return usage(part->plan.whyNotOverRanks + ": its trees are read in one run");
   if (absorbed.heads() != expanded.heads())
-    return is(expanded, "which has " + std::to_string(expanded.heads()) + " query heads, and `" +
-                            absorbed.plan.attention + "` has " + std::to_string(absorbed.heads()));
+    return is(expanded, "which has " + std::to_string(expanded.heads()) + " query heads, and " +
+                            absorbed.plan.attention + " has " + std::to_string(absorbed.heads()));
   if (expanded.plan.facts.ratio != 1)
     return is(expanded, "which has " + std::to_string(expanded.plan.facts.kvHeads) + " KV heads for " +
                             std::to_string(expanded.heads()) +
@@ -53,8 +53,8 @@ Result<void> checkForms(const Part &absorbed, const Part &expanded) {
     return is(expanded, "whose key_dim of " + std::to_string(own.k.dim) +
                             " has no room beside the rotary part of " + std::to_string(rope));
   if (latent.out.dtype != own.out.dtype)
-    return is(expanded, "whose output is of another type than that of `" + absorbed.plan.attention +
-                            "`, and results of two types do not merge");
+    return is(expanded, "whose output is of another type than that of " + absorbed.plan.attention +
+                            ", and results of two types do not merge");
   return {};
 }
 

@@ -64,12 +64,12 @@ Result<exec::CudaPointers> pointersOf(const deft_gpu_plan &plan, const deft_gpu_
                  "load the attention with them, or make another one with other values");
   if (!attention.params)
     return attention.params.error();
-  if (auto checked = host.checkReach(attention.reach, variant.name); !checked)
+  if (auto checked = host.checkReach(attention.reach, variant.called()); !checked)
     return checked.error();
   if (host.isInvariant()) // another layer's kernels may have been loaded for other plans
     for (const config::PhaseConfig &phase : attention.kernels->config().phases)
       if (auto checked = kernels::checkInvariant(variant.tensors, phase); !checked)
-        return usage("`" + variant.name + "`: " + checked.error().message, "load it for invariant plans");
+        return usage(variant.called() + ": " + checked.error().message, "load it for invariant plans");
   if (plan.checksPages && !tensors.cachePages)
     return wrong("k", "has an unknown number of pages, but the plan checks pages",
                  "give its first dimension, or make a plan without checks_pages");
@@ -262,7 +262,7 @@ Result<GpuPlanOptions> gpuPlanOptionsOf(const deft_gpu_plan_options *given, cons
     return checked.error();
   if (own->list_overlap > 0 && !variant.readsGivenLists())
     return wrong("deft_gpu_plan_options::list_overlap",
-                 "is given, but `" + variant.name + "` has no lists by `caller`", "leave it 0");
+                 "is given, but " + variant.called() + " has no lists by `caller`", "leave it 0");
   return GpuPlanOptions{*plan, *own};
 }
 
@@ -290,7 +290,8 @@ Result<std::unique_ptr<deft_gpu_plan>> makeGpuPlan(const deft_gpu_attention &att
   made->growth = onDevice.growth;
   made->checksPages = onDevice.checksPages;
   Plan &host = made->host;
-  host.attention = variant.name;
+  host.attention = variant.called();
+  host.variantName = variant.name;
   host.pageSize = exec::pageSizeOf(variant);
   host.facts = plan::VariantFacts::of(variant, config::DeviceKind::Gpu, attention.reach);
   host.whyNotOverRanks = whyNotOverRanks(variant);

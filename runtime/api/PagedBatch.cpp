@@ -127,11 +127,11 @@ Result<void> grow(deft_paged_batch &batch, const deft_page_table *given, const i
 Result<void> checkServes(const deft_paged_batch &batch, const spec::Variant &variant) {
   const int pageSize = exec::pageSizeOf(variant);
   if (const int own = batch.options.pageSize; pageSize != own)
-    return usage("the batch has pages of " + std::to_string(own) + " tokens, `" + variant.name + "` " +
+    return usage("the batch has pages of " + std::to_string(own) + " tokens, " + variant.called() + " " +
                      (pageSize == 0 ? "has none" : "of " + std::to_string(pageSize)),
                  "kv_cache = paged(page_size = " + std::to_string(own) + ") in the spec");
   if (plan::VariantFacts::reads(variant, spec::Builtin::Depth))
-    return usage("`" + variant.name + "` reads `depth`, which in a batch depends on the sharing of pages",
+    return usage(variant.called() + " reads `depth`, which in a batch depends on the sharing of pages",
                  "make a tree, whose levels are yours");
   return {};
 }

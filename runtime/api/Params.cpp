@@ -41,7 +41,7 @@ Result<Named> find(deft_params &params, const std::string &name) {
       return Named{param, params.values[i], exec::paramLength(variant, param)};
     names.push_back(param.name);
   }
-  return usage("`" + variant.name + "` has no parameter `" + name + "`",
+  return usage(variant.called() + " has no parameter `" + name + "`",
                names.empty() ? "it has no parameters" : support::didYouMean(name, names));
 }
 

@@ -83,7 +83,8 @@ Result<std::unique_ptr<deft_plan>> makePlan(const deft_attention &attention, con
     return config.error();
   auto made = std::make_unique<deft_plan>();
   const plan::Reach reach = options->params ? options->params->reach() : deft_params(attention).reach();
-  made->attention = variant.name;
+  made->attention = variant.called();
+  made->variantName = variant.name;
   made->pageSize = exec::pageSizeOf(variant);
   made->facts = plan::VariantFacts::of(variant, config::DeviceKind::Cpu, reach);
   made->whyNotOverRanks = whyNotOverRanks(variant);
@@ -191,7 +192,7 @@ std::string Plan::rule() const {
 
 std::string Plan::sentence() const {
   const deft_plan_summary made = summary();
-  return "`" + attention + "`: " + std::to_string(queryCount()) + " queries, " + std::to_string(made.items) +
+  return attention + ": " + std::to_string(queryCount()) + " queries, " + std::to_string(made.items) +
          " items of " + std::to_string(made.tokens_read) + " tokens, " + std::to_string(made.partials) +
          " partials; by " + std::string(spec::toString(lastChoice().partition)) + ", config: " + rule();
 }
@@ -207,10 +208,10 @@ Result<void> Plan::makePlan(const deft_tree &tree, const plan::VariantFacts &kno
   if (auto checked = checkChunk(tree); !checked)
     return checked;
   if (const int request = tree.requestInPieces(); request >= 0 && known.reach.seesPath())
-    return usage(
-        "`" + attention + "` is bound by `path`, and others share pages with new tokens of request " +
-            std::to_string(request) + ": its queries are in several nodes, and each sees only its own",
-        "give new tokens that see each other their own pages");
+    return usage(attention + " is bound by `path`, and others share pages with new tokens of request " +
+                     std::to_string(request) +
+                     ": its queries are in several nodes, and each sees only its own",
+                 "give new tokens that see each other their own pages");
   formTree.reset();
   if (readsSomeNodes())
     formTree = plan::treeOfForm(tree.tree(), division->chosen, readsExpanded);
@@ -223,7 +224,7 @@ Result<void> Plan::makePlan(const deft_tree &tree, const plan::VariantFacts &kno
 Result<void> Plan::checkBeams(const tree::BeamTree &beams) const {
   if (const int own = beams.room().pageSize; own != pageSize)
     return wrong("tree",
-                 "has beams in pages of " + std::to_string(own) + " tokens, and `" + attention + "` has " +
+                 "has beams in pages of " + std::to_string(own) + " tokens, and " + attention + " has " +
                      (pageSize == 0 ? "no pages" : "pages of " + std::to_string(pageSize)),
                  "kv_cache = paged(page_size = " + std::to_string(own) + ") in the spec");
   if (growsOnDevice)
@@ -395,7 +396,7 @@ Result<plan::PlanReport> Plan::report(const deft_tree &tree, const config::CostC
   if (!report)
     return report.error();
   report->treeName = "a tree";
-  report->variantName = attention;
+  report->variantName = variantName;
   return std::move(*report);
 }
 

@@ -31,8 +31,9 @@ struct DraftMask {
 
 /// A plan on the host: of a processor, or for a GPU.
 struct Plan {
-  std::string attention; ///< that it was made for
-  int pageSize = 0;      ///< of its cache; 0: contiguous
+  std::string attention;   ///< that it was made for, as messages call it
+  std::string variantName; ///< its name
+  int pageSize = 0;        ///< of its cache; 0: contiguous
   plan::VariantFacts facts;
   std::string whyNotOverRanks; ///< an error if the tree is over ranks; empty: it may be
   config::Config config;

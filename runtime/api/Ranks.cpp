@@ -39,7 +39,7 @@ Result<tree::Ranks> ranksOf(const deft_ranks *given) {
 }
 
 std::string whyNotOverRanks(const spec::Variant &variant) {
-  const std::string name = "`" + variant.name + "` ";
+  const std::string name = variant.called() + " ";
   if (variant.select)
     return name + "selects tokens, and a rank has only some of them";
   if (variant.sink)

@@ -22,7 +22,7 @@ Result<void> checkPageTable(const TensorCheck &check, const spec::Variant &varia
   if (!inputs.page_table)
     return pages == 0 || inputs.lists
                ? Result<void>()
-               : wrong("page_table", "is null, and the cache of `" + variant.name + "` is paged",
+               : wrong("page_table", "is null, and the cache of " + variant.called() + " is paged",
                        variant.readsGivenLists()
                            ? "give the page of each page of the tree's locations, or `lists` to a sparse run"
                            : "give the page of each page of the tree's locations");
@@ -42,7 +42,7 @@ Result<void> checkLists(const TensorCheck &check, const spec::Variant &variant, 
   if (!inputs.lists)
     return {};
   if (!variant.readsGivenLists())
-    return wrong("lists", "is given, and `" + variant.name + "` takes no lists from a caller",
+    return wrong("lists", "is given, and " + variant.called() + " takes no lists from a caller",
                  "write `select { budget = 2048; by = caller; }` in the spec");
   const auto lists =
       check.checkPacked("lists", inputs.lists, DEFT_I32, {{"queries", plan.queryCount()}, {"budget", kAny}});
@@ -65,7 +65,7 @@ Result<void> checkGivenLists(const spec::Variant &variant, const RunTensors &ten
   if (!variant.readsGivenLists())
     return {};
   if (!tensors.asked.lists)
-    return wrong("lists", "is null, and `" + variant.name + "` reads lists of its caller",
+    return wrong("lists", "is null, and " + variant.called() + " reads lists of its caller",
                  "give each query a list of slots of the cache");
   if (tensors.asked.checks_finite != 0)
     return wrong("checks_finite", "is not 0, and a run over a caller's lists looks at no values");
@@ -135,7 +135,7 @@ Result<RunTensors> checkTensors(const spec::Variant &variant, const Plan &plan, 
     return wrong("q", "is null");
   if (plan.queryCount() > 0 && !outputs->out)
     return wrong("out", "is null");
-  const TensorCheck check(place, "`" + variant.name + "`");
+  const TensorCheck check(place, variant.called());
   RunTensors tensors;
   Memory memory;
   tensors.asked = *inputs;

@@ -54,14 +54,14 @@ struct Run {
 
 /// Everything that can be wrong with a run and its plan, before anything is written.
 Result<void> checkPlan(const spec::Variant &variant, const Plan &plan) {
-  if (auto current = plan.checkCurrent("a run of `" + variant.name + "`"); !current)
+  if (auto current = plan.checkCurrent("a run of " + variant.called()); !current)
     return current;
   if (plan.needsMask)
     return usage("the plan does not know yet which drafts see which", "set a mask of drafts first");
   if (plan.facts.ratio != variant.ratio() || plan.facts.kvHeads != variant.kvHeads)
     return usage("the plan is for " + std::to_string(plan.facts.ratio * plan.facts.kvHeads) +
-                     " query heads and " + std::to_string(plan.facts.kvHeads) + " kv heads, `" +
-                     variant.name + "` has " + std::to_string(variant.queryHeads) + " and " +
+                     " query heads and " + std::to_string(plan.facts.kvHeads) + " kv heads, " +
+                     variant.called() + " has " + std::to_string(variant.queryHeads) + " and " +
                      std::to_string(variant.kvHeads),
                  "make one for this attention");
   return {};
@@ -135,7 +135,7 @@ Result<void> checkAndRun(const Run &run, const Launch &launch, bool isSparse = f
     return checked;
   // Else it serves every mask within `tree`, and a run need not ask for this one's.
   if (!plan.facts.reach.isAll() || variant.bound == spec::MaskBound::Path)
-    if (auto checked = plan.checkReach(params.reach(), variant.name); !checked)
+    if (auto checked = plan.checkReach(params.reach(), variant.called()); !checked)
       return checked;
   const auto slots = params.slots();
   if (!slots)
@@ -174,13 +174,13 @@ Result<void> checkAndRun(const Run &run, const Launch &launch, bool isSparse = f
 /// Whether lists of that shape are the attention's.
 Result<void> checkLists(const spec::Variant &variant, const deft_selection &selection) {
   if (!variant.select)
-    return usage("`" + variant.name + "` selects nothing", "write `select { budget = 4096; }` in the spec");
+    return usage(variant.called() + " selects nothing", "write `select { budget = 4096; }` in the spec");
   if (variant.readsGivenLists())
-    return usage("`" + variant.name + "` selects nothing: its lists are by `caller`",
+    return usage(variant.called() + " selects nothing: its lists are by `caller`",
                  "give lists to its sparse runs");
   if (variant.lists() != selection.lists)
     return usage("the selection has " + std::to_string(selection.lists) +
-                     (selection.lists == 1 ? " list" : " lists") + " a query, `" + variant.name + "` has " +
+                     (selection.lists == 1 ? " list" : " lists") + " a query, " + variant.called() + " has " +
                      std::to_string(variant.lists()),
                  "make one for this attention");
   return {};
@@ -262,7 +262,8 @@ deft_status deft_runtime_run_sparse(const deft_runtime *runtime, const deft_atte
   return run.call({}, [&]() -> Result<void> {
     const bool isGiven = attention->variant().readsGivenLists();
     if (isGiven && selection)
-      return wrong("selection", "is given, and `" + attention->variant().name + "` reads lists of its caller",
+      return wrong("selection",
+                   "is given, and " + attention->variant().called() + " reads lists of its caller",
                    "leave it null, and set deft_inputs::lists");
     if (!isGiven) {
       if (auto there = checkPointers({{"selection", selection}}); !there)
@@ -289,7 +290,7 @@ deft_status deft_selection_make(const deft_attention *attention, int32_t budget,
     if (auto checked = exec::checkBudget(variant, chosen); !checked)
       return checked.error();
     if (variant.readsGivenLists())
-      return usage("`" + variant.name + "` selects nothing: its lists are by `caller`",
+      return usage(variant.called() + " selects nothing: its lists are by `caller`",
                    "give lists to its sparse runs");
     auto made = std::make_unique<deft_selection>();
     made->budget = chosen;

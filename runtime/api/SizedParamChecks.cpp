@@ -67,7 +67,7 @@ Result<void> checkSizedParams(const spec::Variant &variant, std::span<const std:
                        plan.queryCount());
   }
   if (variant.cache.paged && variant.tokenParams() > 0)
-    return wrong("k", "has an unknown number of pages, but `" + variant.name + "` has an array over tokens",
+    return wrong("k", "has an unknown number of pages, but " + variant.called() + " has an array over tokens",
                  "give its first dimension, so that the size of the array can be checked");
   return checkCounts(variant, counts, plan.tableTokens, "the run reads the first ", plan.queryCount());
 }

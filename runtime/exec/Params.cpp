@@ -125,7 +125,7 @@ Result<std::size_t> paramIndex(const spec::Variant &variant, const std::string &
     names.push_back(param.name);
   const auto found = std::find(names.begin(), names.end(), name);
   if (found == names.end())
-    return wrong("`" + variant.name + "` has no parameter `" + name + "`",
+    return wrong(variant.called() + " has no parameter `" + name + "`",
                  names.empty() ? "it has no parameters" : support::didYouMean(name, names));
   return static_cast<std::size_t>(found - names.begin());
 }

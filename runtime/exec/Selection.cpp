@@ -57,14 +57,15 @@ support::Result<void> checkBudget(const spec::Variant &variant, int budget) {
     return support::Error{support::ErrorCode::Usage, std::move(message), std::move(hint)};
   };
   if (!variant.select)
-    return usage("`" + variant.name + "` selects nothing", "write `select { budget = 4096; }` in the spec");
+    return usage(variant.called() + " selects nothing", "write `select { budget = 4096; }` in the spec");
   const std::vector<int> &known = variant.select->budget.values;
   if (std::find(known.begin(), known.end(), budget) != known.end())
     return {};
   std::string list;
   for (const int one : known)
     list += (list.empty() ? "" : ", ") + std::to_string(one);
-  return usage("a budget of " + std::to_string(budget) + " is none of `" + variant.name + "`'s: " + list, "");
+  return usage("a budget of " + std::to_string(budget) + " is none of " + variant.called() + "'s: " + list,
+               "");
 }
 
 int selectTokens(std::span<const float> worth, const spec::SelectSpec &select, int budget,

@@ -97,24 +97,23 @@ void joinParts(const StandIns &standIns, std::vector<abi::DraftPart> &parts, std
 
 int mostRunsOf(const abi::DraftPart &part) { return part.placeEnd - part.placeBegin + part.readsGain; }
 
-std::string requestOf(unsigned long long mark) {
-  return "request " + std::to_string((mark & 0xffffffff) - 1);
-}
+unsigned long long requestOf(unsigned long long mark) { return (mark & 0xffffffff) - 1; }
 int numberOf(unsigned long long mark) { return static_cast<int>(mark >> 32); }
 
 } // namespace
 
 support::Error noTreeError(unsigned long long mark) {
-  return {support::ErrorCode::Usage,
-          "row " + std::to_string(numberOf(mark)) + " of " + requestOf(mark) +
-              " in the mask of drafts is not that of a tree",
+  const std::string row =
+      "bits[" + std::to_string(requestOf(mark)) + "][" + std::to_string(numberOf(mark)) + "]";
+  return {support::ErrorCode::Usage, row + " is not a row of a tree of drafts",
           "a draft sees itself and all that its parent sees, at a depth that is not negative and less than "
-          "the number of drafts"};
+          "the number of drafts",
+          row};
 }
 
 support::Error unservedError(unsigned long long mark) {
   return {support::ErrorCode::Usage,
-          requestOf(mark) + " had " + std::to_string(numberOf(mark)) +
+          "request " + std::to_string(requestOf(mark)) + " had " + std::to_string(numberOf(mark)) +
               " tokens before its drafts, which its plan does not serve",
           "make or advance the plan for the current lengths, and give it more slack"};
 }

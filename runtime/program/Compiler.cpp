@@ -30,7 +30,7 @@ Result<exec::CpuKernel> jitCpuKernel(const LoadedSpec &spec, const spec::Variant
     return compilation.error();
   auto kernel = compilation->jitCpuKernel();
   compiling.end(support::LogKind::Compile, [&] {
-    return "`" + variant.name + "` for this processor" + (kernel ? "" : ": " + kernel.error().message);
+    return variant.called() + " for this processor" + (kernel ? "" : ": " + kernel.error().message);
   });
   return kernel;
 }

@@ -94,7 +94,7 @@ Result<std::shared_ptr<LoadedSpec>> loadPackagedSpec(const package::Package &pac
   for (const spec::Variant &variant : loaded->variants)
     if (const char *differing = differenceOf(package.find(variant.name)->source, variant))
       return package::malformed(path, "its kernels' source and its spec differ in " + std::string(differing) +
-                                          " of `" + variant.name + "`");
+                                          " of " + variant.called());
   return loaded;
 }
 

@@ -169,7 +169,7 @@ def check_drafts(att, q, k, v):
         bits.zero_()
         graph.replay()
         torch.cuda.synchronize()
-        results.append(is_error("rows that are no tree's", batch.check_replays, "is not that of a tree"))
+        results.append(is_error("rows that are no tree's", batch.check_replays, "is not a row of a tree"))
     batch.update(tables, DRAFTED, drafts=[0] * 4)
     batch.draft(bits)  # there is nothing to say
     return results
@@ -229,7 +229,7 @@ def check_scales_of_layers(tables, lengths, ends, q, k, v, in_order):
         sm_scale=None, logits_soft_cap=None, window_left=-1, cache_dtype="fp8_e4m3", has_scales=True)
     bytes_of_k, bytes_of_v = (cache.to(torch.float8_e4m3fn) for cache in (k, v))
     layers = {Scales(0.5, 2.0): torch.empty_like(q), Scales(2.0, 0.25): torch.empty_like(q)}
-    steps = Steps("a layer", q.device, Room(len(lengths), len(lengths), 4096), runs_ahead=len(layers))
+    steps = Steps(q.device, Room(len(lengths), len(lengths), 4096), runs_ahead=len(layers))
     steps.plan(PagedWork(tables, None, lengths), variant)
 
     def step():

@@ -42,7 +42,7 @@ on_the_tests_driver = pytest.mark.skipif(
 )
 def test_a_step_is_planned_before_a_run_brings_its_scales(monkeypatch, given, room):
     monkeypatch.setattr(torch.cuda, "current_stream", lambda device: SimpleNamespace(cuda_stream=0))
-    steps = Steps("a layer", torch.device("cuda", 0), room)
+    steps = Steps(torch.device("cuda", 0), room)
     table = torch.tensor([[1, 2], [3, 4]], dtype=torch.int32)
     variant = variant_of(**given)
     for length in 20, 21:
@@ -53,7 +53,7 @@ def test_a_step_is_planned_before_a_run_brings_its_scales(monkeypatch, given, ro
 @pytest.mark.parametrize("is_planned", [False, True])
 def test_steps_that_were_expected_need_no_more_memory(monkeypatch, is_planned):
     monkeypatch.setattr(torch.cuda, "current_stream", lambda device: SimpleNamespace(cuda_stream=0))
-    steps, variant, rooms = Steps("a layer", torch.device("cuda", 0)), variant_of(), []
+    steps, variant, rooms = Steps(torch.device("cuda", 0)), variant_of(), []
     table = torch.arange(64, dtype=torch.int32).view(8, 8)
 
     def plan(lengths, counts):
@@ -124,7 +124,7 @@ class Work(SimpleNamespace):
 
 def test_a_step_that_one_attention_refuses_is_followed_by_none(monkeypatch):
     monkeypatch.setattr(deft._adapters.steps, "attention_of", lambda variant: SimpleNamespace(spec=variant.spec()))
-    steps, plain = Steps("a layer", torch.device("cpu")), variant_of()
+    steps, plain = Steps(torch.device("cpu")), variant_of()
     capped = dataclasses.replace(plain, soft_cap=5.0)
     steps.plan(Work(length=8), plain, capped)
     with pytest.raises(ValueError, match="10 tokens are too many"):
@@ -135,7 +135,7 @@ def test_a_step_that_one_attention_refuses_is_followed_by_none(monkeypatch):
 
 
 def test_a_refused_step_of_another_kind_leaves_what_was_planned(monkeypatch):
-    steps, variant = Steps("a layer", torch.device("cpu")), variant_of()
+    steps, variant = Steps(torch.device("cpu")), variant_of()
     pages = torch.tensor([[1, 2]], dtype=torch.int32)
     steps.plan(PagedWork(pages, None, [20]), variant)
     (had,) = steps._planned.values()
@@ -145,7 +145,7 @@ def test_a_refused_step_of_another_kind_leaves_what_was_planned(monkeypatch):
 
 
 def test_a_run_without_its_scales_is_told():
-    steps = Steps("a layer", torch.device("cpu"))
+    steps = Steps(torch.device("cpu"))
     steps.plan(PagedWork(torch.tensor([[1, 2]], dtype=torch.int32), None, [20]))
     with pytest.raises(RuntimeError, match="with scales is given them"):
         steps.run(variant_of(cache_dtype="fp8_e4m3", has_scales=True), None, None, None)
@@ -167,7 +167,7 @@ def test_drafts_of_a_gpu_go_behind_the_upload_of_each_step(monkeypatch, rng):
     from test_paged_batch_drafts import LENGTHS, PARENTS, TABLES, expected, mask_of, words_of
 
     monkeypatch.setattr(torch.cuda, "current_stream", lambda device: SimpleNamespace(cuda_stream=0))
-    steps, variant, step = Steps("a layer", torch.device("cuda", 0), Room(3, 9, 4096)), variant_of(), Step(rng, 9)
+    steps, variant, step = Steps(torch.device("cuda", 0), Room(3, 9, 4096)), variant_of(), Step(rng, 9)
 
     def plan(parents, lengths):
         bits = on_gpu(words_of(mask_of(parents, 5)))

@@ -406,7 +406,7 @@ def test_wider_integers_do_not_wrap_on_their_way_into_a_buffer(generator):
 
 
 @pytest.mark.parametrize("more", [{}, {"window_left": 4, "logits_soft_cap": 30.0}])
-def test_errors_name_the_wrapper_and_what_it_was_planned_with(generator, more):
+def test_errors_name_what_a_wrapper_was_planned_with(generator, more):
     batch = Batch(generator)
     wrapper = BatchDecodeWithPagedKVCacheWrapper(WORKSPACE)
     batch.plan(wrapper, **more)
@@ -414,4 +414,4 @@ def test_errors_name_the_wrapper_and_what_it_was_planned_with(generator, more):
     planned += "".join(f", {name}={more[name]}" for name in ("logits_soft_cap", "window_left") if more)
     with pytest.raises(ValueError) as raised:
         wrapper.run(batch.q(generator).float(), batch.cache)
-    assert f"q is float32, BatchDecodeWithPagedKVCacheWrapper ({planned}) takes float16" in str(raised.value)
+    assert f"q is float32, the attention ({planned}) takes float16" in str(raised.value)

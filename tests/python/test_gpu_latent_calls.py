@@ -92,7 +92,7 @@ def test_steps_of_plug_ins_are_planned_with_room_for_graphs(kept, monkeypatch):
     monkeypatch.setattr(torch.cuda, "current_stream", lambda device: SimpleNamespace(cuda_stream=0))
     dims = {"query_heads": 4, "latent_dim": CKV, "rope_dim": KPE, "page_size": PAGE, "dtype": "bf16", "output_dtype": "bf16"}
     variant = make_latent_variant(**dims, sm_scale=SCALE, **kept)
-    steps = Steps("a layer", torch.device("cuda", 0), Room(2, 4, 4096))
+    steps = Steps(torch.device("cuda", 0), Room(2, 4, 4096))
     table = torch.tensor([[1, 2], [1, 3]], dtype=torch.int32)
     for lengths, starts in ([20, 25], None), ([22, 27], np.array([0, 2, 4], "int32")):
         steps.plan(PagedWork(table, None, lengths, starts), variant)

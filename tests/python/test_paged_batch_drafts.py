@@ -148,7 +148,7 @@ def test_a_step_without_drafts_has_nothing_to_say(att, arrays):
         ({"bits": np.zeros((3, 5, 2), "int32")[..., :1]}, "bits of shape .* it must be packed"),
         ({"bits": np.zeros((3, 5, 1), "int64")}, "bits is int64, it must be words of int32 or uint32, or bool"),
         ({"bits": [[1]]}, "bits is a list, not an array"),
-        ({"bits": np.zeros((3, 5, 1), "int32")}, "row 2 of request 2 in the mask of drafts is not that of a tree"),
+        ({"bits": np.zeros((3, 5, 1), "int32")}, r"bits\[2\]\[2\] is not a row of a tree of drafts"),
         ({"depths": np.zeros((3, 5), "int64")}, "depths is int64, it must be int32"),
         ({"depths": np.zeros((3, 4), "int32")}, r"depths is \[3, 4\], it must be"),
         ({"lengths": np.zeros(2, "int32")}, r"lengths is \[2\], it must be"),

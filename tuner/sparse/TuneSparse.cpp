@@ -97,7 +97,7 @@ private:
     if (!warning.empty())
       report_.notes.push_back(std::move(warning));
     if (!base->selecting)
-      return Error{ErrorCode::Usage, "the kernels of `" + variant_.name + "` do not select",
+      return Error{ErrorCode::Usage, "the kernels of " + variant_.called() + " do not select",
                    "the package is from before GPUs selected: build it again"};
     base_ = std::move(*base);
     report_.untunedTile = report_.tile = base_.selecting->sparsePhase;
@@ -272,11 +272,11 @@ double shareOfBudget(double seconds) {
 Result<void> checkSelects(const spec::Variant &variant) {
   if (variant.readsGivenLists())
     return Error{ErrorCode::Usage,
-                 "sparse layers of `" + variant.name + "` are not tuned: its lists are by `caller`",
+                 "sparse layers of " + variant.called() + " are not tuned: its lists are by `caller`",
                  "their tile and cuts are the rule's"};
   if (variant.select)
     return {};
-  return Error{ErrorCode::Usage, "`" + variant.name + "` has no sparse layers: it selects nothing",
+  return Error{ErrorCode::Usage, variant.called() + " has no sparse layers: it selects nothing",
                "write `select { budget = 4096; }` in the spec"};
 }
 

@@ -177,9 +177,9 @@ namespace {
 
 support::Result<void> checkKernel(const CpuKernel &kernel, const spec::Variant &variant) {
   if (!kernel)
-    return Error{ErrorCode::Internal, "no CPU kernel of `" + variant.name + "` is loaded", ""};
+    return Error{ErrorCode::Internal, "no CPU kernel of " + variant.called() + " is loaded", ""};
   if (const std::string difference = differenceOf(*kernel, variant); !difference.empty())
-    return Error{ErrorCode::Internal, "the CPU kernel is not one of `" + variant.name + "`: " + difference,
+    return Error{ErrorCode::Internal, "the CPU kernel is not one of " + variant.called() + ": " + difference,
                  ""};
   return {};
 }
@@ -203,7 +203,7 @@ support::Result<void> CpuExecutor::runSelecting(const CpuKernel &kernel, const s
   if (auto checked = checkKernel(kernel, variant); !checked)
     return checked;
   if (!variant.select)
-    return Error{ErrorCode::Internal, "`" + variant.name + "` selects nothing", ""};
+    return Error{ErrorCode::Internal, variant.called() + " selects nothing", ""};
   paths.read(plan);
   if (const int query = paths.firstAmbiguous(); query >= 0)
     return Error{ErrorCode::Usage,
@@ -225,7 +225,7 @@ support::Result<void> CpuExecutor::runSparse(const CpuKernel &kernel, const spec
   if (auto checked = checkKernel(kernel, variant); !checked)
     return checked;
   if (!variant.select || selection.lists != variant.lists() || selection.queries != paths.queryCount())
-    return Error{ErrorCode::Internal, "the lists are not those of `" + variant.name + "`", ""};
+    return Error{ErrorCode::Internal, "the lists are not those of " + variant.called(), ""};
   const auto scratch = state_->take();
   attendLists(*scratch, *kernel, variant, selection, paths, inputs, outputs);
   return {};
@@ -237,7 +237,7 @@ support::Result<void> CpuExecutor::runSparse(const CpuKernel &kernel, const spec
   if (auto checked = checkKernel(kernel, variant); !checked)
     return checked;
   if (!variant.readsGivenLists() || lists.queries != plan.queryCount())
-    return Error{ErrorCode::Internal, "the lists are not those of `" + variant.name + "`", ""};
+    return Error{ErrorCode::Internal, "the lists are not those of " + variant.called(), ""};
   const auto scratch = state_->take();
   scratch->given.take(lists);
   scratch->paths.read(plan);

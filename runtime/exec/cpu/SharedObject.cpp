@@ -82,7 +82,7 @@ support::Result<CpuKernel> loadCpuKernel(std::string_view sharedObject, const sp
   const std::string symbol = abi::kCpuKernelPrefix + variant.name;
   const auto *kernel = static_cast<const abi::CpuKernel *>(dlsym(handle, symbol.c_str()));
   if (!kernel)
-    return malformed("holds no `" + variant.name + "`");
+    return malformed("holds no " + variant.called());
   // The version comes first in every layout; the other fields have a meaning only for our version.
   if (kernel->version != abi::kCpuKernelVersion ||
       kernel->tableBytes != static_cast<int>(sizeof(abi::CpuKernel)))
@@ -96,7 +96,7 @@ support::Result<CpuKernel> loadCpuKernel(std::string_view sharedObject, const sp
                      std::to_string(kernel->isaLevel) + ", which this processor does not have",
                  ""};
   if (const std::string difference = differenceOf(*kernel, variant); !difference.empty())
-    return malformed("is not of its spec's `" + variant.name + "`: " + difference);
+    return malformed("is not of its spec's " + variant.called() + ": " + difference);
   return CpuKernel(owner, kernel);
 }
 

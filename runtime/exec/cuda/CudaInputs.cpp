@@ -81,7 +81,7 @@ Result<void> CudaInputs::read(int queryCount, Outputs &outputs) const {
     return checked;
   outputs.out.resize(outBytes(queryCount) / sizeof(std::uint16_t));
   outputs.lse.resize(lseBytes(queryCount) / sizeof(float));
-  return inOrder([&] { return device_->synchronize("the attention of `" + variant_.name + "` failed"); },
+  return inOrder([&] { return device_->synchronize("the attention of " + variant_.called() + " failed"); },
                  [&] { return out_.download(outputs.out.data(), outBytes(queryCount)); },
                  [&] { return lse_.download(outputs.lse.data(), lseBytes(queryCount)); });
 }

@@ -64,7 +64,7 @@ Result<SelectingCudaKernels> SelectingCudaKernels::load(const std::shared_ptr<de
             });
   if (kernels.select.has_value() == variant.readsGivenLists())
     return support::Error{support::ErrorCode::Internal,
-                          "the kernels of `" + variant.name + "` do not belong to its lists", ""};
+                          "the kernels of " + variant.called() + " do not belong to its lists", ""};
   auto done = inOrder([&] { return exec::load(device, kernels.sparse, loaded.sparse_); },
                       [&] {
                         return kernels.select ? exec::load(device, *kernels.select, loaded.selecting_)
@@ -127,7 +127,7 @@ Result<std::shared_ptr<const CudaKernels>> CudaKernels::load(std::shared_ptr<dev
   std::shared_ptr<CudaKernels> loaded(new CudaKernels(device, variant, kernels.config));
   if (variant.query.has_value() != kernels.query.has_value())
     return support::Error{support::ErrorCode::Internal,
-                          "the kernels of `" + variant.name + "` do not belong to its hook of q", ""};
+                          "the kernels of " + variant.called() + " do not belong to its hook of q", ""};
   auto done = inOrder(
       [&] { return loadPhases(device, kernels.attend, loaded->attend_); },
       [&] { return exec::load(device, kernels.merge, loaded->merge_); },

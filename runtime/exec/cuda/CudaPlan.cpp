@@ -262,7 +262,7 @@ Result<void> CudaPlan::checkFresh(const CudaKernels &kernels) const {
   if (!onDevice_.isValid || !watch_ || watch_->tree() == onDevice_.generation)
     return {};
   support::log(
-      {support::LogKind::StalePlan, "a run of `" + kernels.variant().name + "` on the device was refused"});
+      {support::LogKind::StalePlan, "a run of " + kernels.variant().called() + " on the device was refused"});
   return usage("the plan on the device is stale: it was made for generation " +
                    std::to_string(onDevice_.generation) + " of the tree, which is now at " +
                    std::to_string(watch_->tree()),
@@ -488,8 +488,8 @@ Result<void> CudaPlan::checkReplays() {
   const std::uint64_t seen = watch_->takeStaleSeen();
   if (seen == 0)
     return {};
-  support::log({support::LogKind::StalePlan, "a replayed graph of `" + kernels_->variant().name +
-                                                 "` ran with a plan older than generation " +
+  support::log({support::LogKind::StalePlan, "a replayed graph of " + kernels_->variant().called() +
+                                                 " ran with a plan older than generation " +
                                                  std::to_string(seen) + " of its tree"});
   return usage("a replayed graph ran with a stale plan: the tree was at generation " + std::to_string(seen) +
                    ", and the plan was older",

@@ -50,7 +50,7 @@ Result<void> CudaPlan::checkUnions(const SelectingCudaKernels &own, bool isCaptu
 }
 
 Result<void> CudaPlan::checkGiven(const CudaKernels &kernels, const CudaPointers &pointers) const {
-  const std::string name = "`" + kernels.variant().name + "`";
+  const std::string name = kernels.variant().called();
   if (kernels.variant().readsGivenLists() == (pointers.lists != nullptr))
     return {};
   return pointers.lists ? usage("lists are given, and " + name + " reads those that a run has selected",
@@ -83,7 +83,7 @@ Result<void> CudaPlan::runSelecting(const CudaKernels &kernels, const CudaPointe
   if (auto checked = checkSelecting(kernels); !checked)
     return checked;
   if (kernels.variant().readsGivenLists())
-    return usage("`" + kernels.variant().name + "` selects nothing: its lists are by `caller`",
+    return usage(kernels.variant().called() + " selects nothing: its lists are by `caller`",
                  "give lists to its sparse runs");
   const device::Device::Current current(*kernels_->device());
   const auto isCaptured = beginRun(kernels, pointers, stream);

@@ -14,13 +14,13 @@ using support::Result;
 
 Result<PlanSelecting> PlanSelecting::create(const CudaKernels &kernels, int budget, bool isInvariant,
                                             double listOverlap, const std::vector<config::SparseCut> *cuts) {
-  const std::string &name = kernels.variant().name;
+  const std::string name = kernels.variant().called();
   if (!kernels.variant().select)
-    return Error{ErrorCode::Usage, "`" + name + "` selects nothing",
+    return Error{ErrorCode::Usage, name + " selects nothing",
                  "write `select { budget = 4096; }` in the spec"};
   const SelectingCudaKernels *selecting = kernels.selecting();
   if (!selecting)
-    return Error{ErrorCode::Usage, "the kernels of `" + name + "` do not select",
+    return Error{ErrorCode::Usage, "the kernels of " + name + " do not select",
                  "the package is from before GPUs selected: build it again"};
   std::vector<config::SparseCut> tuned;
   for (const config::SparseCut &cut : cuts ? *cuts : selecting->sparseCuts())

@@ -168,6 +168,7 @@ struct CompileOptions {
   /// folder are not read. Empty: only the shipped library can be imported.
   std::string name = "spec";
   std::string importFolder = {};
+  std::string title = {}; ///< as deft_compile_options::title; empty: its name
 };
 
 namespace detail {
@@ -178,6 +179,7 @@ inline deft_compile_options optionsOf(const CompileOptions &options) {
   own.attention = options.attention.c_str();
   own.name = options.name.c_str();
   own.import_folder = options.importFolder.c_str();
+  own.title = options.title.c_str();
   return own;
 }
 

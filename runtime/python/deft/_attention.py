@@ -209,11 +209,12 @@ def compile(
     attention: str | None = None,
     name: str = "spec",
     import_folder: str | os.PathLike[str] | None = None,
+    title: str | None = None,
 ) -> Attention:
     """Compiles a spec: its text, or the `path` of a file, or the name of a shipped spec ("llama3_8b").
 
-    `attention` chooses one attention if the spec defines several. Errors refer to a text by `name`. Imports are looked up in
-    `import_folder`, then among the shipped specs.
+    `attention` chooses one attention if the spec defines several. Errors refer to a text by `name`, and to the attention by its name
+    or `title`. Imports of a text are looked up in `import_folder`, then among the shipped specs.
 
     >>> import deft
     >>> deft.compile(path="llama3_8b").head_dim
@@ -221,9 +222,10 @@ def compile(
     """
     if (text is None) == (path is None):
         raise UsageError("compile takes a spec's text, or path=")
-    origin: dict[str, Any] = {"attention": attention}
+    origin: dict[str, Any] = {"attention": attention, "title": title}
+    chosen = {"attention": to_bytes("attention", attention), "title": to_bytes("title", title)}
     if path is not None:
-        options = sized(_abi.deft_compile_options, attention=to_bytes("attention", attention))
+        options = sized(_abi.deft_compile_options, **chosen)
         made = make(lib.deft_attention_compile_file, path_of("path", path), byref(options))
         origin["path"] = os.path.abspath(path) if os.path.exists(path) else os.fspath(path)
     else:
@@ -231,7 +233,7 @@ def compile(
         folder = None if import_folder is None else os.path.abspath(import_folder)
         options = sized(
             _abi.deft_compile_options,
-            attention=to_bytes("attention", attention),
+            **chosen,
             name=to_bytes("name", name),
             import_folder=to_bytes("import_folder", folder),
         )
@@ -258,8 +260,4 @@ def remake(origin: Mapping[str, Any]) -> Attention:
     """Makes the attention again in another process."""
     if "package" in origin:
         return load(origin["package"], attention=origin["attention"])
-    if "path" in origin:
-        return compile(path=origin["path"], attention=origin["attention"])
-    return compile(
-        origin["text"], attention=origin["attention"], name=origin["name"], import_folder=origin["import_folder"]
-    )
+    return compile(**origin)

@@ -53,6 +53,7 @@ class Compiled(OfThisProcess):
         self._origin = dict(origin)  # how another process makes the same one
         facts = filled(_abi.deft_attention_facts, lib.deft_attention_get_facts, handle)
         self.name: str = facts.name.decode()
+        self._title: str = origin.get("title") or f"`{self.name}`"  # what errors call it
         self.query_heads: int = facts.query_heads
         self.kv_heads: int = facts.kv_heads
         self.key_dim: int = facts.key_dim  # of q, too
@@ -75,7 +76,6 @@ class Compiled(OfThisProcess):
         self.captured: dict[str, Any] = dict(captured or {})
         selects = self.selects
         self._lists_are_given = selects is not None and selects.by == "caller"
-        self._needed = frozenset(param.name for param in self.params if not param.has_default)
 
     def _param(self, index: int) -> Param:
         info = filled(_abi.deft_param_info, lib.deft_attention_get_param, self._handle, index)

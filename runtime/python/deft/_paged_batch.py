@@ -72,7 +72,7 @@ class PagedBatch(Runs):
     ) -> None:
         expect("attention", attention, _abi.deft_attention)
         if attention.page_size is None:
-            raise UsageError(f"`{attention.name}` has a contiguous cache, a batch needs pages", "kv_cache = paged(...)")
+            raise UsageError(f"{attention._title} has a contiguous cache, a batch needs pages", "kv_cache = paged(...)")
         if check_entries not in _CHECKS:
             raise wrong("check_entries", f"is {check_entries!r}, it must be None, True or False")
         if options.get("invariant") and options.get("chunk_tokens") is None:

@@ -272,7 +272,7 @@ def _parts_of(k: Any, attention: Compiled) -> tuple[Any, Any]:
     if not isinstance(k, tuple):
         return k, None
     if not attention.value_in_key:
-        raise wrong("k", f"is a tuple, and the cache of `{attention.name}` is not latent", "pass one array")
+        raise wrong("k", f"is a tuple, and the cache of {attention._title} is not latent", "pass one array")
     if len(k) != 2:
         raise wrong("k", f"is a tuple of {len(k)}, it must be one array or (k, k_rope)")
     return k

@@ -16,7 +16,7 @@ from ._adapters.latent import BYTES, SCALE_COLUMNS, as_bytes, token_bytes
 from ._adapters.outside import outside, refuse_given
 from ._adapters.queries import work_of
 from ._adapters.steps import PagedWork, Steps
-from ._adapters.variant import Variant, attention_of, make_latent_variant, speaking_of
+from ._adapters.variant import Variant, attention_of, make_latent_variant
 from ._attention import Plan
 from ._tree import Tree
 
@@ -45,16 +45,15 @@ class FlashMLASchedMeta:
         pages = table.to(device, torch.int32).reshape(-1)
         on_host = pages.cpu()
         indptr = torch.arange(requests + 1, dtype=torch.int32)
-        with speaking_of("flash_mla_with_kvcache", variant):
-            host_lengths = lengths.to("cpu", torch.int32).contiguous()
-            work = work_of(attention_of(variant), on_host, indptr * columns, host_lengths, indptr * each, causal)
+        host_lengths = lengths.to("cpu", torch.int32).contiguous()
+        work = work_of(attention_of(variant), on_host, indptr * columns, host_lengths, indptr * each, causal)
         if isinstance(work, PagedWork):
             work = work._replace(pages=pages, host_pages=on_host)
         else:
             work = work._replace(pages=pages)
         steps = self._steps
         if steps is None or self._planned[3] != device:
-            steps = Steps("flash_mla_with_kvcache", device)
+            steps = Steps(device)
         steps.plan(work, variant)
         self._steps, self._planned, self._kept = steps, asked, (table, lengths)
         return steps
@@ -208,9 +207,8 @@ def _lists_of(
 def _run_lists(
     metadata: FlashMLASchedMeta, variant: Variant, each: int, q: torch.Tensor, cache: torch.Tensor, lists: torch.Tensor
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    with speaking_of("flash_mla_with_kvcache", variant):
-        plan = metadata._plan_of_lists(variant, len(q) // each, each, q.device)
-        return plan.run_sparse(lists, q, cache, return_lse=True)
+    plan = metadata._plan_of_lists(variant, len(q) // each, each, q.device)
+    return plan.run_sparse(lists, q, cache, return_lse=True)
 
 
 def _state_of(tensor: torch.Tensor) -> tuple[Any, ...]:

@@ -40,9 +40,9 @@ def _run(runner: Any, q: Any, k: Any, v: Any, page_table: Any, **given: Any) -> 
 def _checked(runner: Any, dtype: torch.dtype) -> Any:
     written = getattr(torch, runner.attention.output_dtype)
     if dtype != written:
-        raise UsageError(f"the operation was traced for an output of {dtype}, `{runner.attention.name}` writes {written}")
+        raise UsageError(f"the operation was traced for an output of {dtype}, {runner.attention._title} writes {written}")
     if runner.attention.key_dim != runner.attention.value_dim:
-        raise UsageError(f"the output of `{runner.attention.name}` is not as wide as q", "give it an `out`: deft::attend_out")
+        raise UsageError(f"the output of {runner.attention._title} is not as wide as q", "give it an `out`: deft::attend_out")
     return runner
 
 

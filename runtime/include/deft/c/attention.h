@@ -19,6 +19,8 @@ typedef struct deft_compile_options {
   /// outside of that folder are not read. Null: only the shipped library can be imported.
   const char *name;
   const char *import_folder;
+  /// What errors and the log call the attention: "the layer's attention". Null: its name, in backquotes.
+  const char *title;
 } deft_compile_options;
 
 /// Compiles a spec for this machine's processor. DEFT_DIAGNOSTICS if it is wrong; DEFT_ENVIRONMENT if the

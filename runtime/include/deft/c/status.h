@@ -35,9 +35,9 @@ enum {
 /// number and the limit. For a wrong spec: all findings in several lines, each with its place, the source
 /// line and a caret. Empty if no call has failed. Valid until the next failure in this thread.
 DEFT_C_API const char *deft_error_message(void);
-/// The wrong argument or field of a struct, with which the message begins: "plan" or
-/// "deft_plan_options::workers"; empty if there is no single one. Bindings translate it to their language.
-/// Valid as long as the message.
+/// The wrong argument, field of a struct or element, with which the message begins: "plan",
+/// "deft_plan_options::workers", "states[1].lse"; empty if there is no single one. Bindings translate it to
+/// their language. Valid as long as the message.
 DEFT_C_API const char *deft_error_field(void);
 /// The message without it: "is 2000, not between 0 and 1024". Valid as long as the message.
 DEFT_C_API const char *deft_error_detail(void);

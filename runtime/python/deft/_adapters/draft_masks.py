@@ -17,7 +17,7 @@ MOST_DRAFTS = 256  # of a request: those of a deft.PagedBatch
 _WORD = 32
 _BLOCK = 64  # elements that are looked at together
 _MOST_SUMS = 1 << 24  # four bytes each
-_NO_TREE = re.compile(r"row (\d+) of request (\d+) in the mask of drafts is not that of a tree")
+_ROW = re.compile(r"bits\[(\d+)\]\[(\d+)\]")  # the field of an error about a row: of which request, and which
 _RULE = "each query sees the whole context and, of the last q_len tokens, itself and those above it in a tree"
 _PLANNED_TOGETHER = 16  # drafts for which a tree has one leaf while it is planned (tree::DraftStandIn)
 
@@ -45,14 +45,14 @@ def no_tree(why: str) -> NotImplementedError:
 
 
 class speaking_of_masks:
-    """A plan finds drafts that are no tree, and names them; here they are queries of a mask."""
+    """A plan finds drafts that are no tree, and its error's field names them; here they are queries of a mask."""
 
     def __enter__(self) -> None: ...
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        found = _NO_TREE.match(error.message) if isinstance(error, UsageError) else None
-        if found:
-            raise no_tree(f"what query {found[1]} of request {found[2]} sees is no tree") from None
+        row = _ROW.fullmatch(error.field) if isinstance(error, UsageError) else None
+        if row:
+            raise no_tree(f"what query {row[2]} of request {row[1]} sees is no tree") from None
 
 
 @functools.lru_cache(maxsize=64)

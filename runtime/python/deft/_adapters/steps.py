@@ -14,7 +14,7 @@ from .._plans import GpuPlan
 from .._ranks import Ranks
 from .._tensors import current_stream
 from .._tree import Tree
-from .variant import Scales, Variant, attention_of, speaking_of, values_of
+from .variant import Scales, Variant, attention_of, values_of
 
 _MOST_REQUESTS = 1 << 23  # of a batch
 
@@ -134,11 +134,8 @@ class Steps:
     """The last planned step, for all variants that run it. A model's layers may differ in their variant, and a run may have its
     own scale."""
 
-    def __init__(self, caller: str, device: torch.device, room: Room | None = None, runs_ahead: int = 0) -> None:
-        """`caller` is the library or layer that errors name, since its arguments became variants.
-
-        `runs_ahead`: the most runs that a replayed graph makes of a step while the host already prepares the next one."""
-        self._caller = caller
+    def __init__(self, device: torch.device, room: Room | None = None, runs_ahead: int = 0) -> None:
+        """`runs_ahead`: the most runs that a replayed graph makes of a step while the host already prepares the next one."""
         self._device = device
         self._room = room
         self._runs_ahead = runs_ahead
@@ -169,8 +166,7 @@ class Steps:
         try:
             for variant, one in planned.items():
                 followed.append(one)
-                with speaking_of(self._caller, variant):
-                    one.follow(work, stream)
+                one.follow(work, stream)
             for variant in missing:
                 planned[variant] = self._make(variant, work, invariant)
         except BaseException:
@@ -181,8 +177,7 @@ class Steps:
         if stream is not None and isinstance(work, PagedWork) and work.bits is None:
             return
         for variant, one in planned.items():
-            with speaking_of(self._caller, variant):
-                self._upload(one)
+            self._upload(one)
 
     def expect(self, room: Room) -> None:
         """Reserves memory for steps of this size now, because a step that reserves memory waits for the GPU."""
@@ -191,15 +186,14 @@ class Steps:
             planned.gpu_plan(self._index()).reserve(*room)
 
     def _make(self, variant: Variant, work: PagedWork | TreeWork, invariant: bool) -> Planned:
-        with speaking_of(self._caller, variant):
-            # `params`: where runs bring their own, those that kernels are loaded with.
-            options = {"params": variant.first_values, "invariant": invariant, "runs_ahead": self._runs_ahead}
-            planned = work.plan(attention_of(variant), options)
-            if self._device.type == "cuda":
-                on_gpu = planned.gpu_plan(self._index())
-                if self._room:
-                    on_gpu.reserve(*self._room)
-            return planned
+        # `params`: where runs bring their own, those that kernels are loaded with.
+        options = {"params": variant.first_values, "invariant": invariant, "runs_ahead": self._runs_ahead}
+        planned = work.plan(attention_of(variant), options)
+        if self._device.type == "cuda":
+            on_gpu = planned.gpu_plan(self._index())
+            if self._room:
+                on_gpu.reserve(*self._room)
+        return planned
 
     def _of(self, variant: Variant) -> Planned:
         planned = self._planned.get(variant)
@@ -208,8 +202,7 @@ class Steps:
                 raise RuntimeError("nothing is planned yet: call plan before run")
             planned = self._planned[variant] = self._make(variant, self._work, self._invariant)
             self._asked = ()
-            with speaking_of(self._caller, variant):
-                self._upload(planned)
+            self._upload(planned)
         return planned
 
     def _index(self) -> int:
@@ -257,5 +250,4 @@ class Steps:
             if has and given is None:  # those that it was planned with are nobody's
                 raise RuntimeError(f"a run of an attention with {what} is given them")
         planned = self._of(variant)
-        with speaking_of(self._caller, variant):
-            return planned.run(q, k, v, out, lse, values_of(scales, sinks))
+        return planned.run(q, k, v, out, lse, values_of(scales, sinks))

@@ -9,7 +9,6 @@ import operator
 from typing import Any, NamedTuple
 
 from .._attention import Attention, compile
-from .._errors import Error
 from .outside import outside
 
 _NAME = "adapter"  # of every attention that is made here
@@ -173,20 +172,6 @@ def values_of(scales: Scales | None, sinks: Any = None) -> dict[str, Any] | None
     return (values if sinks is None else {**values, "sinks": sinks}) or None
 
 
-class speaking_of:
-    """deft's errors name an attention; of one that was made of arguments they name whose these are, and what they were."""
-
-    def __init__(self, caller: str, variant: Variant) -> None:
-        self._caller, self._variant = caller, variant
-
-    def __enter__(self) -> None: ...
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, Error) and f"`{_NAME}`" in str(error):
-            known = f"{self._caller} ({self._variant.words()})"
-            raise type(error)(*(text.replace(f"`{_NAME}`", known) for text in (error.message, error.hint))) from None
-
-
 @functools.lru_cache(maxsize=256, typed=True)  # a window of 17.0 is an error, also behind one of 17
 def make_variant(
     *,
@@ -312,4 +297,4 @@ def scale_of(sm_scale: float | None, head_dim: int, *factors: float | None) -> f
 
 @functools.lru_cache(maxsize=256)
 def attention_of(variant: Variant) -> Attention:
-    return compile(variant.spec(), name=_NAME)
+    return compile(variant.spec(), name=_NAME, title=f"the attention ({variant.words()})")

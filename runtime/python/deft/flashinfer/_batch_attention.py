@@ -10,7 +10,7 @@ import torch
 from .._adapters.outside import refuse_given
 from .._adapters.queries import work_of
 from .._adapters.steps import Steps
-from .._adapters.variant import Variant, attention_of, make_variant, scale_of, soft_cap_of, speaking_of
+from .._adapters.variant import Variant, attention_of, make_variant, scale_of, soft_cap_of
 from ._arguments import as_int32, cache_word, check_layout, check_stride_variant, host_ints, one_dtype_word
 from ._run import run as run_step
 
@@ -20,7 +20,7 @@ class BatchAttention:
 
     def __init__(self, kv_layout: str = "NHD", device: Any = "cuda") -> None:
         self._kv_layout = check_layout(kv_layout)
-        self._steps = Steps(type(self).__name__, torch.device(device))
+        self._steps = Steps(torch.device(device))
         self._device = torch.device(device)
         self._variant: Variant | None = None
         self._sm_scale = 0.0  # of the plan; the attention may be of another one, which runs make up for
@@ -65,8 +65,7 @@ class BatchAttention:
         pages = as_int32("kv_indices", kv_indices).to(self._device).contiguous()
         given = {"kv_indptr": kv_indptr, "kv_len_arr": kv_len_arr, "qo_indptr": qo_indptr}
         requests = [host_ints(name, values) for name, values in given.items()]
-        with speaking_of(type(self).__name__, variant):
-            work = work_of(attention_of(variant), pages, *requests, causal)
+        work = work_of(attention_of(variant), pages, *requests, causal)
         planned = variant.at_scale_of(self._variant)
         self._steps.plan(work, planned.running_at(variant.scale))
         self._variant, self._sm_scale = planned, variant.scale

@@ -81,7 +81,7 @@ class MultiLevelCascadeAttentionWrapper:
         self._device = float_workspace_buffer.device
         self._variant: Variant | None = None
         self._sm_scale = 0.0  # of the plan; the attention may be of another one, which runs make up for
-        self._steps = Steps(type(self).__name__, self._device)
+        self._steps = Steps(self._device)
         self._buffers: list[tuple[int, int]] = []  # of each level for graphs: most groups, most pages
         self._pages: torch.Tensor | None = None  # of all levels, where captured runs read them
         if use_cuda_graph:
@@ -166,7 +166,7 @@ class MultiLevelCascadeAttentionWrapper:
         if self._use_cuda_graph and self._variant is None:
             requests = sum(groups for groups, _ in self._buffers)
             room = Room(requests, tree.query_count, sum(most for _, most in self._buffers) * page_size)
-            self._steps = Steps(type(self).__name__, self._device, room)
+            self._steps = Steps(self._device, room)
         planned = variant.at_scale_of(self._variant)
         self._steps.plan(TreeWork(pages, tree), planned.running_at(variant.scale))
         if self._pages is not None:  # now that nothing can be refused: until here a replay is one of the step before

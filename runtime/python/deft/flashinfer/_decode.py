@@ -78,7 +78,7 @@ class BatchDecodeWithPagedKVCacheWrapper:
                     f"paged_kv_indptr_buffer has {len(paged_kv_indptr_buffer)} entries, it must have {self._batch_size + 1}"
                 )
             self._pages = paged_kv_indices_buffer
-        self._steps = Steps(type(self).__name__, self.device)
+        self._steps = Steps(self.device)
 
     @property
     def use_tensor_cores(self) -> bool:
@@ -167,7 +167,7 @@ class BatchDecodeWithPagedKVCacheWrapper:
         pages = given.to(self.device).contiguous() if self._pages is None else self._pages[: len(given)]
         if self._pages is not None and self._variant is None:
             room = Room(batch_size, batch_size * q_len_per_req, len(self._pages) * page_size)
-            self._steps = Steps(type(self).__name__, self.device, room)
+            self._steps = Steps(self.device, room)
         planned = variant.at_scale_of(self._variant)
         invariant = bool(disable_split_kv) or fixed_split_size not in (None, -1)
         work = PagedWork(pages, host_indptr, lengths, queries, on_host)

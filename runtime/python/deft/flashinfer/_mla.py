@@ -12,7 +12,7 @@ from .._adapters.latent import BYTES, SCALE_COLUMNS, as_bytes, cache_of, query_o
 from .._adapters.outside import outside, refuse_given
 from .._adapters.queries import work_of
 from .._adapters.steps import PagedWork, Room, Steps, TreeWork
-from .._adapters.variant import Scales, Variant, attention_of, make_latent_variant, speaking_of
+from .._adapters.variant import Scales, Variant, attention_of, make_latent_variant
 from ._arguments import as_int32, cache_word, check_backend, check_workspace, dtype_word, host_ints, one_dtype_word
 from ._run import run_split
 
@@ -58,7 +58,7 @@ class BatchMLAPagedAttentionWrapper:
                     raise ValueError(f"{name} must be a tensor where use_cuda_graph is set")
             assert kv_indices is not None and kv_len_arr is not None
             self._pages, self._batch_size = kv_indices, len(kv_len_arr)
-        self._steps = Steps(type(self).__name__, self.device)
+        self._steps = Steps(self.device)
         self._variant: Variant | None = None
         self._sm_scale = 0.0  # of the plan; the attention may be of another one, which runs make up for
         self._queries = 0
@@ -156,15 +156,14 @@ class BatchMLAPagedAttentionWrapper:
         pages = given.to(self.device).contiguous() if self._pages is None else self._pages[: len(given)]
         on_host = given.cpu().contiguous()  # what planning reads
         work: PagedWork | TreeWork
-        with speaking_of(type(self).__name__, variant):
-            work = work_of(attention_of(variant), on_host, indptr, lengths, queries, causal)
+        work = work_of(attention_of(variant), on_host, indptr, lengths, queries, causal)
         if isinstance(work, PagedWork):
             work = work._replace(pages=pages, host_pages=on_host)
         else:
             work = work._replace(pages=pages)
         if self._pages is not None and self._variant is None:
             room = Room(len(lengths) + 1, count, len(self._pages) * variant.page_size)
-            self._steps = Steps(type(self).__name__, self.device, room)
+            self._steps = Steps(self.device, room)
         elif self._pages is not None and type(work) is not self._kind:
             raise ValueError(
                 f"causal={causal}, with these numbers of queries and tokens, takes a plan of another kind than the first one "

@@ -49,7 +49,7 @@ class PrefillWrapper:
         self._is_masked = custom_mask_buf is not None and mask_indptr_buf is not None  # where graphs are captured
         self._custom_mask_buf = custom_mask_buf  # engines look at it, too
         self.device = float_workspace_buffer.device
-        self._plans = Plans(type(self).__name__, self.device, use_cuda_graph)
+        self._plans = Plans(self.device, use_cuda_graph)
         self._variant: Variant | None = None
         self._sm_scale = 0.0  # of the plan; the attention may be of another one, which runs make up for
         self._causal = False

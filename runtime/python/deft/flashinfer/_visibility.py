@@ -11,7 +11,7 @@ import torch
 from .._adapters.draft_masks import Drafts, room_for_drafts, speaking_of_masks
 from .._adapters.queries import work_of
 from .._adapters.steps import PagedWork, Room, Steps, TreeWork
-from .._adapters.variant import Variant, attention_of, speaking_of
+from .._adapters.variant import Variant, attention_of
 from .._attention import Attention
 from .._tree import Tree
 
@@ -113,8 +113,8 @@ class Plans:
     """The plans of the step: a `Steps` for each kind of visibility that runs need. plan chooses one kind; each older call
     chooses its own with `causal`."""
 
-    def __init__(self, caller: str, device: torch.device, is_for_graphs: bool) -> None:
-        self._caller, self._device, self._is_for_graphs = caller, device, is_for_graphs
+    def __init__(self, device: torch.device, is_for_graphs: bool) -> None:
+        self._device, self._is_for_graphs = device, is_for_graphs
         self._steps: dict[Kind, Steps] = {}  # planned for the step
         self._idle: dict[Kind, Steps] = {}  # planned for another one
         self._ran: set[Kind] = set()  # since the last plan; of graphs ever, whose replays nobody sees
@@ -159,15 +159,14 @@ class Plans:
 
     def _new(self, kind: Kind, requests: Requests, room: Room) -> Steps:
         most = room_for(kind, *room, requests.drafts) if self._is_for_graphs else None
-        return Steps(self._caller, self._device, most)
+        return Steps(self._device, most)
 
     def _plan(
         self, kind: Kind, steps: Steps, requests: Requests, variant: Variant, invariant: bool, variants: tuple[Variant, ...]
     ) -> None:
-        with speaking_of(self._caller, variant):
-            options = {"invariant": True} if invariant else {}
-            asked = dataclasses.replace(variant, sees_path=kind is Kind.WINDOW)
-            work = requests.work(attention_of(asked), kind, options)
+        options = {"invariant": True} if invariant else {}
+        asked = dataclasses.replace(variant, sees_path=kind is Kind.WINDOW)
+        work = requests.work(attention_of(asked), kind, options)
         if self._is_for_graphs and steps.work is not None and type(work) is not type(steps.work):
             raise ValueError(
                 "these numbers of queries and tokens take a plan of another kind than the first one of a wrapper for CUDA graphs"

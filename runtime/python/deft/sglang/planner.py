@@ -93,9 +93,6 @@ def scales_of(layer: Any) -> Scales:
     return Scales(known("k_scale"), known("v_scale"))
 
 
-_CALLER = "a layer of SGLang"  # in errors
-
-
 class Planner:
     """The steps that run eagerly, and those that replay a graph, of each size and number of drafts one."""
 
@@ -105,7 +102,7 @@ class Planner:
         self._device, self._page_size, self._tokens, self._forwards = device, page_size, tokens, forwards
         # Of the slots of each token, a row for each place of a request, those of the first tokens of pages.
         self._first_slots = req_to_token[:, ::page_size]
-        self._eager, self._eager_verify = Steps(_CALLER, device), Steps(_CALLER, device)
+        self._eager, self._eager_verify = Steps(device), Steps(device)
         self._of_graphs: dict[tuple[int, int], Steps] = {}  # by requests, and drafts of each; 0: they decode
         self._foreseen: dict[int, Foreseen] = {}  # of graphs of decoding, by requests
         self._pages: torch.Tensor | None = None  # where captured runs read them
@@ -175,7 +172,7 @@ class Planner:
             # Rows that fill a graph up are of a page beside those of the pool, and have drafts of their own.
             tokens = self._tokens + self._page_size + size * drafts
             room = room_for_drafts(size, size * drafts, tokens, drafts) if drafts else Room(size, size, tokens)
-            self._of_graphs[size, drafts] = Steps(_CALLER, self._device, room)
+            self._of_graphs[size, drafts] = Steps(self._device, room)
         return self._of_graphs[size, drafts]
 
     def _plan_decoding(self, rows: torch.Tensor, lengths: np.ndarray[Any, Any]) -> Steps:

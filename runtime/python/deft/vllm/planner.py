@@ -92,7 +92,6 @@ class Tables:
         return read
 
 
-_CALLER = "a layer of vLLM"  # in errors
 _JOINING = 512  # tokens of prompts in a step that decodes, for which there is memory from the beginning
 
 
@@ -112,14 +111,14 @@ class Planner:
         """`tokens`: the most tokens of all requests together, on one rank."""
         self._device, self._page_size, self._layers, self._ranks = device, page_size, layers, ranks
         self._tokens, self._lengths_are_exact = tokens, lengths_are_exact
-        self._eager, self._tables = Steps(_CALLER, device), Tables()
+        self._eager, self._tables = Steps(device), Tables()
         self._of_graphs: dict[tuple[int, int], Steps] = {}  # by requests, and queries of each
 
     def expect_graph(self, common: Any) -> None:
         """Prepares for a graph of such a batch. vLLM captures it after the next plan."""
         key, tokens = (common.num_reqs, common.max_query_len), common.num_actual_tokens
         if key not in self._of_graphs:
-            self._of_graphs[key] = Steps(_CALLER, self._device, Room(common.num_reqs, tokens, self._tokens), self._layers)
+            self._of_graphs[key] = Steps(self._device, Room(common.num_reqs, tokens, self._tokens), self._layers)
             if key == max(self._of_graphs):  # where requests join so many, there are queries of prompts beside those of the graph
                 self._eager.expect(Room(common.num_reqs, tokens + common.num_reqs + _JOINING, self._tokens))
 

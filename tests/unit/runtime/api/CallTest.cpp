@@ -38,6 +38,11 @@ TEST(CallTest, TheFieldBeginsTheMessage) {
   EXPECT_STREQ(deft_error_detail(), "is 3");
   EXPECT_STREQ(deft_error_message(), "deft_some::width is 3");
   EXPECT_STREQ(deft_error_text(), "deft_some::width is 3\n  = hint: make it 2");
+  const support::Error ofTheInside{support::ErrorCode::Usage, "bits[2][1] is odd", "", "bits[2][1]"};
+  EXPECT_EQ(call({}, [&]() -> Result<void> { return ofTheInside; }), DEFT_USAGE);
+  EXPECT_STREQ(deft_error_field(), "bits[2][1]");
+  EXPECT_STREQ(deft_error_detail(), "is odd");
+  EXPECT_STREQ(deft_error_message(), "bits[2][1] is odd");
   EXPECT_EQ(call({}, []() -> Result<void> { return usage("no"); }), DEFT_USAGE);
   EXPECT_STREQ(deft_error_field(), "");
   EXPECT_STREQ(deft_error_detail(), "no");

@@ -205,7 +205,7 @@ TEST_F(DraftsApiTest, WhatIsWrongIsSaid) {
             "the mask is for 1 requests, and request 1 has drafts");
   const std::vector<std::uint32_t> before = bits_;
   bits_[index((rows_ + 2) * 2)] ^= 1; // draft 2 of request 1 sees 1, and not 0 as that one does
-  EXPECT_EQ(messageOf(plan.draft(mask())), "row 2 of request 1 in the mask of drafts is not that of a tree");
+  EXPECT_EQ(messageOf(plan.draft(mask())), "bits[1][2] is not a row of a tree of drafts");
   EXPECT_FALSE(run(plan));
   bits_ = before;
   std::vector<int> lengths = lengths_;
@@ -220,7 +220,7 @@ TEST_F(DraftsApiTest, WhatIsWrongIsSaid) {
   with.depths = depths.data();
   EXPECT_TRUE(plan.draft(with));
   depths[5] = 40;
-  EXPECT_THAT(messageOf(plan.draft(with)), HasSubstr("row 5 of request 0"));
+  EXPECT_THAT(messageOf(plan.draft(with)), HasSubstr("bits[0][5] is not a row"));
   EXPECT_TRUE(plan.draft(mask()));
   EXPECT_TRUE(run(plan));
   batch_.update(requests()).value();

@@ -44,13 +44,28 @@ TEST(AttentionTest, FactsAreThoseOfTheSpec) {
 
 TEST(AttentionTest, OptionsChooseNameAndAttention) {
   deft_attention *none = nullptr;
-  const deft_compile_options named = {
-      .size = sizeof named, .attention = nullptr, .name = "mine.deft", .import_folder = nullptr};
+  auto named = sized<deft_compile_options>();
+  named.name = "mine.deft";
   EXPECT_EQ(deft_attention_compile("attention a { query_heads = 4; kv_heads = 3; }", &named, &none),
             DEFT_DIAGNOSTICS);
   EXPECT_THAT(deft_error_message(), HasSubstr("mine.deft:1:"));
   EXPECT_EQ(deft_attention_load_package(DEFT_TEST_PACKAGE, "another", &none), DEFT_USAGE);
   EXPECT_THAT(deft_error_text(), HasSubstr("host_program"));
+}
+
+TEST(AttentionTest, ErrorsCallItByItsTitle) {
+  if (!deft_has_compiler())
+    GTEST_SKIP() << "the library has no compiler";
+  auto titled = sized<deft_compile_options>();
+  titled.title = "the layer's attention";
+  const auto attention = made<AttentionHandle>(deft_attention_compile, kWithParams, &titled);
+  ASSERT_TRUE(attention);
+  auto facts = sized<deft_attention_facts>();
+  ASSERT_EQ(deft_attention_get_facts(attention.get(), &facts), DEFT_OK);
+  EXPECT_STREQ(facts.name, "a");
+  const auto params = made<ParamsHandle>(deft_params_make, attention.get());
+  EXPECT_EQ(deft_params_set(params.get(), "width", 1), DEFT_USAGE);
+  EXPECT_STREQ(deft_error_message(), "the layer's attention has no parameter `width`");
 }
 
 TEST(AttentionTest, ParametersAreDescribed) {

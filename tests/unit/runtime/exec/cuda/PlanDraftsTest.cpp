@@ -15,6 +15,7 @@ namespace deft::exec {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 /// A request of 42 tokens with drafts, and the plan of its stand-ins.
 struct Drafted {
@@ -135,7 +136,7 @@ TEST(PlanDraftsTest, APlanOnTheDeviceGetsItsDraftsThroughTheDriver) {
   ASSERT_TRUE(device->draft(mask.input(), nullptr).ok());
   noticed = device->checkReplays();
   ASSERT_FALSE(noticed);
-  EXPECT_THAT(noticed.error().message, HasSubstr("of request 0 in the mask of drafts is not that of a tree"));
+  EXPECT_THAT(noticed.error().message, StartsWith("bits[0]["));
   const std::vector<int> lengths{42};
   EXPECT_FALSE(device->follow(lengths.data(), nullptr));
 
