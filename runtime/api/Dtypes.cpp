@@ -13,6 +13,8 @@ constexpr struct {
                {spec::DType::F8E4M3, DEFT_F8_E4M3},
                {spec::DType::F8E5M2, DEFT_F8_E5M2}};
 
+constexpr deft_dtype kBool = 0x0608;
+
 /// DLPack's type codes, as its header has them.
 const char *kindOf(int code) {
   switch (code) {
@@ -80,10 +82,13 @@ std::string dtypeName(deft_dtype dtype) {
     break;
   }
   const int code = dtype >> 8, bits = dtype & 0xff;
-  const std::string size = std::to_string(bits) + " bits";
+  if (dtype == kBool)
+    return "bool";
+  const std::string size = std::to_string(bits);
   const char *const kind = kindOf(code);
-  return kind ? std::string(kind) + " of " + size
-              : "of a type that has no name here, DLPack's code " + std::to_string(code) + " with " + size;
+  return kind ? kind + size
+              : "of a type that has no name here, DLPack's code " + std::to_string(code) + " with " + size +
+                    " bits";
 }
 
 } // namespace deft::api

@@ -16,7 +16,7 @@ std::optional<spec::DType> dtypeFrom(deft_dtype dtype);
 /// "float16 or bfloat16": the types of `bytes` bytes.
 std::string dtypeNames(int bytes);
 
-/// "bfloat16"; for a type that DLPack has but this library does not accept: "int of 64 bits".
+/// "bfloat16"; for a type that DLPack has but this library does not accept: "int64".
 std::string dtypeName(deft_dtype dtype);
 
 } // namespace deft::api

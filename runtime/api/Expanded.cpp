@@ -40,6 +40,12 @@ Result<void> checkForms(const Part &absorbed, const Part &expanded) {
   if (own.valueInKey)
     return is(expanded, "whose cache is latent");
   for (const Part *part : {&absorbed, &expanded})
+    if (!part->plan.givesLse) {
+      Error error = is(*part, "which gives no lse to merge by");
+      error.hint = "write `output = ... with lse` in the spec";
+      return error;
+    }
+  for (const Part *part : {&absorbed, &expanded})
     if (!part->plan.whyNotOverRanks.empty())
       return usage(part->plan.whyNotOverRanks + ": its trees are read in one run");
   if (absorbed.heads() != expanded.heads())

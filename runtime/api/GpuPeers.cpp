@@ -43,11 +43,11 @@ Result<Options> optionsOf(const deft_gpu_peers_options *given) {
   const auto known = readSized("deft_gpu_peers_options", given);
   if (!known)
     return known.error();
-  const auto type = stateTypeOf(known->type);
+  const std::string of = "deft_gpu_peers_options::";
+  const auto type = stateTypeOf(known->type, of + "type");
   if (!type)
     return type.error();
   constexpr int kMost = 1 << 24;
-  const std::string of = "deft_gpu_peers_options::";
   for (const auto &[name, value, least, most] :
        {std::tuple<const char *, long long, long long, long long>("count", known->count, 1, DEFT_MOST_RANKS),
         {"rank", known->rank, 0, known->count - 1},
@@ -143,7 +143,7 @@ Made meet(const deft_gpu &gpu, const deft_gpu_peers_options *given, const char *
 Result<void> mergeOn(const deft_gpu_peers &peers, const deft_state *own, int headBegin, int headCount,
                      const deft_state *to, deft_gpu_stream stream) {
   const RunPlace place{.isGpu = true, .gpu = peers.gpu.index()};
-  const auto given = checkStates(own, 1, own, peers.dtype, place);
+  const auto given = checkState("own", own, peers.dtype, place);
   if (!given)
     return given.error();
   const auto wanted = checkStates(nullptr, 0, to, peers.dtype, place);
@@ -162,11 +162,11 @@ Result<void> mergeOn(const deft_gpu_peers &peers, const deft_state *own, int hea
     return wrong("head_begin", "is " + std::to_string(headBegin) + " for " + std::to_string(headCount) +
                                    " heads, but this rank's end was made for " +
                                    std::to_string(group.headBegin) + " to " + std::to_string(groupEnd));
-  for (const void *const memory : {given->states[0].out, wanted->to.out})
+  for (const auto &[name, memory] : {std::pair("own.out", given->to.out), {"to.out", wanted->to.out}})
     if (reinterpret_cast<std::uintptr_t>(memory) % 16 != 0)
-      return wrong("out", "does not begin at a multiple of 16 bytes");
-  return peers.exchange->merge({.own = given->states[0].out,
-                                .ownLse = given->states[0].lse,
+      return wrong(name, "does not begin at a multiple of 16 bytes");
+  return peers.exchange->merge({.own = given->to.out,
+                                .ownLse = given->to.lse,
                                 .out = wanted->to.out,
                                 .lse = wanted->to.lse,
                                 .queries = static_cast<int>(given->queries),

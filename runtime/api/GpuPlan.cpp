@@ -258,7 +258,9 @@ Result<GpuPlanOptions> gpuPlanOptionsOf(const deft_gpu_plan_options *given, cons
   if (own->budget != 0)
     if (auto checked = exec::checkBudget(variant, own->budget); !checked)
       return checked.error();
-  if (auto checked = checkRange("deft_gpu_plan_options::list_overlap", own->list_overlap, 0, 100); !checked)
+  if (auto checked = checkRange("deft_gpu_plan_options::list_overlap", own->list_overlap, 0, 100,
+                                "in percent of a list");
+      !checked)
     return checked.error();
   if (own->list_overlap > 0 && !variant.readsGivenLists())
     return wrong("deft_gpu_plan_options::list_overlap",
@@ -294,6 +296,7 @@ Result<std::unique_ptr<deft_gpu_plan>> makeGpuPlan(const deft_gpu_attention &att
   host.variantName = variant.name;
   host.pageSize = exec::pageSizeOf(variant);
   host.facts = plan::VariantFacts::of(variant, config::DeviceKind::Gpu, attention.reach);
+  host.givesLse = variant.withLse;
   host.whyNotOverRanks = whyNotOverRanks(variant);
   host.options = options->plan;
   host.options.params = nullptr;

@@ -20,17 +20,10 @@ struct deft_gpu_state_merge {
   exec::StateMerge merge;
 };
 
-Result<exec::StateType> deft::api::stateTypeOf(deft_dtype dtype) {
-  switch (dtype) {
-  case DEFT_F32:
-    return exec::StateType::F32;
-  case DEFT_F16:
-    return exec::StateType::F16;
-  case DEFT_BF16:
-    return exec::StateType::BF16;
-  default:
-    return usage("states are " + dtypeName(dtype) + ", not float32, float16 or bfloat16");
-  }
+Result<exec::StateType> deft::api::stateTypeOf(deft_dtype dtype, const std::string &field) {
+  if (dtype == DEFT_F32 || dtype == DEFT_F16 || dtype == DEFT_BF16)
+    return static_cast<exec::StateType>(dtype);
+  return wrong(field, "is " + dtypeName(dtype) + ", it must be float32, float16 or bfloat16");
 }
 
 namespace {
@@ -55,7 +48,7 @@ Result<void> checkApart(const abi::StatesArgs &args, exec::StateType type) {
   const std::int64_t lseBytes = args.lse ? args.rows * 4 : 0;
   const Memory out{args.out, outBytes}, lse{args.lse, lseBytes};
   const auto refuse = [](const std::string &written, const std::string &read) {
-    return wrong(written, "of the merged state overlaps with " + read,
+    return wrong("to." + written, "overlaps with " + read,
                  "it may be all of a state's own " + written + ", or has memory of its own");
   };
   for (int i = 0; i < args.count; ++i) {
@@ -71,22 +64,24 @@ Result<void> checkApart(const abi::StatesArgs &args, exec::StateType type) {
   return {};
 }
 
+Result<void> checkCount(std::size_t count) {
+  if (count >= 1 && count <= DEFT_MOST_STATES)
+    return {};
+  return wrong("states",
+               "are " + std::to_string(count) + ", a call merges 1 to " + std::to_string(DEFT_MOST_STATES));
+}
+
 Result<abi::StatesArgs> argsOf(const deft_state *states, std::size_t count, const deft_state *to,
                                deft_dtype dtype, const RunPlace &place) {
-  const auto type = stateTypeOf(dtype);
-  if (!type)
-    return type.error();
-  if (auto checked = checkRange("count", static_cast<long long>(count), 1, DEFT_MOST_STATES); !checked)
-    return checked.error();
   const auto tensors = checkStates(states, count, to, dtype, place);
   if (!tensors)
     return tensors.error();
   constexpr std::int64_t kMostRows = std::int64_t{1} << 32;
   constexpr int kMostDim = 1 << 20;
   if (tensors->rows > kMostRows || tensors->dim < 1 || tensors->dim > kMostDim)
-    return wrong("out", "has " + std::to_string(tensors->rows) + " rows of " + std::to_string(tensors->dim) +
-                            " elements, there may be " + std::to_string(kMostRows) + " of 1 to " +
-                            std::to_string(kMostDim));
+    return wrong("to.out", "has " + std::to_string(tensors->rows) + " rows of " +
+                               std::to_string(tensors->dim) + " elements, there may be " +
+                               std::to_string(kMostRows) + " of 1 to " + std::to_string(kMostDim));
   abi::StatesArgs args{};
   args.rows = tensors->rows;
   args.dim = tensors->dim;
@@ -103,7 +98,7 @@ Result<abi::StatesArgs> argsOf(const deft_state *states, std::size_t count, cons
 /// The kernel reads 16 bytes at a time.
 Result<void> checkPieces(const abi::StatesArgs &args, exec::StateType type) {
   if (const int piece = exec::StateMerge::piece(type); args.dim % piece != 0)
-    return wrong("out",
+    return wrong("to.out",
                  "has a head_dim of " + std::to_string(args.dim) + ", which is not a multiple of " +
                      std::to_string(piece),
                  "a row on a GPU is a multiple of 16 bytes");
@@ -112,9 +107,9 @@ Result<void> checkPieces(const abi::StatesArgs &args, exec::StateType type) {
   };
   for (int i = 0; i < args.count; ++i)
     if (!isAligned(args.outs[i]))
-      return wrong("out", "of state " + std::to_string(i) + " does not begin at a multiple of 16 bytes");
+      return wrong("states[" + std::to_string(i) + "].out", "does not begin at a multiple of 16 bytes");
   if (!isAligned(args.out))
-    return wrong("out", "of the merged state does not begin at a multiple of 16 bytes");
+    return wrong("to.out", "does not begin at a multiple of 16 bytes");
   return {};
 }
 
@@ -122,23 +117,27 @@ Result<void> checkPieces(const abi::StatesArgs &args, exec::StateType type) {
 
 deft_status deft_merge_states(const deft_state *states, size_t count, const deft_state *to) {
   return call({{"states", states}, {"to", to}}, [&]() -> Result<void> {
-    const auto dtype = stateDtype(states, count);
+    if (auto checked = checkCount(count); !checked)
+      return checked;
+    const auto dtype = stateDtype("states[0].out", states[0]);
     if (!dtype)
       return dtype.error();
+    const auto type = stateTypeOf(*dtype, "states[0].out");
+    if (!type)
+      return type.error();
     const auto args = argsOf(states, count, to, *dtype, {});
     if (!args)
       return args.error();
-    const exec::StateType type = *stateTypeOf(*dtype);
-    if (auto checked = checkApart(*args, type); !checked)
+    if (auto checked = checkApart(*args, *type); !checked)
       return checked;
-    exec::mergeStates(*args, type);
+    exec::mergeStates(*args, *type);
     return {};
   });
 }
 
 deft_status deft_gpu_state_merge_load(const deft_gpu *gpu, deft_dtype type, deft_gpu_state_merge **merge) {
   return make({{"gpu", gpu}}, merge, [&]() -> Result<std::unique_ptr<deft_gpu_state_merge>> {
-    const auto own = stateTypeOf(type);
+    const auto own = stateTypeOf(type, "type");
     if (!own)
       return own.error();
     auto made = exec::StateMerge::create(gpu->device, *own);
@@ -153,6 +152,8 @@ void deft_gpu_state_merge_destroy(deft_gpu_state_merge *merge) { delete merge; }
 deft_status deft_gpu_state_merge_run(const deft_gpu_state_merge *merge, const deft_state *states,
                                      size_t count, const deft_state *to, deft_gpu_stream stream) {
   return call({{"merge", merge}, {"states", states}, {"to", to}}, [&]() -> Result<void> {
+    if (auto checked = checkCount(count); !checked)
+      return checked;
     const RunPlace place{.isGpu = true, .gpu = merge->gpu.index()};
     const auto args = argsOf(states, count, to, merge->dtype, place);
     if (!args)

@@ -110,7 +110,7 @@ Result<std::vector<const exec::ParamValue *>> deft_params::all() const {
   for (const std::optional<exec::ParamValue> &value : values) {
     if (!value) {
       const spec::Param &param = variant().params[given.size()];
-      return usage("parameter `" + param.name + "` (" + exec::paramTypeName(param) + ") needs a value",
+      return wrong("params[\"" + param.name + "\"]", "needs a value (" + exec::paramTypeName(param) + ")",
                    "set it, and pass the parameters to the run, on a GPU to its attention");
     }
     given.push_back(&*value);

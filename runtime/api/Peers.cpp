@@ -25,13 +25,13 @@ Result<void> agree(deft_peers &group, const deft_agreement *given) {
 
 Result<void> merge(deft_peers &group, const deft_state *own, int headBegin, int headCount,
                    const deft_state *to) {
-  const auto dtype = stateDtype(own, 1);
+  const auto dtype = stateDtype("own.out", *own);
   if (!dtype)
     return dtype.error();
-  const auto type = stateTypeOf(*dtype);
+  const auto type = stateTypeOf(*dtype, "own.out");
   if (!type)
     return type.error();
-  const auto given = checkStates(own, 1, own, *dtype, {});
+  const auto given = checkState("own", own, *dtype, {});
   if (!given)
     return given.error();
   const auto wanted = checkStates(nullptr, 0, to, *dtype, {});
@@ -40,8 +40,8 @@ Result<void> merge(deft_peers &group, const deft_state *own, int headBegin, int 
   if (auto checked = checkMergedHeads(*given, headBegin, headCount, *wanted); !checked)
     return checked;
   return group.peers.merge(
-      {.out = given->states[0].out,
-       .lse = given->states[0].lse,
+      {.out = given->to.out,
+       .lse = given->to.lse,
        .type = *type,
        .queries = given->queries,
        .heads = given->heads,

@@ -87,6 +87,7 @@ Result<std::unique_ptr<deft_plan>> makePlan(const deft_attention &attention, con
   made->variantName = variant.name;
   made->pageSize = exec::pageSizeOf(variant);
   made->facts = plan::VariantFacts::of(variant, config::DeviceKind::Cpu, reach);
+  made->givesLse = variant.withLse;
   made->whyNotOverRanks = whyNotOverRanks(variant);
   made->options = *options;
   made->options.params = nullptr;
@@ -125,8 +126,8 @@ Result<void> Plan::checkReach(const plan::Reach &reach, const std::string &other
   if (facts.reach == reach || (facts.reach.isAll() && !reach.seesPath()))
     return {};
   return usage("the plan leaves out tokens that another mask hides, or this one with other values of its "
-               "parameters: `" +
-                   other + "` may see them",
+               "parameters: " +
+                   other + " may see them",
                "make the plan for this attention, with the values that it runs with");
 }
 

@@ -35,6 +35,7 @@ struct Plan {
   std::string variantName; ///< its name
   int pageSize = 0;        ///< of its cache; 0: contiguous
   plan::VariantFacts facts;
+  bool givesLse = false;
   std::string whyNotOverRanks; ///< an error if the tree is over ranks; empty: it may be
   config::Config config;
   deft_plan_options options = {}; ///< without params, which belong to their caller

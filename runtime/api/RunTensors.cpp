@@ -129,8 +129,8 @@ Result<RunTensors> checkTensors(const spec::Variant &variant, const Plan &plan, 
   if (!outputs)
     return outputs.error();
   if (outputs->lse && !variant.withLse)
-    return usage("`" + variant.name + "` gives no lse",
-                 "write `output = ... with lse` in the spec, or do not ask for lse");
+    return wrong("lse", "is asked for, and " + variant.called() + " gives none",
+                 "write `output = ... with lse` in the spec");
   if (plan.queryCount() > 0 && !inputs->q)
     return wrong("q", "is null");
   if (plan.queryCount() > 0 && !outputs->out)
@@ -183,53 +183,78 @@ Result<RunTensors> checkTensors(const spec::Variant &variant, const Plan &plan, 
   return tensors;
 }
 
-Result<deft_dtype> stateDtype(const deft_state *states, std::size_t count) {
-  if (count == 0)
-    return usage("there are no states to merge");
-  const auto out = readSized("deft_tensor", states[0].out);
+Result<deft_dtype> stateDtype(const char *name, const deft_state &state) {
+  if (!state.out)
+    return wrong(name, "is null");
+  const auto out = readSized("deft_tensor", state.out);
   return out ? Result<deft_dtype>(out->dtype) : out.error();
 }
 
-Result<StateTensors> checkStates(const deft_state *states, std::size_t count, const deft_state *to,
-                                 deft_dtype dtype, const RunPlace &place) {
-  const TensorCheck check(place, "the merge");
-  StateTensors tensors;
-  // The first one's shape is that of all.
-  Dimensions rows = {{"queries", kAny}, {"query_heads", kAny}, {"head_dim", kAny}};
-  const auto read = [&](const std::string &of, const deft_state &given,
-                        bool needsLse) -> Result<StateTensors::State> {
+namespace {
+
+/// Reads states; the first one's shape is that of all.
+class StateReader {
+public:
+  StateReader(deft_dtype dtype, const RunPlace &place) : check_(place, "the merge"), dtype_(dtype) {}
+
+  Result<StateTensors::State> read(const std::string &name, const deft_state &given, bool needsLse) {
+    const std::string outName = name + ".out", lseName = name + ".lse";
     if (!given.out || (needsLse && !given.lse))
-      return wrong(given.out ? "lse" : "out", of.substr(1) + " is null");
-    const auto out = check.checkPacked("out", given.out, dtype, rows, of);
+      return wrong(given.out ? lseName : outName, "is null");
+    const auto out = check_.checkPacked(outName.c_str(), given.out, dtype_, rows_);
     if (!out)
       return out.error();
     if (!out->count())
-      return wrong("out", of.substr(1) + " does not say how many queries it has");
-    for (std::size_t i = 0; i < rows.size(); ++i)
-      rows[i].size = out->shape[i];
+      return wrong(outName, "does not say how many queries it has");
+    for (std::size_t i = 0; i < rows_.size(); ++i)
+      rows_[i].size = out->shape[i];
     StateTensors::State state{.out = out->data, .lse = nullptr};
     if (!given.lse)
       return state;
-    const auto lse = check.checkPacked("lse", given.lse, DEFT_F32, {rows[0], rows[1]}, of);
+    const auto lse = check_.checkPacked(lseName.c_str(), given.lse, DEFT_F32, {rows_[0], rows_[1]});
     if (!lse)
       return lse.error();
     state.lse = static_cast<float *>(lse->data);
     return state;
-  };
+  }
+
+  /// Of states that were read, the last of which is `to`.
+  StateTensors tensors(const StateTensors::State &to) const {
+    const auto count = [&](std::size_t i) {
+      return static_cast<int>(std::min<std::int64_t>(rows_[i].size, std::numeric_limits<int>::max()));
+    };
+    StateTensors tensors;
+    tensors.to = to;
+    tensors.rows = rows_[0].size * rows_[1].size;
+    tensors.queries = rows_[0].size;
+    tensors.heads = count(1);
+    tensors.dim = count(2);
+    return tensors;
+  }
+
+private:
+  TensorCheck check_;
+  deft_dtype dtype_;
+  Dimensions rows_ = {{"queries", kAny}, {"query_heads", kAny}, {"head_dim", kAny}};
+};
+
+} // namespace
+
+Result<StateTensors> checkStates(const deft_state *states, std::size_t count, const deft_state *to,
+                                 deft_dtype dtype, const RunPlace &place) {
+  StateReader reader(dtype, place);
+  std::vector<StateTensors::State> own;
   for (std::size_t i = 0; i < count; ++i) {
-    const auto state = read(" of state " + std::to_string(i), states[i], true);
+    const auto state = reader.read("states[" + std::to_string(i) + "]", states[i], true);
     if (!state)
       return state.error();
-    tensors.states.push_back(*state);
+    own.push_back(*state);
   }
-  const auto merged = read(" of the merged state", *to, false);
+  const auto merged = reader.read("to", *to, false);
   if (!merged)
     return merged.error();
-  tensors.to = *merged;
-  tensors.rows = rows[0].size * rows[1].size;
-  tensors.queries = rows[0].size;
-  tensors.heads = static_cast<int>(std::min<std::int64_t>(rows[1].size, std::numeric_limits<int>::max()));
-  tensors.dim = static_cast<int>(std::min<std::int64_t>(rows[2].size, std::numeric_limits<int>::max()));
+  StateTensors tensors = reader.tensors(*merged);
+  tensors.states = std::move(own);
   return tensors;
 }
 
@@ -237,6 +262,13 @@ Result<void> checkMergedHeads(const StateTensors &given, int headBegin, int head
                               const StateTensors &wanted) {
   if (auto checked = checkRange("head_begin", headBegin, 0, given.heads); !checked)
     return checked;
+Result<StateTensors> checkState(const std::string &name, const deft_state *state, deft_dtype dtype,
+                                const RunPlace &place) {
+  StateReader reader(dtype, place);
+  const auto read = reader.read(name, *state, true);
+  return read ? Result<StateTensors>(reader.tensors(*read)) : read.error();
+}
+
   if (auto checked = checkRange("head_count", headCount, 0, given.heads - headBegin); !checked)
     return checked;
   const auto shape = [](std::int64_t queries, std::int64_t heads, std::int64_t dim) {

@@ -63,15 +63,18 @@ struct StateTensors {
   int heads = 0, dim = 0;
 };
 
-/// The type of the states' `out`, from the first one.
-Result<deft_dtype> stateDtype(const deft_state *states, std::size_t count);
+/// The type of a state's `out`, which errors call `name`.
+Result<deft_dtype> stateDtype(const char *name, const deft_state &state);
 
-/// An error if states must not have this type.
-Result<exec::StateType> stateTypeOf(deft_dtype dtype);
+/// An error, about `field`, if states must not have this type.
+Result<exec::StateType> stateTypeOf(deft_dtype dtype, const std::string &field);
 
-/// Checks that all have one shape and this type.
+/// Checks that all have one shape and this type. Errors call tensors "states[1].lse" and "to.out".
 Result<StateTensors> checkStates(const deft_state *states, std::size_t count, const deft_state *to,
                                  deft_dtype dtype, const RunPlace &place);
+/// The same for one state with an lse, StateTensors::to of the result. Errors call it `name`.
+Result<StateTensors> checkState(const std::string &name, const deft_state *state, deft_dtype dtype,
+                                const RunPlace &place);
 
 /// Selects some heads from the rows of a rank, and checks their destination.
 Result<void> checkMergedHeads(const StateTensors &given, int headBegin, int headCount,

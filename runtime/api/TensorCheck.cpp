@@ -47,8 +47,7 @@ Sizes packedStrides(const Sizes &shape) {
 }
 
 /// All dimensions but the first `free` are packed, and these at least as far apart.
-Result<Checked> checkStrides(const char *name, const std::string &of, Result<Checked> checked,
-                             std::size_t free) {
+Result<Checked> checkStrides(const char *name, Result<Checked> checked, std::size_t free) {
   if (!checked)
     return checked;
   const Sizes packed = packedStrides(checked->shape);
@@ -56,8 +55,7 @@ Result<Checked> checkStrides(const char *name, const std::string &of, Result<Che
   for (std::size_t i = 0; i < packed.size(); ++i)
     if (i < free ? strides[i] < packed[i] : strides[i] != packed[i])
       return wrong(name,
-                   (of.empty() ? "" : of.substr(1) + " ") + "of shape " + listText(checked->shape) +
-                       " has strides " + listText(strides) +
+                   "of shape " + listText(checked->shape) + " has strides " + listText(strides) +
                        (free == 0 ? ", it must be packed: "
                                   : ", except for the first, which may be larger, they must be ") +
                        listText(packed),
@@ -75,12 +73,13 @@ std::string listText(const Sizes &values) {
 }
 
 Result<Checked> TensorCheck::check(const char *name, const deft_tensor *given, deft_dtype dtype,
-                                   const Dimensions &dimensions, const std::string &of) const {
+                                   const Dimensions &dimensions) const {
   const auto tensor = readSized("deft_tensor", given);
   if (!tensor)
-    return usage(name + of + ": " + tensor.error().field + " " + tensor.error().message, tensor.error().hint);
+    return usage(std::string(name) + ": " + tensor.error().field + " " + tensor.error().message,
+                 tensor.error().hint);
   const auto fault = [&](const std::string &detail, const std::string &hint = "") {
-    return wrong(name, of.empty() ? detail : of.substr(1) + " " + detail, hint);
+    return wrong(name, detail, hint);
   };
   const int type = tensor->device_type;
   const bool liesHere = place_.isGpu ? type == DEFT_DEVICE_CUDA && tensor->device_id == place_.gpu
@@ -116,13 +115,13 @@ Result<Checked> TensorCheck::check(const char *name, const deft_tensor *given, d
 }
 
 Result<Checked> TensorCheck::checkPacked(const char *name, const deft_tensor *given, deft_dtype dtype,
-                                         const Dimensions &dimensions, const std::string &of) const {
-  return checkStrides(name, of, check(name, given, dtype, dimensions, of), 0);
+                                         const Dimensions &dimensions) const {
+  return checkStrides(name, check(name, given, dtype, dimensions), 0);
 }
 
 Result<Checked> TensorCheck::checkRows(const char *name, const deft_tensor *given, deft_dtype dtype,
                                        const Dimensions &dimensions) const {
-  return checkStrides(name, "", check(name, given, dtype, dimensions), 1);
+  return checkStrides(name, check(name, given, dtype, dimensions), 1);
 }
 
 Result<void> Memory::checkApart() const {

@@ -48,12 +48,11 @@ class TensorCheck {
 public:
   TensorCheck(const RunPlace &place, std::string taker) : place_(place), taker_(std::move(taker)) {}
 
-  /// `of` follows the name: " of state 1".
   Result<Checked> check(const char *name, const deft_tensor *given, deft_dtype dtype,
-                        const Dimensions &dimensions, const std::string &of = "") const;
+                        const Dimensions &dimensions) const;
   /// Like check(); the elements must also be contiguous.
   Result<Checked> checkPacked(const char *name, const deft_tensor *given, deft_dtype dtype,
-                              const Dimensions &dimensions, const std::string &of = "") const;
+                              const Dimensions &dimensions) const;
   /// Like check(); the elements of each entry of the first dimension must also be contiguous. Such rows may
   /// have any distance that avoids overlaps.
   Result<Checked> checkRows(const char *name, const deft_tensor *given, deft_dtype dtype,

@@ -229,7 +229,7 @@ def test_what_is_wrong_is_named(rng):
     with pytest.raises(deft.UsageError, match=r"nodes\[0\] is 3"):
         deft.DividedPlan(absorbed, expanded, tree, [3])
     silent = deft.compile("attention a { query_heads = 2; kv_cache = latent(dim = 64, rope = 16); scale = 0.2; output = bf16; }")
-    with pytest.raises(deft.UsageError, match="`a` gives no lse"):
+    with pytest.raises(deft.UsageError, match="absorbed is a plan of `a`, which gives no lse"):
         deft.DividedPlan(silent, expanded, tree, [node])
     with pytest.raises(deft.UsageError, match="an invariant|invariant"):
         deft.DividedPlan(absorbed, expanded, tree, [node], invariant=True)

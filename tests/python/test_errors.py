@@ -35,8 +35,8 @@ def good(family):
         ({"q": np.zeros((2, 4, 64), ">f2")}, "not in this machine's order"),
         ({"out": np.zeros((2, 4, 64), "float32")}, "out is float32, `a` takes float16"),
         ({"out": np.zeros((2, 5, 64), "float16")}, "out is [2, 5, 64]"),
-        ({"lse": np.zeros((2, 4), "float32")}, "gives no lse"),
-        ({"lse": np.zeros((2, 4), "float64"), "return_lse": True}, "gives no lse"),
+        ({"lse": np.zeros((2, 4), "float32")}, "lse is asked for, and `a` gives none"),
+        ({"lse": np.zeros((2, 4), "float64"), "return_lse": True}, "lse is asked for, and `a` gives none"),
         ({"q": np.zeros((2, 4, 64))}, "q is float64, `a` takes float16"),
         ({"page_table": np.zeros(8, "int64")}, "page_table is int64, it must be int32"),
         ({"params": [1]}, "params is [1], it must be a mapping of names to values"),
@@ -309,9 +309,9 @@ def test_a_mask_is_not_left_out(good):
 def test_what_a_run_lacks_is_named_as_python_gives_it(family, good):
     paged = deft.compile("attention p { query_heads = 4; kv_heads = 2; head_dim = 64; dtype = f16; param w : f32[query_heads]; score = s * w[head]; }")
     cache = np.zeros((8, 16, 2, 64), "float16")
-    with pytest.raises(deft.UsageError, match=r"the parameter w \(float32\[4\]\) is not given") as caught:
+    with pytest.raises(deft.UsageError, match=r'params\["w"\] needs a value \(f32\[query_heads\]\)') as caught:
         paged.run(family, good["q"], cache, cache, np.arange(8, dtype="int32"))
-    assert caught.value.hint == 'params={"w": ...}'
+    assert caught.value.field == 'params["w"]' and caught.value.hint == 'params={"w": ...}'
     with pytest.raises(deft.UsageError, match="page_table is null") as caught:
         paged.run(family, good["q"], cache, cache, params={"w": np.ones(4, "float32")})
     assert caught.value.hint == "give page_table: the page of each page of the tree's locations"

@@ -167,8 +167,8 @@ def test_indices_say_what_a_query_sees(generator):
     lists.check(metadata, topk_length=torch.tensor([5, 0], dtype=torch.int32), counts=[5, 0])
     Lists(generator, each=1, topk=1).check(metadata)
     lists.check(get_mla_metadata(list_overlap=0.5)[0])
-    with pytest.raises(ValueError, match="list_overlap is 2, it must be from 0 to 1"):
-        lists.check(get_mla_metadata(list_overlap=2)[0])
+    with pytest.raises(ValueError, match="list_overlap is nan, it must be a number"):
+        lists.check(get_mla_metadata(list_overlap=math.nan)[0])
     Lists(generator, each=1, topk=64, dim=576, heads=16, page=64).check(get_mla_metadata()[0], 512)
 
 

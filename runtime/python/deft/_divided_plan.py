@@ -103,9 +103,6 @@ class DividedPlan(OfThisProcess):
         expect("tree", tree, _abi.deft_tree)
         if choice not in _CHOICES:
             raise wrong("choice", f"is {choice!r}, it must be one of {', '.join(_CHOICES)}")
-        for name, one in (("absorbed", absorbed), ("expanded", expanded)):
-            if not one.has_lse:
-                raise UsageError(f"`{one.name}` gives no lse", "write `output = ... with lse` in the spec", name)
         self._choice = _CHOICES[choice]
         self._nodes = _nodes_of(nodes)
         self._tree = tree

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import re
 from ctypes import POINTER, ArgumentError, byref, c_int32, c_size_t, c_void_p, cast, sizeof, string_at
 from pathlib import Path
 from types import SimpleNamespace
@@ -74,19 +75,23 @@ PYTHON_NAMES = {
 }
 
 
-def python_name(field: str) -> str:
-    """Returns this package's name for an argument or a struct's field."""
-    return PYTHON_NAMES.get(field) or field.rpartition("::")[2]
+_INDEX = re.compile(r"\[\d+\]")
 
 
-def check(status: int) -> None:
-    """Raises the error of a failed call."""
+def python_name(field: str, names: Mapping[str, str] = PYTHON_NAMES) -> str:
+    """Returns this package's name for an argument, a struct's field or an element ("states[1].out")."""
+    name = names.get(_INDEX.sub("[]", field)) or field.rpartition("::")[2]
+    return name.replace("[]", "".join(_INDEX.findall(field)[:1]))
+
+
+def check(status: int, names: Mapping[str, str] = PYTHON_NAMES) -> None:
+    """Raises the error of a failed call. `names` are the Python names of the call's arguments."""
     if status:
         field, detail, message, hint = (
             said().decode(errors="replace")
             for said in (lib.deft_error_field, lib.deft_error_detail, lib.deft_error_message, lib.deft_error_hint)
         )
-        name = python_name(field)
+        name = python_name(field, names)
         raise KINDS.get(status, InternalError)(f"{name} {detail}" if name else message, hint, name)
 
 
@@ -128,10 +133,10 @@ def text(value: bytes | None) -> str:
     return (value or b"").decode(errors="replace")
 
 
-def make(function: Callable[..., int], *arguments: Any) -> int:
+def make(function: Callable[..., int], *arguments: Any, names: Mapping[str, str] = PYTHON_NAMES) -> int:
     """Returns the object that the function makes through its last argument."""
     made = c_void_p()
-    check(function(*arguments, byref(made)))
+    check(function(*arguments, byref(made)), names)
     return made.value or 0
 
 

@@ -13,6 +13,7 @@ from ._library import check, lib, make, sized
 from ._tensors import DTYPE_NAMES, EIGHT_BIT, UINT8, UINT16, Slot, View, dtype_text, dtype_word, expect_on_host, expect_writable, is_packed
 from ._tensors import make_like, stream_of, strides_text, view
 
+_NAMES = {"states": "outs", "states[].out": "outs[]", "states[].lse": "lses[]", "to.out": "out", "to.lse": "lse", "type": "outs[0]"}
 _loaded: dict[tuple[int, int], Any] = {}  # of a GPU and a type; for as long as the process lives
 
 
@@ -50,55 +51,43 @@ def merge_states(
     """
     if len(outs) != len(lses):
         raise UsageError(f"there are {len(outs)} outs and {len(lses)} lses")
-    if not 1 <= len(outs) <= _abi.DEFT_MOST_STATES:
-        raise UsageError(f"{len(outs)} states cannot be merged in a call, it takes 1 to {_abi.DEFT_MOST_STATES}")
     expect_writable("out", out)
     expect_writable("lse", lse)
-    first = _floats("outs[0]", view("outs[0]", outs[0]))
+    count = len(outs)
+    states = _States(count)
+    merged = _States(1)
+    if not outs:  # there is no array to make the result like: the library says what it takes
+        check(lib.deft_merge_states(states.address, count, merged.address), _NAMES)
+    first = _floats(view("outs[0]", outs[0]))
     if out is None:
         out = make_like(outs[0], first.shape, first.dtype)
     if lse is None:
         lse = make_like(outs[0], first.shape[:-1], _abi.DEFT_F32)
-    count = len(outs)
     is_gpu = first.device_type == _abi.DEFT_DEVICE_CUDA
     if stream is None:
         stream = stream_of(outs[0], first.device) if is_gpu else 0
-    states = _States(count)
-    merged = _States(1)
-    seen = [
-        (_floats(f"outs[{index}]", view(f"outs[{index}]", one, stream)), view(f"lses[{index}]", its_lse, stream))
-        for index, (one, its_lse) in enumerate(zip(outs, lses))
-    ]
-    for index, (_, its) in enumerate(seen):
-        if its.dtype != _abi.DEFT_F32:
-            raise wrong(f"lses[{index}]", f"is {dtype_text(its.dtype)}, it must be float32")
-    for index, state in enumerate(seen):
-        states.fill(index, *state)
-    into = _floats("out", view("out", out, stream)), view("lse", lse, stream)
-    merged.fill(0, *into)
+    for index, (one, its_lse) in enumerate(zip(outs, lses)):
+        states.fill(index, _floats(view(f"outs[{index}]", one, stream)), view(f"lses[{index}]", its_lse, stream))
+    merged.fill(0, _floats(view("out", out, stream)), view("lse", lse, stream))
     if is_gpu:
         merge = _merge_of(first.device, first.dtype)
-        check(lib.deft_gpu_state_merge_run(merge, states.address, count, merged.address, stream))
+        check(lib.deft_gpu_state_merge_run(merge, states.address, count, merged.address, stream), _NAMES)
     else:
-        check(lib.deft_merge_states(states.address, count, merged.address))
+        check(lib.deft_merge_states(states.address, count, merged.address), _NAMES)
     return out, lse
 
 
 def _merge_of(device: int, dtype: int) -> Any:
     merge = _loaded.get((device, dtype))
     if merge is None:
-        made = make(lib.deft_gpu_state_merge_load, gpu(device), dtype)
+        made = make(lib.deft_gpu_state_merge_load, gpu(device), dtype, names=_NAMES)
         merge = _loaded[device, dtype] = cast(made, POINTER(_abi.deft_gpu_state_merge))
     return merge
 
 
-def _floats(name: str, seen: View) -> View:
+def _floats(seen: View) -> View:
     """bfloat16 may come in uint16, because NumPy has no such type."""
-    if seen.dtype in (_abi.DEFT_F32, _abi.DEFT_F16, _abi.DEFT_BF16):
-        return seen
-    if seen.dtype == UINT16:
-        return seen._replace(dtype=_abi.DEFT_BF16)
-    raise wrong(name, f"is {dtype_text(seen.dtype)}, it must be float32, float16 or bfloat16")
+    return seen._replace(dtype=_abi.DEFT_BF16) if seen.dtype == UINT16 else seen
 
 
 _TYPES = {name: code for code, name in EIGHT_BIT.items()}

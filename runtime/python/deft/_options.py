@@ -9,7 +9,7 @@ from typing import Annotated, Any, Callable, Mapping, NamedTuple, TypedDict, Typ
 
 from . import _abi
 from ._arguments import expect_whole
-from ._errors import UsageError
+from ._errors import UsageError, wrong
 from ._library import PYTHON_NAMES, sized
 
 PARTITIONS = {
@@ -41,9 +41,10 @@ def _natural(name: str, value: int | None) -> int:
 
 
 def _percent(name: str, value: float) -> int:
-    if not 0 <= value <= 1:
-        raise UsageError(f"{name} is {value}, it must be from 0 to 1", "", name)
-    return round(100 * value)
+    try:
+        return round(100 * value)
+    except (TypeError, ValueError, OverflowError):
+        raise wrong(name, f"is {value!r}, it must be a number") from None
 
 
 class PlanOptions(TypedDict, total=False):

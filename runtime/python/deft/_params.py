@@ -65,6 +65,7 @@ def _frozen(name: str, value: Any) -> tuple[Any, ...]:
     if value is None or isinstance(value, (str, bytes)):
         raise UsageError(f"the parameter {name} is {value!r}, it must be a number or an array")
     seen = view(f"the parameter {name}", value)
+    # These two say how its bytes are read here; what a parameter may be is the library's to check.
     if seen.dtype not in _SETTERS:
         raise UsageError(f"the parameter {name} is {dtype_text(seen.dtype)}, it must be float32 or int32")
     if not is_packed(seen):
@@ -90,15 +91,6 @@ def merged(values: Mapping[str, Any], params: Mapping[str, Any] | None) -> dict[
     if not hasattr(params, "keys") or not all(isinstance(name, str) for name in params):
         raise UsageError(f"params is {params!r}, it must be a mapping of names to values", 'params={"cap": 30.0}', "params")
     return {**values, **params}
-
-
-def check_given(attention: Compiled, values: Mapping[str, Any]) -> None:
-    """An error where a run lacks a parameter without a default."""
-    for param in attention.params:
-        if param.name in attention._needed and param.name not in values:
-            sizes = f"{param.sized_by or param.length}" + (", kv_heads" if param.elements > 1 else "")
-            kind = f"{param.dtype}[{sizes}]" if param.is_array else param.dtype
-            raise UsageError(f"the parameter {param.name} ({kind}) is not given", f'params={{"{param.name}": ...}}', "params")
 
 
 def make_params(attention: Compiled, frozen: tuple[Any, ...], device: int | None = None) -> Handle | None:

@@ -10,9 +10,9 @@ from . import _abi
 from ._arguments import expect_whole, text_of
 from ._errors import wrong
 from ._gpu import GpuHandle, device_index, gpu
-from ._library import Handle, OfThisProcess, check, filled, lib, make, sized
+from ._library import PYTHON_NAMES, Handle, OfThisProcess, check, filled, lib, make, sized
 from ._operations import _floats, _States
-from ._tensors import View, dtype_text, dtype_word, expect_on_host, expect_writable, make_like, stream_of, view
+from ._tensors import View, dtype_word, expect_on_host, expect_writable, make_like, stream_of, view
 
 
 class AgreementHashes(NamedTuple):
@@ -59,8 +59,6 @@ class _Merge:
     """The arrays of one call: a rank's results, and the merged results."""
 
     def __init__(self, out: Any, seen: View, logs: View, heads: tuple[int, int] | None, to: tuple[Any, Any] | None, stream: int = 0) -> None:
-        if logs.dtype != _abi.DEFT_F32:
-            raise wrong("lse", f"is {dtype_text(logs.dtype)}, it must be float32")
         if len(seen.shape) != 3:
             raise wrong("out", f"has shape {list(seen.shape)}, it must be [queries, heads, head_dim]")
         queries, all_heads, dim = seen.shape
@@ -74,7 +72,10 @@ class _Merge:
         self.to = to
         self.own, self.merged = _States(1), _States(1)
         self.own.fill(0, seen, logs)
-        self.merged.fill(0, _floats("to", view("to", to[0], stream)), view("to", to[1], stream))
+        self.merged.fill(0, _floats(view("to", to[0], stream)), view("to", to[1], stream))
+
+
+_NAMES = {**PYTHON_NAMES, "own.out": "out", "own.lse": "lse", "to.out": "to[0]", "to.lse": "to[1]"}
 
 
 class Peers(OfThisProcess):
@@ -105,9 +106,9 @@ class Peers(OfThisProcess):
     def merge(self, out: Any, lse: Any, *, heads: tuple[int, int] | None = None, to: tuple[Any, Any] | None = None) -> tuple[Any, Any]:
         """Merges `out` [queries, heads, dim] and `lse` [queries, heads] of all ranks' tokens. Returns (out, lse) for `heads`
         (begin, end), or for all heads; writes them to `to` if given."""
-        expect_on_host("out", seen := _floats("out", view("out", out)), "must be in the host's memory")
+        expect_on_host("out", seen := _floats(view("out", out)), "must be in the host's memory")
         merge = _Merge(out, seen, view("lse", lse), heads, to)
-        check(lib.deft_peers_merge(self._handle, merge.own.address, merge.begin, merge.count, merge.merged.address))
+        check(lib.deft_peers_merge(self._handle, merge.own.address, merge.begin, merge.count, merge.merged.address), _NAMES)
         return merge.to
 
     def __repr__(self) -> str:
@@ -222,8 +223,8 @@ class GpuPeers(OfThisProcess):
             raise wrong("out", f"must be on cuda:{self.device}")
         if stream is None:
             stream = stream_of(out, first.device)
-        merge = _Merge(out, _floats("out", view("out", out, stream)), view("lse", lse, stream), heads or self._merged, to, stream)
-        check(lib.deft_gpu_peers_merge(self._handle, merge.own.address, merge.begin, merge.count, merge.merged.address, stream))
+        merge = _Merge(out, _floats(view("out", out, stream)), view("lse", lse, stream), heads or self._merged, to, stream)
+        check(lib.deft_gpu_peers_merge(self._handle, merge.own.address, merge.begin, merge.count, merge.merged.address, stream), _NAMES)
         return merge.to
 
     def check(self) -> None:

@@ -14,10 +14,10 @@ from ._gpu import GpuKernels, device_index
 from ._library import OfThisProcess, check, lib
 from ._options import INPUT_FIELDS, RunOptions, as_c, expect_known, options_of, struct_of
 from ._page import PlanPage
-from ._params import check_given, freeze, make_params, merged
+from ._params import freeze, make_params, merged
 from ._plans import FULL, SPARSE, Call, ConfigChoice, GpuPlan, HostPlan, PlanRoom, PlanSummary, RunKind, Selection
 from ._process import number_of
-from ._tensors import DTYPE_NAMES, EIGHT_BIT, UINT8, UINT16, Slot, View, converted, dtype_text, expect_writable, int32_view, ints
+from ._tensors import EIGHT_BIT, UINT8, UINT16, Slot, View, converted, expect_writable, int32_view, ints
 from ._tensors import make_like, stream_of, stream_or_current, view
 
 _READ_HERE = options_of(RunOptions).keys() - INPUT_FIELDS.keys()
@@ -222,49 +222,47 @@ class Runs(OfThisProcess):
         plan = self._gpu_plan(q_view.device, budget) if is_gpu else self._host_plan()
         expect_writable("out", out)
         expect_writable("lse", lse)
-        if (return_lse or lse is not None) and not attention.has_lse:
-            raise UsageError(f"`{attention.name}` gives no lse", "write `output = ... with lse` in the spec", "lse")
         rows = (plan.query_count(), attention.query_heads)
         if out is None:
             out = make_like(q, (*rows, attention.value_dim), attention._output_code)
         if lse is None and return_lse:
             lse = make_like(q, rows, _abi.DEFT_F32)
-        cache, name = attention._cache_code, attention.name
+        cache = attention._cache_code
         k, k_rope = _parts_of(k, attention)
         call = self._spare_call()
         views = (
-            _bits_of("q", q_view, attention._code, name),
-            _bits_of("k", view("k", k, stream), cache, name),
-            None if k_rope is None else _bits_of("k_rope", view("k_rope", k_rope, stream), cache, name),
-            None if attention.value_in_key else _bits_of("v", view("v", v, stream), cache, name),
+            _bits_of(q_view, attention._code),
+            _bits_of(view("k", k, stream), cache),
+            None if k_rope is None else _bits_of(view("k_rope", k_rope, stream), cache),
+            None if attention.value_in_key else _bits_of(view("v", v, stream), cache),
             None if table is None else _table_of(table, stream),
             given,
-            _bits_of("out", view("out", out, stream), attention._output_code, name),
-            None if lse is None else _bits_of("lse", view("lse", lse, stream), _abi.DEFT_F32, name),
+            _bits_of(view("out", out, stream), attention._output_code),
+            None if lse is None else view("lse", lse, stream),
         )
         call.fill(*views)
         for option in others:
-            setattr(call.inputs, INPUT_FIELDS[option], as_c(option, options[option]))  # type: ignore[literal-required]
-        values, frozen = self._values, self._frozen
-        if params:
-            values = merged(values, params)
-            frozen = freeze(values)
-        if attention._needed and not attention._needed <= values.keys():
-            check_given(attention, values)
+            setattr(call.inputs.settings, option, as_c(option, options[option]))  # type: ignore[literal-required]
+        frozen = freeze(merged(self._values, params)) if params else self._frozen
         try:
             if isinstance(plan, GpuPlan):
                 plan.run(call, frozen, stream, kind, selection)
             else:
                 plan.run(call, make_params(attention, frozen) if params else self._params, kind, selection)
         except UsageError as error:
-            if table is None and error.field == "page_table":
-                hint = "give page_table: the page of each page of the tree's locations"
-                raise UsageError(error.message, hint, error.field) from None
-            raise
+            raise UsageError(error.message, _hint_of(error.field, table) or error.hint, error.field) from None
         for option in others:  # the next run may not have them
             setattr(call.inputs, INPUT_FIELDS[option], 0)
         self._calls.append(call)
         return (out, lse) if return_lse else out
+
+
+def _hint_of(field: str, table: Any) -> str:
+    """How Python gives what a run lacks."""
+    if field == "page_table" and table is None:
+        return "give page_table: the page of each page of the tree's locations"
+    lacks_value, _, name = field.partition("params[")
+    return f"params={{{name.removesuffix(']')}: ...}}" if name and not lacks_value else ""
 
 
 def _parts_of(k: Any, attention: Compiled) -> tuple[Any, Any]:
@@ -291,10 +289,6 @@ def _table_of(table: Any, stream: int) -> View:
 _AS_INTEGERS = {(UINT16, _abi.DEFT_BF16), *((UINT8, code) for code in EIGHT_BIT)}
 
 
-def _bits_of(name: str, seen: View, code: int, attention: str) -> View:
+def _bits_of(seen: View, code: int) -> View:
     """bfloat16 may come in uint16 and 8-bit floats in uint8, because NumPy has no such types."""
-    if seen.dtype == code:
-        return seen
-    if (seen.dtype, code) in _AS_INTEGERS:
-        return seen._replace(dtype=code)
-    raise wrong(name, f"is {dtype_text(seen.dtype)}, `{attention}` takes {DTYPE_NAMES[code]}")
+    return seen._replace(dtype=code) if (seen.dtype, code) in _AS_INTEGERS else seen

@@ -274,6 +274,8 @@ class Slot:
 def make_like(array: Any, shape: tuple[int, ...], dtype: int) -> Any:
     """Makes a new array with the library and on the device of `array`, in a type of the C ABI. Its elements are not set."""
     reader = _readers.get(type(array))
+    if dtype not in DTYPE_NAMES:  # that of an array that the library is about to refuse
+        dtype = _abi.DEFT_F32
     if reader is _of_torch:
         torch = sys.modules["torch"]
         return torch.empty(shape, dtype=getattr(torch, DTYPE_NAMES[dtype]), device=array.device)

@@ -26,12 +26,12 @@ TEST(DtypesTest, BitsAreThoseOfTheElements) {
 
 TEST(DtypesTest, ATypeWithoutANameIsToldByItsKindAndBits) {
   const auto named = [](int code, int bits) { return dtypeName(static_cast<deft_dtype>(code << 8 | bits)); };
-  EXPECT_EQ(named(2, 64), "float of 64 bits");
-  EXPECT_EQ(named(0, 64), "int of 64 bits");
-  EXPECT_EQ(named(1, 8), "uint of 8 bits");
-  EXPECT_EQ(named(4, 32), "bfloat of 32 bits");
-  EXPECT_EQ(named(5, 128), "complex of 128 bits");
-  EXPECT_EQ(named(6, 8), "bool of 8 bits");
+  EXPECT_EQ(named(2, 64), "float64");
+  EXPECT_EQ(named(0, 64), "int64");
+  EXPECT_EQ(named(1, 8), "uint8");
+  EXPECT_EQ(named(4, 32), "bfloat32");
+  EXPECT_EQ(named(5, 128), "complex128");
+  EXPECT_EQ(named(6, 8), "bool");
   EXPECT_EQ(named(17, 4), "of a type that has no name here, DLPack's code 17 with 4 bits");
   EXPECT_EQ(named(0, 0), "no dtype (0)");
 }

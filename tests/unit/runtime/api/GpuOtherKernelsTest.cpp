@@ -51,7 +51,7 @@ TEST_F(GpuOtherKernelsTest, KernelsAreLoadedWithoutValuesAndRunWithThem) {
   plan.upload(stream_).value();
   const auto unsaid = plan.run(*loaded, inputs(), outputs(), stream_);
   ASSERT_FALSE(unsaid);
-  EXPECT_EQ(unsaid.error().message, "parameter `w` (i32) needs a value");
+  EXPECT_EQ(unsaid.error().message, "params[\"w\"] needs a value (i32)");
   for (const int w : {1 << 20, 7}) {
     Params params(*compiled);
     params.set("w", w).value();

@@ -420,11 +420,11 @@ TEST_F(GpuTest, StatesAreMergedOnTheStreamAndInACapture) {
     return ran ? "none" : ran.error().message;
   };
   EXPECT_EQ(error({.rows = 1, .dim = 60}, out_.data()),
-            "out has a head_dim of 60, which is not a multiple of 8");
+            "to.out has a head_dim of 60, which is not a multiple of 8");
   EXPECT_EQ(error({.rows = 1, .dim = 64}, out_.data() + 1),
-            "out of state 0 does not begin at a multiple of 16 bytes");
+            "states[0].out does not begin at a multiple of 16 bytes");
   EXPECT_EQ(error({.rows = 1, .dim = 64, .type = StateType::F32}, out_.data()),
-            "out of state 0 is float32, the merge takes bfloat16");
+            "states[0].out is float32, the merge takes bfloat16");
 }
 
 TEST_F(GpuTest, ThreadsWithTheirOwnPlansAndDevices) {

@@ -73,18 +73,18 @@ TEST(MergeStatesTest, WrongCallsAreNamed) {
   const auto error = [](const Result<void> &result) { return result ? "none" : result.error().message; };
   const StateShape shape{.rows = kQueries * kHeads, .dim = kDim};
   EXPECT_EQ(error(mergeStates(shape, states, to)), "none");
-  EXPECT_EQ(error(mergeStates(shape, {}, to)), "there are no states to merge");
+  EXPECT_EQ(error(mergeStates(shape, {}, to)), "states are 0, a call merges 1 to 16");
   EXPECT_EQ(error(mergeStates(shape, std::vector<State>(17, states[0]), to)),
-            "count is 17, not between 1 and 16");
-  EXPECT_EQ(error(mergeStates(shape, states, {})), "out of the merged state is null");
+            "states are 17, a call merges 1 to 16");
+  EXPECT_EQ(error(mergeStates(shape, states, {})), "to.out is null");
   const State halves[] = {states[0], {results.out.data(), nullptr}};
-  EXPECT_EQ(error(mergeStates(shape, halves, to)), "lse of state 1 is null");
+  EXPECT_EQ(error(mergeStates(shape, halves, to)), "states[1].lse is null");
   EXPECT_EQ(error(mergeStates({.rows = -1, .dim = 1}, states, to)),
-            "out of state 0 does not say how many queries it has");
+            "states[0].out does not say how many queries it has");
   EXPECT_EQ(error(mergeStates({.rows = 1, .dim = 0}, states, to)),
-            "out has 1 rows of 0 elements, there may be 4294967296 of 1 to 1048576");
+            "to.out has 1 rows of 0 elements, there may be 4294967296 of 1 to 1048576");
   EXPECT_THAT(error(mergeStates({.rows = 1, .dim = 1, .type = static_cast<StateType>(9)}, states, to)),
-              HasSubstr("states are "));
+              HasSubstr("it must be float32, float16 or bfloat16"));
   EXPECT_EQ(error(mergeStates({.rows = 0, .dim = 1}, std::vector<State>(2), {})), "none");
 }
 
@@ -100,15 +100,15 @@ TEST(MergeStatesTest, WhatIsWrittenMayBeAStateButNoOtherRows) {
   EXPECT_EQ(merged(0, 8), "none");
   EXPECT_EQ(merged(10, 8), "none");
   EXPECT_EQ(merged(20, 28), "none");
-  EXPECT_EQ(merged(4, 28), "out of the merged state overlaps with lse of state 0");
-  EXPECT_EQ(merged(14, 28), "out of the merged state overlaps with lse of state 1");
-  EXPECT_EQ(merged(20, 9), "lse of the merged state overlaps with lse of state 0");
-  EXPECT_EQ(merged(20, 11), "lse of the merged state overlaps with out of state 1");
-  EXPECT_EQ(merged(20, 27), "lse of the merged state overlaps with its out");
+  EXPECT_EQ(merged(4, 28), "to.out overlaps with lse of state 0");
+  EXPECT_EQ(merged(14, 28), "to.out overlaps with lse of state 1");
+  EXPECT_EQ(merged(20, 9), "to.lse overlaps with lse of state 0");
+  EXPECT_EQ(merged(20, 11), "to.lse overlaps with out of state 1");
+  EXPECT_EQ(merged(20, 27), "to.lse overlaps with its out");
   const State apart[] = {{at(0), at(40)}, {at(16), at(48)}};
   const auto shifted = mergeStates(shape, apart, {at(4), at(56)});
   ASSERT_FALSE(shifted);
-  EXPECT_EQ(shifted.error().message, "out of the merged state overlaps with out of state 0");
+  EXPECT_EQ(shifted.error().message, "to.out overlaps with out of state 0");
   EXPECT_EQ(shifted.error().hint, "it may be all of a state's own out, or has memory of its own");
 }
 

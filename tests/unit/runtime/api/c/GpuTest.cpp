@@ -368,7 +368,7 @@ TEST_F(GpuTest, StatesAreMergedThere) {
   lse.device_type = DEFT_DEVICE_CPU;
   EXPECT_EQ(deft_gpu_state_merge_run(merge.get(), states, 2, &to, stream), DEFT_USAGE);
   EXPECT_STREQ(deft_error_text(),
-               "lse of state 0 is in memory of the CPU, the run takes memory of CUDA device 0");
+               "states[0].lse is in memory of the CPU, the run takes memory of CUDA device 0");
   EXPECT_EQ(deft_gpu_state_merge_load(gpu.get(), DEFT_I32, &loaded), DEFT_USAGE);
   EXPECT_EQ(loaded, nullptr);
 }

@@ -46,23 +46,23 @@ TEST_F(MergeStatesTest, StatesBecomeOne) {
 TEST_F(MergeStatesTest, WrongTensorsAreNamed) {
   second.dtype = DEFT_BF16;
   EXPECT_EQ(merge(), DEFT_USAGE);
-  EXPECT_STREQ(deft_error_text(), "out of state 1 is bfloat16, the merge takes float32");
+  EXPECT_STREQ(deft_error_text(), "states[1].out is bfloat16, the merge takes float32");
   second.dtype = DEFT_F32;
   const int64_t other[3] = {2, 1, 3};
   merged.shape = other;
   EXPECT_EQ(merge(), DEFT_USAGE);
-  EXPECT_THAT(deft_error_text(), HasSubstr("out of the merged state is [2, 1, 3], it must be"));
+  EXPECT_THAT(deft_error_text(), HasSubstr("to.out is [2, 1, 3], it must be"));
   merged.shape = shape;
   states[0].lse = nullptr;
   EXPECT_EQ(merge(), DEFT_USAGE);
-  EXPECT_STREQ(deft_error_text(), "lse of state 0 is null");
+  EXPECT_STREQ(deft_error_text(), "states[0].lse is null");
   states[0].lse = &firstLog;
   first.dtype = DEFT_I32;
   EXPECT_EQ(merge(), DEFT_USAGE);
-  EXPECT_STREQ(deft_error_text(), "states are int32, not float32, float16 or bfloat16");
+  EXPECT_STREQ(deft_error_text(), "states[0].out is int32, it must be float32, float16 or bfloat16");
   first.dtype = DEFT_F32;
   EXPECT_EQ(deft_merge_states(states, 0, &to), DEFT_USAGE);
-  EXPECT_STREQ(deft_error_text(), "there are no states to merge");
+  EXPECT_STREQ(deft_error_text(), "states are 0, a call merges 1 to 16");
   EXPECT_EQ(deft_merge_states(nullptr, 2, &to), DEFT_USAGE);
   EXPECT_STREQ(deft_error_text(), "deft_merge_states: states is null");
   EXPECT_EQ(merge(), DEFT_OK);
