@@ -127,7 +127,7 @@ deft_status runAs(const Run &run, deft_gpu_plan *plan, const deft_gpu_attention 
     if (!pointers)
       return pointers.error();
     const device::Device &device = *attention->gpu.device;
-    if (tensors->asked.checks_finite != 0)
+    if (tensors->asked.settings.check_finite != 0)
       if (auto checked = checkNotCaptured(device, stream); !checked)
         return checked;
     std::optional<GpuRunCapture> captured;
@@ -136,7 +136,7 @@ deft_status runAs(const Run &run, deft_gpu_plan *plan, const deft_gpu_attention 
     Result<void> ran = (*plan->device.*run.launch)(*attention->kernels, *pointers, streamOf(stream));
     if (ran && captured)
       captured->finish();
-    if (ran && tensors->asked.checks_finite != 0)
+    if (ran && tensors->asked.settings.check_finite != 0)
       ran = exec::checkFinite(device, attention->variant(), plan->host.plan, attention->reach, *pointers,
                               streamOf(stream));
     return ran;

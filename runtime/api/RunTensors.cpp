@@ -67,8 +67,9 @@ Result<void> checkGivenLists(const spec::Variant &variant, const RunTensors &ten
   if (!tensors.asked.lists)
     return wrong("lists", "is null, and " + variant.called() + " reads lists of its caller",
                  "give each query a list of slots of the cache");
-  if (tensors.asked.checks_finite != 0)
-    return wrong("checks_finite", "is not 0, and a run over a caller's lists looks at no values");
+  if (tensors.asked.settings.check_finite != 0)
+    return wrong("deft_run_settings::check_finite",
+                 "is not 0, and a run over a caller's lists looks at no values");
   return {};
 }
 
@@ -128,6 +129,9 @@ Result<RunTensors> checkTensors(const spec::Variant &variant, const Plan &plan, 
   const auto outputs = readSized("deft_outputs", givenOutputs);
   if (!outputs)
     return outputs.error();
+  for (const std::int32_t reserved : inputs->settings.reserved)
+    if (reserved != 0)
+      return wrong("deft_run_settings::reserved", "is " + std::to_string(reserved) + ", not 0");
   if (outputs->lse && !variant.withLse)
     return wrong("lse", "is asked for, and " + variant.called() + " gives none",
                  "write `output = ... with lse` in the spec");
@@ -258,10 +262,6 @@ Result<StateTensors> checkStates(const deft_state *states, std::size_t count, co
   return tensors;
 }
 
-Result<void> checkMergedHeads(const StateTensors &given, int headBegin, int headCount,
-                              const StateTensors &wanted) {
-  if (auto checked = checkRange("head_begin", headBegin, 0, given.heads); !checked)
-    return checked;
 Result<StateTensors> checkState(const std::string &name, const deft_state *state, deft_dtype dtype,
                                 const RunPlace &place) {
   StateReader reader(dtype, place);
@@ -269,6 +269,10 @@ Result<StateTensors> checkState(const std::string &name, const deft_state *state
   return read ? Result<StateTensors>(reader.tensors(*read)) : read.error();
 }
 
+Result<void> checkMergedHeads(const StateTensors &given, int headBegin, int headCount,
+                              const StateTensors &wanted) {
+  if (auto checked = checkRange("head_begin", headBegin, 0, given.heads); !checked)
+    return checked;
   if (auto checked = checkRange("head_count", headCount, 0, given.heads - headBegin); !checked)
     return checked;
   const auto shape = [](std::int64_t queries, std::int64_t heads, std::int64_t dim) {

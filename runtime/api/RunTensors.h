@@ -34,7 +34,7 @@ struct RunTensors {
   std::int64_t qStride = 0, outStride = 0;
   void *out = nullptr;
   float *lse = nullptr;
-  deft_inputs asked = {}; ///< the caller's settings for the run, apart from tensors
+  deft_inputs asked = {}; ///< the caller's, for settings and parameters
 };
 
 /// Checks the tensors of a run, as far as the host can see them.

@@ -163,7 +163,7 @@ Result<void> checkAndRun(const Run &run, const Launch &launch, bool isSparse = f
     captureRun(plan, *run.attention, params, *tensors, run.kind,
                tensors->lists.slots ? tensors->lists.budget : run.budget, us.count());
   }
-  if (!ran || tensors->asked.checks_finite == 0)
+  if (!ran || tensors->asked.settings.check_finite == 0)
     return ran;
   if (const auto found = exec::findNotFinite(variant, plan.plan, params.reach(), view,
                                              {written.out, written.lse, written.outStride}))

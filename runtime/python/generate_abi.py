@@ -2,7 +2,8 @@
 
 usage: generate_abi.py HEADERS OUTPUT      HEADERS: the folder of <deft/c/...>
 
-Made of the headers when the library is built, so that the two cannot differ.
+Made of the headers when the library is built, so that the two cannot differ. deft_run_settings becomes a TypedDict as well:
+Python's options of runs, so that another one is a field of C and what it does.
 """
 
 import re
@@ -23,6 +24,8 @@ FUNCTION = re.compile(r"(.*?)(deft_\w+)\((.*)\)$")
 CALLBACK = re.compile(r"(\w+) \(\*\w+\)\((.*)\)$")
 NAMED = re.compile(r"(.*?)(\w+)$")  # what something is, and its name
 HANDLE = re.compile(r"struct (\w+) \1$")
+ARRAY = re.compile(r"(.*)\[(\d+)\]$")
+SETTINGS = "deft_run_settings"
 
 
 class Types:
@@ -59,6 +62,9 @@ class Types:
         if callback:
             result, arguments = callback.groups()
             return f"CFUNCTYPE({self.of(result)}, {', '.join(self.of_parameters(arguments).values())})"
+        array = ARRAY.match(declaration)
+        if array:
+            return f"{self.of_field(array[1])} * {array[2]}"
         return self.of(declaration[: -len(c_headers.field_name(declaration))])
 
     def of_parameters(self, parameters):
@@ -68,18 +74,27 @@ class Types:
         return {name: self.of(kind) for kind, name in (NAMED.match(one).groups() for one in parameters.split(", "))}
 
 
-def text_of(declared):
+def settings_of(described):
+    """The options of runs: "Not 0: ..." describes a truth value, all else a number."""
+    options = {name: text for name, text in described.items() if name != "reserved"}
+    explained = [f"    `{name}`: {text.removeprefix('Not 0: ')}" for name, text in options.items()]
+    lines = ["", "", "class RunSettings(TypedDict, total=False):", '    """' + "\n\n".join(explained).lstrip() + '"""', ""]
+    return lines + [f"    {name}: {'bool' if text.startswith('Not 0: ') else 'int'}" for name, text in options.items()]
+
+
+def text_of(declared, settings):
     types = Types(declared)
     lines = ['"""What <deft/deft.h> declares; made by generate_abi.py, not written."""', "", "from ctypes import ("]
     lines += [f"    {name}," for name in ["CFUNCTYPE", "POINTER", "Structure", *sorted({"c_char_p", "c_void_p", *SCALARS.values()})]]
-    lines += [")", "from typing import Any", ""]
+    lines += [")", "from typing import Any, TypedDict", ""]
     lines += [f"{name} = {value}" for name, value in sorted(declared.values.items())]
     for name in types.handles:
         lines += ["", "", f"class {name}(Structure):", '    """Handles point to it; the library alone looks into it."""']
-    for name, fields in sorted(declared.structs.items()):
+    for name, fields in declared.structs.items():
         lines += ["", "", f"class {name}(Structure):", "    _fields_ = ["]
         lines += [f'        ("{c_headers.field_name(one)}", {types.of_field(one)}),' for one in fields]
         lines.append("    ]")
+    lines += settings_of(settings)
     lines += ["", "", "# The result's type, and those of the arguments by name.", "FUNCTIONS: dict[str, tuple[Any, dict[str, Any]]] = {"]
     for declaration in declared.functions:
         result, name, parameters = FUNCTION.match(declaration).groups()
@@ -91,7 +106,7 @@ def text_of(declared):
 def main():
     headers, output = sys.argv[1:3]
     Path(output).parent.mkdir(parents=True, exist_ok=True)
-    Path(output).write_text(text_of(c_headers.read(headers)), encoding="utf-8")
+    Path(output).write_text(text_of(c_headers.read(headers), c_headers.described(headers, SETTINGS)), encoding="utf-8")
 
 
 if __name__ == "__main__":

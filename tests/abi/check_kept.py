@@ -21,7 +21,7 @@ import c_headers  # noqa: E402
 def program_of(declared):
     """A C program that prints structs and constants."""
     lines = ["#include <deft/deft.h>", "#include <stdio.h>", "int main(void) {"]
-    for name, fields in sorted(declared.structs.items()):
+    for name, fields in declared.structs.items():
         lines.append(f'  printf("struct {name}, %zu bytes\\n", sizeof({name}));')
         for declaration in fields:
             place = f"offsetof({name}, {c_headers.field_name(declaration)})"

@@ -351,7 +351,7 @@ def test_what_python_finds_wrong_has_a_field_too(objects, good):
         ("deft_plan_options::chunk_tokens", "chunk_tokens"),
         ("deft_plan_options::is_invariant", "invariant"),
         ("deft_gpu_plan_options::checks_pages", "check_pages"),
-        ("deft_inputs::checks_finite", "check_finite"),
+        ("deft_run_settings::check_finite", "check_finite"),
         ("deft_paged_requests::lengths", "seq_lens"),
         ("deft_draft_mask::lengths", "lengths"),
         ("page_table", "page_table"),

@@ -89,7 +89,7 @@ def test_what_does_not_fit_is_named(rng):
     ):
         with pytest.raises(deft.UsageError, match=said):
             plan.run_sparse(given, q, cache)
-    with pytest.raises(deft.UsageError, match="checks_finite is not 0, and a run over a caller's lists looks at no values"):
+    with pytest.raises(deft.UsageError, match="check_finite is not 0, and a run over a caller's lists looks at no values"):
         plan.run_sparse(lists, q, cache, check_finite=True)
     with pytest.raises(deft.UsageError, match="`a` selects nothing: its lists are by `caller`"):
         deft.Selection(att)

@@ -174,10 +174,7 @@ struct GpuInputs {
   std::int64_t qStride = 0;                  ///< see Inputs::qStride
   /// The number of entries of pageTable; if given, too few for the plan's tokens are an error.
   std::optional<std::int64_t> tableEntries = {};
-  /// See Inputs::checksFinite. Such a run waits for the stream and copies its inputs and outputs to the host,
-  /// so it is an error in a capture. Keys and values of tokens that requests gained only on the GPU
-  /// (GpuPlan::follow), and those of drafts, are not checked.
-  bool checksFinite = false;
+  RunSettings settings = {}; ///< all zero: the defaults
   /// The rotary columns of a latent cache, if they are a separate tensor; k then has only the others.
   const void *kRope = nullptr;
   std::optional<CacheStrides> kRopeStrides = {}; ///< of kRope; none: packed
@@ -425,7 +422,7 @@ private:
     memory.strides = inputs.strides, memory.vStrides = inputs.vStrides;
     memory.kRope = inputs.kRope, memory.kRopeStrides = inputs.kRopeStrides;
     memory.qStride = inputs.qStride, memory.outStride = outputs.outStride;
-    memory.checksFinite = inputs.checksFinite;
+    memory.settings = inputs.settings;
     memory.lists = inputs.lists, memory.budget = inputs.budget;
     memory.out = outputs.out, memory.lse = outputs.lse;
     const detail::RunTensors tensors(attention.attention(), queryCount(), memory);

@@ -116,6 +116,8 @@ namespace detail {
 /// The C++ form of a C name: "deft_plan_options::chunk_tokens" becomes PlanOptions::chunkTokens. RunSettings
 /// is the struct of C.
 inline std::string nameOfC(const std::string &name) {
+  if (const std::string own = "deft_run_settings::"; name.starts_with(own))
+    return "RunSettings::" + name.substr(own.size());
   const std::string prefix = "deft_";
   const bool isStruct = name.starts_with(prefix);
   std::string result;

@@ -3,8 +3,12 @@
 #include <deft/attention.hpp>
 #include <deft/c/tensor.h>
 
+namespace deft {
+
+using RunSettings = deft_run_settings;
+
 /// Turns pointers and strides into tensors of <deft/deft.h>; for the other headers in this folder.
-namespace deft::detail {
+namespace detail {
 
 /// The memory of a run on the host or on a GPU.
 struct RunMemory {
@@ -15,7 +19,7 @@ struct RunMemory {
   std::int64_t qStride = 0, outStride = 0; ///< 0: packed
   const int *lists = nullptr;
   int budget = 0;
-  bool checksFinite = false;
+  RunSettings settings = {};
   void *out = nullptr;
   float *lse = nullptr;
   const Params *params = nullptr;
@@ -36,7 +40,7 @@ public:
     inputs_.page_table = table_.set(of.pageTable, DEFT_I32, {of.tableEntries.value_or(-1)}, 1);
     inputs_.lists = lists_.set(of.lists, DEFT_I32, {queries, of.budget}, 2);
     inputs_.params = handleOf(of.params);
-    inputs_.checks_finite = of.checksFinite;
+    inputs_.settings = of.settings;
     outputs_.size = sizeof outputs_;
     outputs_.out = rows(out_, of.out, facts.output_dtype, queries, facts, facts.value_dim, of.outStride);
     outputs_.lse = lse_.set(of.lse, DEFT_F32, {queries, facts.query_heads}, 2);
@@ -115,4 +119,6 @@ private:
   deft_outputs outputs_ = {};
 };
 
-} // namespace deft::detail
+} // namespace detail
+
+} // namespace deft

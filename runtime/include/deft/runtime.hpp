@@ -28,7 +28,7 @@ struct Inputs {
   /// Elements between consecutive queries in q, if rows are wider than the heads (as in a fused projection of
   /// q, K and V); 0: packed.
   std::int64_t qStride = 0;
-  bool checksFinite = false; ///< as deft_inputs::checks_finite. Takes as long as many runs.
+  RunSettings settings = {}; ///< all zero: the defaults
   /// For runSparse() without a selection: deft_inputs::lists, [query][budget].
   const int *lists = nullptr;
   int budget = 0; ///< entries of a list
@@ -66,7 +66,7 @@ public:
 
   /// Computes the attention of all queries of the plan's tree and returns when it is done. Errors (a missing
   /// buffer, a stale plan, a parameter without a value) are found before anything is written, except those of
-  /// Inputs::checksFinite. The result does not depend on the number of threads.
+  /// deft_run_settings::check_finite. The result does not depend on the number of threads.
   Result<void> run(const Attention &attention, const Plan &plan, const Inputs &inputs,
                    const Outputs &outputs) const {
     const detail::RunTensors tensors(attention, plan.queryCount(), memoryOf(inputs, outputs));
@@ -112,7 +112,7 @@ private:
     memory.cachePages = inputs.cachePages;
     memory.strides = inputs.strides, memory.vStrides = inputs.vStrides;
     memory.qStride = inputs.qStride, memory.outStride = outputs.outStride;
-    memory.checksFinite = inputs.checksFinite;
+    memory.settings = inputs.settings;
     memory.lists = inputs.lists, memory.budget = inputs.budget;
     memory.params = inputs.params;
     memory.out = outputs.out, memory.lse = outputs.lse;

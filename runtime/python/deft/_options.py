@@ -76,17 +76,13 @@ class TreePlanOptions(PlanOptions, total=False):
     list_overlap: Annotated[float, Option(0, "deft_gpu_plan_options::list_overlap", _percent)]
 
 
-class TreeRunOptions(TypedDict, total=False):
+class TreeRunOptions(_abi.RunSettings, total=False):
     """`out` and `lse` are written to; without them the run makes new arrays, `lse` only on request. `stream`: a GPU's stream in
-    place of the current one of q's library. `check_finite`: a NaN or an infinity in q, in the keys and values that the run has
-    read, in lse or in out is an error, which names the first query and head; outputs are still written. A NaN in q or K
-    may not show otherwise: the row may look like one that sees nothing. Such a run takes as long as several, waits for a GPU and
-    cannot be captured."""
+    place of the current one of q's library."""
 
     out: Annotated[Any, Option(None)]
     lse: Annotated[Any, Option(None)]
     stream: Annotated[int | None, Option(None)]
-    check_finite: Annotated[bool, Option(False, "deft_inputs::checks_finite")]
 
 
 class RunOptions(TreeRunOptions, total=False):
@@ -97,17 +93,23 @@ class RunOptions(TreeRunOptions, total=False):
     return_lse: Annotated[bool, Option(False)]
 
 
+def _setting(name: str, kind: type) -> Option:
+    """Of runs, as the C header has it: a truth value or a number, 0 by default."""
+    return Option(kind(), f"deft_run_settings::{name}", *([] if kind is bool else [_natural]))
+
+
 @functools.cache
 def options_of(kind: Any) -> dict[str, Option]:
-    return {name: hint.__metadata__[0] for name, hint in get_type_hints(kind, include_extras=True).items()}
+    hints = get_type_hints(kind, include_extras=True).items()
+    return {name: hint.__metadata__[0] if hasattr(hint, "__metadata__") else _setting(name, hint) for name, hint in hints}
 
 
 _OPTIONS = {**options_of(TreePlanOptions), **options_of(RunOptions)}
 PYTHON_NAMES.update({option.field: name for name, option in _OPTIONS.items() if option.field})
 
 
-#: Options of runs that are fields of deft_inputs, which are 0 by default.
-INPUT_FIELDS = {name: option.field.removeprefix("deft_inputs::") for name, option in options_of(RunOptions).items() if option.field}
+#: Options of runs that are fields of deft_run_settings, made of the C header.
+SETTINGS = get_type_hints(_abi.RunSettings).keys()
 
 
 def as_c(name: str, value: Any) -> Any:
@@ -117,8 +119,8 @@ def as_c(name: str, value: Any) -> Any:
 
 def _explained(kind: Any) -> list[str]:
     """What this kind of options says, and that which it adds to."""
-    before = {TreePlanOptions: PlanOptions, RunOptions: TreeRunOptions}.get(kind)
-    return [one.__doc__ or "" for one in (before, kind) if one]
+    before = {TreePlanOptions: [PlanOptions], TreeRunOptions: [_abi.RunSettings], RunOptions: [TreeRunOptions, _abi.RunSettings]}
+    return [one.__doc__ or "" for one in (*before.get(kind, []), kind)]
 
 
 def takes(kind: Any) -> Callable[[Function], Function]:

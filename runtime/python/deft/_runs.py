@@ -12,7 +12,7 @@ from ._compiled import Compiled
 from ._errors import UsageError, wrong
 from ._gpu import GpuKernels, device_index
 from ._library import OfThisProcess, check, lib
-from ._options import INPUT_FIELDS, RunOptions, as_c, expect_known, options_of, struct_of
+from ._options import SETTINGS, RunOptions, as_c, expect_known, options_of, struct_of
 from ._page import PlanPage
 from ._params import freeze, make_params, merged
 from ._plans import FULL, SPARSE, Call, ConfigChoice, GpuPlan, HostPlan, PlanRoom, PlanSummary, RunKind, Selection
@@ -20,7 +20,7 @@ from ._process import number_of
 from ._tensors import EIGHT_BIT, UINT8, UINT16, Slot, View, converted, expect_writable, int32_view, ints
 from ._tensors import make_like, stream_of, stream_or_current, view
 
-_READ_HERE = options_of(RunOptions).keys() - INPUT_FIELDS.keys()
+_READ_HERE = options_of(RunOptions).keys() - SETTINGS
 _ADVANCED = {
     _abi.DEFT_ADVANCED_NOTHING: "nothing",
     _abi.DEFT_ADVANCED_IN_PLACE: "in_place",
@@ -252,7 +252,7 @@ class Runs(OfThisProcess):
         except UsageError as error:
             raise UsageError(error.message, _hint_of(error.field, table) or error.hint, error.field) from None
         for option in others:  # the next run may not have them
-            setattr(call.inputs, INPUT_FIELDS[option], 0)
+            setattr(call.inputs.settings, option, 0)
         self._calls.append(call)
         return (out, lse) if return_lse else out
 

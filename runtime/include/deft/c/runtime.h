@@ -27,8 +27,8 @@ DEFT_C_API int32_t deft_runtime_threads(const deft_runtime *runtime);
 
 /// Computes the attention of all queries of the plan's tree, in host memory, and returns when it is done.
 /// Errors (a tensor that is missing or wrong, a stale plan, a parameter without a value) are found before
-/// anything is written, except those of deft_inputs::checks_finite. The result does not depend on the number
-/// of threads.
+/// anything is written, except those of deft_run_settings::check_finite. The result does not depend on the
+/// number of threads.
 DEFT_C_API deft_status deft_runtime_run(const deft_runtime *runtime, const deft_attention *attention,
                                         const deft_plan *plan, const deft_inputs *inputs,
                                         const deft_outputs *outputs);

@@ -43,6 +43,18 @@ typedef struct deft_tensor {
   int32_t device_id; ///< of GPUs, as CUDA counts them
 } deft_tensor;
 
+/// How a run is made. All zero is the default. Python's options of runs are made of this struct: those whose
+/// description begins with "Not 0" are truth values, all others numbers.
+typedef struct deft_run_settings {
+  /// Not 0: a NaN or an infinity in q, in the keys and values that the run has read, in lse or in out is an
+  /// error, which names the first query and head; outputs are still written. Without it a NaN in q or K may
+  /// not show: the row may look like one that sees nothing. Such a run takes as long as several. On a GPU it
+  /// waits for the stream, cannot be captured, and does not check tokens that requests gained only there, nor
+  /// drafts.
+  int32_t check_finite;
+  int32_t reserved[3]; ///< 0
+} deft_run_settings;
+
 struct deft_params;
 
 /// The inputs of a run. `queries` are the plan's (deft_plan_query_count), in the tree's order; heads,
@@ -74,11 +86,7 @@ typedef struct deft_inputs {
   const deft_tensor *page_table;
   /// Null: the defaults. Not used on a GPU, where the deft_gpu_attention has the values.
   const struct deft_params *params;
-  /// Not 0: after the run q, the keys and values that it read, lse and out are checked. A NaN or an infinity
-  /// is an error, which names the first row and the tensor; outputs are still written. On a GPU the run waits
-  /// for the stream, and is an error in a capture. For debugging.
-  int32_t checks_finite;
-  int32_t reserved; ///< 0
+  deft_run_settings settings;
   /// The rotary columns of a latent cache, if they are a separate tensor: [pages, page_size, rope], or with a
   /// dimension of 1 before the last, with as many pages as k and its own strides. k then has only the other
   /// columns: [pages, page_size, dim]. Null: k has all columns. On processors the two must be parts of one

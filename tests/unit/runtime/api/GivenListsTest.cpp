@@ -118,8 +118,9 @@ TEST_F(GivenListsErrorsTest, WhatDoesNotFitIsNamed) {
   given.budget = 25;
   EXPECT_EQ(errorOf(given), "lists is [4, 25], and a budget of 25 is none of `a`'s: 24, 700");
   given = inputs(lists);
-  given.checksFinite = true;
-  EXPECT_EQ(errorOf(given), "checksFinite is not 0, and a run over a caller's lists looks at no values");
+  given.settings.check_finite = 1;
+  EXPECT_EQ(errorOf(given),
+            "RunSettings::check_finite is not 0, and a run over a caller's lists looks at no values");
   given = inputs(lists);
   given.pageTable = table;
   const Plan plan = Plan::make(attention, tree).value();

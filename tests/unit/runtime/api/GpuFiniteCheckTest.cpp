@@ -17,7 +17,7 @@ protected:
     table_.upload(sequences_, stream_).value();
     plan.upload(stream_).value();
     GpuInputs inputs = this->inputs();
-    inputs.checksFinite = true;
+    inputs.settings.check_finite = 1;
     const auto ran = plan.run(attention_, inputs, outputs(), stream_);
     return ran ? "" : ran.error().message;
   }
@@ -47,7 +47,7 @@ TEST_F(GpuFiniteCheckTest, IsAnErrorInACapture) {
   void *graph = nullptr;
   ASSERT_EQ(cuStreamBeginCapture_v2(stream_, 1), 0);
   GpuInputs inputs = this->inputs();
-  inputs.checksFinite = true;
+  inputs.settings.check_finite = 1;
   const auto ran = plan.run(attention_, inputs, outputs(), stream_);
   ASSERT_EQ(cuStreamEndCapture(stream_, &graph), 0);
   ASSERT_FALSE(ran);

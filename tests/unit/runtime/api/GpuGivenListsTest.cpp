@@ -218,9 +218,9 @@ TEST_F(GpuGivenListsTest, WhatDoesNotFitIsNamed) {
   EXPECT_EQ(errorOf(plan.runSparse(attention_, given, outputs(), stream_)),
             "lists is [3, 41], and a budget of 41 is none of `host_given_lists`'s: 40, 600");
   given = inputs();
-  given.checksFinite = true;
+  given.settings.check_finite = 1;
   EXPECT_EQ(errorOf(plan.runSparse(attention_, given, outputs(), stream_)),
-            "checksFinite is not 0, and a run over a caller's lists looks at no values");
+            "RunSettings::check_finite is not 0, and a run over a caller's lists looks at no values");
   EXPECT_THAT(errorOf(plan.run(attention_, inputs(), outputs(), stream_)),
               HasSubstr("lists is given, and only sparse runs read lists"));
   given = inputs();

@@ -147,7 +147,7 @@ TEST_F(GpuLatentTest, PartsThatDoNotFitAreNamed) {
 
 TEST_F(GpuLatentTest, WhatIsNotFiniteIsFoundInEitherPart) {
   GpuInputs inputs = parts();
-  inputs.checksFinite = true;
+  inputs.settings.check_finite = 1;
   EXPECT_EQ(errorOf(inputs), "");
   const int slot = table_[5] * kPage + 2; // the third token of the first branch
   rope_.data()[slot * kRope + 7] = kNan;

@@ -56,8 +56,7 @@ protected:
                         .v = &vTensor,
                         .page_table = &table,
                         .params = nullptr,
-                        .checks_finite = 0,
-                        .reserved = 0,
+                        .settings = {},
                         .k_rope = nullptr,
                         .lists = nullptr};
   deft_outputs outputs = {.size = sizeof outputs, .out = &outTensor, .lse = &lseTensor};
@@ -141,8 +140,7 @@ TEST_F(RunTensorsTest, AStepWithoutQueriesNeedsNoTensors) {
             .v = nullptr,
             .page_table = nullptr,
             .params = nullptr,
-            .checks_finite = 0,
-            .reserved = 0,
+            .settings = {},
             .k_rope = nullptr,
             .lists = nullptr};
   outputs = {.size = sizeof outputs, .out = nullptr, .lse = nullptr};
@@ -168,9 +166,12 @@ TEST_F(RunTensorsTest, TensorsWithoutMemoryAreNamed) {
 TEST_F(RunTensorsTest, WhatIsNotFiniteIsLookedForWhereAskedFor) {
   q[3 * 64 + 1] = 0x7fc0;
   EXPECT_EQ(run(), DEFT_OK) << deft_error_text();
-  inputs.checks_finite = 1;
+  inputs.settings.check_finite = 1;
   EXPECT_EQ(run(), DEFT_USAGE);
   EXPECT_THAT(deft_error_text(), StartsWith("query 0, head 3: q is NaN at element 1"));
+  inputs.settings.reserved[1] = 5;
+  EXPECT_EQ(run(), DEFT_USAGE);
+  EXPECT_STREQ(deft_error_text(), "deft_run_settings::reserved is 5, not 0");
 }
 
 TEST_F(RunTensorsTest, HeadsMayStandBeforeSlots) {

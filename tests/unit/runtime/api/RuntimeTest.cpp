@@ -116,9 +116,9 @@ TEST(RuntimeTest, AQueryThatSeesNothingGivesZero) {
 TEST(RuntimeTest, ANaNInQMakesARowLookLikeOneThatSeesNothingAndIsNamedWhereAskedFor) {
   Problem problem;
   const Plan plan = problem.plan();
-  const auto run = [&](bool checksFinite) {
+  const auto run = [&](bool checks) {
     Inputs inputs = problem.inputs();
-    inputs.checksFinite = checksFinite;
+    inputs.settings.check_finite = checks;
     const auto ran = problem.runtime.run(problem.attention, plan, inputs, problem.outputs());
     return ran ? "" : ran.error().message;
   };

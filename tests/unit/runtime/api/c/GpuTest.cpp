@@ -111,8 +111,7 @@ protected:
                         .v = &tokens,
                         .page_table = &pages,
                         .params = nullptr,
-                        .checks_finite = 0,
-                        .reserved = 0,
+                        .settings = {},
                         .k_rope = nullptr,
                         .lists = nullptr};
   deft_outputs outputs = {.size = sizeof outputs, .out = &results, .lse = nullptr};

@@ -106,8 +106,7 @@ TEST_F(ParamsTest, ARunTakesTheCallersValuesAndCopiesAreApart) {
                                 .v = &vTensor,
                                 .page_table = nullptr,
                                 .params = given,
-                                .checks_finite = 0,
-                                .reserved = 0,
+                                .settings = {},
                                 .k_rope = nullptr,
                                 .lists = nullptr};
     ASSERT_EQ(deft_runtime_run(runtime.get(), attention.get(), plan.get(), &inputs, &outputs), DEFT_OK)
