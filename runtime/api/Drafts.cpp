@@ -25,8 +25,10 @@ Result<void> Plan::makeDrafted(const deft_tree &tree, const plan::VariantFacts &
     most = std::max(most, request.count);
   plan::VariantFacts own = known;
   own.reach = known.reach.widened(most - 1, most - 1 + plan::Planner::kMostGrowth);
+  const auto slots = plan::HeldSlots::of(
+      drafted, {growsOnDevice ? plan::Planner::kMostGrowth : 0, tree.tree().ranks(), !own.readsKvPos});
   for (;;) {
-    const plan::TreeView &view = planner.read(tree.tree(), own);
+    const plan::TreeView &view = planner.read(tree.tree(), own, slots.standIns);
     if (!fixed)
       chooseConfig(tree, config_cache::featuresOf(view));
     config::Config fromRoot = fixed ? *fixed : config;
@@ -34,7 +36,7 @@ Result<void> Plan::makeDrafted(const deft_tree &tree, const plan::VariantFacts &
       fromRoot.order = config::Order::FromRoot;
     if (auto made = planner.makeOfRead(tree.tree(), own, fromRoot, workers, plan); !made)
       return made;
-    if (auto room = plan::makeRoomForDrafts(drafted, plan)) {
+    if (auto room = plan::makeRoomForDrafts(drafted, slots, plan)) {
       drafts = std::move(*room);
       needsMask = true;
       return {};

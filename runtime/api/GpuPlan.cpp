@@ -34,8 +34,11 @@ void followTrees(const deft_gpu_attention &attention, Plan &host) {
 }
 
 /// With tables for all drafts that the rest of the room may have: a request has a query at least, and an item
-/// reads drafts of some of them.
-exec::PlanRoom withDraftTables(exec::PlanRoom room) {
+/// reads drafts of some of them. Over ranks, a request also has bits for the tokens that it may gain.
+exec::PlanRoom withDraftTables(exec::PlanRoom room, bool isOverRanks) {
+  constexpr int kMostWords = plan::Planner::kMostGrowth / 32 + 1; // of a request, for each of its drafts
+  if (isOverRanks)
+    room.heldWords = std::max(room.heldWords, kMostWords * room.queries);
   room.draftRequests = std::max(room.draftRequests, room.queries);
   room.draftItems = std::max(room.draftItems, room.allItems());
   room.draftParts = std::max(room.draftParts, room.allItems() + room.queries);
@@ -149,9 +152,11 @@ deft_status runAs(const Run &run, deft_gpu_plan *plan, const deft_gpu_attention 
 
 Result<void> deft_gpu_plan::makeDraftTables() {
   const exec::PlanRoom &room = device->room();
-  if (host.drafts.isEmpty() || room.draftRequests > 0 || !isReserved || device->isFixed())
+  const bool isOverRanks = !host.drafts.held.empty();
+  const bool areThere = room.draftRequests > 0 && (room.heldWords > 0 || !isOverRanks);
+  if (host.drafts.isEmpty() || areThere || !isReserved || device->isFixed())
     return {};
-  return device->setRoom(withDraftTables(room));
+  return device->setRoom(withDraftTables(room, isOverRanks));
 }
 
 Result<void> deft_gpu_plan::take() {
@@ -162,8 +167,10 @@ Result<void> deft_gpu_plan::take() {
     followed->follow(device->watch()->treeGeneration());
   }
   if (growth)
-    for (abi::DraftRequest &request : host.drafts.requests)
-      request.mostGain = growth->slackAt(request.location);
+    for (std::size_t r = 0; r < host.drafts.requests.size(); ++r) {
+      abi::DraftRequest &request = host.drafts.requests[r];
+      request.mostGain = std::min(request.mostGain, growth->slackAt(host.drafts.firstSlots[r]));
+    }
   auto written = makeDraftTables();
   if (written)
     written = device->write(host.plan, host.drafts);
@@ -214,7 +221,7 @@ Result<void> deft_gpu_plan::reserve(const deft_gpu_room &given) {
   larger.growTo(roomOf(given, larger.items.size()));
   isReserved = true;
   if (larger.draftRequests > 0)
-    larger = withDraftTables(std::move(larger));
+    larger = withDraftTables(larger, larger.heldWords > 0);
   if (auto set = device->setRoom(larger); !set) {
     if (!device->hasPlan()) // memory could not be had: advance() makes it anew
       host.stamp = nullptr;

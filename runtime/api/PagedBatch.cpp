@@ -99,9 +99,6 @@ Result<void> update(deft_paged_batch &batch, const deft_paged_requests *given) {
     return wrong("deft_paged_requests::table", "is null");
   if (known->count > 0 && !known->lengths && !known->last_page_lengths)
     return wrong("deft_paged_requests::lengths", "is null, and the lengths of last pages are not given");
-  if (batch.ranks() && known->drafts)
-    return wrong("deft_paged_requests::drafts", "is given, and the batch is over ranks",
-                 "give each draft's query by a tree");
   const NotedChange noted(batch.view);
   const auto table = tableOf(batch, known->table);
   if (!table)

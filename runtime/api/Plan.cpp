@@ -143,9 +143,6 @@ Result<void> Plan::checkRanks(const deft_tree &tree) const {
     return {};
   if (!whyNotOverRanks.empty())
     return usage(whyNotOverRanks + ": its trees must be on one rank");
-  if (!tree.drafted().empty())
-    return usage("a tree over ranks does not support drafts whose tree comes later",
-                 "give each draft's query by a tree");
   return tree::checkHeld(tree.tree());
 }
 

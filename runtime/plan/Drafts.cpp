@@ -95,7 +95,27 @@ void joinParts(const StandIns &standIns, std::vector<abi::DraftPart> &parts, std
   }
 }
 
-int mostRunsOf(const abi::DraftPart &part) { return part.placeEnd - part.placeBegin + part.readsGain; }
+int mostRunsOf(const abi::DraftPart &part, const HeldSlots &slots) {
+  const int ofGain = part.readsGain != 0 ? slots.requests[index(part.request)].mostGainRuns : 0;
+  return part.placeEnd - part.placeBegin + ofGain;
+}
+
+/// Gives items a token for the case that they would have none: one that is written, since a NaN that no row
+/// sees would spread. If this cache has no written token at all, merging ignores the data of all its rows.
+void findSpares(const HeldSlots &slots, const Plan &plan, DraftTables &tables) {
+  std::optional<int> written;
+  if (const auto run = std::find_if(plan.runs.begin(), plan.runs.end(),
+                                    [](const abi::Run &one) { return one.tokens > 0; });
+      run != plan.runs.end())
+    written = run->location;
+  for (const HeldSlots::OfRequest &own : slots.requests)
+    if (!written && own.end > 0)
+      written = own.first;
+  for (abi::DraftItem &item : tables.items) {
+    const HeldSlots::OfRequest &own = slots.requests[index(tables.parts[index(item.partBegin)].request)];
+    item.spare = own.spread != abi::kWhole && written ? *written : own.first;
+  }
+}
 
 unsigned long long requestOf(unsigned long long mark) { return (mark & 0xffffffff) - 1; }
 int numberOf(unsigned long long mark) { return static_cast<int>(mark >> 32); }
@@ -118,16 +138,21 @@ support::Error unservedError(unsigned long long mark) {
           "make or advance the plan for the current lengths, and give it more slack"};
 }
 
-std::optional<DraftTables> makeRoomForDrafts(std::span<const DraftedRequest> requests, Plan &plan) {
+std::optional<DraftTables> makeRoomForDrafts(std::span<const DraftedRequest> requests, const HeldSlots &slots,
+                                             Plan &plan) {
   DraftTables tables;
   if (requests.empty())
     return tables;
   const StandIns standIns(requests, plan);
   std::int64_t expected = 0, found = 0; // (query, token of its stand-in) pairs
-  for (const DraftedRequest &own : requests) {
-    tables.requests.push_back(
-        {own.request, own.count, own.firstQuery, own.length, /*mostGain=*/0, own.location, {}});
-    for (int block = 0; block < DraftStandIn::blocks(own.count); ++block) {
+  tables.held = slots.words;
+  for (std::size_t r = 0; r < requests.size(); ++r) {
+    const DraftedRequest &own = requests[r];
+    const HeldSlots::OfRequest &held = slots.requests[r];
+    tables.requests.push_back({own.request, own.count, own.firstQuery, own.length, held.mostGain,
+                               held.location, held.spread, held.begin});
+    tables.firstSlots.push_back(own.location);
+    for (int block = 0; held.areAny && block < DraftStandIn::blocks(own.count); ++block) {
       const DraftStandIn standIn = DraftStandIn::of(own.count, block);
       expected += std::int64_t{standIn.tokens()} * standIn.count;
     }
@@ -161,16 +186,12 @@ std::optional<DraftTables> makeRoomForDrafts(std::span<const DraftedRequest> req
       continue;
     assert(item.dealtTiles == 0);
     joinParts(standIns, tables.parts, firstPart);
-    tables.items.push_back({static_cast<int>(i),
-                            item.runBegin,
-                            item.runCount,
-                            item.tokens,
-                            static_cast<int>(firstPart),
-                            static_cast<int>(tables.parts.size() - firstPart),
-                            {}});
+    tables.items.push_back({static_cast<int>(i), item.runBegin, item.runCount, item.tokens,
+                            static_cast<int>(firstPart), static_cast<int>(tables.parts.size() - firstPart),
+                            /*spare=*/0, 0});
     int room = 0;
     for (std::size_t p = firstPart; p < tables.parts.size(); ++p)
-      room += mostRunsOf(tables.parts[p]);
+      room += mostRunsOf(tables.parts[p], slots);
     runs.resize(runs.size() + static_cast<std::size_t>(std::max(room, 1)), abi::Run{});
   }
   if (found != expected)
@@ -182,8 +203,11 @@ std::optional<DraftTables> makeRoomForDrafts(std::span<const DraftedRequest> req
   plan.tails.clear();
   plan.windowStarts.clear();
   plan.windowHeads.clear();
-  for (const DraftedRequest &own : requests)
-    plan.tableTokens = std::max(plan.tableTokens, own.location + own.count);
+  if (!slots.standIns.empty())
+    plan.countTable(); // without the stand-ins, which lie in no cache
+  for (const HeldSlots::OfRequest &own : slots.requests)
+    plan.tableTokens = std::max(plan.tableTokens, own.end);
+  findSpares(slots, plan, tables);
   return tables;
 }
 
@@ -192,6 +216,7 @@ abi::DraftArgs draftArgs(const DraftTables &tables, Plan &plan) {
   args.requests = tables.requests.data();
   args.draftItems = tables.items.data();
   args.parts = tables.parts.data();
+  args.held = tables.held.data();
   args.queryAt = tables.queryAt.data();
   args.items = plan.items.data();
   args.runs = plan.runs.toChange().data();

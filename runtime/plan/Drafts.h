@@ -1,6 +1,7 @@
 #pragma once
 
 #include "compiler/support/Result.h"
+#include "runtime/plan/HeldSlots.h"
 #include "runtime/plan/Plan.h"
 #include "runtime/tree/DraftStandIn.h"
 #include "templates/deft/draft_abi.h"
@@ -16,7 +17,9 @@ struct DraftTables {
   std::vector<abi::DraftRequest> requests; ///< some may gain nothing
   std::vector<abi::DraftItem> items;       ///< by their number in the plan
   std::vector<abi::DraftPart> parts;
-  std::vector<int> queryAt; ///< by the first draft's query (caller's index) + the place
+  std::vector<unsigned> held;  ///< with ranks: which slots lie in this cache (abi::DraftArgs)
+  std::vector<int> queryAt;    ///< by the first draft's query (caller's index) + the place
+  std::vector<int> firstSlots; ///< of each request: the place of its first slot in the table
 
   bool isEmpty() const { return requests.empty(); }
 };
@@ -26,8 +29,14 @@ struct DraftTables {
 /// Afterwards the plan does not follow growth on the host.
 ///
 /// None if the plan omits part of a stand-in because a mask hides it: the host cannot know which drafts those
-/// would be. The plan must have no items with dealt tokens.
-std::optional<DraftTables> makeRoomForDrafts(std::span<const tree::DraftedRequest> requests, Plan &plan);
+/// would be. The plan must have no items with dealt tokens. Over ranks, the plan must have been made with
+/// HeldSlots::standIns, and only drafts of this cache get a run.
+std::optional<DraftTables> makeRoomForDrafts(std::span<const tree::DraftedRequest> requests,
+                                             const HeldSlots &slots, Plan &plan);
+inline std::optional<DraftTables> makeRoomForDrafts(std::span<const tree::DraftedRequest> requests,
+                                                    Plan &plan) {
+  return makeRoomForDrafts(requests, HeldSlots::of(requests, {}), plan);
+}
 
 /// The arguments that let placeDrafts() write into the plan itself. The caller adds the mask and the
 /// addresses of the marks.

@@ -42,6 +42,46 @@ int gainOf(const abi::DraftArgs &args, const abi::DraftRequest &request) {
   return args.lengths ? std::clamp(args.lengths[request.request] - request.length, 0, request.mostGain) : 0;
 }
 
+/// Which slots of a request lie in this cache, and where.
+class Slots {
+public:
+  Slots(const abi::DraftArgs &args, const abi::DraftRequest &request)
+      : request_(request), words_(args.held + request.heldBegin) {}
+
+  bool isHeld(int slot) const {
+    return request_.spread == abi::kWhole || (words_[slot / 32] >> slot % 32 & 1) != 0;
+  }
+  int heldBefore(int slot) const {
+    int held = 0;
+    for (int other = 0; other < slot; ++other)
+      held += isHeld(other) ? 1 : 0;
+    return held;
+  }
+  int locationOf(int slot) const {
+    return request_.location + (request_.spread >= abi::kPacked ? heldBefore(slot) : slot);
+  }
+  /// Calls f(slot, tokens) for each run of the first `gain` slots.
+  template <class F> void forEachRun(int gain, F f) const {
+    if (request_.spread == abi::kJoined) {
+      if (const int held = heldBefore(gain); held > 0)
+        f(0, held);
+      return;
+    }
+    for (int slot = 0, end; slot < gain; slot = end) {
+      end = slot + 1;
+      if (!isHeld(slot))
+        continue;
+      while (end < gain && isHeld(end))
+        ++end;
+      f(slot, end - slot);
+    }
+  }
+
+private:
+  const abi::DraftRequest &request_;
+  const unsigned *words_;
+};
+
 unsigned long long markOf(const abi::DraftRequest &request, int number) {
   return static_cast<unsigned long long>(static_cast<unsigned>(number)) << 32 |
          static_cast<unsigned>(request.request + 1);
@@ -95,20 +135,22 @@ void writeItem(const abi::DraftArgs &args, const abi::DraftItem &item,
     const abi::DraftPart &part = args.parts[p];
     const abi::DraftRequest &request = args.requests[part.request];
     const int gain = gainOf(args, request), length = request.length + gain;
-    if (part.readsGain != 0 && gain > 0)
-      put(gain, request.location, request.length, part.queryBegin, part.queryEnd);
+    const Slots slots(args, request);
+    if (part.readsGain != 0)
+      slots.forEachRun(gain, [&](int slot, int count) {
+        put(count, slots.locationOf(slot), request.length + slot, part.queryBegin, part.queryEnd);
+      });
     const DraftPlaces &places = ofRequests[index(part.request)];
     const int toItem = part.queryBegin - part.firstPlace;
     for (int place = part.placeBegin; place < part.placeEnd; ++place) {
       const int begin = std::max(place + toItem, part.queryBegin);
       const int end = std::min(place + places.size[index(place)] + toItem, part.queryEnd);
-      if (begin < end)
-        put(1, request.location + gain + places.draft[index(place)], length + places.depth[index(place)],
-            begin, end);
+      if (const int slot = gain + places.draft[index(place)]; begin < end && slots.isHeld(slot))
+        put(1, slots.locationOf(slot), length + places.depth[index(place)], begin, end);
     }
   }
   if (tokens == 0) // an item without tokens would end the list, so it gets one that no query sees
-    put(1, args.requests[args.parts[item.partBegin].request].location, 0, 0, 0);
+    put(1, item.spare, 0, 0, 0);
   written.runCount = static_cast<int>(run - (args.runs + item.runBegin));
   written.tokens = tokens;
 }

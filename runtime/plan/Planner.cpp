@@ -74,7 +74,9 @@ Result<void> Planner::make(const tree::KvTree &tree, const VariantFacts &facts, 
   return makeOfRead(tree, facts, config, blocks, plan);
 }
 
-const TreeView &Planner::read(const tree::KvTree &tree, const VariantFacts &facts) {
+const TreeView &Planner::read(const tree::KvTree &tree, const VariantFacts &facts,
+                              std::span<const std::uint8_t> standIns) {
+  visible_.setStandIns(standIns);
   // Tiles of an invariant plan must not depend on what other queries see, so they leave out hidden tokens
   // themselves.
   visible_.read(tree, options_.isInvariant ? facts.reach.withoutMask() : facts.reach, facts.reach,

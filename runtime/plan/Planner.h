@@ -71,8 +71,10 @@ public:
                              const config::Config &config, int blocks, Plan &plan);
 
   /// make() in two steps, for callers that choose the config from the tree. The view that read() returns is
-  /// valid until makeOfRead() has made the plan.
-  const TreeView &read(const tree::KvTree &tree, const VariantFacts &facts);
+  /// valid until makeOfRead() has made the plan. `standIns` is for trees with drafts over ranks: see
+  /// VisibleTree.
+  const TreeView &read(const tree::KvTree &tree, const VariantFacts &facts,
+                       std::span<const std::uint8_t> standIns = {});
   support::Result<void> makeOfRead(const tree::KvTree &tree, const VariantFacts &facts,
                                    const config::Config &config, int blocks, Plan &plan);
 

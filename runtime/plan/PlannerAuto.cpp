@@ -78,7 +78,7 @@ Result<Planner::Made> Planner::chooseAuto(const tree::KvTree &tree, const Varian
     unionRows_ = config::mostRows(config);
     areRowsClear_ = false;
     if (std::exchange(isMoved, false))
-      read(tree, facts);
+      read(tree, facts, visible_.standIns());
     // For most partitions, all chunks have the same tiles.
     if (const Choice tiled{choice.partition, isTiledByChunk(choice.partition) ? choice.chunkTokens : 0};
         tilesAtHand != tiled) {
@@ -155,7 +155,7 @@ Result<Planner::Made> Planner::chooseAuto(const tree::KvTree &tree, const Varian
   if (isMoved && best->isThere)
     view_.leaves.swap(leaves_); // nothing else of the view is needed from here on
   else if (isMoved)
-    read(tree, facts);
+    read(tree, facts, visible_.standIns());
   return *best;
 }
 

@@ -9,8 +9,10 @@ using Holder = tree::Ranks::Holder;
 /// Finds the parts of the node's stretches that this rank reads.
 void VisibleTree::findHeld(const tree::Node &node, int index) {
   held_.clear();
+  if (isStandIn() && standIns_[static_cast<std::size_t>(own_.front().second)] == 0)
+    return;
   for (const Positions &stretch : stretches_)
-    if (ranks_)
+    if (ranks_ && !isStandIn())
       ranks_->find(index, node.location, stretch.begin, stretch.end, mayJoin_, held_);
     else
       held_.push_back(
@@ -25,6 +27,8 @@ tree::Ranks::Holder VisibleTree::holderOfGrowth(const tree::Node &leaf, int inde
 int VisibleTree::growthOf(const Place &place, const tree::Node &leaf, int index) const {
   if (!ranks_)
     return 1;
+  if (isStandIn())
+    return 0;
   const Holder holder = holderOfGrowth(leaf, index);
   if (holder == Holder::Other)
     return 2;

@@ -156,7 +156,7 @@ void VisibleTree::open(const tree::KvTree &tree, int index, int above, bool canG
   findStretches(node, mark);
   findHeld(node, index);
   // If other ranks hold the growth of a leaf, none of its runs here may end at its end.
-  if (ranks_ && node.firstChild < 0 && !own_.empty() &&
+  if (ranks_ && node.firstChild < 0 && !own_.empty() && !isStandIn() &&
       holderOfGrowth(node, index) == tree::Ranks::Holder::Other)
     held_.push_back({node.tokens, node.tokens, 0, node.location});
   // Queries at the node's end move their windows on, but one that ends inside does not: in between, tokens

@@ -5,6 +5,7 @@
 #include "runtime/tree/KvTree.h"
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 namespace deft::plan {
@@ -27,6 +28,10 @@ public:
   /// the bound `tree`, `ends` has no effect, because the query's position is the end.
   void read(const tree::KvTree &tree, const Reach &reach, const Reach &ends, int step, TreeView &view,
             bool mayJoin = false);
+  /// With ranks, for later reads: nodes with queries are stand-ins for drafts, which this rank has completely
+  /// or not at all (HeldSlots::standIns). Empty: there are none.
+  void setStandIns(std::span<const std::uint8_t> standIns) { standIns_ = standIns; }
+  std::span<const std::uint8_t> standIns() const { return standIns_; }
 
 private:
   struct Mark {                ///< of a node
@@ -60,6 +65,7 @@ private:
   void close(const OpenNode &node);
   void findStretches(const tree::Node &node, const Mark &mark);
   void addStretches(const tree::Node &node, int firstQPos, int lastQPos);
+  bool isStandIn() const { return !standIns_.empty() && !own_.empty(); }
   void findHeld(const tree::Node &node, int index);
   void addPlace(const tree::Node &node, int index, int above, const tree::HeldTokens &held);
   void addQueries(Place &place, std::size_t begin, std::size_t end, const tree::HeldTokens &held,
@@ -79,6 +85,7 @@ private:
   const Reach *reach_ = nullptr;
   const tree::Ranks *ranks_ = nullptr; ///< null: all tokens lie on this rank
   bool mayJoin_ = false;
+  std::span<const std::uint8_t> standIns_; ///< by caller's index of a query
   TreeView *view_ = nullptr;
   int step_ = 1;
   std::uint32_t reading_ = 0;

@@ -13,6 +13,15 @@ struct Run;
 
 constexpr int kMostDrafts = 256; ///< of a request
 
+/// Which of a request's slots lie in this cache. The tokens after the planned ones have consecutive *slots*:
+/// first those that the request has gained, then its drafts.
+enum Spread : int {
+  kWhole,   ///< all: slot i at location + i
+  kInPlace, ///< those of this rank: slot i at location + i
+  kPacked,  ///< those of this rank, one after the other from `location` on
+  kJoined,  ///< likewise, and no kernel reads positions: gained tokens are one run, with gaps of other ranks
+};
+
 /// The host's data about a request.
 struct DraftRequest {
   int request;    ///< its number, for its rows in the mask and its length
@@ -20,8 +29,9 @@ struct DraftRequest {
   int firstQuery; ///< caller's index of the first one's query; the others follow
   int length;     ///< tokens before the drafts, as planned
   int mostGain;   ///< the most tokens that these may gain
-  int location;   ///< of the token after the planned ones
-  int reserved[2];
+  int location;   ///< of the first slot
+  int spread;     ///< a Spread
+  int heldBegin;  ///< with ranks: its first word in DraftArgs::held
 };
 static_assert(sizeof(DraftRequest) == 32);
 
@@ -43,7 +53,8 @@ struct DraftItem {
   int runCount; ///< before those of drafts
   int tokens;   ///< of these runs
   int partBegin, partCount;
-  int reserved[2];
+  int spare; ///< the location of a token that nobody sees, for an item that would have none
+  int reserved;
 };
 static_assert(sizeof(DraftItem) == 32);
 
@@ -56,7 +67,8 @@ struct DraftArgs {
   const DraftRequest *requests;
   const DraftItem *draftItems;
   const DraftPart *parts;
-  const int *queryAt; ///< the query in the plan's order at a request's place, from firstQuery on
+  const unsigned *held; ///< bit i of a request's words: whether this rank holds its slot i
+  const int *queryAt;   ///< the query in the plan's order at a request's place, from firstQuery on
   Item *items;
   Run *runs;
   int *callerIndex;

@@ -52,6 +52,25 @@ private:
     return min(max(args_.lengths[request.request] - request.length, 0), request.mostGain);
   }
 
+  /// Whether this cache has a slot of the request.
+  __device__ __forceinline__ bool isHeld(const abi::DraftRequest &request, int slot) const {
+    return request.spread == abi::kWhole || (args_.held[request.heldBegin + slot / 32] >> slot % 32 & 1) != 0;
+  }
+
+  __device__ __forceinline__ int heldBefore(const abi::DraftRequest &request, int slot) const {
+    int held = 0;
+    for (int word = 0; word * 32 < slot; ++word) {
+      const int left = slot - word * 32;
+      held += __popc(args_.held[request.heldBegin + word] & (left < 32 ? (1u << left) - 1 : ~0u));
+    }
+    return held;
+  }
+
+  /// Where a slot that this cache has lies.
+  __device__ __forceinline__ int locationOf(const abi::DraftRequest &request, int slot) const {
+    return request.location + (request.spread >= abi::kPacked ? heldBefore(request, slot) : slot);
+  }
+
   /// Finds the places of the threads' drafts. All threads must call it.
   __device__ __forceinline__ void findPlaces(Shared &shared, const Own &own) const {
     const bool isThere = own.request >= 0;
@@ -223,29 +242,58 @@ private:
     }
     if (thread_ == 0) {
       if (at.tokens == 0) // an item without tokens would end the list: it gets a hidden one
-        at.runs[at.runCount++] = {
-            0, at.tokens = 1, args_.requests[args_.parts[item.partBegin].request].location, 0, 0, 0, 0, 0};
+        at.runs[at.runCount++] = {0, at.tokens = 1, item.spare, 0, 0, 0, 0, 0};
       args_.items[item.item].runCount = at.runCount;
       args_.items[item.item].tokens = at.tokens;
     }
   }
 
-  /// Writes the tokens that the request has gained, and the places of the part that any of its queries sees.
+  /// Writes a run for each stretch of gained tokens that this cache has.
+  __device__ __forceinline__ void writeGain(const abi::DraftRequest &request, const abi::DraftPart &part,
+                                            int gain, Cursor &at) const {
+    const bool isOne = request.spread == abi::kWhole || request.spread == abi::kJoined;
+    for (int slot = 0; slot < gain;) {
+      int end = slot + 1, tokens = 0;
+      if (isOne) {
+        end = gain;
+        tokens = request.spread == abi::kWhole ? gain : heldBefore(request, gain);
+      } else if (isHeld(request, slot)) {
+        while (end < gain && isHeld(request, end))
+          ++end;
+        tokens = end - slot;
+      }
+      if (tokens > 0) {
+        if (thread_ == 0)
+          at.runs[at.runCount] = {at.tokens,
+                                  tokens,
+                                  locationOf(request, slot),
+                                  request.length + slot,
+                                  0,
+                                  part.queryBegin,
+                                  part.queryEnd,
+                                  0,
+                                  0};
+        ++at.runCount;
+        at.tokens += tokens;
+      }
+      slot = end;
+    }
+  }
+
+  /// Writes the tokens that the request has gained, and the places of the part that any of its queries sees,
+  /// as far as they lie in this cache.
   __device__ __forceinline__ void writePart(Shared &shared, const abi::DraftPart &part, int base,
                                             Cursor &at) const {
     const abi::DraftRequest request = args_.requests[part.request];
     const int gain = gainOf(request);
-    if (part.readsGain != 0 && gain > 0) {
-      if (thread_ == 0)
-        at.runs[at.runCount] = {
-            at.tokens, gain, request.location, request.length, 0, part.queryBegin, part.queryEnd, 0, 0};
-      ++at.runCount;
-      at.tokens += gain;
-    }
+    if (part.readsGain != 0)
+      writeGain(request, part, gain, at);
     const int place = part.placeBegin + thread_;
     const int toItem = part.queryBegin - part.firstPlace;
-    int begin = 0, end = 0;
-    if (place < part.placeEnd) {
+    int begin = 0, end = 0, slot = 0;
+    if (place < part.placeEnd)
+      slot = gain + shared.draftAt[base + place];
+    if (place < part.placeEnd && isHeld(request, slot)) {
       begin = max(place + toItem, part.queryBegin);
       end = min(place + shared.sizeAt[base + place] + toItem, part.queryEnd);
     }
@@ -260,14 +308,8 @@ private:
       count += shared.seenOfWarp[warp];
     }
     if (begin < end)
-      at.runs[at.runCount + index] = {at.tokens + index,
-                                      1,
-                                      request.location + gain + shared.draftAt[base + place],
-                                      shared.positionAt[base + place],
-                                      0,
-                                      begin,
-                                      end,
-                                      0};
+      at.runs[at.runCount + index] = {
+          at.tokens + index, 1, locationOf(request, slot), shared.positionAt[base + place], 0, begin, end, 0};
     at.runCount += count;
     at.tokens += count;
     __syncthreads(); // before the next part's counts overwrite these

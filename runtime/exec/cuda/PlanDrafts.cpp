@@ -38,9 +38,10 @@ void writeDrafts(const plan::Plan &plan, const plan::DraftTables &tables, const 
               static_cast<std::size_t>(room.draftRequests) * sizeof(abi::DraftRequest));
   copy(sections.draftRequests, tables.requests);
   copy(sections.draftParts, tables.parts);
+  copy(sections.held, tables.held);
   copy(sections.queryAt, tables.queryAt);
   auto *const items = reinterpret_cast<abi::DraftItem *>(to + sections.draftItems);
-  std::fill_n(items, room.draftItems, abi::DraftItem{-1, 0, 0, 0, 0, 0, {}});
+  std::fill_n(items, room.draftItems, abi::DraftItem{-1, 0, 0, 0, 0, 0, 0, 0});
   copy(sections.draftItems, tables.items);
   for (std::size_t i = 0; i < tables.items.size(); ++i)
     items[i].item = itemOnDevice(plan, sections, items[i].item);
@@ -70,6 +71,7 @@ Result<void> PlanDrafts::launch(const DraftInput &input, const PlanRoom &room, c
   args.requests = reinterpret_cast<const abi::DraftRequest *>(plan + sections.draftRequests);
   args.draftItems = reinterpret_cast<const abi::DraftItem *>(plan + sections.draftItems);
   args.parts = reinterpret_cast<const abi::DraftPart *>(plan + sections.draftParts);
+  args.held = reinterpret_cast<const unsigned *>(plan + sections.held);
   args.queryAt = reinterpret_cast<const int *>(plan + sections.queryAt);
   args.items = reinterpret_cast<abi::Item *>(plan + sections.items);
   args.runs = reinterpret_cast<abi::Run *>(plan + sections.runs);

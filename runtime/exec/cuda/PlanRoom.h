@@ -28,6 +28,7 @@ struct PlanCounts {
   int draftRequests = 0;
   int draftItems = 0;
   int draftParts = 0;
+  int heldWords = 0; ///< of trees over ranks
   // For plans that select:
   int positions = 0;     ///< positions of a path
   int stretches = 0;     ///< over all paths
@@ -84,8 +85,9 @@ struct SectionPlaces {
 #undef DEFT_PLACE
   std::size_t mergeQuery = 0, mergeBegin = 0, mergeSlot = 0, items = 0;
   std::size_t growingLeaves = 0, growingItems = 0, grownQueries = 0,
-              grownRuns = 0;                                                  ///< as in abi::GrowArgs
-  std::size_t draftRequests = 0, draftItems = 0, draftParts = 0, queryAt = 0; ///< as in abi::DraftArgs
+              grownRuns = 0; ///< as in abi::GrowArgs
+  std::size_t draftRequests = 0, draftItems = 0, draftParts = 0, held = 0,
+              queryAt = 0;                                   ///< as in abi::DraftArgs
   std::size_t selected = 0, stretchBegin = 0, stretches = 0; ///< an abi::Selected and its arrays
   std::size_t sparseItems = 0, sparseMergeQuery = 0, sparseMergeBegin = 0, sparseMergeSlot = 0;
   std::size_t unions = 0, unitedItems = 0; ///< unions, and one more that ends them

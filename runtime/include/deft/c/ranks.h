@@ -41,15 +41,16 @@ typedef struct deft_ranks {
 
 /// Plans of the tree then read only this rank's tokens; null: all tokens. It stays over every change.
 /// Positions and lengths are those of the whole tree. A leaf whose next tokens one rank holds grows in place
-/// on all ranks. Plans of attentions with sinks, with an `output` hook or with `select`, and of drafts, are
-/// errors.
+/// on all ranks. Plans of attentions with sinks, with an `output` hook or with `select` are errors.
 DEFT_C_API deft_status deft_tree_set_ranks(deft_tree *tree, const deft_ranks *ranks);
 /// The same for sequences. Their pool has pages of page_size * count tokens and must use
 /// DEFT_RANKS_INTERLEAVED, and the slots of the pool are locations.
 DEFT_C_API deft_status deft_sequence_tree_set_ranks(deft_sequence_tree *sequences, const deft_ranks *ranks);
 /// For a batch, which must have no requests yet. DEFT_RANKS_INTERLEAVED: `unit` divides the page size, and a
 /// page of the table has page_size * count tokens. DEFT_RANKS_BY_PAGE: deft_page_table::holders names the
-/// rank that holds each page; `unit` is the page size, and `holders` is null here.
+/// rank that holds each page; `unit` is the page size, and `holders` is null here. Drafts lie where the layout
+/// says, as other tokens do: all ranks pass the same numbers of drafts, and the whole deft_draft_mask, of
+/// which each plan reads the drafts that its rank holds.
 DEFT_C_API deft_status deft_paged_batch_set_ranks(deft_paged_batch *batch, const deft_ranks *ranks);
 
 /// A layout by pages: proposes which rank holds the page at location p * page_size, for each p. Nodes of

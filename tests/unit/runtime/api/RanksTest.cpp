@@ -275,17 +275,12 @@ TEST_F(RanksApiTest, WrongRanksAreNamed) {
   EXPECT_EQ(textOf(setRanks(batch, {.count = 2, .layout = RankLayout::ByPage, .unit = 32})),
             "Ranks::unit is 32, and the batch has pages of 16");
   setRanks(batch, {.count = 2, .layout = RankLayout::ByPage, .unit = 16}).value();
-  const std::vector<int> table = {0, 1, 2}, lengths = {40}, drafts = {2}, holders = {0, 1, 2},
-                         fitting = {0, 1, 0};
+  const std::vector<int> table = {0, 1, 2}, lengths = {40}, holders = {0, 1, 2}, fitting = {0, 1, 0};
   EXPECT_EQ(textOf(batch.update({.table = {.entries = table, .rowStride = 3}, .lengths = lengths})),
             "PageTable::holders is null, and the batch has ranks by page");
   EXPECT_EQ(textOf(batch.update(
                 {.table = {.entries = table, .rowStride = 3, .holders = holders}, .lengths = lengths})),
             "PageTable::holders are wrong: page 2 lies on rank 2, and there are 2 ranks");
-  EXPECT_THAT(textOf(batch.update({.table = {.entries = table, .rowStride = 3, .holders = fitting},
-                                   .lengths = lengths,
-                                   .drafts = drafts})),
-              testing::StartsWith("PagedRequests::drafts is given, and the batch is over ranks"));
   batch.update({.table = {.entries = table, .rowStride = 3, .holders = fitting}, .lengths = lengths}).value();
   EXPECT_THAT(textOf(setRanks(batch, {.count = 2})), testing::StartsWith("the batch has 1 requests"));
 

@@ -26,7 +26,7 @@ struct TestPlan {
   std::vector<abi::Item> items;
   std::vector<abi::Run> runs;
   std::vector<int> callerIndex, queryPos, queryAt, lengths, depths;
-  std::vector<unsigned> bits;
+  std::vector<unsigned> bits, held;
   std::vector<abi::DraftRequest> requests;
   std::vector<abi::DraftItem> draftItems;
   std::vector<abi::DraftPart> parts;
@@ -35,7 +35,9 @@ struct TestPlan {
   bool hasDepths = false, hasLengths = false;
   unsigned long long unserved = 0, noTree = 0;
 
-  TestPlan(std::mt19937 &random, int most) {
+  static constexpr int kSpare = 9000;
+
+  TestPlan(std::mt19937 &random, int most, bool hasRanks = false) {
     const auto below = [&](int end) { return static_cast<int>(random() % static_cast<unsigned>(end)); };
     rows = most + below(9);
     hasDepths = below(3) == 0;
@@ -53,7 +55,11 @@ struct TestPlan {
         continue;
       }
       const int planned = lengths.back() - below(20);
-      requests.push_back({r, static_cast<int>(tree.size()), nextQuery.back(), planned, 16, 1000 * r, {}});
+      requests.push_back({r, static_cast<int>(tree.size()), nextQuery.back(), planned, 16, 1000 * r,
+                          hasRanks ? 1 + below(3) : abi::kWhole, static_cast<int>(held.size())});
+      for (int word = hasRanks ? 9 : 0; word > 0; --word) // of 16 and 256 slots
+        held.push_back(static_cast<unsigned>(random()) &
+                       (below(3) == 0 ? static_cast<unsigned>(random()) : ~0u));
       nextQuery.push_back(nextQuery.back() + static_cast<int>(tree.size()));
       trees.push_back(std::move(tree));
     }
@@ -69,7 +75,7 @@ struct TestPlan {
         first += count;
       }
     for (int i = below(4); i > 0; --i)
-      draftItems.push_back({-1, 0, 0, 0, 0, 0, {}});
+      draftItems.push_back({-1, 0, 0, 0, 0, 0, 0, 0});
     requests.push_back({});
   }
 
@@ -88,7 +94,7 @@ struct TestPlan {
       item.queryCount = std::max(item.queryCount, at + count);
       parts.push_back({request, begin, end, at, at + count, first, begin == 0, 0});
       ++draftItems.back().partCount;
-      runs.resize(runs.size() + index(end - begin + 1));
+      runs.resize(runs.size() + index(end - begin + (own.spread == abi::kWhole ? 1 : 16)));
     }
   }
   void addItem(int query, std::mt19937 &random) {
@@ -98,13 +104,8 @@ struct TestPlan {
       ++item.runCount;
       item.tokens += 20;
     }
-    draftItems.push_back({static_cast<int>(items.size()),
-                          item.runBegin,
-                          item.runCount,
-                          item.tokens,
-                          static_cast<int>(parts.size()),
-                          0,
-                          {}});
+    draftItems.push_back({static_cast<int>(items.size()), item.runBegin, item.runCount, item.tokens,
+                          static_cast<int>(parts.size()), 0, kSpare, 0});
     items.push_back(item);
   }
 
@@ -116,6 +117,7 @@ struct TestPlan {
     args.requests = requests.data();
     args.draftItems = draftItems.data();
     args.parts = parts.data();
+    args.held = held.data();
     args.queryAt = queryAt.data();
     args.items = items.data();
     args.runs = runs.data();
@@ -141,6 +143,17 @@ struct TestPlan {
 
   int gain(const abi::DraftRequest &request) const {
     return hasLengths ? std::clamp(lengths[index(request.request)] - request.length, 0, request.mostGain) : 0;
+  }
+
+  bool isHeld(const abi::DraftRequest &request, int slot) const {
+    return request.spread == abi::kWhole ||
+           (held[index(request.heldBegin + slot / 32)] >> slot % 32 & 1) != 0;
+  }
+  int locationOf(const abi::DraftRequest &request, int slot) const {
+    int before = 0;
+    for (int other = 0; other < slot; ++other)
+      before += request.spread < abi::kPacked || isHeld(request, other) ? 1 : 0;
+    return request.location + before;
   }
 
   /// (caller's query, slot, position) of all that drafts see behind what was planned.
@@ -170,11 +183,14 @@ struct TestPlan {
     for (std::size_t r = 0; r < trees.size(); ++r) {
       const abi::DraftRequest &own = requests[r];
       for (int i = 0; i < own.count; ++i) {
+        int joined = 0;
         for (int t = 0; t < gain(own); ++t)
-          all.insert({own.firstQuery + i, own.location + t, own.length + t});
+          if (isHeld(own, t))
+            all.insert({own.firstQuery + i, locationOf(own, t),
+                        own.length + (own.spread == abi::kJoined ? joined++ : t)});
         for (int j = 0; j < own.count; ++j)
-          if (test::doesSee(trees[r], i, j))
-            all.insert({own.firstQuery + i, own.location + gain(own) + j,
+          if (test::doesSee(trees[r], i, j) && isHeld(own, gain(own) + j))
+            all.insert({own.firstQuery + i, locationOf(own, gain(own) + j),
                         own.length + gain(own) + test::depthOf(trees[r], j)});
       }
     }
@@ -190,7 +206,7 @@ TEST(PlanDraftsTest, EachDraftSeesWhatItsRowSays) {
   for (unsigned seed = 1; seed <= 56; ++seed) {
     SCOPED_TRACE(seed);
     std::mt19937 random(seed);
-    TestPlan plan(random, std::array{1, 3, 16, 40, 60, 255, 256}[seed % 7]);
+    TestPlan plan(random, std::array{1, 3, 16, 40, 60, 255, 256}[seed % 7], /*hasRanks=*/seed % 2 == 0);
     TestPlan twin = plan;
     plan.launch(seed);
     if (HasFatalFailure())
