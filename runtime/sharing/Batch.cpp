@@ -218,8 +218,9 @@ Result<void> Batch::checkNewPages(const int *table) const {
     const int outside = firstOutside(row, pageSize.pageOf(std::min(checked, request.tokens)), end, last);
     if (outside == end)
       continue;
-    const std::string page = "page " + std::to_string(outside) + " of row " + std::to_string(request.row) +
-                             " is " + std::to_string(row[outside] / pageNumbers_) + ", and ";
+    const std::string page =
+        "page " + std::to_string(outside) + " of row " + std::to_string(request.row) + " is " +
+        std::to_string(row[outside] < 0 ? row[outside] : row[outside] / pageNumbers_) + ", and ";
     return wrongRequest(
         i,
         page + (row[outside] < 0 ? std::to_string(tokens) + " tokens are in " + std::to_string(end) + " pages"

@@ -241,7 +241,8 @@ class PagedBatch(Runs):
         `bits` says in bit j % 32 of word [request, i, j // 32] whether draft i sees draft j: int32 or uint32, packed,
         [requests, drafts, (drafts + 31) // 32]. Or it is bool, [requests, drafts, drafts], of NumPy or torch. `depths` (int32
         [requests, drafts]): each draft's position after the request's tokens; by default the number of its ancestors.
-        `lengths` (int32 [requests]): tokens before the drafts, if more than the host knew (`follows_lengths`).
+        `lengths` (int32 [requests]): tokens before the drafts, if more than the host knew (`follows_lengths`). With `ranks`
+        each rank passes the whole mask, and runs read the drafts that it holds.
 
         Arrays on the host are read at once, and rows that are no tree are an error. A GPU reads them in stream order,
         and a graph can capture the call with the runs; check_replays then reports rows that are no tree. Without drafts the call
