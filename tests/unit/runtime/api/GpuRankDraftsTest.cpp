@@ -19,19 +19,22 @@ std::size_t index(int i) { return RankedDrafts::index(i); }
 /// A rank's plan in a graph, and what the graph reads and writes.
 struct Rank {
   PagedBatch batch;
-  std::optional<GpuPlan> plan;
-  RankedDrafts::Cache cache;
-  std::vector<std::uint16_t> out;
-  std::vector<float> lse;
+  std::optional<GpuPlan> plan = {};
+  RankedDrafts::Cache cache = {};
+  std::vector<std::uint16_t> out = {};
+  std::vector<float> lse = {};
   void *executable = nullptr;
 };
 
 class GpuRankDraftsTest : public testing::Test {
 protected:
-  GpuRankDraftsTest() { EXPECT_EQ(cuStreamCreate(&stream_, 1), 0); }
+  GpuRankDraftsTest() {
+    fake_cuda::setVariant({kHeads, RankedDrafts::kKvHeads, kDim, RankedDrafts::kPageSize, true, 0.25f});
+    EXPECT_EQ(cuStreamCreate(&stream_, 1), 0);
+  }
 
   /// Null: this machine cannot compile the kernel.
-  std::unique_ptr<Rank> rankOf(const RankedDrafts &of, int number, const GpuPlanOptions &options) {
+  std::unique_ptr<Rank> rankOf(RankedDrafts &of, int number, const GpuPlanOptions &options) {
     auto rank = std::make_unique<Rank>(Rank{PagedBatch::make({.pageSize = RankedDrafts::kPageSize}).value()});
     setRanks(rank->batch, of.ranks(number)).value();
     rank->batch.update(of.requests()).value();
