@@ -9,6 +9,7 @@ Most of its time is that of kernels, which are compiled side by side; the last l
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import deft
 import gpu_flashinfer
@@ -117,25 +118,27 @@ def words_of(mask):
     return (mask.long() * weights).sum(-1, keepdim=True).to(torch.int32)
 
 
+def drafted_paths(tables, size, trees, lengths):
+    """Of each draft, in a table of pages of `size` tokens."""
+
+    def places(row, tokens):
+        return [int(tables[row, t // size]) * size + t % size for t in tokens]
+
+    found = []
+    for row, (parents, length) in enumerate(zip(trees, lengths)):
+        own = []
+        for draft, parent in enumerate(parents):
+            own.append([*(own[parent] if parent >= 0 else places(row, range(length))), *places(row, [length + draft])])
+        found += own
+    return found
+
+
 def check_drafts(att, q, k, v):
     """Only the mask in the GPU's memory says who sees whom; right is what a tree says that the host knows."""
     device = q.device
     tables = torch.arange(4 * 8, dtype=torch.int32, device=device).reshape(4, 8)
     tables[1, :4] = tables[0, :4]
-    in_order = torch.arange(len(k), device=device)
-
-    def places(row, tokens):
-        return [int(tables[row, t // PAGE]) * PAGE + t % PAGE for t in tokens]
-
-    def paths(trees, lengths):
-        found = []
-        for row, (parents, length) in enumerate(zip(trees, lengths)):
-            own = []
-            for draft, parent in enumerate(parents):
-                own.append([*(own[parent] if parent >= 0 else places(row, range(length))), *places(row, [length + draft])])
-            found += own
-        return found
-
+    in_order, paths = torch.arange(len(k), device=device), partial(drafted_paths, tables, PAGE)
     q = torch.randn(9, HEADS, DIM, dtype=q.dtype, device=device)
     counts, (first, second) = [len(parents) for parents in TREES[0]], TREES
     right = [expected(paths(trees, DRAFTED), q, k, v, in_order) for trees in TREES]
@@ -172,6 +175,38 @@ def check_drafts(att, q, k, v):
         results.append(is_error("rows that are no tree's", batch.check_replays, "is not a row of a tree"))
     batch.update(tables, DRAFTED, drafts=[0] * 4)
     batch.draft(bits)  # there is nothing to say
+    return results
+
+
+def check_rank_drafts(att, k, v):
+    """The batches of two ranks on this GPU: each reads its part of a draft's path, whose tree and length only the GPU knows."""
+    tables = torch.tensor([[0, 1, 2, 3], [0, 1, 4, 5], [6, 7, 8, 9], [10, 11, 12, 13]], dtype=torch.int32, device=k.device)
+    k, v = (one[: 14 * 2] for one in (k, v))
+    in_order, q = torch.arange(len(k), device=k.device), torch.randn(9, HEADS, DIM, dtype=k.dtype, device=k.device)
+    bits, out, results = words_of(mask_of(TREES[0], 5, k.device)), torch.empty_like(q), []
+    for unit in (1, PAGE):
+        in_turns = [one.reshape(-1, PAGE // unit, 2, unit, KV_HEADS, DIM).permute(2, 0, 1, 3, 4, 5) for one in (k, v)]
+        dealt = [one.reshape(2, -1, PAGE, KV_HEADS, DIM) for one in in_turns]
+        batches = [deft.PagedBatch(att, max_requests=4, follows_lengths=True, ranks=deft.Ranks(2, rank, unit)) for rank in range(2)]
+        lengths = torch.tensor(DRAFTED, dtype=torch.int32, device=k.device)
+        for batch in batches:
+            batch.update(tables, DRAFTED, drafts=[len(parents) for parents in TREES[0]])
+
+        def step():
+            for batch in batches:
+                batch.draft(bits, lengths=lengths)
+            states = [batch.run(q, *kept, return_lse=True) for batch, *kept in zip(batches, *dealt)]
+            deft.merge_states(*zip(*states), out=out)
+
+        graph = captured(step)
+        for more, trees in enumerate(TREES):
+            bits.copy_(words_of(mask_of(trees, 5, k.device)))
+            graph.replay()
+            right = expected(drafted_paths(tables, 2 * PAGE, trees, [length + more for length in DRAFTED]), q, k, v, in_order)
+            results.append(check(f"drafts over two ranks in turns of {unit} tokens", out, right))
+            lengths += 1
+        for batch in batches:
+            batch.check_replays()
     return results
 
 
@@ -439,6 +474,7 @@ def main():
     results += check_parameters_on_the_device(tree, paths(1), q, k, v, table)
     results += check_selection(tree, paths(1), q, k, v, table)
     results += check_drafts(att, q, k, v)
+    results += check_rank_drafts(att, k, v)
     results += check_lengths(att, tree, lambda extra=0: paths(1 + extra), q, k, v, table)
     results += check_merged_states(att, paths(1), q, k, v, table)
     results += check_pages(att, tree, paths(1), q, k, v, table)
