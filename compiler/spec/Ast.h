@@ -153,6 +153,11 @@ using AstArena = std::vector<AstExpr>;
 
 const Ident &declaredName(const AstDeclaration &declaration);
 
+/// The shortest text that reads as this number.
+std::string numberText(double value);
+/// As it is written: `f32[8]`.
+std::string typeText(const AstType &type);
+
 /// The text of `deftc emit --as ast`: an indented tree, with the operator of each expression first.
 std::string printAst(const AstFile &file, const AstArena &arena);
 std::string printAst(const AstArena &arena, AstExprId expr);

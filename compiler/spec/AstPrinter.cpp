@@ -4,7 +4,6 @@
 #include <charconv>
 
 namespace deft::spec {
-namespace {
 
 std::string numberText(double value) {
   char buffer[40];
@@ -20,6 +19,8 @@ std::string typeText(const AstType &type) {
     text += std::string("[") + toString(type.shape) + "]";
   return text;
 }
+
+namespace {
 
 class Printer {
 public:

@@ -1,18 +1,13 @@
 #include "compiler/spec/ExprBuilder.h"
 
+#include "compiler/spec/Ast.h"
+
 #include <cfloat>
-#include <charconv>
 #include <cmath>
 #include <cstdint>
 
 namespace deft::spec {
 namespace {
-
-std::string numberText(double value) {
-  char buffer[40];
-  auto [end, error] = std::to_chars(buffer, buffer + sizeof buffer, value);
-  return {buffer, end};
-}
 
 /// i32 that has not wrapped yet.
 Folded foldInteger(const Operation &operation, std::int64_t a, std::int64_t b) {

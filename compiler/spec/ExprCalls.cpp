@@ -13,13 +13,6 @@ std::string plural(std::size_t count, const char *noun) {
   return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
 }
 
-std::string typeText(const AstType &type) {
-  std::string text = toString(type.scalar);
-  if (type.shape == Param::Shape::Table)
-    return text + "[" + std::to_string(type.size) + "]";
-  return type.shape == Param::Shape::Scalar ? text : text + "[" + toString(type.shape) + "]";
-}
-
 } // namespace
 
 bool ExprSema::checkCount(const AstExpr &call, std::size_t count) {

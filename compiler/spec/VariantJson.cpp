@@ -10,9 +10,9 @@
 namespace deft::spec {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
-Json numberToJson(double value, ScalarType type) {
+OrderedJson numberToJson(double value, ScalarType type) {
   if (type == ScalarType::Bool)
     return value != 0;
   if (type == ScalarType::I32)
@@ -22,8 +22,8 @@ Json numberToJson(double value, ScalarType type) {
   return value;
 }
 
-Json exprToJson(const Expr &expr) {
-  Json json;
+OrderedJson exprToJson(const Expr &expr) {
+  OrderedJson json;
   json["op"] = toString(expr.op);
   json["type"] = toString(expr.type);
   if (expr.op == ExprOp::Constant)
@@ -37,8 +37,8 @@ Json exprToJson(const Expr &expr) {
   return json;
 }
 
-Json paramToJson(const Param &param) {
-  Json json;
+OrderedJson paramToJson(const Param &param) {
+  OrderedJson json;
   json["name"] = param.name;
   json["type"] = toString(param.type);
   json["shape"] = toString(param.shape);
@@ -49,15 +49,15 @@ Json paramToJson(const Param &param) {
   return json;
 }
 
-Json tuneToJson(const TuneList &list) {
-  Json json;
+OrderedJson tuneToJson(const TuneList &list) {
+  OrderedJson json;
   json["values"] = list.values;
   json["tunable"] = list.tunable;
   return json;
 }
 
-Json phaseToJson(const PhaseSpec &phase) {
-  Json json;
+OrderedJson phaseToJson(const PhaseSpec &phase) {
+  OrderedJson json;
   json["name"] = phase.name;
   if (phase.rowsAbove)
     json["rows_above"] = *phase.rowsAbove;
@@ -71,21 +71,21 @@ Json phaseToJson(const PhaseSpec &phase) {
   return json;
 }
 
-Json scheduleToJson(const ScheduleSpec &schedule) {
-  Json json;
-  json["partitions"] = Json::array();
+OrderedJson scheduleToJson(const ScheduleSpec &schedule) {
+  OrderedJson json;
+  json["partitions"] = OrderedJson::array();
   for (Partition partition : schedule.partitions)
     json["partitions"].push_back(toString(partition));
   if (schedule.chunk)
     json["chunk"] = tuneToJson(*schedule.chunk);
-  json["phases"] = Json::array();
+  json["phases"] = OrderedJson::array();
   for (const PhaseSpec &phase : schedule.phases)
     json["phases"].push_back(phaseToJson(phase));
   return json;
 }
 
-Json selectToJson(const SelectSpec &select) {
-  Json json;
+OrderedJson selectToJson(const SelectSpec &select) {
+  OrderedJson json;
   json["budget"] = tuneToJson(select.budget);
   json["by"] = toString(select.by);
   json["keep_first"] = select.keepFirst;
@@ -95,8 +95,8 @@ Json selectToJson(const SelectSpec &select) {
 
 } // namespace
 
-Json toJson(const Variant &v) {
-  Json json;
+OrderedJson toJson(const Variant &v) {
+  OrderedJson json;
   json["format"] = "deftc-variant";
   json["version"] = kVariantVersion;
   json["name"] = v.name;
@@ -108,10 +108,10 @@ Json toJson(const Variant &v) {
       {"paged", v.cache.paged}, {"page_size", v.cache.pageSize}, {"order", toString(v.cache.order)}};
   json["scale"] = v.scale;
   json["normalize"] = toString(v.normalize);
-  json["params"] = Json::array();
+  json["params"] = OrderedJson::array();
   for (const Param &param : v.params)
     json["params"].push_back(paramToJson(param));
-  json["exprs"] = Json::array();
+  json["exprs"] = OrderedJson::array();
   for (const Expr &expr : v.exprs)
     json["exprs"].push_back(exprToJson(expr));
   if (v.bound != MaskBound::Tree) // came later: texts of specs without it stay as they are

@@ -44,7 +44,7 @@ template <typename Visit> Result<void> forEachPiece(const TensorsOfStep &step, V
 }
 
 /// Columns of a tensor of tokens.
-struct Part {
+struct CacheColumns {
   const void *memory;
   abi::CacheLayout layout;
   int columns;
@@ -52,9 +52,9 @@ struct Part {
 
 class CacheFile {
 public:
-  CacheFile(const TensorsOfStep &step, std::vector<Part> parts, spec::DType dtype)
+  CacheFile(const TensorsOfStep &step, std::vector<CacheColumns> parts, spec::DType dtype)
       : step_(step), parts_(std::move(parts)), dtype_(dtype) {
-    for (const Part &part : parts_)
+    for (const CacheColumns &part : parts_)
       columns_ += part.columns;
   }
 
@@ -66,7 +66,7 @@ public:
     auto written = forEachPiece(step_, [&](const Piece &piece) -> Result<void> {
       values_.assign(static_cast<std::size_t>(piece.count) * heads * columns_, 0);
       int column = 0;
-      for (const Part &part : parts_) {
+      for (const CacheColumns &part : parts_) {
         if (piece.page >= 0)
           if (auto read = take(part, piece, column); !read)
             return read;
@@ -79,7 +79,7 @@ public:
   }
 
 private:
-  Result<void> take(const Part &part, const Piece &piece, int column) {
+  Result<void> take(const CacheColumns &part, const Piece &piece, int column) {
     const int heads = step_.run.variant().kvHeads, bytes = spec::elementBytes(dtype_);
     const abi::CacheLayout &layout = part.layout;
     const long long first = piece.page * layout.pageStride + piece.first * layout.tokenStride;
@@ -99,7 +99,7 @@ private:
   }
 
   const TensorsOfStep &step_;
-  std::vector<Part> parts_;
+  std::vector<CacheColumns> parts_;
   spec::DType dtype_;
   int columns_ = 0;
   std::vector<std::byte> memory_;
@@ -141,7 +141,7 @@ std::int64_t TensorsOfStep::bytes() const {
 Result<std::int64_t> TensorsOfStep::writeTo(const std::string &folder) const {
   const spec::Tensors &tensors = run.variant().tensors;
   const exec::CacheLayouts &cache = run.facts.cache;
-  std::vector<Part> keys{{run.k, cache.k, tensors.k.dim}}, values{{run.v, cache.v, tensors.v.dim}};
+  std::vector<CacheColumns> keys{{run.k, cache.k, tensors.k.dim}}, values{{run.v, cache.v, tensors.v.dim}};
   if (tensors.valueInKey) {
     values = {{run.k, cache.k, tensors.v.dim}};
     if (run.v) // the columns behind V's lie apart

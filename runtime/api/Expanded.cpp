@@ -21,7 +21,7 @@ Result<void> Division::check(const deft_tree &tree) const {
 namespace {
 
 /// One of the two plans.
-struct Part {
+struct FormPlan {
   const char *name; ///< of the argument
   Plan &plan;
   config::CostCoefficients prices;
@@ -30,22 +30,22 @@ struct Part {
   plan::FormRun run() const { return {plan.facts, plan.config, prices, plan.workers}; }
 };
 
-Result<void> checkForms(const Part &absorbed, const Part &expanded) {
+Result<void> checkForms(const FormPlan &absorbed, const FormPlan &expanded) {
   const spec::Tensors &latent = absorbed.plan.facts.tensors, &own = expanded.plan.facts.tensors;
-  const auto is = [](const Part &part, const std::string &text) {
+  const auto is = [](const FormPlan &part, const std::string &text) {
     return wrong(part.name, "is a plan of " + part.plan.attention + ", " + text);
   };
   if (!latent.valueInKey)
     return is(absorbed, "whose cache is not latent");
   if (own.valueInKey)
     return is(expanded, "whose cache is latent");
-  for (const Part *part : {&absorbed, &expanded})
+  for (const FormPlan *part : {&absorbed, &expanded})
     if (!part->plan.givesLse) {
       Error error = is(*part, "which gives no lse to merge by");
       error.hint = "write `output = ... with lse` in the spec";
       return error;
     }
-  for (const Part *part : {&absorbed, &expanded})
+  for (const FormPlan *part : {&absorbed, &expanded})
     if (!part->plan.whyNotOverRanks.empty())
       return usage(part->plan.whyNotOverRanks + ": its trees are read in one run");
   if (absorbed.heads() != expanded.heads())
@@ -64,7 +64,7 @@ Result<void> checkForms(const Part &absorbed, const Part &expanded) {
   return {};
 }
 
-Result<void> checkTree(const Part &absorbed, const Part &expanded, const deft_tree &tree,
+Result<void> checkTree(const FormPlan &absorbed, const FormPlan &expanded, const deft_tree &tree,
                        deft_expanded_choice choice) {
   if (tree.beams())
     return wrong("tree", "has beams, which are read in one run");
@@ -88,7 +88,7 @@ Result<std::vector<tree::ExpandedNode>> nodesOf(const deft_expanded_node *nodes,
   return own;
 }
 
-Result<std::shared_ptr<const Division>> makeDivision(const Part &absorbed, const Part &expanded,
+Result<std::shared_ptr<const Division>> makeDivision(const FormPlan &absorbed, const FormPlan &expanded,
                                                      const deft_tree &tree,
                                                      std::vector<tree::ExpandedNode> nodes,
                                                      deft_expanded_choice choice) {
@@ -128,7 +128,7 @@ Result<void> forgetRoom(deft_gpu_plan &plan) {
 
 /// `prepare` is for handles that get another division, and `advance` brings both to the tree.
 template <typename Prepare, typename Advance>
-Result<std::vector<int>> divide(const Part &absorbed, const Part &expanded, const deft_tree &tree,
+Result<std::vector<int>> divide(const FormPlan &absorbed, const FormPlan &expanded, const deft_tree &tree,
                                 const deft_expanded_node *nodes, std::size_t count,
                                 deft_expanded_choice choice, Prepare &&prepare, Advance &&advance) {
   if (auto checked = checkForms(absorbed, expanded); !checked)
@@ -209,7 +209,7 @@ deft_status deft_plan_divide(deft_plan *absorbed, deft_plan *expanded, const def
                              const deft_expanded_node *nodes, size_t count, deft_expanded_choice choice,
                              int32_t **chosen, size_t *chosen_count) {
   return divideAs(absorbed, expanded, tree, nodes, count, choice, chosen, chosen_count,
-                  [](const char *name, deft_plan &plan) { return Part{name, plan, plan.config.cost}; });
+                  [](const char *name, deft_plan &plan) { return FormPlan{name, plan, plan.config.cost}; });
 }
 
 deft_status deft_gpu_plan_divide(deft_gpu_plan *absorbed, deft_gpu_plan *expanded, const deft_tree *tree,
@@ -217,5 +217,5 @@ deft_status deft_gpu_plan_divide(deft_gpu_plan *absorbed, deft_gpu_plan *expande
                                  int32_t **chosen, size_t *chosen_count) {
   return divideAs(
       absorbed, expanded, tree, nodes, count, choice, chosen, chosen_count,
-      [](const char *name, deft_gpu_plan &plan) { return Part{name, plan.host, plan.host.kernelPrices()}; });
+      [](const char *name, deft_gpu_plan &plan) { return FormPlan{name, plan.host, plan.host.kernelPrices()}; });
 }

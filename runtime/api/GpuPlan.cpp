@@ -99,16 +99,16 @@ Result<exec::CudaPointers> pointersOf(const deft_gpu_plan &plan, const deft_gpu_
   return pointers;
 }
 
-struct Run {
+struct KindOfRun {
   capture::RunKind kind;
   support::Result<void> (exec::CudaPlan::*launch)(const exec::CudaKernels &, const exec::CudaPointers &,
                                                   device::cu::Stream);
 };
-constexpr Run kFull{capture::RunKind::Full, &exec::CudaPlan::run};
-constexpr Run kSelecting{capture::RunKind::Selecting, &exec::CudaPlan::runSelecting};
-constexpr Run kSparse{capture::RunKind::Sparse, &exec::CudaPlan::runSparse};
+constexpr KindOfRun kFull{capture::RunKind::Full, &exec::CudaPlan::run};
+constexpr KindOfRun kSelecting{capture::RunKind::Selecting, &exec::CudaPlan::runSelecting};
+constexpr KindOfRun kSparse{capture::RunKind::Sparse, &exec::CudaPlan::runSparse};
 
-deft_status runAs(const Run &run, deft_gpu_plan *plan, const deft_gpu_attention *attention,
+deft_status runAs(const KindOfRun &run, deft_gpu_plan *plan, const deft_gpu_attention *attention,
                   const deft_inputs *inputs, const deft_outputs *outputs, deft_gpu_stream stream,
                   DEFT_CALLER) {
   const auto runs = [&]() -> Result<void> {

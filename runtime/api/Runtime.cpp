@@ -27,7 +27,7 @@ struct deft_runtime {
 namespace {
 
 /// What a run on the host is of.
-struct Run {
+struct HostRun {
   const deft_runtime *runtime;
   const deft_attention *attention;
   const deft_plan *plan;
@@ -109,7 +109,7 @@ Result<void> checkTokens(const spec::Variant &variant, const RunTensors &tensors
 
 /// Checks a run and calls `launch(kernel, variant, view of the inputs, view of the outputs, tensors)`.
 template <class Launch>
-Result<void> checkAndRun(const Run &run, const Launch &launch, bool isSparse = false) {
+Result<void> checkAndRun(const HostRun &run, const Launch &launch, bool isSparse = false) {
   const support::NvtxRange range("deft run");
   const Attention &attention = *run.attention->of;
   const spec::Variant &variant = attention.variant();
@@ -224,7 +224,7 @@ int32_t deft_runtime_threads(const deft_runtime *runtime) {
 
 deft_status deft_runtime_run(const deft_runtime *runtime, const deft_attention *attention,
                              const deft_plan *plan, const deft_inputs *inputs, const deft_outputs *outputs) {
-  const Run run{runtime, attention, plan, inputs, outputs};
+  const HostRun run{runtime, attention, plan, inputs, outputs};
   return run.call({}, [&] {
     return checkAndRun(
         run, [&](const auto &kernel, const auto &variant, const auto &in, const auto &out, const auto &) {
@@ -236,7 +236,7 @@ deft_status deft_runtime_run(const deft_runtime *runtime, const deft_attention *
 deft_status deft_runtime_run_selecting(const deft_runtime *runtime, const deft_attention *attention,
                                        const deft_plan *plan, deft_selection *selection,
                                        const deft_inputs *inputs, const deft_outputs *outputs) {
-  const Run run{runtime, attention, plan, inputs, outputs, capture::RunKind::Selecting, budgetOf(selection)};
+  const HostRun run{runtime, attention, plan, inputs, outputs, capture::RunKind::Selecting, budgetOf(selection)};
   return run.call({{"selection", selection}}, [&]() -> Result<void> {
     if (auto checked = checkLists(attention->variant(), *selection); !checked)
       return checked;
@@ -258,7 +258,7 @@ deft_status deft_runtime_run_selecting(const deft_runtime *runtime, const deft_a
 deft_status deft_runtime_run_sparse(const deft_runtime *runtime, const deft_attention *attention,
                                     const deft_plan *plan, const deft_selection *selection,
                                     const deft_inputs *inputs, const deft_outputs *outputs) {
-  const Run run{runtime, attention, plan, inputs, outputs, capture::RunKind::Sparse, budgetOf(selection)};
+  const HostRun run{runtime, attention, plan, inputs, outputs, capture::RunKind::Sparse, budgetOf(selection)};
   return run.call({}, [&]() -> Result<void> {
     const bool isGiven = attention->variant().readsGivenLists();
     if (isGiven && selection)

@@ -15,7 +15,7 @@ using support::Result;
 
 namespace {
 
-Result<void> checkOwn(const FileReading &reading, const std::string &path, Place place,
+Result<void> checkOwnConfigs(const FileReading &reading, const std::string &path, Place place,
                       const DeviceKey &device) {
   return checkOwn({reading.state, reading.file.device, reading.message}, path, place, device);
 }
@@ -27,7 +27,7 @@ Result<ConfigFile> openForWriting(const std::string &path, Place place, const De
   FileReading reading = readConfigFile(path, trustIn(place));
   ConfigFile fresh;
   fresh.device = device;
-  if (auto own = checkOwn(reading, path, place, device); !own)
+  if (auto own = checkOwnConfigs(reading, path, place, device); !own)
     return own.error();
   if (reading.state == FileState::Good)
     return std::move(reading.file);
@@ -82,7 +82,7 @@ Result<WriteReport> mergeWrite(const std::string &path, Place place, const Confi
 }
 
 Result<void> checkMergeable(const std::string &path, Place place, const DeviceKey &device) {
-  if (auto own = checkOwn(readConfigFile(path, trustIn(place)), path, place, device); !own)
+  if (auto own = checkOwnConfigs(readConfigFile(path, trustIn(place)), path, place, device); !own)
     return own;
   if (auto made = makeFolderOf(path, place); !made)
     return made;

@@ -36,7 +36,7 @@ std::string fileWord(const std::string &text) {
   return word.substr(0, kMostLength);
 }
 
-Error wrong(const std::string &what) { return {ErrorCode::Diagnostics, "device: " + what, ""}; }
+Error wrongDevice(const std::string &what) { return {ErrorCode::Diagnostics, "device: " + what, ""}; }
 
 } // namespace
 
@@ -108,21 +108,21 @@ Result<DeviceKey> deviceKeyFromJson(const json &object) {
   if (!units)
     return units.error();
   if (*kind != "gpu" && *kind != "cpu")
-    return wrong("kind is `" + *kind + "`, neither gpu nor cpu");
+    return wrongDevice("kind is `" + *kind + "`, neither gpu nor cpu");
   key.kind = *kind == "gpu" ? DeviceKey::Kind::Gpu : DeviceKey::Kind::Cpu;
   key.arch = *arch;
   key.name = *name;
   key.units = *units;
   if (key.units < 1)
-    return wrong("units is " + std::to_string(key.units) + ", less than 1");
+    return wrongDevice("units is " + std::to_string(key.units) + ", less than 1");
   if (key.arch.empty() || key.name.empty())
-    return wrong("arch or name is empty");
+    return wrongDevice("arch or name is empty");
   const auto isNamePart = [](unsigned char c) { return std::isalnum(c) || c == '_' || c == '-'; };
   if (!std::all_of(key.arch.begin(), key.arch.end(), isNamePart)) // files are named by it
-    return wrong("arch has more in it than letters, digits, `_` and `-`");
+    return wrongDevice("arch has more in it than letters, digits, `_` and `-`");
   const bool hasVectors = key.kind == DeviceKey::Kind::Cpu;
   if (hasVectors != object.contains("vector_bits"))
-    return wrong(hasVectors ? "a cpu lacks `vector_bits`" : "a gpu has no `vector_bits`");
+    return wrongDevice(hasVectors ? "a cpu lacks `vector_bits`" : "a gpu has no `vector_bits`");
   if (hasVectors) {
     const auto bits = tree::readInt(object["vector_bits"], "device vector_bits");
     if (!bits)

@@ -22,12 +22,12 @@ namespace {
 constexpr int kMost = 1 << 24; ///< of any number: what a plan counts stays far below
 constexpr std::size_t kMostCuts = 1024;
 
-Error wrong(const std::string &what) { return {ErrorCode::Diagnostics, what, ""}; }
+Error wrongSparse(const std::string &what) { return {ErrorCode::Diagnostics, what, ""}; }
 
 Result<int> readCount(const json &object, const char *key, int least) {
   const auto value = tree::readInt(object[key], key);
   if (value && (*value < least || *value > kMost))
-    return wrong(std::string("`") + key + "` is " + std::to_string(*value) + ", not between " +
+    return wrongSparse(std::string("`") + key + "` is " + std::to_string(*value) + ", not between " +
                  std::to_string(least) + " and " + std::to_string(kMost));
   return value;
 }
@@ -36,7 +36,7 @@ Result<double> readTime(const json &object, const char *key, bool mayBeZero) {
   const json &value = object[key];
   const double number = value.is_number() ? value.get<double>() : NAN;
   if (!std::isfinite(number) || number < 0 || (number == 0 && !mayBeZero))
-    return wrong(std::string("`") + key + "` is not a number " + (mayBeZero ? "of at least 0" : "above 0"));
+    return wrongSparse(std::string("`") + key + "` is not a number " + (mayBeZero ? "of at least 0" : "above 0"));
   return number;
 }
 
@@ -55,21 +55,21 @@ Result<TimedCut> cutFromJson(const json &object, int tileKv) {
     if (!*time)
       return time->error();
   if (*itemTokens % tileKv != 0)
-    return wrong("`item_tokens` is " + std::to_string(*itemTokens) + ", no multiple of `tile_kv`, which is " +
+    return wrongSparse("`item_tokens` is " + std::to_string(*itemTokens) + ", no multiple of `tile_kv`, which is " +
                  std::to_string(tileKv));
   return TimedCut{*queries, *itemTokens, *tuned, *untuned, *spread};
 }
 
 Result<std::vector<TimedCut>> cutsFromJson(const json &list, int tileKv) {
   if (!list.is_array() || list.size() > kMostCuts)
-    return wrong("`cuts` is no list of at most " + std::to_string(kMostCuts));
+    return wrongSparse("`cuts` is no list of at most " + std::to_string(kMostCuts));
   std::vector<TimedCut> cuts;
   for (const json &object : list) {
     const auto cut = cutFromJson(object, tileKv);
     if (!cut)
       return cut.error();
     if (!cuts.empty() && cut->queries <= cuts.back().queries)
-      return wrong("`cuts` are not in order of rising `queries`");
+      return wrongSparse("`cuts` are not in order of rising `queries`");
     cuts.push_back(*cut);
   }
   return cuts;
@@ -137,10 +137,10 @@ Result<SparseEntry> sparseEntryFromJson(const json &object) {
       return text->error();
   const auto signature = VariantSignature::parse(*signatureText);
   if (!signature)
-    return wrong("`" + *signatureText + "` is no signature of a variant");
+    return wrongSparse("`" + *signatureText + "` is no signature of a variant");
   const auto by = spec::parseSelectBy(*byText);
   if (!by)
-    return wrong("`" + *byText + "` is no value of `by`");
+    return wrongSparse("`" + *byText + "` is no value of `by`");
   entry.signature = *signature;
   entry.by = *by;
   for (const auto &[key, number] : {std::pair("budget", &entry.budget), std::pair("tile_kv", &entry.tileKv),
@@ -151,7 +151,7 @@ Result<SparseEntry> sparseEntryFromJson(const json &object) {
     *number = *value;
   }
   if (!object["chosen"].is_boolean())
-    return wrong("`chosen` is neither true nor false");
+    return wrongSparse("`chosen` is neither true nor false");
   entry.isChosen = object["chosen"].get<bool>();
   auto cuts = cutsFromJson(object["cuts"], entry.tileKv);
   if (!cuts)

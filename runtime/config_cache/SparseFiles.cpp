@@ -17,9 +17,9 @@ using support::Trust;
 
 namespace {
 
-constexpr FileFormat kFormat{kSparseFormat, "what was tuned for sparse layers", 2};
+constexpr FileFormat kSparseFileFormat{kSparseFormat, "what was tuned for sparse layers", 2};
 
-SparseReading readingOf(DeviceFile document, const std::string &path) {
+SparseReading sparseReadingOf(DeviceFile document, const std::string &path) {
   SparseReading reading;
   reading.state = document.state;
   reading.message = std::move(document.message);
@@ -41,18 +41,18 @@ SparseReading readingOf(DeviceFile document, const std::string &path) {
 } // namespace
 
 SparseReading parseSparseFile(std::string_view text, const std::string &path) {
-  return readingOf(parseDeviceFile(text, path, kFormat), path);
+  return sparseReadingOf(parseDeviceFile(text, path, kSparseFileFormat), path);
 }
 
 SparseReading readSparseFile(const std::string &path, Trust trust) {
-  return readingOf(readDeviceFile(path, trust, kFormat), path);
+  return sparseReadingOf(readDeviceFile(path, trust, kSparseFileFormat), path);
 }
 
 bool saysSparse(const std::string &path) {
   const support::GuardedFile file = support::readGuarded(path, support::kMostCachedBytes, Trust::Anyone);
   const auto document = tree::parseStrictJson(file.bytes);
   return document && document->is_object() && document->contains("format") &&
-         (*document)["format"] == kFormat.name;
+         (*document)["format"] == kSparseFileFormat.name;
 }
 
 std::string formatSparseFile(const SparseFile &file) {
@@ -64,7 +64,7 @@ std::string formatSparseFile(const SparseFile &file) {
     entries.push_back(entry);
   for (const std::string &text : file.kept)
     entries.push_back(json::parse(text));
-  return formatDeviceFile(kFormat, file.device, entries);
+  return formatDeviceFile(kSparseFileFormat, file.device, entries);
 }
 
 std::vector<FoundSparseFile> findSparseFiles(const Places &places) {

@@ -42,7 +42,7 @@ void put(const SparseEntry &entry, std::vector<SparseEntry> &all) {
   *same = std::move(merged);
 }
 
-Result<void> checkOwn(const SparseReading &reading, const std::string &path, Place place,
+Result<void> checkOwnSparse(const SparseReading &reading, const std::string &path, Place place,
                       const DeviceKey &device) {
   return checkOwn({reading.state, reading.file.device, reading.message}, path, place, device);
 }
@@ -57,7 +57,7 @@ Result<std::string> edit(const std::string &path, Place place, const DeviceKey &
   if (!lock)
     return lock.error();
   SparseReading reading = readSparseFile(path, trustIn(place));
-  if (auto own = checkOwn(reading, path, place, device); !own)
+  if (auto own = checkOwnSparse(reading, path, place, device); !own)
     return own.error();
   std::string aside;
   if (reading.state == FileState::Broken && place == Place::Cache) {
@@ -84,7 +84,7 @@ std::map<std::string, nlohmann::json> byKey(const SparseFile &file) {
 } // namespace
 
 Result<void> checkSparseMergeable(const std::string &path, Place place, const DeviceKey &device) {
-  if (auto own = checkOwn(readSparseFile(path, trustIn(place)), path, place, device); !own)
+  if (auto own = checkOwnSparse(readSparseFile(path, trustIn(place)), path, place, device); !own)
     return own;
   if (auto made = makeFolderOf(path, place); !made)
     return made;

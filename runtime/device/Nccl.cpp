@@ -16,7 +16,7 @@ constexpr const char *kHint =
     "with its folder nvidia/nccl/lib in LD_LIBRARY_PATH; a program that has loaded torch has it";
 
 /// Of NCCL's number: 22809 is 2.28.9.
-std::string textOf(int version) {
+std::string versionText(int version) {
   return std::to_string(version / 10000) + "." + std::to_string(version / 100 % 100) + "." +
          std::to_string(version % 100);
 }
@@ -45,7 +45,7 @@ Result<std::shared_ptr<const Nccl>> Nccl::load(const std::string &library) {
   return std::shared_ptr<const Nccl>(loaded);
 }
 
-std::string Nccl::version() const { return textOf(version_); }
+std::string Nccl::version() const { return versionText(version_); }
 
 Result<nccl::Id> Nccl::makeId() const {
   nccl::Id id{};

@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import json
 import os
 import shutil
 import subprocess
@@ -117,6 +118,19 @@ class TidyTest(unittest.TestCase):
         folder = self.repository.folder / "build" / "tidy"
         self.assertEqual(tidy.write_commands(folder), {"tuner/A.cpp"})
         self.assertIn('"c++ -c A.cpp"', (folder / "compile_commands.json").read_text())
+
+    def test_sources_that_are_compiled_together_are_checked_one_by_one(self):
+        together = self.repository.folder.resolve() / "build" / "dev" / "tuner" / "together" / "deft_tuner_1.cpp"
+        self.repository.write(str(together), '#include "tuner/A.cpp"\n#include "tuner/B.cpp"\n')
+        self.repository.write(
+            "build/dev/compile_commands.json",
+            '[{"file": "%s", "command": "c++ -o 1.o -c %s", "directory": "/b"}]' % (together, together),
+        )
+        folder = self.repository.folder / "build" / "tidy"
+        self.assertEqual(tidy.write_commands(folder), {"tuner/A.cpp", "tuner/B.cpp"})
+        place = str(self.repository.folder.resolve() / "tuner" / "B.cpp")
+        commands = json.loads((folder / "compile_commands.json").read_text())
+        self.assertEqual(commands[1], {"file": place, "command": f"c++ -o 1.o -c {place}", "directory": "/b"})
 
     def check(self, sources, check_one, *limits):
         with contextlib.redirect_stdout(io.StringIO()) as printed:

@@ -29,7 +29,7 @@ using support::Error;
 using support::ErrorCode;
 using support::Result;
 
-struct Options {
+struct BuildOptions {
   std::string spec;
   std::vector<std::string> archs;
   bool cpu = false;
@@ -185,7 +185,7 @@ private:
 };
 
 /// What the package is for: what was asked for, or this machine, and then that is said.
-Result<void> choosePurpose(Context &context, Options &options) {
+Result<void> choosePurpose(Context &context, BuildOptions &options) {
   if (!options.archs.empty() || options.cpu || options.sourceOnly)
     return {};
   std::string text;
@@ -206,7 +206,7 @@ Result<void> choosePurpose(Context &context, Options &options) {
   return {};
 }
 
-Result<void> build(Context &context, Options options) {
+Result<void> build(Context &context, BuildOptions options) {
   if (Result<void> chosen = choosePurpose(context, options); !chosen)
     return chosen;
   const auto targets = parseArchs(options.archs);
@@ -266,7 +266,7 @@ Result<void> build(Context &context, Options options) {
 void addBuildCommand(CLI::App &app, Context &context) {
   CLI::App *command =
       app.add_subcommand("build", "Compile a spec into a package that runs without the compiler");
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<BuildOptions>();
   command->add_option("SPEC", options->spec, "A file, or the name of a shipped spec")
       ->type_name(kSpecOrFile)
       ->required();

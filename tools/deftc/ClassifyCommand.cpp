@@ -20,20 +20,20 @@ using nlohmann::json;
 
 namespace {
 
-constexpr char kFooter[] = R"(Examples:
+constexpr char kClassifyFooter[] = R"(Examples:
   deftc classify tree.json
   deftc classify --workload few_shot --step 200
   deftc classify --workload few_shot --steps 400    (the classes that a run passes through)
 A class is a bucket of trees for which one config is tuned and kept: `deftc explain` shows which.)";
 
-struct Options {
+struct ClassifyOptions {
   TreeOptions tree;
   int steps = 0; ///< 0: one tree
   bool asJson = false;
 };
 
 /// A line of the explanation: what was counted, and which counts have the same number in the class.
-struct Row {
+struct DimensionRow {
   const char *name;
   std::string counted, bucket;
 };
@@ -45,7 +45,7 @@ std::string wholeBucket(int log2) {
   return least == most ? withSeparators(most) : withSeparators(least) + " to " + withSeparators(most);
 }
 
-std::array<Row, TreeClass::kDimensions> explain(const TreeFeatures &features, const TreeClass &treeClass) {
+std::array<DimensionRow, TreeClass::kDimensions> explain(const TreeFeatures &features, const TreeClass &treeClass) {
   const auto share = [](int quarters) {
     return rounded(std::max(0.0, 25 * (quarters - 0.5)), 1) + " % to " +
            rounded(std::min(100.0, 25 * (quarters + 0.5)), 1) + " %";
@@ -91,7 +91,7 @@ json classJson(const TreeFeatures &features) {
 }
 
 /// Where a run goes: only steps whose class is another one than that of the step before.
-int classifySteps(Context &context, const Options &options) {
+int classifySteps(Context &context, const ClassifyOptions &options) {
   if (options.tree.workload.empty())
     return reportError(context, {support::ErrorCode::Usage, "--steps is for a --workload", ""});
   auto workload = openWorkload(context, options.tree);
@@ -124,7 +124,7 @@ int classifySteps(Context &context, const Options &options) {
   return kExitOk;
 }
 
-int classify(Context &context, const Options &options) {
+int classify(Context &context, const ClassifyOptions &options) {
   if (options.steps > 0)
     return classifySteps(context, options);
   const auto subject = openTree(context, options.tree);
@@ -145,7 +145,7 @@ int classify(Context &context, const Options &options) {
 
 void addClassifyCommand(CLI::App &app, Context &context) {
   CLI::App *command = app.add_subcommand("classify", "Explain a tree's class for tuning");
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ClassifyOptions>();
   addTreeOptions(*command, options->tree);
   command->add_option("TREE", options->tree.tree, "A tree file, as --tree")
       ->excludes("--tree")
@@ -154,7 +154,7 @@ void addClassifyCommand(CLI::App &app, Context &context) {
       ->add_option("--steps", options->steps, "Follow this many steps of the workload and list the changes")
       ->check(atLeast(1));
   command->add_flag("--json", options->asJson, "Print JSON");
-  command->footer(kFooter);
+  command->footer(kClassifyFooter);
   context.onRun(command, [&context, options] { return classify(context, *options); });
 }
 

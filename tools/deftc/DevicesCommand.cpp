@@ -20,7 +20,7 @@ namespace {
 using nlohmann::json;
 
 /// A GPU as this command shows it.
-struct Row : FoundGpu {
+struct DeviceRow : FoundGpu {
   std::string capability() const { return std::to_string(facts.major) + "." + std::to_string(facts.minor); }
   std::vector<std::string> families() const {
     std::vector<std::string> names;
@@ -69,10 +69,10 @@ json cpuJson() {
           {"supported", exec::hostIsaLevel() > 0}};
 }
 
-void printTable(std::ostream &out, const std::vector<Row> &rows) {
-  const auto familiesOf = [](const Row &row) { return row.target ? joined(row.families()) : "none"; };
+void printTable(std::ostream &out, const std::vector<DeviceRow> &rows) {
+  const auto familiesOf = [](const DeviceRow &row) { return row.target ? joined(row.families()) : "none"; };
   std::size_t nameWidth = 4, familiesWidth = 8;
-  for (const Row &row : rows) {
+  for (const DeviceRow &row : rows) {
     nameWidth = std::max(nameWidth, row.facts.name.size());
     familiesWidth = std::max(familiesWidth, familiesOf(row).size());
   }
@@ -85,13 +85,13 @@ void printTable(std::ostream &out, const std::vector<Row> &rows) {
         << std::setw(static_cast<int>(familiesWidth) + 2) << families << note << '\n';
   };
   line("index", "name", "capability", "kernels", "SMs", "memory", "families", "");
-  for (const Row &row : rows)
+  for (const DeviceRow &row : rows)
     line(std::to_string(row.facts.ordinal), row.facts.name, row.capability(),
          row.target ? std::string(row.target->arch) : "none", std::to_string(row.facts.multiprocessors),
          std::to_string(row.facts.memoryBytes >> 30) + " GiB", familiesOf(row), row.note());
 }
 
-json toJson(const Row &row) {
+json toJson(const DeviceRow &row) {
   return {{"index", row.facts.ordinal},
           {"name", row.facts.name},
           {"compute_capability", {row.facts.major, row.facts.minor}},
@@ -107,7 +107,7 @@ json toJson(const Row &row) {
 
 int devices(Context &context, bool asJson) {
   const auto driver = device::Driver::load();
-  std::vector<Row> rows;
+  std::vector<DeviceRow> rows;
   if (driver) {
     auto gpus = findGpus(**driver);
     if (!gpus)
@@ -116,11 +116,11 @@ int devices(Context &context, bool asJson) {
       rows.push_back({std::move(gpu)});
   }
   const bool isUsable =
-      std::any_of(rows.begin(), rows.end(), [](const Row &row) { return row.target != nullptr; });
+      std::any_of(rows.begin(), rows.end(), [](const DeviceRow &row) { return row.target != nullptr; });
   const int code = isUsable ? kExitOk : kExitEnvironment;
   if (asJson) {
     json report{{"gpus", json::array()}, {"cpu", cpuJson()}};
-    for (const Row &row : rows)
+    for (const DeviceRow &row : rows)
       report["gpus"].push_back(toJson(row));
     if (driver)
       report["driver_cuda"] = cudaVersion((*driver)->version());

@@ -23,7 +23,7 @@ using config_cache::Ruling;
 
 namespace {
 
-constexpr char kFooter[] = R"(Examples:
+constexpr char kExplainFooter[] = R"(Examples:
   deftc explain llama3_8b --workload few_shot
   deftc explain my.deft --tree tree.json --device h200     (as on that device)
   deftc explain V4                                         (a rule of the language)
@@ -31,7 +31,7 @@ The rules, in their order: a config that the user gives (override), one tuned fo
 this device (exact), on another model of the same architecture and size (sibling), for a near class or variant
 (nearby), and the analytic choice (heuristic). Exact entries of older kernels rank as nearby ones.)";
 
-struct Options {
+struct ExplainOptions {
   std::string input, variant, config;
   TreeOptions tree;
   DeviceOptions device;
@@ -97,7 +97,7 @@ int explainRule(Context &context, const std::string &name, bool asJson) {
                                known.empty() ? "" : "the last one of its letter is " + known});
 }
 
-int explain(Context &context, const Options &options) {
+int explain(Context &context, const ExplainOptions &options) {
   if (isRule(options.input))
     return explainRule(context, options.input, options.asJson);
   if (const auto read = readsConfigs(context, options.config); !read)
@@ -142,14 +142,14 @@ void addExplainCommand(CLI::App &app, Context &context) {
   CLI::App *command = app.add_subcommand(
       "explain",
       "Show which config a tree gets, by which rule and from which file; or explain a rule of the language");
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ExplainOptions>();
   addProgramOptions(*command, options->input, options->variant);
   addTreeOptions(*command, options->tree);
   addDeviceOptions(*command, options->device);
   command->add_option("--threads", options->device.threads, "CPU threads; default: all")->check(threads());
   addConfigOption(*command, options->config);
   command->add_flag("--json", options->asJson, "Print JSON");
-  command->footer(kFooter);
+  command->footer(kExplainFooter);
   context.onRun(command, [&context, options] { return explain(context, *options); });
 }
 

@@ -17,7 +17,7 @@ using workload::Description;
 
 namespace {
 
-constexpr char kFooter[] = R"(Examples:
+constexpr char kWorkloadsFooter[] = R"(Examples:
   deftc workloads
   deftc workloads few_shot
   deftc workloads few_shot:prompt=1000,branches=8 --step 20 -o tree.json
@@ -27,7 +27,7 @@ A workload is a tree and its changes, decode step by decode step: `deftc run SPE
 --workload NAME` runs its steps. Parameters follow the name, `NAME:key=value,key=value`,
 or are separate words. The same seed makes the same tree. specs/TREES.md describes the files.)";
 
-struct Options {
+struct WorkloadsOptions {
   std::string name;
   std::vector<std::string> parameters;
   std::string records;
@@ -47,7 +47,7 @@ int listAll(Context &context, const std::vector<Description> &all) {
 }
 
 /// Full name: the parameters that stand as words of their own go behind the name.
-std::string fullName(const Options &options) {
+std::string fullName(const WorkloadsOptions &options) {
   std::string name = options.name;
   for (const std::string &parameter : options.parameters)
     name += (name.find(':') == std::string::npos ? ":" : ",") + parameter;
@@ -73,7 +73,7 @@ int describe(Context &context, const workload::Workload &workload, const Descrip
   return kExitOk;
 }
 
-int runWorkloads(Context &context, const Options &options) {
+int runWorkloads(Context &context, const WorkloadsOptions &options) {
   if (options.name.empty()) {
     if (!options.output.empty())
       return reportError(context, {support::ErrorCode::Usage, "--output needs the name of a workload",
@@ -109,7 +109,7 @@ int runWorkloads(Context &context, const Options &options) {
 void addWorkloadsCommand(CLI::App &app, Context &context) {
   CLI::App *command = app.add_subcommand(
       "workloads", "List the workloads, describe one, or write the tree of one of its steps");
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<WorkloadsOptions>();
   command->add_option("NAME", options->name, "The workload")->type_name(kWorkloadName);
   command->add_option("PARAMETER", options->parameters, "Parameters of the workload, key=value each");
   command->add_option("--workloads", options->records, "A folder with recorded workloads");
@@ -118,7 +118,7 @@ void addWorkloadsCommand(CLI::App &app, Context &context) {
       ->check(seed())
       ->capture_default_str();
   command->add_option("-o,--output", options->output, "Write the step's tree to this file; - prints it");
-  command->footer(kFooter);
+  command->footer(kWorkloadsFooter);
   context.onRun(command, [&context, options] { return runWorkloads(context, *options); });
 }
 

@@ -25,6 +25,9 @@ UPSTREAMS = ("origin/HEAD", "origin/main", "main")
 COMMANDS = Path("build/dev/compile_commands.json")
 # clang cannot read gcc's precompiled headers; what they hold is included anyway.
 PRECOMPILED = re.compile(r" (-Winvalid-pch|-include [^ ]*cmake_pch\.hxx)")
+# What deft_compile_together makes of several sources (tools/cmake/DeftTargets.cmake).
+TOGETHER = "/together/"
+MEMBER = re.compile(r'^#include "(.+\.cpp)"$', re.MULTILINE)
 
 
 def git(*arguments, may_fail=False):
@@ -76,12 +79,21 @@ def changed_sources(commit):
     return sorted(found | {source for header in headers if (source := source_of(header))})
 
 
+def apart(entry):
+    """The command lines of the sources that one of the build's compiles: its own, or one for each member of a group."""
+    if TOGETHER not in entry["file"]:
+        return [entry]
+    members = [os.path.abspath(member) for member in MEMBER.findall(Path(entry["file"]).read_text(encoding="utf-8"))]
+    return [{**entry, "file": member, "command": entry["command"].replace(entry["file"], member)} for member in members]
+
+
 def write_commands(folder):
     """The build's command lines as clang reads them, in a folder; returns the sources that the build has."""
-    text = PRECOMPILED.sub("", COMMANDS.read_text(encoding="utf-8"))
+    built = json.loads(PRECOMPILED.sub("", COMMANDS.read_text(encoding="utf-8")))
+    entries = [one for entry in built for one in apart(entry)]
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "compile_commands.json").write_text(text, encoding="utf-8")
-    return {os.path.relpath(entry["file"]) for entry in json.loads(text)}
+    (folder / "compile_commands.json").write_text(json.dumps(entries, indent=1), encoding="utf-8")
+    return {os.path.relpath(entry["file"]) for entry in entries}
 
 
 def check(sources, check_one, minutes, jobs, seconds=time.monotonic):

@@ -21,7 +21,7 @@ namespace {
 
 constexpr int kVersion = 1;
 
-Error bad(const std::string &what) { return {ErrorCode::Diagnostics, "recorded space: " + what, ""}; }
+Error badRecording(const std::string &what) { return {ErrorCode::Diagnostics, "recorded space: " + what, ""}; }
 
 /// Thousandths of the untuned config's time: a file of integers is small, and times are no more exact.
 constexpr double kUnit = 1000;
@@ -65,14 +65,14 @@ json toJson(const Recording &recording) {
 
 Result<Recording> recordingFromJson(const json &object) try {
   if (object.value("format", "") != "deft-space" || object.value("version", 0) != kVersion)
-    return bad("it is not of version " + std::to_string(kVersion));
+    return badRecording("it is not of version " + std::to_string(kVersion));
   const auto device = config_cache::deviceKeyFromJson(object.at("device"));
   if (!device)
     return device.error();
   const auto signature = config_cache::VariantSignature::parse(object.at("signature").get<std::string>());
   const auto treeClass = config_cache::TreeClass::parse(object.at("class").get<std::string>());
   if (!signature || !treeClass)
-    return bad("its signature or its class is not understood");
+    return badRecording("its signature or its class is not understood");
   auto space = space::spaceFromJson(object.at("space"));
   if (!space)
     return space.error();
@@ -85,15 +85,15 @@ Result<Recording> recordingFromJson(const json &object) try {
     recording.trees.emplace_back(tree.at("workload").get<std::string>(),
                                  tree.at("seed").get<std::uint64_t>());
   if (recording.trees.empty())
-    return bad("it has no trees");
+    return badRecording("it has no trees");
   for (const json &ratio : object.at("thousandths"))
     recording.ratios.push_back(ratio.get<double>() / kUnit);
   if (recording.ratios.size() != recording.space.points().size())
-    return bad(std::to_string(recording.ratios.size()) + " times for " +
+    return badRecording(std::to_string(recording.ratios.size()) + " times for " +
                std::to_string(recording.space.points().size()) + " points");
   return recording;
 } catch (const json::exception &error) {
-  return bad(support::faultText(error));
+  return badRecording(support::faultText(error));
 }
 
 Result<Recording> readRecording(const std::string &path) {
@@ -102,9 +102,9 @@ Result<Recording> readRecording(const std::string &path) {
     return text.error();
   const auto object = tree::parseStrictJson(*text);
   if (!object)
-    return bad("`" + path + "`: " + object.error().message);
+    return badRecording("`" + path + "`: " + object.error().message);
   if (!object->is_object())
-    return bad("`" + path + "` is no JSON object");
+    return badRecording("`" + path + "` is no JSON object");
   auto recording = recordingFromJson(*object);
   if (!recording)
     return Error{recording.error().code, "`" + path + "`: " + recording.error().message, ""};

@@ -35,7 +35,7 @@ using support::Result;
 
 namespace {
 
-using Clock = ClassClock::Clock;
+using SessionClock = ClassClock::Clock;
 
 std::string sizeText(const space::SpaceSize &size) {
   std::ostringstream text;
@@ -82,7 +82,7 @@ ChildProcessOptions childProcessOptionsOf(const TuneInput &input, const TuneOpti
 
 /// Compiles kernels for the start of all classes, unless no class needs more time.
 void warmUpFor(const SessionContext &context, const std::vector<TreesOfClass> &classes,
-               const KnownConfigs &known, Clock::time_point start) {
+               const KnownConfigs &known, SessionClock::time_point start) {
   const std::vector<Standing> standings = standingsOf(context.journal, classes);
   const bool isAllDone = std::all_of(standings.begin(), standings.end(),
                                      [](Standing standing) { return standing == Standing::Done; });
@@ -141,7 +141,7 @@ Error notSaved(const Error &fault, const Journal &journal) {
 } // namespace
 
 Result<TuneReport> tune(const TuneInput &input, const TuneOptions &options, const Listener &listener) {
-  const Clock::time_point start = Clock::now();
+  const SessionClock::time_point start = SessionClock::now();
   TuneReport report;
 
   // The trees and the device. Child processes receive all their data before they are
@@ -219,7 +219,7 @@ Result<TuneReport> tune(const TuneInput &input, const TuneOptions &options, cons
   report.warnings.insert(report.warnings.end(), results->warnings.begin(), results->warnings.end());
   report.written = file->written();
   report.restarts = processes.restarts();
-  report.seconds = std::chrono::duration<double>(Clock::now() - start).count();
+  report.seconds = std::chrono::duration<double>(SessionClock::now() - start).count();
   journal->write({{"event", "end"},
                   {"reason", endReason(report.ended, !file->error())},
                   {"made", report.made},

@@ -227,10 +227,6 @@ private:
   int requests_, tokens_, shortest_, steps_;
 };
 
-template <typename T> std::unique_ptr<Generator> make(Parameters &parameters, std::uint64_t seed) {
-  return std::make_unique<T>(parameters, seed);
-}
-
 } // namespace
 
 std::vector<Recipe> promptRecipes() {
@@ -240,13 +236,13 @@ std::vector<Recipe> promptRecipes() {
         {{"prompt", "4000", "tokens of the prompt"},
          {"branches", "20", "branches"},
          {"iterations", "400", "tokens that each branch decodes: the number of steps"}}},
-       make<FewShot>},
+       makeGenerator<FewShot>},
       {{"levels",
         "a tree by levels; step 1 is the tree as given, then its leaves grow",
         {{"nodes", "1,10", "nodes of each level, spread evenly below the level above"},
          {"tokens", "4000,400", "tokens of each node of each level"},
          {"steps", "256", "number of steps"}}},
-       make<Levels>},
+       makeGenerator<Levels>},
       {{"system_prompts",
         "a system prompt of several parts, some in variants, and requests below",
         {{"tokens", "459,38,584,2112", "tokens of each part"},
@@ -255,7 +251,7 @@ std::vector<Recipe> promptRecipes() {
          questionParameter(),
          outputParameter(),
          shortestParameter()}},
-       make<SystemPrompts>},
+       makeGenerator<SystemPrompts>},
       {{"multi_few_shot",
         "a system prompt, combinations of examples, questions to each",
         {{"system", "3193", "tokens of the system prompt"},
@@ -266,7 +262,7 @@ std::vector<Recipe> promptRecipes() {
          questionParameter(),
          outputParameter(),
          shortestParameter()}},
-       make<MultiFewShot>},
+       makeGenerator<MultiFewShot>},
       {{"multi_document",
         "questions to documents; prompts that begin with the same documents share them",
         {{"documents", "8", "documents of the collection"},
@@ -276,7 +272,7 @@ std::vector<Recipe> promptRecipes() {
          questionParameter(),
          outputParameter(),
          shortestParameter()}},
-       make<MultiDocument>},
+       makeGenerator<MultiDocument>},
       {{"grpo",
         "groups of samples, one prompt each, of unequal length; finished samples leave the tree",
         {{"prompts", "16", "groups"},
@@ -284,14 +280,14 @@ std::vector<Recipe> promptRecipes() {
          {"group", "16", "samples of a prompt"},
          {"output", "1024", outputParameter().description},
          {"shortest", "128", shortestParameter().description}}},
-       make<Grpo>},
+       makeGenerator<Grpo>},
       {{"no_sharing",
         "requests that share nothing",
         {{"requests", "64", "requests"},
          {"tokens", "1024", "tokens of the longest prompt"},
          {"shortest", "0", "tokens of the shortest prompt, drawn evenly; 0: all are equal"},
          {"steps", "256", "number of steps"}}},
-       make<NoSharing>},
+       makeGenerator<NoSharing>},
   };
 }
 

@@ -17,6 +17,11 @@ struct Recipe {
   std::function<std::unique_ptr<Generator>(Parameters &, std::uint64_t seed)> make;
 };
 
+/// A recipe's `make`, of a generator that takes what it takes.
+template <typename T> std::unique_ptr<Generator> makeGenerator(Parameters &parameters, std::uint64_t seed) {
+  return std::make_unique<T>(parameters, seed);
+}
+
 /// Trees whose shape is known before the first step: prompts shared on one or more levels.
 std::vector<Recipe> promptRecipes();
 /// Trees that a search shapes while it decodes.

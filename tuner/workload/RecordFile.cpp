@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::size_t kMaxFileBytes = std::size_t{1} << 28;
 
-Error wrong(std::string message, std::string hint = "") {
+Error wrongRecord(std::string message, std::string hint = "") {
   return Error{ErrorCode::Diagnostics, std::move(message), std::move(hint)};
 }
 
@@ -27,9 +27,9 @@ std::string indexed(const std::string &where, std::size_t index) {
 
 Result<void> checkArray(const json &value, const std::string &where) {
   if (!value.is_array())
-    return wrong(where + " must be an array, is " + value.type_name());
+    return wrongRecord(where + " must be an array, is " + value.type_name());
   if (value.empty())
-    return wrong(where + " is empty");
+    return wrongRecord(where + " is empty");
   return {};
 }
 
@@ -49,15 +49,15 @@ Result<std::vector<int>> readInts(const json &array, const std::string &where) {
 Result<void> checkNode(const std::vector<RecordedNode> &nodes, const RecordedNode &node) {
   const auto text = [](long long number) { return std::to_string(number); };
   if (node.parent < -1 || node.parent >= static_cast<int>(nodes.size()))
-    return wrong("parent " + text(node.parent) + " is not an earlier node");
+    return wrongRecord("parent " + text(node.parent) + " is not an earlier node");
   if (node.lastStep < 0 || node.lastStep > kMostSteps)
-    return wrong("last step " + text(node.lastStep) + ", must be 0 to " + text(kMostSteps));
+    return wrongRecord("last step " + text(node.lastStep) + ", must be 0 to " + text(kMostSteps));
   const long long steps = static_cast<long long>(node.lastStep) - node.firstStep + 1;
   if (steps < 0 || steps > kMostTokens || steps != node.tokens)
-    return wrong(text(node.tokens) + " tokens, but the steps " + text(node.firstStep) + " to " +
+    return wrongRecord(text(node.tokens) + " tokens, but the steps " + text(node.firstStep) + " to " +
                  text(node.lastStep) + " make " + text(steps));
   if (node.parent >= 0 && node.firstStep <= nodes[node.parent].lastStep)
-    return wrong("first step " + text(node.firstStep) + ", but its parent grows until " +
+    return wrongRecord("first step " + text(node.firstStep) + ", but its parent grows until " +
                  text(nodes[node.parent].lastStep));
   return {};
 }
@@ -71,10 +71,10 @@ Result<std::vector<RecordedNode>> readNodes(const json &rows, const std::string 
     if (!row)
       return row.error();
     if (row->size() != 4)
-      return wrong(indexed(where, i) + " has " + std::to_string(row->size()) + " numbers, must have 4");
+      return wrongRecord(indexed(where, i) + " has " + std::to_string(row->size()) + " numbers, must have 4");
     const RecordedNode node{(*row)[0], (*row)[1], (*row)[2], (*row)[3]};
     if (auto checked = checkNode(nodes, node); !checked)
-      return wrong(indexed(where, i) + ": " + checked.error().message);
+      return wrongRecord(indexed(where, i) + ": " + checked.error().message);
     nodes.push_back(node);
   }
   return nodes;
@@ -86,7 +86,7 @@ Result<RecordFile> readTrees(const json &root) {
       !checked)
     return checked.error();
   if (root["columns"] != json::array({"parent", "tokens", "first_step", "last_step"}))
-    return wrong("columns must be [\"parent\",\"tokens\",\"first_step\",\"last_step\"], is " +
+    return wrongRecord("columns must be [\"parent\",\"tokens\",\"first_step\",\"last_step\"], is " +
                  root["columns"].dump());
   if (auto checked = checkArray(root["trees"], "trees"); !checked)
     return checked.error();
@@ -111,13 +111,13 @@ Result<TokenTreeRecords::Record> readRecord(const json &object, const std::strin
   if (!characters)
     return characters.error();
   if (*characters < 0)
-    return wrong(where + ".prompt_characters is " + std::to_string(*characters) + ", must not be negative");
+    return wrongRecord(where + ".prompt_characters is " + std::to_string(*characters) + ", must not be negative");
   auto accepted = readInts(object["accepted"], where + ".accepted");
   if (!accepted)
     return accepted.error();
   for (std::size_t i = 0; i < accepted->size(); ++i)
     if ((*accepted)[i] < 0 || (*accepted)[i] > kMostTokens)
-      return wrong(indexed(where + ".accepted", i) + " is " + std::to_string((*accepted)[i]) +
+      return wrongRecord(indexed(where + ".accepted", i) + " is " + std::to_string((*accepted)[i]) +
                    ", must be 0 to " + std::to_string(kMostTokens));
   return TokenTreeRecords::Record{*characters, std::move(*accepted)};
 }
@@ -133,7 +133,7 @@ Result<RecordFile> readTokenTree(const json &root) {
     return parents.error();
   for (std::size_t i = 0; i < parents->size(); ++i)
     if ((*parents)[i] < -1 || (*parents)[i] >= static_cast<int>(i))
-      return wrong(indexed("parents", i) + " is " + std::to_string((*parents)[i]) +
+      return wrongRecord(indexed("parents", i) + " is " + std::to_string((*parents)[i]) +
                    ", must be an earlier token or -1");
   result.parents = std::move(*parents);
   if (auto checked = checkArray(root["records"], "records"); !checked)
@@ -154,7 +154,7 @@ Result<RecordFile> parseRecordFile(std::string_view text) {
   if (!root)
     return root.error();
   if (!root->is_object() || !root->contains("format"))
-    return wrong("not a recorded workload", "it must be an object with `format`");
+    return wrongRecord("not a recorded workload", "it must be an object with `format`");
   for (const char *key : {"name", "source", "meaning"})
     if (root->contains(key))
       if (auto checked = tree::readString((*root)[key], key); !checked)
@@ -164,7 +164,7 @@ Result<RecordFile> parseRecordFile(std::string_view text) {
     return readTrees(*root);
   if (format == "token-tree/1")
     return readTokenTree(*root);
-  return wrong("format is " + format.dump() +
+  return wrongRecord("format is " + format.dump() +
                ", this program reads \"recorded-tree/1\" and \"token-tree/1\"");
 }
 
@@ -174,7 +174,7 @@ Result<RecordFile> readRecordFile(const std::string &path) {
     return text.error();
   auto record = parseRecordFile(*text);
   if (!record)
-    return wrong(path + ": " + record.error().message, record.error().hint);
+    return wrongRecord(path + ": " + record.error().message, record.error().hint);
   return record;
 }
 

@@ -195,10 +195,6 @@ private:
   int steps_ = 0;
 };
 
-template <typename T> std::unique_ptr<Generator> make(Parameters &parameters, std::uint64_t seed) {
-  return std::make_unique<T>(parameters, seed);
-}
-
 } // namespace
 
 std::vector<Recipe> searchRecipes() {
@@ -209,7 +205,7 @@ std::vector<Recipe> searchRecipes() {
          {"beams", "8", "beams"},
          {"churn", "10", "chance in percent that a beam is given up at a step"},
          {"steps", "256", "number of steps"}}},
-       make<BeamSearch>},
+       makeGenerator<BeamSearch>},
       {{"reasoning",
         "a tree of thoughts: the next level continues one of the thoughts",
         {{"prompt", "1100", "tokens of the prompt"},
@@ -217,7 +213,7 @@ std::vector<Recipe> searchRecipes() {
          {"width", "10", "thoughts of a level"},
          {"thought", "400", "tokens of the longest thought, drawn from a half"},
          {"prune", "0", "1: thoughts that were not chosen leave the tree"}}},
-       make<Reasoning>},
+       makeGenerator<Reasoning>},
       {{"multi_chain",
         "chains of reasoning to each question, then an answer from all of them",
         {{"system", "1024", "tokens of the prompt that all questions share"},
@@ -226,7 +222,7 @@ std::vector<Recipe> searchRecipes() {
          {"chains", "4", "chains to a question"},
          {"chain", "256", "tokens of the longest chain, drawn from a half"},
          {"answer", "64", "tokens of an answer"}}},
-       make<MultiChain>},
+       makeGenerator<MultiChain>},
   };
 }
 

@@ -193,4 +193,6 @@ mlir::LLVM::LLVMFuncOp emitAccumulate(const KernelContext &context, int rows) {
   return function;
 }
 
+#undef DEFT_FIELD
+
 } // namespace deft::codegen::cpu

@@ -297,4 +297,6 @@ mlir::LLVM::LLVMFuncOp emitPack(const KernelContext &context) {
   return isBroken ? mlir::LLVM::LLVMFuncOp() : function;
 }
 
+#undef DEFT_FIELD
+
 } // namespace deft::codegen::cpu

@@ -11,8 +11,11 @@
 #include <cstdint>
 #include <functional>
 #include <initializer_list>
+#include <limits>
 
 namespace deft::codegen::cpu {
+
+inline constexpr float kInf = std::numeric_limits<float>::infinity();
 
 /// Builds the ops of the kernel in short form. Arithmetic takes scalars and vectors; a scalar operand is
 /// broadcast to the lanes of a vector one. Addresses are raw pointers, because strides come from the caller's

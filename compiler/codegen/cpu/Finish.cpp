@@ -12,8 +12,6 @@ using mlir::arith::CmpFPredicate;
 
 namespace {
 
-constexpr float kInf = std::numeric_limits<float>::infinity();
-
 /// 1 / weight and the lse of a row whose weights, taken relative to e^m, sum to `weight`; (0, -inf) without
 /// any.
 struct Normalised {

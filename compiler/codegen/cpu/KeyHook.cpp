@@ -81,4 +81,6 @@ mlir::LogicalResult KeyRows::transform(const Tokens &tokens, Value keys) const {
   return mlir::failure(isBroken);
 }
 
+#undef DEFT_FIELD
+
 } // namespace deft::codegen::cpu

@@ -158,4 +158,6 @@ mlir::LLVM::LLVMFuncOp emitScores(const KernelContext &context, int groups) {
   return function;
 }
 
+#undef DEFT_FIELD
+
 } // namespace deft::codegen::cpu

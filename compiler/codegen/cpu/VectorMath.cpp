@@ -12,7 +12,6 @@ using mlir::arith::CmpFPredicate;
 
 namespace {
 
-constexpr float kInf = std::numeric_limits<float>::infinity();
 constexpr float kLog2e = 1.44269504f;
 constexpr float kLn2 = 0.693147181f;
 // ln 2 in two parts. The first has so few bits that its product with any exponent is exact.

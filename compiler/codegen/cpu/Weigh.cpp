@@ -14,8 +14,6 @@ using mlir::arith::CmpIPredicate;
 
 namespace {
 
-constexpr float kInf = std::numeric_limits<float>::infinity();
-
 #define DEFT_FIELD(type, member) e.field(type, call, offsetof(abi::CpuAttendCall, member))
 
 /// A group's scores to weights. All values are vectors [row][token of a quad]; what belongs to a row is
@@ -312,5 +310,7 @@ mlir::LLVM::LLVMFuncOp emitWeigh(const KernelContext &context) {
   auto function = passFunction(context, "weigh");
   return WeighEmitter(context, function).emit() ? function : mlir::LLVM::LLVMFuncOp();
 }
+
+#undef DEFT_FIELD
 
 } // namespace deft::codegen::cpu

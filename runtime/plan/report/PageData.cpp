@@ -44,9 +44,9 @@ json nodesJson(const PlanReport &report) {
           {"dead", std::move(dead)}};
 }
 
-json itemsJson(const PlanReport &report) {
+json pageItems(const PlanReport &report) {
   const std::vector<abi::Item> &items = report.plan.items;
-  json run = {0}; // where each item's runs begin in runsJson, and where they end
+  json run = {0}; // where each item's runs begin in pageRuns, and where they end
   int runs = 0;
   for (const abi::Item &item : items)
     run.push_back(runs += item.runCount);
@@ -61,7 +61,7 @@ json itemsJson(const PlanReport &report) {
       {"run", std::move(run)}};
 }
 
-json runsJson(const PlanReport &report) {
+json pageRuns(const PlanReport &report) {
   const Plan &plan = report.plan;
   json node = json::array(), begin = json::array(), tokens = json::array(), from = json::array(),
        to = json::array(), slope = json::array();
@@ -166,8 +166,8 @@ json pageData(const PagePlan &page) {
             {"position", plan.queryPos},
             {"caller", plan.callerIndex}}},
           {"phases", phasesJson(report, times)},
-          {"items", itemsJson(report)},
-          {"runs", runsJson(report)},
+          {"items", pageItems(report)},
+          {"runs", pageRuns(report)},
           {"merge", {{"query", plan.mergeQuery}, {"begin", plan.mergeBegin}, {"slot", plan.mergeSlot}}},
           {"blocks", blocksJson(times)},
           {"bytes", bytesJson(report)},

@@ -31,7 +31,7 @@ using support::Result;
 
 namespace {
 
-struct Options {
+struct OwnOptions {
   KernelBenchFlags flags;
   std::vector<std::string> workloads, trees;
   std::string backend;
@@ -97,7 +97,7 @@ struct CpuTable {
   }
 };
 
-CpuTable tableOf(const Options &options, const OwnRows &own) {
+CpuTable tableOf(const OwnOptions &options, const OwnRows &own) {
   CpuTable table{options.flags, options.threads > 0 ? options.threads : exec::usableProcessors()};
   for (const bench::KernelRow &row : own.rows())
     table.nameWidth = std::max(table.nameWidth, static_cast<int>(row.name.size()));
@@ -116,7 +116,7 @@ json toJson(const CpuRow &row) {
 }
 
 /// As `deftc run` would run it, with what benches may be told.
-RunOptions runOptions(const Options &options, const bench::KernelRow &row, const OwnRows::Subject &subject) {
+RunOptions runOptions(const OwnOptions &options, const bench::KernelRow &row, const OwnRows::Subject &subject) {
   RunOptions run;
   run.input = subject.spec;
   run.params = subject.params;
@@ -135,7 +135,7 @@ RunOptions runOptions(const Options &options, const bench::KernelRow &row, const
   return run;
 }
 
-Result<CpuRow> measureOnCpu(Context &context, const Options &options, const bench::KernelRow &row,
+Result<CpuRow> measureOnCpu(Context &context, const OwnOptions &options, const bench::KernelRow &row,
                             const OwnRows::Subject &subject) {
   RunOptions run = runOptions(options, row, subject);
   run.check = "true";
@@ -154,7 +154,7 @@ Result<CpuRow> measureOnCpu(Context &context, const Options &options, const benc
   return measured;
 }
 
-int benchOnCpu(Context &context, const Options &options, const OwnRows &own) {
+int benchOnCpu(Context &context, const OwnOptions &options, const OwnRows &own) {
   const KernelBenchFlags &flags = options.flags;
   const CpuTable table = tableOf(options, own);
   std::ostringstream unread; // with --json - the output has the report alone
@@ -205,7 +205,7 @@ Result<void> checkForCpu(const KernelBenchFlags &flags) {
   return {};
 }
 
-int benchOwn(Context &context, Options options) {
+int benchOwn(Context &context, OwnOptions options) {
   // A tree file may stand anywhere among the specs, as for `compare`.
   std::vector<std::string> specs;
   for (std::string &input : options.flags.specs)
@@ -237,7 +237,7 @@ int benchOwn(Context &context, Options options) {
 void addBenchOwn(CLI::App &bench, Context &context) {
   CLI::App *command = bench.add_subcommand(
       "own", "Your attentions on your trees, with a GPU's floor or a processor's plain read");
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<OwnOptions>();
   addKernelFlags(command, options->flags);
   command->get_option("SPEC")
       ->description("Specs or packages with an attention each; and tree files")

@@ -75,7 +75,7 @@ support::Result<std::string> ownSparsePath(const config_cache::DeviceKey &device
 
 namespace {
 
-constexpr char kFooter[] = R"(Examples:
+constexpr char kCacheFooter[] = R"(Examples:
   deftc cache list
   deftc cache show h200 --variant q32-kv8
   deftc cache verify my_configs.json
@@ -269,7 +269,7 @@ void addCacheCommand(CLI::App &app, Context &context) {
   addCacheRegret(*command, context);
   addCacheRenew(*command, context);
   addCacheKernels(*command, context);
-  command->footer(kFooter);
+  command->footer(kCacheFooter);
 }
 
 } // namespace deft::cli

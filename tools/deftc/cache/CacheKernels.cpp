@@ -36,7 +36,7 @@ double bytesOfAll(const std::vector<StoredKernel> &kernels) {
   return bytes;
 }
 
-int list(Context &context, bool asJson) {
+int listKernels(Context &context, bool asJson) {
   const auto cache = module_cache::defaultCacheFolder();
   if (!cache)
     return reportError(context, cache.error());
@@ -61,12 +61,12 @@ int list(Context &context, bool asJson) {
   return kExitOk;
 }
 
-struct PruneOptions {
+struct PruneKernelsOptions {
   int olderThanDays = -1;
   bool broken = false, all = false, isTrial = false;
 };
 
-int prune(Context &context, const PruneOptions &options) {
+int pruneKernels(Context &context, const PruneKernelsOptions &options) {
   if (options.olderThanDays < 0 && !options.broken && !options.all)
     return reportError(context, {ErrorCode::Usage, "the kernels to remove are not given",
                                  "give --older-than DAYS, --broken or --all"});
@@ -130,10 +130,10 @@ void addCacheKernels(CLI::App &cache, Context &context) {
   auto asJson = std::make_shared<bool>(false);
   listing->add_flag("--json", *asJson, "Print JSON");
   listing->footer("Example:\n  deftc cache kernels list");
-  context.onRun(listing, [&context, asJson] { return list(context, *asJson); });
+  context.onRun(listing, [&context, asJson] { return listKernels(context, *asJson); });
 
   CLI::App *pruning = command->add_subcommand("prune", "Remove compiled kernels");
-  auto options = std::make_shared<PruneOptions>();
+  auto options = std::make_shared<PruneKernelsOptions>();
   pruning
       ->add_option("--older-than", options->olderThanDays,
                    "Kernels that were compiled at least this many days ago")
@@ -143,7 +143,7 @@ void addCacheKernels(CLI::App &cache, Context &context) {
   pruning->add_flag("--all", options->all, "All");
   pruning->add_flag("--dry-run", options->isTrial, "Only count");
   pruning->footer("Example:\n  deftc cache kernels prune --older-than 30 --dry-run");
-  context.onRun(pruning, [&context, options] { return prune(context, *options); });
+  context.onRun(pruning, [&context, options] { return pruneKernels(context, *options); });
 }
 
 } // namespace deft::cli

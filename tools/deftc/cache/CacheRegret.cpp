@@ -14,7 +14,7 @@ namespace deft::cli {
 
 namespace {
 
-std::string percent(const std::optional<double> &regret) {
+std::string regretText(const std::optional<double> &regret) {
   return regret ? rounded(100 * *regret, 1) + " %" : "not timed";
 }
 
@@ -28,14 +28,14 @@ void printRegret(Context &context, const regret::RegretReport &report) {
                   << " of the untuned choice's";
     context.out << '\n';
     for (const regret::RegretOffer &offer : row.offers)
-      context.out << "  " << config_cache::ruleName(offer.candidate.rule) << ": " << percent(offer.regret)
+      context.out << "  " << config_cache::ruleName(offer.candidate.rule) << ": " << regretText(offer.regret)
                   << (offer.candidate.from ? ", " + keyOf(offer.candidate.from->entry) : "") << '\n';
   }
   for (const regret::RuleRegret &rule : report.rules) {
     context.out << "rule " << config_cache::ruleName(rule.rule) << ": "
                 << counted(rule.offers, "time", "times") << " timed, " << rule.chosen
-                << " of them chosen; regret " << percent(rule.median) << " in the median, "
-                << percent(rule.worst) << " at worst";
+                << " of them chosen; regret " << regretText(rule.median) << " in the median, "
+                << regretText(rule.worst) << " at worst";
     if (rule.compared > 0)
       context.out << "; at least as fast as the next rule " << rule.atLeastAsFast << " of "
                   << counted(rule.compared, "time", "times");
@@ -44,7 +44,7 @@ void printRegret(Context &context, const regret::RegretReport &report) {
   for (const auto *summaries : {&report.distances, &report.steps})
     for (const regret::NearbyRegret &one : *summaries)
       context.out << "nearby, " << one.of << ": " << counted(one.offers, "entry", "entries") << ", regret "
-                  << percent(one.median) << " in the median, " << percent(one.worst)
+                  << regretText(one.median) << " in the median, " << regretText(one.worst)
                   << " at worst; at least as fast as untuned " << one.beatHeuristic << " of "
                   << counted(one.offers, "time", "times") << '\n';
   for (const regret::OrderRegret &order : report.orders)
@@ -55,14 +55,14 @@ void printRegret(Context &context, const regret::RegretReport &report) {
     context.out << "this device has no fresh entry for named trees\n";
 }
 
-struct Options {
+struct RegretOptions {
   EntryTimingOptions entries;
   double limit = config_cache::kNearbyLimit;
   int offers = 1;
   bool withStale = false, asJson = false;
 };
 
-int regretCommand(Context &context, const Options &options) {
+int regretCommand(Context &context, const RegretOptions &options) {
   const auto entries = EntryTiming::open(context, options.entries);
   if (!entries)
     return reportError(context, entries.error());
@@ -85,7 +85,7 @@ int regretCommand(Context &context, const Options &options) {
 void addCacheRegret(CLI::App &cache, Context &context) {
   CLI::App *command = cache.add_subcommand(
       "regret", "Hide each entry in turn and show the rules' choice and its cost without it");
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<RegretOptions>();
   command
       ->add_option(
           "SPEC", options->entries.input,

@@ -23,7 +23,7 @@ namespace {
 
 constexpr int kNearEntries = 3; ///< whose configs are raced beside an entry's own
 
-struct Options {
+struct RenewOptions {
   EntryTimingOptions entries;
   std::string output;
   bool isTrial = false;
@@ -35,7 +35,7 @@ struct Destination {
   config_cache::Place place = config_cache::Place::Named;
 };
 
-Result<Destination> destinationOf(const Options &options, const config_cache::DeviceKey &device) {
+Result<Destination> destinationOf(const RenewOptions &options, const config_cache::DeviceKey &device) {
   Destination to{options.output, config_cache::Place::Named};
   if (to.path.empty()) {
     auto own = ownConfigsPath(device);
@@ -96,7 +96,7 @@ void tellStaleSparse(Context &context, const EntryTiming &timing) {
                 << ": `deftc tune SPEC --sparse` finds them again\n";
 }
 
-int renewCommand(Context &context, const Options &options) {
+int renewCommand(Context &context, const RenewOptions &options) {
   const auto timing = EntryTiming::open(context, options.entries);
   if (!timing)
     return reportError(context, timing.error());
@@ -155,7 +155,7 @@ int renewCommand(Context &context, const Options &options) {
 void addCacheRenew(CLI::App &cache, Context &context) {
   CLI::App *command = cache.add_subcommand("renew", "Time entries of older kernels again, against the "
                                                     "untuned choice and similar entries, without a search");
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<RenewOptions>();
   command
       ->add_option("SPEC", options->entries.input,
                    "The spec of the entries; on trees that `deftc tune` knows by name")

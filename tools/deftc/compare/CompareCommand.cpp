@@ -14,7 +14,7 @@
 namespace deft::cli {
 namespace {
 
-constexpr char kFooter[] = R"(Examples:
+constexpr char kCompareFooter[] = R"(Examples:
   deftc compare llama3_8b --workload few_shot
       (all partitions, with the tuned config, if any, and the untuned one)
   deftc compare llama3_8b mine.json theirs.json --check
@@ -74,7 +74,7 @@ void addCompareCommand(CLI::App &app, Context &context) {
   command->add_flag("--check", options->isChecked,
                     "Compare a sample of each row's queries with a float64 evaluation; exit 1 when wrong");
   command->add_option("--json", options->json, "Write the report to this file, - for the output");
-  command->footer(kFooter);
+  command->footer(kCompareFooter);
   context.onRun(command, [&context, options] { return compareCommand(context, *options); });
 }
 

@@ -35,9 +35,9 @@ struct Subject {
   std::unique_ptr<RunBackend> untuned, tuned; ///< tuned null: nothing is for this tree
 };
 
-class Session {
+class Comparison {
 public:
-  Session(Context &context, const CompareOptions &options) : context_(context), options_(options) {}
+  Comparison(Context &context, const CompareOptions &options) : context_(context), options_(options) {}
 
   Result<CompareReport> run() {
     auto inputs = openCompareInputs(context_, options_);
@@ -223,7 +223,7 @@ private:
 } // namespace
 
 Result<CompareReport> compareSession(Context &context, const CompareOptions &options) {
-  return Session(context, options).run();
+  return Comparison(context, options).run();
 }
 
 } // namespace deft::cli

@@ -14,7 +14,7 @@ using nlohmann::json;
 
 namespace {
 
-std::string micros(double us) { return rounded(us, us < 100 ? 1 : 0); }
+std::string shortMicros(double us) { return rounded(us, us < 100 ? 1 : 0); }
 
 std::string partitionText(const CompareRow &row) {
   return row.asked == row.partition || row.partition.empty() ? row.asked : row.asked + ": " + row.partition;
@@ -57,7 +57,7 @@ std::string resultText(const Rows &rows) {
   if (!best)
     return "none of them can be run";
   std::string text = "fastest: " + best->spec + ", " + (best->isTuned ? "tuned" : "untuned") +
-                     ", partition " + partitionText(*best) + ", " + micros(best->medianUs) + " us";
+                     ", partition " + partitionText(*best) + ", " + shortMicros(best->medianUs) + " us";
   const CompareRow *taken = takenOf(rows, best->spec);
   if (taken == best)
     return text + "; `deftc run` uses it";
@@ -95,8 +95,8 @@ void printRows(const Rows &rows, std::ostream &out) {
       continue;
     }
     out << std::setw(8) << row->chunkTokens << std::setw(8) << withSeparators(row->items) << std::setw(13)
-        << withSeparators(row->itemTokens) << std::setw(10) << micros(row->planUs) << std::setw(10)
-        << micros(row->medianUs) << std::setw(9) << rounded(spreadOf(*row), 1) << std::setw(8)
+        << withSeparators(row->itemTokens) << std::setw(10) << shortMicros(row->planUs) << std::setw(10)
+        << shortMicros(row->medianUs) << std::setw(9) << rounded(spreadOf(*row), 1) << std::setw(8)
         << rounded(row->medianUs / best->medianUs, 2) << (row == best ? " *" : "") << checkText(*row) << '\n';
   }
 }

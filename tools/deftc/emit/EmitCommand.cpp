@@ -13,7 +13,7 @@
 namespace deft::cli {
 namespace {
 
-struct Options {
+struct EmitOptions {
   std::string spec;
   std::string kind;
   std::string variant;
@@ -47,7 +47,7 @@ support::Result<void> checkOptions(const EmitterTable &table, const EmitKind &ki
   return {};
 }
 
-int emit(Context &context, const EmitterTable &table, const Options &options) {
+int emit(Context &context, const EmitterTable &table, const EmitOptions &options) {
   auto kind = std::find_if(table.kinds.begin(), table.kinds.end(),
                            [&](const EmitKind &known) { return known.name == options.kind; });
   if (kind == table.kinds.end())
@@ -89,7 +89,7 @@ int emit(Context &context, const EmitterTable &table, const Options &options) {
 
 void addEmitCommand(CLI::App &app, Context &context) {
   CLI::App *command = app.add_subcommand("emit", "Show the compiler's output for a spec, at any stage");
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<EmitOptions>();
   auto table = std::make_shared<EmitterTable>();
   command->add_option("SPEC", options->spec, "A file, or the name of a shipped spec; SPEC#NAME chooses")
       ->type_name(kSpecOrFile)

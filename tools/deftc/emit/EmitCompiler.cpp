@@ -9,7 +9,7 @@ namespace {
 using driver::Compilation;
 using support::Result;
 
-struct Options {
+struct CompilerOptions {
   std::string stage = "optimized";
   std::string pass; ///< after which; empty: the stage decides
   std::string cpu = "host";
@@ -31,7 +31,7 @@ template <typename F> auto of(F make) {
 } // namespace
 
 void addCompilerEmitters(CLI::App &emit, EmitterTable &table) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<CompilerOptions>();
   CLI::Option *stage = emit.add_option("--stage", options->stage, "For ir: before or after the passes")
                            ->check(CLI::IsMember({"imported", "optimized"}))
                            ->capture_default_str();

@@ -18,7 +18,7 @@ using support::Error;
 using support::ErrorCode;
 using support::Result;
 
-struct Options {
+struct CudaOptions {
   std::string arch = "sm_90a";
   std::string kernels; ///< which of the default configs; empty: the first
   std::string phase;   ///< empty: the first
@@ -46,7 +46,7 @@ Result<config::Config> namedDefault(const spec::Variant &variant, const target::
 }
 
 Result<config::Config> configOf(const spec::Variant &variant, const target::Target &target,
-                                const Options &options) {
+                                const CudaOptions &options) {
   if (options.config.empty() && options.kernels.empty())
     return kernels::defaultConfig(variant, &target);
   if (options.config.empty())
@@ -59,7 +59,7 @@ Result<config::Config> configOf(const spec::Variant &variant, const target::Targ
 }
 
 Result<codegen::cuda::KernelText> instantiate(const LoadedSpec &spec, const spec::Variant &variant,
-                                              const Options &options) {
+                                              const CudaOptions &options) {
   const target::Target *target = target::findTarget(options.arch);
   if (!target) {
     const auto near = target::suggestTarget(options.arch);
@@ -73,7 +73,7 @@ Result<codegen::cuda::KernelText> instantiate(const LoadedSpec &spec, const spec
                                          options.phase);
 }
 
-Result<nvrtc::Compiled> compile(const LoadedSpec &spec, const spec::Variant &variant, const Options &options,
+Result<nvrtc::Compiled> compile(const LoadedSpec &spec, const spec::Variant &variant, const CudaOptions &options,
                                 bool ptx) {
   const Result<codegen::cuda::KernelText> kernel = instantiate(spec, variant, options);
   if (!kernel)
@@ -88,7 +88,7 @@ Result<nvrtc::Compiled> compile(const LoadedSpec &spec, const spec::Variant &var
 } // namespace
 
 void addCudaEmitters(CLI::App &emit, EmitterTable &table) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<CudaOptions>();
   CLI::Option *arch =
       emit.add_option("--arch", options->arch, "For cuda, ptx, cubin and sass: the GPU architecture")
           ->capture_default_str();

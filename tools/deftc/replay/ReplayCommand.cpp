@@ -30,7 +30,7 @@ using support::Result;
 
 namespace {
 
-struct Options {
+struct ReplayOptions {
   std::string path, program, output, html;
   std::string check = "true"; ///< "all": everything; "none"
   bool isRandom = false, choosesConfig = false;
@@ -38,20 +38,20 @@ struct Options {
 };
 
 /// Whether this machine has a device of the captured kind: then the captured config comes first.
-bool isConfigWanted(const Options &options, const capture::Step &step, const std::string &backend) {
+bool isConfigWanted(const ReplayOptions &options, const capture::Step &step, const std::string &backend) {
   const bool isCpu = step.device.kind == config::DeviceKind::Cpu;
   return options.run.config.empty() && !options.run.untuned && !options.choosesConfig &&
          isCpu == (backend == "cpu");
 }
 
 /// Which backend the run will have, before it is opened.
-Result<std::string> backendOf(const Options &options) {
+Result<std::string> backendOf(const ReplayOptions &options) {
   if (!options.run.backend.empty())
     return options.run.backend;
   return std::string(device::Device::open() ? "cuda" : "cpu");
 }
 
-Result<RunReport> run(Context &context, Options &options, const ReplayStep &replay) {
+Result<RunReport> run(Context &context, ReplayOptions &options, const ReplayStep &replay) {
   auto params = paramsOf(context, replay, options.run.params);
   if (!params)
     return params.error();
@@ -108,7 +108,7 @@ std::string rejectedText(const RunReport &report) {
   return {};
 }
 
-int writeProgram(Context &context, const Options &options, const ReplayStep &replay) {
+int writeProgram(Context &context, const ReplayOptions &options, const ReplayStep &replay) {
   const auto params = paramsOf(context, replay, options.run.params);
   if (!params)
     return reportError(context, params.error());
@@ -118,7 +118,7 @@ int writeProgram(Context &context, const Options &options, const ReplayStep &rep
   return writeOutput(context, options.output, *text);
 }
 
-int replayCommand(Context &context, Options &options) {
+int replayCommand(Context &context, ReplayOptions &options) {
   for (const std::string &path : {options.output, options.run.json, options.html})
     if (const auto writable = checkOutput(context, path); !writable)
       return reportError(context, writable.error());
@@ -169,7 +169,7 @@ int replayCommand(Context &context, Options &options) {
   return kExitOk;
 }
 
-void addRunOptions(CLI::App &command, Options &options) {
+void addRunOptions(CLI::App &command, ReplayOptions &options) {
   RunOptions &run = options.run;
   command.add_option("--backend", run.backend, "Device; default: a GPU if present")
       ->check(CLI::IsMember({"cpu", "cuda"}));
@@ -203,7 +203,7 @@ void addRunOptions(CLI::App &command, Options &options) {
 void addReplayCommand(CLI::App &app, Context &context) {
   CLI::App *command = app.add_subcommand(
       "replay", "Run a captured step again: check it, time it, show its plan, make a program of it");
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ReplayOptions>();
   command->add_option("FILE", options->path, "A step written by DEFT_CAPTURE=FOLDER or deft.capture()")
       ->required();
   addRunOptions(*command, *options);

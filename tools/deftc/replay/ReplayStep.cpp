@@ -62,7 +62,7 @@ bool isAssigned(const std::vector<std::string> &assignments, const std::string &
                      [&](const std::string &one) { return one.starts_with(name + "="); });
 }
 
-std::string micros(const std::optional<double> &us) {
+std::string timeText(const std::optional<double> &us) {
   return us ? rounded(*us, 1) + " us" : std::string("not timed");
 }
 
@@ -208,7 +208,7 @@ std::string stepText(const ReplayStep &replay) {
   if (step.run)
     addLine(text, "run",
             kindText(*step.run) + (step.run->isInGraph ? ", replayed by a CUDA graph" : "") + ", " +
-                micros(step.runUs));
+                timeText(step.runUs));
   addLine(text, "config", configText(step.config) + (step.plan.isInvariant ? "; invariant" : ""));
   addLine(text, "chosen",
           printable(step.reason.rule + ": " + step.reason.why +
@@ -217,7 +217,7 @@ std::string stepText(const ReplayStep &replay) {
           counted(step.plan.items, "item", "items") + ", " +
               counted(step.plan.partials, "partial", "partials") + ", " +
               withSeparators(step.plan.tokensRead) + " tokens read, for " +
-              counted(step.plan.workers, "worker", "workers") + "; made in " + micros(step.planUs));
+              counted(step.plan.workers, "worker", "workers") + "; made in " + timeText(step.planUs));
   std::string different;
   for (const std::string &one : differencesOf(replay))
     different += (different.empty() ? "" : "; ") + printable(one);

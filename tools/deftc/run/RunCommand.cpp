@@ -19,7 +19,7 @@ using support::ErrorCode;
 
 namespace {
 
-constexpr char kFooter[] = R"(Examples:
+constexpr char kRunFooter[] = R"(Examples:
   deftc run llama3_8b --tree tree.json --check
 where tree.json holds a prompt with two branches:
   {"format": "deftc-tree", "version": 1,
@@ -133,7 +133,7 @@ void addRunCommand(CLI::App &app, Context &context) {
   addWhat(*command, *options);
   addHow(*command, *options);
   addOutputs(*command, *options);
-  command->footer(kFooter);
+  command->footer(kRunFooter);
   context.onRun(command, [&context, options] { return runCommand(context, *options); });
 }
 

@@ -27,9 +27,9 @@ double microsSince(std::chrono::steady_clock::time_point start) {
 }
 
 /// The steps, one after the other, on what has been opened for them, and what is found out of them.
-class Session {
+class ActiveRun {
 public:
-  Session(Context &context, const RunOptions &options, const spec::Variant &variant, RunBackend &backend,
+  ActiveRun(Context &context, const RunOptions &options, const spec::Variant &variant, RunBackend &backend,
           StepInputs &inputs, plan::Reach reach, int threads)
       : context_(context), options_(options), variant_(variant), backend_(backend), inputs_(inputs),
         reach_(std::move(reach)), threads_(threads), checks_(context, options, threads),
@@ -235,7 +235,7 @@ Result<RunReport> runOpened(Context &context, const RunOptions &options, const s
                             const std::string &name) {
   if (!inputs)
     return inputs.error();
-  auto report = Session(context, options, variant, backend, *inputs, reach, threadsOf(options)).run();
+  auto report = ActiveRun(context, options, variant, backend, *inputs, reach, threadsOf(options)).run();
   if (report)
     report->treePath = name;
   return report;

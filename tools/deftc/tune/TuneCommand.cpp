@@ -30,7 +30,7 @@ using support::Result;
 
 namespace {
 
-constexpr char kFooter[] = R"(Examples:
+constexpr char kTuneFooter[] = R"(Examples:
   deftc tune llama3_8b --workload few_shot --backend cpu --budget 60s
   deftc tune my.deftpkg --workload reasoning --workload speculative --backend cuda
   deftc tune my.deft --tree tree.json --axis partition=union,greedy --axis chunk_tokens=0,512
@@ -47,7 +47,7 @@ their lists are tuned after the trees, within the same budget (a quarter of it, 
 The configs are stored for this device, and `deftc run` and `deftc plan` use them. The same command resumes
 a session that ended early by its budget, Ctrl-C (exit code 130) or a crash.)";
 
-struct Options {
+struct TuneFlags {
   std::string input, variant, recordsFolder, backend, strategy = "guided", pages = "scattered";
   std::string journal, report, record, configFile, note;
   std::optional<std::string> budget, shard;
@@ -70,7 +70,7 @@ Result<double> parseSeconds(const std::string &text) {
 }
 
 Result<std::vector<session::Sample>> makeSamples(Context &context, const spec::Variant &variant,
-                                                 const Options &options) {
+                                                 const TuneFlags &options) {
   const Underway underway(context, "making trees"); // gone before a child is forked
   std::vector<session::Sample> samples;
   for (const std::string &path : options.trees) {
@@ -89,7 +89,7 @@ Result<std::vector<session::Sample>> makeSamples(Context &context, const spec::V
 
 /// A GPU where one was asked for, or where nothing was and there is one. A child asks, because a process that
 /// has used CUDA cannot give it to its children.
-Result<session::Backend> chooseBackend(const program::Program &program, const Options &options, int threads) {
+Result<session::Backend> chooseBackend(const program::Program &program, const TuneFlags &options, int threads) {
   if (options.backend == "cuda")
     return session::cudaBackend(program);
   if (options.backend.empty() && measure::hasCuda())
@@ -98,7 +98,7 @@ Result<session::Backend> chooseBackend(const program::Program &program, const Op
 }
 
 /// What --axis and --budget say; seconds stay where there is no budget.
-Result<void> readAxesAndBudget(const Options &options, std::vector<space::AxisOverride> &axes,
+Result<void> readAxesAndBudget(const TuneFlags &options, std::vector<space::AxisOverride> &axes,
                                double &seconds) {
   for (const std::string &text : options.axes) {
     auto axis = space::parseOverride(text);
@@ -115,7 +115,7 @@ Result<void> readAxesAndBudget(const Options &options, std::vector<space::AxisOv
   return {};
 }
 
-Result<session::TuneOptions> tuneOptions(const Options &options, int threads) {
+Result<session::TuneOptions> tuneOptions(const TuneFlags &options, int threads) {
   session::TuneOptions tune;
   tune.strategy = *search::strategyFromName(options.strategy);
   if (auto read = readAxesAndBudget(options, tune.axes, tune.budgetSeconds); !read)
@@ -164,7 +164,7 @@ std::string statusText(const session::Status &status) {
 }
 
 /// Trees and outputs; openProgram and openParams register the other files.
-Result<void> checkFiles(Context &context, const Options &options) {
+Result<void> checkFiles(Context &context, const TuneFlags &options) {
   FilesInUse &files = context.files;
   for (const std::string &tree : options.trees)
     if (auto read = files.reads(tree); !read)
@@ -190,7 +190,7 @@ Result<void> checkFiles(Context &context, const Options &options) {
   return support::checkWritableFolder(options.record);
 }
 
-int runCalibrate(Context &context, const Options &options, const program::Program &program, int threads) {
+int runCalibrate(Context &context, const TuneFlags &options, const program::Program &program, int threads) {
   auto params = openParams(context, program.variant(), options.params);
   if (!params)
     return reportError(context, params.error());
@@ -211,7 +211,7 @@ int runCalibrate(Context &context, const Options &options, const program::Progra
   return calibrateMachine(context, {program.variant(), std::move(*params), std::move(*backend)}, how);
 }
 
-Result<sparse::TuneOptions> sparseOptions(const Options &options, int threads) {
+Result<sparse::TuneOptions> sparseOptions(const TuneFlags &options, int threads) {
   sparse::TuneOptions tune;
   tune.threads = threads;
   tune.seed = options.seed;
@@ -227,7 +227,7 @@ Result<sparse::TuneOptions> sparseOptions(const Options &options, int threads) {
 }
 
 /// --sparse.
-int runSparse(Context &context, const Options &options, const program::Program &program, int threads) {
+int runSparse(Context &context, const TuneFlags &options, const program::Program &program, int threads) {
   if (auto checked = sparse::checkSelects(program.variant()); !checked)
     return reportError(context, checked.error());
   if (options.backend == "cpu" || (options.backend.empty() && !measure::hasCuda()))
@@ -248,7 +248,7 @@ int runSparse(Context &context, const Options &options, const program::Program &
   return exitCodeOf(*report);
 }
 
-int runTune(Context &context, const Options &options) {
+int runTune(Context &context, const TuneFlags &options) {
   if (const auto inUse = checkFiles(context, options); !inUse)
     return reportError(context, inUse.error());
   if (options.input.empty() && !options.isCalibrating)
@@ -338,7 +338,7 @@ int runTune(Context &context, const Options &options) {
 void addTuneCommand(CLI::App &app, Context &context) {
   CLI::App *command =
       app.add_subcommand("tune", "Find the fastest config for kinds of trees on this machine");
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<TuneFlags>();
   addProgramOptions(*command, options->input, options->variant);
   command->get_option("SPEC")->required(false); // of a calibration
   auto *what = command->add_option_group("trees", "What to tune for");
@@ -413,7 +413,7 @@ void addTuneCommand(CLI::App &app, Context &context) {
           ""));
   command->add_option("--record", options->record,
                       "With --strategy exhaustive: write all times of each class into this folder");
-  command->footer(kFooter);
+  command->footer(kTuneFooter);
   context.onRun(command, [&context, options] { return runTune(context, *options); });
 }
 
