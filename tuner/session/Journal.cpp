@@ -80,7 +80,7 @@ Error notTrusted(const std::string &path, const std::string &fault) {
           std::string("remove it, make it writable only by you (`chmod go-w`), or ") + kAnother};
 }
 
-support::Trust trustIn(Place place) {
+support::Trust trustInJournal(Place place) {
   return place == Place::Cache ? support::Trust::Private : support::Trust::NotPublic;
 }
 
@@ -100,7 +100,7 @@ Result<Descriptor> openLocked(const std::string &path, Place place) {
       return cannot("open", path, errno);
     if (!S_ISREG(own.st_mode))
       return noJournal(path);
-    if (const std::string fault = support::faultOfTrust(own, trustIn(place)); !fault.empty())
+    if (const std::string fault = support::faultOfTrust(own, trustInJournal(place)); !fault.empty())
       return notTrusted(path, fault);
     const bool isLocked = ::flock(file.get(), LOCK_EX | LOCK_NB) == 0;
     number = errno;
@@ -129,7 +129,7 @@ bool isOfCompleteSession(const std::vector<json> &events) {
   return last != events.rend() && (*last)["event"] == "end" && last->value("reason", "") == "complete";
 }
 
-Result<void> makeFolderOf(const std::string &path, Place place) {
+Result<void> makeJournalFolder(const std::string &path, Place place) {
   const std::string folder = std::filesystem::path(path).parent_path().string();
   std::error_code failure;
   if (place == Place::Cache) {
@@ -179,7 +179,7 @@ Result<std::vector<json>> readJournal(const std::string &path) try {
 }
 
 Result<Journal> Journal::open(const std::string &path, const json &session, bool isFresh, Place place) try {
-  if (auto made = makeFolderOf(path, place); !made)
+  if (auto made = makeJournalFolder(path, place); !made)
     return made.error();
   auto file = openLocked(path, place);
   if (!file)

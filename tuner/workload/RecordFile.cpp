@@ -104,7 +104,7 @@ Result<RecordFile> readTrees(const json &root) {
   return RecordFile(std::move(result));
 }
 
-Result<TokenTreeRecords::Record> readRecord(const json &object, const std::string &where) {
+Result<TokenTreeRecords::Record> readTreeRecord(const json &object, const std::string &where) {
   if (auto checked = tree::checkKeys(object, where, {"prompt_characters", "accepted"}); !checked)
     return checked.error();
   const auto characters = tree::readInt(object["prompt_characters"], where + ".prompt_characters");
@@ -139,7 +139,7 @@ Result<RecordFile> readTokenTree(const json &root) {
   if (auto checked = checkArray(root["records"], "records"); !checked)
     return checked.error();
   for (std::size_t i = 0; i < root["records"].size(); ++i) {
-    auto record = readRecord(root["records"][i], indexed("records", i));
+    auto record = readTreeRecord(root["records"][i], indexed("records", i));
     if (!record)
       return record.error();
     result.records.push_back(std::move(*record));
