@@ -72,7 +72,6 @@ function(deft_mlir_library name)
   if(arg_DEPENDS)
     add_dependencies(deft_${name} ${arg_DEPENDS})
   endif()
-  deft_compile_quickly(deft_${name}) # most of a kernel's compilation is LLVM's
 endfunction()
 
 # deft_use_mlir_pch(TARGET): for a target that is no library of ours. (A test says MLIR in deft_test.)
