@@ -215,7 +215,8 @@ deft_status deft_plan_divide(deft_plan *absorbed, deft_plan *expanded, const def
 deft_status deft_gpu_plan_divide(deft_gpu_plan *absorbed, deft_gpu_plan *expanded, const deft_tree *tree,
                                  const deft_expanded_node *nodes, size_t count, deft_expanded_choice choice,
                                  int32_t **chosen, size_t *chosen_count) {
-  return divideAs(
-      absorbed, expanded, tree, nodes, count, choice, chosen, chosen_count,
-      [](const char *name, deft_gpu_plan &plan) { return FormPlan{name, plan.host, plan.host.kernelPrices()}; });
+  return divideAs(absorbed, expanded, tree, nodes, count, choice, chosen, chosen_count,
+                  [](const char *name, deft_gpu_plan &plan) {
+                    return FormPlan{name, plan.host, plan.host.kernelPrices()};
+                  });
 }

@@ -236,7 +236,8 @@ deft_status deft_runtime_run(const deft_runtime *runtime, const deft_attention *
 deft_status deft_runtime_run_selecting(const deft_runtime *runtime, const deft_attention *attention,
                                        const deft_plan *plan, deft_selection *selection,
                                        const deft_inputs *inputs, const deft_outputs *outputs) {
-  const HostRun run{runtime, attention, plan, inputs, outputs, capture::RunKind::Selecting, budgetOf(selection)};
+  const HostRun run{
+      runtime, attention, plan, inputs, outputs, capture::RunKind::Selecting, budgetOf(selection)};
   return run.call({{"selection", selection}}, [&]() -> Result<void> {
     if (auto checked = checkLists(attention->variant(), *selection); !checked)
       return checked;
