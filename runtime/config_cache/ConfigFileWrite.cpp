@@ -16,7 +16,7 @@ using support::Result;
 namespace {
 
 Result<void> checkOwnConfigs(const FileReading &reading, const std::string &path, Place place,
-                      const DeviceKey &device) {
+                             const DeviceKey &device) {
   return checkOwn({reading.state, reading.file.device, reading.message}, path, place, device);
 }
 
