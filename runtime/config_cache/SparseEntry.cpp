@@ -28,7 +28,7 @@ Result<int> readCount(const json &object, const char *key, int least) {
   const auto value = tree::readInt(object[key], key);
   if (value && (*value < least || *value > kMost))
     return wrongSparse(std::string("`") + key + "` is " + std::to_string(*value) + ", not between " +
-                 std::to_string(least) + " and " + std::to_string(kMost));
+                       std::to_string(least) + " and " + std::to_string(kMost));
   return value;
 }
 
@@ -36,7 +36,8 @@ Result<double> readTime(const json &object, const char *key, bool mayBeZero) {
   const json &value = object[key];
   const double number = value.is_number() ? value.get<double>() : NAN;
   if (!std::isfinite(number) || number < 0 || (number == 0 && !mayBeZero))
-    return wrongSparse(std::string("`") + key + "` is not a number " + (mayBeZero ? "of at least 0" : "above 0"));
+    return wrongSparse(std::string("`") + key + "` is not a number " +
+                       (mayBeZero ? "of at least 0" : "above 0"));
   return number;
 }
 
@@ -55,8 +56,8 @@ Result<TimedCut> cutFromJson(const json &object, int tileKv) {
     if (!*time)
       return time->error();
   if (*itemTokens % tileKv != 0)
-    return wrongSparse("`item_tokens` is " + std::to_string(*itemTokens) + ", no multiple of `tile_kv`, which is " +
-                 std::to_string(tileKv));
+    return wrongSparse("`item_tokens` is " + std::to_string(*itemTokens) +
+                       ", no multiple of `tile_kv`, which is " + std::to_string(tileKv));
   return TimedCut{*queries, *itemTokens, *tuned, *untuned, *spread};
 }
 

@@ -43,7 +43,7 @@ void put(const SparseEntry &entry, std::vector<SparseEntry> &all) {
 }
 
 Result<void> checkOwnSparse(const SparseReading &reading, const std::string &path, Place place,
-                      const DeviceKey &device) {
+                            const DeviceKey &device) {
   return checkOwn({reading.state, reading.file.device, reading.message}, path, place, device);
 }
 

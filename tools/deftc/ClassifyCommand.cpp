@@ -45,7 +45,8 @@ std::string wholeBucket(int log2) {
   return least == most ? withSeparators(most) : withSeparators(least) + " to " + withSeparators(most);
 }
 
-std::array<DimensionRow, TreeClass::kDimensions> explain(const TreeFeatures &features, const TreeClass &treeClass) {
+std::array<DimensionRow, TreeClass::kDimensions> explain(const TreeFeatures &features,
+                                                         const TreeClass &treeClass) {
   const auto share = [](int quarters) {
     return rounded(std::max(0.0, 25 * (quarters - 0.5)), 1) + " % to " +
            rounded(std::min(100.0, 25 * (quarters + 0.5)), 1) + " %";

@@ -21,7 +21,9 @@ namespace {
 
 constexpr int kVersion = 1;
 
-Error badRecording(const std::string &what) { return {ErrorCode::Diagnostics, "recorded space: " + what, ""}; }
+Error badRecording(const std::string &what) {
+  return {ErrorCode::Diagnostics, "recorded space: " + what, ""};
+}
 
 /// Thousandths of the untuned config's time: a file of integers is small, and times are no more exact.
 constexpr double kUnit = 1000;
@@ -90,7 +92,7 @@ Result<Recording> recordingFromJson(const json &object) try {
     recording.ratios.push_back(ratio.get<double>() / kUnit);
   if (recording.ratios.size() != recording.space.points().size())
     return badRecording(std::to_string(recording.ratios.size()) + " times for " +
-               std::to_string(recording.space.points().size()) + " points");
+                        std::to_string(recording.space.points().size()) + " points");
   return recording;
 } catch (const json::exception &error) {
   return badRecording(support::faultText(error));

@@ -55,10 +55,10 @@ Result<void> checkNode(const std::vector<RecordedNode> &nodes, const RecordedNod
   const long long steps = static_cast<long long>(node.lastStep) - node.firstStep + 1;
   if (steps < 0 || steps > kMostTokens || steps != node.tokens)
     return wrongRecord(text(node.tokens) + " tokens, but the steps " + text(node.firstStep) + " to " +
-                 text(node.lastStep) + " make " + text(steps));
+                       text(node.lastStep) + " make " + text(steps));
   if (node.parent >= 0 && node.firstStep <= nodes[node.parent].lastStep)
     return wrongRecord("first step " + text(node.firstStep) + ", but its parent grows until " +
-                 text(nodes[node.parent].lastStep));
+                       text(nodes[node.parent].lastStep));
   return {};
 }
 
@@ -87,7 +87,7 @@ Result<RecordFile> readTrees(const json &root) {
     return checked.error();
   if (root["columns"] != json::array({"parent", "tokens", "first_step", "last_step"}))
     return wrongRecord("columns must be [\"parent\",\"tokens\",\"first_step\",\"last_step\"], is " +
-                 root["columns"].dump());
+                       root["columns"].dump());
   if (auto checked = checkArray(root["trees"], "trees"); !checked)
     return checked.error();
   RecordedTrees result;
@@ -111,14 +111,15 @@ Result<TokenTreeRecords::Record> readTreeRecord(const json &object, const std::s
   if (!characters)
     return characters.error();
   if (*characters < 0)
-    return wrongRecord(where + ".prompt_characters is " + std::to_string(*characters) + ", must not be negative");
+    return wrongRecord(where + ".prompt_characters is " + std::to_string(*characters) +
+                       ", must not be negative");
   auto accepted = readInts(object["accepted"], where + ".accepted");
   if (!accepted)
     return accepted.error();
   for (std::size_t i = 0; i < accepted->size(); ++i)
     if ((*accepted)[i] < 0 || (*accepted)[i] > kMostTokens)
       return wrongRecord(indexed(where + ".accepted", i) + " is " + std::to_string((*accepted)[i]) +
-                   ", must be 0 to " + std::to_string(kMostTokens));
+                         ", must be 0 to " + std::to_string(kMostTokens));
   return TokenTreeRecords::Record{*characters, std::move(*accepted)};
 }
 
@@ -134,7 +135,7 @@ Result<RecordFile> readTokenTree(const json &root) {
   for (std::size_t i = 0; i < parents->size(); ++i)
     if ((*parents)[i] < -1 || (*parents)[i] >= static_cast<int>(i))
       return wrongRecord(indexed("parents", i) + " is " + std::to_string((*parents)[i]) +
-                   ", must be an earlier token or -1");
+                         ", must be an earlier token or -1");
   result.parents = std::move(*parents);
   if (auto checked = checkArray(root["records"], "records"); !checked)
     return checked.error();
@@ -165,7 +166,7 @@ Result<RecordFile> parseRecordFile(std::string_view text) {
   if (format == "token-tree/1")
     return readTokenTree(*root);
   return wrongRecord("format is " + format.dump() +
-               ", this program reads \"recorded-tree/1\" and \"token-tree/1\"");
+                     ", this program reads \"recorded-tree/1\" and \"token-tree/1\"");
 }
 
 Result<RecordFile> readRecordFile(const std::string &path) {

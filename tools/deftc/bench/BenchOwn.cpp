@@ -116,7 +116,8 @@ json toJson(const CpuRow &row) {
 }
 
 /// As `deftc run` would run it, with what benches may be told.
-RunOptions runOptions(const OwnOptions &options, const bench::KernelRow &row, const OwnRows::Subject &subject) {
+RunOptions runOptions(const OwnOptions &options, const bench::KernelRow &row,
+                      const OwnRows::Subject &subject) {
   RunOptions run;
   run.input = subject.spec;
   run.params = subject.params;

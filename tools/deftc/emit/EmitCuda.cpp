@@ -73,8 +73,8 @@ Result<codegen::cuda::KernelText> instantiate(const LoadedSpec &spec, const spec
                                          options.phase);
 }
 
-Result<nvrtc::Compiled> compile(const LoadedSpec &spec, const spec::Variant &variant, const CudaOptions &options,
-                                bool ptx) {
+Result<nvrtc::Compiled> compile(const LoadedSpec &spec, const spec::Variant &variant,
+                                const CudaOptions &options, bool ptx) {
   const Result<codegen::cuda::KernelText> kernel = instantiate(spec, variant, options);
   if (!kernel)
     return kernel.error();

@@ -30,7 +30,7 @@ double microsSince(std::chrono::steady_clock::time_point start) {
 class ActiveRun {
 public:
   ActiveRun(Context &context, const RunOptions &options, const spec::Variant &variant, RunBackend &backend,
-          StepInputs &inputs, plan::Reach reach, int threads)
+            StepInputs &inputs, plan::Reach reach, int threads)
       : context_(context), options_(options), variant_(variant), backend_(backend), inputs_(inputs),
         reach_(std::move(reach)), threads_(threads), checks_(context, options, threads),
         planner_({.isInvariant = options.isInvariant}) {}

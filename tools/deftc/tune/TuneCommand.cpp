@@ -89,7 +89,8 @@ Result<std::vector<session::Sample>> makeSamples(Context &context, const spec::V
 
 /// A GPU where one was asked for, or where nothing was and there is one. A child asks, because a process that
 /// has used CUDA cannot give it to its children.
-Result<session::Backend> chooseBackend(const program::Program &program, const TuneFlags &options, int threads) {
+Result<session::Backend> chooseBackend(const program::Program &program, const TuneFlags &options,
+                                       int threads) {
   if (options.backend == "cuda")
     return session::cudaBackend(program);
   if (options.backend.empty() && measure::hasCuda())
