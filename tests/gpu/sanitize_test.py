@@ -90,6 +90,17 @@ class SanitizeTest(unittest.TestCase):
         self.assertFalse(sanitize.is_clean(result(CLEAN, code=-1)))
         self.assertFalse(sanitize.is_clean(result(CLEAN.replace("SUMMARY", ""))))
 
+    def test_a_part_without_a_case_is_no_failure_unless_all_of_a_tool_are(self):
+        def result(run, cases, code=0):
+            return {"run": run, "cases": f"{cases} cases on X, 0 wrong", "summary": ["x"], "exit_code": code, "reports": [], "left_out": None}
+
+        tested, empty = result("racecheck sm90 1", 2), result("racecheck sm90 2", 0, code=1)
+        self.assertTrue(sanitize.all_are_clean([result("memcheck", 4), tested, empty]))
+        self.assertFalse(sanitize.all_are_clean([result("memcheck", 4), empty]))
+        self.assertFalse(sanitize.all_are_clean([tested, {**tested, "exit_code": 1}]))
+        self.assertFalse(sanitize.all_are_clean([]))
+        self.assertIn("no case", sanitize.describe(empty))
+
     def test_a_run_that_takes_too_long_is_ended_with_its_children(self):
         text, code = sanitize.run_and_stop(["sh", "-c", "echo begun; sleep 60 & sleep 60"], 0.5)
         self.assertEqual((text, code), ("begun\n", -1))
