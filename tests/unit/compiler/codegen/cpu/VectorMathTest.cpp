@@ -13,7 +13,6 @@
 
 namespace deft::codegen::cpu {
 
-constexpr float kInf = std::numeric_limits<float>::infinity();
 
 /// One elementary function, compiled as a loop over an array of a multiple of 16 elements.
 class Compiled {
