@@ -118,8 +118,36 @@ class Kept:
 
 
 class Work(SimpleNamespace):
+    def anew(self):
+        return self
+
     def plan(self, attention, how):
         return Kept(self, (lambda work: work.length > 9) if "tanh" in attention.spec else lambda work: False)
+
+
+def test_a_step_that_grows_is_taken_back_and_makes_batches_of_its_own(monkeypatch):
+    from deft._adapters.steps import PagedWork
+    from deft._paged_batch import PagedBatch
+
+    calls = []
+    for name in ("update", "grow"):
+        method = getattr(PagedBatch, name)
+        monkeypatch.setattr(PagedBatch, name, lambda self, *given, name=name, method=method, **more: (calls.append(name), method(self, *given, **more)))
+    steps, plain = Steps(torch.device("cpu")), variant_of()
+    table = torch.arange(4, dtype=torch.int32).reshape(2, 2)
+
+    def plan(lengths, *variants, grows=True):
+        steps.plan(PagedWork(table, None, torch.tensor(lengths, dtype=torch.int32), grows=grows), *variants)
+
+    plan([3, 5], plain, grows=False)
+    plan([4, 5], plain)
+    plan([4, 6], plain, dataclasses.replace(plain, soft_cap=5.0))  # one that follows, and one that is new
+    assert calls == ["update", "grow", "grow", "update"]
+    with pytest.raises(deft.UsageError):
+        plan([4, 60])  # more than its pages hold
+    assert calls[4:] == ["grow", "update"]  # back to the step before
+    plan([5, 6])
+    assert calls[6:] == ["grow", "grow"]
 
 
 def test_a_step_that_one_attention_refuses_is_followed_by_none(monkeypatch):

@@ -142,7 +142,7 @@ def test_steps_of_a_graph_have_their_pages_at_one_address(registry, interface):
             backend.init_forward_metadata_replay_cuda_graph(
                 *given, 0, None, batch.forward_mode, None, seq_lens_cpu=batch.seq_lens
             )
-        addresses.add((backend._steps, backend._steps._work.pages.data_ptr(), backend._steps._work.pages.stride(0)))
+        addresses.add((backend._steps, backend._steps._work.pages.seen.data, backend._steps._work.pages.pages.row_stride))
         requests.check(backend, batch, generator, backend.forward_decode)
     assert len(addresses) == 1
     with pytest.raises(NotImplementedError, match="forward_mode"):

@@ -50,15 +50,23 @@ class PagedWork(NamedTuple):
     depths: Any = None
     ids: Any = None
     ranks: Ranks | None = None  # whose caches the pages are of; the same in all steps
+    grows: bool = False  # the step before was of the same requests, in the same order, each with at most as many tokens
+
+    def anew(self) -> PagedWork:
+        """The same work for batches that have not had the step before."""
+        return self._replace(grows=False)
 
     def make_batch(self, attention: Attention, options: Mapping[str, Any] = {}) -> PagedBatch:
         batch = PagedBatch(attention, _MOST_REQUESTS, ranks=self.ranks, **options)
-        self.bring(batch)
+        self.anew().bring(batch)
         return batch
 
     def bring(self, batch: PagedBatch, stream: int | None = None) -> None:
         """Updates the batch to this work. With a stream, the same call uploads its GPU plans on that stream."""
         batch._uploads_on = stream
+        if self.grows:
+            batch.grow(self.pages, self.lengths, indptr=self.indptr, host_tables=self.host_pages)
+            return
         given = {"indptr": self.indptr, "host_tables": self.host_pages, "drafts": self.drafts, "ids": self.ids}
         batch.update(self.pages, self.lengths, self.query_indptr, **given)
         if self.bits is not None and not self.bits.is_cuda:
@@ -73,6 +81,9 @@ class TreeWork(NamedTuple):
 
     pages: torch.Tensor | None
     tree: Tree
+
+    def anew(self) -> TreeWork:
+        return self
 
     def plan(self, attention: Attention, options: Mapping[str, Any]) -> Planned:
         return _PlannedTree(attention, options, self)
@@ -171,7 +182,7 @@ class Steps:
                 planned[variant] = self._make(variant, work, invariant)
         except BaseException:
             for one in followed:
-                one.follow(self._work, None)
+                one.follow(self._work.anew(), None)
             raise
         self._work, self._invariant, self._planned, self._asked = work, invariant, planned, variants
         if stream is not None and isinstance(work, PagedWork) and work.bits is None:

@@ -12,6 +12,7 @@ from .._adapters.dtypes import CACHE_DTYPES, SPEC_DTYPES
 from .._adapters.outside import outside
 from .._adapters.steps import PagedWork, Room, Steps
 from .._adapters.variant import Scales, Variant, make_latent_variant, make_variant
+from .._batch_inputs import BlockTable, read_block_table
 from .foreseen import MOST_ENTRIES, Expected, Foreseen, Reading
 from .forwards import Forwards
 from .verify import words_for
@@ -104,7 +105,7 @@ class Planner:
         self._first_slots = req_to_token[:, ::page_size]
         self._eager, self._eager_verify = Steps(device), Steps(device)
         self._of_graphs: dict[tuple[int, int], Steps] = {}  # by requests, and drafts of each; 0: they decode
-        self._foreseen: dict[int, Foreseen] = {}  # of graphs of decoding, by requests
+        self._decoding: dict[int, _Decoding] = {}  # by requests
         self._pages: torch.Tensor | None = None  # where captured runs read them
         self._arriving: torch.Tensor | None = None  # page-locked memory for them
         self.own_mask: torch.Tensor | None = None  # into which SGLang writes what drafts see
@@ -178,37 +179,48 @@ class Planner:
     def _plan_decoding(self, rows: torch.Tensor, lengths: np.ndarray[Any, Any]) -> Steps:
         assert self._pages is not None
         size, steps = len(lengths), self._steps_of(len(lengths), 0)
-        if size not in self._foreseen:
+        if size not in self._decoding:
             past_the_pool = -(-self._tokens // self._page_size) + 2
-            self._foreseen[size] = Foreseen(self._page_size, size, self._pages.shape[1], past_the_pool)
-        foreseen, forwards = self._foreseen[size], self._forwards
-        pages = self._pages[:size, : self._width(lengths)]
-        work = PagedWork(pages, None, lengths)
+            self._decoding[size] = _Decoding(Foreseen(self._page_size, size, self._pages.shape[1], past_the_pool))
+        decoding, forwards = self._decoding[size], self._forwards
+        foreseen, pages = decoding.foreseen, self._pages[:size, : self._width(lengths)]
         expected = foreseen.foresee(lengths, forwards)
-        if expected is not None and expected.is_certain and self._plans_ahead(steps, work, expected):
+        if expected is not None and expected.is_certain and decoding.plans_ahead(steps, pages, lengths, expected):
             foreseen.go_on(lengths, forwards)
             if expected.begins_pages:  # else they are those of the step before
-                pages.copy_(self._table(rows, lengths))
+                torch.index_select(self._first_slots[:, : pages.shape[1]], 0, rows, out=pages)
+                if self._page_size > 1:
+                    pages.floor_divide_(self._page_size)
             return steps
         table = self._table(rows, lengths)
         reading = Reading(table, self._arriving)  # asked for before planning, which goes on while it travels
-        is_planned = expected is not None and not expected.is_certain and self._plans_ahead(steps, work, expected)
+        is_planned = expected is not None and not expected.is_certain and decoding.plans_ahead(steps, pages, lengths, expected)
         known = reading.wait()
         if not (is_planned and foreseen.is_right(lengths, known, forwards)):
             try:
-                steps.plan(work._replace(host_pages=foreseen.learn(lengths, known, forwards)))
+                decoding.table = read_block_table(pages, None, foreseen.learn(lengths, known, forwards))
+                steps.plan(PagedWork(decoding.table, None, lengths))
             except BaseException:
                 foreseen.forget()
                 raise
         pages.copy_(table)
         return steps
 
-    @staticmethod
-    def _plans_ahead(steps: Steps, work: PagedWork, expected: Expected) -> bool:
+
+class _Decoding:
+    """The steps of one graph of decoding, and the table that its last one was planned with."""
+
+    def __init__(self, foreseen: Foreseen) -> None:
+        self.foreseen = foreseen
+        self.table: BlockTable | None = None
+
+    def plans_ahead(self, steps: Steps, pages: torch.Tensor, lengths: np.ndarray[Any, Any], expected: Expected) -> bool:
         """While the GPU is busy with the step before. Where it fails, the table that is read decides: it may be of requests that
         are none."""
         try:
-            steps.plan(work._replace(host_pages=expected.table))
+            if self.table is None or not expected.is_certain or expected.begins_pages:
+                self.table = read_block_table(pages, None, expected.table)
+            steps.plan(PagedWork(self.table, None, lengths, grows=expected.is_certain))
         except Exception:
             return False
         return True
