@@ -179,6 +179,19 @@ def test_large_tables_are_not_compared(monkeypatch):
     assert ahead.foresee(lengths + 1, NO_FORWARDS) is None
 
 
+def test_large_tables_of_the_same_requests_are_foreseen(monkeypatch):
+    monkeypatch.setattr(foreseen, "MOST_ENTRIES", 5)
+    ahead, lengths, names = Foreseen(8, 3, 12, 100), np.array([17, 9, 1], np.int32), new_names("a", "b", "c")
+    forwards = Forwards(None)
+    forwards.number, forwards.requests = 1, names
+    ahead.learn(lengths, torch.ones((3, 3), dtype=torch.int32), forwards)
+    for step in range(1, 20):
+        forwards.number = 1 + step
+        expected = ahead.foresee(lengths + step, forwards)
+        assert expected.is_certain and expected.begins_pages == (step in (8, 16))
+        ahead.go_on(lengths + step, forwards)
+
+
 def test_pages_that_begin_are_nobody_else_s():
     ahead, lengths = Foreseen(8, 2, 12, 100), np.array([16, 8], np.int32)
     ahead.learn(lengths, torch.tensor([[1, 2], [1, 0]], dtype=torch.int32), NO_FORWARDS)

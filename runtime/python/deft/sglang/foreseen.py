@@ -58,33 +58,43 @@ class Foreseen:
         self._requests: list[str] | None = None  # of the last step
         self._forward = 0  # the last step's number
         self._is_read = False  # whether `_read` is the last step's table
+        self._steps_within_pages = 0  # of the same requests after the last one, before one begins a page
         # Of both only the columns in use are ever touched.
         self._read = np.zeros((rows, most_pages), np.int32)
         self._planned = torch.empty((rows, most_pages), dtype=torch.int32)  # what was read, and stand-ins
+        self._table = self._planned[:, :0]  # of the last step
 
     def foresee(self, lengths: _Numbers, forwards: Forwards) -> Expected | None:
         """The table of a step of so many tokens; None: it is not known."""
         before = self._lengths
-        if before is None or ((lengths - before) >> 1).any():  # each is a token longer, or fills a graph up and stays as it is
+        if before is None:
             return None
         is_certain = self._goes_on(lengths, before, forwards)
-        if not (is_certain or self._is_read):
-            return None
+        if is_certain and self._steps_within_pages:
+            return Expected(self._table, is_certain=True, begins_pages=False)
+        if not is_certain and (not self._is_read or ((lengths - before) >> 1).any()):
+            return None  # else each is a token longer, or fills a graph up and stays as it is
         places = self._begun(before, lengths)
         count = len(places[0])
         self._planned.numpy()[places] = self._first_stand_in + (self._stand_ins + np.arange(count)) % self._planned.numel()
         self._stand_ins += count
-        return Expected(self._planned[:, : self._pages_of(lengths).max(initial=1)], is_certain, count > 0)
+        self._table = self._planned[:, : self._pages_of(lengths).max(initial=1)]
+        return Expected(self._table, is_certain, count > 0)
 
     def _goes_on(self, lengths: _Numbers, before: _Numbers, forwards: Forwards) -> bool:
-        """Whether the forward before was of the same requests."""
+        """Whether the forward before was of the same requests, and each is a token longer."""
         requests, known = forwards.requests, self._requests
         if requests is None or known is None or len(requests) != len(known) or forwards.number != self._forward + 1:
             return False
-        return all(map(is_, requests, known)) and not (lengths[: len(known)] == before[: len(known)]).any()
+        count = len(known)
+        return all(map(is_, requests, known)) and bool((lengths[:count] - before[:count] == 1).all())
 
     def go_on(self, lengths: _Numbers, forwards: Forwards) -> None:
         """The next step is foreseen from this one, whose table is certain and was not read."""
+        if self._steps_within_pages:
+            self._steps_within_pages -= 1
+        else:
+            self._steps_within_pages = self._steps_before_a_page(lengths)
         self._lengths, self._forward, self._is_read = lengths, forwards.number, False
 
     def is_right(self, lengths: _Numbers, table: torch.Tensor, forwards: Forwards) -> bool:
@@ -101,12 +111,17 @@ class Foreseen:
             return False
         places = self._begun(before, lengths)
         self._read[places] = read[places]
-        self._remember(lengths, forwards)
+        self._remember(lengths, forwards, is_read=True)
         return True
 
-    def _remember(self, lengths: _Numbers | None, forwards: Forwards) -> None:
-        self._lengths, self._is_read = lengths, True
+    def _remember(self, lengths: _Numbers, forwards: Forwards, is_read: bool) -> None:
+        self._lengths, self._is_read = lengths, is_read
         self._requests, self._forward = forwards.requests, forwards.number
+        self._steps_within_pages = 0 if forwards.requests is None else self._steps_before_a_page(lengths)
+
+    def _steps_before_a_page(self, lengths: _Numbers) -> int:
+        assert self._requests is not None
+        return int((-lengths[: len(self._requests)] % self._page_size).min(initial=self._page_size - 1))
 
     @staticmethod
     def _has_pages(read: _Numbers, known: _Numbers, used: _Numbers) -> bool:
@@ -126,8 +141,9 @@ class Foreseen:
         is_small = table.numel() <= MOST_ENTRIES
         if is_small:
             self._read[:, :width] = table.numpy()
-        self._remember(lengths if is_small else None, forwards)
-        return self._planned[:, :width]
+        self._remember(lengths, forwards, is_small)
+        self._table = self._planned[:, :width]
+        return self._table
 
     def forget(self) -> None:
         self._lengths = None
