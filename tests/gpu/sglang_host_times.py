@@ -69,7 +69,7 @@ class Watch:
                 taken = time.perf_counter() - began
                 self._within -= kind == PLAN
                 if not more.get("in_capture"):
-                    self._note(kind, batch, taken)
+                    self._note(kind, batch, began, taken)
 
         return call
 
@@ -83,11 +83,11 @@ class Watch:
 
         return waits
 
-    def _note(self, kind, batch, taken):
+    def _note(self, kind, batch, began, taken):
         mode = getattr(batch, "forward_mode", None)
         decodes = bool(mode is not None and mode.is_decode())
         count = int(batch.batch_size) - int(getattr(batch, "num_padding", 0) or 0)
-        note = {"kind": kind, "decodes": decodes, "requests": count, "s": taken, "waited_s": self._waited if kind == PLAN else 0.0}
+        note = {"kind": kind, "decodes": decodes, "requests": count, "at": began, "s": taken, "waited_s": self._waited if kind == PLAN else 0.0}
         os.write(self._file, (json.dumps(note) + "\n").encode())
 
 
@@ -112,20 +112,23 @@ def drive(engine, calls, prompts, count):
 
 
 def summed(notes, count):
-    """Of the steps while `count` requests run, or nearly: plans of decoding alone, of decoding behind a step of prompts, of prompts."""
-    kinds, steady, first, prompts, waits, forwards = None, [], [], [], [], []
+    """Of the steps while `count` requests run, or nearly: plans of decoding alone, of decoding behind a step of prompts, of prompts;
+    forwards of decoding, and the time from one to the next."""
+    kinds, steady, first, prompts, waits, forwards, steps, last = None, [], [], [], [], [], [], None
     for note in notes:
         was, kinds = kinds, (note["decodes"], note["requests"]) if note["kind"] == PLAN else kinds
         if note["requests"] < count // 2 and note["decodes"]:
             continue
         if note["kind"] == FORWARD:
             forwards += [note["s"]] if note["decodes"] else []
+            steps += [note["at"] - last] if note["decodes"] and last is not None else []
+            last = note["at"] if note["decodes"] else None
         elif not note["decodes"]:
             prompts.append(note["s"])
         else:
             (steady if was == kinds else first).append(note["s"] - note["waited_s"])
             waits.append(note["waited_s"])
-    return {"build": summary(steady), "build_joins": summary(first + prompts), "waits": summary(waits), "forward": summary(forwards)}
+    return {"build": summary(steady), "build_joins": summary(first + prompts), "waits": summary(waits), "forward": summary(forwards), "step": summary(steps)}
 
 
 def host_of(engine, calls, counts, tokens):

@@ -73,11 +73,12 @@ def plan(decodes, count, taken, waited=0.0):
 class Sums(unittest.TestCase):
     def test_a_step_behind_a_prompt_is_one_in_which_requests_join(self):
         notes = [plan(False, 32, 0.009), plan(True, 32, 0.003, 0.001), plan(True, 32, 0.001), plan(False, 2, 0.004), plan(True, 32, 0.003),
-                 plan(True, 3, 9.0), {"kind": "forward", "decodes": True, "requests": 32, "s": 0.02, "waited_s": 0.0}]
+                 plan(True, 3, 9.0), *({"kind": "forward", "decodes": True, "requests": 32, "at": at, "s": 0.02, "waited_s": 0.0} for at in (5.0, 5.25))]
         seen = sglang_host_times.summed(notes, 32)
         self.assertEqual((seen["build"]["count"], seen["build"]["median_ms"]), (1, 1.0))
         self.assertEqual((seen["build_joins"]["count"], seen["build_joins"]["p99_ms"]), (4, 9.0))
         self.assertEqual((seen["waits"]["p99_ms"], seen["forward"]["median_ms"]), (1.0, 20.0))
+        self.assertEqual(seen["step"], {"count": 1, "median_ms": 250.0, "p99_ms": 250.0})
 
 
 if __name__ == "__main__":
