@@ -149,7 +149,7 @@ TEST_F(RankDraftsApiTest, WhatIsWrongIsSaidOnEachRank) {
     std::vector<std::uint32_t> wrong = of.bits();
     wrong[2] = 0;
     EXPECT_EQ(messageOf(rank.plan.draft({.bits = wrong.data(), .drafts = of.rows()})),
-              "row 2 of request 0 in the mask of drafts is not that of a tree");
+              "bits[0][2] is not a row of a tree of drafts");
     std::vector<int> lengths = of.lengths();
     ++lengths[1];
     EXPECT_THAT(messageOf(rank.plan.draft(of.mask(&lengths))),
