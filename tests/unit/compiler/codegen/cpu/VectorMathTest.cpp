@@ -13,7 +13,6 @@
 
 namespace deft::codegen::cpu {
 
-
 /// One elementary function, compiled as a loop over an array of a multiple of 16 elements.
 class Compiled {
 public:
