@@ -33,25 +33,16 @@ struct DraftMask {
 struct Plan {
   std::string attention;   ///< that it was made for, as messages call it
   std::string variantName; ///< its name
-  int pageSize = 0;        ///< of its cache; 0: contiguous
   plan::VariantFacts facts;
-  bool givesLse = false;
   std::string whyNotOverRanks; ///< an error if the tree is over ranks; empty: it may be
   config::Config config;
   deft_plan_options options = {}; ///< without params, which belong to their caller
   /// Chooses the config for a tree; none: all trees have the same config.
   std::optional<config_cache::ConfigChooser> chooser;
-  int changesSeen = 0;        ///< of the chooser
-  bool isCaptured = false;    ///< a graph has captured the plan's room: the config stays
-  bool isRefitted = false;    ///< by makeAs()
-  bool growsOnDevice = false; ///< leaves grow without the host
-  int workers = 1;
   plan::Planner planner;
   std::optional<plan::BeamPlanner> beamPlanner; ///< of steps of beams; none before the first
-  bool isOfBeams = false;                       ///< by `beamPlanner`
   plan::Plan plan;
   plan::DraftTables drafts; ///< of the plan
-  bool needsMask = false;   ///< no mask has been given yet
   /// Set when another mask of drafts arrives: results computed with the old mask are then outdated.
   std::shared_ptr<std::atomic<bool>> isRedrafted = std::make_shared<std::atomic<bool>>(false);
 
@@ -59,10 +50,20 @@ struct Plan {
 
   /// For a plan that shares its tree with another plan for the other nodes; null: it reads all nodes.
   std::shared_ptr<const Division> division;
-  bool readsExpanded = false; ///< it reads the division's nodes
 
   std::shared_ptr<TreeStamp> stamp; ///< of the tree; null: the plan fits no tree
   std::uint64_t generation = 0;     ///< of the stamp, when the plan was made
+
+  int pageSize = 0;    ///< of the attention's cache; 0: contiguous
+  int changesSeen = 0; ///< of the chooser
+  int workers = 1;
+  bool givesLse = false;
+  bool isCaptured = false;    ///< a graph has captured the plan's room: the config stays
+  bool isRefitted = false;    ///< by makeAs()
+  bool growsOnDevice = false; ///< leaves grow without the host
+  bool isOfBeams = false;     ///< by `beamPlanner`
+  bool needsMask = false;     ///< no mask of drafts has been given yet
+  bool readsExpanded = false; ///< it reads the division's nodes
 
   bool isInvariant() const { return options.is_invariant != 0; }
   /// How the plan divides the tree.

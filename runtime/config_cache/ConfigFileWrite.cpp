@@ -9,8 +9,6 @@
 
 namespace deft::config_cache {
 
-using support::Error;
-using support::ErrorCode;
 using support::Result;
 
 namespace {

@@ -25,7 +25,7 @@ constexpr std::size_t kMostCuts = 1024;
 Error wrongSparse(const std::string &what) { return {ErrorCode::Diagnostics, what, ""}; }
 
 Result<int> readCount(const json &object, const char *key, int least) {
-  const auto value = tree::readInt(object[key], key);
+  auto value = tree::readInt(object[key], key);
   if (value && (*value < least || *value > kMost))
     return wrongSparse(std::string("`") + key + "` is " + std::to_string(*value) + ", not between " +
                        std::to_string(least) + " and " + std::to_string(kMost));

@@ -12,17 +12,22 @@ LAYOUTS = ("interleaved", "by_page", "by_node", "proposed")
 LARGEST_LSE_ERROR = 0.01
 
 
+def spec_of(query_heads, kv_heads, page_size):
+    """`kv_heads` of 0: over a latent cache."""
+    if kv_heads:
+        heads, cache = f"kv_heads = {kv_heads}; head_dim = 128;", f"paged(page_size = {page_size}, order = nhd)"
+    else:
+        heads, cache = "scale = 1 / sqrt(192);", f"latent(dim = 512, rope = 64, page_size = {page_size})"
+    return f"attention a {{ query_heads = {query_heads}; {heads} dtype = bf16; output = bf16 with lse; kv_cache = {cache}; }}"
+
+
 class Kind(NamedTuple):
     heads: int
     kv_heads: int  # 0: a latent cache
 
     @property
     def spec(self):
-        if self.kv_heads:
-            heads, cache = f"kv_heads = {self.kv_heads}; head_dim = 128;", f"paged(page_size = {PAGE}, order = nhd)"
-        else:
-            heads, cache = "scale = 1 / sqrt(192);", f"latent(dim = 512, rope = 64, page_size = {PAGE})"
-        return f"attention a {{ query_heads = {self.heads}; {heads} dtype = bf16; output = bf16 with lse; kv_cache = {cache}; }}"
+        return spec_of(self.heads, self.kv_heads, PAGE)
 
     @property
     def scale(self):

@@ -41,11 +41,7 @@ class Case(NamedTuple):
 
     @property
     def spec(self):
-        if self.kv_heads:
-            heads, cache = f"kv_heads = {self.kv_heads}; head_dim = 128;", f"paged(page_size = {PAGE}, order = nhd)"
-        else:
-            heads, cache = "scale = 1 / sqrt(192);", f"latent(dim = 512, rope = 64, page_size = {PAGE})"
-        return f"attention a {{ query_heads = {self.heads}; {heads} dtype = bf16; output = bf16 with lse; kv_cache = {cache}; }}"
+        return rank_placements.spec_of(self.heads, self.kv_heads, PAGE)
 
     @property
     def columns(self):
