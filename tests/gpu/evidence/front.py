@@ -117,7 +117,7 @@ def screen(page, records):
     every = [(f"{engine}: {words}", rates[engine][row]) for engine in rates for row, words in ENGINE_ROWS]
     of_samples = rollouts(records)
     page.add(f"**Engines.** For 64 to 256 samples of long prompts deftc generates {span(of_samples.values())} times the tokens a second of vLLM's FLASH_ATTN and {span(rollouts(records, ROLLOUTS_SGLANG).values())} times those of SGLang's fa3 "
-             f"(H200, {records.date(ROLLOUTS)}), and elsewhere {min(rate for _, rate in every):.2f} to {max(rate for _, rate in every):.2f} times with 32 layers; in SGLang it loses with 8, where the host bounds a step. [Tables](evidence/engines.md)")
+             f"(H200, {records.date(ROLLOUTS)}), and elsewhere {min(rate for _, rate in every):.2f} to {max(rate for _, rate in every):.2f} times with 32 layers; with 8 it loses in SGLang. [Tables](evidence/engines.md)")
     every = [(f"{engine}: {ROLLOUT_WORDS[row]}", ratio) for engine, name in (("vLLM", ROLLOUTS), ("SGLang", ROLLOUTS_SGLANG)) for row, ratio in rollouts(records, name).items()] + every
     page.picture("engines", "Tokens a second over the engine's own backend",
                  charts.bars("Engines: tokens a second over the engine's own backend", "", [words for words, _ in every], [("deftc", [rate for _, rate in every])], line_at=1))
