@@ -222,7 +222,7 @@ public:
     return state;
   }
 
-  /// Of states that were read, the last of which is `to`.
+  /// The tensors of all states that were read. `to` was the last one.
   StateTensors tensors(const StateTensors::State &to) const {
     const auto count = [&](std::size_t i) {
       return static_cast<int>(std::min<std::int64_t>(rows_[i].size, std::numeric_limits<int>::max()));

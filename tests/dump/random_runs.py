@@ -8,8 +8,8 @@ An attention is drawn from a seed, once as a text of the language and once as a 
 
 `run` needs only the folder and a deftc that runs packages (it may have been built without LLVM). It gives each attention its
 share of the M runs: another tree, partition, chunk, order of pages and parameters each. By default a quarter of the attentions
-have latent caches, and another K and V of dims of their own; `--tensors` makes all `alike`, `latent` or `apart`, of which the last two
-often have DeepSeek's dims, or `packed`: latents of 656 bytes a token. With `--lists` runs also read lists of tokens (rule K7). With
+have latent caches, and in another quarter K and V have dims of their own. `--tensors` makes all `alike`, `latent`, `apart` or `packed`.
+`latent` and `apart` often have DeepSeek's dims; `packed` has latents of 656 bytes a token. With `--lists` runs also read lists of tokens (rule K7). With
 `--multiply-bytes` products are of 8 bits. Exit code 1: a row was wrong, and the lines above say which run and how to make it again.
 """
 
@@ -121,7 +121,7 @@ class Attention:
             lines.append(f"select {{ budget = {self.budget}; by = caller; }}")
         if made or self.sigmoid is None:
             lines.append(f"output = {made}{self.dtype}{' with lse' if self.sigmoid is None else ''};")
-        self.text = f"attention a {{\n  " + "\n  ".join(lines) + "\n}\n"
+        self.text = "attention a {\n  " + "\n  ".join(lines) + "\n}\n"
 
 
 def random_tree(rng):

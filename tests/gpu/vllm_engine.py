@@ -11,8 +11,8 @@ FLASH_ATTN_MLA. Needs vLLM (0.22 to 0.33), the deftc wheel beside it and a GPU; 
   tokens with 32 of their own (few_shot); 32 requests of 1,024 tokens that share nothing (alone). `--rates` names others:
   rollouts of 200 tokens (64 or 128 samples of a prompt of 8,192, 16,384 or 32,768 tokens, 16 of each of 16 prompts of 8,192)
   are rollout_64x8k to rollout_128x32k and grpo_16x16x8k; those that begin after 500 or 1,000 own tokens of each sample are
-  rollout_64x8k_after500 and so on, of which 128 samples need --cache 40. The own tokens are random, come as the end of each
-  sample's prompt and lie in the prefix cache. An offline engine tells no times of single tokens, so the time is that of a call
+  rollout_64x8k_after500 and so on. Those of 128 samples need --cache 40. The own tokens are random. They end each sample's
+  prompt and lie in the prefix cache. An offline engine tells no times of single tokens, so the time is that of a call
   for 201 tokens less that of a call for one: what hashes prompts and fills the last page cancels.
 
   tests/gpu/vllm_engine.py [--dtype bfloat16] [--layers 8] [--modes eager,graphs] [--tensor-parallel 2 [--ranks-only]] [--json FILE]
@@ -107,7 +107,7 @@ def is_sampled(name, samples):
 
 
 def different_tokens(prompts):
-    """Tokens of prompts of which each begins like the one before it, or like none; what begins alike counts once."""
+    """Counts the tokens of prompts. Where a prompt begins like the one before it, these tokens count once."""
     alike = (sum(1 for _ in itertools.takewhile(lambda two: two[0] == two[1], zip(*two))) for two in itertools.pairwise(prompts))
     return sum(map(len, prompts)) - sum(alike)
 

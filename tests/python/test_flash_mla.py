@@ -169,6 +169,9 @@ def test_indices_say_what_a_query_sees(generator):
     lists.check(get_mla_metadata(list_overlap=0.5)[0])
     with pytest.raises(ValueError, match="list_overlap is nan, it must be a number"):
         lists.check(get_mla_metadata(list_overlap=math.nan)[0])
+    for wrong in -0.001, 1.001, 50:  # also on processors, which do not use it
+        with pytest.raises(ValueError, match="list_overlap is .*, it must be from 0 to 1"):
+            lists.check(get_mla_metadata(list_overlap=wrong)[0])
     Lists(generator, each=1, topk=64, dim=576, heads=16, page=64).check(get_mla_metadata()[0], 512)
 
 

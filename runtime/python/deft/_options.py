@@ -41,10 +41,14 @@ def _natural(name: str, value: int | None) -> int:
 
 
 def _percent(name: str, value: float) -> int:
+    """The C library counts in percent, so a message about its range would name another number than the caller gave."""
     try:
-        return round(100 * value)
+        percent = round(100 * value)
     except (TypeError, ValueError, OverflowError):
         raise wrong(name, f"is {value!r}, it must be a number") from None
+    if not 0 <= value <= 1:
+        raise wrong(name, f"is {value}, it must be from 0 to 1")
+    return percent
 
 
 class PlanOptions(TypedDict, total=False):

@@ -17,7 +17,7 @@ from ._options import PlanOptions, RunOptions, checked, takes
 from ._plans import GpuPlan, HostPlan
 from ._ranks import Ranks, ranks_of_c
 from ._runs import Runs, is_traced, numbered
-from ._tensors import Ints, View, int32_view, ints, view
+from ._tensors import View, int32_view, ints, view
 from ._tree import TreeView
 
 if TYPE_CHECKING:

@@ -36,7 +36,7 @@ def latent(page, records):
     bench, rows = records.read(name), {row: facts for row, facts in records.rows(name).items() if not row.endswith(("_656", "_e4m3"))}
     peers = bench["latent_peers"]
     page.heading("Latent caches (MLA)")
-    page.add(f"{card_of(bench['device']['name'])}, commit {bench['commit']} ({link(name)}): 512 + 64 columns, bf16, pages of 64, {peers['peer']} in the same lease. "
+    page.add(f"{card_of(bench['device']['name'])}, commit {bench['commit']} ({link(name)}): 512 + 64 columns, bf16, pages of 64, {peers['peer']} next, on the same card. "
              "A row's name ends with its number of query heads. In rows of drafts FlashInfer verifies a chain, deftc a tree.")
     page.table(["row", "deftc us", "floor us", "time over the floor", peers["peer"] + " us", "deftc's speed-up"], [
         [row, us(facts["cold_us"]), us(facts["floor_us"]), times(facts["cold_us"] / facts["floor_us"]), us(peers["rows"].get(row)),

@@ -3,7 +3,7 @@
 import charts
 from engines import ROLLOUTS as ROLLOUT_WORDS
 from kernels import ROWS, flat_rows, over_floor, over_peers, peer_us, unscaled
-from records import PUBLISHED_SUITES, card_of, mean, times
+from records import PUBLISHED_SUITES, card_of, mean
 
 LATENT, STEPS, VLLM, SGLANG = "h200-latent.json", "h200-end-to-end.jsonl", "h200-vllm-rates.json", "h200-sglang.json"
 ROLLOUTS, ROLLOUTS_SGLANG, DRAFTS = "h200-vllm-rollouts.json", "h200-sglang-rollouts.json", "h200-sglang-steps.json"

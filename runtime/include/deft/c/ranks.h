@@ -49,8 +49,8 @@ DEFT_C_API deft_status deft_sequence_tree_set_ranks(deft_sequence_tree *sequence
 /// For a batch, which must have no requests yet. DEFT_RANKS_INTERLEAVED: `unit` divides the page size, and a
 /// page of the table has page_size * count tokens. DEFT_RANKS_BY_PAGE: deft_page_table::holders names the
 /// rank that holds each page; `unit` is the page size, and `holders` is null here. Drafts lie where the
-/// layout says, as other tokens do: all ranks pass the same numbers of drafts, and the whole deft_draft_mask,
-/// of which each plan reads the drafts that its rank holds.
+/// layout says, as other tokens do. All ranks pass the same numbers of drafts and the whole deft_draft_mask.
+/// Each plan reads the drafts that its rank holds.
 DEFT_C_API deft_status deft_paged_batch_set_ranks(deft_paged_batch *batch, const deft_ranks *ranks);
 
 /// A layout by pages: proposes which rank holds the page at location p * page_size, for each p. Nodes of

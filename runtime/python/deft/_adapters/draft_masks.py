@@ -17,7 +17,7 @@ MOST_DRAFTS = 256  # of a request: those of a deft.PagedBatch
 _WORD = 32
 _BLOCK = 64  # elements that are looked at together
 _MOST_SUMS = 1 << 24  # four bytes each
-_ROW = re.compile(r"bits\[(\d+)\]\[(\d+)\]")  # the field of an error about a row: of which request, and which
+_ROW = re.compile(r"bits\[(\d+)\]\[(\d+)\]")  # the field of an error about a row of the mask: [request][row]
 _RULE = "each query sees the whole context and, of the last q_len tokens, itself and those above it in a tree"
 _PLANNED_TOGETHER = 16  # drafts for which a tree has one leaf while it is planned (tree::DraftStandIn)
 

@@ -50,7 +50,7 @@ class PagedWork(NamedTuple):
     depths: Any = None
     ids: Any = None
     ranks: Ranks | None = None  # whose caches the pages are of; the same in all steps
-    grows: bool = False  # the step before was of the same requests, in the same order, each with at most as many tokens
+    grows: bool = False  # as PagedBatch.grow takes them: the requests of the step before, none shorter, and no drafts
 
     def anew(self) -> PagedWork:
         """The same work for batches that have not had the step before."""

@@ -16,7 +16,7 @@ namespace deft::plan {
 
 inline std::size_t index(int i) { return static_cast<std::size_t>(i); }
 
-/// Requests in the rows of a table, some of which begin with the same pages, and their drafts' trees.
+/// Requests in the rows of a table, and their drafts' trees. Some requests begin with the same pages.
 struct Step {
   int pageSize, rowPages;
   std::vector<int> entries, lengths, drafts;
