@@ -22,6 +22,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tools/peers"))
+import of_flash_mla  # noqa: E402
 from graph_time import graph_time_us  # noqa: E402
 
 HEADS, PAGE, CKV, KPE, TOPK, TOKENS, SCALE = (16, 64, 128), 64, 512, 64, 2048, 32768, 192**-0.5
@@ -88,21 +89,19 @@ def time_ours(torch, step, overlap, repeat, has_bytes=False):
 
 def time_prompt_kernel(torch, step, repeat):
     """FlashMLA's for prompts: bf16, any number of queries."""
-    from flash_mla import flash_mla_sparse_fwd
-
+    flash_mla_sparse_fwd = of_flash_mla.load().flash_mla_sparse_fwd
     q, kv, indices = step.q.flatten(0, 1), step.cache.view(-1, 1, CKV + KPE), step.indices.flatten(0, 1)[:, None]
     return graph_time_us(torch, lambda: flash_mla_sparse_fwd(q, kv, indices, SCALE), repeat)
 
 
 def time_bytes_kernel(torch, step, repeat):
     """FlashMLA's for decoding: tokens of 656 bytes, whose values do not matter to the time."""
-    from flash_mla import flash_mla_with_kvcache, get_mla_metadata
-
+    flash_mla = of_flash_mla.load()
     cache = torch.zeros(*step.cache.shape[:3], 656, dtype=torch.uint8, device="cuda").view(torch.float8_e4m3fn)
-    metadata, _ = get_mla_metadata()
+    metadata, _ = flash_mla.get_mla_metadata()
 
     def run():
-        return flash_mla_with_kvcache(
+        return flash_mla.flash_mla_with_kvcache(
             step.q, cache, None, None, CKV, metadata, None, SCALE, is_fp8_kvcache=True, indices=step.indices
         )
 
@@ -132,12 +131,11 @@ def main():
         print("latent_lists: there is no GPU", file=sys.stderr)
         return 3
     try:
-        import flash_mla  # noqa: F401
-
+        of_flash_mla.load()
         peers = {"prompt_bf16": time_prompt_kernel, "decode_656_bytes": time_bytes_kernel}
-    except ImportError:
+    except ImportError as error:
         peers = {}
-        print("latent_lists: FlashMLA is not installed", file=sys.stderr)
+        print(f"latent_lists: FlashMLA is not installed: {error}", file=sys.stderr)
     result = {"device": torch.cuda.get_device_name(), "topk": TOPK, "rows": {}}
     is_right = True
     for name, (requests, each, overlap) in ROWS.items():

@@ -19,13 +19,13 @@ SLACK = 3.0  # seconds beyond the watch's time
 START = 90  # seconds that processes have to begin and to end
 
 
-def work(folder, rank, count, timeout, transport):
+def work(folder, rank, count, timeout, transport, gpu):
     """A process's part: what `check` said, and when."""
     import deft
     import torch
     from deft.torch_peers import MappedPeers
 
-    device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
+    device = torch.device("cuda", gpu)
     torch.cuda.set_device(device)
     torch.distributed.init_process_group("gloo", init_method=f"file://{folder}/meet", rank=rank, world_size=count)
     peers = MappedPeers(timeout=timeout, transport=transport)
@@ -82,7 +82,7 @@ def check_kill(rank, timeout, transport, suffix=""):
         told = [folder]
         distributed.broadcast_object_list(told)
         ends = [None] * rank.count
-        distributed.all_gather_object(ends, run_process([told[0], rank.rank, rank.count, timeout, transport], timeout))
+        distributed.all_gather_object(ends, run_process([told[0], rank.rank, rank.count, timeout, transport, rank.device.index], timeout))
         killed = Path(told[0], "killed")
         row = row_of(ends, float(killed.read_text()) if killed.exists() else float("inf"), timeout)
         distributed.barrier()
@@ -90,5 +90,5 @@ def check_kill(rank, timeout, transport, suffix=""):
 
 
 if __name__ == "__main__":
-    folder, rank, count, timeout, transport = sys.argv[1:]
-    print(json.dumps(work(folder, int(rank), int(count), float(timeout), transport)), flush=True)
+    folder, rank, count, timeout, transport, gpu = sys.argv[1:]
+    print(json.dumps(work(folder, int(rank), int(count), float(timeout), transport, int(gpu))), flush=True)

@@ -11,8 +11,9 @@ double precision; those by NCCL must have the same bits as those in mapped memor
 The rows that end with `_proposed` are the same trees with pages where the tree proposes them (`propose_holders`); pages of other ranks are NaN.
 Random trees with random placements on 2 ranks, 3 and so on are compared with double precision (rank_placements.py; --trees of each kind, --seed).
 Then a graph is replayed --replays times under requests whose lengths the device alone knows, one rank stays away from a merge, and one is
-killed (rank_faults.py): the others must name it; both by mapped memory and by NCCL. Prints a line a row, and with --json writes the same. Exit code 1: a wrong
-result; 3: no torch or fewer GPUs than ranks.
+killed (rank_faults.py): the others must name it; both by mapped memory and by NCCL. With --one-gpu all ranks share the first GPU, whose
+processes take turns: then only results and faults by mapped memory are checked, and nothing is timed. Prints a line a row, and with --json
+writes the same. Exit code 1: a wrong result; 3: no torch or fewer GPUs than ranks.
 """
 
 import argparse
@@ -83,9 +84,9 @@ class Rank:
 
         self.torch, self.deft, self.options = torch, deft, options
         self.rank, self.count = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
-        self.device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
+        self.device = torch.device("cuda", 0 if options.one_gpu else int(os.environ["LOCAL_RANK"]))
         torch.cuda.set_device(self.device)
-        torch.distributed.init_process_group("nccl", device_id=self.device)
+        torch.distributed.init_process_group(**({"backend": "gloo"} if options.one_gpu else {"backend": "nccl", "device_id": self.device}))
         self.peers, self.slow = MappedPeers(timeout=PATIENCE, transport="mapped"), TorchPeers()
         self.sent = MappedPeers(timeout=SENT_PATIENCE, transport="nccl")
         self.evicted = torch.zeros(32 << 20, dtype=torch.int64, device=self.device)
@@ -386,6 +387,7 @@ def main():
     parser.add_argument("--replays", type=int, default=10000)
     parser.add_argument("--trees", type=int, default=12, help="random ones of each kind and layout")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--one-gpu", action="store_true", help="for all ranks")
     parser.add_argument("--only", nargs="*", default=[], help="rows whose names hold one of these words")
     parser.add_argument("--json")
     options = parser.parse_args()
@@ -393,20 +395,23 @@ def main():
         import torch
     except ImportError:
         sys.exit(3)
-    if "RANK" not in os.environ or torch.cuda.device_count() < int(os.environ.get("LOCAL_WORLD_SIZE", 1)):
+    needed = 1 if options.one_gpu else int(os.environ.get("LOCAL_WORLD_SIZE", 1))
+    if "RANK" not in os.environ or torch.cuda.device_count() < needed:
         print("needs torchrun, and a GPU for each rank", file=sys.stderr)
         sys.exit(3)
     rank = Rank(options)
-    makers = [(case.name, lambda rank, case=case: measure(rank, case)) for case in CASES]
-    makers += [(f"{case.name}_proposed", lambda rank, case=case: measure(rank, case, is_proposed=True)) for case in CASES]
-    makers.append(("exchange", measure_exchange))
+    timed = [(case.name, lambda rank, case=case: measure(rank, case)) for case in CASES]
+    timed += [(f"{case.name}_proposed", lambda rank, case=case: measure(rank, case, is_proposed=True)) for case in CASES]
+    timed.append(("exchange", measure_exchange))
+    by_nccl = [("sent_replays", lambda rank: check_growth(rank, type(rank.peers)(timeout=SENT_PATIENCE, transport="nccl"), "_by_nccl")),
+               ("sent_killed", lambda rank: rank_faults.check_kill(rank, SENT_PATIENCE, "nccl", "_by_nccl")),
+               ("sent_absence", lambda rank: check_absence(rank, rank.sent, "_by_nccl"))]
+    makers = [] if options.one_gpu else timed
     makers += [(f"random_placements_{count}", lambda rank, count=count: check_placements(rank, count)) for count in range(2, rank.count + 1)]
     makers.append(("replays", lambda rank: check_growth(rank, rank.peers)))
-    makers.append(("sent_replays", lambda rank: check_growth(rank, type(rank.peers)(timeout=SENT_PATIENCE, transport="nccl"), "_by_nccl")))
     makers.append(("killed", lambda rank: rank_faults.check_kill(rank, PATIENCE, "mapped")))
-    makers.append(("sent_killed", lambda rank: rank_faults.check_kill(rank, SENT_PATIENCE, "nccl", "_by_nccl")))
-    # Behind these a group is of no use.
-    makers.append(("sent_absence", lambda rank: check_absence(rank, rank.sent, "_by_nccl")))
+    makers += [] if options.one_gpu else by_nccl
+    # Behind a rank's absence a group is of no use.
     makers.append(("absence", lambda rank: check_absence(rank, rank.peers)))
     rows = []
     for name, make in makers:
@@ -418,7 +423,7 @@ def main():
             print(json.dumps(rows[-1]), flush=True)
     if rank.rank == 0 and options.json:
         with open(options.json, "w") as file:
-            json.dump({"device": torch.cuda.get_device_name(), "rows": rows}, file, indent=1)
+            json.dump({"device": torch.cuda.get_device_name(), "one_gpu": options.one_gpu, "rows": rows}, file, indent=1)
     torch.distributed.destroy_process_group()
     sys.exit(0 if all(row["is_right"] for row in rows) else 1)
 

@@ -115,13 +115,16 @@ def check_flash_mla(batch, name, check):
     q, table = batch.q.view(REQUESTS, batch.each, batch.heads, -1), batch.table.to(batch.device)
     lengths = batch.lengths.to(batch.device)
 
-    def layer():
+    def layer(**more):
         return flash_mla_with_kvcache(
-            q, batch.cache.unsqueeze(2), table, lengths, CKV, metadata, None, softmax_scale=SCALE, causal=batch.each > 1)
+            q, batch.cache.unsqueeze(2), table, lengths, CKV, metadata, None, softmax_scale=SCALE, causal=batch.each > 1, **more)
 
     (out, lse), right = layer(), batch.right()
     right_lse = right[1].view(REQUESTS, batch.each, batch.heads).transpose(1, 2)
     results = [check(f"FlashMLA's function, {name}", out.flatten(0, 1), right[0]), check(f"its lse, {name}", lse, right_lse)]
+    sinks = 3 * torch.randn(batch.heads, device=batch.device) + right[1].mean().float()
+    kept = torch.sigmoid(right[1] - sinks).unsqueeze(-1)
+    results.append(check(f"FlashMLA's function with sinks, {name}", layer(attn_sink=sinks)[0].flatten(0, 1), right[0] * kept))
     torch.cuda.synchronize()
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
