@@ -77,9 +77,11 @@ def make_config(architecture, **sizes):
     return getattr(transformers, name)(**{**SIZES, **fields, **sizes})
 
 
-def make_model(architecture, dtype=torch.float32, seed=0, **sizes):
+def make_model(architecture, dtype=torch.float32, seed=0, experts="batched_mm", **sizes):
+    """`experts`: on a GPU. Of float32, transformers' default ones read their groups' sizes on the host, which no CUDA graph captures."""
     torch.manual_seed(seed)
-    model = transformers.AutoModelForCausalLM.from_config(make_config(architecture, **sizes), attn_implementation="eager")
+    chosen = {"experts_implementation": experts} if architecture in LATENT_ARCHITECTURES and DEVICE == "cuda" else {}
+    model = transformers.AutoModelForCausalLM.from_config(make_config(architecture, **sizes), attn_implementation="eager", **chosen)
     return model.to(DEVICE, dtype).eval()
 
 

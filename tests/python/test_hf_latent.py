@@ -10,7 +10,7 @@ transformers = pytest.importorskip("transformers", reason="transformers is not i
 import deft
 from deft.hf import DraftModel, LatentKind, LayerPlan, TreeDecoder, beam_search, greedy, layer_kinds, recall, speculate
 from deft.hf._ranks import heads_of_rank
-from hf_models import LATENT_ARCHITECTURES, SIZES, Judge, eager_logits, make_config, make_model, random_tokens
+from hf_models import DEVICE, LATENT_ARCHITECTURES, SIZES, Judge, eager_logits, make_config, make_model, random_tokens
 
 every_architecture = pytest.mark.parametrize("architecture", LATENT_ARCHITECTURES)
 PROMPT = random_tokens(37)
@@ -145,6 +145,10 @@ def test_drafts_change_no_token(architecture):
 def test_layers_that_read_some_tokens_alone_are_corrected():
     model = make_model("deepseek_v3")
     plan = LayerPlan(budget=12, full=0, select=(0,), keep_first=2, keep_last=4)
+    if DEVICE == "cuda":
+        with pytest.raises(deft.UsageError, match="rule K8"):
+            greedy(TreeDecoder(model, pages=32, layers=plan), PROMPT, 2)
+        return
     decoder = TreeDecoder(model, pages=32, layers=plan)
     assert decoder.roles == ["select", "sparse"]
     branch = decoder.fork(decoder.prefill(PROMPT), 1)[0]
@@ -208,8 +212,16 @@ def test_a_projection_that_is_more_than_its_weights_is_refused():
         decoder.prefill(PROMPT)
     assert decoder.sequences.free_pages == 8
     model.model.layers[1].self_attn.kv_b_proj = made.to(torch.bfloat16)
-    with pytest.raises(deft.UsageError, match="layer 1 has a kv_b_proj of torch.bfloat16 on cpu, q is torch.float32 on"):
+    with pytest.raises(deft.UsageError, match="layer 1 has a kv_b_proj of torch.bfloat16 on [a-z:0]+, q is torch.float32 on"):
         decoder.prefill(PROMPT)
+
+
+@pytest.mark.skipif(DEVICE == "cpu", reason="graphs are of GPUs")
+def test_experts_that_no_graph_captures_are_named():
+    model = make_model("deepseek_v3", experts="grouped_mm")
+    with pytest.raises(deft.UsageError, match="a CUDA graph cannot capture a step of a DeepseekV3ForCausalLM: .*\n.*graphs=False"):
+        greedy(TreeDecoder(model, pages=32), PROMPT, 2)
+    assert greedy(TreeDecoder(model, pages=32, graphs=False), PROMPT, 5).tokens == generated(model, PROMPT, 5)
 
 
 def test_a_layer_that_hands_over_no_latents_is_named():

@@ -6,7 +6,7 @@ from typing import Callable
 
 import torch
 
-from .._errors import Error
+from .._errors import Error, UsageError
 from ._forward import Parts, Result, Rows, run_model
 from ._plans import Plans
 
@@ -38,8 +38,15 @@ class _Captured:
         torch.cuda.current_stream(device).wait_stream(side)
         self.plans.upload()
         self._graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(self._graph, pool=memory):
-            self.result = run()
+        try:
+            with torch.cuda.graph(self._graph, pool=memory):
+                self.result = run()
+        except RuntimeError as error:
+            if isinstance(error, (Error, torch.OutOfMemoryError)):
+                raise
+            name, said = type(parts.model).__name__, str(error).splitlines()[0]
+            hint = 'pass graphs=False, or load a model of experts with experts_implementation="batched_mm"'
+            raise UsageError(f"a CUDA graph cannot capture a step of a {name}: {said}", hint) from error
 
     def _fill(self, rows: Rows) -> None:
         for fixed, values in ((self.tokens, rows.tokens), (self.positions, rows.positions), (self.slots, rows.slots)):
