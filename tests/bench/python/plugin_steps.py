@@ -119,7 +119,8 @@ class OfSglang:
         next(sglang_fakes.registry._get_wrapped_function()(monkeypatch))
         count = len(requests.lengths)
         self.requests, self.mode = requests, sglang_fakes.mode("decode")
-        self.backend, _ = sglang_fakes.make(
+        self.names = [f"request {row}" for row in range(count)]
+        self.backend, self.runner = sglang_fakes.make(
             PAGE, device="cuda:0", max_total_num_tokens=count * MOST_TOKENS, dtype=torch.bfloat16, kv_cache_dtype=torch.bfloat16,
             req_to_token_pool=SimpleNamespace(req_to_token=torch.zeros((count, MOST_TOKENS), dtype=torch.int32)),
         )  # fmt: skip
@@ -139,13 +140,16 @@ class OfSglang:
 
     def prepare(self):
         count = len(self.requests.lengths)
+        for row in self.requests.fresh:
+            self.names[row] = f"another request {row}"
+        self.requests.fresh = set()
         self.given = SimpleNamespace(
             batch_size=count, forward_mode=self.mode, req_pool_indices=torch.arange(count), seq_lens=self.requests.lengths,
-            seq_lens_cpu=self.requests.lengths,
+            seq_lens_cpu=self.requests.lengths, rids=[*self.names],
         )  # fmt: skip
 
     def step(self):
-        self.backend.init_forward_metadata_out_graph(self.given)
+        self.runner.forward(self.given, self.backend.init_forward_metadata_out_graph)
 
 
 ENGINES = {"vllm": OfVllm, "sglang": OfSglang}

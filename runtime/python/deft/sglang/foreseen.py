@@ -78,7 +78,9 @@ class Foreseen:
         count = len(places[0])
         self._planned.numpy()[places] = self._first_stand_in + (self._stand_ins + np.arange(count)) % self._planned.numel()
         self._stand_ins += count
-        self._table = self._planned[:, : self._pages_of(lengths).max(initial=1)]
+        width = int(self._pages_of(lengths).max(initial=1))
+        if width != self._table.shape[1]:  # else it is the same object, which was read before
+            self._table = self._planned[:, :width]
         return Expected(self._table, is_certain, count > 0)
 
     def _goes_on(self, lengths: _Numbers, before: _Numbers, forwards: Forwards) -> bool:

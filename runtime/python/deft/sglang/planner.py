@@ -182,13 +182,15 @@ class Planner:
         if size not in self._decoding:
             past_the_pool = -(-self._tokens // self._page_size) + 2
             self._decoding[size] = _Decoding(Foreseen(self._page_size, size, self._pages.shape[1], past_the_pool))
-        decoding, forwards = self._decoding[size], self._forwards
-        foreseen, pages = decoding.foreseen, self._pages[:size, : self._width(lengths)]
+        decoding, forwards, width = self._decoding[size], self._forwards, self._width(lengths)
+        if decoding.pages is None or decoding.pages.shape[1] != width:
+            decoding.pages, decoding.first_slots = self._pages[:size, :width], self._first_slots[:, :width]
+        foreseen, pages = decoding.foreseen, decoding.pages
         expected = foreseen.foresee(lengths, forwards)
         if expected is not None and expected.is_certain and decoding.plans_ahead(steps, pages, lengths, expected):
             foreseen.go_on(lengths, forwards)
             if expected.begins_pages:  # else they are those of the step before
-                torch.index_select(self._first_slots[:, : pages.shape[1]], 0, rows, out=pages)
+                torch.index_select(decoding.first_slots, 0, rows, out=pages)
                 if self._page_size > 1:
                     pages.floor_divide_(self._page_size)
             return steps
@@ -198,8 +200,7 @@ class Planner:
         known = reading.wait()
         if not (is_planned and foreseen.is_right(lengths, known, forwards)):
             try:
-                decoding.table = read_block_table(pages, None, foreseen.learn(lengths, known, forwards))
-                steps.plan(PagedWork(decoding.table, None, lengths))
+                steps.plan(PagedWork(decoding.table_of(pages, foreseen.learn(lengths, known, forwards)), None, lengths))
             except BaseException:
                 foreseen.forget()
                 raise
@@ -208,19 +209,27 @@ class Planner:
 
 
 class _Decoding:
-    """The steps of one graph of decoding, and the table that its last one was planned with."""
+    """The steps of one graph of decoding. It keeps views of memory as long as their shapes stay, since making one costs as much as
+    planning."""
 
     def __init__(self, foreseen: Foreseen) -> None:
         self.foreseen = foreseen
-        self.table: BlockTable | None = None
+        self.pages: torch.Tensor | None = None  # as wide as the longest request of the last step
+        self.first_slots: torch.Tensor | None = None  # so many of each place
+        self._table: BlockTable | None = None
+        self._of: tuple[torch.Tensor, torch.Tensor] | None = None  # what `_table` was read from
+
+    def table_of(self, pages: torch.Tensor, known: torch.Tensor) -> BlockTable:
+        """`known`: what the host takes `pages` to hold."""
+        if self._table is None or self._of is None or self._of[0] is not pages or self._of[1] is not known:
+            self._table, self._of = read_block_table(pages, None, known), (pages, known)
+        return self._table
 
     def plans_ahead(self, steps: Steps, pages: torch.Tensor, lengths: np.ndarray[Any, Any], expected: Expected) -> bool:
         """While the GPU is busy with the step before. Where it fails, the table that is read decides: it may be of requests that
         are none."""
         try:
-            if self.table is None or not expected.is_certain or expected.begins_pages:
-                self.table = read_block_table(pages, None, expected.table)
-            steps.plan(PagedWork(self.table, None, lengths, grows=expected.is_certain))
+            steps.plan(PagedWork(self.table_of(pages, expected.table), None, lengths, grows=expected.is_certain))
         except Exception:
             return False
         return True
