@@ -107,21 +107,27 @@ def search_sglang(backend, sizes, options):
 def search_deft(sizes, options):
     import torch
     import transformers
-    from deft.hf import TreeDecoder, beam_search
 
     import deft
-    from wide_beams import PAGE
 
     model = transformers.Qwen3ForCausalLM.from_pretrained(options.model, dtype=torch.bfloat16).cuda().eval()
     found = {"engine": f"deft {deft.__version__}", "backend": DEFT}
     for size in sizes:
-        beams, history, new = size
-        decoder = TreeDecoder(model, pages=-(-history // PAGE) + -(-beams * (new + 2) // PAGE) + 64)
-        prompt = decoder.prefill(prompt_of(size, model.config.vocab_size))
-        whole, answers = timed(options.repeat, lambda: beam_search(decoder, prompt, beams, new))
-        found[name_of(size)] = {"ms": whole, "tokens": list(answers[0].tokens), "score": float(answers[0].score)}
-        del decoder, prompt, answers
+        whole, answer = search_of(model, size, options.repeat)
+        found[name_of(size)] = {"ms": whole, "tokens": list(answer.tokens), "score": float(answer.score)}
     return found
+
+
+def search_of(model, size, repeat):
+    from deft.hf import TreeDecoder, beam_search
+
+    from wide_beams import PAGE
+
+    beams, history, new = size
+    decoder = TreeDecoder(model, pages=-(-history // PAGE) + -(-beams * (new + 2) // PAGE) + 64)
+    prompt = decoder.prefill(prompt_of(size, model.config.vocab_size))
+    whole, answers = timed(repeat, lambda: beam_search(decoder, prompt, beams, new))
+    return whole, answers[0]
 
 
 def write_model(options):
