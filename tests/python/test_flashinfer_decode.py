@@ -270,6 +270,31 @@ def test_with_buffers_for_graphs_the_pages_lie_in_the_caller_s_buffer(generator)
         batch.plan(wrapper)
 
 
+def test_the_faster_plan_takes_its_arguments_by_place(generator):
+    """FlashInfer's has no o_data_type between the types of K and V and data_type, as plan has."""
+    batch = Batch(generator)
+    wrapper = BatchDecodeWithPagedKVCacheWrapper(WORKSPACE)
+    given = batch.indptr, batch.indices, batch.last_page_len, 4, 2, 64, 16
+    fast_decode_plan(wrapper, *given, "NONE", 9, 5.0, batch.dtype, batch.dtype, None, 0.2)
+    q = batch.q(generator)
+    assert_close(wrapper.run(q, batch.cache), batch.right(q, window_left=9, soft_cap=5.0, scale=0.2)[0])
+
+
+def test_a_workspace_needs_no_bytes(generator):
+    batch = Batch(generator)
+    wrapper = BatchDecodeWithPagedKVCacheWrapper(WORKSPACE)
+    sizes = wrapper.workspace_size(batch.indptr, batch.indices, batch.last_page_len, 4, 2, 64, 16, q_data_type=batch.dtype)
+    wrapper.reset_workspace_buffer(*(torch.empty(size, dtype=torch.uint8) for size in sizes))
+    batch.plan(wrapper)
+    q = batch.q(generator)
+    assert_close(wrapper.run(q, batch.cache), batch.right(q)[0])
+
+
+@pytest.mark.parametrize("asked, resolved", [("auto", "fa2"), ("fa2", "fa2"), ("fa3", "fa3")])
+def test_a_wrapper_says_which_backend_it_stands_for(asked, resolved):
+    assert BatchDecodeWithPagedKVCacheWrapper(WORKSPACE, backend=asked).resolved_backend == resolved
+
+
 @pytest.mark.parametrize(
     "name, value",
     [

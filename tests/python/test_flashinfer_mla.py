@@ -6,7 +6,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import deft
-from deft.flashinfer import BatchMLAPagedAttentionWrapper
+from deft.flashinfer import BatchMLAPagedAttentionWrapper, MLAPlanMetadata
 from plain_attention import assert_close, packed, plain
 
 WORKSPACE = torch.empty(0)
@@ -142,8 +142,11 @@ def test_requests_may_come_as_metadata_or_as_a_table(generator):
         "block_tables": ints([row + [-1] * (5 - len(row)) for row in batch.rows]),
         "seq_lens": ints(batch.lengths),
     }
-    batch.plan(wrapper, True, **dense)
-    assert torch.equal(wrapper.run(*batch.parts()), right)
+    rows = batch.requests()
+    both = MLAPlanMetadata.dual(**rows, **{**dense, "seq_lens": ints([1, 2, 1])})  # the rows count
+    for given in dense, {"metadata": MLAPlanMetadata.dense(**dense)}, {"metadata": MLAPlanMetadata.csr(*rows.values())}, {"metadata": both}:
+        batch.plan(wrapper, True, **given)
+        assert torch.equal(wrapper.run(*batch.parts()), right)
 
 
 def test_offsets_behind_those_of_the_requests_are_left_out(generator):

@@ -18,8 +18,8 @@ def judge(error):
         return "outside", f"{found[1]}: {re.sub(r'[0-9]+', '#', found[2])}"
     if type(error).__name__ == "ReferenceMissing":
         return "without a reference", text
-    if type(error).__name__ == "OutOfMemoryError":
-        return "too large for the memory", "torch.OutOfMemoryError"
+    if type(error).__name__ == "OutOfMemoryError" or "out of memory" in text:  # torch's, the driver's, or deft's
+        return "too large for the memory", type(error).__name__
     return "failed", f"{type(error).__name__}: {re.sub(r'-?[0-9][0-9.e+-]*', '#', text)[:200]}"
 
 

@@ -13,6 +13,7 @@ PLACES = {
     "BatchMLAPagedAttentionWrapper": ("flashinfer", "flashinfer.mla"),
     "MultiLevelCascadeAttentionWrapper": ("flashinfer", "flashinfer.cascade"),
     "BatchDecodeWithAttentionSinkWrapper": ("flashinfer", "flashinfer.attention"),
+    **dict.fromkeys(("merge_state", "merge_states", "merge_state_in_place"), ("flashinfer", "flashinfer.cascade")),
 }
 # Elsewhere than in tests of prompts these are what ours are compared with.
 OF_PROMPTS = {
@@ -29,7 +30,7 @@ def is_of_prompts(item):
 
 
 class Used:
-    """Which wrappers a test has made."""
+    """Which wrappers a test has made, and which functions it has called."""
 
     def __init__(self):
         self.names = set()
@@ -42,13 +43,21 @@ def replace(device):
     used = Used()
     for name, modules in PLACES.items():
         ours = getattr(deft.flashinfer, name)
-        if isinstance(ours, type):
-            ours = _watched(ours, name, used, device)
+        ours = _watched(ours, name, used, device) if isinstance(ours, type) else _called(ours, name, used)
         for module in modules:
             setattr(importlib.import_module(module), name, ours)
     # The tests' fixtures compile kernels that are not run.
     importlib.import_module("flashinfer").jit.build_jit_specs = lambda *arguments, **more: None
     return used
+
+
+def _called(ours, name, used):
+    @functools.wraps(ours)
+    def call(*arguments, **more):
+        used.names.add(name)
+        return ours(*arguments, **more)
+
+    return call
 
 
 def _watched(ours, name, used, device):

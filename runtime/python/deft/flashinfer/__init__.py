@@ -11,7 +11,8 @@ from ._decode import (
     CUDAGraphBatchDecodeWithPagedKVCacheWrapper,
     fast_decode_plan,
 )
-from ._mla import BatchMLAPagedAttentionWrapper
+from ._merge import merge_state, merge_state_in_place, merge_states
+from ._mla import BatchMLAPagedAttentionWrapper, MLAPlanMetadata
 from ._prefill import BatchPrefillWithPagedKVCacheWrapper
 from ._ragged import BatchPrefillWithRaggedKVCacheWrapper
 from ._sinks import BatchAttentionWithAttentionSinkWrapper, BatchDecodeWithAttentionSinkWrapper
@@ -25,6 +26,10 @@ __all__ = [
     "BatchPrefillWithPagedKVCacheWrapper",
     "BatchPrefillWithRaggedKVCacheWrapper",
     "CUDAGraphBatchDecodeWithPagedKVCacheWrapper",
+    "MLAPlanMetadata",
     "MultiLevelCascadeAttentionWrapper",
     "fast_decode_plan",
+    "merge_state",
+    "merge_state_in_place",
+    "merge_states",
 ]

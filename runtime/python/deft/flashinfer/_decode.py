@@ -88,6 +88,15 @@ class BatchDecodeWithPagedKVCacheWrapper:
     def is_cuda_graph_enabled(self) -> bool:
         return self._use_cuda_graph
 
+    @property
+    def resolved_backend(self) -> str:
+        """The backend that was asked for, or fa2 for `auto`. It only decides which calls are refused."""
+        return "fa2" if self._backend == "auto" else self._backend
+
+    def workspace_size(self, *args: Any, **kwargs: Any) -> tuple[int, int]:
+        """Returns (0, 0), the bytes of both workspaces: deft writes nothing there. The arguments are plan's; plan checks them."""
+        return 0, 0
+
     def reset_workspace_buffer(self, float_workspace_buffer: torch.Tensor, int_workspace_buffer: torch.Tensor) -> None:
         """Checks its arguments; deft writes nothing to the workspace."""
         check_workspace("float_workspace_buffer", float_workspace_buffer)
@@ -313,10 +322,40 @@ class CUDAGraphBatchDecodeWithPagedKVCacheWrapper(BatchDecodeWithPagedKVCacheWra
         )
 
 
-def fast_decode_plan(wrapper: BatchDecodeWithPagedKVCacheWrapper, indptr: torch.Tensor, *args: Any, **kwargs: Any) -> None:
-    """Plans like flashinfer.fast_decode_plan: the host already has the indptr."""
-    if wrapper._variant is None and kwargs.get("q_len_per_req", 1) > 1:
-        raise ValueError(f"q_len_per_req is {kwargs['q_len_per_req']}, more than 1 needs a prior plan of the wrapper")
-    on_host = kwargs.pop("global_override_indptr_cpu", None)
-    kwargs.pop("global_override_indptr_host", None)
-    type(wrapper).plan(wrapper, indptr if on_host is None else on_host, *args, **kwargs)
+def fast_decode_plan(
+    self: BatchDecodeWithPagedKVCacheWrapper,
+    indptr: torch.Tensor,
+    indices: torch.Tensor,
+    last_page_len: torch.Tensor,
+    num_qo_heads: int,
+    num_kv_heads: int,
+    head_dim: int,
+    page_size: int,
+    pos_encoding_mode: str = "NONE",
+    window_left: int = -1,
+    logits_soft_cap: float | None = None,
+    q_data_type: Any = None,
+    kv_data_type: Any = None,
+    data_type: Any = None,
+    sm_scale: float | None = None,
+    rope_scale: float | None = None,
+    rope_theta: float | None = None,
+    non_blocking: bool = True,
+    fixed_split_size: int | None = None,
+    disable_split_kv: bool = False,
+    q_len_per_req: int = 1,
+    global_override_indptr_cpu: torch.Tensor | None = None,
+    *,
+    global_override_indptr_host: Any = None,
+    **more: Any,
+) -> None:
+    """Plans the wrapper `self` like flashinfer.fast_decode_plan: the host already has the indptr. Other arguments of plan are
+    taken by name; an older engine's `global_override_indptr_host` is not read."""
+    if self._variant is None and q_len_per_req > 1:
+        raise ValueError(f"q_len_per_req is {q_len_per_req}, more than 1 needs a prior plan of the wrapper")
+    type(self).plan(
+        self, indptr if global_override_indptr_cpu is None else global_override_indptr_cpu, indices, last_page_len, num_qo_heads,
+        num_kv_heads, head_dim, page_size, pos_encoding_mode, window_left, logits_soft_cap, q_data_type, kv_data_type,
+        data_type=data_type, sm_scale=sm_scale, rope_scale=rope_scale, rope_theta=rope_theta, non_blocking=non_blocking,
+        fixed_split_size=fixed_split_size, disable_split_kv=disable_split_kv, q_len_per_req=q_len_per_req, **more,
+    )  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from typing import Any, NamedTuple
 
@@ -26,6 +27,47 @@ class _Requests(NamedTuple):
     kv_indptr: torch.Tensor
     kv_indices: torch.Tensor
     kv_len_arr: torch.Tensor
+
+
+@dataclasses.dataclass(frozen=True)
+class MLAPlanMetadata:
+    """Like flashinfer.mla.MLAPlanMetadata: the requests of a step as rows of pages, as a table, or both. Then the rows count."""
+
+    qo_indptr: torch.Tensor | None = None
+    kv_indptr: torch.Tensor | None = None
+    kv_indices: torch.Tensor | None = None
+    kv_len_arr: torch.Tensor | None = None
+    cum_seq_lens_q: torch.Tensor | None = None
+    block_tables: torch.Tensor | None = None
+    seq_lens: torch.Tensor | None = None
+    max_q_len: int | None = None
+
+    @classmethod
+    def csr(
+        cls, qo_indptr: torch.Tensor, kv_indptr: torch.Tensor, kv_indices: torch.Tensor, kv_len_arr: torch.Tensor
+    ) -> MLAPlanMetadata:
+        return cls(qo_indptr, kv_indptr, kv_indices, kv_len_arr)
+
+    @classmethod
+    def dense(
+        cls, cum_seq_lens_q: torch.Tensor, block_tables: torch.Tensor, seq_lens: torch.Tensor, max_q_len: int | None = None
+    ) -> MLAPlanMetadata:
+        return cls(cum_seq_lens_q=cum_seq_lens_q, block_tables=block_tables, seq_lens=seq_lens, max_q_len=max_q_len)
+
+    @classmethod
+    def dual(
+        cls,
+        qo_indptr: torch.Tensor,
+        kv_indptr: torch.Tensor,
+        kv_indices: torch.Tensor,
+        kv_len_arr: torch.Tensor,
+        *,
+        cum_seq_lens_q: torch.Tensor,
+        block_tables: torch.Tensor,
+        seq_lens: torch.Tensor,
+        max_q_len: int | None = None,
+    ) -> MLAPlanMetadata:
+        return cls(qo_indptr, kv_indptr, kv_indices, kv_len_arr, cum_seq_lens_q, block_tables, seq_lens, max_q_len)
 
 
 class BatchMLAPagedAttentionWrapper:
@@ -97,7 +139,7 @@ class BatchMLAPagedAttentionWrapper:
         use_sinks: bool = False,
     ) -> None:
         """Plans the requests of the step. Give them by `qo_indptr` to `kv_len_arr`, by `cum_seq_lens_q` to `seq_lens`, or by an
-        object with fields of these names. Like FlashInfer's plan, it waits for arguments on a GPU and cannot be captured. If it
+        MLAPlanMetadata, ours or FlashInfer's. Like FlashInfer's plan, it waits for arguments on a GPU and cannot be captured. If it
         raises an error, runs and replays still use the step before."""
         given = {
             "num_heads": num_heads,
