@@ -14,6 +14,10 @@ _Numbers = np.ndarray[Any, Any]
 MOST_ENTRIES = 1 << 18  # of tables that are compared: more take as long as planning
 
 
+def pages_of_longest(lengths: _Numbers, page_size: int) -> int:
+    return -(-int(np.maximum.reduce(lengths, initial=1)) // page_size)
+
+
 class Reading:
     """A table on its way from the GPU to the host. One that does not fit into `memory` is there at once."""
 
@@ -76,9 +80,10 @@ class Foreseen:
             return None  # else each is a token longer, or fills a graph up and stays as it is
         places = self._begun(before, lengths)
         count = len(places[0])
-        self._planned.numpy()[places] = self._first_stand_in + (self._stand_ins + np.arange(count)) % self._planned.numel()
-        self._stand_ins += count
-        width = int(self._pages_of(lengths).max(initial=1))
+        if count:
+            self._planned.numpy()[places] = self._first_stand_in + (self._stand_ins + np.arange(count)) % self._planned.numel()
+            self._stand_ins += count
+        width = pages_of_longest(lengths, self._page_size)
         if width != self._table.shape[1]:  # else it is the same object, which was read before
             self._table = self._planned[:, :width]
         return Expected(self._table, is_certain, count > 0)
@@ -89,7 +94,7 @@ class Foreseen:
         if requests is None or known is None or len(requests) != len(known) or forwards.number != self._forward + 1:
             return False
         count = len(known)
-        return all(map(is_, requests, known)) and bool((lengths[:count] - before[:count] == 1).all())
+        return all(map(is_, requests, known)) and bool(np.logical_and.reduce(lengths[:count] - before[:count] == 1))
 
     def go_on(self, lengths: _Numbers, forwards: Forwards) -> None:
         """The next step is foreseen from this one, whose table is certain and was not read."""
@@ -123,7 +128,8 @@ class Foreseen:
 
     def _steps_before_a_page(self, lengths: _Numbers) -> int:
         assert self._requests is not None
-        return int((-lengths[: len(self._requests)] % self._page_size).min(initial=self._page_size - 1))
+        left = -lengths[: len(self._requests)] % self._page_size
+        return int(np.minimum.reduce(left, initial=self._page_size - 1))
 
     @staticmethod
     def _has_pages(read: _Numbers, known: _Numbers, used: _Numbers) -> bool:
@@ -152,7 +158,7 @@ class Foreseen:
 
     def _begun(self, before: _Numbers, lengths: _Numbers) -> tuple[_Numbers, _Numbers]:
         """Rows in which a token begins a page, and which page of the row."""
-        rows = np.flatnonzero((lengths > before) & (before % self._page_size == 0))
+        (rows,) = ((lengths > before) & (before % self._page_size == 0)).nonzero()
         return rows, before[rows] // self._page_size
 
     def _pages_of(self, lengths: _Numbers) -> _Numbers:

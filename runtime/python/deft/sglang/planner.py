@@ -13,7 +13,7 @@ from .._adapters.outside import outside
 from .._adapters.steps import PagedWork, Room, Steps
 from .._adapters.variant import Scales, Variant, make_latent_variant, make_variant
 from .._batch_inputs import BlockTable, read_block_table
-from .foreseen import MOST_ENTRIES, Expected, Foreseen, Reading
+from .foreseen import MOST_ENTRIES, Expected, Foreseen, Reading, pages_of_longest
 from .forwards import Forwards
 from .verify import words_for
 
@@ -118,12 +118,8 @@ class Planner:
             most = min(self._pages.numel(), MOST_ENTRIES)
             self._arriving = torch.empty(most, dtype=torch.int32, pin_memory=True)
 
-    def _width(self, lengths: np.ndarray[Any, Any]) -> int:
-        """Pages of the longest one."""
-        return -(-int(lengths.max(initial=1)) // self._page_size)
-
     def _table(self, rows: torch.Tensor, lengths: np.ndarray[Any, Any]) -> torch.Tensor:
-        table = self._first_slots[:, : self._width(lengths)].index_select(0, rows)
+        table = self._first_slots[:, : pages_of_longest(lengths, self._page_size)].index_select(0, rows)
         return (table if self._page_size == 1 else table.floor_divide_(self._page_size)).to(torch.int32)
 
     def plan(self, rows: torch.Tensor, lengths: torch.Tensor, query_counts: Any = None) -> Steps:
@@ -182,7 +178,7 @@ class Planner:
         if size not in self._decoding:
             past_the_pool = -(-self._tokens // self._page_size) + 2
             self._decoding[size] = _Decoding(Foreseen(self._page_size, size, self._pages.shape[1], past_the_pool))
-        decoding, forwards, width = self._decoding[size], self._forwards, self._width(lengths)
+        decoding, forwards, width = self._decoding[size], self._forwards, pages_of_longest(lengths, self._page_size)
         if decoding.pages is None or decoding.pages.shape[1] != width:
             decoding.pages, decoding.first_slots = self._pages[:size, :width], self._first_slots[:, :width]
         foreseen, pages = decoding.foreseen, decoding.pages
