@@ -2,8 +2,10 @@
 
 All ranks draw the same. Nodes of one token, one more or less than a page, several roots, queries at inner nodes or in the middle of a
 node; tokens lie on ranks in turn, by page, by node, or as the tree proposes. A place of a rank's cache that holds no token of its own is
-NaN. A row may have twice the error of attention in float32 over bf16, with weights and results in bf16, and half of bf16's step."""
+NaN. A row may have twice the error of attention in float32 over bf16, with weights and results in bf16, and half of bf16's step. The
+weights of latent caches are relative to a power of two, as the kernels make them, so a single token's weight is rounded as well."""
 
+import math
 import random
 from typing import NamedTuple
 
@@ -98,7 +100,8 @@ def attention_in(torch, kind, q, k, v, dtype):
     """Of one head; (row, lse). In bf16, sums are float32 and weights and the row are rounded."""
     kept = torch.float64 if dtype == torch.float64 else torch.float32
     scores = k.to(kept) @ q.to(kept) * kind.scale
-    weights = torch.exp(scores - scores.max())
+    reference = scores.max() if kind.kv_heads else math.log(2) * torch.ceil(scores.max() / math.log(2))
+    weights = torch.exp(scores - reference)
     row = weights.to(dtype).to(kept) @ v.to(kept) / weights.sum()
     return row.to(dtype).double(), torch.logsumexp(scores, 0).double()
 
