@@ -50,6 +50,26 @@ def latent(page, records):
     page.command("deftc bench latent tests/bench/latent_rows.deft --json latent.json", "tests/gpu/latent_peers.py --json peers.json")
 
 
+def flash_mla(page, records):
+    """FlashMLA beside deftc: in the same call where nothing is shared, else with deftc's times on another card of the same kind."""
+    name, of_ours = "h200-flash-mla.json", "h200-latent.json"
+    record, elsewhere = records.read(name), records.rows(of_ours)
+    page.heading("Latent caches beside FlashMLA", level=3)
+    page.add(f"{card_of(record['device'])}, {record['date']}, commit {record['commit']} ({link(name)}): {record['peer']}, bf16, pages of 64. deftc ran in the same call where nothing is shared. "
+             f"Its other times are of another H200 ({link(of_ours)}), so a few per cent mean nothing there.")
+    lines, slower = [], {}
+    for row, facts in record["rows"].items():
+        is_same, ours = "deftc_us" in facts, facts.get("deftc_us", elsewhere[row]["cold_us"])
+        ratio = facts["flash_mla_us"] / ours
+        lines.append([row, us(facts["flash_mla_us"]), us(ours), "yes" if is_same else "no", times(ratio)])
+        if ratio < 1:
+            slower[row] = ratio
+    page.table(["row", "FlashMLA us", "deftc us", "one call", "deftc's speed-up"], lines)
+    if slower:
+        page.loss(f"latent caches: FlashMLA is faster on {', '.join(f'{row} ({times(ratio)})' for row, ratio in slower.items())}, the cards being two H200s")
+    page.command("tests/gpu/latent_peers.py --json peers.json")
+
+
 def latent_bytes(page, records):
     name = "h200-latent.json"
     bench, rows = records.read(name), records.rows(name)

@@ -51,7 +51,7 @@ PAGES = (
     ("scaling", "How the time grows", "tokens, readers, width, depth, ratios, pages, windows", (kernels.scaling, changes.one_thing_changed, kernels.windows)),
     ("large", "Large trees", "irregular trees, shared latent nodes read expanded", (large.irregular_trees, large.expanded_nodes)),
     ("features", "Features", "latent caches, also of 8 bits, scores and masks, hooks, arrays over tokens, 8-bit caches",
-     (features.latent, features.latent_bytes, features.variants, features.query_hook, features.key_hook, features.token_arrays, features.caches_of_8_bits)),
+     (features.latent, features.flash_mla, features.latent_bytes, features.variants, features.query_hook, features.key_hook, features.token_arrays, features.caches_of_8_bits)),
     ("sparse", "Sparse layers", "selection, sparse attention, unions, lists of a caller, whole models", (layers.selection, lists.of_a_caller, lists.in_a_model)),
     ("tuning", "Tuning, other cards, processors", "tuned and untuned, parts of the search, H100, CPUs", (kernels.tuned, searches.parts_of_the_search, searches.rules, cards.other_cards, processors.on_a_processor)),
     ("planning", "Prompts, drafts and plans", "appends, draft trees on the device, host time", (steps.new_tokens, steps.drafts, steps.plans)),
