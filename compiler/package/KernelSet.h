@@ -36,7 +36,8 @@ struct SelectingKernels {
   std::vector<Kernel> attend;   ///< also compute the worth of tokens; one for each phase of the config
   std::optional<Kernel> select; ///< makes lists from the worth
   int blocksOfList = 1;         ///< blocks of `select`, a cluster, for each list
-  Kernel sparse;                ///< reads lists
+  int cachedKeys = 0; ///< for which `select` has shared memory; shorter paths need less. 0: not known
+  Kernel sparse;      ///< reads lists
   config::PhaseConfig sparsePhase;
   std::optional<UnitingKernels> uniting; ///< none: each query reads its own lists
 };

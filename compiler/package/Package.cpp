@@ -97,6 +97,8 @@ json setJson(const KernelSet &set, const std::string &folder, Writer &writer) {
       own["attend"] = kernelsJson(selecting->attend);
       own["select"] = kernelJson(*selecting->select, folder, writer);
       own["blocks_of_list"] = selecting->blocksOfList;
+      if (selecting->cachedKeys > 0)
+        own["cached_keys"] = selecting->cachedKeys;
     }
     if (const auto &uniting = selecting->uniting)
       own["uniting"] = {{"unite", kernelJson(uniting->unite, folder, writer)},
@@ -182,6 +184,8 @@ private:
       kernels.attend = attendKernels(object, config);
       kernels.select = kernel(object.at("select"));
       kernels.blocksOfList = integer(object, "blocks_of_list", 1, kMostBlocks);
+      if (object.contains("cached_keys")) // as older packages do not
+        kernels.cachedKeys = integer(object, "cached_keys", 0, kernels.select->smemBytes / 4);
     }
     kernels.sparse = kernel(support::member(object, "sparse"));
     kernels.sparsePhase = phaseOf(object, "sparse_config");

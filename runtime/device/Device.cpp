@@ -211,12 +211,13 @@ Kernel::Kernel(Kernel &&other) noexcept
       module_(std::exchange(other.module_, nullptr)), function_(other.function_), threads_(other.threads_),
       smemBytes_(other.smemBytes_), blocksAtOnce_(other.blocksAtOnce_) {}
 
-Result<void> Kernel::launch(unsigned blocks, void **params, cu::Stream stream) const {
+Result<void> Kernel::launch(unsigned blocks, void **params, cu::Stream stream, int unusedSmem) const {
   if (blocks == 0)
     return {};
   const Device::Current current(*device_);
   return launched(device_->api().launchKernel(function_, blocks, 1, 1, static_cast<unsigned>(threads_), 1, 1,
-                                              static_cast<unsigned>(smemBytes_), stream, params, nullptr));
+                                              static_cast<unsigned>(smemBytes_ - unusedSmem), stream, params,
+                                              nullptr));
 }
 
 Result<void> Kernel::launchDependent(unsigned blocks, void **params, cu::Stream stream) const {
@@ -229,25 +230,26 @@ Result<void> Kernel::launchDependent(unsigned blocks, void **params, cu::Stream 
   return launchWith(attribute, blocks, params, stream);
 }
 
-Result<void> Kernel::launchClusters(unsigned blocks, int cluster, void **params, cu::Stream stream) const {
+Result<void> Kernel::launchClusters(unsigned blocks, int cluster, void **params, cu::Stream stream,
+                                    int unusedSmem) const {
   if (cluster == 1)
-    return launch(blocks, params, stream);
+    return launch(blocks, params, stream, unusedSmem);
   cu::LaunchAttribute attribute;
   attribute.id = cu::kLaunchClusterDimension;
   attribute.value[0] = cluster;
   attribute.value[1] = attribute.value[2] = 1;
-  return launchWith(attribute, blocks, params, stream);
+  return launchWith(attribute, blocks, params, stream, unusedSmem);
 }
 
 Result<void> Kernel::launchWith(cu::LaunchAttribute attribute, unsigned blocks, void **params,
-                                cu::Stream stream) const {
+                                cu::Stream stream, int unusedSmem) const {
   if (blocks == 0)
     return {};
   const Device::Current current(*device_);
   cu::LaunchConfig config;
   config.grid[0] = blocks;
   config.block[0] = static_cast<unsigned>(threads_);
-  config.smemBytes = static_cast<unsigned>(smemBytes_);
+  config.smemBytes = static_cast<unsigned>(smemBytes_ - unusedSmem);
   config.stream = stream;
   config.attributes = &attribute;
   config.attributeCount = 1;

@@ -117,12 +117,13 @@ public:
   /// Its blocks that the whole device runs at a time.
   int blocksAtOnce() const { return blocksAtOnce_; }
   /// Puts a launch on a stream of the device; 0 blocks: no launch. `params` are those of cuLaunchKernel: a
-  /// pointer to each parameter.
-  support::Result<void> launch(unsigned blocks, void **params, cu::Stream stream) const;
+  /// pointer to each parameter. Each block gets `unusedSmem` bytes of shared memory less than was asked for.
+  support::Result<void> launch(unsigned blocks, void **params, cu::Stream stream, int unusedSmem = 0) const;
   /// Launches a kernel that itself waits for the previous one on the stream, so it may start early.
   support::Result<void> launchDependent(unsigned blocks, void **params, cu::Stream stream) const;
   /// Launches blocks in clusters of `cluster`, which must divide their number; 1: no clusters.
-  support::Result<void> launchClusters(unsigned blocks, int cluster, void **params, cu::Stream stream) const;
+  support::Result<void> launchClusters(unsigned blocks, int cluster, void **params, cu::Stream stream,
+                                       int unusedSmem = 0) const;
   support::Result<void> launch(unsigned blocks, void **params) const {
     return launch(blocks, params, device_->stream());
   }
@@ -131,7 +132,7 @@ private:
   explicit Kernel(std::shared_ptr<Device> device) : device_(std::move(device)) {}
   support::Result<void> launched(cu::Result result) const;
   support::Result<void> launchWith(cu::LaunchAttribute attribute, unsigned blocks, void **params,
-                                   cu::Stream stream) const;
+                                   cu::Stream stream, int unusedSmem = 0) const;
   std::shared_ptr<Device> device_;
   std::string entry_;
   cu::Module module_ = nullptr;

@@ -217,6 +217,7 @@ Result<KernelSet> compileLayers(CubinCache *cache, const nvrtc::Nvrtc &nvrtc,
 
   package::SelectingKernels &selecting = set->selecting.emplace();
   selecting.blocksOfList = shape.blocksOfList;
+  selecting.cachedKeys = shape.cachedKeys;
   selecting.sparsePhase = *sparsePhase;
   if (auto taken = compiling.takePhases(attend, selecting.attend); !taken)
     return taken.error();

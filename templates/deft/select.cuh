@@ -20,7 +20,8 @@ template <class Config> class Select {
   /// Groups of worth over which a list takes the maximum.
   static constexpr int kMerged = Config::kGroups / Config::kLists;
   static constexpr int kPartUnit = 32 * kWarps; ///< parts are multiples of this, and so of a load's width
-  static constexpr int kAtOnce = 4;             ///< loads of a thread in flight
+  static constexpr int kAtOnce = 2;             ///< loads of a thread in flight
+  static constexpr int kKept = 32;              ///< candidates that a warp keeps
   static_assert(kWarps <= 32 && Config::kGroups % Config::kLists == 0);
 
   struct Counts {
@@ -30,6 +31,7 @@ template <class Config> class Select {
     Threshold<Config> threshold;
     Counts ofWarp[kWarps];
     Counts ofBlock;
+    unsigned candidates[kWarps][kKept];
     alignas(16) unsigned keys[Config::kCachedKeys];
   };
 
@@ -46,12 +48,35 @@ public:
     Peers::sync(); // no block may exit while others read its shared memory
   }
 
+  /// Calls f(key) for the warp's keys from `low` to `high`. It counts and keeps them for the next, narrower
+  /// call and for count(), which read the whole share only if they are more than kKept.
+  template <class F> __device__ __forceinline__ void forBetween(unsigned low, unsigned high, F &&f) {
+    unsigned *const kept = shared_.candidates[warp_];
+    if (candidates_ <= kKept) {
+      if (lane_ < candidates_ && kept[lane_] - low <= high - low)
+        f(kept[lane_]);
+      return;
+    }
+    above_ = candidates_ = 0;
+    forOwn([&](int, unsigned key) {
+      const bool isIn = key - low <= high - low;
+      const unsigned in = __ballot_sync(~0u, isIn);
+      above_ += __popc(__ballot_sync(~0u, key > high));
+      if (isIn) {
+        if (const int to = candidates_ + __popc(in & lower()); to < kKept)
+          kept[to] = key;
+        f(key);
+      }
+      candidates_ += __popc(in);
+    });
+    __syncwarp();
+  }
+
 private:
   __device__ __forceinline__ Select(const abi::SelectArgs &args, int listOfAll)
       : args_(args), shared_(*reinterpret_cast<Shared *>(ptx::dynamicShared<16>())), listOfAll_(listOfAll),
         query_(listOfAll / Config::kLists), rank_(Peers::rank()), lane_(threadIdx.x % 32),
-        warp_(threadIdx.x / 32), places_(args.selected, query_) {
-    length_ = places_.length();
+        warp_(threadIdx.x / 32), length_(PathPlaces<Config>(args.selected, query_).length()) {
     const int each = (length_ + Peers::kBlocks - 1) / Peers::kBlocks;
     const int part = (each + kPartUnit - 1) / kPartUnit * kPartUnit;
     begin_ = min(rank_ * part, length_);
@@ -72,14 +97,17 @@ private:
     return isKept && key != abi::kHiddenKey ? ~0u : key;
   }
 
-  /// Moves the part's keys into shared memory, if they fit, and clears the worth.
+  /// Counts the part's keys, moves them into shared memory, if they fit, and then clears the worth.
   __device__ __forceinline__ void takeKeys() {
     shared_.threshold.clear();
+    __syncthreads();
     if (isCached_) {
       for (int at = 4 * threadIdx.x; at < count_; at += 4 * Config::kThreads * kAtOnce)
         takeSome(at);
+    } else {
+      for (int at = threadIdx.x; at < count_; at += Config::kThreads)
+        shared_.threshold.count(key(at));
     }
-    __syncthreads();
   }
 
   /// Takes kAtOnce times four of the thread's keys: all are loaded before any is used.
@@ -103,10 +131,15 @@ private:
     }
 #pragma unroll
     for (int i = 0; i < kAtOnce; ++i)
-      if (const int at = first + i * 4 * Config::kThreads; at < count_)
-        *reinterpret_cast<uint4 *>(shared_.keys + at) = {withKept(keys[i].x, at), withKept(keys[i].y, at + 1),
-                                                         withKept(keys[i].z, at + 2),
-                                                         withKept(keys[i].w, at + 3)};
+      if (const int at = first + i * 4 * Config::kThreads; at < count_) {
+        const uint4 four{withKept(keys[i].x, at), withKept(keys[i].y, at + 1), withKept(keys[i].z, at + 2),
+                         withKept(keys[i].w, at + 3)};
+        *reinterpret_cast<uint4 *>(shared_.keys + at) = four;
+        shared_.threshold.count(four.x);
+        shared_.threshold.count(four.y);
+        shared_.threshold.count(four.z);
+        shared_.threshold.count(four.w);
+      }
   }
 
   __device__ __forceinline__ unsigned key(int at) const {
@@ -119,28 +152,31 @@ private:
     return withKept(key, at);
   }
 
-  __device__ __forceinline__ void choose() {
-    chosen_ = shared_.threshold.find(args_.selected.budget, count_, [&](int at) { return key(at); });
-  }
+  __device__ __forceinline__ void choose() { chosen_ = shared_.threshold.find(args_.selected.budget, *this); }
 
-  /// Calls f(position in the part, above, equal) for the warp's share of the part, for all lanes at once.
+  /// Calls f(position in the part, key) for the warp's share of the part, for all lanes at once.
   template <class F> __device__ __forceinline__ void forOwn(F &&f) const {
     const int each = (count_ + kPartUnit - 1) / kPartUnit * 32;
     const int end = min((warp_ + 1) * each, count_);
     for (int first = warp_ * each; first < end; first += 32) {
       const int at = first + lane_;
-      const unsigned mine = at < end ? key(at) : abi::kHiddenKey;
-      f(at, mine > chosen_.key, chosen_.equal > 0 && mine == chosen_.key);
+      f(at, at < end ? key(at) : abi::kHiddenKey);
     }
   }
 
   /// The counts before the block's part, over the whole list.
   __device__ __forceinline__ Counts count() {
     Counts own{};
-    forOwn([&](int, bool above, bool equal) {
-      own.above += __popc(__ballot_sync(~0u, above));
-      own.equal += __popc(__ballot_sync(~0u, equal));
-    });
+    const auto add = [&](int, unsigned key) {
+      own.above += __popc(__ballot_sync(~0u, isAbove(key)));
+      own.equal += __popc(__ballot_sync(~0u, isEqual(key)));
+    };
+    if (candidates_ <= kKept) {
+      own.above = above_;
+      add(0, lane_ < candidates_ ? shared_.candidates[warp_][lane_] : abi::kHiddenKey);
+    } else {
+      forOwn(add);
+    }
     if (lane_ == 0)
       shared_.ofWarp[warp_] = own;
     __syncthreads();
@@ -151,6 +187,7 @@ private:
     }
     Peers::sync();
     Counts before{};
+#pragma unroll 1 // few ranks: unrolled, it only makes the kernel spill
     for (int rank = 0; rank < rank_; ++rank) {
       before.above += Peers::read(&shared_.ofBlock.above, rank);
       before.equal += Peers::read(&shared_.ofBlock.equal, rank);
@@ -171,9 +208,9 @@ private:
 
   /// Finds the places of the tokens that the block has written. A separate pass, so that loads of the page
   /// table overlap.
-  __device__ __forceinline__ void findPlaces(Counts before, const int *positions, int *places) const {
+  __device__ __forceinline__ void findPlaces(PathPlaces<Config> path, Counts before, const int *positions,
+                                             int *places) const {
     __syncthreads();
-    PathPlaces<Config> path = places_;
     const int end = firstSlot({before.above + shared_.ofBlock.above, before.equal + shared_.ofBlock.equal});
 #pragma unroll 4
     for (int slot = firstSlot(before) + threadIdx.x; slot < end; slot += Config::kThreads)
@@ -189,20 +226,21 @@ private:
   __device__ __forceinline__ void write(Counts before, Counts blockBefore) const {
     const long long list = static_cast<long long>(listOfAll_) * args_.selected.budget;
     int *positions = args_.selected.positions + list, *places = args_.selected.places + list;
+    const PathPlaces<Config> path(args_.selected, query_);
     int next = firstSlot(before), equals = before.equal;
-    const unsigned lower = (1u << lane_) - 1u;
-    forOwn([&](int at, bool above, bool equal) {
+    forOwn([&](int at, unsigned key) {
+      const bool equal = isEqual(key);
       const unsigned atIt = __ballot_sync(~0u, equal);
-      const bool isIn = above || (equal && equals + __popc(atIt & lower) < chosen_.equal);
+      const bool isIn = isAbove(key) || (equal && equals + __popc(atIt & lower()) < chosen_.equal);
       equals += __popc(atIt);
       const unsigned in = __ballot_sync(~0u, isIn);
       if (isIn) {
-        const int slot = next + __popc(in & lower);
+        const int slot = next + __popc(in & lower());
         positions[slot] = begin_ + at;
       }
       next += __popc(in);
     });
-    findPlaces(blockBefore, positions, places);
+    findPlaces(path, blockBefore, positions, places);
     for (int slot = chosen_.count + rank_ * Config::kThreads + threadIdx.x; slot < args_.selected.budget;
          slot += Peers::kBlocks * Config::kThreads) {
       positions[slot] = -1;
@@ -219,6 +257,12 @@ private:
     }
   }
 
+  __device__ __forceinline__ bool isAbove(unsigned key) const { return key > chosen_.key; }
+  __device__ __forceinline__ bool isEqual(unsigned key) const {
+    return chosen_.equal > 0 && key == chosen_.key;
+  }
+  __device__ __forceinline__ unsigned lower() const { return (1u << lane_) - 1u; } ///< lanes below this one
+
   static __device__ __forceinline__ int sum(int x) {
 #pragma unroll
     for (int bits = 16; bits > 0; bits /= 2)
@@ -229,10 +273,12 @@ private:
   const abi::SelectArgs &args_;
   Shared &shared_;
   const int listOfAll_, query_, rank_, lane_, warp_;
-  PathPlaces<Config> places_;
-  int length_, begin_, count_; ///< of the path; the block's part of its positions
+  const int length_;  ///< of the path
+  int begin_, count_; ///< the block's part of its positions
   bool isCached_;
   Chosen chosen_;
+  /// The warp's keys above an interval and in it; kKept + 1: not counted yet.
+  int above_ = 0, candidates_ = kKept + 1;
 };
 
 } // namespace deft::select

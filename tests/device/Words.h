@@ -121,6 +121,9 @@ inline bool __any_sync(unsigned mask, bool mine) {
 inline bool __all_sync(unsigned mask, bool mine) {
   return deft::test::reduceLanes("__all_sync", mask, mine, [](bool a, bool b) { return a && b; });
 }
+template <class T> T __reduce_add_sync(unsigned mask, T mine) {
+  return deft::test::reduceLanes("__reduce_add_sync", mask, mine, [](T a, T b) { return a + b; });
+}
 template <class T> T __reduce_min_sync(unsigned mask, T mine) {
   return deft::test::reduceLanes("__reduce_min_sync", mask, mine, [](T a, T b) { return a < b ? a : b; });
 }

@@ -305,7 +305,7 @@ int cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, cu::Function, int, 
 int cuLaunchKernelEx(const cu::LaunchConfig *config, cu::Function function, void **params, void **) {
   const unsigned gridX = config->grid[0];
   const cu::Stream stream = config->stream;
-  Call call{.name = "cuLaunchKernel", .stream = stream, .blocks = gridX};
+  Call call{.name = "cuLaunchKernel", .stream = stream, .blocks = gridX, .smemBytes = config->smemBytes};
   for (unsigned i = 0; i < config->attributeCount; ++i) {
     const cu::LaunchAttribute &attribute = config->attributes[i];
     if (attribute.id == cu::kLaunchClusterDimension)

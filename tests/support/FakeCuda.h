@@ -22,6 +22,7 @@ struct Call {
   std::string kernel = {}; ///< launched
   unsigned blocks = 0;
   int cluster = 1;                  ///< blocks
+  unsigned smemBytes = 0;           ///< dynamic, of a block
   bool isDependent = false;         ///< may start before the previous kernel has ended
   std::vector<std::byte> args = {}; ///< the beginning of the first argument, as long as any kernel's
   const void *context = nullptr;    ///< current on the calling thread

@@ -24,7 +24,8 @@ struct Peers {
 SelectShape SelectShape::of(const target::Target &target) {
   constexpr int kUnit = 1024; // tokens that a part of a path is a multiple of
   return {.blocksOfList = hasClusters(target) ? 2 : 1,
-          .cachedKeys = (target.smemPerBlock - kOtherBytes) / 4 / kUnit * kUnit};
+          .cachedKeys = (target.smemPerBlock - kOtherBytes) / 4 / kUnit * kUnit,
+          .blocksAtOnce = hasClusters(target) ? target.threadsPerSm / kThreads : 1};
 }
 
 UniteShape UniteShape::of(const VariantSource &source, const target::Target &target) {
@@ -61,7 +62,10 @@ std::string instantiateSelect(const VariantSource &source, const SelectShape &sh
   text.line("static_assert(deft::select::Select<Config>::kSmemBytes == " + std::to_string(shape.smemBytes()) +
             ", \"host and device disagree on the shared memory\");");
   text.line("");
-  text.line("extern \"C\" __global__ void __launch_bounds__(Config::kThreads)");
+  // The keys of groups that a list merges want more registers than two blocks have.
+  const int blocksAtOnce = source.worthGroups == source.lists ? shape.blocksAtOnce : 1;
+  text.line("extern \"C\" __global__ void __launch_bounds__(Config::kThreads, " +
+            std::to_string(blocksAtOnce) + ")");
   text.line(entry + "(const __grid_constant__ deft::abi::SelectArgs args) {");
   text.line("  deft::select::Select<Config>::run(args);");
   text.line("}");

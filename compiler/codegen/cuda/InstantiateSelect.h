@@ -12,17 +12,19 @@ struct SelectShape {
   int blocksOfList = 1; ///< 1, or a cluster of 2, 4 or 8 (sm_90 and later)
   int cachedKeys =
       0; ///< of a block's part of a path, in shared memory; a longer part is read again and again
+  int blocksAtOnce = 1; ///< of a multiprocessor, if their keys fit
 
   static constexpr int kThreads = 1024;
   int smemBytes() const { return kOtherBytes + 4 * cachedKeys; }
 
   /// The shape for an architecture: as many keys as shared memory holds, and clusters of two if it has
   /// clusters. On an H200 one block takes 1.5 to 3 times as long; four are faster only for up to a dozen
-  /// lists, and half as fast for 64 (tests/gpu/records/h200-select.json).
+  /// lists, and half as fast for 64 (tests/gpu/records/h200-select.json). Launches for short paths ask for
+  /// less memory, so that two blocks share a multiprocessor.
   static SelectShape of(const target::Target &target);
 
 private:
-  static constexpr int kOtherBytes = 24992; ///< histograms and counts
+  static constexpr int kOtherBytes = 20896; ///< histograms and counts
 };
 
 /// The shape of the kernel that makes unions of lists.

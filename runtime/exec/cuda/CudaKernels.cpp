@@ -79,6 +79,7 @@ Result<SelectingCudaKernels> SelectingCudaKernels::load(const std::shared_ptr<de
   loaded.sparseUnits_ = std::max(kernels::KernelShape::of(variant).unitsOfItem(), variant.lists());
   loaded.mostSparseBlocks_ = kernels::mostBlocks(kernels.sparsePhase, loaded.sparse().blocksAtOnce());
   loaded.blocksOfList_ = kernels.blocksOfList;
+  loaded.cachedKeys_ = kernels.cachedKeys;
   loaded.sparsePhase_ = kernels.sparsePhase;
   if (const auto &uniting = kernels.uniting) {
     done = inOrder([&] { return exec::load(device, uniting->unite, loaded.uniting_); },
@@ -105,6 +106,15 @@ Result<SelectingCudaKernels> SelectingCudaKernels::load(const std::shared_ptr<de
                               areGiven ? leastSavedOfGiven(config.cost, loaded.united().blocksAtOnce()) : 0};
   }
   return loaded;
+}
+
+Result<void> SelectingCudaKernels::launchSelect(int lists, int positions, void **params,
+                                                device::cu::Stream stream) const {
+  constexpr int kUnit = 1024; // as SelectShape::of has it
+  const int ofBlock = (positions + blocksOfList_ - 1) / blocksOfList_;
+  const int part = (ofBlock + kUnit - 1) / kUnit * kUnit;
+  return select().launchClusters(static_cast<unsigned>(lists * blocksOfList_), blocksOfList_, params, stream,
+                                 4 * std::max(cachedKeys_ - part, 0));
 }
 
 unsigned SelectingCudaKernels::unitedBlocks(int items) const {

@@ -29,6 +29,10 @@ public:
   const device::Kernel &select() const { return selecting_[0]; }
   /// The number of blocks that make one list; they form a cluster.
   int blocksOfList() const { return blocksOfList_; }
+  /// Launches `select` for lists of paths with up to `positions`. With few, several blocks fit on a
+  /// multiprocessor.
+  support::Result<void> launchSelect(int lists, int positions, void **params,
+                                     device::cu::Stream stream) const;
 
   const device::Kernel &sparse() const { return sparse_.front(); }
   const config::PhaseConfig &sparsePhase() const { return sparsePhase_; }
@@ -51,7 +55,8 @@ private:
   std::vector<device::Kernel> uniting_;   ///< unite and united, or empty
   UnionShape unionShape_;
   std::vector<int> mostBlocks_; ///< of a launch, for each phase
-  int kvHeads_ = 0, sparseUnits_ = 0, mostSparseBlocks_ = 0, blocksOfList_ = 1, blocksOfUnion_ = 1;
+  int kvHeads_ = 0, sparseUnits_ = 0, mostSparseBlocks_ = 0, blocksOfList_ = 1, cachedKeys_ = 0,
+      blocksOfUnion_ = 1;
   config::PhaseConfig sparsePhase_;
   std::vector<config::SparseCut> sparseCuts_;
 };

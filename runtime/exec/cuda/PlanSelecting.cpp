@@ -140,9 +140,7 @@ Result<void> PlanSelecting::select(const CudaKernels &kernels, int queries, int 
   abi::SelectArgs args{selectedAt(room, sections, plan), queries, select.keepFirst, select.keepLast};
   args.selected.pageTable = pageTable;
   void *params[] = {&args};
-  const int blocks = queries * lists_ * own.blocksOfList();
-  auto selected =
-      own.select().launchClusters(static_cast<unsigned>(blocks), own.blocksOfList(), params, stream);
+  auto selected = own.launchSelect(queries * lists_, room.positions, params, stream);
   return selected && unions > 0 ? unite(kernels, unions, sections, plan, pageTable, stream) : selected;
 }
 

@@ -24,6 +24,7 @@ public:
           static_cast<long long>(rows.callerIndex(rows.clamped(row))) * Config::kWorthGroups +
           (Config::kWorthGroups == Config::kKvHeads ? rows.kvHead() : rows.headOf(row));
       worth_[r] = rows.isReal(row) ? selected.worth + group * selected.worthStride : nullptr;
+      isReal_[r] = __any_sync(~0u, worth_[r] != nullptr);
     }
   }
 
@@ -41,12 +42,20 @@ public:
           rows.hide(tokens, group + g, s.template part<2>(2 * g));
       }
     }
-    s.forEach([&](float &x, int r, int) {
-      x = Rows::kRises ? x + common[r] : x;
-      x = Rows::kFoldScale ? x * Variant::kScale : x;
-      x = x == x ? x : kLowest;
-    });
-    spread<kTiles, 1>(tokens, group * 16 + fragmentColumn(lane_), s);
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      if (!isReal_[r]) // the item has at most 8 rows for the warp
+        continue;
+      float row[2 * kTiles];
+#pragma unroll
+      for (int i = 0; i < 2 * kTiles; ++i) {
+        float x = s.tile[i / 2][2 * r + i % 2];
+        x = Rows::kRises ? x + common[r] : x;
+        x = Rows::kFoldScale ? x * Variant::kScale : x;
+        row[i] = x == x ? x : kLowest;
+      }
+      spread<2 * kTiles, 1>(tokens, worth_[r], group * 16 + fragmentColumn(lane_), row);
+    }
   }
 
 private:
@@ -56,50 +65,52 @@ private:
   static constexpr int kLanes = kMembers % 8 == 0 ? 8 : kMembers % 4 == 0 ? 4 : kMembers % 2 == 0 ? 2 : 1;
   static_assert(kMembers == 1 || kMembers == Config::kRatio, "a group is a KV head's heads, or one");
 
-  /// The maximum over lanes that are `kDistance` or more rows apart. While there are several tiles, two lanes
-  /// exchange halves of them, so that they share the remaining work.
-  template <int kTiles, int kDistance>
-  __device__ __forceinline__ void spread(const TokenRecords &tokens, int token, Fragment<kTiles> &s) const {
+  /// The token of a lane's value i in a row, after the lane's first.
+  static __device__ __forceinline__ constexpr int tokenOf(int i) { return i / 2 * 8 + i % 2; }
+
+  /// The maximum over lanes that are `kDistance` or more rows apart. While there are several values, two
+  /// lanes exchange halves of them, so that they share the remaining work.
+  template <int kCount, int kDistance>
+  __device__ __forceinline__ void spread(const TokenRecords &tokens, unsigned *worth, int token,
+                                         float (&x)[kCount]) const {
+    const bool isSecond = (lane_ / 4 & kDistance) != 0;
     if constexpr (kDistance == kLanes) {
-      write<kTiles>(tokens, token, s);
-    } else if constexpr (kTiles > 1) {
-      constexpr int kHalf = kTiles / 2;
-      const bool takesLast = (lane_ / 4 & kDistance) != 0;
-      Fragment<kHalf> taken;
+      write(tokens, worth, token, x);
+    } else if constexpr (kCount > 1) {
+      constexpr int kHalf = kCount / 2;
+      float taken[kHalf];
 #pragma unroll
-      for (int n = 0; n < kHalf; ++n)
-#pragma unroll
-        for (int c = 0; c < 4; ++c) {
-          const float given = takesLast ? s.tile[n][c] : s.tile[n + kHalf][c];
-          const float kept = takesLast ? s.tile[n + kHalf][c] : s.tile[n][c];
-          taken.tile[n][c] = fmaxf(kept, __shfl_xor_sync(~0u, given, 4 * kDistance));
-        }
-      spread<kHalf, 2 * kDistance>(tokens, token + (takesLast ? kHalf * 8 : 0), taken);
-    } else { // with one tile, the first lane writes it all, the others nothing
-      const bool leaves = (lane_ / 4 & kDistance) != 0;
-      s.forEach([&](float &x, int, int) {
-        x = fmaxf(x, __shfl_xor_sync(~0u, x, 4 * kDistance));
-        x = leaves ? -kInfinity : x;
-      });
-      spread<kTiles, 2 * kDistance>(tokens, token, s);
+      for (int i = 0; i < kHalf; ++i) {
+        const float given = isSecond ? x[i] : x[i + kHalf];
+        const float kept = isSecond ? x[i + kHalf] : x[i];
+        taken[i] = fmaxf(kept, __shfl_xor_sync(~0u, given, 4 * kDistance));
+      }
+      spread<kHalf, 2 * kDistance>(tokens, worth, token + (isSecond ? tokenOf(kHalf) : 0), taken);
+    } else { // the first lane writes the value, the other nothing
+      x[0] = fmaxf(x[0], __shfl_xor_sync(~0u, x[0], 4 * kDistance));
+      x[0] = isSecond ? -kInfinity : x[0];
+      spread<1, 2 * kDistance>(tokens, worth, token, x);
     }
   }
 
-  template <int kTiles>
-  __device__ __forceinline__ void write(const TokenRecords &tokens, int token, Fragment<kTiles> &s) const {
-    s.forEach([&](float &x, int r, int column) {
-      if (worth_[r] == nullptr || !(x > -kInfinity))
-        return;
-      unsigned *to = worth_[r] + tokens.position[token + column];
+  template <int kCount>
+  __device__ __forceinline__ void write(const TokenRecords &tokens, unsigned *worth, int token,
+                                        const float (&x)[kCount]) const {
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) {
+      if (worth == nullptr || !(x[i] > -kInfinity))
+        continue;
+      unsigned *to = worth + tokens.position[token + tokenOf(i)];
       if constexpr (kMembers == kLanes)
-        *to = select::keyOf(x);
+        *to = select::keyOf(x[i]);
       else // other warps have rows of the group as well
-        atomicMax(to, select::keyOf(x));
-    });
+        atomicMax(to, select::keyOf(x[i]));
+    }
   }
 
   const int lane_;
   unsigned *worth_[2]; ///< the rows' arrays by position; null: not a real row
+  bool isReal_[2];     ///< whether any of the warp's rows is, in each half of them
 };
 
 template <class Config, class Variant> class Worth<Config, Variant, false> {

@@ -9,10 +9,13 @@ __device__ __forceinline__ int clusterRank() {
   return rank;
 }
 
-/// Waits for all threads of the cluster; earlier writes are visible afterwards.
+/// Waits for all threads of the cluster; earlier writes to shared memory are visible afterwards, others need
+/// not be. A fence for these as well would wait for the memory of the whole GPU.
 __device__ __forceinline__ void syncCluster() {
-  asm volatile("barrier.cluster.arrive.release.aligned;\n"
-               "barrier.cluster.wait.acquire.aligned;" ::
+  asm volatile("fence.release.sync_restrict::shared::cta.cluster;\n"
+               "barrier.cluster.arrive.relaxed.aligned;\n"
+               "barrier.cluster.wait.acquire.aligned;\n"
+               "fence.acquire.sync_restrict::shared::cluster.cluster;" ::
                    : "memory");
 }
 

@@ -10,53 +10,75 @@ struct Chosen {
   int equal, count;
 };
 
-/// Finds the key with as many larger keys as the budget allows, 11 bits at a time from the top. Each pass
-/// makes a histogram of these bits, for keys that match the bits found so far, and finds the bin where the
-/// budget ends. It stops when a whole bin fits; with distinct scores that mostly takes two passes.
+/// Finds the key with as many larger keys as the budget allows. Each pass makes a histogram of the keys in an
+/// interval, and finds the bin where the budget ends, which is the next interval. It stops when a whole bin
+/// fits. The bins of the first pass are as fine as scores of attention want them (firstBin), so with
+/// distinct scores it mostly takes two passes.
 template <class Config> class Threshold {
   using Peers = typename Config::Peers;
-  static constexpr int kBits = 11, kBins = 1 << kBits, kPasses = 3;
+  static constexpr int kBits = 11, kBins = 1 << kBits;
+  static constexpr int kWarps = Config::kThreads / 32;
   static constexpr int kEach = kBins / Config::kThreads; ///< bins for each thread
-  static_assert(kBins % Config::kThreads == 0);
+  static_assert(kBins % Config::kThreads == 0 && kWarps <= 32);
 
 public:
-  /// Call it, then let all threads of the block wait, before find().
-  __device__ __forceinline__ void clear() {
-    for (int i = threadIdx.x; i < kPasses * kBins; i += Config::kThreads)
-      bins_[i / kBins][i % kBins] = 0;
+  /// Call it, then let all threads of the block wait, before count().
+  __device__ __forceinline__ void clear() { clear(bins_[0]); }
+
+  /// The first pass. All blocks count each of their keys once, then find().
+  __device__ __forceinline__ void count(unsigned key) {
+    if (key != abi::kHiddenKey)
+      atomicAdd(&bins_[0][firstBin(key)], 1);
   }
 
-  /// `key(i)`: key i of the block's `count`. The result is the same in all threads of all blocks.
-  template <class Key> __device__ __forceinline__ Chosen find(int budget, int count, Key &&key) {
-    unsigned known = 0;
-    int left = budget;
+  /// `keys.forBetween(low, high, f)` calls f(key) for the warp's keys from low to high. The result is the
+  /// same in all threads of all blocks.
+  template <class Keys> __device__ __forceinline__ Chosen find(int budget, Keys &keys) {
+    unsigned low = 0, high = 0;
+    int left = budget, shift = 0;
 #pragma unroll 1
-    for (int pass = 0; pass < kPasses; ++pass) {
-      const int shift = pass == 0 ? 21 : pass == 1 ? 10 : 0;
-      const int bits = pass == 2 ? 10 : kBits;
-      int *bins = bins_[pass];
-      for (int at = threadIdx.x; at < count; at += Config::kThreads) {
-        const unsigned one = key(at);
-        if (one != abi::kHiddenKey && (pass == 0 || one >> (shift + bits) == known))
-          atomicAdd(&bins[one >> shift & ((1u << bits) - 1u)], 1);
-      }
+    for (int pass = 0;; ++pass) {
+      int *const bins = bins_[pass % 2], *const others = bins_[(pass + 1) % 2];
+      if (pass > 0)
+        keys.forBetween(low, high, [&](unsigned key) { atomicAdd(&bins[(key - low) >> shift], 1); });
       Peers::sync();
+      clear(others); // nobody reads them any more
       const int total = findBin(bins, left);
       if (pass == 0 && total <= budget)
         return {abi::kHiddenKey, 0, total};
-      known = known << bits | static_cast<unsigned>(bin_);
+      const int bin = bin_;
+      low = pass == 0 ? leastOfFirst(bin) : low + (static_cast<unsigned>(bin) << shift);
+      high = pass == 0 ? leastOfFirst(bin + 1) - 1u : min(high, low + ((1u << shift) - 1u));
       left = leftInBin_;
-      if (inBin_ == left || pass == kPasses - 1) {
-        const unsigned least = known << shift;
-        if (inBin_ == left) // a whole bin: takes all from its least key on; hidden keys are in no bin
-          return {least > 0 ? least - 1 : abi::kHiddenKey, 0, budget};
-        return {known, left, budget};
-      }
+      if (inBin_ == left) // a whole bin: takes all from its least key on
+        return {low - 1u, 0, budget};
+      if (low == high)
+        return {low, left, budget};
+      shift = max(32 - kBits - __clz(static_cast<int>(high - low)), 0);
     }
-    return {}; // unreachable: the last pass returns
   }
 
 private:
+  static __device__ __forceinline__ void clear(int *bins) {
+    for (int i = threadIdx.x; i < kBins; i += Config::kThreads)
+      bins[i] = 0;
+  }
+
+  /// Scores from 1/8 to 32 have a bin for each 128th of a power of two, and negative ones as well. Smaller
+  /// and larger ones share the bins at the ends.
+  static constexpr int kLeast = 124 << 7, kHalf = kBins / 2;
+  static __device__ __forceinline__ int firstBin(unsigned key) {
+    const int top = static_cast<int>(key >> 16) - 0x8000, sign = top >> 31;
+    return kHalf + (min(max((top ^ sign) - kLeast, 0), kHalf - 1) ^ sign);
+  }
+  /// The least key of a bin; of kBins: the one after all keys, 0.
+  static __device__ __forceinline__ unsigned leastOfFirst(int bin) {
+    if (bin % kHalf == 0)
+      return bin == 0 ? abi::kHiddenKey + 1u : bin == kHalf ? 0x80000000u : 0u;
+    const int top = bin < kHalf ? 0x8000 - kLeast - kHalf + bin : 0x8000 + kLeast - kHalf + bin;
+    return static_cast<unsigned>(top) << 16;
+  }
+
   /// Finds the bin of the last of `left` keys from the top; returns the total number of keys.
   __device__ __forceinline__ int findBin(const int *bins, int left) {
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
@@ -79,12 +101,9 @@ private:
     if (lane == 31)
       ofWarp_[warp] = upTo;
     __syncthreads();
-    int above = 0, total = 0;
-    for (int w = 0; w < Config::kThreads / 32; ++w) {
-      above += w < warp ? ofWarp_[w] : 0;
-      total += ofWarp_[w];
-    }
-    above += upTo - sum;
+    const int ofLane = lane < kWarps ? ofWarp_[lane] : 0; // that warp's
+    const int total = __reduce_add_sync(~0u, ofLane);
+    int above = __reduce_add_sync(~0u, lane < warp ? ofLane : 0) + upTo - sum;
 #pragma unroll
     for (int i = 0; i < kEach; ++i) {
       if (above < left && left <= above + mine[i]) {
@@ -98,7 +117,7 @@ private:
     return total;
   }
 
-  int bins_[kPasses][kBins];
+  int bins_[2][kBins]; ///< of every other pass
   int ofWarp_[32];
   int bin_, leftInBin_, inBin_;
 };

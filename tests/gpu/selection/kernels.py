@@ -61,6 +61,7 @@ extern "C" __global__ void __launch_bounds__(128) merge(const __grid_constant__ 
 
 def select_text(entry, blocks, page, cached):
     peers = "deft::select::BlockAlone" if blocks == 1 else f"deft::select::BlockCluster<{blocks}>"
+    bounds = "1024" if blocks == 1 else "1024, 2"  # as InstantiateSelect.cpp has them
     return f"""#include "deft/select.cuh"
 #include "deft/select/block_alone.cuh"
 #include "deft/select/block_cluster.cuh"
@@ -72,7 +73,7 @@ struct Config {{
 }};
 }}
 __device__ int deft_smem = deft::select::Select<Config>::kSmemBytes;
-extern "C" __global__ void __launch_bounds__(1024) {entry}(const __grid_constant__ deft::abi::SelectArgs args) {{
+extern "C" __global__ void __launch_bounds__({bounds}) {entry}(const __grid_constant__ deft::abi::SelectArgs args) {{
   deft::select::Select<Config>::run(args);
 }}
 """

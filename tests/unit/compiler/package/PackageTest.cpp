@@ -134,6 +134,7 @@ TEST(PackageTest, KernelsThatSelectAreKeptBesideTheOthers) {
   selecting.attend = {kernel("deft_llama_wide_selecting"), kernel("deft_llama_narrow_selecting")};
   selecting.select = kernel("deft_llama_select");
   selecting.blocksOfList = 2;
+  selecting.cachedKeys = 256;
   selecting.sparse = kernel("deft_llama_sparse");
   selecting.sparsePhase = {"sparse", -1, config::Family::Sm80, 16, 64, 2, 4};
   selecting.uniting = {kernel("deft_llama_unite"),
@@ -153,6 +154,7 @@ TEST(PackageTest, KernelsThatSelectAreKeptBesideTheOthers) {
   ASSERT_TRUE(found.select);
   EXPECT_EQ(found.select->cubin, "cubin of deft_llama_select");
   EXPECT_EQ(found.blocksOfList, 2);
+  EXPECT_EQ(found.cachedKeys, 256);
   EXPECT_EQ(found.sparse.entry, "deft_llama_sparse");
   EXPECT_EQ(found.sparsePhase.tileKv, 64);
   ASSERT_TRUE(found.uniting);

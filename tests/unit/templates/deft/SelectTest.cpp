@@ -24,7 +24,18 @@ template <int kG, int kL, int kPage, int kRoom, class PeersOfList = BlockAlone> 
   static constexpr int kGroups = kG, kLists = kL, kPageSize = kPage, kThreads = 128, kCachedKeys = kRoom;
 };
 
-enum Values { kRandom, kFewValues, kAllEqual, kWithNan, kWithInfinities, kWithHidden, kMostlyHidden, kLast };
+enum Values {
+  kRandom,
+  kFewValues,
+  kAllEqual,
+  kWithNan,
+  kWithInfinities,
+  kWithHidden,
+  kMostlyHidden,
+  kTiny,
+  kHuge,
+  kLast
+};
 
 float drawScore(std::mt19937 &random, Values values) {
   std::normal_distribution<float> normal(0, 3);
@@ -42,6 +53,10 @@ float drawScore(std::mt19937 &random, Values values) {
     return die < 2 ? -kInf : normal(random);
   case kMostlyHidden:
     return die < 7 ? -kInf : normal(random);
+  case kTiny:
+    return normal(random) * 0x1p-9f;
+  case kHuge:
+    return normal(random) * 0x1p9f;
   default:
     return normal(random);
   }
@@ -181,7 +196,7 @@ TEST(SelectTest, ReadsTheWorthAgainWhereItDoesNotFit) { expectAllKinds<Config<2,
 
 TEST(SelectTest, BlocksOfAClusterHaveAPartOfThePathEach) {
   for (const int budget : {16, 300, 1400})
-    for (const Values values : {kRandom, kAllEqual, kMostlyHidden}) {
+    for (const Values values : {kRandom, kAllEqual, kMostlyHidden, kTiny, kHuge}) {
       expectLists<Config<2, 2, 16, 1024, BlockCluster<2>>>(5000, values, 700, budget, 4, 9);
       expectLists<Config<2, 1, 1, 128, BlockCluster<4>>>(6000, values, 900, budget, 4, 9);
     }

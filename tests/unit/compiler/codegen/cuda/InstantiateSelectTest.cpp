@@ -36,13 +36,23 @@ struct Config {
 
 } // namespace
 
-static_assert(deft::select::Select<Config>::kSmemBytes == 156064, "host and device disagree on the shared memory");
+static_assert(deft::select::Select<Config>::kSmemBytes == 151968, "host and device disagree on the shared memory");
 
-extern "C" __global__ void __launch_bounds__(Config::kThreads)
+extern "C" __global__ void __launch_bounds__(Config::kThreads, 1)
 deft_llama_select(const __grid_constant__ deft::abi::SelectArgs args) {
   deft::select::Select<Config>::run(args);
 }
 )");
+}
+
+TEST(InstantiateSelectTest, BlocksThatMergeNoGroupsShareAMultiprocessor) {
+  VariantSource source = selectingSource();
+  const SelectShape shape = SelectShape::of(*target::findTarget("sm_90a"));
+  EXPECT_NE(instantiateSelect(source, shape).find("__launch_bounds__(Config::kThreads, 1)"),
+            std::string::npos);
+  source.lists = source.worthGroups;
+  EXPECT_NE(instantiateSelect(source, shape).find("__launch_bounds__(Config::kThreads, 2)"),
+            std::string::npos);
 }
 
 TEST(InstantiateSelectTest, OneBlockNeedsNoCluster) {

@@ -36,7 +36,9 @@ public:
       for (const config::PhaseConfig &phase : set.config.phases)
         selecting.attend.push_back(kernel("deft_small_" + phase.name + "_selecting", 128));
       selecting.select = kernel("deft_small_select", 1024);
+      selecting.select->smemBytes = 20000;
       selecting.blocksOfList = 2;
+      selecting.cachedKeys = 4096;
     }
     selecting.sparse = kernel("deft_small_sparse", 128);
     selecting.sparsePhase = {.name = "sparse", .tileQ = 16, .tileKv = 16};
@@ -191,17 +193,16 @@ TEST(PlanSelectingTest, ARunOnlyLaunches) {
   EXPECT_EQ(selecting[2].kernel, "deft_small_select");
   EXPECT_EQ(selecting[2].cluster, 2);
   EXPECT_EQ(selecting[2].blocks, 9u * 2 * 2); // a cluster a list
+  EXPECT_EQ(selecting[2].smemBytes, 20000u - 4 * (4096 - 1024)) << "for the keys of short paths";
   const auto args = selecting[2].argsAs<abi::SelectArgs>();
   EXPECT_EQ(args.queries, 9);
-  EXPECT_EQ(args.keepFirst, 4);
-  EXPECT_EQ(args.keepLast, 64);
+  EXPECT_EQ(std::pair(args.keepFirst, args.keepLast), std::pair(4, 64));
   EXPECT_EQ(args.selected.pageTable, pointers.pageTable);
   EXPECT_EQ(args.selected.budget, 200);
   EXPECT_EQ(args.selected.worthStride % 4, 0);
   EXPECT_GE(args.selected.worthStride, 160);
-  const abi::Selected &known = *selecting[0].argsAs<abi::AttendArgs>().selected;
-  EXPECT_EQ(known.worth, args.selected.worth);
-  EXPECT_EQ(known.stretches, args.selected.stretches);
+  const abi::Selected &known = *selecting[0].argsAs<abi::AttendArgs>().selected, &own = args.selected;
+  EXPECT_EQ(std::pair(known.worth, known.stretches), std::pair(own.worth, own.stretches));
   EXPECT_TRUE(step.isRight());
 
   ASSERT_TRUE(plan->runSparse(*gpu.kernels, pointers, stream).ok());
