@@ -97,8 +97,8 @@ constexpr PhaseRule kRules[] = {
        const PhaseConfig &phase = site.phase;
        return "tile_q is " + number(phase.tileQ) + ", tile_kv " + number(phase.tileKv) + ", stages " +
               number(phase.stages) + " and warps " + number(phase.warps) +
-              "; family sm90_latent has one tile: " + number(kTile) + ", " + number(kTile) + ", " +
-              number(kSlots) + " and " + number(warpsOf(site.shape));
+              "; family sm90_latent has tiles of " + number(kTile) + " or " + number(kFewRows) +
+              " rows: " + number(kTile) + ", " + number(kSlots) + " and " + number(warpsOf(site.shape));
      },
      nullptr},
 };
@@ -131,12 +131,19 @@ PhaseConfig fewPhase(const KernelShape &shape, const char *name) {
   phase.tileQ = kFewRows;
   return phase;
 }
+PhaseConfig wideAbove(const KernelShape &shape) {
+  PhaseConfig phase = widePhase(shape);
+  phase.rowsAbove = kFewRows;
+  return phase;
+}
 
 std::vector<DefaultKernel> defaults(const KernelShape &shape, const target::Target *target) {
   std::vector<DefaultKernel> all;
   for (const PhaseConfig &phase : {widePhase(shape), fewPhase(shape, "tiles")})
     if (!brokenRule({shape, phase, target, sm90_latent}))
       all.push_back({phase});
+  if (all.size() == 2)
+    all.push_back({.phase = fewPhase(shape, "few"), .above = wideAbove(shape)});
   return all;
 }
 
@@ -146,11 +153,9 @@ std::vector<TunedPhases> tunedPhases(const KernelShape &shape) {
     return TunedPhase{
         .phase = std::move(phase), .rowsAbove = {}, .tileQ = {}, .tileKv = {}, .stages = {}, .warps = {}};
   };
-  PhaseConfig above = widePhase(shape);
-  above.rowsAbove = kFewRows;
   return {{"sm90_latent", {fixed(widePhase(shape))}},
           {"sm90_latent_few", {fixed(fewPhase(shape, "tiles"))}},
-          {"sm90_latent+few", {fixed(above), fixed(fewPhase(shape, "few"))}}};
+          {"sm90_latent+few", {fixed(wideAbove(shape)), fixed(fewPhase(shape, "few"))}}};
 }
 
 } // namespace

@@ -54,7 +54,8 @@ std::string phasesText(const config::Config &config);
 /// "node_chunk, chunk 512; wide 64 rows x ...".
 std::string configText(const config::Config &config);
 
-/// The name of a default config, from its differences to the others: "rows_128", "rows_64_dealt".
+/// The name of a default config, from its differences to the others: "rows_128", "rows_64_dealt", or
+/// "rows_64_16" with two kernels.
 std::string defaultName(const config::Config &config);
 
 /// "override none; user FOLDER; installed FOLDER".
