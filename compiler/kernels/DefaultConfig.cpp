@@ -100,8 +100,6 @@ Result<std::vector<Config>> defaultConfigs(const spec::Variant &variant, const t
   for (std::size_t i = 1; i < found.size(); ++i) {
     configs.push_back(Config(configs.front()));
     configs.back().phases = {found[i].phase};
-    if (found[i].above)
-      configs.back().phases.insert(configs.back().phases.begin(), *found[i].above);
     configs.back().order = found[i].order;
   }
   return configs;

@@ -42,12 +42,10 @@ struct TileCost {
   double itemShare = 1; ///< share of CostCoefficients::itemUs
 };
 
-/// A kernel for items of every size, or beside one for larger ones, and the order of the plans that it is
-/// compiled for.
+/// A kernel for items of every size, and the order of the plans that it is compiled for.
 struct DefaultKernel {
   PhaseConfig phase;
   config::Order order = config::Order::FromRoot;
-  std::optional<PhaseConfig> above = {}; ///< for the items of more rows than its rowsAbove
 };
 
 /// A phase with the values that the tuner tries; a number with an empty list stays unchanged.

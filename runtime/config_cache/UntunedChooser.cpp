@@ -13,9 +13,6 @@ namespace {
 /// Plans that deal tokens take the host longer, and savings as small as that the model does not know.
 constexpr double kDealtMargin = 1.03;
 
-/// The model knows no cost of a second launch.
-constexpr double kSecondMargin = 1.05;
-
 /// Weighing tiles of more than the usual rows costs the host another plan. A step of a model has some thirty
 /// layers of one plan, so that a saving of 5 % pays from this time of a layer on. They are taken where they
 /// save more than the model may be wrong by.
@@ -58,7 +55,7 @@ UntunedChooser::UntunedChooser(const spec::Variant &variant, const target::Targe
 
 double UntunedChooser::rankOf(double us, const config::Config &config, const plan::Plan &plan) {
   return plan::rankOf(us, config.cost, plan) * (kernels::isDealt(config) ? kDealtMargin : 1) *
-         (isForLargeTrees(config) ? kLargeMargin : 1) * (config.phases.size() > 1 ? kSecondMargin : 1);
+         (isForLargeTrees(config) ? kLargeMargin : 1);
 }
 
 const config::Config &UntunedChooser::choose(const tree::KvTree &tree) {
@@ -88,9 +85,7 @@ const config::Config &UntunedChooser::choose(const tree::KvTree &tree) {
     return configs_.front();
   const auto described = [&](std::size_t i, const char *unit, const char *items) {
     return support::rounded(prices[i], 1) + unit + std::to_string(config::mostRows(configs_[i])) + items +
-           (kernels::isDealt(configs_[i])   ? ", dealt to warps"
-            : configs_[i].phases.size() > 1 ? ", those of few rows apart"
-                                            : "");
+           (kernels::isDealt(configs_[i]) ? ", dealt to warps" : "");
   };
   why_ = described(best, " us by the model with items of ", " rows");
   for (std::size_t i = 0; i < configs_.size(); ++i)

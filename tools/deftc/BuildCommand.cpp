@@ -109,7 +109,6 @@ public:
         context_.out << variant.name << ": " << target->arch << ", ";
         if (configs->size() > 1) // the tree chooses
           context_.out << "items of up to " << config.phases.front().tileQ << " rows, "
-                       << (config.phases.size() > 1 ? "those of few rows apart, " : "")
                        << (kernels::isDealt(config) ? "tokens dealt to warps, " : "");
         context_.out << describe(*set, config) << ", " << seconds(start) << '\n';
         context_.out.flush();

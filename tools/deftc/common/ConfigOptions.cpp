@@ -127,10 +127,7 @@ std::string configText(const config::Config &config) {
 }
 
 std::string defaultName(const config::Config &config) {
-  std::string name = "rows";
-  for (const config::PhaseConfig &phase : config.phases)
-    name += "_" + std::to_string(phase.tileQ);
-  return name + (kernels::isDealt(config) ? "_dealt" : "");
+  return "rows_" + std::to_string(config.phases.front().tileQ) + (kernels::isDealt(config) ? "_dealt" : "");
 }
 
 std::string placesText(const config_cache::Places &places) {

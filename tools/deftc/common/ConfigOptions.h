@@ -54,8 +54,7 @@ std::string phasesText(const config::Config &config);
 /// "node_chunk, chunk 512; wide 64 rows x ...".
 std::string configText(const config::Config &config);
 
-/// The name of a default config, from its differences to the others: "rows_128", "rows_64_dealt", or
-/// "rows_64_16" with two kernels.
+/// The name of a default config, from its differences to the others: "rows_128", "rows_64_dealt".
 std::string defaultName(const config::Config &config);
 
 /// "override none; user FOLDER; installed FOLDER".

@@ -1,4 +1,4 @@
-/// The family of wgmma over latent caches: its bytes, what it refuses, and its one kernel.
+/// The family of wgmma over latent caches: its bytes, what it refuses, and its kernels.
 
 #include "compiler/kernels/Legality.h"
 #include "compiler/kernels/SharedMemory.h"
@@ -94,6 +94,9 @@ TEST(Sm90LatentTest, AStepIsDearerThanFamilySm90s) {
   EXPECT_GT(own.itemShare, 1);
   EXPECT_EQ(familyOf(tiles()).paddedRows(tiles(), 16), 64) << "rows of nobody are computed, too";
   EXPECT_EQ(familyOf(tiles()).paddedRows(tiles(16), 8), 16);
+  const TileCost few = familyOf(tiles(16)).tileCost(tiles(16), 16, prices);
+  EXPECT_LT(few.gflops, own.gflops) << "a row is dearer in a block of few";
+  EXPECT_LT(16 / few.gflops, 64 / own.gflops) << "and a step cheaper";
 }
 
 TEST(Sm90LatentTest, OtherTilesAreRefused) {
@@ -127,15 +130,9 @@ TEST(Sm90LatentTest, ItIsTheDefaultWhereItIsLegal) {
   }
   for (const int queryHeads : {1, 12, 16}) {
     const auto all = sm90_latent.defaults(latent(queryHeads), hopper);
-    ASSERT_EQ(all.size(), 3U) << queryHeads;
+    ASSERT_EQ(all.size(), 2U) << queryHeads;
     EXPECT_EQ(all[0].phase.tileQ, 64) << "larger trees are the rule";
     EXPECT_EQ(all[1].phase.tileQ, 16);
-    EXPECT_EQ(all[2].phase.tileQ, 16);
-    ASSERT_TRUE(all[2].above);
-    EXPECT_EQ(all[2].above->rowsAbove, 16);
-    config::Config both;
-    both.phases = {*all[2].above, all[2].phase};
-    EXPECT_TRUE(checkConfig(latent(queryHeads), both, hopper));
   }
   const KernelShape bytes{{16, 1, test::latentBytes()}};
   const auto ofBytes = sm90_latent.defaults(bytes, hopper);
@@ -145,7 +142,7 @@ TEST(Sm90LatentTest, ItIsTheDefaultWhereItIsLegal) {
   EXPECT_TRUE(sm90_latent.defaults(latent(16, 128), hopper).empty());
   EXPECT_TRUE(sm90_latent.defaults(latent(16), target::findTarget("sm_80")).empty());
   const auto tuned = sm90_latent.tuned(latent(16));
-  ASSERT_EQ(tuned.size(), 3U);
+  ASSERT_EQ(tuned.size(), 2U);
   for (const TunedPhases &one : tuned)
     for (const TunedPhase &phase : one.phases)
       EXPECT_EQ(check(latent(16), phase.phase), "legal") << one.name;
