@@ -5,14 +5,15 @@
 #include <string>
 
 /// wgmma over latent caches: V is the first columns of K's rows, which are read once. A block of two
-/// computing warpgroups has 64 rows, and each of them half of V's columns. See
-/// templates/deft/attend_sm90_latent.cuh.
+/// computing warpgroups has 64 rows, and each of them half of V's columns; or it has 16, and each of them
+/// every other tile. See templates/deft/attend_sm90_latent.cuh.
 namespace deft::kernels {
 namespace {
 
 using Site = PhaseSite;
 
 constexpr int kTile = 64;                            ///< rows, and tokens
+constexpr int kFewRows = 16;                         ///< of a tile without padding to 64
 constexpr int kSlots = 2;                            ///< for tiles
 constexpr int kKeptScales = 4;                       ///< of a token, beside its tile
 constexpr int kComputingWarps = 8;                   ///< behind those that copy
@@ -26,20 +27,33 @@ bool isOfBytes(const KernelShape &shape) { return shape.tensors.k.elementBytes()
 int copyingWarps(const KernelShape &shape) { return isOfBytes(shape) ? 8 : 4; }
 int warpsOf(const KernelShape &shape) { return copyingWarps(shape) + kComputingWarps; }
 
+bool isOfFewRows(const PhaseConfig &phase) { return phase.tileQ == kFewRows; }
+
+/// What a block for few rows has besides: for each of two warpgroups the weights of two tiles, four warps'
+/// scores or else half of the columns of results, as many sums for the other one, maxima, sums and references
+/// of rows, and two words. Twin: FewLayout of templates/deft/sm90_latent/layout.cuh.
+int fewBytesOf(const KernelShape &shape) {
+  constexpr int kWarps = 4, kTurnedRow = kFewRows + 4, kPad = 16;
+  const int columns = shape.tensors.v.dim / 2;
+  const int stageBytes = std::max(kWarps * kFewRows * kTurnedRow * 4, kFewRows * (columns * 2 + kPad));
+  return 2 * (2 * kFewRows * 128 + stageBytes + kFewRows * columns * 4 + (2 * kWarps + 1) * kFewRows * 4 + 8);
+}
+
 /// Twin: templates/deft/sm90_latent/layout.cuh.
 int bytesOf(const KernelShape &shape, const PhaseConfig &phase) {
-  const int tileBytes = shape.tensors.k.dim / kBlockColumns * phase.tileKv * 128;
-  constexpr int kRows = kTile;
-  constexpr int kHeadBytes = 32 + kRows * 8 + 16, kReferenceBytes = kRows * 4, kShareBytes = kRows * 8;
+  const int blocks = shape.tensors.k.dim / kBlockColumns, tileBytes = blocks * phase.tileKv * 128;
+  const int rows = phase.tileQ, queryBytes = blocks * rows * 128;
+  const int headBytes = 32 + rows * 8 + 16, referenceBytes = rows * 4, shareBytes = rows * 8;
   constexpr int kFactsBytes = 64, kRecordBytes = 12, kBarriersOfSlot = 5, kAlignment = 1024;
   const int factsBytes = kFactsBytes + phase.tileKv * kRecordBytes;
   const int factSlots = isOfBytes(shape) ? 2 * kSlots : kSlots; // written a tile ahead
   const int scales = shape.tensors.scaleColumns > 0 ? shape.tensors.v.dim / shape.tensors.scaleColumns : 0;
   const int scaleBytes = scales == kKeptScales ? kSlots * phase.tileKv * scales * 4 : 0;
   const int landedBytes = isOfBytes(shape) ? kSlots * copyingWarps(shape) * 8 : 0; // barriers
-  const int slotBytes = tileBytes + kReferenceBytes + kBarriersOfSlot * 8;
-  return kSlots * slotBytes + factSlots * factsBytes + tileBytes + 2 * kHeadBytes + 2 * 2 * kShareBytes +
-         2 * 8 + landedBytes + scaleBytes + kAlignment;
+  const int slotBytes = tileBytes + referenceBytes + kBarriersOfSlot * 8;
+  return kSlots * slotBytes + factSlots * factsBytes + queryBytes +
+         (isOfFewRows(phase) ? fewBytesOf(shape) : 0) + 2 * headBytes + 2 * 2 * shareBytes + 2 * 8 +
+         landedBytes + scaleBytes + kAlignment;
 }
 
 constexpr PhaseRule kRules[] = {
@@ -67,18 +81,24 @@ constexpr PhaseRule kRules[] = {
        return "there are arrays over tokens; family sm90_latent reads none";
      },
      useOtherFamily},
+    {"few rows", [](const Site &site) { return !isOfFewRows(site.phase) || !isOfBytes(site.shape); },
+     [](const Site &site) {
+       return "tile_q is " + number(site.phase.tileQ) +
+              " and the cache has bytes, which family sm90_latent takes with " + number(kTile);
+     },
+     nullptr},
     {"tile",
      [](const Site &site) {
        const PhaseConfig &phase = site.phase;
-       return phase.tileQ == kTile && phase.tileKv == kTile && phase.stages == kSlots &&
-              phase.warps == warpsOf(site.shape);
+       return (phase.tileQ == kTile || isOfFewRows(phase)) && phase.tileKv == kTile &&
+              phase.stages == kSlots && phase.warps == warpsOf(site.shape);
      },
      [](const Site &site) {
        const PhaseConfig &phase = site.phase;
        return "tile_q is " + number(phase.tileQ) + ", tile_kv " + number(phase.tileKv) + ", stages " +
               number(phase.stages) + " and warps " + number(phase.warps) +
-              "; family sm90_latent has one tile: " + number(kTile) + ", " + number(kTile) + ", " +
-              number(kSlots) + " and " + number(warpsOf(site.shape));
+              "; family sm90_latent has tiles of " + number(kTile) + " or " + number(kFewRows) +
+              " rows: " + number(kTile) + ", " + number(kSlots) + " and " + number(warpsOf(site.shape));
      },
      nullptr},
 };
@@ -88,31 +108,45 @@ int registersOf(const Site &site) {
   return site.target->registersPerSm / (32 * std::max(1, site.phase.warps));
 }
 
-int paddedRows(const PhaseConfig &, int) { return kTile; }
+int paddedRows(const PhaseConfig &phase, int) { return phase.tileQ; }
 
 /// As measured on an H200: a step takes 1.9 us, and an item, with 64 rows of queries, twice what one of
 /// family sm90 takes to begin and end.
 constexpr double kRateShare = 0.66, kItemShare = 2;
+/// Of few rows: fitted to twelve trees of 8 and 16 heads, which took 30 to 102 us on an H200. Prices are 0.88
+/// to 1.09 of those times, and on each tree the form that was faster is the cheaper one
+/// (h200-latent-few-rows.json).
+constexpr double kFewRateShare = 0.3;
 
-TileCost tileCost(const PhaseConfig &, int, const config::CostCoefficients &cost) {
-  return {.gflops = kRateShare * cost.wgmmaBlockGflops, .itemShare = kItemShare};
+TileCost tileCost(const PhaseConfig &phase, int, const config::CostCoefficients &cost) {
+  const double share = isOfFewRows(phase) ? kFewRateShare : kRateShare;
+  return {.gflops = share * cost.wgmmaBlockGflops, .itemShare = kItemShare};
 }
 
 PhaseConfig phaseNamed(const char *name, const KernelShape &shape) {
   return {name, -1, config::Family::Sm90Latent, kTile, kTile, kSlots, warpsOf(shape)};
 }
-PhaseConfig onlyPhase(const KernelShape &shape) { return phaseNamed("tiles", shape); }
+PhaseConfig widePhase(const KernelShape &shape) { return phaseNamed("tiles", shape); }
+PhaseConfig fewPhase(const KernelShape &shape) {
+  PhaseConfig phase = widePhase(shape);
+  phase.tileQ = kFewRows;
+  return phase;
+}
 
 std::vector<DefaultKernel> defaults(const KernelShape &shape, const target::Target *target) {
-  if (brokenRule({shape, onlyPhase(shape), target, sm90_latent}))
-    return {};
-  return {{onlyPhase(shape)}};
+  std::vector<DefaultKernel> all;
+  for (const PhaseConfig &phase : {widePhase(shape), fewPhase(shape)})
+    if (!brokenRule({shape, phase, target, sm90_latent}))
+      all.push_back({phase});
+  return all;
 }
 
 std::vector<TunedPhases> tunedPhases(const KernelShape &shape) {
-  return {
-      {"sm90_latent",
-       {{.phase = onlyPhase(shape), .rowsAbove = {}, .tileQ = {}, .tileKv = {}, .stages = {}, .warps = {}}}}};
+  const auto fixed = [](PhaseConfig phase) {
+    return TunedPhase{
+        .phase = std::move(phase), .rowsAbove = {}, .tileQ = {}, .tileKv = {}, .stages = {}, .warps = {}};
+  };
+  return {{"sm90_latent", {fixed(widePhase(shape))}}, {"sm90_latent_few", {fixed(fewPhase(shape))}}};
 }
 
 } // namespace

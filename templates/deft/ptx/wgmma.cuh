@@ -104,6 +104,25 @@ template <class Element> struct WgmmaOfShared;
 DEFT_WGMMA_OF_SHARED(f16)
 DEFT_WGMMA_OF_SHARED(bf16)
 #undef DEFT_WGMMA_OF_SHARED
+
+/// Wgmma with both matrices in shared memory; 16 columns. `kTransposed`: the rows of a are contiguous.
+template <class Element> struct WgmmaOfFew;
+#define DEFT_WGMMA_OF_FEW(ELEMENT)                                                                             \
+  template <> struct WgmmaOfFew<ELEMENT> {                                                                     \
+    template <bool kTransposed>                                                                                \
+    static __device__ __forceinline__ void step(float (&c)[2][4], unsigned long long a, unsigned long long b,  \
+                                                bool accumulate) {                                             \
+      asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %10, 0;\n"                                                \
+                   "wgmma.mma_async.sync.aligned.m64n16k16.f32." #ELEMENT "." #ELEMENT                         \
+                   " {%0, %1, %2, %3, %4, %5, %6, %7}, %8, %9, p, 1, 1, %11, 0;\n}"                            \
+                   : DEFT_ROWS2(c, 0)                                                                          \
+                   : "l"(a), "l"(b), "r"(static_cast<int>(accumulate)),                                        \
+                     "n"(static_cast<int>(kTransposed)));                                                      \
+    }                                                                                                          \
+  };
+DEFT_WGMMA_OF_FEW(f16)
+DEFT_WGMMA_OF_FEW(bf16)
+#undef DEFT_WGMMA_OF_FEW
 #undef DEFT_ROWS8
 #undef DEFT_ROWS4
 #undef DEFT_ROWS2

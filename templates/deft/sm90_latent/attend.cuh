@@ -5,10 +5,12 @@
 #include "deft/ptx/dependent_launch.cuh"
 #include "deft/sm90_latent/byte_producer.cuh"
 #include "deft/sm90_latent/consumer.cuh"
+#include "deft/sm90_latent/few_rows.cuh"
 #include "deft/sm90_latent/producer.cuh"
 
 /// Persistent blocks of one or two copying warpgroups and two computing ones. Each computing warpgroup sums
-/// half of V's columns for all 64 rows, and makes the weights of every other tile for both.
+/// half of V's columns for all 64 rows, and makes the weights of every other tile for both. Of at most 16
+/// rows, each takes every other tile alone (few_rows.cuh).
 namespace deft::sm90_latent {
 
 template <class Config, class Variant, bool = kIsOfBytes<Config>> struct CopyingOf {
@@ -16,6 +18,13 @@ template <class Config, class Variant, bool = kIsOfBytes<Config>> struct Copying
 };
 template <class Config, class Variant> struct CopyingOf<Config, Variant, true> {
   using Type = ByteProducer<Config, Variant>;
+};
+
+template <class Config, class Variant, bool = kHasFewRows<Config>> struct ComputingOf {
+  using Type = Consumer<Config, Variant>;
+};
+template <class Config, class Variant> struct ComputingOf<Config, Variant, true> {
+  using Type = FewRows<Config, Variant>;
 };
 
 template <class Config, class Variant> class Attend {
@@ -52,7 +61,7 @@ public:
       Copying(args, params, ring).run(first);
     } else {
       ptx::takeRegisters<kComputingRegisters>();
-      Consumer<Config, Variant>::run(args, params, ring);
+      ComputingOf<Config, Variant>::Type::run(args, params, ring);
       // Blocks without a unit wait as well: later kernels rely on the end of the queries' maker.
       WarpRows<Config, Variant>::awaitQueries();
     }

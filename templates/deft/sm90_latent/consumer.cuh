@@ -46,7 +46,7 @@ public:
 
 private:
   __device__ __forceinline__ Consumer(const abi::AttendArgs &args, const Params &params,
-                                      const Ring<Config> &ring, const UnitHead &head, int odd)
+                                      const Ring<Config> &ring, const UnitHead<Config> &head, int odd)
       : args_(args), ring_(ring), odd_(odd), group_(groupOfWarp()), warp_(threadIdx.x / 32 % 4),
         lane_(threadIdx.x % 32), rows_(args, params, head.item, head.heads, warp_ * 16) {
     if constexpr (Rows::kNeedsRow) {
@@ -348,7 +348,7 @@ private:
       }
     }
     // Computed again from the unit, so that fewer registers are held during the products.
-    const UnitHead &head = ring_.head(odd_);
+    const UnitHead<Config> &head = ring_.head(odd_);
     const abi::Item item = head.item;
     int firstRow = warp_ * 16;
     ptx::forgetHere(firstRow);

@@ -30,7 +30,7 @@ protected:
   using Token = sm90::Token;
   using Tokens = UnitTokens<Config, Variant>;
   static constexpr int kWarps = kCopyingWarps<Config>;
-  static constexpr int kQueryRows = kRows / kWarps; ///< of a warp
+  static constexpr int kQueryRows = L::kRows / kWarps; ///< of a warp
   static constexpr bool kNeedsDepth = kMaskReadsDepth<Variant> || HasValueFactor<Variant> ||
                                       (Variant::kHasScore && !FormOf<Variant>::kIsKnown);
   static constexpr bool kHasPages = Config::kPageSize > 1;
@@ -74,7 +74,7 @@ protected:
       position = isCopied ? args_.queryPos[item.queryBegin + at / Config::kRatio] : 0;
     const unsigned place = queryPlace<Config>(args_, caller, heads * Config::kRatio + at % Config::kRatio);
     awaitHead(number);
-    UnitHead &head = ring_.head(number);
+    UnitHead<Config> &head = ring_.head(number);
     if (threadIdx.x == 0) {
       head.item = item;
       head.endStep = endStep;
@@ -90,7 +90,7 @@ protected:
       const char *from = columnOf(args_.q);
 #pragma unroll 1
       for (int row = 0; row < kQueryRows; row += 4)
-        copyRow<L::kBlocks>(
+        copyRow<L::kBlocks, L::kQueryBlockBytes>(
             ring_.queries(), warp_ * kQueryRows + row,
             atPlace<Config, typename Config::Query>(from, __shfl_sync(~0u, place, row + rowOfFour())));
     }
@@ -124,12 +124,12 @@ protected:
   }
 
   /// Copies the lane's part of four rows from `first`, a multiple of 4, for kCount blocks at `to`.
-  template <int kCount>
+  template <int kCount, int kDistance = kBlockBytes>
   __device__ __forceinline__ void copyRow(unsigned to, int first, const char *source) const {
     const unsigned at = to + first * 128 + rowOfFour() * 128 + ((column() ^ rowOfFour()) ^ (first & 4)) * 16;
 #pragma unroll
     for (int block = 0; block < kCount; ++block)
-      ptx::cpAsync16(at + block * kBlockBytes, source + block * 128);
+      ptx::cpAsync16(at + block * kDistance, source + block * 128);
   }
 
   /// Stores the bounds of the unit's rows for a mask.

@@ -18,21 +18,22 @@ template <class Config> struct Undealt : Config {
 /// The config of the kernel: tiles have q's type even if the cache has bytes.
 template <class Config> using Known = Multiplied<Undealt<Config>>;
 
-constexpr int kRows = 64;           ///< queries of a unit: each warp of a warpgroup has 16 rows
 constexpr int kComputingGroups = 2; ///< warpgroups
+/// Blocks for units of at most 16 rows have a form of products of their own (few_rows.cuh).
+template <class Config> constexpr bool kHasFewRows = Config::kTileQ == 16;
 /// Copying warps, the first ones of a block. Where they convert bytes, two share a scheduler: one issues
 /// while the other waits.
 template <class Config> constexpr int kCopyingWarps = kIsOfBytes<Config> ? 8 : 4;
 constexpr int kSlots = 2;             ///< for tiles; warpgroup g makes the weights of the tiles in slot g
-constexpr int kBlockBytes = 64 * 128; ///< 64 rows by 64 columns
+constexpr int kBlockBytes = 64 * 128; ///< 64 tokens by 64 columns
 
 /// A unit's data for the computing warps. There is one for this unit and one for the next.
-struct alignas(16) UnitHead {
+template <class Config> struct alignas(16) UnitHead {
   abi::Item item;
-  int callerIndex[kRows];
-  int queryPos[kRows]; ///< if hooks need it
-  int endStep;         ///< the step after its last tile; a unit without tiles marks the end
-  int heads;           ///< the group of query heads
+  int callerIndex[Config::kTileQ];
+  int queryPos[Config::kTileQ]; ///< if hooks need it
+  int endStep;                  ///< the step after its last tile; a unit without tiles marks the end
+  int heads;                    ///< the group of query heads
 };
 
 /// A warpgroup's reference and sum for a row, over its own tiles.
@@ -40,33 +41,63 @@ struct alignas(8) RowShare {
   float reference, sum;
 };
 
-/// Tiles and queries are stored in blocks of 64 rows and 64 columns. A row is 128 bytes, the widest swizzle
-/// of wgmma. The blocks of V's columns come first, then that of the other (rotated) columns.
+/// Tiles and queries are stored in blocks of 64 columns. A row is 128 bytes, the widest swizzle of wgmma. The
+/// blocks of V's columns come first, then that of the other (rotated) columns.
 ///
 /// Each warpgroup has all rows and half of V's columns. A slot is released in two parts, since the warpgroup
 /// that makes a tile's weights finishes its half sooner: this is part kOwn. Part kOther is the other half and
 /// the last block. Once both have read that block, it holds the weights for the other warpgroup.
 enum Part { kOwn = 0, kOther = 1 };
 
+/// Memory of blocks for few rows, behind the queries. Each warpgroup has its own.
+template <class Config> struct FewLayout {
+  static constexpr int kRows = 16, kWarps = 4; ///< of a warpgroup
+  static constexpr int kColumns = Config::kValueDim / kComputingGroups;
+  static constexpr int kWeightBytes = kRows * 128;     ///< of a tile's tokens by rows, for two tiles
+  static constexpr int kTurnedRow = 16 + 4;            ///< floats; the last four avoid bank conflicts
+  static constexpr int kResultRow = kColumns * 2 + 16; ///< bytes, likewise
+  /// A warp's scores of 16 tokens on their way to other lanes, and later the warpgroup's results.
+  static constexpr int kTurnedBytes = kRows * kTurnedRow * 4;
+  static constexpr int kStageBytes =
+      kWarps * kTurnedBytes > kRows *kResultRow ? kWarps *kTurnedBytes : kRows *kResultRow;
+  static constexpr int kGivenBytes = kRows * kColumns * 4; ///< sums for the other warpgroup
+
+  static constexpr int kWeightOffset = 0;
+  static constexpr int kStageOffset = kWeightOffset + kComputingGroups * 2 * kWeightBytes;
+  static constexpr int kGivenOffset = kStageOffset + kComputingGroups * kStageBytes;
+  /// Maxima and sums of each warp's tokens, then the rows' references.
+  static constexpr int kMaximumOffset = kGivenOffset + kComputingGroups * kGivenBytes;
+  static constexpr int kSumOffset = kMaximumOffset + kComputingGroups * kWarps * kRows * 4;
+  static constexpr int kReferenceOffset = kSumOffset + kComputingGroups * kWarps * kRows * 4;
+  /// The last steps, of two in turn, in which a reference has to grow.
+  static constexpr int kGrowthOffset = kReferenceOffset + kComputingGroups * kRows * 4;
+  static constexpr int kBytes = kGrowthOffset + kComputingGroups * 2 * 4;
+};
+
 template <class Config> struct Layout {
+  static constexpr int kRows = Config::kTileQ; ///< of a unit; each warp of a warpgroup has 16 of 64
   static constexpr int kBlocks = Config::kKeyDim / 64;
   static constexpr int kValueBlocks = Config::kValueDim / 64;
   static constexpr int kHalfBlocks = kValueBlocks / 2;
   static_assert(Config::kKeyDim % 64 == 0 && Config::kValueDim % 128 == 0 && kBlocks == kValueBlocks + 1);
   static_assert(sizeof(typename Config::Key) == 2 && kIsSame<typename Config::Key, typename Config::Value> &&
                 kIsSame<typename Config::Key, typename Config::Query>);
-  static_assert(Config::kTileQ == kRows && Config::kTileKv == 64 && Config::kStages == kSlots &&
+  static_assert(kRows == 64 || (kHasFewRows<Config> && !kIsOfBytes<Config>));
+  static_assert(Config::kTileKv == 64 && Config::kStages == kSlots &&
                 Config::kWarps == kCopyingWarps<Config> + 4 * kComputingGroups && Config::kRatio <= kRows);
   static constexpr int kTileBytes = kBlocks * kBlockBytes;
   static constexpr int kRopeOffset = kValueBlocks * kBlockBytes; ///< of the last block within a tile
+  static constexpr int kQueryBlockBytes = kRows * 128;
 
   static constexpr int kQueryOffset = kSlots * kTileBytes;
-  static constexpr int kSlotOffset = kQueryOffset + kTileBytes;
+  /// For few rows: what the warpgroups leave for their own warps, and for each other.
+  static constexpr int kFewOffset = kQueryOffset + kBlocks * kQueryBlockBytes;
+  static constexpr int kSlotOffset = kFewOffset + (kHasFewRows<Config> ? FewLayout<Config>::kBytes : 0);
   /// Slots for facts of tiles. For a cache of bytes, facts are written one tile ahead of the tile's slot.
   static constexpr int kFactSlots = kIsOfBytes<Config> ? 2 * kSlots : kSlots;
   static constexpr int kHeadOffset = kSlotOffset + kFactSlots * static_cast<int>(sizeof(TileSlot));
   /// The references of the rows' weights, for the tile in each slot.
-  static constexpr int kReferenceOffset = kHeadOffset + 2 * static_cast<int>(sizeof(UnitHead));
+  static constexpr int kReferenceOffset = kHeadOffset + 2 * static_cast<int>(sizeof(UnitHead<Config>));
   /// For each warpgroup, for this unit and the next.
   static constexpr int kShareOffset = kReferenceOffset + kSlots * kRows * 4;
   /// Four scales of each token in each slot, where rows have so many; others are read from memory.
@@ -106,15 +137,15 @@ template <class Config> struct Ring {
   __device__ __forceinline__ TileSlot &slot(int step) const {
     return reinterpret_cast<TileSlot *>(shared + L::kSlotOffset)[step % L::kFactSlots];
   }
-  __device__ __forceinline__ UnitHead &head(int unit) const {
-    return reinterpret_cast<UnitHead *>(shared + L::kHeadOffset)[unit % 2];
+  __device__ __forceinline__ UnitHead<Config> &head(int unit) const {
+    return reinterpret_cast<UnitHead<Config> *>(shared + L::kHeadOffset)[unit % 2];
   }
   __device__ __forceinline__ float *references(int step) const {
-    return reinterpret_cast<float *>(shared + L::kReferenceOffset) + step % kSlots * kRows;
+    return reinterpret_cast<float *>(shared + L::kReferenceOffset) + step % kSlots * L::kRows;
   }
   __device__ __forceinline__ RowShare *shares(int unit, int group) const {
     return reinterpret_cast<RowShare *>(shared + L::kShareOffset) +
-           (unit % 2 * kComputingGroups + group) * kRows;
+           (unit % 2 * kComputingGroups + group) * L::kRows;
   }
 
   // Barriers of a step. A part is full when its copies have landed. It is empty when each warp of its last
@@ -141,8 +172,17 @@ template <class Config> struct Ring {
     return barrier(L::kLandedBarriers + step % kSlots * kCopyingWarps<Config> + warp);
   }
 
+  /// The memory of blocks for few rows.
+  __device__ __forceinline__ unsigned few() const { return base + L::kFewOffset; }
+  template <class T> __device__ __forceinline__ T *fewAt(int offset) const {
+    return reinterpret_cast<T *>(shared + L::kFewOffset + offset);
+  }
+
   /// Called by one thread, before the block's first barrier.
   __device__ __forceinline__ void init() const {
+    if constexpr (kHasFewRows<Config>)
+      for (int i = 0; i < kComputingGroups * 2; ++i)
+        fewAt<int>(FewLayout<Config>::kGrowthOffset)[i] = -1;
     for (int slot = 0; slot < kSlots; ++slot) {
       // The lanes whose copies fill a part, and one more for the tile's facts. With a cache of bytes: each
       // warp once it has converted, and its copies of the last block.

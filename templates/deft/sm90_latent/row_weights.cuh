@@ -60,6 +60,43 @@ public:
     return ptx::exp2Fast(reference - shiftOf(reference_[r]));
   }
 
+  /// For units of few rows. The largest score of a row among this thread's columns, in base 2.
+  template <int kTiles>
+  static __device__ __forceinline__ void findTop(const Fragment<kTiles> &s, const float (&common)[2],
+                                                 float (&top)[2]) {
+#pragma unroll
+    for (int r = 0; r < 2; ++r)
+      top[r] = (s.largest(r) + common[r]) * Rows::kUnit;
+  }
+  /// Whether a reference of the warp has to grow.
+  __device__ __forceinline__ bool hasToGrow(const float (&top)[2]) const {
+    return __any_sync(~0u, top[0] - reference_[0] > kMostBits || top[1] - reference_[1] > kMostBits);
+  }
+  /// References follow the rows' maxima, as in weigh().
+  __device__ __forceinline__ void grow(const float (&top)[2], float (&factor)[2]) {
+    follow(top, kMostBits, factor);
+  }
+  /// The weights of scores, and their sums over this thread's columns, which add() takes.
+  template <int kTiles>
+  __device__ __forceinline__ void weigh(const Fragment<kTiles> &s, const float (&common)[2],
+                                        Fragment<kTiles> &weights, float (&sum)[2]) const {
+    weights = s;
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      const float shift = shiftOf(reference_[r]) - common[r] * Rows::kUnit;
+      sum[r] = 0.f;
+      weights.forEachOfRow(r, [&](float &x) {
+        x = ptx::exp2Fast(fmaf(x, Rows::kUnit, -shift));
+        sum[r] += x;
+      });
+    }
+  }
+  __device__ __forceinline__ void add(const float (&sum)[2]) {
+#pragma unroll
+    for (int r = 0; r < 2; ++r)
+      sum_[r] += sum[r];
+  }
+
   /// Adds up the sums of a row's four threads.
   __device__ __forceinline__ void finish() {
 #pragma unroll
@@ -71,11 +108,15 @@ public:
     float scale, lse;
   };
   __device__ __forceinline__ Total with(int r, float otherReference, float otherSum) const {
+    return total(reference_[r], sum_[r], otherReference, otherSum);
+  }
+  static __device__ __forceinline__ Total total(float reference, float ownSum, float otherReference,
+                                                float otherSum) {
     if constexpr (Variant::kSigmoid)
       return {1.f, 0.f};
-    const float shift = shiftOf(fmaxf(reference_[r], otherReference));
-    const float own = ptx::exp2Fast(reference_[r] - shift);
-    const float sum = sum_[r] * own + otherSum * ptx::exp2Fast(otherReference - shift);
+    const float shift = shiftOf(fmaxf(reference, otherReference));
+    const float own = ptx::exp2Fast(reference - shift);
+    const float sum = ownSum * own + otherSum * ptx::exp2Fast(otherReference - shift);
     return {sum > 0.f ? own * ptx::reciprocalFast(sum) : 0.f, (shift + ptx::log2Fast(sum)) * kLn2};
   }
 

@@ -1,4 +1,4 @@
-/// The family of wgmma over latent caches: its bytes, what it refuses, and its one kernel.
+/// The family of wgmma over latent caches: its bytes, what it refuses, and its kernels.
 
 #include "compiler/kernels/Legality.h"
 #include "compiler/kernels/SharedMemory.h"
@@ -13,7 +13,7 @@ KernelShape latent(int queryHeads, int latentDim = 512, int ropeDim = 64) {
   return {{queryHeads, 1, test::latentTensors(latentDim, ropeDim)}};
 }
 
-PhaseConfig tiles() { return {"tiles", -1, config::Family::Sm90Latent, 64, 64, 2, 12}; }
+PhaseConfig tiles(int rows = 64) { return {"tiles", -1, config::Family::Sm90Latent, rows, 64, 2, 12}; }
 
 std::string check(const KernelShape &shape, const PhaseConfig &phase = tiles(), const char *arch = "sm_90a") {
   const auto result = checkPhase(shape, phase, target::findTarget(arch));
@@ -39,6 +39,26 @@ TEST(Sm90LatentTest, SharedMemoryHoldsTwoTilesAndTheQueries) {
     EXPECT_EQ(smemBytes(plain, tiles()), smemBytes(bytes, tiles()) - 2 * 64 * 16) << "no scales";
   }
   EXPECT_LE(smemBytes(latent(16), tiles()), target::findTarget("sm_90a")->smemPerBlock);
+}
+
+/// Weights of two tiles, results or scores, sums for the other warpgroup, maxima, sums and references of
+/// rows, and two words, for each of two warpgroups.
+TEST(Sm90LatentTest, BlocksForFewRowsHaveRoomForBothWarpgroups) {
+  for (const int latentDim : {256, 384, 512}) {
+    const int slots = 2 * (64 * (latentDim + 64) * 2 + 64 * 12 + 64 + 5 * 8), results = 16 * (latentDim + 16);
+    const int group = 2 * 16 * 128 + std::max(results, 4 * 16 * 20 * 4) + 16 * latentDim * 2 + 9 * 64 + 8;
+    EXPECT_EQ(smemBytes(latent(16, latentDim), tiles(16)), slots + 2 * 64 + 16 * (latentDim + 64) * 2 +
+                                                               2 * group + 2 * (32 + 16 * 8 + 16) +
+                                                               2 * 2 * 16 * 8 + 2 * 8 + 1024)
+        << latentDim;
+    EXPECT_EQ(check(latent(16, latentDim), tiles(16)), "legal") << latentDim;
+  }
+  EXPECT_EQ(check(latent(32), tiles(16)),
+            "phase `tiles`: tile_q is 16, less than the 32 query heads that share a KV head");
+  PhaseConfig ofBytes = tiles(16);
+  ofBytes.warps = 16;
+  EXPECT_EQ(check({{16, 1, test::latentBytes()}}, ofBytes),
+            "phase `tiles`: tile_q is 16 and the cache has bytes, which family sm90_latent takes with 64");
 }
 
 TEST(Sm90LatentTest, WhatItHasNoCodeForIsRefused) {
@@ -73,15 +93,19 @@ TEST(Sm90LatentTest, AStepIsDearerThanFamilySm90s) {
   EXPECT_LT(own.gflops, prices.wgmmaBlockGflops);
   EXPECT_GT(own.itemShare, 1);
   EXPECT_EQ(familyOf(tiles()).paddedRows(tiles(), 16), 64) << "rows of nobody are computed, too";
+  EXPECT_EQ(familyOf(tiles()).paddedRows(tiles(16), 8), 16);
+  const TileCost few = familyOf(tiles(16)).tileCost(tiles(16), 16, prices);
+  EXPECT_LT(few.gflops, own.gflops) << "a row is dearer in a block of few";
+  EXPECT_LT(16 / few.gflops, 64 / own.gflops) << "and a step cheaper";
 }
 
-TEST(Sm90LatentTest, ThereIsOneTile) {
+TEST(Sm90LatentTest, OtherTilesAreRefused) {
   const auto with = [](auto change) {
     PhaseConfig phase = tiles();
     change(phase);
     return check(latent(16), phase);
   };
-  const std::string rest = "; family sm90_latent has one tile: 64, 64, 2 and 12";
+  const std::string rest = "; family sm90_latent has tiles of 64 or 16 rows: 64, 2 and 12";
   EXPECT_EQ(with([](PhaseConfig &p) { p.tileQ = 128; }),
             "phase `tiles`: tile_q is 128, tile_kv 64, stages 2 and warps 12" + rest);
   EXPECT_EQ(with([](PhaseConfig &p) { p.tileKv = 32; }),
@@ -92,17 +116,23 @@ TEST(Sm90LatentTest, ThereIsOneTile) {
             "phase `tiles`: tile_q is 64, tile_kv 64, stages 2 and warps 8" + rest);
   EXPECT_EQ(check({{16, 1, test::latentBytes()}}),
             "phase `tiles`: tile_q is 64, tile_kv 64, stages 2 and warps "
-            "12; family sm90_latent has one tile: 64, 64, 2 and 16")
+            "12; family sm90_latent has tiles of 64 or 16 rows: 64, 2 and 16")
       << "more warps convert bytes";
 }
 
 TEST(Sm90LatentTest, ItIsTheDefaultWhereItIsLegal) {
   const target::Target *const hopper = target::findTarget("sm_90a");
-  for (const int queryHeads : {1, 12, 64, 128}) {
+  for (const int queryHeads : {64, 128}) {
     const auto all = sm90_latent.defaults(latent(queryHeads), hopper);
     ASSERT_EQ(all.size(), 1U) << queryHeads;
     EXPECT_EQ(all.front().phase.tileQ, 64);
     EXPECT_EQ(sm90_latent.paddedRows(all.front().phase, queryHeads), 64);
+  }
+  for (const int queryHeads : {1, 12, 16}) {
+    const auto all = sm90_latent.defaults(latent(queryHeads), hopper);
+    ASSERT_EQ(all.size(), 2U) << queryHeads;
+    EXPECT_EQ(all[0].phase.tileQ, 64) << "larger trees are the rule";
+    EXPECT_EQ(all[1].phase.tileQ, 16);
   }
   const KernelShape bytes{{16, 1, test::latentBytes()}};
   const auto ofBytes = sm90_latent.defaults(bytes, hopper);
@@ -112,8 +142,10 @@ TEST(Sm90LatentTest, ItIsTheDefaultWhereItIsLegal) {
   EXPECT_TRUE(sm90_latent.defaults(latent(16, 128), hopper).empty());
   EXPECT_TRUE(sm90_latent.defaults(latent(16), target::findTarget("sm_80")).empty());
   const auto tuned = sm90_latent.tuned(latent(16));
-  ASSERT_EQ(tuned.size(), 1U);
-  EXPECT_EQ(check(latent(16), tuned.front().phases.front().phase), "legal");
+  ASSERT_EQ(tuned.size(), 2U);
+  for (const TunedPhases &one : tuned)
+    for (const TunedPhase &phase : one.phases)
+      EXPECT_EQ(check(latent(16), phase.phase), "legal") << one.name;
 }
 
 } // namespace

@@ -128,7 +128,8 @@ TEST(MakeSpaceTest, ShapesAreThoseOfTheMachine) {
   using Names = std::vector<std::string>;
   spec::Variant latent = llama(16, 1);
   latent.tensors = test::latentTensors();
-  EXPECT_EQ(names(make(latent, &hopper())), (Names{"sm90_latent", "sm80_latent", "sm80_latent+sm80_latent"}));
+  EXPECT_EQ(names(make(latent, &hopper())),
+            (Names{"sm90_latent", "sm90_latent_few", "sm80_latent", "sm80_latent+sm80_latent"}));
   EXPECT_EQ(names(make(latent, target::findTarget("sm_80"))),
             (Names{"sm80_latent", "sm80_latent+sm80_latent"}));
 }

@@ -85,4 +85,18 @@ private:
   static unsigned place() { return threadIdx.x / 32 % 4 * 16; }
 };
 
+template <class Element> struct WgmmaOfFew {
+  template <bool kTransposed>
+  static void step(float (&c)[2][4], unsigned long long a, unsigned long long b, bool accumulate) {
+    const unsigned firstRow = threadIdx.x / 32 % 4 * 16 + test::Block::lane() / 4;
+    multiply<Element, false>(
+        c,
+        [&](unsigned half, unsigned k) {
+          const unsigned row = firstRow + 8 * half;
+          return kTransposed ? elementOf<Element>(a, k, row) : elementOf<Element>(a, row, k);
+        },
+        b, accumulate);
+  }
+};
+
 } // namespace deft::ptx

@@ -129,6 +129,44 @@ TEST(Sm90LatentAttendTest, LargeScoresAreWeighed) {
   }
 }
 
+/// Of at most 16 rows.
+template <class Config> struct Few : Config {
+  static constexpr int kTileQ = 16;
+};
+
+TEST(Sm90LatentAttendTest, FewRowsAreAttended) {
+  for (unsigned seed = 0; seed < 8; ++seed) {
+    attendAll<Few<Latent<bf16, 1, 16, 64>>>(seed);
+    attendAll<Few<Latent<f16, 1, 5, 1>>>(seed);
+    attendAll<Few<Latent<bf16, 1, 1, 16>>>(seed);
+    attendAll<Few<Latent<f16, 1, 12, 0>>>(seed);
+    attendAll<Few<Latent<bf16, 2, 8, 32>>>(seed);
+  }
+  attendAll<Few<Latent<bf16, 1, 16, 64, 512>>>(0);
+  attendAll<Few<Latent<f16, 1, 8, 1, 384>>>(1);
+  attendAll<Few<Latent<bf16, 2, 8, 16, 512>>>(2);
+}
+
+TEST(Sm90LatentAttendTest, FewRowsHaveHooks) {
+  for (unsigned seed = 0; seed < 4; ++seed) {
+    attendAll<Few<Latent<bf16, 1, 16, 64>>, test::WindowVariant>(seed, {40 + 70 * static_cast<int>(seed)});
+    attendAll<Few<Latent<f16, 2, 4, 1>>, test::CappedVariant>(seed);
+    attendAll<Few<Latent<f16, 1, 8, 16>>, test::SlopedVariant>(seed);
+    attendAll<Few<Latent<f16, 2, 8, 0>>, test::HookVariant>(seed);
+    attendAll<Few<Latent<bf16, 1, 16, 32>>, test::SigmoidVariant>(seed);
+    attendAll<Few<Latent<f16, 2, 4, 64>>, test::SunkVariant>(seed);
+    attendAll<Few<Latent<f16, 2, 4, 16>>, test::GatedVariant>(seed);
+    attendAll<Few<Latent<bf16, 1, 3, 16>>, test::WeighedValuesVariant>(seed);
+  }
+}
+
+TEST(Sm90LatentAttendTest, FewRowsHaveLargeScores) {
+  for (unsigned seed = 0; seed < 6; ++seed) {
+    attendAll<Few<Latent<f16, 1, 8, 64>>, test::SteepVariant>(seed);
+    attendAll<Few<Latent<bf16, 1, 16, 1>>, test::SteepVariant>(seed);
+  }
+}
+
 template <class Base, class Variant = test::PlainVariant>
 void attendLists(unsigned seed, const typename Variant::Params &params = {}) {
   using Config = test::Given<Base>;
@@ -159,6 +197,14 @@ TEST(Sm90LatentAttendTest, GivenListsGoWithHooks) {
     attendLists<Latent<f16, 2, 4, 1>, test::CappedVariant>(seed);
     attendLists<Latent<bf16, 1, 16, 32>, test::SigmoidVariant>(seed);
     attendLists<Latent<f16, 1, 8, 64>, test::SteepVariant>(seed);
+  }
+}
+
+TEST(Sm90LatentAttendTest, GivenListsGoWithFewRows) {
+  for (unsigned seed = 0; seed < 4; ++seed) {
+    attendLists<Few<Latent<bf16, 1, 16, 64>>>(seed);
+    attendLists<Few<Latent<f16, 1, 5, 1>>>(seed);
+    attendLists<Few<Latent<f16, 2, 4, 16>>, test::GatedVariant>(seed);
   }
 }
 

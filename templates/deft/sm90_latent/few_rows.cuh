@@ -1,0 +1,307 @@
+#pragma once
+
+#include "deft/ptx/named_barrier.cuh"
+#include "deft/ptx/wgmma.cuh"
+#include "deft/sm90_latent/few_results.cuh"
+#include "deft/sm90_latent/row_weights.cuh"
+
+/// The computing warpgroups for units of at most 16 rows. wgmma has 64 rows, so both products are transposed:
+/// tokens, or columns of V, take the place of rows, and the unit's rows that of 16 columns.
+///
+///   scores  tokens x rows = K q^T      a warp has 16 tokens of a tile
+///   sums    columns x rows = V^T p^T   a warp has 16 columns of each block of V
+///
+/// A warpgroup takes every other tile alone, with all columns. Its warps turn their scores in shared memory:
+/// then lanes have them as in other kernels, a warp's 16 tokens for all rows. They leave the weights in
+/// shared memory, for the second product. All warps of a warpgroup have the same references.
+namespace deft::sm90_latent {
+
+template <class Config, class Variant> class FewRows {
+  using L = Layout<Config>;
+  using Few = FewLayout<Config>;
+  using Rows = WarpRows<Config, Variant>;
+  using Weights = RowWeights<Config, Variant>;
+  using Results = FewResults<Config, Variant>;
+  using Out = typename Results::Out;
+  using Key = typename Config::Key;
+  using Value = typename Config::Value;
+  using Params = typename Variant::Params;
+  static constexpr int kTokens = 16;                        ///< of a warp in a tile
+  static constexpr int kGroups = Config::kTileKv / kTokens; ///< of them in a tile
+  static constexpr int kChains = 4; ///< sums of scores: a short product waits for the one before it
+
+public:
+  static __device__ __forceinline__ void run(const abi::AttendArgs &args, const Params &params,
+                                             const Ring<Config> &ring) {
+    int step = 0;
+    for (int odd = 0;; odd ^= 1) {
+      ptx::mbarrierWait(ring.queriesFull(), odd);
+      if (ring.head(odd).endStep == step)
+        break; // no unit is left
+      step = FewRows(args, params, ring, ring.head(odd)).attend(step);
+    }
+  }
+
+private:
+  __device__ __forceinline__ FewRows(const abi::AttendArgs &args, const Params &params,
+                                     const Ring<Config> &ring, const UnitHead<Config> &head)
+      : args_(args), ring_(ring), head_(head), group_(groupOfWarp()), warp_(threadIdx.x / 32 % 4),
+        lane_(threadIdx.x % 32), rows_(args, params, head.item, head.heads, 0) {
+    if constexpr (Rows::kNeedsRow) {
+      int position[2] = {}, caller[2] = {};
+      if constexpr (Rows::kNeedsQuery) {
+#pragma unroll
+        for (int r = 0; r < 2; ++r) {
+          const int at = rows_.clamped(rows_.row(r));
+          position[r] = head.queryPos[at];
+          caller[r] = head.callerIndex[at];
+        }
+      }
+      rows_.setQueries(position, caller);
+    }
+  }
+
+  /// A shuffle, so that the compiler knows that the value is the same in the whole warp.
+  static __device__ __forceinline__ int groupOfWarp() {
+    return __shfl_sync(~0u, static_cast<int>(threadIdx.x) / 128 - kCopyingWarps<Config> / 4, 0);
+  }
+  __device__ __forceinline__ void meetGroup() const { ptx::namedBarrierSync(kOfGroup + group_, 128); }
+
+  /// Attends to the unit's tiles from step `begin` on. Returns the step after the last.
+  __device__ __forceinline__ int attend(int begin) {
+    ptx::fenceAsyncProxy(); // cp.async has written the queries
+    const int end = head_.endStep;
+    int step = begin + (begin % kSlots == group_ ? 0 : 1);
+    if (step >= end)
+      arrive(ring_.queriesEmpty());
+    for (; step < end; step += kSlots)
+      attendTile(step, step + kSlots >= end);
+    Results(args_, ring_, head_, rows_, group_, warp_, lane_).write(out_, weights_);
+    return end;
+  }
+
+  __device__ __forceinline__ void attendTile(int step, bool isLast) {
+    ptx::mbarrierWait(ring_.full(step, kOther), Ring<Config>::parity(step));
+    ptx::mbarrierWait(ring_.full(step, kOwn), Ring<Config>::parity(step));
+    const TileFacts &facts = ring_.slot(step).facts;
+    const TileFacts::Head head = facts.head;
+    if (head.viewed.anyone == sm90::kNobody) { // it has not been copied
+      if (isLast)
+        arrive(ring_.queriesEmpty());
+      arrive(ring_.empty(step, kOther));
+      arrive(ring_.empty(step, kOwn));
+      return;
+    }
+    if (head.isGathered)
+      ptx::fenceAsyncProxy(); // cp.async has written it
+    Fragment<2> chains[kChains];
+    startKeys(step, chains);
+    const bool isWhole = head.viewed.isWhole(rows_.queryLo(), rows_.queryEnd());
+    const bool isCut = rows_.visibility(isWhole, facts.bounds) != Rows::kWhole;
+    const bool isRising = head.kind == TileFacts::Head::kRising;
+    ptx::wgmmaWait<0>();
+#pragma unroll
+    for (int i = 0; i < kChains; ++i)
+      ptx::wgmmaPin(chains[i].tile);
+    if (isLast)
+      arrive(ring_.queriesEmpty());
+    Fragment<2> s;
+    turn(chains, s);
+    const TokenRecords tokens = ownTokens(step);
+    float common[2] = {};
+    score(tokens, isCut, isRising, s, common);
+    makeWeights(step, tokens, s, common);
+    startValues(step);
+    // The copies of the other part wait for this one.
+    ptx::wgmmaWait<1>();
+    arrive(ring_.empty(step, kOther));
+    ptx::wgmmaWait<0>();
+#pragma unroll
+    for (int i = 0; i < L::kValueBlocks; ++i)
+      ptx::wgmmaPin(out_[i].tile);
+    arrive(ring_.empty(step, kOwn));
+  }
+
+  /// One arrival for the warp.
+  __device__ __forceinline__ void arrive(unsigned barrier) const {
+    __syncwarp();
+    if (lane_ == 0)
+      ptx::mbarrierArrive(barrier);
+  }
+
+  /// The descriptor of a matrix in shared memory, known to be the same in the whole warp. Only blocks of 64
+  /// columns are read, so the distance between them does not matter.
+  static __device__ __forceinline__ unsigned long long descriptor(unsigned matrix) {
+    return ptx::wgmmaDescriptor(__shfl_sync(~0u, matrix, 0), kBlockBytes);
+  }
+
+  __device__ __forceinline__ void startKeys(int step, Fragment<2> (&chains)[kChains]) const {
+    const unsigned long long keys = descriptor(ring_.tile(step)), queries = descriptor(ring_.queries());
+    ptx::wgmmaFence();
+#pragma unroll
+    for (int k = 0; k < Config::kKeyDim / 16; ++k)
+      ptx::WgmmaOfFew<Key>::template step<false>(
+          chains[k % kChains].tile, keys + (k / 4 * kBlockBytes + k % 4 * 32) / 16,
+          queries + (k / 4 * L::kQueryBlockBytes + k % 4 * 32) / 16, k >= kChains);
+    ptx::wgmmaCommit();
+  }
+
+  /// Adds the weighted values of the tile, first those of the columns that the other warpgroup will write.
+  __device__ __forceinline__ void startValues(int step) {
+    const unsigned long long weights = descriptor(ring_.few() + weightsAt(step));
+    ptx::wgmmaFence();
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const int part = half == 0 ? 1 - group_ : group_;
+      const unsigned long long values = descriptor(ring_.tile(step) + part * L::kHalfBlocks * kBlockBytes);
+#pragma unroll
+      for (int g = 0; g < kGroups; ++g)
+#pragma unroll
+        for (int i = 0; i < L::kHalfBlocks; ++i)
+          ptx::WgmmaOfFew<Value>::template step<true>(out_[half * L::kHalfBlocks + i].tile,
+                                                      values + (i * kBlockBytes + g * kTokens * 128) / 16,
+                                                      weights + g * 2, true);
+      ptx::wgmmaCommit();
+    }
+  }
+
+  /// Adds up the chains. A lane has two tokens of four rows; then it has two rows of four tokens.
+  __device__ __forceinline__ void turn(const Fragment<2> (&chains)[kChains], Fragment<2> &s) const {
+    float *const turned = ring_.template fewAt<float>(Few::kStageOffset + group_ * Few::kStageBytes +
+                                                      warp_ * Few::kTurnedBytes);
+#pragma unroll
+    for (int n = 0; n < 2; ++n)
+#pragma unroll
+      for (int c = 0; c < 4; ++c) {
+        const float sum =
+            (chains[0].tile[n][c] + chains[1].tile[n][c]) + (chains[2].tile[n][c] + chains[3].tile[n][c]);
+        turned[(n * 8 + fragmentColumn(lane_) + c % 2) * Few::kTurnedRow + fragmentRow(lane_, c / 2)] = sum;
+      }
+    __syncwarp();
+#pragma unroll
+    for (int n = 0; n < 2; ++n)
+#pragma unroll
+      for (int r = 0; r < 2; ++r) {
+        const float2 pair = *reinterpret_cast<const float2 *>(
+            turned + fragmentRow(lane_, r) * Few::kTurnedRow + n * 8 + fragmentColumn(lane_));
+        s.tile[n][2 * r] = pair.x;
+        s.tile[n][2 * r + 1] = pair.y;
+      }
+  }
+
+  /// The records of the warp's tokens.
+  __device__ __forceinline__ TokenRecords ownTokens(int step) const {
+    TokenRecords tokens = ring_.slot(step).records();
+    tokens.visible += warp_ * kTokens;
+    tokens.position += warp_ * kTokens;
+    tokens.depth += warp_ * kTokens;
+    return tokens;
+  }
+
+  /// Turns products into final scores, except that `common` of the row must still be added.
+  __device__ __forceinline__ void score(const TokenRecords &tokens, bool isCut, bool isRising, Fragment<2> &s,
+                                        float (&common)[2]) const {
+    const bool isScored = Rows::kRises && isRising;
+    if constexpr (Rows::kRises) {
+      if (isScored)
+        rows_.scoreRising(tokens, s, common);
+    }
+    if (!isScored)
+      rows_.template score<1>(tokens, 0, s);
+    if (isCut)
+      rows_.hide(tokens, 0, s);
+  }
+
+  /// Leaves the tile's weights in shared memory. They are made with the present references first; only if
+  /// some warp has a score far above its reference, all meet once more.
+  __device__ __forceinline__ void makeWeights(int step, const TokenRecords &tokens, const Fragment<2> &s,
+                                              const float (&common)[2]) {
+    if constexpr (Variant::kSigmoid) {
+      Fragment<2> weights = s;
+      weights.forEach([](float &x, int, int) { x = sigmoidWeight(x); });
+      leave(step, tokens, weights);
+      meetGroup();
+    } else {
+      float top[2], sum[2];
+      Weights::findTop(s, common, top);
+      int *const growth = ring_.template fewAt<int>(Few::kGrowthOffset) + group_ * 2 + step / kSlots % 2;
+      if (weights_.hasToGrow(top)) {
+        if (lane_ == 0)
+          *growth = step;
+      }
+      Fragment<2> weights;
+      weights_.weigh(s, common, weights, sum);
+      leave(step, tokens, weights);
+      meetGroup();
+      if (*growth == step) {
+        grow(top);
+        weights_.weigh(s, common, weights, sum);
+        leave(step, tokens, weights);
+        meetGroup();
+      }
+      weights_.add(sum);
+    }
+  }
+
+  /// Raises references to the maxima over all warps, and scales what has been summed.
+  __device__ __forceinline__ void grow(float (&top)[2]) {
+    float *const maxima =
+        ring_.template fewAt<float>(Few::kMaximumOffset) + group_ * Few::kWarps * Few::kRows;
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      top[r] = largestOfRow(top[r]);
+      if (isFirstOfRow(lane_))
+        maxima[warp_ * Few::kRows + fragmentRow(lane_, r)] = top[r];
+    }
+    meetGroup();
+    float factor[2];
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+#pragma unroll
+      for (int warp = 0; warp < Few::kWarps; ++warp)
+        top[r] = fmaxf(top[r], maxima[warp * Few::kRows + fragmentRow(lane_, r)]);
+    }
+    weights_.grow(top, factor);
+    float ofColumn[2][2]; // of the rows of which the lane has sums
+#pragma unroll
+    for (int n = 0; n < 2; ++n)
+#pragma unroll
+      for (int j = 0; j < 2; ++j)
+        ofColumn[n][j] = __shfl_sync(~0u, factor[n], firstLaneOfRow(fragmentColumn(lane_) + j));
+#pragma unroll
+    for (int i = 0; i < L::kValueBlocks; ++i)
+#pragma unroll
+      for (int n = 0; n < 2; ++n)
+#pragma unroll
+        for (int c = 0; c < 4; ++c)
+          out_[i].tile[n][c] *= ofColumn[n][c % 2];
+  }
+
+  /// Where the weights of a step are. Two tiles take turns: slower warps may still multiply the one before.
+  __device__ __forceinline__ int weightsAt(int step) const {
+    return Few::kWeightOffset + (group_ * 2 + step / kSlots % 2) * Few::kWeightBytes;
+  }
+
+  __device__ __forceinline__ void leave(int step, const TokenRecords &tokens, Fragment<2> weights) const {
+    rows_.multiplyByFactors(tokens, 0, weights);
+    char *const block = ring_.template fewAt<char>(weightsAt(step));
+#pragma unroll
+    for (int n = 0; n < 2; ++n)
+#pragma unroll
+      for (int r = 0; r < 2; ++r)
+        *reinterpret_cast<unsigned *>(block + L::offset(fragmentRow(lane_, r), warp_ * 2 + n) +
+                                      lane_ % 4 * 4) =
+            ptx::pack2<Value>(weights.tile[n][2 * r], weights.tile[n][2 * r + 1]);
+    ptx::fenceAsyncProxy(); // wgmma reads them
+  }
+
+  const abi::AttendArgs &args_;
+  const Ring<Config> &ring_;
+  const UnitHead<Config> &head_;
+  const int group_, warp_, lane_;
+  Rows rows_;
+  Weights weights_;
+  Out out_[L::kValueBlocks] = {}; ///< first the blocks that the other warpgroup will write
+};
+
+} // namespace deft::sm90_latent
