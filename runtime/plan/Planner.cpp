@@ -166,8 +166,7 @@ Result<void> Planner::cutTiles(const Choice &choice, const tree::KvTree &tree, c
   if (choice.waves > 0) {
     model_.set(facts, config, ofTree(config.cost, view_, facts, config, options_.families), blocks,
                options_.families);
-    plan.chunkTokens =
-        priceCut_.set(model_, std::max(choice.waves * blocks / facts.kvHeads, 1), tiles_);
+    plan.chunkTokens = priceCut_.set(model_, std::max(choice.waves * blocks / facts.kvHeads, 1), tiles_);
   } else {
     plan.chunkTokens = chunkOf(choice, facts, config, blocks);
   }

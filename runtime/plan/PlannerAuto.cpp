@@ -21,7 +21,7 @@ namespace {
 constexpr double kClearly = 0.9;
 
 /// Items that are cut by price must promise at most this share of the time of those cut by tokens, both
-/// spread.
+/// spread. If only they merge, kClearly applies (docs/kernels.md#near-ties).
 constexpr double kByPrice = 0.97;
 
 /// Whether the chunk determines the tiles; otherwise only how they are cut.
@@ -76,9 +76,14 @@ Result<Planner::Made> Planner::chooseAuto(const tree::KvTree &tree, const Varian
   std::optional<std::array<double, kAutoChunks.size()>> chunkRanks; // lower bounds, for `union`
   model_.set(facts, config, ofTree(config.cost, view_, facts, config, options_.families), blocks,
              options_.families);
-  const bool isSpread = config.order == config::Order::FromRoot && hasLastingBlocks(config, options_.families);
-  double bestUs = 0;     // the work of a block, of the best plan that is cut by tokens
-  double spreadRank = 0; // of the best plan so far, with its items spread
+  const bool isSpread =
+      config.order == config::Order::FromRoot && hasLastingBlocks(config, options_.families);
+  struct {
+    double blockUs = 0;
+    bool isMerged = false;
+    double rank = 0;     // with its items spread
+  } byTokens;            // the best plan that is not cut by price
+  double spreadRank = 0; // of the best plan so far
   const auto isTooDear = [&](double rank) { return best && rank > kWorthTrying * least; };
   /// Makes a plan; false if the tiles are too expensive for one.
   const auto make = [&](const Choice &choice) -> Result<bool> {
@@ -128,14 +133,16 @@ Result<Planner::Made> Planner::chooseAuto(const tree::KvTree &tree, const Varian
     if (choice.waves == 0 && best && rank >= least)
       return;
     const double spread = isSpread ? rankOf(spreadUs(facts, blocks, cost, plan), config.cost, plan) : 0;
-    if (choice.waves > 0 && spread >= (best->choice.waves > 0 ? 1 : kByPrice) * spreadRank)
-      return;
-    best = {choice, unionRows_, areRowsClear_, true};
-    spreadRank = spread;
+    const bool isMerged = plan.partialSlots > 0;
     if (choice.waves == 0) {
       least = rank;
-      bestUs = cost.blockUs;
+      byTokens = {cost.blockUs, isMerged, spread};
+    } else if (const double most = (isMerged && !byTokens.isMerged ? kClearly : kByPrice) * byTokens.rank;
+               spread >= (best->choice.waves > 0 ? std::min(most, spreadRank) : most)) {
+      return;
     }
+    best = {choice, unionRows_, areRowsClear_, true};
+    spreadRank = spread;
   };
   const auto tryOut = [&](const Choice &choice) {
     const Result<bool> made = best ? make(choice) : makeFirst(choice);
@@ -170,7 +177,8 @@ Result<Planner::Made> Planner::chooseAuto(const tree::KvTree &tree, const Varian
       if (partition != spec::Partition::Union || !chunkRanks || !isTooDear((*chunkRanks)[i]))
         tryOut({partition, kAutoChunks[i]});
   }
-  if (isSpread && config.chunkTokens == 0 && bestUs >= ItemSpread::kLeastUs && mostRuns <= kMostChunkedRuns) {
+  if (isSpread && config.chunkTokens == 0 && byTokens.blockUs >= ItemSpread::kLeastUs &&
+      mostRuns <= kMostChunkedRuns) {
     const spec::Partition partition = best->choice.partition;
     for (const int waves : kAutoWaves)
       tryOut({spec::Partition::Union, 0, waves});
@@ -189,7 +197,8 @@ Result<Planner::Made> Planner::chooseAuto(const tree::KvTree &tree, const Varian
 Result<void> Planner::narrowWhereIdle(const Choice &choice, const tree::KvTree &tree,
                                       const VariantFacts &facts, const config::Config &config, int blocks,
                                       Plan &plan) {
-  if (choice.chunkTokens > 0 || choice.waves > 0 || plan.items.empty() || 2 * std::ssize(plan.items) * facts.kvHeads > blocks)
+  if (choice.chunkTokens > 0 || choice.waves > 0 || plan.items.empty() ||
+      2 * std::ssize(plan.items) * facts.kvHeads > blocks)
     return {};
   model_.set(facts, config, ofTree(config.cost, view_, facts, config, options_.families), blocks,
              options_.families);

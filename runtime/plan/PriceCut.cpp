@@ -40,9 +40,9 @@ int PriceCut::set(const CostModel &model, int items, TileList &list) {
     Whole whole{0, model.leastItemUs(std::min(tile.queryCount, model.queriesPerTile())), tile.tokens};
     whole.us = tile.isPath
                    ? model.leastUnitUs(tile.queryCount, tile.tokens) + (tile.runCount - 1) * model.runUs()
-                   : model.leastUnitUs(std::span(list.runs.data() + tile.runBegin,
-                                                 static_cast<std::size_t>(tile.runCount)),
-                                       tile.tokens);
+                   : model.leastUnitUs(
+                         std::span(list.runs.data() + tile.runBegin, static_cast<std::size_t>(tile.runCount)),
+                         tile.tokens);
     dearest = std::max(dearest, whole.us);
     total += whole.us;
     tiles_.push_back(whole);
@@ -55,9 +55,10 @@ int PriceCut::set(const CostModel &model, int items, TileList &list) {
     }
   int longest = kLeastTokens;
   for (std::size_t i = 0; i < tiles_.size(); ++i) {
-    const int parts = tiles_[i].itemsOf(dearest), tokens = tiles_[i].tokens;
-    list.tiles[i].chunkTokens = parts > 1 ? roundUp((tokens + parts - 1) / parts, kChunkStep) : 0;
-    longest = parts > 1 ? longest : std::max(longest, roundUp(tokens, kChunkStep));
+    const int parts = tiles_[i].itemsOf(dearest);
+    const int chunk = roundUp((tiles_[i].tokens + parts - 1) / parts, kChunkStep);
+    list.tiles[i].chunkTokens = parts > 1 ? chunk : 0;
+    longest = std::max(longest, chunk);
   }
   return longest;
 }

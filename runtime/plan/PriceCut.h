@@ -14,7 +14,7 @@ class PriceCut {
 public:
   /// Sets the chunk of each tile that needs several items; the others have one. At most `items` items in all,
   /// as equal as that allows, if there are no more tiles than that; else no tile is cut. Returns the most
-  /// tokens of a tile that is not cut, rounded up to a chunk.
+  /// tokens of an item, rounded up to a chunk.
   int set(const CostModel &model, int items, TileList &list);
   /// Removes these chunks.
   static void clear(TileList &list);

@@ -86,8 +86,7 @@ double ItemSpread::find(std::span<const double> us, int kvHeads, int blocks) {
   const double asTheyAre = busiestUs(us, kvHeads, blocks, loads_);
   if (static_cast<long long>(us.size()) * kvHeads <= blocks || kvHeads >= blocks)
     return asTheyAre; // in every order a block has one unit, or blocks have parts of all items
-  const double mean =
-      std::accumulate(us.begin(), us.end(), 0.0) * kvHeads / blocks; // no order has less
+  const double mean = std::accumulate(us.begin(), us.end(), 0.0) * kvHeads / blocks; // no order has less
   const double most = (1 - kLeastSaved) * asTheyAre;
   if (mean > most)
     return asTheyAre;

@@ -40,9 +40,10 @@ int itemsOf(const TileList &list) {
 double dearestOf(const TileList &list, const CostModel &model) {
   double dearest = 0;
   for (const Tile &tile : list.tiles)
-    dearest = std::max(dearest, model.leastUnitUs(tile.queryCount,
-                                                  tile.chunkTokens > 0 ? std::min(tile.chunkTokens, tile.tokens)
-                                                                       : tile.tokens));
+    dearest =
+        std::max(dearest, model.leastUnitUs(tile.queryCount, tile.chunkTokens > 0
+                                                                 ? std::min(tile.chunkTokens, tile.tokens)
+                                                                 : tile.tokens));
   return dearest;
 }
 
@@ -89,8 +90,7 @@ TEST(PriceCutTest, ItemsAreAsManyAsFitAndAboutEqual) {
     EXPECT_LE(itemsOf(list), items);
     EXPECT_LE(dearestOf(list, model), whole);
     for (const Tile &tile : list.tiles)
-      if (tile.chunkTokens == 0)
-        EXPECT_LE(tile.tokens, longest);
+      EXPECT_LE(tile.chunkTokens == 0 ? tile.tokens : 0, longest);
     // What would be left for one item more: a step of rounding, and the start of an item.
     double all = 0;
     for (const Tile &tile : list.tiles)
@@ -123,8 +123,7 @@ TEST(PriceCutTest, PlansThatAreCutByPriceAreRight) {
         ASSERT_TRUE(verified) << verified.error().message;
         const int waves = planner.lastChoice().waves;
         byPrice += waves > 0;
-        if (waves > 0)
-          EXPECT_LE(static_cast<int>(plan.items.size()) * kvHeads, waves * 132);
+        EXPECT_LE(waves > 0 ? static_cast<int>(plan.items.size()) * kvHeads : 0, waves * 132);
       }
     }
   }

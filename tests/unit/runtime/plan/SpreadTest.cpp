@@ -48,8 +48,8 @@ tree::KvTree agents(std::uint64_t seed, int nodes = 300) {
 
 TEST(SpreadTest, BlocksTakeUnitsInTurn) {
   EXPECT_EQ(busiestOf({5, 3, 2}, 1, 2), 7);
-  EXPECT_EQ(busiestOf({5, 3, 2}, 2, 3), 8);  // 5 5 3, 3 2 2
-  EXPECT_EQ(busiestOf({5, 3}, 4, 2), 16);    // each block has two heads of both
+  EXPECT_EQ(busiestOf({5, 3, 2}, 2, 3), 8); // 5 5 3, 3 2 2
+  EXPECT_EQ(busiestOf({5, 3}, 4, 2), 16);   // each block has two heads of both
   EXPECT_EQ(busiestOf({5}, 1, 4), 5);
 }
 
@@ -81,7 +81,8 @@ TEST(SpreadTest, EveryItemHasAPlaceAndNoBlockMoreThanWasFound) {
     for (double &one : us)
       one = static_cast<double>(1 + random() % 1000);
     std::sort(us.rbegin(), us.rend());
-    const double found = spread.find(us, kvHeads, blocks), before = us.empty() ? 0 : busiestOf(us, kvHeads, blocks);
+    const double found = spread.find(us, kvHeads, blocks),
+                 before = us.empty() ? 0 : busiestOf(us, kvHeads, blocks);
     if (spread.order().empty()) {
       EXPECT_EQ(found, before);
       continue;
@@ -142,9 +143,10 @@ TEST(SpreadTest, PlansOfUnevenItemsAreSpreadAndRight) {
 TEST(SpreadTest, SpreadPlansAdvance) {
   tree::KvTree tree = agents(1);
   const VariantFacts facts{16, 1};
+  const config::Config config = wideConfig(0, spec::Partition::Greedy);
   Planner planner;
   Plan plan;
-  ASSERT_TRUE(planner.make(tree, facts, wideConfig(), 132, plan));
+  ASSERT_TRUE(planner.make(tree, facts, config, 132, plan));
   ASSERT_TRUE(plan.phases.front().isSpread);
   std::vector<char> isInner(tree.nodes().size(), 0);
   for (const tree::Node &node : tree.nodes())
@@ -152,10 +154,9 @@ TEST(SpreadTest, SpreadPlansAdvance) {
       isInner[static_cast<std::size_t>(node.parent)] = 1;
   for (int step = 0; step < 20; ++step) {
     for (std::size_t node = 0; node < isInner.size(); ++node)
-      if (!isInner[node])
-        ASSERT_TRUE(tree.append(static_cast<int>(node), 1));
+      ASSERT_TRUE(isInner[node] || tree.append(static_cast<int>(node), 1));
     ASSERT_EQ(planner.advance(tree, plan), Advance::Done);
-    const auto verified = verify(plan, tree, facts, wideConfig());
+    const auto verified = verify(plan, tree, facts, config);
     ASSERT_TRUE(verified) << verified.error().message;
   }
 }
