@@ -82,6 +82,7 @@ Result<Planner::Made> Planner::chooseAuto(const tree::KvTree &tree, const Varian
     double blockUs = 0;
     bool isMerged = false;
     double rank = 0;     // with its items spread
+    double least = 0;    // the same if all blocks had equal work
   } byTokens;            // the best plan that is not cut by price
   double spreadRank = 0; // of the best plan so far
   const auto isTooDear = [&](double rank) { return best && rank > kWorthTrying * least; };
@@ -136,7 +137,9 @@ Result<Planner::Made> Planner::chooseAuto(const tree::KvTree &tree, const Varian
     const bool isMerged = plan.partialSlots > 0;
     if (choice.waves == 0) {
       least = rank;
-      byTokens = {cost.blockUs, isMerged, spread};
+      byTokens = {cost.blockUs, isMerged, spread,
+                  rankOf(cost.microseconds - std::max(cost.blockUs, cost.fullestUs) + cost.blockUs,
+                         config.cost, plan)};
     } else if (const double most = (isMerged && !byTokens.isMerged ? kClearly : kByPrice) * byTokens.rank;
                spread >= (best->choice.waves > 0 ? std::min(most, spreadRank) : most)) {
       return;
@@ -177,7 +180,9 @@ Result<Planner::Made> Planner::chooseAuto(const tree::KvTree &tree, const Varian
       if (partition != spec::Partition::Union || !chunkRanks || !isTooDear((*chunkRanks)[i]))
         tryOut({partition, kAutoChunks[i]});
   }
-  if (isSpread && config.chunkTokens == 0 && byTokens.blockUs >= ItemSpread::kLeastUs &&
+  // Without partials, only more even work can save anything.
+  const bool mayGain = byTokens.isMerged || byTokens.least < kClearly * byTokens.rank;
+  if (isSpread && mayGain && config.chunkTokens == 0 && byTokens.blockUs >= ItemSpread::kLeastUs &&
       mostRuns <= kMostChunkedRuns) {
     const spec::Partition partition = best->choice.partition;
     for (const int waves : kAutoWaves)
