@@ -16,7 +16,7 @@ constexpr double kDealtMargin = 1.03;
 /// Weighing tiles of more than the usual rows costs the host another plan. A step of a model has some thirty
 /// layers of one plan, so that a saving of 5 % pays from this time of a layer on. They are taken where they
 /// save more than the model may be wrong by.
-constexpr double kLargeUs = 25, kLargeMargin = 1.05;
+constexpr double kLargeUs = 25, kLargeMargin = 1.02;
 
 /// Whether more rows see some tokens than usual tiles have.
 bool fillsLargeTiles(const plan::TreeView &view, int ratio) {

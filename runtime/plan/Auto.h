@@ -13,6 +13,7 @@ namespace deft::plan {
 struct Choice {
   spec::Partition partition = spec::Partition::Union;
   int chunkTokens = 0; ///< as Config::chunkTokens
+  int waves = 0;       ///< items are cut by price (PriceCut), so many for each block; 0: by tokens
 
   bool operator==(const Choice &) const = default;
 };
@@ -23,6 +24,10 @@ inline constexpr std::array<spec::Partition, 7> kAutoPartitions{
     spec::Partition::Union,   spec::Partition::Greedy, spec::Partition::NodeChunk, spec::Partition::Flatten,
     spec::Partition::Cascade, spec::Partition::Query,  spec::Partition::Node};
 inline constexpr std::array<int, 8> kAutoChunks{128, 192, 256, 384, 512, 768, 1024, 2048};
+
+/// If the config leaves the chunk open and blocks last (hasLastingBlocks), `auto` also tries to cut by price,
+/// into items that fill so many rounds of all blocks.
+inline constexpr std::array<int, 4> kAutoWaves{1, 2, 3, 4};
 
 /// A hash that names the class of a plan's arguments. Trees of similar size, sharing, width and depth have
 /// the same hash under one config on one machine. Only compare it: it has no other meaning.

@@ -135,6 +135,19 @@ double CostModel::maskedTokens(const Plan &plan, const abi::Item &item) const {
   return item.tokens;
 }
 
+double CostModel::busiestUs(const Plan &plan, const Plan::Phase &phase) const {
+  std::vector<double> loads(static_cast<std::size_t>(blocks_), 0);
+  std::size_t block = 0;
+  for (int i = phase.itemBegin; i < phase.itemBegin + phase.itemCount; ++i) {
+    const double us = unitUs(plan, plan.items[static_cast<std::size_t>(i)]);
+    for (int head = 0; head < static_cast<int>(kvHeads_); ++head) {
+      loads[block] += us;
+      block = block + 1 == loads.size() ? 0 : block + 1;
+    }
+  }
+  return *std::max_element(loads.begin(), loads.end());
+}
+
 PlanCost CostModel::estimate(const Plan &plan) const {
   PlanCost total;
   double itemTokens = 0, units = 0, pairs = 0;
@@ -148,11 +161,16 @@ PlanCost CostModel::estimate(const Plan &plan) const {
     itemTokens += item.tokens;
     ++units;
   }
-  // Block b of n takes units b, b + n, ... of a launch, heaviest first, so the first block has the most work.
+  // Block b of n takes units b, b + n, ... of a launch. Heaviest first, the first block has the most work.
   const auto heads = static_cast<std::int64_t>(kvHeads_);
-  for (const Plan::Phase &phase : plan.phases)
+  for (const Plan::Phase &phase : plan.phases) {
+    if (phase.isSpread) {
+      total.fullestUs += busiestUs(plan, phase);
+      continue;
+    }
     for (std::int64_t unit = 0; unit < phase.itemCount * heads; unit += blocks_)
       total.fullestUs += unitUs(plan, plan.items[static_cast<std::size_t>(phase.itemBegin + unit / heads)]);
+  }
   for (const abi::Run &run : plan.runs)
     pairs += static_cast<double>(pairsOf(run));
   total.units = static_cast<std::int64_t>(units * kvHeads_);

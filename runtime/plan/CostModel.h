@@ -108,6 +108,8 @@ private:
 
   void findLeast();
   double memoryUsOf(const PlanWork &work) const;
+  /// The work of the busiest block of a launch of these items in their order.
+  double busiestUs(const Plan &plan, const Plan::Phase &phase) const;
   /// Steps of the busiest group of warps: a group skips steps in which its rows see nothing.
   int stepsOf(const Plan &plan, const abi::Item &item, const Step &step) const;
   /// Steps saved if common tiles, which many rows see, alternate with dealt tiles: one kind is copied while

@@ -84,7 +84,7 @@ support::Result<void> ItemCutter::cut(const TreeView &view, const TileList &list
   at.makeRoom(plan, itemRoom, runRoom);
   const Tile *const end = list.tiles.data() + list.tiles.size();
   for (const Tile *next = list.tiles.data(); next != end;) {
-    if (next->isPath && next->tokens <= chunkTokens) {
+    if (next->isPath && next->tokens <= chunkTokens && next->chunkTokens == 0) {
       next = takePaths(next, end, chunkTokens, at);
       continue;
     }
@@ -128,7 +128,7 @@ const Tile *ItemCutter::takePaths(const Tile *tile, const Tile *end, int limit, 
   const Place *const places = at.places;
   abi::Run *const runs = at.runs;
   int run = at.run, item = at.item, before = run; // where the runs of the previous path begin
-  for (; tile != end && tile->isPath && tile->tokens <= limit; ++tile, ++item) {
+  for (; tile != end && tile->isPath && tile->tokens <= limit && tile->chunkTokens == 0; ++tile, ++item) {
     const int query = tile->queryBegin, count = tile->queryCount;
     const int begin = run, fresh = begin == before ? begin : begin + tile->sharedRuns;
     for (; run != fresh; ++run, ++before) {

@@ -16,9 +16,10 @@ namespace deft::plan {
 /// The work list and the merge map of one tree under one config. A plain value: executors upload it or walk
 /// it. templates/deft/abi.h defines its fields.
 struct Plan {
-  struct Phase { ///< the items of one phase of the config, heaviest first
+  struct Phase { ///< the items of one phase of the config, heaviest first unless `isSpread`
     int itemBegin = 0;
     int itemCount = 0;
+    bool isSpread = false; ///< placed so that blocks get about equal work (plan::ItemSpread)
   };
 
   /// A leaf that some query reads: its planned length, and the queries that follow its growth.

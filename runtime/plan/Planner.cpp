@@ -102,6 +102,8 @@ Result<void> Planner::makeOfRead(const tree::KvTree &tree, const VariantFacts &f
       !made)
     return made;
   plan.leaves.swap(view_.leaves);
+  if (!options_.isInvariant)
+    spreadItems(facts, config, blocks, plan);
   if (!options_.isInvariant) // an item's neighbours depend on other queries, and its turns on its own
     order_.apply(config, facts, plan, options_.families);
   // The view of an invariant plan also contains tokens that a mask hides.
@@ -161,8 +163,17 @@ Result<void> Planner::cutTiles(const Choice &choice, const tree::KvTree &tree, c
   plan.mostRuns = 0;
   plan.strictChunk = options_.isInvariant ? roundedChunk(choice.chunkTokens) : 0;
   plan.partition = choice.partition;
-  plan.chunkTokens = chunkOf(choice, facts, config, blocks);
-  if (auto cut = cutter_.cut(view_, tiles_, plan.chunkTokens, !options_.isInvariant, plan); !cut)
+  if (choice.waves > 0) {
+    model_.set(facts, config, ofTree(config.cost, view_, facts, config, options_.families), blocks,
+               options_.families);
+    plan.chunkTokens = priceCut_.set(model_, std::max(choice.waves * blocks / facts.kvHeads, 1), tiles_);
+  } else {
+    plan.chunkTokens = chunkOf(choice, facts, config, blocks);
+  }
+  auto cut = cutter_.cut(view_, tiles_, plan.chunkTokens, !options_.isInvariant, plan);
+  if (choice.waves > 0)
+    PriceCut::clear(tiles_); // which other choices may cut as well
+  if (!cut)
     return cut;
   sorter_.sort(config, facts.ratio, cutter_.longest(), plan);
   return {};
@@ -210,6 +221,29 @@ Result<void> Planner::makeTiles(const Choice &choice, const VariantFacts &facts,
     break;
   }
   return Error{ErrorCode::Internal, "unknown partition", ""};
+}
+
+/// For orders that do not count items.
+void Planner::spreadItems(const VariantFacts &facts, const config::Config &config, int blocks, Plan &plan) {
+  if (config.order != config::Order::FromRoot || !hasLastingBlocks(config, options_.families) ||
+      std::ssize(plan.items) * facts.kvHeads <= blocks)
+    return;
+  model_.set(facts, config, ofTree(config.cost, view_, facts, config, options_.families), blocks,
+             options_.families);
+  const int widest = model_.queriesPerTile();
+  double tokens = 0;
+  for (const abi::Item &item : plan.items)
+    tokens += item.tokens;
+  if (tokens / model_.tokenStep(widest) * model_.stepUs(widest) < ItemSpread::kLeastUs)
+    return;
+  spread_.find(model_, facts.kvHeads, blocks, plan);
+  spread_.apply(plan);
+}
+
+/// The price of a plan once its items are spread.
+double Planner::spreadUs(const VariantFacts &facts, int blocks, const PlanCost &cost, const Plan &plan) {
+  return cost.microseconds - std::max(cost.blockUs, cost.fullestUs) +
+         std::max(cost.blockUs, spread_.find(model_, facts.kvHeads, blocks, plan));
 }
 
 int Planner::flattenChunk(int kvHeads, int blocks) const {

@@ -9,6 +9,8 @@
 #include "runtime/plan/Order.h"
 #include "runtime/plan/Partitions.h"
 #include "runtime/plan/Plan.h"
+#include "runtime/plan/PriceCut.h"
+#include "runtime/plan/Spread.h"
 #include "runtime/plan/TileBounds.h"
 #include "runtime/plan/VariantFacts.h"
 #include "runtime/plan/VisibleTree.h"
@@ -113,6 +115,8 @@ private:
               int blocks) const;
   support::Result<void> makeTiles(const Choice &choice, const VariantFacts &facts,
                                   const config::Config &config, int blocks);
+  void spreadItems(const VariantFacts &facts, const config::Config &config, int blocks, Plan &plan);
+  double spreadUs(const VariantFacts &facts, int blocks, const PlanCost &cost, const Plan &plan);
   int flattenChunk(int kvHeads, int blocks) const;
   void makeUnion(const VariantFacts &facts, const config::Config &config, int blocks);
 
@@ -123,6 +127,8 @@ private:
   PartitionScratch scratch_;
   ItemCutter cutter_;
   PhaseSorter sorter_;
+  PriceCut priceCut_;
+  ItemSpread spread_;
   RunOrder order_;
   TileBounds bounds_;
   UnfilledVector<Plan::Leaf> leaves_; ///< of the first plan that `auto` makes

@@ -20,6 +20,10 @@ namespace {
 /// share of the time. A smaller gain is within the average error of its prices.
 constexpr double kClearly = 0.9;
 
+/// Items that are cut by price must promise at most this share of the time of those cut by tokens, both
+/// spread. If only they merge, kClearly applies (docs/kernels.md#near-ties).
+constexpr double kByPrice = 0.97;
+
 /// Whether the chunk determines the tiles; otherwise only how they are cut.
 bool isTiledByChunk(spec::Partition partition) {
   return partition != spec::Partition::Union && partition != spec::Partition::NodeChunk &&
@@ -72,6 +76,15 @@ Result<Planner::Made> Planner::chooseAuto(const tree::KvTree &tree, const Varian
   std::optional<std::array<double, kAutoChunks.size()>> chunkRanks; // lower bounds, for `union`
   model_.set(facts, config, ofTree(config.cost, view_, facts, config, options_.families), blocks,
              options_.families);
+  const bool isSpread =
+      config.order == config::Order::FromRoot && hasLastingBlocks(config, options_.families);
+  struct {
+    double blockUs = 0;
+    bool isMerged = false;
+    double rank = 0;     // with its items spread
+    double least = 0;    // the same if all blocks had equal work
+  } byTokens;            // the best plan that is not cut by price
+  double spreadRank = 0; // of the best plan so far
   const auto isTooDear = [&](double rank) { return best && rank > kWorthTrying * least; };
   /// Makes a plan; false if the tiles are too expensive for one.
   const auto make = [&](const Choice &choice) -> Result<bool> {
@@ -89,7 +102,7 @@ Result<Planner::Made> Planner::chooseAuto(const tree::KvTree &tree, const Varian
       mostRuns = std::max(mostRuns, tiles_.runCount());
       bounds_.set(tiles_, view_, model_);
     }
-    if (isTooDear(bounds_.leastRank(chunkOf(choice, facts, config, blocks))))
+    if (choice.waves == 0 && isTooDear(bounds_.leastRank(chunkOf(choice, facts, config, blocks))))
       return false;
     if (best)
       best->isThere = false;
@@ -115,16 +128,31 @@ Result<Planner::Made> Planner::chooseAuto(const tree::KvTree &tree, const Varian
     for (std::size_t i = 0; i < kAutoChunks.size(); ++i)
       (*chunkRanks)[i] = bounds_.leastRank(roundedChunk(kAutoChunks[i]));
   };
+  const auto compare = [&](const Choice &choice) {
+    const PlanCost cost = model_.estimate(plan);
+    const double rank = rankOf(cost.microseconds, config.cost, plan);
+    if (choice.waves == 0 && best && rank >= least)
+      return;
+    const double spread = isSpread ? rankOf(spreadUs(facts, blocks, cost, plan), config.cost, plan) : 0;
+    const bool isMerged = plan.partialSlots > 0;
+    if (choice.waves == 0) {
+      least = rank;
+      byTokens = {cost.blockUs, isMerged, spread,
+                  rankOf(cost.microseconds - std::max(cost.blockUs, cost.fullestUs) + cost.blockUs,
+                         config.cost, plan)};
+    } else if (const double most = (isMerged && !byTokens.isMerged ? kClearly : kByPrice) * byTokens.rank;
+               spread >= (best->choice.waves > 0 ? std::min(most, spreadRank) : most)) {
+      return;
+    }
+    best = {choice, unionRows_, areRowsClear_, true};
+    spreadRank = spread;
+  };
   const auto tryOut = [&](const Choice &choice) {
     const Result<bool> made = best ? make(choice) : makeFirst(choice);
     if (!made)
       lastError = made.error();
     else if (*made)
-      if (const double rank = rankOf(model_.estimate(plan).microseconds, config.cost, plan);
-          !best || rank < least) {
-        best = {choice, unionRows_, areRowsClear_, true};
-        least = rank;
-      }
+      compare(choice);
     if (choice.partition == spec::Partition::Greedy && greedy_.hasMoved()) {
       isMoved = true;
       tilesAtHand.reset();
@@ -152,6 +180,17 @@ Result<Planner::Made> Planner::chooseAuto(const tree::KvTree &tree, const Varian
       if (partition != spec::Partition::Union || !chunkRanks || !isTooDear((*chunkRanks)[i]))
         tryOut({partition, kAutoChunks[i]});
   }
+  // Without partials, only more even work can save anything.
+  const bool mayGain = byTokens.isMerged || byTokens.least < kClearly * byTokens.rank;
+  if (isSpread && mayGain && config.chunkTokens == 0 && byTokens.blockUs >= ItemSpread::kLeastUs &&
+      mostRuns <= kMostChunkedRuns) {
+    const spec::Partition partition = best->choice.partition;
+    for (const int waves : kAutoWaves)
+      tryOut({spec::Partition::Union, 0, waves});
+    if (partition == spec::Partition::Greedy || partition == spec::Partition::NodeChunk)
+      for (const int waves : kAutoWaves)
+        tryOut({partition, 0, waves});
+  }
   if (isMoved && best->isThere)
     view_.leaves.swap(leaves_); // nothing else of the view is needed from here on
   else if (isMoved)
@@ -163,7 +202,8 @@ Result<Planner::Made> Planner::chooseAuto(const tree::KvTree &tree, const Varian
 Result<void> Planner::narrowWhereIdle(const Choice &choice, const tree::KvTree &tree,
                                       const VariantFacts &facts, const config::Config &config, int blocks,
                                       Plan &plan) {
-  if (choice.chunkTokens > 0 || plan.items.empty() || 2 * std::ssize(plan.items) * facts.kvHeads > blocks)
+  if (choice.chunkTokens > 0 || choice.waves > 0 || plan.items.empty() ||
+      2 * std::ssize(plan.items) * facts.kvHeads > blocks)
     return {};
   model_.set(facts, config, ofTree(config.cost, view_, facts, config, options_.families), blocks,
              options_.families);

@@ -77,7 +77,8 @@ private:
       for (int i = phase.itemBegin; i < next; ++i) {
         if (plan_.items[i].queryCount * facts_.ratio > config_.phases[p].tileQ)
           return broken(name("more rows than tile_q in item", i));
-        if (i > phase.itemBegin && plan_.items[i].tokens > plan_.items[i - 1].tokens + plan_.grownTokens)
+        if (!phase.isSpread && i > phase.itemBegin &&
+            plan_.items[i].tokens > plan_.items[i - 1].tokens + plan_.grownTokens)
           return broken(name("not heaviest first at item", i));
       }
     }
