@@ -55,7 +55,7 @@ PAGES = (
     ("sparse", "Sparse layers", "selection, sparse attention, unions, lists of a caller, whole models", (layers.selection, lists.of_a_caller, lists.in_a_model)),
     ("tuning", "Tuning, other cards, processors", "tuned and untuned, parts of the search, H100, CPUs", (kernels.tuned, searches.parts_of_the_search, searches.rules, cards.other_cards, processors.on_a_processor)),
     ("planning", "Prompts, drafts and plans", "appends, draft trees on the device, host time", (steps.new_tokens, steps.drafts, steps.plans)),
-    ("models", "Whole steps of models", "one GPU, recorded searches, wide beams, several GPUs", (steps.whole_steps, beams.wide_beams, steps.decoder_on_two_gpus, ranks.trees, ranks.by_nccl, ranks.decoder)),
+    ("models", "Whole steps of models", "one GPU, recorded searches, wide beams, several GPUs", (steps.whole_steps, beams.wide_beams, steps.decoder_on_two_gpus, ranks.trees, ranks.by_nccl, ranks.on_one_gpu, ranks.decoder)),
     ("engines", "Engines", "vLLM and SGLang", (engines.rollouts, steps.engine, steps.engine_latent, engines.drafts, engines.latent_bytes_vllm, engines.dcp, engines.host_times, steps.engine_sglang, engines.latent_sglang, engines.rollouts_sglang, engines.draft_trees_sglang, engines.texts_sglang)),
     ("papers", "Papers", "the tables of DeFT and FastTree beside ours", (papers.deft, papers.fasttree)),
     ("correctness", "Correctness", "random cases", (steps.right,)),

@@ -112,6 +112,22 @@ def by_nccl(page, records):
     page.command("torchrun --standalone --nproc-per-node 2 tests/gpu/rank_trees.py --json ranks.json")
 
 
+def on_one_gpu(page, records):
+    """Results and faults of ranks that share a GPU, where several GPUs were not to be had."""
+    name = "h200-ranks-on-one-gpu.json"
+    record = records.read(name)
+    first, checked, later = record["parts"]
+    killed = next(row for row in first["rows"] if row["row"] == "a_rank_is_killed")
+    replays = next(row for row in first["rows"] if "replays" in row and row["row"].startswith("replays"))
+    trees = ", ".join(f"{row['trees']} on {row['ranks']} ranks" for row in first["rows"] if row["row"] == "random_placements")
+    page.heading("Ranks that share a GPU", level=3)
+    page.add(f"{card_of(record['device'])}, {record['date']}, commit {record['commit']} ({link(name)}): processes that take turns on one GPU. Random trees with random placements ({trees}) and {replays['replays']} replays with lengths "
+             f"from the device are right, a killed rank is an error of the others {killed['seconds']:.1f} s later, and memcheck over the merge has {checked['reports']} reports.")
+    wrong = max(len(row["wrong"]) for row in later["rows"])
+    page.loss(f"ranks that share a GPU: in a later run {wrong} of {later['rows'][0]['trees']} random trees were beyond a bound that was too strict for a single token; with the mended bound no GPU has run them")
+    page.command("torchrun --standalone --nproc-per-node 3 tests/gpu/rank_trees.py --one-gpu")
+
+
 def decoder(page, records):
     name = "h200-decoder-tokens.json"
     record = records.read(name)
