@@ -135,17 +135,22 @@ double CostModel::maskedTokens(const Plan &plan, const abi::Item &item) const {
   return item.tokens;
 }
 
-double CostModel::busiestUs(const Plan &plan, const Plan::Phase &phase) const {
-  std::vector<double> loads(static_cast<std::size_t>(blocks_), 0);
+double busiestUs(std::span<const double> us, int kvHeads, int blocks, std::vector<double> &loads) {
+  loads.assign(static_cast<std::size_t>(blocks), 0);
   std::size_t block = 0;
-  for (int i = phase.itemBegin; i < phase.itemBegin + phase.itemCount; ++i) {
-    const double us = unitUs(plan, plan.items[static_cast<std::size_t>(i)]);
-    for (int head = 0; head < static_cast<int>(kvHeads_); ++head) {
-      loads[block] += us;
+  for (const double price : us)
+    for (int head = 0; head < kvHeads; ++head) {
+      loads[block] += price;
       block = block + 1 == loads.size() ? 0 : block + 1;
     }
-  }
   return *std::max_element(loads.begin(), loads.end());
+}
+
+double CostModel::busiestUs(const Plan &plan, const Plan::Phase &phase) const {
+  std::vector<double> us, loads;
+  for (int i = phase.itemBegin; i < phase.itemBegin + phase.itemCount; ++i)
+    us.push_back(unitUs(plan, plan.items[static_cast<std::size_t>(i)]));
+  return plan::busiestUs(us, static_cast<int>(kvHeads_), blocks_, loads);
 }
 
 PlanCost CostModel::estimate(const Plan &plan) const {

@@ -40,8 +40,12 @@ struct PlanWork {
   double blockUs = 0, fullestUs = 0; ///< as in PlanCost
 };
 
+/// The work of the busiest of `blocks` blocks: block b takes units b, b + blocks, ... A unit is an item for
+/// one KV head. `us` has the price of each item, in the order of the launch. `loads` is scratch memory.
+double busiestUs(std::span<const double> us, int kvHeads, int blocks, std::vector<double> &loads);
+
 /// Prices of one variant under one config on a machine with a given number of blocks. Time is linear in
-/// items. It allocates only when tiles are larger than any before.
+/// items. It allocates only when tiles are larger than any before, and for plans whose items are spread.
 class CostModel {
 public:
   /// Sets the prices: those of the config, which its plans are made with, or other ones.

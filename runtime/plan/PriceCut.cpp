@@ -27,9 +27,11 @@ int PriceCut::Whole::itemsOf(double most) const {
 
 bool PriceCut::fit(double most, int items) const {
   int count = 0;
-  for (const Whole &tile : tiles_)
-    if ((count += tile.itemsOf(most)) > items)
+  for (const Whole &tile : tiles_) {
+    count += tile.itemsOf(most);
+    if (count > items)
       return false;
+  }
   return true;
 }
 

@@ -19,17 +19,6 @@ bool hasLastingBlocks(const config::Config &config, kernels::Families families) 
   return family.device == config::DeviceKind::Gpu && family.mostWaves == 1;
 }
 
-double busiestUs(std::span<const double> us, int kvHeads, int blocks, std::vector<double> &loads) {
-  loads.assign(static_cast<std::size_t>(blocks), 0);
-  std::size_t block = 0;
-  for (const double price : us)
-    for (int head = 0; head < kvHeads; ++head) {
-      loads[block] += price;
-      block = block + 1 == loads.size() ? 0 : block + 1;
-    }
-  return *std::max_element(loads.begin(), loads.end());
-}
-
 /// Blocks between two multiples of the largest common divisor of heads and blocks get the same items, so
 /// loads are counted for each such group. Places whose items begin at the same group form a column. The most
 /// expensive item that is left goes to the column whose groups have the least work, of those with a place

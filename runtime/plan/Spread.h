@@ -16,10 +16,6 @@ namespace deft::plan {
 /// much work each block gets.
 bool hasLastingBlocks(const config::Config &config, kernels::Families families = kernels::families());
 
-/// The work of the busiest of such blocks. `us` has the price of each item, in the order of the launch.
-/// `loads` is scratch memory.
-double busiestUs(std::span<const double> us, int kvHeads, int blocks, std::vector<double> &loads);
-
 /// Places items so that such blocks get about equal work. Heaviest first, the first block would get the
 /// longest item of each round. Keep the object between plans to reuse its memory.
 class ItemSpread {
