@@ -27,6 +27,11 @@ struct PlanCost {
   double fullestUs = 0;    ///< work of the busiest block
   double workUs = 0;       ///< all work, spread evenly; greedy minimises it
   double microseconds = 0; ///< workUs, with the busiest block's work and the launches
+
+  /// What binds the blocks: it is in `microseconds`.
+  double blocksUs() const { return blockUs > fullestUs ? blockUs : fullestUs; }
+  /// `microseconds`, if the busiest block had this work.
+  double withFullest(double us) const { return microseconds - blocksUs() + (blockUs > us ? blockUs : us); }
 };
 
 /// The counts from which the model computes a plan's price.

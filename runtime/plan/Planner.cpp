@@ -242,8 +242,7 @@ void Planner::spreadItems(const VariantFacts &facts, const config::Config &confi
 
 /// The price of a plan once its items are spread.
 double Planner::spreadUs(const VariantFacts &facts, int blocks, const PlanCost &cost, const Plan &plan) {
-  return cost.microseconds - std::max(cost.blockUs, cost.fullestUs) +
-         std::max(cost.blockUs, spread_.find(model_, facts.kvHeads, blocks, plan));
+  return cost.withFullest(spread_.find(model_, facts.kvHeads, blocks, plan));
 }
 
 int Planner::flattenChunk(int kvHeads, int blocks) const {

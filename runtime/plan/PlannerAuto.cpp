@@ -137,9 +137,7 @@ Result<Planner::Made> Planner::chooseAuto(const tree::KvTree &tree, const Varian
     const bool isMerged = plan.partialSlots > 0;
     if (choice.waves == 0) {
       least = rank;
-      byTokens = {cost.blockUs, isMerged, spread,
-                  rankOf(cost.microseconds - std::max(cost.blockUs, cost.fullestUs) + cost.blockUs,
-                         config.cost, plan)};
+      byTokens = {cost.blockUs, isMerged, spread, rankOf(cost.withFullest(0), config.cost, plan)};
     } else if (const double most = (isMerged && !byTokens.isMerged ? kClearly : kByPrice) * byTokens.rank;
                spread >= (best->choice.waves > 0 ? std::min(most, spreadRank) : most)) {
       return;

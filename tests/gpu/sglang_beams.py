@@ -20,12 +20,12 @@ import importlib
 import json
 import os
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
 
+import workers
 from vllm_engine import can_run
 
 DEFT = "deft"
@@ -149,19 +149,8 @@ def work(options):
 
 
 def run_worker(options, worker):
-    """Of a process of its own, so that each engine has the whole GPU."""
-    with tempfile.NamedTemporaryFile(suffix=".json") as file:
-        command = [sys.executable, __file__, "--worker", worker, "--model", options.model, "--out", file.name, "--sizes", options.sizes,
-                   "--repeat", str(options.repeat), *(["--eager"] if options.eager else [])]  # fmt: skip
-        try:
-            done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=options.timeout)
-            code, said = done.returncode, done.stdout
-        except subprocess.TimeoutExpired as late:
-            code, said = "a time-out", (late.stdout or b"").decode(errors="replace")
-        if code != 0:
-            print(f"{worker} failed with {code}:\n{said[-options.tail :]}", flush=True)
-            return None
-        return json.loads(Path(file.name).read_text())
+    arguments = ["--worker", worker, "--model", options.model, "--sizes", options.sizes, "--repeat", str(options.repeat), *(["--eager"] if options.eager else [])]
+    return workers.result_of(__file__, arguments, options, worker)[0]
 
 
 def compared(sizes, results):

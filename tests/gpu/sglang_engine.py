@@ -25,7 +25,6 @@ Exit code 1: an engine failed, or a token of deft's differs that was no tie. 3: 
 
 import json
 import os
-import subprocess
 import sys
 import tempfile
 import time
@@ -33,6 +32,7 @@ from pathlib import Path
 
 import host_times
 import sglang_host_times
+import workers
 from engine_models import MODELS
 from vllm_engine import TIES, can_run, compare, different_tokens, held_against, is_sampled, kept, model_in_a_file, parser_of, rate_of, rates_text, show, tokens, without_tokens, workloads
 
@@ -117,22 +117,14 @@ def work(backend, mode, options):
 
 
 def run_worker(options, backend, mode):
-    with tempfile.NamedTemporaryFile(suffix=".json") as file:
-        command = [sys.executable, __file__, "--worker", backend, mode, "--out", file.name, "--model", options.model, "--dtype", options.dtype,
-                   "--kv-cache-dtype", options.kv_cache_dtype, "--layers", str(options.layers), "--repeat", str(options.repeat),
-                   "--page-size", str(options.page_size), "--kind", options.kind, "--rates", options.rates, "--host-times", options.host_times]
-        try:
-            done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=options.timeout)
-            code, said = done.returncode, done.stdout
-        except subprocess.TimeoutExpired as late:
-            code, said = "a time-out", (late.stdout or b"").decode(errors="replace")
-        if options.log:
-            lines = [line for line in said.splitlines() if "deft" in line.lower() or "attention" in line.lower()]
-            print("\n".join(line[:400] for line in lines[-12:]), flush=True)
-        if code != 0:
-            print(f"{backend} {mode} failed with {code}:\n" + said[-options.tail:], flush=True)
-            return None
-        return json.loads(Path(file.name).read_text())
+    arguments = ["--worker", backend, mode, "--model", options.model, "--dtype", options.dtype, "--kv-cache-dtype", options.kv_cache_dtype,
+                 "--layers", str(options.layers), "--repeat", str(options.repeat), "--page-size", str(options.page_size), "--kind", options.kind,
+                 "--rates", options.rates, "--host-times", options.host_times]
+    result, said = workers.result_of(__file__, arguments, options, f"{backend} {mode}")
+    if options.log:
+        lines = [line for line in said.splitlines() if "deft" in line.lower() or "attention" in line.lower()]
+        print("\n".join(line[:400] for line in lines[-12:]), flush=True)
+    return result
 
 
 def is_deft(result):

@@ -23,12 +23,12 @@ Exit code 1: an engine failed, or a text of deft's parts from that without specu
 import argparse
 import json
 import os
-import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
 
+import workers
 from engine_models import MODELS
 from vllm_engine import can_run, kept, tokens
 
@@ -134,17 +134,8 @@ def work(job):
 
 
 def run_worker(options, job):
-    with tempfile.NamedTemporaryFile(suffix=".json") as file:
-        command = [sys.executable, __file__, job["part"], "--worker", json.dumps(job), "--out", file.name]
-        try:
-            done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=options.timeout)
-            code, said = done.returncode, done.stdout
-        except subprocess.TimeoutExpired as late:
-            code, said = "a time-out", (late.stdout or b"").decode(errors="replace")
-        if code != 0:
-            print(f"{job['backend']} with {job['drafts']} drafts failed with {code}:\n" + said[-options.tail :], flush=True)
-            return None
-        return json.loads(Path(file.name).read_text())
+    what = f"{job['backend']} with {job['drafts']} drafts"
+    return workers.result_of(__file__, [job["part"], "--worker", json.dumps(job)], options, what)[0]
 
 
 def gap_of(likely, *pair):

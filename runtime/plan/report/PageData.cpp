@@ -114,7 +114,7 @@ json bytesJson(const PlanReport &report) {
 
 json costJson(const PlanCost &cost) {
   const double memoryUs = cost.workUs - cost.blockUs;
-  const double blocksUs = std::max(cost.blockUs, cost.fullestUs);
+  const double blocksUs = cost.blocksUs();
   return {{"us", cost.microseconds},    {"memory", memoryUs},
           {"blocks", blocksUs},         {"launch", std::max(0.0, cost.microseconds - memoryUs - blocksUs)},
           {"useful", cost.usefulGflop}, {"padded", cost.paddedGflop}};

@@ -240,8 +240,8 @@ def engine_sglang(page, records):
                     page.loss(f"SGLang, {place[0]} layers, {place[1]}, `{row}`: {ratio:.2f} times fa3's tokens a second")
     page.table(["layers", "mode", "n16: own / deft", "few_shot", "alone"], lines)
     host = record["host_speed"]
-    page.add(f"With 8 layers the host's speed decides: three processes took {', '.join(str(one) for one in host['alone_step_ms'])} ms a step for `alone`, fa3 {host['fa3_step_ms']}. In one of them a step took {host['slow_step_ms']} ms "
-             f"and, from one step to the next, {host['fast_step_ms']}; the host's part fell from {host['slow_forward_ms']} to {host['fast_forward_ms']} ms. We do not know what slows the host.")
+    page.add(f"With 8 layers times vary with the host: three processes took {', '.join(str(one) for one in host['alone_step_ms'])} ms a step for `alone`, fa3 {host['fa3_step_ms']}. In one of them a step took {host['slow_step_ms']} ms "
+             f"and, from one step to the next, {host['fast_step_ms']}; the host's part fell from {host['slow_forward_ms']} to {host['fast_forward_ms']} ms. We do not know what slows the host. The record has the steps around the change.")
     gaps = [run["compared"]["gap_where_they_differ"] for run in record["runs"] if run.get("compared")]
     page.add(f"Greedy tokens equal fa3's except at near-ties (at most {max(gaps)} in log probability).")
     page.command("python3 tests/gpu/sglang_engine.py --layers 32 --modes graphs --backends fa3,deft")
