@@ -29,14 +29,24 @@ int warpsOf(const KernelShape &shape) { return copyingWarps(shape) + kComputingW
 
 bool isOfFewRows(const PhaseConfig &phase) { return phase.tileQ == kFewRows; }
 
+/// Scales in a token's row.
+int scalesOf(const KernelShape &shape) {
+  return shape.tensors.scaleColumns > 0 ? shape.tensors.v.dim / shape.tensors.scaleColumns : 0;
+}
+
 /// What a block for few rows has besides: for each of two warpgroups the weights of two tiles, four warps'
 /// scores or else half of the columns of results, as many sums for the other one, maxima, sums and references
-/// of rows, and two words. Twin: FewLayout of templates/deft/sm90_latent/layout.cuh.
+/// of rows, and two words. With a cache of bytes there are weights for each scale, the sums use their memory,
+/// and rows have factors, warps a scale. Twin: FewLayout of templates/deft/sm90_latent/layout.cuh.
 int fewBytesOf(const KernelShape &shape) {
   constexpr int kWarps = 4, kTurnedRow = kFewRows + 4, kPad = 16;
-  const int columns = shape.tensors.v.dim / 2;
+  const int columns = shape.tensors.v.dim / 2, scales = scalesOf(shape);
   const int stageBytes = std::max(kWarps * kFewRows * kTurnedRow * 4, kFewRows * (columns * 2 + kPad));
-  return 2 * (2 * kFewRows * 128 + stageBytes + kFewRows * columns * 4 + (2 * kWarps + 1) * kFewRows * 4 + 8);
+  const int weightBytes = 2 * kFewRows * 128 * std::max(scales, 1), givenBytes = kFewRows * columns * 4;
+  const int groupBytes =
+      isOfBytes(shape) ? std::max(weightBytes, givenBytes) + kFewRows * 4 / 2 + (scales > 0 ? kWarps * 4 : 0)
+                       : weightBytes + givenBytes;
+  return 2 * (groupBytes + stageBytes + (2 * kWarps + 1) * kFewRows * 4 + 8);
 }
 
 /// Twin: templates/deft/sm90_latent/layout.cuh.
@@ -47,7 +57,7 @@ int bytesOf(const KernelShape &shape, const PhaseConfig &phase) {
   constexpr int kFactsBytes = 64, kRecordBytes = 12, kBarriersOfSlot = 5, kAlignment = 1024;
   const int factsBytes = kFactsBytes + phase.tileKv * kRecordBytes;
   const int factSlots = isOfBytes(shape) ? 2 * kSlots : kSlots; // written a tile ahead
-  const int scales = shape.tensors.scaleColumns > 0 ? shape.tensors.v.dim / shape.tensors.scaleColumns : 0;
+  const int scales = scalesOf(shape);
   const int scaleBytes = scales == kKeptScales ? kSlots * phase.tileKv * scales * 4 : 0;
   const int landedBytes = isOfBytes(shape) ? kSlots * copyingWarps(shape) * 8 : 0; // barriers
   const int slotBytes = tileBytes + referenceBytes + kBarriersOfSlot * 8;
@@ -81,10 +91,18 @@ constexpr PhaseRule kRules[] = {
        return "there are arrays over tokens; family sm90_latent reads none";
      },
      useOtherFamily},
-    {"few rows", [](const Site &site) { return !isOfFewRows(site.phase) || !isOfBytes(site.shape); },
+    {"few rows",
      [](const Site &site) {
-       return "tile_q is " + number(site.phase.tileQ) +
-              " and the cache has bytes, which family sm90_latent takes with " + number(kTile);
+       const int scales = scalesOf(site.shape);
+       return !isOfFewRows(site.phase) || scales == 0 ||
+              (scales == kKeptScales && site.shape.tensors.scaleColumns % kBlockColumns == 0);
+     },
+     [](const Site &site) {
+       return "tile_q is " + number(site.phase.tileQ) + " and a token's row has a scale for each " +
+              number(site.shape.tensors.scaleColumns) +
+              " columns; for these family sm90_latent has tiles of " + number(kTile) + " rows, and of " +
+              number(kFewRows) + " for " + number(kKeptScales) + " scales of whole blocks of " +
+              number(kBlockColumns) + " columns";
      },
      nullptr},
     {"tile",
@@ -151,7 +169,11 @@ std::vector<TunedPhases> tunedPhases(const KernelShape &shape) {
 
 } // namespace
 
-PhaseConfig sm90LatentSparse(const KernelShape &shape) { return phaseNamed("sparse", shape); }
+std::vector<PhaseConfig> sm90LatentSparse(const KernelShape &shape) {
+  std::vector<PhaseConfig> phases(2, phaseNamed("sparse", shape));
+  phases.front().tileQ = kFewRows;
+  return phases;
+}
 PhaseConfig sm90LatentUnited(const KernelShape &shape) { return phaseNamed("united", shape); }
 
 constinit const Family sm90_latent{

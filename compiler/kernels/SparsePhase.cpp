@@ -21,15 +21,12 @@ support::Result<PhaseConfig> firstLegal(const std::vector<PhaseConfig> &phases, 
   return checkPhase(shape, phases.front(), &target).error();
 }
 
-/// The tile for lists that a caller hands over. wgmma multiplies 64 rows, so 16 heads pay for four times
-/// their products. An H200 read 32 to 256 such lists in 1.07 to 1.27 times the time of tiles of 16 rows, and
-/// lists of 64 and 128 heads in 0.69 to 0.80, measured on two days.
+/// The tile for lists that a caller hands over.
 support::Result<PhaseConfig> givenListPhase(const KernelShape &shape, const target::Target &target) {
-  constexpr int kFewRows = 16;
-  const PhaseConfig hopper = sm90LatentSparse(shape);
-  return shape.ratio() > kFewRows && checkPhase(shape, hopper, &target)
-             ? hopper
-             : firstLegal(sm80LatentSparse(shape, target), shape, target);
+  for (const PhaseConfig &phase : sm90LatentSparse(shape))
+    if (checkPhase(shape, phase, &target))
+      return phase;
+  return firstLegal(sm80LatentSparse(shape, target), shape, target);
 }
 
 } // namespace

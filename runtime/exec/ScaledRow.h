@@ -28,16 +28,15 @@ inline const std::byte *ropeOf(const spec::Tensors &tensors, const void *memory,
   return static_cast<const std::byte *>(memory) + first + tensors.ropeOffset();
 }
 
-/// The value of a column of K in products.
+/// The value of a column of K. Products may take one with a scale rounded to q's dtype.
 inline float keyElement(const spec::Tensors &tensors, const void *memory, long long first, int column) {
   if (!tensors.hasScales())
     return toFloat(bitsAt(memory, first + column, tensors.k.dtype), tensors.k.dtype);
   if (column >= tensors.v.dim)
     return toFloat(bitsAt(ropeOf(tensors, memory, first), column - tensors.v.dim, tensors.q.dtype),
                    tensors.q.dtype);
-  const float product = toFloat(bitsAt(memory, first + column, tensors.k.dtype), tensors.k.dtype) *
-                        scaleOf(tensors, memory, first, column);
-  return toFloat(fromFloat(product, tensors.q.dtype), tensors.q.dtype);
+  return toFloat(bitsAt(memory, first + column, tensors.k.dtype), tensors.k.dtype) *
+         scaleOf(tensors, memory, first, column);
 }
 
 /// Sets a column of K to `value`, or to the nearest number that its scale allows. Returns the number.

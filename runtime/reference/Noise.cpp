@@ -30,7 +30,9 @@ Roundings Roundings::of(const spec::Variant &variant) {
   const spec::DType out = tensors.out.dtype;
   const bool areF16 = weight == spec::DType::F16 && out == spec::DType::F16;
   // Of e4m3, times 2^-8 (rule A12).
-  const Rounding ofWeight = tensors.byteProducts ? Rounding{0x1p-4, 0x1p-18} : roundingOf(weight);
+  Rounding ofWeight = tensors.byteProducts ? Rounding{0x1p-4, 0x1p-18} : roundingOf(weight);
+  if (tensors.hasScales()) // the value that it multiplies may be rounded as well (rule A11)
+    ofWeight.relative += roundingOf(tensors.q.dtype).relative;
   return {ofWeight, roundingOf(areF16 ? spec::DType::F16 : spec::DType::BF16), roundingOf(out)};
 }
 

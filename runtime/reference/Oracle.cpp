@@ -79,6 +79,15 @@ double dot(const std::vector<double> &q, const float *k) {
   return sum;
 }
 
+/// The error of q.k if a kernel rounds elements with scales to q's dtype, which it may (LANGUAGE.md, rule
+/// A11). Four times the expected root mean square.
+double scaledKeyNoise(const spec::Tensors &tensors, const std::vector<double> &q, const float *k) {
+  double sum = 0;
+  for (int d = 0; d < tensors.v.dim; ++d)
+    sum += q[d] * k[d] * (q[d] * k[d]);
+  return 4 / std::sqrt(3.0) * roundingOf(tensors.q.dtype).relative * std::sqrt(sum);
+}
+
 /// The keys of all tokens for one KV head, as q.k takes them.
 class Keys {
 public:
@@ -284,7 +293,9 @@ std::vector<Row> evaluateGroup(const spec::Variant &variant, const tree::KvTree 
     Row &row = rows[inGroup];
     // The lse, where q.k is off by so much of what it may be, by keys that may be others or by its sum.
     const auto sumNoise = [&](std::size_t t) {
-      return tensors.byteProducts ? byteSumNoise(q, keys.row(t)) : 0;
+      return tensors.byteProducts  ? byteSumNoise(q, keys.row(t))
+             : tensors.hasScales() ? scaledKeyNoise(tensors, q, keys.row(t))
+                                   : 0;
     };
     const auto weigh = [&](std::vector<double> &weights, double share = 0) {
       const auto product = [&](std::size_t t) {
@@ -318,7 +329,7 @@ std::vector<Row> evaluateGroup(const spec::Variant &variant, const tree::KvTree 
       }
       q[dim] = made;
     }
-    if (isExact && (keys.areEitherWay() || tensors.byteProducts))
+    if (isExact && (keys.areEitherWay() || tensors.byteProducts || tensors.hasScales()))
       row.lseNoise += std::max(distance(1), distance(-1));
 
     multiplyByFactors(variant, tokens, weights, evaluate, site);

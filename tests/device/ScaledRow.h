@@ -33,13 +33,15 @@ template <class Config> struct ScaledRow {
     }
   }
 
-  /// A column of V as products take it.
+  /// A column of V as products take it: blocks that keep bytes round nothing.
   static double value(const std::byte *row, int column) {
     float scale = 0;
     std::memcpy(&scale, row + kValueDim + column / kEach * 4, sizeof scale);
     const auto bits = static_cast<std::uint8_t>(row[column]);
-    return ptx::toFloat<Query>(
-        rounded(static_cast<float>(ptx::toFloat<typename Config::Value>(bits)) * scale));
+    const float value = static_cast<float>(ptx::toFloat<typename Config::Value>(bits)) * scale;
+    if constexpr (requires { Config::kKeepsBytes; })
+      return value;
+    return ptx::toFloat<Query>(rounded(value));
   }
   /// Of the rotated columns, which begin at `rope`.
   static double rotated(const std::byte *rope, int column) {

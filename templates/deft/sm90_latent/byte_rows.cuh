@@ -20,11 +20,12 @@ struct BytePlace {
 
 template <class Config> class ByteRows {
   using L = Layout<Config>;
-  using Factor = typename Config::Key;
   static constexpr int kPieceBytes = 16;
   static constexpr int kPieces = Config::kValueDim / kPieceBytes; ///< of a token
   static constexpr int kTokensOfCopy = 32 / kPieces;              ///< that all lanes copy at once
   static constexpr bool kIsScaled = kHasScales<Config>;
+  static constexpr bool kScalesElements =
+      kIsScaled && !kHasFewRows<Config>; ///< else products have the scales
   static constexpr int kScaleColumns = kIsScaled ? kScaleColumnsOf<Config> : Config::kValueDim;
   static_assert(kScaleColumns % kPieceBytes == 0, "a piece has one scale");
   static_assert(kRowUnit<Config> * sizeof(Stored<Config>) == kPieceBytes, "places count pieces");
@@ -98,12 +99,14 @@ public:
 #pragma unroll
         for (int i = 0; i < L::kHalfBlocks; ++i)
           pieces[i] = *reinterpret_cast<const uint4 *>(bytes + i * kBlockBytes);
-        findScales(place, step, eight * 8 + (token ^ other), scales);
+        if constexpr (kScalesElements)
+          findScales(place, step, eight * 8 + (token ^ other), scales);
         __syncwarp(); // lanes write over bytes that other lanes have read
         char *const first = rows + (to ^ atToken(other)), *const second = rows + (to ^ atToken(other) ^ 16);
 #pragma unroll
         for (int i = 0; i < L::kHalfBlocks; ++i)
-          write<kIsScaled>(first + 2 * i * kBlockBytes, second + 2 * i * kBlockBytes, pieces[i], scales[i]);
+          write<Latent<Config>, kScalesElements>(first + 2 * i * kBlockBytes, second + 2 * i * kBlockBytes,
+                                                 pieces[i], scales[i]);
       }
   }
 
@@ -118,8 +121,8 @@ public:
     const unsigned piece = (2 * (lane_ % 4) ^ ropeToken()) * 16;
 #pragma unroll
     for (int eight = 0; eight < kTokens; eight += 8)
-      write<false>(block + ropeRow(eight) + piece, block + ropeRow(eight) + (piece ^ 16), bytes[eight / 8],
-                   1.f);
+      write<typename Config::Key, false>(block + ropeRow(eight) + piece,
+                                         block + ropeRow(eight) + (piece ^ 16), bytes[eight / 8], 1.f);
   }
 
 private:
@@ -183,7 +186,7 @@ private:
   }
 
   /// Writes a piece: its first eight elements, and its second ones.
-  template <bool kScalesThem>
+  template <class Factor, bool kScalesThem>
   static __device__ __forceinline__ void write(char *first, char *second, const uint4 &bytes, float scale) {
     *reinterpret_cast<uint4 *>(first) =
         factorsOf<Stored<Config>, Factor, kScalesThem>(bytes.x, bytes.y, scale);

@@ -30,7 +30,8 @@ protected:
   using Token = sm90::Token;
   using Tokens = UnitTokens<Config, Variant>;
   static constexpr int kWarps = kCopyingWarps<Config>;
-  static constexpr int kQueryRows = L::kRows / kWarps; ///< of a warp
+  /// The rows of a warp, of which four are copied at a time. Of few rows the last warps have none.
+  static constexpr int kQueryRows = L::kRows / kWarps < 4 ? 4 : L::kRows / kWarps;
   static constexpr bool kNeedsDepth = kMaskReadsDepth<Variant> || HasValueFactor<Variant> ||
                                       (Variant::kHasScore && !FormOf<Variant>::kIsKnown);
   static constexpr bool kHasPages = Config::kPageSize > 1;
@@ -80,7 +81,7 @@ protected:
       head.endStep = endStep;
       head.heads = heads;
     }
-    if (lane_ < kQueryRows) {
+    if (lane_ < kQueryRows && (kQueryRows * kWarps == L::kRows || own < L::kRows)) {
       head.callerIndex[own] = caller;
       if constexpr (WarpRows<Config, Variant>::kNeedsQuery)
         head.queryPos[own] = position;

@@ -15,7 +15,7 @@ template <class Config, class Variant> class FewResults {
   using L = Layout<Config>;
   using Few = FewLayout<Config>;
   using Rows = WarpRows<Config, Variant>;
-  using Weights = RowWeights<Config, Variant>;
+  using Weights = RowWeights<Config, Variant, Latent<Config>>;
 
 public:
   using Out = Fragment<2>; ///< 16 columns of a block by all rows
@@ -26,14 +26,18 @@ public:
       : args_(args), ring_(ring), head_(head), rows_(rows), group_(group), warp_(warp), lane_(lane),
         item_(head.item), isPartial_(item_.partialBegin >= 0) {}
 
-  __device__ __forceinline__ void write(Out (&out)[L::kValueBlocks], Weights &weights) const {
+  /// `unit`: of the warpgroup's sums.
+  __device__ __forceinline__ void write(Out (&out)[L::kValueBlocks], Weights &weights, float unit) const {
     const typename Weights::Total total = totalOf(weights);
     float scale[2][2];
 #pragma unroll
     for (int n = 0; n < 2; ++n)
 #pragma unroll
       for (int j = 0; j < 2; ++j)
-        scale[n][j] = __shfl_sync(~0u, total.scale, group_ * Few::kRows + n * 8 + fragmentColumn(lane_) + j);
+        scale[n][j] =
+            __shfl_sync(~0u, total.scale, group_ * Few::kRows + n * 8 + fragmentColumn(lane_) + j) * unit;
+    if constexpr (Few::kIsGivenInWeights)
+      ptx::namedBarrierSync(kOfGroup + group_, 128); // slower warps may still multiply weights
     if (group_ == 0 && warp_ == 0)
       writeLse(total.lse);
     exchange(out, scale);
@@ -101,9 +105,9 @@ private:
 #pragma unroll
         for (int c = 0; c < 4; ++c)
           out[i].tile[n][c] *= scale[n][c % 2];
-    float4 *const given = ring_.template fewAt<float4>(Few::kGivenOffset + group_ * Few::kGivenBytes);
+    float4 *const given = ring_.template fewAt<float4>(Few::kGivenOffset + group_ * Few::kGivenDistance);
     const float4 *const taken =
-        ring_.template fewAt<float4>(Few::kGivenOffset + (1 - group_) * Few::kGivenBytes);
+        ring_.template fewAt<float4>(Few::kGivenOffset + (1 - group_) * Few::kGivenDistance);
 #pragma unroll
     for (int i = 0; i < L::kHalfBlocks; ++i)
 #pragma unroll

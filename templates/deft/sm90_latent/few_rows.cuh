@@ -3,6 +3,7 @@
 #include "deft/ptx/named_barrier.cuh"
 #include "deft/ptx/wgmma.cuh"
 #include "deft/sm90_latent/few_results.cuh"
+#include "deft/sm90_latent/few_scales.cuh"
 #include "deft/sm90_latent/row_weights.cuh"
 
 /// The computing warpgroups for units of at most 16 rows. wgmma has 64 rows, so both products are transposed:
@@ -20,15 +21,22 @@ template <class Config, class Variant> class FewRows {
   using L = Layout<Config>;
   using Few = FewLayout<Config>;
   using Rows = WarpRows<Config, Variant>;
-  using Weights = RowWeights<Config, Variant>;
+  using Value = Latent<Config>;
+  using Weights = RowWeights<Config, Variant, Value>;
   using Results = FewResults<Config, Variant>;
   using Out = typename Results::Out;
+  using Scales = FewScales<Config>;
   using Key = typename Config::Key;
-  using Value = typename Config::Value;
   using Params = typename Variant::Params;
   static constexpr int kTokens = 16;                        ///< of a warp in a tile
   static constexpr int kGroups = Config::kTileKv / kTokens; ///< of them in a tile
   static constexpr int kChains = 4; ///< sums of scores: a short product waits for the one before it
+  /// Whether the values of bytes are in tiles as they are. Then the columns behind V's, which have q's type,
+  /// are a chain of their own, and each scale has one.
+  static constexpr bool kIsExact = !kIsSame<Value, Key> || kIsOfBytes<Config>;
+  static constexpr int kScales = kFewScales<Config>;
+  static constexpr int kAllChains = kChains + (kIsExact ? 1 : 0);
+  static_assert(kScales == 0 || (kScales == kChains && kScaleColumnsOf<Config> % 64 == 0));
 
 public:
   static __device__ __forceinline__ void run(const abi::AttendArgs &args, const Params &params,
@@ -70,13 +78,17 @@ private:
   /// Attends to the unit's tiles from step `begin` on. Returns the step after the last.
   __device__ __forceinline__ int attend(int begin) {
     ptx::fenceAsyncProxy(); // cp.async has written the queries
+    if constexpr (kIsExact) {
+      FewQueries<Config>::convert(ring_, group_ * 128 + warp_ * 32 + lane_);
+      ptx::namedBarrierSync(kOfBoth, 128 * kComputingGroups); // the unit before has been added up as well
+    }
     const int end = head_.endStep;
     int step = begin + (begin % kSlots == group_ ? 0 : 1);
     if (step >= end)
       arrive(ring_.queriesEmpty());
     for (; step < end; step += kSlots)
       attendTile(step, step + kSlots >= end);
-    Results(args_, ring_, head_, rows_, group_, warp_, lane_).write(out_, weights_);
+    Results(args_, ring_, head_, rows_, group_, warp_, lane_).write(out_, weights_, scales_.unit());
     return end;
   }
 
@@ -94,19 +106,19 @@ private:
     }
     if (head.isGathered)
       ptx::fenceAsyncProxy(); // cp.async has written it
-    Fragment<2> chains[kChains];
+    Fragment<2> chains[kAllChains];
     startKeys(step, chains);
     const bool isWhole = head.viewed.isWhole(rows_.queryLo(), rows_.queryEnd());
     const bool isCut = rows_.visibility(isWhole, facts.bounds) != Rows::kWhole;
     const bool isRising = head.kind == TileFacts::Head::kRising;
     ptx::wgmmaWait<0>();
 #pragma unroll
-    for (int i = 0; i < kChains; ++i)
+    for (int i = 0; i < kAllChains; ++i)
       ptx::wgmmaPin(chains[i].tile);
     if (isLast)
       arrive(ring_.queriesEmpty());
     Fragment<2> s;
-    turn(chains, s);
+    turn(step, chains, s);
     const TokenRecords tokens = ownTokens(step);
     float common[2] = {};
     score(tokens, isCut, isRising, s, common);
@@ -135,20 +147,33 @@ private:
     return ptx::wgmmaDescriptor(__shfl_sync(~0u, matrix, 0), kBlockBytes);
   }
 
-  __device__ __forceinline__ void startKeys(int step, Fragment<2> (&chains)[kChains]) const {
+  /// 16 columns from 16 k on, of this type.
+  template <class Factor>
+  static __device__ __forceinline__ void multiply(unsigned long long keys, unsigned long long queries, int k,
+                                                  bool adds, Fragment<2> &chain) {
+    ptx::WgmmaOfFew<Factor>::template step<false>(chain.tile, keys + (k / 4 * kBlockBytes + k % 4 * 32) / 16,
+                                                  queries + (k / 4 * L::kQueryBlockBytes + k % 4 * 32) / 16,
+                                                  adds);
+  }
+
+  __device__ __forceinline__ void startKeys(int step, Fragment<2> (&chains)[kAllChains]) const {
     const unsigned long long keys = descriptor(ring_.tile(step)), queries = descriptor(ring_.queries());
+    constexpr int kSteps = Config::kKeyDim / 16, kOwnSteps = kIsExact ? Config::kValueDim / 16 : kSteps;
     ptx::wgmmaFence();
 #pragma unroll
-    for (int k = 0; k < Config::kKeyDim / 16; ++k)
-      ptx::WgmmaOfFew<Key>::template step<false>(
-          chains[k % kChains].tile, keys + (k / 4 * kBlockBytes + k % 4 * 32) / 16,
-          queries + (k / 4 * L::kQueryBlockBytes + k % 4 * 32) / 16, k >= kChains);
+    for (int i = 0; i < kOwnSteps; ++i) {
+      const int k = kScales > 0 ? i % kChains * (kOwnSteps / kChains) + i / kChains : i;
+      multiply<Value>(keys, queries, k, i >= kChains, chains[i % kChains]);
+    }
+#pragma unroll
+    for (int k = kOwnSteps; k < kSteps; ++k)
+      multiply<Key>(keys, queries, k, k > kOwnSteps, chains[kAllChains - 1]);
     ptx::wgmmaCommit();
   }
 
   /// Adds the weighted values of the tile, first those of the columns that the other warpgroup will write.
   __device__ __forceinline__ void startValues(int step) {
-    const unsigned long long weights = descriptor(ring_.few() + weightsAt(step));
+    const unsigned long long weights = descriptor(ring_.few() + weightsAt(step, 0));
     ptx::wgmmaFence();
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
@@ -158,23 +183,33 @@ private:
       for (int g = 0; g < kGroups; ++g)
 #pragma unroll
         for (int i = 0; i < L::kHalfBlocks; ++i)
-          ptx::WgmmaOfFew<Value>::template step<true>(out_[half * L::kHalfBlocks + i].tile,
-                                                      values + (i * kBlockBytes + g * kTokens * 128) / 16,
-                                                      weights + g * 2, true);
+          ptx::WgmmaOfFew<Value>::template step<true>(
+              out_[half * L::kHalfBlocks + i].tile, values + (i * kBlockBytes + g * kTokens * 128) / 16,
+              weights + setOf(part * L::kHalfBlocks + i) * (Few::kWeightBytes / 16) + g * 2, true);
       ptx::wgmmaCommit();
     }
   }
 
   /// Adds up the chains. A lane has two tokens of four rows; then it has two rows of four tokens.
-  __device__ __forceinline__ void turn(const Fragment<2> (&chains)[kChains], Fragment<2> &s) const {
+  __device__ __forceinline__ void turn(int step, const Fragment<2> (&chains)[kAllChains],
+                                       Fragment<2> &s) const {
     float *const turned = ring_.template fewAt<float>(Few::kStageOffset + group_ * Few::kStageBytes +
                                                       warp_ * Few::kTurnedBytes);
 #pragma unroll
     for (int n = 0; n < 2; ++n)
 #pragma unroll
       for (int c = 0; c < 4; ++c) {
-        const float sum =
-            (chains[0].tile[n][c] + chains[1].tile[n][c]) + (chains[2].tile[n][c] + chains[3].tile[n][c]);
+        const auto of = [&](int chain) { return chains[chain].tile[n][c]; };
+        float sum;
+        if constexpr (kScales > 0) {
+          const auto token = Scales::tokenOf(ring_, step, warp_ * kTokens + fragmentRow(lane_, c / 2));
+          sum = (of(0) * token.of[0] + of(1) * token.of[1]) + (of(2) * token.of[2] + of(3) * token.of[3]);
+        } else {
+          sum = (of(0) + of(1)) + (of(2) + of(3));
+        }
+        if constexpr (kIsExact)
+          sum =
+              sum * FewQueries<Config>::factorOf(ring_, n * 8 + fragmentColumn(lane_) + c % 2) + of(kChains);
         turned[(n * 8 + fragmentColumn(lane_) + c % 2) * Few::kTurnedRow + fragmentRow(lane_, c / 2)] = sum;
       }
     __syncwarp();
@@ -216,52 +251,98 @@ private:
   /// some warp has a score far above its reference, all meet once more.
   __device__ __forceinline__ void makeWeights(int step, const TokenRecords &tokens, const Fragment<2> &s,
                                               const float (&common)[2]) {
-    if constexpr (Variant::kSigmoid) {
-      Fragment<2> weights = s;
-      weights.forEach([](float &x, int, int) { x = sigmoidWeight(x); });
-      leave(step, tokens, weights);
-      meetGroup();
-    } else {
-      float top[2], sum[2];
-      Weights::findTop(s, common, top);
-      int *const growth = ring_.template fewAt<int>(Few::kGrowthOffset) + group_ * 2 + step / kSlots % 2;
-      if (weights_.hasToGrow(top)) {
-        if (lane_ == 0)
-          *growth = step;
-      }
-      Fragment<2> weights;
-      weights_.weigh(s, common, weights, sum);
-      leave(step, tokens, weights);
-      meetGroup();
-      if (*growth == step) {
-        grow(top);
+    Fragment<2> weights;
+    float top[2], sum[2], largest = 0.f;
+    const auto weigh = [&] {
+      if constexpr (Variant::kSigmoid) {
+        weights = s;
+        weights.forEach([](float &x, int, int) { x = sigmoidWeight(x); });
+      } else {
         weights_.weigh(s, common, weights, sum);
-        leave(step, tokens, weights);
-        meetGroup();
       }
-      weights_.add(sum);
+      leave(step, tokens, weights);
+      meetGroup();
+    };
+    if constexpr (Variant::kSigmoid && kScales == 0) {
+      weigh();
+      return;
     }
+    int *const growth = ring_.template fewAt<int>(Few::kGrowthOffset) + group_ * 2 + step / kSlots % 2;
+    bool grows = false;
+    if constexpr (!Variant::kSigmoid) {
+      Weights::findTop(s, common, top);
+      grows = weights_.hasToGrow(top);
+    }
+    if constexpr (kScales > 0) {
+      largest = largestScale(step, s);
+      grows |= scales_.hasToGrow(largest);
+    }
+    if (grows) {
+      if (lane_ == 0)
+        *growth = step;
+    }
+    weigh();
+    if (*growth == step) {
+      grow(top, largest);
+      weigh();
+    }
+    if constexpr (!Variant::kSigmoid)
+      weights_.add(sum);
   }
 
-  /// Raises references to the maxima over all warps, and scales what has been summed.
-  __device__ __forceinline__ void grow(float (&top)[2]) {
+  /// The largest scale of the lane's tokens that a row sees.
+  __device__ __forceinline__ float largestScale(int step, const Fragment<2> &s) const {
+    float largest = 0.f;
+#pragma unroll
+    for (int n = 0; n < 2; ++n)
+#pragma unroll
+      for (int j = 0; j < 2; ++j) {
+        const auto token = Scales::tokenOf(ring_, step, warp_ * kTokens + n * 8 + fragmentColumn(lane_) + j);
+        if (s.tile[n][j] > -kInfinity || s.tile[n][2 + j] > -kInfinity)
+#pragma unroll
+          for (int set = 0; set < kScales; ++set)
+            largest = fmaxf(largest, fabsf(token.of[set]));
+      }
+    return largest;
+  }
+
+  /// Raises references and the unit of scales to the maxima over all warps, and scales what has been summed.
+  __device__ __forceinline__ void grow(float (&top)[2], float largest) {
     float *const maxima =
         ring_.template fewAt<float>(Few::kMaximumOffset) + group_ * Few::kWarps * Few::kRows;
+    float *const scales = ring_.template fewAt<float>(Few::kLargestScaleOffset) + group_ * Few::kWarps;
+    if constexpr (!Variant::kSigmoid) {
 #pragma unroll
-    for (int r = 0; r < 2; ++r) {
-      top[r] = largestOfRow(top[r]);
-      if (isFirstOfRow(lane_))
-        maxima[warp_ * Few::kRows + fragmentRow(lane_, r)] = top[r];
+      for (int r = 0; r < 2; ++r) {
+        top[r] = largestOfRow(top[r]);
+        if (isFirstOfRow(lane_))
+          maxima[warp_ * Few::kRows + fragmentRow(lane_, r)] = top[r];
+      }
+    }
+    if constexpr (kScales > 0) {
+      largest = largestOfWarp(largest);
+      if (lane_ == 0)
+        scales[warp_] = largest;
     }
     meetGroup();
-    float factor[2];
+    float factor[2] = {1.f, 1.f};
+    if constexpr (!Variant::kSigmoid) {
 #pragma unroll
-    for (int r = 0; r < 2; ++r) {
+      for (int r = 0; r < 2; ++r) {
+#pragma unroll
+        for (int warp = 0; warp < Few::kWarps; ++warp)
+          top[r] = fmaxf(top[r], maxima[warp * Few::kRows + fragmentRow(lane_, r)]);
+      }
+      weights_.grow(top, factor);
+    }
+    if constexpr (kScales > 0) {
 #pragma unroll
       for (int warp = 0; warp < Few::kWarps; ++warp)
-        top[r] = fmaxf(top[r], maxima[warp * Few::kRows + fragmentRow(lane_, r)]);
+        largest = fmaxf(largest, scales[warp]);
+      const float ofScales = scales_.grow(largest);
+      factor[0] *= ofScales;
+      factor[1] *= ofScales;
     }
-    weights_.grow(top, factor);
     float ofColumn[2][2]; // of the rows of which the lane has sums
 #pragma unroll
     for (int n = 0; n < 2; ++n)
@@ -277,14 +358,49 @@ private:
           out_[i].tile[n][c] *= ofColumn[n][c % 2];
   }
 
+  static __device__ __forceinline__ float largestOfWarp(float x) {
+#pragma unroll
+    for (int lanes = 1; lanes < 32; lanes *= 2)
+      x = fmaxf(x, __shfl_xor_sync(~0u, x, lanes));
+    return x;
+  }
+
+  /// The weights for a block of V's columns: of its scale.
+  static __device__ __forceinline__ constexpr int setOf(int block) {
+    return kScales > 0 ? block * 64 / (Config::kValueDim / Few::kWeightSets) : 0;
+  }
   /// Where the weights of a step are. Two tiles take turns: slower warps may still multiply the one before.
-  __device__ __forceinline__ int weightsAt(int step) const {
-    return Few::kWeightOffset + (group_ * 2 + step / kSlots % 2) * Few::kWeightBytes;
+  __device__ __forceinline__ int weightsAt(int step, int set) const {
+    return Few::kWeightOffset + group_ * Few::kGroupWeightBytes + step / kSlots % 2 * Few::kTileWeightBytes +
+           set * Few::kWeightBytes;
   }
 
   __device__ __forceinline__ void leave(int step, const TokenRecords &tokens, Fragment<2> weights) const {
     rows_.multiplyByFactors(tokens, 0, weights);
-    char *const block = ring_.template fewAt<char>(weightsAt(step));
+    if constexpr (kScales == 0) {
+      store(weightsAt(step, 0), weights);
+    } else {
+      typename Scales::Token scales[2][2];
+#pragma unroll
+      for (int n = 0; n < 2; ++n)
+#pragma unroll
+        for (int j = 0; j < 2; ++j)
+          scales[n][j] = Scales::tokenOf(ring_, step, warp_ * kTokens + n * 8 + fragmentColumn(lane_) + j);
+#pragma unroll
+      for (int set = 0; set < kScales; ++set) {
+        Fragment<2> scaled;
+#pragma unroll
+        for (int n = 0; n < 2; ++n)
+#pragma unroll
+          for (int c = 0; c < 4; ++c)
+            scaled.tile[n][c] = scales_.scaled(weights.tile[n][c], scales[n][c % 2].of[set]);
+        store(weightsAt(step, set), scaled);
+      }
+    }
+    ptx::fenceAsyncProxy(); // wgmma reads them
+  }
+  __device__ __forceinline__ void store(int to, const Fragment<2> &weights) const {
+    char *const block = ring_.template fewAt<char>(to);
 #pragma unroll
     for (int n = 0; n < 2; ++n)
 #pragma unroll
@@ -292,7 +408,6 @@ private:
         *reinterpret_cast<unsigned *>(block + L::offset(fragmentRow(lane_, r), warp_ * 2 + n) +
                                       lane_ % 4 * 4) =
             ptx::pack2<Value>(weights.tile[n][2 * r], weights.tile[n][2 * r + 1]);
-    ptx::fenceAsyncProxy(); // wgmma reads them
   }
 
   const abi::AttendArgs &args_;
@@ -301,6 +416,7 @@ private:
   const int group_, warp_, lane_;
   Rows rows_;
   Weights weights_;
+  Scales scales_;
   Out out_[L::kValueBlocks] = {}; ///< first the blocks that the other warpgroup will write
 };
 

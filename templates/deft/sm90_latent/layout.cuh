@@ -24,6 +24,19 @@ template <class Config> constexpr bool kHasFewRows = Config::kTileQ == 16;
 /// Copying warps, the first ones of a block. Where they convert bytes, two share a scheduler: one issues
 /// while the other waits.
 template <class Config> constexpr int kCopyingWarps = kIsOfBytes<Config> ? 8 : 4;
+/// The type of V's columns in a tile. Blocks for few rows keep the values of a cache of bytes as they are:
+/// f16 has all of them. Scales multiply scores and weights instead (few_scales.cuh).
+template <class Config, bool kIsExact = kHasFewRows<Config> && kIsOfBytes<Config>> struct LatentOf {
+  using Type = typename Config::Key;
+};
+template <class Config> struct LatentOf<Config, true> {
+  using Type = f16;
+};
+template <class Config> using Latent = typename LatentOf<Config>::Type;
+/// How many scales of a token these blocks multiply.
+template <class Config>
+constexpr int kFewScales = kHasFewRows<Config> && kHasScales<Config> ? ByteRow<Config>::kScales : 0;
+
 constexpr int kSlots = 2;             ///< for tiles; warpgroup g makes the weights of the tiles in slot g
 constexpr int kBlockBytes = 64 * 128; ///< 64 tokens by 64 columns
 
@@ -53,7 +66,9 @@ enum Part { kOwn = 0, kOther = 1 };
 template <class Config> struct FewLayout {
   static constexpr int kRows = 16, kWarps = 4; ///< of a warpgroup
   static constexpr int kColumns = Config::kValueDim / kComputingGroups;
-  static constexpr int kWeightBytes = kRows * 128;     ///< of a tile's tokens by rows, for two tiles
+  static constexpr int kWeightBytes = kRows * 128; ///< of a tile's tokens by rows
+  static constexpr int kWeightSets = kFewScales<Config> > 0 ? kFewScales<Config> : 1; ///< by scales
+  static constexpr int kTileWeightBytes = kWeightSets * kWeightBytes;                 ///< for two tiles
   static constexpr int kTurnedRow = 16 + 4;            ///< floats; the last four avoid bank conflicts
   static constexpr int kResultRow = kColumns * 2 + 16; ///< bytes, likewise
   /// A warp's scores of 16 tokens on their way to other lanes, and later the warpgroup's results.
@@ -63,15 +78,27 @@ template <class Config> struct FewLayout {
   static constexpr int kGivenBytes = kRows * kColumns * 4; ///< sums for the other warpgroup
 
   static constexpr int kWeightOffset = 0;
-  static constexpr int kStageOffset = kWeightOffset + kComputingGroups * 2 * kWeightBytes;
-  static constexpr int kGivenOffset = kStageOffset + kComputingGroups * kStageBytes;
+  /// Weights by scales take so much that sums for the other warpgroup have to use their memory.
+  static constexpr bool kIsGivenInWeights = kIsOfBytes<Config>;
+  static constexpr int kGroupWeightBytes =
+      kIsGivenInWeights && kGivenBytes > 2 * kTileWeightBytes ? kGivenBytes : 2 * kTileWeightBytes;
+  static constexpr int kStageOffset = kWeightOffset + kComputingGroups * kGroupWeightBytes;
+  static constexpr int kGivenOffset =
+      kIsGivenInWeights ? kWeightOffset : kStageOffset + kComputingGroups * kStageBytes;
+  static constexpr int kGivenDistance =
+      kIsGivenInWeights ? kGroupWeightBytes : kGivenBytes; ///< of warpgroups
   /// Maxima and sums of each warp's tokens, then the rows' references.
-  static constexpr int kMaximumOffset = kGivenOffset + kComputingGroups * kGivenBytes;
+  static constexpr int kMaximumOffset = kStageOffset + kComputingGroups * kStageBytes +
+                                        (kIsGivenInWeights ? 0 : kComputingGroups * kGivenBytes);
   static constexpr int kSumOffset = kMaximumOffset + kComputingGroups * kWarps * kRows * 4;
   static constexpr int kReferenceOffset = kSumOffset + kComputingGroups * kWarps * kRows * 4;
   /// The last steps, of two in turn, in which a reference has to grow.
   static constexpr int kGrowthOffset = kReferenceOffset + kComputingGroups * kRows * 4;
-  static constexpr int kBytes = kGrowthOffset + kComputingGroups * 2 * 4;
+  /// For a cache of bytes: factors of the rows' queries, and each warp's largest scale.
+  static constexpr int kQueryFactorOffset = kGrowthOffset + kComputingGroups * 2 * 4;
+  static constexpr int kLargestScaleOffset = kQueryFactorOffset + (kIsOfBytes<Config> ? kRows * 4 : 0);
+  static constexpr int kBytes =
+      kLargestScaleOffset + (kFewScales<Config> > 0 ? kComputingGroups * kWarps * 4 : 0);
 };
 
 template <class Config> struct Layout {
@@ -82,7 +109,7 @@ template <class Config> struct Layout {
   static_assert(Config::kKeyDim % 64 == 0 && Config::kValueDim % 128 == 0 && kBlocks == kValueBlocks + 1);
   static_assert(sizeof(typename Config::Key) == 2 && kIsSame<typename Config::Key, typename Config::Value> &&
                 kIsSame<typename Config::Key, typename Config::Query>);
-  static_assert(kRows == 64 || (kHasFewRows<Config> && !kIsOfBytes<Config>));
+  static_assert(kRows == 64 || kHasFewRows<Config>);
   static_assert(Config::kTileKv == 64 && Config::kStages == kSlots &&
                 Config::kWarps == kCopyingWarps<Config> + 4 * kComputingGroups && Config::kRatio <= kRows);
   static constexpr int kTileBytes = kBlocks * kBlockBytes;

@@ -8,9 +8,8 @@ namespace deft::sm90_latent {
 
 /// Weights are relative to a row's reference, a power of two. The other warpgroup has its own references; a
 /// factor converts its weights to ours without rounding.
-template <class Config, class Variant> class RowWeights {
+template <class Config, class Variant, class Value = typename Config::Value> class RowWeights {
   using Rows = WarpRows<Config, Variant>;
-  using Value = typename Config::Value;
 
 public:
   /// Turns a tile's scores into weights. If a weight would exceed the largest allowed one, the references

@@ -55,10 +55,27 @@ TEST(Sm90LatentTest, BlocksForFewRowsHaveRoomForBothWarpgroups) {
   }
   EXPECT_EQ(check(latent(32), tiles(16)),
             "phase `tiles`: tile_q is 16, less than the 32 query heads that share a KV head");
+}
+
+/// Weights for each scale, whose memory the sums use; results or scores, maxima, sums and references of rows,
+/// two words and a scale of each warp, for each of two warpgroups; and factors of the rows' queries.
+TEST(Sm90LatentTest, BlocksForFewRowsKeepBytes) {
   PhaseConfig ofBytes = tiles(16);
   ofBytes.warps = 16;
-  EXPECT_EQ(check({{16, 1, test::latentBytes()}}, ofBytes),
-            "phase `tiles`: tile_q is 16 and the cache has bytes, which family sm90_latent takes with 64");
+  for (const int latentDim : {256, 512}) {
+    const KernelShape scaled{{16, 1, test::latentBytes(latentDim, 64, latentDim / 4)}};
+    const int slots = 2 * (64 * (latentDim + 64) * 2 + 2 * (64 * 12 + 64) + 5 * 8 + 8 * 8 + 64 * 16);
+    const int stage = std::max(16 * (latentDim + 16), 4 * 16 * 20 * 4);
+    const int group = 2 * 4 * 16 * 128 + stage + 9 * 64 + 8 + 4 * 4;
+    EXPECT_EQ(smemBytes(scaled, ofBytes), slots + 2 * 64 + 16 * (latentDim + 64) * 2 + 2 * group + 16 * 4 +
+                                              2 * (32 + 16 * 8 + 16) + 2 * 2 * 16 * 8 + 2 * 8 + 1024)
+        << latentDim;
+    EXPECT_EQ(check(scaled, ofBytes), "legal") << latentDim;
+    EXPECT_EQ(check({{16, 1, test::latentBytes(latentDim, 64, 0)}}, ofBytes), "legal") << latentDim;
+  }
+  EXPECT_EQ(check({{16, 1, test::latentBytes(512, 64, 64)}}, ofBytes),
+            "phase `tiles`: tile_q is 16 and a token's row has a scale for each 64 columns; for these family "
+            "sm90_latent has tiles of 64 rows, and of 16 for 4 scales of whole blocks of 64 columns");
 }
 
 TEST(Sm90LatentTest, WhatItHasNoCodeForIsRefused) {
@@ -136,9 +153,11 @@ TEST(Sm90LatentTest, ItIsTheDefaultWhereItIsLegal) {
   }
   const KernelShape bytes{{16, 1, test::latentBytes()}};
   const auto ofBytes = sm90_latent.defaults(bytes, hopper);
-  ASSERT_EQ(ofBytes.size(), 1U);
-  EXPECT_EQ(check(bytes, ofBytes.front().phase), "legal");
-  EXPECT_LE(smemBytes(bytes, ofBytes.front().phase), hopper->smemPerBlock);
+  ASSERT_EQ(ofBytes.size(), 2U);
+  for (const DefaultKernel &kernel : ofBytes) {
+    EXPECT_EQ(check(bytes, kernel.phase), "legal");
+    EXPECT_LE(smemBytes(bytes, kernel.phase), hopper->smemPerBlock);
+  }
   EXPECT_TRUE(sm90_latent.defaults(latent(16, 128), hopper).empty());
   EXPECT_TRUE(sm90_latent.defaults(latent(16), target::findTarget("sm_80")).empty());
   const auto tuned = sm90_latent.tuned(latent(16));

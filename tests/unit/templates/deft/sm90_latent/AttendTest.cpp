@@ -132,6 +132,7 @@ TEST(Sm90LatentAttendTest, LargeScoresAreWeighed) {
 /// Of at most 16 rows.
 template <class Config> struct Few : Config {
   static constexpr int kTileQ = 16;
+  static constexpr bool kKeepsBytes = true;
 };
 
 TEST(Sm90LatentAttendTest, FewRowsAreAttended) {
@@ -164,6 +165,38 @@ TEST(Sm90LatentAttendTest, FewRowsHaveLargeScores) {
   for (unsigned seed = 0; seed < 6; ++seed) {
     attendAll<Few<Latent<f16, 1, 8, 64>>, test::SteepVariant>(seed);
     attendAll<Few<Latent<bf16, 1, 16, 1>>, test::SteepVariant>(seed);
+  }
+}
+
+TEST(Sm90LatentAttendTest, FewRowsKeepBytes) {
+  for (unsigned seed = 0; seed < 6; ++seed) {
+    attendAll<Few<OfBytes<Latent<bf16, 1, 16, 64>, e4m3>>>(seed);
+    attendAll<Few<OfBytes<Latent<f16, 1, 5, 1>, e4m3>>>(seed);
+    attendAll<Few<OfBytes<Latent<bf16, 2, 8, 16>, e5m2>>>(seed);
+    attendAll<Few<OfBytes<Latent<f16, 1, 12, 0>, e5m2>>>(seed);
+  }
+  attendAll<Few<OfBytes<Latent<bf16, 1, 16, 64, 512>, e4m3>>>(0);
+  attendAll<Few<OfBytes<Latent<f16, 1, 8, 16, 384>, e4m3>>>(1);
+  for (unsigned seed = 0; seed < 3; ++seed) {
+    attendAll<Few<OfBytes<Latent<bf16, 1, 16, 32>, e4m3>>, test::SigmoidVariant>(seed);
+    attendAll<Few<OfBytes<Latent<bf16, 2, 4, 64>, e4m3>>, test::SunkVariant>(seed);
+    attendAll<Few<OfBytes<Latent<bf16, 1, 16, 1>, e4m3>>, test::SteepVariant>(seed);
+  }
+}
+
+TEST(Sm90LatentAttendTest, FewRowsMultiplyScales) {
+  attendAll<Few<Scaled<Latent<bf16, 1, 16, 64, 512>, 128>>>(0);
+  attendAll<Few<Scaled<Latent<f16, 1, 16, 32, 512>, 128>>>(1);
+  attendAll<Few<Scaled<Latent<bf16, 2, 8, 64, 512>, 128>>>(2);
+  attendAll<Few<Scaled<Latent<bf16, 1, 16, 16, 512>, 128>>, test::WindowVariant>(3, {300});
+  for (unsigned seed = 0; seed < 6; ++seed) {
+    attendAll<Few<Scaled<Latent<bf16, 1, 16, 16>, 64>>>(seed);
+    attendAll<Few<Scaled<Latent<f16, 1, 5, 64>, 64>>>(seed);
+    attendAll<Few<Scaled<Latent<bf16, 1, 8, 7>, 64>>, test::WindowVariant>(seed, {60});
+    attendAll<Few<Scaled<Latent<bf16, 1, 3, 32>, 64>>, test::WeighedValuesVariant>(seed);
+    attendAll<Few<Scaled<Latent<bf16, 1, 16, 32>, 64>>, test::SigmoidVariant>(seed);
+    attendAll<Few<Scaled<Latent<f16, 2, 4, 16>, 64>>, test::GatedVariant>(seed);
+    attendAll<Few<Scaled<Latent<bf16, 1, 16, 1>, 64>>, test::SteepVariant>(seed);
   }
 }
 
@@ -217,6 +250,11 @@ TEST(Sm90LatentAttendTest, GivenListsAreOfBytes) {
   }
   attendLists<Scaled<Latent<bf16, 1, 16, 64, 512>, 128>>(0);
   attendLists<Scaled<Latent<bf16, 2, 64, 64, 512>, 128>>(1);
+  for (unsigned seed = 0; seed < 4; ++seed) {
+    attendLists<Few<OfBytes<Latent<bf16, 1, 16, 64>, e4m3>>>(seed);
+    attendLists<Few<Scaled<Latent<bf16, 1, 5, 7>, 64>>>(seed);
+  }
+  attendLists<Few<Scaled<Latent<bf16, 1, 16, 64, 512>, 128>>>(2);
 }
 
 } // namespace
