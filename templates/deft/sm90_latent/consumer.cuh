@@ -2,9 +2,9 @@
 
 #include "deft/ptx/forget.cuh"
 #include "deft/ptx/ldmatrix.cuh"
-#include "deft/ptx/named_barrier.cuh"
 #include "deft/ptx/use_never.cuh"
 #include "deft/ptx/wgmma.cuh"
+#include "deft/sm90_latent/barriers.cuh"
 #include "deft/sm90_latent/result_rows.cuh"
 #include "deft/sm90_latent/row_weights.cuh"
 
@@ -24,8 +24,6 @@ template <class Config, class Variant> class Consumer {
   using Params = typename Variant::Params;
   using Scores = Fragment<8>;                          ///< a warp's rows by a tile's tokens
   static constexpr int kGroups = Config::kTileKv / 16; ///< groups of 16 tokens
-  /// Numbers of named barriers: one for each warpgroup, and one for both.
-  enum Barrier { kOfGroup = 1, kOfBoth = kOfGroup + kComputingGroups };
   /// How the warp's rows see a tile.
   struct Seen {
     bool isCut;    ///< some rows do not see the whole tile
@@ -249,7 +247,7 @@ private:
 
   /// Runs once the whole warpgroup has read that block.
   __device__ __forceinline__ void leaveWeights(int step, const unsigned (&p)[kGroups][4]) const {
-    ptx::namedBarrierSync(kOfGroup + group_, 128);
+    meetGroup(group_);
     char *const block = ring_.shared + (ring_.tile(step) - ring_.base) + L::kRopeOffset;
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
@@ -338,7 +336,7 @@ private:
       for (int r = 0; r < 2; ++r)
         if (isFirstOfRow(lane_))
           own[warp_ * 16 + fragmentRow(lane_, r)] = {weights_.reference(r), weights_.sum(r)};
-      ptx::namedBarrierSync(kOfBoth, 128 * kComputingGroups);
+      meetBoth();
 #pragma unroll
       for (int r = 0; r < 2; ++r) {
         const RowShare given = other[warp_ * 16 + fragmentRow(lane_, r)];

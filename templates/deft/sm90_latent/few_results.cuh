@@ -1,13 +1,10 @@
 #pragma once
 
 #include "deft/common/warp_rows.cuh"
-#include "deft/ptx/named_barrier.cuh"
+#include "deft/sm90_latent/barriers.cuh"
 #include "deft/sm90_latent/row_weights.cuh"
 
 namespace deft::sm90_latent {
-
-/// Numbers of named barriers: one for each warpgroup, and one for both.
-enum FewBarrier { kOfGroup = 1, kOfBoth = kOfGroup + kComputingGroups };
 
 /// Writes the results of a unit of few rows. Each warpgroup has sums over its own tiles for all columns; it
 /// gives half of them to the other, and writes the other half.
@@ -38,9 +35,9 @@ public:
       writeLse(total.lse);
     exchange(out, scale);
     stage(out);
-    ptx::namedBarrierSync(kOfGroup + group_, 128);
+    meetGroup(group_);
     writeStaged();
-    ptx::namedBarrierSync(kOfGroup + group_, 128); // scores of the next unit take the place of results
+    meetGroup(group_); // scores of the next unit take the place of results
   }
 
 private:
@@ -60,7 +57,7 @@ private:
           if (warp_ == 0)
             references[group_ * Few::kRows + fragmentRow(lane_, r)] = weights.reference(r);
         }
-      ptx::namedBarrierSync(kOfBoth, 128 * kComputingGroups);
+      meetBoth();
       const int group = lane_ / Few::kRows;
       float sum = 0.f;
 #pragma unroll
@@ -111,7 +108,7 @@ private:
         const float (&from)[4] = out[i].tile[n];
         given[(i * 2 + n) * 128 + thread] = make_float4(from[0], from[1], from[2], from[3]);
       }
-    ptx::namedBarrierSync(kOfBoth, 128 * kComputingGroups);
+    meetBoth();
 #pragma unroll
     for (int i = 0; i < L::kHalfBlocks; ++i)
 #pragma unroll

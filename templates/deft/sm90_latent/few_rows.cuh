@@ -1,7 +1,7 @@
 #pragma once
 
-#include "deft/ptx/named_barrier.cuh"
 #include "deft/ptx/wgmma.cuh"
+#include "deft/sm90_latent/barriers.cuh"
 #include "deft/sm90_latent/few_results.cuh"
 #include "deft/sm90_latent/row_weights.cuh"
 
@@ -65,7 +65,6 @@ private:
   static __device__ __forceinline__ int groupOfWarp() {
     return __shfl_sync(~0u, static_cast<int>(threadIdx.x) / 128 - kCopyingWarps<Config> / 4, 0);
   }
-  __device__ __forceinline__ void meetGroup() const { ptx::namedBarrierSync(kOfGroup + group_, 128); }
 
   /// Attends to the unit's tiles from step `begin` on. Returns the step after the last.
   __device__ __forceinline__ int attend(int begin) {
@@ -220,7 +219,7 @@ private:
       Fragment<2> weights = s;
       weights.forEach([](float &x, int, int) { x = sigmoidWeight(x); });
       leave(step, tokens, weights);
-      meetGroup();
+      meetGroup(group_);
     } else {
       float top[2], sum[2];
       Weights::findTop(s, common, top);
@@ -232,12 +231,12 @@ private:
       Fragment<2> weights;
       weights_.weigh(s, common, weights, sum);
       leave(step, tokens, weights);
-      meetGroup();
+      meetGroup(group_);
       if (*growth == step) {
         grow(top);
         weights_.weigh(s, common, weights, sum);
         leave(step, tokens, weights);
-        meetGroup();
+        meetGroup(group_);
       }
       weights_.add(sum);
     }
@@ -253,7 +252,7 @@ private:
       if (isFirstOfRow(lane_))
         maxima[warp_ * Few::kRows + fragmentRow(lane_, r)] = top[r];
     }
-    meetGroup();
+    meetGroup(group_);
     float factor[2];
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
