@@ -29,6 +29,7 @@ template <class Config, class Variant> struct ComputingOf<Config, Variant, true>
 
 template <class Config, class Variant> class Attend {
   using Copying = typename CopyingOf<Config, Variant>::Type;
+  using Computing = typename ComputingOf<Config, Variant>::Type;
   using L = Layout<Config>;
   static constexpr int kCopying = 32 * kCopyingWarps<Config>,
                        kComputing = 128 * kComputingGroups; ///< threads
@@ -61,9 +62,23 @@ public:
       Copying(args, params, ring).run(first);
     } else {
       ptx::takeRegisters<kComputingRegisters>();
-      ComputingOf<Config, Variant>::Type::run(args, params, ring);
+      computeUnits(args, params, ring);
       // Blocks without a unit wait as well: later kernels rely on the end of the queries' maker.
       WarpRows<Config, Variant>::awaitQueries();
+    }
+  }
+
+private:
+  /// Attends to the units of the block in turn. The last bit of a unit's number is enough to find its data.
+  static __device__ __forceinline__ void computeUnits(const abi::AttendArgs &args,
+                                                      const typename Variant::Params &params,
+                                                      const Ring<Config> &ring) {
+    int step = 0;
+    for (int odd = 0;; odd ^= 1) {
+      ptx::mbarrierWait(ring.queriesFull(), odd);
+      if (ring.head(odd).endStep == step)
+        break; // no unit is left
+      step = Computing(args, params, ring, odd).attend(step);
     }
   }
 };

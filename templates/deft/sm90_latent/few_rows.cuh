@@ -2,6 +2,7 @@
 
 #include "deft/ptx/wgmma.cuh"
 #include "deft/sm90_latent/barriers.cuh"
+#include "deft/sm90_latent/computing_warp.cuh"
 #include "deft/sm90_latent/few_results.cuh"
 #include "deft/sm90_latent/row_weights.cuh"
 
@@ -16,72 +17,45 @@
 /// shared memory, for the second product. All warps of a warpgroup have the same references.
 namespace deft::sm90_latent {
 
-template <class Config, class Variant> class FewRows {
-  using L = Layout<Config>;
+template <class Config, class Variant> class FewRows : public ComputingWarp<Config, Variant> {
+  using Computing = ComputingWarp<Config, Variant>;
+  using Computing::args_, Computing::ring_, Computing::group_, Computing::warp_, Computing::lane_;
+  using Computing::arrive, Computing::awaitParts, Computing::head, Computing::rows_, Computing::seenOf;
+  using typename Computing::L;
+  using typename Computing::Params;
+  using typename Computing::Rows;
+  using typename Computing::Seen;
   using Few = FewLayout<Config>;
-  using Rows = WarpRows<Config, Variant>;
   using Weights = RowWeights<Config, Variant>;
   using Results = FewResults<Config, Variant>;
   using Out = typename Results::Out;
   using Key = typename Config::Key;
   using Value = typename Config::Value;
-  using Params = typename Variant::Params;
   static constexpr int kTokens = 16;                        ///< of a warp in a tile
   static constexpr int kGroups = Config::kTileKv / kTokens; ///< of them in a tile
   static constexpr int kChains = 4; ///< sums of scores: a short product waits for the one before it
 
 public:
-  static __device__ __forceinline__ void run(const abi::AttendArgs &args, const Params &params,
-                                             const Ring<Config> &ring) {
-    int step = 0;
-    for (int odd = 0;; odd ^= 1) {
-      ptx::mbarrierWait(ring.queriesFull(), odd);
-      if (ring.head(odd).endStep == step)
-        break; // no unit is left
-      step = FewRows(args, params, ring, ring.head(odd)).attend(step);
-    }
-  }
-
-private:
   __device__ __forceinline__ FewRows(const abi::AttendArgs &args, const Params &params,
-                                     const Ring<Config> &ring, const UnitHead<Config> &head)
-      : args_(args), ring_(ring), head_(head), group_(groupOfWarp()), warp_(threadIdx.x / 32 % 4),
-        lane_(threadIdx.x % 32), rows_(args, params, head.item, head.heads, 0) {
-    if constexpr (Rows::kNeedsRow) {
-      int position[2] = {}, caller[2] = {};
-      if constexpr (Rows::kNeedsQuery) {
-#pragma unroll
-        for (int r = 0; r < 2; ++r) {
-          const int at = rows_.clamped(rows_.row(r));
-          position[r] = head.queryPos[at];
-          caller[r] = head.callerIndex[at];
-        }
-      }
-      rows_.setQueries(position, caller);
-    }
-  }
-
-  /// A shuffle, so that the compiler knows that the value is the same in the whole warp.
-  static __device__ __forceinline__ int groupOfWarp() {
-    return __shfl_sync(~0u, static_cast<int>(threadIdx.x) / 128 - kCopyingWarps<Config> / 4, 0);
-  }
+                                     const Ring<Config> &ring, int odd)
+      : Computing(args, params, ring, odd) {}
 
   /// Attends to the unit's tiles from step `begin` on. Returns the step after the last.
   __device__ __forceinline__ int attend(int begin) {
     ptx::fenceAsyncProxy(); // cp.async has written the queries
-    const int end = head_.endStep;
+    const int end = head().endStep;
     int step = begin + (begin % kSlots == group_ ? 0 : 1);
     if (step >= end)
       arrive(ring_.queriesEmpty());
     for (; step < end; step += kSlots)
       attendTile(step, step + kSlots >= end);
-    Results(args_, ring_, head_, rows_, group_, warp_, lane_).write(out_, weights_);
+    Results(args_, ring_, head(), rows_, group_, warp_, lane_).write(out_, weights_);
     return end;
   }
 
+private:
   __device__ __forceinline__ void attendTile(int step, bool isLast) {
-    ptx::mbarrierWait(ring_.full(step, kOther), Ring<Config>::parity(step));
-    ptx::mbarrierWait(ring_.full(step, kOwn), Ring<Config>::parity(step));
+    awaitParts(step);
     const TileFacts &facts = ring_.slot(step).facts;
     const TileFacts::Head head = facts.head;
     if (head.viewed.anyone == sm90::kNobody) { // it has not been copied
@@ -95,9 +69,7 @@ private:
       ptx::fenceAsyncProxy(); // cp.async has written it
     Fragment<2> chains[kChains];
     startKeys(step, chains);
-    const bool isWhole = head.viewed.isWhole(rows_.queryLo(), rows_.queryEnd());
-    const bool isCut = rows_.visibility(isWhole, facts.bounds) != Rows::kWhole;
-    const bool isRising = head.kind == TileFacts::Head::kRising;
+    const Seen seen = seenOf(head, facts.bounds); // overlaps the products
     ptx::wgmmaWait<0>();
 #pragma unroll
     for (int i = 0; i < kChains; ++i)
@@ -108,7 +80,7 @@ private:
     turn(chains, s);
     const TokenRecords tokens = ownTokens(step);
     float common[2] = {};
-    score(tokens, isCut, isRising, s, common);
+    score(tokens, seen, s, common);
     makeWeights(step, tokens, s, common);
     startValues(step);
     // The copies of the other part wait for this one.
@@ -121,17 +93,10 @@ private:
     arrive(ring_.empty(step, kOwn));
   }
 
-  /// One arrival for the warp.
-  __device__ __forceinline__ void arrive(unsigned barrier) const {
-    __syncwarp();
-    if (lane_ == 0)
-      ptx::mbarrierArrive(barrier);
-  }
-
   /// The descriptor of a matrix in shared memory, known to be the same in the whole warp. Only blocks of 64
   /// columns are read, so the distance between them does not matter.
   static __device__ __forceinline__ unsigned long long descriptor(unsigned matrix) {
-    return ptx::wgmmaDescriptor(__shfl_sync(~0u, matrix, 0), kBlockBytes);
+    return Computing::descriptor(matrix, kBlockBytes);
   }
 
   __device__ __forceinline__ void startKeys(int step, Fragment<2> (&chains)[kChains]) const {
@@ -198,16 +163,16 @@ private:
   }
 
   /// Turns products into final scores, except that `common` of the row must still be added.
-  __device__ __forceinline__ void score(const TokenRecords &tokens, bool isCut, bool isRising, Fragment<2> &s,
+  __device__ __forceinline__ void score(const TokenRecords &tokens, const Seen &seen, Fragment<2> &s,
                                         float (&common)[2]) const {
-    const bool isScored = Rows::kRises && isRising;
+    const bool isScored = Rows::kRises && seen.isRising;
     if constexpr (Rows::kRises) {
       if (isScored)
         rows_.scoreRising(tokens, s, common);
     }
     if (!isScored)
       rows_.template score<1>(tokens, 0, s);
-    if (isCut)
+    if (seen.isCut)
       rows_.hide(tokens, 0, s);
   }
 
@@ -294,11 +259,6 @@ private:
     ptx::fenceAsyncProxy(); // wgmma reads them
   }
 
-  const abi::AttendArgs &args_;
-  const Ring<Config> &ring_;
-  const UnitHead<Config> &head_;
-  const int group_, warp_, lane_;
-  Rows rows_;
   Weights weights_;
   Out out_[L::kValueBlocks] = {}; ///< first the blocks that the other warpgroup will write
 };
