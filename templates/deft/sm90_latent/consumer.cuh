@@ -126,7 +126,7 @@ private:
     const TokenRecords tokens = ring_.slot(step).records();
     float common[2] = {}, factor[2];
     score(tokens, seen, s, common);
-    const bool grows = weights_.weigh(s, common, factor);
+    const bool grows = weights_.weighTile(s, common, factor);
     rows_.multiplyByFactors(tokens, 0, s);
 #pragma unroll
     for (int g = 0; g < kGroups; ++g)

@@ -184,27 +184,30 @@ private:
       Fragment<2> weights = s;
       weights.forEach([](float &x, int, int) { x = sigmoidWeight(x); });
       leave(step, tokens, weights);
-      meetGroup(group_);
     } else {
-      float top[2], sum[2];
+      float top[2];
       Weights::findTop(s, common, top);
       int *const growth = ring_.template fewAt<int>(Few::kGrowthOffset) + group_ * 2 + step / kSlots % 2;
       if (weights_.hasToGrow(top)) {
         if (lane_ == 0)
           *growth = step;
       }
-      Fragment<2> weights;
-      weights_.weigh(s, common, weights, sum);
-      leave(step, tokens, weights);
-      meetGroup(group_);
+      float sum[2];
+      weigh(step, tokens, s, common, sum);
       if (*growth == step) {
         grow(top);
-        weights_.weigh(s, common, weights, sum);
-        leave(step, tokens, weights);
-        meetGroup(group_);
+        weigh(step, tokens, s, common, sum);
       }
       weights_.add(sum);
     }
+  }
+
+  /// Leaves weights made with the present references, and returns their sums.
+  __device__ __forceinline__ void weigh(int step, const TokenRecords &tokens, Fragment<2> s,
+                                        const float (&common)[2], float (&sum)[2]) const {
+    sum[0] = sum[1] = 0.f;
+    weights_.weigh(s, common, sum);
+    leave(step, tokens, s);
   }
 
   /// Raises references to the maxima over all warps, and scales what has been summed.
@@ -257,6 +260,7 @@ private:
                                       lane_ % 4 * 4) =
             ptx::pack2<Value>(weights.tile[n][2 * r], weights.tile[n][2 * r + 1]);
     ptx::fenceAsyncProxy(); // wgmma reads them
+    meetGroup(group_);
   }
 
   Weights weights_;

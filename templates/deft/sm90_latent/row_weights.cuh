@@ -13,42 +13,30 @@ template <class Config, class Variant> class RowWeights {
   using Value = typename Config::Value;
 
 public:
-  /// Turns a tile's scores into weights. If a weight would exceed the largest allowed one, the references
-  /// follow the rows' maxima. Then it returns true in the whole warp, and the earlier sums must be multiplied
-  /// by `factor`. `common` of the row must still be added to its scores.
-  __device__ __forceinline__ bool weigh(Fragment<8> &s, const float (&common)[2], float (&factor)[2]) {
+  /// Turns the scores of a warp's tile into weights. If a weight would exceed the largest allowed one, the
+  /// references follow the rows' maxima. Then it returns true in the whole warp, and the earlier sums must be
+  /// multiplied by `factor`. `common` of the row must still be added to its scores.
+  __device__ __forceinline__ bool weighTile(Fragment<8> &s, const float (&common)[2], float (&factor)[2]) {
     if constexpr (Variant::kSigmoid) {
       s.forEach([](float &x, int, int) { x = sigmoidWeight(x); });
       return false;
     } else {
       float top[2];
-#pragma unroll
-      for (int r = 0; r < 2; ++r)
-        top[r] = (s.largest(r) + common[r]) * Rows::kUnit;
-      // Before the first key the reference is -inf, and so is the top of a hidden row: their difference is
-      // NaN. A thread checks only its own columns; the row's maximum is needed only if something grows.
-      const bool grows =
-          __any_sync(~0u, top[0] - reference_[0] > kMostBits || top[1] - reference_[1] > kMostBits);
+      findTop(s, common, top);
+      const bool grows = hasToGrow(top);
       if (grows) {
 #pragma unroll
         for (int r = 0; r < 2; ++r)
           top[r] = largestOfRow(top[r]);
-        follow(top, kMostBits, factor);
+        grow(top, factor);
       }
-#pragma unroll
-      for (int r = 0; r < 2; ++r) {
-        const float shift = shiftOf(reference_[r]) - common[r] * Rows::kUnit;
-        s.forEachOfRow(r, [&](float &x) {
-          x = ptx::exp2Fast(fmaf(x, Rows::kUnit, -shift));
-          sum_[r] += x;
-        });
-      }
+      weigh(s, common, sum_);
       return grows;
     }
   }
 
   /// Called before the other warpgroup's weights, which have `references`, are used. Our lower references
-  /// follow, as in weigh().
+  /// follow, as in weighTile().
   __device__ __forceinline__ bool meet(const float (&references)[2], float (&factor)[2]) {
     const bool grows = __any_sync(~0u, references[0] > reference_[0] || references[1] > reference_[1]);
     if (grows)
@@ -60,7 +48,9 @@ public:
     return ptx::exp2Fast(reference - shiftOf(reference_[r]));
   }
 
-  /// For units of few rows. The largest score of a row among this thread's columns, in base 2.
+  // The parts of weighTile(). If several warps share a row, as in units of few rows, they meet between them.
+
+  /// The largest score of a row among this thread's columns, in base 2.
   template <int kTiles>
   static __device__ __forceinline__ void findTop(const Fragment<kTiles> &s, const float (&common)[2],
                                                  float (&top)[2]) {
@@ -68,29 +58,29 @@ public:
     for (int r = 0; r < 2; ++r)
       top[r] = (s.largest(r) + common[r]) * Rows::kUnit;
   }
-  /// Whether a reference of the warp has to grow.
+  /// Whether a reference of the warp has to grow, by each thread's own `top`. Before the first key the
+  /// reference is -inf, and so is the top of a hidden row: their difference is NaN, and nothing grows.
   __device__ __forceinline__ bool hasToGrow(const float (&top)[2]) const {
     return __any_sync(~0u, top[0] - reference_[0] > kMostBits || top[1] - reference_[1] > kMostBits);
   }
-  /// References follow the rows' maxima, as in weigh().
+  /// References follow the rows' maxima.
   __device__ __forceinline__ void grow(const float (&top)[2], float (&factor)[2]) {
     follow(top, kMostBits, factor);
   }
-  /// The weights of scores, and their sums over this thread's columns, which add() takes.
+  /// Turns scores into weights with the present references, and adds these to this thread's `sum`.
   template <int kTiles>
-  __device__ __forceinline__ void weigh(const Fragment<kTiles> &s, const float (&common)[2],
-                                        Fragment<kTiles> &weights, float (&sum)[2]) const {
-    weights = s;
+  __device__ __forceinline__ void weigh(Fragment<kTiles> &s, const float (&common)[2],
+                                        float (&sum)[2]) const {
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
       const float shift = shiftOf(reference_[r]) - common[r] * Rows::kUnit;
-      sum[r] = 0.f;
-      weights.forEachOfRow(r, [&](float &x) {
+      s.forEachOfRow(r, [&](float &x) {
         x = ptx::exp2Fast(fmaf(x, Rows::kUnit, -shift));
         sum[r] += x;
       });
     }
   }
+  /// Adds sums of weigh() to the rows'.
   __device__ __forceinline__ void add(const float (&sum)[2]) {
 #pragma unroll
     for (int r = 0; r < 2; ++r)
