@@ -9,8 +9,8 @@
 #include "deft/sm90_latent/producer.cuh"
 
 /// Persistent blocks of one or two copying warpgroups and two computing ones. Each computing warpgroup sums
-/// half of V's columns for all 64 rows, and makes the weights of every other tile for both. Of at most 16
-/// rows, each takes every other tile alone (few_rows.cuh).
+/// half of V's columns for all 64 rows, and makes the weights of every other tile for both. If units have at
+/// most 16 rows, each warpgroup takes every other tile alone (few_rows.cuh).
 namespace deft::sm90_latent {
 
 template <class Config, class Variant, bool = kIsOfBytes<Config>> struct CopyingOf {

@@ -6,15 +6,16 @@
 #include "deft/sm90_latent/few_results.cuh"
 #include "deft/sm90_latent/row_weights.cuh"
 
-/// The computing warpgroups for units of at most 16 rows. wgmma has 64 rows, so both products are transposed:
-/// tokens, or columns of V, take the place of rows, and the unit's rows that of 16 columns.
+/// The computing warpgroups for units of at most 16 rows. wgmma has 64 rows, so both products are transposed.
+/// The rows of wgmma are tokens in the first product and columns of V in the second. Its 16 columns are the
+/// unit's rows.
 ///
 ///   scores  tokens x rows = K q^T      a warp has 16 tokens of a tile
 ///   sums    columns x rows = V^T p^T   a warp has 16 columns of each block of V
 ///
-/// A warpgroup takes every other tile alone, with all columns. Its warps turn their scores in shared memory:
-/// then lanes have them as in other kernels, a warp's 16 tokens for all rows. They leave the weights in
-/// shared memory, for the second product. All warps of a warpgroup have the same references.
+/// A warpgroup takes every other tile alone, with all columns of V. Each warp transposes its scores in shared
+/// memory. Then its lanes have them as in other kernels: all rows, and the warp's 16 tokens. The warps leave
+/// the weights in shared memory for the second product. All warps of a warpgroup have the same references.
 namespace deft::sm90_latent {
 
 template <class Config, class Variant> class FewRows : public ComputingWarp<Config, Variant> {
@@ -31,9 +32,10 @@ template <class Config, class Variant> class FewRows : public ComputingWarp<Conf
   using Out = typename Results::Out;
   using Key = typename Config::Key;
   using Value = typename Config::Value;
-  static constexpr int kTokens = 16;                        ///< of a warp in a tile
-  static constexpr int kGroups = Config::kTileKv / kTokens; ///< of them in a tile
-  static constexpr int kChains = 4; ///< sums of scores: a short product waits for the one before it
+  static constexpr int kTokens = 16;                        ///< a warp's tokens in a tile
+  static constexpr int kGroups = Config::kTileKv / kTokens; ///< groups of so many tokens in a tile
+  /// Partial sums of a score. A short product waits for the one before it in its chain.
+  static constexpr int kChains = 4;
 
 public:
   __device__ __forceinline__ FewRows(const abi::AttendArgs &args, const Params &params,
@@ -83,7 +85,7 @@ private:
     score(tokens, seen, s, common);
     makeWeights(step, tokens, s, common);
     startValues(step);
-    // The copies of the other part wait for this one.
+    // The first products have read part kOther, so its next copies may start.
     ptx::wgmmaWait<1>();
     arrive(ring_.empty(step, kOther));
     ptx::wgmmaWait<0>();
@@ -110,7 +112,7 @@ private:
     ptx::wgmmaCommit();
   }
 
-  /// Adds the weighted values of the tile, first those of the columns that the other warpgroup will write.
+  /// Adds the tile's weighted values to the sums. The columns that the other warpgroup will write come first.
   __device__ __forceinline__ void startValues(int step) {
     const unsigned long long weights = descriptor(ring_.few() + weightsAt(step));
     ptx::wgmmaFence();
@@ -129,7 +131,8 @@ private:
     }
   }
 
-  /// Adds up the chains. A lane has two tokens of four rows; then it has two rows of four tokens.
+  /// Adds up the chains and transposes the scores. In the chains a lane has two tokens of four rows; in `s`
+  /// it has two rows of four tokens.
   __device__ __forceinline__ void turn(const Fragment<2> (&chains)[kChains], Fragment<2> &s) const {
     float *const turned = ring_.template fewAt<float>(Few::kStageOffset + group_ * Few::kStageBytes +
                                                       warp_ * Few::kTurnedBytes);
@@ -176,8 +179,8 @@ private:
       rows_.hide(tokens, 0, s);
   }
 
-  /// Leaves the tile's weights in shared memory. They are made with the present references first; only if
-  /// some warp has a score far above its reference, all meet once more.
+  /// Makes the tile's weights with the present references. Only if some warp has a score far above its
+  /// reference, all warps raise their references and make the weights again.
   __device__ __forceinline__ void makeWeights(int step, const TokenRecords &tokens, const Fragment<2> &s,
                                               const float (&common)[2]) {
     if constexpr (Variant::kSigmoid) {
@@ -202,7 +205,7 @@ private:
     }
   }
 
-  /// Leaves weights made with the present references, and returns their sums.
+  /// Makes the weights with the present references, adds them up in `sum`, and leaves them.
   __device__ __forceinline__ void weigh(int step, const TokenRecords &tokens, Fragment<2> s,
                                         const float (&common)[2], float (&sum)[2]) const {
     sum[0] = sum[1] = 0.f;
@@ -210,7 +213,7 @@ private:
     leave(step, tokens, s);
   }
 
-  /// Raises references to the maxima over all warps, and scales what has been summed.
+  /// Raises references to the maxima over all warps, and scales the sums so far.
   __device__ __forceinline__ void grow(float (&top)[2]) {
     float *const maxima =
         ring_.template fewAt<float>(Few::kMaximumOffset) + group_ * Few::kWarps * Few::kRows;
@@ -229,7 +232,7 @@ private:
         top[r] = fmaxf(top[r], maxima[warp * Few::kRows + fragmentRow(lane_, r)]);
     }
     weights_.grow(top, factor);
-    float ofColumn[2][2]; // of the rows of which the lane has sums
+    float ofColumn[2][2]; // the factors of the four rows whose sums the lane holds
 #pragma unroll
     for (int n = 0; n < 2; ++n)
 #pragma unroll
@@ -244,11 +247,13 @@ private:
           out_[i].tile[n][c] *= ofColumn[n][c % 2];
   }
 
-  /// Where the weights of a step are. Two tiles take turns: slower warps may still multiply the one before.
+  /// The place of a step's weights. There are two places in turn, since slower warps may still multiply the
+  /// tile before.
   __device__ __forceinline__ int weightsAt(int step) const {
     return Few::kWeightOffset + (group_ * 2 + step / kSlots % 2) * Few::kWeightBytes;
   }
 
+  /// Leaves a warp's weights in shared memory, and waits until all warps of the warpgroup have left theirs.
   __device__ __forceinline__ void leave(int step, const TokenRecords &tokens, Fragment<2> weights) const {
     rows_.multiplyByFactors(tokens, 0, weights);
     char *const block = ring_.template fewAt<char>(weightsAt(step));
@@ -264,7 +269,7 @@ private:
   }
 
   Weights weights_;
-  Out out_[L::kValueBlocks] = {}; ///< first the blocks that the other warpgroup will write
+  Out out_[L::kValueBlocks] = {}; ///< the blocks that the other warpgroup will write come first
 };
 
 } // namespace deft::sm90_latent

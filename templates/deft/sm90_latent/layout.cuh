@@ -69,7 +69,7 @@ template <class Config> struct FewLayout {
   static constexpr int kMaximumOffset = kGivenOffset + kComputingGroups * kGivenBytes;
   static constexpr int kSumOffset = kMaximumOffset + kComputingGroups * kWarps * kRows * 4;
   static constexpr int kReferenceOffset = kSumOffset + kComputingGroups * kWarps * kRows * 4;
-  /// The last steps, of two in turn, in which a reference has to grow.
+  /// The last steps in which a reference had to grow: one of even and one of odd tiles of the warpgroup.
   static constexpr int kGrowthOffset = kReferenceOffset + kComputingGroups * kRows * 4;
   static constexpr int kBytes = kGrowthOffset + kComputingGroups * 2 * 4;
 };
@@ -90,7 +90,7 @@ template <class Config> struct Layout {
   static constexpr int kQueryBlockBytes = kRows * 128;
 
   static constexpr int kQueryOffset = kSlots * kTileBytes;
-  /// For few rows: what the warpgroups leave for their own warps, and for each other.
+  /// For few rows: data that the warpgroups leave for their own warps and for each other.
   static constexpr int kFewOffset = kQueryOffset + kBlocks * kQueryBlockBytes;
   static constexpr int kSlotOffset = kFewOffset + (kHasFewRows<Config> ? FewLayout<Config>::kBytes : 0);
   /// Slots for facts of tiles. For a cache of bytes, facts are written one tile ahead of the tile's slot.
