@@ -48,8 +48,9 @@ public:
     Peers::sync(); // no block may exit while others read its shared memory
   }
 
-  /// Calls f(key) for the warp's keys from `low` to `high`. It counts and keeps them for the next, narrower
-  /// call and for count(), which read the whole share only if they are more than kKept.
+  /// Calls f(key) for the warp's keys from `low` to `high`. It counts these keys and keeps the first kKept of
+  /// them. The next call has a narrower interval. If all keys were kept, it and count() read only those;
+  /// otherwise they read the warp's whole share.
   template <class F> __device__ __forceinline__ void forBetween(unsigned low, unsigned high, F &&f) {
     unsigned *const kept = shared_.candidates[warp_];
     if (candidates_ <= kKept) {
@@ -90,14 +91,14 @@ private:
     return args_.selected.worth + group * args_.selected.worthStride + begin_;
   }
 
-  /// Positions at both ends of the path that are always chosen get keys that no score has.
+  /// Positions at both ends of the path that are always chosen get a key that no score has.
   __device__ __forceinline__ unsigned withKept(unsigned key, int at) const {
     const int position = begin_ + at;
     const bool isKept = position < args_.keepFirst || position >= length_ - args_.keepLast;
     return isKept && key != abi::kHiddenKey ? ~0u : key;
   }
 
-  /// Counts the part's keys, moves them into shared memory, if they fit, and then clears the worth.
+  /// Counts the part's keys. If they fit into shared memory, moves them there and clears the worth.
   __device__ __forceinline__ void takeKeys() {
     shared_.threshold.clear();
     __syncthreads();

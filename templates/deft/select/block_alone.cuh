@@ -1,6 +1,6 @@
 #pragma once
 
-/// The blocks that choose a list together, if it is a single block: on every GPU.
+/// The blocks that choose a list together, if a list has a single block. Every GPU can run this.
 namespace deft::select {
 
 struct BlockAlone {

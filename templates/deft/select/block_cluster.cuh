@@ -2,8 +2,8 @@
 
 #include "deft/ptx/cluster.cuh"
 
-/// The blocks that choose a list together, if they form a cluster. A few lists then keep many multiprocessors
-/// busy, and the keys stay in shared memory. Launch the kernel with clusters of kCount blocks.
+/// The blocks that choose a list together, if they form a cluster. Even a few lists then occupy many
+/// multiprocessors, and the keys stay in shared memory. Launch the kernel with clusters of kCount blocks.
 namespace deft::select {
 
 template <int kCount> struct BlockCluster {

@@ -4,8 +4,8 @@
 
 namespace deft::select {
 
-/// A score's rank as an unsigned number in the same order. -0 counts as 0, NaN as the lowest finite number,
-/// and -inf, which has a weight of 0, as hidden.
+/// An unsigned number for a score. A larger score has a larger key. -0 counts as 0, and NaN as the lowest
+/// finite number. -inf counts as hidden, since its weight is 0.
 __device__ __forceinline__ unsigned keyOf(float score) {
   constexpr unsigned kOfLowest = 0x00800000u, kOfMinusInfinity = 0x007fffffu;
   const unsigned bits = __float_as_uint(score + 0.f);

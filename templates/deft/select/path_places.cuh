@@ -4,8 +4,8 @@
 
 namespace deft::select {
 
-/// A query's path: finds the place of the token at a position. With rising positions, most lookups stay in
-/// the stretch of the previous one.
+/// Finds the place and the depth of the token at a position of a query's path. It keeps the last stretch that
+/// it found. If positions rise, most of them lie in that stretch.
 template <class Config> class PathPlaces {
 public:
   __device__ __forceinline__ PathPlaces(const abi::Selected &selected, int query)
@@ -15,7 +15,7 @@ public:
       at_ = stretches_[0];
   }
 
-  /// The position after the last one.
+  /// The position after the path's last token.
   __device__ __forceinline__ int length() const {
     return count_ > 0 ? stretches_[count_ - 1].position + stretches_[count_ - 1].tokens : 0;
   }

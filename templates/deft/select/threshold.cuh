@@ -4,16 +4,17 @@
 
 namespace deft::select {
 
-/// The keys of a list: all above `key`, and the first `equal` ones that equal it; `count` in all.
+/// The keys of a list: all keys above `key`, and the first `equal` of the keys that equal it. They are
+/// `count` in all.
 struct Chosen {
   unsigned key;
   int equal, count;
 };
 
-/// Finds the key with as many larger keys as the budget allows. Each pass makes a histogram of the keys in an
-/// interval, and finds the bin where the budget ends, which is the next interval. It stops when a whole bin
-/// fits. The bins of the first pass are as fine as scores of attention want them (firstBin), so with
-/// distinct scores it mostly takes two passes.
+/// Finds the least key of a list. Each pass makes a histogram of the keys in an interval, and finds the bin
+/// in which the budget ends. This bin is the interval of the next pass. The search ends when the budget takes
+/// a whole bin, or when an interval has a single value. The first pass has fine bins where most scores of
+/// attention lie (firstBin). So a search mostly takes two passes if scores are distinct.
 template <class Config> class Threshold {
   using Peers = typename Config::Peers;
   static constexpr int kBits = 11, kBins = 1 << kBits;
@@ -22,10 +23,10 @@ template <class Config> class Threshold {
   static_assert(kBins % Config::kThreads == 0 && kWarps <= 32);
 
 public:
-  /// Call it, then let all threads of the block wait, before count().
+  /// Call it before count(), and let all threads of the block wait for each other in between.
   __device__ __forceinline__ void clear() { clear(bins_[0]); }
 
-  /// The first pass. All blocks count each of their keys once, then find().
+  /// Counts a key in the first pass. Each block counts each of its keys once, before find().
   __device__ __forceinline__ void count(unsigned key) {
     if (key != abi::kHiddenKey)
       atomicAdd(&bins_[0][firstBin(key)], 1);
@@ -50,7 +51,7 @@ public:
       low = pass == 0 ? leastOfFirst(bin) : low + (static_cast<unsigned>(bin) << shift);
       high = pass == 0 ? leastOfFirst(bin + 1) - 1u : min(high, low + ((1u << shift) - 1u));
       left = leftInBin_;
-      if (inBin_ == left) // a whole bin: takes all from its least key on
+      if (inBin_ == left) // the budget takes the whole bin
         return {low - 1u, 0, budget};
       if (low == high)
         return {low, left, budget};
@@ -64,14 +65,14 @@ private:
       bins[i] = 0;
   }
 
-  /// Scores from 1/8 to 32 have a bin for each 128th of a power of two, and negative ones as well. Smaller
-  /// and larger ones share the bins at the ends.
+  /// The bins of the first pass divide each power of two from 1/8 to 32 into 128 parts, and negative scores
+  /// likewise. Scores closer to 0 share the first of their sign's bins, and scores farther away the last.
   static constexpr int kLeast = 124 << 7, kHalf = kBins / 2;
   static __device__ __forceinline__ int firstBin(unsigned key) {
     const int top = static_cast<int>(key >> 16) - 0x8000, sign = top >> 31;
     return kHalf + (min(max((top ^ sign) - kLeast, 0), kHalf - 1) ^ sign);
   }
-  /// The least key of a bin; of kBins: the one after all keys, 0.
+  /// The least key of a bin. For kBins it is 0, which follows the largest key.
   static __device__ __forceinline__ unsigned leastOfFirst(int bin) {
     if (bin % kHalf == 0)
       return bin == 0 ? abi::kHiddenKey + 1u : bin == kHalf ? 0x80000000u : 0u;
@@ -79,7 +80,7 @@ private:
     return static_cast<unsigned>(top) << 16;
   }
 
-  /// Finds the bin of the last of `left` keys from the top; returns the total number of keys.
+  /// Finds the bin that contains the last of the `left` largest keys. Returns the total number of keys.
   __device__ __forceinline__ int findBin(const int *bins, int left) {
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     const int top = kBins - 1 - kEach * static_cast<int>(threadIdx.x); // the highest of the thread's bins
@@ -92,7 +93,7 @@ private:
         mine[i] += Peers::read(&bins[top - i], rank);
       sum += mine[i];
     }
-    int upTo = sum; // the warp's bins from its first down to the thread's last
+    int upTo = sum; // of the warp's bins, from its highest to the thread's lowest
 #pragma unroll
     for (int distance = 1; distance < 32; distance *= 2) {
       const int other = __shfl_up_sync(~0u, upTo, distance);
@@ -101,7 +102,7 @@ private:
     if (lane == 31)
       ofWarp_[warp] = upTo;
     __syncthreads();
-    const int ofLane = lane < kWarps ? ofWarp_[lane] : 0; // that warp's
+    const int ofLane = lane < kWarps ? ofWarp_[lane] : 0; // the sum of warp `lane`
     const int total = __reduce_add_sync(~0u, ofLane);
     int above = __reduce_add_sync(~0u, lane < warp ? ofLane : 0) + upTo - sum;
 #pragma unroll
@@ -117,9 +118,9 @@ private:
     return total;
   }
 
-  int bins_[2][kBins]; ///< of every other pass
+  int bins_[2][kBins]; ///< passes take them in turn
   int ofWarp_[32];
-  int bin_, leftInBin_, inBin_;
+  int bin_, leftInBin_, inBin_; ///< the bin of findBin, the keys to take from it, and all of its keys
 };
 
 } // namespace deft::select

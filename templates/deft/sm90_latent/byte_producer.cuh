@@ -40,7 +40,10 @@ public:
         begin(unit, Copying::itemOf(args_, number), unit.number, unit.step);
       if (tilesOf<Config>(unit.item) == 0)
         break; // items of none are the last ones
-      copyUnit(unit, all.kvHead(number));
+      if constexpr (kHasFewRows<Config>)
+        holdUnit(unit, all.kvHead(number));
+      else
+        copyUnit(unit, all.kvHead(number));
       begin(unit, unit.item, unit.number + 1, unit.step + tilesOf<Config>(unit.item));
     }
     Copying::tellEnd(unit.number, unit.step);
@@ -102,6 +105,41 @@ private:
       source = next;
       if (index < 0)
         Copying::copyQueries(unit.item, heads, unit.number, unit.step + tiles);
+    }
+  }
+
+  /// The same for few rows: registers hold a tile's bytes until its slot is free.
+  __device__ __forceinline__ void holdUnit(const Unit &unit, int heads) const {
+    typename Copying::Tokens runs(args_, unit.item, lane_);
+    __shared__ TileBounds bounds[Copying::kWarps];
+    Copying::keepBounds(unit.item, heads, bounds[warp_]);
+    const Rows rows(args_, ring_, warp_, lane_);
+    const int tiles = tilesOf<Config>(unit.item);
+    typename Rows::Held held{};
+    Source source = find(unit, runs, 0, bounds[warp_]), next{};
+    if (!source.isHidden)
+      rows.load(source.place, held);
+    Copying::copyQueries(unit.item, heads, unit.number, unit.step + tiles);
+#pragma unroll 1
+    for (int index = 0; index < tiles; ++index) {
+      const int step = unit.step + index;
+      const bool hasNext = index + 1 < tiles;
+      if (hasNext)
+        next = find(unit, runs, index + 1, bounds[warp_]);
+      await(step, kOther);
+      await(step, kOwn);
+      if (!source.isHidden) {
+        rows.store(held, step);
+        ptx::fenceAsyncProxy(); // products read what the lane has written
+      }
+      __syncwarp();
+      if (lane_ == 0) {
+        ptx::mbarrierArrive(ring_.full(step, kOther)); // for the tile's facts, too
+        ptx::mbarrierArrive(ring_.full(step, kOwn));
+      }
+      if (hasNext && !next.isHidden)
+        rows.load(next.place, held);
+      source = next;
     }
   }
 

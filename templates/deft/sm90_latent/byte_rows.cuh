@@ -71,6 +71,62 @@ public:
     }
   }
 
+  /// The bytes of the warp's tokens on their way to a tile for few rows. Registers hold them while the tile's
+  /// slot is in use, so that it waits for their conversion alone.
+  struct Held {
+    uint4 pieces[2][L::kHalfBlocks]; ///< as convert() has them
+    uint4 rope[kIsScaled ? 2 : 1], scales;
+  };
+  __device__ __forceinline__ void load(const BytePlace &place, Held &held) const {
+    static_assert(!kHasFewRows<Config> || kTokens == 8);
+#pragma unroll
+    for (int other = 0; other < 2; ++other) {
+      const unsigned row = __shfl_sync(~0u, place.row, firstLane() + (ownToken() ^ other));
+      const char *const bytes = rowAt(args_.k, row) + odd() * 64 + lane_ % 4 * kPieceBytes;
+#pragma unroll
+      for (int i = 0; i < L::kHalfBlocks; ++i)
+        held.pieces[other][i] = *reinterpret_cast<const uint4 *>(bytes + i * 128);
+    }
+    if constexpr (kIsScaled) {
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        const unsigned row = __shfl_sync(~0u, place.row, firstLane() + half * 4 + lane_ / 8);
+        held.rope[half] = *reinterpret_cast<const uint4 *>(rowAt(args_.v, row) + lane_ % 8 * kPieceBytes);
+      }
+      const unsigned row = __shfl_sync(~0u, place.row, firstLane() + lane_ % kTokens);
+      if (lane_ < kTokens)
+        held.scales = *reinterpret_cast<const uint4 *>(rowAt(args_.k, row) + Config::kValueDim);
+    } else {
+      const unsigned row = __shfl_sync(~0u, place.rope, firstLane() + ropeToken());
+      held.rope[0] = *reinterpret_cast<const uint4 *>(rowAt(args_.v, row) + lane_ % 4 * kPieceBytes);
+    }
+  }
+  /// Converts them into the tile, whose slot is free.
+  __device__ __forceinline__ void store(const Held &held, int step) const {
+    const unsigned to = firstElement(step);
+#pragma unroll
+    for (int other = 0; other < 2; ++other) {
+      char *const first = ring_.shared + (to ^ atToken(other)), *const second =
+                                                                    ring_.shared + (to ^ atToken(other) ^ 16);
+#pragma unroll
+      for (int i = 0; i < L::kHalfBlocks; ++i)
+        write<Latent<Config>, false>(first + 2 * i * kBlockBytes, second + 2 * i * kBlockBytes,
+                                     held.pieces[other][i], 1.f);
+    }
+    char *const block = ring_.shared + slot(step) + L::kRopeOffset;
+    if constexpr (kIsScaled) {
+#pragma unroll
+      for (int half = 0; half < 2; ++half)
+        *reinterpret_cast<uint4 *>(block + L::offset(warp_ * kTokens + half * 4 + lane_ / 8, lane_ % 8)) =
+            held.rope[half];
+      if (lane_ < kTokens)
+        *reinterpret_cast<uint4 *>(ring_.shared + ring_.scales(step) + (warp_ * kTokens + lane_) * 16) =
+            held.scales;
+    } else {
+      writeRope(block, 0, held.rope[0]);
+    }
+  }
+
   /// Starts the copies of the columns behind V's, if they are bytes, to the second half of their rows in the
   /// last block. The thread waits for them with cpAsyncWait.
   __device__ __forceinline__ void startRope(const BytePlace &place, int step) const {
@@ -84,10 +140,7 @@ public:
 
   /// Converts the tile's bytes. They have landed, and both parts of the slot are free.
   __device__ __forceinline__ void convert(const BytePlace &place, int step) const {
-    const int odd = lane_ / 8 % 2, piece = lane_ % 4, token = numberOf(lane_ / 16 * 2, lane_ / 4 % 2);
-    const unsigned row = static_cast<unsigned>(warp_ * kTokens * 128) ^ atToken(token); // and its swizzle
-    const unsigned from = landing(step) + (row ^ (odd * 4 + piece) * 16),
-                   to = slot(step) + odd * kBlockBytes + (row ^ piece * 32);
+    const unsigned from = landing(step) + (ownRow() ^ (odd() * 4 + lane_ % 4) * 16), to = firstElement(step);
 #pragma unroll 1
     for (int eight = 0; eight < kTokens / 8; ++eight)
 #pragma unroll
@@ -100,7 +153,7 @@ public:
         for (int i = 0; i < L::kHalfBlocks; ++i)
           pieces[i] = *reinterpret_cast<const uint4 *>(bytes + i * kBlockBytes);
         if constexpr (kScalesElements)
-          findScales(place, step, eight * 8 + (token ^ other), scales);
+          findScales(place, step, eight * 8 + (ownToken() ^ other), scales);
         __syncwarp(); // lanes write over bytes that other lanes have read
         char *const first = rows + (to ^ atToken(other)), *const second = rows + (to ^ atToken(other) ^ 16);
 #pragma unroll
@@ -118,11 +171,9 @@ public:
     for (int eight = 0; eight < kTokens; eight += 8)
       bytes[eight / 8] = *reinterpret_cast<const uint4 *>(block + ropeRow(eight) + ropeBytes());
     __syncwarp();
-    const unsigned piece = (2 * (lane_ % 4) ^ ropeToken()) * 16;
 #pragma unroll
     for (int eight = 0; eight < kTokens; eight += 8)
-      write<typename Config::Key, false>(block + ropeRow(eight) + piece,
-                                         block + ropeRow(eight) + (piece ^ 16), bytes[eight / 8], 1.f);
+      writeRope(block, eight, bytes[eight / 8]);
   }
 
 private:
@@ -132,6 +183,16 @@ private:
   // Eight lanes have two tokens, whose numbers differ in their first and third bits. So the swizzle puts the
   // bytes that these lanes read into different banks, and the elements that they write as well.
   static __device__ __forceinline__ int numberOf(int token, int other) { return token ^ other * 5; }
+  __device__ __forceinline__ int odd() const { return lane_ / 8 % 2; }
+  __device__ __forceinline__ int ownToken() const { return numberOf(lane_ / 16 * 2, lane_ / 4 % 2); }
+  /// The row of the lane's first token in a block, with its swizzle.
+  __device__ __forceinline__ unsigned ownRow() const {
+    return static_cast<unsigned>(warp_ * kTokens * 128) ^ atToken(ownToken());
+  }
+  /// The offset of the lane's first element in a tile.
+  __device__ __forceinline__ unsigned firstElement(int step) const {
+    return slot(step) + odd() * kBlockBytes + (ownRow() ^ lane_ % 4 * 32);
+  }
   /// By which bits the address of a piece differs from that of the first of eight tokens (Layout::offset).
   static __device__ __forceinline__ unsigned atToken(int token) {
     return static_cast<unsigned>(token * (128 + 16));
@@ -183,6 +244,13 @@ private:
       for (int i = 0; i < L::kHalfBlocks; ++i)
         scale[i] = ptx::loadNow(&scaleOf<Config>(row, i * 128 + column));
     }
+  }
+
+  /// Converts a piece of the columns behind V's.
+  __device__ __forceinline__ void writeRope(char *block, int eight, const uint4 &bytes) const {
+    const unsigned piece = (2 * (lane_ % 4) ^ ropeToken()) * 16;
+    write<typename Config::Key, false>(block + ropeRow(eight) + piece, block + ropeRow(eight) + (piece ^ 16),
+                                       bytes, 1.f);
   }
 
   /// Writes a piece: its first eight elements, and its second ones.

@@ -2,9 +2,10 @@
 
 #include "deft/ptx/forget.cuh"
 #include "deft/ptx/ldmatrix.cuh"
-#include "deft/ptx/named_barrier.cuh"
 #include "deft/ptx/use_never.cuh"
 #include "deft/ptx/wgmma.cuh"
+#include "deft/sm90_latent/barriers.cuh"
+#include "deft/sm90_latent/computing_warp.cuh"
 #include "deft/sm90_latent/result_rows.cuh"
 #include "deft/sm90_latent/row_weights.cuh"
 
@@ -13,63 +14,27 @@
 /// leaves its weights in the tile. While one makes weights, the other multiplies.
 namespace deft::sm90_latent {
 
-template <class Config, class Variant> class Consumer {
-  using L = Layout<Config>;
-  using Rows = WarpRows<Config, Variant>;
+template <class Config, class Variant> class Consumer : public ComputingWarp<Config, Variant> {
+  using Computing = ComputingWarp<Config, Variant>;
+  using Computing::args_, Computing::ring_, Computing::odd_, Computing::group_, Computing::warp_;
+  using Computing::arrive, Computing::awaitParts, Computing::descriptor;
+  using Computing::head, Computing::lane_, Computing::rows_, Computing::seenOf;
+  using typename Computing::L;
+  using typename Computing::Params;
+  using typename Computing::Rows;
+  using typename Computing::Seen;
   using Weights = RowWeights<Config, Variant>;
   using Results = ResultRows<Config, Variant>;
   using Out = typename Results::Out;
   using Key = typename Config::Key;
   using Value = typename Config::Value;
-  using Params = typename Variant::Params;
   using Scores = Fragment<8>;                          ///< a warp's rows by a tile's tokens
   static constexpr int kGroups = Config::kTileKv / 16; ///< groups of 16 tokens
-  /// Numbers of named barriers: one for each warpgroup, and one for both.
-  enum Barrier { kOfGroup = 1, kOfBoth = kOfGroup + kComputingGroups };
-  /// How the warp's rows see a tile.
-  struct Seen {
-    bool isCut;    ///< some rows do not see the whole tile
-    bool isRising; ///< positions rise by one from token to token, if the rows use that
-  };
 
 public:
-  static __device__ __forceinline__ void run(const abi::AttendArgs &args, const Params &params,
-                                             const Ring<Config> &ring) {
-    int step = 0;
-    for (int odd = 0;; odd ^= 1) { // the unit's parity: nothing more of the unit is kept during the products
-      ptx::mbarrierWait(ring.queriesFull(), odd);
-      if (ring.head(odd).endStep == step)
-        break; // no unit is left
-      step = Consumer(args, params, ring, ring.head(odd), odd).attend(step);
-    }
-  }
-
-private:
   __device__ __forceinline__ Consumer(const abi::AttendArgs &args, const Params &params,
-                                      const Ring<Config> &ring, const UnitHead<Config> &head, int odd)
-      : args_(args), ring_(ring), odd_(odd), group_(groupOfWarp()), warp_(threadIdx.x / 32 % 4),
-        lane_(threadIdx.x % 32), rows_(args, params, head.item, head.heads, warp_ * 16) {
-    if constexpr (Rows::kNeedsRow) {
-      int position[2] = {}, caller[2] = {};
-      if constexpr (Rows::kNeedsQuery) {
-#pragma unroll
-        for (int r = 0; r < 2; ++r) {
-          const int at = rows_.clamped(rows_.row(r));
-          position[r] = head.queryPos[at];
-          caller[r] = head.callerIndex[at];
-        }
-      }
-      rows_.setQueries(position, caller);
-    }
-  }
-
-  /// A shuffle, so that the compiler knows that the value is the same in the whole warp.
-  static __device__ __forceinline__ int groupOfWarp() {
-    return __shfl_sync(~0u, static_cast<int>(threadIdx.x) / 128 - kCopyingWarps<Config> / 4, 0);
-  }
-  __device__ __forceinline__ bool isOwn(int step) const { return step % kSlots == group_; }
-  /// The step after the unit's last tile. It is read again each time, to save a register during the products.
-  __device__ __forceinline__ int endStep() const { return ring_.head(odd_).endStep; }
+                                      const Ring<Config> &ring, int odd)
+      : Computing(args, params, ring, odd) {}
 
   /// Attends to the unit's tiles from step `begin` on. Returns the step after the last.
   __device__ __forceinline__ int attend(int begin) {
@@ -88,6 +53,11 @@ private:
     writeResults();
     return end;
   }
+
+private:
+  __device__ __forceinline__ bool isOwn(int step) const { return step % kSlots == group_; }
+  /// The step after the unit's last tile. It is read again each time, to save a register during the products.
+  __device__ __forceinline__ int endStep() const { return head().endStep; }
 
   /// A tile whose weights this warpgroup makes, and the tile before it in the same unit. Products with the
   /// other warpgroup's weights come first: its slot is free sooner, and our products follow without a gap.
@@ -112,7 +82,8 @@ private:
     }
     Scores s;
     startKeys(step, s);
-    const Seen seen = seenOf(step); // overlaps the products
+    const TileFacts &facts = ring_.slot(step).facts;
+    const Seen seen = seenOf(facts.head, facts.bounds); // overlaps the products
     ptx::wgmmaWait<1>();
     ptx::wgmmaPin(out_.tile);
     holdOther();
@@ -131,8 +102,7 @@ private:
 
   /// Waits for a tile of this warpgroup. False: no query sees any of it, so it has not been copied.
   __device__ __forceinline__ bool awaitTile(int step) const {
-    ptx::mbarrierWait(ring_.full(step, kOther), Ring<Config>::parity(step));
-    ptx::mbarrierWait(ring_.full(step, kOwn), Ring<Config>::parity(step));
+    awaitParts(step);
     return show(step);
   }
   /// The same for a tile that has landed; makes data copied by cp.async visible to wgmma.
@@ -153,10 +123,11 @@ private:
   /// changed; no products are in flight.
   __device__ __forceinline__ void makeWeights(int step, const Seen &seen, Scores &s,
                                               unsigned (&p)[kGroups][4]) {
+    const TokenRecords tokens = ring_.slot(step).records();
     float common[2] = {}, factor[2];
-    score(step, seen, s, common);
-    const bool grows = weights_.weigh(s, common, factor);
-    rows_.multiplyByFactors(ring_.slot(step).records(), 0, s);
+    score(tokens, seen, s, common);
+    const bool grows = weights_.weighTile(s, common, factor);
+    rows_.multiplyByFactors(tokens, 0, s);
 #pragma unroll
     for (int g = 0; g < kGroups; ++g)
       packOperand<Value>(s.template part<2>(2 * g), p[g]);
@@ -168,19 +139,6 @@ private:
   __device__ __forceinline__ void finishProducts() {
     ptx::wgmmaWait<0>();
     ptx::wgmmaPin(out_.tile);
-  }
-
-  /// One arrival for the warp.
-  __device__ __forceinline__ void arrive(unsigned barrier) const {
-    __syncwarp();
-    if (lane_ == 0)
-      ptx::mbarrierArrive(barrier);
-  }
-
-  /// The descriptor of a matrix in shared memory, known to be the same in the whole warp. For `leading`, see
-  /// wgmmaDescriptor.
-  static __device__ __forceinline__ unsigned long long descriptor(unsigned matrix, unsigned leading) {
-    return ptx::wgmmaDescriptor(__shfl_sync(~0u, matrix, 0), leading);
   }
 
   __device__ __forceinline__ void startKeys(int step, Scores &s) const {
@@ -218,16 +176,9 @@ private:
     }
   }
 
-  __device__ __forceinline__ Seen seenOf(int step) const {
-    const TileFacts &facts = ring_.slot(step).facts;
-    const TileFacts::Head head = facts.head;
-    const bool isWhole = head.viewed.isWhole(rows_.queryLo(), rows_.queryEnd());
-    return {rows_.visibility(isWhole, facts.bounds) != Rows::kWhole, head.kind == TileFacts::Head::kRising};
-  }
-
   /// Turns products into final scores, except that `common` of the row must still be added.
-  __device__ __forceinline__ void score(int step, const Seen &seen, Scores &s, float (&common)[2]) const {
-    const TokenRecords tokens = ring_.slot(step).records();
+  __device__ __forceinline__ void score(const TokenRecords &tokens, const Seen &seen, Scores &s,
+                                        float (&common)[2]) const {
     const bool isScored = Rows::kRises && seen.isRising;
     if constexpr (Rows::kRises) {
       if (isScored)
@@ -249,7 +200,7 @@ private:
 
   /// Runs once the whole warpgroup has read that block.
   __device__ __forceinline__ void leaveWeights(int step, const unsigned (&p)[kGroups][4]) const {
-    ptx::namedBarrierSync(kOfGroup + group_, 128);
+    meetGroup(group_);
     char *const block = ring_.shared + (ring_.tile(step) - ring_.base) + L::kRopeOffset;
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
@@ -338,7 +289,7 @@ private:
       for (int r = 0; r < 2; ++r)
         if (isFirstOfRow(lane_))
           own[warp_ * 16 + fragmentRow(lane_, r)] = {weights_.reference(r), weights_.sum(r)};
-      ptx::namedBarrierSync(kOfBoth, 128 * kComputingGroups);
+      meetBoth();
 #pragma unroll
       for (int r = 0; r < 2; ++r) {
         const RowShare given = other[warp_ * 16 + fragmentRow(lane_, r)];
@@ -348,27 +299,22 @@ private:
       }
     }
     // Computed again from the unit, so that fewer registers are held during the products.
-    const UnitHead<Config> &head = ring_.head(odd_);
-    const abi::Item item = head.item;
-    int firstRow = warp_ * 16;
+    const UnitHead<Config> &unit = head();
+    const abi::Item item = unit.item;
+    int firstRow = Computing::firstRow();
     ptx::forgetHere(firstRow);
-    const Rows rows(args_, rows_.params(), item, head.heads, firstRow);
+    const Rows rows(args_, rows_.params(), item, unit.heads, firstRow);
     if (!rows.isReal(firstRow)) // the warp has no real rows
       return;
     int caller[2];
 #pragma unroll
     for (int r = 0; r < 2; ++r)
-      caller[r] = head.callerIndex[rows.clamped(rows.row(r))];
+      caller[r] = unit.callerIndex[rows.clamped(rows.row(r))];
     const Results results(args_, item, rows, caller, group_, scale, lse);
     results.write(out_);
     results.writeLse();
   }
 
-  const abi::AttendArgs &args_;
-  const Ring<Config> &ring_;
-  const int odd_; ///< the last bit of the unit's number
-  const int group_, warp_, lane_;
-  Rows rows_;
   Weights weights_;
   Out out_{};
   unsigned other_[kGroups][4] = {}; ///< the other warpgroup's weights

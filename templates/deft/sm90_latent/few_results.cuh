@@ -1,16 +1,13 @@
 #pragma once
 
 #include "deft/common/warp_rows.cuh"
-#include "deft/ptx/named_barrier.cuh"
+#include "deft/sm90_latent/barriers.cuh"
 #include "deft/sm90_latent/row_weights.cuh"
 
 namespace deft::sm90_latent {
 
-/// Numbers of named barriers: one for each warpgroup, and one for both.
-enum FewBarrier { kOfGroup = 1, kOfBoth = kOfGroup + kComputingGroups };
-
-/// Writes the results of a unit of few rows. Each warpgroup has sums over its own tiles for all columns; it
-/// gives half of them to the other, and writes the other half.
+/// Writes the results of a unit of few rows. Each warpgroup has the sums of all columns over its own tiles.
+/// It passes half of the columns to the other warpgroup, adds the other's sums to the rest, and writes these.
 template <class Config, class Variant> class FewResults {
   using L = Layout<Config>;
   using Few = FewLayout<Config>;
@@ -37,19 +34,19 @@ public:
         scale[n][j] =
             __shfl_sync(~0u, total.scale, group_ * Few::kRows + n * 8 + fragmentColumn(lane_) + j) * unit;
     if constexpr (Few::kIsGivenInWeights)
-      ptx::namedBarrierSync(kOfGroup + group_, 128); // slower warps may still multiply weights
+      meetGroup(group_); // slower warps may still multiply weights
     if (group_ == 0 && warp_ == 0)
       writeLse(total.lse);
     exchange(out, scale);
     stage(out);
-    ptx::namedBarrierSync(kOfGroup + group_, 128);
+    meetGroup(group_);
     writeStaged();
-    ptx::namedBarrierSync(kOfGroup + group_, 128); // scores of the next unit take the place of results
+    meetGroup(group_); // the next unit's scores overwrite the results
   }
 
 private:
-  /// Lane `row` has a row's factor for the sums of warpgroup 0, and its log-sum-exp; the lane 16 further on
-  /// has its factor for warpgroup 1.
+  /// Lane `row` returns the row's log-sum-exp and its factor for the sums of warpgroup 0. Lane `row` + 16
+  /// returns the row's factor for the sums of warpgroup 1.
   __device__ __forceinline__ typename Weights::Total totalOf(Weights &weights) const {
     const int row = lane_ % Few::kRows;
     typename Weights::Total total{1.f, 0.f};
@@ -64,7 +61,7 @@ private:
           if (warp_ == 0)
             references[group_ * Few::kRows + fragmentRow(lane_, r)] = weights.reference(r);
         }
-      ptx::namedBarrierSync(kOfBoth, 128 * kComputingGroups);
+      meetBoth();
       const int group = lane_ / Few::kRows;
       float sum = 0.f;
 #pragma unroll
@@ -95,7 +92,8 @@ private:
       out[queryOf(lane_) * Config::kQueryHeads + rows_.headOf(lane_)] = lse;
   }
 
-  /// Scales the sums and adds those of the other warpgroup. The same thread of both has the same columns.
+  /// Scales the sums. Passes those of half of the columns to the other warpgroup, and adds its sums to the
+  /// rest. Threads of the same number have the same columns and rows in both warpgroups.
   __device__ __forceinline__ void exchange(Out (&out)[L::kValueBlocks], const float (&scale)[2][2]) const {
     const int thread = warp_ * 32 + lane_;
 #pragma unroll
@@ -115,7 +113,7 @@ private:
         const float (&from)[4] = out[i].tile[n];
         given[(i * 2 + n) * 128 + thread] = make_float4(from[0], from[1], from[2], from[3]);
       }
-    ptx::namedBarrierSync(kOfBoth, 128 * kComputingGroups);
+    meetBoth();
 #pragma unroll
     for (int i = 0; i < L::kHalfBlocks; ++i)
 #pragma unroll
@@ -129,7 +127,7 @@ private:
       }
   }
 
-  /// Stores the warpgroup's half of the columns, in the memory's format, row by row.
+  /// Stores the warpgroup's half of the columns in shared memory, row by row, in the format of the results.
   __device__ __forceinline__ void stage(const Out (&out)[L::kValueBlocks]) const {
     char *const staged = stagedRows();
     FinishedRow finished[2][2];
@@ -162,10 +160,11 @@ private:
         }
   }
 
+  /// Writes those rows to memory.
   __device__ __forceinline__ void writeStaged() const {
     auto *const out = static_cast<unsigned short *>(isPartial_ ? args_.partialOut : args_.out);
     const int stride = isPartial_ ? Config::kQueryHeads * Config::kValueDim : args_.outStride;
-    constexpr int kPieces = Few::kColumns / 8; // of 16 bytes, in a row
+    constexpr int kPieces = Few::kColumns / 8; // pieces of 16 bytes in a row
 #pragma unroll
     for (int first = 0; first < Few::kRows * kPieces; first += 128) {
       const int piece = first + warp_ * 32 + lane_, row = piece / kPieces, column = piece % kPieces * 8;

@@ -1,100 +1,75 @@
 #pragma once
 
-#include "deft/ptx/named_barrier.cuh"
 #include "deft/ptx/wgmma.cuh"
+#include "deft/sm90_latent/barriers.cuh"
+#include "deft/sm90_latent/computing_warp.cuh"
 #include "deft/sm90_latent/few_results.cuh"
 #include "deft/sm90_latent/few_scales.cuh"
 #include "deft/sm90_latent/row_weights.cuh"
 
-/// The computing warpgroups for units of at most 16 rows. wgmma has 64 rows, so both products are transposed:
-/// tokens, or columns of V, take the place of rows, and the unit's rows that of 16 columns.
+/// The computing warpgroups for units of at most 16 rows. wgmma has 64 rows, so both products are transposed.
+/// The rows of wgmma are tokens in the first product and columns of V in the second. Its 16 columns are the
+/// unit's rows.
 ///
 ///   scores  tokens x rows = K q^T      a warp has 16 tokens of a tile
 ///   sums    columns x rows = V^T p^T   a warp has 16 columns of each block of V
 ///
-/// A warpgroup takes every other tile alone, with all columns. Its warps turn their scores in shared memory:
-/// then lanes have them as in other kernels, a warp's 16 tokens for all rows. They leave the weights in
-/// shared memory, for the second product. All warps of a warpgroup have the same references.
+/// A warpgroup takes every other tile alone, with all columns of V. Each warp transposes its scores in shared
+/// memory. Then its lanes have them as in other kernels: all rows, and the warp's 16 tokens. The warps leave
+/// the weights in shared memory for the second product. All warps of a warpgroup have the same references.
 namespace deft::sm90_latent {
 
-template <class Config, class Variant> class FewRows {
-  using L = Layout<Config>;
+template <class Config, class Variant> class FewRows : public ComputingWarp<Config, Variant> {
+  using Computing = ComputingWarp<Config, Variant>;
+  using Computing::args_, Computing::ring_, Computing::group_, Computing::warp_, Computing::lane_;
+  using Computing::arrive, Computing::awaitParts, Computing::head, Computing::rows_, Computing::seenOf;
+  using typename Computing::L;
+  using typename Computing::Params;
+  using typename Computing::Rows;
+  using typename Computing::Seen;
   using Few = FewLayout<Config>;
-  using Rows = WarpRows<Config, Variant>;
   using Value = Latent<Config>;
   using Weights = RowWeights<Config, Variant, Value>;
   using Results = FewResults<Config, Variant>;
   using Out = typename Results::Out;
   using Scales = FewScales<Config>;
   using Key = typename Config::Key;
-  using Params = typename Variant::Params;
-  static constexpr int kTokens = 16;                        ///< of a warp in a tile
-  static constexpr int kGroups = Config::kTileKv / kTokens; ///< of them in a tile
-  static constexpr int kChains = 4; ///< sums of scores: a short product waits for the one before it
-  /// Whether the values of bytes are in tiles as they are. Then the columns behind V's, which have q's type,
-  /// are a chain of their own, and each scale has one.
-  static constexpr bool kIsExact = !kIsSame<Value, Key> || kIsOfBytes<Config>;
+  static constexpr int kTokens = 16;                        ///< a warp's tokens in a tile
+  static constexpr int kGroups = Config::kTileKv / kTokens; ///< groups of so many tokens in a tile
+  /// Partial sums of a score. A short product waits for the one before it in its chain.
+  static constexpr int kChains = 4;
+  /// Whether tiles have the values of bytes as they are. Then each scale has a chain, and the columns behind
+  /// V's, which have q's type, have one more.
+  static constexpr bool kIsExact = kIsOfBytes<Config>;
   static constexpr int kScales = kFewScales<Config>;
   static constexpr int kAllChains = kChains + (kIsExact ? 1 : 0);
   static_assert(kScales == 0 || (kScales == kChains && kScaleColumnsOf<Config> % 64 == 0));
 
 public:
-  static __device__ __forceinline__ void run(const abi::AttendArgs &args, const Params &params,
-                                             const Ring<Config> &ring) {
-    int step = 0;
-    for (int odd = 0;; odd ^= 1) {
-      ptx::mbarrierWait(ring.queriesFull(), odd);
-      if (ring.head(odd).endStep == step)
-        break; // no unit is left
-      step = FewRows(args, params, ring, ring.head(odd)).attend(step);
-    }
-  }
-
-private:
   __device__ __forceinline__ FewRows(const abi::AttendArgs &args, const Params &params,
-                                     const Ring<Config> &ring, const UnitHead<Config> &head)
-      : args_(args), ring_(ring), head_(head), group_(groupOfWarp()), warp_(threadIdx.x / 32 % 4),
-        lane_(threadIdx.x % 32), rows_(args, params, head.item, head.heads, 0) {
-    if constexpr (Rows::kNeedsRow) {
-      int position[2] = {}, caller[2] = {};
-      if constexpr (Rows::kNeedsQuery) {
-#pragma unroll
-        for (int r = 0; r < 2; ++r) {
-          const int at = rows_.clamped(rows_.row(r));
-          position[r] = head.queryPos[at];
-          caller[r] = head.callerIndex[at];
-        }
-      }
-      rows_.setQueries(position, caller);
-    }
-  }
-
-  /// A shuffle, so that the compiler knows that the value is the same in the whole warp.
-  static __device__ __forceinline__ int groupOfWarp() {
-    return __shfl_sync(~0u, static_cast<int>(threadIdx.x) / 128 - kCopyingWarps<Config> / 4, 0);
-  }
-  __device__ __forceinline__ void meetGroup() const { ptx::namedBarrierSync(kOfGroup + group_, 128); }
+                                     const Ring<Config> &ring, int odd)
+      : Computing(args, params, ring, odd) {}
 
   /// Attends to the unit's tiles from step `begin` on. Returns the step after the last.
   __device__ __forceinline__ int attend(int begin) {
     ptx::fenceAsyncProxy(); // cp.async has written the queries
     if constexpr (kIsExact) {
       FewQueries<Config>::convert(ring_, group_ * 128 + warp_ * 32 + lane_);
-      ptx::namedBarrierSync(kOfBoth, 128 * kComputingGroups); // the unit before has been added up as well
+      meetBoth(); // sums of the unit before have been read as well
     }
-    const int end = head_.endStep;
+    const int end = head().endStep;
     int step = begin + (begin % kSlots == group_ ? 0 : 1);
     if (step >= end)
       arrive(ring_.queriesEmpty());
     for (; step < end; step += kSlots)
       attendTile(step, step + kSlots >= end);
-    Results(args_, ring_, head_, rows_, group_, warp_, lane_).write(out_, weights_, scales_.unit());
+    Results(args_, ring_, head(), rows_, group_, warp_, lane_).write(out_, weights_, scales_.unit());
     return end;
   }
 
+private:
   __device__ __forceinline__ void attendTile(int step, bool isLast) {
-    ptx::mbarrierWait(ring_.full(step, kOther), Ring<Config>::parity(step));
-    ptx::mbarrierWait(ring_.full(step, kOwn), Ring<Config>::parity(step));
+    awaitParts(step);
     const TileFacts &facts = ring_.slot(step).facts;
     const TileFacts::Head head = facts.head;
     if (head.viewed.anyone == sm90::kNobody) { // it has not been copied
@@ -108,9 +83,7 @@ private:
       ptx::fenceAsyncProxy(); // cp.async has written it
     Fragment<2> chains[kAllChains];
     startKeys(step, chains);
-    const bool isWhole = head.viewed.isWhole(rows_.queryLo(), rows_.queryEnd());
-    const bool isCut = rows_.visibility(isWhole, facts.bounds) != Rows::kWhole;
-    const bool isRising = head.kind == TileFacts::Head::kRising;
+    const Seen seen = seenOf(head, facts.bounds); // overlaps the products
     ptx::wgmmaWait<0>();
 #pragma unroll
     for (int i = 0; i < kAllChains; ++i)
@@ -121,10 +94,10 @@ private:
     turn(step, chains, s);
     const TokenRecords tokens = ownTokens(step);
     float common[2] = {};
-    score(tokens, isCut, isRising, s, common);
+    score(tokens, seen, s, common);
     makeWeights(step, tokens, s, common);
     startValues(step);
-    // The copies of the other part wait for this one.
+    // The first products have read part kOther, so its next copies may start.
     ptx::wgmmaWait<1>();
     arrive(ring_.empty(step, kOther));
     ptx::wgmmaWait<0>();
@@ -134,17 +107,10 @@ private:
     arrive(ring_.empty(step, kOwn));
   }
 
-  /// One arrival for the warp.
-  __device__ __forceinline__ void arrive(unsigned barrier) const {
-    __syncwarp();
-    if (lane_ == 0)
-      ptx::mbarrierArrive(barrier);
-  }
-
   /// The descriptor of a matrix in shared memory, known to be the same in the whole warp. Only blocks of 64
   /// columns are read, so the distance between them does not matter.
   static __device__ __forceinline__ unsigned long long descriptor(unsigned matrix) {
-    return ptx::wgmmaDescriptor(__shfl_sync(~0u, matrix, 0), kBlockBytes);
+    return Computing::descriptor(matrix, kBlockBytes);
   }
 
   /// 16 columns from 16 k on, of this type.
@@ -171,7 +137,7 @@ private:
     ptx::wgmmaCommit();
   }
 
-  /// Adds the weighted values of the tile, first those of the columns that the other warpgroup will write.
+  /// Adds the tile's weighted values to the sums. The columns that the other warpgroup will write come first.
   __device__ __forceinline__ void startValues(int step) {
     const unsigned long long weights = descriptor(ring_.few() + weightsAt(step, 0));
     ptx::wgmmaFence();
@@ -190,7 +156,8 @@ private:
     }
   }
 
-  /// Adds up the chains. A lane has two tokens of four rows; then it has two rows of four tokens.
+  /// Adds up the chains and transposes the scores. In the chains a lane has two tokens of four rows; in `s`
+  /// it has two rows of four tokens.
   __device__ __forceinline__ void turn(int step, const Fragment<2> (&chains)[kAllChains],
                                        Fragment<2> &s) const {
     float *const turned = ring_.template fewAt<float>(Few::kStageOffset + group_ * Few::kStageBytes +
@@ -234,60 +201,61 @@ private:
   }
 
   /// Turns products into final scores, except that `common` of the row must still be added.
-  __device__ __forceinline__ void score(const TokenRecords &tokens, bool isCut, bool isRising, Fragment<2> &s,
+  __device__ __forceinline__ void score(const TokenRecords &tokens, const Seen &seen, Fragment<2> &s,
                                         float (&common)[2]) const {
-    const bool isScored = Rows::kRises && isRising;
+    const bool isScored = Rows::kRises && seen.isRising;
     if constexpr (Rows::kRises) {
       if (isScored)
         rows_.scoreRising(tokens, s, common);
     }
     if (!isScored)
       rows_.template score<1>(tokens, 0, s);
-    if (isCut)
+    if (seen.isCut)
       rows_.hide(tokens, 0, s);
   }
 
-  /// Leaves the tile's weights in shared memory. They are made with the present references first; only if
-  /// some warp has a score far above its reference, all meet once more.
+  /// Makes the tile's weights with the present references and unit of scales. Only if some warp has a score
+  /// or a scale far above its own, all warps raise theirs and make the weights again.
   __device__ __forceinline__ void makeWeights(int step, const TokenRecords &tokens, const Fragment<2> &s,
                                               const float (&common)[2]) {
-    Fragment<2> weights;
     float top[2], sum[2], largest = 0.f;
-    const auto weigh = [&] {
-      if constexpr (Variant::kSigmoid) {
-        weights = s;
-        weights.forEach([](float &x, int, int) { x = sigmoidWeight(x); });
-      } else {
-        weights_.weigh(s, common, weights, sum);
-      }
-      leave(step, tokens, weights);
-      meetGroup();
-    };
     if constexpr (Variant::kSigmoid && kScales == 0) {
-      weigh();
-      return;
+      weigh(step, tokens, s, common, sum);
+    } else {
+      bool grows = false;
+      if constexpr (!Variant::kSigmoid) {
+        Weights::findTop(s, common, top);
+        grows = weights_.hasToGrow(top);
+      }
+      if constexpr (kScales > 0) {
+        largest = largestScale(step, s);
+        grows |= scales_.hasToGrow(largest);
+      }
+      int *const growth = ring_.template fewAt<int>(Few::kGrowthOffset) + group_ * 2 + step / kSlots % 2;
+      if (grows) {
+        if (lane_ == 0)
+          *growth = step;
+      }
+      weigh(step, tokens, s, common, sum);
+      if (*growth == step) {
+        grow(top, largest);
+        weigh(step, tokens, s, common, sum);
+      }
+      if constexpr (!Variant::kSigmoid)
+        weights_.add(sum);
     }
-    int *const growth = ring_.template fewAt<int>(Few::kGrowthOffset) + group_ * 2 + step / kSlots % 2;
-    bool grows = false;
-    if constexpr (!Variant::kSigmoid) {
-      Weights::findTop(s, common, top);
-      grows = weights_.hasToGrow(top);
+  }
+
+  /// Makes the weights with the present references, adds them up in `sum`, and leaves them.
+  __device__ __forceinline__ void weigh(int step, const TokenRecords &tokens, Fragment<2> s,
+                                        const float (&common)[2], float (&sum)[2]) const {
+    if constexpr (Variant::kSigmoid) {
+      s.forEach([](float &x, int, int) { x = sigmoidWeight(x); });
+    } else {
+      sum[0] = sum[1] = 0.f;
+      weights_.weigh(s, common, sum);
     }
-    if constexpr (kScales > 0) {
-      largest = largestScale(step, s);
-      grows |= scales_.hasToGrow(largest);
-    }
-    if (grows) {
-      if (lane_ == 0)
-        *growth = step;
-    }
-    weigh();
-    if (*growth == step) {
-      grow(top, largest);
-      weigh();
-    }
-    if constexpr (!Variant::kSigmoid)
-      weights_.add(sum);
+    leave(step, tokens, s);
   }
 
   /// The largest scale of the lane's tokens that a row sees.
@@ -306,7 +274,7 @@ private:
     return largest;
   }
 
-  /// Raises references and the unit of scales to the maxima over all warps, and scales what has been summed.
+  /// Raises references and the unit of scales to the maxima over all warps, and scales the sums so far.
   __device__ __forceinline__ void grow(float (&top)[2], float largest) {
     float *const maxima =
         ring_.template fewAt<float>(Few::kMaximumOffset) + group_ * Few::kWarps * Few::kRows;
@@ -324,7 +292,7 @@ private:
       if (lane_ == 0)
         scales[warp_] = largest;
     }
-    meetGroup();
+    meetGroup(group_);
     float factor[2] = {1.f, 1.f};
     if constexpr (!Variant::kSigmoid) {
 #pragma unroll
@@ -343,7 +311,7 @@ private:
       factor[0] *= ofScales;
       factor[1] *= ofScales;
     }
-    float ofColumn[2][2]; // of the rows of which the lane has sums
+    float ofColumn[2][2]; // the factors of the four rows whose sums the lane holds
 #pragma unroll
     for (int n = 0; n < 2; ++n)
 #pragma unroll
@@ -365,16 +333,18 @@ private:
     return x;
   }
 
-  /// The weights for a block of V's columns: of its scale.
+  /// The set of weights for a block of V's columns, which is that of its scale.
   static __device__ __forceinline__ constexpr int setOf(int block) {
     return kScales > 0 ? block * 64 / (Config::kValueDim / Few::kWeightSets) : 0;
   }
-  /// Where the weights of a step are. Two tiles take turns: slower warps may still multiply the one before.
+  /// The place of a set of a step's weights. There are two places in turn, since slower warps may still
+  /// multiply the tile before.
   __device__ __forceinline__ int weightsAt(int step, int set) const {
     return Few::kWeightOffset + group_ * Few::kGroupWeightBytes + step / kSlots % 2 * Few::kTileWeightBytes +
            set * Few::kWeightBytes;
   }
 
+  /// Leaves a warp's weights in shared memory, and waits until all warps of the warpgroup have left theirs.
   __device__ __forceinline__ void leave(int step, const TokenRecords &tokens, Fragment<2> weights) const {
     rows_.multiplyByFactors(tokens, 0, weights);
     if constexpr (kScales == 0) {
@@ -398,6 +368,7 @@ private:
       }
     }
     ptx::fenceAsyncProxy(); // wgmma reads them
+    meetGroup(group_);
   }
   __device__ __forceinline__ void store(int to, const Fragment<2> &weights) const {
     char *const block = ring_.template fewAt<char>(to);
@@ -410,14 +381,9 @@ private:
             ptx::pack2<Value>(weights.tile[n][2 * r], weights.tile[n][2 * r + 1]);
   }
 
-  const abi::AttendArgs &args_;
-  const Ring<Config> &ring_;
-  const UnitHead<Config> &head_;
-  const int group_, warp_, lane_;
-  Rows rows_;
   Weights weights_;
   Scales scales_;
-  Out out_[L::kValueBlocks] = {}; ///< first the blocks that the other warpgroup will write
+  Out out_[L::kValueBlocks] = {}; ///< the blocks that the other warpgroup will write come first
 };
 
 } // namespace deft::sm90_latent

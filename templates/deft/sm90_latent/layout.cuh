@@ -92,7 +92,7 @@ template <class Config> struct FewLayout {
                                         (kIsGivenInWeights ? 0 : kComputingGroups * kGivenBytes);
   static constexpr int kSumOffset = kMaximumOffset + kComputingGroups * kWarps * kRows * 4;
   static constexpr int kReferenceOffset = kSumOffset + kComputingGroups * kWarps * kRows * 4;
-  /// The last steps, of two in turn, in which a reference has to grow.
+  /// The last steps in which a reference had to grow: one of even and one of odd tiles of the warpgroup.
   static constexpr int kGrowthOffset = kReferenceOffset + kComputingGroups * kRows * 4;
   /// For a cache of bytes: factors of the rows' queries, and each warp's largest scale.
   static constexpr int kQueryFactorOffset = kGrowthOffset + kComputingGroups * 2 * 4;
@@ -117,7 +117,7 @@ template <class Config> struct Layout {
   static constexpr int kQueryBlockBytes = kRows * 128;
 
   static constexpr int kQueryOffset = kSlots * kTileBytes;
-  /// For few rows: what the warpgroups leave for their own warps, and for each other.
+  /// For few rows: data that the warpgroups leave for their own warps and for each other.
   static constexpr int kFewOffset = kQueryOffset + kBlocks * kQueryBlockBytes;
   static constexpr int kSlotOffset = kFewOffset + (kHasFewRows<Config> ? FewLayout<Config>::kBytes : 0);
   /// Slots for facts of tiles. For a cache of bytes, facts are written one tile ahead of the tile's slot.
@@ -216,7 +216,8 @@ template <class Config> struct Ring {
       constexpr bool kConverts = kIsOfBytes<Config>;
       constexpr int kWarps = kCopyingWarps<Config>;
       ptx::mbarrierInit(full(slot, kOwn), kConverts ? kWarps : 32);
-      ptx::mbarrierInit(full(slot, kOther), kConverts ? kWarps * (32 + 1) : 32 + 1);
+      constexpr int kCopies = kHasFewRows<Config> && kConverts ? 0 : 32; // of the last block, for a warp
+      ptx::mbarrierInit(full(slot, kOther), (kConverts ? kWarps : 1) * (kCopies + 1));
       if constexpr (kConverts) {
         for (int warp = 0; warp < kWarps; ++warp)
           ptx::mbarrierInit(landed(slot, warp), 32);

@@ -12,54 +12,44 @@ template <class Config, class Variant, class Value = typename Config::Value> cla
   using Rows = WarpRows<Config, Variant>;
 
 public:
-  /// Turns a tile's scores into weights. If a weight would exceed the largest allowed one, the references
-  /// follow the rows' maxima. Then it returns true in the whole warp, and the earlier sums must be multiplied
-  /// by `factor`. `common` of the row must still be added to its scores.
-  __device__ __forceinline__ bool weigh(Fragment<8> &s, const float (&common)[2], float (&factor)[2]) {
+  /// Turns the scores of a warp's tile into weights. If a weight would exceed the largest allowed one, the
+  /// references follow the rows' maxima. Then it returns true in the whole warp, and the earlier sums must be
+  /// multiplied by `factor`. `common` of the row must still be added to its scores.
+  __device__ __forceinline__ bool weighTile(Fragment<8> &s, const float (&common)[2], float (&factor)[2]) {
     if constexpr (Variant::kSigmoid) {
       s.forEach([](float &x, int, int) { x = sigmoidWeight(x); });
       return false;
     } else {
       float top[2];
-#pragma unroll
-      for (int r = 0; r < 2; ++r)
-        top[r] = (s.largest(r) + common[r]) * Rows::kUnit;
-      // Before the first key the reference is -inf, and so is the top of a hidden row: their difference is
-      // NaN. A thread checks only its own columns; the row's maximum is needed only if something grows.
-      const bool grows =
-          __any_sync(~0u, top[0] - reference_[0] > kMostBits || top[1] - reference_[1] > kMostBits);
-      if (grows) {
+      findTop(s, common, top);
+      const bool grows = hasToGrow(top);
+      if (grows) { // only now does a thread need the maximum of the whole row
 #pragma unroll
         for (int r = 0; r < 2; ++r)
           top[r] = largestOfRow(top[r]);
-        follow(top, kMostBits, factor);
+        grow(top, factor);
       }
-#pragma unroll
-      for (int r = 0; r < 2; ++r) {
-        const float shift = shiftOf(reference_[r]) - common[r] * Rows::kUnit;
-        s.forEachOfRow(r, [&](float &x) {
-          x = ptx::exp2Fast(fmaf(x, Rows::kUnit, -shift));
-          sum_[r] += x;
-        });
-      }
+      weigh(s, common, sum_);
       return grows;
     }
   }
 
-  /// Called before the other warpgroup's weights, which have `references`, are used. Our lower references
-  /// follow, as in weigh().
+  /// Call it before you use the other warpgroup's weights, which are relative to `references`. Where our
+  /// references are lower, they rise to these. For the result and `factor`, see weighTile().
   __device__ __forceinline__ bool meet(const float (&references)[2], float (&factor)[2]) {
     const bool grows = __any_sync(~0u, references[0] > reference_[0] || references[1] > reference_[1]);
     if (grows)
       follow(references, 0.f, factor);
     return grows;
   }
-  /// The factor for the other warpgroup's weights of a row after meet().
+  /// After meet(): the factor that converts the other warpgroup's weights of a row to our reference.
   __device__ __forceinline__ float factorOf(int r, float reference) const {
     return ptx::exp2Fast(reference - shiftOf(reference_[r]));
   }
 
-  /// For units of few rows. The largest score of a row among this thread's columns, in base 2.
+  // The parts of weighTile(). In units of few rows, several warps share a row and meet between the parts.
+
+  /// Finds a row's largest score among this thread's columns, in base 2.
   template <int kTiles>
   static __device__ __forceinline__ void findTop(const Fragment<kTiles> &s, const float (&common)[2],
                                                  float (&top)[2]) {
@@ -67,29 +57,30 @@ public:
     for (int r = 0; r < 2; ++r)
       top[r] = (s.largest(r) + common[r]) * Rows::kUnit;
   }
-  /// Whether a reference of the warp has to grow.
+  /// Whether a reference of the warp has to grow. Each thread checks the `top` of its own columns. Before the
+  /// first key a reference is -inf. The top of a hidden row is -inf, too. Their difference is NaN, so the
+  /// reference does not grow.
   __device__ __forceinline__ bool hasToGrow(const float (&top)[2]) const {
     return __any_sync(~0u, top[0] - reference_[0] > kMostBits || top[1] - reference_[1] > kMostBits);
   }
-  /// References follow the rows' maxima, as in weigh().
+  /// Raises references to the rows' maxima `top`. For `factor`, see weighTile().
   __device__ __forceinline__ void grow(const float (&top)[2], float (&factor)[2]) {
     follow(top, kMostBits, factor);
   }
-  /// The weights of scores, and their sums over this thread's columns, which add() takes.
+  /// Turns scores into weights with the present references, and adds the weights to this thread's `sum`.
   template <int kTiles>
-  __device__ __forceinline__ void weigh(const Fragment<kTiles> &s, const float (&common)[2],
-                                        Fragment<kTiles> &weights, float (&sum)[2]) const {
-    weights = s;
+  __device__ __forceinline__ void weigh(Fragment<kTiles> &s, const float (&common)[2],
+                                        float (&sum)[2]) const {
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
       const float shift = shiftOf(reference_[r]) - common[r] * Rows::kUnit;
-      sum[r] = 0.f;
-      weights.forEachOfRow(r, [&](float &x) {
+      s.forEachOfRow(r, [&](float &x) {
         x = ptx::exp2Fast(fmaf(x, Rows::kUnit, -shift));
         sum[r] += x;
       });
     }
   }
+  /// Adds the result of weigh() to the sums of the rows.
   __device__ __forceinline__ void add(const float (&sum)[2]) {
 #pragma unroll
     for (int r = 0; r < 2; ++r)
@@ -102,9 +93,10 @@ public:
     for (int r = 0; r < 2; ++r)
       sum_[r] = sumOfRow(sum_[r]);
   }
-  /// A row's factor for the average over both warpgroups' tiles, and its log-sum-exp, after finish().
+  /// A row's result, after finish().
   struct Total {
-    float scale, lse;
+    float scale; ///< the factor of a warpgroup's sums in the average over both warpgroups' tiles
+    float lse;   ///< the log-sum-exp
   };
   __device__ __forceinline__ Total with(int r, float otherReference, float otherSum) const {
     return total(reference_[r], sum_[r], otherReference, otherSum);
@@ -138,7 +130,7 @@ private:
     }
   }
 
-  /// A row that has not seen a key yet subtracts 0, not -inf: exp2(-inf + inf) would stay NaN.
+  /// A row that has not seen a key yet subtracts 0, since -inf minus -inf is NaN.
   static __device__ __forceinline__ float shiftOf(float reference) {
     return reference == -kInfinity ? 0.f : reference;
   }
