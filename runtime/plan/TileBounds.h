@@ -28,6 +28,7 @@ private:
     int queries;
     int runs;
     int common;    ///< tokens at its beginning that all its queries see
+    bool isEven;   ///< as in Tile
     double unitUs; ///< its time if it is one item
   };
 
