@@ -90,12 +90,23 @@ std::int64_t mostOfOneNode(const TreeView &view) {
   return queries;
 }
 
+/// Partials if items have at most so many tokens: a query that sees more has several.
+std::int64_t leastPartials(const TreeView &view, int chunkTokens) {
+  const std::vector<int> &positions = view.isClipped ? view.clippedPos : view.queryPos;
+  const double perToken = 1.0 / chunkTokens;
+  std::int64_t partials = 0;
+  for (const int position : positions) // the half token keeps multiples of the chunk exact
+    partials += position < chunkTokens ? 0 : 1 + static_cast<int>((position + 0.5) * perToken);
+  return partials;
+}
+
 } // namespace
 
-LeastWork leastWorkOf(const TreeView &view, const CostModel &model) {
+LeastWork leastWorkOf(const TreeView &view, const CostModel &model, int flatChunk) {
   const int width = model.queriesPerTile();
   LeastWork least{.counts = countsOf(view, width)};
   least.nodePartials = std::max<std::int64_t>(least.counts.pathNodes - mostOfOneNode(view), 0);
+  least.flatPartials = leastPartials(view, flatChunk);
   double narrowUs = 0;
   int before = -1; // neighbouring segments often have the same number of readers
   std::int64_t tiles = 0;
@@ -124,10 +135,10 @@ LeastWork leastWorkOf(const TreeView &view, const CostModel &model) {
       continue;
     }
     const int full = readers / width, rest = readers % width;
-    if (full > 0)
-      least.nodeUs += full * model.leastUnitUs(width, segment.tokens);
-    if (rest > 0)
-      least.nodeUs += model.leastUnitUs(rest, segment.tokens);
+    const double us = (full > 0 ? full * model.leastUnitUs(width, segment.tokens) : 0) +
+                      (rest > 0 ? model.leastUnitUs(rest, segment.tokens) : 0);
+    least.nodeUs += us;
+    least.leafUs += place.ownEnd == place.readersEnd ? us : 0;
   }
   return least;
 }
@@ -155,7 +166,12 @@ LowerBound lowerBoundOf(spec::Partition partition, const LeastWork &least, const
     runs = counts.nodeTiles;
     break;
   case spec::Partition::Flatten:
-  case spec::Partition::Greedy:
+    work.partialSlots = least.flatPartials;
+    work.isMerged = least.flatPartials > 0;
+    break;
+  case spec::Partition::Greedy: // a leaf may join its parent, but no other node reads the leaf
+    work.blockUs = std::max(work.blockUs, least.leafUs * model.share());
+    break;
   case spec::Partition::Union:
   case spec::Partition::Auto:
     break;

@@ -52,8 +52,11 @@ struct LeastWork {
   double coverUs = 0;            ///< time to read these tokens
   double nodeUs = 0;             ///< the same if each item reads one node
   std::int64_t nodePartials = 0; ///< partials if each item reads one node
+  double leafUs = 0;             ///< time of the items of leaves, if each has items of its own
+  std::int64_t flatPartials = 0; ///< partials if items have at most the tokens of one of `flatten`
 };
-LeastWork leastWorkOf(const TreeView &view, const CostModel &model);
+/// `flatChunk` is the most tokens of an item of `flatten`.
+LeastWork leastWorkOf(const TreeView &view, const CostModel &model, int flatChunk);
 
 /// A lower bound of the cost of any plan of one partition.
 struct LowerBound {

@@ -20,10 +20,6 @@ using support::Result;
 
 namespace {
 
-/// DeFT's own choice for `flatten`. Where that is more items than this for each block, chunks are longer.
-constexpr int kFlattenChunk = 128;
-constexpr long long kFlattenWaves = 16;
-
 Error tooManyRuns(const std::string &needed) {
   return Error{ErrorCode::Diagnostics,
                "the plan needs " + needed + " runs, at most " + std::to_string(TileList::kMostRuns) +
@@ -202,8 +198,8 @@ Result<void> Planner::makeTiles(const Choice &choice, const VariantFacts &facts,
     makeNodeTiles(view_, queriesPerTile, {}, scratch_, tiles_);
     return {};
   case spec::Partition::Flatten:
-    makeFlattenTiles(view_, queriesPerTile, chunk > 0 ? chunk : flattenChunk(facts.kvHeads, blocks), scratch_,
-                     tiles_);
+    makeFlattenTiles(view_, queriesPerTile, chunk > 0 ? chunk : flattenChunk(view_, facts.kvHeads, blocks),
+                     scratch_, tiles_);
     return {};
   case spec::Partition::Cascade:
     makeCascadeTiles(view_, queriesPerTile, chunk, facts, config.cost, blocks, scratch_, tiles_);
@@ -243,14 +239,6 @@ void Planner::spreadItems(const VariantFacts &facts, const config::Config &confi
 /// The price of a plan once its items are spread.
 double Planner::spreadUs(const VariantFacts &facts, int blocks, const PlanCost &cost, const Plan &plan) {
   return cost.withFullest(spread_.find(model_, facts.kvHeads, blocks, plan));
-}
-
-int Planner::flattenChunk(int kvHeads, int blocks) const {
-  long long tokens = 0;
-  for (const Segment &segment : view_.segments)
-    tokens += segment.tokens;
-  const long long share = tokens * kvHeads / (kFlattenWaves * std::max(blocks, 1));
-  return std::max(kFlattenChunk, static_cast<int>(share / kChunkStep) * kChunkStep);
 }
 
 /// Collects sizes of union tiles: those of the phases and, since a kernel may have a cheaper mode for fewer

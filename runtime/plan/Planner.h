@@ -117,7 +117,6 @@ private:
                                   const config::Config &config, int blocks);
   void spreadItems(const VariantFacts &facts, const config::Config &config, int blocks, Plan &plan);
   double spreadUs(const VariantFacts &facts, int blocks, const PlanCost &cost, const Plan &plan);
-  int flattenChunk(int kvHeads, int blocks) const;
   void makeUnion(const VariantFacts &facts, const config::Config &config, int blocks);
 
   PlanOptions options_;

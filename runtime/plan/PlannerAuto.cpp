@@ -160,7 +160,9 @@ Result<Planner::Made> Planner::chooseAuto(const tree::KvTree &tree, const Varian
   };
   // In deep trees some partitions are a thousand times larger than others.
   constexpr std::int64_t kMostTriedRuns = 1 << 22;
-  const LeastWork work = leastWorkOf(view_, model_);
+  const LeastWork work = leastWorkOf(view_, model_,
+                                     config.chunkTokens > 0 ? roundedChunk(config.chunkTokens)
+                                                            : flattenChunk(view_, facts.kvHeads, blocks));
   for (const spec::Partition partition : kAutoPartitions) {
     const LowerBound possible = lowerBoundOf(partition, work, model_);
     if (!best || (!isTooDear(possible.rank(model_)) && possible.runs <= kMostTriedRuns))
