@@ -119,8 +119,12 @@ Result<Choice> Planner::chooseAuto(const tree::KvTree &tree, const VariantFacts 
     tilesAtHand = best->choice;
     bounds_.set(tiles_, view_, model_);
     chunkRanks.emplace();
-    for (std::size_t i = 0; i < kAutoChunks.size(); ++i)
-      (*chunkRanks)[i] = bounds_.leastRank(roundedChunk(kAutoChunks[i]));
+    for (std::size_t i = 0; i < kAutoChunks.size(); ++i) {
+      const int chunk = roundedChunk(kAutoChunks[i]);
+      const bool isKnown =
+          best->unionRows == config::mostRows(config) && bounds_.areCutAlike(chunk, plan.chunkTokens);
+      (*chunkRanks)[i] = isKnown ? std::numeric_limits<double>::infinity() : bounds_.leastRank(chunk);
+    }
   };
   const auto isBest = [&](const Choice &choice, const Plan &made) {
     const PlanCost cost = model_.estimate(made);

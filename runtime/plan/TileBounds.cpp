@@ -37,6 +37,14 @@ void TileBounds::set(const TileList &list, const TreeView &view, const CostModel
   }
 }
 
+bool TileBounds::areCutAlike(int chunkTokens, int otherChunk) const {
+  return std::all_of(tiles_.begin(), tiles_.end(), [&](const Whole &tile) {
+    const int least = std::min(chunkTokens, otherChunk), most = std::max(chunkTokens, otherChunk);
+    return tile.limit > 0 || tile.tokens <= least || least == most ||
+           (tile.isEven && (tile.tokens - 1) / least == (tile.tokens - 1) / most);
+  });
+}
+
 LowerBound TileBounds::least(int chunkTokens) const {
   PlanWork work = work_;
   std::int64_t read = 0, cutSlots = 0; // queries of whole items; lower bound for cut items
