@@ -90,12 +90,29 @@ std::int64_t mostOfOneNode(const TreeView &view) {
   return queries;
 }
 
+/// Items of at most so many tokens: a query that sees more has several partials.
+void countFlat(const TreeView &view, int chunkTokens, LeastWork &least) {
+  const double perToken = 1.0 / chunkTokens;
+  for (const int position : view.isClipped ? view.clippedPos : view.queryPos) {
+    // The half token keeps multiples of the chunk exact.
+    least.flatPartials += position < chunkTokens ? 0 : 1 + static_cast<int>((position + 0.5) * perToken);
+    least.queryItems += position >= 0;
+  }
+  least.flatItems = least.counts.readTokens / chunkTokens;
+}
+
 } // namespace
 
-LeastWork leastWorkOf(const TreeView &view, const CostModel &model) {
+LeastWork leastWorkOf(const TreeView &view, const CostModel &model, int flatChunk) {
   const int width = model.queriesPerTile();
   LeastWork least{.counts = countsOf(view, width)};
   least.nodePartials = std::max<std::int64_t>(least.counts.pathNodes - mostOfOneNode(view), 0);
+  countFlat(view, flatChunk, least);
+  const auto tilesUs = [&](int queries, int tokens) { // if all of them see all tokens
+    const int full = queries / width, rest = queries % width;
+    return (full > 0 ? full * model.leastUnitUs(width, tokens) : 0) +
+           (rest > 0 ? model.leastUnitUs(rest, tokens) : 0);
+  };
   double narrowUs = 0;
   int before = -1; // neighbouring segments often have the same number of readers
   std::int64_t tiles = 0;
@@ -123,11 +140,14 @@ LeastWork leastWorkOf(const TreeView &view, const CostModel &model) {
       least.nodeUs += segment.tokens * narrowUs;
       continue;
     }
-    const int full = readers / width, rest = readers % width;
-    if (full > 0)
-      least.nodeUs += full * model.leastUnitUs(width, segment.tokens);
-    if (rest > 0)
-      least.nodeUs += model.leastUnitUs(rest, segment.tokens);
+    const double us = tilesUs(readers, segment.tokens);
+    least.nodeUs += us;
+    if (place.ownEnd != place.readersEnd)
+      continue;
+    least.leafUs += us;
+    if (place.position > 0 && !view.isClipped)
+      least.aboveUs += std::min((tilesUs(readers, place.position + segment.tokens) - us) * model.share(),
+                                readers * 2 * model.partialUs());
   }
   return least;
 }
@@ -139,10 +159,14 @@ LowerBound lowerBoundOf(spec::Partition partition, const LeastWork &least, const
                 .queries = static_cast<int>(counts.queries),
                 .blockUs = least.coverUs * model.share()};
   std::int64_t runs = counts.pathNodes / model.queriesPerTile();
+  double aboveUs = 0;
   switch (partition) {
   case spec::Partition::Query:
     work.itemTokens = static_cast<double>(counts.pathTokens);
-    work.blockUs = std::max(work.blockUs, work.itemTokens * model.leastTokenUs(1) * model.share());
+    work.blockUs = std::max(work.blockUs,
+                            (work.itemTokens * model.leastTokenUs(1) +
+                             static_cast<double>(least.queryItems) * (model.leastItemUs(1) + model.runUs())) *
+                                model.share());
     runs = counts.pathNodes;
     break;
   case spec::Partition::Node:
@@ -155,12 +179,22 @@ LowerBound lowerBoundOf(spec::Partition partition, const LeastWork &least, const
     runs = counts.nodeTiles;
     break;
   case spec::Partition::Flatten:
-  case spec::Partition::Greedy:
+    work.partialSlots = least.flatPartials;
+    work.isMerged = least.flatPartials > 0;
+    work.blockUs += static_cast<double>(least.flatItems) *
+                    (model.leastItemUs(model.queriesPerTile()) + model.runUs()) * model.share();
+    break;
+  case spec::Partition::Greedy: // a leaf may join its parent, but no other node reads the leaf
+    if (const double leafUs = least.leafUs * model.share(); leafUs + least.aboveUs > work.blockUs) {
+      work.blockUs = leafUs;
+      aboveUs = least.aboveUs;
+    }
+    break;
   case spec::Partition::Union:
   case spec::Partition::Auto:
     break;
   }
-  return {model.microsecondsOf(work), runs, work.isMerged};
+  return {model.microsecondsOf(work) + aboveUs, runs, work.isMerged};
 }
 
 ChoiceOfClass *AutoMemory::find(std::uint64_t key) {

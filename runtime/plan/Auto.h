@@ -52,8 +52,14 @@ struct LeastWork {
   double coverUs = 0;            ///< time to read these tokens
   double nodeUs = 0;             ///< the same if each item reads one node
   std::int64_t nodePartials = 0; ///< partials if each item reads one node
+  double leafUs = 0;             ///< time of the items of leaves, if each has items of its own
+  double aboveUs = 0;            ///< of all blocks: their queries read what is above, or have partials
+  std::int64_t queryItems = 0;   ///< queries that see something
+  std::int64_t flatItems = 0;    ///< items of `flatten`
+  std::int64_t flatPartials = 0; ///< and their partials
 };
-LeastWork leastWorkOf(const TreeView &view, const CostModel &model);
+/// `flatChunk` is the most tokens of an item of `flatten`.
+LeastWork leastWorkOf(const TreeView &view, const CostModel &model, int flatChunk);
 
 /// A lower bound of the cost of any plan of one partition.
 struct LowerBound {

@@ -77,6 +77,12 @@ public:
     const int steps = (tokens + step.tokens - 1) / step.tokens;
     return step.itemUs + cost_.runUs + steps * step.us;
   }
+  /// The start of an item of so many queries, and one of its tokens, of steps that are full.
+  double startUs(int queries) const { return steps_[static_cast<std::size_t>(queries)].itemUs; }
+  double tokenUs(int queries) const {
+    const Step &step = steps_[static_cast<std::size_t>(queries)];
+    return step.us / step.tokens;
+  }
   /// A lower bound for each item.
   double leastItemUs(int queries) const { return least_[static_cast<std::size_t>(queries)].itemUs; }
   /// A lower bound for each token.

@@ -1,9 +1,23 @@
+#include "runtime/plan/Items.h"
 #include "runtime/plan/Partitions.h"
 #include "runtime/plan/Slope.h"
 
 #include <algorithm>
 
 namespace deft::plan {
+
+namespace {
+
+/// DeFT's own choice. Where that is more items than this for each block, chunks are longer.
+constexpr int kFlattenChunk = 128;
+constexpr long long kFlattenWaves = 16;
+
+} // namespace
+
+int flattenChunk(const TreeView &view, int kvHeads, int blocks) {
+  const long long share = view.readTokens * kvHeads / (kFlattenWaves * std::max(blocks, 1));
+  return std::max(kFlattenChunk, static_cast<int>(share / kChunkStep) * kChunkStep);
+}
 
 void makeFlattenTiles(const TreeView &view, int queriesPerTile, int chunkTokens, PartitionScratch &scratch,
                       TileList &list) {

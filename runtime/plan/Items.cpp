@@ -105,7 +105,7 @@ support::Result<void> ItemCutter::cut(const TreeView &view, const TileList &list
       takeWhole(tile, runs, at);
     } else {
       const int items = divideUp(tile.tokens, limit);
-      const int chunk = tile.isEven ? roundUp(divideUp(tile.tokens, items), kChunkStep) : limit;
+      const int chunk = tile.isEven ? evenChunk(tile.tokens, limit) : limit;
       itemRoom += static_cast<std::size_t>(items);
       runRoom += static_cast<std::size_t>(items);
       at.makeRoom(plan, itemRoom, runRoom);

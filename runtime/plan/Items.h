@@ -24,6 +24,12 @@ constexpr int kMostChunkParts = 8;
 int chooseChunkTokens(std::span<const Tile> tiles, const VariantFacts &facts,
                       const config::CostCoefficients &cost, int blocks);
 
+/// The tokens of the equal items of a tile that has more than `limit` tokens. The last item has the rest.
+inline int evenChunk(int tokens, int limit) {
+  const int items = (tokens - 1) / limit + 1, share = (tokens - 1) / items + 1;
+  return (share + kChunkStep - 1) / kChunkStep * kChunkStep;
+}
+
 /// Cuts tiles into items. Keep the object between plans to reuse its memory.
 class ItemCutter {
 public:

@@ -39,6 +39,9 @@ void makeNodeTiles(const TreeView &view, int queriesPerTile, const Tile &like, P
 void makeFlattenTiles(const TreeView &view, int queriesPerTile, int chunkTokens, PartitionScratch &scratch,
                       TileList &list);
 
+/// The chunk of `flatten` if the config sets none: DeFT's own choice, longer in large trees.
+int flattenChunk(const TreeView &view, int kvHeads, int blocks);
+
 /// `cascade` (composable formats): one level after the other, each planned as if it had the machine to
 /// itself. If the config sets no chunk, the chunks of each level fill all `blocks`.
 void makeCascadeTiles(const TreeView &view, int queriesPerTile, int chunkTokens, const VariantFacts &facts,

@@ -92,6 +92,7 @@ void PhaseSorter::placeByDigit(int shift, int width, Plan &plan) {
   constexpr Key kIndex = (Key{1} << kIndexBits) - 1;
   const Key mask = (Key{1} << width) - 1;
   countDigits(shift, width);
+  items_.reserve(plan.items.capacity()); // they change places, and the next cut needs as much room
   items_.resize(keys_.size());
   placed_.resize(keys_.size());
   const abi::Item *const items = plan.items.data();

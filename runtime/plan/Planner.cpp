@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cassert>
 #include <string>
+#include <utility>
 
 namespace deft::plan {
 
@@ -19,10 +20,6 @@ using support::ErrorCode;
 using support::Result;
 
 namespace {
-
-/// DeFT's own choice for `flatten`. Where that is more items than this for each block, chunks are longer.
-constexpr int kFlattenChunk = 128;
-constexpr long long kFlattenWaves = 16;
 
 Error tooManyRuns(const std::string &needed) {
   return Error{ErrorCode::Diagnostics,
@@ -96,6 +93,7 @@ Result<void> Planner::makeOfRead(const tree::KvTree &tree, const VariantFacts &f
         runs > static_cast<std::int64_t>(TileList::kMostRuns))
       return tooManyRuns("at least " + std::to_string(runs));
   lastChoice_ = {config.partition, config.chunkTokens};
+  hasModel_ = false;
   const bool isAuto = config.partition == spec::Partition::Auto;
   if (auto made = isAuto ? makeAuto(tree, facts, config, blocks, plan)
                          : makeAs(lastChoice_, tree, facts, config, blocks, plan);
@@ -132,7 +130,7 @@ Result<void> Planner::makeOnce(const Choice &choice, const tree::KvTree &tree, c
                                const config::Config &config, int blocks, Plan &plan) {
   if (auto prepared = prepareTiles(choice, facts, config, blocks); !prepared)
     return prepared;
-  return cutTiles(choice, tree, facts, config, blocks, plan);
+  return cutTiles(choice, limitItems(choice, facts, config, blocks), tree, facts, config, plan);
 }
 
 Result<void> Planner::prepareTiles(const Choice &choice, const VariantFacts &facts,
@@ -145,15 +143,19 @@ Result<void> Planner::prepareTiles(const Choice &choice, const VariantFacts &fac
   return {};
 }
 
-/// The most tokens of an item of the current tiles.
-int Planner::chunkOf(const Choice &choice, const VariantFacts &facts, const config::Config &config,
-                     int blocks) const {
+/// The most tokens of an item of the current tiles, which get limits of their own if they are cut by price.
+int Planner::limitItems(const Choice &choice, const VariantFacts &facts, const config::Config &config,
+                        int blocks) {
+  if (choice.waves > 0) {
+    setModel(facts, config, blocks);
+    return priceCut_.set(model_, std::max(choice.waves * blocks / facts.kvHeads, 1), tiles_);
+  }
   const int chunk = roundedChunk(choice.chunkTokens);
   return chunk > 0 ? chunk : chooseChunkTokens(tiles_.tiles, facts, config.cost, blocks);
 }
 
-Result<void> Planner::cutTiles(const Choice &choice, const tree::KvTree &tree, const VariantFacts &facts,
-                               const config::Config &config, int blocks, Plan &plan) {
+Result<void> Planner::cutTiles(const Choice &choice, int chunkTokens, const tree::KvTree &tree,
+                               const VariantFacts &facts, const config::Config &config, Plan &plan) {
   plan.generation = tree.generation();
   plan.structureGeneration = tree.structureGeneration();
   plan.callerIndex = view_.callerIndex;
@@ -163,13 +165,7 @@ Result<void> Planner::cutTiles(const Choice &choice, const tree::KvTree &tree, c
   plan.mostRuns = 0;
   plan.strictChunk = options_.isInvariant ? roundedChunk(choice.chunkTokens) : 0;
   plan.partition = choice.partition;
-  if (choice.waves > 0) {
-    model_.set(facts, config, ofTree(config.cost, view_, facts, config, options_.families), blocks,
-               options_.families);
-    plan.chunkTokens = priceCut_.set(model_, std::max(choice.waves * blocks / facts.kvHeads, 1), tiles_);
-  } else {
-    plan.chunkTokens = chunkOf(choice, facts, config, blocks);
-  }
+  plan.chunkTokens = chunkTokens;
   auto cut = cutter_.cut(view_, tiles_, plan.chunkTokens, !options_.isInvariant, plan);
   if (choice.waves > 0)
     PriceCut::clear(tiles_); // which other choices may cut as well
@@ -202,8 +198,8 @@ Result<void> Planner::makeTiles(const Choice &choice, const VariantFacts &facts,
     makeNodeTiles(view_, queriesPerTile, {}, scratch_, tiles_);
     return {};
   case spec::Partition::Flatten:
-    makeFlattenTiles(view_, queriesPerTile, chunk > 0 ? chunk : flattenChunk(facts.kvHeads, blocks), scratch_,
-                     tiles_);
+    makeFlattenTiles(view_, queriesPerTile, chunk > 0 ? chunk : flattenChunk(view_, facts.kvHeads, blocks),
+                     scratch_, tiles_);
     return {};
   case spec::Partition::Cascade:
     makeCascadeTiles(view_, queriesPerTile, chunk, facts, config.cost, blocks, scratch_, tiles_);
@@ -212,8 +208,7 @@ Result<void> Planner::makeTiles(const Choice &choice, const VariantFacts &facts,
     makeUnion(facts, config, blocks);
     return {};
   case spec::Partition::Greedy:
-    model_.set(facts, config, ofTree(config.cost, view_, facts, config, options_.families), blocks,
-               options_.families);
+    setModel(facts, config, blocks);
     greedy_.assign(view_, model_, chunk);
     greedy_.makeTiles(view_, queriesPerTile, scratch_, tiles_);
     return {};
@@ -223,13 +218,25 @@ Result<void> Planner::makeTiles(const Choice &choice, const VariantFacts &facts,
   return Error{ErrorCode::Internal, "unknown partition", ""};
 }
 
+/// Sets the prices for this tree, once.
+void Planner::setModel(const VariantFacts &facts, const config::Config &config, int blocks) {
+  if (!std::exchange(hasModel_, true))
+    model_.set(facts, config, ofTree(config.cost, view_, facts, config, options_.families), blocks,
+               options_.families);
+}
+
+/// Replaces the best plan so far. Memory that was lent for its runs stays.
+void Planner::keepSpare(Plan &plan) {
+  std::swap(plan, spare_);
+  plan.runs.swapLoan(spare_.runs);
+}
+
 /// For orders that do not count items.
 void Planner::spreadItems(const VariantFacts &facts, const config::Config &config, int blocks, Plan &plan) {
   if (config.order != config::Order::FromRoot || !hasLastingBlocks(config, options_.families) ||
       std::ssize(plan.items) * facts.kvHeads <= blocks)
     return;
-  model_.set(facts, config, ofTree(config.cost, view_, facts, config, options_.families), blocks,
-             options_.families);
+  setModel(facts, config, blocks);
   const int widest = model_.queriesPerTile();
   double tokens = 0;
   for (const abi::Item &item : plan.items)
@@ -245,20 +252,10 @@ double Planner::spreadUs(const VariantFacts &facts, int blocks, const PlanCost &
   return cost.withFullest(spread_.find(model_, facts.kvHeads, blocks, plan));
 }
 
-int Planner::flattenChunk(int kvHeads, int blocks) const {
-  long long tokens = 0;
-  for (const Segment &segment : view_.segments)
-    tokens += segment.tokens;
-  const long long share = tokens * kvHeads / (kFlattenWaves * std::max(blocks, 1));
-  return std::max(kFlattenChunk, static_cast<int>(share / kChunkStep) * kChunkStep);
-}
-
 /// Collects sizes of union tiles: those of the phases and, since a kernel may have a cheaper mode for fewer
 /// rows, some round numbers. Drops sizes that are no cheaper than the next larger one.
 void Planner::makeUnion(const VariantFacts &facts, const config::Config &config, int blocks) {
-  model_.set(facts, config, ofTree(config.cost, view_, facts, config, options_.families), blocks,
-             options_.families);
-  tiledRows_ = unionRows_;
+  setModel(facts, config, blocks);
   prices_.clear();
   const auto add = [&](int rows) {
     if (const int queries = rows / facts.ratio; queries > 0 && rows <= unionRows_)

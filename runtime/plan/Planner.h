@@ -98,32 +98,26 @@ private:
   support::Result<void> narrowWhereIdle(const Choice &choice, const tree::KvTree &tree,
                                         const VariantFacts &facts, const config::Config &config, int blocks,
                                         Plan &plan);
-  /// The result of chooseAuto().
-  struct Made {
-    Choice choice;
-    int unionRows = 0;
-    bool areRowsClear = false;
-    bool isThere = false; ///< `plan` holds the plan of this choice
-  };
-  support::Result<Made> chooseAuto(const tree::KvTree &tree, const VariantFacts &facts,
-                                   const config::Config &config, int blocks, Plan &plan);
+  support::Result<Choice> chooseAuto(const tree::KvTree &tree, const VariantFacts &facts,
+                                     const config::Config &config, int blocks, Plan &plan);
   support::Result<void> prepareTiles(const Choice &choice, const VariantFacts &facts,
                                      const config::Config &config, int blocks);
-  support::Result<void> cutTiles(const Choice &choice, const tree::KvTree &tree, const VariantFacts &facts,
-                                 const config::Config &config, int blocks, Plan &plan);
-  int chunkOf(const Choice &choice, const VariantFacts &facts, const config::Config &config,
-              int blocks) const;
+  int limitItems(const Choice &choice, const VariantFacts &facts, const config::Config &config, int blocks);
+  support::Result<void> cutTiles(const Choice &choice, int chunkTokens, const tree::KvTree &tree,
+                                 const VariantFacts &facts, const config::Config &config, Plan &plan);
   support::Result<void> makeTiles(const Choice &choice, const VariantFacts &facts,
                                   const config::Config &config, int blocks);
+  void setModel(const VariantFacts &facts, const config::Config &config, int blocks);
+  void keepSpare(Plan &plan);
   void spreadItems(const VariantFacts &facts, const config::Config &config, int blocks, Plan &plan);
   double spreadUs(const VariantFacts &facts, int blocks, const PlanCost &cost, const Plan &plan);
-  int flattenChunk(int kvHeads, int blocks) const;
   void makeUnion(const VariantFacts &facts, const config::Config &config, int blocks);
 
   PlanOptions options_;
   VisibleTree visible_;
   TreeView view_;
-  TileList tiles_;
+  TileList tiles_, narrowTiles_;
+  Plan spare_; ///< a plan that is compared with the best one, which is in the caller's memory
   PartitionScratch scratch_;
   ItemCutter cutter_;
   PhaseSorter sorter_;
@@ -131,12 +125,12 @@ private:
   ItemSpread spread_;
   RunOrder order_;
   TileBounds bounds_;
-  UnfilledVector<Plan::Leaf> leaves_; ///< of the first plan that `auto` makes
+  UnfilledVector<Plan::Leaf> leaves_; ///< of the best plan that `auto` has made
   std::vector<TilePrice> prices_;
   int unionRows_ = 0;         ///< most rows of a union tile
-  int tiledRows_ = 0;         ///< the same for the union tiles made last
   bool areRowsClear_ = false; ///< the choice of the last plan's rows was not within the error of prices
   CostModel model_;
+  bool hasModel_ = false; ///< it has the prices of this tree
   GreedyPartition greedy_;
   AutoMemory auto_;
   Choice lastChoice_;

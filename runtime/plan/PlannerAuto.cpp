@@ -1,6 +1,5 @@
 #include "runtime/plan/Planner.h"
 
-#include "runtime/plan/AgainPrice.h"
 #include "runtime/plan/RoundedChunk.h"
 
 #include <algorithm>
@@ -36,22 +35,16 @@ bool isTiledByChunk(spec::Partition partition) {
 Result<void> Planner::makeAuto(const tree::KvTree &tree, const VariantFacts &facts,
                                const config::Config &config, int blocks, Plan &plan) {
   const std::uint64_t key = classOf(view_, facts, config, blocks);
-  ChoiceOfClass *found = auto_.find(key);
-  Made made;
+  ChoiceOfClass *const found = auto_.find(key);
   if (!found) {
-    const Result<Made> chosen = chooseAuto(tree, facts, config, blocks, plan);
+    const Result<Choice> chosen = chooseAuto(tree, facts, config, blocks, plan);
     if (!chosen)
       return chosen.error();
-    made = *chosen;
-    found = &auto_.remember(key, made.choice);
-  }
-  lastChoice_ = found->choice;
-  if (made.isThere) {
-    unionRows_ = made.unionRows;
-    areRowsClear_ = made.areRowsClear;
-    found->unionRows = areRowsClear_ ? unionRows_ : 0;
+    lastChoice_ = *chosen;
+    auto_.remember(key, *chosen).unionRows = areRowsClear_ ? unionRows_ : 0;
     return {};
   }
+  lastChoice_ = found->choice;
   if (found->unionRows > 0) { // narrower tiles made no partials for earlier trees, but may for this one
     unionRows_ = found->unionRows;
     if (auto once = makeOnce(lastChoice_, tree, facts, config, blocks, plan);
@@ -64,27 +57,28 @@ Result<void> Planner::makeAuto(const tree::KvTree &tree, const VariantFacts &fac
 }
 
 /// Skips plans that are certainly more expensive, by bounds for all plans of a partition, and then by bounds
-/// from its tiles. Most candidates end there.
-Result<Planner::Made> Planner::chooseAuto(const tree::KvTree &tree, const VariantFacts &facts,
-                                          const config::Config &config, int blocks, Plan &plan) {
-  std::optional<Made> best;
+/// from its tiles. Most candidates end there. `plan` always has the best plan so far.
+Result<Choice> Planner::chooseAuto(const tree::KvTree &tree, const VariantFacts &facts,
+                                   const config::Config &config, int blocks, Plan &plan) {
+  struct Best {
+    Choice choice;
+    int unionRows;
+    bool areRowsClear;
+    double spreadRank = 0; // with its items spread, if it is cut by price
+  };
+  std::optional<Best> best;
   double least = 0; // as a rank
   Result<void> lastError;
   std::size_t mostRuns = 0;
   std::optional<Choice> tilesAtHand;
-  bool isMoved = false; // `greedy` has reordered the view and its leaves
+  bool isMoved = false, wasMoved = false; // `greedy` has reordered the view and its leaves
   std::optional<std::array<double, kAutoChunks.size()>> chunkRanks; // lower bounds, for `union`
-  model_.set(facts, config, ofTree(config.cost, view_, facts, config, options_.families), blocks,
-             options_.families);
-  const bool isSpread =
-      config.order == config::Order::FromRoot && hasLastingBlocks(config, options_.families);
+  setModel(facts, config, blocks);
   struct {
-    double blockUs = 0;
+    PlanCost cost;
     bool isMerged = false;
-    double rank = 0;     // with its items spread
-    double least = 0;    // the same if all blocks had equal work
-  } byTokens;            // the best plan that is not cut by price
-  double spreadRank = 0; // of the best plan so far
+    double spreadRank = 0;
+  } byTokens; // the best plan that is not cut by price
   const auto isTooDear = [&](double rank) { return best && rank > kWorthTrying * least; };
   /// Makes a plan; false if the tiles are too expensive for one.
   const auto make = [&](const Choice &choice) -> Result<bool> {
@@ -102,11 +96,15 @@ Result<Planner::Made> Planner::chooseAuto(const tree::KvTree &tree, const Varian
       mostRuns = std::max(mostRuns, tiles_.runCount());
       bounds_.set(tiles_, view_, model_);
     }
-    if (choice.waves == 0 && isTooDear(bounds_.leastRank(chunkOf(choice, facts, config, blocks))))
+    const int chunk = limitItems(choice, facts, config, blocks);
+    if (choice.waves > 0) // the tiles have limits of their own
+      bounds_.set(tiles_, view_, model_);
+    const double possible = bounds_.leastRank(chunk);
+    if (choice.waves > 0 ? possible >= kByPrice * byTokens.spreadRank : isTooDear(possible)) {
+      PriceCut::clear(tiles_);
       return false;
-    if (best)
-      best->isThere = false;
-    if (auto cut = cutTiles(choice, tree, facts, config, blocks, plan); !cut)
+    }
+    if (auto cut = cutTiles(choice, chunk, tree, facts, config, spare_); !cut)
       return cut.error();
     return true;
   };
@@ -114,86 +112,98 @@ Result<Planner::Made> Planner::chooseAuto(const tree::KvTree &tree, const Varian
     if (auto made = makeAs(choice, tree, facts, config, blocks, plan); !made)
       return made.error();
     mostRuns = std::max(mostRuns, plan.runs.size());
-    leaves_ = view_.leaves;
     return true;
   };
   /// Computed while the view is in its own order: most searches then need no other view.
   const auto boundChunks = [&]() {
-    unionRows_ = config::mostRows(config);
-    if (tiledRows_ != unionRows_ && !prepareTiles(best->choice, facts, config, blocks))
-      return;
     tilesAtHand = best->choice;
     bounds_.set(tiles_, view_, model_);
     chunkRanks.emplace();
-    for (std::size_t i = 0; i < kAutoChunks.size(); ++i)
-      (*chunkRanks)[i] = bounds_.leastRank(roundedChunk(kAutoChunks[i]));
-  };
-  const auto compare = [&](const Choice &choice) {
-    const PlanCost cost = model_.estimate(plan);
-    const double rank = rankOf(cost.microseconds, config.cost, plan);
-    if (choice.waves == 0 && best && rank >= least)
-      return;
-    const double spread = isSpread ? rankOf(spreadUs(facts, blocks, cost, plan), config.cost, plan) : 0;
-    const bool isMerged = plan.partialSlots > 0;
-    if (choice.waves == 0) {
-      least = rank;
-      byTokens = {cost.blockUs, isMerged, spread, rankOf(cost.withFullest(0), config.cost, plan)};
-    } else if (const double most = (isMerged && !byTokens.isMerged ? kClearly : kByPrice) * byTokens.rank;
-               spread >= (best->choice.waves > 0 ? std::min(most, spreadRank) : most)) {
-      return;
+    for (std::size_t i = 0; i < kAutoChunks.size(); ++i) {
+      const int chunk = roundedChunk(kAutoChunks[i]);
+      const bool isKnown =
+          best->unionRows == config::mostRows(config) && bounds_.areCutAlike(chunk, plan.chunkTokens);
+      (*chunkRanks)[i] = isKnown ? std::numeric_limits<double>::infinity() : bounds_.leastRank(chunk);
     }
-    best = {choice, unionRows_, areRowsClear_, true};
-    spreadRank = spread;
+  };
+  const auto isBest = [&](const Choice &choice, const Plan &made) {
+    const PlanCost cost = model_.estimate(made);
+    const bool isMerged = made.partialSlots > 0;
+    if (choice.waves == 0) {
+      const double rank = rankOf(cost.microseconds, config.cost, made);
+      if (best && rank >= least)
+        return false;
+      least = rank;
+      byTokens = {cost, isMerged, 0};
+      best = {choice, unionRows_, areRowsClear_};
+      return true;
+    }
+    const double rank = rankOf(spreadUs(facts, blocks, cost, made), config.cost, made);
+    const double most = (isMerged && !byTokens.isMerged ? kClearly : kByPrice) * byTokens.spreadRank;
+    if (rank >= (best->choice.waves > 0 ? std::min(most, best->spreadRank) : most))
+      return false;
+    best = {choice, unionRows_, areRowsClear_, rank};
+    return true;
   };
   const auto tryOut = [&](const Choice &choice) {
-    const Result<bool> made = best ? make(choice) : makeFirst(choice);
-    if (!made)
+    Plan &tried = best ? spare_ : plan;
+    if (const Result<bool> made = best ? make(choice) : makeFirst(choice); !made) {
       lastError = made.error();
-    else if (*made)
-      compare(choice);
+    } else if (*made && isBest(choice, tried)) {
+      leaves_ = view_.leaves;
+      if (&tried == &spare_)
+        keepSpare(plan);
+    }
     if (choice.partition == spec::Partition::Greedy && greedy_.hasMoved()) {
-      isMoved = true;
+      isMoved = wasMoved = true;
       tilesAtHand.reset();
-      if (best && best->choice == choice)
-        best->isThere = false;
     }
   };
   // In deep trees some partitions are a thousand times larger than others.
   constexpr std::int64_t kMostTriedRuns = 1 << 22;
-  const LeastWork work = leastWorkOf(view_, model_);
+  const LeastWork work = leastWorkOf(view_, model_,
+                                     config.chunkTokens > 0 ? roundedChunk(config.chunkTokens)
+                                                            : flattenChunk(view_, facts.kvHeads, blocks));
   for (const spec::Partition partition : kAutoPartitions) {
     const LowerBound possible = lowerBoundOf(partition, work, model_);
     if (!best || (!isTooDear(possible.rank(model_)) && possible.runs <= kMostTriedRuns))
       tryOut({partition, config.chunkTokens});
-    if (best && !chunkRanks && best->choice == Choice{spec::Partition::Union, 0} && best->isThere)
+    if (partition == spec::Partition::Union && best && config.chunkTokens == 0)
       boundChunks();
   }
   if (!best)
     return lastError.error();
   // A plan of this size takes a tenth of a second, so makeAs chooses its chunk.
   constexpr std::size_t kMostChunkedRuns = 1 << 20;
-  if (config.chunkTokens == 0 && mostRuns <= kMostChunkedRuns) {
+  const bool isChunkOpen = config.chunkTokens == 0 && mostRuns <= kMostChunkedRuns;
+  if (isChunkOpen) {
     const spec::Partition partition = best->choice.partition;
     for (std::size_t i = 0; i < kAutoChunks.size(); ++i)
       if (partition != spec::Partition::Union || !chunkRanks || !isTooDear((*chunkRanks)[i]))
         tryOut({partition, kAutoChunks[i]});
   }
-  // Without partials, only more even work can save anything.
-  const bool mayGain = byTokens.isMerged || byTokens.least < kClearly * byTokens.rank;
-  if (isSpread && mayGain && config.chunkTokens == 0 && byTokens.blockUs >= ItemSpread::kLeastUs &&
-      mostRuns <= kMostChunkedRuns) {
-    const spec::Partition partition = best->choice.partition;
-    for (const int waves : kAutoWaves)
-      tryOut({spec::Partition::Union, 0, waves});
-    if (partition == spec::Partition::Greedy || partition == spec::Partition::NodeChunk)
+  const bool isSpread =
+      config.order == config::Order::FromRoot && hasLastingBlocks(config, options_.families);
+  if (isChunkOpen && isSpread && byTokens.cost.blockUs >= ItemSpread::kLeastUs) {
+    const auto rankWith = [&](double fullestUs) {
+      return rankOf(byTokens.cost.withFullest(fullestUs), config.cost, plan);
+    };
+    byTokens.spreadRank = rankOf(spreadUs(facts, blocks, byTokens.cost, plan), config.cost, plan);
+    // Without partials, only more even work can save anything.
+    if (byTokens.isMerged || rankWith(0) < kClearly * byTokens.spreadRank) {
+      const spec::Partition partition = best->choice.partition;
       for (const int waves : kAutoWaves)
-        tryOut({partition, 0, waves});
+        tryOut({spec::Partition::Union, 0, waves});
+      if (partition == spec::Partition::Greedy || partition == spec::Partition::NodeChunk)
+        for (const int waves : kAutoWaves)
+          tryOut({partition, 0, waves});
+    }
   }
-  if (isMoved && best->isThere)
-    view_.leaves.swap(leaves_); // nothing else of the view is needed from here on
-  else if (isMoved)
-    read(tree, facts, visible_.standIns());
-  return *best;
+  if (wasMoved)
+    view_.leaves = leaves_; // nothing else of the view is needed from here on
+  unionRows_ = best->unionRows;
+  areRowsClear_ = best->areRowsClear;
+  return best->choice;
 }
 
 /// The widest tiles read least. But if they are so few that most blocks would be idle, try narrower ones.
@@ -203,12 +213,12 @@ Result<void> Planner::narrowWhereIdle(const Choice &choice, const tree::KvTree &
   if (choice.chunkTokens > 0 || choice.waves > 0 || plan.items.empty() ||
       2 * std::ssize(plan.items) * facts.kvHeads > blocks)
     return {};
-  model_.set(facts, config, ofTree(config.cost, view_, facts, config, options_.families), blocks,
-             options_.families);
+  setModel(facts, config, blocks);
   const double widestUs = model_.estimate(plan).microseconds;
   double leastUs = std::numeric_limits<double>::infinity(); // of the narrower ones
   const int widest = unionRows_;
-  int best = widest, made = widest;
+  int best = widest;
+  std::swap(tiles_, narrowTiles_); // the widest ones are cut again
   for (const int rows : {64, 16}) {
     if (rows >= widest || rows < facts.ratio)
       continue;
@@ -217,25 +227,28 @@ Result<void> Planner::narrowWhereIdle(const Choice &choice, const tree::KvTree &
       return prepared;
     bounds_.set(tiles_, view_, model_);
     // Make no plan of tiles that certainly need a merge or cost more than the widest ones.
-    const LowerBound possible = bounds_.least(chunkOf(choice, facts, config, blocks));
+    const int chunk = limitItems(choice, facts, config, blocks);
+    const LowerBound possible = bounds_.least(chunk);
     if (possible.isMerged)
       continue;
     if (possible.us > widestUs) {
       leastUs = std::min(leastUs, possible.us);
       continue;
     }
-    if (auto cut = cutTiles(choice, tree, facts, config, blocks, plan); !cut)
+    if (auto cut = cutTiles(choice, chunk, tree, facts, config, spare_); !cut)
       return cut;
-    made = rows;
-    if (const double us = model_.estimate(plan).microseconds; plan.partialSlots == 0 && us < leastUs) {
-      best = rows;
+    if (const double us = model_.estimate(spare_).microseconds; spare_.partialSlots == 0 && us < leastUs) {
       leastUs = us;
+      if (us < kClearly * widestUs) {
+        best = rows;
+        keepSpare(plan);
+      }
     }
   }
-  const bool isPromise = leastUs < kClearly * widestUs;
-  areRowsClear_ = isPromise || leastUs > widestUs;
-  unionRows_ = isPromise ? best : widest;
-  return unionRows_ == made ? Result<void>() : makeOnce(choice, tree, facts, config, blocks, plan);
+  std::swap(tiles_, narrowTiles_);
+  areRowsClear_ = best != widest || leastUs > widestUs;
+  unionRows_ = best;
+  return {};
 }
 
 } // namespace deft::plan

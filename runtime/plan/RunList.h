@@ -42,6 +42,8 @@ public:
   /// Lends memory for the runs that are made or changed next, if they fit, once: afterwards a device may read
   /// it. Until then nothing else may read or write it. An empty Memory lends nothing.
   void lend(Memory memory) { next_ = std::move(memory); }
+  /// Exchanges what is lent for the runs that are made next.
+  void swapLoan(RunList &other) { std::swap(next_, other.next_); }
 
   /// Memory of its own, to make the runs anew. Runs in lent memory are dropped.
   Own &own() {

@@ -14,7 +14,7 @@ void TileBounds::set(const TileList &list, const TreeView &view, const CostModel
   tiles_.clear();
   for (const Tile &tile : list.tiles) {
     const int limit = tile.chunkTokens;
-    Whole whole{tile.tokens, limit, tile.queryCount, tile.runCount, tile.tokens, 0};
+    Whole whole{tile.tokens, limit, tile.queryCount, tile.runCount, tile.tokens, tile.isEven, 0};
     if (tile.isPath) {
       whole.unitUs = model.leastUnitUs(tile.queryCount, tile.tokens) + (tile.runCount - 1) * model.runUs();
     } else {
@@ -24,12 +24,25 @@ void TileBounds::set(const TileList &list, const TreeView &view, const CostModel
       for (const Segment &run : runs)
         end = std::max(end, run.queryEnd);
       whole.queries = end - begin;
-      whole.common = runs.front().queryEnd == end && runs.front().slope == 0 ? runs.front().tokens : 0;
+      whole.common = 0;
+      for (const Segment &run : runs) {
+        if (run.queryBegin != begin || run.queryEnd != end || run.slope != 0)
+          break;
+        whole.common += run.tokens;
+      }
       whole.unitUs = model.leastUnitUs(runs, tile.tokens);
     }
     work_.itemTokens += tile.tokens;
     tiles_.push_back(whole);
   }
+}
+
+bool TileBounds::areCutAlike(int chunkTokens, int otherChunk) const {
+  return std::all_of(tiles_.begin(), tiles_.end(), [&](const Whole &tile) {
+    const int least = std::min(chunkTokens, otherChunk), most = std::max(chunkTokens, otherChunk);
+    return tile.limit > 0 || tile.tokens <= least || least == most ||
+           (tile.isEven && (tile.tokens - 1) / least == (tile.tokens - 1) / most);
+  });
 }
 
 LowerBound TileBounds::least(int chunkTokens) const {
@@ -50,15 +63,19 @@ LowerBound TileBounds::least(int chunkTokens) const {
       }
       continue;
     }
-    // Items whose tokens all queries see, and further items; only their number is known.
-    const int items = (tile.tokens - 1) / limit + 1,
-              wide = tile.common > 0 ? (tile.common - 1) / limit + 1 : 0;
-    const int ofAll = model_->hasGroups() ? tile.common : tile.tokens; // no group of warps skips these
-    const double tokens = ofAll + 0.5 * (tile.tokens - ofAll);
+    // All queries are in the items of the common tokens; of further items only the number is known.
+    const int items = (tile.tokens - 1) / limit + 1;
+    const int chunk = tile.isEven ? evenChunk(tile.tokens, limit) : limit;
+    const int wide = tile.common > 0 ? (tile.common - 1) / chunk + 1 : 0, full = tile.common / chunk;
+    // Two groups of warps may share the other tokens evenly.
+    const double others = (model_->hasGroups() ? 0.5 : 1) * (tile.tokens - tile.common);
     areWhole = false;
-    work.blockUs += items * (model_->leastItemUs(tile.queries) + model_->runUs()) +
+    work.blockUs += full * model_->leastUnitUs(tile.queries, chunk) +
+                    (tile.common - full * chunk) * model_->tokenUs(tile.queries) +
+                    (wide - full) * (model_->startUs(tile.queries) + model_->runUs()) +
+                    (items - wide) * (model_->leastItemUs(tile.queries) + model_->runUs()) +
                     std::max(0, tile.runs - items) * model_->runUs() +
-                    tokens * model_->leastTokenUs(tile.queries);
+                    others * model_->leastTokenUs(tile.queries);
     // Queries that see the first of several items have no complete row, so none of these items is
     // complete.
     if (wide > 0)

@@ -18,6 +18,8 @@ public:
   /// A lower bound of rankOf() for a plan whose items have at most `chunkTokens` tokens unless a tile sets a
   /// limit. If every tile is one item, only the distribution over blocks is estimated.
   double leastRank(int chunkTokens) const { return least(chunkTokens).rank(*model_); }
+  /// Whether both chunks cut every tile into equal items.
+  bool areCutAlike(int chunkTokens, int otherChunk) const;
   /// The bound that determines the rank.
   LowerBound least(int chunkTokens) const;
 
@@ -28,6 +30,7 @@ private:
     int queries;
     int runs;
     int common;    ///< tokens at its beginning that all its queries see
+    bool isEven;   ///< as in Tile
     double unitUs; ///< its time if it is one item
   };
 

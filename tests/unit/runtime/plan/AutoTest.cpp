@@ -216,7 +216,7 @@ TEST(AutoTest, LeastIsNeverMoreThanThePlan) {
       model.set(facts, config, 264);
       TreeView view;
       view.build(tree);
-      const LeastWork work = leastWorkOf(view, model);
+      const LeastWork work = leastWorkOf(view, model, flattenChunk(view, facts.kvHeads, 264));
       for (spec::Partition partition : kAutoPartitions) {
         SCOPED_TRACE(name + ", ratio " + std::to_string(ratio) + ", " + config::partitionName(partition));
         config.partition = partition;

@@ -102,6 +102,21 @@ TEST(RunListTest, ChangesInTheRoomThatIsLentStayThere) {
   EXPECT_EQ(tokensOf(runs), (std::vector{5, 2}));
 }
 
+TEST(RunListTest, AListThatReplacesAnotherLeavesItTheLoan) {
+  const Memory memory;
+  RunList best, tried;
+  best.lend(memory.lent());
+  remake(tried, {1, 2});
+  std::swap(best, tried);
+  best.swapLoan(tried);
+  EXPECT_EQ(tokensOf(best), (std::vector{1, 2}));
+  best.toChange()[0].tokens = 5;
+  EXPECT_EQ(best.data(), memory.runs->data());
+  EXPECT_EQ(tokensOf(best), (std::vector{5, 2}));
+  remake(tried, {3});
+  EXPECT_EQ(tried.data(), tried.own().data());
+}
+
 TEST(RunListTest, ACopyHasMemoryOfItsOwn) {
   Memory memory;
   RunList runs;
