@@ -119,10 +119,12 @@ Result<Choice> Planner::chooseAuto(const tree::KvTree &tree, const VariantFacts 
     tilesAtHand = best->choice;
     bounds_.set(tiles_, view_, model_);
     chunkRanks.emplace();
+    // A chunk that cuts as another one does is not tried.
+    const bool isWidest = best->unionRows == config::mostRows(config);
     for (std::size_t i = 0; i < kAutoChunks.size(); ++i) {
       const int chunk = roundedChunk(kAutoChunks[i]);
-      const bool isKnown =
-          best->unionRows == config::mostRows(config) && bounds_.areCutAlike(chunk, plan.chunkTokens);
+      const bool isKnown = (isWidest && bounds_.areCutAlike(chunk, plan.chunkTokens)) ||
+                           (i > 0 && bounds_.areCutAlike(chunk, roundedChunk(kAutoChunks[i - 1])));
       (*chunkRanks)[i] = isKnown ? std::numeric_limits<double>::infinity() : bounds_.leastRank(chunk);
     }
   };
