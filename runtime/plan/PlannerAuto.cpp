@@ -97,12 +97,14 @@ Result<Choice> Planner::chooseAuto(const tree::KvTree &tree, const VariantFacts 
       bounds_.set(tiles_, view_, model_);
     }
     const int chunk = limitItems(choice, facts, config, blocks);
-    if (choice.waves > 0) // the tiles have limits of their own
-      bounds_.set(tiles_, view_, model_);
-    const double possible = bounds_.leastRank(chunk);
-    if (choice.waves > 0 ? possible >= kByPrice * byTokens.spreadRank : isTooDear(possible)) {
-      PriceCut::clear(tiles_);
+    if (choice.waves == 0 && isTooDear(bounds_.leastRank(chunk)))
       return false;
+    if (choice.waves > 0) {
+      bounds_.set(tiles_, view_, model_); // with the limits of these items
+      if (bounds_.leastRank(chunk) >= kByPrice * byTokens.spreadRank) {
+        PriceCut::clear(tiles_);
+        return false;
+      }
     }
     if (auto cut = cutTiles(choice, chunk, tree, facts, config, spare_); !cut)
       return cut.error();
@@ -187,12 +189,10 @@ Result<Choice> Planner::chooseAuto(const tree::KvTree &tree, const VariantFacts 
   const bool isSpread =
       config.order == config::Order::FromRoot && hasLastingBlocks(config, options_.families);
   if (isChunkOpen && isSpread && byTokens.cost.blockUs >= ItemSpread::kLeastUs) {
-    const auto rankWith = [&](double fullestUs) {
-      return rankOf(byTokens.cost.withFullest(fullestUs), config.cost, plan);
-    };
+    const double even = rankOf(byTokens.cost.withFullest(0), config.cost, plan);
     byTokens.spreadRank = rankOf(spreadUs(facts, blocks, byTokens.cost, plan), config.cost, plan);
     // Without partials, only more even work can save anything.
-    if (byTokens.isMerged || rankWith(0) < kClearly * byTokens.spreadRank) {
+    if (byTokens.isMerged || even < kClearly * byTokens.spreadRank) {
       const spec::Partition partition = best->choice.partition;
       for (const int waves : kAutoWaves)
         tryOut({spec::Partition::Union, 0, waves});
