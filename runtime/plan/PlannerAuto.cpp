@@ -130,6 +130,10 @@ Result<Choice> Planner::chooseAuto(const tree::KvTree &tree, const VariantFacts 
       (*chunkRanks)[i] = isKnown ? std::numeric_limits<double>::infinity() : bounds_.leastRank(chunk);
     }
   };
+  /// The rank of a plan once its items are spread.
+  const auto spreadRank = [&](ItemSpread &spread, const PlanCost &cost, const Plan &made) {
+    return rankOf(cost.withFullest(spread.find(model_, facts.kvHeads, blocks, made)), config.cost, made);
+  };
   const auto isBest = [&](const Choice &choice, const Plan &made) {
     const PlanCost cost = model_.estimate(made);
     const bool isMerged = made.partialSlots > 0;
@@ -142,11 +146,12 @@ Result<Choice> Planner::chooseAuto(const tree::KvTree &tree, const VariantFacts 
       best = {choice, unionRows_, areRowsClear_};
       return true;
     }
-    const double rank = rankOf(spreadUs(facts, blocks, cost, made), config.cost, made);
+    const double rank = spreadRank(spareSpread_, cost, made);
     const double most = (isMerged && !byTokens.isMerged ? kClearly : kByPrice) * byTokens.spreadRank;
     if (rank >= (best->choice.waves > 0 ? std::min(most, best->spreadRank) : most))
       return false;
     best = {choice, unionRows_, areRowsClear_, rank};
+    std::swap(spread_, spareSpread_);
     return true;
   };
   const auto tryOut = [&](const Choice &choice) {
@@ -190,7 +195,8 @@ Result<Choice> Planner::chooseAuto(const tree::KvTree &tree, const VariantFacts 
       config.order == config::Order::FromRoot && hasLastingBlocks(config, options_.families);
   if (isChunkOpen && isSpread && byTokens.cost.blockUs >= ItemSpread::kLeastUs) {
     const double even = rankOf(byTokens.cost.withFullest(0), config.cost, plan);
-    byTokens.spreadRank = rankOf(spreadUs(facts, blocks, byTokens.cost, plan), config.cost, plan);
+    byTokens.spreadRank = spreadRank(spread_, byTokens.cost, plan);
+    hasOrder_ = true;
     // Without partials, only more even work can save anything.
     if (byTokens.isMerged || even < kClearly * byTokens.spreadRank) {
       const spec::Partition partition = best->choice.partition;
