@@ -67,7 +67,7 @@ ViewCounts countsOf(const TreeView &view, int queriesPerTile) {
     const Segment &first = view.segments[static_cast<std::size_t>(place.segmentBegin)];
     const std::int64_t queries = first.queryEnd - first.queryBegin;
     counts.pathNodes += queries;
-    counts.nodeTiles += (queries + queriesPerTile - 1) / queriesPerTile;
+    counts.nodeTiles += queries <= queriesPerTile ? 1 : (queries + queriesPerTile - 1) / queriesPerTile;
   }
   return counts;
 }
@@ -109,9 +109,10 @@ LeastWork leastWorkOf(const TreeView &view, const CostModel &model, int flatChun
   least.nodePartials = std::max<std::int64_t>(least.counts.pathNodes - mostOfOneNode(view), 0);
   countFlat(view, flatChunk, least);
   const auto tilesUs = [&](int queries, int tokens) { // if all of them see all tokens
+    if (queries <= width)                             // most; a division takes as long as all the rest
+      return model.leastUnitUs(queries, tokens);
     const int full = queries / width, rest = queries % width;
-    return (full > 0 ? full * model.leastUnitUs(width, tokens) : 0) +
-           (rest > 0 ? model.leastUnitUs(rest, tokens) : 0);
+    return full * model.leastUnitUs(width, tokens) + (rest > 0 ? model.leastUnitUs(rest, tokens) : 0);
   };
   double narrowUs = 0;
   int before = -1; // neighbouring segments often have the same number of readers

@@ -93,7 +93,7 @@ Result<void> Planner::makeOfRead(const tree::KvTree &tree, const VariantFacts &f
         runs > static_cast<std::int64_t>(TileList::kMostRuns))
       return tooManyRuns("at least " + std::to_string(runs));
   lastChoice_ = {config.partition, config.chunkTokens};
-  hasModel_ = false;
+  hasModel_ = hasOrder_ = false;
   const bool isAuto = config.partition == spec::Partition::Auto;
   if (auto made = isAuto ? makeAuto(tree, facts, config, blocks, plan)
                          : makeAs(lastChoice_, tree, facts, config, blocks, plan);
@@ -243,13 +243,9 @@ void Planner::spreadItems(const VariantFacts &facts, const config::Config &confi
     tokens += item.tokens;
   if (tokens / model_.tokenStep(widest) * model_.stepUs(widest) < ItemSpread::kLeastUs)
     return;
-  spread_.find(model_, facts.kvHeads, blocks, plan);
+  if (!hasOrder_)
+    spread_.find(model_, facts.kvHeads, blocks, plan);
   spread_.apply(plan);
-}
-
-/// The price of a plan once its items are spread.
-double Planner::spreadUs(const VariantFacts &facts, int blocks, const PlanCost &cost, const Plan &plan) {
-  return cost.withFullest(spread_.find(model_, facts.kvHeads, blocks, plan));
 }
 
 /// Collects sizes of union tiles: those of the phases and, since a kernel may have a cheaper mode for fewer

@@ -110,7 +110,6 @@ private:
   void setModel(const VariantFacts &facts, const config::Config &config, int blocks);
   void keepSpare(Plan &plan);
   void spreadItems(const VariantFacts &facts, const config::Config &config, int blocks, Plan &plan);
-  double spreadUs(const VariantFacts &facts, int blocks, const PlanCost &cost, const Plan &plan);
   void makeUnion(const VariantFacts &facts, const config::Config &config, int blocks);
 
   PlanOptions options_;
@@ -122,7 +121,8 @@ private:
   ItemCutter cutter_;
   PhaseSorter sorter_;
   PriceCut priceCut_;
-  ItemSpread spread_;
+  ItemSpread spread_, spareSpread_;
+  bool hasOrder_ = false; ///< spread_ has found the order of the plan
   RunOrder order_;
   TileBounds bounds_;
   UnfilledVector<Plan::Leaf> leaves_; ///< of the best plan that `auto` has made

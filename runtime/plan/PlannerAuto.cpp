@@ -97,12 +97,14 @@ Result<Choice> Planner::chooseAuto(const tree::KvTree &tree, const VariantFacts 
       bounds_.set(tiles_, view_, model_);
     }
     const int chunk = limitItems(choice, facts, config, blocks);
-    if (choice.waves > 0) // the tiles have limits of their own
-      bounds_.set(tiles_, view_, model_);
-    const double possible = bounds_.leastRank(chunk);
-    if (choice.waves > 0 ? possible >= kByPrice * byTokens.spreadRank : isTooDear(possible)) {
-      PriceCut::clear(tiles_);
+    if (choice.waves == 0 && isTooDear(bounds_.leastRank(chunk)))
       return false;
+    if (choice.waves > 0) {
+      bounds_.set(tiles_, view_, model_); // with the limits of these items
+      if (bounds_.leastRank(chunk) >= kByPrice * byTokens.spreadRank) {
+        PriceCut::clear(tiles_);
+        return false;
+      }
     }
     if (auto cut = cutTiles(choice, chunk, tree, facts, config, spare_); !cut)
       return cut.error();
@@ -119,12 +121,18 @@ Result<Choice> Planner::chooseAuto(const tree::KvTree &tree, const VariantFacts 
     tilesAtHand = best->choice;
     bounds_.set(tiles_, view_, model_);
     chunkRanks.emplace();
+    // A chunk that cuts as another one does is not tried.
+    const bool isWidest = best->unionRows == config::mostRows(config);
     for (std::size_t i = 0; i < kAutoChunks.size(); ++i) {
       const int chunk = roundedChunk(kAutoChunks[i]);
-      const bool isKnown =
-          best->unionRows == config::mostRows(config) && bounds_.areCutAlike(chunk, plan.chunkTokens);
+      const bool isKnown = (isWidest && bounds_.areCutAlike(chunk, plan.chunkTokens)) ||
+                           (i > 0 && bounds_.areCutAlike(chunk, roundedChunk(kAutoChunks[i - 1])));
       (*chunkRanks)[i] = isKnown ? std::numeric_limits<double>::infinity() : bounds_.leastRank(chunk);
     }
+  };
+  /// The rank of a plan once its items are spread.
+  const auto spreadRank = [&](ItemSpread &spread, const PlanCost &cost, const Plan &made) {
+    return rankOf(cost.withFullest(spread.find(model_, facts.kvHeads, blocks, made)), config.cost, made);
   };
   const auto isBest = [&](const Choice &choice, const Plan &made) {
     const PlanCost cost = model_.estimate(made);
@@ -138,11 +146,12 @@ Result<Choice> Planner::chooseAuto(const tree::KvTree &tree, const VariantFacts 
       best = {choice, unionRows_, areRowsClear_};
       return true;
     }
-    const double rank = rankOf(spreadUs(facts, blocks, cost, made), config.cost, made);
+    const double rank = spreadRank(spareSpread_, cost, made);
     const double most = (isMerged && !byTokens.isMerged ? kClearly : kByPrice) * byTokens.spreadRank;
     if (rank >= (best->choice.waves > 0 ? std::min(most, best->spreadRank) : most))
       return false;
     best = {choice, unionRows_, areRowsClear_, rank};
+    std::swap(spread_, spareSpread_);
     return true;
   };
   const auto tryOut = [&](const Choice &choice) {
@@ -185,12 +194,11 @@ Result<Choice> Planner::chooseAuto(const tree::KvTree &tree, const VariantFacts 
   const bool isSpread =
       config.order == config::Order::FromRoot && hasLastingBlocks(config, options_.families);
   if (isChunkOpen && isSpread && byTokens.cost.blockUs >= ItemSpread::kLeastUs) {
-    const auto rankWith = [&](double fullestUs) {
-      return rankOf(byTokens.cost.withFullest(fullestUs), config.cost, plan);
-    };
-    byTokens.spreadRank = rankOf(spreadUs(facts, blocks, byTokens.cost, plan), config.cost, plan);
+    const double even = rankOf(byTokens.cost.withFullest(0), config.cost, plan);
+    byTokens.spreadRank = spreadRank(spread_, byTokens.cost, plan);
+    hasOrder_ = true;
     // Without partials, only more even work can save anything.
-    if (byTokens.isMerged || rankWith(0) < kClearly * byTokens.spreadRank) {
+    if (byTokens.isMerged || even < kClearly * byTokens.spreadRank) {
       const spec::Partition partition = best->choice.partition;
       for (const int waves : kAutoWaves)
         tryOut({spec::Partition::Union, 0, waves});

@@ -3,7 +3,6 @@
 #include "runtime/plan/Items.h"
 
 #include <algorithm>
-#include <cmath>
 #include <span>
 
 namespace deft::plan {
@@ -20,9 +19,9 @@ int roundUp(int value, int step) { return (value + step - 1) / step * step; }
 } // namespace
 
 int PriceCut::Whole::itemsOf(double most) const {
-  const double rest = us - startUs; // divided among the items
-  const int longest = std::max(1, tokens / kLeastTokens);
-  return std::clamp(static_cast<int>(std::ceil(rest / std::max(most - startUs, rest / longest))), 1, longest);
+  const double parts = restUs / std::max(most - startUs, leastUs);
+  const int full = static_cast<int>(parts);
+  return std::clamp(full + (parts > full ? 1 : 0), 1, mostItems);
 }
 
 bool PriceCut::fit(double most, int items) const {
@@ -39,14 +38,19 @@ int PriceCut::set(const CostModel &model, int items, TileList &list) {
   tiles_.clear();
   double dearest = 0, total = 0;
   for (const Tile &tile : list.tiles) {
-    Whole whole{0, model.leastItemUs(std::min(tile.queryCount, model.queriesPerTile())), tile.tokens};
-    whole.us = tile.isPath
-                   ? model.leastUnitUs(tile.queryCount, tile.tokens) + (tile.runCount - 1) * model.runUs()
-                   : model.leastUnitUs(
-                         std::span(list.runs.data() + tile.runBegin, static_cast<std::size_t>(tile.runCount)),
-                         tile.tokens);
-    dearest = std::max(dearest, whole.us);
-    total += whole.us;
+    const double us =
+        tile.isPath ? model.leastUnitUs(tile.queryCount, tile.tokens) + (tile.runCount - 1) * model.runUs()
+                    : model.leastUnitUs(std::span(list.runs.data() + tile.runBegin,
+                                                  static_cast<std::size_t>(tile.runCount)),
+                                        tile.tokens);
+    Whole whole;
+    whole.startUs = model.leastItemUs(std::min(tile.queryCount, model.queriesPerTile()));
+    whole.restUs = us - whole.startUs;
+    whole.tokens = tile.tokens;
+    whole.mostItems = std::max(1, tile.tokens / kLeastTokens);
+    whole.leastUs = whole.restUs / whole.mostItems;
+    dearest = std::max(dearest, us);
+    total += us;
     tiles_.push_back(whole);
   }
   double cheapest = total / items; // some item costs as much

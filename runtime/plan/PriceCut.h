@@ -20,10 +20,11 @@ public:
   static void clear(TileList &list);
 
 private:
-  struct Whole { ///< a tile that is not cut
-    double us = 0;
-    double startUs = 0; ///< the part of it that each further item costs again
-    int tokens = 0;
+  struct Whole {        ///< a tile that is not cut
+    double restUs = 0;  ///< its price without the start, which is divided among its items
+    double startUs = 0; ///< what each item costs again
+    double leastUs = 0; ///< the least part of the rest that an item has
+    int tokens = 0, mostItems = 1;
     int itemsOf(double most) const; ///< so that none of them costs more, as far as that is possible
   };
   bool fit(double most, int items) const;

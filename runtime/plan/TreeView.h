@@ -65,7 +65,7 @@ public:
   /// below marked children of the place.
   bool isLast(int place) const { return isLast_[static_cast<std::size_t>(place)] != 0; }
 
-  std::vector<Place> places;
+  UnfilledVector<Place> places;
   /// Never empty; in preorder and, within a node, by token. So queryBegin never decreases, and a query sees
   /// the segments whose intervals contain it, in the order of its path.
   UnfilledVector<Segment> segments;
@@ -120,7 +120,7 @@ private:
   void close(Place &place, int placeEnd, Cursor &at);
 
   std::vector<int> firstQuery_; ///< of each node; -1: none
-  std::vector<Link> links_;
+  UnfilledVector<Link> links_;
   std::vector<std::pair<int, int>> sorted_; ///< (tokens of the path, caller's index) of one node's queries
   // For each place:
   std::vector<char> isLast_;

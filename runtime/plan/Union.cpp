@@ -199,6 +199,8 @@ void makeUnionTiles(const TreeView &view, std::span<const TilePrice> sizes, doub
   if (view.queryCount() == 0)
     return;
   UnionCuts(view, sizes, tileUs, scratch).find();
+  list.tiles.reserve(list.tiles.size() + scratch.bounds.size());
+  list.runs.reserve(list.runs.size() + 2 * view.segments.size()); // few segments are in many tiles
   scratch.tiler.tile(view.segments, scratch.bounds, list);
 }
 

@@ -4,6 +4,7 @@
 #include "runtime/plan/Items.h"
 #include "tests/unit/runtime/plan/PlanTesting.h"
 
+#include <array>
 #include <functional>
 
 namespace deft::plan {
@@ -106,6 +107,35 @@ TEST(TileBoundsTest, NoPlanIsCheaper) {
       }
     }
   });
+}
+
+TEST(TileBoundsTest, ChunksThatCutAlikeGiveEqualItems) {
+  constexpr std::array<int, 7> kChunks{16, 48, 128, 192, 512, 768, 1 << 20};
+  int alike = 0, different = 0;
+  forEachTree([&](const KvTree &tree) {
+    const Case of = cases().front();
+    CostModel model;
+    model.set(of.facts, of.config, 132);
+    TreeView view;
+    view.build(tree);
+    const TileList tiles = tilesOf(view, model, of)[4].second;
+    view.build(tree);
+    TileBounds bounds;
+    bounds.set(tiles, view, model);
+    for (std::size_t i = 1; i < kChunks.size(); ++i) {
+      const std::vector<abi::Item> items = planOf(view, tiles, kChunks[i], of).items,
+                                   before = planOf(view, tiles, kChunks[i - 1], of).items;
+      const bool areEqual = std::equal(items.begin(), items.end(), before.begin(), before.end(),
+                                       [](const abi::Item &a, const abi::Item &b) {
+                                         return a.queryBegin == b.queryBegin && a.tokens == b.tokens &&
+                                                a.runBegin == b.runBegin;
+                                       });
+      EXPECT_EQ(bounds.areCutAlike(kChunks[i], kChunks[i - 1]), areEqual);
+      (areEqual ? alike : different) += 1;
+    }
+  });
+  EXPECT_GT(alike, 100);
+  EXPECT_GT(different, 100);
 }
 
 /// Else most plans would be made all the same: of tiles that are one item each all is known.
