@@ -68,7 +68,7 @@ KNOWN_FALSE = (
           "no barrier that does not block (its API has a flag for it since): it reported the sums of nearly every unit, and "
           "also of a block's first, before which nobody reads there."),
     Known(RACECHECK_SM90, {"consumer.cuh", "dealt_runs.cuh", "formed_scores.cuh", "ldmatrix.cuh", "tile_slot.cuh", "warp_rows.cuh", "wgmma_bytes.cuh"},
-          {"producer.cuh", "write_tile_facts.cuh", "cp_async.cuh"},
+          {"producer.cuh", "write_tile_facts.cuh", "cp_async.cuh", "byte_conversion.cuh"},
           "Places of the ring and of queries that are used again. Read, then write: all lanes of a computing warp read, __syncwarp, lane 0 "
           "arrives at the empty mbarrier with the warp's whole share, and every lane of the one copying warp that fills the "
           "place has waited for that phase before it writes. Write, then read: ordinary stores come before the __syncwarp "
@@ -83,6 +83,12 @@ KNOWN_FALSE = (
           "arrives at the empty mbarrier of the other part behind its products, the warps that fill the last block wait for "
           "that one, and the writer waits for theirs. Sums have a place for even units and one for odd ones, with a bar.sync of "
           "both warpgroups in each unit, so one between a read and the next write of a place."),
+    Known(RACECHECK_SM90 + "_latent", {"consumer.cuh", "computing_warp.cuh", "few_rows.cuh", "few_scales.cuh"},
+          {"copying_warp.cuh", "byte_rows.cuh"},
+          "A unit's head, and the scales of a slot, that a copying warp writes again. All lanes of a computing warp read, __syncwarp, lane 0 "
+          "arrives at the empty mbarrier of the queries, or of both parts of the slot, and each copying lane waits for that phase before it "
+          "writes. A head is written two units later, and its readers have arrived for the unit between since. racecheck does not see a "
+          "__syncwarp that is a NOP, as above."),
 )
 
 

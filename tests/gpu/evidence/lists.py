@@ -41,4 +41,13 @@ def of_a_caller(page, records):
     for row, facts in record["rows"].items():
         if facts["us"] > 1.03 * facts.get("us_apart", facts["us"]):
             page.loss(f"{row}: a union of lists takes {us(facts['us'])} us, the lists apart {us(facts['us_apart'])}; with the price of a union since then it is not chosen (not run)")
+    few_heads(page, records)
     page.command(record["command"].replace("FILE", "lists.json"))
+
+
+def few_heads(page, records):
+    name = "h200-latent-lists-few.json"
+    record = records.read(name)
+    page.add(f"Since then lists of at most 16 heads have blocks of 16 rows by wgmma instead of mma.sync ({record['date']}, commit {record['commit']} beside {record['before']} in one job, {link(name)}):")
+    page.table(["row", "bf16 us", "656 bytes us", "floor us", "after / before, bf16", "656 bytes"], [
+        [row, us(facts["us"]), us(facts["us_656"]), us(facts["floor_us"]), *(times(facts[key] / facts["before"][key]) for key in ("us", "us_656"))] for row, facts in record["rows"].items()])
