@@ -24,8 +24,8 @@ template <class Config> class ByteRows {
   static constexpr int kPieces = Config::kValueDim / kPieceBytes; ///< of a token
   static constexpr int kTokensOfCopy = 32 / kPieces;              ///< that all lanes copy at once
   static constexpr bool kIsScaled = kHasScales<Config>;
-  static constexpr bool kScalesElements =
-      kIsScaled && !kHasFewRows<Config>; ///< else products have the scales
+  /// Blocks for few rows multiply scores and weights by the scales, not elements.
+  static constexpr bool kScalesElements = kIsScaled && !kHasFewRows<Config>;
   static constexpr int kScaleColumns = kIsScaled ? kScaleColumnsOf<Config> : Config::kValueDim;
   static_assert(kScaleColumns % kPieceBytes == 0, "a piece has one scale");
   static_assert(kRowUnit<Config> * sizeof(Stored<Config>) == kPieceBytes, "places count pieces");
@@ -101,13 +101,13 @@ public:
       held.rope[0] = *reinterpret_cast<const uint4 *>(rowAt(args_.v, row) + lane_ % 4 * kPieceBytes);
     }
   }
-  /// Converts them into the tile, whose slot is free.
+  /// Converts the bytes into the tile, whose slot is free.
   __device__ __forceinline__ void store(const Held &held, int step) const {
     const unsigned to = firstElement(step);
 #pragma unroll
     for (int other = 0; other < 2; ++other) {
-      char *const first = ring_.shared + (to ^ atToken(other)), *const second =
-                                                                    ring_.shared + (to ^ atToken(other) ^ 16);
+      char *const first = ring_.shared + (to ^ atToken(other));
+      char *const second = ring_.shared + (to ^ atToken(other) ^ 16);
 #pragma unroll
       for (int i = 0; i < L::kHalfBlocks; ++i)
         write<Latent<Config>, false>(first + 2 * i * kBlockBytes, second + 2 * i * kBlockBytes,

@@ -23,7 +23,7 @@ public:
       : args_(args), ring_(ring), head_(head), rows_(rows), group_(group), warp_(warp), lane_(lane),
         item_(head.item), isPartial_(item_.partialBegin >= 0) {}
 
-  /// `unit`: of the warpgroup's sums.
+  /// `unit`: a factor of the warpgroup's sums.
   __device__ __forceinline__ void write(Out (&out)[L::kValueBlocks], Weights &weights, float unit) const {
     const typename Weights::Total total = totalOf(weights);
     float scale[2][2];

@@ -2,7 +2,7 @@
 
 #include "deft/common/fragment.cuh"
 #include "deft/ptx/convert.cuh"
-#include "deft/ptx/named_barrier.cuh"
+#include "deft/ptx/mbarrier.cuh"
 #include "deft/sm90_latent/layout.cuh"
 
 /// Blocks for few rows keep the values of a cache of bytes as they are, in f16: converting an element takes
