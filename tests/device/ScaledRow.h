@@ -4,6 +4,7 @@
 #include "deft/ptx/convert.cuh"
 #include "tests/device/Words.h"
 
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -21,10 +22,12 @@ template <class Config> struct ScaledRow {
 
   /// Scales, and rotated columns in q's type, behind V's columns.
   static void fill(std::mt19937 &random, std::byte *row) {
-    std::uniform_real_distribution<float> scales(0.5f, 1.5f);
+    std::uniform_real_distribution<float> scales(0.5f, 1.5f), bits(-10.f, 0.f);
     std::normal_distribution<float> normal;
     for (int i = 0; i < kScaleBytes; i += 4) {
-      const float scale = scales(random);
+      float scale = scales(random);
+      if constexpr (requires { Config::kHasUnlikeScales; })
+        scale = std::exp2(bits(random));
       std::memcpy(row + kValueDim + i, &scale, sizeof scale);
     }
     for (int d = 0; d < kRopeDim; ++d) {

@@ -184,6 +184,20 @@ TEST(Sm90LatentAttendTest, FewRowsKeepBytes) {
   }
 }
 
+/// Scales that differ by up to a factor of 1,024, so that the unit of sums grows within a unit's tiles.
+template <class Config> struct Unlike : Config {
+  static constexpr bool kHasUnlikeScales = true;
+};
+
+TEST(Sm90LatentAttendTest, ScalesOfFewRowsMayDiffer) {
+  for (unsigned seed = 0; seed < 6; ++seed) {
+    attendAll<Few<Unlike<Scaled<Latent<bf16, 1, 16, 16>, 64>>>>(seed);
+    attendAll<Few<Unlike<Scaled<Latent<f16, 1, 5, 1>, 64>>>>(seed);
+    attendAll<Few<Unlike<Scaled<Latent<bf16, 1, 8, 7>, 64>>>, test::WindowVariant>(seed, {60});
+    attendAll<Few<Unlike<Scaled<Latent<bf16, 1, 16, 32>, 64>>>, test::SigmoidVariant>(seed);
+  }
+}
+
 TEST(Sm90LatentAttendTest, FewRowsMultiplyScales) {
   attendAll<Few<Scaled<Latent<bf16, 1, 16, 64, 512>, 128>>>(0);
   attendAll<Few<Scaled<Latent<f16, 1, 16, 32, 512>, 128>>>(1);
