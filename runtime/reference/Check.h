@@ -16,7 +16,7 @@
 /// It may be at most twice the error of a plain evaluation of the same row that rounds each step to the
 /// dtype, plus the row's noise (RowNoise), because the roundings of the plain one may cancel by chance. So
 /// the bound depends only on the row and the formula, and is never arbitrary. lse must be within 1e-3, plus
-/// the row's own noise if `query` makes q.
+/// the row's own noise if hooks make elements or the cache has scales.
 namespace deft::reference {
 
 inline constexpr double kPlainFactor = 2;

@@ -329,8 +329,14 @@ std::vector<Row> evaluateGroup(const spec::Variant &variant, const tree::KvTree 
       }
       q[dim] = made;
     }
-    if (isExact && (keys.areEitherWay() || tensors.byteProducts || tensors.hasScales()))
+    if (isExact && tensors.hasScales() && !variant.score) { // tokens' roundings are independent
+      double squares = 0;
+      for (std::size_t t = 0; t < tokens.size(); ++t)
+        squares += std::pow(weights[t] * sumNoise(t) * variant.scale, 2);
+      row.lseNoise += std::sqrt(squares);
+    } else if (isExact && (keys.areEitherWay() || tensors.byteProducts || tensors.hasScales())) {
       row.lseNoise += std::max(distance(1), distance(-1));
+    }
 
     multiplyByFactors(variant, tokens, weights, evaluate, site);
     row.out.assign(valueDim, 0.0);

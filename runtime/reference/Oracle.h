@@ -18,7 +18,8 @@ struct Row {
       out;             ///< a value a column; 0 when no token is visible. In the output dtype but for `Exact`
   double lse = 0;      ///< softmax: natural logarithm; without visible tokens -inf, or the sink
   double noise = 0;    ///< `Exact`: the possible movement by roundings (RowNoise), relative to its norm
-  double lseNoise = 0; ///< `Exact`: the same for lse, by elements that `query` and `key` make (EitherWay)
+  double lseNoise = 0; ///< `Exact`: the same for lse, by elements that `query` and `key` make (EitherWay) or
+                       ///< that have scales
   bool seesNothing = false; ///< all tokens are hidden, or there are none
 
   /// Whether the formula has a value: a NaN or an infinity in a score or in its inputs leaves none.

@@ -2,8 +2,11 @@
 
 #include "runtime/exec/Half.h"
 #include "runtime/exec/RandomInputs.h"
+#include "runtime/exec/ScaledRow.h"
+#include "runtime/reference/Check.h"
 #include "runtime/tree/CachePlacement.h"
 #include "tests/support/Forest.h"
+#include "tests/support/LatentTensors.h"
 #include "tests/support/VariantBuilder.h"
 
 #include <gtest/gtest.h>
@@ -185,6 +188,52 @@ TEST(OracleTest, ValuesInKeysAreTheirBeginnings) {
         EXPECT_EQ(rows[i].lse, same[i].lse);
       }
     }
+}
+
+/// Elements with scales are exact, and a kernel may round them: a cache of the rounded ones is within the
+/// noise.
+TEST(OracleTest, ElementsWithScalesMayBeRounded) {
+  constexpr int kLatent = 64, kRope = 16, kPage = 16;
+  VariantBuilder scaled(4, 1, kLatent + kRope), rounded(4, 1, kLatent + kRope);
+  scaled.variant.tensors = test::latentBytes(kLatent, kRope, 16);
+  rounded.variant.tensors = test::latentTensors(kLatent, kRope);
+  for (VariantBuilder *build : {&scaled, &rounded})
+    build->variant.cache = {true, kPage, spec::PageOrder::Nhd};
+  double largestLse = 0, largestError = 0, mostNoise = 0;
+  for (std::uint64_t seed = 0; seed < 4; ++seed) {
+    tree::KvTree tree = test::randomForest(seed);
+    tree::PlacementOptions options;
+    options.pageSize = kPage;
+    const auto placement = tree::placeInCache(tree, options);
+    const exec::Inputs inputs = exec::makeRandomInputs(scaled.variant, tree, *placement, {}, seed);
+    exec::Inputs others = exec::makeRandomInputs(rounded.variant, tree, *placement, {}, seed);
+    others.q = inputs.q;
+    for (const tree::Node &node : tree.nodes())
+      for (int t = 0; t < node.tokens; ++t) {
+        const long long first =
+            exec::elementOf(inputs.cache.k, inputs.pageTable.data(), kPage, node.location + t, 0);
+        for (int d = 0; d < kLatent + kRope; ++d)
+          others.k[others.keyAt(node.location + t, kPage, 0) + d] =
+              exec::bf16FromFloat(exec::keyElement(scaled.variant.tensors, inputs.k.data(), first, d));
+      }
+    for (int query = 0; query < inputs.queryCount; ++query) {
+      const auto exact = evaluateGroup(scaled.variant, tree, inputs, query, 0, Precision::Exact),
+                 near = evaluateGroup(rounded.variant, tree, others, query, 0, Precision::Exact);
+      for (std::size_t i = 0; i < exact.size(); ++i) {
+        if (exact[i].seesNothing)
+          continue;
+        const double lse = std::fabs(exact[i].lse - near[i].lse),
+                     error = relativeError(exact[i].out, near[i].out);
+        EXPECT_LE(lse, exact[i].lseNoise) << "seed " << seed << " query " << query;
+        EXPECT_LE(error, exact[i].noise) << "seed " << seed << " query " << query;
+        mostNoise = std::max(mostNoise, exact[i].lseNoise);
+        largestLse = std::max(largestLse, lse);
+        largestError = std::max(largestError, error);
+      }
+    }
+  }
+  EXPECT_GT(largestLse, 0.1 * mostNoise) << "the noise is not arbitrary";
+  EXPECT_GT(largestError, 1e-4);
 }
 
 TEST(OracleTest, ThePlacementDoesNotMatter) {
