@@ -57,16 +57,17 @@ class DumpTest(unittest.TestCase):
         self.assertEqual(run.returncode, 0, run.stdout + run.stderr)
         return Dump(f"{folder}/out")
 
-    def check(self, spec, *options, tree="forest", dtype="bf16", has_lse=True, **formula):
+    def check(self, spec, *options, tree="forest", dtype="bf16", has_lse=True, has_scales=False, **formula):
+        """`has_scales`: elements of K and V are exact, and processors round them."""
         with tempfile.TemporaryDirectory() as folder:
             dump = self.dump(folder, spec, tree, *options)
             self.assertEqual(dump.lse is not None, has_lse)
-            for tensor in (dump.q, dump.k, dump.v, dump.out):
+            for tensor in (dump.q, dump.out) if has_scales else (dump.q, dump.k, dump.v, dump.out):
                 self.assert_rounded(tensor, dtype)
             error, distance = worst(dump, scale=formula.pop("scale", 1 / 8), **formula)
-        # The output is rounded to the dtype, which alone is worth half of this.
-        self.assertLessEqual(error, 0.006 if dtype == "bf16" else 0.001)
-        self.assertLessEqual(distance, 1e-3)
+        # The output is rounded to the dtype, which alone is worth half of the first bound.
+        self.assertLessEqual(error, 0.008 if has_scales else 0.006 if dtype == "bf16" else 0.001)
+        self.assertLessEqual(distance, 0.02 if has_scales else 1e-3)
 
     def assert_rounded(self, tensor, dtype):
         for value in tensor.values:
@@ -118,7 +119,8 @@ class DumpTest(unittest.TestCase):
         for spec, scale in ((latent, 0.3), (scaled, 0.2), (apart, 40**-0.5)):
             for partition in ("query", "node_chunk", "greedy", "union"):
                 with self.subTest(spec=spec, partition=partition):
-                    self.check(spec, "--partition", partition, "--chunk", "16", "--pages", "scattered", scale=scale)
+                    options = ("--partition", partition, "--chunk", "16", "--pages", "scattered")
+                    self.check(spec, *options, scale=scale, has_scales=spec == scaled)
 
     def test_sigmoid_has_no_lse(self):
         spec = HEAD % (3, 1) + "normalize = sigmoid(-2); score = s + 0.5 * query; }"
