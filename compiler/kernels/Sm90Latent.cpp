@@ -31,7 +31,7 @@ bool isOfFewRows(const PhaseConfig &phase) { return phase.tileQ == kFewRows; }
 
 /// Scales in a token's row.
 int scalesOf(const KernelShape &shape) {
-  return shape.tensors.scaleColumns > 0 ? shape.tensors.v.dim / shape.tensors.scaleColumns : 0;
+  return shape.tensors.hasScales() ? shape.tensors.v.dim / shape.tensors.scaleColumns : 0;
 }
 
 /// What a block for few rows has besides: for each of two warpgroups the weights of two tiles, four warps'
@@ -43,10 +43,9 @@ int fewBytesOf(const KernelShape &shape) {
   const int columns = shape.tensors.v.dim / 2, scales = scalesOf(shape);
   const int stageBytes = std::max(kWarps * kFewRows * kTurnedRow * 4, kFewRows * (columns * 2 + kPad));
   const int weightBytes = 2 * kFewRows * 128 * std::max(scales, 1), givenBytes = kFewRows * columns * 4;
-  const int groupBytes =
-      isOfBytes(shape) ? std::max(weightBytes, givenBytes) + kFewRows * 4 / 2 + (scales > 0 ? kWarps * 4 : 0)
-                       : weightBytes + givenBytes;
-  return 2 * (groupBytes + stageBytes + (2 * kWarps + 1) * kFewRows * 4 + 8);
+  const int bothBytes = isOfBytes(shape) ? std::max(weightBytes, givenBytes) : weightBytes + givenBytes;
+  const int scaleBytes = scales > 0 ? kWarps * 4 : 0, factorBytes = isOfBytes(shape) ? kFewRows * 4 : 0;
+  return 2 * (bothBytes + stageBytes + (2 * kWarps + 1) * kFewRows * 4 + 8 + scaleBytes) + factorBytes;
 }
 
 /// Twin: templates/deft/sm90_latent/layout.cuh.

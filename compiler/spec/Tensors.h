@@ -76,7 +76,7 @@ struct Tensors {
     return v.rowBytes() + (hasScales() ? v.dim / scaleColumns * kScaleBytes : 0);
   }
   static constexpr int kScaleBytes = 4;
-  /// The types in products: elements with scales are multiplied by them and rounded to q's dtype.
+  /// The types in products: elements with scales are multiplied by them, and may be rounded to q's dtype.
   constexpr Tensors scaled() const {
     return hasScales() ? Tensors{q, {q.dtype, k.dim}, {q.dtype, v.dim}, out, valueInKey, 0, byteProducts}
                        : *this;

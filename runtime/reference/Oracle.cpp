@@ -291,15 +291,15 @@ std::vector<Row> evaluateGroup(const spec::Variant &variant, const tree::KvTree 
     std::vector<double> q =
         elements.query(queryOf(variant, inputs, query, site.head), site, isExact ? &eitherWay : nullptr);
     Row &row = rows[inGroup];
+    std::vector<double> sumNoises(tokens.size()); // of q.k
+    for (std::size_t t = 0; isExact && t < tokens.size(); ++t)
+      sumNoises[t] = tensors.byteProducts  ? byteSumNoise(q, keys.row(t))
+                     : tensors.hasScales() ? scaledKeyNoise(tensors, q, keys.row(t))
+                                           : 0;
     // The lse, where q.k is off by so much of what it may be, by keys that may be others or by its sum.
-    const auto sumNoise = [&](std::size_t t) {
-      return tensors.byteProducts  ? byteSumNoise(q, keys.row(t))
-             : tensors.hasScales() ? scaledKeyNoise(tensors, q, keys.row(t))
-                                   : 0;
-    };
     const auto weigh = [&](std::vector<double> &weights, double share = 0) {
       const auto product = [&](std::size_t t) {
-        const double noise = share == 0 ? 0 : keys.moved(q, t) + sumNoise(t);
+        const double noise = share == 0 ? 0 : keys.moved(q, t) + sumNoises[t];
         return dot(q, keys.row(t)) + share * noise;
       };
       weights = scoresOf(variant, tokens, product, evaluate, site);
@@ -332,7 +332,7 @@ std::vector<Row> evaluateGroup(const spec::Variant &variant, const tree::KvTree 
     if (isExact && tensors.hasScales() && !variant.score) { // tokens' roundings are independent
       double squares = 0;
       for (std::size_t t = 0; t < tokens.size(); ++t)
-        squares += std::pow(weights[t] * sumNoise(t) * variant.scale, 2);
+        squares += std::pow(weights[t] * sumNoises[t] * variant.scale, 2);
       row.lseNoise += std::sqrt(squares);
     } else if (isExact && (keys.areEitherWay() || tensors.byteProducts || tensors.hasScales())) {
       row.lseNoise += std::max(distance(1), distance(-1));
@@ -345,7 +345,7 @@ std::vector<Row> evaluateGroup(const spec::Variant &variant, const tree::KvTree 
       for (int d = 0; d < valueDim; ++d)
         row.out[d] += weights[t] * values[t * valueDim + d];
       if (isExact)
-        noise.add(weights[t], norms[t], row.out, sumNoise(t) * variant.scale);
+        noise.add(weights[t], norms[t], row.out, sumNoises[t] * variant.scale);
     }
     row.noise = isExact ? noise.of(row.out) : 0;
     if (const double norm = moved > 0 ? normOf(row.out) : 0; norm > 0)

@@ -26,8 +26,8 @@ def byte_weights_off(weights, reach, lengths):
 
 
 def are_scaled(attention, k, scales):
-    """Whether each element is a number of at most four significant bits, times its scale, rounded to q's type."""
+    """Whether each element is a number of at most four significant bits, times its scale, in float32."""
     of_columns = np.repeat(scales.astype("float32"), attention.scale_columns, axis=-1)
     mantissa, exponent = np.frexp(k.astype("float32") / of_columns)
     number = np.ldexp(np.round(mantissa * 16) / 16, exponent).astype("float32")
-    return np.all(np.abs(number * of_columns - k) <= 2.0**-8 * np.abs(k))
+    return np.all(np.abs(number * of_columns - k) <= 2.0**-22 * np.abs(k))

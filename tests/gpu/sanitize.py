@@ -83,12 +83,14 @@ KNOWN_FALSE = (
           "arrives at the empty mbarrier of the other part behind its products, the warps that fill the last block wait for "
           "that one, and the writer waits for theirs. Sums have a place for even units and one for odd ones, with a bar.sync of "
           "both warpgroups in each unit, so one between a read and the next write of a place."),
-    Known(RACECHECK_SM90 + "_latent", {"consumer.cuh", "computing_warp.cuh", "few_rows.cuh", "few_scales.cuh"},
-          {"copying_warp.cuh", "byte_rows.cuh"},
-          "A unit's head, and the scales of a slot, that a copying warp writes again. All lanes of a computing warp read, __syncwarp, lane 0 "
-          "arrives at the empty mbarrier of the queries, or of both parts of the slot, and each copying lane waits for that phase before it "
-          "writes. A head is written two units later, and its readers have arrived for the unit between since. racecheck does not see a "
-          "__syncwarp that is a NOP, as above."),
+    Known(RACECHECK_SM90 + "_latent", {"consumer.cuh"}, {"copying_warp.cuh"},
+          "The head of a unit, which a copying warp writes again two units later. All lanes of a computing warp read it. For the unit between, "
+          "they meet at __syncwarp, and lane 0 arrives at the empty mbarrier of the queries. The copying warp waits for that phase before it "
+          "writes. racecheck does not see a __syncwarp that is a NOP, as above."),
+    Known(RACECHECK_SM90 + "_latent", {"few_scales.cuh"}, {"byte_rows.cuh"},
+          "The scales of a slot that is used again. All lanes of a computing warp read them and meet at __syncwarp. Lane 0 arrives at the empty "
+          "mbarriers of both parts, and each copying lane waits for these phases before it writes. racecheck does not see a __syncwarp that "
+          "is a NOP, as above."),
 )
 
 

@@ -30,7 +30,7 @@ protected:
   using Token = sm90::Token;
   using Tokens = UnitTokens<Config, Variant>;
   static constexpr int kWarps = kCopyingWarps<Config>;
-  /// The rows of a warp, of which four are copied at a time. If there are few, the last warps have none.
+  /// A warp's rows. It copies four at a time. If a unit has few rows, the last warps have none.
   static constexpr int kQueryRows = L::kRows / kWarps < 4 ? 4 : L::kRows / kWarps;
   static constexpr bool kNeedsDepth = kMaskReadsDepth<Variant> || HasValueFactor<Variant> ||
                                       (Variant::kHasScore && !FormOf<Variant>::kIsKnown);

@@ -6,8 +6,8 @@
 #include "deft/sm90_latent/layout.cuh"
 
 /// Blocks for few rows keep the values of a cache of bytes as they are, in f16: converting an element takes
-/// half an instruction instead of three. V's columns of the queries become f16 as well, once a unit. Factors
-/// of queries and the scales of tokens multiply scores and weights, of which there are few.
+/// half an instruction instead of three. V's columns of the queries become f16 as well, once a unit. There
+/// are few scores and weights, so these are multiplied by the factors of queries and the scales of tokens.
 namespace deft::sm90_latent {
 
 /// Converts V's columns of a unit's queries to f16, in place. Each row is multiplied by a power of two, so
