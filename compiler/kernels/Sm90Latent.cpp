@@ -14,7 +14,6 @@ using Site = PhaseSite;
 
 constexpr int kTile = 64;                            ///< rows, and tokens
 constexpr int kFewRows = 16;                         ///< of a tile without padding to 64
-constexpr int kSlots = 2;                            ///< for tiles
 constexpr int kKeptScales = 4;                       ///< of a token, beside its tile
 constexpr int kComputingWarps = 8;                   ///< behind those that copy
 constexpr int kBlockColumns = 64;                    ///< of a row in a block of shared memory, 128 bytes
@@ -23,11 +22,22 @@ constexpr int kLeastLatent = 256, kMostLatent = 512; ///< columns of V
 std::string number(int value) { return std::to_string(value); }
 
 bool isOfBytes(const KernelShape &shape) { return shape.tensors.k.elementBytes() == 1; }
-/// Twin: kCopyingWarps of templates/deft/sm90_latent/layout.cuh.
-int copyingWarps(const KernelShape &shape) { return isOfBytes(shape) ? 8 : 4; }
-int warpsOf(const KernelShape &shape) { return copyingWarps(shape) + kComputingWarps; }
-
 bool isOfFewRows(const PhaseConfig &phase) { return phase.tileQ == kFewRows; }
+
+// Twins: kKeepsBytes, kCopiesConvert, kCopyingWarps and kSlots of templates/deft/sm90_latent/layout.cuh.
+bool keepsBytes(const KernelShape &shape, const PhaseConfig &phase) {
+  return isOfBytes(shape) && isOfFewRows(phase);
+}
+bool copiesConvert(const KernelShape &shape, const PhaseConfig &phase) {
+  return isOfBytes(shape) && !isOfFewRows(phase);
+}
+int copyingWarps(const KernelShape &shape, const PhaseConfig &phase) {
+  return copiesConvert(shape, phase) ? 8 : 4;
+}
+int slotsOf(const KernelShape &shape, const PhaseConfig &phase) { return keepsBytes(shape, phase) ? 4 : 2; }
+int warpsOf(const KernelShape &shape, const PhaseConfig &phase) {
+  return copyingWarps(shape, phase) + kComputingWarps;
+}
 
 /// Scales in a token's row.
 int scalesOf(const KernelShape &shape) {
@@ -36,31 +46,35 @@ int scalesOf(const KernelShape &shape) {
 
 /// What a block for few rows has besides: for each of two warpgroups the weights of two tiles, four warps'
 /// scores or else half of the columns of results, as many sums for the other one, maxima, sums and references
-/// of rows, and two words. With a cache of bytes there are weights for each scale, the sums use their memory,
-/// and rows have factors, warps a scale. Twin: FewLayout of templates/deft/sm90_latent/layout.cuh.
+/// of rows, and two words. With a cache of bytes there are weights for each scale, sums and results use their
+/// memory, and rows have factors, warps a scale. Twin: FewLayout of templates/deft/sm90_latent/layout.cuh.
 int fewBytesOf(const KernelShape &shape) {
   constexpr int kWarps = 4, kTurnedRow = kFewRows + 4, kPad = 16;
   const int columns = shape.tensors.v.dim / 2, scales = scalesOf(shape);
   const int stageBytes = std::max(kWarps * kFewRows * kTurnedRow * 4, kFewRows * (columns * 2 + kPad));
   const int weightBytes = 2 * kFewRows * 128 * std::max(scales, 1), givenBytes = kFewRows * columns * 4;
-  const int bothBytes = isOfBytes(shape) ? std::max(weightBytes, givenBytes) : weightBytes + givenBytes;
+  const int groupBytes =
+      isOfBytes(shape) ? std::max(weightBytes, givenBytes) : weightBytes + givenBytes + stageBytes;
   const int scaleBytes = scales > 0 ? kWarps * 4 : 0, factorBytes = isOfBytes(shape) ? kFewRows * 4 : 0;
-  return 2 * (bothBytes + stageBytes + (2 * kWarps + 1) * kFewRows * 4 + 8 + scaleBytes) + factorBytes;
+  return 2 * (groupBytes + (2 * kWarps + 1) * kFewRows * 4 + 8 + scaleBytes) + factorBytes;
 }
 
 /// Twin: templates/deft/sm90_latent/layout.cuh.
 int bytesOf(const KernelShape &shape, const PhaseConfig &phase) {
-  const int blocks = shape.tensors.k.dim / kBlockColumns, tileBytes = blocks * phase.tileKv * 128;
-  const int rows = phase.tileQ, queryBytes = blocks * rows * 128;
+  const int slots = slotsOf(shape, phase), scales = scalesOf(shape);
+  const int rows = phase.tileQ, keyBytes = shape.tensors.k.dim * 2, queryBytes = rows * keyBytes;
+  // Tiles that keep bytes have those of a row, but its scales are apart.
+  const int rowBytes =
+      keepsBytes(shape, phase) ? shape.tensors.v.dim + ropeDim(shape) * (scales > 0 ? 2 : 1) : keyBytes;
   const int headBytes = 32 + rows * 8 + 16, referenceBytes = rows * 4, shareBytes = rows * 8;
   constexpr int kFactsBytes = 64, kRecordBytes = 12, kBarriersOfSlot = 5, kAlignment = 1024;
   const int factsBytes = kFactsBytes + phase.tileKv * kRecordBytes;
-  const int factSlots = isOfBytes(shape) ? 2 * kSlots : kSlots; // written a tile ahead
-  const int scales = scalesOf(shape);
-  const int scaleBytes = scales == kKeptScales ? kSlots * phase.tileKv * scales * 4 : 0;
-  const int landedBytes = isOfBytes(shape) ? kSlots * copyingWarps(shape) * 8 : 0; // barriers
-  const int slotBytes = tileBytes + referenceBytes + kBarriersOfSlot * 8;
-  return kSlots * slotBytes + factSlots * factsBytes + queryBytes +
+  const int factSlots = isOfBytes(shape) ? 2 * slots : slots; // written a tile ahead
+  const int scaleBytes = scales == kKeptScales ? slots * phase.tileKv * scales * 4 : 0;
+  const int landedBytes =
+      copiesConvert(shape, phase) ? slots * copyingWarps(shape, phase) * 8 : 0; // barriers
+  const int slotBytes = phase.tileKv * rowBytes + referenceBytes + kBarriersOfSlot * 8;
+  return slots * slotBytes + factSlots * factsBytes + queryBytes +
          (isOfFewRows(phase) ? fewBytesOf(shape) : 0) + 2 * headBytes + 2 * 2 * shareBytes + 2 * 8 +
          landedBytes + scaleBytes + kAlignment;
 }
@@ -108,14 +122,15 @@ constexpr PhaseRule kRules[] = {
      [](const Site &site) {
        const PhaseConfig &phase = site.phase;
        return (phase.tileQ == kTile || isOfFewRows(phase)) && phase.tileKv == kTile &&
-              phase.stages == kSlots && phase.warps == warpsOf(site.shape);
+              phase.stages == slotsOf(site.shape, phase) && phase.warps == warpsOf(site.shape, phase);
      },
      [](const Site &site) {
        const PhaseConfig &phase = site.phase;
        return "tile_q is " + number(phase.tileQ) + ", tile_kv " + number(phase.tileKv) + ", stages " +
               number(phase.stages) + " and warps " + number(phase.warps) +
               "; family sm90_latent has tiles of " + number(kTile) + " or " + number(kFewRows) +
-              " rows: " + number(kTile) + ", " + number(kSlots) + " and " + number(warpsOf(site.shape));
+              " rows: " + number(kTile) + ", " + number(slotsOf(site.shape, phase)) + " and " +
+              number(warpsOf(site.shape, phase));
      },
      nullptr},
 };
@@ -140,15 +155,14 @@ TileCost tileCost(const PhaseConfig &phase, int, const config::CostCoefficients 
   return {.gflops = share * cost.wgmmaBlockGflops, .itemShare = kItemShare};
 }
 
-PhaseConfig phaseNamed(const char *name, const KernelShape &shape) {
-  return {name, -1, config::Family::Sm90Latent, kTile, kTile, kSlots, warpsOf(shape)};
-}
-PhaseConfig widePhase(const KernelShape &shape) { return phaseNamed("tiles", shape); }
-PhaseConfig fewPhase(const KernelShape &shape) {
-  PhaseConfig phase = widePhase(shape);
-  phase.tileQ = kFewRows;
+PhaseConfig phaseNamed(const char *name, const KernelShape &shape, int rows) {
+  PhaseConfig phase{name, -1, config::Family::Sm90Latent, rows, kTile, 0, 0};
+  phase.stages = slotsOf(shape, phase);
+  phase.warps = warpsOf(shape, phase);
   return phase;
 }
+PhaseConfig widePhase(const KernelShape &shape) { return phaseNamed("tiles", shape, kTile); }
+PhaseConfig fewPhase(const KernelShape &shape) { return phaseNamed("tiles", shape, kFewRows); }
 
 std::vector<DefaultKernel> defaults(const KernelShape &shape, const target::Target *target) {
   std::vector<DefaultKernel> all;
@@ -169,11 +183,9 @@ std::vector<TunedPhases> tunedPhases(const KernelShape &shape) {
 } // namespace
 
 std::vector<PhaseConfig> sm90LatentSparse(const KernelShape &shape) {
-  std::vector<PhaseConfig> phases(2, phaseNamed("sparse", shape));
-  phases.front().tileQ = kFewRows;
-  return phases;
+  return {phaseNamed("sparse", shape, kFewRows), phaseNamed("sparse", shape, kTile)};
 }
-PhaseConfig sm90LatentUnited(const KernelShape &shape) { return phaseNamed("united", shape); }
+PhaseConfig sm90LatentUnited(const KernelShape &shape) { return phaseNamed("united", shape, kTile); }
 
 constinit const Family sm90_latent{
     .name = "sm90_latent",

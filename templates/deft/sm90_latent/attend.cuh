@@ -55,7 +55,7 @@ public:
     // The warpgroups share the registers of the launch. A request for more would never return: a warpgroup
     // waits for its registers until the others have released enough.
     constexpr int kEach = (1 << 16) / (kCopying + kComputing) / 8 * 8;
-    constexpr int kCopyingRegisters = !kIsOfBytes<Config> ? 72 : kHasFewRows<Config> ? 112 : 48;
+    constexpr int kCopyingRegisters = kCopiesConvert<Config> ? 48 : 72;
     constexpr int kComputingRegisters = (kEach + (kEach - kCopyingRegisters) * kCopying / kComputing) / 8 * 8;
     if (threadIdx.x < kCopying) {
       ptx::keepRegisters<kCopyingRegisters>();

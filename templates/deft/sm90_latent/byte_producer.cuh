@@ -6,8 +6,8 @@
 #include "deft/sm90_latent/byte_rows.cuh"
 #include "deft/sm90_latent/copying_warp.cuh"
 
-/// The warps that copy a cache of bytes. Each has some tokens of each tile. It waits for its own copies only,
-/// and converts them in place.
+/// The warps that copy a cache of bytes. Each has some tokens of each tile. Unless tiles keep the bytes, it
+/// waits for its own copies only, and converts them in place.
 namespace deft::sm90_latent {
 
 template <class Config, class Variant> class ByteProducer : public CopyingWarp<Config, Variant> {
@@ -40,8 +40,8 @@ public:
         begin(unit, Copying::itemOf(args_, number), unit.number, unit.step);
       if (tilesOf<Config>(unit.item) == 0)
         break; // items of none are the last ones
-      if constexpr (kHasFewRows<Config>)
-        holdUnit(unit, all.kvHead(number));
+      if constexpr (kKeepsBytes<Config>)
+        streamUnit(unit, all.kvHead(number));
       else
         copyUnit(unit, all.kvHead(number));
       begin(unit, unit.item, unit.number + 1, unit.step + tilesOf<Config>(unit.item));
@@ -108,42 +108,35 @@ private:
     }
   }
 
-  /// The same for few rows: registers hold a tile's bytes until its slot is free.
-  __device__ __forceinline__ void holdUnit(const Unit &unit, int heads) const {
+  /// The same for tiles that keep the bytes. They wait for their slots alone.
+  __device__ __forceinline__ void streamUnit(const Unit &unit, int heads) const {
     typename Copying::Tokens runs(args_, unit.item, lane_);
     __shared__ TileBounds bounds[Copying::kWarps];
     Copying::keepBounds(unit.item, heads, bounds[warp_]);
     const Rows rows(args_, ring_, warp_, lane_);
     const int tiles = tilesOf<Config>(unit.item);
-    typename Rows::Held held{};
-    Source source = find(unit, runs, 0, bounds[warp_]), next{};
-    if (!source.isHidden)
-      rows.load(source.place, held);
-    Copying::copyQueries(unit.item, heads, unit.number, unit.step + tiles);
+    Source source = find(unit, runs, 0, bounds[warp_]);
 #pragma unroll 1
     for (int index = 0; index < tiles; ++index) {
       const int step = unit.step + index;
-      const bool hasNext = index + 1 < tiles;
-      if (hasNext)
-        next = find(unit, runs, index + 1, bounds[warp_]);
       await(step, kOther);
       await(step, kOwn);
       if (!source.isHidden) {
-        rows.store(held, step);
-        ptx::fenceAsyncProxy(); // products read what the lane has written
+        rows.start(source.place, step);
+        copyRope(rows, source, step);
       }
+      ptx::mbarrierArriveAfterCopies(ring_.full(step, kOwn));
       __syncwarp();
-      if (lane_ == 0) {
-        ptx::mbarrierArrive(ring_.full(step, kOther)); // for the tile's facts, too
-        ptx::mbarrierArrive(ring_.full(step, kOwn));
-      }
-      if (hasNext && !next.isHidden)
-        rows.load(next.place, held);
-      source = next;
+      if (lane_ == 0)
+        ptx::mbarrierArrive(ring_.full(step, kOther)); // for the tile's facts
+      if (index == 0)
+        Copying::copyQueries(unit.item, heads, unit.number, unit.step + tiles);
+      if (index + 1 < tiles)
+        source = find(unit, runs, index + 1, bounds[warp_]);
     }
   }
 
-  /// Finds a tile of the unit, prefetches it to L2 and writes its facts.
+  /// Finds a tile of the unit and writes its facts. Prefetches it to L2 if copies convert.
   __device__ __forceinline__ Source find(const Unit &unit, typename Copying::Tokens &runs, int index,
                                          const TileBounds &bounds) const {
     Tile tile;
@@ -157,13 +150,13 @@ private:
     // Warps take turns, so that no warp is always the last. The slot of the tile two before was free, so its
     // facts are no longer read.
     if (warp_ == (unit.step + index) % Copying::kWarps)
-      writeTileFacts<Config, Variant>(ring_.slot(unit.step + index), tile.token, tokens, kRopeIsCopied, false,
-                                      lane_);
+      writeTileFacts<Config, Variant>(ring_.slot(unit.step + index), tile.token, tokens,
+                                      kCopiesConvert<Config> && kRopeIsCopied, false, lane_);
     const auto place = warp_ * Rows::kTokens < 32 ? Copying::placeOf(tile, 0) : Copying::placeOf(tile, 1);
     source.place.row = tokenPlace<Config>(args_.kCache, 0, place.page, place.inPage);
     source.place.rope =
         kRopeIsCopied ? source.place.row : tokenPlace<Config>(args_.vCache, 0, place.page, place.inPage);
-    if (!source.isHidden)
+    if (kCopiesConvert<Config> && !source.isHidden) // its slot has to wait for the conversion of another tile
       prefetch(source.place);
     return source;
   }
@@ -195,12 +188,12 @@ private:
 
   /// Waits until a part of the tile's slot is free.
   __device__ __forceinline__ void await(int step, Part part) const {
-    if (step >= kSlots)
+    if (step >= kSlots<Config>)
       ptx::mbarrierWait(ring_.empty(step, part), Ring<Config>::parity(step) ^ 1);
   }
   /// Whether the first part is free, the same for the whole warp.
   __device__ __forceinline__ bool isFree(int step) const {
-    return step < kSlots ||
+    return step < kSlots<Config> ||
            __all_sync(~0u, ptx::mbarrierIsComplete(ring_.empty(step, kOwn), Ring<Config>::parity(step) ^ 1));
   }
 
@@ -212,22 +205,26 @@ private:
 
   /// Copies the tile's last block, which is free.
   __device__ __forceinline__ void startRope(const Rows &rows, const Source &source, int step) const {
-    if (!source.isHidden) {
-      if constexpr (kRopeIsCopied) {
-        const char *const from = Copying::columnOf(args_.v);
-#pragma unroll
-        for (int token = 0; token < Rows::kTokens; token += 4) {
-          const unsigned row =
-              __shfl_sync(~0u, source.place.row, rows.firstLane() + token + Copying::rowOfFour());
-          Copying::template copyRow<1>(Copying::rope(step), warp_ * Rows::kTokens + token,
-                                       atPlace<Config, Stored<Config>>(from, row));
-        }
-      } else {
-        rows.startRope(source.place, step);
-        ptx::cpAsyncCommit();
-      }
-    }
+    if (!source.isHidden)
+      copyRope(rows, source, step);
     ptx::mbarrierArriveAfterCopies(ring_.full(step, kOther));
+  }
+  __device__ __forceinline__ void copyRope(const Rows &rows, const Source &source, int step) const {
+    if constexpr (kRopeIsCopied) {
+      const char *const from = Copying::columnOf(args_.v);
+#pragma unroll
+      for (int token = 0; token < Rows::kTokens; token += 4) {
+        const unsigned row =
+            __shfl_sync(~0u, source.place.row, rows.firstLane() + token + Copying::rowOfFour());
+        Copying::template copyRow<1>(Copying::rope(step), warp_ * Rows::kTokens + token,
+                                     atPlace<Config, Stored<Config>>(from, row));
+      }
+    } else if constexpr (kKeepsBytes<Config>) {
+      rows.startRopeBytes(source.place, step);
+    } else {
+      rows.startRope(source.place, step);
+      ptx::cpAsyncCommit();
+    }
   }
 
   /// Converts a tile that was started, once it has landed. Its whole slot is free.

@@ -6,10 +6,11 @@
 #include "deft/ptx/load_float_now.cuh"
 #include "deft/sm90_latent/layout.cuh"
 
-/// A copying warp's tokens of a tile, from a cache of bytes. The bytes land in the tile itself: V's columns
-/// of a token fill exactly the half of its row that is part kOwn. The warp then reads four tokens at a time
-/// into registers and writes them back as q's elements, over all blocks. So slots wait for memory, not
-/// registers, and there is no staging buffer: two tiles leave no room for one.
+/// A copying warp's tokens of a tile, from a cache of bytes. Tiles for few rows keep the bytes. Other tiles
+/// have q's elements, and the bytes land in the tile itself: V's columns of a token fill exactly the half of
+/// its row that is part kOwn. The warp then reads four tokens at a time into registers and writes them back
+/// as q's elements, over all blocks. So slots wait for memory, not registers, and there is no staging buffer:
+/// two tiles leave no room for one.
 namespace deft::sm90_latent {
 
 /// Where a lane's token of a tile lies: its row, and its columns behind V's if they are bytes as well. The
@@ -24,8 +25,6 @@ template <class Config> class ByteRows {
   static constexpr int kPieces = Config::kValueDim / kPieceBytes; ///< of a token
   static constexpr int kTokensOfCopy = 32 / kPieces;              ///< that all lanes copy at once
   static constexpr bool kIsScaled = kHasScales<Config>;
-  /// Blocks for few rows multiply scores and weights by the scales, not elements.
-  static constexpr bool kScalesElements = kIsScaled && !kHasFewRows<Config>;
   static constexpr int kScaleColumns = kIsScaled ? kScaleColumnsOf<Config> : Config::kValueDim;
   static_assert(kScaleColumns % kPieceBytes == 0, "a piece has one scale");
   static_assert(kRowUnit<Config> * sizeof(Stored<Config>) == kPieceBytes, "places count pieces");
@@ -71,59 +70,14 @@ public:
     }
   }
 
-  /// The bytes of the warp's tokens on their way to a tile for few rows. Registers hold them while the tile's
-  /// slot is in use, so that it waits for their conversion alone.
-  struct Held {
-    uint4 pieces[2][L::kHalfBlocks]; ///< as convert() has them
-    uint4 rope[kIsScaled ? 2 : 1], scales;
-  };
-  __device__ __forceinline__ void load(const BytePlace &place, Held &held) const {
-    static_assert(!kHasFewRows<Config> || kTokens == 8);
+  /// Starts the copies of the columns behind V's, if they are bytes that the tile keeps.
+  __device__ __forceinline__ void startRopeBytes(const BytePlace &place, int step) const {
 #pragma unroll
-    for (int other = 0; other < 2; ++other) {
-      const unsigned row = __shfl_sync(~0u, place.row, firstLane() + (ownToken() ^ other));
-      const char *const bytes = rowAt(args_.k, row) + odd() * 64 + lane_ % 4 * kPieceBytes;
-#pragma unroll
-      for (int i = 0; i < L::kHalfBlocks; ++i)
-        held.pieces[other][i] = *reinterpret_cast<const uint4 *>(bytes + i * 128);
-    }
-    if constexpr (kIsScaled) {
-#pragma unroll
-      for (int half = 0; half < 2; ++half) {
-        const unsigned row = __shfl_sync(~0u, place.row, firstLane() + half * 4 + lane_ / 8);
-        held.rope[half] = *reinterpret_cast<const uint4 *>(rowAt(args_.v, row) + lane_ % 8 * kPieceBytes);
-      }
-      const unsigned row = __shfl_sync(~0u, place.row, firstLane() + lane_ % kTokens);
-      if (lane_ < kTokens)
-        held.scales = *reinterpret_cast<const uint4 *>(rowAt(args_.k, row) + Config::kValueDim);
-    } else {
-      const unsigned row = __shfl_sync(~0u, place.rope, firstLane() + ropeToken());
-      held.rope[0] = *reinterpret_cast<const uint4 *>(rowAt(args_.v, row) + lane_ % 4 * kPieceBytes);
-    }
-  }
-  /// Converts the bytes into the tile, whose slot is free.
-  __device__ __forceinline__ void store(const Held &held, int step) const {
-    const unsigned to = firstElement(step);
-#pragma unroll
-    for (int other = 0; other < 2; ++other) {
-      char *const first = ring_.shared + (to ^ atToken(other));
-      char *const second = ring_.shared + (to ^ atToken(other) ^ 16);
-#pragma unroll
-      for (int i = 0; i < L::kHalfBlocks; ++i)
-        write<Latent<Config>, false>(first + 2 * i * kBlockBytes, second + 2 * i * kBlockBytes,
-                                     held.pieces[other][i], 1.f);
-    }
-    char *const block = ring_.shared + slot(step) + L::kRopeOffset;
-    if constexpr (kIsScaled) {
-#pragma unroll
-      for (int half = 0; half < 2; ++half)
-        *reinterpret_cast<uint4 *>(block + L::offset(warp_ * kTokens + half * 4 + lane_ / 8, lane_ % 8)) =
-            held.rope[half];
-      if (lane_ < kTokens)
-        *reinterpret_cast<uint4 *>(ring_.shared + ring_.scales(step) + (warp_ * kTokens + lane_) * 16) =
-            held.scales;
-    } else {
-      writeRope(block, 0, held.rope[0]);
+    for (int token = lane_ / 4; token < kTokens; token += 8) {
+      const unsigned row = __shfl_sync(~0u, place.rope, firstLane() + token);
+      ptx::cpAsync16(ring_.tile(step) + L::kRopeOffset + (warp_ * kTokens + token) * 64 +
+                         lane_ % 4 * kPieceBytes,
+                     rowAt(args_.v, row) + lane_ % 4 * kPieceBytes);
     }
   }
 
@@ -152,14 +106,14 @@ public:
 #pragma unroll
         for (int i = 0; i < L::kHalfBlocks; ++i)
           pieces[i] = *reinterpret_cast<const uint4 *>(bytes + i * kBlockBytes);
-        if constexpr (kScalesElements)
+        if constexpr (kIsScaled)
           findScales(place, step, eight * 8 + (ownToken() ^ other), scales);
         __syncwarp(); // lanes write over bytes that other lanes have read
         char *const first = rows + (to ^ atToken(other)), *const second = rows + (to ^ atToken(other) ^ 16);
 #pragma unroll
         for (int i = 0; i < L::kHalfBlocks; ++i)
-          write<Latent<Config>, kScalesElements>(first + 2 * i * kBlockBytes, second + 2 * i * kBlockBytes,
-                                                 pieces[i], scales[i]);
+          write<Latent<Config>, kIsScaled>(first + 2 * i * kBlockBytes, second + 2 * i * kBlockBytes,
+                                           pieces[i], scales[i]);
       }
   }
 
@@ -195,7 +149,7 @@ private:
   }
   /// By which bits the address of a piece differs from that of the first of eight tokens (Layout::offset).
   static __device__ __forceinline__ unsigned atToken(int token) {
-    return static_cast<unsigned>(token * (128 + 16));
+    return static_cast<unsigned>(token * 128 + (kKeepsBytes<Config> ? L::byteSwizzle(token) : token) * 16);
   }
 
   /// The lowest bits of the number of the piece of memory at an address.
@@ -206,10 +160,11 @@ private:
   // Offsets from the begin of the ring: a slot, and the blocks of it where bytes land. That half is free
   // first.
   static __device__ __forceinline__ unsigned slot(int step) {
-    return static_cast<unsigned>(step % kSlots * L::kTileBytes);
+    return static_cast<unsigned>(step % kSlots<Config> * L::kTileBytes);
   }
   static __device__ __forceinline__ unsigned landing(int step) {
-    return static_cast<unsigned>(step % kSlots * (L::kTileBytes + L::kHalfBlocks * kBlockBytes));
+    constexpr int kHalf = kKeepsBytes<Config> ? 0 : L::kHalfBlocks * kBlockBytes;
+    return static_cast<unsigned>(step % kSlots<Config> * (L::kTileBytes + kHalf));
   }
 
   // Of the columns behind V's, a lane has one of four pieces of eight tokens.

@@ -43,8 +43,8 @@ public:
     int step = begin + (hasBefore ? 1 : 0);
     if (step >= endStep())
       arrive(ring_.queriesEmpty());
-    for (; step < endStep(); step += kSlots) {
-      attendOwn(step, hasBefore, step + kSlots >= endStep());
+    for (; step < endStep(); step += kComputingGroups) {
+      attendOwn(step, hasBefore, step + kComputingGroups >= endStep());
       hasBefore = true;
     }
     const int end = endStep();
@@ -55,7 +55,7 @@ public:
   }
 
 private:
-  __device__ __forceinline__ bool isOwn(int step) const { return step % kSlots == group_; }
+  __device__ __forceinline__ bool isOwn(int step) const { return step % kComputingGroups == group_; }
   /// The step after the unit's last tile. It is read again each time, to save a register during the products.
   __device__ __forceinline__ int endStep() const { return head().endStep; }
 

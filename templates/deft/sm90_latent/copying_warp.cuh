@@ -148,7 +148,7 @@ protected:
   /// Writes the facts for both parts. `before`: the parity of the slot's previous step.
   __device__ __forceinline__ void writeFacts(const Tile &tile, bool isGathered, int step,
                                              unsigned before) const {
-    if (step >= kSlots)
+    if (step >= kSlots<Config>)
       ptx::mbarrierWait(ring_.empty(step, kOwn), before);
     writeTileFacts<Config, Variant>(ring_.slot(step), tile.token, boundsOf(tile), isGathered, false, lane_);
     __syncwarp();

@@ -15,7 +15,7 @@ template <class Config, class Variant> class FewResults {
   using Weights = RowWeights<Config, Variant, Latent<Config>>;
 
 public:
-  using Out = Fragment<2>; ///< 16 columns of a block by all rows
+  using Out = Fragment<2>; ///< 16 columns of a block by all rows (FewLayout::columnOf)
 
   __device__ __forceinline__ FewResults(const abi::AttendArgs &args, const Ring<Config> &ring,
                                         const UnitHead<Config> &head, const Rows &rows, int group, int warp,
@@ -38,10 +38,13 @@ public:
     if (group_ == 0 && warp_ == 0)
       writeLse(total.lse);
     exchange(out, scale);
+    if constexpr (Few::kIsGivenInWeights)
+      meetGroup(group_); // the results overwrite the other warpgroup's sums
     stage(out);
     meetGroup(group_);
     writeStaged();
-    meetGroup(group_); // the next unit's scores overwrite the results
+    if constexpr (!Few::kIsGivenInWeights) // otherwise the next unit begins with a barrier
+      meetGroup(group_);                   // its scores overwrite the results
   }
 
 private:
@@ -143,7 +146,7 @@ private:
       for (int n = 0; n < 2; ++n)
 #pragma unroll
         for (int half = 0; half < 2; ++half) {
-          const int column = i * 64 + warp_ * 16 + fragmentRow(lane_, half);
+          const int column = i * 64 + warp_ * 16 + Few::columnOf(lane_, half);
           float value[2];
 #pragma unroll
           for (int j = 0; j < 2; ++j) {
@@ -176,7 +179,9 @@ private:
   }
 
   __device__ __forceinline__ char *stagedRows() const {
-    return ring_.template fewAt<char>(Few::kStageOffset + group_ * Few::kStageBytes);
+    return ring_.template fewAt<char>(Few::kIsGivenInWeights
+                                          ? Few::kGivenOffset + (1 - group_) * Few::kGivenDistance
+                                          : Few::kStageOffset + group_ * Few::kStageBytes);
   }
 
   const abi::AttendArgs &args_;

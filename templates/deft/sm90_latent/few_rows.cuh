@@ -1,23 +1,26 @@
 #pragma once
 
-#include "deft/ptx/wgmma.cuh"
 #include "deft/sm90_latent/barriers.cuh"
 #include "deft/sm90_latent/computing_warp.cuh"
+#include "deft/sm90_latent/few_byte_products.cuh"
+#include "deft/sm90_latent/few_products.cuh"
 #include "deft/sm90_latent/few_results.cuh"
 #include "deft/sm90_latent/few_scales.cuh"
 #include "deft/sm90_latent/row_weights.cuh"
 
-/// The computing warpgroups for units of at most 16 rows. wgmma has 64 rows, so both products are transposed.
-/// The rows of wgmma are tokens in the first product and columns of V in the second. Its 16 columns are the
-/// unit's rows.
-///
-///   scores  tokens x rows = K q^T      a warp has 16 tokens of a tile
-///   sums    columns x rows = V^T p^T   a warp has 16 columns of each block of V
-///
-/// A warpgroup takes every other tile alone, with all columns of V. Each warp transposes its scores in shared
-/// memory. Then its lanes have them as in other kernels: all rows, and the warp's 16 tokens. The warps leave
-/// the weights in shared memory for the second product. All warps of a warpgroup have the same references.
+/// The computing warpgroups for units of at most 16 rows. A warpgroup takes every other tile alone, with all
+/// columns of V. A warp has 16 tokens of a tile in the first product, and 16 columns of each block of V in
+/// the second (few_products.cuh, few_byte_products.cuh). Its lanes have scores as in other kernels: all rows,
+/// and the warp's 16 tokens. The warps leave the weights in shared memory for the second product. All warps
+/// of a warpgroup have the same references.
 namespace deft::sm90_latent {
+
+template <class Config, bool = kKeepsBytes<Config>> struct FewProductsOf {
+  using Type = FewProducts<Config>;
+};
+template <class Config> struct FewProductsOf<Config, true> {
+  using Type = FewByteProducts<Config>;
+};
 
 template <class Config, class Variant> class FewRows : public ComputingWarp<Config, Variant> {
   using Computing = ComputingWarp<Config, Variant>;
@@ -34,35 +37,29 @@ template <class Config, class Variant> class FewRows : public ComputingWarp<Conf
   using Out = typename Results::Out;
   using Scales = FewScales<Config>;
   using Key = typename Config::Key;
-  static constexpr int kTokens = 16;                        ///< a warp's tokens in a tile
-  static constexpr int kGroups = Config::kTileKv / kTokens; ///< groups of so many tokens in a tile
-  /// Partial sums of a score. A short product waits for the one before it in its chain.
-  static constexpr int kChains = 4;
-  /// Whether tiles have the values of bytes as they are. Then each scale has a chain, and the columns behind
-  /// V's, which have q's type, have one more.
-  static constexpr bool kIsExact = kIsOfBytes<Config>;
+  using Products = typename FewProductsOf<Config>::Type;
+  static constexpr int kTokens = 16; ///< a warp's tokens in a tile
   static constexpr int kScales = kFewScales<Config>;
-  static constexpr int kAllChains = kChains + (kIsExact ? 1 : 0);
-  static_assert(kScales == 0 || (kScales == kChains && kScaleColumnsOf<Config> % 64 == 0));
 
 public:
   __device__ __forceinline__ FewRows(const abi::AttendArgs &args, const Params &params,
                                      const Ring<Config> &ring, int odd)
-      : Computing(args, params, ring, odd) {}
+      : Computing(args, params, ring, odd), products_(ring, group_, warp_, lane_) {}
 
   /// Attends to the unit's tiles from step `begin` on. Returns the step after the last.
   __device__ __forceinline__ int attend(int begin) {
-    ptx::fenceAsyncProxy(); // cp.async has written the queries
-    if constexpr (kIsExact) {
-      FewQueries<Config>::convert(ring_, group_ * 128 + warp_ * 32 + lane_);
+    if constexpr (!kKeepsBytes<Config>) {
+      ptx::fenceAsyncProxy(); // cp.async has written the queries
+    } else {
+      FewQueries<Config>::prepare(ring_, group_ * 128 + warp_ * 32 + lane_);
       meetBoth(); // sums of the unit before have been read as well
     }
     const int end = head().endStep;
-    int step = begin + (begin % kSlots == group_ ? 0 : 1);
+    int step = begin + (begin % kComputingGroups == group_ ? 0 : 1);
     if (step >= end)
       arrive(ring_.queriesEmpty());
-    for (; step < end; step += kSlots)
-      attendTile(step, step + kSlots >= end);
+    for (; step < end; step += kComputingGroups)
+      attendTile(step, step + kComputingGroups >= end);
     Results(args_, ring_, head(), rows_, group_, warp_, lane_).write(out_, weights_, scales_.unit());
     return end;
   }
@@ -79,116 +76,21 @@ private:
       arrive(ring_.empty(step, kOwn));
       return;
     }
-    if (head.isGathered)
+    if (!kKeepsBytes<Config> && head.isGathered)
       ptx::fenceAsyncProxy(); // cp.async has written it
-    Fragment<2> chains[kAllChains];
-    startKeys(step, chains);
-    const Seen seen = seenOf(head, facts.bounds); // overlaps the products
-    ptx::wgmmaWait<0>();
-#pragma unroll
-    for (int i = 0; i < kAllChains; ++i)
-      ptx::wgmmaPin(chains[i].tile);
-    if (isLast)
-      arrive(ring_.queriesEmpty());
+    Seen seen;
     Fragment<2> s;
-    turn(step, chains, s);
+    products_.scores(
+        step, s, [&] { seen = seenOf(head, facts.bounds); },
+        [&] {
+          if (isLast)
+            arrive(ring_.queriesEmpty());
+        });
     const TokenRecords tokens = ownTokens(step);
     float common[2] = {};
     score(tokens, seen, s, common);
     makeWeights(step, tokens, s, common);
-    startValues(step);
-    // The first products have read part kOther, so its next copies may start.
-    ptx::wgmmaWait<1>();
-    arrive(ring_.empty(step, kOther));
-    ptx::wgmmaWait<0>();
-#pragma unroll
-    for (int i = 0; i < L::kValueBlocks; ++i)
-      ptx::wgmmaPin(out_[i].tile);
-    arrive(ring_.empty(step, kOwn));
-  }
-
-  /// The descriptor of a matrix in shared memory, known to be the same in the whole warp. Only blocks of 64
-  /// columns are read, so the distance between them does not matter.
-  static __device__ __forceinline__ unsigned long long descriptor(unsigned matrix) {
-    return Computing::descriptor(matrix, kBlockBytes);
-  }
-
-  /// 16 columns from 16 k on, of this type.
-  template <class Factor>
-  static __device__ __forceinline__ void multiply(unsigned long long keys, unsigned long long queries, int k,
-                                                  bool adds, Fragment<2> &chain) {
-    ptx::WgmmaOfFew<Factor>::template step<false>(chain.tile, keys + (k / 4 * kBlockBytes + k % 4 * 32) / 16,
-                                                  queries + (k / 4 * L::kQueryBlockBytes + k % 4 * 32) / 16,
-                                                  adds);
-  }
-
-  __device__ __forceinline__ void startKeys(int step, Fragment<2> (&chains)[kAllChains]) const {
-    const unsigned long long keys = descriptor(ring_.tile(step)), queries = descriptor(ring_.queries());
-    constexpr int kSteps = Config::kKeyDim / 16, kOwnSteps = kIsExact ? Config::kValueDim / 16 : kSteps;
-    ptx::wgmmaFence();
-#pragma unroll
-    for (int i = 0; i < kOwnSteps; ++i) {
-      const int k = kScales > 0 ? i % kChains * (kOwnSteps / kChains) + i / kChains : i;
-      multiply<Value>(keys, queries, k, i >= kChains, chains[i % kChains]);
-    }
-#pragma unroll
-    for (int k = kOwnSteps; k < kSteps; ++k)
-      multiply<Key>(keys, queries, k, k > kOwnSteps, chains[kAllChains - 1]);
-    ptx::wgmmaCommit();
-  }
-
-  /// Adds the tile's weighted values to the sums. The columns that the other warpgroup will write come first.
-  __device__ __forceinline__ void startValues(int step) {
-    const unsigned long long weights = descriptor(ring_.few() + weightsAt(step, 0));
-    ptx::wgmmaFence();
-#pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      const int part = half == 0 ? 1 - group_ : group_;
-      const unsigned long long values = descriptor(ring_.tile(step) + part * L::kHalfBlocks * kBlockBytes);
-#pragma unroll
-      for (int g = 0; g < kGroups; ++g)
-#pragma unroll
-        for (int i = 0; i < L::kHalfBlocks; ++i)
-          ptx::WgmmaOfFew<Value>::template step<true>(
-              out_[half * L::kHalfBlocks + i].tile, values + (i * kBlockBytes + g * kTokens * 128) / 16,
-              weights + setOf(part * L::kHalfBlocks + i) * (Few::kWeightBytes / 16) + g * 2, true);
-      ptx::wgmmaCommit();
-    }
-  }
-
-  /// Adds up the chains and transposes the scores. In the chains a lane has two tokens of four rows; in `s`
-  /// it has two rows of four tokens.
-  __device__ __forceinline__ void turn(int step, const Fragment<2> (&chains)[kAllChains],
-                                       Fragment<2> &s) const {
-    float *const turned = ring_.template fewAt<float>(Few::kStageOffset + group_ * Few::kStageBytes +
-                                                      warp_ * Few::kTurnedBytes);
-#pragma unroll
-    for (int n = 0; n < 2; ++n)
-#pragma unroll
-      for (int c = 0; c < 4; ++c) {
-        const auto of = [&](int chain) { return chains[chain].tile[n][c]; };
-        float sum;
-        if constexpr (kScales > 0) {
-          const auto token = Scales::tokenOf(ring_, step, warp_ * kTokens + fragmentRow(lane_, c / 2));
-          sum = (of(0) * token.of[0] + of(1) * token.of[1]) + (of(2) * token.of[2] + of(3) * token.of[3]);
-        } else {
-          sum = (of(0) + of(1)) + (of(2) + of(3));
-        }
-        if constexpr (kIsExact)
-          sum =
-              sum * FewQueries<Config>::factorOf(ring_, n * 8 + fragmentColumn(lane_) + c % 2) + of(kChains);
-        turned[(n * 8 + fragmentColumn(lane_) + c % 2) * Few::kTurnedRow + fragmentRow(lane_, c / 2)] = sum;
-      }
-    __syncwarp();
-#pragma unroll
-    for (int n = 0; n < 2; ++n)
-#pragma unroll
-      for (int r = 0; r < 2; ++r) {
-        const float2 pair = *reinterpret_cast<const float2 *>(
-            turned + fragmentRow(lane_, r) * Few::kTurnedRow + n * 8 + fragmentColumn(lane_));
-        s.tile[n][2 * r] = pair.x;
-        s.tile[n][2 * r + 1] = pair.y;
-      }
+    products_.addValues(step, out_, [&](Part part) { arrive(ring_.empty(step, part)); });
   }
 
   /// The records of the warp's tokens.
@@ -231,7 +133,8 @@ private:
         largest = largestScale(step, s);
         grows |= scales_.hasToGrow(largest);
       }
-      int *const growth = ring_.template fewAt<int>(Few::kGrowthOffset) + group_ * 2 + step / kSlots % 2;
+      int *const growth =
+          ring_.template fewAt<int>(Few::kGrowthOffset) + group_ * 2 + step / kComputingGroups % 2;
       if (grows) {
         if (lane_ == 0)
           *growth = step;
@@ -333,22 +236,11 @@ private:
     return x;
   }
 
-  /// The set of weights for a block of V's columns, which is that of its scale.
-  static __device__ __forceinline__ constexpr int setOf(int block) {
-    return kScales > 0 ? block * 64 / (Config::kValueDim / Few::kWeightSets) : 0;
-  }
-  /// The place of a set of a step's weights. There are two places in turn, since slower warps may still
-  /// multiply the tile before.
-  __device__ __forceinline__ int weightsAt(int step, int set) const {
-    return Few::kWeightOffset + group_ * Few::kGroupWeightBytes + step / kSlots % 2 * Few::kTileWeightBytes +
-           set * Few::kWeightBytes;
-  }
-
   /// Leaves a warp's weights in shared memory, and waits until all warps of the warpgroup have left theirs.
   __device__ __forceinline__ void leave(int step, const TokenRecords &tokens, Fragment<2> weights) const {
     rows_.multiplyByFactors(tokens, 0, weights);
     if constexpr (kScales == 0) {
-      store(weightsAt(step, 0), weights);
+      store(Few::weightsAt(group_, step, 0), weights);
     } else {
       typename Scales::Token scales[2][2];
 #pragma unroll
@@ -364,10 +256,11 @@ private:
 #pragma unroll
           for (int c = 0; c < 4; ++c)
             scaled.tile[n][c] = scales_.scaled(weights.tile[n][c], scales[n][c % 2].of[set]);
-        store(weightsAt(step, set), scaled);
+        store(Few::weightsAt(group_, step, set), scaled);
       }
     }
-    ptx::fenceAsyncProxy(); // wgmma reads them
+    if constexpr (!kKeepsBytes<Config>)
+      ptx::fenceAsyncProxy(); // wgmma reads them
     meetGroup(group_);
   }
   __device__ __forceinline__ void store(int to, const Fragment<2> &weights) const {
@@ -381,6 +274,7 @@ private:
             ptx::pack2<Value>(weights.tile[n][2 * r], weights.tile[n][2 * r + 1]);
   }
 
+  Products products_;
   Weights weights_;
   Scales scales_;
   Out out_[L::kValueBlocks] = {}; ///< the blocks that the other warpgroup will write come first

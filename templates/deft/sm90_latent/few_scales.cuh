@@ -5,49 +5,50 @@
 #include "deft/ptx/mbarrier.cuh"
 #include "deft/sm90_latent/layout.cuh"
 
-/// Blocks for few rows keep the values of a cache of bytes as they are, in f16: converting an element takes
-/// half an instruction instead of three. V's columns of the queries become f16 as well, once a unit. There
-/// are few scores and weights, so these are multiplied by the factors of queries and the scales of tokens.
+/// Blocks for few rows multiply the values of a cache of bytes as they are, in f16: converting an element
+/// takes half an instruction instead of three. The queries become f16 as well, once a unit, except columns
+/// whose keys have q's type. There are few scores and weights, so these are multiplied by the factors of
+/// queries and the scales of tokens.
 namespace deft::sm90_latent {
 
-/// Converts V's columns of a unit's queries to f16, in place. Each row is multiplied by a power of two, so
-/// that it fits. All computing threads call it.
+/// Prepares the columns of a unit's queries whose keys are bytes, in place. They become f16. Each row is
+/// multiplied by a power of two, so that it fits. Columns take the order in which lanes have those of the
+/// keys
+///. All computing threads call it.
 template <class Config> class FewQueries {
   using L = Layout<Config>;
   using Few = FewLayout<Config>;
   using Key = typename Config::Key;
   static constexpr int kThreads = 128 * kComputingGroups / Few::kRows; ///< of a row
-  static constexpr int kPieces = L::kValueBlocks * 8 / kThreads;       ///< of 16 bytes, of a thread
-  static_assert(kThreads == 16 && L::kValueBlocks * 8 % kThreads == 0);
+  /// Of 16 bytes: in a row, and of a thread. The last ones of some threads are behind the row.
+  static constexpr int kRowPieces = (kHasScales<Config> ? L::kValueBlocks : L::kBlocks) * 8;
+  static constexpr int kPieces = (kRowPieces + kThreads - 1) / kThreads;
+  static_assert(kThreads == 16);
 
 public:
-  static __device__ __forceinline__ void convert(const Ring<Config> &ring, int thread) {
-    if constexpr (!kIsSame<Key, f16>) {
-      const int row = thread / kThreads;
-      char *const first = ring.shared + L::kQueryOffset + row * 128;
-      uint4 pieces[kPieces];
-      unsigned largest = 0;
+  static __device__ __forceinline__ void prepare(const Ring<Config> &ring, int thread) {
+    const int row = thread / kThreads;
+    char *const first = ring.shared + L::kQueryOffset + row * 128;
+    uint4 pieces[kPieces];
 #pragma unroll
-      for (int i = 0; i < kPieces; ++i) {
-        pieces[i] = *reinterpret_cast<const uint4 *>(first + at(thread, i));
-        largest = max(largest, max(max(magnitude(pieces[i].x), magnitude(pieces[i].y)),
-                                   max(magnitude(pieces[i].z), magnitude(pieces[i].w))));
+    for (int i = 0; i < kPieces; ++i)
+      pieces[i] = isInRow(thread, i) ? *reinterpret_cast<const uint4 *>(first + blockAt(thread, i) +
+                                                                        swizzled(row, pieceOf(thread, i)))
+                                     : make_uint4(0u, 0u, 0u, 0u);
+    if constexpr (!kIsSame<Key, f16>)
+      convert(ring, thread, pieces);
+    __syncwarp(); // the row has been read
+#pragma unroll
+    for (int i = 0; i < kPieces; ++i)
+      if (isInRow(thread, i)) {
+        const unsigned words[4] = {pieces[i].x, pieces[i].y, pieces[i].z, pieces[i].w};
+#pragma unroll
+        for (int word = 0; word < 4; ++word) {
+          const int to = wordAt(pieceOf(thread, i), word);
+          *reinterpret_cast<unsigned *>(first + blockAt(thread, i) + swizzled(row, to / 4) + to % 4 * 4) =
+              words[word];
+        }
       }
-#pragma unroll
-      for (int lanes = 1; lanes < kThreads; lanes *= 2)
-        largest = max(largest, __shfl_xor_sync(~0u, largest, lanes));
-      const int exponent = max(static_cast<int>(largest >> 7), kLargest + 1); // both factors are normal
-      const float factor = __uint_as_float(static_cast<unsigned>(2 * 127 + kLargest - exponent) << 23);
-#pragma unroll
-      for (int i = 0; i < kPieces; ++i)
-        *reinterpret_cast<uint4 *>(first + at(thread, i)) =
-            make_uint4(scaled(pieces[i].x, factor), scaled(pieces[i].y, factor), scaled(pieces[i].z, factor),
-                       scaled(pieces[i].w, factor));
-      if (thread % kThreads == 0)
-        ring.template fewAt<float>(Few::kQueryFactorOffset)[row] =
-            __uint_as_float(static_cast<unsigned>(exponent - kLargest) << 23);
-      ptx::fenceAsyncProxy(); // wgmma reads them
-    }
   }
 
   /// The factor of a row's products.
@@ -60,10 +61,45 @@ private:
   /// smaller still has all bits of bf16.
   static constexpr int kLargest = 12;
 
-  static __device__ __forceinline__ int at(int thread, int i) {
-    const int piece = thread % kThreads + i * kThreads;
-    return piece / 8 * L::kQueryBlockBytes + piece % 8 * 16;
+  /// Converts the thread's pieces of a row.
+  static __device__ __forceinline__ void convert(const Ring<Config> &ring, int thread,
+                                                 uint4 (&pieces)[kPieces]) {
+    unsigned largest = 0;
+#pragma unroll
+    for (const uint4 &piece : pieces)
+      largest = max(largest, max(max(magnitude(piece.x), magnitude(piece.y)),
+                                 max(magnitude(piece.z), magnitude(piece.w))));
+#pragma unroll
+    for (int lanes = 1; lanes < kThreads; lanes *= 2)
+      largest = max(largest, __shfl_xor_sync(~0u, largest, lanes));
+    const int exponent = max(static_cast<int>(largest >> 7), kLargest + 1); // both factors are normal
+    const float factor = __uint_as_float(static_cast<unsigned>(2 * 127 + kLargest - exponent) << 23);
+#pragma unroll
+    for (uint4 &piece : pieces)
+      piece = make_uint4(scaled(piece.x, factor), scaled(piece.y, factor), scaled(piece.z, factor),
+                         scaled(piece.w, factor));
+    if (thread % kThreads == 0)
+      ring.template fewAt<float>(Few::kQueryFactorOffset)[thread / kThreads] =
+          __uint_as_float(static_cast<unsigned>(exponent - kLargest) << 23);
   }
+
+  static __device__ __forceinline__ bool isInRow(int thread, int i) {
+    return kRowPieces % kThreads == 0 || thread % kThreads + i * kThreads < kRowPieces;
+  }
+  static __device__ __forceinline__ int blockAt(int thread, int i) {
+    return (thread % kThreads + i * kThreads) / 8 * L::kQueryBlockBytes;
+  }
+  static __device__ __forceinline__ int pieceOf(int thread, int i) {
+    return (thread % kThreads + i * kThreads) % 8;
+  }
+  /// Which word of a block's row gets a word of a piece. A lane has 16 neighbouring bytes of a key, four for
+  /// each of four products. Of these four the first two are columns 2 j and 2 j + 1 of the product, for the
+  /// lane's number j among four, and the others are 8 columns behind.
+  static __device__ __forceinline__ constexpr int wordAt(int piece, int word) {
+    const int lane = piece / 2, product = piece % 2 * 2 + word / 2;
+    return product * 8 + word % 2 * 4 + lane;
+  }
+  static __device__ __forceinline__ int swizzled(int row, int piece) { return (piece ^ (row & 7)) * 16; }
   /// The bits of the larger one of two elements of bf16, without its sign.
   static __device__ __forceinline__ unsigned magnitude(unsigned pair) {
     return max(pair & 0x7fffu, pair >> 16 & 0x7fffu);
@@ -114,6 +150,7 @@ private:
 
 template <class Config> class FewScales<Config, 0> {
 public:
+  struct Token {};
   __device__ __forceinline__ float unit() const { return 1.f; }
 };
 

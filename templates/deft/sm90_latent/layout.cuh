@@ -1,5 +1,6 @@
 #pragma once
 
+#include "deft/common/fragment.cuh"
 #include "deft/common/latent_bytes.cuh"
 #include "deft/ptx/mbarrier.cuh"
 #include "deft/sm90/tile_slot.cuh"
@@ -21,12 +22,16 @@ template <class Config> using Known = Multiplied<Undealt<Config>>;
 constexpr int kComputingGroups = 2; ///< warpgroups
 /// Blocks for units of at most 16 rows have a form of products of their own (few_rows.cuh).
 template <class Config> constexpr bool kHasFewRows = Config::kTileQ == 16;
+/// Whether a tile of a cache of bytes keeps the bytes. Blocks for few rows convert them in registers, other
+/// blocks while they copy.
+template <class Config> constexpr bool kKeepsBytes = kHasFewRows<Config> && kIsOfBytes<Config>;
+template <class Config> constexpr bool kCopiesConvert = kIsOfBytes<Config> && !kKeepsBytes<Config>;
 /// Copying warps, the first ones of a block. Where they convert bytes, two share a scheduler: one issues
 /// while the other waits.
-template <class Config> constexpr int kCopyingWarps = kIsOfBytes<Config> ? 8 : 4;
-/// The type of V's columns in a tile. Blocks for few rows keep the values of a cache of bytes as they are:
-/// f16 has all of them. Scales multiply scores and weights instead (few_scales.cuh).
-template <class Config, bool kIsExact = kHasFewRows<Config> && kIsOfBytes<Config>> struct LatentOf {
+template <class Config> constexpr int kCopyingWarps = kCopiesConvert<Config> ? 8 : 4;
+/// The type of V's columns in products. Blocks for few rows multiply the values of a cache of bytes as they
+/// are: f16 has all of them. Scales multiply scores and weights instead (few_scales.cuh).
+template <class Config, bool kIsExact = kKeepsBytes<Config>> struct LatentOf {
   using Type = typename Config::Key;
 };
 template <class Config> struct LatentOf<Config, true> {
@@ -37,8 +42,9 @@ template <class Config> using Latent = typename LatentOf<Config>::Type;
 template <class Config>
 constexpr int kFewScales = kHasFewRows<Config> && kHasScales<Config> ? ByteRow<Config>::kScales : 0;
 
-constexpr int kSlots = 2;             ///< for tiles; warpgroup g makes the weights of the tiles in slot g
-constexpr int kBlockBytes = 64 * 128; ///< 64 tokens by 64 columns
+/// For tiles. A tile of bytes takes half as much memory.
+template <class Config> constexpr int kSlots = kKeepsBytes<Config> ? 4 : 2;
+constexpr int kBlockBytes = 64 * 128; ///< 64 tokens by 64 columns, or by 128 columns of bytes
 
 /// A unit's data for the computing warps. There is one for this unit and one for the next.
 template <class Config> struct alignas(16) UnitHead {
@@ -73,13 +79,15 @@ template <class Config> struct FewLayout {
   static constexpr int kResultRow = kColumns * 2 + 16; ///< bytes, likewise
   /// A warp's scores of 16 tokens on their way to other lanes, and later the warpgroup's results.
   static constexpr int kTurnedBytes = kRows * kTurnedRow * 4;
-  static constexpr int kStageBytes =
-      kWarps * kTurnedBytes > kRows *kResultRow ? kWarps *kTurnedBytes : kRows *kResultRow;
+  static constexpr int kStageBytes = kKeepsBytes<Config>                         ? 0
+                                     : kWarps * kTurnedBytes > kRows *kResultRow ? kWarps *kTurnedBytes
+                                                                                 : kRows *kResultRow;
   static constexpr int kGivenBytes = kRows * kColumns * 4; ///< sums for the other warpgroup
 
   static constexpr int kWeightOffset = 0;
-  /// Weights by scales take so much that sums for the other warpgroup have to use their memory.
-  static constexpr bool kIsGivenInWeights = kIsOfBytes<Config>;
+  /// Tiles of bytes and weights by scales leave no room for results. Sums for the other warpgroup use the
+  /// memory of weights. That warpgroup has its results there once it has read them.
+  static constexpr bool kIsGivenInWeights = kKeepsBytes<Config>;
   static constexpr int kGroupWeightBytes =
       kIsGivenInWeights && kGivenBytes > 2 * kTileWeightBytes ? kGivenBytes : 2 * kTileWeightBytes;
   static constexpr int kStageOffset = kWeightOffset + kComputingGroups * kGroupWeightBytes;
@@ -96,9 +104,25 @@ template <class Config> struct FewLayout {
   static constexpr int kGrowthOffset = kReferenceOffset + kComputingGroups * kRows * 4;
   /// For a cache of bytes: factors of the rows' queries, and each warp's largest scale.
   static constexpr int kQueryFactorOffset = kGrowthOffset + kComputingGroups * 2 * 4;
-  static constexpr int kLargestScaleOffset = kQueryFactorOffset + (kIsOfBytes<Config> ? kRows * 4 : 0);
+  static constexpr int kLargestScaleOffset = kQueryFactorOffset + (kKeepsBytes<Config> ? kRows * 4 : 0);
   static constexpr int kBytes =
       kLargestScaleOffset + (kFewScales<Config> > 0 ? kComputingGroups * kWarps * 4 : 0);
+
+  /// The set of weights for a block of 64 columns of V, which is that of its scale.
+  static __device__ __forceinline__ constexpr int setOf(int block) {
+    return kWeightSets > 1 ? block * 64 / (Config::kValueDim / kWeightSets) : 0;
+  }
+  /// The place of a set of a step's weights. There are two places in turn, since slower warps may still
+  /// multiply the tile before.
+  static __device__ __forceinline__ int weightsAt(int group, int step, int set) {
+    return kWeightOffset + group * kGroupWeightBytes + step / kComputingGroups % 2 * kTileWeightBytes +
+           set * kWeightBytes;
+  }
+  /// The column of a lane's sums of half r of a warp's 16 columns. A load of bytes gives each lane two
+  /// neighbouring ones.
+  static __device__ __forceinline__ int columnOf(int lane, int r) {
+    return kKeepsBytes<Config> ? lane / 4 * 2 + r : fragmentRow(lane, r);
+  }
 };
 
 template <class Config> struct Layout {
@@ -110,35 +134,48 @@ template <class Config> struct Layout {
   static_assert(sizeof(typename Config::Key) == 2 && kIsSame<typename Config::Key, typename Config::Value> &&
                 kIsSame<typename Config::Key, typename Config::Query>);
   static_assert(kRows == 64 || kHasFewRows<Config>);
-  static_assert(Config::kTileKv == 64 && Config::kStages == kSlots &&
+  static_assert(Config::kTileKv == 64 && Config::kStages == kSlots<Config> &&
                 Config::kWarps == kCopyingWarps<Config> + 4 * kComputingGroups && Config::kRatio <= kRows);
-  static constexpr int kTileBytes = kBlocks * kBlockBytes;
-  static constexpr int kRopeOffset = kValueBlocks * kBlockBytes; ///< of the last block within a tile
+  static constexpr int kRopeOffset =
+      kValueBlocks * kBlockBytes / (kKeepsBytes<Config> ? 2 : 1); ///< in a tile
+  /// The columns behind V's. If they are bytes, a row has 64 of them without a swizzle.
+  static constexpr int kRopeBytes =
+      kKeepsBytes<Config> && !kHasScales<Config> ? kBlockBytes / 2 : kBlockBytes;
+  static constexpr int kTileBytes = kRopeOffset + kRopeBytes;
   static constexpr int kQueryBlockBytes = kRows * 128;
 
-  static constexpr int kQueryOffset = kSlots * kTileBytes;
+  static constexpr int kQueryOffset = kSlots<Config> * kTileBytes;
   /// For few rows: data that the warpgroups leave for their own warps and for each other.
   static constexpr int kFewOffset = kQueryOffset + kBlocks * kQueryBlockBytes;
   static constexpr int kSlotOffset = kFewOffset + (kHasFewRows<Config> ? FewLayout<Config>::kBytes : 0);
   /// Slots for facts of tiles. For a cache of bytes, facts are written one tile ahead of the tile's slot.
-  static constexpr int kFactSlots = kIsOfBytes<Config> ? 2 * kSlots : kSlots;
+  static constexpr int kFactSlots = kIsOfBytes<Config> ? 2 * kSlots<Config> : kSlots<Config>;
   static constexpr int kHeadOffset = kSlotOffset + kFactSlots * static_cast<int>(sizeof(TileSlot));
   /// The references of the rows' weights, for the tile in each slot.
   static constexpr int kReferenceOffset = kHeadOffset + 2 * static_cast<int>(sizeof(UnitHead<Config>));
   /// For each warpgroup, for this unit and the next.
-  static constexpr int kShareOffset = kReferenceOffset + kSlots * kRows * 4;
+  static constexpr int kShareOffset = kReferenceOffset + kSlots<Config> * kRows * 4;
   /// Four scales of each token in each slot, where rows have so many; others are read from memory.
   static constexpr int kScaleOffset =
       kShareOffset + 2 * kComputingGroups * kRows * static_cast<int>(sizeof(RowShare));
   static constexpr bool kKeepsScales = kHasScales<Config> && ByteRow<Config>::kScales == 4;
-  static constexpr int kBarrierOffset = kScaleOffset + (kKeepsScales ? kSlots * Config::kTileKv * 16 : 0);
-  /// The barriers of each slot and of the queries; then, with a cache of bytes, one a slot and copying warp.
-  static constexpr int kLandedBarriers = 5 * kSlots + 2;
+  static constexpr int kBarrierOffset =
+      kScaleOffset + (kKeepsScales ? kSlots<Config> * Config::kTileKv * 16 : 0);
+  /// The barriers of each slot and of the queries; then, if copies convert, one a slot and copying warp.
+  static constexpr int kLandedBarriers = 5 * kSlots<Config> + 2;
   static constexpr int kBarriers =
-      kLandedBarriers + (kIsOfBytes<Config> ? kSlots * kCopyingWarps<Config> : 0);
+      kLandedBarriers + (kCopiesConvert<Config> ? kSlots<Config> * kCopyingWarps<Config> : 0);
   static constexpr int kAlignment = 1024; ///< needed by the swizzle; the launch guarantees only 16
   static constexpr int kBytes = kBarrierOffset + kBarriers * 8 + kAlignment;
 
+  /// The number by which the pieces of a token's bytes are swapped within a block of 128. Lanes read four
+  /// pieces of each of two neighbouring tokens, or one of eight tokens, from different banks.
+  static __device__ __forceinline__ int byteSwizzle(int token) { return token % 2 * 4 + token % 8 / 2; }
+  /// The offset of a piece of 16 bytes in a tile of bytes.
+  static __device__ __forceinline__ unsigned byteOffset(int token, int piece) {
+    return static_cast<unsigned>(piece / 8 * kBlockBytes + token * 128 +
+                                 (piece % 8 ^ byteSwizzle(token)) * 16);
+  }
   static __device__ __forceinline__ unsigned offset(int row, int column) {
     return static_cast<unsigned>(column / 8 * kBlockBytes + row * 128 + ((column % 8) ^ (row & 7)) * 16);
   }
@@ -159,7 +196,9 @@ template <class Config> struct Ring {
   unsigned base; ///< shared address
   char *shared;
 
-  __device__ __forceinline__ unsigned tile(int step) const { return base + step % kSlots * L::kTileBytes; }
+  __device__ __forceinline__ unsigned tile(int step) const {
+    return base + step % kSlots<Config> * L::kTileBytes;
+  }
   __device__ __forceinline__ unsigned queries() const { return base + L::kQueryOffset; }
   __device__ __forceinline__ TileSlot &slot(int step) const {
     return reinterpret_cast<TileSlot *>(shared + L::kSlotOffset)[step % L::kFactSlots];
@@ -168,7 +207,7 @@ template <class Config> struct Ring {
     return reinterpret_cast<UnitHead<Config> *>(shared + L::kHeadOffset)[unit % 2];
   }
   __device__ __forceinline__ float *references(int step) const {
-    return reinterpret_cast<float *>(shared + L::kReferenceOffset) + step % kSlots * L::kRows;
+    return reinterpret_cast<float *>(shared + L::kReferenceOffset) + step % kSlots<Config> * L::kRows;
   }
   __device__ __forceinline__ RowShare *shares(int unit, int group) const {
     return reinterpret_cast<RowShare *>(shared + L::kShareOffset) +
@@ -178,25 +217,27 @@ template <class Config> struct Ring {
   // Barriers of a step. A part is full when its copies have landed. It is empty when each warp of its last
   // reader has arrived. Weights are ready when each warp that makes them has arrived.
   __device__ __forceinline__ unsigned full(int step, Part part) const {
-    return barrier(step % kSlots * 5 + part);
+    return barrier(step % kSlots<Config> * 5 + part);
   }
   __device__ __forceinline__ unsigned empty(int step, Part part) const {
-    return barrier(step % kSlots * 5 + 2 + part);
+    return barrier(step % kSlots<Config> * 5 + 2 + part);
   }
-  __device__ __forceinline__ unsigned weights(int step) const { return barrier(step % kSlots * 5 + 4); }
+  __device__ __forceinline__ unsigned weights(int step) const {
+    return barrier(step % kSlots<Config> * 5 + 4);
+  }
   static __device__ __forceinline__ unsigned parity(int step) {
-    return static_cast<unsigned>(step) / kSlots & 1;
+    return static_cast<unsigned>(step) / kSlots<Config> & 1;
   }
-  __device__ __forceinline__ unsigned queriesFull() const { return barrier(5 * kSlots); }
-  __device__ __forceinline__ unsigned queriesEmpty() const { return barrier(5 * kSlots + 1); }
+  __device__ __forceinline__ unsigned queriesFull() const { return barrier(5 * kSlots<Config>); }
+  __device__ __forceinline__ unsigned queriesEmpty() const { return barrier(5 * kSlots<Config> + 1); }
 
   /// Shared address of the scales of a tile's tokens.
   __device__ __forceinline__ unsigned scales(int step) const {
-    return L::kScaleOffset + step % kSlots * Config::kTileKv * 16;
+    return L::kScaleOffset + step % kSlots<Config> * Config::kTileKv * 16;
   }
   /// Completes once the bytes of a copying warp's tokens have landed.
   __device__ __forceinline__ unsigned landed(int step, int warp) const {
-    return barrier(L::kLandedBarriers + step % kSlots * kCopyingWarps<Config> + warp);
+    return barrier(L::kLandedBarriers + step % kSlots<Config> * kCopyingWarps<Config> + warp);
   }
 
   /// The memory of blocks for few rows.
@@ -210,15 +251,18 @@ template <class Config> struct Ring {
     if constexpr (kHasFewRows<Config>)
       for (int i = 0; i < kComputingGroups * 2; ++i)
         fewAt<int>(FewLayout<Config>::kGrowthOffset)[i] = -1;
-    for (int slot = 0; slot < kSlots; ++slot) {
-      // The lanes whose copies fill a part, and one more for the tile's facts. With a cache of bytes: each
-      // warp once it has converted, and its copies of the last block.
-      constexpr bool kConverts = kIsOfBytes<Config>;
+    for (int slot = 0; slot < kSlots<Config>; ++slot) {
       constexpr int kWarps = kCopyingWarps<Config>;
-      ptx::mbarrierInit(full(slot, kOwn), kConverts ? kWarps : 32);
-      constexpr int kCopies = kHasFewRows<Config> && kConverts ? 0 : 32; // of the last block, for a warp
-      ptx::mbarrierInit(full(slot, kOther), (kConverts ? kWarps : 1) * (kCopies + 1));
-      if constexpr (kConverts) {
+      // The lanes whose copies fill a part, and one more for the tile's facts. If copies convert: each warp
+      // once it has converted, and its copies of the last block. If tiles keep bytes: all copies, and each
+      // warp for the facts.
+      ptx::mbarrierInit(full(slot, kOwn), kCopiesConvert<Config> ? kWarps
+                                          : kKeepsBytes<Config>  ? 32 * kWarps
+                                                                 : 32);
+      ptx::mbarrierInit(full(slot, kOther), kCopiesConvert<Config> ? 33 * kWarps
+                                            : kKeepsBytes<Config>  ? kWarps
+                                                                   : 33);
+      if constexpr (kCopiesConvert<Config>) {
         for (int warp = 0; warp < kWarps; ++warp)
           ptx::mbarrierInit(landed(slot, warp), 32);
       }

@@ -71,7 +71,7 @@ private:
     typename Copying::Tokens tokens(args_, item, lane_);
     __shared__ TileBounds bounds[Copying::kWarps]; // of the unit's rows; registers are too few for them
     keepBounds(item, heads, bounds[warp_]);
-    for (int step = begin + (begin + slot()) % kSlots; step < end; step += kSlots) {
+    for (int step = begin + (begin + slot()) % kSlots<Config>; step < end; step += kSlots<Config>) {
       Tile tile; // found while the slot is still in use
       Copying::find(item, tokens, step - begin, tile);
       lookUpPages(tile);
@@ -79,11 +79,11 @@ private:
       if (isHidden)
         Copying::hide(tile);
       else if constexpr (kHasSlots<Config>) {
-        if (step >= kSlots) // the copies wait for a slot
+        if (step >= kSlots<Config>) // the copies wait for a slot
           prefetch(tile);
       }
       const unsigned before = Ring<Config>::parity(step) ^ 1;
-      if (step >= kSlots)
+      if (step >= kSlots<Config>)
         ptx::mbarrierWait(ring_.empty(step, part()), before);
       const Source low = sourceOf(tile, 0), high = sourceOf(tile, 1); // not earlier, to save registers
       if (!isHidden)

@@ -57,21 +57,25 @@ TEST(Sm90LatentTest, BlocksForFewRowsHaveRoomForBothWarpgroups) {
             "phase `tiles`: tile_q is 16, less than the 32 query heads that share a KV head");
 }
 
-/// Weights for each scale, whose memory the sums use; results or scores, maxima, sums and references of rows,
-/// two words and a scale of each warp, for each of two warpgroups; and factors of the rows' queries.
+/// Weights for each scale, whose memory sums and results use; maxima, sums and references of rows, two words
+/// and a scale of each warp, for each of two warpgroups; and factors of the rows' queries.
 TEST(Sm90LatentTest, BlocksForFewRowsKeepBytes) {
   PhaseConfig ofBytes = tiles(16);
-  ofBytes.warps = 16;
+  ofBytes.stages = 4;
   for (const int latentDim : {256, 512}) {
     const KernelShape scaled{{16, 1, test::latentBytes(latentDim, 64, latentDim / 4)}};
-    const int slots = 2 * (64 * (latentDim + 64) * 2 + 2 * (64 * 12 + 64) + 5 * 8 + 8 * 8 + 64 * 16);
-    const int stage = std::max(16 * (latentDim + 16), 4 * 16 * 20 * 4);
-    const int group = 2 * 4 * 16 * 128 + stage + 9 * 64 + 8 + 4 * 4;
-    EXPECT_EQ(smemBytes(scaled, ofBytes), slots + 2 * 64 + 16 * (latentDim + 64) * 2 + 2 * group + 16 * 4 +
+    const KernelShape plain{{16, 1, test::latentBytes(latentDim, 64, 0)}};
+    const int slots = 4 * (64 * (latentDim + 2 * 64) + 2 * (64 * 12 + 64) + 5 * 8 + 64 * 16);
+    const int group = 2 * 4 * 16 * 128 + 9 * 64 + 8 + 4 * 4;
+    EXPECT_EQ(smemBytes(scaled, ofBytes), slots + 4 * 64 + 16 * (latentDim + 64) * 2 + 2 * group + 16 * 4 +
                                               2 * (32 + 16 * 8 + 16) + 2 * 2 * 16 * 8 + 2 * 8 + 1024)
         << latentDim;
+    EXPECT_EQ(smemBytes(plain, ofBytes), smemBytes(scaled, ofBytes) - 4 * 64 * (64 + 16) -
+                                             2 * (8 * 16 * 128 - 16 * latentDim * 2 + 4 * 4))
+        << "no scales, no weights by them, and bytes behind V's columns";
+    EXPECT_LE(smemBytes(scaled, ofBytes), target::findTarget("sm_90a")->smemPerBlock);
     EXPECT_EQ(check(scaled, ofBytes), "legal") << latentDim;
-    EXPECT_EQ(check({{16, 1, test::latentBytes(latentDim, 64, 0)}}, ofBytes), "legal") << latentDim;
+    EXPECT_EQ(check(plain, ofBytes), "legal") << latentDim;
   }
   EXPECT_EQ(check({{16, 1, test::latentBytes(512, 64, 64)}}, ofBytes),
             "phase `tiles`: tile_q is 16 and a token's row has a scale for each 64 columns; for these family "

@@ -131,7 +131,7 @@ TEST(Sm90LatentAttendTest, LargeScoresAreWeighed) {
 
 /// Of at most 16 rows.
 template <class Config> struct Few : Config {
-  static constexpr int kTileQ = 16;
+  static constexpr int kTileQ = 16, kStages = sizeof(typename Config::Key) == 1 ? 4 : 2, kWarps = 12;
   static constexpr bool kKeepsBytes = true;
 };
 
