@@ -80,12 +80,13 @@ double dot(const std::vector<double> &q, const float *k) {
 }
 
 /// The error of q.k if a kernel rounds elements with scales to q's dtype, which it may (LANGUAGE.md, rule
-/// A11). Four times the expected root mean square.
+/// A11). Six times the expected root mean square: a run checks millions of scores, and queries of one token
+/// show each.
 double scaledKeyNoise(const spec::Tensors &tensors, const std::vector<double> &q, const float *k) {
   double sum = 0;
   for (int d = 0; d < tensors.v.dim; ++d)
     sum += q[d] * k[d] * (q[d] * k[d]);
-  return 4 / std::sqrt(3.0) * roundingOf(tensors.q.dtype).relative * std::sqrt(sum);
+  return 6 / std::sqrt(3.0) * roundingOf(tensors.q.dtype).relative * std::sqrt(sum);
 }
 
 /// The keys of all tokens for one KV head, as q.k takes them.
