@@ -265,6 +265,9 @@ struct Variant : AttentionShape, Hooks {
   int lists() const {
     return !select || select->isOfAllHeads() ? 1 : select->by == SelectBy::KvHead ? kvHeads : queryHeads;
   }
+  /// How many groups the heads of a query form. The worth of a token to a list is its largest score in a
+  /// group.
+  int worthGroups() const { return select && select->by == SelectBy::QueryHead ? queryHeads : kvHeads; }
   int listOf(int head) const {
     return !select || select->isOfAllHeads() ? 0 : select->by == SelectBy::KvHead ? head / ratio() : head;
   }

@@ -265,7 +265,7 @@ RoomBytes RoomBytes::of(const PlanRoom &room, const spec::Variant &variant) {
   bytes.unionCounts = product(room.unions(), variant.lists(), sizeof(int));
   if (variant.readsGivenLists()) // which lie in a caller's memory
     return bytes;
-  bytes.worth = product(room.queries, worthGroupsOf(variant), worthStride(room.positions), sizeof(unsigned));
+  bytes.worth = product(room.queries, variant.worthGroups(), worthStride(room.positions), sizeof(unsigned));
   bytes.lists = product(room.queries, variant.lists(), room.budget, sizeof(int));
   bytes.counts = product(room.queries, variant.lists(), sizeof(int));
   return bytes;

@@ -29,12 +29,7 @@ spec::Variant plainVariant() {
 
 /// What the front end would make of it.
 codegen::cuda::VariantSource sourceOf(const spec::Variant &variant) {
-  codegen::cuda::VariantSource source;
-  source.name = variant.name;
-  source.queryHeads = variant.queryHeads;
-  source.kvHeads = variant.kvHeads;
-  source.tensors = variant.tensors;
-  source.pageSize = variant.cache.pageSize;
+  auto source = codegen::cuda::VariantSource::of(variant);
   source.hooks = test::plainHooks(variant.scale);
   return source;
 }

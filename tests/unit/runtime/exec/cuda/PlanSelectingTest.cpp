@@ -27,7 +27,7 @@ public:
     variant.select->keepFirst = keepFirst;
     variant.select->keepLast = keepLast;
     fake_cuda::setVariant(
-        {6, 2, 16, variant.cache.pageSize, true, 0.25f, worthGroupsOf(variant), variant.lists()});
+        {6, 2, 16, variant.cache.pageSize, true, 0.25f, variant.worthGroups(), variant.lists()});
     package::SelectingKernels &selecting = set.selecting.emplace();
     const auto kernel = [](const std::string &entry, int threads) {
       return package::Kernel{.entry = entry, .cubin = "fake", .threads = threads, .resources = {}};
