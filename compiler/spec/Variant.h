@@ -21,9 +21,11 @@ enum class ScalarType { Bool = 0, I32 = 1, F32 = 2 };
 enum class PageOrder { Nhd, Hnd };
 
 struct CacheSpec {
-  bool paged = true;
   int pageSize = 16; ///< 0: contiguous
   PageOrder order = PageOrder::Nhd;
+
+  bool operator==(const CacheSpec &) const = default;
+  bool isPaged() const { return pageSize > 0; }
 };
 
 struct Param {

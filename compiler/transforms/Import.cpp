@@ -20,7 +20,7 @@ public:
 
   CacheAttr cache(const spec::CacheSpec &cache) const {
     PageOrder order = cache.order == spec::PageOrder::Nhd ? PageOrder::Nhd : PageOrder::Hnd;
-    return CacheAttr::get(context_, cache.paged ? cache.pageSize : 0, order);
+    return CacheAttr::get(context_, cache.pageSize, order);
   }
 
   mlir::ArrayAttr params(const std::vector<spec::Param> &params) const {

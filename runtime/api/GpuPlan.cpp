@@ -82,14 +82,14 @@ Result<exec::CudaPointers> pointersOf(const deft_gpu_plan &plan, const deft_gpu_
   constexpr std::int64_t kMostPages =
       std::numeric_limits<int>::max(); // of which entries can name all but one
   exec::CudaPointers pointers;
-  const std::int64_t known = variant.cache.paged ? 0 : host.plan.tableTokens; // where nobody says it
+  const std::int64_t known = variant.cache.isPaged() ? 0 : host.plan.tableTokens; // where nobody says it
   pointers.cachePages = static_cast<int>(std::min(tensors.cachePages.value_or(known), kMostPages));
   pointers.q = tensors.q;
   pointers.k = tensors.k;
   pointers.v = tensors.v;
   pointers.pageTable = tensors.pageTable.entries;
   pointers.lists = tensors.lists.slots;
-  pointers.pages = host.tablePages(exec::pageSizeOf(variant));
+  pointers.pages = host.tablePages(variant.cache.pageSize);
   pointers.cache = tensors.cache;
   pointers.qStride = tensors.qStride;
   pointers.outStride = tensors.outStride;
@@ -291,7 +291,7 @@ Result<std::unique_ptr<deft_gpu_plan>> makeGpuPlan(const deft_gpu_attention &att
   onDevice.listOverlap = options->listOverlap();
   onDevice.isInvariant = options->isInvariant();
   if (followsLengths)
-    onDevice.growth = {.slack = options->own.slack, .pageSize = exec::pageSizeOf(variant)};
+    onDevice.growth = {.slack = options->own.slack, .pageSize = variant.cache.pageSize};
   auto device = exec::CudaPlan::create(kernels, onDevice);
   if (!device)
     return device.error();
@@ -301,7 +301,7 @@ Result<std::unique_ptr<deft_gpu_plan>> makeGpuPlan(const deft_gpu_attention &att
   Plan &host = made->host;
   host.attention = variant.called();
   host.variantName = variant.name;
-  host.pageSize = exec::pageSizeOf(variant);
+  host.pageSize = variant.cache.pageSize;
   host.facts = plan::VariantFacts::of(variant, config::DeviceKind::Gpu, attention.reach);
   host.givesLse = variant.withLse;
   host.whyNotOverRanks = whyNotOverRanks(variant);

@@ -85,7 +85,7 @@ Result<std::unique_ptr<deft_plan>> makePlan(const deft_attention &attention, con
   const plan::Reach reach = options->params ? options->params->reach() : deft_params(attention).reach();
   made->attention = variant.called();
   made->variantName = variant.name;
-  made->pageSize = exec::pageSizeOf(variant);
+  made->pageSize = variant.cache.pageSize;
   made->facts = plan::VariantFacts::of(variant, config::DeviceKind::Cpu, reach);
   made->givesLse = variant.withLse;
   made->whyNotOverRanks = whyNotOverRanks(variant);

@@ -16,7 +16,7 @@ namespace {
 
 Result<void> checkPageTable(const TensorCheck &check, const spec::Variant &variant, const Plan &plan,
                             const deft_inputs &inputs, RunTensors &tensors, Memory &memory) {
-  if (!variant.cache.paged)
+  if (!variant.cache.isPaged())
     return {};
   const int pages = plan.tablePages(variant.cache.pageSize);
   if (!inputs.page_table)

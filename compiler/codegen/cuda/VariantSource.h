@@ -39,7 +39,7 @@ struct VariantSource : kernels::KernelShape {
     VariantSource source{kernels::KernelShape::of(variant),
                          variant.name,
                          variant.withLse,
-                         variant.cache.paged ? variant.cache.pageSize : 0,
+                         variant.cache.pageSize,
                          variant.normalize,
                          variant.select ? variant.worthGroups() : 0,
                          variant.select ? variant.lists() : 0,

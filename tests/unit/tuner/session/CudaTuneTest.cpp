@@ -21,7 +21,6 @@ namespace {
 spec::Variant plainVariant() {
   spec::Variant variant = test::VariantBuilder(4, 2, 64).variant;
   variant.name = "plain";
-  variant.cache.paged = true;
   variant.cache.pageSize = 16;
   variant.scale = 0.25;
   return variant;
