@@ -94,7 +94,7 @@ private:
   mlir::MLIRContext *context_;
 };
 
-#define DEFT_IS_SAME_PARTITION(ID, NAME)                                                                     \
+#define DEFT_IS_SAME_PARTITION(ID, ...)                                                                      \
   static_assert(static_cast<int>(spec::Partition::ID) == static_cast<int>(Partition::ID));
 DEFT_PARTITIONS(DEFT_IS_SAME_PARTITION)
 #undef DEFT_IS_SAME_PARTITION
