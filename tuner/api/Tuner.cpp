@@ -187,8 +187,8 @@ Result<Tuned> mergeShards(const std::vector<std::string> &journals, const std::s
   config_cache::ConfigFile file;
   file.device = merged->device;
   file.entries = merged->entries();
-  using config_cache::Place;
-  const auto written = mergeWrite(*path, configFile.empty() ? Place::Cache : Place::Named, file);
+  using config_cache::Owner;
+  const auto written = mergeWrite(*path, configFile.empty() ? Owner::Deftc : Owner::User, file);
   if (!written)
     return written.error();
   Tuned tuned;
