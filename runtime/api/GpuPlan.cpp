@@ -115,8 +115,8 @@ deft_status runAs(const KindOfRun &run, deft_gpu_plan *plan, const deft_gpu_atte
     const support::NvtxRange range("deft run");
     if (auto fresh = plan->device->checkFresh(*attention->kernels); !fresh)
       return fresh;
-    const RunPlace place{.isGpu = true, .gpu = attention->gpu.index()};
-    const auto tensors = checkTensors(attention->variant(), plan->host, place, inputs, outputs);
+    const RunDevice runDevice{.isGpu = true, .gpu = attention->gpu.index()};
+    const auto tensors = checkTensors(attention->variant(), plan->host, runDevice, inputs, outputs);
     if (!tensors)
       return tensors.error();
     if (auto checked = checkGivenLists(attention->variant(), *tensors, run.kind == capture::RunKind::Sparse);
@@ -345,7 +345,7 @@ deft_status deft_gpu_plan_upload(deft_gpu_plan *plan, deft_gpu_stream stream) {
 
 deft_status deft_gpu_plan_follow(deft_gpu_plan *plan, const deft_tensor *lengths, deft_gpu_stream stream) {
   return call({{"plan", plan}, {"lengths", lengths}}, [&]() -> Result<void> {
-    const auto known = checkLengths(lengths, plan->host.queryCount(), plan->place());
+    const auto known = checkLengths(lengths, plan->host.queryCount(), plan->runDevice());
     if (known && plan->host.captured)
       plan->host.captured->noteLengthsOnDevice(*known);
     return known ? Result<void>(plan->device->follow(*known, streamOf(stream))) : known.error();
@@ -354,7 +354,7 @@ deft_status deft_gpu_plan_follow(deft_gpu_plan *plan, const deft_tensor *lengths
 
 deft_status deft_gpu_plan_draft(deft_gpu_plan *plan, const deft_draft_mask *mask, deft_gpu_stream stream) {
   return call({{"plan", plan}, {"mask", mask}}, [&]() -> Result<void> {
-    const auto known = checkMask(mask, plan->place());
+    const auto known = checkMask(mask, plan->runDevice());
     if (!known)
       return known.error();
     if (auto checked = plan->host.checkMask(*known); !checked)

@@ -87,7 +87,7 @@ static_assert(sizeof kCounts / sizeof(Count) == sizeof(PlanCounts) / sizeof(int)
 
 /// In the order in which they lie.
 struct Section {
-  std::size_t SectionPlaces::*begin;
+  std::size_t SectionOffsets::*begin;
   std::size_t bytes; ///< of an element
   int (*count)(const PlanRoom &);
   bool (*isThere)(const PlanRoom &) = [](const PlanRoom &) { return true; };
@@ -137,8 +137,8 @@ constexpr Section kSections[] = {
      kSelects},
     {&PlanSections::runs, sizeof(abi::Run), kRuns},
 };
-static_assert(sizeof kSections / sizeof(Section) == sizeof(SectionPlaces) / sizeof(std::size_t),
-              "each of SectionPlaces has a row");
+static_assert(sizeof kSections / sizeof(Section) == sizeof(SectionOffsets) / sizeof(std::size_t),
+              "each of SectionOffsets has a row");
 
 } // namespace
 
