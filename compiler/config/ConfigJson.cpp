@@ -19,7 +19,7 @@ using support::ErrorCode;
 using support::Result;
 
 constexpr std::array kPartitions{
-#define DEFT_PARTITION_NAME(ID, NAME) std::pair{spec::Partition::ID, #NAME},
+#define DEFT_PARTITION_NAME(ID, NAME, ...) std::pair{spec::Partition::ID, #NAME},
     DEFT_PARTITIONS(DEFT_PARTITION_NAME)
 #undef DEFT_PARTITION_NAME
 };

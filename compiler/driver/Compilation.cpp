@@ -22,7 +22,7 @@ struct Compilation::Impl {
   // One thread: a variant is too small to gain from a pool, and making one costs more than all the passes.
   mlir::MLIRContext context{mlir::MLIRContext::Threading::DISABLED};
   mlir::OwningOpRef<mlir::ModuleOp> imported, optimized;
-  spec::Tensors tensors; ///< as in memory; the IR does not know of scales in rows (Tensors::scaled)
+  codegen::cuda::VariantSource source; ///< without hooks
 
   dialect::AttentionOp attention() const {
     return *const_cast<Impl *>(this)->optimized->getOps<dialect::AttentionOp>().begin();
@@ -44,7 +44,7 @@ static mlir::Location locate(mlir::MLIRContext *context, const support::SourceMa
 
 Result<Compilation> Compilation::create(const spec::Variant &variant, const support::SourceManager &sources) {
   auto impl = std::make_unique<Impl>();
-  impl->tensors = variant.tensors;
+  impl->source = codegen::cuda::VariantSource::of(variant);
   mlir::MLIRContext *context = &impl->context;
   std::string messages;
   mlir::ScopedDiagnosticHandler handler(context, [&](mlir::Diagnostic &diagnostic) {
@@ -123,9 +123,11 @@ Result<std::string> Compilation::irAfter(const std::string &pass) const {
 }
 
 Result<codegen::cuda::VariantSource> Compilation::cudaVariantSource() const {
-  auto source = codegen::cuda::emitVariantSource(impl_->attention());
-  if (source)
-    source->tensors = impl_->tensors;
+  auto hooks = codegen::cuda::emitHooks(impl_->attention());
+  if (!hooks)
+    return std::move(hooks).error();
+  codegen::cuda::VariantSource source = impl_->source;
+  source.hooks = std::move(*hooks);
   return source;
 }
 

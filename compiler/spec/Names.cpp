@@ -22,7 +22,7 @@ constexpr Word<PageOrder> kPageOrders[] = {{PageOrder::Nhd, "nhd"}, {PageOrder::
 constexpr Word<Normalize> kNormalizes[] = {{Normalize::Softmax, "softmax"}, {Normalize::Sigmoid, "sigmoid"}};
 constexpr Word<MaskBound> kMaskBounds[] = {{MaskBound::Tree, "tree"}, {MaskBound::Path, "path"}};
 constexpr Word<Partition> kPartitions[] = {
-#define DEFT_PARTITION_WORD(ID, NAME) {Partition::ID, #NAME},
+#define DEFT_PARTITION_WORD(ID, NAME, ...) {Partition::ID, #NAME},
     DEFT_PARTITIONS(DEFT_PARTITION_WORD)
 #undef DEFT_PARTITION_WORD
 };

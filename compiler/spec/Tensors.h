@@ -12,13 +12,13 @@ namespace deft::spec {
 // clang-format off: one row a line, in columns
 
 /// Only caches have 8-bit floats: the finite E4M3 (no infinity, largest 448), and E5M2. Columns: id, word in
-/// specs, bytes, names in device code (templates/deft/types.cuh), in MLIR, and in Python's arrays.
-//  ID      word      bytes                IR                in Python
+/// specs, bytes, names in device code (templates/deft/types.cuh), in MLIR, in C, and in Python's arrays.
+//  ID      word      bytes                IR                in C          in Python
 #define DEFT_DTYPES(X)                                                                                       \
-  X(F16,    "f16",      2, "deft::f16",  Float16Type,      "float16")                                        \
-  X(BF16,   "bf16",     2, "deft::bf16", BFloat16Type,     "bfloat16")                                       \
-  X(F8E4M3, "fp8_e4m3", 1, "deft::e4m3", Float8E4M3FNType, "float8_e4m3fn")                                  \
-  X(F8E5M2, "fp8_e5m2", 1, "deft::e5m2", Float8E5M2Type,   "float8_e5m2")
+  X(F16,    "f16",      2, "deft::f16",  Float16Type,      DEFT_F16,     "float16")                          \
+  X(BF16,   "bf16",     2, "deft::bf16", BFloat16Type,     DEFT_BF16,    "bfloat16")                         \
+  X(F8E4M3, "fp8_e4m3", 1, "deft::e4m3", Float8E4M3FNType, DEFT_F8_E4M3, "float8_e4m3fn")                    \
+  X(F8E5M2, "fp8_e5m2", 1, "deft::e5m2", Float8E5M2Type,   DEFT_F8_E5M2, "float8_e5m2")
 
 // clang-format on
 

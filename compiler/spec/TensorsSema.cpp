@@ -216,7 +216,7 @@ void AttentionSema::checkCache() {
     return;
   const auto &cache = std::get<AstCacheValue>(property->value);
   if (cache.kind.text == "contiguous") {
-    variant_.cache = {false, 0, PageOrder::Nhd};
+    variant_.cache = {.pageSize = 0};
     return;
   }
   const bool isLatent = cache.kind.text == "latent";

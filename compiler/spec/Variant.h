@@ -21,9 +21,11 @@ enum class ScalarType { Bool = 0, I32 = 1, F32 = 2 };
 enum class PageOrder { Nhd, Hnd };
 
 struct CacheSpec {
-  bool paged = true;
   int pageSize = 16; ///< 0: contiguous
   PageOrder order = PageOrder::Nhd;
+
+  bool operator==(const CacheSpec &) const = default;
+  bool isPaged() const { return pageSize > 0; }
 };
 
 struct Param {
@@ -111,20 +113,21 @@ struct PhaseSpec {
   support::SourceRange range;
 };
 
-/// The ways to group tokens with queries (runtime/plan/Partitions.h): the id, and the name in specs and
-/// config files. `auto`, the last one, takes the cheapest other. docs/add-a-partition.md adds one.
+/// The ways to group tokens with queries (runtime/plan/Partitions.h): the id, the name in specs and config
+/// files, and the number in C. `auto`, the last one, takes the cheapest other. docs/add-a-partition.md adds
+/// one.
 #define DEFT_PARTITIONS(X)                                                                                   \
-  X(Query, query)                                                                                            \
-  X(Node, node)                                                                                              \
-  X(NodeChunk, node_chunk)                                                                                   \
-  X(Flatten, flatten)                                                                                        \
-  X(Cascade, cascade)                                                                                        \
-  X(Greedy, greedy)                                                                                          \
-  X(Union, union)                                                                                            \
-  X(Auto, auto)
+  X(Query, query, DEFT_PARTITION_QUERY)                                                                      \
+  X(Node, node, DEFT_PARTITION_NODE)                                                                         \
+  X(NodeChunk, node_chunk, DEFT_PARTITION_NODE_CHUNK)                                                        \
+  X(Flatten, flatten, DEFT_PARTITION_FLATTEN)                                                                \
+  X(Cascade, cascade, DEFT_PARTITION_CASCADE)                                                                \
+  X(Greedy, greedy, DEFT_PARTITION_GREEDY)                                                                   \
+  X(Union, union, DEFT_PARTITION_UNION)                                                                      \
+  X(Auto, auto, DEFT_PARTITION_AUTO)
 
 enum class Partition {
-#define DEFT_PARTITION_ID(ID, NAME) ID,
+#define DEFT_PARTITION_ID(ID, ...) ID,
   DEFT_PARTITIONS(DEFT_PARTITION_ID)
 #undef DEFT_PARTITION_ID
 };
@@ -265,6 +268,9 @@ struct Variant : AttentionShape, Hooks {
   int lists() const {
     return !select || select->isOfAllHeads() ? 1 : select->by == SelectBy::KvHead ? kvHeads : queryHeads;
   }
+  /// How many groups the heads of a query form. The worth of a token to a list is its largest score in a
+  /// group.
+  int worthGroups() const { return select && select->by == SelectBy::QueryHead ? queryHeads : kvHeads; }
   int listOf(int head) const {
     return !select || select->isOfAllHeads() ? 0 : select->by == SelectBy::KvHead ? head / ratio() : head;
   }

@@ -105,7 +105,7 @@ OrderedJson toJson(const Variant &v) {
   json["tensors"] = toJson(v.tensors);
   json["with_lse"] = v.withLse;
   json["cache"] = {
-      {"paged", v.cache.paged}, {"page_size", v.cache.pageSize}, {"order", toString(v.cache.order)}};
+      {"paged", v.cache.isPaged()}, {"page_size", v.cache.pageSize}, {"order", toString(v.cache.order)}};
   json["scale"] = v.scale;
   json["normalize"] = toString(v.normalize);
   json["params"] = OrderedJson::array();

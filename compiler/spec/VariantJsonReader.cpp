@@ -208,8 +208,8 @@ Variant readVariant(const Json &json) {
   v.tensors = readTensors(member(json, "tensors"));
   v.withLse = boolean(json, "with_lse");
   const Json &cache = member(json, "cache");
-  v.cache.paged = boolean(cache, "paged");
-  v.cache.pageSize = integer(cache, "page_size", v.cache.paged ? 1 : 0, v.cache.paged ? kMaxPageSize : 0);
+  const bool isPaged = boolean(cache, "paged");
+  v.cache.pageSize = integer(cache, "page_size", isPaged ? 1 : 0, isPaged ? kMaxPageSize : 0);
   v.cache.order = word(cache, "order", parsePageOrder);
   v.scale = scalar(member(json, "scale"), ScalarType::F32);
   require(v.scale > 0 && std::isfinite(v.scale), "`scale` is not positive and finite");

@@ -20,7 +20,7 @@ public:
 
   CacheAttr cache(const spec::CacheSpec &cache) const {
     PageOrder order = cache.order == spec::PageOrder::Nhd ? PageOrder::Nhd : PageOrder::Hnd;
-    return CacheAttr::get(context_, cache.paged ? cache.pageSize : 0, order);
+    return CacheAttr::get(context_, cache.pageSize, order);
   }
 
   mlir::ArrayAttr params(const std::vector<spec::Param> &params) const {
@@ -94,7 +94,7 @@ private:
   mlir::MLIRContext *context_;
 };
 
-#define DEFT_IS_SAME_PARTITION(ID, NAME)                                                                     \
+#define DEFT_IS_SAME_PARTITION(ID, ...)                                                                      \
   static_assert(static_cast<int>(spec::Partition::ID) == static_cast<int>(Partition::ID));
 DEFT_PARTITIONS(DEFT_IS_SAME_PARTITION)
 #undef DEFT_IS_SAME_PARTITION

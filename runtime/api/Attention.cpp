@@ -100,7 +100,7 @@ deft_status deft_attention_get_facts(const deft_attention *attention, deft_atten
     known.kv_heads = variant.kvHeads;
     known.head_dim = known.key_dim = tensors.k.dim;
     known.value_dim = tensors.v.dim;
-    known.page_size = exec::pageSizeOf(variant);
+    known.page_size = variant.cache.pageSize;
     known.query_dtype = dtypeOf(tensors.q.dtype);
     known.dtype = known.key_dtype = dtypeOf(tensors.k.dtype);
     known.value_dtype = dtypeOf(tensors.v.dtype);

@@ -18,7 +18,7 @@ struct CacheShape {
   /// `hasHeads`: the tensor has a dimension of KV heads. A latent cache may leave it out.
   CacheShape(const spec::Variant &variant, const char *dimName, const spec::TensorType &tensor,
              bool hasHeads) {
-    const int pageSize = exec::pageSizeOf(variant);
+    const int pageSize = variant.cache.pageSize;
     const Dimension heads{"kv_heads", variant.kvHeads}, dim{dimName, tensor.dim};
     const Dimension slots{"page_size", pageSize};
     const abi::CacheLayout packed = exec::cacheLayoutsOf(variant).k;
@@ -72,8 +72,8 @@ public:
     if (tableTokens > 0 && hasOwnValues && !inputs.v)
       return wrong("v", "is null");
     tensors_.cache = exec::cacheLayoutsOf(variant_);
-    leastCount_ = variant_.cache.paged ? 1 + (tableTokens > variant_.cache.pageSize)
-                                       : tableTokens; // a table may repeat pages
+    leastCount_ = variant_.cache.isPaged() ? 1 + (tableTokens > variant_.cache.pageSize)
+                                           : tableTokens; // a table may repeat pages
     if (inputs.k_rope)
       return parts(inputs, isGpu);
     const auto &[q, k, v, out, isInKey, scaleColumns, byteProducts] = variant_.tensors;
@@ -86,7 +86,7 @@ public:
     if (inputs.v && hasOwnValues)
       if (auto taken = take("v", inputs.v, dimNameOf(variant_, "v"), v, tensors_.v, tensors_.cache.v); !taken)
         return taken;
-    if (!variant_.cache.paged && tensors_.cachePages.value_or(tableTokens) < tableTokens)
+    if (!variant_.cache.isPaged() && tensors_.cachePages.value_or(tableTokens) < tableTokens)
       return usage("the cache has " + std::to_string(*tensors_.cachePages) +
                    " tokens, the tree needs the first " + std::to_string(tableTokens));
     return {};
@@ -96,7 +96,8 @@ private:
   Result<void> take(const char *name, const deft_tensor *given, const char *dimName,
                     const spec::TensorType &type, const void *&data, abi::CacheLayout &layout) {
     // Pages of one head, which V lies in, may be given without it; errors name them so.
-    const bool mayLackHeads = variant_.tensors.valueInKey && variant_.cache.paged && variant_.kvHeads == 1;
+    const bool mayLackHeads =
+        variant_.tensors.valueInKey && variant_.cache.isPaged() && variant_.kvHeads == 1;
     const auto known = mayLackHeads ? readSized("deft_tensor", given) : deft_tensor{};
     const CacheShape shape(variant_, dimName, type, !mayLackHeads || !known || known->ndim == 4);
     const auto cache = check_.check(name, given, dtypeOf(type.dtype), shape.dimensions);

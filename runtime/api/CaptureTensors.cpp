@@ -25,7 +25,7 @@ struct Piece {
 
 /// In the order of the nodes' tokens.
 template <typename Visit> Result<void> forEachPiece(const TensorsOfStep &step, Visit &&visit) {
-  const int pageSize = exec::pageSizeOf(step.run.variant());
+  const int pageSize = step.run.variant().cache.pageSize;
   for (const tree::Node &node : step.tree.nodes())
     for (int at = node.location, end = node.location + node.tokens; at < end;) {
       Piece piece;
@@ -160,7 +160,7 @@ Result<std::int64_t> TensorsOfStep::writeTo(const std::string &folder) const {
 }
 
 Result<void> TensorsOfStep::readTokenParam(const void *array, int each, void *to) const {
-  const int pageSize = exec::pageSizeOf(run.variant());
+  const int pageSize = run.variant().cache.pageSize;
   auto *at = static_cast<std::byte *>(to);
   return forEachPiece(*this, [&](const Piece &piece) -> Result<void> {
     const std::size_t bytes = static_cast<std::size_t>(piece.count) * each * kParamBytes;

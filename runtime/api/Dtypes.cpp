@@ -8,10 +8,12 @@ namespace {
 constexpr struct {
   spec::DType dtype;
   deft_dtype code;
-} kDtypes[] = {{spec::DType::F16, DEFT_F16},
-               {spec::DType::BF16, DEFT_BF16},
-               {spec::DType::F8E4M3, DEFT_F8_E4M3},
-               {spec::DType::F8E5M2, DEFT_F8_E5M2}};
+  const char *name;
+} kDtypes[] = {
+#define DEFT_DTYPE_ROW(ID, WORD, BYTES, DEVICE, IR, CODE, NAME) {spec::DType::ID, CODE, NAME},
+    DEFT_DTYPES(DEFT_DTYPE_ROW)
+#undef DEFT_DTYPE_ROW
+};
 
 constexpr deft_dtype kBool = 0x0608;
 
@@ -55,20 +57,14 @@ std::string dtypeNames(int bytes) {
   std::string names;
   for (const auto &known : kDtypes)
     if (spec::elementBytes(known.dtype) == bytes)
-      names += (names.empty() ? "" : " or ") + dtypeName(known.code);
+      names += (names.empty() ? "" : " or ") + std::string(known.name);
   return names;
 }
 
 std::string dtypeName(deft_dtype dtype) {
-  if (const auto known = dtypeFrom(dtype)) {
-    switch (*known) {
-#define DEFT_DTYPE_NAME(ID, WORD, BYTES, DEVICE, IR, NAME)                                                   \
-  case spec::DType::ID:                                                                                      \
-    return NAME;
-      DEFT_DTYPES(DEFT_DTYPE_NAME)
-#undef DEFT_DTYPE_NAME
-    }
-  }
+  for (const auto &known : kDtypes)
+    if (known.code == dtype)
+      return known.name;
   switch (dtype) {
   case DEFT_I32:
     return "int32";

@@ -51,7 +51,7 @@ support::Result<config::Config> invariantConfig(const spec::Variant &variant, co
 Result<package::KernelSet> kernelsFor(const deft_gpu &gpu, const Attention &attention,
                                       const std::shared_ptr<const config_cache::ConfigCache> &configs,
                                       const deft_tree &tree) {
-  auto placed = tree::placedTree(tree.tree(), exec::pageSizeOf(attention.variant()));
+  auto placed = tree::placedTree(tree.tree(), attention.variant().cache.pageSize);
   if (!placed)
     return placed.error();
   auto choice = program::chooseKernels(attention.program, gpu.device->facts(), configs, *placed);

@@ -142,11 +142,11 @@ Made meet(const deft_gpu &gpu, const deft_gpu_peers_options *given, const char *
 
 Result<void> mergeOn(const deft_gpu_peers &peers, const deft_state *own, int headBegin, int headCount,
                      const deft_state *to, deft_gpu_stream stream) {
-  const RunPlace place{.isGpu = true, .gpu = peers.gpu.index()};
-  const auto given = checkState("own", own, peers.dtype, place);
+  const RunDevice device{.isGpu = true, .gpu = peers.gpu.index()};
+  const auto given = checkState("own", own, peers.dtype, device);
   if (!given)
     return given.error();
-  const auto wanted = checkStates(nullptr, 0, to, peers.dtype, place);
+  const auto wanted = checkStates(nullptr, 0, to, peers.dtype, device);
   if (!wanted)
     return wanted.error();
   const peers::GpuGroup &group = peers.group;

@@ -82,14 +82,14 @@ Result<exec::CudaPointers> pointersOf(const deft_gpu_plan &plan, const deft_gpu_
   constexpr std::int64_t kMostPages =
       std::numeric_limits<int>::max(); // of which entries can name all but one
   exec::CudaPointers pointers;
-  const std::int64_t known = variant.cache.paged ? 0 : host.plan.tableTokens; // where nobody says it
+  const std::int64_t known = variant.cache.isPaged() ? 0 : host.plan.tableTokens; // where nobody says it
   pointers.cachePages = static_cast<int>(std::min(tensors.cachePages.value_or(known), kMostPages));
   pointers.q = tensors.q;
   pointers.k = tensors.k;
   pointers.v = tensors.v;
   pointers.pageTable = tensors.pageTable.entries;
   pointers.lists = tensors.lists.slots;
-  pointers.pages = host.tablePages(exec::pageSizeOf(variant));
+  pointers.pages = host.tablePages(variant.cache.pageSize);
   pointers.cache = tensors.cache;
   pointers.qStride = tensors.qStride;
   pointers.outStride = tensors.outStride;
@@ -115,8 +115,8 @@ deft_status runAs(const KindOfRun &run, deft_gpu_plan *plan, const deft_gpu_atte
     const support::NvtxRange range("deft run");
     if (auto fresh = plan->device->checkFresh(*attention->kernels); !fresh)
       return fresh;
-    const RunPlace place{.isGpu = true, .gpu = attention->gpu.index()};
-    const auto tensors = checkTensors(attention->variant(), plan->host, place, inputs, outputs);
+    const RunDevice runDevice{.isGpu = true, .gpu = attention->gpu.index()};
+    const auto tensors = checkTensors(attention->variant(), plan->host, runDevice, inputs, outputs);
     if (!tensors)
       return tensors.error();
     if (auto checked = checkGivenLists(attention->variant(), *tensors, run.kind == capture::RunKind::Sparse);
@@ -291,7 +291,7 @@ Result<std::unique_ptr<deft_gpu_plan>> makeGpuPlan(const deft_gpu_attention &att
   onDevice.listOverlap = options->listOverlap();
   onDevice.isInvariant = options->isInvariant();
   if (followsLengths)
-    onDevice.growth = {.slack = options->own.slack, .pageSize = exec::pageSizeOf(variant)};
+    onDevice.growth = {.slack = options->own.slack, .pageSize = variant.cache.pageSize};
   auto device = exec::CudaPlan::create(kernels, onDevice);
   if (!device)
     return device.error();
@@ -301,7 +301,7 @@ Result<std::unique_ptr<deft_gpu_plan>> makeGpuPlan(const deft_gpu_attention &att
   Plan &host = made->host;
   host.attention = variant.called();
   host.variantName = variant.name;
-  host.pageSize = exec::pageSizeOf(variant);
+  host.pageSize = variant.cache.pageSize;
   host.facts = plan::VariantFacts::of(variant, config::DeviceKind::Gpu, attention.reach);
   host.givesLse = variant.withLse;
   host.whyNotOverRanks = whyNotOverRanks(variant);
@@ -345,7 +345,7 @@ deft_status deft_gpu_plan_upload(deft_gpu_plan *plan, deft_gpu_stream stream) {
 
 deft_status deft_gpu_plan_follow(deft_gpu_plan *plan, const deft_tensor *lengths, deft_gpu_stream stream) {
   return call({{"plan", plan}, {"lengths", lengths}}, [&]() -> Result<void> {
-    const auto known = checkLengths(lengths, plan->host.queryCount(), plan->place());
+    const auto known = checkLengths(lengths, plan->host.queryCount(), plan->runDevice());
     if (known && plan->host.captured)
       plan->host.captured->noteLengthsOnDevice(*known);
     return known ? Result<void>(plan->device->follow(*known, streamOf(stream))) : known.error();
@@ -354,7 +354,7 @@ deft_status deft_gpu_plan_follow(deft_gpu_plan *plan, const deft_tensor *lengths
 
 deft_status deft_gpu_plan_draft(deft_gpu_plan *plan, const deft_draft_mask *mask, deft_gpu_stream stream) {
   return call({{"plan", plan}, {"mask", mask}}, [&]() -> Result<void> {
-    const auto known = checkMask(mask, plan->place());
+    const auto known = checkMask(mask, plan->runDevice());
     if (!known)
       return known.error();
     if (auto checked = plan->host.checkMask(*known); !checked)

@@ -24,7 +24,7 @@ struct deft_gpu_plan {
   deft_gpu_plan &operator=(const deft_gpu_plan &) = delete;
   ~deft_gpu_plan() { unfollow(); }
 
-  deft::api::RunPlace place() const { return {.isGpu = true, .gpu = attention.gpu.index()}; }
+  deft::api::RunDevice runDevice() const { return {.isGpu = true, .gpu = attention.gpu.index()}; }
 
   /// The host's plan is up to date with the tree; updates the device's plan.
   deft::api::Result<void> take();

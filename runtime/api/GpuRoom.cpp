@@ -37,7 +37,7 @@ Needs needsOf(const exec::CudaKernels &kernels, const GpuPlanOptions &options) {
   const auto shape = kernels::KernelShape::of(kernels.variant());
   const config::Config config = withOptions(kernels.config(), options.plan);
   const bool hasOwnChunks = options.isInvariant() && config.chunkTokens > 0;
-  const int piece = kernels.readByTensorMap() ? plan::pieceOf(exec::pageSizeOf(kernels.variant())) : 0;
+  const int piece = kernels.readByTensorMap() ? plan::pieceOf(kernels.variant().cache.pageSize) : 0;
   return {kernels.blocksAtOnce(),
           shape.unitsOfItem(),
           std::max(config::mostRows(config) / shape.rowsOfQuery(), 1),

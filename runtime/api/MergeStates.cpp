@@ -72,8 +72,8 @@ Result<void> checkCount(std::size_t count) {
 }
 
 Result<abi::StatesArgs> argsOf(const deft_state *states, std::size_t count, const deft_state *to,
-                               deft_dtype dtype, const RunPlace &place) {
-  const auto tensors = checkStates(states, count, to, dtype, place);
+                               deft_dtype dtype, const RunDevice &device) {
+  const auto tensors = checkStates(states, count, to, dtype, device);
   if (!tensors)
     return tensors.error();
   constexpr std::int64_t kMostRows = std::int64_t{1} << 32;
@@ -154,8 +154,8 @@ deft_status deft_gpu_state_merge_run(const deft_gpu_state_merge *merge, const de
   return call({{"merge", merge}, {"states", states}, {"to", to}}, [&]() -> Result<void> {
     if (auto checked = checkCount(count); !checked)
       return checked;
-    const RunPlace place{.isGpu = true, .gpu = merge->gpu.index()};
-    const auto args = argsOf(states, count, to, merge->dtype, place);
+    const RunDevice device{.isGpu = true, .gpu = merge->gpu.index()};
+    const auto args = argsOf(states, count, to, merge->dtype, device);
     if (!args)
       return args.error();
     if (auto checked = checkPieces(*args, merge->merge.type()); !checked)

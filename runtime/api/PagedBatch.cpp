@@ -122,7 +122,7 @@ Result<void> grow(deft_paged_batch &batch, const deft_page_table *given, const i
 
 /// Whether the attention means the same over the batch as over each request by itself.
 Result<void> checkServes(const deft_paged_batch &batch, const spec::Variant &variant) {
-  const int pageSize = exec::pageSizeOf(variant);
+  const int pageSize = variant.cache.pageSize;
   if (const int own = batch.options.pageSize; pageSize != own)
     return usage("the batch has pages of " + std::to_string(own) + " tokens, " + variant.called() + " " +
                      (pageSize == 0 ? "has none" : "of " + std::to_string(pageSize)),

@@ -22,21 +22,11 @@ namespace deft::api {
 
 namespace {
 
-/// By number: a program has them compiled in, so they stay, whatever comes between two.
 constexpr std::pair<std::int32_t, spec::Partition> kPartitions[] = {
-    {DEFT_PARTITION_QUERY, spec::Partition::Query},
-    {DEFT_PARTITION_NODE, spec::Partition::Node},
-    {DEFT_PARTITION_NODE_CHUNK, spec::Partition::NodeChunk},
-    {DEFT_PARTITION_FLATTEN, spec::Partition::Flatten},
-    {DEFT_PARTITION_CASCADE, spec::Partition::Cascade},
-    {DEFT_PARTITION_GREEDY, spec::Partition::Greedy},
-    {DEFT_PARTITION_UNION, spec::Partition::Union},
-    {DEFT_PARTITION_AUTO, spec::Partition::Auto},
+#define DEFT_PARTITION_ROW(ID, NAME, NUMBER) {NUMBER, spec::Partition::ID},
+    DEFT_PARTITIONS(DEFT_PARTITION_ROW)
+#undef DEFT_PARTITION_ROW
 };
-#define DEFT_PARTITION(ID, NAME) spec::Partition::ID,
-constexpr spec::Partition kAllPartitions[] = {DEFT_PARTITIONS(DEFT_PARTITION)};
-#undef DEFT_PARTITION
-static_assert(std::size(kPartitions) == std::size(kAllPartitions), "a partition has no number");
 
 } // namespace
 
@@ -85,7 +75,7 @@ Result<std::unique_ptr<deft_plan>> makePlan(const deft_attention &attention, con
   const plan::Reach reach = options->params ? options->params->reach() : deft_params(attention).reach();
   made->attention = variant.called();
   made->variantName = variant.name;
-  made->pageSize = exec::pageSizeOf(variant);
+  made->pageSize = variant.cache.pageSize;
   made->facts = plan::VariantFacts::of(variant, config::DeviceKind::Cpu, reach);
   made->givesLse = variant.withLse;
   made->whyNotOverRanks = whyNotOverRanks(variant);

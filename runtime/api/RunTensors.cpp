@@ -16,7 +16,7 @@ namespace {
 
 Result<void> checkPageTable(const TensorCheck &check, const spec::Variant &variant, const Plan &plan,
                             const deft_inputs &inputs, RunTensors &tensors, Memory &memory) {
-  if (!variant.cache.paged)
+  if (!variant.cache.isPaged())
     return {};
   const int pages = plan.tablePages(variant.cache.pageSize);
   if (!inputs.page_table)
@@ -73,21 +73,21 @@ Result<void> checkGivenLists(const spec::Variant &variant, const RunTensors &ten
   return {};
 }
 
-Result<const int *> checkLengths(const deft_tensor *lengths, int queries, const RunPlace &place) {
+Result<const int *> checkLengths(const deft_tensor *lengths, int queries, const RunDevice &device) {
   const auto checked =
-      TensorCheck(place, "the plan").checkPacked("lengths", lengths, DEFT_I32, {{"queries", queries}});
+      TensorCheck(device, "the plan").checkPacked("lengths", lengths, DEFT_I32, {{"queries", queries}});
   if (!checked)
     return checked.error();
   return static_cast<const int *>(checked->data);
 }
 
-Result<DraftMask> checkMask(const deft_draft_mask *given, const RunPlace &place) {
+Result<DraftMask> checkMask(const deft_draft_mask *given, const RunDevice &device) {
   const auto known = readSized("deft_draft_mask", given);
   if (!known)
     return known.error();
   if (!known->bits)
     return wrong("deft_draft_mask::bits", "is null");
-  const TensorCheck check(place, "the plan");
+  const TensorCheck check(device, "the plan");
   const auto first = readSized("deft_tensor", known->bits);
   const deft_dtype dtype = first && first->dtype == DEFT_I32 ? DEFT_I32 : DEFT_U32;
   const bool hasDrafts = first && first->ndim == 3 && first->shape;
@@ -121,7 +121,7 @@ Result<DraftMask> checkMask(const deft_draft_mask *given, const RunPlace &place)
   return mask;
 }
 
-Result<RunTensors> checkTensors(const spec::Variant &variant, const Plan &plan, const RunPlace &place,
+Result<RunTensors> checkTensors(const spec::Variant &variant, const Plan &plan, const RunDevice &device,
                                 const deft_inputs *givenInputs, const deft_outputs *givenOutputs) {
   const auto inputs = readSized("deft_inputs", givenInputs);
   if (!inputs)
@@ -139,7 +139,7 @@ Result<RunTensors> checkTensors(const spec::Variant &variant, const Plan &plan, 
     return wrong("q", "is null");
   if (plan.queryCount() > 0 && !outputs->out)
     return wrong("out", "is null");
-  const TensorCheck check(place, variant.called());
+  const TensorCheck check(device, variant.called());
   RunTensors tensors;
   Memory memory;
   tensors.asked = *inputs;
@@ -158,7 +158,7 @@ Result<RunTensors> checkTensors(const spec::Variant &variant, const Plan &plan, 
     memory.reads("q", *q);
   }
   if (auto checked =
-          checkCaches(check, variant, plan.plan.tableTokens, *inputs, place.isGpu, tensors, memory);
+          checkCaches(check, variant, plan.plan.tableTokens, *inputs, device.isGpu, tensors, memory);
       !checked)
     return checked.error();
   if (auto checked = checkPageTable(check, variant, plan, *inputs, tensors, memory); !checked)
@@ -199,7 +199,7 @@ namespace {
 /// Reads states; the first one's shape is that of all.
 class StateReader {
 public:
-  StateReader(deft_dtype dtype, const RunPlace &place) : check_(place, "the merge"), dtype_(dtype) {}
+  StateReader(deft_dtype dtype, const RunDevice &device) : check_(device, "the merge"), dtype_(dtype) {}
 
   Result<StateTensors::State> read(const std::string &name, const deft_state &given, bool needsLse) {
     const std::string outName = name + ".out", lseName = name + ".lse";
@@ -245,8 +245,8 @@ private:
 } // namespace
 
 Result<StateTensors> checkStates(const deft_state *states, std::size_t count, const deft_state *to,
-                                 deft_dtype dtype, const RunPlace &place) {
-  StateReader reader(dtype, place);
+                                 deft_dtype dtype, const RunDevice &device) {
+  StateReader reader(dtype, device);
   std::vector<StateTensors::State> own;
   for (std::size_t i = 0; i < count; ++i) {
     const auto state = reader.read("states[" + std::to_string(i) + "]", states[i], true);
@@ -263,8 +263,8 @@ Result<StateTensors> checkStates(const deft_state *states, std::size_t count, co
 }
 
 Result<StateTensors> checkState(const std::string &name, const deft_state *state, deft_dtype dtype,
-                                const RunPlace &place) {
-  StateReader reader(dtype, place);
+                                const RunDevice &device) {
+  StateReader reader(dtype, device);
   const auto read = reader.read(name, *state, true);
   return read ? Result<StateTensors>(reader.tensors(*read)) : read.error();
 }

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "runtime/api/Plan.h"
-#include "runtime/api/RunPlace.h"
+#include "runtime/api/RunDevice.h"
 #include "runtime/exec/Inputs.h"
 #include "runtime/exec/MergeStates.h"
 #include "runtime/exec/Selection.h"
@@ -38,17 +38,17 @@ struct RunTensors {
 };
 
 /// Checks the tensors of a run, as far as the host can see them.
-Result<RunTensors> checkTensors(const spec::Variant &variant, const Plan &plan, const RunPlace &place,
+Result<RunTensors> checkTensors(const spec::Variant &variant, const Plan &plan, const RunDevice &device,
                                 const deft_inputs *inputs, const deft_outputs *outputs);
 
 /// Checks that a caller's lists are given if and only if the run reads such lists.
 Result<void> checkGivenLists(const spec::Variant &variant, const RunTensors &tensors, bool isSparse);
 
 /// The lengths of requests for a plan that follows them: an int32 for each query.
-Result<const int *> checkLengths(const deft_tensor *lengths, int queries, const RunPlace &place);
+Result<const int *> checkLengths(const deft_tensor *lengths, int queries, const RunDevice &device);
 
 /// Which drafts see which. The plan itself checks the mask against its batch.
-Result<DraftMask> checkMask(const deft_draft_mask *mask, const RunPlace &place);
+Result<DraftMask> checkMask(const deft_draft_mask *mask, const RunDevice &device);
 
 /// States to merge (<deft/c/merge_states.h>).
 struct StateTensors {
@@ -71,10 +71,10 @@ Result<exec::StateType> stateTypeOf(deft_dtype dtype, const std::string &field);
 
 /// Checks that all have one shape and this type. Errors call tensors "states[1].lse" and "to.out".
 Result<StateTensors> checkStates(const deft_state *states, std::size_t count, const deft_state *to,
-                                 deft_dtype dtype, const RunPlace &place);
+                                 deft_dtype dtype, const RunDevice &device);
 /// The same for one state with an lse, StateTensors::to of the result. Errors call it `name`.
 Result<StateTensors> checkState(const std::string &name, const deft_state *state, deft_dtype dtype,
-                                const RunPlace &place);
+                                const RunDevice &device);
 
 /// Selects some heads from the rows of a rank, and checks their destination.
 Result<void> checkMergedHeads(const StateTensors &given, int headBegin, int headCount,

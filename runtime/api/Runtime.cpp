@@ -121,7 +121,7 @@ Result<void> checkAndRun(const HostRun &run, const Launch &launch, bool isSparse
     return tensors.error();
   if (auto checked = checkGivenLists(variant, *tensors, isSparse); !checked)
     return checked;
-  const int pageSize = exec::pageSizeOf(variant);
+  const int pageSize = variant.cache.pageSize;
   if (auto checked =
           tensors->lists.slots ? checkSlots(*tensors, pageSize) : checkPages(*tensors, plan, pageSize);
       !checked)

@@ -55,7 +55,7 @@ Result<void> checkSizedParams(const deft_params &params, const plan::Plan &plan,
   std::vector<std::size_t> counts;
   for (const std::optional<exec::ParamValue> &value : params.values)
     counts.push_back(value ? exec::countOf(*value) : 0);
-  return checkCounts(variant, counts, slotsRead(plan, pageTable, exec::pageSizeOf(variant)),
+  return checkCounts(variant, counts, slotsRead(plan, pageTable, variant.cache.pageSize),
                      "the run reads the first ", plan.queryCount());
 }
 
@@ -63,10 +63,10 @@ Result<void> checkSizedParams(const spec::Variant &variant, std::span<const std:
                               std::optional<std::int64_t> cachePages, const plan::Plan &plan) {
   if (cachePages) { // of which entries of a page table, or places, can name no more
     const std::int64_t pages = std::min<std::int64_t>(*cachePages, std::int64_t{1} << 31);
-    return checkCounts(variant, counts, pages * std::max(exec::pageSizeOf(variant), 1), "the cache has ",
+    return checkCounts(variant, counts, pages * std::max(variant.cache.pageSize, 1), "the cache has ",
                        plan.queryCount());
   }
-  if (variant.cache.paged && variant.tokenParams() > 0)
+  if (variant.cache.isPaged() && variant.tokenParams() > 0)
     return wrong("k", "has an unknown number of pages, but " + variant.called() + " has an array over tokens",
                  "give its first dimension, so that the size of the array can be checked");
   return checkCounts(variant, counts, plan.tableTokens, "the run reads the first ", plan.queryCount());

@@ -264,7 +264,7 @@ Result<std::string> PlanCapture::write(const Plan &plan, const config_cache::Dev
   addPlan(step, plan);
   step.planUs = planUs_;
   step.runUs = runUs;
-  step.pageSize = exec::pageSizeOf(run.variant());
+  step.pageSize = run.variant().cache.pageSize;
   step.drafts = hostDrafts_;
   if (step.drafts.empty())
     for (const tree::DraftedRequest &request : drafted_)

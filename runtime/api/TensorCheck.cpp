@@ -82,11 +82,11 @@ Result<Checked> TensorCheck::check(const char *name, const deft_tensor *given, d
     return wrong(name, detail, hint);
   };
   const int type = tensor->device_type;
-  const bool liesHere = place_.isGpu ? type == DEFT_DEVICE_CUDA && tensor->device_id == place_.gpu
-                                     : type == DEFT_DEVICE_CPU || type == DEFT_DEVICE_CUDA_HOST;
+  const bool liesHere = device_.isGpu ? type == DEFT_DEVICE_CUDA && tensor->device_id == device_.gpu
+                                      : type == DEFT_DEVICE_CPU || type == DEFT_DEVICE_CUDA_HOST;
   if (!liesHere && type != DEFT_DEVICE_UNSAID && type != DEFT_DEVICE_CUDA_MANAGED)
     return fault("is in " + placeName(type, tensor->device_id) + ", the run takes " +
-                 placeName(place_.isGpu ? DEFT_DEVICE_CUDA : DEFT_DEVICE_CPU, place_.gpu));
+                 placeName(device_.isGpu ? DEFT_DEVICE_CUDA : DEFT_DEVICE_CPU, device_.gpu));
   if (tensor->dtype != dtype)
     return fault("is " + dtypeName(tensor->dtype) + ", " + taker_ + " takes " + dtypeName(dtype));
   const auto mustBe = [&] { return ", it must be " + dimensionsText(dimensions); };

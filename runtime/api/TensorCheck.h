@@ -3,7 +3,7 @@
 #include "runtime/api/Call.h"
 #include "runtime/api/Dims.h"
 #include "runtime/api/Overlap.h"
-#include "runtime/api/RunPlace.h"
+#include "runtime/api/RunDevice.h"
 
 #include <deft/c/tensor.h>
 
@@ -46,7 +46,7 @@ std::string listText(const Sizes &values);
 /// Checks tensors. In errors, `taker` names their user.
 class TensorCheck {
 public:
-  TensorCheck(const RunPlace &place, std::string taker) : place_(place), taker_(std::move(taker)) {}
+  TensorCheck(const RunDevice &device, std::string taker) : device_(device), taker_(std::move(taker)) {}
 
   Result<Checked> check(const char *name, const deft_tensor *given, deft_dtype dtype,
                         const Dimensions &dimensions) const;
@@ -59,7 +59,7 @@ public:
                             const Dimensions &dimensions) const;
 
 private:
-  RunPlace place_;
+  RunDevice device_;
   std::string taker_;
 };
 

@@ -55,23 +55,23 @@ enum class Conflict {
 };
 
 /// The owner of a file, which decides about the changes that are allowed.
-enum class Place {
-  Cache, ///< deftc's own: its folder is made private, and a damaged file is set aside
-  Named, ///< the user's: an existing file that is not a complete file of configs is not changed
+enum class Owner {
+  Deftc, ///< deftc's own: its folder is made private, and a damaged file is set aside
+  User,  ///< the user's: an existing file that is not a complete file of configs is not changed
 };
 
 /// Puts entries into the file; creates it and its folder if they do not exist. Takes the file's lock, reads
 /// the file again, merges, and renames a synced copy over it. So readers see either the old or the new file,
 /// and two writers lose nothing. The file keeps its mode. A file of another version or device is an error and
 /// does not change.
-support::Result<WriteReport> mergeWrite(const std::string &path, Place place, const DeviceKey &device,
+support::Result<WriteReport> mergeWrite(const std::string &path, Owner owner, const DeviceKey &device,
                                         const std::vector<Entry> &entries,
                                         Conflict conflict = Conflict::Replace);
 /// Merges a whole file into the one at `path` by Conflict::Merge, including entries that are not understood.
-support::Result<WriteReport> mergeWrite(const std::string &path, Place place, const ConfigFile &more);
+support::Result<WriteReport> mergeWrite(const std::string &path, Owner owner, const ConfigFile &more);
 
 /// Checks that this will probably succeed, before a long computation of the entries.
-support::Result<void> checkMergeable(const std::string &path, Place place, const DeviceKey &device);
+support::Result<void> checkMergeable(const std::string &path, Owner owner, const DeviceKey &device);
 
 /// Removes the unwanted entries under the same lock; returns their number. Entries that this build does not
 /// understand stay.

@@ -13,23 +13,23 @@ using support::Result;
 
 namespace {
 
-Result<void> checkOwnConfigs(const FileReading &reading, const std::string &path, Place place,
+Result<void> checkOwnConfigs(const FileReading &reading, const std::string &path, Owner owner,
                              const DeviceKey &device) {
-  return checkOwn({reading.state, reading.file.device, reading.message}, path, place, device);
+  return checkOwn({reading.state, reading.file.device, reading.message}, path, owner, device);
 }
 
 /// What is in a file that is about to be written: its entries, none when it is new; an error when it must not
 /// be touched.
-Result<ConfigFile> openForWriting(const std::string &path, Place place, const DeviceKey &device,
+Result<ConfigFile> openForWriting(const std::string &path, Owner owner, const DeviceKey &device,
                                   std::string &aside) {
-  FileReading reading = readConfigFile(path, trustIn(place));
+  FileReading reading = readConfigFile(path, trustIn(owner));
   ConfigFile fresh;
   fresh.device = device;
-  if (auto own = checkOwnConfigs(reading, path, place, device); !own)
+  if (auto own = checkOwnConfigs(reading, path, owner, device); !own)
     return own.error();
   if (reading.state == FileState::Good)
     return std::move(reading.file);
-  if (reading.state == FileState::Broken && place == Place::Cache) {
+  if (reading.state == FileState::Broken && owner == Owner::Deftc) {
     auto copied = setAside(path);
     if (!copied)
       return copied.error();
@@ -38,15 +38,15 @@ Result<ConfigFile> openForWriting(const std::string &path, Place place, const De
   return fresh;
 }
 
-Result<WriteReport> mergeInto(const std::string &path, Place place, const ConfigFile &more,
+Result<WriteReport> mergeInto(const std::string &path, Owner owner, const ConfigFile &more,
                               Conflict conflict) {
-  if (auto mergeable = checkMergeable(path, place, more.device); !mergeable)
+  if (auto mergeable = checkMergeable(path, owner, more.device); !mergeable)
     return mergeable.error(); // before a lock file lies beside what is not ours
   const auto lock = FileLock::ofFile(path);
   if (!lock)
     return lock.error();
   WriteReport report;
-  auto file = openForWriting(path, place, more.device, report.setAside);
+  auto file = openForWriting(path, owner, more.device, report.setAside);
   if (!file)
     return file.error();
   EntryMap entries(more.device.kind);
@@ -60,29 +60,29 @@ Result<WriteReport> mergeInto(const std::string &path, Place place, const Config
   report.added += static_cast<int>(file->kept.size() - kept);
   if (report.added + report.replaced == 0 && report.setAside.empty())
     return report;
-  if (auto written = support::writeFileAtomically(path, formatConfigFile(*file), modeIn(place)); !written)
+  if (auto written = support::writeFileAtomically(path, formatConfigFile(*file), modeIn(owner)); !written)
     return written.error();
   return report;
 }
 
 } // namespace
 
-Result<WriteReport> mergeWrite(const std::string &path, Place place, const DeviceKey &device,
+Result<WriteReport> mergeWrite(const std::string &path, Owner owner, const DeviceKey &device,
                                const std::vector<Entry> &entries, Conflict conflict) {
   ConfigFile more;
   more.device = device;
   more.entries = entries;
-  return mergeInto(path, place, more, conflict);
+  return mergeInto(path, owner, more, conflict);
 }
 
-Result<WriteReport> mergeWrite(const std::string &path, Place place, const ConfigFile &more) {
-  return mergeInto(path, place, more, Conflict::Merge);
+Result<WriteReport> mergeWrite(const std::string &path, Owner owner, const ConfigFile &more) {
+  return mergeInto(path, owner, more, Conflict::Merge);
 }
 
-Result<void> checkMergeable(const std::string &path, Place place, const DeviceKey &device) {
-  if (auto own = checkOwnConfigs(readConfigFile(path, trustIn(place)), path, place, device); !own)
+Result<void> checkMergeable(const std::string &path, Owner owner, const DeviceKey &device) {
+  if (auto own = checkOwnConfigs(readConfigFile(path, trustIn(owner)), path, owner, device); !own)
     return own;
-  if (auto made = makeFolderOf(path, place); !made)
+  if (auto made = makeFolderOf(path, owner); !made)
     return made;
   return support::checkWritable(path);
 }

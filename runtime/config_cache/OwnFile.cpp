@@ -20,19 +20,19 @@ bool isEmptyFile(const std::string &path) {
 
 } // namespace
 
-support::Trust trustIn(Place place) {
-  return place == Place::Cache ? support::Trust::Private : support::Trust::Anyone;
+support::Trust trustIn(Owner owner) {
+  return owner == Owner::Deftc ? support::Trust::Private : support::Trust::Anyone;
 }
 
-unsigned modeIn(Place place) {
+unsigned modeIn(Owner owner) {
   constexpr unsigned kSharedMode = 0666; // of new files that somebody names
-  return place == Place::Cache ? kCachedMode : kSharedMode;
+  return owner == Owner::Deftc ? kCachedMode : kSharedMode;
 }
 
-Result<void> makeFolderOf(const std::string &path, Place place) {
+Result<void> makeFolderOf(const std::string &path, Owner owner) {
   std::error_code failure;
   const std::string folder = std::filesystem::absolute(path, failure).parent_path().string();
-  if (place == Place::Cache) {
+  if (owner == Owner::Deftc) {
     const std::string fault = support::makePrivateFolder(folder);
     return fault.empty()
                ? Result<void>()
@@ -43,12 +43,12 @@ Result<void> makeFolderOf(const std::string &path, Place place) {
   return {};
 }
 
-Result<void> checkOwn(const FileFacts &file, const std::string &path, Place place, const DeviceKey &device) {
+Result<void> checkOwn(const FileFacts &file, const std::string &path, Owner owner, const DeviceKey &device) {
   if (file.state == FileState::Good && file.device != device)
     return Error{
         ErrorCode::Environment,
         "`" + path + "` is left as it is: it is of " + file.device.text() + ", not of " + device.text(), ""};
-  const bool isForeign = file.state == FileState::Broken && place == Place::Named && !isEmptyFile(path);
+  const bool isForeign = file.state == FileState::Broken && owner == Owner::User && !isEmptyFile(path);
   if (isForeign || file.state == FileState::Unknown || file.state == FileState::Unreadable ||
       file.state == FileState::Untrusted)
     return Error{ErrorCode::Environment, file.message + "; it is left as it is",

@@ -64,9 +64,9 @@ support::Result<std::string> saveSparse(const Places &places, const DeviceKey &d
 /// different devices are an error.
 support::Result<SparseFile> mergeSparseFiles(const std::vector<SparseFile> &files);
 /// Merges a whole file into the one at `path` by this rule.
-support::Result<WriteReport> mergeIntoSparse(const std::string &path, Place place, const SparseFile &more);
+support::Result<WriteReport> mergeIntoSparse(const std::string &path, Owner owner, const SparseFile &more);
 /// Checks that this will probably succeed.
-support::Result<void> checkSparseMergeable(const std::string &path, Place place, const DeviceKey &device);
+support::Result<void> checkSparseMergeable(const std::string &path, Owner owner, const DeviceKey &device);
 
 /// Removes the unwanted entries under the file's lock; returns their number. Entries that this build does not
 /// understand stay.

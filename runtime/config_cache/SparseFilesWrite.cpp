@@ -42,25 +42,25 @@ void put(const SparseEntry &entry, std::vector<SparseEntry> &all) {
   *same = std::move(merged);
 }
 
-Result<void> checkOwnSparse(const SparseReading &reading, const std::string &path, Place place,
+Result<void> checkOwnSparse(const SparseReading &reading, const std::string &path, Owner owner,
                             const DeviceKey &device) {
-  return checkOwn({reading.state, reading.file.device, reading.message}, path, place, device);
+  return checkOwn({reading.state, reading.file.device, reading.message}, path, owner, device);
 }
 
 /// What stands in a file is given to `change`, and what that makes of it is written, all under the file's
 /// lock. The copy of a broken file that was there; empty: it was none.
-Result<std::string> edit(const std::string &path, Place place, const DeviceKey &device,
+Result<std::string> edit(const std::string &path, Owner owner, const DeviceKey &device,
                          const std::function<void(SparseFile &)> &change) {
-  if (auto mergeable = checkSparseMergeable(path, place, device); !mergeable)
+  if (auto mergeable = checkSparseMergeable(path, owner, device); !mergeable)
     return mergeable.error(); // before a lock file lies beside what is not ours
   const auto lock = FileLock::ofFile(path);
   if (!lock)
     return lock.error();
-  SparseReading reading = readSparseFile(path, trustIn(place));
-  if (auto own = checkOwnSparse(reading, path, place, device); !own)
+  SparseReading reading = readSparseFile(path, trustIn(owner));
+  if (auto own = checkOwnSparse(reading, path, owner, device); !own)
     return own.error();
   std::string aside;
-  if (reading.state == FileState::Broken && place == Place::Cache) {
+  if (reading.state == FileState::Broken && owner == Owner::Deftc) {
     auto copied = setAside(path);
     if (!copied)
       return copied.error();
@@ -69,7 +69,7 @@ Result<std::string> edit(const std::string &path, Place place, const DeviceKey &
   SparseFile file = std::move(reading.file); // of what is not good there is nothing in it
   file.device = device;
   change(file);
-  if (auto written = support::writeFileAtomically(path, formatSparseFile(file), modeIn(place)); !written)
+  if (auto written = support::writeFileAtomically(path, formatSparseFile(file), modeIn(owner)); !written)
     return written.error();
   return aside;
 }
@@ -83,22 +83,22 @@ std::map<std::string, nlohmann::json> byKey(const SparseFile &file) {
 
 } // namespace
 
-Result<void> checkSparseMergeable(const std::string &path, Place place, const DeviceKey &device) {
-  if (auto own = checkOwnSparse(readSparseFile(path, trustIn(place)), path, place, device); !own)
+Result<void> checkSparseMergeable(const std::string &path, Owner owner, const DeviceKey &device) {
+  if (auto own = checkOwnSparse(readSparseFile(path, trustIn(owner)), path, owner, device); !own)
     return own;
-  if (auto made = makeFolderOf(path, place); !made)
+  if (auto made = makeFolderOf(path, owner); !made)
     return made;
   return support::checkWritable(path);
 }
 
 Result<std::string> saveSparse(const Places &places, const DeviceKey &device,
                                const std::vector<SparseEntry> &entries, const std::string &named) {
-  const Place place = named.empty() ? Place::Cache : Place::Named;
-  if (place == Place::Cache && places.userSparse.empty())
+  const Owner owner = named.empty() ? Owner::Deftc : Owner::User;
+  if (owner == Owner::Deftc && places.userSparse.empty())
     return Error{ErrorCode::Environment, "there is no folder for tuned sparse layers",
                  "set DEFT_CACHE_DIR to a folder"};
-  const std::string path = place == Place::Named ? named : places.userSparse + "/" + device.fileName();
-  const auto saved = edit(path, place, device, [&](SparseFile &file) {
+  const std::string path = owner == Owner::User ? named : places.userSparse + "/" + device.fileName();
+  const auto saved = edit(path, owner, device, [&](SparseFile &file) {
     for (const SparseEntry &entry : entries)
       put(entry, file.entries);
   });
@@ -133,9 +133,9 @@ Result<SparseFile> mergeSparseFiles(const std::vector<SparseFile> &files) {
   return merged;
 }
 
-Result<WriteReport> mergeIntoSparse(const std::string &path, Place place, const SparseFile &more) {
+Result<WriteReport> mergeIntoSparse(const std::string &path, Owner owner, const SparseFile &more) {
   WriteReport report;
-  auto aside = edit(path, place, more.device, [&](SparseFile &file) {
+  auto aside = edit(path, owner, more.device, [&](SparseFile &file) {
     const auto before = byKey(file);
     const std::size_t kept = file.kept.size();
     file = std::move(*mergeSparseFiles({file, more}));

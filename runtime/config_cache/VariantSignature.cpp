@@ -140,15 +140,13 @@ bool areOfOneShape(const spec::Tensors &a, const spec::Tensors &b) {
 
 VariantSignature VariantSignature::of(const spec::Variant &variant) {
   return {{variant.queryHeads, variant.kvHeads, withoutOutput(variant.tensors)},
-          variant.cache.paged ? variant.cache.pageSize : 0,
-          variant.cache.paged ? variant.cache.order : spec::PageOrder::Nhd,
+          variant.cache.isPaged() ? variant.cache : spec::CacheSpec{.pageSize = 0},
           hooksOf(variant)};
 }
 
 std::string VariantSignature::text() const {
   const std::string pages =
-      pageSize == 0 ? "contiguous"
-                    : "p" + std::to_string(pageSize) + (order == spec::PageOrder::Nhd ? "nhd" : "hnd");
+      cache.isPaged() ? "p" + std::to_string(cache.pageSize) + toString(cache.order) : "contiguous";
   return "q" + std::to_string(queryHeads) + "-kv" + std::to_string(kvHeads) + "-" + dimsText(tensors) + "-" +
          dtypesText(tensors) + "-" + pages + "-" + hooks;
 }
@@ -161,12 +159,13 @@ std::optional<VariantSignature> VariantSignature::parse(std::string_view text) {
   signature.queryHeads = readNumber(parts[0], "q");
   signature.kvHeads = readNumber(parts[1], "kv");
   signature.tensors = readTensors(parts[2], parts[3]);
-  signature.pageSize = readNumber(parts[4], "p");
-  signature.order = parts[4].ends_with("hnd") ? spec::PageOrder::Hnd : spec::PageOrder::Nhd;
+  signature.cache.pageSize = readNumber(parts[4], "p");
+  signature.cache.order = parts[4].ends_with("hnd") ? spec::PageOrder::Hnd : spec::PageOrder::Nhd;
   signature.hooks = parts[5];
   // What was misread does not come back as it was.
   if (signature.kvHeads < 1 || signature.queryHeads < 1 || spec::faultOf(signature.tensors) ||
-      signature.queryHeads % signature.kvHeads != 0 || signature.pageSize < 0 || signature.text() != text)
+      signature.queryHeads % signature.kvHeads != 0 || signature.cache.pageSize < 0 ||
+      signature.text() != text)
     return std::nullopt;
   return signature;
 }
@@ -175,7 +174,7 @@ spec::Variant VariantSignature::variant() const {
   spec::Variant variant;
   static_cast<spec::AttentionShape &>(variant) = *this;
   variant.name = "tuned";
-  variant.cache = {pageSize > 0, pageSize, order};
+  variant.cache = cache;
   variant.scale = 1 / std::sqrt(static_cast<double>(tensors.k.dim));
   if (hooks == "sigmoid")
     variant.normalize = spec::Normalize::Sigmoid;
@@ -188,9 +187,9 @@ std::optional<double> distance(const VariantSignature &a, const VariantSignature
   double sum = 0;
   if (a.tensors != b.tensors) // of the same width, they run at the same rate
     sum += 0.25;
-  if (a.pageSize != b.pageSize)
+  if (a.cache.pageSize != b.cache.pageSize)
     sum += 0.5;
-  if (a.order != b.order)
+  if (a.cache.order != b.cache.order)
     sum += 0.25;
   if (a.hooks != b.hooks) // two kinds may have less in common with each other than each has with neither
     sum += a.hooks == kPlain || b.hooks == kPlain ? 1 : 1.5;

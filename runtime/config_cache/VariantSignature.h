@@ -13,8 +13,7 @@ namespace deft::config_cache {
 /// the output's type do not. A schedule does not either, but a config must fit it (see checkSchedule). The
 /// output tensor of the shape is v's.
 struct VariantSignature : spec::AttentionShape {
-  int pageSize = 0; ///< 0: contiguous
-  spec::PageOrder order = spec::PageOrder::Nhd;
+  spec::CacheSpec cache = {.pageSize = 0}; ///< a contiguous one has order nhd
   /// "plain": softmax over the tree's mask; "sigmoid": the same with sigmoid; otherwise a hash of the
   /// parameters and all expressions.
   std::string hooks = "plain";

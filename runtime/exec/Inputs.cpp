@@ -6,7 +6,7 @@ namespace {
 
 abi::CacheLayout layoutOf(const spec::Variant &variant, const spec::TensorType &tensor) {
   const long long dim = tensor.dim, heads = variant.kvHeads;
-  if (!variant.cache.paged)
+  if (!variant.cache.isPaged())
     return {0, heads * dim, dim};
   const long long page = variant.cache.pageSize;
   if (variant.cache.order == spec::PageOrder::Nhd)

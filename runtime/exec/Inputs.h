@@ -36,11 +36,6 @@ struct CacheLayouts {
 /// The strides of the variant's cache, in elements, with tokens or pages packed without gaps.
 CacheLayouts cacheLayoutsOf(const spec::Variant &variant);
 
-/// The page size as kernels count it: 0 if the cache is contiguous.
-inline int pageSizeOf(const spec::Variant &variant) {
-  return variant.cache.paged ? variant.cache.pageSize : 0;
-}
-
 /// Elements between the rows of consecutive queries in q or an output; a given stride of 0 means that rows
 /// are packed.
 inline long long rowStrideOf(long long given, const spec::Variant &variant, const spec::TensorType &tensor) {
@@ -124,8 +119,8 @@ struct InputView {
   /// `params` are the result of Inputs::paramSlots.
   static InputView of(const Inputs &inputs, const spec::Variant &variant,
                       const std::vector<abi::ParamSlot> &params) {
-    return {inputs.queryCount, inputs.q.data(),     inputs.k.data(),         inputs.values(variant).data(),
-            inputs.cache,      pageSizeOf(variant), inputs.pageTable.data(), params.data(),
+    return {inputs.queryCount, inputs.q.data(),        inputs.k.data(),         inputs.values(variant).data(),
+            inputs.cache,      variant.cache.pageSize, inputs.pageTable.data(), params.data(),
             inputs.qStride};
   }
 

@@ -63,12 +63,6 @@ std::optional<WrongSlot> findWrongSlot(const GivenLists &lists, std::int64_t slo
 /// Checks that lists of the variant may have this budget.
 support::Result<void> checkBudget(const spec::Variant &variant, int budget);
 
-/// How many groups the heads of a query form. The worth of a token to a list is its largest score in a group.
-inline int worthGroupsOf(const spec::Variant &variant) {
-  return variant.select && variant.select->by == spec::SelectBy::QueryHead ? variant.queryHeads
-                                                                           : variant.kvHeads;
-}
-
 /// The worth of a token that is hidden from all heads of a list.
 constexpr float kHiddenWorth = -std::numeric_limits<float>::infinity();
 

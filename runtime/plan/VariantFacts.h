@@ -39,7 +39,7 @@ struct VariantFacts {
     const bool isGpu = device == config::DeviceKind::Gpu;
     // Copy engines move groups of tokens; processors can begin at any token without loss.
     constexpr int kGroup = 16;
-    const int page = variant.cache.paged ? variant.cache.pageSize : kGroup;
+    const int page = variant.cache.isPaged() ? variant.cache.pageSize : kGroup;
     const auto shape = kernels::KernelShape::of(variant);
     const int headGroups = isGpu ? shape.headGroups() : 1;
     return {.ratio = shape.ratio() / headGroups,
@@ -47,7 +47,7 @@ struct VariantFacts {
             .tensors = variant.tensors,
             .partialBytes = isGpu ? 2 : 4,
             .makesKeys = isGpu && variant.key.has_value(),
-            .pageSize = isGpu && variant.cache.paged ? variant.cache.pageSize : 0,
+            .pageSize = isGpu ? variant.cache.pageSize : 0,
             .trimStep = isGpu ? std::min(kGroup, page & -page) : 1,
             .headGroups = headGroups,
             .reach = std::move(reach),

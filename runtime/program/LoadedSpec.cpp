@@ -26,7 +26,7 @@ const char *differenceOf(const codegen::cuda::VariantSource &source, const spec:
       {"kv_heads", source.kvHeads == variant.kvHeads},
       {"tensors", source.tensors == variant.tensors},
       {"lse", source.withLse == variant.withLse},
-      {"page_size", source.pageSize == (variant.cache.paged ? variant.cache.pageSize : 0)},
+      {"page_size", source.pageSize == variant.cache.pageSize},
       {"normalize", source.normalize == variant.normalize},
       {"parameters", source.params.size() == variant.params.size()},
       {"arrays over tokens", source.tokenParams == variant.tokenParams()},

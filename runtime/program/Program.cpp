@@ -92,7 +92,7 @@ Result<codegen::cuda::VariantSource> Program::source() const {
     return variantSource(*spec_, *variant_);
   codegen::cuda::VariantSource source = packaged()->source;
   if (variant_->select) { // a package from before GPUs selected says nothing of it
-    source.worthGroups = exec::worthGroupsOf(*variant_);
+    source.worthGroups = variant_->worthGroups();
     source.lists = variant_->lists();
   }
   return source;

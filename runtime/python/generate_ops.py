@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 LIST = re.compile(r"#define DEFT_(\w+)\(X\)((?:.*\\\n)+.*)")
-COLUMNS = {"OPERATORS": 8, "FUNCTIONS": 7, "MATH_FUNCTIONS": 11, "DTYPES": 6}
+COLUMNS = {"OPERATORS": 8, "FUNCTIONS": 7, "MATH_FUNCTIONS": 11, "DTYPES": 7}
 
 
 def rows_of(text, name):
@@ -35,7 +35,7 @@ def data_of(table, tensors):
     functions, math = rows_of(table, "FUNCTIONS"), rows_of(table, "MATH_FUNCTIONS")
     natural = [row[2] for row in functions if row[5] == "true"] + [row[2] for row in math if row[3] == "true"]
     binary = {row[5]: int(row[6]) for row in rows_of(table, "OPERATORS") if row[6] != "0"}
-    eight_bit = {row[1]: row[5] for row in rows_of(tensors, "DTYPES") if row[2] == "1"}
+    eight_bit = {row[1]: row[6] for row in rows_of(tensors, "DTYPES") if row[2] == "1"}
     return [
         f"FUNCTIONS = {json.dumps([row[2] for row in functions + math])}",
         f"REALS = {json.dumps(reals_of(table))}  # functions of one f32",

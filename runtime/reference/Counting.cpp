@@ -192,7 +192,7 @@ Counting::Counting(const spec::Variant &variant, tree::KvTree tree, const exec::
     longest_ = std::max(longest_, tree_.pathEnd(query)); // more than it sees at most, as a rule no more
   outputs_.resize(std::max(1, (longest_ + passTokens() - 1) / passTokens()));
   // Only tokens: what else is in the pool stays as it is, and may be NaN.
-  const int pageSize = variant.cache.paged ? variant.cache.pageSize : 0;
+  const int pageSize = variant.cache.pageSize;
   // A hook of K may make anything of rows of 0, of which a norm without epsilon makes NaN.
   const bool hasZeroQueries = variant.key && !variant.query && !variant.tensors.valueInKey;
   for (const tree::Node &node : tree_.nodes())
@@ -220,7 +220,7 @@ Counting::Stretch Counting::stretchOf(int pass) const {
 }
 
 void Counting::mark(int pass, std::uint16_t value) {
-  const int pageSize = variant_.cache.paged ? variant_.cache.pageSize : 0;
+  const int pageSize = variant_.cache.pageSize;
   const Stretch stretch = stretchOf(pass);
   auto &values = variant_.tensors.valueInKey ? inputs_.k : inputs_.v;
   for (const tree::Node &node : tree_.nodes()) {

@@ -118,7 +118,7 @@ std::size_t Evaluator::placeOf(const Expr &expr, const Site &site) const {
   case spec::Param::Shape::PerToken:
   case spec::Param::Shape::PerTokenAndHead: {
     const auto slot = static_cast<std::size_t>(
-        exec::cacheSlotOf(inputs_.pageTable.data(), exec::pageSizeOf(variant_), site.location));
+        exec::cacheSlotOf(inputs_.pageTable.data(), variant_.cache.pageSize, site.location));
     const auto each = static_cast<std::size_t>(variant_.elementsOf(param));
     return each == 1 ? slot : slot * each + static_cast<std::size_t>(site.kvHead);
   }
@@ -133,7 +133,7 @@ std::size_t Evaluator::placeOf(const Expr &expr, const Site &site) const {
 Evaluator::Value Evaluator::readParam(const Expr &expr, const Site &site) const {
   const spec::Param &param = variant_.params[expr.param];
   const exec::ParamValue &value = inputs_.params[expr.param];
-  const int pageSize = exec::pageSizeOf(variant_);
+  const int pageSize = variant_.cache.pageSize;
   if (param.isOfTokens() && !inputs_.hasPage(site.location, pageSize))
     return {}; // of a token that the mask hides whatever this is: its page has been freed
   const std::size_t index = placeOf(expr, site);

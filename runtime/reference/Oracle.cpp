@@ -55,7 +55,7 @@ std::vector<float> gather(const Cache &cache, const std::vector<Token> &tokens, 
                           const exec::Inputs &inputs, int kvHead) {
   const std::size_t dim = cache.tensor.dim;
   std::vector<float> vectors(tokens.size() * dim);
-  const int pageSize = variant.cache.paged ? variant.cache.pageSize : 0;
+  const int pageSize = variant.cache.pageSize;
   for (std::size_t t = 0; t < tokens.size(); ++t) {
     if (!inputs.hasPage(tokens[t].location, pageSize))
       continue;

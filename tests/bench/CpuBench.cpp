@@ -170,7 +170,7 @@ nlohmann::json measure(const Case &test, exec::CpuExecutor &executor, const Opti
   const exec::CpuKernel kernel = compile(variant, support::SourceManager());
   KvTree tree = test.tree;
   const auto placement = need(tree::placeInCache(
-      tree, {.pageSize = exec::pageSizeOf(variant), .order = tree::PlacementOrder::Scattered, .seed = 1}));
+      tree, {.pageSize = variant.cache.pageSize, .order = tree::PlacementOrder::Scattered, .seed = 1}));
   const exec::Inputs inputs = exec::makeRandomInputs(variant, tree, placement, {}, 1);
   const Pool k(inputs.k), v(inputs.v);
   const auto config = need(program::cpuConfig(variant, executor.threads()));

@@ -41,7 +41,6 @@ spec::Variant variant() {
   variant.queryHeads = 32;
   variant.kvHeads = 8;
   variant.tensors = spec::Tensors::alike(128);
-  variant.cache.paged = true;
   variant.cache.pageSize = 16;
   return variant;
 }

@@ -44,7 +44,7 @@ public:
     variant_.queryHeads = 32;
     variant_.kvHeads = 8;
     variant_.tensors = spec::Tensors::alike(128);
-    variant_.cache = {.paged = true, .pageSize = 64};
+    variant_.cache = {.pageSize = 64};
     device_ = need(device::Device::open(need(device::Driver::load(DEFT_FAKE_CUDA))));
     package::KernelSet set;
     set.config.phases = {

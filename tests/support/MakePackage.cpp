@@ -38,14 +38,7 @@ int main(int argc, char **argv) {
   package.deftcVersion = "test";
   package.specFiles = {{"host_program.deft", *text}};
   package::PackagedVariant packaged;
-  static_cast<spec::AttentionShape &>(packaged.source) = variant;
-  packaged.source.name = variant.name;
-  packaged.source.withLse = variant.withLse;
-  packaged.source.pageSize = variant.cache.pageSize;
-  packaged.source.normalize = variant.normalize;
-  if (variant.select) // lists by KV head
-    packaged.source.worthGroups = packaged.source.lists = variant.lists();
-  packaged.source.listsAreGiven = variant.readsGivenLists();
+  packaged.source = codegen::cuda::VariantSource::of(variant);
   const auto addKernels = [&](const target::Target &target, const config::Config &config) {
     package::KernelSet kernels{.arch = std::string(target.arch),
                                .config = config,

@@ -19,7 +19,7 @@ long long placeOf(const abi::CacheLayout &layout, int pageSize, long long slot, 
 
 void spread(std::mt19937_64 &random, const spec::Variant &variant, const spec::TensorType &tensor,
             abi::CacheLayout &layout, exec::AlignedVector<std::uint16_t> &values) {
-  const int pageSize = exec::pageSizeOf(variant), heads = variant.kvHeads, dim = tensor.dim;
+  const int pageSize = variant.cache.pageSize, heads = variant.kvHeads, dim = tensor.dim;
   const int bytes = tensor.elementBytes();
   const long long row = std::array{dim, dim + 16, 2 * dim}[random() % 3], page = std::max(pageSize, 1);
   const bool areTokensTogether = pageSize > 1 && random() % 2 == 0;

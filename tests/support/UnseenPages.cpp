@@ -33,7 +33,7 @@ void freeUnseenPages(const spec::Variant &variant, const tree::KvTree &tree, exe
       exec::setBitsAt(memory.data(), at + d, tensor.dtype, 0x7fff); // NaN in every dtype
   };
   const plan::Reach reach = exec::reachOf(variant, inputs.params);
-  if (!variant.cache.paged || reach.isAll() || reach.hasRisingEnd()) // of such, planners take a hull
+  if (!variant.cache.isPaged() || reach.isAll() || reach.hasRisingEnd()) // of such, planners take a hull
     return;
   const int pageSize = variant.cache.pageSize;
   const std::set<int> seen = visibleGroups(tree, reach, pageSize);

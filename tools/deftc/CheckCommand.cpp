@@ -18,8 +18,8 @@ std::string summary(const spec::Variant &v) {
   std::string text = v.name + ": " + std::to_string(v.queryHeads) + " query heads, " +
                      std::to_string(v.kvHeads) + " kv heads, head dim " + dimText(v.tensors) + ", " +
                      dtypeText(v.tensors) + ", ";
-  text += v.cache.paged ? "pages of " + std::to_string(v.cache.pageSize) + " " + toString(v.cache.order)
-                        : std::string("contiguous");
+  text += v.cache.isPaged() ? "pages of " + std::to_string(v.cache.pageSize) + " " + toString(v.cache.order)
+                            : std::string("contiguous");
   const std::pair<bool, const char *> parts[] = {
       {v.bound == spec::MaskBound::Path, "path"},
       {v.mask.has_value(), "mask"},

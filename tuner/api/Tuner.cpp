@@ -187,8 +187,8 @@ Result<Tuned> mergeShards(const std::vector<std::string> &journals, const std::s
   config_cache::ConfigFile file;
   file.device = merged->device;
   file.entries = merged->entries();
-  using config_cache::Place;
-  const auto written = mergeWrite(*path, configFile.empty() ? Place::Cache : Place::Named, file);
+  using config_cache::Owner;
+  const auto written = mergeWrite(*path, configFile.empty() ? Owner::Deftc : Owner::User, file);
   if (!written)
     return written.error();
   Tuned tuned;
@@ -317,7 +317,7 @@ deft_status deft_tuner_add_tree(deft_tuner *tuner, const deft_tree *tree, const 
     if (tree->tree().queries().empty())
       return wrong("tree", "has no queries, so there is nothing to tune");
     const std::string called = given.empty() ? "tree " + std::to_string(++tuner->trees) : given;
-    auto placed = tree::placedTree(tree->tree(), exec::pageSizeOf(tuner->input.variant));
+    auto placed = tree::placedTree(tree->tree(), tuner->input.variant.cache.pageSize);
     if (!placed)
       return placed.error();
     tuner->input.samples.push_back({called, 0, std::move(*placed), is_held_out != 0});

@@ -109,7 +109,7 @@ Result<reference::CountReport> KernelBench::count(const tree::KvTree &tree, cons
 
 Result<KernelBenchResult> KernelBench::run(tree::KvTree tree, const KernelBenchOptions &options) {
   auto placement =
-      tree::placeInCache(tree, {exec::pageSizeOf(variant_), options.pages, options.seed, /*poolPages=*/0});
+      tree::placeInCache(tree, {variant_.cache.pageSize, options.pages, options.seed, /*poolPages=*/0});
   if (!placement)
     return placement.error();
   auto params = exec::bindParams(variant_, valuesWithoutDefault(variant_));

@@ -32,9 +32,9 @@ struct Cache {
 /// The parts of the cache with these tokens; adjacent parts are joined.
 void addBlocks(const spec::Variant &variant, std::span<const tree::Stretch> tokens,
                const exec::Inputs &inputs, const Cache &cache, std::vector<Block> &blocks) {
-  const int pageSize = exec::pageSizeOf(variant);
+  const int pageSize = variant.cache.pageSize;
   // In hnd, a token's heads are separate; in the other layouts they are one stretch.
-  const bool isApart = variant.cache.paged && variant.cache.order == spec::PageOrder::Hnd;
+  const bool isApart = variant.cache.isPaged() && variant.cache.order == spec::PageOrder::Hnd;
   const int pieces = isApart ? variant.kvHeads : 1;
   const std::size_t bytes = static_cast<std::size_t>(cache.type.rowBytes()) * (isApart ? 1 : variant.kvHeads);
   for (const tree::Stretch &stretch : tokens)

@@ -18,7 +18,7 @@ Result<std::vector<tree::KvTree>> place(const Work &work, const ClassTrees &clas
   std::vector<tree::KvTree> trees = classTrees.trees;
   for (tree::KvTree &tree : trees) {
     const auto placed =
-        tree::placeInCache(tree, {exec::pageSizeOf(work.variant), tree::PlacementOrder::InOrder, 0, 0});
+        tree::placeInCache(tree, {work.variant.cache.pageSize, tree::PlacementOrder::InOrder, 0, 0});
     if (!placed)
       return placed.error();
     for (int node = tree.firstRoot(); begin > 0 && node >= 0; node = tree.nextInPreorder(node))
@@ -53,7 +53,7 @@ Result<ClassInputs> makeInputs(const Work &work, const ClassTrees &classTrees, c
       return added.error();
   if (auto fits = exec::checkSizedParams(work.variant, pool, work.params); !fits)
     return fits.error();
-  auto placement = tree::placeInCache(pool, {exec::pageSizeOf(work.variant), work.pages, work.seed, 0});
+  auto placement = tree::placeInCache(pool, {work.variant.cache.pageSize, work.pages, work.seed, 0});
   if (!placement)
     return placement.error();
   ClassInputs made;

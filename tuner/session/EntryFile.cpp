@@ -17,13 +17,13 @@ Result<EntryFile> EntryFile::open(const TuneOptions &options, const config_cache
     return file;
   file.path_ = options.configPath;
   // A named file belongs to the user; without a name, the file is in the cache.
-  file.place_ = options.configPath.empty() ? config_cache::Place::Cache : config_cache::Place::Named;
+  file.owner_ = options.configPath.empty() ? config_cache::Owner::Deftc : config_cache::Owner::User;
   if (file.path_.empty() && !options.places.userFolder.empty())
     file.path_ = (std::filesystem::path(options.places.userFolder) / device.fileName()).string();
   file.device_ = device;
   file.isOfSchedule_ = std::move(isOfSchedule);
   if (!file.path_.empty())
-    if (auto mergeable = config_cache::checkMergeable(file.path_, file.place_, device); !mergeable)
+    if (auto mergeable = config_cache::checkMergeable(file.path_, file.owner_, device); !mergeable)
       return mergeable.error();
   return file;
 }
@@ -34,7 +34,7 @@ bool EntryFile::isOfAnotherSchedule(const Entry &entry) const {
   if (!isOfSchedule_)
     return false;
   const config_cache::FileReading reading =
-      config_cache::readConfigFile(path_, config_cache::trustIn(place_));
+      config_cache::readConfigFile(path_, config_cache::trustIn(owner_));
   return std::any_of(reading.file.entries.begin(), reading.file.entries.end(), [&](const Entry &old) {
     return keyOf(old) == keyOf(entry) && !old.keepsDefault &&
            old.provenance.kernelHash == entry.provenance.kernelHash && !isOfSchedule_(old.config) &&
@@ -48,7 +48,7 @@ std::optional<std::string> EntryFile::add(const Entry &entry) {
   if (isOfAnotherSchedule(entry))
     return entry.treeClass.text() + ": an entry of another schedule is no slower and stays";
   unsaved_.push_back(entry);
-  const auto written = config_cache::mergeWrite(path_, place_, device_, unsaved_);
+  const auto written = config_cache::mergeWrite(path_, owner_, device_, unsaved_);
   if (!written) {
     error_ = written.error();
     return std::nullopt;

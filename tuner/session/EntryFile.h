@@ -31,7 +31,7 @@ private:
   bool isOfAnotherSchedule(const config_cache::Entry &entry) const;
 
   std::string path_;
-  config_cache::Place place_ = config_cache::Place::Cache;
+  config_cache::Owner owner_ = config_cache::Owner::Deftc;
   config_cache::DeviceKey device_;
   config_cache::LegalityCheck isOfSchedule_;
   std::vector<config_cache::Entry> unsaved_;

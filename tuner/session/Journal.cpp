@@ -20,7 +20,7 @@
 
 namespace deft::session {
 
-using config_cache::Place;
+using config_cache::Owner;
 using nlohmann::json;
 using support::Descriptor;
 using support::Error;
@@ -80,13 +80,13 @@ Error notTrusted(const std::string &path, const std::string &fault) {
           std::string("remove it, make it writable only by you (`chmod go-w`), or ") + kAnother};
 }
 
-support::Trust trustInJournal(Place place) {
-  return place == Place::Cache ? support::Trust::Private : support::Trust::NotPublic;
+support::Trust trustInJournal(Owner owner) {
+  return owner == Owner::Deftc ? support::Trust::Private : support::Trust::NotPublic;
 }
 
 /// Opens the journal with its lock. Links in the cache are not followed.
-Result<Descriptor> openLocked(const std::string &path, Place place) {
-  const int links = place == Place::Cache ? O_NOFOLLOW : 0;
+Result<Descriptor> openLocked(const std::string &path, Owner owner) {
+  const int links = owner == Owner::Deftc ? O_NOFOLLOW : 0;
   int number = 0;
   for (;;) {
     Descriptor file(
@@ -100,7 +100,7 @@ Result<Descriptor> openLocked(const std::string &path, Place place) {
       return cannot("open", path, errno);
     if (!S_ISREG(own.st_mode))
       return noJournal(path);
-    if (const std::string fault = support::faultOfTrust(own, trustInJournal(place)); !fault.empty())
+    if (const std::string fault = support::faultOfTrust(own, trustInJournal(owner)); !fault.empty())
       return notTrusted(path, fault);
     const bool isLocked = ::flock(file.get(), LOCK_EX | LOCK_NB) == 0;
     number = errno;
@@ -129,10 +129,10 @@ bool isOfCompleteSession(const std::vector<json> &events) {
   return last != events.rend() && (*last)["event"] == "end" && last->value("reason", "") == "complete";
 }
 
-Result<void> makeJournalFolder(const std::string &path, Place place) {
+Result<void> makeJournalFolder(const std::string &path, Owner owner) {
   const std::string folder = std::filesystem::path(path).parent_path().string();
   std::error_code failure;
-  if (place == Place::Cache) {
+  if (owner == Owner::Deftc) {
     if (const std::string fault = support::makePrivateFolder(folder); !fault.empty())
       return Error{ErrorCode::Environment, "cannot keep journals in `" + folder + "`: " + fault,
                    std::string("make it writable only by you (`chmod go-w`), or ") + kAnother};
@@ -178,10 +178,10 @@ Result<std::vector<json>> readJournal(const std::string &path) try {
   return strange(path);
 }
 
-Result<Journal> Journal::open(const std::string &path, const json &session, bool isFresh, Place place) try {
-  if (auto made = makeJournalFolder(path, place); !made)
+Result<Journal> Journal::open(const std::string &path, const json &session, bool isFresh, Owner owner) try {
+  if (auto made = makeJournalFolder(path, owner); !made)
     return made.error();
-  auto file = openLocked(path, place);
+  auto file = openLocked(path, owner);
   if (!file)
     return file.error();
   Journal journal;
@@ -203,7 +203,7 @@ Result<Journal> Journal::open(const std::string &path, const json &session, bool
     const std::string aside = nameAside(path);
     if (::rename(path.c_str(), aside.c_str()) != 0)
       return cannot("rename", path, errno);
-    auto anew = openLocked(path, place);
+    auto anew = openLocked(path, owner);
     if (!anew)
       return anew.error();
     journal.file_ = std::move(*anew);
@@ -257,7 +257,7 @@ void Journal::write(const json &event) {
 Result<void> appendToJournal(const std::string &path, const json &event) {
   if (auto read = readJournal(path); !read)
     return read.error();
-  const auto file = openLocked(path, Place::Named); // the session that just ended has checked the place
+  const auto file = openLocked(path, Owner::User); // the session that just ended has checked the place
   if (!file)
     return file.error();
   if (!support::writeAll(file->get(), lineOf(event)))

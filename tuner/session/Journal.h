@@ -63,7 +63,7 @@ public:
   /// cache, the file must belong only to this user and be no link. A path from the user may contain links and
   /// have any owner, but the file must not be writable by everyone.
   static support::Result<Journal> open(const std::string &path, const nlohmann::json &session, bool isFresh,
-                                       config_cache::Place place = config_cache::Place::Named);
+                                       config_cache::Owner owner = config_cache::Owner::User);
 
   const std::string &path() const { return path_; }
   bool isResumed() const { return isResumed_; }

@@ -112,9 +112,9 @@ Result<Journal> openJournal(const SessionFacts &facts, const Listener &listener,
   const auto path = journalPath(facts.options, head);
   if (!path)
     return path.error();
-  using config_cache::Place;
+  using config_cache::Owner;
   auto journal = Journal::open(*path, head, facts.options.isFresh,
-                               facts.options.journal.empty() ? Place::Cache : Place::Named);
+                               facts.options.journal.empty() ? Owner::Deftc : Owner::User);
   if (!journal)
     return journal.error();
   if (!journal->setAside().empty())

@@ -33,6 +33,22 @@ struct VariantSource : kernels::KernelShape {
                          : selects() && lists <= kvHeads;
   }
   const kernels::KernelShape &shape() const { return *this; }
+
+  /// Everything but the hooks.
+  static VariantSource of(const spec::Variant &variant) {
+    VariantSource source{kernels::KernelShape::of(variant),
+                         variant.name,
+                         variant.withLse,
+                         variant.cache.pageSize,
+                         variant.normalize,
+                         variant.select ? variant.worthGroups() : 0,
+                         variant.select ? variant.lists() : 0,
+                         {},
+                         {}};
+    for (const spec::Param &param : variant.params)
+      source.params.push_back(param.name);
+    return source;
+  }
 };
 
 } // namespace deft::codegen::cuda

@@ -212,7 +212,7 @@ support::Result<void> CpuExecutor::runSelecting(const CpuKernel &kernel, const s
                  "where drafts have depths, these rise from each draft to those below it"};
   selection.resize(plan.queryCount(), variant.lists(), budget);
   const auto scratch = state_->take();
-  scratch->worth.reset(plan.queryCount(), worthGroupsOf(variant), paths.longest());
+  scratch->worth.reset(plan.queryCount(), variant.worthGroups(), paths.longest());
   attend(*scratch, *kernel, variant, plan, inputs, outputs, &scratch->worth);
   SelectJob job(*variant.select, paths, scratch->worth, selection, scratch->keys);
   state_->team.run(job.helpers(), job);

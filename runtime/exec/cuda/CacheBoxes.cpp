@@ -84,7 +84,7 @@ View tileView(const Tensor &tensor, bool isLatent) {
 void fillCacheBoxes(const device::Device &device, const spec::Variant &variant, const CacheLayouts &cache,
                     abi::AttendArgs &args) {
   args.hasMaps = 0;
-  const int pageSize = variant.cache.paged ? variant.cache.pageSize : 0;
+  const int pageSize = variant.cache.pageSize;
   const auto hasRoomFor = [&](unsigned count) {
     return pageSize <= 1 || pageSize % static_cast<int>(count) == 0;
   };
@@ -136,7 +136,7 @@ void CacheBoxes::fill(const device::Device &device, const spec::Variant &variant
                     args.v,
                     {cache.k.pageStride, cache.k.tokenStride, cache.k.headStride, cache.v.pageStride,
                      cache.v.tokenStride, cache.v.headStride},
-                    variant.cache.paged ? variant.cache.pageSize : 0,
+                    variant.cache.pageSize,
                     variant.kvHeads,
                     variant.tensors.k,
                     variant.tensors.v};

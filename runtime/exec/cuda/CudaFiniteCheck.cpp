@@ -26,7 +26,7 @@ public:
       : device_(device), variant_(variant), plan_(plan), from_(from), stream_(stream) {
     inputs_.queryCount = plan.queryCount();
     inputs_.cache = from.cache;
-    inputs_.pageSize = pageSizeOf(variant);
+    inputs_.pageSize = variant.cache.pageSize;
     inputs_.qStride = from.qStride;
   }
 

@@ -76,7 +76,7 @@ Result<std::unique_ptr<CudaPlan>> CudaPlan::create(std::shared_ptr<const CudaKer
       return growth.error();
     plan->growth_.emplace(std::move(*growth));
   }
-  if (options.checksPages && plan->kernels_->variant().cache.paged) {
+  if (options.checksPages && plan->kernels_->variant().cache.isPaged()) {
     auto check = PageCheck::create(plan->kernels_->device());
     if (!check)
       return check.error();
@@ -396,7 +396,7 @@ Result<void> CudaPlan::launchPhases(const CudaKernels &kernels, const CudaPointe
   if (kernels.readByTensorMap())
     cacheBoxes_.fill(*kernels.device(), kernels.variant(), pointers.cache, pointers.cachePages, attend);
   const spec::CacheSpec &cache = kernels.variant().cache; // another layer's may have other pages, or none
-  if (pageCheck_ && cache.paged)
+  if (pageCheck_ && cache.isPaged())
     if (auto launched = pageCheck_->launch(attend.items, room_.allItems(), attend.runs, pointers.pageTable,
                                            cache.pageSize, pointers.cachePages, stream);
         !launched)

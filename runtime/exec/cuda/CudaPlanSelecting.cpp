@@ -30,10 +30,10 @@ Result<void> CudaPlan::checkSelecting(const CudaKernels &kernels) const {
                      std::string(own.readsGivenLists() ? "by `caller`" : "that runs select") + ", and `" +
                      other.name + "` has others",
                  "make one for this attention");
-  if (other.lists() != own.lists() || pageSizeOf(other) != pageSizeOf(own))
+  if (other.lists() != own.lists() || other.cache.pageSize != own.cache.pageSize)
     return usage("the plan is for " + std::to_string(own.lists()) + " lists a query in pages of " +
-                     std::to_string(pageSizeOf(own)) + " tokens, `" + other.name + "` has " +
-                     std::to_string(other.lists()) + " and " + std::to_string(pageSizeOf(other)),
+                     std::to_string(own.cache.pageSize) + " tokens, `" + other.name + "` has " +
+                     std::to_string(other.lists()) + " and " + std::to_string(other.cache.pageSize),
                  "make one for this attention");
   return {};
 }
@@ -74,7 +74,8 @@ Result<void> CudaPlan::lookAtLists(const CudaKernels &kernels, const CudaPointer
                                    cu::Stream stream) {
   if (!listCheck_ || pointers.cachePages == 0)
     return {};
-  const std::int64_t slots = std::int64_t{pointers.cachePages} * std::max(pageSizeOf(kernels.variant()), 1);
+  const std::int64_t slots =
+      std::int64_t{pointers.cachePages} * std::max(kernels.variant().cache.pageSize, 1);
   return listCheck_->launch(pointers.lists, onDevice_.queries, selecting_->split().budget, slots, stream);
 }
 

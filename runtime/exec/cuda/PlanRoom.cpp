@@ -87,7 +87,7 @@ static_assert(sizeof kCounts / sizeof(Count) == sizeof(PlanCounts) / sizeof(int)
 
 /// In the order in which they lie.
 struct Section {
-  std::size_t SectionPlaces::*begin;
+  std::size_t SectionOffsets::*begin;
   std::size_t bytes; ///< of an element
   int (*count)(const PlanRoom &);
   bool (*isThere)(const PlanRoom &) = [](const PlanRoom &) { return true; };
@@ -137,8 +137,8 @@ constexpr Section kSections[] = {
      kSelects},
     {&PlanSections::runs, sizeof(abi::Run), kRuns},
 };
-static_assert(sizeof kSections / sizeof(Section) == sizeof(SectionPlaces) / sizeof(std::size_t),
-              "each of SectionPlaces has a row");
+static_assert(sizeof kSections / sizeof(Section) == sizeof(SectionOffsets) / sizeof(std::size_t),
+              "each of SectionOffsets has a row");
 
 } // namespace
 
@@ -265,7 +265,7 @@ RoomBytes RoomBytes::of(const PlanRoom &room, const spec::Variant &variant) {
   bytes.unionCounts = product(room.unions(), variant.lists(), sizeof(int));
   if (variant.readsGivenLists()) // which lie in a caller's memory
     return bytes;
-  bytes.worth = product(room.queries, worthGroupsOf(variant), worthStride(room.positions), sizeof(unsigned));
+  bytes.worth = product(room.queries, variant.worthGroups(), worthStride(room.positions), sizeof(unsigned));
   bytes.lists = product(room.queries, variant.lists(), room.budget, sizeof(int));
   bytes.counts = product(room.queries, variant.lists(), sizeof(int));
   return bytes;

@@ -10,7 +10,7 @@
 #include <numeric>
 #include <vector>
 
-/// The layout of a plan on a device. The places of its sections depend only on the room, so a captured graph
+/// The layout of a plan on a device. The offsets of its sections depend only on the room, so a captured graph
 /// finds the next plan where this one was. Runs come last, so only the used part is copied. Marks end each
 /// phase's items and the merge map, because a captured graph does not know counts. Data that only the host
 /// reads, such as leaves and tails, is left out.
@@ -78,11 +78,11 @@ struct PlanRoom : PlanCounts {
 
 /// Where the sections begin, in bytes. The table in PlanRoom.cpp says what each contains, and their order; a
 /// section without a row there does not compile.
-struct SectionPlaces {
+struct SectionOffsets {
   std::size_t runsOfPlan = 0; ///< an abi::MergeArgs::runsOfPlan; 0 in a new plan
-#define DEFT_PLACE(NAME) std::size_t NAME = 0;
-  DEFT_ARRAYS_OF_QUERIES(DEFT_PLACE)
-#undef DEFT_PLACE
+#define DEFT_OFFSET(NAME) std::size_t NAME = 0;
+  DEFT_ARRAYS_OF_QUERIES(DEFT_OFFSET)
+#undef DEFT_OFFSET
   std::size_t mergeQuery = 0, mergeBegin = 0, mergeSlot = 0, items = 0;
   std::size_t growingLeaves = 0, growingItems = 0, grownQueries = 0,
               grownRuns = 0; ///< as in abi::GrowArgs
@@ -93,7 +93,7 @@ struct SectionPlaces {
   std::size_t unions = 0, unitedItems = 0; ///< unions, and one more that ends them
   std::size_t runs = 0;                    ///< last, so that only the used part is copied
 };
-struct PlanSections : SectionPlaces {
+struct PlanSections : SectionOffsets {
   std::size_t end = 0;
   std::vector<int> itemBegin; ///< of each phase, relative to the items
 

@@ -53,7 +53,7 @@ Result<void> checkRows(const std::string &name, long long stride, int packed, in
 
 Result<void> checkCache(const std::string &name, const abi::CacheLayout &layout, const spec::Variant &variant,
                         long long cachePages) {
-  const int pageSize = pageSizeOf(variant), kvHeads = variant.kvHeads, unit = unitOf(variant);
+  const int pageSize = variant.cache.pageSize, kvHeads = variant.kvHeads, unit = unitOf(variant);
   if (pageSize > 0)
     if (auto page = checkMultiple("the page stride of " + name, layout.pageStride, unit); !page)
       return page;

@@ -131,7 +131,7 @@ json checkMergedStates(const Subject &subject, Findings &findings) {
 
 /// A page table on the device with one entry that names no page.
 json checkToldPages(const Subject &subject, Findings &findings) {
-  const int pageSize = exec::pageSizeOf(subject.variant());
+  const int pageSize = subject.variant().cache.pageSize;
   if (pageSize == 0)
     return {{"skipped", "a contiguous cache"}};
   FewShot step(8, 1000, 40);
@@ -169,7 +169,7 @@ json checkToldPages(const Subject &subject, Findings &findings) {
 /// One step with K and V apart, and side by side in each token, as engines have them.
 json measureLayouts(const Subject &subject, Findings &findings) {
   const spec::Variant &variant = subject.variant();
-  const int pageSize = exec::pageSizeOf(variant), dim = variant.tensors.k.dim, heads = variant.kvHeads;
+  const int pageSize = variant.cache.pageSize, dim = variant.tensors.k.dim, heads = variant.kvHeads;
   if (pageSize == 0 || dim != variant.tensors.v.dim || variant.tensors.valueInKey)
     return {{"skipped", "no pages, or unlike K and V"}};
   json all = json::array();

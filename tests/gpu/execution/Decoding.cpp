@@ -17,12 +17,12 @@ constexpr int kCheckThreads = 4;
 constexpr long long kMostRowTokens = 60'000; ///< that the oracle reads of a step and layer
 
 int poolPages(const spec::Variant &variant) {
-  const int pageSize = exec::pageSizeOf(variant);
+  const int pageSize = variant.cache.pageSize;
   return pageSize == 0 ? kPoolTokens : kPoolTokens / pageSize;
 }
 
 SequenceTree makeSequences(const spec::Variant &variant) {
-  return SequenceTree::make({exec::pageSizeOf(variant), poolPages(variant)}).value();
+  return SequenceTree::make({variant.cache.pageSize, poolPages(variant)}).value();
 }
 
 /// Uniform, as normal values would take minutes here.
@@ -78,7 +78,7 @@ void Decoding::apply(const std::vector<TokenCopy> &copies) {
   if (copies.empty())
     return;
   const spec::Variant &variant = subject_.variant();
-  const int pageSize = exec::pageSizeOf(variant);
+  const int pageSize = variant.cache.pageSize;
   judge("before a copy"); // by the cache that they read
   for (Layer &layer : layers_) {
     for (auto *values : {&layer.inputs.k, &layer.inputs.v})

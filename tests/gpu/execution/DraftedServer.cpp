@@ -23,7 +23,7 @@ std::uint16_t randomValue(std::mt19937 &random, spec::DType dtype) {
 DraftedServer::DraftedServer(const Subject &subject, Findings &findings, const Stream &stream,
                              const Options &options)
     : subject_(subject), findings_(findings), stream_(stream), options_(options),
-      random_(static_cast<unsigned>(options.seed)), pageSize_(exec::pageSizeOf(subject.variant())),
+      random_(static_cast<unsigned>(options.seed)), pageSize_(subject.variant().cache.pageSize),
       rowPages_((options.roomTokens + pageSize_ - 1) / pageSize_), rowTokens_(rowPages_ * pageSize_),
       trees_(index(options.requests), test::draftChain(1)), k_(subject.device), v_(subject.device),
       q_(subject.device), out_(subject.device), lse_(subject.device), tableOnGpu_(subject.device),

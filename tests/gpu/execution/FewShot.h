@@ -34,7 +34,7 @@ struct Memory {
         2ull * static_cast<std::size_t>(tokens + 256) * variant.kvHeads * variant.tensors.k.dim;
     const std::size_t rows =
         2ull * static_cast<std::size_t>(queries) * variant.queryHeads * variant.tensors.q.dim;
-    const int pageSize = exec::pageSizeOf(variant);
+    const int pageSize = variant.cache.pageSize;
     std::vector<int> pages(pageSize == 0 ? 0 : static_cast<std::size_t>(tokens / pageSize + 1));
     std::iota(pages.begin(), pages.end(), 0);
     isReady = q.reserve(rows, "q").ok() && k.reserve(cache, "k").ok() && v.reserve(cache, "v").ok() &&

@@ -64,7 +64,7 @@ CaseName nameOf(const Subject &subject, int tree, const std::string &kind, const
                 const std::string &pages) {
   const spec::Variant &variant = subject.variant;
   const std::string partition = config::partitionName(config.partition);
-  const std::string layout = !variant.cache.paged                          ? "contiguous"
+  const std::string layout = !variant.cache.isPaged()                      ? "contiguous"
                              : variant.cache.order == spec::PageOrder::Nhd ? "nhd"
                                                                            : "hnd";
   CaseName name;
@@ -77,7 +77,7 @@ CaseName nameOf(const Subject &subject, int tree, const std::string &kind, const
       {"ratio", std::to_string(variant.ratio())},
       {"dtype", spec::toString(variant.tensors.k.dtype)},
       {"layout", layout},
-      {"page_size", std::to_string(variant.cache.paged ? variant.cache.pageSize : 0)},
+      {"page_size", std::to_string(variant.cache.pageSize)},
       {"hook", hookText(variant.name)},
       {"attention", cacheText(variant.tensors) + ": " + hookText(variant.name)},
       {"tree", kind},
@@ -211,7 +211,7 @@ void repeatPages(Random &random, std::vector<int> &pageTable) {
 } // namespace
 
 void runRandomCases(const Subject &subject, const CaseOptions &options, CheckPool &pool) {
-  const int pageSize = exec::pageSizeOf(subject.variant);
+  const int pageSize = subject.variant.cache.pageSize;
   for (int index = 0; index < options.trees; ++index) {
     if (options.onlyTree >= 0 && index != options.onlyTree)
       continue;
@@ -289,7 +289,7 @@ void runInvariantCases(const Subject &subject, const CaseOptions &options, Check
   for (int index = 0; index < options.invariantTrees; ++index) {
     Random random(options.seed, static_cast<std::uint64_t>(subject.variantIndex) + 7'000'000,
                   static_cast<std::uint64_t>(index));
-    CaseTree made = randomTree(random, index + 2 * subject.variantIndex, exec::pageSizeOf(variant), 64);
+    CaseTree made = randomTree(random, index + 2 * subject.variantIndex, variant.cache.pageSize, 64);
     config::Config config = subject.config;
     config.phases.resize(1);
     config.phases[0].rowsAbove = -1;
@@ -298,7 +298,7 @@ void runInvariantCases(const Subject &subject, const CaseOptions &options, Check
     CaseName name = nameOf(subject, index, made.kind, config, "invariant");
     const auto fail = [&](const std::string &why) { pool.count(name, why); };
     const auto placement = tree::placeInCache(
-        made.tree, {exec::pageSizeOf(variant), tree::PlacementOrder::Scattered, random.seed(), 0});
+        made.tree, {variant.cache.pageSize, tree::PlacementOrder::Scattered, random.seed(), 0});
     auto params = randomParams(random, variant);
     if (!placement || !params) {
       fail(!placement ? placement.error().message : params.error().message);
@@ -375,13 +375,13 @@ void runInvariantCases(const Subject &subject, const CaseOptions &options, Check
 void runLargePoolCase(const Subject &subject, const CaseOptions &options, CheckPool &pool) {
   const spec::Variant &variant = subject.variant;
   Random random(options.seed, static_cast<std::uint64_t>(subject.variantIndex) + 8'000'000);
-  CaseTree made = randomTree(random, 5, exec::pageSizeOf(variant), 64);
+  CaseTree made = randomTree(random, 5, variant.cache.pageSize, 64);
   config::Config config = subject.config;
   config.chunkTokens = 0;
   CaseName name = nameOf(subject, 0, "large pool", config, "at the end of the pool");
   const std::int64_t tokenElements = std::int64_t{variant.kvHeads} * variant.tensors.k.dim;
   const auto poolTokens = static_cast<int>((std::int64_t{1} << 31) / tokenElements + 70'000);
-  const int pageSize = exec::pageSizeOf(variant);
+  const int pageSize = variant.cache.pageSize;
   auto placement = tree::placeInCache(made.tree, {pageSize, tree::PlacementOrder::InOrder, 0,
                                                   pageSize > 0 ? poolTokens / pageSize : poolTokens});
   auto params = randomParams(random, variant);

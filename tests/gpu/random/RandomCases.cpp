@@ -208,7 +208,7 @@ private:
   bool takesLargePool(const spec::Variant &variant) {
     if (variant.tensors.k.dim < 112)
       return false;
-    const int layout = !variant.cache.paged ? 0 : variant.cache.order == spec::PageOrder::Nhd ? 1 : 2;
+    const int layout = !variant.cache.isPaged() ? 0 : variant.cache.order == spec::PageOrder::Nhd ? 1 : 2;
     return !std::exchange(hasLargePool_[layout], true);
   }
 

@@ -23,7 +23,7 @@ exec::DrawnLists drawn(const spec::Variant &variant, const plan::Plan &plan, con
                        int budget) {
   plan::Paths paths;
   paths.read(plan);
-  return exec::drawLists(paths, inputs, exec::pageSizeOf(variant), budget, /*holes=*/true, kListSeed);
+  return exec::drawLists(paths, inputs, variant.cache.pageSize, budget, /*holes=*/true, kListSeed);
 }
 
 class GpuLayers : public Layers {

@@ -156,9 +156,9 @@ private:
 
   std::string runCase(Layers &layers, const Subject &subject, int turn, Random &random) {
     const spec::Variant &variant = subject.variant;
-    CaseTree made = randomTree(random, turn, exec::pageSizeOf(variant), 24);
+    CaseTree made = randomTree(random, turn, variant.cache.pageSize, 24);
     const auto placement = tree::placeInCache(
-        made.tree, {exec::pageSizeOf(variant),
+        made.tree, {variant.cache.pageSize,
                     random.oneIn(3) ? tree::PlacementOrder::InOrder : tree::PlacementOrder::Scattered,
                     random.seed(), 0});
     std::vector<std::string> values;

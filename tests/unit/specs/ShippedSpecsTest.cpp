@@ -54,7 +54,7 @@ TEST(ShippedSpecsSetTest, TogetherUseTheWholeLanguage) {
       pages.insert(v.cache.pageSize);
       words.insert(spec::toString(v.tensors.k.dtype));
       words.insert(std::string("output ") + spec::toString(v.tensors.out.dtype) + (v.withLse ? " lse" : ""));
-      words.insert(v.cache.paged ? spec::toString(v.cache.order) : "contiguous");
+      words.insert(v.cache.isPaged() ? spec::toString(v.cache.order) : "contiguous");
       words.insert(spec::toString(v.normalize));
       for (const spec::Param &param : v.params)
         words.insert(std::string("param ") + spec::toString(param.type) + " " + spec::toString(param.shape));

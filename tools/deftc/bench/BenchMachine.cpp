@@ -204,7 +204,7 @@ Result<RowRun> BenchMachine::measure(const KernelRow &row) {
   run.contiguous = std::move(contiguous->result);
   options.warmToo = options.explore = false;
   options.pages = tree::PlacementOrder::Scattered;
-  if (!flags_.quick && run.variant.cache.paged) {
+  if (!flags_.quick && run.variant.cache.isPaged()) {
     auto scattered = runOn(attention, *tree, options);
     if (!scattered)
       return scattered.error();

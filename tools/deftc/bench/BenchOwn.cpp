@@ -144,7 +144,7 @@ Result<CpuRow> measureOnCpu(Context &context, const OwnOptions &options, const b
   if (!inOrder)
     return inOrder.error();
   CpuRow measured{std::string(row.name), std::move(*inOrder)};
-  if (!options.flags.quick && measured.run.variant.cache.paged) {
+  if (!options.flags.quick && measured.run.variant.cache.isPaged()) {
     run.check = "";
     run.pages = "scattered";
     const auto scattered = runSession(context, run);

@@ -88,7 +88,7 @@ json toJson(const RowRun &run) {
       {"heads", std::to_string(run.variant.queryHeads) + "/" + std::to_string(run.variant.kvHeads)},
       {"head_dim", run.variant.tensors.k.dim},
       {"dtype", toString(run.variant.tensors.k.dtype)},
-      {"page_size", run.variant.cache.paged ? run.variant.cache.pageSize : 0},
+      {"page_size", run.variant.cache.pageSize},
       {"cache_bytes", run.contiguous.cacheBytes},
       {"flops", run.contiguous.flops},
       {"cold_us", score.coldUs},

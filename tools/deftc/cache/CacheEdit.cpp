@@ -148,8 +148,8 @@ Result<void> checkReplaceable(Context &context, const std::string &path, const A
   if (path == "-" || !isThereAsFile(path))
     return {};
   return std::holds_alternative<SparseFile>(file)
-             ? config_cache::checkSparseMergeable(path, config_cache::Place::Named, deviceOf(file))
-             : config_cache::checkMergeable(path, config_cache::Place::Named, deviceOf(file));
+             ? config_cache::checkSparseMergeable(path, config_cache::Owner::User, deviceOf(file))
+             : config_cache::checkMergeable(path, config_cache::Owner::User, deviceOf(file));
 }
 
 /// What is to be written to the output that is named, if one is.
@@ -197,7 +197,7 @@ int merge(Context &context, const MergeOptions &options) {
   const auto path = sparse ? ownSparsePath(sparse->device) : ownConfigsPath(deviceOf(merged->file));
   if (!path)
     return reportError(context, path.error());
-  constexpr auto kOwn = config_cache::Place::Cache;
+  constexpr auto kOwn = config_cache::Owner::Deftc;
   const auto report = sparse ? config_cache::mergeIntoSparse(*path, kOwn, *sparse)
                              : mergeWrite(*path, kOwn, std::get<ConfigFile>(merged->file));
   if (!report)

@@ -32,18 +32,18 @@ struct RenewOptions {
 /// Where renewed entries go: a file of that name, or the user's own for the device.
 struct Destination {
   std::string path;
-  config_cache::Place place = config_cache::Place::Named;
+  config_cache::Owner owner = config_cache::Owner::User;
 };
 
 Result<Destination> destinationOf(const RenewOptions &options, const config_cache::DeviceKey &device) {
-  Destination to{options.output, config_cache::Place::Named};
+  Destination to{options.output, config_cache::Owner::User};
   if (to.path.empty()) {
     auto own = ownConfigsPath(device);
     if (!own)
       return own.error();
-    to = {std::move(*own), config_cache::Place::Cache};
+    to = {std::move(*own), config_cache::Owner::Deftc};
   }
-  if (auto mergeable = config_cache::checkMergeable(to.path, to.place, device); !mergeable)
+  if (auto mergeable = config_cache::checkMergeable(to.path, to.owner, device); !mergeable)
     return mergeable.error();
   return to;
 }
@@ -133,7 +133,7 @@ int renewCommand(Context &context, const RenewOptions &options) {
     untuned += renewal.entry.keepsDefault;
   }
   if (!options.isTrial && !entries.empty())
-    if (const auto written = config_cache::mergeWrite(to->path, to->place, timing->device().key, entries);
+    if (const auto written = config_cache::mergeWrite(to->path, to->owner, timing->device().key, entries);
         !written)
       return reportError(context, written.error());
   const auto renewed = static_cast<long long>(entries.size());

@@ -126,7 +126,7 @@ private:
       return fits;
     const Underway underway(context_, "making inputs");
     tree::PlacementOptions placement;
-    placement.pageSize = exec::pageSizeOf(variant);
+    placement.pageSize = variant.cache.pageSize;
     placement.seed = options_.tree.seed;
     if (options_.pages == "scattered")
       placement.order = tree::PlacementOrder::Scattered;

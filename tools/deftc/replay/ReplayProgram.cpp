@@ -66,8 +66,8 @@ struct Facts {
 
   const std::string &spec() const { return replay.step.spec.front().text; }
   long long pages() const { return replay.place.cache.poolPages; } ///< of a contiguous cache tokens
-  int pageSize() const { return exec::pageSizeOf(variant); }
-  bool isHeadsFirst() const { return variant.cache.paged && variant.cache.order == spec::PageOrder::Hnd; }
+  int pageSize() const { return variant.cache.pageSize; }
+  bool isHeadsFirst() const { return variant.cache.isPaged() && variant.cache.order == spec::PageOrder::Hnd; }
   long long slots() const { return pages() * std::max(pageSize(), 1); }
   int budget() const { return replay.step.run ? replay.step.run->budget : 0; }
 

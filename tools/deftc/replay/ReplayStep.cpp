@@ -107,7 +107,7 @@ Result<ReplayStep> openStep(Context &context, const std::string &path, bool isRa
   auto program = programOf(path, *step);
   if (!program)
     return program.error();
-  if (const int own = exec::pageSizeOf(program->variant()); own != step->pageSize)
+  if (const int own = program->variant().cache.pageSize; own != step->pageSize)
     return Error{ErrorCode::Diagnostics,
                  "`" + path + "`: `page_size` is " + std::to_string(step->pageSize) + ", its spec says " +
                      std::to_string(own),

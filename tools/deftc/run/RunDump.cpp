@@ -116,7 +116,7 @@ private:
       const tree::Node &own = tree_.nodes()[static_cast<std::size_t>(node)];
       for (int t = 0; t < own.tokens && !slots.empty(); ++t) {
         const auto slot = static_cast<std::size_t>(
-            exec::cacheSlotOf(inputs_.pageTable.data(), exec::pageSizeOf(variant_), own.location + t));
+            exec::cacheSlotOf(inputs_.pageTable.data(), variant_.cache.pageSize, own.location + t));
         for (std::size_t one = 0; one < each; ++one)
           values.push_back(slots[slot * each + one]);
       }
@@ -195,7 +195,7 @@ private:
       for (int t = 0; t < own.tokens; ++t) {
         for (int head = 0; head < variant_.kvHeads; ++head) {
           const long long at = exec::elementOf(cache.layout, inputs_.pageTable.data(),
-                                               exec::pageSizeOf(variant_), own.location + t, head);
+                                               variant_.cache.pageSize, own.location + t, head);
           for (int d = 0; d < dim; ++d)
             token[static_cast<std::size_t>(head * dim + d)] = element(at, d);
         }

@@ -108,8 +108,8 @@ Result<void> readTokens(Context &context, const std::string &path, const spec::V
         if (scaleFile)
           if (auto read = scaleFile->read(rowScales); !read)
             return read;
-        const long long at = exec::elementOf(layout, inputs.pageTable.data(), exec::pageSizeOf(variant),
-                                             node.location + t, head);
+        const long long at =
+            exec::elementOf(layout, inputs.pageTable.data(), variant.cache.pageSize, node.location + t, head);
         const std::string name = "token " + std::to_string(done + t) + ", kv head " + std::to_string(head);
         auto stored = scaleFile ? storeScaled(row, rowScales, tensors, memory, at, path, name)
                                 : store(row, type, memory, at, path, name);

@@ -24,7 +24,7 @@ std::string micros(double us) {
 std::string error(double value) { return significant(value, 2); }
 
 std::string cacheName(const spec::CacheSpec &cache) {
-  if (!cache.paged)
+  if (!cache.isPaged())
     return "contiguous cache";
   return "pages of " + std::to_string(cache.pageSize) +
          (cache.order == spec::PageOrder::Nhd ? " nhd" : " hnd");
@@ -195,7 +195,7 @@ json toJson(const RunReport &report) {
         {"head_dim", v.tensors.k.dim}, // value_dim and value_in_key came later
         {"value_dim", v.tensors.v.dim},
         {"value_in_key", v.tensors.valueInKey},
-        {"page_size", v.cache.paged ? v.cache.pageSize : 0}}},
+        {"page_size", v.cache.pageSize}}},
       {"tree",
        {{"path", report.treePath},
         {"nodes", report.tree.nodes},

@@ -52,7 +52,7 @@ Result<void> runGiven(RunBackend &backend, const spec::Variant &variant, const p
   plan::Paths paths;
   paths.read(plan);
   const exec::DrawnLists drawn =
-      exec::drawLists(paths, inputs, exec::pageSizeOf(variant), budget, /*holes=*/false, kSeed);
+      exec::drawLists(paths, inputs, variant.cache.pageSize, budget, /*holes=*/false, kSeed);
   run.selection = drawn.selection;
   const auto sparse = backend.runGiven(plan, drawn.given(), run.sparse, repeats);
   if (!sparse)

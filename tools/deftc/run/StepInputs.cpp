@@ -20,7 +20,7 @@ namespace {
 
 tree::PlacementOptions placementOf(const RunOptions &options, const spec::Variant &variant) {
   tree::PlacementOptions placement;
-  placement.pageSize = exec::pageSizeOf(variant);
+  placement.pageSize = variant.cache.pageSize;
   placement.seed = options.seed;
   if (options.pages == "scattered")
     placement.order = tree::PlacementOrder::Scattered;
@@ -115,7 +115,7 @@ Result<StepInputs> StepInputs::ofSteps(const RunOptions &options, const spec::Va
     return cache.error();
   if (auto fits = cache->checkParams(variant, params); !fits)
     return fits.error();
-  const int unit = std::max(exec::pageSizeOf(variant), 1);
+  const int unit = std::max(variant.cache.pageSize, 1);
   if (auto fits = checkRoom(variant, cache->pages() * unit, cache->tree().queries().size()); !fits)
     return fits.error();
   exec::Inputs inputs = cache->makeInputs(variant, std::move(params), options.seed, threads);

@@ -286,36 +286,15 @@ private:
 
 } // namespace
 
-support::Result<VariantSource> emitVariantSource(AttentionOp attention) {
+support::Result<std::string> emitHooks(AttentionOp attention) {
   HookEmitter emitter(attention);
-  VariantSource source;
-  source.name = attention.getSymName().str();
-  source.queryHeads = attention.getQueryHeads();
-  source.kvHeads = attention.getKvHeads();
-  source.tensors = attention.tensors();
-  source.withLse = attention.getLse();
-  source.pageSize = attention.getCache().getPageSize();
-  source.normalize =
-      attention.getNormalize() == Normalize::Sigmoid ? spec::Normalize::Sigmoid : spec::Normalize::Softmax;
-#define DEFT_HAS_REGION(ID, REGION, ...) source.has.ID = !attention.get##REGION().empty();
-  DEFT_HOOKS(DEFT_NO_HOOK, DEFT_HAS_REGION)
-#undef DEFT_HAS_REGION
-  if (const auto select = attention.getSelect()) {
-    const SelectBy by = select->getBy();
-    source.worthGroups = by == SelectBy::QueryHead ? source.queryHeads : source.kvHeads;
-    source.listsAreGiven = by == SelectBy::Caller;
-    source.lists = by == SelectBy::Query || source.listsAreGiven ? 1 : source.worthGroups;
-  }
-  source.tokenParams = attention.tokenParams();
-  for (auto param : attention.getParams().getAsRange<ParamAttr>())
-    source.params.push_back(param.getName().str());
-  source.hooks = emitter.emit();
+  std::string hooks = emitter.emit();
   if (Operation *op = emitter.unsupported())
     return support::Error{support::ErrorCode::Internal,
                           "no CUDA form of `" + op->getName().getStringRef().str() + "` in attention `" +
-                              source.name + "`",
+                              attention.getSymName().str() + "`",
                           {}};
-  return source;
+  return hooks;
 }
 
 } // namespace deft::codegen::cuda

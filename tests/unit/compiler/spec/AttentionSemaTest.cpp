@@ -15,7 +15,7 @@ TEST(AttentionSemaTest, SixLinesAreCompleteAndTheRestHasDefaults) {
   EXPECT_EQ(v.ratio(), 4);
   EXPECT_EQ(v.tensors, Tensors::alike(v.tensors.k.dim));
   EXPECT_FALSE(v.withLse);
-  EXPECT_TRUE(v.cache.paged);
+  EXPECT_TRUE(v.cache.isPaged());
   EXPECT_EQ(v.cache.pageSize, 16);
   EXPECT_EQ(v.cache.order, PageOrder::Nhd);
   EXPECT_DOUBLE_EQ(v.scale, 1 / std::sqrt(128.0));

@@ -56,7 +56,7 @@ TEST(TensorsSemaTest, CacheLayouts) {
     return compile(attention("kv_cache = " + text + ";")).only().cache;
   };
   CacheSpec contiguous = cache("contiguous");
-  EXPECT_FALSE(contiguous.paged);
+  EXPECT_FALSE(contiguous.isPaged());
   EXPECT_EQ(contiguous.pageSize, 0);
   EXPECT_EQ(cache("paged").pageSize, 16);
   EXPECT_EQ(cache("paged(page_size = 1)").pageSize, 1);
@@ -79,7 +79,7 @@ TEST(TensorsSemaTest, KeysOfALatentCacheHoldTheValues) {
   EXPECT_EQ(v.tensors, (Tensors{key, key, value, {DType::F16, 512}, /*valueInKey=*/true}));
   EXPECT_EQ(v.kvHeads, 1);
   EXPECT_EQ(v.queryHeads, 16);
-  EXPECT_TRUE(v.cache.paged);
+  EXPECT_TRUE(v.cache.isPaged());
   EXPECT_EQ(v.cache.pageSize, 64);
   EXPECT_EQ(v.cache.order, PageOrder::Nhd);
   EXPECT_DOUBLE_EQ(v.scale, 1 / std::sqrt(192.0));

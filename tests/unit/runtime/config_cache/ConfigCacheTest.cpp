@@ -21,7 +21,7 @@ class ConfigCacheTest : public testing::Test {
 protected:
   ConfigCacheTest() {
     places_.userFolder = folder_.path("configs");
-    EXPECT_TRUE(mergeWrite(path(), Place::Cache, h200(), {someEntry()}));
+    EXPECT_TRUE(mergeWrite(path(), Owner::Deftc, h200(), {someEntry()}));
   }
   std::string path() const { return places_.userFolder + "/" + h200().fileName(); }
   ConfigCache load() const { return ConfigCache::load(places_, h200()); }

@@ -30,7 +30,7 @@ protected:
       cache->add({entry, cache->device(), Origin::User, "file.json"});
     }
     Entry near = someEntry(classOfTree(fewShot(16)), 17); // of another variant
-    near.signature.pageSize = 1;
+    near.signature.cache.pageSize = 1;
     cache->add({near, cache->device(), Origin::User, "file.json"});
     const auto variant = std::make_shared<const spec::Variant>(test::VariantBuilder(32, 8, 128).variant);
     return {cache, variant, target::findTarget("sm_90a"), someConfig(1)};

@@ -17,7 +17,7 @@ class ConfigFileFixture : public testing::Test {
 protected:
   std::string path(const std::string &name = "configs/file.json") const { return folder_.path(name); }
   void write(const std::vector<Entry> &entries, Conflict conflict = Conflict::Replace) const {
-    const auto report = mergeWrite(path(), Place::Cache, h200(), entries, conflict);
+    const auto report = mergeWrite(path(), Owner::Deftc, h200(), entries, conflict);
     ASSERT_TRUE(report) << report.error().message;
   }
   std::vector<Entry> entries() const {

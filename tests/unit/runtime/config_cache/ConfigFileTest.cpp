@@ -99,11 +99,11 @@ TEST_F(ConfigFileTest, AnEntryThatIsNotUnderstoodIsNotUsedAndNotLost) {
   EXPECT_THAT(readText(path()), HasSubstr("c9-whatever"));
 
   // Nor when files are merged into another.
-  const auto merged = mergeWrite(path("more.json"), Place::Cache, readConfigFile(path()).file);
+  const auto merged = mergeWrite(path("more.json"), Owner::Deftc, readConfigFile(path()).file);
   ASSERT_TRUE(merged) << merged.error().message;
   EXPECT_EQ(merged->added, 3);
   EXPECT_EQ(readText(path("more.json")), readText(path()));
-  EXPECT_EQ(mergeWrite(path("more.json"), Place::Cache, readConfigFile(path()).file)->added, 0);
+  EXPECT_EQ(mergeWrite(path("more.json"), Owner::Deftc, readConfigFile(path()).file)->added, 0);
 }
 
 TEST_F(ConfigFileTest, AKeyThatStandsTwiceIsUsedOnce) {

@@ -31,7 +31,7 @@ using ConfigFileWriteTest = ConfigFileFixture;
 TEST_F(ConfigFileWriteTest, WritingAddsReplacesAndLeavesTheRest) {
   write({someEntry(kOne, 128), someEntry(kTwo, 128)});
   const auto report =
-      mergeWrite(path(), Place::Cache, h200(), {someEntry(kTwo, 512), someEntry(kThree, 512)});
+      mergeWrite(path(), Owner::Deftc, h200(), {someEntry(kTwo, 512), someEntry(kThree, 512)});
   ASSERT_TRUE(report);
   EXPECT_EQ(report->added, 1);
   EXPECT_EQ(report->replaced, 1);
@@ -40,7 +40,7 @@ TEST_F(ConfigFileWriteTest, WritingAddsReplacesAndLeavesTheRest) {
   EXPECT_EQ(found[0].config.chunkTokens, 128);
   EXPECT_EQ(found[1].config.chunkTokens, 512);
   EXPECT_EQ(found[2].config.chunkTokens, 512);
-  EXPECT_EQ(mergeWrite(path(), Place::Cache, h200(), {someEntry(kTwo, 512)})->unchanged, 1);
+  EXPECT_EQ(mergeWrite(path(), Owner::Deftc, h200(), {someEntry(kTwo, 512)})->unchanged, 1);
 }
 
 // Else two processes that know the file by two names would each write without the other's entries.
@@ -48,7 +48,7 @@ TEST_F(ConfigFileWriteTest, TwoNamesOfAFileAreOneLock) {
   write({someEntry(kOne)});
   const std::string link = folder_.path("link.json");
   fs::create_symlink(path(), link);
-  ASSERT_TRUE(mergeWrite(link, Place::Named, h200(), {someEntry(kTwo)}));
+  ASSERT_TRUE(mergeWrite(link, Owner::User, h200(), {someEntry(kTwo)}));
   ASSERT_TRUE(removeEntries(link, [](const Entry &) { return true; }));
   EXPECT_FALSE(fs::exists(link + ".lock"));
   EXPECT_TRUE(fs::is_symlink(link));
@@ -66,7 +66,7 @@ TEST_F(ConfigFileWriteTest, InTheCacheNothingIsWrittenThroughALink) {
     fs::remove(path());
     fs::create_symlink(theirs, path());
     const std::string before = isThere ? readText(theirs) : "";
-    const auto written = mergeWrite(path(), Place::Cache, h200(), {someEntry(kTwo)});
+    const auto written = mergeWrite(path(), Owner::Deftc, h200(), {someEntry(kTwo)});
     ASSERT_FALSE(written);
     EXPECT_EQ(written.error().message,
               "`" + path() + "`: it is a link, which is not followed here; it is left as it is");
@@ -85,7 +85,7 @@ TEST_F(ConfigFileWriteTest, FilesOfOtherVersionsAndDevicesAreLeftAlone) {
                                     return formatConfigFile(file);
                                   }()}) {
     writeText(path(), text);
-    const auto report = mergeWrite(path(), Place::Cache, h200(), {someEntry(kTwo)});
+    const auto report = mergeWrite(path(), Owner::Deftc, h200(), {someEntry(kTwo)});
     ASSERT_FALSE(report);
     EXPECT_EQ(report.error().code, support::ErrorCode::Environment);
     EXPECT_THAT(report.error().message, HasSubstr("left as it is"));
@@ -94,14 +94,14 @@ TEST_F(ConfigFileWriteTest, FilesOfOtherVersionsAndDevicesAreLeftAlone) {
 }
 
 TEST_F(ConfigFileWriteTest, WhetherItCanBeWrittenIsKnownBefore) {
-  EXPECT_TRUE(checkMergeable(path("new/configs/file.json"), Place::Cache, h200()));
+  EXPECT_TRUE(checkMergeable(path("new/configs/file.json"), Owner::Deftc, h200()));
   write({someEntry(kOne)});
-  EXPECT_TRUE(checkMergeable(path(), Place::Cache, h200()));
-  EXPECT_THAT(checkMergeable(path(), Place::Cache, DeviceKey::ofCpu(3)).error().message,
+  EXPECT_TRUE(checkMergeable(path(), Owner::Deftc, h200()));
+  EXPECT_THAT(checkMergeable(path(), Owner::Deftc, DeviceKey::ofCpu(3)).error().message,
               HasSubstr("is left as it is"));
-  EXPECT_FALSE(checkMergeable(path() + "/file.json", Place::Cache, h200())) << "below a file";
+  EXPECT_FALSE(checkMergeable(path() + "/file.json", Owner::Deftc, h200())) << "below a file";
   fs::create_directory(path("folder"));
-  EXPECT_FALSE(checkMergeable(path("folder"), Place::Cache, h200()));
+  EXPECT_FALSE(checkMergeable(path("folder"), Owner::Deftc, h200()));
 }
 
 TEST_F(ConfigFileWriteTest, ABrokenFileIsSetAsideAndWrittenAnew) {
@@ -109,7 +109,7 @@ TEST_F(ConfigFileWriteTest, ABrokenFileIsSetAsideAndWrittenAnew) {
   const std::string broken = fileText({someEntry(kOne)}).substr(0, 200);
   for (int time = 1; time <= 2; ++time) {
     writeText(path(), broken);
-    const auto report = mergeWrite(path(), Place::Cache, h200(), {someEntry(kTwo)});
+    const auto report = mergeWrite(path(), Owner::Deftc, h200(), {someEntry(kTwo)});
     ASSERT_TRUE(report) << report.error().message;
     EXPECT_EQ(report->setAside, path() + ".broken-" + std::to_string(time));
     EXPECT_EQ(readText(report->setAside), broken);
@@ -127,8 +127,8 @@ TEST_F(ConfigFileWriteTest, WhatSomebodyNamesIsReplacedOnlyWhereItIsAFileOfConfi
     writeText(theirs, text);
     struct stat before{}, after{};
     ASSERT_EQ(::stat(theirs.c_str(), &before), 0);
-    EXPECT_FALSE(checkMergeable(theirs, Place::Named, h200()));
-    const auto report = mergeWrite(theirs, Place::Named, h200(), {someEntry(kTwo)});
+    EXPECT_FALSE(checkMergeable(theirs, Owner::User, h200()));
+    const auto report = mergeWrite(theirs, Owner::User, h200(), {someEntry(kTwo)});
     ASSERT_FALSE(report);
     EXPECT_THAT(report.error().message, HasSubstr("; it is left as it is"));
     EXPECT_EQ(readText(theirs), text);
@@ -138,7 +138,7 @@ TEST_F(ConfigFileWriteTest, WhatSomebodyNamesIsReplacedOnlyWhereItIsAFileOfConfi
         << "nor is a lock laid beside it";
   }
   writeText(theirs, ""); // nothing is lost
-  EXPECT_TRUE(mergeWrite(theirs, Place::Named, h200(), {someEntry(kTwo)}));
+  EXPECT_TRUE(mergeWrite(theirs, Owner::User, h200(), {someEntry(kTwo)}));
 }
 
 TEST_F(ConfigFileWriteTest, AFileThatIsRewrittenKeepsItsMode) {
@@ -147,15 +147,15 @@ TEST_F(ConfigFileWriteTest, AFileThatIsRewrittenKeepsItsMode) {
     EXPECT_EQ(::stat(file.c_str(), &info), 0);
     return info.st_mode & 07777;
   };
-  for (const Place place : {Place::Cache, Place::Named})
+  for (const Owner owner : {Owner::Deftc, Owner::User})
     for (const bool isBroken : {false, true}) {
-      if (isBroken && place == Place::Named)
+      if (isBroken && owner == Owner::User)
         continue;
-      ASSERT_TRUE(mergeWrite(path(), place, h200(), {someEntry(kOne)}));
+      ASSERT_TRUE(mergeWrite(path(), owner, h200(), {someEntry(kOne)}));
       if (isBroken)
         writeText(path(), "{");
       ASSERT_EQ(::chmod(path().c_str(), 0640), 0);
-      ASSERT_TRUE(mergeWrite(path(), place, h200(), {someEntry(kTwo, place == Place::Cache ? 64 : 128)}));
+      ASSERT_TRUE(mergeWrite(path(), owner, h200(), {someEntry(kTwo, owner == Owner::Deftc ? 64 : 128)}));
       EXPECT_EQ(modeOf(path()), 0640U);
     }
 }
@@ -171,13 +171,13 @@ TEST_F(ConfigFileWriteTest, WhatIsKeptInTheCacheIsReadAgainWhateverTheMask) {
 TEST_F(ConfigFileWriteTest, TheCacheIsNotWrittenWhereOthersMayWrite) {
   write({someEntry(kOne)});
   ASSERT_EQ(::chmod(folder_.path("configs").c_str(), 0777), 0);
-  const auto report = mergeWrite(path(), Place::Cache, h200(), {someEntry(kTwo)});
+  const auto report = mergeWrite(path(), Owner::Deftc, h200(), {someEntry(kTwo)});
   ASSERT_FALSE(report);
   EXPECT_EQ(report.error().message,
             "cannot keep configs in `" + folder_.path("configs") + "`: other users may write it");
   ASSERT_EQ(::chmod(folder_.path("configs").c_str(), 0755), 0);
   ASSERT_EQ(::chmod(path().c_str(), 0666), 0);
-  const auto file = mergeWrite(path(), Place::Cache, h200(), {someEntry(kTwo)});
+  const auto file = mergeWrite(path(), Owner::Deftc, h200(), {someEntry(kTwo)});
   ASSERT_FALSE(file);
   EXPECT_EQ(file.error().message, "`" + path() + "`: other users may write it; it is left as it is");
 }
@@ -187,19 +187,19 @@ TEST_F(ConfigFileWriteTest, WhatWasCutShortDoesNotTakeThePlaceOfAWholeSearch) {
   cut.isComplete = false;
   cut.provenance.date = "2001-12-24T00:00:00Z";
   write({whole});
-  const auto stays = mergeWrite(path(), Place::Cache, h200(), {cut});
+  const auto stays = mergeWrite(path(), Owner::Deftc, h200(), {cut});
   ASSERT_TRUE(stays);
   EXPECT_EQ(stays->kept, 1);
-  EXPECT_EQ(mergeWrite(path(), Place::Cache, h200(), {cut}, Conflict::Merge)->unchanged, 1);
+  EXPECT_EQ(mergeWrite(path(), Owner::Deftc, h200(), {cut}, Conflict::Merge)->unchanged, 1);
   EXPECT_EQ(entries()[0].config.chunkTokens, 128);
   // One of other kernels does not stay.
   fs::remove(path());
   whole.provenance.kernelHash = "old";
   write({whole});
-  EXPECT_EQ(mergeWrite(path(), Place::Cache, h200(), {cut})->replaced, 1);
+  EXPECT_EQ(mergeWrite(path(), Owner::Deftc, h200(), {cut})->replaced, 1);
   // And a whole search takes the place of what was cut.
   whole = someEntry(kOne, 128);
-  EXPECT_EQ(mergeWrite(path(), Place::Cache, h200(), {whole})->replaced, 1);
+  EXPECT_EQ(mergeWrite(path(), Owner::Deftc, h200(), {whole})->replaced, 1);
 }
 
 TEST_F(ConfigFileWriteTest, EntriesAreRemovedByAQuestion) {
@@ -217,10 +217,10 @@ TEST_F(ConfigFileWriteTest, AMergeWriteKeepsTheBetterEntry) {
   Entry old = someEntry(kOne, 128), young = someEntry(kOne, 512);
   young.provenance.date = "2001-12-24T00:00:00Z";
   write({young});
-  EXPECT_EQ(mergeWrite(path(), Place::Cache, h200(), {old}, Conflict::Merge)->unchanged, 1);
+  EXPECT_EQ(mergeWrite(path(), Owner::Deftc, h200(), {old}, Conflict::Merge)->unchanged, 1);
   EXPECT_EQ(entries()[0].config.chunkTokens, 512);
-  EXPECT_EQ(mergeWrite(path(), Place::Cache, h200(), {old}, Conflict::Replace)->replaced, 1);
-  EXPECT_EQ(mergeWrite(path(), Place::Cache, h200(), {young}, Conflict::Merge)->replaced, 1);
+  EXPECT_EQ(mergeWrite(path(), Owner::Deftc, h200(), {old}, Conflict::Replace)->replaced, 1);
+  EXPECT_EQ(mergeWrite(path(), Owner::Deftc, h200(), {young}, Conflict::Merge)->replaced, 1);
   EXPECT_EQ(entries()[0].config.chunkTokens, 512);
 }
 
@@ -234,7 +234,7 @@ TEST_F(ConfigFileWriteTest, ManyProcessesAtOnceLoseNothing) {
     if (pid == 0) {
       int status = 0;
       for (int round = 0; round < kRounds && status == 0; ++round)
-        status = mergeWrite(path(), Place::Cache, h200(), {someEntry({child + 1, round, 0, 0, 0})}) ? 0 : 1;
+        status = mergeWrite(path(), Owner::Deftc, h200(), {someEntry({child + 1, round, 0, 0, 0})}) ? 0 : 1;
       ::_exit(status);
     }
     children.push_back(pid);
@@ -267,7 +267,7 @@ TEST_F(ConfigFileWriteTest, ThreadsOfOneProcessLoseNothing) {
   for (int thread = 0; thread < 4; ++thread)
     threads.emplace_back([&, thread] {
       for (int round = 0; round < 10; ++round)
-        failures += !mergeWrite(path(), Place::Cache, h200(), {someEntry({thread, round, 0, 0, 0})});
+        failures += !mergeWrite(path(), Owner::Deftc, h200(), {someEntry({thread, round, 0, 0, 0})});
     });
   for (std::thread &thread : threads)
     thread.join();
@@ -299,12 +299,12 @@ TEST_F(ConfigFileWriteTest, AFullDiskLeavesTheOldFile) {
   const int status = inChild([&] {
     if (!module_cache::mountSmallDisk(folder_.path("configs"), 16))
       return kNotAllowed;
-    if (!mergeWrite(path(), Place::Cache, h200(), {someEntry(kOne)}))
+    if (!mergeWrite(path(), Owner::Deftc, h200(), {someEntry(kOne)}))
       return 1;
     std::vector<Entry> many;
     for (int i = 0; i < 60; ++i)
       many.push_back(someEntry({i, 0, 0, 0, 0}));
-    const auto report = mergeWrite(path(), Place::Cache, h200(), many);
+    const auto report = mergeWrite(path(), Owner::Deftc, h200(), many);
     if (report || report.error().message.find("No space left on device") == std::string::npos)
       return 2;
     return readConfigFile(path()).file.entries.size() == 1 && namesIn(folder_.path("configs")).size() == 2
@@ -323,7 +323,7 @@ TEST_F(ConfigFileWriteTest, AFailedWriteLeavesTheOldFile) {
               ::signal(SIGXFSZ, SIG_IGN);
               const rlimit limit{1024, 1024};
               ::setrlimit(RLIMIT_FSIZE, &limit);
-              const auto report = mergeWrite(path(), Place::Cache, h200(), {someEntry(kTwo)});
+              const auto report = mergeWrite(path(), Owner::Deftc, h200(), {someEntry(kTwo)});
               return !report && report.error().message.find("File too large") != std::string::npos ? 0 : 1;
             }),
             0);
@@ -339,12 +339,12 @@ TEST_F(ConfigFileWriteTest, AReadOnlyHomeIsAnErrorThatSaysSo) {
       return kNotAllowed;
     if (::geteuid() != 65534 && ::chmod(folder_.path("configs").c_str(), 0555) != 0)
       return kNotAllowed;
-    const auto report = mergeWrite(path(), Place::Named, h200(), {someEntry(kTwo)});
+    const auto report = mergeWrite(path(), Owner::User, h200(), {someEntry(kTwo)});
     if (report || report.error().code != support::ErrorCode::Environment ||
         report.error().message.find("Permission denied") == std::string::npos)
       return 1;
     // A folder that is not there cannot be made either; what is there can be read.
-    if (mergeWrite(folder_.path("other/file.json"), Place::Named, h200(), {someEntry(kTwo)}))
+    if (mergeWrite(folder_.path("other/file.json"), Owner::User, h200(), {someEntry(kTwo)}))
       return 2;
     return readConfigFile(path()).file.entries.size() == 1 ? 0 : 3;
   });
@@ -358,7 +358,7 @@ TEST_F(ConfigFileWriteTest, AReadOnlyHomeIsAnErrorThatSaysSo) {
 TEST_F(ConfigFileWriteTest, AnUnreadableFileIsNeitherUsedNorOverwritten) {
   fs::create_directories(path()); // a folder of that name
   EXPECT_EQ(readConfigFile(path()).state, FileState::Unreadable);
-  EXPECT_FALSE(mergeWrite(path(), Place::Cache, h200(), {someEntry(kOne)}));
+  EXPECT_FALSE(mergeWrite(path(), Owner::Deftc, h200(), {someEntry(kOne)}));
   EXPECT_TRUE(fs::is_directory(path()));
 }
 

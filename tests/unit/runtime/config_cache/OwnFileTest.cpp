@@ -16,15 +16,15 @@ DeviceKey deviceOf(const std::string &name) {
   return device;
 }
 
-bool mayBeWritten(FileState state, const std::string &path, Place place, const DeviceKey &of) {
+bool mayBeWritten(FileState state, const std::string &path, Owner owner, const DeviceKey &of) {
   const std::string message = "`" + path + "`: it is odd";
-  return static_cast<bool>(checkOwn({state, of, message}, path, place, deviceOf("one")));
+  return static_cast<bool>(checkOwn({state, of, message}, path, owner, deviceOf("one")));
 }
 
 TEST(OwnFileTest, OneOfAnotherDeviceIsLeftAsItIs) {
-  for (const Place place : {Place::Cache, Place::Named}) {
-    EXPECT_TRUE(mayBeWritten(FileState::Good, "x", place, deviceOf("one")));
-    EXPECT_FALSE(mayBeWritten(FileState::Good, "x", place, deviceOf("another")));
+  for (const Owner owner : {Owner::Deftc, Owner::User}) {
+    EXPECT_TRUE(mayBeWritten(FileState::Good, "x", owner, deviceOf("one")));
+    EXPECT_FALSE(mayBeWritten(FileState::Good, "x", owner, deviceOf("another")));
   }
 }
 
@@ -32,17 +32,17 @@ TEST(OwnFileTest, ADamagedOneIsReplacedInTheCacheAlone) {
   const module_cache::TestFolder folder;
   const std::string path = folder.path("file.json");
   module_cache::writeText(path, "{");
-  EXPECT_TRUE(mayBeWritten(FileState::Broken, path, Place::Cache, {}));
-  EXPECT_FALSE(mayBeWritten(FileState::Broken, path, Place::Named, {}));
+  EXPECT_TRUE(mayBeWritten(FileState::Broken, path, Owner::Deftc, {}));
+  EXPECT_FALSE(mayBeWritten(FileState::Broken, path, Owner::User, {}));
   module_cache::writeText(path, "");
-  EXPECT_TRUE(mayBeWritten(FileState::Broken, path, Place::Named, {})) << "nothing is lost";
+  EXPECT_TRUE(mayBeWritten(FileState::Broken, path, Owner::User, {})) << "nothing is lost";
 }
 
 TEST(OwnFileTest, WhatCannotBeReadIsNotReplaced) {
-  for (const Place place : {Place::Cache, Place::Named}) {
-    EXPECT_TRUE(mayBeWritten(FileState::Absent, "x", place, {}));
+  for (const Owner owner : {Owner::Deftc, Owner::User}) {
+    EXPECT_TRUE(mayBeWritten(FileState::Absent, "x", owner, {}));
     for (const FileState state : {FileState::Unknown, FileState::Unreadable, FileState::Untrusted})
-      EXPECT_FALSE(mayBeWritten(state, "x", place, {}));
+      EXPECT_FALSE(mayBeWritten(state, "x", owner, {}));
   }
 }
 

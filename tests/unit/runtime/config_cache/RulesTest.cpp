@@ -32,7 +32,7 @@ protected:
   void write(const std::string &folder, const std::vector<Entry> &entries,
              const DeviceKey &device = h200()) const {
     const auto report =
-        mergeWrite(folder_.path(folder) + "/" + device.fileName(), Place::Cache, device, entries);
+        mergeWrite(folder_.path(folder) + "/" + device.fileName(), Owner::Deftc, device, entries);
     ASSERT_TRUE(report) << report.error().message;
   }
   Ruling choose() const { return applyRules(ConfigCache::load(places_, h200()), request_); }

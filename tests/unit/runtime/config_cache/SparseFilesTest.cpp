@@ -313,15 +313,15 @@ TEST_F(SparseFilesTest, AMergeIntoAFileSaysWhatBecameOfIt) {
   more.provenance.date = timestamp();
   more.cuts = {{3, 128, 1, 2, 0}};
   const auto report =
-      mergeIntoSparse(path(), Place::Cache, fileWith({more, someSparseEntry(2048), someSparseEntry(1024)}));
+      mergeIntoSparse(path(), Owner::Deftc, fileWith({more, someSparseEntry(2048), someSparseEntry(1024)}));
   ASSERT_TRUE(report) << report.error().message;
   EXPECT_EQ(report->added, 1);
   EXPECT_EQ(report->replaced, 1);
   EXPECT_EQ(report->unchanged, 1);
   ASSERT_EQ(entries().size(), 3u);
   writeText(path(), "{");
-  EXPECT_EQ(mergeIntoSparse(path(), Place::Cache, fileWith({more}))->setAside, path() + ".broken-1");
-  EXPECT_FALSE(mergeIntoSparse(path(), Place::Cache, {h100(), {}, {}, {}}));
+  EXPECT_EQ(mergeIntoSparse(path(), Owner::Deftc, fileWith({more}))->setAside, path() + ".broken-1");
+  EXPECT_FALSE(mergeIntoSparse(path(), Owner::Deftc, {h100(), {}, {}, {}}));
 }
 
 TEST_F(SparseFilesTest, EntriesAreTakenOutAndWhatIsNotUnderstoodStays) {

@@ -10,7 +10,6 @@ namespace deft::config_cache {
 inline spec::Variant selectingVariant(std::vector<int> budgets = {4096}) {
   spec::Variant variant = test::VariantBuilder(32, 8, 128).variant;
   variant.name = "selecting";
-  variant.cache.paged = true;
   variant.cache.pageSize = 16;
   variant.select.emplace().budget.values = std::move(budgets);
   return variant;

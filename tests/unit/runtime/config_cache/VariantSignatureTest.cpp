@@ -17,9 +17,9 @@ TEST(VariantSignatureTest, EveryFactIsInTheText) {
   variant.tensors = spec::Tensors::alike(128, spec::DType::F16);
   EXPECT_EQ(textOf(variant), "q32-kv8-d128-f16-p16nhd-plain");
   variant = plain();
-  variant.cache = {true, 1, spec::PageOrder::Hnd};
+  variant.cache = {1, spec::PageOrder::Hnd};
   EXPECT_EQ(textOf(variant), "q32-kv8-d128-bf16-p1hnd-plain");
-  variant.cache = {false, 0, spec::PageOrder::Hnd};
+  variant.cache = {0, spec::PageOrder::Hnd};
   EXPECT_EQ(textOf(variant), "q32-kv8-d128-bf16-contiguous-plain");
   variant = plain();
   variant.normalize = spec::Normalize::Sigmoid;
@@ -157,10 +157,10 @@ TEST(VariantSignatureTest, OnlyVariantsOfOneShapeAreComparable) {
   other.tensors = spec::Tensors::alike(128, spec::DType::F16);
   EXPECT_GT(*distance(base, other), 0);
   other = base;
-  other.pageSize = 1;
+  other.cache.pageSize = 1;
   EXPECT_GT(*distance(base, other), 0);
   other = base;
-  other.order = spec::PageOrder::Hnd;
+  other.cache.order = spec::PageOrder::Hnd;
   EXPECT_GT(*distance(base, other), 0);
   other = base;
   other.hooks = "01234567";

@@ -29,7 +29,7 @@ protected:
     const int first = *tree_.addNode(prompt, 5), second = *tree_.addNode(prompt, 7);
     EXPECT_TRUE(tree_.addQuery(second) && tree_.addQuery(first));
     const auto placement = tree::placeInCache(
-        tree_, {.pageSize = pageSizeOf(variant()), .order = tree::PlacementOrder::Scattered, .seed = 3});
+        tree_, {.pageSize = variant().cache.pageSize, .order = tree::PlacementOrder::Scattered, .seed = 3});
     EXPECT_TRUE(placement);
     inputs_ = makeRandomInputs(variant(), tree_, *placement, {}, 3);
     out_.resize(2 * kHeads * kDim);
@@ -40,11 +40,11 @@ protected:
   /// The element of K or V of a node's token for a KV head.
   std::uint16_t &keyOf(int node, int token, int kvHead) {
     const int location = tree_.nodes()[static_cast<std::size_t>(node)].location + token;
-    return inputs_.k[static_cast<std::size_t>(inputs_.keyAt(location, pageSizeOf(variant()), kvHead))];
+    return inputs_.k[static_cast<std::size_t>(inputs_.keyAt(location, variant().cache.pageSize, kvHead))];
   }
   std::uint16_t &valueOf(int node, int token, int kvHead) {
     const int location = tree_.nodes()[static_cast<std::size_t>(node)].location + token;
-    return inputs_.v[static_cast<std::size_t>(inputs_.valueAt(location, pageSizeOf(variant()), kvHead))];
+    return inputs_.v[static_cast<std::size_t>(inputs_.valueAt(location, variant().cache.pageSize, kvHead))];
   }
 
   /// The error's message, empty where all is finite.
@@ -110,16 +110,16 @@ TEST_F(FiniteCheckTest, WhatTheMaskHidesIsNotLookedAt) {
 
 TEST_F(FiniteCheckTest, APageThatIsNotThereIsNotLookedAt) {
   keyOf(0, 0, 0) = kNan;
-  inputs_.pageTable[static_cast<std::size_t>(tree_.nodes()[0].location / pageSizeOf(variant()))] = -1;
+  inputs_.pageTable[static_cast<std::size_t>(tree_.nodes()[0].location / variant().cache.pageSize)] = -1;
   EXPECT_EQ(found(), "");
 }
 
 TEST_F(FiniteCheckTest, NaNOfBytesIsFound) {
   build_.variant.tensors.k.dtype = build_.variant.tensors.v.dtype = spec::DType::F8E4M3;
-  const auto placement = tree::placeInCache(tree_, {.pageSize = pageSizeOf(variant())});
+  const auto placement = tree::placeInCache(tree_, {.pageSize = variant().cache.pageSize});
   inputs_ = makeRandomInputs(variant(), tree_, *placement, {}, 3);
   EXPECT_EQ(found(), "");
-  const long long at = inputs_.keyAt(tree_.nodes()[0].location + 3, pageSizeOf(variant()), 0) + 7;
+  const long long at = inputs_.keyAt(tree_.nodes()[0].location + 3, variant().cache.pageSize, 0) + 7;
   setBitsAt(inputs_.k.data(), at, spec::DType::F8E4M3, 0x7f);
   EXPECT_EQ(found(), "query 0, head 0: K is NaN at element 7 of the token at kv_pos 3 of its path, "
                      "location " +

@@ -62,7 +62,7 @@ TEST(InputsTest, TheSlotInALongPageTimesItsStride) {
 
 TEST(InputsTest, LayoutsHaveTheirStrides) {
   test::VariantBuilder build(8, 4, 64);
-  build.variant.cache = {true, 16, spec::PageOrder::Nhd};
+  build.variant.cache = {16, spec::PageOrder::Nhd};
   abi::CacheLayout layout = cacheLayoutsOf(build.variant).k;
   EXPECT_EQ(layout.pageStride, 16 * 4 * 64);
   EXPECT_EQ(layout.tokenStride, 4 * 64);
@@ -72,7 +72,7 @@ TEST(InputsTest, LayoutsHaveTheirStrides) {
   EXPECT_EQ(layout.pageStride, 16 * 4 * 64);
   EXPECT_EQ(layout.tokenStride, 64);
   EXPECT_EQ(layout.headStride, 16 * 64);
-  build.variant.cache = {false, 0, spec::PageOrder::Nhd};
+  build.variant.cache = {0, spec::PageOrder::Nhd};
   layout = cacheLayoutsOf(build.variant).k;
   EXPECT_EQ(layout.tokenStride, 4 * 64);
   EXPECT_EQ(layout.headStride, 64);

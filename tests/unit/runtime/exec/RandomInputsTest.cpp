@@ -15,7 +15,7 @@ namespace {
 Inputs make(const spec::Variant &variant, tree::KvTree &tree, tree::PlacementOrder order,
             std::uint64_t seed) {
   tree::PlacementOptions options;
-  options.pageSize = pageSizeOf(variant);
+  options.pageSize = variant.cache.pageSize;
   options.order = order;
   const auto placement = tree::placeInCache(tree, options);
   return makeRandomInputs(variant, tree, *placement, {}, seed);

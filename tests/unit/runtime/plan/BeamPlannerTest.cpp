@@ -173,7 +173,7 @@ TEST(BeamPlannerTest, WideSearchesCostWhatTheBestPlanCosts) {
 TEST(BeamPlannerTest, EachRowCountsItsTokens) {
   using Kernel = test::ScalarKernel<4, 2, 8>;
   const spec::Variant variant = Kernel::variant();
-  const int pageSize = exec::pageSizeOf(variant);
+  const int pageSize = variant.cache.pageSize;
   for (std::uint32_t seed = 0; seed < 6; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     Searches searches(seed, 60, seed % 2 ? pageSize : 1);

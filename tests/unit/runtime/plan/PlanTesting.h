@@ -18,7 +18,7 @@
 namespace deft::plan {
 
 inline constexpr std::array kAllPartitions{
-#define DEFT_PARTITION(ID, NAME) spec::Partition::ID,
+#define DEFT_PARTITION(ID, ...) spec::Partition::ID,
     DEFT_PARTITIONS(DEFT_PARTITION)
 #undef DEFT_PARTITION
 };

@@ -23,7 +23,7 @@ constexpr int kHeads = 6, kDim = 8;
 /// A rank's cache: the tokens that it holds, where they lie there, and NaN everywhere else.
 exec::Inputs inputsOf(const KvTree &own, const exec::Inputs &all) {
   const spec::Variant variant = Kernel::variant();
-  const int pageSize = exec::pageSizeOf(variant);
+  const int pageSize = variant.cache.pageSize;
   exec::Inputs inputs = all;
   int end = 0;
   std::vector<tree::HeldTokens> held;
@@ -92,7 +92,7 @@ struct Problem {
 Problem makeProblem(KvTree tree, std::uint64_t seed) {
   const spec::Variant variant = Kernel::variant();
   const auto placement = tree::placeInCache(
-      tree, {.pageSize = exec::pageSizeOf(variant), .order = tree::PlacementOrder::Scattered, .seed = seed});
+      tree, {.pageSize = variant.cache.pageSize, .order = tree::PlacementOrder::Scattered, .seed = seed});
   EXPECT_TRUE(placement);
   exec::Inputs inputs = exec::makeRandomInputs(variant, tree, *placement, {}, seed);
   return {std::move(tree), std::move(inputs)};

@@ -24,7 +24,7 @@ struct Problem {
 Problem makeProblem(KvTree tree, std::uint64_t seed) {
   const spec::Variant variant = Kernel::variant();
   const auto placement = tree::placeInCache(
-      tree, {.pageSize = exec::pageSizeOf(variant), .order = tree::PlacementOrder::Scattered, .seed = seed});
+      tree, {.pageSize = variant.cache.pageSize, .order = tree::PlacementOrder::Scattered, .seed = seed});
   EXPECT_TRUE(placement);
   exec::Inputs inputs = exec::makeRandomInputs(variant, tree, *placement, {}, seed);
   return {std::move(tree), std::move(inputs)};
@@ -173,7 +173,7 @@ TEST(CountingTest, OneTokenOfAPlanOverManyIsMissed) {
   const spec::Variant variant = Llama::variant();
   KvTree tree = test::levelTree({1, 2}, {29'500, 500});
   const auto placement = tree::placeInCache(
-      tree, {.pageSize = exec::pageSizeOf(variant), .order = tree::PlacementOrder::Scattered});
+      tree, {.pageSize = variant.cache.pageSize, .order = tree::PlacementOrder::Scattered});
   ASSERT_TRUE(placement);
   const exec::Inputs inputs = exec::makeRandomInputs(variant, tree, *placement, {}, 1);
   const Plan right =

@@ -44,7 +44,6 @@ Case makeCase(const spec::Variant &mask, spec::Partition partition, std::uint64_
   const int pageSizes[] = {16, 1, 64, 24, 7, 0};
   spec::Variant variant = mask;
   variant.cache.pageSize = pageSizes[turn % 6];
-  variant.cache.paged = variant.cache.pageSize > 0;
   const auto device = turn % 4 == 0 ? config::DeviceKind::Cpu : config::DeviceKind::Gpu;
   Case one{VariantFacts::of(variant, device), makeConfig(turn % 3 ? 64 : 0, {64, 16}, partition)};
   const int ratios[] = {1, 4, 3, 16};

@@ -30,7 +30,7 @@ public:
   Chain(spec::Variant variant, int tokens) : variant_(std::move(variant)) {
     tree_ = test::levelTree({1, 1, 1}, {tokens / 2, tokens / 3, tokens - tokens / 2 - tokens / 3});
     const auto placement = tree::placeInCache(
-        tree_, {.pageSize = exec::pageSizeOf(variant_), .order = tree::PlacementOrder::Scattered, .seed = 5});
+        tree_, {.pageSize = variant_.cache.pageSize, .order = tree::PlacementOrder::Scattered, .seed = 5});
     inputs_ = exec::makeRandomInputs(variant_, tree_, *placement, {}, 5);
   }
 
@@ -86,7 +86,7 @@ private:
         const double weight = weights[position] / top;
         inPartial += times * weight;
         const std::uint16_t *value = &inputs.v[static_cast<std::size_t>(
-            inputs.valueAt(node.location + t, exec::pageSizeOf(variant_), head / variant_.ratio()))];
+            inputs.valueAt(node.location + t, variant_.cache.pageSize, head / variant_.ratio()))];
         for (std::size_t d = 0; d < out.size(); ++d)
           if (value[d] != 0)
             partial[d] += times * exec::roundTo(weight, variant_.tensors.v.dtype) *

@@ -198,7 +198,7 @@ TEST(OracleTest, ElementsWithScalesMayBeRounded) {
   scaled.variant.tensors = test::latentBytes(kLatent, kRope, 16);
   rounded.variant.tensors = test::latentTensors(kLatent, kRope);
   for (VariantBuilder *build : {&scaled, &rounded})
-    build->variant.cache = {true, kPage, spec::PageOrder::Nhd};
+    build->variant.cache = {kPage, spec::PageOrder::Nhd};
   double largestLse = 0, largestError = 0, mostNoise = 0;
   for (std::uint64_t seed = 0; seed < 4; ++seed) {
     tree::KvTree tree = test::randomForest(seed);
@@ -244,7 +244,7 @@ TEST(OracleTest, ThePlacementDoesNotMatter) {
       for (auto order : {tree::PlacementOrder::InOrder, tree::PlacementOrder::Scattered})
         for (auto pageOrder : {spec::PageOrder::Nhd, spec::PageOrder::Hnd}) {
           VariantBuilder build(4, 2, 8);
-          build.variant.cache = {pageSize > 0, pageSize, pageOrder};
+          build.variant.cache = {pageSize, pageOrder};
           tree::PlacementOptions options;
           options.pageSize = pageSize;
           options.order = order;

@@ -287,7 +287,6 @@ public:
       : engine_(seed, form.pageSize, form.hasIds, form.isPacked), form_(form), batch_(emptyBatch(seed)),
         planner_({.isInvariant = form.chunk > 0}), random_(seed) {
     variant_ = Kernel::variant();
-    variant_.cache.paged = true;
     variant_.cache.pageSize = form.pageSize;
     config::PhaseConfig phase;
     phase.tileQ = 16;

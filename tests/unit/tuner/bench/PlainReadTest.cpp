@@ -13,7 +13,7 @@ namespace {
 
 double bandwidthOf(const spec::Variant &variant, tree::KvTree tree, int threads) {
   const auto placement = tree::placeInCache(
-      tree, {.pageSize = exec::pageSizeOf(variant), .order = tree::PlacementOrder::Scattered});
+      tree, {.pageSize = variant.cache.pageSize, .order = tree::PlacementOrder::Scattered});
   EXPECT_TRUE(placement);
   const exec::Inputs inputs = exec::makeRandomInputs(variant, tree, *placement, {}, 1);
   std::vector<tree::Stretch> tokens;
@@ -30,8 +30,7 @@ TEST(PlainReadTest, EveryLayoutOfACacheIsReadByAnyNumberOfThreads) {
   for (const bool isPaged : {false, true})
     for (const auto order : {spec::PageOrder::Nhd, spec::PageOrder::Hnd})
       for (const int threads : {1, 3}) {
-        variant.cache.paged = isPaged;
-        variant.cache.pageSize = 16;
+        variant.cache.pageSize = isPaged ? 16 : 0;
         variant.cache.order = order;
         const double bandwidth = bandwidthOf(variant, test::levelTree({1, 4}, {300, 70}), threads);
         EXPECT_TRUE(std::isfinite(bandwidth));

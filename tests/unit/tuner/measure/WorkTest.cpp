@@ -41,7 +41,7 @@ TEST(WorkTest, TreesOfAClassLieInOneCacheEachFromItsBeginning) {
     const auto made = makeInputs(work, work.classes[0], {500, 9});
     ASSERT_TRUE(made) << made.error().message;
     EXPECT_EQ(made->inputs.queryCount, 9);
-    const int pageSize = exec::pageSizeOf(work.variant);
+    const int pageSize = work.variant.cache.pageSize;
     ASSERT_GT(pageSize, 0);
     EXPECT_GE(static_cast<int>(made->inputs.pageTable.size()) * pageSize, made->begin + 500);
     ASSERT_EQ(made->trees.size(), 2U);

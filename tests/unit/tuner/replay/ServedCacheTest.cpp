@@ -13,8 +13,7 @@ spec::Variant tinyVariant(int pageSize) {
   variant.name = "tiny";
   variant.queryHeads = variant.kvHeads = 1;
   variant.tensors = spec::Tensors::alike(64);
-  variant.cache.paged = pageSize > 0;
-  variant.cache.pageSize = std::max(pageSize, 1);
+  variant.cache.pageSize = pageSize;
   return variant;
 }
 

@@ -64,7 +64,7 @@ TEST(AxisTest, TicksStandWhereTheirNumbersAreAndApartFromEachOther) {
 TEST(AxisTest, EveryPartitionHasAColourOfItsOwn) {
   std::set<std::string> colours{kGrey};
   std::size_t partitions = 0;
-#define DEFT_ADD_COLOUR(ID, NAME) colours.insert(partitionColour(#NAME)), ++partitions;
+#define DEFT_ADD_COLOUR(ID, NAME, ...) colours.insert(partitionColour(#NAME)), ++partitions;
   DEFT_PARTITIONS(DEFT_ADD_COLOUR)
 #undef DEFT_ADD_COLOUR
   EXPECT_EQ(colours.size(), partitions + 1);

@@ -21,7 +21,6 @@ namespace {
 spec::Variant plainVariant() {
   spec::Variant variant = test::VariantBuilder(4, 2, 64).variant;
   variant.name = "plain";
-  variant.cache.paged = true;
   variant.cache.pageSize = 16;
   variant.scale = 0.25;
   return variant;
@@ -29,12 +28,7 @@ spec::Variant plainVariant() {
 
 /// What the front end would make of it.
 codegen::cuda::VariantSource sourceOf(const spec::Variant &variant) {
-  codegen::cuda::VariantSource source;
-  source.name = variant.name;
-  source.queryHeads = variant.queryHeads;
-  source.kvHeads = variant.kvHeads;
-  source.tensors = variant.tensors;
-  source.pageSize = variant.cache.pageSize;
+  auto source = codegen::cuda::VariantSource::of(variant);
   source.hooks = test::plainHooks(variant.scale);
   return source;
 }

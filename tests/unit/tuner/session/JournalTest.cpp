@@ -196,7 +196,7 @@ protected:
     fs::rename(path(), theirs);
   }
   support::Result<Journal> openCached() const {
-    return Journal::open(path(), kSession, /*isFresh=*/true, config_cache::Place::Cache);
+    return Journal::open(path(), kSession, /*isFresh=*/true, config_cache::Owner::Deftc);
   }
   /// Nothing has become of what a link leads to, nor of the link.
   void expectUntouched(const std::string &text) const {

@@ -341,7 +341,7 @@ TEST_F(TuneTest, AnEntryOfAnotherScheduleStaysUnlessItIsSlower) {
   for (config_cache::Entry &entry : slow)
     entry.measurement.tunedUs = entry.measurement.untunedUs = 1e6;
   const config_cache::DeviceKey device = config_cache::readConfigFile(options.configPath).file.device;
-  ASSERT_TRUE(config_cache::mergeWrite(options.configPath, config_cache::Place::Named, device, slow));
+  ASSERT_TRUE(config_cache::mergeWrite(options.configPath, config_cache::Owner::User, device, slow));
   behaviour.time = [](const plan::Plan &plan) { return plan.chunkTokens == 16 ? 50 : 100; };
   options.isFresh = true;
   ASSERT_TRUE(run().ok());

@@ -35,7 +35,7 @@ TEST(AxisTest, ValuesAreReadAsTheyAreWritten) {
   };
   for (int preset = 0; preset < static_cast<int>(costPresets().size()); ++preset)
     roundTrip(Knob::Cost, preset);
-#define DEFT_ROUND_TRIP(ID, NAME) roundTrip(Knob::Partition, static_cast<int>(spec::Partition::ID));
+#define DEFT_ROUND_TRIP(ID, ...) roundTrip(Knob::Partition, static_cast<int>(spec::Partition::ID));
   DEFT_PARTITIONS(DEFT_ROUND_TRIP)
 #undef DEFT_ROUND_TRIP
   for (const config::Order order : config::kAllOrders)

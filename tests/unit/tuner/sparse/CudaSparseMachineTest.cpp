@@ -26,7 +26,7 @@ public:
   SelectingKernels() {
     variant.select.emplace().budget.values = {kBudget};
     fake_cuda::setVariant(
-        {6, 2, 16, variant.cache.pageSize, true, 0.25f, exec::worthGroupsOf(variant), variant.lists()});
+        {6, 2, 16, variant.cache.pageSize, true, 0.25f, variant.worthGroups(), variant.lists()});
     package::SelectingKernels &selecting = set.selecting.emplace();
     selecting.attend.push_back(kernelOf("deft_small_narrow_selecting"));
     selecting.select = kernelOf("deft_small_select");

@@ -39,7 +39,7 @@ inline Problem makeProblem(const spec::Variant &variant, tree::KvTree tree, int 
                            std::uint64_t seed, std::optional<spec::Partition> partition = {}) {
   Problem problem;
   auto placement = tree::placeInCache(
-      tree, {.pageSize = pageSizeOf(variant), .order = tree::PlacementOrder::Scattered, .seed = seed});
+      tree, {.pageSize = variant.cache.pageSize, .order = tree::PlacementOrder::Scattered, .seed = seed});
   EXPECT_TRUE(placement.ok());
   auto params = bindParams(variant, assignmentsFor(variant));
   EXPECT_TRUE(params.ok()) << (params.ok() ? "" : params.error().message);

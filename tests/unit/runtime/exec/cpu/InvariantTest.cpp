@@ -50,7 +50,7 @@ void expectInvariant(const spec::Variant &variant, const CpuKernel &kernel, cons
     if (others > 0)
       addOthers(tree, 10 * seed + others);
     const auto placement = tree::placeInCache(
-        tree, {.pageSize = pageSizeOf(variant), .order = tree::PlacementOrder::Scattered, .seed = seed});
+        tree, {.pageSize = variant.cache.pageSize, .order = tree::PlacementOrder::Scattered, .seed = seed});
     ASSERT_TRUE(placement.ok());
     const Inputs inputs = makeRandomInputs(variant, tree, *placement, *params, seed);
     plan::Plan plan;

@@ -114,7 +114,7 @@ TEST(SelectJobTest, GivenListsAreRead) {
     const ScalarProblem problem(test::randomForest(seed, {12, 300, 10}), seed);
     plan::Paths paths;
     paths.read(problem.plan);
-    const DrawnLists drawn = drawLists(paths, problem.inputs, pageSizeOf(variant), 700, true, seed);
+    const DrawnLists drawn = drawLists(paths, problem.inputs, variant.cache.pageSize, 700, true, seed);
     const auto slots = problem.inputs.paramSlots(variant);
     Outputs sparse;
     sparse.out.assign(static_cast<std::size_t>(problem.inputs.queryCount) * 6 * 16, 0xffff);

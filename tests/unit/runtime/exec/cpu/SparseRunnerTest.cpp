@@ -201,7 +201,7 @@ void expectGivenLists(const std::string &shape, const std::string &items) {
       const Problem problem = makeProblem(variant, test::randomForest(seed, {12, 150, 9}), 32, seed);
       plan::Paths paths;
       paths.read(problem.plan);
-      const DrawnLists drawn = drawLists(paths, problem.inputs, pageSizeOf(variant), budget, true, seed);
+      const DrawnLists drawn = drawLists(paths, problem.inputs, variant.cache.pageSize, budget, true, seed);
       const auto slots = problem.inputs.paramSlots(variant);
       Outputs sparse;
       const auto rows = static_cast<std::size_t>(problem.inputs.queryCount * variant.queryHeads);

@@ -26,8 +26,8 @@ spec::Variant variantOf(const spec::Tensors &tensors, const spec::CacheSpec &cac
 void expectAllRight(const spec::Tensors &tensors) {
   const support::SourceManager sources;
   for (const spec::CacheSpec &cache :
-       {spec::CacheSpec{true, 4, spec::PageOrder::Nhd}, spec::CacheSpec{true, 16, spec::PageOrder::Hnd},
-        spec::CacheSpec{false, 0, spec::PageOrder::Nhd}}) {
+       {spec::CacheSpec{4, spec::PageOrder::Nhd}, spec::CacheSpec{16, spec::PageOrder::Hnd},
+        spec::CacheSpec{0, spec::PageOrder::Nhd}}) {
     const spec::Variant variant = variantOf(tensors, cache);
     SCOPED_TRACE(spec::dimText(tensors) + ", " + spec::dtypeText(tensors) + ", page " +
                  std::to_string(cache.pageSize));
@@ -106,7 +106,7 @@ TEST(UnlikeTensorsTest, ARowOfBytesIsTakenOverItsScale) {
   const spec::TensorType wide{DType::F16, dim}, narrow{DType::F8E4M3, dim};
   spec::Tensors tensors{wide, narrow, narrow, wide};
   tensors.byteProducts = true;
-  spec::Variant variant = variantOf(tensors, {false, 0, spec::PageOrder::Nhd});
+  spec::Variant variant = variantOf(tensors, {0, spec::PageOrder::Nhd});
   variant.queryHeads = variant.kvHeads = 1;
   variant.scale = 1;
   const support::SourceManager sources;

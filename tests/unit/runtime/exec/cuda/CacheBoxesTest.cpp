@@ -17,7 +17,6 @@ std::pair<bool, int> boxesOf(int pageSize, int ordinal = 0, int dim = 80,
   FakeGpu gpu(ordinal);
   gpu.variant.tensors = spec::Tensors::alike(dim);
   gpu.variant.tensors.k.dtype = gpu.variant.tensors.v.dtype = dtype;
-  gpu.variant.cache.paged = pageSize > 0;
   gpu.variant.cache.pageSize = pageSize;
   (void)countCalls();
   abi::AttendArgs args{};
@@ -45,7 +44,6 @@ TEST(CacheBoxesTest, KeysAndValuesHaveBoxesOfTheirOwn) {
   FakeGpu gpu;
   gpu.variant.tensors = spec::Tensors::alike(192);
   gpu.variant.tensors.v.dim = gpu.variant.tensors.out.dim = 128;
-  gpu.variant.cache.paged = true;
   gpu.variant.cache.pageSize = 64;
   abi::AttendArgs args{};
   fillCacheBoxes(*gpu.device, gpu.variant, cacheLayoutsOf(gpu.variant), args);
@@ -76,7 +74,6 @@ TEST(CacheBoxesTest, OfALatentCacheVComesInHalvesAndTheRestAlone) {
   FakeGpu gpu;
   gpu.variant.kvHeads = 1;
   gpu.variant.tensors = test::latentTensors();
-  gpu.variant.cache.paged = true;
   gpu.variant.cache.pageSize = 64;
   std::byte pool[2];
   abi::AttendArgs args{};
@@ -103,7 +100,7 @@ TEST(CacheBoxesTest, OfALatentCacheVComesInHalvesAndTheRestAlone) {
 TEST(CacheBoxesTest, BytesOfALatentCacheAreConvertedOnTheirWay) {
   FakeGpu gpu;
   gpu.variant.kvHeads = 1;
-  gpu.variant.cache = {true, 64, spec::PageOrder::Nhd};
+  gpu.variant.cache = {64, spec::PageOrder::Nhd};
   for (const int scaleColumns : {0, 16}) {
     gpu.variant.tensors = test::latentBytes(64, 16, scaleColumns);
     abi::AttendArgs args{};

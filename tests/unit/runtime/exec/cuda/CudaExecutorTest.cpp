@@ -14,7 +14,8 @@ using ::testing::UnorderedElementsAre;
 struct Step {
   Step(const FakeGpu &gpu, int branches, std::uint64_t seed) : tree(test::levelTree({1, branches}, {60, 7})) {
     const auto placement = tree::placeInCache(
-        tree, {.pageSize = pageSizeOf(gpu.variant), .order = tree::PlacementOrder::Scattered, .seed = seed});
+        tree,
+        {.pageSize = gpu.variant.cache.pageSize, .order = tree::PlacementOrder::Scattered, .seed = seed});
     inputs = makeRandomInputs(gpu.variant, tree, *placement, {}, seed);
     plan = gpu.makePlan(tree);
   }

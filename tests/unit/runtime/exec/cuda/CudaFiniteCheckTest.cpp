@@ -26,7 +26,8 @@ protected:
   std::uint16_t &cacheAt(const void *memory, const abi::CacheLayout &layout, int node, int token,
                          int kvHead) {
     const int location = step_.tree.nodes()[static_cast<std::size_t>(node)].location + token;
-    const long long at = elementOf(layout, pointers_.pageTable, pageSizeOf(gpu_.variant), location, kvHead);
+    const long long at =
+        elementOf(layout, pointers_.pageTable, gpu_.variant.cache.pageSize, location, kvHead);
     return static_cast<std::uint16_t *>(const_cast<void *>(memory))[at];
   }
 
@@ -75,7 +76,8 @@ TEST_F(CudaFiniteCheckTest, PagesThatThePlanDoesNotReadAreNotCopied) {
     EXPECT_EQ(found(), "");
     return countCalls()["cuMemcpyDtoHAsync"];
   };
-  const int pages = static_cast<int>((100 + 3 * 20 + 3 * 15) / pageSizeOf(gpu_.variant)); // at most so many
+  const int pages =
+      static_cast<int>((100 + 3 * 20 + 3 * 15) / gpu_.variant.cache.pageSize); // at most so many
   EXPECT_LE(copied(), 4 + 2 * (pages + 4)) << "q, out, lse, the table, and each page of K and V";
 }
 
@@ -84,7 +86,7 @@ TEST_F(CudaFiniteCheckTest, ColumnsOfALatentCacheMayLieInTwoTensors) {
   const spec::TensorType key{spec::DType::BF16, kDim + kRope}, value{spec::DType::BF16, kDim};
   gpu_.variant.kvHeads = 1;
   gpu_.variant.tensors = {key, key, value, value, true};
-  const long long slots = pageSizeOf(gpu_.variant),
+  const long long slots = gpu_.variant.cache.pageSize,
                   pages = 1 + *std::max_element(pointers_.pageTable, pointers_.pageTable + pointers_.pages);
   const auto halves = [](long long count) {
     return std::vector<std::uint16_t>(static_cast<std::size_t>(count));

@@ -10,7 +10,7 @@ namespace {
 
 Inputs inputsOf(const FakeGpu &gpu, int queries) {
   tree::KvTree tree = test::levelTree({1, queries}, {30, 5});
-  const auto placement = tree::placeInCache(tree, {.pageSize = pageSizeOf(gpu.variant)});
+  const auto placement = tree::placeInCache(tree, {.pageSize = gpu.variant.cache.pageSize});
   return makeRandomInputs(gpu.variant, tree, *placement, {}, 1);
 }
 
@@ -57,7 +57,7 @@ TEST(CudaInputsTest, LessIsLoadedWithoutAllocating) {
   ASSERT_TRUE(on.load(inputsOf(gpu, 4)).ok());
   const auto calls = countCalls();
   EXPECT_EQ(calls.count("cuMemAlloc") + calls.count("cuMemFree"), 0u);
-  EXPECT_EQ(calls.at("cuMemcpyHtoDAsync"), gpu.variant.cache.paged ? 4 : 3);
+  EXPECT_EQ(calls.at("cuMemcpyHtoDAsync"), gpu.variant.cache.isPaged() ? 4 : 3);
 }
 
 TEST(CudaInputsTest, OutputsThatNobodyWritesAreNan) {

@@ -95,7 +95,8 @@ public:
   FakeStep(const FakeGpu &gpu, tree::KvTree someTree, std::uint64_t seed)
       : tree(std::move(someTree)), gpu_(gpu) {
     const auto placement = tree::placeInCache(
-        tree, {.pageSize = pageSizeOf(gpu.variant), .order = tree::PlacementOrder::Scattered, .seed = seed});
+        tree,
+        {.pageSize = gpu.variant.cache.pageSize, .order = tree::PlacementOrder::Scattered, .seed = seed});
     EXPECT_TRUE(placement.ok());
     inputs_ = makeRandomInputs(gpu.variant, tree, *placement, {}, seed);
     const std::size_t rows = static_cast<std::size_t>(inputs_.queryCount) * gpu.variant.queryHeads;

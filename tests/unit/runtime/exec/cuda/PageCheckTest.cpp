@@ -17,7 +17,7 @@ TEST(PageCheckTest, TheKernelCompilesForEveryTargetWithoutSpills) {
 // The tests' driver does what the kernel does, which runs as it is in tests/unit/templates.
 TEST(PageCheckTest, APageThatTheCacheLacksIsToldOnceAlsoOfAReplay) {
   const FakeGpu gpu;
-  ASSERT_TRUE(gpu.variant.cache.paged);
+  ASSERT_TRUE(gpu.variant.cache.isPaged());
   auto made = CudaPlan::create(gpu.kernels, {.room = {}, .checksPages = true});
   if (!made && made.error().code == support::ErrorCode::Environment)
     GTEST_SKIP() << made.error().message;
@@ -86,7 +86,7 @@ TEST(PageCheckTest, PagesAreThoseOfTheAttentionThatRuns) {
   const fake_cuda::Call check = firstLaunchOf(other);
   ASSERT_EQ(check.kernel, "deft_check_pages");
   EXPECT_EQ(check.argsAs<abi::PageCheckArgs>().pageSize, other.cache.pageSize);
-  other.cache.paged = false; // there is no table to look at
+  other.cache.pageSize = 0; // there is no table to look at
   EXPECT_EQ(firstLaunchOf(other).kernel, "deft_small_narrow");
 }
 

@@ -27,7 +27,7 @@ public:
     variant.select->keepFirst = keepFirst;
     variant.select->keepLast = keepLast;
     fake_cuda::setVariant(
-        {6, 2, 16, variant.cache.pageSize, true, 0.25f, worthGroupsOf(variant), variant.lists()});
+        {6, 2, 16, variant.cache.pageSize, true, 0.25f, variant.worthGroups(), variant.lists()});
     package::SelectingKernels &selecting = set.selecting.emplace();
     const auto kernel = [](const std::string &entry, int threads) {
       return package::Kernel{.entry = entry, .cubin = "fake", .threads = threads, .resources = {}};
@@ -82,7 +82,7 @@ TEST(PlanSelectingTest, ListsAndSparseOutputsAreThoseOfTheOracle) {
         SCOPED_TRACE(name + ", " + std::to_string(budget));
         const SelectingGpu gpu(budget, by, 2, 3, 1 + budget % 2, unites);
         const auto placement = tree::placeInCache(
-            tree, {.pageSize = pageSizeOf(gpu.variant), .order = tree::PlacementOrder::Scattered, .seed = 7});
+            tree, {gpu.variant.cache.pageSize, tree::PlacementOrder::Scattered, /*seed=*/7, 0});
         ASSERT_TRUE(placement.ok());
         const Inputs inputs = makeRandomInputs(gpu.variant, tree, *placement, {}, 7);
         auto executor = CudaExecutor::create(gpu.device, gpu.variant, gpu.set, budget);
@@ -121,7 +121,7 @@ TEST(PlanSelectingTest, SparseOutputsAreRightHoweverListsAreCut) {
     tree::KvTree tree = someTree(5);
     const int queries = static_cast<int>(tree.queries().size());
     const auto placement = tree::placeInCache(
-        tree, {.pageSize = pageSizeOf(gpu.variant), .order = tree::PlacementOrder::Scattered, .seed = 3});
+        tree, {.pageSize = gpu.variant.cache.pageSize, .order = tree::PlacementOrder::Scattered, .seed = 3});
     const Inputs inputs = makeRandomInputs(gpu.variant, tree, *placement, {}, 3);
     auto executor =
         *CudaExecutor::create(gpu.device, gpu.variant, gpu.set, 70,
@@ -253,7 +253,7 @@ TEST(PlanSelectingTest, GivenListsNeedNoRunThatSelects) {
             "no lists are given, and `small` reads those of its caller");
   EXPECT_EQ(plan.runSelecting(*gpu.kernels, pointers, stream).error().message,
             "`small` selects nothing: its lists are by `caller`");
-  std::vector<int> lists = slotsOfPaths(host, pointers.pageTable, pageSizeOf(gpu.variant), 400);
+  std::vector<int> lists = slotsOfPaths(host, pointers.pageTable, gpu.variant.cache.pageSize, 400);
   pointers.lists = lists.data();
   (void)fake_cuda::takeCalls();
   ASSERT_TRUE(plan.runSparse(*gpu.kernels, pointers, stream).ok());

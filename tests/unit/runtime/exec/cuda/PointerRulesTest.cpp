@@ -14,7 +14,6 @@ protected:
     variant_.queryHeads = 4;
     variant_.kvHeads = 2;
     variant_.tensors = spec::Tensors::alike(64);
-    variant_.cache.paged = true;
     variant_.cache.pageSize = 16;
     pointers_.cache = cacheLayoutsOf(variant_);
   }
@@ -64,7 +63,7 @@ TEST_F(PointerRulesTest, StridesOfCachesThatLieBetweenUnits) {
   pointers_.cache.v.tokenStride = 128;
   pointers_.cache.v.pageStride = 2056;
   EXPECT_EQ(error(), "the page stride of v is 2056 elements, not a multiple of 16");
-  variant_.cache.paged = false;
+  variant_.cache.pageSize = 0;
   EXPECT_EQ(error(), "none");
 }
 
@@ -120,7 +119,7 @@ TEST_F(PointerRulesTest, CachesBeyondWhatKernelsCount) {
 }
 
 TEST_F(PointerRulesTest, ContiguousCachesBeyondWhatKernelsCount) {
-  variant_.cache.paged = false;
+  variant_.cache.pageSize = 0;
   pointers_.cache = cacheLayoutsOf(variant_);
   pointers_.cachePages = 1 << 28;
   pointers_.cache.v.tokenStride = 256; // beside K

@@ -41,7 +41,7 @@ protected:
   }
   void write(const std::string &path, const std::vector<Entry> &entries,
              const config_cache::DeviceKey &device = config_cache::h200()) const {
-    const auto report = mergeWrite(path, config_cache::Place::Cache, device, entries);
+    const auto report = mergeWrite(path, config_cache::Owner::Deftc, device, entries);
     ASSERT_TRUE(report) << report.error().message;
   }
   /// For llama3_8b on this workload at its first step.

@@ -49,7 +49,7 @@ protected:
     ASSERT_TRUE(saved) << saved.error().message;
   }
   void saveConfig(const std::string &path) const {
-    ASSERT_TRUE(mergeWrite(path, config_cache::Place::Named, h200(), {config_cache::someEntry()}));
+    ASSERT_TRUE(mergeWrite(path, config_cache::Owner::User, h200(), {config_cache::someEntry()}));
   }
 
   module_cache::TestFolder folder_;

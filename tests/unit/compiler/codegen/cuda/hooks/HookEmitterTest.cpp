@@ -48,9 +48,9 @@ public:
     dialect::AttentionOp attention = *module->getOps<dialect::AttentionOp>().begin();
 
     Sample result;
-    auto source = emitVariantSource(attention);
-    EXPECT_TRUE(source.ok()) << source.error().message;
-    result.text.hooks = source->hooks;
+    auto hooks = emitHooks(attention);
+    EXPECT_TRUE(hooks.ok()) << hooks.error().message;
+    result.text.hooks = *hooks;
     test::ParamValues values = bindParams(variant, result.text);
     for (int i = 0; i < 24; ++i)
       result.text.calls.push_back(call(variant));
@@ -315,9 +315,9 @@ TEST(HookEmitterTest, OperationWithoutCudaFormIsAnError) {
     })",
                                                         &context);
   ASSERT_TRUE(module);
-  auto source = emitVariantSource(*module->getOps<dialect::AttentionOp>().begin());
-  ASSERT_FALSE(source.ok());
-  EXPECT_EQ(source.error().message, "no CUDA form of `math.erf` in attention `a`");
+  auto hooks = emitHooks(*module->getOps<dialect::AttentionOp>().begin());
+  ASSERT_FALSE(hooks.ok());
+  EXPECT_EQ(hooks.error().message, "no CUDA form of `math.erf` in attention `a`");
 }
 
 /// Everything that an expression can hold is known to the device compiler without any header.
@@ -382,23 +382,10 @@ TEST(HookEmitterTest, DeepExpressionsBecomeStatements) {
   EXPECT_LT(longest, 200u);
 }
 
-TEST(HookEmitterTest, ScaleAndTypesAreThoseOfTheVariant) {
+TEST(HookEmitterTest, ScaleIsThatOfTheVariant) {
   test::VariantBuilder builder(6, 2, 64);
   builder.variant.scale = 0.1;
-  const spec::TensorType key{spec::DType::BF16, 64}, value{spec::DType::BF16, 48};
-  builder.variant.tensors = {key, key, value, {spec::DType::F16, 48}, /*valueInKey=*/true};
-  builder.variant.cache = {.paged = false, .pageSize = 0};
-  mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
-  transforms::loadDialects(context);
-  mlir::OwningOpRef<mlir::ModuleOp> module = mlir::ModuleOp::create(mlir::UnknownLoc::get(&context));
-  auto op = transforms::importVariant(*module, builder.variant,
-                                      [&](auto) { return mlir::UnknownLoc::get(&context); });
-  auto source = emitVariantSource(op);
-  ASSERT_TRUE(source.ok());
-  EXPECT_EQ(source->ratio(), 3);
-  EXPECT_EQ(source->tensors, builder.variant.tensors);
-  EXPECT_EQ(source->pageSize, 0);
-  EXPECT_THAT(source->hooks, testing::HasSubstr("kScale = 0.1f;"));
+  EXPECT_THAT(Sampler(1).sample(builder.variant).text.hooks, testing::HasSubstr("kScale = 0.1f;"));
 }
 
 } // namespace

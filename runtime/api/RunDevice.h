@@ -2,8 +2,8 @@
 
 namespace deft::api {
 
-/// The memory that a call uses.
-struct RunPlace {
+/// The device whose memory a call uses.
+struct RunDevice {
   bool isGpu = false;
   int gpu = 0;
 };
