@@ -201,7 +201,7 @@ def run_tool(arguments, run):
     cases = [arguments.random_cases, str(arguments.package), "--seed", str(arguments.seed), "--configs", "1", "--line-info",
              "--no-large-pool", "--seconds", str(arguments.seconds), *run.cases]
     if arguments.family and "--family" not in run.cases:
-        cases += ["--family", arguments.family]
+        cases += ["--family", arguments.family + ("_latent" if arguments.latent else "")]
     line = [arguments.sanitizer, "--tool", run.tool, "--print-limit", "200", "--show-backtrace", "device", *run.options, *cases]
     start = time.monotonic()
     text, code = run_and_stop(line, arguments.seconds + PATIENCE.get(run.tool, 60))

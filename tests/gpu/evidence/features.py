@@ -92,12 +92,15 @@ def few_rows_of_bytes(page, records):
     """Blocks of 16 rows, which keep bytes, beside those of 64 rows, on the trees of one later call."""
     name = "h200-latent-few-bytes.json"
     record = records.read(name)
-    page.add(f"Since then units of at most 16 rows have blocks of 16 rows, which keep bytes as they are in f16 ({record['date']}, commit {record['commit']}, {link(name)}; 16 heads, one call). Prices choose the faster form on each row.")
+    page.add(f"Since then units of at most 16 rows have blocks of 16 rows, which keep bytes in their tiles and convert them in registers ({record['date']}, commit {record['commit']}, {link(name)}; 16 heads, one call). Prices choose the faster form on each row.")
     caches = (("us_656", "656 bytes"), ("us_e4m3", "e4m3"))
     page.table(["tree", "bf16 us", *(f"{words} us, {rows} rows" for _, words in caches for rows in (16, 64)), *(f"{words} over bf16" for _, words in caches)], [
         [row["tree"], us(row["us_bf16"]), *(us(row[key + end]) for key, _ in caches for end in ("", "_64_rows")), *(times(best_of(row, key) / row["us_bf16"]) for key, _ in caches)] for row in record["rows"]])
     flat = record["rows"][0]
-    page.loss("latent caches of 8 bits, 16 heads, nothing shared: " + ", ".join(f"{words} takes {times(best_of(flat, key) / flat['us_bf16'])} times the time of bf16" for key, words in caches) + "; the target was 0.80")
+    for key, words in caches:
+        ratio = best_of(flat, key) / flat["us_bf16"]
+        if ratio > 0.8:
+            page.loss(f"latent caches of 8 bits, 16 heads, nothing shared: {words} takes {times(ratio)} times the time of bf16; the target was 0.80")
 
 
 def best_of(row, key):

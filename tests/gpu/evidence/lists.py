@@ -48,6 +48,6 @@ def of_a_caller(page, records):
 def few_heads(page, records):
     name = "h200-latent-lists-few.json"
     record = records.read(name)
-    page.add(f"Since then lists of at most 16 heads have blocks of 16 rows by wgmma instead of mma.sync ({record['date']}, commit {record['commit']} beside {record['before']} in one job, {link(name)}):")
+    page.add(f"Since then lists of at most 16 heads have blocks of 16 rows by family sm90_latent instead of sm80_latent ({record['date']}, commit {record['commit']}; before: {record['before']}, in another call; {link(name)}):")
     page.table(["row", "bf16 us", "656 bytes us", "floor us", "after / before, bf16", "656 bytes"], [
         [row, us(facts["us"]), us(facts["us_656"]), us(facts["floor_us"]), *(times(facts[key] / facts["before"][key]) for key in ("us", "us_656"))] for row, facts in record["rows"].items()])
