@@ -38,7 +38,7 @@ std::string hooksText(const spec::Variant &variant) {
   std::map<int, std::string> hooks;
 #define DEFT_HOOK_TEXT(ID, REGION, KEY, TYPE, READS, PLACE, HASHED)                                          \
   if (PLACE < kFirst || variant.ID)                                                                          \
-    hooks[PLACE] = HASHED + (variant.ID ? number(*variant.ID) : "none");
+    hooks[PLACE] = (HASHED) + (variant.ID ? number(*variant.ID) : "none");
   DEFT_HOOKS(DEFT_HOOK_TEXT, DEFT_HOOK_TEXT)
 #undef DEFT_HOOK_TEXT
   if (variant.bound != spec::MaskBound::Tree)
