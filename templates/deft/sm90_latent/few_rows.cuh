@@ -36,7 +36,6 @@ template <class Config, class Variant> class FewRows : public ComputingWarp<Conf
   using Results = FewResults<Config, Variant>;
   using Out = typename Results::Out;
   using Scales = FewScales<Config>;
-  using Key = typename Config::Key;
   using Products = typename FewProductsOf<Config>::Type;
   static constexpr int kTokens = 16; ///< a warp's tokens in a tile
   static constexpr int kScales = kFewScales<Config>;
