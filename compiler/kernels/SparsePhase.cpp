@@ -21,8 +21,8 @@ support::Result<PhaseConfig> firstLegal(const std::vector<PhaseConfig> &phases, 
   return checkPhase(shape, phases.front(), &target).error();
 }
 
-/// The tile for lists that a caller hands over. An H200 reads those of 16 heads by wgmma in 0.78 to 0.92 of
-/// the time of family sm80_latent, over bytes with scales in 0.65 to 0.68 (h200-latent-lists-few.json).
+/// The tile for lists that a caller hands over. An H200 reads those of 16 heads in 0.80 to 0.93 of the time
+/// of family sm80_latent, over bytes with scales in 0.50 to 0.68 (h200-latent-lists-few.json).
 support::Result<PhaseConfig> givenListPhase(const KernelShape &shape, const target::Target &target) {
   for (const PhaseConfig &phase : sm90LatentSparse(shape))
     if (checkPhase(shape, phase, &target))

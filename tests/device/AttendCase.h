@@ -6,8 +6,8 @@
 #include "deft/common/warp_rows.cuh"
 #include "deft/common/worth.cuh"
 #include "deft/ptx/fp8.cuh"
-#include "deft/ptx/tensor_copy.cuh"
 #include "tests/device/ByteProducts.h"
+#include "tests/device/CacheBoxes.h"
 #include "tests/device/ItemLists.h"
 #include "tests/device/ScaledRow.h"
 
@@ -108,40 +108,14 @@ public:
   /// What a driver makes of the cache: boxes of 16 and of 32 tokens, and whole tiles (abi::AttendArgs).
   void giveMaps() {
     args_.hasMaps = 1;
-    const long long tokens = kPage > 1 ? kPage : kPlaces;
-    for (auto *boxes : {&kBoxes_, &vBoxes_}) {
-      const bool ofKeys = boxes == &kBoxes_;
-      const abi::CacheLayout &cache = ofKeys ? kLayout_ : vLayout_;
-      const int columns = kIsLatent<Config> ? ofKeys ? kValueDim : kRopeDim : ofKeys ? kKeyDim : kValueDim;
-      constexpr int kBytes = static_cast<int>(sizeof(Key));
-      const int words = columns * kBytes / 2; // of 16 bits
-      const int blocks = (words + 63) / 64, blocksTaken = kIsLatent<Config> ? (blocks + 1) / 2 : blocks;
-      const long long tokenBytes = kBytes * (kPage == 1 ? cache.pageStride : cache.tokenStride);
-      const void *tensor = ofKeys ? args_.k : args_.v;
-      for (int box = 0; box < 3; ++box) {
-        CopyBox &made = (*boxes)[static_cast<std::size_t>(box)];
-        made.tensor = static_cast<const std::byte *>(tensor);
-        made.rank = 0;
-        const auto dimension = [&](long long size, long long bytes, int taken) {
-          made.size[made.rank] = size;
-          made.strideBytes[made.rank] = bytes;
-          made.box[made.rank++] = taken;
-        };
-        if (box < 2) {
-          dimension(words, 2, 64);
-          dimension(kKvHeads, kBytes * cache.headStride, 1);
-          dimension(tokens, tokenBytes, 16 << box);
-        } else {
-          dimension(std::min(words, 64), 2, 64);
-          dimension(tokens, tokenBytes, 64);
-          dimension(blocks, 128, blocksTaken);
-          dimension(kKvHeads, kBytes * cache.headStride, 1);
-        }
-        if (kPage > 1)
-          dimension(kPlaces / kPage, kBytes * cache.pageStride, 1);
-        (boxes == &kBoxes_ ? args_.kBoxes : args_.vBoxes)[box] = made.map();
-      }
-    }
+    const auto make = [&](const void *tensor, const abi::CacheLayout &cache, int columns, auto &boxes,
+                          auto &maps) {
+      makeBoxes({static_cast<const std::byte *>(tensor), cache, columns, static_cast<int>(sizeof(Key)), kPage,
+                 kPlaces, kKvHeads, kIsLatent<Config>},
+                boxes, maps);
+    };
+    make(args_.k, kLayout_, kIsLatent<Config> ? kValueDim : kKeyDim, kBoxes_, args_.kBoxes);
+    make(args_.v, vLayout_, kIsLatent<Config> ? kRopeDim : kValueDim, vBoxes_, args_.vBoxes);
   }
 
   /// Launches `kernel(args, params)` by so many blocks and compares all that it has written. As on a device,

@@ -87,10 +87,6 @@ KNOWN_FALSE = (
           "The head of a unit, which a copying warp writes again two units later. All lanes of a computing warp read it. For the unit between, "
           "they meet at __syncwarp, and lane 0 arrives at the empty mbarrier of the queries. The copying warp waits for that phase before it "
           "writes. racecheck does not see a __syncwarp that is a NOP, as above."),
-    Known(RACECHECK_SM90 + "_latent", {"few_scales.cuh"}, {"byte_rows.cuh"},
-          "The scales of a slot that is used again. All lanes of a computing warp read them and meet at __syncwarp. Lane 0 arrives at the empty "
-          "mbarriers of both parts, and each copying lane waits for these phases before it writes. racecheck does not see a __syncwarp that "
-          "is a NOP, as above."),
 )
 
 

@@ -344,7 +344,7 @@ def can_run(engine):
     try:
         import torch
 
-        importlib.metadata.version(engine)  # an import takes as long as that of a worker
+        importlib.metadata.version(engine)  # importing an engine takes up to 25 s
     except ImportError as error:
         print(f"skipped: {error}")
         return False

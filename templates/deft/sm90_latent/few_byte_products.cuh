@@ -20,9 +20,10 @@ namespace deft::sm90_latent {
 template <class Config> class FewByteProducts {
   using L = Layout<Config>;
   using Few = FewLayout<Config>;
+  using Out = typename Few::Out;
   using Key = typename Config::Key;
   using Scales = FewScales<Config>;
-  static constexpr int kTokens = 16; ///< a warp's tokens in a tile
+  static constexpr int kTokens = Few::kTokens;
   static constexpr int kScales = kFewScales<Config>;
   /// Partial sums of a score: one for each scale, so that tokens' scales multiply sums. Columns behind V's
   /// that have q's type have one more.
@@ -30,8 +31,6 @@ template <class Config> class FewByteProducts {
   static_assert(kScales == 0 || (kScales == kChains && kScaleColumnsOf<Config> % 64 == 0));
 
 public:
-  using Out = Fragment<2>; ///< 16 columns of a block of V by all rows
-
   __device__ __forceinline__ FewByteProducts(const Ring<Config> &ring, int group, int warp, int lane)
       : ring_(ring), group_(group), warp_(warp), lane_(lane) {}
 
@@ -99,13 +98,13 @@ private:
     const unsigned at = block < L::kValueBlocks ? L::byteOffset(token, block % 2 * 4 + piece) +
                                                       block / 2 * kBlockBytes + n * 8 * 128
                                                 : L::kRopeOffset + token * 64 + piece * 16 + n * 8 * 64;
-    return *reinterpret_cast<const uint4 *>(ring_.shared + step % kSlots<Config> * L::kTileBytes + at);
+    return *reinterpret_cast<const uint4 *>(ring_.shared + (ring_.tile(step) - ring_.base) + at);
   }
 
   /// 16 columns of the queries in a block of 64, from 16 k on.
   __device__ __forceinline__ void loadQueries(int block, int k, unsigned (&q)[4]) const {
     ptx::ldmatrix4(q, ring_.queries() + block * L::kQueryBlockBytes +
-                          pieceAt(lane_ / 8 % 2 * 8 + lane_ % 8, k * 2 + lane_ / 16));
+                          L::pieceAt(lane_ / 8 % 2 * 8 + lane_ % 8, k * 2 + lane_ / 16));
   }
 
   /// Adds the products of the columns behind V's, which have q's type.
@@ -116,7 +115,7 @@ private:
       unsigned q[4], keys[4];
       loadQueries(L::kValueBlocks, k, q);
       ptx::ldmatrix4(keys, ring_.tile(step) + L::kRopeOffset +
-                               pieceAt(warp_ * kTokens + high * 8 + lane_ % 8, k * 2 + low));
+                               L::pieceAt(warp_ * kTokens + high * 8 + lane_ % 8, k * 2 + low));
       ptx::mma16816<Key>(sums.tile[0], q, keys[0], keys[1]);
       ptx::mma16816<Key>(sums.tile[1], q, keys[2], keys[3]);
     }
@@ -176,18 +175,13 @@ private:
         for (int i = 0; i < L::kHalfBlocks; ++i) {
           if (i == 0 || Few::setOf(i) != Few::setOf(i - 1))
             ptx::ldmatrix4(weights, ring_.few() + Few::weightsAt(group_, step, Few::setOf(first + i)) +
-                                        pieceAt(high * 8 + lane_ % 8, begin / 8 + g * 2 + low));
+                                        L::pieceAt(high * 8 + lane_ % 8, begin / 8 + g * 2 + low));
           Out &sums = out[kHalf * L::kHalfBlocks + i];
           ptx::mma16816<f16>(sums.tile[0], values[g][i], weights[0], weights[1]);
           ptx::mma16816<f16>(sums.tile[1], values[g][i], weights[2], weights[3]);
         }
       }
     }
-  }
-
-  /// The offset of a piece of 16 bytes in a block of 64 columns of 16 bits.
-  static __device__ __forceinline__ unsigned pieceAt(int row, int piece) {
-    return static_cast<unsigned>(row * 128 + (piece ^ (row & 7)) * 16);
   }
 
   const Ring<Config> &ring_;

@@ -12,16 +12,15 @@ namespace deft::sm90_latent {
 template <class Config> class FewProducts {
   using L = Layout<Config>;
   using Few = FewLayout<Config>;
+  using Out = typename Few::Out;
   using Key = typename Config::Key;
   using Value = typename Config::Value;
-  static constexpr int kTokens = 16;                        ///< a warp's tokens in a tile
+  static constexpr int kTokens = Few::kTokens;
   static constexpr int kGroups = Config::kTileKv / kTokens; ///< groups of so many tokens in a tile
   /// Partial sums of a score. A short product waits for the one before it in its chain.
   static constexpr int kChains = 4;
 
 public:
-  using Out = Fragment<2>; ///< 16 columns of a block of V by all rows
-
   __device__ __forceinline__ FewProducts(const Ring<Config> &ring, int group, int warp, int lane)
       : ring_(ring), group_(group), warp_(warp), lane_(lane) {}
 

@@ -15,7 +15,7 @@ template <class Config, class Variant> class FewResults {
   using Weights = RowWeights<Config, Variant, Latent<Config>>;
 
 public:
-  using Out = Fragment<2>; ///< 16 columns of a block by all rows (FewLayout::columnOf)
+  using Out = typename Few::Out;
 
   __device__ __forceinline__ FewResults(const abi::AttendArgs &args, const Ring<Config> &ring,
                                         const UnitHead<Config> &head, const Rows &rows, int group, int warp,

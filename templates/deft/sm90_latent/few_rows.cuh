@@ -37,7 +37,7 @@ template <class Config, class Variant> class FewRows : public ComputingWarp<Conf
   using Out = typename Results::Out;
   using Scales = FewScales<Config>;
   using Products = typename FewProductsOf<Config>::Type;
-  static constexpr int kTokens = 16; ///< a warp's tokens in a tile
+  static constexpr int kTokens = Few::kTokens;
   static constexpr int kScales = kFewScales<Config>;
 
 public:

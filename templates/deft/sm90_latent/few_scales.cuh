@@ -2,7 +2,6 @@
 
 #include "deft/common/fragment.cuh"
 #include "deft/ptx/convert.cuh"
-#include "deft/ptx/mbarrier.cuh"
 #include "deft/sm90_latent/layout.cuh"
 
 /// Blocks for few rows multiply the values of a cache of bytes as they are, in f16: converting an element
@@ -13,8 +12,7 @@ namespace deft::sm90_latent {
 
 /// Prepares the columns of a unit's queries whose keys are bytes, in place. They become f16. Each row is
 /// multiplied by a power of two, so that it fits. Columns take the order in which lanes have those of the
-/// keys
-///. All computing threads call it.
+/// keys. All computing threads call it.
 template <class Config> class FewQueries {
   using L = Layout<Config>;
   using Few = FewLayout<Config>;
@@ -33,7 +31,7 @@ public:
 #pragma unroll
     for (int i = 0; i < kPieces; ++i)
       pieces[i] = isInRow(thread, i) ? *reinterpret_cast<const uint4 *>(first + blockAt(thread, i) +
-                                                                        swizzled(row, pieceOf(thread, i)))
+                                                                        L::swizzled(row, pieceOf(thread, i)))
                                      : make_uint4(0u, 0u, 0u, 0u);
     if constexpr (!kIsSame<Key, f16>)
       convert(ring, thread, pieces);
@@ -45,7 +43,7 @@ public:
 #pragma unroll
         for (int word = 0; word < 4; ++word) {
           const int to = wordAt(pieceOf(thread, i), word);
-          *reinterpret_cast<unsigned *>(first + blockAt(thread, i) + swizzled(row, to / 4) + to % 4 * 4) =
+          *reinterpret_cast<unsigned *>(first + blockAt(thread, i) + L::swizzled(row, to / 4) + to % 4 * 4) =
               words[word];
         }
       }
@@ -99,7 +97,6 @@ private:
     const int lane = piece / 2, product = piece % 2 * 2 + word / 2;
     return product * 8 + word % 2 * 4 + lane;
   }
-  static __device__ __forceinline__ int swizzled(int row, int piece) { return (piece ^ (row & 7)) * 16; }
   /// The bits of the larger one of two elements of bf16, without its sign.
   static __device__ __forceinline__ unsigned magnitude(unsigned pair) {
     return max(pair & 0x7fffu, pair >> 16 & 0x7fffu);

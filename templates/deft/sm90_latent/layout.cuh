@@ -71,6 +71,8 @@ enum Part { kOwn = 0, kOther = 1 };
 /// Memory of blocks for few rows, behind the queries. Each warpgroup has its own.
 template <class Config> struct FewLayout {
   static constexpr int kRows = 16, kWarps = 4; ///< of a warpgroup
+  static constexpr int kTokens = 16;           ///< a warp's tokens in a tile
+  using Out = Fragment<2>;                     ///< a warp's 16 columns of a block of V by all rows (columnOf)
   static constexpr int kColumns = Config::kValueDim / kComputingGroups;
   static constexpr int kWeightBytes = kRows * 128; ///< of a tile's tokens by rows
   static constexpr int kWeightSets = kFewScales<Config> > 0 ? kFewScales<Config> : 1; ///< by scales
@@ -176,8 +178,13 @@ template <class Config> struct Layout {
     return static_cast<unsigned>(piece / 8 * kBlockBytes + token * 128 +
                                  (piece % 8 ^ byteSwizzle(token)) * 16);
   }
+  /// The offset of a piece of 16 bytes in a row of a block of 64 columns, in the block, and in a tile.
+  static __device__ __forceinline__ int swizzled(int row, int piece) { return (piece ^ (row & 7)) * 16; }
+  static __device__ __forceinline__ unsigned pieceAt(int row, int piece) {
+    return static_cast<unsigned>(row * 128 + swizzled(row, piece));
+  }
   static __device__ __forceinline__ unsigned offset(int row, int column) {
-    return static_cast<unsigned>(column / 8 * kBlockBytes + row * 128 + ((column % 8) ^ (row & 7)) * 16);
+    return static_cast<unsigned>(column / 8 * kBlockBytes) + pieceAt(row, column % 8);
   }
 };
 
